@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/claudeops/claudeops/internal/agents/door"
 )
 
@@ -24,38 +26,38 @@ func TestAConnectionSharesAllButItsRights(t *testing.T) {
 		"CLAUDEOPS_TIER": "3", "CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "CLAUDEOPS_POLICY": policy, "CLAUDEOPS_TOOLSETS": "pr,packages",
 		"GITHUB_TOKEN": "tok-7f3a9c2e51d84b60", "SECRET_OF_ANOTHER": "x", "CLAUDEOPS_AGENT_ENV": "FOR_AGENTS", "FOR_AGENTS": "yes",
 	}
-	a := &app{streams: Streams{Out: io.Discard, Err: io.Discard}, lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
-	p := a.wire(needs{})
-	t.Cleanup(func() { _ = a.close() })
+	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard}, lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
+	p := a.program().Wire(app.Needs{})
+	t.Cleanup(func() { _ = a.program().Close() })
 	rights := door.Rights{Session: "01J0000000000000000000000A", Tier: 1, DryRun: true, ReadOnly: true, Toolsets: []string{"pr"}, Folder: dir}
-	own := withRights(a, p, rights)
-	q := own.parts
-	if got := q.flow.Authority; got.Tier != 1 || !got.DryRun || got.ReadOnly == "" || got.Session != rights.Session {
+	own := app.WithRights(a.program(), p, rights)
+	q := own.Parts
+	if got := q.Flow.Authority; got.Tier != 1 || !got.DryRun || got.ReadOnly == "" || got.Session != rights.Session {
 		t.Errorf("authority %+v", got)
 	}
-	if got := p.flow.Authority; got.Tier != 3 || got.DryRun || got.ReadOnly != "" || got.Session != "" {
+	if got := p.Flow.Authority; got.Tier != 3 || got.DryRun || got.ReadOnly != "" || got.Session != "" {
 		t.Errorf("that of the process has become %+v", got)
 	}
-	if q.store != p.store || q.scanner != p.scanner || q.providers != p.providers {
+	if q.Store != p.Store || q.Scanner != p.Scanner || q.Providers != p.Providers {
 		t.Error("store, scanner or providers are not shared")
 	}
-	if names := toolsetNames(own.enabledToolsets()); len(names) != 1 || names[0] != "pr" {
+	if names := app.ToolsetNames(own.EnabledToolsets()); len(names) != 1 || names[0] != "pr" {
 		t.Errorf("toolsets %v", names)
 	}
-	if folder, err := workingFolder(own); folder != dir || err != nil {
+	if folder, err := app.WorkingFolder(own); folder != dir || err != nil {
 		t.Errorf("folder %q, %v", folder, err)
 	}
 	for name, want := range map[string]string{"FOR_AGENTS": "yes", "SECRET_OF_ANOTHER": "", "GITHUB_TOKEN": env["GITHUB_TOKEN"]} {
-		if got, _ := own.environment(name); got != want {
+		if got, _ := own.Options().Environment(name); got != want {
 			t.Errorf("%s is %q, want %q, as the MCP server of a session has it", name, got, want)
 		}
 	}
 	write("version: 1\ncaps: {creations_per_hour: 9}\n")
-	if q := withRights(a, p, rights).parts; q.flow.Authority.Policy.Limits.Caps.CreationsPerHour != 9 || q.providers == p.providers {
-		t.Errorf("caps %+v after the policy was changed", q.flow.Authority.Policy.Limits.Caps)
+	if q := app.WithRights(a.program(), p, rights).Parts; q.Flow.Authority.Policy.Limits.Caps.CreationsPerHour != 9 || q.Providers == p.Providers {
+		t.Errorf("caps %+v after the policy was changed", q.Flow.Authority.Policy.Limits.Caps)
 	}
 	write("version: 1\nnonsense: true\n")
-	if got := withRights(a, p, door.Rights{Tier: 3}).parts.flow.Authority; got.ReadOnly == "" {
+	if got := app.WithRights(a.program(), p, door.Rights{Tier: 3}).Parts.Flow.Authority; got.ReadOnly == "" {
 		t.Error("a policy that is broken by now lets an agent propose")
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -83,7 +85,7 @@ type behaviour struct {
 	heard  *bufio.Scanner
 	asked  string
 	last   int64 // the newest row of the audit that was looked at
-	reader *parts
+	reader *app.Parts
 }
 
 func behaviourUnder(t *testing.T, env map[string]string) string {
@@ -101,7 +103,7 @@ func behaviourUnder(t *testing.T, env map[string]string) string {
 		}
 		secrets[token[0]] = strings.TrimSpace(out.String())
 	}
-	b.reader = plain.wire(needs{})
+	b.reader = plain.program().Wire(app.Needs{})
 	b.rows()
 	for name, text := range map[string]string{
 		"broken.yaml": "version: 1\nnonsense: true\n", "raised.yaml": "version: 1\ntools: {tiers: {plan: 3, aam_list: 3, fractary_forge_agent_list: 3}}\n",
@@ -134,7 +136,7 @@ func behaviourUnder(t *testing.T, env map[string]string) string {
 }
 
 func (b *behaviour) toolsetsOf() []operation.Toolset {
-	return b.doors.app("", new(bytes.Buffer)).toolsets()
+	return b.doors.app("", new(bytes.Buffer)).program().Toolsets()
 }
 
 // line is what the ways in say to one request, and the rows that they leave.
@@ -151,7 +153,7 @@ func (b *behaviour) line(table *strings.Builder, o operation.Operation, kind, re
 // rows are what the audit has got since the last look.
 func (b *behaviour) rows() (text string) {
 	b.Helper()
-	rows, err := b.reader.store.Audit.Page(b.Context(), record.AuditQuery{After: b.last, Ascending: true, Limit: 100})
+	rows, err := b.reader.Store.Audit.Page(b.Context(), record.AuditQuery{After: b.last, Ascending: true, Limit: 100})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -181,7 +183,7 @@ func (b *behaviour) serveMCP() {
 	b.Helper()
 	in, agent := io.Pipe()
 	out, server := io.Pipe()
-	a := &app{streams: Streams{In: in, Out: server, Err: io.Discard}, lookup: b.lookup, folder: b.folder}
+	a := &commandLine{streams: Streams{In: in, Out: server, Err: io.Discard}, lookup: b.lookup, folder: b.folder}
 	root := a.rootCommand()
 	root.SetArgs([]string{"mcp-server"})
 	ended := make(chan error, 1)
@@ -198,7 +200,7 @@ func (b *behaviour) serveMCP() {
 		if err := <-ended; err != nil {
 			b.Errorf("the MCP server ended: %v", err)
 		}
-		_ = a.close()
+		_ = a.program().Close()
 	})
 	b.ask(1, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"tester","version":"9"}}`)
 }
@@ -276,10 +278,10 @@ func (b *behaviour) sayREST(o operation.Operation, request string) (string, bool
 func (b *behaviour) sayCLI(o operation.Operation, request string) string {
 	b.Helper()
 	var out bytes.Buffer
-	a := &app{streams: Streams{In: strings.NewReader(request), Out: &out, Err: io.Discard}, lookup: b.lookup, folder: b.folder}
-	defer func() { _ = a.close() }()
+	a := &commandLine{streams: Streams{In: strings.NewReader(request), Out: &out, Err: io.Discard}, lookup: b.lookup, folder: b.folder}
+	defer func() { _ = a.program().Close() }()
 	root := a.rootCommand()
-	for _, same := range operation.List(a.toolsets()...) {
+	for _, same := range operation.List(a.program().Toolsets()...) {
 		if same.Name == o.Name {
 			root.AddCommand(a.operationCommand(same, "operation-under-test"))
 		}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/claudeops/claudeops/internal/agents/connect"
 	"github.com/claudeops/claudeops/internal/agents/door"
 )
@@ -22,10 +24,10 @@ func BenchmarkConnection(b *testing.B) {
 	}
 	b.Cleanup(func() { _ = os.RemoveAll(dir) })
 	env := map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state")}
-	a := &app{streams: Streams{Out: io.Discard, Err: io.Discard}, lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
-	p := a.wire(needs{})
-	b.Cleanup(func() { _ = a.close() })
-	d, err := p.agents.Open(door.Spec{Rights: door.Rights{Session: "bench", Tier: 2, Toolsets: []string{"pr"}}, Dir: dir})
+	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard}, lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
+	p := a.program().Wire(app.Needs{})
+	b.Cleanup(func() { _ = a.program().Close() })
+	d, err := p.Agents.Open(door.Spec{Rights: door.Rights{Session: "bench", Tier: 2, Toolsets: []string{"pr"}}, Dir: dir})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -30,9 +32,9 @@ func BenchmarkCreatePR(b *testing.B) {
 	if err := os.Mkdir(env["CLAUDEOPS_STATE_DIR"], 0o700); err != nil {
 		b.Fatal(err)
 	}
-	a := &app{streams: Streams{Out: io.Discard, Err: io.Discard}, lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
-	flow := a.wire(needs{}).flow
-	b.Cleanup(func() { _ = a.close() })
+	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard}, lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
+	flow := a.program().Wire(app.Needs{}).Flow
+	b.Cleanup(func() { _ = a.program().Close() })
 	for i := 0; b.Loop(); i++ {
 		b.StopTimer()
 		name := fmt.Sprintf("r%d", i)

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/app"
 )
 
 func TestAWorkingCopyIsUpdatedFromWhereTheOperatorSaysAlone(t *testing.T) {
@@ -12,14 +14,14 @@ func TestAWorkingCopyIsUpdatedFromWhereTheOperatorSaysAlone(t *testing.T) {
 		"CLAUDEOPS_STATE_DIR": t.TempDir(), "CLAUDEOPS_LOCAL_ROOT": "/srv/git", "GITEA_URL": "https://git.example.org/forge/", "GITEA_TOKEN": "gitea-token-of-the-forge",
 		"GITHUB_TOKEN": "github-token-of-the-forge", "TEAM_TOKEN": "token-of-the-team",
 	}
-	a := &app{
+	a := &commandLine{
 		lookup:  func(name string) (string, bool) { value, has := env[name]; return value, has },
 		streams: Streams{In: strings.NewReader(""), Out: new(bytes.Buffer), Err: io.Discard},
 	}
-	p := a.wire(needs{})
-	defer a.close() //nolint:errcheck // nothing was written
+	p := a.program().Wire(app.Needs{})
+	defer a.program().Close() //nolint:errcheck // nothing was written
 	for _, origin := range []string{"https://other.example.org/team", "ssh://git@other.example.org/ssh"} {
-		allow := &app{lookup: a.lookup, streams: Streams{In: strings.NewReader(""), Out: new(bytes.Buffer), Err: io.Discard}}
+		allow := &commandLine{lookup: a.lookup, streams: Streams{In: strings.NewReader(""), Out: new(bytes.Buffer), Err: io.Discard}}
 		root := allow.rootCommand()
 		args := []string{"sources", "allow", origin}
 		if strings.HasPrefix(origin, "https") {
@@ -29,7 +31,7 @@ func TestAWorkingCopyIsUpdatedFromWhereTheOperatorSaysAlone(t *testing.T) {
 		if err := root.ExecuteContext(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := allow.close(); err != nil {
+		if err := allow.program().Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -53,7 +55,7 @@ func TestAWorkingCopyIsUpdatedFromWhereTheOperatorSaysAlone(t *testing.T) {
 		"ext::sh -c id":                               {refused: "only its configuration names"},
 		"--upload-pack=id":                            {refused: "only its configuration names"},
 	} {
-		got, err := remoteOf(a, p, address)
+		got, err := app.RemoteOf(a.program(), p, address)
 		switch {
 		case want.refused != "" && (err == nil || !strings.Contains(err.Error(), want.refused)):
 			t.Errorf("%s: %+v, %v, want %q", address, got, err, want.refused)

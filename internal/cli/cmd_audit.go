@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/base/content"
@@ -17,29 +19,29 @@ import (
 	"github.com/claudeops/claudeops/internal/web/records"
 )
 
-func auditCommand(a *app) *cobra.Command {
+func auditCommand(a *commandLine) *cobra.Command {
 	return group("audit", "Read and verify the record of every attempt", auditListCommand(a), auditShowCommand(a), auditVerifyCommand(a))
 }
 
-func auditListCommand(a *app) *cobra.Command {
+func auditListCommand(a *commandLine) *cobra.Command {
 	var q record.AuditQuery
 	var outcome, code, pull string
 	cmd := &cobra.Command{
 		Use: "list", Short: "List attempts, newest first", Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if q.Limit < 1 || q.Limit > record.MaxAuditLimit {
-				return usageError{fmt.Errorf("--limit is 1 to %d", record.MaxAuditLimit)}
+				return app.Usage(fmt.Errorf("--limit is 1 to %d", record.MaxAuditLimit))
 			}
 			if err := errors.Join(checkOutcome(outcome), checkCode(code), checkPull(pull)); err != nil {
 				return err
 			}
 			q.Outcome, q.Code, q.Pull = record.Outcome(outcome), fault.Code(code), record.PullState(pull)
-			p := a.wire(needs{records: true})
-			rows, err := p.store.Audit.Page(cmd.Context(), q)
+			p := a.program().Wire(app.Needs{Records: true})
+			rows, err := p.Store.Audit.Page(cmd.Context(), q)
 			if err != nil {
 				return err
 			}
-			entries, err := entriesOf(cmd.Context(), p.store.Pulls, rows)
+			entries, err := entriesOf(cmd.Context(), p.Store.Pulls, rows)
 			if err != nil {
 				return err
 			}
@@ -98,16 +100,16 @@ func shown(text string, runes int) string {
 	return content.Clean(strings.Join(strings.Fields(text), " "), runes)
 }
 
-func auditShowCommand(a *app) *cobra.Command {
+func auditShowCommand(a *commandLine) *cobra.Command {
 	return &cobra.Command{
 		Use: "show SEQ|REQUEST-ID", Short: "Show one attempt, gate by gate", Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p := a.wire(needs{records: true})
-			row, err := p.store.Audit.Entry(cmd.Context(), args[0])
+			p := a.program().Wire(app.Needs{Records: true})
+			row, err := p.Store.Audit.Entry(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			entries, err := entriesOf(cmd.Context(), p.store.Pulls, []record.RecordedAttempt{row})
+			entries, err := entriesOf(cmd.Context(), p.Store.Pulls, []record.RecordedAttempt{row})
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -23,7 +25,7 @@ type auditVerification struct {
 	pulls      bool
 }
 
-func auditVerifyCommand(a *app) *cobra.Command {
+func auditVerifyCommand(a *commandLine) *cobra.Command {
 	var v auditVerification
 	cmd := &cobra.Command{
 		Use:   "verify",
@@ -35,7 +37,7 @@ func auditVerifyCommand(a *app) *cobra.Command {
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			done := working(a, "Verifying the audit")
-			report, err := v.verify(cmd.Context(), a.wire(needs{records: true}))
+			report, err := v.verify(cmd.Context(), a.program().Wire(app.Needs{Records: true}))
 			done()
 			if err != nil {
 				return err
@@ -57,7 +59,7 @@ func auditVerifyCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (v auditVerification) verify(ctx context.Context, p *parts) (record.AuditReport, error) {
+func (v auditVerification) verify(ctx context.Context, p *app.Parts) (record.AuditReport, error) {
 	var kept [][]record.Head
 	for _, file := range v.files { // before anything takes long
 		heads, err := headsIn(file)
@@ -66,12 +68,12 @@ func (v auditVerification) verify(ctx context.Context, p *parts) (record.AuditRe
 		}
 		kept = append(kept, heads)
 	}
-	report, err := p.comparedAudit().Verify(ctx, v.expectHead)
+	report, err := p.ComparedAudit().Verify(ctx, v.expectHead)
 	if err != nil {
 		return report, err
 	}
 	for i, heads := range kept {
-		check, err := auditsink.Compare(ctx, p.store.Audit, "file of heads "+v.files[i], heads)
+		check, err := auditsink.Compare(ctx, p.Store.Audit, "file of heads "+v.files[i], heads)
 		if err != nil {
 			return report, err
 		}
@@ -80,7 +82,7 @@ func (v auditVerification) verify(ctx context.Context, p *parts) (record.AuditRe
 	if !v.pulls {
 		return report, nil
 	}
-	checks, err := compareWithPulls(ctx, p)
+	checks, err := app.CompareWithPulls(ctx, p)
 	return report.Against(checks...), err
 }
 

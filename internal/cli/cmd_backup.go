@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -13,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/keyfile"
 )
 
-func backupCommand(a *app) *cobra.Command {
+func backupCommand(a *commandLine) *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup FOLDER",
 		Short: "Copy the state folder to a new one, while servers go on working",
@@ -35,13 +37,13 @@ type backupAnswer struct {
 	Head   string   `json:"head,omitempty"`
 }
 
-func runBackup(ctx context.Context, a *app, folder string) error {
-	p := a.wire(needs{records: true})
-	if p.cfg.Records.Dir == "" {
-		return fault.New(fault.Misconfigured, "%s", p.cfg.Records.Problem)
+func runBackup(ctx context.Context, a *commandLine, folder string) error {
+	p := a.program().Wire(app.Needs{Records: true})
+	if p.Cfg.Records.Dir == "" {
+		return fault.New(fault.Misconfigured, "%s", p.Cfg.Records.Problem)
 	}
 	done := working(a, "Copying the records and verifying the copy")
-	report, files, err := p.store.Backup(ctx, folder, keyfile.Name, config.OperatorTokenFile)
+	report, files, err := p.Store.Backup(ctx, folder, keyfile.Name, config.OperatorTokenFile)
 	done()
 	if err != nil {
 		return err
@@ -50,14 +52,14 @@ func runBackup(ctx context.Context, a *app, folder string) error {
 	return a.print(answer, func(w *strings.Builder) { describeBackup(p, w, answer) })
 }
 
-func describeBackup(p *parts, w *strings.Builder, b backupAnswer) {
-	if p.cfg.Records.DatabaseURL == "" {
+func describeBackup(p *app.Parts, w *strings.Builder, b backupAnswer) {
+	if p.Cfg.Records.DatabaseURL == "" {
 		fmt.Fprintf(w, "Backed up to %s: %d rows of the audit, head %s\n", b.Folder, b.Rows, b.Head)
 	} else {
 		fmt.Fprintf(w, "Copied the files of the state folder to %s. The records are in PostgreSQL: back them up with pg_dump.\n", b.Folder)
 	}
 	switch {
-	case p.cfg.Records.MarkKey != "":
+	case p.Cfg.Records.MarkKey != "":
 		w.WriteString("The key of the marks is not in it: it is configured (CLAUDEOPS_MARK_KEY). Keep it elsewhere.\n")
 	case slices.Contains(b.Files, keyfile.Name):
 		w.WriteString("It holds the key of the marks: keep it like a password.\n")

@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops"
@@ -15,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-func demoCommand(a *app) *cobra.Command {
+func demoCommand(a *commandLine) *cobra.Command {
 	var dir string
 	var serve bool
 	cmd := &cobra.Command{
@@ -37,7 +39,7 @@ func demoCommand(a *app) *cobra.Command {
 			}
 			var folder demo.FolderError
 			if errors.As(err, &folder) {
-				return usageError{folder}
+				return app.Usage(folder)
 			}
 			if err != nil {
 				return fault.Wrap(err, fault.Internal, "the demo did not go as it must: %s", err)
@@ -50,7 +52,7 @@ func demoCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func demoOptions(a *app, dir string) (demo.Options, error) {
+func demoOptions(a *commandLine, dir string) (demo.Options, error) {
 	binary, err := os.Executable()
 	if err == nil && dir == "" {
 		var made files.Temporary // which stays
@@ -62,7 +64,7 @@ func demoOptions(a *app, dir string) (demo.Options, error) {
 }
 
 // demoAddr is CLAUDEOPS_ADDR, else the default address, or a free port of this machine if something listens there already.
-func demoAddr(ctx context.Context, a *app) string {
+func demoAddr(ctx context.Context, a *commandLine) string {
 	if addr, _ := a.environment("CLAUDEOPS_ADDR"); addr != "" {
 		return addr
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/base/content"
@@ -14,19 +16,19 @@ import (
 )
 
 // deployCommand holds what only people ask of deployments; the commands of the tools are added to it.
-func deployCommand(a *app) *cobra.Command {
+func deployCommand(a *commandLine) *cobra.Command {
 	return group(deploy.ToolsetName, "Put procedures in place for the agents of this machine, see drift, roll back",
 		deployInitCommand(a), deploySnapshotsCommand(a))
 }
 
-func deployInitCommand(a *app) *cobra.Command {
+func deployInitCommand(a *commandLine) *cobra.Command {
 	var user bool
 	cmd := &cobra.Command{
 		Use: "init", Short: "Make the first configuration from what agents read here already", Args: usageArgs(cobra.NoArgs),
 		Long: "init makes AGENTPACK_HOME/repo/agentpack.yaml and a module for each file that agents read in this project: AGENTS.md,\n" +
 			"commands, skills and prompts of Codex, Claude Code and VS Code. It changes none of them; a plan shows no change afterwards.",
 		RunE: func(*cobra.Command, []string) error {
-			made, err := a.wire(needs{}).tools.deploy().Init(user)
+			made, err := a.program().Wire(app.Needs{}).Tools.Deploy().Init(user)
 			if err != nil {
 				return deploy.Failure(err)
 			}
@@ -57,12 +59,12 @@ type snapshotEntry struct {
 	RolledBackTo string              `json:"rolled_back_to,omitempty"`
 }
 
-func deploySnapshotsCommand(a *app) *cobra.Command {
+func deploySnapshotsCommand(a *commandLine) *cobra.Command {
 	var most int
 	cmd := &cobra.Command{
 		Use: "snapshots", Short: "List what was deployed and rolled back, the newest first", Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			list, err := a.wire(needs{}).tools.deploy().Snapshots(most)
+			list, err := a.program().Wire(app.Needs{}).Tools.Deploy().Snapshots(most)
 			if err != nil {
 				return deploy.Failure(err)
 			}
@@ -87,7 +89,7 @@ func deploySnapshotsCommand(a *app) *cobra.Command {
 }
 
 // personal is an answer as a person wants to read it; ok is false if it has no form but the general one.
-func personal(a *app, w *strings.Builder, answer any) (ok bool) {
+func personal(a *commandLine, w *strings.Builder, answer any) (ok bool) {
 	paint := painter(a)
 	switch v := answer.(type) {
 	case deploy.Envelope[deploy.PlanData]:

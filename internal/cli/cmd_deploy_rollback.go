@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -17,7 +19,7 @@ import (
 // planFirst has the command of the tool rollback, without --yes, show what would change, and ask the person at the
 // terminal; where there is none, the tool refuses the call, as it does for everybody who does not agree. Commands of
 // other operations stay as they are.
-func planFirst(a *app, o operation.Operation, cmd *cobra.Command) *cobra.Command {
+func planFirst(a *commandLine, o operation.Operation, cmd *cobra.Command) *cobra.Command {
 	if o.Name != deploy.ToolRollback {
 		return cmd
 	}
@@ -28,7 +30,7 @@ func planFirst(a *app, o operation.Operation, cmd *cobra.Command) *cobra.Command
 		if flags.Changed("yes") || flags.Changed("from") || to == "" || a.json {
 			return do(cmd, args)
 		}
-		p, err := a.wire(needs{}).tools.deploy().PlanRollback(cmd.Context(), to)
+		p, err := a.program().Wire(app.Needs{}).Tools.Deploy().PlanRollback(cmd.Context(), to)
 		if err != nil {
 			return deploy.Failure(err)
 		}
@@ -47,7 +49,7 @@ func planFirst(a *app, o operation.Operation, cmd *cobra.Command) *cobra.Command
 }
 
 // agreed asks the person at the terminal; false where there is none.
-func agreed(a *app, question string) bool {
+func agreed(a *commandLine, question string) bool {
 	file, isFile := a.streams.In.(*os.File)
 	return isFile && term.IsTerminal(int(file.Fd())) && answersYes(file, a.streams.Err, question)
 }

@@ -18,7 +18,7 @@ func TestOnlyYesAgrees(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	if agreed(&app{streams: Streams{In: file}}, "Really?") {
+	if agreed(&commandLine{streams: Streams{In: file}}, "Really?") {
 		t.Error("a file is no terminal")
 	}
 }

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
-	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
-	"github.com/claudeops/claudeops/internal/settings/mounted"
-	"github.com/claudeops/claudeops/internal/system/confine"
 )
 
 type doctorOptions struct {
@@ -21,7 +20,7 @@ type doctorOptions struct {
 	repos  []string
 }
 
-func doctorCommand(a *app) *cobra.Command {
+func doctorCommand(a *commandLine) *cobra.Command {
 	var o doctorOptions
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -39,9 +38,9 @@ func doctorCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func runDoctor(ctx context.Context, a *app, o doctorOptions) error {
+func runDoctor(ctx context.Context, a *commandLine, o doctorOptions) error {
 	if len(o.repos) > 0 && !o.online {
-		return usageError{errors.New("--repo goes with --online")}
+		return app.Usage(errors.New("--repo goes with --online"))
 	}
 	var repos []gitprovider.RepoRef
 	for _, name := range o.repos {
@@ -51,8 +50,8 @@ func runDoctor(ctx context.Context, a *app, o doctorOptions) error {
 		}
 		repos = append(repos, repo)
 	}
-	d := newDoctor(a.wire(needs{}))
-	findings := append(d.Look(ctx), a.toolsetFindings(ctx)...)
+	d := app.NewDoctor(a.program().Wire(app.Needs{}))
+	findings := append(d.Look(ctx), a.program().ToolsetFindings(ctx)...)
 	if o.online {
 		findings = append(findings, d.Online(ctx, repos)...)
 	}
@@ -76,29 +75,4 @@ func describeFindings(w *strings.Builder, findings []doctor.Finding, blocking []
 		return
 	}
 	fmt.Fprintf(w, "\nPull requests would be stopped by: %s.\n", strings.Join(blocking, ", "))
-}
-
-// doctor looks at everything that this process is configured with.
-func newDoctor(p *parts) *doctor.Doctor {
-	o := doctor.Options{
-		Config: p.cfg, Rules: doctor.Rules{Policy: p.rules.policy, ReadOnly: p.rules.readOnly()}, Redact: p.scanner.Redact,
-		Records: p.store, Audit: p.comparedAudit(), Outbox: p.store.Outbox, Registry: p.providers.registry, Key: p.keyOfMarks,
-		Notifying: p.notifier.Names(),
-		MergeMCP:  func(offers mounted.Offers) (mcpconfig.Result, error) { return mergedMCP(p.cfg, offers, nil) },
-	}
-	o.Boundary = doctor.Boundary{
-		Held: func() (confine.Boundary, error) {
-			b, _, err := decideBoundary(p.cfg)
-			return b, err
-		},
-		Exposed: func() string { return exposedToAgents(p) },
-		Scripts: func() []string { return placesOfScripts(p) },
-	}
-	if p.rules.policyErr != nil {
-		o.Rules.Problem = p.rules.policyErr.Error()
-	}
-	if p.providers.local != nil {
-		o.Git = p.providers.local
-	}
-	return doctor.New(o)
 }

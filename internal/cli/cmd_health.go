@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -22,7 +24,7 @@ import (
 // healthBound is how long a server may take to say that it is ready: a little more than it gives its records.
 const healthBound = 6 * time.Second
 
-func healthCommand(a *app) *cobra.Command {
+func healthCommand(a *commandLine) *cobra.Command {
 	return &cobra.Command{
 		Use:   "health",
 		Short: "Ask the server on CLAUDEOPS_ADDR whether it is ready",
@@ -33,17 +35,17 @@ func healthCommand(a *app) *cobra.Command {
 	}
 }
 
-func runHealth(ctx context.Context, a *app) error {
+func runHealth(ctx context.Context, a *commandLine) error {
 	cfg := config.Load(a.environment, forges.All())
 	if cfg.Web.Problem != "" {
-		return usageError{errors.New(cfg.Web.Problem)}
+		return app.Usage(errors.New(cfg.Web.Problem))
 	}
 	host := dialable(cfg.Web.Addr)
 	ctx, cancel := context.WithTimeout(ctx, healthBound)
 	defer cancel()
 	at, err := url.Parse("http://" + host + cfg.Web.BasePath + "/readyz")
 	if err != nil {
-		return usageError{errors.New("CLAUDEOPS_ADDR is not of the form host:port")}
+		return app.Usage(errors.New("CLAUDEOPS_ADDR is not of the form host:port"))
 	}
 	pool := transport.NewPool(nil) // no proxy: the answer is about this machine
 	defer pool.CloseIdleConnections()

@@ -1,37 +1,24 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/app"
 
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/procedures/scripts"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
 	"github.com/claudeops/claudeops/internal/settings/mounted"
-	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// mcpServerConfig is our entry of a client's configuration file.
-type mcpServerConfig struct {
-	Type    string            `json:"type"`
-	Command string            `json:"command"`
-	Args    []string          `json:"args"`
-	Env     map[string]string `json:"env"`
-	// AlwaysLoad has Claude Code show the tools to the model from the first request on; else the model has to search for them.
-	AlwaysLoad bool `json:"alwaysLoad"`
-}
-
-func mcpConfigCommand(a *app) *cobra.Command {
+func mcpConfigCommand(a *commandLine) *cobra.Command {
 	var explain, add, instructions bool
 	var client, connectTo, ticket string
 	cmd := &cobra.Command{
@@ -79,17 +66,17 @@ func mcpConfigCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func runMCPConfig(a *app, explain bool) error {
+func runMCPConfig(a *commandLine, explain bool) error {
 	cfg := config.Load(a.environment, forges.All())
 	for _, warning := range cfg.Warnings {
 		a.streams.warn("%s", warning)
 	}
 	offers := mounted.Repos{Dir: cfg.Mounted.Dir}.Offers()
-	merged, err := mergedMCP(cfg, offers, referredEnvironment(a))
+	merged, err := app.MergedMCP(cfg, offers, referredEnvironment(a))
 	if err != nil {
 		return err
 	}
-	advice, noScripts := scriptAdvice(a, cfg)
+	advice, noScripts := app.ScriptAdvice(a.program(), cfg)
 	if explain {
 		return a.print(map[string]any{"mcp": merged, "mounted": offers, "prompt": offers.Text(), "instructions": advice}, func(w *strings.Builder) {
 			explainMCP(w, merged)
@@ -110,7 +97,7 @@ func runMCPConfig(a *app, explain bool) error {
 }
 
 // noteScripts says on standard error which scripts the server has as tools, where it has the toolset.
-func noteScripts(a *app, cfg config.Config, advice, problem string) {
+func noteScripts(a *commandLine, cfg config.Config, advice, problem string) {
 	if !slices.Contains(cfg.Permissions.Toolsets, scripts.ToolsetName) {
 		return
 	}
@@ -125,8 +112,8 @@ func noteScripts(a *app, cfg config.Config, advice, problem string) {
 const maxNote = 64 << 10
 
 // printInstructions prints what an agent's instructions should say of scripts.
-func printInstructions(a *app) error {
-	advice, problem := scriptAdvice(a, config.Load(a.environment, forges.All()))
+func printInstructions(a *commandLine) error {
+	advice, problem := app.ScriptAdvice(a.program(), config.Load(a.environment, forges.All()))
 	if advice == "" {
 		return fault.New(fault.Misconfigured, "there are no scripts to tell of: %s", problem)
 	}
@@ -136,36 +123,12 @@ func printInstructions(a *app) error {
 }
 
 // referredEnvironment hands our server its variables by reference: the client expands them when it starts the server.
-func referredEnvironment(a *app) map[string]string {
+func referredEnvironment(a *commandLine) map[string]string {
 	env := map[string]string{}
 	for _, v := range clientVariables(a) {
 		env[v.Name] = "${" + v.Name + ":-" + v.Default + "}"
 	}
 	return env
-}
-
-// mergedMCP is the configuration of the agent's MCP client: our own entry, which gets the environment, and what the
-// mounted repositories may add. An error says that the path of this program is unknown.
-func mergedMCP(cfg config.Config, offers mounted.Offers, env map[string]string) (mcpconfig.Result, error) {
-	binary, err := os.Executable()
-	if err != nil {
-		return mcpconfig.Result{}, err
-	}
-	binary = files.Resolve(binary)
-	var entry bytes.Buffer
-	encoder := json.NewEncoder(&entry)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(mcpServerConfig{Type: "stdio", Command: binary, Args: []string{"mcp-server"}, Env: env, AlwaysLoad: true}); err != nil {
-		return mcpconfig.Result{}, err
-	}
-	blank := config.AgentSecrets()
-	for _, v := range config.ServerVariables(forges.All()) {
-		blank = append(blank, v.Name)
-	}
-	system := []mcpconfig.System{{Name: "claudeops", JSON: bytes.TrimSpace(entry.Bytes())}}
-	return mcpconfig.Merge(system, offers.Contributions(), mcpconfig.Rules{
-		Mode: cfg.Mounted.MCP, Env: cfg.Mounted.Env, Blank: blank, Forges: driver.Prefixes(forges.All()), Binary: binary,
-	}), nil
 }
 
 func explainMCP(w *strings.Builder, merged mcpconfig.Result) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/settings/config"
@@ -23,8 +25,8 @@ type mcpClient struct {
 	// always says that the tools are shown to the model from the first request on, where it would search for them otherwise.
 	always bool
 	// file's content, and the command that adds the server; add is nil where the client has none.
-	print func(c mcpClient, s mcpServerConfig, names []config.Variable) (string, error)
-	add   func(c mcpClient, s mcpServerConfig, set []config.Variable, value func(string) string) (string, error)
+	print func(c mcpClient, s app.McpServerConfig, names []config.Variable) (string, error)
+	add   func(c mcpClient, s app.McpServerConfig, set []config.Variable, value func(string) string) (string, error)
 }
 
 func mcpClients() []mcpClient {
@@ -55,20 +57,20 @@ func findClient(name string) (mcpClient, error) {
 			return c, nil
 		}
 	}
-	return mcpClient{}, usageError{fmt.Errorf("--client is one of %s", clientNames())}
+	return mcpClient{}, app.Usage(fmt.Errorf("--client is one of %s", clientNames()))
 }
 
 // ourServer is our entry of a client's configuration, without its environment.
-func ourServer() (mcpServerConfig, error) {
+func ourServer() (app.McpServerConfig, error) {
 	binary, err := os.Executable()
 	if err != nil {
-		return mcpServerConfig{}, err
+		return app.McpServerConfig{}, err
 	}
-	return mcpServerConfig{Type: "stdio", Command: files.Resolve(binary), Args: []string{"mcp-server"}}, nil
+	return app.McpServerConfig{Type: "stdio", Command: files.Resolve(binary), Args: []string{"mcp-server"}}, nil
 }
 
 // printForClient prints what a client reads, or the command that adds our server to it. It holds no secret.
-func printForClient(a *app, c mcpClient, add bool) error {
+func printForClient(a *commandLine, c mcpClient, add bool) error {
 	server, err := ourServer()
 	if err != nil {
 		return err
@@ -84,13 +86,13 @@ func printForClient(a *app, c mcpClient, add bool) error {
 			return err
 		}
 		fmt.Fprintf(a.streams.Err, "claudeops: this belongs into %s\n", c.file)
-		advice, problem := scriptAdvice(a, cfg)
+		advice, problem := app.ScriptAdvice(a.program(), cfg)
 		noteScripts(a, cfg, advice, problem)
 		_, err = fmt.Fprint(a.streams.Out, text)
 		return err
 	}
 	if c.add == nil {
-		return usageError{fmt.Errorf("%s has no command that adds a server; put what mcp-config --client %s prints into %s", c.name, c.name, c.file)}
+		return app.Usage(fmt.Errorf("%s has no command that adds a server; put what mcp-config --client %s prints into %s", c.name, c.name, c.file))
 	}
 	value := func(name string) string {
 		v, _ := a.environment(name)
@@ -131,16 +133,13 @@ func secretsAmong(variables []config.Variable) (names []string) {
 }
 
 // servers prints a JSON object of servers. typed says that the client wants to be told the transport.
-func servers(key string, typed bool) func(mcpClient, mcpServerConfig, []config.Variable) (string, error) {
-	return func(c mcpClient, s mcpServerConfig, names []config.Variable) (string, error) {
-		return indentedJSON(map[string]any{key: map[string]any{ourName: entryOf(c, s, names, typed)}})
+func servers(key string, typed bool) func(mcpClient, app.McpServerConfig, []config.Variable) (string, error) {
+	return func(c mcpClient, s app.McpServerConfig, names []config.Variable) (string, error) {
+		return indentedJSON(map[string]any{key: map[string]any{app.OurName: entryOf(c, s, names, typed)}})
 	}
 }
 
-// ourName is that of our server in every client.
-const ourName = "claudeops"
-
-func entryOf(c mcpClient, s mcpServerConfig, names []config.Variable, typed bool) map[string]any {
+func entryOf(c mcpClient, s app.McpServerConfig, names []config.Variable, typed bool) map[string]any {
 	env := map[string]string{}
 	for _, v := range names {
 		env[v.Name] = c.refer(v)
@@ -157,9 +156,9 @@ func entryOf(c mcpClient, s mcpServerConfig, names []config.Variable, typed bool
 
 // codexTOML is a table of config.toml. Codex hands its servers few variables of its own; env_vars names more, whose values stay where
 // they are.
-func codexTOML(_ mcpClient, s mcpServerConfig, names []config.Variable) (string, error) {
+func codexTOML(_ mcpClient, s app.McpServerConfig, names []config.Variable) (string, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "[mcp_servers.%s]\ncommand = %s\nargs = [", ourName, tomlText(s.Command))
+	fmt.Fprintf(&b, "[mcp_servers.%s]\ncommand = %s\nargs = [", app.OurName, tomlText(s.Command))
 	for i, arg := range s.Args {
 		if i > 0 {
 			b.WriteString(", ")
@@ -185,16 +184,16 @@ func tomlText(text string) string {
 }
 
 // addToClaude needs no variables: Claude Code hands its own environment to its servers.
-func addToClaude(c mcpClient, s mcpServerConfig, _ []config.Variable, _ func(string) string) (string, error) {
+func addToClaude(c mcpClient, s app.McpServerConfig, _ []config.Variable, _ func(string) string) (string, error) {
 	entry := entryOf(c, s, nil, true)
 	delete(entry, "env")
 	text, err := compactJSON(entry)
-	return shellLine([]string{"claude", "mcp", "add-json", "--scope", "user", ourName, text}), err
+	return shellLine([]string{"claude", "mcp", "add-json", "--scope", "user", app.OurName, text}), err
 }
 
 // addToCodex gives settings by value, since the command has no other way, and no secret.
-func addToCodex(_ mcpClient, s mcpServerConfig, set []config.Variable, value func(string) string) (string, error) {
-	words := []string{"codex", "mcp", "add", ourName}
+func addToCodex(_ mcpClient, s app.McpServerConfig, set []config.Variable, value func(string) string) (string, error) {
+	words := []string{"codex", "mcp", "add", app.OurName}
 	for _, v := range set {
 		if !v.Secret {
 			words = append(words, "--env", v.Name+"="+value(v.Name))
@@ -203,17 +202,17 @@ func addToCodex(_ mcpClient, s mcpServerConfig, set []config.Variable, value fun
 	return shellLine(slices.Concat(words, []string{"--", s.Command}, s.Args)), nil
 }
 
-func addToGemini(c mcpClient, s mcpServerConfig, set []config.Variable, _ func(string) string) (string, error) {
-	words := slices.Concat([]string{"gemini", "mcp", "add", "--scope", "user", ourName, s.Command}, s.Args)
+func addToGemini(c mcpClient, s app.McpServerConfig, set []config.Variable, _ func(string) string) (string, error) {
+	words := slices.Concat([]string{"gemini", "mcp", "add", "--scope", "user", app.OurName, s.Command}, s.Args)
 	for _, v := range set {
 		words = append(words, "-e", v.Name+"="+c.refer(v))
 	}
 	return shellLine(words), nil
 }
 
-func addToVSCode(c mcpClient, s mcpServerConfig, set []config.Variable, _ func(string) string) (string, error) {
+func addToVSCode(c mcpClient, s app.McpServerConfig, set []config.Variable, _ func(string) string) (string, error) {
 	entry := entryOf(c, s, set, true)
-	entry["name"] = ourName
+	entry["name"] = app.OurName
 	text, err := compactJSON(entry)
 	return shellLine([]string{"code", "--add-mcp", text}), err
 }
@@ -247,13 +246,13 @@ func compactJSON(v any) (string, error) {
 // checkClientFlags refuses flags that do not go together.
 func checkClientFlags(client string, add, explain, instructions bool) error {
 	if instructions && (client != "" || add || explain) {
-		return usageError{errors.New("--instructions goes without the other flags")}
+		return app.Usage(errors.New("--instructions goes without the other flags"))
 	}
 	if add && client == "" {
-		return usageError{errors.New("--add goes with --client")}
+		return app.Usage(errors.New("--add goes with --client"))
 	}
 	if explain && client != "" {
-		return usageError{errors.New("--explain tells of what is merged for Claude Code, and goes without --client")}
+		return app.Usage(errors.New("--explain tells of what is merged for Claude Code, and goes without --client"))
 	}
 	return nil
 }

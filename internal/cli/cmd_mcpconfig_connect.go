@@ -6,17 +6,19 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/claudeops/claudeops/internal/agents/connect/remote"
 	"github.com/claudeops/claudeops/internal/settings/config"
 )
 
 // printConnector prints what a client needs to reach a claudeops that runs already: an address and the path of a file, and no variable or secret.
-func printConnector(a *app, client string, add bool, address, ticket string) error {
+func printConnector(a *commandLine, client string, add bool, address, ticket string) error {
 	server, err := ourServer()
 	if err != nil {
 		return err
 	}
-	command := connectorCommand(server.Command)
+	command := app.ConnectorCommand(server.Command)
 	if !strings.HasPrefix(address, "unix:/") {
 		if err := checkServerAddress(address, ticket); err != nil {
 			return err
@@ -48,7 +50,7 @@ func printConnector(a *app, client string, add bool, address, ticket string) err
 		}
 		text, err = c.print(c, server, names)
 	case c.add == nil:
-		return usageError{fmt.Errorf("%s has no command that adds a server; put what mcp-config --client %s prints into %s", c.name, c.name, c.file)}
+		return app.Usage(fmt.Errorf("%s has no command that adds a server; put what mcp-config --client %s prints into %s", c.name, c.name, c.file))
 	default:
 		text, err = c.add(c, server, nil, func(string) string { return "" })
 	}
@@ -63,13 +65,13 @@ func printConnector(a *app, client string, add bool, address, ticket string) err
 func checkServerAddress(address, ticket string) error {
 	scheme, _, _ := strings.Cut(address, ":")
 	if scheme != "http" && scheme != "https" {
-		return usageError{errors.New("--connect is an address such as unix:/run/claudeops/mcp.sock or https://ops.example.org")}
+		return app.Usage(errors.New("--connect is an address such as unix:/run/claudeops/mcp.sock or https://ops.example.org"))
 	}
 	if err := remote.Check(address); err != nil {
-		return usageError{fmt.Errorf("--connect: %w", err)}
+		return app.Usage(fmt.Errorf("--connect: %w", err))
 	}
 	if ticket == "" {
-		return usageError{errors.New("--ticket-file is needed with such an address: it names the file with the agent's token (claudeops token create --agent)")}
+		return app.Usage(errors.New("--ticket-file is needed with such an address: it names the file with the agent's token (claudeops token create --agent)"))
 	}
 	return nil
 }

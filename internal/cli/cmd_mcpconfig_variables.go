@@ -3,6 +3,8 @@ package cli
 import (
 	"slices"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/procedures/definitions"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
@@ -13,7 +15,7 @@ import (
 
 // clientVariables are those that the server reads which the client starts: ours, and those that the operator's files
 // name. A file that cannot be read is said, and names nothing.
-func clientVariables(a *app) []config.Variable {
+func clientVariables(a *commandLine) []config.Variable {
 	cfg := config.Load(a.environment, forges.All())
 	out := config.ClientVariables(forges.All(), cfg.Permissions.Toolsets)
 	add := func(name, meaning string) {
@@ -38,11 +40,11 @@ func sorted(names []string) []string {
 
 // namedTokens are the variables that the operator's files name as token_env: of registries of definitions, and of
 // sources.
-func namedTokens(a *app, cfg config.Config) (names []string) {
+func namedTokens(a *commandLine, cfg config.Config) (names []string) {
 	uses := func(toolset string) bool { return slices.Contains(cfg.Permissions.Toolsets, toolset) }
 	if uses(definitions.ToolsetName) {
 		d := cfg.Tools.Definitions
-		folder, err := workingFolder(a)
+		folder, err := app.WorkingFolder(a.program())
 		if err != nil {
 			folder = "" // of no project
 		}
@@ -55,12 +57,12 @@ func namedTokens(a *app, cfg config.Config) (names []string) {
 	if !uses(definitions.ToolsetName) && !uses(deploy.ToolsetName) && !uses(packages.ToolsetName) {
 		return names
 	}
-	p := &parts{cfg: cfg, rules: readRules(cfg.Permissions)}
-	allowed, err := p.allowedSources().Load()
+	p := &app.Parts{Cfg: cfg, Rules: app.ReadRules(cfg.Permissions)}
+	allowed, err := p.AllowedSources().Load()
 	if err != nil {
 		a.streams.warn("%s; the variables with tokens of sources are missing", err)
 	}
-	for _, s := range slices.Concat(p.rules.policy.Server.Sources, allowed) {
+	for _, s := range slices.Concat(p.Rules.Policy.Server.Sources, allowed) {
 		if s.TokenEnv != "" {
 			names = append(names, s.TokenEnv)
 		}
@@ -69,11 +71,11 @@ func namedTokens(a *app, cfg config.Config) (names []string) {
 }
 
 // scriptVariables are those that the settings of scripts name, without those that no script sees.
-func scriptVariables(a *app, cfg config.Config) (names []string) {
+func scriptVariables(a *commandLine, cfg config.Config) (names []string) {
 	if !slices.Contains(cfg.Permissions.Toolsets, scripts.ToolsetName) {
 		return nil
 	}
-	settings, err := scriptSettings(a)
+	settings, err := app.ScriptSettings(a.program())
 	if err != nil {
 		return nil // which is said with the scripts
 	}

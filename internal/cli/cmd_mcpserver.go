@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/agents/connect"
@@ -33,7 +35,7 @@ type mcpServerOptions struct {
 	ticket     string // file of its ticket; "" for the one beside the socket
 }
 
-func mcpServerCommand(a *app) *cobra.Command {
+func mcpServerCommand(a *commandLine) *cobra.Command {
 	var o mcpServerOptions
 	cmd := &cobra.Command{
 		Use:   "mcp-server",
@@ -60,9 +62,6 @@ func mcpServerCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// lookEvery is how often a server looks whether tools have come or gone, where a toolset has such.
-const lookEvery = 2 * time.Second
-
 // standIn is a server that mcp-server can stand in for.
 type standIn struct {
 	name     string
@@ -86,13 +85,13 @@ func serverNames() (names []string) {
 	return names
 }
 
-func serveMCP(ctx context.Context, a *app, o mcpServerOptions) error {
+func serveMCP(ctx context.Context, a *commandLine, o mcpServerOptions) error {
 	signal.Ignore(syscall.SIGPIPE) // a client that goes away must not end a creation in the middle
 	var stands standIn
 	if o.as != "" {
 		at := slices.Index(serverNames(), o.as)
 		if at < 0 {
-			return usageError{fmt.Errorf("--as %.50q is no server that is known; there is %s", o.as, strings.Join(serverNames(), ", "))}
+			return app.Usage(fmt.Errorf("--as %.50q is no server that is known; there is %s", o.as, strings.Join(serverNames(), ", ")))
 		}
 		stands = standIns()[at]
 		a.only = stands.toolset
@@ -104,14 +103,14 @@ func serveMCP(ctx context.Context, a *app, o mcpServerOptions) error {
 	if o.folder != "" {
 		var err error
 		if a.folder, err = existingFolder(o.folder); err != nil {
-			return usageError{fmt.Errorf("--folder: %w", err)}
+			return app.Usage(fmt.Errorf("--folder: %w", err))
 		}
 	}
-	p := a.wire(needs{log: logQueuedJSON})
-	logUnknownToolsets(ctx, a, p)
-	server, err := mcpserver.New(a.enabledToolsets(), mcpserver.Options{
-		Name: stands.name, Versions: stands.versions, Version: version(), ReadOnly: p.cfg.Permissions.ReadOnly, Ticks: time.Tick(lookEvery),
-		Log: p.log, NewID: newID,
+	p := a.program().Wire(app.Needs{Log: app.LogQueuedJSON})
+	app.LogUnknownToolsets(ctx, a.program(), p)
+	server, err := mcpserver.New(a.program().EnabledToolsets(), mcpserver.Options{
+		Name: stands.name, Versions: stands.versions, Version: app.Version(), ReadOnly: p.Cfg.Permissions.ReadOnly, Ticks: time.Tick(app.LookEvery),
+		Log: p.Log, NewID: app.NewID,
 	})
 	if err != nil {
 		return err
@@ -136,13 +135,13 @@ func existingFolder(path string) (string, error) {
 }
 
 // connectMCP copies messages to the door at an address. It makes none of the parts: it needs neither store nor tokens.
-func connectMCP(ctx context.Context, a *app, o mcpServerOptions) error {
+func connectMCP(ctx context.Context, a *commandLine, o mcpServerOptions) error {
 	signal.Ignore(syscall.SIGPIPE)
 	arguments := connect.Arguments{Address: o.connect, TicketFile: o.ticket, Transports: remote.Transports(remote.Limits{})}
 	if raw := *a.flags["CLAUDEOPS_TIER"]; raw != "" {
 		tier, ok := gitprovider.ParseTier(raw)
 		if !ok {
-			return usageError{fmt.Errorf("--tier %.20q is no tier; 1, 2 and 3 are", raw)}
+			return app.Usage(fmt.Errorf("--tier %.20q is no tier; 1, 2 and 3 are", raw))
 		}
 		arguments.Lower.Tier = int(tier)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -12,15 +14,15 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
-func policyCommand(a *app) *cobra.Command {
+func policyCommand(a *commandLine) *cobra.Command {
 	return group("policy", "Show the effective rules, and ask them about paths", policyShowCommand(a), policyCheckCommand(a))
 }
 
-func policyShowCommand(a *app) *cobra.Command {
+func policyShowCommand(a *commandLine) *cobra.Command {
 	return &cobra.Command{
 		Use: "show", Short: "Show the effective policy", Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			effective, err := a.wire(needs{}).rules.effective()
+			effective, err := a.program().Wire(app.Needs{}).Rules.Effective()
 			if err != nil {
 				return err
 			}
@@ -46,14 +48,14 @@ func describePolicy(w *strings.Builder, v policy.View) {
 		others = "a refusal"
 	}
 	fmt.Fprintf(w, "An open pull request of somebody else on the same files is %s.\n", others)
-	fmt.Fprintf(w, "Repositories: %s\n", orAll(v.Repositories, "every one that a provider serves"))
-	fmt.Fprintf(w, "Base branches: %s\n", orAll(v.BaseBranches, "the default branch, or the one that the manifest names"))
+	fmt.Fprintf(w, "Repositories: %s\n", app.OrAll(v.Repositories, "every one that a provider serves"))
+	fmt.Fprintf(w, "Base branches: %s\n", app.OrAll(v.BaseBranches, "the default branch, or the one that the manifest names"))
 	for _, pin := range v.Pins {
 		fmt.Fprintf(w, "Pinned: %s\n", pin)
 	}
 	fmt.Fprintf(w, "Labels: %s\n", strings.Join(v.Labels, ", "))
 	describePullRequests(w, v)
-	fmt.Fprintf(w, "Required body sections: %s\n", orAll(v.RequiredSections, "none"))
+	fmt.Fprintf(w, "Required body sections: %s\n", app.OrAll(v.RequiredSections, "none"))
 	if v.RequireBoundary {
 		w.WriteString("No session starts without a boundary that lacks nothing.\n")
 	}
@@ -77,15 +79,8 @@ func describePullRequests(w *strings.Builder, v policy.View) {
 		forks = "may be targeted"
 	}
 	fmt.Fprintf(w, "Pull requests are opened %s; labels that a repository lacks %s; forks %s.\n", kind, labels, forks)
-	fmt.Fprintf(w, "Reviewers: %s. Assignees: %s.\n", orAll(v.PullRequests.Reviewers, "none"),
-		orAll(v.PullRequests.Assignees, "none"))
-}
-
-func orAll(list []string, none string) string {
-	if len(list) == 0 {
-		return none
-	}
-	return strings.Join(list, ", ")
+	fmt.Fprintf(w, "Reviewers: %s. Assignees: %s.\n", app.OrAll(v.PullRequests.Reviewers, "none"),
+		app.OrAll(v.PullRequests.Assignees, "none"))
 }
 
 // pathVerdict is the answer for one path.
@@ -96,7 +91,7 @@ type pathVerdict struct {
 	Rule    string     `json:"rule"`
 }
 
-func policyCheckCommand(a *app) *cobra.Command {
+func policyCheckCommand(a *commandLine) *cobra.Command {
 	var from string
 	cmd := &cobra.Command{
 		Use:   "check PATH...",
@@ -116,14 +111,14 @@ func policyCheckCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func pathsToCheck(a *app, args []string, from string) ([]string, error) {
+func pathsToCheck(a *commandLine, args []string, from string) ([]string, error) {
 	switch {
 	case from == "" && len(args) == 0:
-		return nil, usageError{errors.New("name at least one path, or give --paths-from")}
+		return nil, app.Usage(errors.New("name at least one path, or give --paths-from"))
 	case from == "":
 		return args, nil
 	case len(args) > 0:
-		return nil, usageError{errors.New("give paths as arguments or with --paths-from, not both")}
+		return nil, app.Usage(errors.New("give paths as arguments or with --paths-from, not both"))
 	}
 	text, err := a.readInput(from)
 	if err != nil {
@@ -133,17 +128,17 @@ func pathsToCheck(a *app, args []string, from string) ([]string, error) {
 		Paths []string `json:"paths" required:"true"`
 	}
 	if violations := strictjson.Decode([]byte(`{"paths":`+string(text)+`}`), &wrapped, strictjson.Options{}); len(violations) > 0 {
-		return nil, usageError{fmt.Errorf("--paths-from %s: not a JSON array of strings: %s", from, violations[0].Message)}
+		return nil, app.Usage(fmt.Errorf("--paths-from %s: not a JSON array of strings: %s", from, violations[0].Message))
 	}
 	return wrapped.Paths, nil
 }
 
-func runPolicyCheck(a *app, paths []string) error {
-	effective, err := a.wire(needs{}).rules.effective()
+func runPolicyCheck(a *commandLine, paths []string) error {
+	effective, err := a.program().Wire(app.Needs{}).Rules.Effective()
 	if err != nil {
 		return err
 	}
-	scope := effective.Scope.At(a.wire(needs{}).cfg.Permissions.Tier)
+	scope := effective.Scope.At(a.program().Wire(app.Needs{}).Cfg.Permissions.Tier)
 	verdicts := make([]pathVerdict, 0, len(paths))
 	refused := 0
 	for _, path := range paths {

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -25,7 +27,7 @@ import (
 // maxInput bounds what the command line reads from files and stdin, in bytes; an MCP message has the same bound.
 const maxInput = 4 << 20
 
-func prCommand(a *app) *cobra.Command {
+func prCommand(a *commandLine) *cobra.Command {
 	return group("pr", "Propose, list and read pull requests", prCreateCommand(a), prListCommand(a), prStatusCommand(a),
 		prFileCommand(a), prDiffCommand(a))
 }
@@ -48,7 +50,7 @@ type revisionFlags struct {
 // fileFlags name the files of a change, each as PATH=VALUE or PATH.
 type fileFlags struct{ create, update, edit, remove, baseSHA []string }
 
-func prCreateCommand(a *app) *cobra.Command {
+func prCreateCommand(a *commandLine) *cobra.Command {
 	var o prCreateOptions
 	cmd := &cobra.Command{
 		Use:   "create",
@@ -80,7 +82,7 @@ func prCreateCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func runPRCreate(a *app, cmd *cobra.Command, o prCreateOptions) error {
+func runPRCreate(a *commandLine, cmd *cobra.Command, o prCreateOptions) error {
 	raw, err := createRequest(a, o)
 	if err != nil {
 		return err
@@ -93,22 +95,22 @@ func runPRCreate(a *app, cmd *cobra.Command, o prCreateOptions) error {
 }
 
 // caller is the operating system's user, as the environment names it.
-func (a *app) caller(p *parts) operation.Caller {
-	name := p.cfg.User
+func (a *commandLine) caller(p *app.Parts) operation.Caller {
+	name := p.Cfg.User
 	if name == "" {
 		name = "uid " + strconv.Itoa(os.Getuid())
 	}
 	return operation.Caller{Door: record.DoorCLI, Name: name}
 }
 
-func createRequest(a *app, o prCreateOptions) ([]byte, error) {
+func createRequest(a *commandLine, o prCreateOptions) ([]byte, error) {
 	switch {
 	case o.from != "" && !reflect.DeepEqual(o, prCreateOptions{from: o.from}):
-		return nil, usageError{errors.New("--from holds the whole request: leave the other flags out")}
+		return nil, app.Usage(errors.New("--from holds the whole request: leave the other flags out"))
 	case o.from != "":
 		return a.readInput(o.from)
 	case o.body != "" && o.bodyFile != "":
-		return nil, usageError{errors.New("give the body with --body or with --body-file, not both")}
+		return nil, app.Usage(errors.New("give the body with --body or with --body-file, not both"))
 	}
 	owner, name, err := splitRepo(o.repo)
 	if err != nil {
@@ -153,7 +155,7 @@ func createRequest(a *app, o prCreateOptions) ([]byte, error) {
 	for _, spec := range o.revision.replies {
 		id, text, ok := strings.Cut(spec, "=")
 		if !ok || id == "" || text == "" {
-			return nil, usageError{fmt.Errorf("--reply-to %q is not of the form ID=TEXT", spec)}
+			return nil, app.Usage(fmt.Errorf("--reply-to %q is not of the form ID=TEXT", spec))
 		}
 		req.Replies = append(req.Replies, prflow.ReplyRequest{Comment: id, Text: text})
 	}
@@ -167,16 +169,16 @@ func setBases(files []prflow.FileRequest, specs []string) error {
 		at := slices.IndexFunc(files, func(f prflow.FileRequest) bool { return f.Path == path })
 		switch {
 		case !ok || blob == "":
-			return usageError{fmt.Errorf("--base-sha %q is not of the form PATH=BLOB", spec)}
+			return app.Usage(fmt.Errorf("--base-sha %q is not of the form PATH=BLOB", spec))
 		case at < 0:
-			return usageError{fmt.Errorf("--base-sha %q: no --update, --edit or --delete names the file", spec)}
+			return app.Usage(fmt.Errorf("--base-sha %q: no --update, --edit or --delete names the file", spec))
 		}
 		files[at].BaseSHA = blob
 	}
 	return nil
 }
 
-func fileRequest(a *app, action gitprovider.Action, spec string) (prflow.FileRequest, error) {
+func fileRequest(a *commandLine, action gitprovider.Action, spec string) (prflow.FileRequest, error) {
 	path, text, err := a.readFileFlag(string(action), spec)
 	if err != nil {
 		return prflow.FileRequest{}, err
@@ -185,7 +187,7 @@ func fileRequest(a *app, action gitprovider.Action, spec string) (prflow.FileReq
 	return prflow.FileRequest{Path: path, Action: string(action), Content: &content}, nil
 }
 
-func editRequest(a *app, spec string) (prflow.FileRequest, error) {
+func editRequest(a *commandLine, spec string) (prflow.FileRequest, error) {
 	path, text, err := a.readFileFlag("edit", spec)
 	if err != nil {
 		return prflow.FileRequest{}, err
@@ -194,23 +196,23 @@ func editRequest(a *app, spec string) (prflow.FileRequest, error) {
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
 	if err := in.Decode(&f.Edits); err != nil || len(f.Edits) == 0 || in.More() {
-		return f, usageError{fmt.Errorf("--edit %q: the file holds no JSON list of {\"old\": ..., \"new\": ...}", spec)}
+		return f, app.Usage(fmt.Errorf("--edit %q: the file holds no JSON list of {\"old\": ..., \"new\": ...}", spec))
 	}
 	return f, nil
 }
 
 // readFileFlag reads what PATH=FILE names.
-func (a *app) readFileFlag(flag, spec string) (path string, text []byte, err error) {
+func (a *commandLine) readFileFlag(flag, spec string) (path string, text []byte, err error) {
 	path, file, ok := strings.Cut(spec, "=")
 	if !ok || path == "" || file == "" {
-		return "", nil, usageError{fmt.Errorf("--%s %q is not of the form PATH=FILE", flag, spec)}
+		return "", nil, app.Usage(fmt.Errorf("--%s %q is not of the form PATH=FILE", flag, spec))
 	}
 	text, err = a.readInput(file)
 	return path, text, err
 }
 
 // readInput reads a file, or stdin for "-", up to maxInput.
-func (a *app) readInput(name string) ([]byte, error) {
+func (a *commandLine) readInput(name string) ([]byte, error) {
 	in := a.streams.In
 	if name != "-" {
 		f, err := files.OpenInput(name)
@@ -225,7 +227,7 @@ func (a *app) readInput(name string) ([]byte, error) {
 		return nil, unreadable(name, err)
 	}
 	if len(text) > maxInput {
-		return nil, usageError{fmt.Errorf("%s is larger than %d bytes", name, maxInput)}
+		return nil, app.Usage(fmt.Errorf("%s is larger than %d bytes", name, maxInput))
 	}
 	return text, nil
 }
@@ -233,7 +235,7 @@ func (a *app) readInput(name string) ([]byte, error) {
 func splitRepo(repo string) (owner, name string, err error) {
 	owner, name, ok := strings.Cut(repo, "/")
 	if !ok {
-		return "", "", usageError{errors.New("--repo must be given as owner/name")}
+		return "", "", app.Usage(errors.New("--repo must be given as owner/name"))
 	}
 	return owner, name, nil
 }
@@ -272,7 +274,7 @@ func describeCreated(w *strings.Builder, r prflow.CreateResult) {
 	}
 }
 
-func prStatusCommand(a *app) *cobra.Command {
+func prStatusCommand(a *commandLine) *cobra.Command {
 	var repo, cloneURL string
 	cmd := &cobra.Command{
 		Use: "status NUMBER", Short: "Show a pull request's state, reviews and checks", Args: usageArgs(cobra.ExactArgs(1)),
@@ -304,7 +306,7 @@ func prStatusCommand(a *app) *cobra.Command {
 func prNumber(arg string) (int, error) {
 	number, err := strconv.Atoi(strings.TrimPrefix(arg, "#"))
 	if err != nil || number < 1 {
-		return 0, usageError{fmt.Errorf("%q is no pull request number", arg)}
+		return 0, app.Usage(fmt.Errorf("%q is no pull request number", arg))
 	}
 	return number, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 )
 
-func prListCommand(a *app) *cobra.Command {
+func prListCommand(a *commandLine) *cobra.Command {
 	var repo, cloneURL, state string
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the open pull requests labelled claude-ops", Args: usageArgs(cobra.NoArgs),
@@ -34,7 +34,7 @@ func prListCommand(a *app) *cobra.Command {
 }
 
 // listAll reads all pages.
-func listAll(ctx context.Context, a *app, req prflow.ListRequest) (all prflow.ListResult, err error) {
+func listAll(ctx context.Context, a *commandLine, req prflow.ListRequest) (all prflow.ListResult, err error) {
 	req.Limit = 100
 	for {
 		raw, err := json.Marshal(req)

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 )
 
-func prFileCommand(a *app) *cobra.Command {
+func prFileCommand(a *commandLine) *cobra.Command {
 	var req prflow.ReadFileRequest
 	cmd := &cobra.Command{
 		Use: "file OWNER/NAME PATH", Short: "Print a file that may be proposed, as the base branch or our own pull request has it",
@@ -42,7 +42,7 @@ func prFileCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func prDiffCommand(a *app) *cobra.Command {
+func prDiffCommand(a *commandLine) *cobra.Command {
 	var repo, cloneURL string
 	cmd := &cobra.Command{
 		Use: "diff NUMBER", Short: "Print what our own open pull request changes", Args: usageArgs(cobra.ExactArgs(1)),
@@ -73,7 +73,7 @@ func prDiffCommand(a *app) *cobra.Command {
 }
 
 // printText prints a text as it is, and notes about it on stderr; with --json the value that has both.
-func printText(a *app, v any, text string, notes []string) error {
+func printText(a *commandLine, v any, text string, notes []string) error {
 	if a.json {
 		return a.printJSON(v)
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -13,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/review"
 )
 
-func reviewCommand(a *app) *cobra.Command {
+func reviewCommand(a *commandLine) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "review",
 		Short: "Review and merge pull requests of local repositories, as a person",
@@ -29,7 +31,7 @@ func reviewCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func reviewActCommand(a *app, verb review.Verb) *cobra.Command {
+func reviewActCommand(a *commandLine, verb review.Verb) *cobra.Command {
 	var repo string
 	var lines lineFlags
 	r := review.Request{Verb: verb.Name, Provider: local.Name}
@@ -45,7 +47,7 @@ func reviewActCommand(a *app, verb review.Verb) *cobra.Command {
 				return err
 			}
 			if verb.Name == review.LiftCooldown && !cmd.Flags().Changed("provider") {
-				r.Provider = a.wire(needs{}).flow.Reader().ProviderOf(ref.Owner, ref.Name)
+				r.Provider = a.program().Wire(app.Needs{}).Flow.Reader().ProviderOf(ref.Owner, ref.Name)
 			}
 			return runReview(cmd.Context(), a, verb, r)
 		},
@@ -68,14 +70,14 @@ func reviewActCommand(a *app, verb review.Verb) *cobra.Command {
 }
 
 // review acts as the command's user, and prints what came of it.
-func runReview(ctx context.Context, a *app, verb review.Verb, r review.Request) error {
-	p := a.wire(needs{})
+func runReview(ctx context.Context, a *commandLine, verb review.Verb, r review.Request) error {
+	p := a.program().Wire(app.Needs{})
 	caller := a.caller(p)
 	if r.By.Name != "" {
 		caller.Name = r.By.Name
 	}
 	r.By = caller
-	outcome, err := newReviews(p).Do(ctx, r)
+	outcome, err := app.NewReviews(p).Do(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -107,7 +109,7 @@ func parseRepo(repo string) (gitprovider.RepoRef, error) {
 	}
 	ref, problems := gitprovider.NewRepoRef(owner, name, "")
 	for argument, problem := range problems {
-		return ref, usageError{fmt.Errorf("--repo %.200q: %s %w", repo, argument, problem)}
+		return ref, app.Usage(fmt.Errorf("--repo %.200q: %s %w", repo, argument, problem))
 	}
 	return ref, nil
 }
@@ -121,17 +123,5 @@ func parseState(state string) (gitprovider.State, error) {
 	if state == "all" {
 		return "", nil
 	}
-	return "", usageError{errors.New("--state is open, closed, merged or all")}
-}
-
-// newReviews is the use case of what people do to pull requests.
-func newReviews(p *parts) *review.Service {
-	o := review.Options{
-		Provider: local.Name, Kernel: p.kernel, Records: p.store.Ledger, Notifier: p.notifier, Pulls: p.store.Pulls, Disabled: p.providers.localDisabled,
-	}
-	o.Ask = p.flow.Reader().OursAt
-	if p.providers.local != nil {
-		o.Host, o.Look = local.NewReviewer(p.providers.local), newFollower(p).Look
-	}
-	return review.New(o)
+	return "", app.Usage(errors.New("--state is open, closed, merged or all"))
 }

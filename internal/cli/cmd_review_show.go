@@ -6,13 +6,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 )
 
-func reviewListCommand(a *app) *cobra.Command {
+func reviewListCommand(a *commandLine) *cobra.Command {
 	var repo, state string
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the pull requests of a local repository", Args: usageArgs(cobra.NoArgs),
@@ -25,8 +27,8 @@ func reviewListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p := a.wire(needs{})
-			prs, err := newReviews(p).List(cmd.Context(), local.Name, ref, wanted)
+			p := a.program().Wire(app.Needs{})
+			prs, err := app.NewReviews(p).List(cmd.Context(), local.Name, ref, wanted)
 			if err != nil {
 				return err
 			}
@@ -75,7 +77,7 @@ func describeReviewList(w *strings.Builder, entries []reviewEntry) {
 	columns(w, rows)
 }
 
-func reviewShowCommand(a *app) *cobra.Command {
+func reviewShowCommand(a *commandLine) *cobra.Command {
 	var repo string
 	cmd := &cobra.Command{
 		Use: "show NUMBER", Short: "Show a pull request with its reviews and its diff", Args: usageArgs(cobra.ExactArgs(1)),
@@ -84,8 +86,8 @@ func reviewShowCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p := a.wire(needs{})
-			detail, err := newReviews(p).Show(cmd.Context(), local.Name, ref, number)
+			p := a.program().Wire(app.Needs{})
+			detail, err := app.NewReviews(p).Show(cmd.Context(), local.Name, ref, number)
 			if err != nil {
 				return err
 			}
@@ -96,7 +98,7 @@ func reviewShowCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func printDetail(a *app, d local.Detail) error {
+func printDetail(a *commandLine, d local.Detail) error {
 	type comment struct {
 		Path     string `json:"path"`
 		Line     int    `json:"line"`

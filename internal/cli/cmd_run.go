@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/agents/session"
@@ -17,7 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-func runCommand(a *app) *cobra.Command {
+func runCommand(a *commandLine) *cobra.Command {
 	var note string
 	cmd := &cobra.Command{
 		Use:   "run --tier N",
@@ -36,7 +38,7 @@ func runCommand(a *app) *cobra.Command {
 					return err
 				}
 			}
-			p := a.wire(needs{})
+			p := a.program().Wire(app.Needs{})
 			missing := tellMissing(a, p)
 			out, err := a.act(cmd.Context(), session.ActRun, session.StartRequest{Tier: int(tier), Note: note})
 			if err != nil {
@@ -52,8 +54,8 @@ func runCommand(a *app) *cobra.Command {
 }
 
 // tellMissing says, before money is spent, what the agent lacks to do its work: on standard error, or with --json in what it returns.
-func tellMissing(a *app, p *parts) (missing []string) {
-	for _, f := range newDoctor(p).Agents() {
+func tellMissing(a *commandLine, p *app.Parts) (missing []string) {
+	for _, f := range app.NewDoctor(p).Agents() {
 		if f.Status != doctor.Warning {
 			continue
 		}
@@ -66,11 +68,11 @@ func tellMissing(a *app, p *parts) (missing []string) {
 }
 
 // askedTier is the tier of the session: --tier, which must be exactly one, or CLAUDEOPS_TIER.
-func askedTier(a *app) (gitprovider.Tier, error) {
+func askedTier(a *commandLine) (gitprovider.Tier, error) {
 	raw, _ := a.environment("CLAUDEOPS_TIER")
 	tier, ok := gitprovider.ParseTier(raw)
 	if !ok || strings.TrimSpace(raw) == "" {
-		return 0, usageError{errors.New("say the tier: --tier 1, 2 or 3")}
+		return 0, app.Usage(errors.New("say the tier: --tier 1, 2 or 3"))
 	}
 	return tier, nil
 }
@@ -81,13 +83,13 @@ func readNote(in io.Reader) (string, error) {
 		return "", err
 	}
 	if !utf8.Valid(text) {
-		return "", usageError{errors.New("the note is not UTF-8")}
+		return "", app.Usage(errors.New("the note is not UTF-8"))
 	}
 	return string(text), nil
 }
 
 // tellRun prints what was recorded, and with it, as one answer, why there is no more. Its error is what is left to say.
-func tellRun(a *app, records []sessions.Record, missing []string, err error) error {
+func tellRun(a *commandLine, records []sessions.Record, missing []string, err error) error {
 	answer := map[string]any{"items": append([]sessions.Record{}, records...)}
 	if len(missing) > 0 {
 		answer["missing"] = missing

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/base/content"
@@ -14,11 +16,11 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-func sessionCommand(a *app) *cobra.Command {
+func sessionCommand(a *commandLine) *cobra.Command {
 	return group("session", "Look at the sessions of agents, and stop them", sessionListCommand(a), sessionShowCommand(a), sessionStopCommand(a), sessionJournalCommand(a), sessionUsageCommand(a))
 }
 
-func sessionListCommand(a *app) *cobra.Command {
+func sessionListCommand(a *commandLine) *cobra.Command {
 	var state, tier string
 	var limit int
 	cmd := &cobra.Command{
@@ -26,24 +28,24 @@ func sessionListCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q := sessions.Query{State: sessions.State(state), Limit: limit}
 			if state != "" && !slices.Contains(sessions.States(), q.State) {
-				return usageError{fmt.Errorf("--state is one of %v", sessions.States())}
+				return app.Usage(fmt.Errorf("--state is one of %v", sessions.States()))
 			}
 			if tier != "" {
 				wanted, ok := gitprovider.ParseTier(tier)
 				if !ok {
-					return usageError{fmt.Errorf("--only-tier is 1, 2 or 3")}
+					return app.Usage(fmt.Errorf("--only-tier is 1, 2 or 3"))
 				}
 				q.Tier = wanted
 			}
 			const most = 200
 			if limit < 1 || limit > most {
-				return usageError{fmt.Errorf("--limit is 1 to %d", most)}
+				return app.Usage(fmt.Errorf("--limit is 1 to %d", most))
 			}
-			records, err := a.wire(needs{records: true}).store.AgentSessions.Sessions(cmd.Context(), q)
+			records, err := a.program().Wire(app.Needs{Records: true}).Store.AgentSessions.Sessions(cmd.Context(), q)
 			if err != nil {
 				return err
 			}
-			redact := a.wire(needs{}).scanner.Redact
+			redact := a.program().Wire(app.Needs{}).Scanner.Redact
 			for i := range records {
 				records[i].Reason = content.Clean(redact(records[i].Why()), maxWhy)
 			}
@@ -67,13 +69,13 @@ func sessionRows(w *strings.Builder, records []sessions.Record) {
 	columns(w, rows)
 }
 
-func sessionShowCommand(a *app) *cobra.Command {
+func sessionShowCommand(a *commandLine) *cobra.Command {
 	var events bool
 	cmd := &cobra.Command{
 		Use: "show ID", Short: "Show a session", Args: usageArgs(cobra.ExactArgs(1)),
 		Long: "show prints what is recorded of a session. What its agent and tools wrote is data, never an instruction.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			store := a.wire(needs{records: true}).store
+			store := a.program().Wire(app.Needs{Records: true}).Store
 			record, err := store.AgentSessions.Session(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -99,4 +101,13 @@ func sessionShowCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&events, "events", false, "with all that the agent said and did")
 	return cmd
+}
+
+// sessionToolsetsFlag is the flag of commands that start sessions. They share one value, since one of them runs.
+func sessionToolsetsFlag(a *commandLine, cmd *cobra.Command) {
+	const variable = "CLAUDEOPS_SESSION_TOOLSETS"
+	if a.flags[variable] == nil {
+		a.flags[variable] = new(string)
+	}
+	cmd.Flags().StringVar(a.flags[variable], "session-toolsets", "", "toolsets that the agent gets, such as pr,definitions ("+variable+")")
 }

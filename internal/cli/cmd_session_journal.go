@@ -4,20 +4,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-func sessionJournalCommand(a *app) *cobra.Command {
+func sessionJournalCommand(a *commandLine) *cobra.Command {
 	var of string
 	cmd := &cobra.Command{
 		Use: "journal", Short: "Show what agents noted for later sessions, newest first", Args: usageArgs(cobra.NoArgs),
 		Long: "journal prints what is kept of it, at most 200 entries. Each session is told of them. Agents wrote them: data, never an\n" +
 			"instruction. `claudeops prune` removes old ones.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			entries, err := a.wire(needs{records: true}).store.AgentSessions.Journal(cmd.Context(), sessions.JournalQuery{Session: of})
+			entries, err := a.program().Wire(app.Needs{Records: true}).Store.AgentSessions.Journal(cmd.Context(), sessions.JournalQuery{Session: of})
 			if err != nil {
 				return err
 			}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/agents/session"
@@ -18,17 +20,17 @@ const (
 	stopLook = 200 * time.Millisecond
 )
 
-func sessionStopCommand(a *app) *cobra.Command {
+func sessionStopCommand(a *commandLine) *cobra.Command {
 	return &cobra.Command{
 		Use: "stop ID", Short: "End a session that runs, whatever process runs it", Args: usageArgs(cobra.ExactArgs(1)),
 		Long: "stop ends the agent and everything that it started; what it has proposed stays. A session that another process runs, such\n" +
 			"as claudeops serve, is told by the record, at which that process looks every second. The command waits up to 30 seconds.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p := a.wire(needs{records: true})
+			p := a.program().Wire(app.Needs{Records: true})
 			if _, err := a.act(cmd.Context(), session.ActStop, session.StopRequest{ID: args[0]}); err != nil {
 				return err
 			}
-			record, err := ended(cmd.Context(), p.store.AgentSessions, args[0])
+			record, err := ended(cmd.Context(), p.Store.AgentSessions, args[0])
 			if err != nil {
 				return err
 			}

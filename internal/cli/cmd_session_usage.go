@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/records/sessions"
@@ -14,7 +16,7 @@ import (
 // maxUsageDays is how far back sums reach.
 const maxUsageDays = 366
 
-func sessionUsageCommand(a *app) *cobra.Command {
+func sessionUsageCommand(a *commandLine) *cobra.Command {
 	var days int
 	cmd := &cobra.Command{
 		Use: "usage", Short: "Sum the tokens and the cost of sessions, by day and tier", Args: usageArgs(cobra.NoArgs),
@@ -22,9 +24,9 @@ func sessionUsageCommand(a *app) *cobra.Command {
 			"estimate by list prices, or a guess of the client's; ? says that the price of a model is not known.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if days < 1 || days > maxUsageDays {
-				return usageError{fmt.Errorf("--days is 1 to %d", maxUsageDays)}
+				return app.Usage(fmt.Errorf("--days is 1 to %d", maxUsageDays))
 			}
-			groups, err := a.wire(needs{records: true}).store.AgentSessions.UsageByDay(cmd.Context(), time.Now().AddDate(0, 0, 1-days))
+			groups, err := a.program().Wire(app.Needs{Records: true}).Store.AgentSessions.UsageByDay(cmd.Context(), time.Now().AddDate(0, 0, 1-days))
 			if err != nil {
 				return err
 			}

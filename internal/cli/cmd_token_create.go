@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/agents/tokens"
@@ -22,7 +24,7 @@ type newTokenOptions struct {
 	agent                 bool
 }
 
-func tokenCreateCommand(a *app) *cobra.Command {
+func tokenCreateCommand(a *commandLine) *cobra.Command {
 	var o newTokenOptions
 	cmd := &cobra.Command{
 		Use:   "create --name NAME [--max-tier TIER] [--scopes LIST | --agent] [--expires AGE]",
@@ -42,26 +44,26 @@ func tokenCreateCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func runTokenCreate(cmd *cobra.Command, a *app, o newTokenOptions) error {
+func runTokenCreate(cmd *cobra.Command, a *commandLine, o newTokenOptions) error {
 	if given := a.flags["CLAUDEOPS_TIER"]; o.agent && given != nil && *given != "" {
 		tier, known := gitprovider.ParseTier(*given)
 		if !known {
-			return usageError{errors.New("--tier is 1, 2 or 3")}
+			return app.Usage(errors.New("--tier is 1, 2 or 3"))
 		}
 		o.tier = int(tier)
 	}
 	if o.agent && cmd.Flags().Changed("scopes") {
-		return usageError{errors.New("an agent's token has no scopes; leave --scopes out, or --agent")}
+		return app.Usage(errors.New("an agent's token has no scopes; leave --scopes out, or --agent"))
 	}
 	wanted, err := o.wanted()
 	if err != nil {
-		return usageError{err}
+		return app.Usage(err)
 	}
 	raw, err := json.Marshal(wanted)
 	if err != nil {
 		return err
 	}
-	out, err := a.ask(cmd.Context(), newTokens(func() *parts { return a.wire(needs{}) }).Any(), raw)
+	out, err := a.ask(cmd.Context(), app.NewTokens(func() *app.Parts { return a.program().Wire(app.Needs{}) }).Any(), raw)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -31,12 +33,12 @@ const maxOffered = 200
 type completer = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
 
 // completes reports whether the command line asks for completions, as the scripts of `claudeops completion` do.
-func completes(a *app) bool {
+func completes(a *commandLine) bool {
 	return len(a.args) > 0 && (a.args[0] == cobra.ShellCompRequestCmd || a.args[0] == cobra.ShellCompNoDescRequestCmd)
 }
 
 // addCompletions lets the commands below root complete the values of flags and arguments.
-func addCompletions(a *app, root *cobra.Command) {
+func addCompletions(a *commandLine, root *cobra.Command) {
 	flags := flagCompletions(a)
 	arguments := argumentCompletions(a)
 	var visit func(cmd *cobra.Command)
@@ -70,7 +72,7 @@ func pathOf(cmd *cobra.Command) string {
 }
 
 // flagCompletions are by the name of the flag, with the command before it where the flag means something else there.
-func flagCompletions(a *app) map[string]completer {
+func flagCompletions(a *commandLine) map[string]completer {
 	return map[string]completer{
 		"repo": offer(func(ctx context.Context) []string { return repositoriesOf(ctx, a) }), "outcome": fixed(outcomes()...),
 		"code": fixed(codes()...), "pull": fixed(words(record.PullStates())...), "tier": fixed("1", "2", "3"), "only-tier": fixed("1", "2", "3"),
@@ -92,7 +94,7 @@ func providerNames() []string {
 }
 
 // argumentCompletions are by command; NUMBER is for all that take a pull request.
-func argumentCompletions(a *app) map[string]completer {
+func argumentCompletions(a *commandLine) map[string]completer {
 	first := func(complete completer) completer {
 		return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
@@ -155,23 +157,23 @@ func codes() (out []string) {
 }
 
 // onFile are the parts of the command if its records are in a file; nil if they are elsewhere, since asking takes a network then.
-func onFile(a *app) *parts {
-	p := a.wire(needs{records: true})
-	if p.cfg.Records.DatabaseURL != "" {
+func onFile(a *commandLine) *app.Parts {
+	p := a.program().Wire(app.Needs{Records: true})
+	if p.Cfg.Records.DatabaseURL != "" {
 		return nil
 	}
 	return p
 }
 
 // repositoriesOf are the repositories below the local root, those of the policy, and those that something was proposed for.
-func repositoriesOf(ctx context.Context, a *app) (out []string) {
-	p := a.wire(needs{records: true})
-	if p.cfg.Forges.LocalRoot != "" {
-		for _, dir := range files.Glob(p.cfg.Forges.LocalRoot, "*/*") {
+func repositoriesOf(ctx context.Context, a *commandLine) (out []string) {
+	p := a.program().Wire(app.Needs{Records: true})
+	if p.Cfg.Forges.LocalRoot != "" {
+		for _, dir := range files.Glob(p.Cfg.Forges.LocalRoot, "*/*") {
 			out = append(out, filepath.Base(filepath.Dir(dir))+"/"+strings.TrimSuffix(filepath.Base(dir), ".git"))
 		}
 	}
-	for _, entry := range p.rules.policy.View().Repositories {
+	for _, entry := range p.Rules.Policy.View().Repositories {
 		if _, repo, named := strings.Cut(entry, ":"); named {
 			entry = repo
 		}
@@ -180,7 +182,7 @@ func repositoriesOf(ctx context.Context, a *app) (out []string) {
 		}
 	}
 	if p := onFile(a); p != nil {
-		if names, err := p.store.History.Repositories(ctx); err == nil {
+		if names, err := p.Store.History.Repositories(ctx); err == nil {
 			for _, n := range names {
 				out = append(out, n.Owner+"/"+n.Name)
 			}
@@ -191,12 +193,12 @@ func repositoriesOf(ctx context.Context, a *app) (out []string) {
 }
 
 // numbersOf are the open pull requests of ours, of one repository if it is named, with their titles.
-func numbersOf(ctx context.Context, a *app, repo string) (out []string) {
+func numbersOf(ctx context.Context, a *commandLine, repo string) (out []string) {
 	p := onFile(a)
 	if p == nil {
 		return nil
 	}
-	open, err := p.store.Pulls.OpenPulls(ctx, maxOffered)
+	open, err := p.Store.Pulls.OpenPulls(ctx, maxOffered)
 	if err != nil {
 		return nil
 	}
@@ -208,9 +210,9 @@ func numbersOf(ctx context.Context, a *app, repo string) (out []string) {
 	return out
 }
 
-func sessionsOf(ctx context.Context, a *app) (out []string) {
+func sessionsOf(ctx context.Context, a *commandLine) (out []string) {
 	if p := onFile(a); p != nil {
-		records, err := p.store.AgentSessions.Sessions(ctx, sessions.Query{Limit: 20})
+		records, err := p.Store.AgentSessions.Sessions(ctx, sessions.Query{Limit: 20})
 		if err != nil {
 			return nil
 		}
@@ -221,9 +223,9 @@ func sessionsOf(ctx context.Context, a *app) (out []string) {
 	return out
 }
 
-func runningSessionsOf(ctx context.Context, a *app) (out []string) {
+func runningSessionsOf(ctx context.Context, a *commandLine) (out []string) {
 	if p := onFile(a); p != nil {
-		records, err := p.store.AgentSessions.Sessions(ctx, sessions.Query{State: sessions.StateRunning, Limit: 20})
+		records, err := p.Store.AgentSessions.Sessions(ctx, sessions.Query{State: sessions.StateRunning, Limit: 20})
 		if err != nil {
 			return nil
 		}
@@ -234,9 +236,9 @@ func runningSessionsOf(ctx context.Context, a *app) (out []string) {
 	return out
 }
 
-func connectionsOf(ctx context.Context, a *app) (out []string) {
+func connectionsOf(ctx context.Context, a *commandLine) (out []string) {
 	if p := onFile(a); p != nil {
-		open, err := p.store.Connections().Connections(ctx)
+		open, err := p.Store.Connections().Connections(ctx)
 		if err != nil {
 			return nil
 		}
@@ -251,9 +253,9 @@ func connectionsOf(ctx context.Context, a *app) (out []string) {
 	return out
 }
 
-func tokensOf(ctx context.Context, a *app) (out []string) {
+func tokensOf(ctx context.Context, a *commandLine) (out []string) {
 	if p := onFile(a); p != nil {
-		tokens, err := p.store.Access.Tokens(ctx)
+		tokens, err := p.Store.Access.Tokens(ctx)
 		if err != nil {
 			return nil
 		}

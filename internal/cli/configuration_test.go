@@ -96,7 +96,7 @@ func asCode(text string) string {
 // flagsOfVariables maps each variable to the flag whose description names it, and the commands that have it if not all do.
 func flagsOfVariables(t *testing.T) map[string]string {
 	t.Helper()
-	a := &app{lookup: func(string) (string, bool) { return "", false }}
+	a := &commandLine{lookup: func(string) (string, bool) { return "", false }}
 	root := a.rootCommand()
 	variable := regexp.MustCompile(`\((CLAUDEOPS_[A-Z_]+)\)`)
 	of, commands := map[string]string{}, map[string][]string{}

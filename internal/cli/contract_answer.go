@@ -14,8 +14,8 @@ import (
 const maxCell = 20_000
 
 // formOf is the form of the toolset that an operation belongs to; nil for the program's own.
-func (a *app) formOf(o operation.Operation) *operation.Form {
-	for _, set := range a.toolsets() {
+func (a *commandLine) formOf(o operation.Operation) *operation.Form {
+	for _, set := range a.program().Toolsets() {
 		for _, one := range set.Operations {
 			if one.Name == o.Name {
 				return set.Form
@@ -26,7 +26,7 @@ func (a *app) formOf(o operation.Operation) *operation.Form {
 }
 
 // printInForm answers with the contract's JSON, or with a table for people.
-func (a *app) printInForm(form *operation.Form, o operation.Operation, result any, err error) error {
+func (a *commandLine) printInForm(form *operation.Form, o operation.Operation, result any, err error) error {
 	switch {
 	case err != nil && a.json:
 		if printErr := a.printJSON(form.Failure(o, err, operation.RequestIDOf(err))); printErr != nil {

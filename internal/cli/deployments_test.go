@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -31,13 +33,13 @@ func TestWhatAPageFetchesIsInTheAudit(t *testing.T) {
 	env := map[string]string{
 		"HOME": filepath.Join(dir, "home"), "CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "AGENTPACK_HOME": filepath.Join(dir, "agentpack"), "CLAUDEOPS_TOOLSETS": "pr,deploy",
 	}
-	a := &app{streams: Streams{Out: io.Discard, Err: io.Discard}, lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }, folder: filepath.Join(dir, "project")}
-	p := a.wire(needs{})
-	t.Cleanup(func() { _ = a.close() })
-	d := &deployments{p.tools.deploy(), p}
+	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard}, lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }, folder: filepath.Join(dir, "project")}
+	p := a.program().Wire(app.Needs{})
+	t.Cleanup(func() { _ = a.program().Close() })
+	d := app.NewDeployments(p)
 	rows := func() []record.RecordedAttempt {
 		t.Helper()
-		list, err := p.store.Audit.Page(t.Context(), record.AuditQuery{Ascending: true, Limit: 10})
+		list, err := p.Store.Audit.Page(t.Context(), record.AuditQuery{Ascending: true, Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -67,7 +67,7 @@ func commandsIn(text string) (out []string) {
 
 // unknownIn says which word or flag of a command line is not known, "" if none is.
 func unknownIn(command string) string {
-	root := (&app{lookup: func(string) (string, bool) { return "", false }}).rootCommand()
+	root := (&commandLine{lookup: func(string) (string, bool) { return "", false }}).rootCommand()
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultVersionFlag()

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/access"
@@ -28,7 +30,7 @@ func newReaders(t *testing.T) *doors {
 
 func operationOf(t *testing.T, name string) operation.Operation {
 	t.Helper()
-	for _, o := range operation.List(new(app).toolsets()...) {
+	for _, o := range operation.List(new(app.App).Toolsets()...) {
 		if o.Name == name {
 			return o
 		}

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/operation"
@@ -14,7 +16,7 @@ import (
 func TestARefusedRevisionIsAnsweredAlikeThroughEveryWayIn(t *testing.T) {
 	d := newDoors(t)
 	var create operation.Operation
-	for _, o := range operation.List(new(app).toolsets()...) {
+	for _, o := range operation.List(new(app.App).Toolsets()...) {
 		if o.Name == prflow.ToolCreatePR {
 			create = o
 		}
@@ -44,7 +46,7 @@ func TestARefusedRevisionIsAnsweredAlikeThroughEveryWayIn(t *testing.T) {
 func TestARefusedReplyIsAnsweredAlikeThroughEveryWayIn(t *testing.T) {
 	d := newDoors(t)
 	var create operation.Operation
-	for _, o := range operation.List(new(app).toolsets()...) {
+	for _, o := range operation.List(new(app.App).Toolsets()...) {
 		if o.Name == prflow.ToolCreatePR {
 			create = o
 		}

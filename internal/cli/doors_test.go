@@ -17,6 +17,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -42,15 +44,15 @@ func newDoors(t *testing.T, more ...operation.Toolset) *doors {
 	delete(d.env, "CLAUDEOPS_WEBHOOK_URL")
 	d.env["CLAUDEOPS_API_TOKENS"] = doorToken
 	d.env["CLAUDEOPS_ADDR"] = "127.0.0.1:0"
-	d.env["CLAUDEOPS_TOOLSETS"] = strings.Join(toolsetNames(new(app).toolsets()), ",")
+	d.env["CLAUDEOPS_TOOLSETS"] = strings.Join(app.ToolsetNames(new(app.App).Toolsets()), ",")
 	d.env["CLAUDEOPS_ALLOW_WRITE"] = "true"
 	d.env["HOME"] = d.TempDir()
 	return d
 }
 
-func (d *doors) app(in string, out *bytes.Buffer) *app {
-	a := &app{streams: Streams{In: strings.NewReader(in), Out: out, Err: new(bytes.Buffer)}, lookup: d.lookup, more: d.more, folder: d.folder}
-	d.Cleanup(func() { _ = a.close() })
+func (d *doors) app(in string, out *bytes.Buffer) *commandLine {
+	a := &commandLine{streams: Streams{In: strings.NewReader(in), Out: out, Err: new(bytes.Buffer)}, lookup: d.lookup, more: d.more, folder: d.folder}
+	d.Cleanup(func() { _ = a.program().Close() })
 	return a
 }
 
@@ -76,7 +78,7 @@ func (d *doors) formed(failure any, failed bool) (o outcome) {
 }
 
 // hasForm reports whether the toolset of an operation has a form of its own.
-func hasForm(o operation.Operation) bool { return new(app).formOf(o) != nil }
+func hasForm(o operation.Operation) bool { return new(commandLine).formOf(o) != nil }
 
 func outcomeOf(failure map[string]any) (o outcome) {
 	o.Code, _ = failure["code"].(string)
@@ -131,7 +133,7 @@ func (d *doors) throughCLI(o operation.Operation, arguments string) outcome {
 	var out bytes.Buffer
 	a := d.app(arguments, &out)
 	root := a.rootCommand()
-	for _, same := range operation.List(a.toolsets()...) {
+	for _, same := range operation.List(a.program().Toolsets()...) {
 		if same.Name == o.Name {
 			root.AddCommand(a.operationCommand(same, "operation-under-test"))
 		}
@@ -161,12 +163,12 @@ func (d *doors) server() http.Handler {
 		return server
 	}
 	a := d.app("", new(bytes.Buffer))
-	p := a.wire(needs{})
-	agents, err := newAgentSessions(p)
+	p := a.program().Wire(app.Needs{})
+	agents, err := app.NewAgentSessions(p)
 	if err != nil {
 		d.Fatal(err)
 	}
-	server, err := newWebServer(p, webToolsets(a), newFollower(p), agents, agentTokens(p), &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080})
+	server, err := app.NewWebServer(p, app.WebToolsets(a.program()), app.NewFollower(p), agents, app.AgentTokens(p), &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080})
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -323,7 +325,7 @@ func brokenRequests(t *testing.T, o operation.Operation) map[string]string {
 func TestEveryLimitIsTheSameThroughEveryWayIn(t *testing.T) {
 	d := newDoors(t, wordsToolset())
 	d.env["CLAUDEOPS_TIER"] = "3"
-	for _, o := range operation.List(d.app("", new(bytes.Buffer)).toolsets()...) {
+	for _, o := range operation.List(d.app("", new(bytes.Buffer)).program().Toolsets()...) {
 		if o.Tool.Title == "" || o.Command == "" || o.Route.Method == "" {
 			continue
 		}
@@ -354,7 +356,7 @@ func TestTheLowestTierOfAnOperationIsWhatEveryWayInKeepsTo(t *testing.T) {
 	for tier := gitprovider.TierObserve; tier <= gitprovider.TierRemediate; tier++ {
 		d := newDoors(t)
 		d.env["CLAUDEOPS_TIER"] = strconv.Itoa(int(tier))
-		for _, o := range operation.List(new(app).toolsets()...) {
+		for _, o := range operation.List(new(app.App).Toolsets()...) {
 			if o.Tool.Title == "" || o.Route.Method == "" {
 				continue
 			}
@@ -426,7 +428,7 @@ func TestANewOperationThatReadsIsAtOnceOnEveryWayInAndInTheDocs(t *testing.T) {
 			t.Errorf("OpenAPI lacks %s: %s", part, described)
 		}
 	}
-	page := string(operationtest.Docs(d.app("", new(bytes.Buffer)).toolsets()))
+	page := string(operationtest.Docs(d.app("", new(bytes.Buffer)).program().Toolsets()))
 	for _, part := range []string{"`GET /api/v1/words`", "`claudeops words count`", "| `text` | string, required | What to count"} {
 		if !strings.Contains(page, part) {
 			t.Errorf("the docs lack %s", part)
@@ -471,7 +473,7 @@ func TestTheLimitsOfOpenAPIAreThoseOfTheTools(t *testing.T) {
 	refer := func(ref string) map[string]any {
 		return schemas[strings.TrimPrefix(ref, "#/components/schemas/")].(map[string]any)
 	}
-	for _, o := range operation.List(new(app).toolsets()...) {
+	for _, o := range operation.List(new(app.App).Toolsets()...) {
 		if o.Tool.Title == "" || o.Route.Method == "" {
 			continue
 		}
@@ -493,7 +495,7 @@ func TestTheLimitsOfOpenAPIAreThoseOfTheTools(t *testing.T) {
 // schemaOf is the input schema of a tool.
 func schemaOf(t *testing.T, o operation.Operation) []byte {
 	t.Helper()
-	for _, set := range new(app).toolsets() {
+	for _, set := range new(app.App).Toolsets() {
 		for _, one := range set.Operations {
 			if one.Name != o.Name {
 				continue

@@ -4,19 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"slices"
-	"syscall"
+
+	"github.com/claudeops/claudeops/internal/app"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
-
-// usageError is a command that was called wrongly, or that was told to use a file, folder or address that it cannot use. It is
-// told without a code; the exit code is 2.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
 
 // plainFailure is a command that found what it was asked about not to be so. It is told without a code, and ends with the exit
 // code exit.
@@ -33,7 +27,7 @@ type silentExit int
 func (silentExit) Error() string { return "" }
 
 func exitCode(err error) int {
-	var usage usageError
+	var usage app.UsageError
 	var plain plainFailure
 	switch {
 	case errors.As(err, &usage):
@@ -50,25 +44,7 @@ func unreadable(name string, err error) error {
 	if errors.As(err, &pathError) {
 		err = pathError.Err
 	}
-	return usageError{fmt.Errorf("%s cannot be read: %w", name, err)}
-}
-
-// cannotListen says what to do about an address at which no server can listen.
-func cannotListen(addr string, err error) error {
-	var reason *net.OpError
-	if errors.As(err, &reason) {
-		err = reason.Err
-	}
-	what := "correct the address"
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		what = "another program listens there: end it, or choose another address"
-	case errors.Is(err, syscall.EACCES):
-		what = "this user may not: choose a port from 1024"
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		what = "this machine has no such address: choose one of its own"
-	}
-	return usageError{fmt.Errorf("cannot listen on %s (%w); %s with --addr or CLAUDEOPS_ADDR", addr, err, what)}
+	return app.Usage(fmt.Errorf("%s cannot be read: %w", name, err))
 }
 
 // checkOutcome and checkCode refuse values that narrow a listing to nothing.
@@ -78,19 +54,19 @@ func checkOutcome(outcome string) error {
 	if slices.Contains(known, record.Outcome(outcome)) {
 		return nil
 	}
-	return usageError{errors.New("--outcome is opened, revised, reused, dry_run, refused, failed or done")}
+	return app.Usage(errors.New("--outcome is opened, revised, reused, dry_run, refused, failed or done"))
 }
 
 func checkPull(state string) error {
 	if state == "" || slices.Contains(record.PullStates(), record.PullState(state)) {
 		return nil
 	}
-	return usageError{errors.New("--pull is open, merged, closed or gone")}
+	return app.Usage(errors.New("--pull is open, merged, closed or gone"))
 }
 
 func checkCode(code string) error {
 	if code == "" || fault.Code(code).Known() {
 		return nil
 	}
-	return usageError{fmt.Errorf("--code %.50q is no code; docs/codes.md lists them", code)}
+	return app.Usage(fmt.Errorf("--code %.50q is no code; docs/codes.md lists them", code))
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store/storetest"
@@ -80,14 +82,14 @@ func TestThePollSeesWhatIsMergedByHandAndTellsNobodyTwice(t *testing.T) {
 	for _, name := range []string{"one", "two", "three"} {
 		w.propose(name)
 	}
-	a := &app{streams: Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, lookup: w.lookup}
+	a := &commandLine{streams: Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, lookup: w.lookup}
 	defer func() {
-		if err := a.close(); err != nil {
+		if err := a.program().Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	p := a.wire(needs{})
-	follower := newFollower(p)
+	p := a.program().Wire(app.Needs{})
+	follower := app.NewFollower(p)
 	follower.Every = time.Nanosecond
 	look := func(wantNotices int, want ...gitprovider.State) {
 		t.Helper()
@@ -95,12 +97,12 @@ func TestThePollSeesWhatIsMergedByHandAndTellsNobodyTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, state := range want {
-			r, found, err := p.store.Pulls.FindPull(t.Context(), record.PullKey{Provider: "local", Owner: "joe", Repo: "infra", Number: i + 1})
+			r, found, err := p.Store.Pulls.FindPull(t.Context(), record.PullKey{Provider: "local", Owner: "joe", Repo: "infra", Number: i + 1})
 			if err != nil || !found || r.State != state {
 				t.Errorf("#%d: found %t, %s, %v; want %s", i+1, found, r.State, err, state)
 			}
 		}
-		counts, err := p.store.Outbox.NoticeCounts(t.Context())
+		counts, err := p.Store.Outbox.NoticeCounts(t.Context())
 		if err != nil || counts.Pending != wantNotices {
 			t.Errorf("%d notices wait, %v; want %d", counts.Pending, err, wantNotices)
 		}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/web/handler"
@@ -45,7 +47,7 @@ func asList(answer any) any {
 // problemOf is an error as REST has it: the same members, with the status that REST would answer.
 func problemOf(err error) handler.Problem {
 	e := fault.From(err)
-	var usage usageError
+	var usage app.UsageError
 	var plain plainFailure
 	switch {
 	case errors.As(err, &usage):

@@ -7,29 +7,21 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/logqueue"
 	"github.com/claudeops/claudeops/internal/procedures/definitions"
 	"github.com/claudeops/claudeops/internal/settings/config"
 )
 
-// logForm is how a command logs, to stderr: stdout belongs to answers.
-type logForm int
-
-// The forms. Commands that run for long log behind a queue.
-const (
-	logWarnings   logForm = iota // for people, without times
-	logQueued                    // in the form that CLAUDEOPS_LOG_FORMAT names
-	logQueuedJSON                // for a machine that reads it
-)
-
-func (a *app) logger(form logForm, cfg config.Config) *slog.Logger {
-	if form != logWarnings {
+func (a *commandLine) logger(form app.LogForm, cfg config.Config) *slog.Logger {
+	if form != app.LogWarnings {
 		level := slog.LevelInfo
 		if a.only == definitions.ToolsetName || slices.Contains(cfg.Permissions.Toolsets, definitions.ToolsetName) {
 			level = cfg.Tools.Definitions.LogLevel
 		}
-		return slog.New(a.queueLog(form == logQueuedJSON || cfg.Web.LogJSON, level))
+		return slog.New(a.queueLog(form == app.LogQueuedJSON || cfg.Web.LogJSON, level))
 	}
 	return slog.New(slog.NewTextHandler(escaping{a.streams.Err}, &slog.HandlerOptions{
 		Level: slog.LevelWarn,
@@ -58,7 +50,7 @@ const flushBound = time.Second
 
 // queueLog puts a queue before standard error, for commands that run for long: whoever started them may have stopped to
 // read it. It returns where the log goes.
-func (a *app) queueLog(json bool, level slog.Level) slog.Handler {
+func (a *commandLine) queueLog(json bool, level slog.Level) slog.Handler {
 	handler := func(w io.Writer) slog.Handler {
 		w, options := escaping{w}, &slog.HandlerOptions{Level: level}
 		if json {
@@ -76,7 +68,7 @@ func (a *app) queueLog(json bool, level slog.Level) slog.Handler {
 }
 
 // flushLog writes what waits in the queue.
-func (a *app) flushLog() {
+func (a *commandLine) flushLog() {
 	if a.logs != nil {
 		a.logs.Close(flushBound)
 	}

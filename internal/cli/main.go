@@ -48,7 +48,7 @@ func Main() int {
 
 // Run runs one command. lookup reads the environment.
 func Run(ctx context.Context, args []string, streams Streams, lookup func(string) (string, bool)) int {
-	a := &app{streams: streams, lookup: lookup, args: args}
+	a := &commandLine{streams: streams, lookup: lookup, args: args}
 	defer a.flushLog()
 	root := a.rootCommand()
 	root.SetArgs(args)
@@ -56,7 +56,7 @@ func Run(ctx context.Context, args []string, streams Streams, lookup func(string
 	if a.cmd == nil { // its arguments could not be read
 		a.cmd = cmd
 	}
-	if closeErr := a.close(); err == nil {
+	if closeErr := a.program().Close(); err == nil {
 		err = closeErr
 	}
 	var silent silentExit

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/operation"
@@ -18,21 +20,21 @@ import (
 )
 
 // ask does an operation for the person at the terminal.
-func (a *app) ask(ctx context.Context, o operation.Operation, arguments []byte) (any, error) {
-	return o.Handle(ctx, operation.Call{Caller: a.caller(a.wire(needs{})), Ceiling: operation.Unlimited, Scopes: access.AllScopes(), Arguments: arguments})
+func (a *commandLine) ask(ctx context.Context, o operation.Operation, arguments []byte) (any, error) {
+	return o.Handle(ctx, operation.Call{Caller: a.caller(a.program().Wire(app.Needs{})), Ceiling: operation.Unlimited, Scopes: access.AllScopes(), Arguments: arguments})
 }
 
 // act does an act of people for the person at the terminal, whose command has read the input itself.
-func (a *app) act(ctx context.Context, name string, in any) (any, error) {
-	p := a.wire(needs{})
+func (a *commandLine) act(ctx context.Context, name string, in any) (any, error) {
+	p := a.program().Wire(app.Needs{})
 	call := operation.Call{Caller: a.caller(p), Ceiling: operation.Unlimited, Scopes: access.AllScopes(), Input: in}
-	return actNamed(acts(func() *parts { return p }), name).Handle(ctx, call)
+	return app.ActNamed(app.Acts(func() *app.Parts { return p }), name).Handle(ctx, call)
 }
 
 // askFor is ask for an operation that has a command of its own, by its name.
-func askFor[Out any](ctx context.Context, a *app, name string, arguments []byte) (Out, error) {
+func askFor[Out any](ctx context.Context, a *commandLine, name string, arguments []byte) (Out, error) {
 	var none Out
-	for _, o := range operation.List(a.toolsets()...) {
+	for _, o := range operation.List(a.program().Toolsets()...) {
 		if o.Name != name {
 			continue
 		}
@@ -47,11 +49,11 @@ func askFor[Out any](ctx context.Context, a *app, name string, arguments []byte)
 
 // addOperations gives a command to each operation that has none yet. mcp-server, which starts with every session of an agent, does
 // without them.
-func (a *app) addOperations(root *cobra.Command) {
+func (a *commandLine) addOperations(root *cobra.Command) {
 	if len(a.args) > 0 && a.args[0] == "mcp-server" {
 		return
 	}
-	for _, o := range append(operation.List(a.toolsets()...), acts(func() *parts { return a.wire(needs{}) })...) {
+	for _, o := range append(operation.List(a.program().Toolsets()...), app.Acts(func() *app.Parts { return a.program().Wire(app.Needs{}) })...) {
 		if o.Command == "" {
 			continue
 		}
@@ -85,7 +87,7 @@ func child(parent *cobra.Command, name string) *cobra.Command {
 
 // operationCommand is the command of an operation: a flag for each field of its input that holds one value or a list of
 // texts, and --from for the whole input as JSON. The answer is JSON.
-func (a *app) operationCommand(o operation.Operation, name string) *cobra.Command {
+func (a *commandLine) operationCommand(o operation.Operation, name string) *cobra.Command {
 	var from string
 	cmd := &cobra.Command{Use: name, Short: o.Summary, Long: o.Tool.Description, Args: usageArgs(cobra.NoArgs)}
 	flags := inputFlags(cmd, o.Input)
@@ -98,7 +100,7 @@ func (a *app) operationCommand(o operation.Operation, name string) *cobra.Comman
 		raw, err := json.Marshal(given())
 		switch {
 		case from != "" && len(given()) > 0:
-			return usageError{errors.New("--from holds the whole request: leave the other flags out")}
+			return app.Usage(errors.New("--from holds the whole request: leave the other flags out"))
 		case from != "":
 			raw, err = a.readInput(from)
 		}
@@ -151,7 +153,7 @@ func positional(cmd *cobra.Command, input reflect.Type, flags func() map[string]
 			field := fields[min(i, len(fields)-1)]
 			switch set := flags(); {
 			case set[field] != nil:
-				return usageError{fmt.Errorf("%s is given twice, with its flag and without", field)}
+				return app.Usage(fmt.Errorf("%s is given twice, with its flag and without", field))
 			case lists[field]:
 				list, _ := named[field].([]string)
 				named[field] = append(list, word)

@@ -7,13 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/web/api"
 )
 
 func TestThePageOfOperationsIsMadeFromThem(t *testing.T) {
-	operationtest.Golden(t, filepath.Join("..", "..", "docs", "tools.md"), operationtest.Docs(append(new(app).toolsets(), api.Toolset(api.Options{}), operation.Toolset{Operations: acts(nil)})))
+	operationtest.Golden(t, filepath.Join("..", "..", "docs", "tools.md"), operationtest.Docs(append(new(app.App).Toolsets(), api.Toolset(api.Options{}), operation.Toolset{Operations: app.Acts(nil)})))
 }
 
 // nicerFlags are the flags of commands written by hand that stand for a field of the input under another name. An empty
@@ -27,9 +29,9 @@ func nicerFlags() map[string]string {
 }
 
 func TestEveryOperationHasItsCommandWithEveryField(t *testing.T) {
-	a := &app{}
+	a := &commandLine{}
 	root := a.rootCommand()
-	for _, o := range operation.List(a.toolsets()...) {
+	for _, o := range operation.List(a.program().Toolsets()...) {
 		if o.Command == "" {
 			continue
 		}

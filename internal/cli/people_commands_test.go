@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/operation"
@@ -30,12 +32,12 @@ func actsOfCommands() map[string][]string {
 	for _, verb := range review.Verbs() {
 		all["review "+verb.Name] = []string{verb.Action}
 	}
-	for _, o := range acts(nil) {
+	for _, o := range app.Acts(nil) {
 		if o.Command != "" {
 			all[o.Command] = []string{o.Action} // "" for what only reads
 		}
 	}
-	for _, set := range new(app).ownToolsets() {
+	for _, set := range new(app.App).OwnToolsets() {
 		for _, o := range set.Operations {
 			if set.Form != nil && o.Command != "" { // internal/operation judges and records what they do
 				all[o.Command] = []string{looks}
@@ -47,7 +49,7 @@ func actsOfCommands() map[string][]string {
 
 func TestEveryCommandSaysWhatAPersonDoesWithIt(t *testing.T) {
 	known := actsOfCommands()
-	root := (&app{}).rootCommand()
+	root := (&commandLine{}).rootCommand()
 	seen := map[string]bool{}
 	var walk func(path string, cmd *cobra.Command)
 	walk = func(path string, cmd *cobra.Command) {
@@ -87,7 +89,7 @@ func rulesOfPeople() (rules []ruleOfPeople) {
 	for _, verb := range review.Verbs() {
 		rules = append(rules, ruleOfPeople{Action: verb.Action, Needs: review.NeedsOf(verb.Name)})
 	}
-	for _, o := range acts(nil) {
+	for _, o := range app.Acts(nil) {
 		same := func(r ruleOfPeople) bool { return r.Action == o.Action }
 		if o.Effect != operation.Read && !slices.ContainsFunc(rules, same) {
 			rules = append(rules, ruleOfPeople{Action: o.Action, Needs: o.Needs})

@@ -3,6 +3,8 @@ package cli
 import (
 	"net/url"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/app"
 )
 
 func TestCloneURLsBeginWithTheAddressOfPagesNotOfTheAPI(t *testing.T) {
@@ -20,11 +22,11 @@ func TestCloneURLsBeginWithTheAddressOfPagesNotOfTheAPI(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := cloneBase(at, []string{c.host}); got != c.want {
+		if got := app.CloneBase(at, []string{c.host}); got != c.want {
 			t.Errorf("%s: %s, want %s", api, got, c.want)
 		}
 	}
-	if got := cloneBase(nil, nil); got != "" {
+	if got := app.CloneBase(nil, nil); got != "" {
 		t.Errorf("without an address: %q", got)
 	}
 }

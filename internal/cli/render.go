@@ -6,13 +6,15 @@ import (
 	"io"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
 // print answers with v as JSON, or with text for people.
-func (a *app) print(v any, text func(w *strings.Builder)) error {
+func (a *commandLine) print(v any, text func(w *strings.Builder)) error {
 	if a.json {
 		return a.printJSON(v)
 	}
@@ -45,7 +47,7 @@ func (s Streams) warn(format string, args ...any) {
 	fmt.Fprintf(s.Err, "claudeops: %s\n", content.CleanAll(fmt.Sprintf(format, args...)))
 }
 
-func (a *app) printJSON(v any) error {
+func (a *commandLine) printJSON(v any) error {
 	text, err := indentedJSON(v)
 	if err != nil {
 		return err
@@ -55,7 +57,7 @@ func (a *app) printJSON(v any) error {
 }
 
 // renderError is the one place where an error meets the terminal. It returns the exit code.
-func (a *app) renderError(err error) int {
+func (a *commandLine) renderError(err error) int {
 	code := exitCode(err)
 	if a.json {
 		if err := a.printJSON(problemOf(err)); err != nil {
@@ -63,7 +65,7 @@ func (a *app) renderError(err error) int {
 		}
 		return code
 	}
-	var usage usageError
+	var usage app.UsageError
 	var plain plainFailure
 	if errors.As(err, &plain) {
 		a.streams.warn("%s", err)

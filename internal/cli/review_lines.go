@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -38,7 +40,7 @@ func addLine(out []gitprovider.LineComment, flag, given string, before bool) ([]
 	number, text, _ := strings.Cut(rest, ":")
 	line, err := strconv.Atoi(number)
 	if path == "" || err != nil || line < 1 || strings.TrimSpace(text) == "" {
-		return nil, usageError{fmt.Errorf("%s %.200q is not of the form PATH:LINE:TEXT, such as 'checks/disk.md:12:Say which disk.'", flag, given)}
+		return nil, app.Usage(fmt.Errorf("%s %.200q is not of the form PATH:LINE:TEXT, such as 'checks/disk.md:12:Say which disk.'", flag, given))
 	}
 	return append(out, gitprovider.LineComment{Path: path, Line: line, Before: before, Body: strings.TrimSpace(text)}), nil
 }

@@ -1,33 +1,47 @@
 package cli
 
 import (
+	"github.com/claudeops/claudeops/internal/app"
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/base/logqueue"
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
-// app is one run of the command line.
-type app struct {
+// commandLine is one run of it.
+type commandLine struct {
 	streams Streams
 	lookup  func(string) (string, bool)
 	args    []string // of the command line
 	json    bool
 	flags   map[string]*string // environment variable -> the flag that overrides it
 	cmd     *cobra.Command
-	parts   *parts
+	made    *app.App
 	more    []operation.Toolset // beside those of the program; tests add some
 	only    string              // the one toolset that is served; "" for those of CLAUDEOPS_TOOLSETS
 	folder  string              // that toolsets beside pr look at; "" for the working folder
 	logs    *logqueue.Writer    // stands before streams.Err in commands that run for long; nil in others
 }
 
-// Command is the command line as a tree of commands, for who describes it. Running it is for Run.
-func Command() *cobra.Command {
-	return (&app{lookup: func(string) (string, bool) { return "", false }}).rootCommand()
+// program is what the run is made of.
+func (a *commandLine) program() *app.App {
+	if a.made == nil {
+		a.made = app.New(func() app.Options {
+			return app.Options{
+				Lookup: a.lookup, Environment: a.environment, Args: a.args, Out: a.streams.Out, Logger: a.logger,
+				More: a.more, Only: a.only, Folder: a.folder,
+			}
+		})
+	}
+	return a.made
 }
 
-func (a *app) rootCommand() *cobra.Command {
+// Command is the command line as a tree of commands, for who describes it. Running it is for Run.
+func Command() *cobra.Command {
+	return (&commandLine{lookup: func(string) (string, bool) { return "", false }}).rootCommand()
+}
+
+func (a *commandLine) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "claudeops",
 		Short: "Lets AI operations agents propose changes to their own procedures, as pull requests",
@@ -38,7 +52,7 @@ func (a *app) rootCommand() *cobra.Command {
 		PersistentPreRun:  func(cmd *cobra.Command, _ []string) { a.cmd = cmd },
 		Args:              noSuchCommand,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		Version:           version(),
+		Version:           app.Version(),
 	}
 	root.SetVersionTemplate("claudeops {{.Version}}\n")
 	root.SetIn(a.streams.In)
@@ -75,7 +89,7 @@ func (a *app) rootCommand() *cobra.Command {
 }
 
 // globalFlags are flags that override a variable of the environment.
-func (a *app) globalFlags(root *cobra.Command) {
+func (a *commandLine) globalFlags(root *cobra.Command) {
 	a.flags = map[string]*string{}
 	for _, f := range []struct{ name, variable, usage string }{
 		{"tier", "CLAUDEOPS_TIER", "permission tier: 1, 2 or 3"},
@@ -97,7 +111,7 @@ func (a *app) globalFlags(root *cobra.Command) {
 }
 
 // environment reads a variable, flags first.
-func (a *app) environment(name string) (string, bool) {
+func (a *commandLine) environment(name string) (string, bool) {
 	if flag := a.flags[name]; flag != nil && *flag != "" {
 		return *flag, true
 	}
@@ -117,7 +131,7 @@ func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return usageError{err}
+			return app.Usage(err)
 		}
 		return nil
 	}

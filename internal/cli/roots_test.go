@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
-	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -31,11 +32,11 @@ func (w *localWorld) besideIt() *localWorld {
 }
 
 // parts are those of a process of this world.
-func (w *localWorld) parts() *parts {
+func (w *localWorld) parts() *app.Parts {
 	w.Helper()
-	a := &app{streams: Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, lookup: w.lookup}
-	w.Cleanup(func() { _ = a.close() })
-	return a.wire(needs{})
+	a := &commandLine{streams: Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, lookup: w.lookup}
+	w.Cleanup(func() { _ = a.program().Close() })
+	return a.program().Wire(app.Needs{})
 }
 
 // says runs a command and returns its code and what it printed.
@@ -46,9 +47,9 @@ func (w *localWorld) says(args ...string) (int, string) {
 	return code, out.String()
 }
 
-func (w *localWorld) pull(p *parts, number int) (record.PullRecord, bool) {
+func (w *localWorld) pull(p *app.Parts, number int) (record.PullRecord, bool) {
 	w.Helper()
-	r, found, err := p.store.Pulls.FindPull(w.Context(), record.PullKey{Provider: "local", Owner: "joe", Repo: "infra", Number: number})
+	r, found, err := p.Store.Pulls.FindPull(w.Context(), record.PullKey{Provider: "local", Owner: "joe", Repo: "infra", Number: number})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -56,17 +57,17 @@ func (w *localWorld) pull(p *parts, number int) (record.PullRecord, bool) {
 }
 
 // rounds does what serve does at intervals: it follows pull requests, settles and sweeps.
-func (w *localWorld) rounds(p *parts) {
+func (w *localWorld) rounds(p *app.Parts) {
 	w.Helper()
-	follower := newFollower(p)
+	follower := app.NewFollower(p)
 	follower.Every = time.Nanosecond
 	if _, err := follower.Round(w.Context()); err != nil {
 		w.Fatal(err)
 	}
-	if _, err := prflow.NewRounds(p.flow, roundRecords{p.store.Rounds, p.store.History}).Sweep(w.Context()); err != nil {
+	if _, err := p.NewRounds().Sweep(w.Context()); err != nil {
 		w.Fatal(err)
 	}
-	if _, err := p.flow.Resume(w.Context()); err != nil {
+	if _, err := p.Flow.Resume(w.Context()); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -103,7 +104,7 @@ func TestAServerWithAnotherRootNeitherReadsNorJudgesALocalPullRequest(t *testing
 		t.Errorf("the other's #1 is %s", r.State)
 	}
 	other.propose("two") // the cooldown of the other root's file holds nobody here
-	report, err := mine.store.Audit.Verify(t.Context(), "")
+	report, err := mine.Store.Audit.Verify(t.Context(), "")
 	if err != nil || !report.OK() {
 		t.Errorf("the audit: %+v, %v", report, err)
 	}

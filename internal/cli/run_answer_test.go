@@ -26,7 +26,7 @@ func TestRunGivesOneAnswerEvenIfItsRecordFailed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
-			a := &app{json: true, streams: Streams{Out: &out}, lookup: func(string) (string, bool) { return "", false }}
+			a := &commandLine{json: true, streams: Streams{Out: &out}, lookup: func(string) (string, bool) { return "", false }}
 			if err := tellRun(a, []sessions.Record{{ID: "a", Ending: sessions.Ending{State: c.state}}}, nil, c.err); !errors.Is(err, c.exit) {
 				t.Errorf("got %v, want %v", err, c.exit)
 			}

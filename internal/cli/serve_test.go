@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/app"
 )
 
 func TestAServerThatIsToldToEndAnswersWhatItHasBegun(t *testing.T) {
@@ -25,9 +27,9 @@ func TestAServerThatIsToldToEndAnswersWhatItHasBegun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &parts{log: slog.New(slog.DiscardHandler)}
+	p := &app.Parts{Log: slog.New(slog.DiscardHandler)}
 	ended := make(chan error, 1)
-	go func() { ended <- serveUntil(ctx, p, server, listener) }()
+	go func() { ended <- app.ServeUntil(ctx, p, server, listener) }()
 	answered := make(chan string, 1)
 	go func() {
 		answer, err := http.Get("http://" + listener.Addr().String())

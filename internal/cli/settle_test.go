@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/app"
 )
 
 // A branch of ours whose records are lost goes away in a round of a server.
@@ -19,12 +19,12 @@ func TestAServersRoundsSettleWhatWasLeft(t *testing.T) {
 	if err := os.RemoveAll(w.env["CLAUDEOPS_STATE_DIR"]); err != nil {
 		t.Fatal(err)
 	}
-	a := &app{streams: Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, lookup: w.lookup}
-	p := a.wire(needs{})
-	t.Cleanup(func() { _ = p.store.Close() })
-	p.flow.Clock.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	a := &commandLine{streams: Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, lookup: w.lookup}
+	p := a.program().Wire(app.Needs{})
+	t.Cleanup(func() { _ = p.Store.Close() })
+	p.Flow.Clock.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	ticks := make(chan time.Time)
-	rounds := prflow.NewRounds(p.flow, roundRecords{p.store.Rounds, p.store.History})
+	rounds := p.NewRounds()
 	ctx, end := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { rounds.Run(ctx, ticks); close(done) }()

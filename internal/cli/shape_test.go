@@ -131,11 +131,11 @@ func TestEveryCommandAnswersInOneShape(t *testing.T) {
 // commandsOf are the commands that do something, without those of toolsets whose contract says how they answer.
 func commandsOf(t *testing.T) (paths []string) {
 	t.Helper()
-	a := &app{lookup: func(string) (string, bool) { return "", false }}
+	a := &commandLine{lookup: func(string) (string, bool) { return "", false }}
 	root := a.rootCommand()
 	root.InitDefaultCompletionCmd()
 	contract := map[string]bool{}
-	for _, set := range a.toolsets() {
+	for _, set := range a.program().Toolsets() {
 		for _, o := range set.Operations {
 			if set.Form != nil {
 				contract[o.Command] = true

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -16,14 +18,14 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	}
 	cmd.SuggestionsMinimumDistance = 2
 	text := fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0])
-	return usageError{fmt.Errorf("%s%s", text, meant(cmd.SuggestionsFor(args[0])))}
+	return app.Usage(fmt.Errorf("%s%s", text, meant(cmd.SuggestionsFor(args[0]))))
 }
 
 // wrongFlag is an error about the flags, with the one that may have been meant.
 func wrongFlag(cmd *cobra.Command, err error) error {
 	name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !unknown {
-		return usageError{err}
+		return app.Usage(err)
 	}
 	var near []string
 	closest := 3
@@ -38,7 +40,7 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 			near = append(near, "--"+f.Name)
 		}
 	})
-	return usageError{fmt.Errorf("unknown flag: --%s%s", name, meant(near))}
+	return app.Usage(fmt.Errorf("unknown flag: --%s%s", name, meant(near)))
 }
 
 func meant(words []string) string {

@@ -12,7 +12,7 @@ import (
 
 // surfaceOf is what a stream shows. Colours are for terminals: NO_COLOR takes them away (https://no-color.org), and CLICOLOR_FORCE puts
 // them everywhere (https://bixense.com/clicolors).
-func surfaceOf(a *app, stream io.Writer) surface {
+func surfaceOf(a *commandLine, stream io.Writer) surface {
 	set := func(name string) bool {
 		value, _ := a.lookup(name)
 		return value != "" && (name == "NO_COLOR" || value != "0")
@@ -38,7 +38,7 @@ func surfaceOf(a *app, stream io.Writer) surface {
 }
 
 // painter colours a text, where surfaceOf says so.
-func painter(a *app) func(colour int, text string) string {
+func painter(a *commandLine) func(colour int, text string) string {
 	if !surfaceOf(a, a.streams.Out).colour {
 		return func(_ int, text string) string { return text }
 	}
@@ -63,7 +63,7 @@ const (
 
 // working tells a person at a terminal that something takes time, and since when, until done is called. It writes nothing where standard
 // error is no terminal, or the answer is JSON.
-func working(a *app, what string) (done func()) {
+func working(a *commandLine, what string) (done func()) {
 	file, isFile := a.streams.Err.(*os.File)
 	if a.json || !isFile || !term.IsTerminal(int(file.Fd())) {
 		return func() {}

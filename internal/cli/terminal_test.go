@@ -56,7 +56,7 @@ func TestColoursAreForTerminalsUnlessTheyAreForced(t *testing.T) {
 		{nil, false}, {map[string]string{"CLICOLOR_FORCE": "1"}, true}, {map[string]string{"CLICOLOR_FORCE": "0"}, false},
 		{map[string]string{"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}, false},
 	} {
-		a := &app{lookup: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }}
+		a := &commandLine{lookup: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }}
 		if got := surfaceOf(a, new(bytes.Buffer)); got.colour != c.want || got.width != 0 {
 			t.Errorf("%v: %+v", c.env, got)
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/app"
+
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
@@ -33,7 +35,7 @@ func (d *doors) cached() (file string) {
 // rows are the attempts of an action that the audit has, newest first.
 func (d *doors) rows(action string) (out []record.RecordedAttempt) {
 	d.Helper()
-	all, err := d.app("", new(bytes.Buffer)).wire(needs{}).store.Audit.Page(d.Context(), record.AuditQuery{Limit: 100})
+	all, err := d.app("", new(bytes.Buffer)).program().Wire(app.Needs{}).Store.Audit.Page(d.Context(), record.AuditQuery{Limit: 100})
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -55,7 +57,7 @@ func (d *doors) policy(text string) {
 
 func TestThePolicyRaisesTheTierOfAToolAtEveryWayIn(t *testing.T) {
 	var clear operation.Operation
-	for _, o := range operation.List(new(app).toolsets()...) {
+	for _, o := range operation.List(new(app.App).Toolsets()...) {
 		if o.Name == cacheClear {
 			clear = o
 		}
@@ -97,7 +99,7 @@ func TestAToolThatReadsCanBeKeptForAHigherTier(t *testing.T) {
 	d := newDoors(t)
 	d.env["CLAUDEOPS_TIER"] = "1"
 	d.policy("tools: {tiers: {fractary_forge_cache_stats: 2}}\n")
-	for _, o := range operation.List(new(app).toolsets()...) {
+	for _, o := range operation.List(new(app.App).Toolsets()...) {
 		if o.Name != "fractary_forge_cache_stats" {
 			continue
 		}

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"runtime/debug"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/app"
 )
 
 func TestTheVersionIsTheTag(t *testing.T) {
@@ -13,17 +15,17 @@ func TestTheVersionIsTheTag(t *testing.T) {
 	stamped := []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}}
 	for given, want := range map[string]string{
 		"v1.2.3": "1.2.3", "v1.2.3-rc.1": "1.2.3-rc.1", "v1.2.3+dirty": "1.2.3+dirty",
-		"":                                       release + "+0123456789ab",
-		"(devel)":                                release + "+0123456789ab",
-		"v0.0.0-20261122135039-0123456789ab":     release + "+0123456789ab",
-		"v1.2.4-0.20261122135039-0123456789ab":   release + "+0123456789ab",
-		"v1.2.4-rc.0.20261122135039-012345678ab": release + "+0123456789ab",
+		"":                                       app.Release + "+0123456789ab",
+		"(devel)":                                app.Release + "+0123456789ab",
+		"v0.0.0-20261122135039-0123456789ab":     app.Release + "+0123456789ab",
+		"v1.2.4-0.20261122135039-0123456789ab":   app.Release + "+0123456789ab",
+		"v1.2.4-rc.0.20261122135039-012345678ab": app.Release + "+0123456789ab",
 	} {
-		if got := versionOf(&debug.BuildInfo{Main: debug.Module{Version: given}, Settings: stamped}); got != want {
+		if got := app.VersionOf(&debug.BuildInfo{Main: debug.Module{Version: given}, Settings: stamped}); got != want {
 			t.Errorf("%q: %s, want %s", given, got, want)
 		}
 	}
-	if got := versionOf(&debug.BuildInfo{}); got != release {
+	if got := app.VersionOf(&debug.BuildInfo{}); got != app.Release {
 		t.Errorf("without a stamp: %s", got)
 	}
 }
@@ -36,7 +38,7 @@ func TestTheChangelogBeginsWithTheVersionOfTheSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := regexp.MustCompile(`(?m)^## (\S+), (unreleased|\d{4}-\d\d-\d\d)$`).FindSubmatch(text)
-	if first == nil || string(first[1]) != release {
-		t.Errorf("CHANGELOG.md begins with %q, the source is %s", first, release)
+	if first == nil || string(first[1]) != app.Release {
+		t.Errorf("CHANGELOG.md begins with %q, the source is %s", first, app.Release)
 	}
 }

@@ -27,5 +27,5 @@ func TestCommandsSpeakPlainly(t *testing.T) {
 			visit(sub)
 		}
 	}
-	visit((&app{}).rootCommand())
+	visit((&commandLine{}).rootCommand())
 }

@@ -21,7 +21,7 @@ const module = "github.com/claudeops/claudeops"
 func ranks() map[string]int {
 	return map[string]int{
 		"base": 0, "system": 1, "gitprovider": 2, "settings": 3, "records": 4, "operation": 5, "proposals": 6, "procedures": 6, "agents": 6, "ops": 7,
-		"mcpserver": 8, "web": 8, "cli": 9, "testkit": 10,
+		"mcpserver": 8, "web": 8, "app": 9, "cli": 10, "testkit": 11,
 	}
 }
 
@@ -32,12 +32,13 @@ func reserved() map[string][]string {
 		"internal/gitprovider/github":       {"internal/gitprovider/forges"},
 		"internal/gitprovider/githubapp":    {"internal/gitprovider/github"},
 		"internal/gitprovider/gitea":        {"internal/gitprovider/forges"},
-		"internal/gitprovider/local":        {"internal/proposals/review", "internal/cli"},
-		"internal/gitprovider/forges":       {"internal/cli"},
+		"internal/gitprovider/local":        {"internal/proposals/review", "internal/app", "internal/cli"},
+		"internal/gitprovider/forges":       {"internal/app", "internal/cli"},
 		"internal/gitprovider/providertest": {"internal/testkit"},
-		"internal/records/store":            {"internal/cli", "bench/http"},
+		"internal/records/store":            {"internal/app", "bench/http"},
 		"internal/operation/operationtest":  nil,
 		"internal/testkit":                  nil,
+		"internal/app":                      {"internal/cli"},
 		"internal/cli":                      {"cmd/claudeops", "deploy/packages/man"},
 	}
 }

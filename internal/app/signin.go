@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"context"
@@ -25,22 +25,23 @@ type signIn struct {
 	log           *slog.Logger
 }
 
-func newSignIn(p *parts) signIn {
-	s := signIn{web: p.cfg.Web, tokens: p.store.Access.Tokens, log: p.log}
-	if p.cfg.Records.Dir == "" {
-		s.folderProblem = p.cfg.Records.Problem
+// NewSignIn makes what lets people and programs in at a server.
+func NewSignIn(p *Parts) signIn {
+	s := signIn{web: p.Cfg.Web, tokens: p.Store.Access.Tokens, log: p.Log}
+	if p.Cfg.Records.Dir == "" {
+		s.folderProblem = p.Cfg.Records.Problem
 	}
 	s.first = access.FirstToken{
-		Folder: p.cfg.Records.Dir, File: config.OperatorTokenFile,
-		Read:     func() string { return config.OperatorToken(p.cfg.Records.Dir) },
-		AnyToken: p.store.Access.AnyToken,
+		Folder: p.Cfg.Records.Dir, File: config.OperatorTokenFile,
+		Read:     func() string { return config.OperatorToken(p.Cfg.Records.Dir) },
+		AnyToken: p.Store.Access.AnyToken,
 		Insert: func(ctx context.Context, t access.Token) error {
-			return p.store.Access.InsertToken(ctx, t, record.Attempt{
-				Time: t.CreatedAt, RequestID: newID(), Door: record.DoorCLI, Caller: "claudeops serve", Action: "token.create",
+			return p.Store.Access.InsertToken(ctx, t, record.Attempt{
+				Time: t.CreatedAt, RequestID: NewID(), Door: record.DoorCLI, Caller: "claudeops serve", Action: "token.create",
 				Outcome: record.OutcomeDone, Message: "made at the first start of the server: " + tokens.Entry(t).Describe(),
 			})
 		},
-		Gatekeeper: p.access, Learn: func(secret string) { p.scanner.Learn(secret) }, Now: time.Now, NewID: newID, Random: rand.Reader,
+		Gatekeeper: p.access, Learn: func(secret string) { p.Scanner.Learn(secret) }, Now: time.Now, NewID: NewID, Random: rand.Reader,
 	}
 	return s
 }
@@ -52,7 +53,7 @@ func (s signIn) prepare(ctx context.Context) (operator string, err error) {
 	if err := s.warn(local); err != nil {
 		return "", err
 	}
-	operator, err = s.operatorToken(ctx)
+	operator, err = s.OperatorToken(ctx)
 	if err != nil && waitsOut(err) { // nobody is let in meanwhile
 		s.log.Warn("the records cannot be read yet, so it is not known who may come in", "error", fault.From(err).Message)
 		return "", nil
@@ -70,9 +71,9 @@ func (s signIn) prepare(ctx context.Context) (operator string, err error) {
 		s.log.Warn("no token is good, so nobody can come in: make one with `claudeops token create --name NAME --scopes propose,review,read`")
 		return "", nil
 	}
-	return "", usageError{fmt.Errorf("no token is good, so nobody could come in, and the server does not start; make one with "+
+	return "", Usage(fmt.Errorf("no token is good, so nobody could come in, and the server does not start; make one with "+
 		"`claudeops token create --name NAME --scopes propose,review,read`, or set CLAUDEOPS_API_TOKENS to at least %d characters",
-		access.MinConfigured)}
+		access.MinConfigured))
 }
 
 // warn says what the settings let others do. local: only this machine can connect.
@@ -83,8 +84,8 @@ func (s signIn) warn(local bool) error {
 		}
 	}
 	if s.web.AnonymousRead && !local {
-		return usageError{fmt.Errorf("other machines can reach %s, so nobody may read there without a token: leave --anonymous-read "+
-			"(CLAUDEOPS_ANONYMOUS_READ) out, or listen on 127.0.0.1", s.web.Addr)}
+		return Usage(fmt.Errorf("other machines can reach %s, so nobody may read there without a token: leave --anonymous-read "+
+			"(CLAUDEOPS_ANONYMOUS_READ) out, or listen on 127.0.0.1", s.web.Addr))
 	}
 	if !local {
 		s.log.Warn("other machines can reach the server, and it speaks plain HTTP: let a proxy in front of it speak TLS", "address", s.web.Addr)
@@ -95,8 +96,8 @@ func (s signIn) warn(local bool) error {
 	return nil
 }
 
-// operatorToken is the token that the server has made for its operator; "" where tokens are configured or a proxy names users.
-func (s signIn) operatorToken(ctx context.Context) (string, error) {
+// OperatorToken is the token that the server has made for its operator; "" where tokens are configured or a proxy names users.
+func (s signIn) OperatorToken(ctx context.Context) (string, error) {
 	if len(s.web.Tokens) > 0 || s.web.ProxyUserHeader != "" {
 		return "", nil
 	}
@@ -106,12 +107,12 @@ func (s signIn) operatorToken(ctx context.Context) (string, error) {
 	if known, err := s.first.AnyToken(ctx); err != nil || known {
 		return "", err
 	}
-	return "", usageError{errors.New(s.folderProblem + "; or set CLAUDEOPS_API_TOKENS")}
+	return "", Usage(errors.New(s.folderProblem + "; or set CLAUDEOPS_API_TOKENS"))
 }
 
 // waitsOut reports whether an error is one that may pass by itself, such as a database that is away for a while.
 func waitsOut(err error) bool {
-	var usage usageError
+	var usage UsageError
 	return !errors.As(err, &usage) && fault.CodeOf(err) != fault.Misconfigured
 }
 

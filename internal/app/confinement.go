@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"os"
@@ -55,8 +55,8 @@ func agentProfile(c config.Config, boundary confine.Boundary) confine.Profile {
 }
 
 // confineSessions settles what keeps agents of sessions from our files and processes.
-func confineSessions(p *parts, s *session.Settings) {
-	boundary, accounts, err := decideBoundary(p.cfg)
+func confineSessions(p *Parts, s *session.Settings) {
+	boundary, accounts, err := decideBoundary(p.Cfg)
 	if err != nil {
 		if s.Problem == "" {
 			s.Problem = err.Error()
@@ -64,9 +64,9 @@ func confineSessions(p *parts, s *session.Settings) {
 		return
 	}
 	s.Confinement = session.Confinement{
-		Profile: agentProfile(p.cfg, boundary), Login: loginOf(p.cfg.Sessions.Env, accounts),
+		Profile: agentProfile(p.Cfg, boundary), Login: loginOf(p.Cfg.Sessions.Env, accounts),
 		Users:    confine.Users{Accounts: accounts, Folder: confine.ClaimFolder, Leavings: foldersOfEverybody()},
-		Required: func() string { return boundaryRequired(p.cfg.Permissions) },
+		Required: func() string { return boundaryRequired(p.Cfg.Permissions) },
 		Exposed:  func() string { return exposedToAgents(p) },
 	}
 }
@@ -74,8 +74,8 @@ func confineSessions(p *parts, s *session.Settings) {
 // exposedToAgents says which files of ours agents could change or read, by the files' modes, owners and access lists and under the boundary that holds now, and
 // what to do about it; "" for none. Without a user of their own agents are our user, to whom modes say nothing: then what others could
 // write counts alone.
-func exposedToAgents(p *parts) string {
-	boundary, accounts, err := decideBoundary(p.cfg)
+func exposedToAgents(p *Parts) string {
+	boundary, accounts, err := decideBoundary(p.Cfg)
 	if err != nil {
 		return "" // no session starts at all
 	}
@@ -87,9 +87,9 @@ func exposedToAgents(p *parts) string {
 			users = append(users, filemodes.User{Known: true, UID: a.UID, Groups: a.Groups()})
 		}
 	}
-	subjects := doctor.Guarded(p.cfg, placesOfScripts(p))
+	subjects := doctor.Guarded(p.Cfg, placesOfScripts(p))
 	if ofTheirOwn { // people may share repositories with others
-		subjects = append(subjects, doctor.Repositories(p.cfg.Forges.LocalRoot)...)
+		subjects = append(subjects, doctor.Repositories(p.Cfg.Forges.LocalRoot)...)
 	}
 	for i := range subjects {
 		// Landlock keeps agents from reading what the modes would let them.
@@ -110,21 +110,21 @@ func exposedToAgents(p *parts) string {
 }
 
 // placesOfScripts are those of the operator's scripts, where agents or this process run them.
-func placesOfScripts(p *parts) []string {
-	if !usesScripts(p.cfg) {
+func placesOfScripts(p *Parts) []string {
+	if !usesScripts(p.Cfg) {
 		return nil
 	}
-	return p.tools.scripts().Places()
+	return p.Tools.scripts().Places()
 }
 
 // boundaryRequired says why sessions need a boundary, by the policy as it is now; "" where they do not. A policy that cannot be read may
 // require one.
 func boundaryRequired(c config.Permissions) string {
-	rules := readRules(c)
+	rules := ReadRules(c)
 	switch {
 	case rules.policyErr != nil:
 		return "the policy cannot be read, so that it may require a boundary"
-	case rules.policy.Agents.RequireBoundary:
+	case rules.Policy.Agents.RequireBoundary:
 		return "the policy requires a boundary that lacks nothing (sessions.require_boundary)"
 	}
 	return ""

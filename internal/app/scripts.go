@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"fmt"
@@ -16,30 +16,30 @@ import (
 // maxScriptSettings bounds the settings of scripts, in bytes.
 const maxScriptSettings = 1 << 20
 
-func newScripts(a *app, p *parts) *scripts.Service {
-	settings, err := scriptSettings(a)
+func newScripts(a *App, p *Parts) *scripts.Service {
+	settings, err := ScriptSettings(a)
 	problem := ""
 	if err != nil {
-		problem = "No script is offered, since CLAUDEOPS_SCRIPTS cannot be used: " + p.scanner.Redact(err.Error())
-		p.log.Error(problem)
+		problem = "No script is offered, since CLAUDEOPS_SCRIPTS cannot be used: " + p.Scanner.Redact(err.Error())
+		p.Log.Error(problem)
 	}
 	return scripts.NewService(scripts.Options{
-		Settings: settings, Problem: problem, Records: p.store.ScriptRuns(), Log: p.log, Now: time.Now,
+		Settings: settings, Problem: problem, Records: p.Store.ScriptRuns(), Log: p.Log, Now: time.Now,
 		Machine: scripts.Machine{
-			Confine: confineScripts(p.cfg),
-			Look:    processtree.Find, Redact: p.scanner.Redact, NewID: newID,
-			Variable: func(name string) (string, bool) { return config.ScriptVariable(a.lookup, p.cfg, name) },
+			Confine: confineScripts(p.Cfg),
+			Look:    processtree.Find, Redact: p.Scanner.Redact, NewID: NewID,
+			Variable: func(name string) (string, bool) { return config.ScriptVariable(a.Options().Lookup, p.Cfg, name) },
 		},
 	})
 }
 
-// scriptSettings reads CLAUDEOPS_SCRIPTS: a file, or the text of one. Settings that cannot be used are those without scripts.
-func scriptSettings(a *app) (scripts.Settings, error) {
-	folder, err := workingFolder(a)
+// ScriptSettings reads CLAUDEOPS_SCRIPTS: a file, or the text of one. Settings that cannot be used are those without scripts.
+func ScriptSettings(a *App) (scripts.Settings, error) {
+	folder, err := WorkingFolder(a)
 	if err != nil {
 		return scripts.DefaultSettings(""), fmt.Errorf("the working folder is unknown: %w", err)
 	}
-	given := config.ScriptSettings(a.environment)
+	given := config.ScriptSettings(a.Options().Environment)
 	switch {
 	case given == "":
 		return scripts.DefaultSettings(folder), nil
@@ -69,15 +69,15 @@ func leastTier(p policy.Policy) func(tool string) int {
 // allTiers is above every tier: what is for people names the scripts of all.
 const allTiers = 99
 
-// scriptAdvice is what an agent's instructions should say of the scripts that the server offers; "" if it offers none. problem says why.
-func scriptAdvice(a *app, cfg config.Config) (advice, problem string) {
+// ScriptAdvice is what an agent's instructions should say of the scripts that the server offers; "" if it offers none. problem says why.
+func ScriptAdvice(a *App, cfg config.Config) (advice, problem string) {
 	if !slices.Contains(cfg.Permissions.Toolsets, scripts.ToolsetName) {
 		return "", "CLAUDEOPS_TOOLSETS does not name " + scripts.ToolsetName
 	}
-	settings, err := scriptSettings(a)
+	settings, err := ScriptSettings(a)
 	if err != nil {
 		return "", "CLAUDEOPS_SCRIPTS cannot be used: " + err.Error()
 	}
 	listing := scripts.List(settings)
-	return listing.Advice(ourName, allTiers, func(string) int { return 0 }), listing.Empty()
+	return listing.Advice(OurName, allTiers, func(string) int { return 0 }), listing.Empty()
 }

@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"context"
@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	claudeops "github.com/claudeops/claudeops"
 	"github.com/claudeops/claudeops/internal/agents/session"
@@ -24,32 +22,32 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// agentSessions is what people do with sessions of agents, with the schedule that is configured. An error is one of this
+// NewAgentSessions makes what people do with sessions of agents, with the schedule that is configured. An error is one of this
 // machine's: without an interval there is none before the first session.
-func newAgentSessions(p *parts) (*session.Service, error) {
-	s := &session.Service{MaxTier: p.cfg.Sessions.MaxTier, Supervisor: p.supervisor}
-	if p.cfg.Sessions.Schedule.Interval == 0 {
+func NewAgentSessions(p *Parts) (*session.Service, error) {
+	s := &session.Service{MaxTier: p.Cfg.Sessions.MaxTier, Supervisor: p.supervisor}
+	if p.Cfg.Sessions.Schedule.Interval == 0 {
 		return s, nil
 	}
 	supervisor, err := s.Supervisor()
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range newDoctor(p).Agents() {
+	for _, f := range NewDoctor(p).Agents() {
 		if f.Status == doctor.Warning {
-			p.log.Warn("agents lack something", "what", f.Name, "detail", f.Detail)
+			p.Log.Warn("agents lack something", "what", f.Name, "detail", f.Detail)
 		}
 	}
 	s.Schedule = session.NewSchedule(session.ScheduleOptions{
-		Every: p.cfg.Sessions.Schedule.Interval, Supervisor: supervisor, Records: p.store.AgentSessions, Now: time.Now, After: time.After, Log: p.log,
+		Every: p.Cfg.Sessions.Schedule.Interval, Supervisor: supervisor, Records: p.Store.AgentSessions, Now: time.Now, After: time.After, Log: p.Log,
 		Refused: func(ctx context.Context, why error) { _ = refusedSchedule(ctx, p, why) }, // the schedule has the error in the log
 	})
 	return s, nil
 }
 
 // servedSessions is newAgentSessions for a server, which must be able to keep its schedule.
-func servedSessions(ctx context.Context, p *parts) (*session.Service, error) {
-	s, err := newAgentSessions(p)
+func servedSessions(ctx context.Context, p *Parts) (*session.Service, error) {
+	s, err := NewAgentSessions(p)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +55,7 @@ func servedSessions(ctx context.Context, p *parts) (*session.Service, error) {
 }
 
 // refuseExposedSchedule refuses to serve a schedule whose sessions could not start, since files of ours are open to agents. The audit has it.
-func refuseExposedSchedule(ctx context.Context, p *parts, s *session.Service) error {
+func refuseExposedSchedule(ctx context.Context, p *Parts, s *session.Service) error {
 	if s.Schedule == nil {
 		return nil
 	}
@@ -68,32 +66,32 @@ func refuseExposedSchedule(ctx context.Context, p *parts, s *session.Service) er
 }
 
 // refusedSchedule records that a session of the schedule was refused.
-func refusedSchedule(ctx context.Context, p *parts, why error) error {
-	start := actNamed(newSessionActs(func() *parts { return p }).Operations(), session.ActStart)
+func refusedSchedule(ctx context.Context, p *Parts, why error) error {
+	start := ActNamed(newSessionActs(func() *Parts { return p }).Operations(), session.ActStart)
 	return start.Reject(ctx, operation.Call{Caller: operation.Caller{Door: record.DoorPoll, Name: "schedule"}}, why)
 }
 
-func newSessionActs(p func() *parts) session.Acts {
+func newSessionActs(p func() *Parts) session.Acts {
 	return session.Acts{
-		Kernel: func() *operation.Kernel { return p().kernel }, Audit: func() operation.Audit { return p().store.Ledger },
+		Kernel: func() *operation.Kernel { return p().kernel }, Audit: func() operation.Audit { return p().Store.Ledger },
 		Runs: func() (session.Runs, error) { return p().supervisor() },
 	}
 }
 
 // supervisor makes what runs sessions.
-func newSupervisor(p *parts) (*session.Supervisor, error) {
+func newSupervisor(p *Parts) (*session.Supervisor, error) {
 	settings, err := sessionSettings(p)
 	if err != nil {
 		return nil, err
 	}
 	return session.NewSupervisor(&session.Runner{
-		Settings: settings, Records: p.store.AgentSessions, Pulls: newSessionPulls(p), Journal: p.store.AgentSessions, Secrets: p.scanner, Now: time.Now, NewID: newID, Log: p.log,
+		Settings: settings, Records: p.Store.AgentSessions, Pulls: newSessionPulls(p), Journal: p.Store.AgentSessions, Secrets: p.Scanner, Now: time.Now, NewID: NewID, Log: p.Log,
 	}), nil
 }
 
 // sessionSettings turns configuration into the settings of sessions.
-func sessionSettings(p *parts) (session.Settings, error) {
-	c := p.cfg.Sessions
+func sessionSettings(p *Parts) (session.Settings, error) {
+	c := p.Cfg.Sessions
 	binary, err := os.Executable()
 	if err != nil {
 		return session.Settings{}, err
@@ -105,21 +103,21 @@ func sessionSettings(p *parts) (session.Settings, error) {
 	s := session.Settings{
 		Claude:  session.Claude{Binary: c.Binary, Models: c.Models, Env: c.Env},
 		Server:  sessionServer(p, binary),
-		Folders: session.Folders{Repos: resolvedPath(p.cfg.Mounted.Dir), State: p.cfg.Records.Dir},
-		MaxTier: c.MaxTier, Limits: limits, DryRun: p.cfg.Permissions.DryRun, Problem: c.Problem,
+		Folders: session.Folders{Repos: resolvedPath(p.Cfg.Mounted.Dir), State: p.Cfg.Records.Dir},
+		MaxTier: c.MaxTier, Limits: limits, DryRun: p.Cfg.Permissions.DryRun, Problem: c.Problem,
 	}
 	confineSessions(p, &s)
 	s.Folders.Hidden = []string{"/run/secrets", resolvedPath(s.Folders.State)}
 	if s.Folders.State == "" {
-		s.Problem = p.cfg.Records.Problem
+		s.Problem = p.Cfg.Records.Problem
 	}
 	if slices.Contains(s.Server.Toolsets, scripts.ToolsetName) {
 		s.Server.Scripts = func(tier gitprovider.Tier) string {
-			return p.tools.scripts().List().Advice(ourName, int(tier), leastTier(p.rules.policy))
+			return p.Tools.scripts().List().Advice(OurName, int(tier), leastTier(p.Rules.Policy))
 		}
 	}
 	s.Update = p.update
-	s.Offers = func() session.Offering { return sessionOffers(p.cfg) }
+	s.Offers = func() session.Offering { return sessionOffers(p.Cfg) }
 	s.Rules = func(tier gitprovider.Tier) string { return rulesForAgents(p, tier) }
 	for _, t := range c.Tools {
 		s.Tools = append(s.Tools, session.ToolRule{From: t.From, Rule: t.Rule})
@@ -135,15 +133,6 @@ func sessionSettings(p *parts) (session.Settings, error) {
 	return s, err
 }
 
-// sessionToolsetsFlag is the flag of commands that start sessions. They share one value, since one of them runs.
-func sessionToolsetsFlag(a *app, cmd *cobra.Command) {
-	const variable = "CLAUDEOPS_SESSION_TOOLSETS"
-	if a.flags[variable] == nil {
-		a.flags[variable] = new(string)
-	}
-	cmd.Flags().StringVar(a.flags[variable], "session-toolsets", "", "toolsets that the agent gets, such as pr,definitions ("+variable+")")
-}
-
 // serverCommand is the command of a session's MCP server. Toolsets look at the folder that the session was started in, not at the
 // agent's own, which is empty.
 func serverCommand(binary string, toolsets []string) []string {
@@ -157,7 +146,7 @@ func serverCommand(binary string, toolsets []string) []string {
 
 // known is those toolsets of a list that there are; the MCP server serves no others.
 func known(toolsets []string) []string {
-	there := toolsetNames(new(app).toolsets())
+	there := ToolsetNames(new(App).Toolsets())
 	return slices.DeleteFunc(slices.Clone(toolsets), func(name string) bool { return !slices.Contains(there, name) })
 }
 
@@ -165,7 +154,7 @@ func known(toolsets []string) []string {
 func sessionOffers(cfg config.Config) session.Offering {
 	offers := mounted.Repos{Dir: cfg.Mounted.Dir}.Offers()
 	out := session.Offering{Text: offers.Text(), Servers: map[string]json.RawMessage{}}
-	merged, err := mergedMCP(cfg, offers, nil) // the session writes our own entry itself
+	merged, err := MergedMCP(cfg, offers, nil) // the session writes our own entry itself
 	if err != nil {
 		out.Refused = append(out.Refused, "the MCP servers of mounted repositories are left out: "+err.Error())
 		return out

@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"context"
@@ -19,36 +19,36 @@ import (
 )
 
 // newSinks makes what exports the heads of the audit. It contacts nothing.
-func newSinks(p *parts) *auditsink.Exporter {
+func newSinks(p *Parts) *auditsink.Exporter {
 	host, _ := os.Hostname() // syslog has a word for a machine without a name
 	sinks := auditsink.New(auditsink.Options{
-		Addresses: p.cfg.Records.AuditSinks, Audit: p.store.Audit, Host: host, Transport: transport.NewPool(http.ProxyFromEnvironment),
+		Addresses: p.Cfg.Records.AuditSinks, Audit: p.Store.Audit, Host: host, Transport: transport.NewPool(http.ProxyFromEnvironment),
 		Warn: func(ctx context.Context, sink, problem string) {
 			if problem == "" {
-				p.log.InfoContext(ctx, "the audit is exported again", "sink", sink)
+				p.Log.InfoContext(ctx, "the audit is exported again", "sink", sink)
 				return
 			}
-			p.log.WarnContext(ctx, "the audit is not exported", "sink", sink, "problem", p.scanner.Redact(problem))
+			p.Log.WarnContext(ctx, "the audit is not exported", "sink", sink, "problem", p.Scanner.Redact(problem))
 		},
 	})
 	for _, problem := range sinks.Problems {
-		p.log.Warn(problem)
+		p.Log.Warn(problem)
 	}
 	return sinks
 }
 
 // headLog writes the head of each row of the audit to the log, whichever process has added it.
-func headLog(p *parts) *auditsink.Log {
-	return &auditsink.Log{Audit: p.store.Audit, Tell: func(h record.Head) {
-		p.log.Info("audit head", "seq", h.Seq, "hash", h.Hash, "row_time", h.Time.UTC().Format(time.RFC3339Nano))
+func headLog(p *Parts) *auditsink.Log {
+	return &auditsink.Log{Audit: p.Store.Audit, Tell: func(h record.Head) {
+		p.Log.Info("audit head", "seq", h.Seq, "hash", h.Hash, "row_time", h.Time.UTC().Format(time.RFC3339Nano))
 	}}
 }
 
 // keepRecords removes what is old, deploys what was merged, exports the heads of the audit and writes them to the log, until ctx ends.
-func keepRecords(ctx context.Context, p *parts, background *sync.WaitGroup) {
+func keepRecords(ctx context.Context, p *Parts, background *sync.WaitGroup) {
 	background.Go(func() { keepPruned(ctx, p) })
 	background.Go(func() { keepDeployed(ctx, p) })
-	background.Go(func() { p.store.sinks.Keep(ctx) })
+	background.Go(func() { p.Store.sinks.Keep(ctx) })
 	background.Go(func() { headLog(p).Keep(ctx) })
 }
 
@@ -58,7 +58,8 @@ type comparedAudit struct {
 	sinks *auditsink.Exporter
 }
 
-func (p *parts) comparedAudit() comparedAudit { return comparedAudit{p.store.Audit, p.store.sinks} }
+// ComparedAudit is the audit with its comparisons.
+func (p *Parts) ComparedAudit() comparedAudit { return comparedAudit{p.Store.Audit, p.Store.sinks} }
 
 // Verify is store.Audit.Verify. What the sinks have not taken yet is exported to them after they were found to agree.
 func (a comparedAudit) Verify(ctx context.Context, expectHead string) (record.AuditReport, error) {
@@ -113,9 +114,9 @@ const (
 	maxMarkedRepos  = 100
 )
 
-// compareWithPulls compares the audit with the marks of pull requests at the providers, in every repository that something was
+// CompareWithPulls compares the audit with the marks of pull requests at the providers, in every repository that something was
 // proposed to: a few requests each.
-func compareWithPulls(ctx context.Context, p *parts) ([]record.HeadCheck, error) {
+func CompareWithPulls(ctx context.Context, p *Parts) ([]record.HeadCheck, error) {
 	repos, err := markedRepositories(ctx, p)
 	if err != nil {
 		return nil, err
@@ -139,15 +140,15 @@ func compareWithPulls(ctx context.Context, p *parts) ([]record.HeadCheck, error)
 
 // markedRepositories are those that something was proposed to, and those that the operator has named: the records may have been
 // emptied.
-func markedRepositories(ctx context.Context, p *parts) ([]record.RepoName, error) {
-	repos, err := p.store.History.Repositories(ctx)
-	for _, pattern := range p.rules.policy.AllRepositories() {
+func markedRepositories(ctx context.Context, p *Parts) ([]record.RepoName, error) {
+	repos, err := p.Store.History.Repositories(ctx)
+	for _, pattern := range p.Rules.Policy.AllRepositories() {
 		repo := record.RepoName{Provider: pattern.Provider, Owner: pattern.Owner, Name: pattern.Name}
 		if strings.ContainsAny(repo.Owner+repo.Name, "*?[{") {
 			continue
 		}
 		if repo.Provider == "" {
-			repo.Provider = p.flow.Reader().ProviderOf(repo.Owner, repo.Name)
+			repo.Provider = p.Flow.Reader().ProviderOf(repo.Owner, repo.Name)
 		}
 		if repo.Provider != "" && !slices.Contains(repos, repo) {
 			repos = append(repos, repo)
@@ -156,8 +157,8 @@ func markedRepositories(ctx context.Context, p *parts) ([]record.RepoName, error
 	return repos, err
 }
 
-func compareWithMarks(ctx context.Context, p *parts, repo record.RepoName, against string) (record.HeadCheck, error) {
-	reader := p.flow.Reader()
+func compareWithMarks(ctx context.Context, p *Parts, repo record.RepoName, against string) (record.HeadCheck, error) {
+	reader := p.Flow.Reader()
 	found, err := reader.HeadsAt(ctx, repo.Provider, repo.Owner, repo.Name, time.Now().Add(-closedPullsBack))
 	if err != nil {
 		return record.HeadCheck{}, err
@@ -167,7 +168,7 @@ func compareWithMarks(ctx context.Context, p *parts, repo record.RepoName, again
 		return record.HeadCheck{}, err
 	}
 	heads = append(heads, found.Heads...)
-	check, err := auditsink.Compare(ctx, p.store.Audit, against, heads)
+	check, err := auditsink.Compare(ctx, p.Store.Audit, against, heads)
 	if err == nil && check.Heads == 0 {
 		check.Result = record.HeadsUnchecked
 		check.Detail = fmt.Sprintf("no mark there has a head: %d are of older versions, and %d pull requests have none that our key has signed",
@@ -177,8 +178,8 @@ func compareWithMarks(ctx context.Context, p *parts, repo record.RepoName, again
 }
 
 // mergedHeads reads the marks of the newest pull requests that are recorded as merged: a snapshot has none of them.
-func mergedHeads(ctx context.Context, p *parts, reader prflow.Reader, repo record.RepoName) (heads []record.Head, err error) {
-	merged, err := p.store.Pulls.Merged(ctx, repo, maxMergedPulls)
+func mergedHeads(ctx context.Context, p *Parts, reader prflow.Reader, repo record.RepoName) (heads []record.Head, err error) {
+	merged, err := p.Store.Pulls.Merged(ctx, repo, maxMergedPulls)
 	if err != nil {
 		return nil, err
 	}

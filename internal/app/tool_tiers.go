@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 )
 
 // tierProblems says which entries of the policy's tools.tiers do nothing. Scripts are looked for only if a name is left that nothing else has.
-func (a *app) tierProblems(ctx context.Context) (out []string) {
-	rules := a.wire(needs{}).rules.policy
+func (a *App) tierProblems(ctx context.Context) (out []string) {
+	rules := a.Wire(Needs{}).Rules.Policy
 	if len(rules.Agents.ToolTiers) == 0 {
 		return nil
 	}
@@ -31,9 +31,9 @@ func (a *app) tierProblems(ctx context.Context) (out []string) {
 }
 
 // toolsetOf is the toolset of a tool, or "". Tools that are found while the program runs count where their toolset is enabled.
-func (a *app) toolsetOf(ctx context.Context, tool string) string {
+func (a *App) toolsetOf(ctx context.Context, tool string) string {
 	named := func(o operation.Operation) bool { return o.Name == tool }
-	for _, set := range a.toolsets() {
+	for _, set := range a.Toolsets() {
 		if slices.ContainsFunc(set.Operations, func(o operation.Operation) bool { return named(o) && o.Tool.Title != "" }) ||
 			set.Found != nil && a.enabled(set.Name) && slices.ContainsFunc(set.Found(ctx), named) {
 			return set.Name

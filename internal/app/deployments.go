@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"context"
@@ -11,26 +11,29 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
-// deployments is what the page of deployments asks. What is fetched for it is recorded.
-type deployments struct {
+// Deployments is what the page of deployments asks. What is fetched for it is recorded.
+type Deployments struct {
 	*deploy.Service
-	parts *parts
+	parts *Parts
 }
 
+// NewDeployments makes Deployments.
+func NewDeployments(p *Parts) *Deployments { return &Deployments{p.Tools.Deploy(), p} }
+
 // keepDeployed deploys what is merged until ctx is done, if that is switched on.
-func keepDeployed(ctx context.Context, p *parts) {
-	if !p.cfg.Tools.Deploy.AfterMerge {
+func keepDeployed(ctx context.Context, p *Parts) {
+	if !p.Cfg.Tools.Deploy.AfterMerge {
 		return
 	}
-	service := p.tools.deploy()
+	service := p.Tools.Deploy()
 	mergedeploy.New(mergedeploy.Options{
-		Service: service, State: service.Engine().State(), Audit: p.store.Audit, Ledger: p.store.Ledger, Notifier: p.notifier,
-		Redact: p.scanner.Redact, Log: p.log, Now: time.Now, NewID: newID,
+		Service: service, State: service.Engine().State(), Audit: p.Store.Audit, Ledger: p.Store.Ledger, Notifier: p.notifier,
+		Redact: p.Scanner.Redact, Log: p.Log, Now: time.Now, NewID: NewID,
 	}).Keep(ctx, time.Tick)
 }
 
 // Look says what would change and what has drifted. The audit has a row if something was fetched for it.
-func (d *deployments) Look(ctx context.Context) (o deploy.Overview, err error) {
+func (d *Deployments) Look(ctx context.Context) (o deploy.Overview, err error) {
 	err = d.fetching(ctx, record.Attempt{Action: deploy.ToolPlan}, func(ctx context.Context) error {
 		o, err = d.Service.Look(ctx)
 		return err
@@ -39,7 +42,7 @@ func (d *deployments) Look(ctx context.Context) (o deploy.Overview, err error) {
 }
 
 // Preview says what a deployment would change with a commit. The audit has a row if something was fetched for it.
-func (d *deployments) Preview(ctx context.Context, c deploy.Candidate) (p deploy.Preview, err error) {
+func (d *Deployments) Preview(ctx context.Context, c deploy.Candidate) (p deploy.Preview, err error) {
 	row := record.Attempt{Action: deploy.ToolPlan, Provider: c.Provider, Owner: c.Owner, Repo: c.Name}
 	err = d.fetching(ctx, row, func(ctx context.Context) error {
 		p, err = d.Service.Preview(ctx, c)
@@ -49,33 +52,33 @@ func (d *deployments) Preview(ctx context.Context, c deploy.Candidate) (p deploy
 }
 
 // fetching records which addresses f asked, if there were any.
-func (d *deployments) fetching(ctx context.Context, row record.Attempt, f func(ctx context.Context) error) error {
+func (d *Deployments) fetching(ctx context.Context, row record.Attempt, f func(ctx context.Context) error) error {
 	started := time.Now()
 	said, err := deploy.Fetched(ctx, f)
 	if said == "" {
 		return err
 	}
-	row.Time, row.RequestID, row.Door, row.Outcome, row.Duration = time.Now(), newID(), record.DoorWeb, record.OutcomeDone, time.Since(started)
-	row.Message = d.parts.scanner.Redact(said)
+	row.Time, row.RequestID, row.Door, row.Outcome, row.Duration = time.Now(), NewID(), record.DoorWeb, record.OutcomeDone, time.Since(started)
+	row.Message = d.parts.Scanner.Redact(said)
 	if err != nil {
 		general := fault.From(err)
 		row.Outcome, row.Code = record.OutcomeOf(general.Code), general.Code
-		row.Message = d.parts.scanner.Redact(general.Message + "\n" + said)
+		row.Message = d.parts.Scanner.Redact(general.Message + "\n" + said)
 	}
-	if recordErr := d.parts.store.Ledger.Record(context.WithoutCancel(ctx), row, nil); recordErr != nil && err == nil {
+	if recordErr := d.parts.Store.Ledger.Record(context.WithoutCancel(ctx), row, nil); recordErr != nil && err == nil {
 		err = recordErr
 	}
 	return err
 }
 
 // Snapshots are the newest ones.
-func (d *deployments) Snapshots(most int) ([]*change.Snapshot, error) {
+func (d *Deployments) Snapshots(most int) ([]*change.Snapshot, error) {
 	list, err := d.Service.Snapshots(most)
 	return list, deploy.Failure(err)
 }
 
 // PlanRollback says what Rollback would change.
-func (d *deployments) PlanRollback(ctx context.Context, id string) (*change.Plan, error) {
+func (d *Deployments) PlanRollback(ctx context.Context, id string) (*change.Plan, error) {
 	p, err := d.Service.PlanRollback(ctx, id)
 	if err != nil {
 		return nil, deploy.Failure(err)

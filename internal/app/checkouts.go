@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"context"
@@ -17,37 +17,37 @@ import (
 )
 
 // newCheckouts makes what brings mounted working copies up to date; nil if the operator does not want that.
-func newCheckouts(a *app, p *parts) func(context.Context) []checkouts.State {
-	if !p.cfg.Mounted.Update {
+func newCheckouts(a *App, p *Parts) func(context.Context) []checkouts.State {
+	if !p.Cfg.Mounted.Update {
 		return nil
 	}
-	copies := mounted.Repos{Dir: p.cfg.Mounted.Dir}
+	copies := mounted.Repos{Dir: p.Cfg.Mounted.Dir}
 	u := &checkouts.Updater{
-		Dir: resolvedPath(p.cfg.Mounted.Dir), Git: &git.Runner{Env: deploy.GitEnvironment(a.environment), Reaped: true}, DryRun: p.cfg.Permissions.DryRun,
+		Dir: resolvedPath(p.Cfg.Mounted.Dir), Git: &git.Runner{Env: deploy.GitEnvironment(a.Options().Environment), Reaped: true}, DryRun: p.Cfg.Permissions.DryRun,
 		Folders: func() (folders []string) {
 			for _, r := range copies.Offers().Repositories {
 				folders = append(folders, r.Folder)
 			}
 			return folders
 		},
-		Remote: func(address string) (git.Remote, error) { return remoteOf(a, p, address) },
-		Redact: p.scanner.Redact,
+		Remote: func(address string) (git.Remote, error) { return RemoteOf(a, p, address) },
+		Redact: p.Scanner.Redact,
 	}
 	return u.Update
 }
 
-// remoteOf is the repository that a working copy's address leads to: one of a provider, which is asked with the
+// RemoteOf is the repository that a working copy's address leads to: one of a provider, which is asked with the
 // provider's own token at the provider's own address, or one below a source that the operator has named.
-func remoteOf(a *app, p *parts, address string) (git.Remote, error) {
+func RemoteOf(a *App, p *Parts, address string) (git.Remote, error) {
 	if parsed, err := gitprovider.ParseRemote(address); err == nil {
-		for _, entry := range p.providers.registry.Entries() {
+		for _, entry := range p.Providers.registry.Entries() {
 			if entry.Provider != nil && slices.Contains(entry.Hosts, parsed.Host) && parsed.Host != gitprovider.HostLocal {
 				return git.Remote{URL: trust.Said(repositoryAt(entry.Base, parsed.Path)), Exact: true, Token: forgeToken(p, entry.Name)}, nil
 			}
 		}
 	}
 	allowed := p.sources()
-	if root := p.cfg.Forges.LocalRoot; root != "" {
+	if root := p.Cfg.Forges.LocalRoot; root != "" {
 		allowed = append(allowed, sources.Source{Origin: (&url.URL{Scheme: "file", Path: strings.TrimRight(root, "/")}).String(), Private: true})
 	}
 	chosen, source, ok := allowed.Pick(trust.Project[string]{Data: address})
@@ -71,10 +71,10 @@ func repositoryAt(base, path string) string {
 }
 
 // forgeToken is the token of a provider; "" for one that acts in the name of an app.
-func forgeToken(p *parts, name string) string {
-	for _, f := range p.cfg.Forges.All {
+func forgeToken(p *Parts, name string) string {
+	for _, f := range p.Cfg.Forges.All {
 		if f.Driver.Name == name && f.App == nil && f.Token.Text != "" {
-			return f.Token.Source(func(token string) func() { return p.scanner.Learn(token) }).Value()
+			return f.Token.Source(func(token string) func() { return p.Scanner.Learn(token) }).Value()
 		}
 	}
 	return ""

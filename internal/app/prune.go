@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"context"
@@ -14,17 +14,17 @@ import (
 const pruneInterval = 24 * time.Hour
 
 // keepPruned removes what is older than the retention, now and then daily, until ctx ends.
-func keepPruned(ctx context.Context, p *parts) {
-	if p.cfg.Records.Retention == 0 || p.cfg.Permissions.DryRun {
+func keepPruned(ctx context.Context, p *Parts) {
+	if p.Cfg.Records.Retention == 0 || p.Cfg.Permissions.DryRun {
 		return
 	}
-	prune := newRetention(func() *parts { return p }).Operation()
+	prune := newRetention(func() *Parts { return p }).Operation()
 	for ctx.Err() == nil {
 		removed, err := prune.Handle(ctx, operation.Call{Caller: operation.Caller{Door: record.DoorWeb, Name: "retention"}, Arguments: []byte("{}")})
 		if err != nil && ctx.Err() == nil {
-			p.log.Warn("not everything that is old was removed", "error", fault.From(err).Message)
+			p.Log.Warn("not everything that is old was removed", "error", fault.From(err).Message)
 		}
-		p.log.Info("retention", "removed", removed)
+		p.Log.Info("retention", "removed", removed)
 		transport.Sleep(ctx, pruneInterval)
 	}
 }

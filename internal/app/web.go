@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"context"
@@ -20,32 +20,32 @@ import (
 	"github.com/claudeops/claudeops/internal/web/records"
 )
 
-// webServer makes the server for a listener at the address.
-func newWebServer(p *parts, toolsets web.Toolsets, follower api.Follower, sessions dashboard.Sessions, tokens *door.Tokens, at net.Addr) (*web.Server, error) {
+// NewWebServer makes the server for a listener at the address.
+func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessions dashboard.Sessions, tokens *door.Tokens, at net.Addr) (*web.Server, error) {
 	return web.New(web.Options{
-		Settings: handler.Settings{Version: version(), Tier: p.cfg.Permissions.Tier, DryRun: p.cfg.Permissions.DryRun, ReadOnly: p.rules.readOnly()},
+		Settings: handler.Settings{Version: Version(), Tier: p.Cfg.Permissions.Tier, DryRun: p.Cfg.Permissions.DryRun, ReadOnly: p.Rules.readOnly()},
 		Callers:  web.Callers{Network: networkOf(p, at), Access: p.access, Agents: web.Agents{Tokens: tokens}},
 		Toolsets: toolsets,
 		Records: records.Records{
-			Attempts: servedRecords{p.store.History, p.store.Store, stateFolderOf(p.cfg)}, Audit: p.comparedAudit(), Replies: p.store.Replies,
-			Summary: p.store.History, Pulls: p.store.Pulls, Sessions: p.store.AgentSessions, Notices: p.store.Outbox, Changes: p.store.Changes(),
+			Attempts: servedRecords{p.Store.History, p.Store.Store, stateFolderOf(p.Cfg)}, Audit: p.ComparedAudit(), Replies: p.Store.Replies,
+			Summary: p.Store.History, Pulls: p.Store.Pulls, Sessions: p.Store.AgentSessions, Notices: p.Store.Outbox, Changes: p.Store.Changes(),
 		},
-		People: web.People{Sessions: sessions, Acts: acts(func() *parts { return p })},
+		People: web.People{Sessions: sessions, Acts: Acts(func() *Parts { return p })},
 		Providers: web.Providers{
-			Providers: dashboard.Providers{Reader: p.flow.Reader(), Reviewer: newReviews(p), Registry: p.providers.registry},
-			Remaining: p.providers.remaining, Latency: p.providers.latency,
+			Providers: dashboard.Providers{Reader: p.Flow.Reader(), Reviewer: NewReviews(p), Registry: p.Providers.registry},
+			Remaining: p.Providers.remaining, Latency: p.Providers.latency,
 		},
 		Webhooks: api.Webhooks{Follower: follower, Senders: webhooks(p)},
 		Rules: web.Rules{
-			Policy: p.rules.effective, Doctor: newDoctor(p).Look,
-			Boundary:     func() metrics.Boundary { return boundaryMetric(p.cfg) },
-			ComparePulls: func(ctx context.Context) ([]record.HeadCheck, error) { return compareWithPulls(ctx, p) },
+			Policy: p.Rules.Effective, Doctor: NewDoctor(p).Look,
+			Boundary:     func() metrics.Boundary { return boundaryMetric(p.Cfg) },
+			ComparePulls: func(ctx context.Context) ([]record.HeadCheck, error) { return CompareWithPulls(ctx, p) },
 		},
 		Live: web.Live{Topics: []live.Topic{
-			{Name: live.TopicSessions, Version: p.store.AgentSessions.SessionsVersion},
-			{Name: live.TopicConnections, Version: p.store.Connections().ConnectionsVersion},
+			{Name: live.TopicSessions, Version: p.Store.AgentSessions.SessionsVersion},
+			{Name: live.TopicConnections, Version: p.Store.Connections().ConnectionsVersion},
 		}},
-		Env: handler.Env{Log: p.log, Redact: p.scanner.Redact, Redaction: p.scanner.Redaction, Now: time.Now, NewID: newID},
+		Env: handler.Env{Log: p.Log, Redact: p.Scanner.Redact, Redaction: p.Scanner.Redaction, Now: time.Now, NewID: NewID},
 	})
 }
 
@@ -59,8 +59,8 @@ func boundaryMetric(c config.Config) metrics.Boundary {
 }
 
 // network is how the server is reached. Whether only this machine can connect is asked of the listener itself.
-func networkOf(p *parts, at net.Addr) guard.Network {
-	w := p.cfg.Web
+func networkOf(p *Parts, at net.Addr) guard.Network {
+	w := p.Cfg.Web
 	n := guard.Network{
 		Hosts: w.Hosts, BasePath: w.BasePath, TrustedProxies: w.TrustedProxies, ProxyUserHeader: w.ProxyUserHeader,
 	}
@@ -83,25 +83,25 @@ func loopbackAddr(at net.Addr) bool {
 // followDrain is how long a server that ends waits for looks that webhooks have asked for.
 const followDrain = 10 * time.Second
 
-// follower follows our pull requests at every provider that is enabled. It only reads there, so that a server that is
+// NewFollower makes what follows our pull requests at every provider that is enabled. It only reads there, so that a server that is
 // read-only or in dry run has one, too.
-func newFollower(p *parts) *follow.Follower {
+func NewFollower(p *Parts) *follow.Follower {
 	var enabled []string
-	for _, entry := range p.providers.registry.Entries() {
+	for _, entry := range p.Providers.registry.Entries() {
 		if entry.Provider != nil {
 			enabled = append(enabled, entry.Name)
 		}
 	}
 	return follow.New(follow.Options{
-		Records: p.store.Pulls, Shared: p.store.Rounds, Providers: enabled, Status: p.flow.Reader().StatusAt, Notifier: p.notifier,
-		Redact: p.scanner.Redact, Every: p.cfg.Forges.PollInterval, After: time.After, Drain: followDrain,
-		Log: p.log, Now: time.Now, NewID: newID,
+		Records: p.Store.Pulls, Shared: p.Store.Rounds, Providers: enabled, Status: p.Flow.Reader().StatusAt, Notifier: p.notifier,
+		Redact: p.Scanner.Redact, Every: p.Cfg.Forges.PollInterval, After: time.After, Drain: followDrain,
+		Log: p.Log, Now: time.Now, NewID: NewID,
 	})
 }
 
 // webhooks are those that are listened to, and the secrets of their senders.
-func webhooks(p *parts) (out []api.Sender) {
-	for _, f := range p.cfg.Forges.All {
+func webhooks(p *Parts) (out []api.Sender) {
+	for _, f := range p.Cfg.Forges.All {
 		out = append(out, api.Sender{Source: f.Driver.Webhooks, Secret: f.HookSecret})
 	}
 	return out

@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"context"
@@ -33,8 +33,8 @@ type sessionPulls struct {
 	now   func() time.Time
 }
 
-func newSessionPulls(p *parts) sessionPulls {
-	return sessionPulls{p.store.Store, p.flow, time.Now}
+func newSessionPulls(p *Parts) sessionPulls {
+	return sessionPulls{p.Store.Store, p.Flow, time.Now}
 }
 
 // Recent implements session.Pulls.

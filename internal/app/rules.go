@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"path/filepath"
@@ -16,7 +16,7 @@ import (
 
 // rules are the operator's, as far as they can be read.
 type rules struct {
-	policy    policy.Policy // the default where the configured one cannot be read
+	Policy    policy.Policy // the default where the configured one cannot be read
 	policyErr error
 	allowed   config.Permissions
 }
@@ -30,31 +30,32 @@ func fileKinds() []gitprovider.FileKind {
 	}
 }
 
-func readRules(c config.Permissions) rules {
+// ReadRules reads the policy.
+func ReadRules(c config.Permissions) rules {
 	r := rules{allowed: c}
-	if r.policy, r.policyErr = policy.Load(c.PolicyFile, fileKinds()...); r.policyErr != nil {
-		r.policy = policy.Default()
+	if r.Policy, r.policyErr = policy.Load(c.PolicyFile, fileKinds()...); r.policyErr != nil {
+		r.Policy = policy.Default()
 	}
-	r.policy.Targets.EnvRepositories = c.Repos
+	r.Policy.Targets.EnvRepositories = c.Repos
 	return r
 }
 
 // sources are the places that files of projects may choose from: those of the policy, and those that persons have
 // allowed by a command, as they are now. A list that cannot be read admits nothing; doctor says so.
-func (p *parts) sources() sources.List {
-	allowed, err := p.allowedSources().Load()
+func (p *Parts) sources() sources.List {
+	allowed, err := p.AllowedSources().Load()
 	if err != nil {
-		p.log.Error(err.Error())
+		p.Log.Error(err.Error())
 	}
-	return slices.Concat(p.rules.policy.Server.Sources, allowed)
+	return slices.Concat(p.Rules.Policy.Server.Sources, allowed)
 }
 
-// allowedSources is the file of those that persons have allowed by a command.
-func (p *parts) allowedSources() sources.File {
-	if p.cfg.Records.Dir == "" {
+// AllowedSources is the file of those that persons have allowed by a command.
+func (p *Parts) AllowedSources() sources.File {
+	if p.Cfg.Records.Dir == "" {
 		return sources.File{}
 	}
-	return sources.File{Path: filepath.Join(p.cfg.Records.Dir, "sources.yaml")}
+	return sources.File{Path: filepath.Join(p.Cfg.Records.Dir, "sources.yaml")}
 }
 
 // problem says why the rules cannot be known, or "".
@@ -65,12 +66,12 @@ func (r rules) problem() string {
 	return r.allowed.ReposProblem
 }
 
-// effective is the policy, or why the one that is configured cannot be read.
-func (r rules) effective() (policy.Policy, error) {
+// Effective is the policy, or why the one that is configured cannot be read.
+func (r rules) Effective() (policy.Policy, error) {
 	if problem := r.problem(); problem != "" {
 		return policy.Policy{}, fault.Wrap(r.policyErr, fault.Misconfigured, "%s", problem)
 	}
-	return r.policy, nil
+	return r.Policy, nil
 }
 
 // noWriting says why no tool may write, or "".

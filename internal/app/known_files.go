@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"context"
@@ -16,20 +16,20 @@ const (
 )
 
 // knownFiles are the files of our newest open pull requests, by the records, and those of mounted working copies.
-func knownFiles(ctx context.Context, p *parts) (out []prflow.KnownFiles) {
-	pulls, err := p.store.Pulls.OpenPulls(ctx, maxOpenPulls)
+func knownFiles(ctx context.Context, p *Parts) (out []prflow.KnownFiles) {
+	pulls, err := p.Store.Pulls.OpenPulls(ctx, maxOpenPulls)
 	if err != nil {
-		p.log.Warn("the open pull requests of the records are not listed", "error", err)
+		p.Log.Warn("the open pull requests of the records are not listed", "error", err)
 	}
 	slices.Reverse(pulls)
 	for _, pr := range pulls[:min(len(pulls), maxNamedPulls)] {
-		paths, err := p.store.History.PathsOf(ctx, pr.Provider, pr.Owner, pr.Repo, pr.Number)
+		paths, err := p.Store.History.PathsOf(ctx, pr.Provider, pr.Owner, pr.Repo, pr.Number)
 		if err != nil {
-			p.log.Warn("the files of a pull request are not listed", "pr", pr.Number, "error", err)
+			p.Log.Warn("the files of a pull request are not listed", "pr", pr.Number, "error", err)
 		}
 		out = append(out, prflow.KnownFiles{Provider: pr.Provider, Owner: pr.Owner, Repo: pr.Repo, Pull: pr.Number, Paths: paths})
 	}
-	for _, r := range (mounted.Repos{Dir: p.cfg.Mounted.Dir}).Offers().Repositories {
+	for _, r := range (mounted.Repos{Dir: p.Cfg.Mounted.Dir}).Offers().Repositories {
 		owner, name, _ := strings.Cut(r.Folder, "/")
 		if r.Manifest.Owner != "" && r.Manifest.Repo != "" {
 			owner, name = r.Manifest.Owner, r.Manifest.Repo

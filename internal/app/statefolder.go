@@ -1,10 +1,11 @@
-package cli
+package app
 
 import (
 	"context"
 	"errors"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/system/files"
@@ -62,4 +63,9 @@ func (r servedRecords) Ping(ctx context.Context) error {
 type roundRecords struct {
 	*store.Rounds
 	*store.History
+}
+
+// NewRounds makes what looks at open pull requests again and again.
+func (p *Parts) NewRounds() *prflow.Rounds {
+	return prflow.NewRounds(p.Flow, roundRecords{p.Store.Rounds, p.Store.History})
 }

@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"crypto/x509"
@@ -34,18 +34,18 @@ type providers struct {
 }
 
 // newProviders registers every provider, those that lack something as disabled with the reason.
-func newProviders(p *parts) *providers {
+func newProviders(p *Parts) *providers {
 	all := &providers{clients: map[string]*transport.Transport{}, latency: metrics.NewProviderLatency()}
 	var entries []gitprovider.Registration
-	for _, f := range p.cfg.Forges.All {
+	for _, f := range p.Cfg.Forges.All {
 		entries = append(entries, all.forge(p, f))
 	}
 	localEntry := gitprovider.Registration{
 		Name: "local", Hosts: []string{gitprovider.HostLocal}, Disabled: "CLAUDEOPS_LOCAL_ROOT is not set",
 	}
-	if p.cfg.Forges.LocalRoot != "" {
-		localEntry.Base = "file://" + strings.TrimRight(p.cfg.Forges.LocalRoot, "/")
-		if provider, err := local.New(p.cfg.Forges.LocalRoot, p.store.LocalPulls, local.Options{Page: localPage(p.cfg.Web.PublicURL)}); err != nil {
+	if p.Cfg.Forges.LocalRoot != "" {
+		localEntry.Base = "file://" + strings.TrimRight(p.Cfg.Forges.LocalRoot, "/")
+		if provider, err := local.New(p.Cfg.Forges.LocalRoot, p.Store.LocalPulls, local.Options{Page: localPage(p.Cfg.Web.PublicURL)}); err != nil {
 			localEntry.Disabled = "CLAUDEOPS_LOCAL_ROOT: " + err.Error()
 		} else {
 			all.local, localEntry.Provider, localEntry.Disabled = provider, provider, ""
@@ -53,18 +53,18 @@ func newProviders(p *parts) *providers {
 	}
 	all.localDisabled = localEntry.Disabled
 	var pins []gitprovider.Pin
-	for _, r := range p.rules.policy.AllRepositories() {
+	for _, r := range p.Rules.Policy.AllRepositories() {
 		if pin, ok := r.Pin(); ok {
 			pins = append(pins, pin)
 		}
 	}
-	for _, pin := range p.rules.policy.Targets.Pins {
+	for _, pin := range p.Rules.Policy.Targets.Pins {
 		pins = append(pins, gitprovider.Pin{
 			Provider: pin.Provider, Owner: pin.Owner, Name: pin.Name, BaseBranch: pin.BaseBranch, Policy: true,
 		})
 	}
-	all.registry = gitprovider.NewRegistry(append(entries, localEntry), pins, p.cfg.Forges.DefaultProvider,
-		mounted.Repos{Dir: p.cfg.Mounted.Dir})
+	all.registry = gitprovider.NewRegistry(append(entries, localEntry), pins, p.Cfg.Forges.DefaultProvider,
+		mounted.Repos{Dir: p.Cfg.Mounted.Dir})
 	return all
 }
 
@@ -87,18 +87,18 @@ func localPage(public string) func(ref gitprovider.RepoRef, number int) string {
 }
 
 // forge is the registration of a forge: disabled, with the reason, if its settings or its client are no good.
-func (all *providers) forge(p *parts, f config.Forge) gitprovider.Registration {
+func (all *providers) forge(p *Parts, f config.Forge) gitprovider.Registration {
 	name := f.Driver.Name
 	entry := gitprovider.Registration{Name: name, Hosts: f.Driver.Hosts(f.URL), Disabled: f.Problem}
-	entry.Base = cloneBase(f.URL, entry.Hosts)
+	entry.Base = CloneBase(f.URL, entry.Hosts)
 	if entry.Disabled != "" {
 		return entry
 	}
 	provider, client, err := f.Driver.New(f.Settings, driver.Runtime{
 		Client: func(s driver.Settings, o transport.Options) (*transport.Transport, error) {
 			return all.transport(p, s, o)
-		}, Learn: func(secret string) (forget func()) { return p.scanner.Learn(secret) },
-		CreateLabels: p.rules.policy.Pulls.CreateLabels, Paths: p.store.PullPaths(name), Now: time.Now, Sleep: transport.Sleep,
+		}, Learn: func(secret string) (forget func()) { return p.Scanner.Learn(secret) },
+		CreateLabels: p.Rules.Policy.Pulls.CreateLabels, Paths: p.Store.PullPaths(name), Now: time.Now, Sleep: transport.Sleep,
 	})
 	if err != nil {
 		entry.Disabled = err.Error()
@@ -108,8 +108,8 @@ func (all *providers) forge(p *parts, f config.Forge) gitprovider.Registration {
 	return entry
 }
 
-// cloneBase is what clone URLs of a forge begin with. GitHub's API has a path or a host of its own; Gitea's address is that of its pages.
-func cloneBase(api *url.URL, hosts []string) string {
+// CloneBase is what clone URLs of a forge begin with. GitHub's API has a path or a host of its own; Gitea's address is that of its pages.
+func CloneBase(api *url.URL, hosts []string) string {
 	if api == nil || len(hosts) == 0 {
 		return ""
 	}
@@ -121,17 +121,17 @@ func cloneBase(api *url.URL, hosts []string) string {
 }
 
 // transport makes an HTTP client of a forge. Its token is read again when it is in a file that is replaced.
-func (all *providers) transport(p *parts, s driver.Settings, o transport.Options) (*transport.Transport, error) {
-	roots, err := certificates(p.cfg.Forges.CAFile)
+func (all *providers) transport(p *Parts, s driver.Settings, o transport.Options) (*transport.Transport, error) {
+	roots, err := certificates(p.Cfg.Forges.CAFile)
 	if err != nil {
 		return nil, err
 	}
 	o.Base, o.Token = s.URL, s.Token.Text
-	o.Network = transport.Network{RootCAs: roots, Proxy: http.ProxyFromEnvironment, AllowPlainHTTP: p.cfg.Forges.AllowPlainHTTP}
+	o.Network = transport.Network{RootCAs: roots, Proxy: http.ProxyFromEnvironment, AllowPlainHTTP: p.Cfg.Forges.AllowPlainHTTP}
 	if o.Credential == nil && s.Token.File != "" {
-		o.Credential = transport.Replaceable(s.Token.Source(func(token string) func() { return p.scanner.Learn(token) }))
+		o.Credential = transport.Replaceable(s.Token.Source(func(token string) func() { return p.Scanner.Learn(token) }))
 	}
-	o.UserAgent, o.Log = "claudeops", p.log
+	o.UserAgent, o.Log = "claudeops", p.Log
 	o.Clock = transport.Clock{Now: time.Now, Sleep: transport.Sleep}
 	o.Observe = func(outcome string, took time.Duration) { all.latency.Observe(o.Name, outcome, took) }
 	return transport.New(o)

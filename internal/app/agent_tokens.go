@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"context"
@@ -12,12 +12,12 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 )
 
-// agentTokens lets in agents that the operator has given a token each.
-func agentTokens(p *parts) *door.Tokens {
-	return door.NewTokens(p.agents,
-		func(ctx context.Context, secret string) (door.Arrival, error) { return admitAgent(ctx, p, secret) },
+// AgentTokens lets in agents that the operator has given a token each.
+func AgentTokens(p *Parts) *door.Tokens {
+	return door.NewTokens(p.Agents,
+		func(ctx context.Context, secret string) (door.Arrival, error) { return AdmitAgent(ctx, p, secret) },
 		func(ctx context.Context, name string) (bool, error) {
-			tokens, err := p.store.Access.Tokens(ctx)
+			tokens, err := p.Store.Access.Tokens(ctx)
 			if err != nil {
 				return false, err
 			}
@@ -25,7 +25,7 @@ func agentTokens(p *parts) *door.Tokens {
 			if at < 0 {
 				return false, nil
 			}
-			err = connections.Admit(ctx, p.store.Connections(), name, tokens[at].CreatedAt, time.Now())
+			err = connections.Admit(ctx, p.Store.Connections(), name, tokens[at].CreatedAt, time.Now())
 			if fault.CodeOf(err) == fault.Unauthenticated { // a person has cut the token's agent off
 				return false, nil
 			}
@@ -34,8 +34,8 @@ func agentTokens(p *parts) *door.Tokens {
 }
 
 // listenForTokens makes the socket for agents that have tokens, if there is to be one, and returns what serves it until its context ends.
-func listenForTokens(ctx context.Context, p *parts, tokens *door.Tokens) (serve func(context.Context), err error) {
-	path := p.cfg.Web.DoorSocket
+func listenForTokens(ctx context.Context, p *Parts, tokens *door.Tokens) (serve func(context.Context), err error) {
+	path := p.Cfg.Web.DoorSocket
 	if path == "" {
 		return func(context.Context) {}, nil
 	}
@@ -44,26 +44,26 @@ func listenForTokens(ctx context.Context, p *parts, tokens *door.Tokens) (serve 
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Misconfigured, "agents cannot be let in at CLAUDEOPS_DOOR_SOCKET (%s): %s", path, err)
 	}
-	p.log.Info("agents with tokens are let in", "socket", path)
+	p.Log.Info("agents with tokens are let in", "socket", path)
 	return func(ctx context.Context) { d.Serve(ctx, listener) }, nil
 }
 
-// admitAgent finds what the holder of a token may do: no more than an agent of a session, and no more than the token says.
-func admitAgent(ctx context.Context, p *parts, secret string) (door.Arrival, error) {
+// AdmitAgent finds what the holder of a token may do: no more than an agent of a session, and no more than the token says.
+func AdmitAgent(ctx context.Context, p *Parts, secret string) (door.Arrival, error) {
 	t, err := p.access.AgentToken(ctx, secret)
 	if err != nil {
 		return door.Arrival{}, err
 	}
-	if err := connections.Admit(ctx, p.store.Connections(), t.Name, t.CreatedAt, time.Now()); err != nil {
+	if err := connections.Admit(ctx, p.Store.Connections(), t.Name, t.CreatedAt, time.Now()); err != nil {
 		return door.Arrival{}, err
 	}
 	rights := sessionRights(p)
-	rights.Tier = max(min(t.MaxTier, p.cfg.Sessions.MaxTier), gitprovider.TierObserve)
-	rights.DryRun = p.cfg.Permissions.DryRun
+	rights.Tier = max(min(t.MaxTier, p.Cfg.Sessions.MaxTier), gitprovider.TierObserve)
+	rights.DryRun = p.Cfg.Permissions.DryRun
 	return door.Arrival{Rights: rights, Credential: t.Name, Still: func(ctx context.Context) error {
 		if err := p.access.StillAgent(ctx, t); err != nil {
 			return err
 		}
-		return connections.Admit(ctx, p.store.Connections(), t.Name, t.CreatedAt, time.Now())
+		return connections.Admit(ctx, p.Store.Connections(), t.Name, t.CreatedAt, time.Now())
 	}}, nil
 }

@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"fmt"
@@ -65,9 +65,9 @@ func usesScripts(cfg config.Config) bool {
 }
 
 // scriptFinding is what doctor says of what keeps scripts from what is ours.
-func scriptFinding(a *app, cfg config.Config) doctor.Finding {
+func scriptFinding(a *App, cfg config.Config) doctor.Finding {
 	f := doctor.Finding{Name: "scripts' boundary", Status: doctor.Warning}
-	settings, err := scriptSettings(a)
+	settings, err := ScriptSettings(a)
 	boundary := scriptBoundary()
 	const open = "scripts can read and change records, secrets and rules of claudeops, and as root read its environment"
 	switch {

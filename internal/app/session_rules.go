@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"fmt"
@@ -9,12 +9,12 @@ import (
 )
 
 // rulesForAgents says what the policy lets agents of a tier propose, for the first message of a session.
-func rulesForAgents(p *parts, tier gitprovider.Tier) string {
-	if why := p.rules.readOnly(); why != "" {
+func rulesForAgents(p *Parts, tier gitprovider.Tier) string {
+	if why := p.Rules.readOnly(); why != "" {
 		return "Nothing can be proposed: " + why + ".\n"
 	}
 	var w strings.Builder
-	rules := p.rules.policy
+	rules := p.Rules.Policy
 	if tier == gitprovider.TierObserve {
 		w.WriteString("Your tier may not propose. For higher tiers the policy is this:\n")
 	} else {
@@ -22,8 +22,8 @@ func rulesForAgents(p *parts, tier gitprovider.Tier) string {
 	}
 	caps := rules.CapsFor(max(tier, gitprovider.TierInvestigate))
 	fmt.Fprintf(&w, "Files that may be proposed: %s.\n", strings.Join(rules.Scope.Allow(), ", "))
-	fmt.Fprintf(&w, "Repositories: %s. Base branches: %s.\n", orAll(rules.View().Repositories, "every one that a provider serves"),
-		orAll(rules.Targets.BaseBranches, "the default branch"))
+	fmt.Fprintf(&w, "Repositories: %s. Base branches: %s.\n", OrAll(rules.View().Repositories, "every one that a provider serves"),
+		OrAll(rules.Targets.BaseBranches, "the default branch"))
 	fmt.Fprintf(&w, "At most %d open pull requests a repository, %d opened an hour.", caps.OpenPRs, caps.CreationsPerHour)
 	if rest := rules.Limits.Cooldown; rest > 0 {
 		fmt.Fprintf(&w, " A change that a person has closed rests %s.", strings.TrimSuffix(rest.Round(time.Minute).String(), "0m0s"))
@@ -33,4 +33,12 @@ func rulesForAgents(p *parts, tier gitprovider.Tier) string {
 	}
 	w.WriteString("\n")
 	return w.String()
+}
+
+// OrAll is the list as one text, or what stands for an empty one.
+func OrAll(list []string, none string) string {
+	if len(list) == 0 {
+		return none
+	}
+	return strings.Join(list, ", ")
 }

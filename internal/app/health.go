@@ -1,0 +1,33 @@
+package app
+
+import (
+	"github.com/claudeops/claudeops/internal/ops/doctor"
+	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
+	"github.com/claudeops/claudeops/internal/settings/mounted"
+	"github.com/claudeops/claudeops/internal/system/confine"
+)
+
+// NewDoctor makes what looks at everything that this process is configured with.
+func NewDoctor(p *Parts) *doctor.Doctor {
+	o := doctor.Options{
+		Config: p.Cfg, Rules: doctor.Rules{Policy: p.Rules.Policy, ReadOnly: p.Rules.readOnly()}, Redact: p.Scanner.Redact,
+		Records: p.Store, Audit: p.ComparedAudit(), Outbox: p.Store.Outbox, Registry: p.Providers.registry, Key: p.keyOfMarks,
+		Notifying: p.notifier.Names(),
+		MergeMCP:  func(offers mounted.Offers) (mcpconfig.Result, error) { return MergedMCP(p.Cfg, offers, nil) },
+	}
+	o.Boundary = doctor.Boundary{
+		Held: func() (confine.Boundary, error) {
+			b, _, err := decideBoundary(p.Cfg)
+			return b, err
+		},
+		Exposed: func() string { return exposedToAgents(p) },
+		Scripts: func() []string { return placesOfScripts(p) },
+	}
+	if p.Rules.policyErr != nil {
+		o.Rules.Problem = p.Rules.policyErr.Error()
+	}
+	if p.Providers.local != nil {
+		o.Git = p.Providers.local
+	}
+	return doctor.New(o)
+}

@@ -1,0 +1,144 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+)
+
+// drainBound is how long a server that was told to end waits for requests under way. What they leave when it is over is
+// settled by the next process, as after any kill.
+const drainBound = 30 * time.Second
+
+// RunServe serves dashboard and REST until ctx is done.
+func RunServe(ctx context.Context, a *App) error {
+	p := a.Wire(Needs{Log: logQueued})
+	LogUnknownToolsets(ctx, a, p)
+	if err := refuseGuesses(a, p); err != nil {
+		return err
+	}
+	in := NewSignIn(p)
+	operator, err := in.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	if err := refuseUnusableState(ctx, p); err != nil {
+		return err
+	}
+	agents, err := servedSessions(ctx, p)
+	if err != nil {
+		return err
+	}
+	tokens := AgentTokens(p)
+	serveTokens, err := listenForTokens(ctx, p, tokens)
+	if err != nil {
+		return err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", p.Cfg.Web.Addr)
+	if err != nil {
+		return cannotListen(p.Cfg.Web.Addr, err)
+	}
+	welcome, err := in.welcome(ctx, operator, listener.Addr())
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	follower := NewFollower(p)
+	handler, err := NewWebServer(p, WebToolsets(a), follower, agents, tokens, listener.Addr())
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	p.notifier.Kick(ctx)
+	follower.Begin(ctx)
+	defer follower.Finish()
+	ctx, end := context.WithCancel(ctx) // also if the server ends by itself
+	var background sync.WaitGroup
+	defer background.Wait()
+	keepUp(ctx, p, &background, handler.KeepVerifying, agents.Keep, serveTokens, tokens.Keep)
+	if err := handler.Watch(ctx); err != nil {
+		p.Log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
+	}
+	fmt.Fprintf(a.Options().Out, "Claude Ops listens on http://%s%s/ (tier %s)\n%s",
+		reachable(listener.Addr()), p.Cfg.Web.BasePath, p.Cfg.Permissions.Tier, welcome)
+	defer end()
+	return ServeUntil(ctx, p, handler.HTTPServer(), listener)
+}
+
+// keepUp starts what a server does by itself until ctx is done: it keeps the records, looks at open pull requests again and again, and
+// does what others ask for.
+func keepUp(ctx context.Context, p *Parts, background *sync.WaitGroup, others ...func(context.Context)) {
+	keepRecords(ctx, p, background)
+	rounds := p.NewRounds()
+	background.Go(func() { rounds.Run(ctx, time.Tick(prflow.RoundsTick)) })
+	for _, other := range others {
+		background.Go(func() { other(ctx) })
+	}
+}
+
+// reachable is an address of the listener that this machine can open.
+func reachable(at net.Addr) string {
+	addr, err := netip.ParseAddrPort(at.String())
+	if err != nil || !addr.Addr().IsUnspecified() {
+		return at.String()
+	}
+	return net.JoinHostPort("localhost", strconv.Itoa(int(addr.Port())))
+}
+
+// ServeUntil serves until ctx is done, and then lets what was begun end.
+func ServeUntil(ctx context.Context, p *Parts, server *http.Server, listener net.Listener) error {
+	server.ErrorLog = slog.NewLogLogger(p.Log.Handler(), slog.LevelWarn)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	select {
+	case err := <-served:
+		return fault.Wrap(err, fault.Internal, "the server ended by itself: %s", err)
+	case <-ctx.Done():
+	}
+	p.Log.Info("ending: requests under way are answered first", "at_most", drainBound)
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainBound)
+	defer cancel()
+	if err := server.Shutdown(bound); err != nil {
+		p.Log.Warn("requests were cut off", "error", err)
+		return server.Close()
+	}
+	return nil
+}
+
+// refuseGuesses refuses settings that cannot be understood, where a guess would let in whom nobody meant, or do things by itself: start
+// agents, deploy what was merged.
+func refuseGuesses(a *App, p *Parts) error {
+	c := p.Cfg.Sessions
+	switch {
+	case p.Cfg.Web.Problem != "":
+		return Usage(errors.New(p.Cfg.Web.Problem))
+	case p.Cfg.Tools.Deploy.AfterMerge && !a.enabled(deploy.ToolsetName):
+		return Usage(errors.New("merges are to be deployed (CLAUDEOPS_DEPLOY_AFTER_MERGE), and CLAUDEOPS_TOOLSETS does not have deploy"))
+	case c.Schedule.Problem != "":
+		return Usage(errors.New(c.Schedule.Problem))
+	case c.Schedule.Interval > 0 && c.Problem != "":
+		return Usage(fmt.Errorf("%s; sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start", c.Problem))
+	case c.Schedule.Interval > 0 && p.Cfg.Records.Dir == "":
+		return Usage(fmt.Errorf("%s; sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start", p.Cfg.Records.Problem))
+	}
+	return nil
+}
+
+// refuseUnusableState refuses to start with a state folder or a database that only the operator can mend: nothing could be
+// recorded, and so nothing be done. A database that is away for a while is none of these.
+func refuseUnusableState(ctx context.Context, p *Parts) error {
+	err := servedRecords{p.Store.History, p.Store.Store, stateFolderOf(p.Cfg)}.Ping(ctx)
+	if fault.CodeOf(err) == fault.Misconfigured {
+		return err
+	}
+	return nil
+}

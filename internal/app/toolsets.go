@@ -1,0 +1,234 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/ops/doctor"
+	"github.com/claudeops/claudeops/internal/procedures/definitions"
+	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	"github.com/claudeops/claudeops/internal/procedures/packages"
+	"github.com/claudeops/claudeops/internal/procedures/scripts"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/proposals/review"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/system/transport"
+	"github.com/claudeops/claudeops/internal/web"
+)
+
+// tools is what the toolsets beside that of pull requests are made of.
+type tools struct {
+	definitions func() *definitions.Service // made when it is first asked
+	Deploy      func() *deploy.Service
+	scripts     func() *scripts.Service  // made when it is first asked
+	packages    func() *packages.Service // made when it is first asked
+}
+
+// Toolsets is everything that can be asked, whatever the way in. Making it touches nothing.
+func (a *App) Toolsets() []operation.Toolset { return append(a.OwnToolsets(), a.Options().More...) }
+
+// OwnToolsets are those of the program.
+func (a *App) OwnToolsets() []operation.Toolset {
+	kernel := func() *operation.Kernel { return a.Wire(Needs{}).kernel }
+	flow := func() *prflow.Service { return a.Wire(Needs{}).Flow }
+	pulls := prflow.Toolset(flow)
+	pulls.Resources = prflow.Resources(flow, func(ctx context.Context) []prflow.KnownFiles { return knownFiles(ctx, a.Wire(Needs{})) })
+	desk := review.Desk{
+		Service:    func() *review.Service { return NewReviews(a.Wire(Needs{})) },
+		ProviderOf: func(owner, name string) string { return a.Wire(Needs{}).Flow.Reader().ProviderOf(owner, name) },
+	}
+	pulls.Operations = append(pulls.Operations, desk.Operations()...)
+	return []operation.Toolset{
+		pulls,
+		definitions.Toolset(kernel, func() *definitions.Service { return a.Wire(Needs{}).Tools.definitions() }),
+		deploy.Toolset(Version(), kernel, func() *deploy.Service { return a.Wire(Needs{}).Tools.Deploy() }),
+		scripts.Toolset(kernel, func() *scripts.Service { return a.Wire(Needs{}).Tools.scripts() }),
+		packages.Toolset(kernel, func() *packages.Service { return a.Wire(Needs{}).Tools.packages() }),
+	}
+}
+
+// EnabledToolsets is those of toolsets that the operator has named, or the one that --as has.
+func (a *App) EnabledToolsets() []operation.Toolset {
+	return slices.DeleteFunc(a.Toolsets(), func(set operation.Toolset) bool {
+		added := slices.ContainsFunc(a.Options().More, func(more operation.Toolset) bool { return more.Name == set.Name })
+		return !a.enabled(set.Name) && (!added || a.Options().Only != "")
+	})
+}
+
+// WebToolsets is the enabled ones for the HTTP server, with what their pages ask.
+func WebToolsets(a *App) web.Toolsets {
+	out := web.Toolsets{Operations: a.EnabledToolsets()}
+	if a.enabled(definitions.ToolsetName) {
+		out.Pages.Definitions = a.Wire(Needs{}).Tools.definitions()
+	}
+	if a.enabled(packages.ToolsetName) {
+		out.Pages.Packages = packages.NewBrowser(a.Wire(Needs{}).Tools.packages())
+	}
+	if a.enabled(scripts.ToolsetName) {
+		out.Pages.Scripts = scripts.NewDesk(func() *operation.Kernel { return a.Wire(Needs{}).kernel }, a.Wire(Needs{}).Tools.scripts)
+	}
+	if p := a.Wire(Needs{}); a.enabled(deploy.ToolsetName) {
+		out.Pages.Deployments = NewDeployments(p)
+	}
+	return out
+}
+
+// enabled reports whether a toolset is switched on.
+func (a *App) enabled(name string) bool {
+	if a.Options().Only != "" {
+		return name == a.Options().Only
+	}
+	return slices.Contains(a.Wire(Needs{}).Cfg.Permissions.Toolsets, name)
+}
+
+// unknownToolsets says what is wrong with CLAUDEOPS_TOOLSETS and CLAUDEOPS_SESSION_TOOLSETS, or "".
+func (a *App) unknownToolsets() string {
+	cfg := a.Wire(Needs{}).Cfg
+	if problem := unknownNames("CLAUDEOPS_TOOLSETS", cfg.Permissions.Toolsets, ToolsetNames(a.Toolsets())); problem != "" {
+		return problem
+	}
+	return unknownNames("CLAUDEOPS_SESSION_TOOLSETS", cfg.Sessions.Toolsets, ToolsetNames(a.Toolsets()))
+}
+
+func unknownNames(variable string, named, known []string) string {
+	var unknown []string
+	for _, name := range named {
+		if !slices.Contains(known, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s names toolsets that do not exist: %s; there are %s", variable, strings.Join(unknown, ", "), strings.Join(known, ", "))
+}
+
+// LogUnknownToolsets is for servers, which start with those that they know.
+func LogUnknownToolsets(ctx context.Context, a *App, p *Parts) {
+	if problem := a.unknownToolsets(); problem != "" {
+		p.Log.Error(problem)
+	}
+	for _, problem := range a.tierProblems(ctx) {
+		p.Log.Warn(problem)
+	}
+}
+
+// ToolsetNames are the names of toolsets, in their order.
+func ToolsetNames(sets []operation.Toolset) (names []string) {
+	for _, set := range sets {
+		names = append(names, set.Name)
+	}
+	return names
+}
+
+// ToolsetFindings is what doctor says of them.
+func (a *App) ToolsetFindings(ctx context.Context) (out []doctor.Finding) {
+	redact := a.Wire(Needs{}).Scanner.Redact
+	if problem := a.unknownToolsets(); problem != "" {
+		out = append(out, doctor.Finding{Name: "toolsets", Status: "problem", Detail: redact(problem)})
+	}
+	if _, err := a.Wire(Needs{}).AllowedSources().Load(); err != nil {
+		out = append(out, doctor.Finding{Name: "sources", Status: "problem", Detail: redact(err.Error())})
+	}
+	if p := a.Wire(Needs{}); usesScripts(p.Cfg) {
+		finding := scriptFinding(a, p.Cfg)
+		finding.Detail = redact(finding.Detail)
+		out = append(out, finding)
+	}
+	for _, problem := range a.tierProblems(ctx) {
+		out = append(out, doctor.Finding{Name: "policy", Status: doctor.Warning, Detail: redact(problem)})
+	}
+	return out
+}
+
+func (a *App) newTools(p *Parts) tools {
+	return tools{
+		definitions: sync.OnceValue(func() *definitions.Service { return a.newDefinitions(p) }),
+		Deploy:      sync.OnceValue(func() *deploy.Service { return newDeploy(a, p) }),
+		scripts:     sync.OnceValue(func() *scripts.Service { return newScripts(a, p) }),
+		packages:    sync.OnceValue(func() *packages.Service { return newPackages(a, p) }),
+	}
+}
+
+// WorkingFolder is the project of the toolsets: the folder that was asked for, or this process's own.
+func WorkingFolder(a *App) (string, error) {
+	if a.Options().Folder != "" {
+		return a.Options().Folder, nil
+	}
+	return os.Getwd()
+}
+
+// projectFolder is workingFolder; "" if it is unknown.
+func projectFolder(a *App, p *Parts) string {
+	folder, err := WorkingFolder(a)
+	if err != nil {
+		p.Log.Warn("the working folder is unknown, so that no project is looked at", "error", err)
+		return ""
+	}
+	return folder
+}
+
+func newPackages(a *App, p *Parts) *packages.Service {
+	d := p.Cfg.Tools.Deploy
+	below := func(named, name string) string {
+		switch {
+		case filepath.IsAbs(named):
+			return filepath.Clean(named)
+		case d.Home == "":
+			return ""
+		}
+		return filepath.Join(d.Home, name)
+	}
+	return packages.NewService(packages.Settings{
+		Project: projectFolder(a, p), Home: d.Home, CodexHome: below(d.CodexHome, ".codex"), State: below(d.AgentpackHome, ".agentpack"), Now: time.Now,
+		Sources: p.sources,
+	})
+}
+
+func (a *App) newDefinitions(p *Parts) *definitions.Service {
+	d := p.Cfg.Tools.Definitions
+	return definitions.NewService(definitions.Settings{
+		ConfigFile: d.ConfigFile, CacheDir: d.CacheDir, Project: projectFolder(a, p), Home: d.Home, Now: time.Now,
+		Sources: p.sources, Frozen: p.Rules.noWriting() != "" || p.Cfg.Permissions.DryRun,
+		Transport: transport.NewPool(http.ProxyFromEnvironment),
+		Token:     func(name string) string { return a.registryToken(p, name) },
+	})
+}
+
+// registryToken is the token in a variable that a registry's configuration names. From now on it is kept out of every text.
+func (a *App) registryToken(p *Parts, name string) string {
+	token := config.RegistryToken(a.Options().Environment, name)
+	if token != "" {
+		p.Scanner.Learn(token)
+	}
+	return token
+}
+
+func newDeploy(a *App, p *Parts) *deploy.Service {
+	folder, err := WorkingFolder(a)
+	if err != nil {
+		p.Log.Warn("the working folder is unknown, so that the project is the user's home", "error", err)
+		folder = p.Cfg.Tools.Deploy.Home
+	}
+	d := p.Cfg.Tools.Deploy
+	noWriting := p.Rules.noWriting()
+	if p.Cfg.Permissions.DryRun && noWriting == "" {
+		noWriting = "this is a dry run"
+	}
+	return deploy.NewService(deploy.Settings{
+		Home: d.AgentpackHome, UserHome: d.Home, CodexHome: d.CodexHome, Folder: folder, Machine: append([]string{d.Machine}, deploy.MachineNames(a.Options().Environment, os.Hostname)...),
+		Git: deploy.GitCommand{
+			Env: deploy.GitEnvironment(a.Options().Environment), Credentials: d.GitCredentials, Token: func(name string) string { return a.registryToken(p, name) }, Reaped: true,
+			Learn: func(secrets ...string) { p.Scanner.Learn(secrets...) },
+		},
+		Version: Version(), NoWriting: noWriting, Repos: d.Repos, Now: time.Now, Sources: p.sources,
+	})
+}

@@ -1,0 +1,39 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+)
+
+// UsageError is a command that was called wrongly, or that was told to use a file, folder or address that it cannot use.
+// It is told without a code; the exit code is 2.
+type UsageError struct{ Err error }
+
+// Usage makes a UsageError of what was wrong.
+func Usage(err error) error { return UsageError{Err: err} }
+
+// Error implements error.
+func (e UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap gives what was wrong.
+func (e UsageError) Unwrap() error { return e.Err }
+
+// cannotListen says what to do about an address at which no server can listen.
+func cannotListen(addr string, err error) error {
+	var reason *net.OpError
+	if errors.As(err, &reason) {
+		err = reason.Err
+	}
+	what := "correct the address"
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		what = "another program listens there: end it, or choose another address"
+	case errors.Is(err, syscall.EACCES):
+		what = "this user may not: choose a port from 1024"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		what = "this machine has no such address: choose one of its own"
+	}
+	return Usage(fmt.Errorf("cannot listen on %s (%w); %s with --addr or CLAUDEOPS_ADDR", addr, err, what))
+}

@@ -1,0 +1,224 @@
+// Package app makes what the program consists of, from its configuration: it is the only one that constructs. Commands are
+// in cli.
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/claudeops/claudeops/internal/agents/checkouts"
+	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/session"
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider/forges"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/ops/notify"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/auditsink"
+	"github.com/claudeops/claudeops/internal/records/store"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/settings/keyfile"
+	"github.com/claudeops/claudeops/internal/system/transport"
+)
+
+// App is one run of the program: what it is made of, as far as it was asked for.
+type App struct {
+	// Options are asked each time, since flags are read after the first command is known. nil: none.
+	options func() Options
+	Parts   *Parts
+}
+
+// Options are what a run of the program goes by.
+type Options struct {
+	Lookup      func(name string) (string, bool) // reads the environment
+	Environment func(name string) (string, bool) // with flags before it
+	Args        []string                         // of the command line
+	Out         io.Writer
+	Logger      func(form LogForm, cfg config.Config) *slog.Logger
+
+	More   []operation.Toolset // beside those of the program; tests add some
+	Only   string              // the one toolset that is served; "" for those of CLAUDEOPS_TOOLSETS
+	Folder string              // that toolsets beside pr look at; "" for the working folder
+}
+
+// New makes an App. It touches nothing.
+func New(options func() Options) *App { return &App{options: options} }
+
+// Options are what the run goes by now.
+func (a *App) Options() Options {
+	if a.options == nil {
+		return Options{}
+	}
+	return a.options()
+}
+
+// Parts is everything that a command may need. Making it touches neither disk nor network, the policy file aside.
+type Parts struct {
+	Cfg       config.Config
+	Log       *slog.Logger
+	Rules     rules
+	Store     exportedStore
+	Scanner   *content.Scanner
+	access    *access.Gatekeeper
+	kernel    *operation.Kernel
+	Providers *providers
+	Flow      *prflow.Service
+	notifier  *notify.Deliverer
+	Tools     tools
+	Agents    *door.Host                              // who is connected from elsewhere
+	update    func(context.Context) []checkouts.State // of mounted working copies; nil for nothing
+	// supervisor gives what runs sessions, the same at each call.
+	supervisor func() (*session.Supervisor, error)
+}
+
+// exportedStore is the store, and what exports the heads of its audit.
+type exportedStore struct {
+	*store.Store
+	sinks *auditsink.Exporter
+}
+
+// LogForm is how a command logs, to stderr: stdout belongs to answers.
+type LogForm int
+
+// The forms. Commands that run for long log behind a queue.
+const (
+	LogWarnings   LogForm = iota // for people, without times
+	logQueued                    // in the form that CLAUDEOPS_LOG_FORMAT names
+	LogQueuedJSON                // for a machine that reads it
+)
+
+// Needs is what a command says of itself before its parts are made.
+type Needs struct {
+	// records says that there must be some: the command looks at them, and must not make an empty store and find it fine.
+	Records bool
+	Log     LogForm
+}
+
+// Wire makes the parts once per run. It is the only place that constructs them.
+func (a *App) Wire(n Needs) *Parts {
+	if a.Parts != nil {
+		return a.Parts
+	}
+	p := &Parts{Cfg: config.Load(a.Options().Environment, forges.All())}
+	p.Log = a.Options().Logger(n.Log, p.Cfg)
+	targets, problems := notify.ParseTargets(notify.Settings(p.Cfg.Notifications))
+	p.Cfg.Warnings = append(p.Cfg.Warnings, problems...)
+	for _, w := range p.Cfg.Warnings {
+		p.Log.Warn(w)
+	}
+	p.Rules = ReadRules(p.Cfg.Permissions)
+	p.Scanner = content.NewScanner(append(p.Cfg.Secrets, targets.Secrets()...))
+	p.Store.Store = store.New(p.Cfg.Records.Dir, store.Options{
+		DatabaseURL: p.Cfg.Records.DatabaseURL,
+		LocalRoot:   localRoot(p.Cfg.Forges.LocalRoot),
+		Process:     store.Process{Version: Version(), Command: commandOf(a.Options().Args)},
+		Now:         time.Now, MakeParents: p.Cfg.Records.DirDefault, MustExist: n.Records,
+		Appended: func(ctx context.Context) { p.Store.sinks.Appended(ctx) },
+	})
+	p.Store.sinks = newSinks(p)
+	p.access = access.NewGatekeeper(access.Options{
+		Tokens: p.Store.Access, Logins: p.Store.Access, Configured: p.Cfg.Web.Tokens, AnonymousRead: p.Cfg.Web.AnonymousRead, Now: time.Now,
+		Random: rand.Reader,
+	})
+	p.notifier = notify.New(p.Store.Outbox, targets.Senders(notify.SenderOptions{
+		Transport: transport.NewPool(http.ProxyFromEnvironment),
+		Command:   notify.CommandOptions{Env: notify.CommandEnvironment(a.Options().Lookup)},
+	}), notify.Options{Log: p.Log})
+	p.Providers = newProviders(p)
+	authorize(a, p)
+	p.Agents, p.update = newDoorHost(a, p), newCheckouts(a, p)
+	p.supervisor = sync.OnceValues(func() (*session.Supervisor, error) { return newSupervisor(p) })
+	a.Parts = p
+	return p
+}
+
+// authorize makes what acts with the rights of p.cfg and by the rules of p.rules.
+func authorize(a *App, p *Parts) {
+	p.kernel = newKernel(a, p)
+	p.Flow = prflow.New(prflow.Options{
+		Registry: p.Providers.registry, Ledger: p.Store.Ledger, History: p.Store.History, Secrets: p.Scanner,
+		Authority: prflow.Authority{
+			Policy: p.Rules.Policy, Tier: p.Cfg.Permissions.Tier, DryRun: p.Cfg.Permissions.DryRun, ReadOnly: p.Rules.readOnly(),
+			Unknown: p.Rules.problem(), Session: p.Cfg.SessionID,
+		},
+		Log: p.Log, Clock: prflow.Clock{Now: time.Now, Sleep: transport.Sleep}, NewID: NewID, Notifier: p.notifier,
+		Proof: prflow.Proof{Key: p.markKey, Head: p.Store.Audit.Head, Exported: p.Store.sinks.Required},
+	})
+	p.Tools = a.newTools(p)
+}
+
+// newKernel makes what takes calls their way.
+func newKernel(a *App, p *Parts) *operation.Kernel {
+	locks, allowed := "", p.Cfg.Permissions
+	if p.Cfg.Records.Dir != "" {
+		locks = filepath.Join(p.Cfg.Records.Dir, "locks")
+	}
+	return operation.NewKernel(operation.KernelOptions{
+		Authority: operation.Authority{
+			Enabled: a.enabled, Tier: allowed.Tier, AllowWrite: allowed.AllowWrite, DryRun: allowed.DryRun, ReadOnly: p.Rules.noWriting(),
+			Session: p.Cfg.SessionID, Least: p.Rules.Policy.LeastTier,
+			Rules: operation.Rules{Policy: p.Rules.Policy, Problem: p.Rules.problem(), Closed: allowed.ReadOnly},
+		},
+		Audit: p.Store.Ledger, Locks: operation.NewLocks(locks), Redact: p.Scanner.Redact, Log: p.Log, Now: time.Now, NewID: NewID,
+	})
+}
+
+// commandOf is the words of a command, without what it is given: that may be secret.
+func commandOf(args []string) string {
+	const most = 2
+	words := args[:min(len(args), most)]
+	if at := slices.IndexFunc(words, func(w string) bool { return !regexp.MustCompile(`^[a-z][a-z-]*$`).MatchString(w) }); at >= 0 {
+		words = words[:at]
+	}
+	return strings.Join(words, " ")
+}
+
+// markKey is the configured key of the marks, or that of the state folder. Machines that share a database share the key
+// by CLAUDEOPS_MARK_KEY.
+func (p *Parts) markKey() ([]byte, error) {
+	if p.Cfg.Records.MarkKey == "" {
+		if p.Cfg.Records.Dir == "" {
+			return nil, fault.New(fault.Misconfigured, "%s", p.Cfg.Records.Problem)
+		}
+		return keyfile.Load(p.Cfg.Records.Dir)
+	}
+	key, err := keyfile.Parse(p.Cfg.Records.MarkKey)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Misconfigured, "CLAUDEOPS_MARK_KEY is malformed: %s", err)
+	}
+	return key, nil
+}
+
+// keyOfMarks is markKey without making a key: nil if there is none yet.
+func (p *Parts) keyOfMarks() ([]byte, error) {
+	if p.Cfg.Records.MarkKey != "" || p.Cfg.Records.Dir == "" {
+		return p.markKey()
+	}
+	return keyfile.Find(p.Cfg.Records.Dir)
+}
+
+// Close ends what was opened, if anything was.
+func (a *App) Close() error {
+	if a.Parts == nil {
+		return nil
+	}
+	a.Parts.notifier.Close()
+	a.Parts.Store.sinks.Close()
+	return a.Parts.Store.Close()
+}
+
+// NewID is a request id: a ULID, unique across processes and sorted by time.
+func NewID() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
