@@ -258,11 +258,15 @@ func TestConnectionsOfATokenAreCounted(t *testing.T) {
 	if answer := posted(t, server.URL+remote.Path, `{"claudeops":1}`, showing(token)); answer.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("a ninth one: %s", answer.Status)
 	}
+	deadline := time.Now().Add(time.Minute)
+	for len(w.web.Agents.Tokens.Host().Connections()) < 8 && time.Now().Before(deadline) { // they are listed a moment later
+		time.Sleep(5 * time.Millisecond)
+	}
 	if list := w.web.Agents.Tokens.Host().Connections(); len(list) != 8 || list[0].Way != "https" || list[0].Peer != "127.0.0.1" || list[0].Credential != "laptop" {
 		t.Errorf("connections %+v", list)
 	}
 	_ = posted(t, ways[0]+"?seq=1&last=true", "", showing(token), octets())
-	deadline := time.Now().Add(time.Minute)
+	deadline = time.Now().Add(time.Minute)
 	for len(w.web.Agents.Tokens.Host().Connections()) > 7 && time.Now().Before(deadline) {
 		time.Sleep(5 * time.Millisecond)
 	}
