@@ -245,9 +245,10 @@ func TestWhatCannotBeInstalledSaysWhy(t *testing.T) {
 		"failed.3.package": "orphan", "failed.3.code": "AAM_PACKAGE_NOT_FOUND", "failed.3.message": "no registry has the package gone, which orphan 1.0.0 depends on",
 		"failed.4.package": "onbad", "failed.4.code": "AAM_INTEGRITY_ERROR", "failed.5": nil,
 	})
-	b.fails("install", `{"packages":["needs1","needs2"],"no_deploy":true}`, DependencyConflict, "^1.0.0 is wanted by needs1 1.0.0, ^2.0.0 is wanted by needs2 1.0.0")
+	b.fails("install", `{"packages":["needs1","needs2"],"no_deploy":true}`, DependencyConflict,
+		"Because needs1 1.0.0 needs lib ^1.0.0 and needs2 1.0.0 needs lib ^2.0.0, needs1 1.0.0 and needs2 1.0.0 do not go together.")
 	b.same("install", `{"packages":["needs1"],"no_deploy":true}`, map[string]any{"installed.0.name": "lib", "installed.0.version": "1.0.0", "installed.1.name": "needs1"})
-	b.fails("install", `{"packages":["needs2"],"no_deploy":true}`, DependencyConflict, "which is installed")
+	b.fails("install", `{"packages":["needs2"],"no_deploy":true}`, DependencyConflict, "needs1 1.0.0 is installed")
 	b.fails("install", `{"packages":["lib@2.0.0"],"no_deploy":true}`, DependencyConflict, "^1.0.0")
 	b.same("install", `{"packages":["lib@^1.0.0"],"no_deploy":true}`, map[string]any{"already_installed": []any{"lib"}})
 	b.fails("install", `{"packages":[]}`, InvalidArgument, "packages")

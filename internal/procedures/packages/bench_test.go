@@ -69,7 +69,7 @@ func BenchmarkRegistry(b *testing.B) {
 	})
 	b.Run("resolve 1000", func(b *testing.B) {
 		for b.Loop() {
-			choices, err := (&Resolver{Registries: []Registry{r}}).Resolve([]Spec{{Name: Name{Bare: "package-09000"}}})
+			choices, err := (&Resolver{Registries: []Registry{r}}).Resolve(b.Context(), []Spec{{Name: Name{Bare: "package-09000"}}})
 			if err != nil || len(choices) != 1000 {
 				b.Fatal(len(choices), err)
 			}

@@ -2,45 +2,101 @@ package packages
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/procedures/packages/pubgrub"
 )
 
-// note keeps the conflict with the most wishes: it tells most.
-func (r *Resolver) note(name Name, wants []requirement) {
-	var about []requirement
-	for _, w := range wants {
-		if w.name == name {
-			about = append(about, w)
+// maxReasons bounds the sentences of a message; details have more.
+const maxReasons = 12
+
+// conflict says why no versions go together. If all that was asked for is one package, and something that it needs is in no
+// registry, that is the error.
+func (r *Resolver) conflict(refusal *pubgrub.Refusal) error {
+	var wishes []pubgrub.Fact
+	for _, f := range refusal.Facts {
+		if f.Wish != nil {
+			wishes = append(wishes, f)
 		}
 	}
-	if r.worst == nil || len(about) > len(r.worst.wants) {
-		r.worst = &conflict{name: name, wants: about, known: r.known[name.String()]}
+	missing := slices.IndexFunc(refusal.Facts, func(f pubgrub.Fact) bool { return f.Missing && f.Wish == nil })
+	if missing >= 0 && len(wishes) == 1 {
+		return r.missing(refusal, refusal.Facts[missing], wishes[0].Need.Package)
 	}
-}
-
-func (r *Resolver) conflictError() error {
-	c := r.worst
-	if len(c.known) == 0 {
-		return r.notFound(c.wants[len(c.wants)-1], nil)
+	about := mostWanted(refusal.Facts)
+	text := refusal.Error()
+	more := len(refusal.Reasons) - maxReasons
+	if more > 0 {
+		text = fmt.Sprintf("(%d reasons before these are in the details.) %s", more, strings.Join(refusal.Reasons[more:], " "))
 	}
-	e := newError(DependencyConflict, "no version of %s fits: %s. There are %s", c.name, describe(c.wants), versionsOf(c.known))
-	var constraints []map[string]any
-	for _, w := range c.wants {
-		constraints = append(constraints, map[string]any{"constraint": w.text, "chain": append([]string{}, w.chain...)})
+	e := newError(DependencyConflict, "%s Of %s there are %s", text, about, versionsOf(r.known[about]))
+	if more > 0 {
+		e = e.with("reasons", refusal.Reasons)
 	}
-	return e.with("package", c.name.String()).with("constraints", constraints).hint("ask for versions whose dependencies agree")
-}
-
-func describe(wants []requirement) string {
-	var out []string
-	for _, w := range wants {
-		by := "the caller"
-		if len(w.chain) > 0 {
-			by = strings.Join(w.chain, " > ")
+	constraints := []map[string]any{}
+	for _, f := range refusal.Facts {
+		if f.Need.Package == about {
+			constraints = append(constraints, map[string]any{"constraint": constraintOf(f), "chain": chainTo(refusal.Facts, f)})
 		}
-		out = append(out, fmt.Sprintf("%s is wanted by %s", w.text, by))
 	}
-	return strings.Join(out, ", ")
+	return e.with("package", about).with("constraints", constraints).hint("ask for versions whose dependencies agree")
+}
+
+// constraintOf is the constraint of a fact as people write it.
+func constraintOf(f pubgrub.Fact) string {
+	if f.Need.Constraint == "" {
+		return "latest"
+	}
+	return f.Need.Constraint
+}
+
+// mostWanted is the package that the reasons turn on: one that has no version as it is wanted, or the one that most facts
+// want something of.
+func mostWanted(facts []pubgrub.Fact) string {
+	best, most := "", -1
+	number := map[string]int{}
+	for _, f := range facts {
+		if f.Need.Package == "" {
+			continue
+		}
+		if number[f.Need.Package]++; f.Unmet {
+			number[f.Need.Package] += len(facts)
+		}
+		if n := number[f.Need.Package]; n > most {
+			best, most = f.Need.Package, n
+		}
+	}
+	return best
+}
+
+// chainTo is the packages from one that is asked for, or installed, to the one that has a need.
+func chainTo(facts []pubgrub.Fact, to pubgrub.Fact) []string {
+	if to.Wish != nil {
+		return []string{}
+	}
+	by := map[string]pubgrub.Fact{} // the fact by which a package was come to
+	var queue []string
+	for _, f := range facts {
+		if f.Wish != nil {
+			by[f.Need.Package] = f
+			queue = append(queue, f.Need.Package)
+		}
+	}
+	for ; len(queue) > 0; queue = queue[1:] {
+		for _, f := range facts {
+			if _, has := by[f.Need.Package]; f.Wish == nil && f.Of == queue[0] && f.Need.Package != "" && !has {
+				by[f.Need.Package] = f
+				queue = append(queue, f.Need.Package)
+			}
+		}
+	}
+	chain := []string{to.Who()}
+	for f, ok := by[to.Of]; ok && f.Wish == nil && len(chain) <= len(facts); f, ok = by[f.Of] {
+		chain = append(chain, f.Who())
+	}
+	slices.Reverse(chain)
+	return chain
 }
 
 func versionsOf(known []candidate) string {
@@ -48,34 +104,47 @@ func versionsOf(known []candidate) string {
 		return "no versions"
 	}
 	var out []string
-	for _, c := range known[:min(len(known), 10)] {
+	for _, c := range slices.Backward(known[max(0, len(known)-10):]) {
 		out = append(out, c.Version)
 	}
 	return strings.Join(out, ", ")
 }
 
-func (r *Resolver) notFound(w requirement, known []candidate) error {
+// missing is about a package that no registry has, and that another one depends on.
+func (r *Resolver) missing(refusal *pubgrub.Refusal, f pubgrub.Fact, asked string) error {
+	chain := chainTo(refusal.Facts, f)
+	e := newError(PackageNotFound, "no registry has the package %s, which %s depends on", f.Need.Package, strings.Join(chain, " > ")).
+		with("needed_by", chain).hint("ask who made the package; its registry lacks what it depends on")
+	if len(refusal.Reasons) > 1 { // other versions cannot be had for other reasons
+		e = e.with("reasons", refusal.Reasons)
+	}
+	return r.nowhere(e, f.Need.Package).of(asked)
+}
+
+// notFound is about a package that was asked for.
+func (r *Resolver) notFound(s Spec, known []candidate) error {
+	var e *Error
+	switch {
+	case len(known) == 0 && len(r.Registries) == 0:
+		e = newError(RegistryNotConfigured, "no registry is configured, so that %s cannot be found", s.Name).hint("add one with aam_registry_add")
+	case len(known) == 0:
+		e = newError(PackageNotFound, "no registry has a package %s", s.Name).hint("search for it with aam_search")
+	case s.Want == "":
+		e = newError(PackageNotFound, "%s has no release; there are %s", s.Name, versionsOf(known)).hint("ask for one of these versions")
+	default:
+		e = newError(PackageNotFound, "no version of %s satisfies %s; there are %s", s.Name, s.Want, versionsOf(known)).hint("ask for one of these versions")
+	}
+	return r.nowhere(e.with("spec", s.String()), s.Name.String())
+}
+
+// nowhere adds to an error where a package was looked for.
+func (r *Resolver) nowhere(e *Error, name string) *Error {
 	names := make([]string, len(r.Registries))
 	for i, registry := range r.Registries {
 		names[i] = registry.Name
 	}
-	var e *Error
-	switch {
-	case len(known) == 0 && len(r.Registries) == 0:
-		e = newError(RegistryNotConfigured, "no registry is configured, so that %s cannot be found", w.name).hint("add one with aam_registry_add").with("spec", w.spec)
-	case len(known) == 0 && len(w.chain) == 0:
-		e = newError(PackageNotFound, "no registry has a package %s", w.name).hint("search for it with aam_search").with("spec", w.spec)
-	case len(known) == 0:
-		e = newError(PackageNotFound, "no registry has the package %s, which %s depends on", w.name, strings.Join(w.chain, " > ")).
-			with("needed_by", w.chain).hint("ask who made the package; its registry lacks what it depends on")
-	default:
-		e = newError(PackageNotFound, "no version of %s satisfies %s; there are %s", w.name, w.text, versionsOf(known)).hint("ask for one of these versions").with("spec", w.spec)
-	}
 	if len(r.Unused) > 0 {
 		e = e.hint(strings.Join(append([]string{e.Hint}, r.Unused...), "; "))
 	}
-	if len(w.chain) > 0 {
-		e = e.of(strings.Fields(w.chain[0])[0])
-	}
-	return e.with("package", w.name.String()).with("registries", names)
+	return e.with("package", name).with("registries", names)
 }

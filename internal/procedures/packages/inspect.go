@@ -56,27 +56,19 @@ func (s *Service) Info(text, version string) (Detail, error) {
 			return out, err
 		}
 	}
-	want, err := spec.requirement()
+	r := Resolver{Registries: v.used(), Unused: v.unused()}
+	if _, err := r.begin([]Spec{spec}); err != nil {
+		return Detail{}, err
+	}
+	best, err := r.best(spec)
 	if err != nil {
 		return Detail{}, err
 	}
-	r := Resolver{Registries: v.used(), Unused: v.unused(), known: map[string][]candidate{}}
-	known, err := r.candidates(spec.Name)
+	packed, err := best.registry.Archive(spec.Name, best.Published)
 	if err != nil {
 		return Detail{}, err
 	}
-	if want.bare {
-		slices.SortStableFunc(known, func(a, b candidate) int { return first(a.latest, b.latest) })
-	}
-	i := slices.IndexFunc(known, want.want)
-	if i < 0 {
-		return Detail{}, r.notFound(want, known)
-	}
-	packed, err := known[i].registry.Archive(spec.Name, known[i].Published)
-	if err != nil {
-		return Detail{}, err
-	}
-	out.Manifest, out.Registry = packed.Manifest, known[i].registry.Name
+	out.Manifest, out.Registry = packed.Manifest, best.registry.Name
 	return out, nil
 }
 

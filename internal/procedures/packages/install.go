@@ -109,7 +109,7 @@ func (i *installing) choose(ctx context.Context) ([]Choice, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		choices, err := i.resolve()
+		choices, err := i.resolve(ctx)
 		if err == nil {
 			err = i.read(ctx, choices)
 		}
@@ -139,7 +139,7 @@ func (i *installing) giveUp(choices []Choice, err error) bool {
 
 // resolve chooses versions. Packages that somebody asked for stay as they are unless they are asked for again; those that came with them
 // stay if they fit.
-func (i *installing) resolve() ([]Choice, error) {
+func (i *installing) resolve(ctx context.Context) ([]Choice, error) {
 	lock := i.view.lock
 	asked := map[string]bool{}
 	for _, s := range i.specs {
@@ -158,7 +158,7 @@ func (i *installing) resolve() ([]Choice, error) {
 			r.Kept = append(r.Kept, Spec{n, lock.Packages[name].Version})
 		}
 	}
-	return r.Resolve(i.specs)
+	return r.Resolve(ctx, i.specs)
 }
 
 // targets are the platforms that a package goes into: those that are asked for, if it is needed, and those that it is in already.

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -243,7 +244,7 @@ func resolve(r Registry, specs ...string) (string, error) {
 		}
 		parsed = append(parsed, s)
 	}
-	choices, err := (&Resolver{Registries: []Registry{r}}).Resolve(parsed)
+	choices, err := (&Resolver{Registries: []Registry{r}}).Resolve(context.Background(), parsed)
 	var out []string
 	for _, c := range choices {
 		out = append(out, c.Name.String()+"@"+c.Version.Version)
@@ -278,10 +279,10 @@ func TestResolve(t *testing.T) {
 	}{
 		"gone": {PackageNotFound, "no registry has a package gone"}, "lib@^7.0.0": {PackageNotFound, "no version of lib satisfies ^7.0.0; there are 3.0.0-beta.1, 2.0.0"},
 		"broken": {PackageNotFound, "no registry has the package gone, which broken 1.0.0 depends on"}, "lib@nightly": {PackageNotFound, "satisfies nightly"},
-		"strict":              {DependencyConflict, "=2.0.0 is wanted by strict 1.0.0, ~1.0.0 is wanted by strict 1.0.0 > b 1.0.0"},
-		"want":                {DependencyConflict, "^9.0.0 is wanted by want 1.0.0"},
-		"a@2.0.0 b":           {DependencyConflict, "no version of lib fits: "},
-		"lib@1.0.0 lib@2.0.0": {DependencyConflict, "1.0.0 is wanted by the caller, 2.0.0 is wanted by the caller"},
+		"strict":              {DependencyConflict, "Because strict 1.0.0 needs lib =2.0.0 and b 1.0.0 needs lib ~1.0.0, strict 1.0.0 and b 1.0.0 do not go together."},
+		"want":                {DependencyConflict, "want 1.0.0 needs lib ^9.0.0 (there is none), what is asked for cannot be installed. Of lib there are 3.0.0-beta.1, 2.0.0, 1.5.0, 1.0.0"},
+		"a@2.0.0 b":           {DependencyConflict, "And because a 2.0.0 is asked for and b is asked for"},
+		"lib@1.0.0 lib@2.0.0": {DependencyConflict, "Because lib 1.0.0 is asked for and lib 2.0.0 is asked for"},
 	} {
 		if got, err := resolve(r, strings.Fields(specs)...); codeOfError(err) != c.code || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %q, %v", specs, got, err)

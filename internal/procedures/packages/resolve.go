@@ -1,11 +1,14 @@
 package packages
 
 import (
-	"fmt"
+	"cmp"
+	"context"
+	"errors"
 	"slices"
-	"strings"
 
 	"github.com/Masterminds/semver/v3"
+
+	"github.com/claudeops/claudeops/internal/procedures/packages/pubgrub"
 )
 
 // Choice is a version of a package that was chosen.
@@ -16,9 +19,6 @@ type Choice struct {
 	Asked    bool // by the caller, rather than by another package
 	Needed   bool // by the caller, or by a package that the caller asked for
 }
-
-// maxSteps bounds the search for versions that fit together.
-const maxSteps = 200_000
 
 // Resolver chooses versions of packages and of all that they depend on.
 type Resolver struct {
@@ -31,9 +31,9 @@ type Resolver struct {
 	Kept      []Spec
 	Installed map[string]Locked
 
-	known map[string][]candidate
-	steps int
-	worst *conflict
+	known       map[string][]candidate
+	constraints map[string]Constraint // that were read
+	bare        map[string]bool       // packages of which no version is named: the one that the tag latest names is tried first
 }
 
 // candidate is a version that could be chosen.
@@ -43,151 +43,89 @@ type candidate struct {
 	registry Registry
 	latest   bool // the tag latest names it
 	tags     []string
+	gone     bool // no registry has it: it is installed
 }
 
-// requirement is a wish for a package, with who has it.
-type requirement struct {
-	name  Name
-	want  func(candidate) bool
-	text  string   // the constraint as it was written
-	chain []string // packages from the one that was asked for to the one that has the wish
-	asked bool
-	spec  string // as the caller has it
-	bare  bool   // no version is named: the one that the tag latest names is tried first
-}
-
-// conflict is why no version of a package could be chosen.
-type conflict struct {
-	name  Name
-	wants []requirement
-	known []candidate
-}
-
-// Resolve chooses a version for each spec and for all dependencies, the highest that fit together: the search goes back on a
-// choice that leads nowhere. Packages may depend on each other in a circle. AAM_PACKAGE_NOT_FOUND for a package or version that no
-// registry has, AAM_DEPENDENCY_CONFLICT with the chain of each constraint otherwise. The order is that of dependencies first.
-func (r *Resolver) Resolve(specs []Spec) ([]Choice, error) {
-	r.known, r.steps, r.worst = map[string][]candidate{}, 0, nil
-	var wants []requirement
-	for _, s := range specs {
-		w, err := s.requirement()
-		if err != nil {
-			return nil, err
-		}
-		wants = append(wants, w)
-	}
-	for _, s := range r.Kept {
-		w, err := s.requirement()
-		if err != nil {
-			return nil, err
-		}
-		w.asked, w.chain = false, []string{s.Name.String() + " " + s.Want + ", which is installed"}
-		wants = append(wants, w)
-	}
-	chosen := map[string]candidate{}
-	ok, err := r.search(wants, 0, chosen)
+// Resolve chooses a version for each spec and for all dependencies, the highest that fit together: what leads nowhere is found
+// and not tried again (package pubgrub). Packages may depend on each other in a circle. AAM_PACKAGE_NOT_FOUND for a package or version that no
+// registry has, AAM_DEPENDENCY_CONFLICT with the chain of reasons otherwise. The order is that of dependencies first.
+func (r *Resolver) Resolve(ctx context.Context, specs []Spec) ([]Choice, error) {
+	wishes, err := r.begin(specs)
 	if err != nil {
 		return nil, err
 	}
-	if !ok {
-		return nil, r.conflictError()
+	for _, s := range specs {
+		if _, err := r.best(s); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range r.Kept {
+		need := pubgrub.Need{Package: s.Name.String(), Constraint: s.Want}
+		wishes = append(wishes, pubgrub.Wish{Need: need, Why: s.Name.String() + " " + s.Want + " is installed"})
+	}
+	places, err := pubgrub.Solve(ctx, (*asked)(r), wishes)
+	if refusal := (*pubgrub.Refusal)(nil); errors.As(err, &refusal) {
+		return nil, r.conflict(refusal)
+	}
+	if err != nil {
+		return nil, err
+	}
+	chosen := map[string]candidate{}
+	for name, at := range places {
+		chosen[name] = r.known[name][at]
 	}
 	return r.ordered(specs, chosen), nil
 }
 
-// requirement is what a spec asks for: a constraint, a tag, or the latest version.
-func (s Spec) requirement() (requirement, error) {
-	w := requirement{name: s.Name, text: s.Want, asked: true, spec: s.String()}
-	switch c, err := ParseConstraint(s.Want); {
-	case s.Want == "":
-		w.bare = true
-		w.text, w.want = "latest", func(c candidate) bool { return c.latest || c.parsed.Prerelease() == "" }
-	case err == nil:
-		w.want = func(v candidate) bool { return c.Admits(v.parsed) }
-	case validTag(s.Want):
-		w.want = func(v candidate) bool { return slices.Contains(v.tags, s.Want) }
-	default:
-		return requirement{}, err
+// begin forgets what was known, and makes wishes of specs. AAM_INVALID_ARGUMENT for one that asks for neither a version nor a
+// tag.
+func (r *Resolver) begin(specs []Spec) ([]pubgrub.Wish, error) {
+	r.known, r.constraints, r.bare = map[string][]candidate{}, map[string]Constraint{}, map[string]bool{}
+	var wishes []pubgrub.Wish
+	for _, s := range specs {
+		name := s.Name.String()
+		if _, named := r.bare[name]; !named {
+			r.bare[name] = s.Want == ""
+		}
+		why := name + " " + s.Want + " is asked for"
+		if s.Want == "" {
+			why = name + " is asked for"
+		} else if _, err := r.constraint(s.Want); err != nil && !validTag(s.Want) {
+			return nil, err
+		}
+		wishes = append(wishes, pubgrub.Wish{Need: pubgrub.Need{Package: name, Constraint: s.Want}, Why: why})
 	}
-	return w, nil
+	return wishes, nil
 }
 
-// search chooses for the wishes from at on. It returns false when there is no way.
-func (r *Resolver) search(wants []requirement, at int, chosen map[string]candidate) (bool, error) {
-	if r.steps++; r.steps > maxSteps {
-		return false, newError(DependencyConflict, "the versions of these packages have too many combinations; none that fits was found among %d", maxSteps).
-			hint("ask for exact versions")
-	}
-	if at == len(wants) {
-		return true, nil
-	}
-	w := wants[at]
-	key := w.name.String()
-	if have, ok := chosen[key]; ok {
-		if w.want(have) {
-			return r.search(wants, at+1, chosen)
-		}
-		r.note(w.name, wants[:at+1])
-		return false, nil
-	}
-	candidates, err := r.candidates(w.name)
+// best is the version that a spec asks for, whatever else is asked for. AAM_PACKAGE_NOT_FOUND if there is none.
+func (r *Resolver) best(s Spec) (candidate, error) {
+	known, err := r.candidates(s.Name)
 	if err != nil {
-		return false, err
+		return candidate{}, err
 	}
-	if !slices.ContainsFunc(candidates, w.want) {
-		if w.asked {
-			return false, r.notFound(w, candidates)
-		}
-		r.note(w.name, wants[:at+1])
-		return false, nil
+	admits, err := (*asked)(r).Admits(s.Name.String(), s.Want)
+	if err != nil {
+		return candidate{}, err
 	}
-	same := func(other requirement) bool { return other.name == w.name }
-	if w.bare {
-		candidates = slices.Clone(candidates)
-		slices.SortStableFunc(candidates, func(a, b candidate) int { return first(a.latest, b.latest) })
+	for _, at := range r.order(s.Name, known) {
+		if admits(at) {
+			return known[at], nil
+		}
 	}
-	for _, c := range candidates {
-		fits := w.want(c)
-		for _, other := range wants[at:] {
-			fits = fits && (!same(other) || other.want(c))
-		}
-		if !fits {
-			continue
-		}
-		needs, err := c.needs(w)
-		if err != nil {
-			continue // a version whose metadata is broken cannot be chosen
-		}
-		chosen[key] = c
-		ok, err := r.search(slices.Concat(wants, needs), at+1, chosen)
-		if ok || err != nil {
-			return ok, err
-		}
-		delete(chosen, key)
-	}
-	r.note(w.name, wants)
-	return false, nil
+	return candidate{}, r.notFound(s, known)
 }
 
-// needs are the wishes of a version.
-func (c candidate) needs(by requirement) ([]requirement, error) {
-	var out []requirement
-	for name, text := range c.Dependencies {
-		n, err := ParseName(name)
-		if err != nil {
-			return nil, err
-		}
-		constraint, err := ParseConstraint(text)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, requirement{
-			name: n, text: text, want: func(v candidate) bool { return constraint.Admits(v.parsed) },
-			chain: append(slices.Clone(by.chain), fmt.Sprintf("%s %s", by.name, c.Version)),
-		})
+// constraint is ParseConstraint, once for each text.
+func (r *Resolver) constraint(text string) (Constraint, error) {
+	if c, ok := r.constraints[text]; ok {
+		return c, nil
 	}
-	slices.SortFunc(out, func(a, b requirement) int { return strings.Compare(a.name.String(), b.name.String()) })
-	return out, nil
+	c, err := ParseConstraint(text)
+	if err == nil {
+		r.constraints[text] = c
+	}
+	return c, err
 }
 
 // first orders what has a property before what has not.
@@ -201,9 +139,8 @@ func first(a, b bool) int {
 	return 1
 }
 
-// candidates are the versions of a package in the order in which they are tried: the preferred one, then from the
-// highest down. They are those of the first registry that has the package: whoever can write another one cannot have a
-// higher version installed in its place.
+// candidates are the versions of a package, from the lowest to the highest. They are those of the first registry that has the
+// package: whoever can write another one cannot have a higher version installed in its place.
 func (r *Resolver) candidates(name Name) ([]candidate, error) {
 	key := name.String()
 	if known, ok := r.known[key]; ok {
@@ -225,12 +162,33 @@ func (r *Resolver) candidates(name Name) ([]candidate, error) {
 	if have, ok := r.Installed[key]; ok && !slices.ContainsFunc(out, func(c candidate) bool { return c.Version == have.Version }) {
 		out = append(out, have.candidate()...)
 	}
-	if r.Prefer != nil {
-		prefer := r.Prefer(name)
-		slices.SortStableFunc(out, func(a, b candidate) int { return first(a.Version == prefer, b.Version == prefer) })
-	}
+	slices.SortStableFunc(out, func(a, b candidate) int { return a.parsed.Compare(b.parsed) })
 	r.known[key] = out
 	return out, nil
+}
+
+// order is how the versions of a package are tried: the one that the tag latest names if no version is asked for, the
+// preferred one, then from the highest down; one that no registry has comes last.
+func (r *Resolver) order(name Name, known []candidate) []int {
+	out := make([]int, len(known))
+	for i := range out {
+		out[i] = i
+	}
+	prefer := ""
+	if r.Prefer != nil {
+		prefer = r.Prefer(name)
+	}
+	bare := r.bare[name.String()]
+	slices.SortStableFunc(out, func(i, j int) int {
+		a, b := known[i], known[j]
+		return cmp.Or(
+			first(bare && a.latest, bare && b.latest),
+			first(prefer != "" && a.Version == prefer, prefer != "" && b.Version == prefer),
+			first(!a.gone, !b.gone),
+			b.parsed.Compare(a.parsed),
+		)
+	})
+	return out
 }
 
 // candidate is an installed version.
@@ -240,7 +198,7 @@ func (l Locked) candidate() []candidate {
 		return nil
 	}
 	p := Published{Version: l.Version, Checksum: l.Checksum, Dependencies: l.Dependencies}
-	return []candidate{{Published: p, parsed: v, registry: Registry{Name: l.Source, unusable: "it no longer has this version"}}}
+	return []candidate{{Published: p, parsed: v, registry: Registry{Name: l.Source, unusable: "it no longer has this version"}, gone: true}}
 }
 
 func (m *Metadata) candidates(registry Registry) []candidate {
@@ -259,7 +217,6 @@ func (m *Metadata) candidates(registry Registry) []candidate {
 		}
 		out = append(out, c)
 	}
-	slices.SortStableFunc(out, func(a, b candidate) int { return b.parsed.Compare(a.parsed) })
 	return out
 }
 

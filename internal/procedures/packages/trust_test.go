@@ -155,7 +155,7 @@ func TestTheOrderOfRegistriesDecidesBeforeVersions(t *testing.T) {
 	b.same("info", `{"package_name":"lib"}`, map[string]any{"version": "1.2.0", "registry": "dev"})
 	b.fails("info", `{"package_name":"lib","version":"9.0.0"}`, PackageNotFound, "1.2.0")
 	b.same("install", `{"packages":["lib@^1.3.0"]}`, map[string]any{"installed": []any{}, "failed.0.code": "AAM_PACKAGE_NOT_FOUND"})
-	b.fails("install", `{"packages":["greedy"]}`, DependencyConflict, "There are 1.2.0")
+	b.fails("install", `{"packages":["greedy"]}`, DependencyConflict, "there are 1.2.0")
 	b.same("install", `{"packages":["app"]}`, map[string]any{
 		"installed.0.name": "lib", "installed.0.version": "1.2.0", "installed.0.source": "dev", "installed.1.name": "app", "installed.1.source": "public",
 	})
