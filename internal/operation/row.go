@@ -58,7 +58,7 @@ func (a *attempt) endAct(ctx context.Context, err error) error {
 	if err == nil || a.op.Effect == Read || mistyped {
 		return err
 	}
-	var said error = err
+	said := err
 	if a.records != nil || a.steps.next != nil {
 		f = a.redacted(FaultOf(err))
 		said = f
