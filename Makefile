@@ -26,8 +26,13 @@ export GOFLAGS ?= -trimpath
 
 .PHONY: release-snapshot build run demo test test-most test-faults test-live check lint bench fuzz golden e2e screenshots crash clean
 
+# counted hides the names of the packages that are downloaded and compiled, and says how many there were. Errors stay.
+counted = 2> >(awk '/^go: downloading /{if (++d % 25 == 0) print "  " d " modules downloaded"; next} \
+  /^[A-Za-z0-9_.~\/-]+$$/{if (++n % 100 == 0) print "  " n " packages compiled"; next} {print} {fflush()}' >&2)
+
 build: ## build the program, and the connector that stands beside it
-	go build -ldflags='-s -w' -o $(BIN) ./cmd/claudeops
+	@[ -x $(BIN) ] || echo "The first build downloads and compiles about 500 packages: two minutes on two cores. Later builds take seconds."
+	@echo "go build -o $(BIN) ./cmd/claudeops"; go build -v -ldflags='-s -w' -o $(BIN) ./cmd/claudeops $(counted)
 	go build -ldflags='-s -w' -o $(BIN)-connect ./cmd/claudeops-connect
 
 run: build ## the dashboard, while an agent opens pull requests and is refused; stays until Ctrl-C
