@@ -82,14 +82,14 @@ func runInit(ctx context.Context, a *commandLine, o initOptions) error {
 	}
 	return a.print(answer, func(w *strings.Builder) {
 		describeTry(w, findings, preview, skipped)
-		place.describe(w, s)
+		place.describe(w, s, preview)
 	})
 }
 
 // tryDoctor asks what would stop a pull request, the forge included.
 func tryDoctor(ctx context.Context, a *commandLine, s settings) (findings []doctor.Finding, err error) {
 	trial := s.commandLine(a, false)
-	findings, err = findingsOf(ctx, trial, doctorOptions{online: true, repos: []string{s.repo}})
+	findings, err = findingsOf(ctx, trial, doctorOptions{online: true})
 	err = errors.Join(err, trial.program().Close())
 	var told strings.Builder
 	for _, f := range findings {
@@ -203,7 +203,11 @@ func (p place) clientText() (string, error) {
 	return indentedJSON(map[string]any{"mcpServers": map[string]any{app.OurName: entry}})
 }
 
-func (p place) describe(w *strings.Builder, s settings) {
+func (p place) describe(w *strings.Builder, s settings, preview *prflow.CreateResult) {
+	id := ""
+	if preview != nil {
+		id = preview.RequestID
+	}
 	fmt.Fprintf(w, "\nWrote %s (only you can read it; every claudeops command reads it)\n", p.environment)
 	name := s.called
 	if p.environment != s.standard {
@@ -215,10 +219,8 @@ func (p place) describe(w *strings.Builder, s settings) {
 	} else {
 		fmt.Fprintf(w, "  %s mcp-config --client %s    # prints what to put into the client's configuration\n", name, s.client)
 	}
-	if repo := shellLine([]string{s.repo}); s.forge == "local" {
-		fmt.Fprintf(w, "  %s review show 1 --repo %s    # then approve and merge it, or use the dashboard\n", name, repo)
-	} else {
-		fmt.Fprintf(w, "  %s pr list --repo %s\n", name, repo)
+	if id != "" {
+		fmt.Fprintf(w, "  %s pr promote %s    # opens the first change as a pull request\n", name, id)
 	}
 	fmt.Fprintf(w, "  %s serve    # the dashboard; prints an address that signs you in\n", name)
 }
