@@ -160,10 +160,10 @@ func TestParseHeader(t *testing.T) {
 				{Name: "verbose", Type: Boolean, Switch: true}, {Name: "names", Type: Array, Items: String},
 			},
 		}},
-		"node":       {"#!/usr/bin/env node\n// Counts.\n// @param n number\n", Description{Synopsis: "Counts.", Parameters: []Parameter{{Name: "n", Type: Number}}}},
-		"none":       {"#!/bin/sh\n# Does it.\n# @noparams\n", Description{Synopsis: "Does it."}},
-		"no word":    {"#!/bin/sh\necho\n", Description{Note: "The script does not say which parameters it takes; give its arguments as plain words."}},
-		"odd names":  {"#!/bin/sh\n# @param --x string\n# @param 1a string\n# @param ok thing\n# @param fine string\n", Description{
+		"node":    {"#!/usr/bin/env node\n// Counts.\n// @param n number\n", Description{Synopsis: "Counts.", Parameters: []Parameter{{Name: "n", Type: Number}}}},
+		"none":    {"#!/bin/sh\n# Does it.\n# @noparams\n", Description{Synopsis: "Does it."}},
+		"no word": {"#!/bin/sh\necho\n", Description{Note: "The script does not say which parameters it takes; give its arguments as plain words."}},
+		"odd names": {"#!/bin/sh\n# @param --x string\n# @param 1a string\n# @param ok thing\n# @param fine string\n", Description{
 			Parameters: []Parameter{{Name: "fine", Type: String}},
 			Note:       `The line "@param --x string" of the script is not ` + "`@param name type required|optional description`; give its argument as plain words.",
 		}},
