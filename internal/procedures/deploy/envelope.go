@@ -149,6 +149,8 @@ func general(c Code) fault.Code {
 		return fault.ScopeDenied
 	case GitFailed:
 		return fault.UpstreamError
+	case NothingToPropose:
+		return fault.NoChange
 	case NotAllowed:
 		return fault.ReadOnly
 	}

@@ -50,16 +50,18 @@ var schemas embed.FS
 type set struct {
 	kernel  func() *operation.Kernel
 	service func() *Service
+	propose Proposer
 }
 
-// Toolset is the six tools of agentpack's published contract. kernel and service are called for each call.
-func Toolset(version string, kernel func() *operation.Kernel, service func() *Service) operation.Toolset {
-	s := set{kernel, service}
+// Toolset is the six tools of agentpack's published contract, and what people have beside them. kernel and service are
+// called for each call.
+func Toolset(version string, kernel func() *operation.Kernel, service func() *Service, propose Proposer) operation.Toolset {
+	s := set{kernel, service, propose}
 	return operation.Toolset{
 		Name: ToolsetName, Schemas: schemas, Form: form(version),
 		Instructions: "Put procedures in place for the agents of this machine: plan and diff say what deploy_apply would change, status what has drifted, " +
 			"doctor what stands in the way. deploy_apply and rollback need yes: true.",
-		Operations: []operation.Operation{s.plan(), s.diff(), s.status(), s.doctor(), s.apply(), s.rollback(), s.explain()},
+		Operations: []operation.Operation{s.plan(), s.diff(), s.status(), s.doctor(), s.apply(), s.rollback(), s.explain(), s.proposeDrift()},
 		Reject: func(ctx context.Context, call operation.Call, name string, why *fault.Error) {
 			kernel().Reject(ctx, call, name, why)
 		},

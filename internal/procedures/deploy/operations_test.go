@@ -30,6 +30,7 @@ type bench struct {
 	rows      []record.Attempt
 	settings  Settings
 	door      record.Door // "" for MCP
+	propose   Proposer
 }
 
 func (b *bench) Record(_ context.Context, a record.Attempt, _ *record.Proposal, _ ...record.Notice) error {
@@ -65,7 +66,7 @@ func (b *bench) toolset() operation.Toolset {
 		Log: slog.New(slog.DiscardHandler), Now: time.Now, NewID: func() string { return "id-1" },
 	})
 	service := NewService(b.settings)
-	return Toolset("1.2.3", func() *operation.Kernel { return kernel }, func() *Service { return service })
+	return Toolset("1.2.3", func() *operation.Kernel { return kernel }, func() *Service { return service }, b.propose)
 }
 
 // ask calls a tool and gives the envelope, which matches the output schema.
