@@ -298,3 +298,9 @@ func TestTheStyleIsSmallAndTakesNothingFromElsewhere(t *testing.T) {
 		t.Errorf("%d bytes come with a first page: %v", sent.Len(), err)
 	}
 }
+
+func TestEveryTemplateIsOne(t *testing.T) {
+	if _, err := pages.Load(pages.Shower{}); err != nil {
+		t.Error(err)
+	}
+}
