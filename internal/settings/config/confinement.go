@@ -73,7 +73,7 @@ func confinement(e *env) Confinement {
 
 // secretFiles are the files that variables name as those of secrets, and that of the settings of scripts.
 func secretFiles(e *env) (out []string) {
-	names := []string{"CLAUDEOPS_SCRIPTS", "CLAUDEOPS_DEPLOY_GIT_CREDENTIALS"}
+	names := append(e.signInSecretFiles(), "CLAUDEOPS_SCRIPTS", "CLAUDEOPS_DEPLOY_GIT_CREDENTIALS")
 	for _, v := range Variables(e.drivers) {
 		if v.Secret {
 			names = append(names, v.Name+"_FILE")

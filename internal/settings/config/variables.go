@@ -11,12 +11,13 @@ import (
 type Variable = driver.Variable
 
 // Variables lists every variable that the product reads. The variables of the system (HOME, USER, XDG_STATE_HOME), and
-// CLAUDEOPS_SESSION, which sessions set themselves, are not among them. drivers are the forges that there are.
+// CLAUDEOPS_SESSION, which sessions set themselves, are not among them, nor those of which there are any number
+// (Variable.Each). drivers are the forges that there are.
 func Variables(drivers []driver.Driver) (out []Variable) {
 	for _, s := range Sections(drivers) {
 		out = append(out, s.Variables...)
 	}
-	return out
+	return slices.DeleteFunc(out, func(v Variable) bool { return v.Each })
 }
 
 // Section is a part of the list of variables, as docs/reference/configuration.md shows it.
@@ -36,6 +37,8 @@ func Sections(drivers []driver.Driver) []Section {
 		{"Records and messages", "Read by every command that keeps or shows records. See [records](../explain/records.md), [operations](../guides/operations.md) and " +
 			"[notifications](../guides/notifications.md).", recordVariables()},
 		{"The server", "Read by `serve`; `health` and `token` read the address, too. See [REST](../guides/rest.md) and [deployment](../guides/deployment.md).", webVariables()},
+		{"How people sign in", "Read by `serve` and `doctor`. NAME is the name of a provider in capital letters, with `_` for `-`. See [people](../explain/people.md#how-people-sign-in).",
+			signInVariables()},
 		{"Sessions of agents", "Read by `run` and `serve`, which start agents. See [sessions](../guides/sessions.md) and [mounted repositories](../guides/mounted.md).",
 			sessionVariables()},
 		{"The boundary of agents", "Read by `run` and `serve`, which start agents, and by `doctor`; `CLAUDEOPS_RUN_AS` by every command. See [the boundary](../explain/boundary.md).",
