@@ -25,10 +25,12 @@ func (a *commandLine) formOf(o operation.Operation) *operation.Form {
 	return nil
 }
 
-// printInForm answers with the contract's JSON, or with a table for people.
+// printInForm answers with the contract's JSON, or with a table for people. What is beside the contract's tools has the JSON of all
+// other commands.
 func (a *commandLine) printInForm(form *operation.Form, o operation.Operation, result any, err error) error {
+	ours := o.Tool.Title == ""
 	switch {
-	case err != nil && a.json:
+	case err != nil && a.json && !ours:
 		if printErr := a.printJSON(form.Failure(o, err, operation.RequestIDOf(err))); printErr != nil {
 			return printErr
 		}
@@ -39,6 +41,9 @@ func (a *commandLine) printInForm(form *operation.Form, o operation.Operation, r
 	shown := result
 	if bare, ok := result.(operation.Bare); ok && a.json {
 		shown, _ = bare.Bare()
+	}
+	if ours && strings.HasPrefix(o.Name, "list_") {
+		shown = asList(shown)
 	}
 	err = a.print(shown, func(w *strings.Builder) {
 		if !personal(a, w, result) {
@@ -61,6 +66,8 @@ func describe(w *strings.Builder, within string, v reflect.Value) {
 		name := within + f.JSON
 		switch {
 		case !part.IsValid() || f.Optional && empty(part):
+		case part.Kind() == reflect.Struct && f.JSON == "": // embedded: its fields are those of the whole
+			describe(w, within, part)
 		case part.Kind() == reflect.Struct:
 			describe(w, name+".", part)
 		case part.Kind() == reflect.Slice && part.Type().Elem().Kind() == reflect.Struct:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/app"
@@ -84,7 +85,9 @@ func (a *commandLine) renderError(err error) int {
 	text := errorText(wire, e, operation.AttemptIDOf(err))
 	var contract *operation.Fault
 	if errors.As(err, &contract) && contract.Code != "" {
-		text = strings.Replace(text, "["+string(wire.Code)+"]", "["+contract.Code+"]", 1)
+		if _, err := strconv.Atoi(contract.Code); err != nil { // exit codes of scripts say nothing here
+			text = strings.Replace(text, "["+string(wire.Code)+"]", "["+contract.Code+"]", 1)
+		}
 		for _, hint := range contract.Suggestions {
 			text += "  hint: " + hint + "\n"
 		}
