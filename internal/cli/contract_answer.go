@@ -72,6 +72,11 @@ func describe(w *strings.Builder, within string, v reflect.Value) {
 			describe(w, name+".", part)
 		case part.Kind() == reflect.Slice && part.Type().Elem().Kind() == reflect.Struct:
 			table(w, name, part)
+		case isSentences(part):
+			fmt.Fprintf(w, "%s: %d\n", name, part.Len())
+			for i := range part.Len() {
+				fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(cell(part.Index(i)), "\n", "\n    "))
+			}
 		default:
 			text := cell(part)
 			if strings.Contains(text, "\n") {
@@ -80,6 +85,19 @@ func describe(w *strings.Builder, within string, v reflect.Value) {
 			fmt.Fprintf(w, "%s: %s\n", name, text)
 		}
 	}
+}
+
+// isSentences reports whether a list has texts of several words, such as problems: each stands on a line of its own.
+func isSentences(v reflect.Value) bool {
+	if v.Kind() != reflect.Slice || v.Type().Elem().Kind() != reflect.String {
+		return false
+	}
+	for i := range v.Len() {
+		if strings.Contains(v.Index(i).String(), " ") {
+			return true
+		}
+	}
+	return false
 }
 
 func empty(v reflect.Value) bool {

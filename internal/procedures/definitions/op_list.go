@@ -71,7 +71,7 @@ func (v *view) list(ctx context.Context, kind Kind, in ListRequest) (ToolList, e
 	out := ToolList{Tools: []Entry{}, Limit: cmp.Or(in.Limit, defaultPage), Offset: in.Offset, Notes: v.notes(problems, nil)}
 	matching := found[:0]
 	for _, f := range found {
-		if len(in.Tags) == 0 || anyOf(f.Tags, in.Tags) {
+		if f.Errors == 0 && (len(in.Tags) == 0 || anyOf(f.Tags, in.Tags)) { // notes name the others
 			matching = append(matching, f)
 		}
 	}
