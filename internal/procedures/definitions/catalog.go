@@ -57,6 +57,7 @@ func (c *Catalog) With(o Options) *Catalog {
 // Summary is a definition in a list.
 type Summary struct {
 	Kind        Kind
+	Format      Format
 	Name        string
 	Version     string
 	Description string
@@ -88,10 +89,13 @@ func (s stamp) holds(f file) bool {
 func (c *Catalog) places() []place {
 	var out []place
 	if c.opts.Project != "" {
-		out = append(out, place{source: Local, root: c.opts.Project, below: ".fractary"})
+		out = append(out, place{source: Local, root: c.opts.Project, below: ".fractary"}, place{source: Local, root: c.opts.Project, below: claudeFolder})
 	}
 	if c.opts.Home != "" {
 		out = append(out, place{source: Global, root: filepath.Join(c.opts.Home, ".fractary", "registry")})
+		if c.opts.Home != c.opts.Project {
+			out = append(out, place{source: Global, root: c.opts.Home, below: claudeFolder})
+		}
 	}
 	return out
 }
@@ -172,7 +176,7 @@ func (c *Catalog) summaries(ctx context.Context, files []file) ([]Summary, Probl
 	if err := group.Wait(); err != nil {
 		return nil, nil, err
 	}
-	out = slices.DeleteFunc(out, func(s Summary) bool { return s.Name == "" || s.Version == "" })
+	out = slices.DeleteFunc(out, func(s Summary) bool { return s.Name == "" || s.Version == "" && s.Format != ClaudeCode })
 	return out, problems, nil
 }
 
@@ -196,6 +200,7 @@ func (c *Catalog) summary(f file) (Summary, Problems) {
 		file: stamp{size: f.info.Size(), modified: f.info.ModTime(), readAt: readAt},
 	}
 	if definition != nil {
+		s.Format = definition.Format
 		s.Name, s.Version, s.Description, s.Tags, s.Extends = f.called(definition), definition.Version, definition.Description, definition.Tags, definition.Extends
 	}
 	s.misnamed = s.Name != "" && s.Name != f.name
@@ -220,7 +225,7 @@ func (f file) called(d *Definition) string {
 	other := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_:", r)
 	}
-	if d.Name == "" || strings.ContainsFunc(d.Name, other) {
+	if d.Name == "" || d.Format == "" && strings.ContainsFunc(d.Name, other) {
 		return f.name
 	}
 	return d.Name

@@ -76,7 +76,7 @@ func (c *Catalog) judged(ctx context.Context, f *Found, strict bool) Validation 
 			out.Problems = append(out.Problems, p)
 		}
 	}
-	if strict {
+	if strict && f.Definition.Format != ClaudeCode { // what that refers to is Claude Code's
 		if f.Definition.Extends != "" {
 			if _, err := c.Merge(ctx, f); err != nil {
 				out.Problems = append(out.Problems, f.at("extends", "", err.Error()))

@@ -82,6 +82,9 @@ func (s set) validate(kind Kind, o operation.Operation) operation.Operation {
 	})
 }
 
+// Incomplete implements operation.Partial: the command ends with an error where the definition is not valid.
+func (v ValidateAnswer) Incomplete() bool { return !v.Valid }
+
 func validated(v Validation, err error) (ValidateAnswer, error) {
 	out := ValidateAnswer{Valid: v.Valid(), Path: v.Path, Errors: []Flaw{}, Warnings: []Warning{}, SchemaVersion: schemaVersion}
 	for _, p := range v.Problems {
