@@ -15,7 +15,9 @@ import (
 // files, if their validator accepts them.
 type FileKind struct {
 	Name     string   // as the policy has it
-	Patterns []string // of paths, letter case included. They admit .yaml and .yml, and the folder .fractary; nothing else about paths changes
+	Patterns []string // of paths, letter case included. They admit .yaml and .yml, and the folders .fractary and .claude; nothing else about paths changes
+	// Lifts are rules of the deny list that do not hold for such files, compared letter for letter: naming the kind says more than they do.
+	Lifts []string
 	// Validate says what is wrong with a file that would be created or updated; nothing if it is sound. It reads nothing else.
 	Validate func(path, content string) []FileProblem
 }
@@ -36,8 +38,8 @@ func NewFileProblem(message string) FileProblem {
 	return p
 }
 
-// kindFolder is the one hidden folder beside .claude-ops that a path may have, where a FileKind admits it.
-const kindFolder = ".fractary"
+// isKindFolder reports whether a hidden folder is one that a path may have, beside .claude-ops, where a FileKind admits it.
+func isKindFolder(segment string) bool { return segment == ".fractary" || segment == claudeFolder }
 
 // kindTier is the lowest tier that may propose files of a FileKind.
 const kindTier = TierRemediate
@@ -81,10 +83,14 @@ func (s Scope) ofKind(kind *FileKind, verdict *ScopeVerdict) {
 	verdict.Allowed, verdict.Rule = true, "kind:"+kind.Name
 }
 
-// outsideOfKinds reports whether a path has the hidden folder that only kinds admit.
-func outsideOfKinds(p Path) bool {
-	for segment := range strings.SplitSeq(p.s, "/") {
-		if segment == kindFolder {
+// claudeFolder is the hidden folder of Claude Code, whose other files say what its sessions may do.
+const claudeFolder = ".claude"
+
+// outsideOfKinds reports whether a path has a hidden folder that only kinds admit, and none does: .claude is admitted at the top of
+// the repository alone.
+func outsideOfKinds(p Path, kind *FileKind) bool {
+	for i, segment := range strings.Split(p.s, "/") {
+		if isKindFolder(segment) && (kind == nil || segment == claudeFolder && i > 0) {
 			return true
 		}
 	}
