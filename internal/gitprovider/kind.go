@@ -2,7 +2,9 @@ package gitprovider
 
 import (
 	"fmt"
+	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,6 +18,8 @@ import (
 type FileKind struct {
 	Name     string   // as the policy has it
 	Patterns []string // of paths, letter case included. They admit .yaml and .yml, and the folder .fractary; nothing else about paths changes
+	// Skills are patterns of the files SKILL.md of skills in folders of their own, which the rule SKILL.md does not deny.
+	Skills []string
 	// Validate says what is wrong with a file that would be created or updated; nothing if it is sound. It reads nothing else.
 	Validate func(path, content string) []FileProblem
 }
@@ -58,10 +62,10 @@ func (s Scope) At(t Tier) Scope {
 func (s Scope) Kinds() []FileKind { return append([]FileKind(nil), s.kinds...) }
 
 // KindOf is the kind that a path is of; nil for none.
-func (s Scope) KindOf(path string) *FileKind {
+func (s Scope) KindOf(name string) *FileKind {
 	for i, kind := range s.kinds {
 		for _, pattern := range kind.Patterns {
-			if ok, _ := doublestar.Match(pattern, path); ok {
+			if ok, _ := doublestar.Match(pattern, name); ok {
 				return &s.kinds[i]
 			}
 		}
@@ -79,6 +83,18 @@ func (s Scope) ofKind(kind *FileKind, verdict *ScopeVerdict) {
 		return
 	}
 	verdict.Allowed, verdict.Rule = true, "kind:"+kind.Name
+}
+
+// hasSkill reports whether a path is the file of a skill of this kind. Beside its own name, no part of it may be one.
+func (k FileKind) hasSkill(raw string) bool {
+	folder, name := path.Split(raw)
+	if name != skillName || strings.Contains(strings.ToLower(folder), strings.ToLower(skillName)) {
+		return false
+	}
+	return slices.ContainsFunc(k.Skills, func(pattern string) bool {
+		ok, _ := doublestar.Match(pattern, raw)
+		return ok
+	})
 }
 
 // outsideOfKinds reports whether a path has the hidden folder that only kinds admit.
