@@ -16,10 +16,10 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/config"
 )
 
-// docs/configuration.md is made from the list of variables and the flags of the commands: `make golden` writes it.
+// docs/reference/configuration.md is made from the list of variables and the flags of the commands: `make golden` writes it.
 func TestThePageOfConfigurationIsTheListOfVariables(t *testing.T) {
 	t.Parallel()
-	operationtest.Golden(t, filepath.Join("..", "..", "docs", "configuration.md"), []byte(configurationPage(t)))
+	operationtest.Golden(t, filepath.Join("..", "..", "docs", "reference", "configuration.md"), []byte(configurationPage(t)))
 }
 
 // The pages of docs and the README name no variable of ours that does not exist.
@@ -34,7 +34,7 @@ func TestPagesNameVariablesThatExist(t *testing.T) {
 			known[v.Name+"_FILE"] = true
 		}
 	}
-	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*", "*.md"))
 	if err != nil || len(pages) < 20 {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}

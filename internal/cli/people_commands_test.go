@@ -98,9 +98,9 @@ func rulesOfPeople() (rules []ruleOfPeople) {
 	return rules
 }
 
-// TestTheDocumentationHasEveryRule compares docs/people.md with the rules.
+// TestTheDocumentationHasEveryRule compares docs/explain/people.md with the rules.
 func TestTheDocumentationHasEveryRule(t *testing.T) {
-	text, err := os.ReadFile("../../docs/people.md")
+	text, err := os.ReadFile("../../docs/explain/people.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/claudeops/claudeops/internal/base/outgoing"
 )
 
-// TestTheDocumentedCases runs the tables of docs/outgoing-text.md.
+// TestTheDocumentedCases runs the tables of docs/explain/outgoing-text.md.
 func TestTheDocumentedCases(t *testing.T) {
-	raw, err := os.ReadFile("../../../docs/outgoing-text.md")
+	raw, err := os.ReadFile("../../../docs/explain/outgoing-text.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func codeConstants(spec *ast.ValueSpec) []fault.Code {
 
 func TestCodesPageSaysWhatTheCodeDoes(t *testing.T) {
 	t.Parallel()
-	rows := tableWith(t, read(t, "docs/codes.md"), "code")
+	rows := tableWith(t, read(t, "docs/reference/codes.md"), "code")
 	want := []string{"code", "HTTP", "retryable", "exit", "meaning", "what the caller should do"}
 	if !slices.Equal(rows[0], want) {
 		t.Fatalf("the columns are %q, want %q", rows[0], want)

@@ -53,7 +53,7 @@ func read(t *testing.T, parts ...string) string {
 
 func TestThePageOfMetricsNamesEachWithItsLabels(t *testing.T) {
 	page := map[string][]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(claudeops_[a-z_]+)` \\|([a-z_, ]*)\\|").FindAllStringSubmatch(read(t, "docs", "metrics.md"), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(claudeops_[a-z_]+)` \\|([a-z_, ]*)\\|").FindAllStringSubmatch(read(t, "docs", "guides", "metrics.md"), -1) {
 		labels := strings.FieldsFunc(row[2], func(r rune) bool { return r == ',' || r == ' ' })
 		slices.Sort(labels)
 		page[row[1]] = labels
@@ -61,12 +61,12 @@ func TestThePageOfMetricsNamesEachWithItsLabels(t *testing.T) {
 	code := described(t)
 	for name, labels := range code {
 		if has, listed := page[name]; !listed || !slices.Equal(has, labels) {
-			t.Errorf("docs/metrics.md has %s with the labels %v, the code %v", name, has, labels)
+			t.Errorf("docs/guides/metrics.md has %s with the labels %v, the code %v", name, has, labels)
 		}
 	}
 	for name := range page {
 		if _, exists := code[name]; !exists {
-			t.Errorf("docs/metrics.md has %s, which there is not", name)
+			t.Errorf("docs/guides/metrics.md has %s, which there is not", name)
 		}
 	}
 }
