@@ -48,6 +48,9 @@ func (w *world) agentTokens() *door.Tokens {
 			if err != nil {
 				return err
 			}
+			if c.Messages != nil {
+				return server.ServeExchanges(ctx, c.Messages, c.Out)
+			}
 			return server.Serve(ctx, c.In, c.Out)
 		},
 		Audit: w.store.Ledger, Log: w.web.Env.Log, Now: w.Now, NewID: w.flow.NewID, Limits: w.limits,

@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/live"
+	"github.com/claudeops/claudeops/internal/web/mcphttp"
 	"github.com/claudeops/claudeops/internal/web/metrics"
 	"github.com/claudeops/claudeops/internal/web/records"
 )
@@ -44,6 +45,7 @@ type Callers struct {
 type Agents struct {
 	Tokens *door.Tokens // nil: nobody is let in
 	Limits connector.Limits
+	MCP    mcphttp.Limits
 }
 
 // People is what people do here beside reviewing.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/live"
+	"github.com/claudeops/claudeops/internal/web/mcphttp"
 	"github.com/claudeops/claudeops/internal/web/metrics"
 )
 
@@ -32,6 +34,7 @@ type Server struct {
 	health    *health.Checker
 	hub       *live.Hub
 	dashboard *dashboard.Dashboard
+	mcp       *mcphttp.Server
 	connector *connector.Connector
 	kept      *kept
 }
@@ -75,6 +78,7 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 		Settings: o.Settings, Records: o.Records, Verified: s.health.LastVerification, Now: o.Env.Now,
 		Remaining: o.Providers.Remaining, Latency: o.Providers.Latency, Streams: s.hub.Count, Boundary: o.Rules.Boundary,
 	})
+	s.mcp = mcphttp.New(mcphttp.Options{Tokens: o.Agents.Tokens, Limits: o.Agents.MCP, Guard: s.guard, Now: o.Env.Now})
 	s.connector = connector.New(connector.Options{Tokens: o.Agents.Tokens, Limits: o.Agents.Limits, Guard: s.guard, Now: o.Env.Now})
 	turns := handler.NewTurns(maxProposals)
 	routes := api.Routes(api.Options{
@@ -90,7 +94,7 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 		return nil, nil, err
 	}
 	s.dashboard = pages
-	return append(routes, pages.Routes()...), s, nil
+	return slices.Concat(routes, s.mcp.Routes(), pages.Routes()), s, nil
 }
 
 // named is the operation of a name; the zero one if its toolset is not enabled.
@@ -140,6 +144,7 @@ func (s *Server) HTTPServer() *http.Server {
 	}
 	server.RegisterOnShutdown(s.hub.End)
 	server.RegisterOnShutdown(s.connector.End)
+	server.RegisterOnShutdown(s.mcp.End)
 	return server
 }
 
@@ -202,7 +207,7 @@ func unclean(p string) bool {
 // noRoute says what is wrong with an address: unknown, or known for other methods only.
 func (s *Server) noRoute(r *http.Request) error {
 	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
 		probe := r.Clone(r.Context())
 		probe.Method = method
 		if _, pattern := s.mux.Handler(probe); pattern != "" {
