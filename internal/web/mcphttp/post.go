@@ -113,6 +113,7 @@ func (n *session) answer(req *handler.Request, x exchange.Exchange, h head, begu
 		return alone(line, x), nil
 	}
 	if accepts(req.Header, eventsType) {
+		n.keep(t)
 		return n.streamed(req.Context(), t, 0, n.primes()), nil
 	}
 	return n.late(req.Context(), t), nil
@@ -174,11 +175,15 @@ func (n *session) streamed(ctx context.Context, t *stream, from int, prime bool)
 			if err != nil {
 				return err
 			}
+			var ending <-chan struct{} // a call goes on to its answer
+			if t == n.general {
+				ending = n.ending
+			}
 			if prime {
 				err = out.begin(t.id)
 			}
 			if err == nil {
-				_ = out.follow(ctx, t, from, n.limits.Heartbeat, n.over) // or nobody reads
+				_ = out.follow(ctx, t, from, n.limits.Heartbeat, ending) // or nobody reads
 			}
 			return nil
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ type session struct {
 	limits   Limits
 	now      func() time.Time
 	messages chan exchange.Exchange
+	ending   chan struct{} // closed when nothing more is taken in
 	over     chan struct{} // closed when nothing is answered any more
 	general  *stream       // what is said to nobody in particular
 
@@ -55,7 +57,7 @@ func (s *Server) open(req *handler.Request, secret string, id string) (*session,
 	}
 	n := &session{
 		id: id, token: sha256.Sum256([]byte(secret)), budget: arrival.Budget, limits: s.options.Limits, now: s.options.Now,
-		messages: make(chan exchange.Exchange), over: make(chan struct{}), general: newStream(0), used: time.Now(),
+		messages: make(chan exchange.Exchange), ending: make(chan struct{}), over: make(chan struct{}), general: newStream(0), used: time.Now(),
 	}
 	n.mu.Lock() // endIfIdle waits until idle is set
 	n.idle = time.AfterFunc(n.limits.Idle, n.endIfIdle)
@@ -63,6 +65,8 @@ func (s *Server) open(req *handler.Request, secret string, id string) (*session,
 	go func() {
 		defer tokens.Leave()
 		defer done()
+		stop := context.AfterFunc(s.ctx, n.end)
+		defer stop()
 		_ = tokens.Host().ServeExchanges(s.ctx, arrival, n.messages, n.general) // it is in the log
 		s.remove(n)
 		close(n.over)
@@ -159,6 +163,7 @@ func (n *session) end() {
 	if closed {
 		return
 	}
+	close(n.ending)
 	n.idle.Stop()
 	go func() {
 		n.sending.Wait()
@@ -206,17 +211,22 @@ func (n *session) use() (left func(), err error) {
 	}), nil
 }
 
-// newStream is one for a message. The streams of a client's session can be asked for again.
+// newStream is one for a message.
 func (n *session) newStream() *stream {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.last++
-	t := newStream(n.last)
+	return newStream(n.last)
+}
+
+// keep remembers a stream, so that the client of a session can ask for it again.
+func (n *session) keep(t *stream) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if n.id != "" {
 		n.streams = append(n.streams, t)
 		n.forget()
 	}
-	return t
 }
 
 // forget lets go of streams that have ended, where they are too many, too large or too old. The caller holds mu.
@@ -237,10 +247,8 @@ func (n *session) forget() {
 		}
 		out = append(out, t)
 	}
+	slices.Reverse(out)
 	n.streams = out
-	for i, j := 0, len(out)-1; i < j; i, j = i+1, j-1 {
-		out[i], out[j] = out[j], out[i]
-	}
 }
 
 // streamOf is a stream that can be asked for again; nil if there is none with the id.

@@ -142,9 +142,9 @@ func newEvents(w io.Writer, bound time.Duration, numbers bool) (*events, error) 
 	return e, e.control.SetReadDeadline(time.Time{}) // the end of the request's time would end the connection
 }
 
-// follow writes what follows the first n lines of a stream, and a comment where nothing does for a time, until the stream ends, over is closed or
-// the client has gone.
-func (e *events) follow(ctx context.Context, t *stream, n int, heartbeat time.Duration, over <-chan struct{}) error {
+// follow writes what follows the first n lines of a stream, and a comment where nothing does for a time, until the stream ends, ending is closed
+// or the client has gone.
+func (e *events) follow(ctx context.Context, t *stream, n int, heartbeat time.Duration, ending <-chan struct{}) error {
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
 	n = max(n, t.began())
@@ -170,11 +170,8 @@ func (e *events) follow(ctx context.Context, t *stream, n int, heartbeat time.Du
 			}
 		case <-ctx.Done():
 			return nil
-		case <-over:
-			over = nil
-			if _, ended, _ := t.after(n); !ended && t.id == 0 {
-				return nil // nothing is said any more
-			}
+		case <-ending:
+			return nil
 		}
 	}
 }
