@@ -23,10 +23,6 @@ import (
 	"time"
 )
 
-type agent interface {
-	call(ctx context.Context, id int, method, params string) error
-}
-
 func main() {
 	n, calls, wire := flag.Int("n", 100, "agents"), flag.Int("calls", 20, "calls of each"), flag.String("wire", "mcp", "mcp, or bare for a server without tokens at its address")
 	at := flag.String("at", "", "the address of a server that runs already, for -wire bare; then its process id is the argument")
@@ -57,7 +53,7 @@ func run(ctx context.Context, n, calls int, wire, at, binary string) error {
 		at, pid = address, fmt.Sprint(server.Process.Pid)
 	}
 	before := resident(pid)
-	agents := make([]agent, n)
+	agents := make([]*client, n)
 	for i := range agents {
 		var err error
 		if agents[i], err = begin(ctx, wire, at, tokens[i]); err != nil {
@@ -77,7 +73,7 @@ func run(ctx context.Context, n, calls int, wire, at, binary string) error {
 }
 
 // measure has all agents call at once, each one call after the other.
-func measure(ctx context.Context, agents []agent, calls int) (time.Duration, []time.Duration, error) {
+func measure(ctx context.Context, agents []*client, calls int) (time.Duration, []time.Duration, error) {
 	waits := make([]time.Duration, len(agents)*calls)
 	failures := make([]error, len(agents))
 	var all sync.WaitGroup
@@ -156,14 +152,7 @@ func resident(pid string) int {
 
 const greeting = `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`
 
-func begin(ctx context.Context, wire, at, token string) (agent, error) {
-	if open := others()[wire]; open != nil {
-		a, err := open(ctx, at, token)
-		if err == nil {
-			err = a.call(ctx, 1, "initialize", greeting)
-		}
-		return a, err
-	}
+func begin(ctx context.Context, wire, at, token string) (*client, error) {
 	a := &client{http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}, at: at + "/mcp", token: token}
 	if wire == "bare" {
 		a.at = at

@@ -133,7 +133,9 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 // ServeExchanges speaks MCP in messages that come each with a way back of its own, until there are no more or ctx is done; see
 // stdio.ServeExchanges.
 func (s *Server) ServeExchanges(ctx context.Context, messages <-chan exchange.Exchange, notes io.Writer) error {
-	return s.serve(ctx, func(ctx context.Context, o stdio.Options) error { return stdio.ServeExchanges(ctx, messages, notes, s.mcp, o) })
+	return s.serve(ctx, func(ctx context.Context, o stdio.Options) error {
+		return stdio.ServeExchanges(ctx, messages, notes, s.mcp, o)
+	})
 }
 
 func (s *Server) serve(ctx context.Context, speak func(context.Context, stdio.Options) error) error {

@@ -17,7 +17,7 @@ import (
 func TestACallOfASessionGoesOnWhenItsConnectionIsCut(t *testing.T) {
 	for _, method := range []string{"Snapshot", "Commit", "OpenPullRequest"} {
 		t.Run(method, func(t *testing.T) {
-			w := newWorld(t, func(w *world) { w.web.Agents.MCP.Stream = time.Millisecond })
+			w := newWorld(t, func(w *world) { w.web.Agents.Limits.Stream = time.Millisecond })
 			p := newProxy(t, w.listening(nil).URL)
 			c := began(t, p.URL, w.agentToken("laptop", gitprovider.TierInvestigate))
 			entered, release := w.fake.Script.Block(method)
@@ -52,7 +52,7 @@ func TestACallOfASessionGoesOnWhenItsConnectionIsCut(t *testing.T) {
 
 // Nothing of a stream is lost or told twice, wherever it is taken up again.
 func TestAStreamIsTakenUpAfterEachOfItsEvents(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.web.Agents.MCP.Stream = time.Millisecond })
+	w := newWorld(t, func(w *world) { w.web.Agents.Limits.Stream = time.Millisecond })
 	c := began(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
 	entered, release := w.fake.Script.Block("Snapshot")
 	go func() { <-entered; time.Sleep(20 * time.Millisecond); release() }()
@@ -71,7 +71,7 @@ func TestAStreamIsTakenUpAfterEachOfItsEvents(t *testing.T) {
 }
 
 func TestAServerThatEndsFinishesWhatWrites(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.web.Agents.MCP.Stream = time.Millisecond })
+	w := newWorld(t, func(w *world) { w.web.Agents.Limits.Stream = time.Millisecond })
 	server := w.listening(nil)
 	c := began(t, server.URL, w.agentToken("laptop", gitprovider.TierInvestigate))
 	general := c.request(context.Background(), http.MethodGet, "")
@@ -98,7 +98,7 @@ func TestAServerThatEndsFinishesWhatWrites(t *testing.T) {
 
 func TestAClientByAddressThatReadsNothingHoldsUpNobody(t *testing.T) {
 	w := newWorld(t, func(w *world) {
-		w.web.Agents.MCP = mcphttp.Limits{Write: 20 * time.Millisecond, Stream: time.Millisecond, Heartbeat: time.Millisecond}
+		w.web.Agents.Limits = mcphttp.Limits{Write: 20 * time.Millisecond, Stream: time.Millisecond, Heartbeat: time.Millisecond}
 	})
 	c := began(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
 	_ = c.request(context.Background(), http.MethodGet, "") // comments fill it, and nobody reads

@@ -48,7 +48,7 @@ func TestACallByAddressMayTakeLongerThanOtherRequests(t *testing.T) {
 	for name, accept := range map[string]string{"on a stream": "application/json, text/event-stream", "alone": "application/json"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, func(w *world) {
-				w.web.Agents.MCP = mcphttp.Limits{Heartbeat: 10 * time.Millisecond, Stream: time.Millisecond}
+				w.web.Agents.Limits = mcphttp.Limits{Heartbeat: 10 * time.Millisecond, Stream: time.Millisecond}
 			})
 			server := w.listening(func(s *http.Server) { s.ReadTimeout, s.WriteTimeout, s.IdleTimeout = short, short, time.Millisecond })
 			c := began(t, server.URL, w.agentToken("laptop", gitprovider.TierInvestigate))
@@ -67,7 +67,7 @@ func TestACallByAddressMayTakeLongerThanOtherRequests(t *testing.T) {
 }
 
 func TestProgressComesOnTheStreamOfItsCallAndCancellationEndsIt(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.web.Agents.MCP.Stream = time.Millisecond })
+	w := newWorld(t, func(w *world) { w.web.Agents.Limits.Stream = time.Millisecond })
 	c := began(t, newProxy(t, w.listening(nil).URL).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
 	entered, release := w.fake.Script.Block("Snapshot")
 	a := c.send(createPR(1))
@@ -89,7 +89,7 @@ func TestProgressComesOnTheStreamOfItsCallAndCancellationEndsIt(t *testing.T) {
 
 // Since 2026-07-28 a client takes a call back by going away; what has written nothing ends.
 func TestACallWithoutASessionEndsWhenItsClientGoesAway(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.web.Agents.MCP.Stream = time.Millisecond })
+	w := newWorld(t, func(w *world) { w.web.Agents.Limits.Stream = time.Millisecond })
 	c := dialed(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
 	entered, release := w.fake.Script.Block("Snapshot")
 	body, headers := modernCreatePR(1)
@@ -169,7 +169,7 @@ func TestAnIdleSessionEndsAndAFullTokenLosesItsLongestIdleOne(t *testing.T) {
 		t.Errorf("the ninth: %s", a.Status)
 	}
 
-	w = newWorld(t, func(w *world) { w.web.Agents.MCP.Idle = 20 * time.Millisecond })
+	w = newWorld(t, func(w *world) { w.web.Agents.Limits.Idle = 20 * time.Millisecond })
 	c := began(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
 	for deadline := time.Now().Add(time.Minute); len(w.web.Agents.Tokens.Host().Connections()) > 0; {
 		if time.Now().After(deadline) {

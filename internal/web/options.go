@@ -10,7 +10,6 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web/api"
-	"github.com/claudeops/claudeops/internal/web/connector"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
@@ -44,8 +43,7 @@ type Callers struct {
 // Agents are those that are connected from elsewhere.
 type Agents struct {
 	Tokens *door.Tokens // nil: nobody is let in
-	Limits connector.Limits
-	MCP    mcphttp.Limits
+	Limits mcphttp.Limits
 }
 
 // People is what people do here beside reviewing.

@@ -15,7 +15,6 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/web/api"
-	"github.com/claudeops/claudeops/internal/web/connector"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
@@ -35,7 +34,6 @@ type Server struct {
 	hub       *live.Hub
 	dashboard *dashboard.Dashboard
 	mcp       *mcphttp.Server
-	connector *connector.Connector
 	kept      *kept
 }
 
@@ -78,14 +76,13 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 		Settings: o.Settings, Records: o.Records, Verified: s.health.LastVerification, Now: o.Env.Now,
 		Remaining: o.Providers.Remaining, Latency: o.Providers.Latency, Streams: s.hub.Count, Boundary: o.Rules.Boundary,
 	})
-	s.mcp = mcphttp.New(mcphttp.Options{Tokens: o.Agents.Tokens, Limits: o.Agents.MCP, Guard: s.guard, Now: o.Env.Now})
-	s.connector = connector.New(connector.Options{Tokens: o.Agents.Tokens, Limits: o.Agents.Limits, Guard: s.guard, Now: o.Env.Now})
+	s.mcp = mcphttp.New(mcphttp.Options{Tokens: o.Agents.Tokens, Limits: o.Agents.Limits, Guard: s.guard, Now: o.Env.Now})
 	turns := handler.NewTurns(maxProposals)
 	routes := api.Routes(api.Options{
 		Settings: o.Settings, Toolsets: o.Toolsets.Operations, Turns: turns, Records: o.Records,
 		Acts: o.Acts, Webhooks: o.Webhooks, Registry: o.Providers.Registry, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health,
 		Metrics: s.metrics, Env: o.Env,
-	}, s.connector.Routes())
+	})
 	pages, err := dashboard.New(dashboard.Options{
 		Settings: o.Settings, Promote: named(operation.List(o.Toolsets.Operations...), prflow.OpPromote), Turns: turns, Records: o.Records,
 		People: dashboard.People{Sessions: o.Sessions, Acts: o.Acts}, Providers: o.Providers.Providers, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health, Hub: s.hub, Toolsets: o.Toolsets.Pages, Env: o.Env,
@@ -136,14 +133,13 @@ const (
 )
 
 // HTTPServer wraps the handler with limits that slow clients cannot get round. Its Shutdown ends the streams of changes and the connections of
-// agents; see connector.Connector.End.
+// agents; see mcphttp.Server.End.
 func (s *Server) HTTPServer() *http.Server {
 	server := &http.Server{
 		Handler: s, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
 	server.RegisterOnShutdown(s.hub.End)
-	server.RegisterOnShutdown(s.connector.End)
 	server.RegisterOnShutdown(s.mcp.End)
 	return server
 }
