@@ -4,6 +4,11 @@ package e2e
 
 import (
 	"errors"
+	"io"
+	"log"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -116,22 +121,21 @@ func TestOtherClientsProposeByAddress(t *testing.T) {
 func TestTheConformanceSuiteByAddress(t *testing.T) {
 	e, node := newElsewhere(t, "ssl", nginxDefaults), installed(t, "node-linux-*/bin/node")
 	suite := installed(t, "@modelcontextprotocol/conformance/dist/index.js")
-	with := filepath.Join(e.client.home, "with.mjs") // the suite shows no token by itself
-	text := `const plain = globalThis.fetch
-globalThis.fetch = (at, options = {}) => {
-  const headers = new Headers(options.headers ?? at.headers)
-  headers.set("Authorization", "Bearer " + process.env.CLAUDEOPS_AGENT_TOKEN)
-  return plain(at, { ...options, headers })
-}
-`
-	if err := os.WriteFile(with, []byte(text), 0o600); err != nil {
+	at, err := url.Parse(e.local)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, scenario := range []string{"server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "server-sse-multiple-streams"} {
+	showing := httptest.NewServer(&httputil.ReverseProxy{ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) { // the suite shows no token by itself
+		r.SetURL(&url.URL{Scheme: at.Scheme, Host: at.Host})
+		r.Out.Host = r.In.Host
+		r.Out.Header.Set("Authorization", "Bearer "+e.secret)
+	}})
+	t.Cleanup(func() { showing.CloseClientConnections(); showing.Close() })
+	for _, scenario := range []string{"server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "server-sse-multiple-streams", "dns-rebinding-protection"} {
 		t.Run(scenario, func(t *testing.T) {
 			got := run(t, program{
 				path: node, dir: e.client.home, env: e.client.environment(),
-				args: []string{"--import", with, suite, "server", "--url", e.local + "/mcp", "--scenario", scenario},
+				args: []string{suite, "server", "--url", showing.URL + at.Path + "/mcp", "--scenario", scenario},
 			})
 			if got.code != 0 {
 				t.Errorf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
