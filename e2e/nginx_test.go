@@ -23,7 +23,7 @@ const nginxDefaults = "location / { proxy_pass SERVER; }"
 // advisedNginx is what the docs show, for the server at SERVER.
 func advisedNginx(t *testing.T) string {
 	t.Helper()
-	for _, block := range docsBlocks(t, "boundary.md", "A person's own agent") {
+	for _, block := range docsBlocks(t, "guides/rest.md", "Behind a proxy") {
 		if strings.Contains(block, "proxy_pass") {
 			return replaceOnce(t, block, "http://127.0.0.1:8080", "SERVER")
 		}

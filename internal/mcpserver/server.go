@@ -105,6 +105,8 @@ func (s *Server) hooks() *server.Hooks {
 	hooks.AddAfterListResources(s.listResources)
 	hooks.AddOnError(s.unknownResource)
 	if s.changes {
+		// Before the client counts as there, so that it is not told that its first list is another one.
+		hooks.AddBeforeInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest) { s.look(ctx) })
 		hooks.AddBeforeListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest) { s.look(ctx) })
 		hooks.AddBeforeCallTool(func(ctx context.Context, _ any, _ *mcp.CallToolRequest) { s.look(ctx) })
 	}

@@ -100,7 +100,7 @@ func TestEveryRouteThatChangesSomethingIsRecordedWhenItIsRefused(t *testing.T) {
 
 // The pages of toolsets are among the routes where a toolset is enabled.
 func TestTheDocumentationNamesEveryPage(t *testing.T) {
-	text, err := os.ReadFile("../../docs/dashboard.md")
+	text, err := os.ReadFile("../../docs/guides/dashboard.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestTheDocumentationNamesEveryPage(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(string(text), "`"+strings.TrimSuffix(r.Pattern, "{$}")+"`") {
-			t.Errorf("docs/dashboard.md lacks %s", name)
+			t.Errorf("docs/guides/dashboard.md lacks %s", name)
 		}
 	}
 }

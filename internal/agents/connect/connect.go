@@ -49,7 +49,7 @@ type Lower struct {
 type Answer struct {
 	Version int    `json:"claudeops"`
 	OK      bool   `json:"ok"`
-	Code    string `json:"code,omitempty"` // of docs/codes.md
+	Code    string `json:"code,omitempty"` // of docs/reference/codes.md
 	Message string `json:"message,omitempty"`
 	Retry   bool   `json:"retry,omitempty"` // the same may be accepted later
 }
