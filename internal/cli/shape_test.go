@@ -137,7 +137,7 @@ func commandsOf(t *testing.T) (paths []string) {
 	contract := map[string]bool{}
 	for _, set := range a.program().Toolsets() {
 		for _, o := range set.Operations {
-			if set.Form != nil {
+			if set.Form != nil && o.Tool.Title != "" {
 				contract[o.Command] = true
 			}
 		}
