@@ -82,7 +82,7 @@ styles: ## make the kept style sheet and icons of the dashboard anew; needs npm
 golden: ## rewrite the snapshots that tests compare with; look at the diff
 	UPDATE_GOLDEN=1 go test -count=1 -run Schemas $$(grep -rl --include='*_test.go' operationtest.Schemas internal | xargs -n 1 dirname | sed 's,^,./,' | sort -u)
 	UPDATE_GOLDEN=1 go test -count=1 -run TestTheRulesAreThoseOfGitleaks ./internal/base/content
-	UPDATE_GOLDEN=1 go test -count=1 -run '^Test(ThePageOf|TheBehaviourOf|TheDescriptionHas|ToolsListInBothEras|Scripts)' ./internal/mcpserver ./internal/cli ./internal/web
+	UPDATE_GOLDEN=1 go test -count=1 -run '^Test(ThePageOf|TheBehaviourOf|TheDescriptionHas|ToolsListInBothEras|Scripts)' ./internal/mcpserver ./internal/cli ./internal/web ./internal/web/metrics ./internal/testkit/agentdocs ./internal/base/outgoing
 
 e2e: build ## the real Claude CLI, the MCP Inspector, Chromium and PostgreSQL; installs them by npm and Debian's packages
 	./$(E2E)/setup.sh

@@ -61,6 +61,11 @@ func configurationPage(t *testing.T) string {
 		"A flag comes first, then the variable, then the default. An empty value counts as unset, and so does a placeholder such as\n" +
 		"`${CLAUDEOPS_TIER}` that a client has not replaced. A value that cannot be understood is replaced by the most careful choice, with a warning,\n" +
 		"or stops the command that needs it; `claudeops doctor` shows both.\n\n" +
+		"## The environment file\n\n" +
+		"Every command reads `~/.config/claudeops/environment` (`$XDG_CONFIG_HOME/claudeops/environment`), or the file that `--env-file` names, for what\n" +
+		"the environment lacks. `claudeops init` writes it. Lines are `NAME=VALUE`; blank lines and lines that begin with `#` do not count. Only you may\n" +
+		"read the file (`chmod 600`): while others can, or a line is malformed, every command ends with exit code 2.\n\n" +
+		"## Reading the tables\n\n" +
 		"**Secrets.** Where a row names a second variable that ends in `_FILE`, the secret may be in the file that it names instead. Such a value is\n" +
 		"refused in every proposal, and is never shown in an answer, a log line or a record.\n\n" +
 		"**MCP.** *yes* means that the server that an agent's client starts reads the variable, so that `claudeops mcp-config` passes it on.\n")

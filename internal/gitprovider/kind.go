@@ -17,7 +17,9 @@ import (
 // files, if their validator accepts them.
 type FileKind struct {
 	Name     string   // as the policy has it
-	Patterns []string // of paths, letter case included. They admit .yaml and .yml, and the folder .fractary; nothing else about paths changes
+	Patterns []string // of paths, letter case included. They admit .yaml and .yml, and the folders .fractary and .claude; nothing else about paths changes
+	// Lifts are rules of the deny list that do not hold for such files, compared letter for letter: naming the kind says more than they do.
+	Lifts []string
 	// Skills are patterns of the files SKILL.md of skills in folders of their own, which the rule SKILL.md does not deny.
 	Skills []string
 	// Validate says what is wrong with a file that would be created or updated; nothing if it is sound. It reads nothing else.
@@ -40,8 +42,8 @@ func NewFileProblem(message string) FileProblem {
 	return p
 }
 
-// kindFolder is the one hidden folder beside .claude-ops that a path may have, where a FileKind admits it.
-const kindFolder = ".fractary"
+// isKindFolder reports whether a hidden folder is one that a path may have, beside .claude-ops, where a FileKind admits it.
+func isKindFolder(segment string) bool { return segment == ".fractary" || segment == claudeFolder }
 
 // kindTier is the lowest tier that may propose files of a FileKind.
 const kindTier = TierRemediate
@@ -85,6 +87,11 @@ func (s Scope) ofKind(kind *FileKind, verdict *ScopeVerdict) {
 	verdict.Allowed, verdict.Rule = true, "kind:"+kind.Name
 }
 
+// lifts reports whether a rule of the deny list does not hold for a file of this kind.
+func (k FileKind) lifts(rule, raw string) bool {
+	return rule == "*.yaml" || rule == "*.yml" || slices.Contains(k.Lifts, rule) || rule == skillName && k.hasSkill(raw)
+}
+
 // hasSkill reports whether a path is the file of a skill of this kind. Beside its own name, no part of it may be one.
 func (k FileKind) hasSkill(raw string) bool {
 	folder, name := path.Split(raw)
@@ -97,10 +104,14 @@ func (k FileKind) hasSkill(raw string) bool {
 	})
 }
 
-// outsideOfKinds reports whether a path has the hidden folder that only kinds admit.
-func outsideOfKinds(p Path) bool {
-	for segment := range strings.SplitSeq(p.s, "/") {
-		if segment == kindFolder {
+// claudeFolder is the hidden folder of Claude Code, whose other files say what its sessions may do.
+const claudeFolder = ".claude"
+
+// outsideOfKinds reports whether a path has a hidden folder that only kinds admit, and none does: .claude is admitted at the top of
+// the repository alone.
+func outsideOfKinds(p Path, kind *FileKind) bool {
+	for i, segment := range strings.Split(p.s, "/") {
+		if isKindFolder(segment) && (kind == nil || segment == claudeFolder && i > 0) {
 			return true
 		}
 	}

@@ -124,7 +124,7 @@ func plainest(raw string) string {
 func (s Scope) Check(raw string) ScopeVerdict {
 	p, formErr := ParsePath(raw)
 	kind := s.KindOf(raw)
-	if formErr == nil && kind == nil && outsideOfKinds(p) {
+	if formErr == nil && outsideOfKinds(p, kind) {
 		p, formErr = Path{}, fmt.Errorf("has a hidden segment (one that begins with a dot)")
 	}
 	verdict := ScopeVerdict{Path: raw, path: p}
@@ -174,8 +174,8 @@ func (s Scope) allowedBy(raw string) string {
 	return ""
 }
 
-// denied compares without letter case. It also takes paths whose form is refused, so that the better reason is named. kind is that of
-// the path, which may be YAML, and a skill's; nil for none.
+// denied compares without letter case. It also takes paths whose form is refused, so that the better reason is named. kind is the
+// FileKind that the path is of, which may be YAML or a skill's; nil for none.
 func (s Scope) denied(raw string, kind *FileKind) (rule string, found bool) {
 	folded := strings.ToLower(raw)
 	segments := strings.Split(folded, "/")
@@ -185,7 +185,7 @@ func (s Scope) denied(raw string, kind *FileKind) (rule string, found bool) {
 		}
 	}
 	for _, pattern := range s.deny {
-		if kind != nil && (pattern == "*.yaml" || pattern == "*.yml" || pattern == skillName && kind.hasSkill(raw)) {
+		if kind != nil && kind.lifts(pattern, raw) {
 			continue
 		}
 		if matchFolded(strings.ToLower(pattern), folded, segments) {
