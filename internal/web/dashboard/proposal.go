@@ -114,7 +114,7 @@ func (h *proposalPages) show(req *handler.Request) (handler.Response, error) {
 	if title = h.env.Line(title); title == "" {
 		title = "Proposal without a title"
 	}
-	view.Page = h.frame(req, title, "/proposals")
+	view.Page = h.frame(req, title, changesPath)
 	return h.html("proposal", view)
 }
 

@@ -257,7 +257,7 @@ func (h *pullPages) end(ctx context.Context, t target, status gitprovider.Status
 
 func (h *pullPages) statusView(req *handler.Request, t target, status gitprovider.Status) pullPage {
 	view := pullPage{
-		Page: h.frame(req, "Pull request #"+strconv.Itoa(status.Number), "/pulls"), Target: t, Status: status, Head: status.HeadCommit,
+		Page: h.frame(req, "Pull request #"+strconv.Itoa(status.Number), changesPath), Target: t, Status: status, Head: status.HeadCommit,
 		Prose:    pages.Markdown(h.env.Redact(prflow.AgentText(status.Body))),
 		opinions: opinions{status.Reviews[:min(len(status.Reviews), maxReviews)], max(0, len(status.Reviews)-maxReviews)},
 	}

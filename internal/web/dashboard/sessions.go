@@ -16,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/words"
 )
 
 // sessionPages show the sessions of agents, and start and stop them.
@@ -254,7 +255,7 @@ const (
 )
 
 // needs are the sessions of the last days that did not come to a good end, as long as none of their tier has since.
-func (h *sessionPages) needs(req *handler.Request) (out []need, err error) {
+func (h *sessionPages) needs(req *handler.Request) (out []waitItem, err error) {
 	rows, err := h.records.Sessions(req.Context(), sessions.Query{Limit: pageSize})
 	if err != nil {
 		return nil, err
@@ -266,9 +267,9 @@ func (h *sessionPages) needs(req *handler.Request) (out []need, err error) {
 		if good[r.Tier] || !slices.Contains(bad, r.State) || h.env.Now().Sub(r.StartedAt) > sessionDays*24*time.Hour || len(out) == maxSessionNeeds {
 			continue
 		}
-		out = append(out, need{
-			What: "A session of tier " + r.Tier.String() + " ended badly: " + string(r.State), Why: r.Why(), Link: sessionPath(r.ID),
-			At: r.StartedAt,
+		out = append(out, waitItem{
+			Group: waitsBroken, Word: words.Session(r.State), Title: "Session of tier " + r.Tier.String() + ": " + lowered(words.Session(r.State).Text),
+			More: r.Why(), Link: sessionPath(r.ID), Act: "Open", At: r.StartedAt,
 		})
 	}
 	return out, nil

@@ -49,6 +49,7 @@ func (s Shower) functions() template.FuncMap {
 		"when":     func(t time.Time) When { return whenOf(t, s.Now()) },
 		"first":    First,
 		"table":    func(base, caption string, attempts any) table { return table{base, caption, attempts} },
+		"bars":     func(base string, of any) bars { return bars{base, of} },
 		"short":    Short,
 		"field":    func(id, problem string) field { return field{id, problem} },
 		"lineno":   linkLine,
@@ -93,6 +94,12 @@ func (s Shower) shown(v any) any {
 type table struct {
 	Base, Caption string
 	Attempts      any
+}
+
+// bars is a chart of bars as its template takes it.
+type bars struct {
+	Base string
+	Bars any
 }
 
 // field is a field of a form, and what is wrong with it as it was sent; "" for nothing.
