@@ -24,7 +24,7 @@ UNRACED := ./internal/testkit/resilience ./internal/testkit/crash
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath
 
-.PHONY: release-snapshot build run demo test test-most test-faults test-live check lint bench fuzz golden e2e screenshots crash clean
+.PHONY: release-snapshot build run demo test test-most test-faults test-live check lint bench fuzz styles golden e2e screenshots crash clean
 
 build: ## build the program, and the connector that stands beside it
 	go build -ldflags='-s -w' -o $(BIN) ./cmd/claudeops
@@ -69,6 +69,9 @@ fuzz: ## each fuzz target for FUZZTIME
 	    echo "== ./$$dir $$name"; go test ./$$dir -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME); \
 	  done; \
 	done
+
+styles: ## make the kept style sheet and icons of the dashboard anew; needs npm
+	cd tools/styles && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && node make.mjs
 
 golden: ## rewrite the snapshots that tests compare with; look at the diff
 	UPDATE_GOLDEN=1 go test -count=1 -run Schemas $$(grep -rl --include='*_test.go' operationtest.Schemas internal | xargs -n 1 dirname | sed 's,^,./,' | sort -u)

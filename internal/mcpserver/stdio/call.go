@@ -27,7 +27,9 @@ func (l *loop) submit(f frame, env envelope) {
 // execute runs one call to its answer.
 func (l *loop) execute(c *call) {
 	defer l.calls.done(c)
-	if c.ctx.Err() != nil {
+	// The base ends before the contexts of the calls do, one after the other: the first call that hears of it may return
+	// and give its place to this one in between.
+	if l.base.Err() != nil || c.ctx.Err() != nil {
 		l.skip(c)
 		return
 	}

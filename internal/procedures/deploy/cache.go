@@ -52,7 +52,7 @@ func (g *Git) Folder(ctx context.Context, s *GitSource, commit string) (string, 
 	case err != nil:
 		return "", ioError(folder, err)
 	case !info.IsDir():
-		return "", newError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"}, "%s is no folder; move it away", folder).with("path", folder)
+		return "", change.NewError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"}, "%s is no folder; move it away", folder).With("path", folder)
 	}
 	touch(folder)
 	return folder, nil
@@ -86,7 +86,7 @@ func (g *Git) fetch(ctx context.Context, s *GitSource, commit, folder string) er
 		err = g.extract(ctx, repo, commit, tree)
 	}
 	if err != nil {
-		return gitFailed(s, "the files of %s at %.12s cannot be used: %s", shown(s.URL), commit, reason(err)).because(err)
+		return gitFailed(s, "the files of %s at %.12s cannot be used: %s", shown(s.URL), commit, reason(err)).Because(err)
 	}
 	if err := files.Rename(tree, folder); err != nil && !errors.Is(err, fs.ErrExist) { // another process may have been faster
 		return ioError(folder, err)
@@ -105,7 +105,7 @@ func firstOf(failure string, err error) string {
 // tag that has it.
 func (g *Git) fetchInto(ctx context.Context, s *GitSource, commit, repo string) error {
 	if _, failure, err := g.run(ctx, "", nil, "init", "--bare", "--quiet", "--template=", repo); err != nil || failure != "" {
-		return gitFailed(s, "git init: %s", firstOf(failure, err)).because(err)
+		return gitFailed(s, "git init: %s", firstOf(failure, err)).Because(err)
 	}
 	ctx, cancel := within(ctx, s, g.limits.fetch)
 	defer cancel()
@@ -123,13 +123,13 @@ func (g *Git) fetchInto(ctx context.Context, s *GitSource, commit, repo string) 
 		}
 		if _, missing, err := g.run(ctx, repo, nil, "cat-file", "-e", commit+"^{commit}"); err == nil && missing == "" && failure == "" {
 			if size, err := files.Size(repo); err != nil || size > g.limits.scratch {
-				return gitFailed(s, "the repository %s cannot be fetched: it sends more than %d MiB", shown(s.URL), g.limits.scratch>>20).because(err)
+				return gitFailed(s, "the repository %s cannot be fetched: it sends more than %d MiB", shown(s.URL), g.limits.scratch>>20).Because(err)
 			}
 			return nil
 		}
 		last = failure
 	}
-	return gitFailed(s, "the repository %s does not have the commit %s: %s", shown(s.URL), commit, lastLine(last)).with("stderr", last)
+	return gitFailed(s, "the repository %s does not have the commit %s: %s", shown(s.URL), commit, lastLine(last)).With("stderr", last)
 }
 
 // watch ends a context when a folder has grown by more than the bytes that a fetch may write. stop ends the watching.

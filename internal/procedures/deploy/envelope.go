@@ -129,11 +129,7 @@ func Failure(err error) error { return faultOf(err) }
 
 // faultOf is an error of this package as the way of a call takes it.
 func faultOf(err error) error {
-	e := errorOf(err)
-	if e == nil {
-		return err
-	}
-	return &operation.Fault{Code: string(e.Code), Details: e.Details, General: fault.Wrap(e.Cause, general(e.Code), "%s", e.Message)}
+	return operation.Contracted(err, general)
 }
 
 // general is the program's own code for one of agentpack.

@@ -231,9 +231,9 @@ func (s Setup) files(ctx context.Context, root *files.Dir, m Module, from readin
 	tree, ok, err := change.ReadTree(root, filepath.ToSlash(m.Source.LocalPath.Path), from.hashes)
 	switch {
 	case err != nil:
-		return nil, invalidConfig("the module %s cannot be read: %s", m.ID, err).with("module_id", m.ID)
+		return nil, invalidConfig("the module %s cannot be read: %s", m.ID, err).With("module_id", m.ID)
 	case !ok:
-		return nil, invalidConfig("the module %s: there is no %s in the repository", m.ID, m.Source.LocalPath.Path).with("module_id", m.ID)
+		return nil, invalidConfig("the module %s: there is no %s in the repository", m.ID, m.Source.LocalPath.Path).With("module_id", m.ID)
 	}
 	return tree, nil
 }

@@ -2,9 +2,11 @@ package packages
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
+	"github.com/claudeops/claudeops/internal/base/contract"
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
@@ -127,14 +129,15 @@ func (i *installing) choose(ctx context.Context) ([]Choice, error) {
 
 // giveUp takes an error that is about some of the packages for their failure. It returns false if it is about none of them.
 func (i *installing) giveUp(choices []Choice, err error) bool {
-	var e *Error
-	if !asError(err, &e) {
+	e := contract.Of[Code](err)
+	if e == nil {
 		return false
 	}
 	if spec, ok := e.Details["spec"].(string); ok && e.Code == PackageNotFound {
 		return i.drop(err, func(s Spec) bool { return s.String() == spec })
 	}
-	return e.culprit != "" && i.dropDependents(choices, e.culprit, err)
+	var because *culpritError
+	return errors.As(err, &because) && i.dropDependents(choices, because.pkg, err)
 }
 
 // resolve chooses versions. Packages that somebody asked for stay as they are unless they are asked for again; those that came with them

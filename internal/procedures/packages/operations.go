@@ -107,7 +107,7 @@ func (s *Service) folder(call operation.Call, name string) (dir, within string, 
 	case isPerson(call):
 		return name, "", nil
 	case !s.settings.inProject(name):
-		return "", "", newError(PermissionDenied, "%s does not lie in the project", name).hint("name a folder in " + s.settings.Project)
+		return "", "", newError(PermissionDenied, "%s does not lie in the project", name).Suggest("name a folder in " + s.settings.Project)
 	}
 	return name, s.settings.Project, nil
 }

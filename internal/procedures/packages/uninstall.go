@@ -23,7 +23,7 @@ func (s *Service) Uninstall(ctx context.Context, text string, dryRun bool) (Remo
 	if err != nil {
 		return Removed{}, err
 	}
-	missing := newError(PackageNotInstalled, "%s is not installed", name).hint("aam_list shows what is")
+	missing := newError(PackageNotInstalled, "%s is not installed", name).Suggest("aam_list shows what is")
 	if !(Workspace{s.settings.Project}).Exists() {
 		return Removed{}, missing
 	}
@@ -72,7 +72,7 @@ func (s *Service) footprint(ctx context.Context, w Workspace, name Name, locked 
 	defer func() { _ = root.Close() }()
 	tree, _, err := change.ReadTree(root, packageFolder(name.folder()), nil)
 	if err != nil {
-		return nil, newError(IntegrityError, "the files of %s cannot be read", name).because(err)
+		return nil, newError(IntegrityError, "the files of %s cannot be read", name).Because(err)
 	}
 	for file := range tree {
 		out = append(out, w.folderOf(name)+"/"+file)

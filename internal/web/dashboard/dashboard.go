@@ -102,9 +102,10 @@ func New(o Options) (*Dashboard, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, version: o.Settings.Version, env: o.Env}
+	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, settings: o.Settings, verified: o.Health.LastVerification, env: o.Env}
+	acts, toolsets := actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader, o.Acts)
 	d := &Dashboard{
-		renderer: r, sets: append(actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader, o.Acts)...), hub: o.Hub, turns: o.Turns,
+		renderer: r, sets: slices.Concat(acts, toolsets), hub: o.Hub, turns: o.Turns,
 		proposals: &proposalPages{r, o.Settings, o.Promote, o.Records.Attempts, o.Records.Pulls, o.Providers.Reader},
 		pulls:     &pullPages{r, o.Providers.Reader, o.Providers.Reviewer, o.Records.Attempts, o.Records.Pulls, &seenParts{}, o.Toolsets.concerns},
 		pullList: &pullList{
@@ -120,7 +121,7 @@ func New(o Options) (*Dashboard, error) {
 	d.overview = &overview{
 		r, o.Settings, o.Records, o.Providers.Registry, o.Policy, o.Health, d.sessions, o.Toolsets,
 	}
-	r.nav = navigation(d.sets)
+	r.nav = navigation(acts, toolsets)
 	return d, nil
 }
 

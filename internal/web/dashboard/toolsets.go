@@ -40,10 +40,13 @@ func (t Toolsets) pages(r *renderer, reader Reader, acts []operation.Operation) 
 	return sets
 }
 
-func navigation(sets []pageSet) []pages.NavItem {
-	var items []pages.NavItem
-	for _, set := range sets {
-		items = append(items, set.nav())
+// navigation is the places; sets of acts belong to the agents, the others to the procedures.
+func navigation(acts, toolsets []pageSet) []pages.NavItem {
+	items := func(sets []pageSet) (out []pages.NavItem) {
+		for _, set := range sets {
+			out = append(out, set.nav())
+		}
+		return out
 	}
-	return pages.Navigation(items...)
+	return pages.Navigation(items(acts), items(toolsets))
 }
