@@ -114,7 +114,7 @@ func New(o Options) (*Dashboard, error) {
 		sessions: &sessionPages{
 			r, o.Sessions, actNamed(o.Acts, session.ActStart), actNamed(o.Acts, session.ActStop), o.Records.Sessions, o.Records.Attempts, o.Records.Pulls,
 		},
-		audit:  &auditPages{r, o.Records.Audit, o.Records.Pulls, o.Health},
+		audit:  &auditPages{r, o.Records.Audit, o.Records.Attempts, o.Records.Pulls, o.Health},
 		policy: &policyPage{r, o.Settings.Tier, o.Policy},
 		signIn: &signInPages{r, o.Guard, newTokenPages(r, o.Acts)},
 	}
@@ -142,7 +142,7 @@ func (d *Dashboard) Routes() []handler.Route {
 	routes := []handler.Route{
 		follows("/{$}", d.overview.show), follows(changesPath, d.proposals.list), page("/proposals", d.proposals.moved), follows("/proposals/{id}", d.proposals.show),
 		follows(changesPath+"/forges", d.pullList.show), page("/pulls", d.moved(changesPath+"?tab=waiting")), follows(pullPath, d.pulls.show), page("/policy", d.policy.show), follows("/audit", d.audit.audit),
-		page("/audit.jsonl", d.audit.lines), page("/doctor", d.audit.doctor), page(live.Path, d.hub.Events),
+		page("/audit/{row}", d.audit.row), page("/audit.jsonl", d.audit.lines), page("/doctor", d.audit.doctor), page(live.Path, d.hub.Events),
 		follows("/sessions", d.sessions.list), follows("/sessions/{id}", d.sessions.show),
 		{
 			Method: "POST", Pattern: pullPath + "/review", Scope: access.Review, Page: true, Handle: d.pulls.review,

@@ -44,25 +44,25 @@ type overviewParams struct {
 // overviewPage is what the first page shows.
 type overviewPage struct {
 	pages.Page
-	Numbers   numbers
-	Groups    []waitGroup
-	Waiting   []waitItem
-	More      int  // rows that wait beside those that are shown
-	Uncounted bool // more pull requests are open than were looked at
-	Running   []sessionRow
-	Activity  []attempt
-	Refusals  []bar
-	Costs     spending
-	Chart     chart
-	Days      int
+	Numbers  numbers
+	Groups   []waitGroup
+	Waiting  []waitItem
+	More     int64  // that wait beside those that are shown
+	Rest     string // the address that shows them, below "/"
+	Running  []sessionRow
+	Activity []attempt
+	Refusals []bar
+	Costs    spending
+	Chart    chart
+	Days     int
 }
 
 // numbers are what stands at the top.
 type numbers struct {
-	Waiting, Merge, Broken int
+	Waiting, Merge, Broken int64
 	Oldest                 time.Time // since when the oldest waits; zero for none
-	Refused                int
-	RefusedMost            bar // why most were refused
+	Refused                int64     // in 24 hours
+	Mostly                 string    // why most were
 	Since                  string
 	Verified               time.Time // when the records were verified; zero: not yet
 }
@@ -77,10 +77,13 @@ func (h *overview) show(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return handler.Response{}, err
 	}
-	view.Groups, view.Uncounted = w.groups(q.Show), w.more
+	view.Groups = w.groups(q.Show)
 	view.Waiting, view.More = w.shown(q.Show)
+	if view.Rest = "?show=all"; q.Show != "" {
+		view.Rest = "changes?tab=" + string(record.TabWaiting)
+	}
 	view.Numbers = numbers{
-		Waiting: len(w.items), Merge: w.of(waitsMerge), Broken: w.of(waitsBroken), Verified: h.health.LastVerification().At,
+		Waiting: w.all(), Merge: w.counts[waitsMerge], Broken: w.counts[waitsBroken], Verified: h.health.LastVerification().At,
 	}
 	for _, i := range w.items {
 		if !i.At.IsZero() && (view.Numbers.Oldest.IsZero() || i.At.Before(view.Numbers.Oldest)) {
@@ -116,25 +119,26 @@ func (h *overview) lookBack(req *handler.Request, view *overviewPage) (err error
 	return err
 }
 
-// refusals fills in what was refused, and by which of our checks.
+// refusals fills in what was refused, and why.
 func (h *overview) refusals(ctx context.Context, view *overviewPage) error {
-	yesterday := h.env.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -1)
-	outcomes, err := h.records.Summary.OutcomesByDay(ctx, yesterday)
+	now := h.env.Now().UTC()
+	day, err := h.records.Summary.RefusalsByCode(ctx, now.AddDate(0, 0, -1))
 	if err != nil {
 		return err
 	}
-	for _, o := range outcomes {
-		if o.Outcome == record.OutcomeRefused {
-			view.Numbers.Refused += o.Count
+	for i, c := range day {
+		view.Numbers.Refused += int64(c.Count)
+		if i == 0 {
+			view.Numbers.Mostly = words.Count(c.Count) + " of them: " + lowered(words.Code(c.Code))
 		}
 	}
-	view.Numbers.Since = yesterday.Format(time.DateOnly)
-	since := h.env.Now().UTC().AddDate(0, 0, -refusalDays)
-	counts, err := h.records.Summary.RefusalsByGate(ctx, since)
-	for _, g := range counts[:min(len(counts), maxBars)] {
-		q := url.Values{"gate": {string(g.Gate)}, "tab": {"refused"}, "since": {since.Format(time.DateOnly)}}
+	view.Numbers.Since = now.AddDate(0, 0, -1).Format(time.DateOnly)
+	since := now.AddDate(0, 0, -refusalDays)
+	counts, err := h.records.Summary.RefusalsByCode(ctx, since)
+	for _, c := range counts[:min(len(counts), maxBars)] {
+		q := url.Values{"code": {string(c.Code)}, "tab": {"refused"}, "since": {since.Format(time.DateOnly)}}
 		view.Refusals = append(view.Refusals, bar{
-			Label: words.Gate(g.Gate), Value: words.Count(g.Count), Link: changesPath + "?" + q.Encode(), Width: 100 * g.Count / counts[0].Count,
+			Label: words.Code(c.Code), Value: words.Count(c.Count), Link: changesPath + "?" + q.Encode(), Width: 100 * c.Count / counts[0].Count,
 		})
 	}
 	return err

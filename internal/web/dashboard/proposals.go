@@ -8,10 +8,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/web/handler"
-	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/records"
 )
 
@@ -39,6 +37,15 @@ func dayOf(name, text string) (time.Time, error) {
 		return t, handler.Invalid([]fault.Violation{handler.BadParameter(name, "is no day as in 2006-01-02")})
 	}
 	return t, nil
+}
+
+// options are the values of a filter, and "any" before them.
+func options[T ~string](chosen string, values []T) []option {
+	out := []option{{Text: "any"}}
+	for _, v := range values {
+		out = append(out, option{string(v), strings.ReplaceAll(string(v), "_", " "), string(v) == chosen})
+	}
+	return out
 }
 
 // pager has the queries of the pages beside one of a listing; "" for none.

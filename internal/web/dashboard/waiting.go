@@ -41,64 +41,66 @@ func (w waitItem) Moment() time.Time { return w.At }
 // waitGroup is a link to what waits of a kind.
 type waitGroup struct {
 	Name, Text string
-	Count      int
+	Count      int64
 	Shown      bool
 }
 
 // waiting is what waits for a person.
 type waiting struct {
-	items []waitItem
-	more  bool // there are more than were read
+	items  []waitItem
+	counts map[string]int64 // by group, of those that were not read, too
 }
 
-// of is how much waits of a group, of the items that were read.
-func (w waiting) of(group string) (n int) {
-	for _, i := range w.items {
-		if i.Group == group {
-			n++
-		}
+// all is how much waits.
+func (w waiting) all() (n int64) {
+	for _, count := range w.counts {
+		n += count
 	}
 	return n
 }
 
 // groups are the links to what waits, with the one that is shown.
 func (w waiting) groups(shown string) []waitGroup {
-	out := []waitGroup{{"", "All", len(w.items), shown == "" || shown == "all"}}
+	out := []waitGroup{{"", "All", w.all(), shown == "" || shown == "all"}}
 	for _, g := range []waitGroup{{Name: waitsBroken, Text: "Broken"}, {Name: waitsMerge, Text: "Merge"}, {Name: waitsReview, Text: "Review"}, {Name: waitsDryRun, Text: "Dry runs"}} {
-		g.Count, g.Shown = w.of(g.Name), shown == g.Name
+		g.Count, g.Shown = w.counts[g.Name], shown == g.Name
 		out = append(out, g)
 	}
 	return out
 }
 
 // shown are the rows of a group, and how many there are beside them.
-func (w waiting) shown(group string) (rows []waitItem, more int) {
+func (w waiting) shown(group string) (rows []waitItem, more int64) {
+	most, of := len(w.items), w.counts[group]
+	switch group {
+	case "":
+		most, of = firstRows, w.all()
+	case "all":
+		group, of = "", w.all()
+	}
 	for _, i := range w.items {
-		if group == "" || group == "all" || i.Group == group {
+		if (group == "" || i.Group == group) && len(rows) < most {
 			rows = append(rows, i)
 		}
 	}
-	if group == "" && len(rows) > firstRows {
-		return rows[:firstRows], len(rows) - firstRows
-	}
-	return rows, 0
+	return rows, of - int64(len(rows))
 }
 
 // waits is what waits for a person, the worst first, and of a kind the oldest.
 func (h *overview) waits(req *handler.Request) (waiting, error) {
-	var w waiting
 	needs, err := h.needs(req)
 	if err != nil {
-		return w, err
+		return waiting{}, err
 	}
-	w.items = needs
-	open, err := h.records.Pulls.OpenPulls(req.Context(), maxOpenPulls+1)
+	totals, err := h.records.Pulls.PullTotals(req.Context(), false)
 	if err != nil {
-		return w, err
+		return waiting{}, err
 	}
-	if w.more = len(open) > maxOpenPulls; w.more {
-		open = open[:maxOpenPulls]
+	open, err := h.records.Pulls.OpenPulls(req.Context(), maxOpenPulls)
+	if err != nil {
+		return waiting{}, err
 	}
+	w := waiting{items: needs}
 	for _, p := range open {
 		if item, waits := waitOf(p); waits {
 			w.items = append(w.items, item)
@@ -110,6 +112,10 @@ func (h *overview) waits(req *handler.Request) (waiting, error) {
 		item := proposalWait(p, words.Outcome(record.OutcomeDryRun), "Nothing was written.", " Opening it runs all checks again")
 		item.Group, item.Act = waitsDryRun, "Open it"
 		w.items = append(w.items, item)
+	}
+	w.counts = map[string]int64{
+		waitsBroken: int64(len(needs)) + totals[record.StandingFailed], waitsMerge: totals[record.StandingReady],
+		waitsReview: totals[record.StandingReview] + totals[record.StandingRunning], waitsDryRun: int64(len(dry)),
 	}
 	order := []string{waitsBroken, waitsMerge, waitsReview, waitsDryRun}
 	slices.SortStableFunc(w.items, func(a, b waitItem) int { return slices.Index(order, a.Group) - slices.Index(order, b.Group) })
@@ -123,14 +129,12 @@ func waitOf(p record.PullRecord) (waitItem, bool) {
 		return waitItem{}, false
 	}
 	item := waitItem{
-		Word: words.Pull(p, false), Title: p.Title, Link: link.Page, At: p.OpenedAt, Repository: p.Owner + "/" + p.Repo, Number: p.Number,
+		Word: words.Pull(p), Title: p.Title, Link: link.Page, At: p.OpenedAt, Repository: p.Owner + "/" + p.Repo, Number: p.Number,
 	}
-	switch {
-	case p.Checks == gitprovider.ChecksFailure:
+	switch p.Standing() {
+	case record.StandingFailed:
 		item.Group, item.Act, item.Why = waitsBroken, "Open", "The forge's checks fail"
-	case p.ChangesRequested > 0:
-		return item, false
-	case p.Approvals > 0 && p.Checks != gitprovider.ChecksPending:
+	case record.StandingReady:
 		item.Group, item.Act, item.Why = waitsMerge, "Merge", "Approved"
 		if p.Approvals > 1 {
 			item.Why += " by " + words.Count(p.Approvals)
@@ -138,10 +142,15 @@ func waitOf(p record.PullRecord) (waitItem, bool) {
 		if p.Checks == gitprovider.ChecksSuccess {
 			item.More = ", checks passed"
 		}
-	case p.Approvals > 0:
-		item.Group, item.Act, item.Why = waitsReview, "Open", "Approved, checks run"
-	default:
+	case record.StandingRunning:
+		item.Group, item.Act, item.Why = waitsReview, "Open", "The forge's checks run"
+	case record.StandingReview:
 		item.Group, item.Act, item.Why = waitsReview, "Review", "Nobody has reviewed it"
+		if p.ChangesRequested > 0 {
+			item.Why = "Revised since somebody asked for changes"
+		}
+	default:
+		return item, false
 	}
 	return item, true
 }

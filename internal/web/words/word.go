@@ -38,7 +38,6 @@ func (w Word) String() string { return w.Text }
 func failed(text string) Word { return Word{text, Bad, "alert-circle"} }
 func running() Word           { return Word{"Running", Info, "loader-2"} }
 func cutShort() Word          { return Word{"Cut short", Mute, "player-stop"} }
-func withAgent() Word         { return Word{"With the agent", Mute, "robot"} }
 
 // unknown is a value of another version of the program.
 func unknown(value string) Word {
@@ -46,21 +45,24 @@ func unknown(value string) Word {
 	return Word{cmp.Or(strings.ToUpper(text[:min(1, len(text))])+text[min(1, len(text)):], "Not known"), Mute, "minus"}
 }
 
-// Pull is where a pull request stands, as it was last seen. revised says that the branch has moved on since somebody asked for changes.
-func Pull(r record.PullRecord, revised bool) Word {
-	switch {
-	case !r.Open():
-		return PullState(r.State)
-	case r.Checks == gitprovider.ChecksFailure:
-		return Word{"Checks failed", Bad, "circle-x"}
-	case r.ChangesRequested > 0 && !revised:
-		return withAgent()
-	case r.Checks == gitprovider.ChecksPending:
-		return Word{"Checks running", Info, "loader-2"}
-	case r.ChangesRequested == 0 && r.Approvals > 0:
+// Pull is where a pull request stands, as it was last seen.
+func Pull(r record.PullRecord) Word { return Standing(r.Standing()) }
+
+// Standing is who is to act on a pull request.
+func Standing(s record.Standing) Word {
+	switch s {
+	case record.StandingFailed:
+		return Checks(gitprovider.ChecksFailure)
+	case record.StandingRunning:
+		return Checks(gitprovider.ChecksPending)
+	case record.StandingAgent:
+		return Word{"With the agent", Mute, "robot"}
+	case record.StandingReady:
 		return Word{"Ready to merge", Good, "circle-check"}
+	case record.StandingReview:
+		return PullState(gitprovider.StateOpen)
 	}
-	return PullState(r.State)
+	return PullState(record.PullState(s))
 }
 
 // PullState is the state of a pull request of which nothing else is known.
@@ -203,9 +205,9 @@ func Drift(k change.DriftKind) Word {
 	case change.Missing:
 		return Word{"Gone", Bad, "minus"}
 	case change.Modified:
-		return Word{"Changed here", Warn, "pencil"}
+		return Word{"Changed here", Warn, "alert-triangle"}
 	case change.Extra:
-		return Word{"Not ours", Mute, "plus"}
+		return Word{"Not ours", Mute, "info-circle"}
 	}
 	return unknown(string(k))
 }
@@ -217,6 +219,10 @@ func Of(v any) (Word, error) {
 		return v, nil
 	case record.PullState:
 		return PullState(v), nil
+	case record.PullRecord:
+		return Pull(v), nil
+	case record.Standing:
+		return Standing(v), nil
 	case record.Outcome:
 		return Outcome(v), nil
 	case record.ProposalState:

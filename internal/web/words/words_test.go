@@ -17,27 +17,33 @@ func pull(asked, approved int, checks gitprovider.ChecksState) record.PullRecord
 	return record.PullRecord{State: gitprovider.StateOpen, ChangesRequested: asked, Approvals: approved, Checks: checks}
 }
 
+func revised(r record.PullRecord) record.PullRecord {
+	r.AskedAt = time.Unix(1, 0)
+	r.RevisedAt = time.Unix(2, 0)
+	return r
+}
+
 func TestAnOpenPullRequestSaysWhoMustAct(t *testing.T) {
 	for name, c := range map[string]struct {
-		of      record.PullRecord
-		revised bool
-		text    string
-		tone    words.Tone
+		of   record.PullRecord
+		text string
+		tone words.Tone
 	}{
-		"nobody has reviewed it":            {pull(0, 0, gitprovider.ChecksSuccess), false, "Needs review", words.Info},
-		"approved":                          {pull(0, 1, gitprovider.ChecksNone), false, "Ready to merge", words.Good},
-		"approved, and nobody looked":       {pull(0, 1, ""), false, "Ready to merge", words.Good},
-		"approved, checks passed":           {pull(0, 2, gitprovider.ChecksSuccess), false, "Ready to merge", words.Good},
-		"approved, checks run":              {pull(0, 1, gitprovider.ChecksPending), false, "Checks running", words.Info},
-		"approved, checks failed":           {pull(0, 1, gitprovider.ChecksFailure), false, "Checks failed", words.Bad},
-		"changes requested":                 {pull(1, 0, gitprovider.ChecksSuccess), false, "With the agent", words.Mute},
-		"changes requested beside approval": {pull(1, 1, ""), false, "With the agent", words.Mute},
-		"changes requested, then revised":   {pull(1, 1, ""), true, "Needs review", words.Info},
-		"merged":                            {record.PullRecord{State: gitprovider.StateMerged, Checks: gitprovider.ChecksFailure}, false, "Merged", words.Done},
-		"closed":                            {record.PullRecord{State: gitprovider.StateClosed}, false, "Closed", words.Mute},
-		"gone":                              {record.PullRecord{State: record.StateGone}, false, "No longer on the forge", words.Mute},
+		"nobody has reviewed it":            {pull(0, 0, gitprovider.ChecksSuccess), "Needs review", words.Info},
+		"approved":                          {pull(0, 1, gitprovider.ChecksNone), "Ready to merge", words.Good},
+		"approved, and nobody looked":       {pull(0, 1, ""), "Ready to merge", words.Good},
+		"approved, checks passed":           {pull(0, 2, gitprovider.ChecksSuccess), "Ready to merge", words.Good},
+		"approved, checks run":              {pull(0, 1, gitprovider.ChecksPending), "Checks running", words.Info},
+		"approved, checks failed":           {pull(0, 1, gitprovider.ChecksFailure), "Checks failed", words.Bad},
+		"changes requested, checks failed":  {pull(1, 0, gitprovider.ChecksFailure), "With the agent", words.Mute},
+		"changes requested":                 {pull(1, 0, gitprovider.ChecksSuccess), "With the agent", words.Mute},
+		"changes requested beside approval": {pull(1, 1, ""), "With the agent", words.Mute},
+		"changes requested, then revised":   {revised(pull(1, 1, "")), "Needs review", words.Info},
+		"merged":                            {record.PullRecord{State: gitprovider.StateMerged, Checks: gitprovider.ChecksFailure}, "Merged", words.Done},
+		"closed":                            {record.PullRecord{State: gitprovider.StateClosed}, "Closed", words.Mute},
+		"gone":                              {record.PullRecord{State: record.StateGone}, "No longer on the forge", words.Mute},
 	} {
-		if got := words.Pull(c.of, c.revised); got.Text != c.text || got.Tone != c.tone || got.Icon == "" {
+		if got := words.Pull(c.of); got.Text != c.text || got.Tone != c.tone || got.Icon == "" {
 			t.Errorf("%s: %+v, want %q in %s", name, got, c.text, c.tone)
 		}
 	}
