@@ -258,7 +258,10 @@ func (s sessionRow) Took() string {
 	if ended.IsZero() {
 		ended = s.now
 	}
-	return words.Length(ended.Sub(s.StartedAt))
+	if took := ended.Sub(s.StartedAt); took >= time.Second {
+		return words.Length(took)
+	}
+	return "under 1 s"
 }
 
 // Proposals is what was proposed in it, in words.
