@@ -57,7 +57,7 @@ func TestTheOverviewSaysThatTheAuditIsNotWhole(t *testing.T) {
 	w.refuse(1)
 	w.verify()
 	w.page("/", 200).has("The audit is not whole", "row 1 was altered")
-	w.page("/audit", 200).has("The chain is not whole", "row 1 was altered")
+	w.page("/audit", 200).has("The record is broken", "row 1 was altered")
 }
 
 type brokenAudit struct{ records.Audit }

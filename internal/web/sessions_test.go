@@ -209,7 +209,7 @@ func TestEveryProposalKnowsItsSession(t *testing.T) {
 	}
 	w.page("/proposals/"+id, 200).has("in a session")
 	w.page("/proposals?session=run-1", 200).has("Check inodes, too")
-	w.page("/sessions/run-1", 200).has("proposals: 1 opened", "Check inodes, too")
+	w.page("/sessions/run-1", 200).has("Proposals 1 opened", "Check inodes, too")
 }
 
 func TestTheJournalAndOpenFindingsAreRead(t *testing.T) {

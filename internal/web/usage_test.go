@@ -113,7 +113,7 @@ func TestThePageOfSessionsShowsWhatTheyCost(t *testing.T) {
 	w := newWorld(t, nil)
 	spent(w)
 	d := w.page("/sessions", 200)
-	d.has("Tokens and cost of the last 7 days", "about 0.7500 USD", "1.5000 USD", "about 2.2500 USD")
+	d.has("Tokens and cost of the last 7 days", "about $0.75", "$1.50", "about $2.25")
 	if strings.Contains(w.page("/sessions?state=failed", 200).text, "Tokens and cost") {
 		t.Error("a part of the list has the sums of all")
 	}

@@ -143,7 +143,8 @@ func (d *Dashboard) Routes() []handler.Route {
 		follows("/{$}", d.overview.show), follows(changesPath, d.proposals.list), page("/proposals", d.proposals.moved), follows("/proposals/{id}", d.proposals.show),
 		follows(changesPath+"/forges", d.pullList.show), page("/pulls", d.moved(changesPath+"?tab=waiting")), follows(pullPath, d.pulls.show), page("/policy", d.policy.show), follows("/audit", d.audit.audit),
 		page("/audit/{row}", d.audit.row), page("/audit.jsonl", d.audit.lines), page("/doctor", d.audit.doctor), page(live.Path, d.hub.Events),
-		follows("/sessions", d.sessions.list), follows("/sessions/{id}", d.sessions.show),
+		follows("/sessions", d.sessions.list), follows("/sessions/schedule", d.sessions.schedule),
+		follows("/sessions/{id}", d.sessions.show),
 		{
 			Method: "POST", Pattern: pullPath + "/review", Scope: access.Review, Page: true, Handle: d.pulls.review,
 			Body: comment, Refused: d.pulls.refused,

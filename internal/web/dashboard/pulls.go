@@ -142,13 +142,15 @@ func (d decision) InMenu() bool {
 func (v pullPage) Mergeable() string {
 	switch {
 	case v.Status.State != gitprovider.StateOpen:
-		return "it is not open"
+		return "is not open"
 	case v.Status.Mergeable == nil:
-		return "the provider is still finding out"
-	case *v.Status.Mergeable:
-		return "yes"
+		return "the forge is still finding out whether it can be"
+	case !*v.Status.Mergeable:
+		return "conflicts with its base"
+	case v.Word == words.Standing(record.StandingReady):
+		return "can be done now"
 	}
-	return "no: it conflicts with its base"
+	return "can be done once it is approved"
 }
 
 // pullParams chooses what the page of a pull request shows.

@@ -46,7 +46,7 @@ func (p Page) Place() NavItem {
 
 // Navigation is the six places. Without a toolset that has pages there are no procedures.
 func Navigation(agents, toolsets []NavItem) []NavItem {
-	agents = append([]NavItem{{Path: "/sessions", Text: "Sessions"}}, agents...)
+	agents = append([]NavItem{{Path: "/sessions", Text: "Sessions"}, {Path: "/sessions/schedule", Text: "Schedule"}}, agents...)
 	agents = append(agents, NavItem{Path: "/tokens", Text: "Tokens", Operate: true})
 	places := []NavItem{
 		{Path: "/", Text: "Overview", Icon: "layout-dashboard"},

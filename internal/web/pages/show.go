@@ -138,6 +138,7 @@ func First(items any) List {
 type When struct {
 	ISO, Text string
 	Ago       string // "4 min"
+	Clock     string // "08:02", in UTC
 	Since     string // the same in a sentence: "4 min ago"
 }
 
@@ -152,5 +153,5 @@ func whenOf(t, now time.Time) When {
 	if now.Sub(t) >= time.Minute {
 		since += " ago"
 	}
-	return When{ISO: t.Format(time.RFC3339), Text: t.Format("2006-01-02 15:04:05") + " UTC", Ago: age, Since: since}
+	return When{ISO: t.Format(time.RFC3339), Text: t.Format("2006-01-02 15:04:05") + " UTC", Ago: age, Since: since, Clock: t.Format("15:04")}
 }
