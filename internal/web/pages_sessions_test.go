@@ -99,9 +99,9 @@ func TestThePageOfASessionShowsAllOfIt(t *testing.T) {
 	}
 	w.page("/sessions", 200).has("Tokens and cost of the last 7 days", "2026-", "about $0.50")
 	w.page("/sessions/run-1", 200).has("escalated to tier 2", "Recommends tier 3")
-	w.page("/", 200).has("A session of tier 2 ended badly: Failed", "claude exited with code 3")
+	w.page("/", 200).has("Session of tier 2: failed", "claude exited with code 3")
 	w.begun(sessions.Record{ID: "run-4", EndedAt: w.Now(), Task: sessions.Task{Tier: 2}, Ending: sessions.Ending{State: sessions.StateSucceeded}})
-	if strings.Contains(w.page("/", 200).text, "ended badly") {
+	if strings.Contains(w.page("/", 200).text, "Session of tier 2: failed") {
 		t.Error("a failure that is over needs a person still")
 	}
 	w.page("/sessions/none", 404)
