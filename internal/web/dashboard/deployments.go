@@ -86,13 +86,13 @@ func (v deploymentsView) WaitingPath() string {
 }
 
 // need is what the overview says of a merge that waits for a person.
-func (t Toolsets) need() (out []need, err error) {
+func (t Toolsets) need() (out []waitItem, err error) {
 	if t.Deployments == nil {
 		return nil, nil
 	}
 	due, err := t.Deployments.Waiting()
 	if err == nil && due != nil {
-		out = append(out, need{What: fmt.Sprintf("#%d of %s/%s is merged and not deployed", due.Number, due.Owner, due.Name), Why: due.Why, Link: deploymentsPath, At: due.Seen})
+		out = append(out, brokenWait(fmt.Sprintf("#%d of %s/%s is merged and not deployed", due.Number, due.Owner, due.Name), due.Why, deploymentsPath, due.Seen))
 	}
 	return out, err
 }

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/web/words"
 )
 
 // Bounds of a page about one change.
@@ -36,6 +38,7 @@ type proposalPage struct {
 	Attempts   []attempt
 	Change     *proposedChange // nil if nothing passed the gates
 	Wanted     *wanted         // what a refused attempt wanted; nil where that is not kept
+	Way        []wayStep
 	CanPromote bool
 	WhyNot     string // why a dry run cannot be opened by this person here; "" if it can, or is none
 }
@@ -44,7 +47,6 @@ type proposalPage struct {
 type proposedChange struct {
 	record.Proposal
 	Prose     pages.Prose
-	Seen      *pullSeen // what was last seen of the pull request; nil if there is none
 	Diff      pages.Diff
 	DiffNote  string // what the diff compares, or why there is none
 	Contents  []wholeFile
@@ -63,18 +65,58 @@ type wholeFile struct {
 	Cut int // bytes left out
 }
 
-// pullSeen is what was last seen of a pull request.
-type pullSeen struct{ record.PullRecord }
-
-// Occasion is what made us look.
-func (s pullSeen) Occasion() string {
-	switch s.SeenBy {
-	case record.DoorWebhook:
-		return "after a webhook"
-	case record.DoorPoll:
-		return "by the poll"
+// Last is the attempt that says how it stands; nil while there is none.
+func (v proposalPage) Last() *attempt {
+	if len(v.Attempts) == 0 {
+		return nil
 	}
-	return "when a person ended it here"
+	return &v.Attempts[len(v.Attempts)-1]
+}
+
+// Repository is owner/name, or "".
+func (v proposalPage) Repository() string {
+	switch {
+	case v.Change != nil:
+		return v.Change.Owner + "/" + v.Change.Repo
+	case v.Last() != nil:
+		return v.Last().Repository()
+	}
+	return ""
+}
+
+// Word is how it stands.
+func (v proposalPage) Word() words.Word {
+	if v.Change != nil && (v.Last() == nil || v.Change.Abandoned || v.Change.State != record.StateDryRun) {
+		return words.Proposal(v.Change.State, v.Change.Abandoned)
+	}
+	return words.Outcome(v.Last().Outcome)
+}
+
+// Checked is what our checks said of it.
+func (a attempt) Checked() gates { return gatesOf(a.Verdicts) }
+
+// Broken are the rules that it broke.
+func (a attempt) Broken() (out []fault.Violation) {
+	for _, v := range a.Verdicts {
+		if v.Ruling != record.Deny {
+			continue
+		}
+		out = append(out, v.Violations...)
+		if len(v.Violations) == 0 {
+			out = append(out, fault.Violation{Code: a.Code, Message: v.Detail})
+		}
+	}
+	return out
+}
+
+// Rule is the page that says which rule a path broke, without the base; "" if none was.
+func (a attempt) Rule() string {
+	for _, v := range a.Broken() {
+		if v.Code == fault.ScopeDenied && v.Path != "" {
+			return "/policy?" + url.Values{"tier": {a.Tier.String()}, "path": {v.Path}}.Encode()
+		}
+	}
+	return ""
 }
 
 func (h *proposalPages) show(req *handler.Request) (handler.Response, error) {
@@ -101,10 +143,10 @@ func (h *proposalPages) show(req *handler.Request) (handler.Response, error) {
 	p, err := h.attempts.Proposal(req.Context(), id)
 	switch {
 	case err == nil:
-		view.Change, title = h.change(req, p, q), p.Title
-		if view.Change.Seen, err = h.pullSeen(req.Context(), p); err != nil {
-			return handler.Response{}, err
+		if link := pullLinkOf(p.PullKey(), "", ""); link != nil && link.Page != "" && p.State == record.StateOpened {
+			return h.goTo(link.Page), nil
 		}
+		view.Change, title = h.change(req, p, q), p.Title
 		view.CanPromote, view.WhyNot = h.mayPromote(req, p)
 	case fault.CodeOf(err) != fault.NotFound:
 		return handler.Response{}, err
@@ -114,7 +156,10 @@ func (h *proposalPages) show(req *handler.Request) (handler.Response, error) {
 	if title = h.env.Line(title); title == "" {
 		title = "Proposal without a title"
 	}
-	view.Page = h.frame(req, title, "/proposals")
+	for _, a := range view.Attempts {
+		view.Way = append(view.Way, proposedSteps(a)...)
+	}
+	view.Page = h.frame(req, title, changesPath)
 	return h.html("proposal", view)
 }
 
@@ -153,19 +198,6 @@ func (h *proposalPages) mayPromote(req *handler.Request, p record.Proposal) (may
 		return false, "This was a dry run. Opening it needs the scope review."
 	}
 	return true, ""
-}
-
-// pullSeen is what was last seen of the pull request that a proposal became; nil if there is none.
-func (h *proposalPages) pullSeen(ctx context.Context, p record.Proposal) (*pullSeen, error) {
-	if p.PRNumber < 1 {
-		return nil, nil
-	}
-	found, err := h.pulls.PullRecords(ctx, []record.PullKey{p.PullKey()})
-	r, ours := found[p.PullKey()]
-	if err != nil || !ours {
-		return nil, err
-	}
-	return &pullSeen{r}, nil
 }
 
 func (h *proposalPages) change(req *handler.Request, p record.Proposal, q proposalParams) *proposedChange {

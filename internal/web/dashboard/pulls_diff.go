@@ -20,13 +20,6 @@ const (
 	maxMark     = 40
 )
 
-// mergeForm is the form that merges. It is shut, so that merging takes two steps.
-type mergeForm struct {
-	Obstacles []string // why a box has to be ticked
-	Comment   string   // for the message of the merge commit
-	Failed    string   // why it comes back
-}
-
 // showDifference shows a part of the difference, with what was said of its lines, and notes that it was shown.
 func (h *pullPages) showDifference(ctx context.Context, req *handler.Request, view *pullPage, detail review.Detail, q pullParams) error {
 	t := view.Target

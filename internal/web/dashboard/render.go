@@ -137,3 +137,8 @@ func (h *renderer) errorPage(req *handler.Request, name string, view any) []byte
 func (h *renderer) goTo(page string) handler.Response {
 	return handler.Response{Status: http.StatusSeeOther, Header: http.Header{"Location": {h.base + page}}}
 }
+
+// moved leads an address that a page had before to the one that it has now.
+func (h *renderer) moved(to string) handler.Func {
+	return func(*handler.Request) (handler.Response, error) { return h.goTo(to), nil }
+}

@@ -360,7 +360,7 @@ const (
 )
 
 // needs are the sessions of the last days that did not come to a good end, as long as none of their tier has since.
-func (h *sessionPages) needs(req *handler.Request) (out []need, err error) {
+func (h *sessionPages) needs(req *handler.Request) (out []waitItem, err error) {
 	rows, err := h.records.Sessions(req.Context(), sessions.Query{Limit: pageSize})
 	if err != nil {
 		return nil, err
@@ -371,9 +371,9 @@ func (h *sessionPages) needs(req *handler.Request) (out []need, err error) {
 		if good[r.Tier] || !r.State.Bad() || h.env.Now().Sub(r.StartedAt) > sessionDays*24*time.Hour || len(out) == maxSessionNeeds {
 			continue
 		}
-		out = append(out, need{
-			What: "A session of tier " + r.Tier.String() + " ended badly: " + words.Session(r.State).Text, Why: r.Why(), Link: sessionPath(r.ID),
-			At: r.StartedAt,
+		out = append(out, waitItem{
+			Group: waitsBroken, Word: words.Session(r.State), Title: "Session of tier " + r.Tier.String() + ": " + lowered(words.Session(r.State).Text),
+			More: r.Why(), Link: sessionPath(r.ID), Act: "Open", At: r.StartedAt,
 		})
 	}
 	return out, nil

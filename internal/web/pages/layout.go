@@ -50,7 +50,7 @@ func Navigation(agents, toolsets []NavItem) []NavItem {
 	agents = append(agents, NavItem{Path: "/tokens", Text: "Tokens", Operate: true})
 	places := []NavItem{
 		{Path: "/", Text: "Overview", Icon: "layout-dashboard"},
-		{Path: "/proposals", Text: "Changes", Icon: "git-pull-request", Tabs: []NavItem{{Path: "/proposals", Text: "Proposals"}, {Path: "/pulls", Text: "Pull requests"}}},
+		{Path: "/changes", Text: "Changes", Icon: "git-pull-request"},
 		{Path: "/sessions", Text: "Agents", Icon: "robot", Tabs: agents},
 	}
 	if len(toolsets) > 0 {

@@ -50,6 +50,9 @@ func (s Shower) functions() template.FuncMap {
 		"when":     func(t time.Time) When { return whenOf(t, s.Now()) },
 		"first":    First,
 		"table":    func(base, caption string, attempts any) table { return table{base, caption, attempts} },
+		"bars":     func(base string, of any) bars { return bars{base, of} },
+		"way":      func(base string, steps any) way { return way{base, steps} },
+		"sheet":    func(page, act any) sheet { return sheet{page, act} },
 		"short":    Short,
 		"field":    func(id, problem string) field { return field{id, problem} },
 		"lineno":   linkLine,
@@ -95,6 +98,21 @@ type table struct {
 	Base, Caption string
 	Attempts      any
 }
+
+// bars is a chart of bars as its template takes it.
+type bars struct {
+	Base string
+	Bars any
+}
+
+// way is what happened to a change as its template takes it.
+type way struct {
+	Base  string
+	Steps any
+}
+
+// sheet is the form of an act on a page as its template takes it.
+type sheet struct{ Page, Act any }
 
 // field is a field of a form, and what is wrong with it as it was sent; "" for nothing.
 type field struct{ ID, Problem string }
