@@ -64,7 +64,7 @@ func TestWhoIsNotSignedInIsLedThroughTheFormAndBack(t *testing.T) {
 		}
 	}
 	in := w.submit("/ops/sign-in", form)
-	if in.StatusCode != 303 || in.Header.Get("Location") != "/ops/proposals?q=a%26b" || len(in.Cookies()) != 1 {
+	if in.StatusCode != 303 || in.Header.Get("Location") != "/ops/changes?q=a%26b" || len(in.Cookies()) != 1 {
 		t.Fatalf("%d %v", in.StatusCode, in.Header)
 	}
 	w.page(in.Header.Get("Location"), 200, with(in.Cookies()[0])).has("You are ann", "Sign out")

@@ -49,7 +49,6 @@ func TestAProposalTellsWhatBecameOfItsPullRequest(t *testing.T) {
 		got["approvals"] != 2.0 || got["checks"] != "success" {
 		t.Errorf("got %v", got)
 	}
-	w.page("/pulls/fake/joe/infra/1", 200).has("ann <b>")
 	w.page("/changes?tab=merged", 200).has("Check inodes, too", "Merged")
 	for _, target := range []string{"/pulls/fake/joe/infra/1", "/api/v1/proposals/" + id} {
 		if strings.Contains(string(w.get(target).body), ownToken) {

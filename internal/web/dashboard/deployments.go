@@ -66,12 +66,14 @@ const maxSnapshots = 50
 type deploymentsView struct {
 	pages.Page
 	deploy.Overview
-	Failed    *fault.Error // why nothing can be said of what should be there
-	Drifted   *pages.Diff
-	Waiting   *deploy.DueMerge
-	Snapshots []*change.Snapshot
-	MayRoll   bool
-	Done      bool
+	Failed *fault.Error // why nothing can be said of what should be there
+	// NoConfiguration says that there is none yet, which is no failure.
+	NoConfiguration bool
+	Drifted         *pages.Diff
+	Waiting         *deploy.DueMerge
+	Snapshots       []*change.Snapshot
+	MayRoll         bool
+	Done            bool
 }
 
 type deploymentParams struct {
@@ -114,6 +116,9 @@ func (h *deploymentPages) show(req *handler.Request) (handler.Response, error) {
 	var err error
 	if view.Overview, err = h.deployments.Look(req.Context()); err != nil {
 		view.Failed = fault.From(err)
+		if view.NoConfiguration = view.Failed.Code == fault.NotFound; view.NoConfiguration {
+			view.Failed = nil
+		}
 	}
 	var text strings.Builder
 	for _, f := range view.Drift {

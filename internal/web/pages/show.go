@@ -8,6 +8,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/web/words"
 )
 
@@ -65,7 +66,7 @@ func (s Shower) functions() template.FuncMap {
 		"broken": words.Violation,
 		"gate":   words.Gate,
 		"action": words.Action,
-		"door":   words.Door,
+		"door":   func(d any) string { return words.Door(record.Door(fmt.Sprint(d))) },
 		"money":  words.Money,
 		"cost":   words.Cost,
 		"tokens": words.Tokens,
