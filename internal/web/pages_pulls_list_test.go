@@ -29,7 +29,7 @@ func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
 	w.page("/changes/forges", 200).has("Checks failed 1 against 2 approved 6 min")
 	w.advance(3 * time.Minute)
 	w.fake.Script.ForgetCalls()
-	w.page("/", 200).has("Check inodes, too Nobody has reviewed it· joe/infra #1 9 min Review")
+	w.page("/", 200).has("Check inodes, too Nobody has reviewed it · joe/infra #1 9 min Review")
 	if n := len(w.fake.Script.Calls()); n != 0 {
 		t.Errorf("the overview asked the provider %d times: %v", n, w.fake.Script.Calls())
 	}
