@@ -76,6 +76,7 @@ func WebToolsets(a *App) web.Toolsets {
 	}
 	if p := a.Wire(Needs{}); a.enabled(deploy.ToolsetName) {
 		out.Pages.Deployments = NewDeployments(p)
+		out.Pages.Propose = operation.Named(operation.List(out.Operations...), deploy.NamePropose)
 	}
 	return out
 }

@@ -116,6 +116,8 @@ func personal(a *commandLine, w *strings.Builder, answer any) (ok bool) {
 		describeWarnings(w, paint, v.Warnings)
 	case deploy.Envelope[deploy.ExplainData]:
 		describeOrigins(w, paint, v)
+	case deploy.Envelope[deploy.UpdateData]:
+		describeUpdate(w, paint, v)
 	case deploy.Envelope[deploy.Proposed]:
 		describeProposed(w, paint, v)
 	case deploy.Envelope[deploy.RollbackData]:

@@ -27,6 +27,7 @@ func TestPagesNameVariablesThatExist(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{ // sessions set two of them for their agents, tests read the others
 		"CLAUDEOPS_SESSION": true, "CLAUDEOPS_RUN": true, "CLAUDEOPS_TEST_POSTGRES": true, "CLAUDEOPS_CRASH_SEED": true,
+		"CLAUDEOPS_AGENT_TOKEN": true, // read by clients, which send it
 	}
 	for _, section := range config.Sections(forges.All()) {
 		for _, v := range section.Variables {

@@ -86,7 +86,7 @@ func TestStrangersSendLittle(t *testing.T) {
 func TestEveryRouteThatChangesSomethingIsRecordedWhenItIsRefused(t *testing.T) {
 	without := []string{ // nobody is refused for a scope there, or nothing is changed
 		"POST /sign-in", "POST /sign-out", "POST /api/v1/policy/check", "POST /webhooks/github", "POST /webhooks/gitea",
-		"POST /api/v1/connector", "POST /api/v1/connector/{connection}", // no person's token opens them; door.Tokens records who is refused
+		"POST /mcp", "DELETE /mcp", // no person's token opens them; door.Tokens records who is refused
 	}
 	for name, r := range routesOf(t) {
 		if r.Method == http.MethodGet {

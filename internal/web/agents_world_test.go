@@ -1,26 +1,18 @@
 package web_test
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/connect"
-	"github.com/claudeops/claudeops/internal/agents/connect/remote"
 	"github.com/claudeops/claudeops/internal/agents/door"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/mcpserver"
@@ -48,7 +40,7 @@ func (w *world) agentTokens() *door.Tokens {
 			if err != nil {
 				return err
 			}
-			return server.Serve(ctx, c.In, c.Out)
+			return server.ServeExchanges(ctx, c.Messages, c.Out)
 		},
 		Audit: w.store.Ledger, Log: w.web.Env.Log, Now: w.Now, NewID: w.flow.NewID, Limits: w.limits,
 	})
@@ -149,58 +141,11 @@ func (p *proxy) leadTo(t testing.TB, address string) {
 
 func (p *proxy) faulty(fault func(r *http.Request) http.HandlerFunc) { p.fault.Store(&fault) }
 
-// sends reports whether a request sends something, rather than open a connection.
-func sends(r *http.Request) bool { return r.URL.Path != remote.Path }
+// carrying sets a header.
+func carrying(name, value string) edit { return func(r *http.Request) { r.Header.Set(name, value) } }
 
-// agent is an MCP client behind a connector.
-type agent struct {
-	testing.TB
-	in    *io.PipeWriter
-	lines *bufio.Reader
-	ended chan error
-	heard map[string]int // answers, by id
-}
-
-func patientLimits() remote.Limits {
-	return remote.Limits{Handshake: time.Minute, Request: time.Minute, Send: time.Minute} // a busy machine may stand still for seconds
-}
-
-// connected starts a connector.
-func connected(t testing.TB, address, token string, lower connect.Lower) *agent {
-	t.Helper()
-	inR, inW := io.Pipe()
-	outR, outW := io.Pipe()
-	ctx, stop := context.WithCancel(context.Background())
-	a := &agent{TB: t, in: inW, lines: bufio.NewReader(outR), ended: make(chan error, 1), heard: map[string]int{}}
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		err := connect.Run(ctx, inR, outW, connect.Options{
-			Address: address, Hello: connect.Hello{Ticket: token, Lower: lower}, Transports: remote.Transports(patientLimits()),
-		})
-		_ = outW.CloseWithError(io.EOF)
-		a.ended <- err
-	}()
-	t.Cleanup(func() { _ = inW.Close(); _ = outR.Close(); stop(); <-over })
-	return a
-}
-
-// greeted is one that has initialized, too.
-func greeted(t testing.TB, address, token string, lower connect.Lower) *agent {
-	t.Helper()
-	a := connected(t, address, token, lower)
-	a.say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"tester","version":"9"}}}`)
-	a.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	a.answer(0)
-	return a
-}
-
-func (a *agent) say(line string) {
-	a.Helper()
-	if _, err := io.WriteString(a.in, line+"\n"); err != nil {
-		a.Fatal(err)
-	}
-}
+// showing shows a token in place of another one.
+func showing(token string) edit { return carrying("Authorization", "Bearer "+token) }
 
 // message is one of the server's.
 type message struct {
@@ -217,58 +162,6 @@ func (m message) code() string {
 	failure, _ := m.Result.Structured["error"].(map[string]any)
 	code, _ := failure["code"].(string)
 	return code
-}
-
-// next is the next message.
-func (a *agent) next() message {
-	a.Helper()
-	line, err := a.lines.ReadBytes('\n')
-	if err != nil {
-		a.Fatalf("%q: %v", line, err)
-	}
-	var m message
-	if err := json.Unmarshal(line, &m); err != nil {
-		a.Fatalf("%q: %v", line, err)
-	}
-	if m.Method == "" {
-		if a.heard[string(m.ID)]++; a.heard[string(m.ID)] > 1 {
-			a.Errorf("a second answer to %s: %s", m.ID, line)
-		}
-	}
-	return m
-}
-
-// answer is the answer to a request, behind notifications.
-func (a *agent) answer(id int) message {
-	a.Helper()
-	for {
-		if m := a.next(); m.Method == "" {
-			if string(m.ID) != fmt.Sprint(id) {
-				a.Fatalf("the answer is to %s, not to %d", m.ID, id)
-			}
-			return m
-		}
-	}
-}
-
-// call calls create_pr.
-func (a *agent) call(id int) {
-	a.Helper()
-	a.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"create_pr","arguments":%s,"_meta":{"progressToken":"p"}}}`, id,
-		strings.TrimSpace(request(nil))))
-}
-
-// end says that there is nothing more, and returns when the connector has ended.
-func (a *agent) end() error {
-	a.Helper()
-	_ = a.in.Close()
-	for {
-		if _, err := a.lines.ReadBytes('\n'); errors.Is(err, io.EOF) {
-			return <-a.ended
-		} else if err != nil {
-			a.Fatal(err)
-		}
-	}
 }
 
 // pulls is how many pull requests there are at the provider.
