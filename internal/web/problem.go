@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strings"
 	"strconv"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -68,7 +69,8 @@ func (s *Server) redacted(violations []fault.Violation) (out []fault.Violation) 
 func (s *Server) signInFirst(req *handler.Request, p handler.Problem) string {
 	reads := req.Method == http.MethodGet || req.Method == http.MethodHead
 	refresh := req.Header.Get("HX-Request") != "" // of a part of a page, where another page would be of no use
-	if !req.Page || !reads || refresh || p.Code != fault.Unauthenticated {
+	back := strings.HasPrefix(req.Pattern, "GET "+guard.SignInPath+"/") // from a provider, with an answer of its own
+	if !req.Page || !reads || refresh || back || p.Code != fault.Unauthenticated {
 		return ""
 	}
 	next := req.URL.EscapedPath()

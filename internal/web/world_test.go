@@ -154,6 +154,7 @@ func (w *world) build() {
 	w.web.Settings.Tier, w.web.Settings.DryRun, w.web.Settings.ReadOnly = w.flow.Authority.Tier, w.flow.Authority.DryRun, w.flow.Authority.ReadOnly
 	w.web.Access = access.NewGatekeeper(access.Options{
 		Tokens: w.store.Access, Logins: w.store.Access, Configured: w.tokens, AnonymousRead: w.anonymous, Now: w.Now, Random: rand.Reader,
+		Directory: w.directory(),
 	})
 	w.web.Agents.Tokens = w.agentTokens()
 	server, err := web.New(w.web)
