@@ -312,3 +312,82 @@ func TestWithoutProvidersNothingIsThere(t *testing.T) {
 		t.Errorf("%d: %s", a.StatusCode, a.body)
 	}
 }
+
+func TestPeopleEndTheirOwnLoginsAndOperatorsAll(t *testing.T) {
+	w, provider := peopleWorld(t)
+	person := func(subject, user, group string) fakeoidc.Person {
+		return fakeoidc.Person{Subject: subject, User: user, Groups: []string{group}}
+	}
+	ann, other := w.signInAs(provider, person("7", "ann", "viewers")), w.signInAs(provider, person("7", "ann", "viewers"))
+	bob, op := w.signInAs(provider, person("8", "bob", "viewers")), w.signInAs(provider, person("1", "op", "operators"))
+	ids := func(login *http.Cookie) (out []string) {
+		a := w.get("/api/v1/logins", cookies(login))
+		for _, l := range a.json["logins"].([]any) {
+			out = append(out, l.(map[string]any)["id"].(string))
+		}
+		return out
+	}
+	mine := ids(ann)
+	if len(mine) != 2 || len(ids(bob)) != 1 || len(ids(op)) != 4 {
+		t.Fatalf("%q, %q, %q", mine, ids(bob), ids(op))
+	}
+	w.want(w.do("POST", "/api/v1/logins/"+mine[0]+"/end", "", cookies(bob)), 404, fault.NotFound)
+	w.want(w.do("POST", "/api/v1/logins/"+mine[0]+"/end", "", cookies(ann)), 200, "") // the newest: the other one
+	w.want(w.get("/api/v1/me", cookies(other)), 401, fault.Unauthenticated)
+	w.want(w.get("/api/v1/me", cookies(ann)), 200, "")
+	if text := string(w.get("/logins", browser, cookies(ann)).body); !strings.Contains(text, "Firefox on Linux") || strings.Contains(text, "gitea:bob") {
+		t.Errorf("%s", text)
+	}
+	if a := w.get("/logins/"+mine[1], browser, cookies(ann)); a.StatusCode != 200 || !strings.Contains(string(a.body), "Sign it out") {
+		t.Errorf("%d %s", a.StatusCode, a.body)
+	}
+	w.want(w.do("POST", "/api/v1/logins/"+mine[1]+"/end", "", cookies(op)), 200, "")
+	w.want(w.get("/api/v1/me", cookies(ann)), 401, fault.Unauthenticated)
+	if row := w.signInRows()[0]; row.Action != access.ActionEnd || row.Caller != "gitea:op" || row.Outcome != record.OutcomeDone {
+		t.Errorf("%+v", row.Attempt)
+	}
+}
+
+func TestATokenOfAPersonMayDoNoMoreThanThey(t *testing.T) {
+	w, provider := peopleWorld(t)
+	person := func(groups ...string) fakeoidc.Person {
+		return fakeoidc.Person{Subject: "7", User: "ann", Groups: groups}
+	}
+	login := w.signInAs(provider, person("operators"))
+	a := w.do("POST", "/api/v1/tokens", `{"name":"ci","max_tier":3,"scopes":["read","operate"]}`, cookies(login))
+	w.want(a, 201, "")
+	if until := w.Now().AddDate(0, 0, 90).Format(time.RFC3339); a.json["expires_at"] != until || a.json["owner"] != "gitea:ann" {
+		t.Errorf("%s; want it to end at %s", a.body, until)
+	}
+	secret, _ := a.json["token"].(string)
+	use := func(status int, scopes int) {
+		t.Helper()
+		me := w.get("/api/v1/me", bearer(secret))
+		list, _ := me.json["scopes"].([]any)
+		if me.StatusCode != status || len(list) != scopes {
+			t.Errorf("%d: %s", me.StatusCode, me.body)
+		}
+	}
+	use(200, 2)
+	page := string(w.get("/tokens", browser, cookies(login)).body)
+	if !strings.Contains(page, "gitea:ann") || strings.Contains(page, ">never<") && !strings.Contains(page, "Last used") {
+		t.Errorf("%s", page)
+	}
+	w.signInAs(provider, person("viewers"))
+	use(200, 1)
+	w.signInAs(provider, person("viewers"))
+	w.advance(29 * 24 * time.Hour)
+	use(200, 1)
+	w.advance(24 * time.Hour) // nobody has said for 30 days that there is such a person
+	use(401, 0)
+	w.signInAs(provider, person("operators"))
+	use(200, 2)
+	w.advance(16 * time.Minute)
+	provider.SignedIn(person())
+	w.get("/api/v1/me", cookies(login)) // of a login that has long ended
+	again, kept := w.begin("/")
+	if a := w.get(again.String(), fromElsewhere, cookies(kept)); a.StatusCode != 403 {
+		t.Errorf("%d", a.StatusCode)
+	}
+	use(401, 0)
+}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -97,6 +98,7 @@ func fromElsewhere(r *http.Request) {
 // signInAs signs a person in by the provider, and returns the cookie of the login.
 func (w *world) signInAs(p *fakeoidc.Provider, who fakeoidc.Person) *http.Cookie {
 	w.Helper()
+	w.advance(time.Second) // logins are listed by time
 	p.SignedIn(who)
 	back, kept := w.begin("/")
 	a := w.get(back.String(), fromElsewhere, cookies(kept))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/agents/connections"
 	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/logins"
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/agents/tokens"
 	"github.com/claudeops/claudeops/internal/base/content"
@@ -120,6 +121,9 @@ func newWorld(t testing.TB, change func(*world)) *world {
 	w.web.Acts = connections.Acts{
 		Kernel: func() *operation.Kernel { return kernel }, Store: func() connections.Store { return s.Connections() }, Now: w.Now,
 	}.Operations()
+	w.web.Acts = append(w.web.Acts, logins.Acts{
+		Kernel: func() *operation.Kernel { return kernel }, Store: func() logins.Store { return s.Access }, Now: w.Now,
+	}.Operations()...)
 	w.web.Acts = append(w.web.Acts, tokens.Acts{
 		Kernel: func() *operation.Kernel { return kernel }, Store: func() tokens.Store { return s.Access }, Random: rand.Reader, Now: w.Now, NewID: newID,
 	}.Operations()...)

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -143,6 +144,9 @@ func (g *Gatekeeper) AgentToken(ctx context.Context, secret string) (Token, erro
 		return Token{}, fault.New(fault.Unauthenticated, "the token is no good agent's token: it is unknown, was revoked, has expired, or is a "+
 			"person's; ask the operator for one (claudeops token create --agent)")
 	}
+	if _, ok, err := g.owned(ctx, t, Principal{}); err != nil || !ok {
+		return Token{}, errors.Join(err, ownerLeft(t))
+	}
 	g.used(ctx, t)
 	return t, nil
 }
@@ -159,7 +163,15 @@ func (g *Gatekeeper) StillAgent(ctx context.Context, was Token) error {
 	case t.MaxTier < was.MaxTier:
 		return tierLowered(was.Name)
 	}
+	if _, ok, err := g.owned(ctx, t, Principal{}); err != nil || !ok {
+		return errors.Join(err, ownerLeft(t))
+	}
 	return nil
+}
+
+func ownerLeft(t Token) error {
+	return fault.New(fault.Unauthenticated, "the token %s is of a person who has no role here any more, or has not signed in for %d days",
+		t.Name, int(OwnerLife.Hours()/24))
 }
 
 func tierLowered(name string) error {

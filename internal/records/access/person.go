@@ -124,13 +124,7 @@ func (g *Gatekeeper) Arrive(ctx context.Context, a Arrival) (id string, p Princi
 	who := personOf(a.Person, g.now())
 	role := g.directory.roleOf(who)
 	if role == "" {
-		called := who.User
-		if called == "" {
-			called = who.Subject
-		}
-		err := fault.New(fault.Forbidden, "%s knows you as %s (subject %s), and the operator has given you no role here; the policy names "+
-			"people by user, subject or group", who.Provider, called, who.Subject)
-		return "", Principal{}, g.Refused(ctx, a.ID, who.Provider+":"+called, err)
+		return "", Principal{}, g.noRole(ctx, a.ID, who)
 	}
 	if who, err = g.directory.People.KeepPerson(ctx, who); err != nil {
 		return "", Principal{}, err
@@ -153,6 +147,26 @@ func (g *Gatekeeper) Arrive(ctx context.Context, a Arrival) (id string, p Princi
 		return "", Principal{}, err
 	}
 	return id, who.principal(role), nil
+}
+
+// noRole records a person to whom the policy gives no role, and returns the answer. What is kept of one who had a role is
+// brought up to date, since their tokens go by it.
+func (g *Gatekeeper) noRole(ctx context.Context, id string, who Person) error {
+	if g.directory.People != nil {
+		_, known, err := g.directory.People.FindPerson(ctx, who.Account)
+		if err == nil && known {
+			_, err = g.directory.People.KeepPerson(ctx, who)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	called := who.User
+	if called == "" {
+		called = who.Subject
+	}
+	return g.Refused(ctx, id, who.Provider+":"+called, fault.New(fault.Forbidden, "%s knows you as %s (subject %s), and the operator has given "+
+		"you no role here; the policy names people by user, subject or group", who.Provider, called, who.Subject))
 }
 
 func personOf(p identity.Person, now time.Time) Person {

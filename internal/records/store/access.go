@@ -15,6 +15,9 @@ type Access struct{ db *database }
 
 const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us, agent, expires_us, owner_issuer, owner_subject, used_us"
 
+// tokenOwner is the name of the person whose a token is.
+const tokenOwner = `, COALESCE((SELECT p.name FROM people p WHERE p.issuer = api_tokens.owner_issuer AND p.subject = api_tokens.owner_subject), '')`
+
 // InsertToken keeps a token, and appends the rows to the audit. Its name must be new among the tokens that are good; else it is
 // conflict, and nothing is kept.
 func (a *Access) InsertToken(ctx context.Context, t access.Token, rows ...record.Attempt) error {
@@ -115,7 +118,8 @@ func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) 
 		var scopes string
 		var agent int64
 		if err := rows.Scan((*text)(&t.ID), (*text)(&t.Name), (*text)(&t.Hash), &t.MaxTier, &scopes,
-			at(&t.CreatedAt), at(&t.RevokedAt), &agent, at(&t.ExpiresAt), (*text)(&t.Owner.Issuer), (*text)(&t.Owner.Subject), at(&t.UsedAt)); err != nil {
+			at(&t.CreatedAt), at(&t.RevokedAt), &agent, at(&t.ExpiresAt), (*text)(&t.Owner.Issuer), (*text)(&t.Owner.Subject), at(&t.UsedAt),
+			(*text)(&t.OwnerName)); err != nil {
 			return err
 		}
 		if t.Agent = agent != 0; t.Agent {
@@ -126,7 +130,7 @@ func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) 
 			return fault.Wrap(err, fault.Internal, "the token %q has scopes that this program does not know; revoke it", t.Name)
 		}
 		return nil
-	}, "SELECT "+tokenColumns+" FROM api_tokens "+clauses, args...)
+	}, "SELECT "+tokenColumns+tokenOwner+" FROM api_tokens "+clauses, args...)
 }
 
 // InsertLogin implements access.Logins.
