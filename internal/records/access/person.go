@@ -207,3 +207,14 @@ func (g *Gatekeeper) LoggedOut(ctx context.Context, l identity.Logout) (ended in
 	}
 	return ended, nil
 }
+
+// Starter is somebody who started what a pull request came of.
+type Starter struct {
+	Name string // in the record
+	Account
+}
+
+// Is reports whether it is the caller with the name and the account, also by a token of theirs.
+func (s Starter) Is(name string, account Account) bool {
+	return s.Name == name || account != Account{} && s.Account == account
+}
