@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/app"
 
@@ -60,7 +62,15 @@ func demoOptions(a *commandLine, dir string) (demo.Options, error) {
 		dir = made.Path
 	}
 	path, _ := a.lookup("PATH")
-	return demo.Options{Binary: binary, Dir: dir, Procedures: claudeops.Procedures, Out: a.streams.Out, Path: path}, err
+	return demo.Options{Binary: binary, Dir: dir, Procedures: claudeops.Procedures, Out: a.streams.Out, Path: path, Command: typedName(os.Args[0])}, err
+}
+
+// typedName is how a shell in the same folder calls this program again: as it was called, since a name without a slash was found in PATH.
+func typedName(called string) string {
+	if strings.ContainsRune(called, filepath.Separator) {
+		return shellLine([]string{called})
+	}
+	return "claudeops"
 }
 
 // demoAddr is CLAUDEOPS_ADDR, else the default address, or a free port of this machine if something listens there already.

@@ -56,7 +56,7 @@ func answers() map[string]struct {
 func elsewhere() []string {
 	return []string{
 		"review approve", "review request-changes", "review close", "review merge", "review lift-cooldown", "session show", "session stop", "session follow", "connections cut",
-		"scripts show", "scripts run", "scripts output", "deploy prune",
+		"scripts show", "scripts run", "scripts output", "deploy prune", "init", "pr promote",
 	}
 }
 
@@ -137,7 +137,7 @@ func commandsOf(t *testing.T) (paths []string) {
 	contract := map[string]bool{}
 	for _, set := range a.program().Toolsets() {
 		for _, o := range set.Operations {
-			if set.Form != nil {
+			if set.Form != nil && o.Tool.Title != "" {
 				contract[o.Command] = true
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/claudeops/claudeops/internal/base/contract"
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
@@ -59,6 +60,18 @@ func FaultOf(err error) *Fault {
 		reason = ReasonTime
 	}
 	return &Fault{Reason: reason, General: general}
+}
+
+// Contracted is an error as the way of a call takes it: one of the contract whose codes are given becomes a Fault, with the
+// program's own code that general has for it. Others stay.
+func Contracted[Code ~string](err error, general func(Code) fault.Code) error {
+	e := contract.Of[Code](err)
+	if e == nil {
+		return err
+	}
+	return &Fault{
+		Code: string(e.Code), Details: e.Details, Suggestions: e.Suggestions, General: fault.Wrap(e.Cause, general(e.Code), "%s", e.Message),
+	}
 }
 
 // refuse makes the Fault of a step.

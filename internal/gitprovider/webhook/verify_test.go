@@ -31,6 +31,11 @@ func source(name string) webhook.Source {
 func github() webhook.Source { return source("github") }
 func gitea() webhook.Source  { return source("gitea") }
 
+// plain is a forge that sends the secret itself.
+func plain() webhook.Source {
+	return webhook.Source{Name: "plain", Signatures: []webhook.Signature{{Header: "X-Gitlab-Token", Plain: true}}}
+}
+
 func mac(algorithm func() hash.Hash, secret, body string) string {
 	h := hmac.New(algorithm, []byte(secret))
 	_, _ = h.Write([]byte(body))
@@ -91,6 +96,13 @@ func TestOnlyTheRightSignatureIsAccepted(t *testing.T) {
 		"GitHub's header at Gitea":            {gitea(), headers("X-Hub-Signature-256", "sha256="+right), body, false},
 		"Gitea's header at GitHub":            {github(), headers("X-Gitea-Signature", right), body, false},
 		"the right one of another, forwarded": {gitea(), headers("X-Gogs-Signature", right), body, false},
+		"the secret itself":                   {plain(), headers("X-Gitlab-Token", secret), body, true},
+		"the secret itself, of another body":  {plain(), headers("X-Gitlab-Token", secret), body + " ", true},
+		"the secret itself, cut":              {plain(), headers("X-Gitlab-Token", secret[1:]), body, false},
+		"the secret itself, twice":            {plain(), headers("X-Gitlab-Token", secret, "X-Gitlab-Token", secret), body, false},
+		"a signature in the secret's place":   {plain(), headers("X-Gitlab-Token", right), body, false},
+		"the secret, where it is to sign":     {gitea(), headers("X-Gitea-Signature", secret), body, false},
+		"no secret":                           {plain(), headers("X-Gitlab-Token", ""), body, false},
 	} {
 		err := row.source.Verify(row.header, []byte(row.body), secret)
 		if row.right && err != nil || !row.right && fault.CodeOf(err) != fault.Unauthenticated {

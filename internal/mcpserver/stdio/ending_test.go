@@ -57,6 +57,28 @@ func TestADrainEndsAtItsBound(t *testing.T) {
 	})
 }
 
+// A context ends before those made of it do. A call that gets its place in between is refused like the others.
+func TestACallDoesNotStartBetweenTheEndOfTheServerAndThatOfItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen rejections
+		l := newLoop(t.Context(), io.Discard, newServer(nil), Options{Workers: 1, OnReject: seen.hook})
+		go l.out.run()
+		defer close(l.out.quit)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		l.cut(ErrShutdown)
+		raw := []byte(callTool("1", "echo", `{}`))
+		env, refused := inspect(frame{raw: raw, size: int64(len(raw))}, 1<<20, func(requestID) bool { return false })
+		if refused != nil {
+			t.Fatalf("a proper call was refused: %+v", refused)
+		}
+		l.calls.admit(&call{env: env, raw: raw, ctx: ctx, cancel: cancel, connection: newCallConnection(l.connection)})
+		synctest.Wait()
+		if all := seen.list(); len(all) != 1 || all[0].Reason != ReasonShutdown {
+			t.Errorf("want the call refused, got %+v", all)
+		}
+	})
+}
+
 func TestAHandlerThatIgnoresItsContextIsLeftBehindAndAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()

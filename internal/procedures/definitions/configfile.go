@@ -103,9 +103,9 @@ func firstConfig(dir string, read func(name string) ([]byte, error)) (configFile
 }
 
 func configError(name string, err error) *Error {
-	e := newError(ConfigError, "the configuration %s %s", name, reason(err)).with("file", name)
+	e := newError(ConfigError, "the configuration %s %s", name, reason(err)).With("file", name)
 	e.Cause = err
-	return e.suggest("correct the file, or point FRACTARY_CONFIG to another")
+	return e.Suggest("correct the file, or point FRACTARY_CONFIG to another")
 }
 
 // reason is an error without the name of its file.

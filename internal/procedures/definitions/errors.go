@@ -1,8 +1,6 @@
 package definitions
 
-import (
-	"fmt"
-)
+import "github.com/claudeops/claudeops/internal/base/contract"
 
 // Code classifies an error, in the words of Forge's published contract.
 type Code string
@@ -23,39 +21,11 @@ const (
 	ConflictError    Code = "CONFLICT_ERROR"
 )
 
-// Error is a failure with what the caller can do about it.
-type Error struct {
-	Code        Code
-	Message     string
-	Details     map[string]any
-	Suggestions []string
-	Cause       error // for logs only
-}
+// Error is a failure in the words of Forge's contract.
+type Error = contract.Error[Code]
 
-// Error implements error.
-func (e *Error) Error() string { return fmt.Sprintf("[%s] %s", e.Code, e.Message) }
-
-// Unwrap gives the cause.
-func (e *Error) Unwrap() error { return e.Cause }
-
-// newError makes an Error.
 func newError(code Code, format string, args ...any) *Error {
-	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
-}
-
-// with adds a detail.
-func (e *Error) with(key string, value any) *Error {
-	if e.Details == nil {
-		e.Details = map[string]any{}
-	}
-	e.Details[key] = value
-	return e
-}
-
-// suggest adds what the caller can do.
-func (e *Error) suggest(suggestions ...string) *Error {
-	e.Suggestions = append(e.Suggestions, suggestions...)
-	return e
+	return contract.New(code, format, args...)
 }
 
 // notFoundCode is the code for a definition of a kind that is not there.

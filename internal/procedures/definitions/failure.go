@@ -75,20 +75,13 @@ func codeOfReason(f *operation.Fault) Code {
 func faultOf(err error) error {
 	var missing *NotFoundError
 	var limit *LimitError
-	var e *Error
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &missing):
-		e = missing.coded()
+		err = missing.coded()
 	case errors.As(err, &limit):
-		e = newError(ValidationError, "%s", limit.Error())
-	case !errors.As(err, &e):
-		return err
+		err = newError(ValidationError, "%s", limit.Error())
 	}
-	return &operation.Fault{
-		Code: string(e.Code), Details: e.Details, Suggestions: e.Suggestions, General: fault.Wrap(e.Cause, e.Code.general(), "%s", e.Message),
-	}
+	return operation.Contracted(err, Code.general)
 }
 
 // general is the program's own code for one of the contract.

@@ -187,7 +187,7 @@ func (f *fetcher) get(ctx context.Context, r Registry, l location, etag string) 
 	case got.Status == http.StatusUnauthorized || got.Status == http.StatusForbidden:
 		return answer{}, notAdmitted(r, got.Status, token != "")
 	case got.Status != http.StatusOK:
-		return answer{}, newError(NetworkError, "the registry %q answered %d %s for %s", r.Name, got.Status, http.StatusText(got.Status), l).with("registry", r.Name).with("status", got.Status)
+		return answer{}, newError(NetworkError, "the registry %q answered %d %s for %s", r.Name, got.Status, http.StatusText(got.Status), l).With("registry", r.Name).With("status", got.Status)
 	}
 	return answer{content: got.Body, etag: got.Header.Get("ETag")}, nil
 }
@@ -202,7 +202,7 @@ func readFile(r Registry, l location) (answer, error) {
 	dir, name := base.folder()
 	if l.file != base.file {
 		if name, err = filepath.Rel(dir, l.file); err != nil || !filepath.IsLocal(name) {
-			return answer{}, newError(PermissionDenied, "the registry %q names %s, which lies outside of its folder", r.Name, l).with("registry", r.Name)
+			return answer{}, newError(PermissionDenied, "the registry %q names %s, which lies outside of its folder", r.Name, l).With("registry", r.Name)
 		}
 	}
 	root, err := files.OpenDir(dir)
@@ -225,25 +225,25 @@ func unreadableRegistry(r Registry, name string, err error) *Error {
 	if errors.Is(err, fs.ErrPermission) {
 		code = PermissionDenied
 	}
-	e := newError(code, "the registry %q: %s %s", r.Name, name, reason(err)).with("registry", r.Name)
+	e := newError(code, "the registry %q: %s %s", r.Name, name, reason(err)).With("registry", r.Name)
 	e.Cause = err
 	return e
 }
 
 func tooLarge(r Registry, l location) *Error {
-	return newError(NetworkError, "the registry %q: %s has more than %d bytes, which is the most that is read", r.Name, l, maxFetchBytes).with("registry", r.Name)
+	return newError(NetworkError, "the registry %q: %s has more than %d bytes, which is the most that is read", r.Name, l, maxFetchBytes).With("registry", r.Name)
 }
 
 func notAdmitted(r Registry, status int, withToken bool) *Error {
 	if withToken {
-		return newError(AuthFailed, "the registry %q refused the token (status %d)", r.Name, status).with("registry", r.Name).
-			suggest("ask the registry's owner for a token that may read")
+		return newError(AuthFailed, "the registry %q refused the token (status %d)", r.Name, status).With("registry", r.Name).
+			Suggest("ask the registry's owner for a token that may read")
 	}
-	e := newError(AuthRequired, "the registry %q wants a token (status %d)", r.Name, status).with("registry", r.Name)
+	e := newError(AuthRequired, "the registry %q wants a token (status %d)", r.Name, status).With("registry", r.Name)
 	if r.TokenEnv != "" {
-		return e.suggest("set the variable " + r.TokenEnv)
+		return e.Suggest("set the variable " + r.TokenEnv)
 	}
-	return e.suggest("name a variable as auth.token_env of the registry, and set it")
+	return e.Suggest("name a variable as auth.token_env of the registry, and set it")
 }
 
 // unreachableRegistry is the error of a registry that gave no answer.
@@ -257,7 +257,7 @@ func unreachableRegistry(r Registry, l location, cause error) *Error {
 	if errors.As(cause, &timeout) && timeout.Timeout() {
 		why = "did not answer in time"
 	}
-	e := newError(NetworkError, "the registry %q %s at %s", r.Name, why, l).with("registry", r.Name)
+	e := newError(NetworkError, "the registry %q %s at %s", r.Name, why, l).With("registry", r.Name)
 	e.Cause = cause
 	return e
 }
@@ -274,10 +274,10 @@ func refusedRegistry(r Registry, l location, refused *transport.RefusedError) *E
 	case transport.PrivateAddress:
 		code, why = PermissionDenied, "its host is this machine or of a private network, which its source does not admit; claudeops sources allow --private does"
 	case transport.PlainCredential:
-		return newError(ConfigError, "the registry %q has a token, which is not sent over plain http", r.Name).with("registry", r.Name).
-			suggest("use https in the registry's url")
+		return newError(ConfigError, "the registry %q has a token, which is not sent over plain http", r.Name).With("registry", r.Name).
+			Suggest("use https in the registry's url")
 	}
-	e := newError(code, "the registry %q at %s: %s", r.Name, l, why).with("registry", r.Name)
+	e := newError(code, "the registry %q at %s: %s", r.Name, l, why).With("registry", r.Name)
 	e.Cause = refused
 	return e
 }

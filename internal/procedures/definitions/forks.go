@@ -155,9 +155,9 @@ func (c *Catalog) Fork(ctx context.Context, name string) (Fork, error) {
 	}
 	if plain != nil {
 		return Fork{}, newError(ValidationError, "%s %q is no fork: it has neither fork_of nor fork, and no metadata.json that names an upstream",
-			plain.Definition.Kind, name).with("path", plain.Path)
+			plain.Definition.Kind, name).With("path", plain.Path)
 	}
-	return Fork{}, newError(AgentNotFound, "no agent and no tool is named %q", name).with("name", name)
+	return Fork{}, newError(AgentNotFound, "no agent and no tool is named %q", name).With("name", name)
 }
 
 // versions are the versions of upstream that can be found, the fork itself aside.
@@ -218,8 +218,8 @@ func (c *Catalog) upstream(ctx context.Context, f Fork) (*Found, error) {
 		}
 	}
 	return nil, newError(notFoundCode(kind), "version %s of %s, which %q was forked from, was not found", ref.Range, ref.Name, f.Definition.Name).
-		with("upstream", ref.Name).with("version", ref.Range).
-		suggest("put that version into the global registry, or configure the registry that has it")
+		With("upstream", ref.Name).With("version", ref.Range).
+		Suggest("put that version into the global registry, or configure the registry that has it")
 }
 
 // Change is how a field differs between a fork and its upstream.

@@ -52,17 +52,17 @@ func (c *Catalog) ValidatePath(ctx context.Context, kind Kind, name string, stri
 		}
 		return c.judged(ctx, &Found{Definition: definition, Source: p.source, Path: name, Problems: problems, file: f}, strict), nil
 	}
-	return Validation{}, newError(PermissionDenied, "%s lies outside of the project and of the user's registry", name).with("path", name).
-		suggest("give a path below the project's folder")
+	return Validation{}, newError(PermissionDenied, "%s lies outside of the project and of the user's registry", name).With("path", name).
+		Suggest("give a path below the project's folder")
 }
 
 func unreadableFile(kind Kind, name string, err error) *Error {
-	e := newError(ValidationError, "%s %s", name, reason(err)).with("path", name)
+	e := newError(ValidationError, "%s %s", name, reason(err)).With("path", name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		e = newError(notFoundCode(kind), "there is no file %s", name).with("path", name)
+		e = newError(notFoundCode(kind), "there is no file %s", name).With("path", name)
 	case errors.Is(err, fs.ErrPermission), strings.Contains(err.Error(), "escapes"):
-		e = newError(PermissionDenied, "%s %s", name, reason(err)).with("path", name)
+		e = newError(PermissionDenied, "%s %s", name, reason(err)).With("path", name)
 	}
 	e.Cause = err
 	return e
@@ -76,12 +76,12 @@ func (c *Catalog) judged(ctx context.Context, f *Found, strict bool) Validation 
 			out.Problems = append(out.Problems, p)
 		}
 	}
-	if f.Definition.Extends != "" {
-		if _, err := c.Merge(ctx, f); err != nil {
-			out.Problems = append(out.Problems, f.at("extends", "", err.Error()))
+	if strict && f.Definition.Format != ClaudeCode { // what that refers to is Claude Code's
+		if f.Definition.Extends != "" {
+			if _, err := c.Merge(ctx, f); err != nil {
+				out.Problems = append(out.Problems, f.at("extends", "", err.Error()))
+			}
 		}
-	}
-	if strict {
 		out.Problems = append(out.Problems, c.unresolved(ctx, f)...)
 	}
 	out.Problems = out.Problems.sorted()
@@ -139,13 +139,13 @@ func (c *Catalog) Info(ctx context.Context, kind Kind, ref Reference, source Sou
 		return nil, err
 	}
 	if errs := found.Problems.Errors(); len(errs) > 0 {
-		return nil, newError(ValidationError, "the %s %s is broken: %s", kind, ref, errs[0]).with("problems", errs).with("path", found.Path).
-			suggest("correct the file; " + toolOf(kind, "validate") + " lists every problem")
+		return nil, newError(ValidationError, "the %s %s is broken: %s", kind, ref, errs[0]).With("problems", errs).With("path", found.Path).
+			Suggest("correct the file; " + toolOf(kind, "validate") + " lists every problem")
 	}
 	merged, err := c.Merge(ctx, found)
 	var chain *InheritanceError
 	if errors.As(err, &chain) {
-		return nil, newError(DependencyError, "%s", chain.Error()).with("chain", chain.Chain)
+		return nil, newError(DependencyError, "%s", chain.Error()).With("chain", chain.Chain)
 	}
 	return merged, err
 }
@@ -156,17 +156,17 @@ func toolOf(kind Kind, action string) string {
 
 // coded is the error with its code and what to do.
 func (e *NotFoundError) coded() *Error {
-	out := newError(notFoundCode(e.Kind), "%s", e.Error()).with("name", e.Reference.Name)
+	out := newError(notFoundCode(e.Kind), "%s", e.Error()).With("name", e.Reference.Name)
 	if len(e.Versions) > 0 {
-		out = out.with("versions", e.Versions).suggest("ask for one of the versions")
+		out = out.With("versions", e.Versions).Suggest("ask for one of the versions")
 	}
 	if len(e.Similar) > 0 {
-		out = out.with("similar", e.Similar).suggest("did you mean " + strings.Join(e.Similar, ", ") + "?")
+		out = out.With("similar", e.Similar).Suggest("did you mean " + strings.Join(e.Similar, ", ") + "?")
 	}
 	for _, reason := range e.Reasons {
 		if strings.Contains(reason.Message, "registry") {
-			out = out.suggest(reason.Message)
+			out = out.Suggest(reason.Message)
 		}
 	}
-	return out.suggest("list what there is with " + toolOf(e.Kind, "list"))
+	return out.Suggest("list what there is with " + toolOf(e.Kind, "list"))
 }

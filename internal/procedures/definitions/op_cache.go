@@ -93,9 +93,9 @@ func (s set) cacheClear() operation.Operation {
 }
 
 func cacheError(dir string, err error) *Error {
-	e := newError(PermissionDenied, "the cache %s %s", dir, reason(err)).with("path", dir)
+	e := newError(PermissionDenied, "the cache %s %s", dir, reason(err)).With("path", dir)
 	e.Cause = err
-	return e.suggest("correct the rights of the folder, or point FRACTARY_CACHE_DIR to another")
+	return e.Suggest("correct the rights of the folder, or point FRACTARY_CACHE_DIR to another")
 }
 
 // sizeText is a size for people, such as 1.5 KB, which is 1536 bytes.

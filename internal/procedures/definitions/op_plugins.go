@@ -164,15 +164,15 @@ func installedAs(all []Installed, ref Reference) (place *PluginPlace, fits *Inst
 }
 
 func notInstalled(ref Reference, place *PluginPlace, problems Problems) error {
-	e := newError(PluginNotFound, "plugin %s is not installed", ref).with("plugin", ref.Name)
+	e := newError(PluginNotFound, "plugin %s is not installed", ref).With("plugin", ref.Name)
 	if place != nil {
 		e.Message = "plugin " + ref.Name + " is installed in version " + place.InstalledVersion + ", which does not satisfy " + ref.Range
-		e = e.with("installedVersion", place.InstalledVersion)
+		e = e.With("installedVersion", place.InstalledVersion)
 	}
 	if notes := notesOf(nil, problems, nil); len(notes) > 0 {
-		e = e.with("unreadable", notes)
+		e = e.With("unreadable", notes)
 	}
-	return e.suggest("list what is installed with fractary_forge_plugin_list", "ask the registries with remote: true",
+	return e.Suggest("list what is installed with fractary_forge_plugin_list", "ask the registries with remote: true",
 		"search with fractary_forge_plugin_search")
 }
 

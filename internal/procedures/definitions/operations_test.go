@@ -116,9 +116,9 @@ func (b *bench) same(tool, arguments string, want map[string]any) {
 
 func TestSchemas(t *testing.T) { operationtest.Schemas(t, newBench(t, nil, nil).toolset()) }
 
-// contract is what the contract has for each tool: input, then output. A question mark stands behind what may be missing, a
+// contractTools are what the contract has for each tool: input, then output. A question mark stands behind what may be missing, a
 // type or the values of an enumeration behind a colon.
-func contract() map[string][2]string {
+func contractTools() map[string][2]string {
 	list := "tags?:array source?:local|global|stockyard|all limit?:number offset?:number"
 	entry := ":array %[1]s[].name:string %[1]s[].version:string %[1]s[].description?:string %[1]s[].tags?:array %[1]s[].source:local|global|stockyard %[1]s[].path:string total:number limit:number offset:number"
 	named := "name:string version?:string source?:local|global|stockyard|all"
@@ -168,14 +168,14 @@ func ours() []string {
 	return []string{
 		"notes", "errors[].line", "errors[].column", "errors[].suggestion", "warnings[].line", "warnings[].column", "warnings[].suggestion",
 		"yaml", "unified", "registries[].disabled", "dry_run",
-		"registry", "agents[].registry", "tools[].registry", "plugins[].registry", "forks[].registry", "updates[].registry", "registries[].not_used",
+		"format", "agents[].format", "registry", "agents[].registry", "tools[].registry", "plugins[].registry", "forks[].registry", "updates[].registry", "registries[].not_used",
 		"config.registries[].not_used",
 	}
 }
 
 func TestEveryToolHasTheFieldsOfTheContract(t *testing.T) {
 	set := newBench(t, nil, nil).toolset()
-	tools := contract()
+	tools := contractTools()
 	if len(set.Operations) != 18 || len(tools) != 18 {
 		t.Fatalf("%d tools, %d in the contract", len(set.Operations), len(tools))
 	}

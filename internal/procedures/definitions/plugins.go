@@ -247,21 +247,21 @@ func (r *Registries) pluginNotFound(ref Reference, versions []string, all []aske
 	if len(searched) == 0 && len(failed) > 0 {
 		return failed[0] // nobody could be asked
 	}
-	e := newError(PluginNotFound, "plugin %s was not found in any registry", ref).with("plugin", ref.Name).with("searchedRegistries", searched)
+	e := newError(PluginNotFound, "plugin %s was not found in any registry", ref).With("plugin", ref.Name).With("searchedRegistries", searched)
 	if len(versions) > 0 {
 		e.Message = "no version of the plugin " + ref.Name + " satisfies " + ref.Range
-		e = e.with("availableVersions", versions)
+		e = e.With("availableVersions", versions)
 	}
 	if len(failed) > 0 {
 		var texts []string
 		for _, err := range failed {
 			texts = append(texts, messageOf(err))
 		}
-		e = e.with("failedRegistries", texts)
+		e = e.With("failedRegistries", texts)
 	}
 	if len(r.unused) > 0 {
-		e = e.with("unusedRegistries", r.unused)
+		e = e.With("unusedRegistries", r.unused)
 	}
-	return e.suggest("check the spelling of the name", "search with fractary_forge_plugin_search",
+	return e.Suggest("check the spelling of the name", "search with fractary_forge_plugin_search",
 		"see which registries are configured with fractary_forge_config_registry_list")
 }

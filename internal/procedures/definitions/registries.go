@@ -145,8 +145,12 @@ func (r *Registries) index(ctx context.Context, registry Registry) (*Index, erro
 func readIndex(registry Registry, content []byte) (*Index, error) {
 	var index Index
 	if err := json.Unmarshal(content, &index); err != nil {
-		e := newError(NetworkError, "the registry %q sent no registry.json: %s", registry.Name, err).with("registry", registry.Name)
-		return nil, e.suggest("check the registry's url in the configuration")
+		e := newError(NetworkError, "the registry %q sent no registry.json: %s", registry.Name, err).With("registry", registry.Name)
+		return nil, e.Suggest("check the registry's url in the configuration")
+	}
+	if index.Plugins == nil { // some other JSON, such as a page that says that there is nothing
+		e := newError(NetworkError, "the registry %q sent JSON without a list `plugins`, which is no registry.json", registry.Name).With("registry", registry.Name)
+		return nil, e.Suggest("check the registry's url in the configuration")
 	}
 	index.Plugins = slices.DeleteFunc(index.Plugins, func(p IndexPlugin) bool { return p.Name == "" })
 	for i := range index.Plugins {
@@ -224,7 +228,7 @@ func (r *Registries) manifest(ctx context.Context, p IndexPlugin) (*Manifest, er
 	}
 	var m Manifest
 	if err := json.Unmarshal(content, &m); err != nil {
-		return nil, newError(NetworkError, "the registry %q sent no plugin.json for %s: %s", p.registry.Name, p.Name, err).with("plugin", p.Name)
+		return nil, newError(NetworkError, "the registry %q sent no plugin.json for %s: %s", p.registry.Name, p.Name, err).With("plugin", p.Name)
 	}
 	return &m, nil
 }
@@ -234,7 +238,7 @@ func (r *Registries) checked(ctx context.Context, registry Registry, at, checksu
 	sum := strings.ToLower(checksum)
 	if checksum != "" && !isChecksum(sum) {
 		return nil, newError(IntegrityError, "%s: the registry %q gives a checksum that is no sha256:<64 hexadecimal digits>", what, registry.Name).
-			with("registry", registry.Name)
+			With("registry", registry.Name)
 	}
 	l, err := r.refer(registry, at, what)
 	if err != nil {
@@ -252,8 +256,8 @@ func (r *Registries) checked(ctx context.Context, registry Registry, at, checksu
 	}
 	if found := checksumOf(got.content); found != sum {
 		return nil, newError(IntegrityError, "%s from the registry %q has another checksum than its index says; it was not kept", what, registry.Name).
-			with("registry", registry.Name).with("expected", sum).with("actual", found).
-			suggest("do not use it; ask the registry's owner what happened")
+			With("registry", registry.Name).With("expected", sum).With("actual", found).
+			Suggest("do not use it; ask the registry's owner what happened")
 	}
 	if l.url != nil {
 		_ = r.cache.keepDownload(sum, got.content) // else it is fetched again next time
@@ -266,19 +270,19 @@ func (r *Registries) checked(ctx context.Context, registry Registry, at, checksu
 func (r *Registries) refer(registry Registry, at, what string) (location, error) {
 	l, err := registry.refer(at)
 	if err != nil {
-		return l, newError(NetworkError, "%s: the registry %q names an address that %s", what, registry.Name, err).with("registry", registry.Name)
+		return l, newError(NetworkError, "%s: the registry %q names an address that %s", what, registry.Name, err).With("registry", registry.Name)
 	}
 	index, err := registry.location()
 	switch {
 	case err != nil:
 		return l, newError(ConfigError, "the registry %q has a url that %s", registry.Name, err)
 	case l.url == nil && index.url != nil:
-		return l, newError(PermissionDenied, "%s: the registry %q names a file of this machine", what, registry.Name).with("registry", registry.Name)
+		return l, newError(PermissionDenied, "%s: the registry %q names a file of this machine", what, registry.Name).With("registry", registry.Name)
 	case l.url == nil || index.url != nil && weborigin.Same(index.url, l.url) && sameUser(index.url, l.url):
 		return l, nil
 	case !r.fetcher.admits(l.url):
-		return l, newError(PermissionDenied, "%s: the registry %q names %s, %s", what, registry.Name, l, notNamed).with("registry", registry.Name).
-			suggest("a person who trusts the address runs: claudeops sources allow ADDRESS")
+		return l, newError(PermissionDenied, "%s: the registry %q names %s, %s", what, registry.Name, l, notNamed).With("registry", registry.Name).
+			Suggest("a person who trusts the address runs: claudeops sources allow ADDRESS")
 	}
 	return l, nil
 }

@@ -30,6 +30,11 @@ const (
 	abandoned = 30 * time.Minute
 )
 
+// folderOf is where the files of a commit are, once Folder has been asked.
+func (g *Git) folderOf(s *GitSource, commit string) string {
+	return filepath.Join(g.cache, change.Hash([]byte(s.URL)), commit)
+}
+
 // Folder is the folder of the cache with the files of a source at a commit, all of them, whatever its Subdir. They are
 // fetched once. What has more files or bytes than maxCommitFiles and maxCommitBytes, or a file of more than
 // maxFileBytes, is refused, and nothing of it is kept.
@@ -37,7 +42,7 @@ func (g *Git) Folder(ctx context.Context, s *GitSource, commit string) (string, 
 	if !isCommit(commit) {
 		return "", gitFailed(s, "%q is no commit", change.Short(commit))
 	}
-	folder := filepath.Join(g.cache, change.Hash([]byte(s.URL)), commit)
+	folder := g.folderOf(s, commit)
 	unlock, err := g.busy.lock(ctx, folder)
 	if err != nil {
 		return "", err
@@ -52,7 +57,7 @@ func (g *Git) Folder(ctx context.Context, s *GitSource, commit string) (string, 
 	case err != nil:
 		return "", ioError(folder, err)
 	case !info.IsDir():
-		return "", newError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"}, "%s is no folder; move it away", folder).with("path", folder)
+		return "", change.NewError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"}, "%s is no folder; move it away", folder).With("path", folder)
 	}
 	touch(folder)
 	return folder, nil
@@ -86,7 +91,7 @@ func (g *Git) fetch(ctx context.Context, s *GitSource, commit, folder string) er
 		err = g.extract(ctx, repo, commit, tree)
 	}
 	if err != nil {
-		return gitFailed(s, "the files of %s at %.12s cannot be used: %s", shown(s.URL), commit, reason(err)).because(err)
+		return gitFailed(s, "the files of %s at %.12s cannot be used: %s", shown(s.URL), commit, reason(err)).Because(err)
 	}
 	if err := files.Rename(tree, folder); err != nil && !errors.Is(err, fs.ErrExist) { // another process may have been faster
 		return ioError(folder, err)
@@ -105,7 +110,7 @@ func firstOf(failure string, err error) string {
 // tag that has it.
 func (g *Git) fetchInto(ctx context.Context, s *GitSource, commit, repo string) error {
 	if _, failure, err := g.run(ctx, "", nil, "init", "--bare", "--quiet", "--template=", repo); err != nil || failure != "" {
-		return gitFailed(s, "git init: %s", firstOf(failure, err)).because(err)
+		return gitFailed(s, "git init: %s", firstOf(failure, err)).Because(err)
 	}
 	ctx, cancel := within(ctx, s, g.limits.fetch)
 	defer cancel()
@@ -123,13 +128,13 @@ func (g *Git) fetchInto(ctx context.Context, s *GitSource, commit, repo string) 
 		}
 		if _, missing, err := g.run(ctx, repo, nil, "cat-file", "-e", commit+"^{commit}"); err == nil && missing == "" && failure == "" {
 			if size, err := files.Size(repo); err != nil || size > g.limits.scratch {
-				return gitFailed(s, "the repository %s cannot be fetched: it sends more than %d MiB", shown(s.URL), g.limits.scratch>>20).because(err)
+				return gitFailed(s, "the repository %s cannot be fetched: it sends more than %d MiB", shown(s.URL), g.limits.scratch>>20).Because(err)
 			}
 			return nil
 		}
 		last = failure
 	}
-	return gitFailed(s, "the repository %s does not have the commit %s: %s", shown(s.URL), commit, lastLine(last)).with("stderr", last)
+	return gitFailed(s, "the repository %s does not have the commit %s: %s", shown(s.URL), commit, lastLine(last)).With("stderr", last)
 }
 
 // watch ends a context when a folder has grown by more than the bytes that a fetch may write. stop ends the watching.

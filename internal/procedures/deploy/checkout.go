@@ -32,7 +32,7 @@ func (s *Service) Update(ctx context.Context) (Checkout, error) {
 		return Checkout{}, faultOf(err)
 	}
 	if why := s.engine.NoWriting; why != "" {
-		return Checkout{}, faultOf(newError(NotAllowed, "read_only", []string{"ask_operator"}, "nothing is written: %s", why))
+		return Checkout{}, faultOf(change.NewError(NotAllowed, "read_only", []string{"ask_operator"}, "nothing is written: %s", why))
 	}
 	c, err := s.setup.Git.update(ctx, s.setup.repo(""))
 	return c, faulted(err)
@@ -50,12 +50,12 @@ type checkout struct {
 }
 
 func notReady(why, next, format string, args ...any) *Error {
-	return newError(CheckoutNotReady, why, []string{next, "retry_command"}, format, args...)
+	return change.NewError(CheckoutNotReady, why, []string{next, "retry_command"}, format, args...)
 }
 
 func (g *Git) update(ctx context.Context, dir string) (Checkout, error) {
 	if _, err := files.Lstat(filepath.Join(dir, ".git")); err != nil {
-		return Checkout{}, notReady("not_a_checkout", "clone_repository", "%s is no checkout of a git repository", dir).with("path", dir)
+		return Checkout{}, notReady("not_a_checkout", "clone_repository", "%s is no checkout of a git repository", dir).With("path", dir)
 	}
 	if err := files.MkdirAll(g.cache, 0o700); err != nil {
 		return Checkout{}, ioError(g.cache, err)
@@ -91,7 +91,7 @@ func (c *checkout) call(ctx context.Context, env, args []string) (out []byte, fa
 func (c *checkout) in(ctx context.Context, args ...string) (out string, ok bool, err error) {
 	text, failure, err := c.call(ctx, nil, args)
 	if err != nil {
-		return "", false, newError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s", err).because(err)
+		return "", false, change.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s", err).Because(err)
 	}
 	return strings.TrimSpace(string(text)), failure == "", nil
 }
@@ -100,7 +100,7 @@ func (c *checkout) in(ctx context.Context, args ...string) (out string, ok bool,
 func (c *checkout) over(ctx context.Context, env []string, args ...string) (out string, failure string, err error) {
 	text, failure, err := c.call(ctx, append(slices.Clone(c.env), env...), args)
 	if err != nil {
-		err = newError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s", err).because(err)
+		err = change.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s", err).Because(err)
 	}
 	return strings.TrimSpace(string(text)), failure, err
 }
@@ -109,7 +109,7 @@ func (c *checkout) over(ctx context.Context, env []string, args ...string) (out 
 func (c *checkout) must(ctx context.Context, env []string, args ...string) (string, error) {
 	out, failure, err := c.over(ctx, env, args...)
 	if err == nil && failure != "" {
-		err = newError(GitFailed, "git_failed", []string{"check_checkout", "retry_command"}, "git %s in %s: %s", args[0], c.dir, lastLine(failure)).with("stderr", failure)
+		err = change.NewError(GitFailed, "git_failed", []string{"check_checkout", "retry_command"}, "git %s in %s: %s", args[0], c.dir, lastLine(failure)).With("stderr", failure)
 	}
 	return out, err
 }
@@ -121,7 +121,7 @@ func (c *checkout) follows(ctx context.Context) (*GitSource, error) {
 		return nil, err
 	}
 	if !on {
-		return nil, notReady("detached", "switch_to_branch", "%s is on no branch, or git does not trust the owner of its files", c.dir).with("path", c.dir)
+		return nil, notReady("detached", "switch_to_branch", "%s is on no branch, or git does not trust the owner of its files", c.dir).With("path", c.dir)
 	}
 	c.Branch = branch
 	if c.From, on, err = c.in(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil || !on {
@@ -140,7 +140,7 @@ func (c *checkout) follows(ctx context.Context) (*GitSource, error) {
 		source.URL = filepath.Join(c.dir, source.URL)
 	}
 	if err := source.complete("of the checkout"); err != nil || source.URL == "" {
-		return nil, notReady("no_remote", "add_remote", "the branch %s of %s follows no repository that could be fetched from", branch, c.dir).because(err)
+		return nil, notReady("no_remote", "add_remote", "the branch %s of %s follows no repository that could be fetched from", branch, c.dir).Because(err)
 	}
 	return source.operators(), nil // the checkout is the operator's own configuration
 }
@@ -152,7 +152,7 @@ func (c *checkout) prepare(ctx context.Context) error {
 		format = "sha256"
 	}
 	if _, failure, err := c.git.run(ctx, "", nil, "init", "--bare", "--quiet", "--template=", "--object-format="+format, c.scratch); err != nil || failure != "" {
-		return newError(GitFailed, "git_failed", []string{"retry_command"}, "git init: %s", firstOf(failure, err)).because(err)
+		return change.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git init: %s", firstOf(failure, err)).Because(err)
 	}
 	at := map[string]string{}
 	for _, name := range []string{"objects", "index", "shallow", "info/exclude"} {
@@ -193,10 +193,10 @@ func (c *checkout) fetch(ctx context.Context, s *GitSource) error {
 		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--", s.URL, "+refs/heads/" + s.Ref + ":refs/heads/to",
 	}})
 	if err != nil {
-		return newError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s", err).because(err)
+		return change.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s", err).Because(err)
 	}
 	if failure != "" {
-		return gitFailed(s, "the branch %s of %s cannot be fetched: %s", s.Ref, shown(s.URL), lastLine(failure)).with("stderr", failure)
+		return gitFailed(s, "the branch %s of %s cannot be fetched: %s", s.Ref, shown(s.URL), lastLine(failure)).With("stderr", failure)
 	}
 	c.To, err = c.must(ctx, nil, "rev-parse", "--verify", "refs/heads/to^{commit}")
 	return err
@@ -209,7 +209,7 @@ func (c *checkout) forward(ctx context.Context) error {
 		return err
 	}
 	if base != c.From {
-		return notReady("diverged", "push_or_reset", "the branch %s of %s has commits that its remote branch does not have", c.Branch, c.dir).with("path", c.dir)
+		return notReady("diverged", "push_or_reset", "the branch %s of %s has commits that its remote branch does not have", c.Branch, c.dir).With("path", c.dir)
 	}
 	before, err := c.differs(ctx, c.From)
 	if err != nil {
@@ -230,7 +230,7 @@ func (c *checkout) forward(ctx context.Context) error {
 		move = []string{"read-tree", "--reset", "-u", c.To}
 	}
 	if _, failure, err := c.over(context.WithoutCancel(ctx), []string{"GIT_INDEX_FILE=" + c.index}, move...); err != nil || failure != "" {
-		return errors.Join(err, notReady("busy", "look_at_checkout", "git could not bring %s forward: %s", c.dir, lastLine(failure)).with("stderr", failure))
+		return errors.Join(err, notReady("busy", "look_at_checkout", "git could not bring %s forward: %s", c.dir, lastLine(failure)).With("stderr", failure))
 	}
 	_, moved, err := c.in(context.WithoutCancel(ctx), "update-ref", "-m", "claudeops: fast-forward", "refs/heads/"+c.Branch, c.To, c.From)
 	if err == nil && !moved {
@@ -247,7 +247,7 @@ func (c *checkout) refuse(names []string) error {
 		return nil
 	}
 	return notReady("changed_files", "commit_or_remove", "%s has files that no commit has, so that nothing is fetched into it or deployed from it: %s", c.dir,
-		strings.Join(names[:min(len(names), maxDirty)], ", ")).with("path", c.dir).with("files", names[:min(len(names), maxDirty)])
+		strings.Join(names[:min(len(names), maxDirty)], ", ")).With("path", c.dir).With("files", names[:min(len(names), maxDirty)])
 }
 
 // differs are the files of the checkout, and the entries of its index, that are not as a commit has them; those that are ignored aside.

@@ -145,15 +145,15 @@ func loadConfig(repo string, own bool) (*Config, error) {
 	text, err := readIn(repo, ConfigName, maxConfigBytes, own)
 	switch {
 	case errors.Is(err, files.ErrTooLarge):
-		return nil, invalidConfig("%s has more than %d bytes", name, maxConfigBytes).with("path", name)
+		return nil, invalidConfig("%s has more than %d bytes", name, maxConfigBytes).With("path", name)
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, newError(ConfigMissing, "config_missing", []string{"run_init", "retry_command"}, "there is no %s; a person makes one with: claudeops deploy init", name).with("path", name)
+		return nil, change.NewError(ConfigMissing, "config_missing", []string{"run_init", "retry_command"}, "there is no %s; a person makes one with: claudeops deploy init", name).With("path", name)
 	case err != nil:
-		return nil, invalidConfig("%s cannot be read: %s", name, reason(err)).with("path", name).because(err)
+		return nil, invalidConfig("%s cannot be read: %s", name, reason(err)).With("path", name).Because(err)
 	}
 	c, err := parseConfig(text)
 	if e := errorOf(err); e != nil {
-		return nil, e.with("path", name)
+		return nil, e.With("path", name)
 	}
 	return c, err
 }
@@ -183,8 +183,8 @@ func parseConfig(text []byte) (*Config, error) {
 		return nil, invalidConfig("agentpack.yaml is empty; it needs version: 1, and a profile named default")
 	}
 	if c.Version != 1 {
-		return nil, newError(ConfigUnsupported, "config_unsupported_version", []string{"fix_config", "retry_command"},
-			"agentpack.yaml has the version %d; 1 is supported", c.Version).with("version", c.Version).with("supported", []int{1})
+		return nil, change.NewError(ConfigUnsupported, "config_unsupported_version", []string{"fix_config", "retry_command"},
+			"agentpack.yaml has the version %d; 1 is supported", c.Version).With("version", c.Version).With("supported", []int{1})
 	}
 	if _, ok := c.Profiles["default"]; !ok {
 		return nil, invalidConfig("agentpack.yaml has no profile named default")
@@ -210,8 +210,8 @@ func parseConfig(text []byte) (*Config, error) {
 }
 
 func unsupportedTarget(name change.TargetName) *Error {
-	return newError(TargetUnsupported, "target_unsupported", []string{"fix_config", "retry_command"}, "the target %q is not supported; %v are", name, TargetNames()).
-		with("target", name).with("supported", TargetNames())
+	return change.NewError(TargetUnsupported, "target_unsupported", []string{"fix_config", "retry_command"}, "the target %q is not supported; %v are", name, TargetNames()).
+		With("target", name).With("supported", TargetNames())
 }
 
 // complete checks a target and fills in what it leaves out.
@@ -281,7 +281,7 @@ func (g *GitSource) complete(id string) error {
 func (c *Config) Select(profile string) ([]Module, error) {
 	p, ok := c.Profiles[profile]
 	if !ok {
-		return nil, invalidConfig("there is no profile %q; there are %s", profile, strings.Join(slices.Sorted(maps.Keys(c.Profiles)), ", ")).with("profile", profile)
+		return nil, invalidConfig("there is no profile %q; there are %s", profile, strings.Join(slices.Sorted(maps.Keys(c.Profiles)), ", ")).With("profile", profile)
 	}
 	var out []Module
 	for _, m := range c.Modules {
@@ -303,7 +303,7 @@ func (c *Config) For(target string) ([]change.TargetName, error) {
 		return nil, unsupportedTarget(name)
 	}
 	if _, ok := c.Targets[name]; !ok {
-		return nil, invalidConfig("the target %s is not configured in agentpack.yaml", name).with("target", name)
+		return nil, invalidConfig("the target %s is not configured in agentpack.yaml", name).With("target", name)
 	}
 	return []change.TargetName{name}, nil
 }

@@ -48,11 +48,11 @@ func (g *Git) remote(ctx context.Context, s *GitSource, c sysgit.Call) (out []by
 // E_SOURCE_NOT_ALLOWED if the operator admits no private address of it.
 func remoteFailed(s *GitSource, what string, err error) *Error {
 	if !errors.Is(err, sysgit.ErrPrivate) {
-		return gitFailed(s, "%s: %s", what, err).because(err)
+		return gitFailed(s, "%s: %s", what, err).Because(err)
 	}
 	refused := notNamed(s.URL, "the repository %s is not read: %s, which its source does not admit; claudeops sources allow --private does", shown(s.URL), err)
 	if origin, err := sources.OriginOf(s.URL); err == nil {
-		refused = refused.with("allow", "claudeops sources allow "+origin+" --private")
+		refused = refused.With("allow", "claudeops sources allow "+origin+" --private")
 	}
 	return refused
 }

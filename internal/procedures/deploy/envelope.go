@@ -3,6 +3,7 @@ package deploy
 import (
 	"maps"
 	"reflect"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
@@ -39,6 +40,7 @@ func commandOf(tool string) command {
 	if tool == ToolApply {
 		return command{"deploy", "deploy --apply", []string{"deploy", "--apply"}}
 	}
+	tool = strings.TrimPrefix(tool, "deploy_") // of those that are not in the contract
 	return command{tool, tool, []string{tool}}
 }
 
@@ -129,11 +131,7 @@ func Failure(err error) error { return faultOf(err) }
 
 // faultOf is an error of this package as the way of a call takes it.
 func faultOf(err error) error {
-	e := errorOf(err)
-	if e == nil {
-		return err
-	}
-	return &operation.Fault{Code: string(e.Code), Details: e.Details, General: fault.Wrap(e.Cause, general(e.Code), "%s", e.Message)}
+	return operation.Contracted(err, general)
 }
 
 // general is the program's own code for one of agentpack.
@@ -141,7 +139,7 @@ func general(c Code) fault.Code {
 	switch c {
 	case ConfirmRequired, ArgumentsInvalid, TargetUnsupported:
 		return fault.InvalidArgument
-	case ConfigMissing, SnapshotNotFound:
+	case ConfigMissing, SnapshotNotFound, FileUnknown:
 		return fault.NotFound
 	case ConfigInvalid, ConfigUnsupported, LockfileInvalid, LockfileUnsupported:
 		return fault.Misconfigured
@@ -151,6 +149,8 @@ func general(c Code) fault.Code {
 		return fault.ScopeDenied
 	case GitFailed:
 		return fault.UpstreamError
+	case NothingToPropose:
+		return fault.NoChange
 	case NotAllowed:
 		return fault.ReadOnly
 	}

@@ -1,14 +1,13 @@
 package deploy
 
 import (
-	"errors"
-	"fmt"
-
+	"github.com/claudeops/claudeops/internal/base/contract"
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
 // Code classifies an error, in agentpack's published words. E_LOCKED, E_PLAN_CHANGED, E_SNAPSHOT_NOT_FOUND,
-// E_CHECKOUT_NOT_READY, E_SOURCE_NOT_ALLOWED and E_GIT_FAILED are ours.
+// E_CHECKOUT_NOT_READY, E_SOURCE_NOT_ALLOWED, E_FILE_UNKNOWN, E_NOTHING_TO_PROPOSE, E_PROPOSAL_REFUSED
+// and E_GIT_FAILED are ours.
 type Code = change.Code
 
 // The codes.
@@ -31,38 +30,16 @@ const (
 	Locked                    = change.Locked
 	PlanChanged               = change.PlanChanged
 	SourceNotAllowed     Code = "E_SOURCE_NOT_ALLOWED"
+	FileUnknown          Code = "E_FILE_UNKNOWN"
+	NothingToPropose     Code = "E_NOTHING_TO_PROPOSE"
+	ProposalRefused      Code = "E_PROPOSAL_REFUSED"
 )
 
-// Error is a failure with what the caller can do about it.
-type Error change.Error
+// Error is a failure in agentpack's words, the engine's included.
+type Error = change.Error
 
-// Error implements error.
-func (e *Error) Error() string { return (*change.Error)(e).Error() }
-
-// Unwrap gives the cause.
-func (e *Error) Unwrap() error { return e.Cause }
-
-// errorOf is the failure that an error is of, the engine's included; nil if it is of none.
-func errorOf(err error) *Error {
-	var e *Error
-	var of *change.Error
-	switch {
-	case errors.As(err, &e):
-		return e
-	case errors.As(err, &of):
-		return (*Error)(of)
-	}
-	return nil
-}
-
-// newError makes an Error. reason is its reason_code; next are its next_actions.
-func newError(code Code, reason string, next []string, format string, args ...any) *Error {
-	e := &Error{Code: code, Message: fmt.Sprintf(format, args...)}
-	if reason != "" {
-		e.Details = map[string]any{"reason_code": reason, "next_actions": next}
-	}
-	return e
-}
+// errorOf is the failure that an error is of; nil if it is of none.
+func errorOf(err error) *Error { return contract.Of[Code](err) }
 
 // ioError gives an error of the file system its code; one that has a code keeps it.
 func ioError(name string, err error) error {
@@ -72,22 +49,7 @@ func ioError(name string, err error) error {
 	return change.IOError(name, err)
 }
 
-// with adds a detail.
-func (e *Error) with(key string, value any) *Error {
-	if e.Details == nil {
-		e.Details = map[string]any{}
-	}
-	e.Details[key] = value
-	return e
-}
-
-// because keeps the cause for logs.
-func (e *Error) because(err error) *Error {
-	e.Cause = err
-	return e
-}
-
 // invalidConfig is a configuration that says something it may not.
 func invalidConfig(format string, args ...any) *Error {
-	return newError(ConfigInvalid, "config_invalid", []string{"fix_config", "retry_command"}, format, args...)
+	return change.NewError(ConfigInvalid, "config_invalid", []string{"fix_config", "retry_command"}, format, args...)
 }

@@ -40,7 +40,7 @@ func NewGit(program, userHome, agentpackHome string, env []string) *Git {
 }
 
 func gitFailed(g *GitSource, format string, args ...any) *Error {
-	return newError(GitFailed, "git_failed", []string{"check_source", "retry_command"}, format, args...).with("url", shown(g.URL)).with("ref", g.Ref)
+	return change.NewError(GitFailed, "git_failed", []string{"check_source", "retry_command"}, format, args...).With("url", shown(g.URL)).With("ref", g.Ref)
 }
 
 // Resolve is the commit that a source means now: a branch, a tag, or the commit itself.
@@ -55,7 +55,7 @@ func (g *Git) Resolve(ctx context.Context, s *GitSource) (string, error) {
 		return "", remoteFailed(s, "git cannot be run", err)
 	}
 	if failure != "" {
-		return "", gitFailed(s, "the repository %s cannot be read: %s", shown(s.URL), lastLine(failure)).with("stderr", failure)
+		return "", gitFailed(s, "the repository %s cannot be read: %s", shown(s.URL), lastLine(failure)).With("stderr", failure)
 	}
 	found := map[string]string{}
 	for _, line := range strings.Split(string(out), "\n") {

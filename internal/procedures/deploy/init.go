@@ -84,12 +84,12 @@ func (s *Service) Init(user bool) (InitData, error) {
 		return InitData{}, err
 	}
 	if s.engine.NoWriting != "" {
-		return InitData{}, newError(NotAllowed, "read_only", []string{"ask_operator"}, "nothing is written: %s", s.engine.NoWriting)
+		return InitData{}, change.NewError(NotAllowed, "read_only", []string{"ask_operator"}, "nothing is written: %s", s.engine.NoWriting)
 	}
 	repo := s.setup.repo("")
 	name := filepath.Join(repo, ConfigName)
 	if change.Exists(name) {
-		return InitData{}, invalidConfig("there is a configuration already: %s", name).with("path", name)
+		return InitData{}, invalidConfig("there is a configuration already: %s", name).With("path", name)
 	}
 	from, scope := s.setup.Places.Project, "project"
 	if user {
@@ -202,7 +202,7 @@ func (i *initializer) write(repo, name string) error {
 	encoder := yaml.NewEncoder(&text)
 	encoder.SetIndent(2)
 	if err := encoder.Encode(i.config); err != nil {
-		return newError(Unexpected, "", nil, "the configuration cannot be written").because(err)
+		return change.NewError(Unexpected, "", nil, "the configuration cannot be written").Because(err)
 	}
 	for rel, f := range i.files {
 		content, err := f.Content.Bytes()

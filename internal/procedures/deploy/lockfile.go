@@ -43,15 +43,15 @@ func readLock(repo string, own bool) (*lockFile, error) {
 	}
 	next := []string{"regenerate_lockfile", "retry_command"}
 	if err != nil {
-		return nil, newError(LockfileInvalid, "lockfile_invalid", next, "%s is broken: %s", name, reason(err)).with("path", name).because(err)
+		return nil, change.NewError(LockfileInvalid, "lockfile_invalid", next, "%s is broken: %s", name, reason(err)).With("path", name).Because(err)
 	}
 	if l.Version != 1 {
-		return nil, newError(LockfileUnsupported, "lockfile_unsupported_version", next, "%s has the version %d; 1 is supported", name, l.Version).
-			with("path", name).with("version", l.Version).with("supported", []int{1})
+		return nil, change.NewError(LockfileUnsupported, "lockfile_unsupported_version", next, "%s has the version %d; 1 is supported", name, l.Version).
+			With("path", name).With("version", l.Version).With("supported", []int{1})
 	}
 	for _, m := range l.Modules {
 		if g := m.Resolved.Git; g != nil && !isCommit(g.Commit) {
-			return nil, newError(LockfileInvalid, "lockfile_invalid", next, "%s: the commit %q of the module %s is none", name, change.Short(g.Commit), m.ID).with("path", name).with("module_id", m.ID)
+			return nil, change.NewError(LockfileInvalid, "lockfile_invalid", next, "%s: the commit %q of the module %s is none", name, change.Short(g.Commit), m.ID).With("path", name).With("module_id", m.ID)
 		}
 	}
 	return &l, nil

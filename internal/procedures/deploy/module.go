@@ -16,14 +16,14 @@ func checkModule(m Module, t change.Tree) error {
 	switch m.Type {
 	case Instructions:
 		if _, ok := t["AGENTS.md"]; !ok {
-			return invalidConfig("the module %s has no AGENTS.md", m.ID).with("module_id", m.ID)
+			return invalidConfig("the module %s has no AGENTS.md", m.ID).With("module_id", m.ID)
 		}
 	case Skill:
 		return checkSkill(m, t)
 	case Prompt, Command:
 		paths := t.Paths()
 		if len(paths) != 1 || strings.Contains(paths[0], "/") || path.Ext(paths[0]) != ".md" {
-			return invalidConfig("the module %s must be exactly one file *.md; it has %d files", m.ID, len(paths)).with("module_id", m.ID)
+			return invalidConfig("the module %s must be exactly one file *.md; it has %d files", m.ID, len(paths)).With("module_id", m.ID)
 		}
 		if m.Type == Command {
 			text, err := t[paths[0]].Content.Bytes()
@@ -47,10 +47,13 @@ func frontMatter(text string) (fields map[string]any, ok bool) {
 	return fields, true
 }
 
+// skillFile is what makes a folder a skill.
+const skillFile = "SKILL.md"
+
 func checkSkill(m Module, t change.Tree) error {
-	file, ok := t["SKILL.md"]
+	file, ok := t[skillFile]
 	if !ok {
-		return invalidConfig("the module %s has no SKILL.md", m.ID).with("module_id", m.ID)
+		return invalidConfig("the module %s has no SKILL.md", m.ID).With("module_id", m.ID)
 	}
 	text, err := file.Content.Bytes()
 	if err != nil {
@@ -58,11 +61,11 @@ func checkSkill(m Module, t change.Tree) error {
 	}
 	fields, ok := frontMatter(string(text))
 	if !ok {
-		return invalidConfig("the module %s: SKILL.md has no front matter", m.ID).with("module_id", m.ID)
+		return invalidConfig("the module %s: SKILL.md has no front matter", m.ID).With("module_id", m.ID)
 	}
 	for _, name := range []string{"name", "description"} {
 		if text, _ := fields[name].(string); strings.TrimSpace(text) == "" {
-			return invalidConfig("the module %s: SKILL.md's front matter has no %s", m.ID, name).with("module_id", m.ID)
+			return invalidConfig("the module %s: SKILL.md's front matter has no %s", m.ID, name).With("module_id", m.ID)
 		}
 	}
 	return nil
@@ -71,10 +74,10 @@ func checkSkill(m Module, t change.Tree) error {
 func checkCommand(m Module, text string) error {
 	fields, ok := frontMatter(text)
 	if description, _ := fields["description"].(string); !ok || strings.TrimSpace(description) == "" {
-		return invalidConfig("the module %s: the command's front matter has no description", m.ID).with("module_id", m.ID)
+		return invalidConfig("the module %s: the command's front matter has no description", m.ID).With("module_id", m.ID)
 	}
 	if runsShell := regexp.MustCompile("(?m)!\\s*`|!bash").MatchString(text); runsShell && !allowsBash(fields["allowed-tools"]) {
-		return invalidConfig("the module %s: the command runs a shell, and its allowed-tools have no Bash(...)", m.ID).with("module_id", m.ID)
+		return invalidConfig("the module %s: the command runs a shell, and its allowed-tools have no Bash(...)", m.ID).With("module_id", m.ID)
 	}
 	return nil
 }

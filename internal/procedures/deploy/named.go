@@ -20,9 +20,9 @@ import (
 // the sources that it names only those are used that the operator has admitted (internal/settings/sources).
 
 func notNamed(address, format string, args ...any) *Error {
-	e := newError(SourceNotAllowed, "source_not_allowed", []string{"ask_operator"}, format, args...).with("source", address)
+	e := change.NewError(SourceNotAllowed, "source_not_allowed", []string{"ask_operator"}, format, args...).With("source", address)
 	if origin, err := sources.OriginOf(address); err == nil {
-		e = e.with("allow", "claudeops sources allow "+origin)
+		e = e.With("allow", "claudeops sources allow "+origin)
 	}
 	return e
 }
@@ -79,7 +79,7 @@ func (s Setup) choose(m Module) (*GitSource, error) {
 		}
 	}
 	if !ok {
-		return nil, notNamed(address, "the module %s: %s", m.ID, sources.Refusal(address)).with("module_id", m.ID).with("url", address)
+		return nil, notNamed(address, "the module %s: %s", m.ID, sources.Refusal(address)).With("module_id", m.ID).With("url", address)
 	}
 	chosen := *m.Source.Git
 	chosen.named, chosen.exact, chosen.public = picked, true, !source.Private

@@ -71,7 +71,7 @@ func levelsIn(root *files.Dir, machine, project string) (out []overlay) {
 func readOverlay(root *files.Dir, o overlay) (_ overlay, ok bool, err error) {
 	whole, ok, err := change.ReadTree(root, o.dir, nil)
 	if err != nil {
-		return o, false, invalidConfig("the overlay %s cannot be read: %s", o.dir, err).with("overlay_dir", o.dir)
+		return o, false, invalidConfig("the overlay %s cannot be read: %s", o.dir, err).With("overlay_dir", o.dir)
 	}
 	if !ok {
 		return o, false, nil
@@ -82,13 +82,13 @@ func readOverlay(root *files.Dir, o overlay) (_ overlay, ok bool, err error) {
 	}
 	patches, _, err := change.ReadTree(root, path.Join(o.dir, ".agentpack", "patches"), nil)
 	if err != nil {
-		return o, false, invalidConfig("the patches of the overlay %s cannot be read: %s", o.dir, err).with("overlay_dir", o.dir)
+		return o, false, invalidConfig("the patches of the overlay %s cannot be read: %s", o.dir, err).With("overlay_dir", o.dir)
 	}
 	switch {
 	case kind == "dir" && len(patches) > 0:
-		return o, false, invalidConfig("the overlay %s is of the kind dir, and has patches", o.dir).with("overlay_dir", o.dir)
+		return o, false, invalidConfig("the overlay %s is of the kind dir, and has patches", o.dir).With("overlay_dir", o.dir)
 	case kind == "patch" && len(whole) > 0:
-		return o, false, invalidConfig("the overlay %s is of the kind patch, and has files besides its patches", o.dir).with("overlay_dir", o.dir)
+		return o, false, invalidConfig("the overlay %s is of the kind patch, and has files besides its patches", o.dir).With("overlay_dir", o.dir)
 	}
 	o.files = whole
 	for _, rel := range patches.Paths() {
@@ -99,7 +99,7 @@ func readOverlay(root *files.Dir, o overlay) (_ overlay, ok bool, err error) {
 		}
 		p := patchFile{file: path.Join(o.dir, ".agentpack", "patches", rel), rel: name, text: string(text)}
 		if why := p.bad(); !isPatch || why != "" {
-			return o, false, invalidConfig("%s %s", p.file, strings.TrimSpace("is no patch of one file of the module. "+why)).with("patch_file", p.file)
+			return o, false, invalidConfig("%s %s", p.file, strings.TrimSpace("is no patch of one file of the module. "+why)).With("patch_file", p.file)
 		}
 		o.patches = append(o.patches, p)
 	}
@@ -122,7 +122,7 @@ func overlayKind(root *files.Dir, dir string) (string, error) {
 		err = json.Unmarshal(text, &said)
 	}
 	if err != nil || said.Kind != "dir" && said.Kind != "patch" {
-		return "", invalidConfig(`%s must be {"overlay_kind": "dir"} or {"overlay_kind": "patch"}`, name).with("overlay_dir", dir)
+		return "", invalidConfig(`%s must be {"overlay_kind": "dir"} or {"overlay_kind": "patch"}`, name).With("overlay_dir", dir)
 	}
 	return said.Kind, nil
 }
@@ -153,18 +153,18 @@ func (o overlay) apply(ctx context.Context, id string, base change.Tree, patch P
 		}
 		switch {
 		case !ok:
-			return nil, invalidConfig("%s is for %s, which the module %s does not have", p.file, p.rel, id).with("patch_file", p.file)
+			return nil, invalidConfig("%s is for %s, which the module %s does not have", p.file, p.rel, id).With("patch_file", p.file)
 		case !utf8.Valid(before):
-			return nil, invalidConfig("%s is for %s, which is no text", p.file, p.rel).with("patch_file", p.file)
+			return nil, invalidConfig("%s is for %s, which is no text", p.file, p.rel).With("patch_file", p.file)
 		}
 		after, failure, err := patch(ctx, p.rel, string(before), p.text)
 		if err != nil {
-			return nil, newError(Unexpected, "", nil, "the patch %s could not be applied: %s", p.file, err).because(err)
+			return nil, change.NewError(Unexpected, "", nil, "the patch %s could not be applied: %s", p.file, err).Because(err)
 		}
 		if failure != "" {
-			return nil, newError(OverlayPatchFailed, "overlay_patch_apply_failed", []string{"regenerate_patch", "switch_to_dir_overlay", "retry_command"},
-				"the patch %s does not apply to %s of the module %s", p.file, p.rel, id).with("module_id", id).with("scope", string(o.level)).
-				with("overlay_dir", o.dir).with("patch_file", p.file).with("relpath", p.rel).with("stderr", failure)
+			return nil, change.NewError(OverlayPatchFailed, "overlay_patch_apply_failed", []string{"regenerate_patch", "switch_to_dir_overlay", "retry_command"},
+				"the patch %s does not apply to %s of the module %s", p.file, p.rel, id).With("module_id", id).With("scope", string(o.level)).
+				With("overlay_dir", o.dir).With("patch_file", p.file).With("relpath", p.rel).With("stderr", failure)
 		}
 		f.Content = change.Bytes([]byte(after))
 		out[p.rel] = f
@@ -172,8 +172,15 @@ func (o overlay) apply(ctx context.Context, id string, base change.Tree, patch P
 	return out, nil
 }
 
-// overlaid is a module's tree with its overlays, of the levels that there are.
-func overlaid(ctx context.Context, root *files.Dir, m Module, base change.Tree, there []overlay, patch Patcher) (change.Tree, error) {
+// layer is one of the places that a module's files come from: its source, or an overlay.
+type layer struct {
+	overlay             // zero for the source
+	tree    change.Tree // with the layers below it
+}
+
+// overlaid are the layers of a module, from its source, of the levels that there are.
+func overlaid(ctx context.Context, root *files.Dir, m Module, base change.Tree, there []overlay, patch Patcher) ([]layer, error) {
+	out := []layer{{tree: base}}
 	for _, level := range there {
 		level.dir = path.Join(level.dir, fsKey(m.ID))
 		o, ok, err := readOverlay(root, level)
@@ -186,6 +193,7 @@ func overlaid(ctx context.Context, root *files.Dir, m Module, base change.Tree, 
 		if base, err = o.apply(ctx, m.ID, base, patch); err != nil {
 			return nil, err
 		}
+		out = append(out, layer{o, base})
 	}
-	return base, nil
+	return out, nil
 }

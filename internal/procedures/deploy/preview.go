@@ -74,9 +74,8 @@ func modulesOf(c *Config, owner, name string) (ids []string) {
 
 // sameRepository reports whether an address of git ends with the name of a repository, small and capital letters aside.
 func sameRepository(address, owner, name string) bool {
-	address = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(address), "/"), ".git")
-	parts := strings.FieldsFunc(address, func(r rune) bool { return r == '/' || r == ':' || r == '\\' })
-	return len(parts) >= 2 && strings.EqualFold(parts[len(parts)-2], owner) && strings.EqualFold(parts[len(parts)-1], strings.TrimSuffix(name, ".git"))
+	home, err := homeOf(address)
+	return err == nil && strings.EqualFold(home.Owner, owner) && strings.EqualFold(home.Name, strings.TrimSuffix(name, ".git"))
 }
 
 // Preview says what a deployment would change with a candidate. It changes no target, and fetches from no address that the configuration
@@ -135,7 +134,7 @@ func (s *Service) pending(ctx context.Context, with *change.Plan) map[change.Fil
 // candidate is where the configuration is read if the candidate is part of it.
 func (s *Service) candidate(ctx context.Context, c Candidate) (from reading, warnings []string, err error) {
 	if !isCommit(c.Commit) {
-		return from, nil, newError(GitFailed, "git_failed", []string{"retry_command"}, "it is not known which commit is the head of the pull request")
+		return from, nil, change.NewError(GitFailed, "git_failed", []string{"retry_command"}, "it is not known which commit is the head of the pull request")
 	}
 	repo := s.setup.repo("")
 	current, err := loadConfig(repo, true)
@@ -205,7 +204,7 @@ func (s Setup) chooseOf(current *Config) func(Module) (*GitSource, error) {
 		if err != nil {
 			err = notNamed(m.Source.Git.URL, "the module %s comes from %s, which neither the configuration in place uses nor the operator has admitted; "+
 				"nothing is fetched from there before the pull request is merged, so that what it would change is not known", m.ID, change.Short(m.Source.Git.URL)).
-				with("module_id", m.ID).with("url", m.Source.Git.URL)
+				With("module_id", m.ID).With("url", m.Source.Git.URL)
 		}
 		return chosen, err
 	}

@@ -26,7 +26,7 @@ func (s *Service) Prune(ctx context.Context, keep int, dryRun bool) (out change.
 		return out, faultOf(err)
 	}
 	if why := s.engine.NoWriting; why != "" && !dryRun {
-		return out, faultOf(newError(NotAllowed, "read_only", []string{"ask_operator"}, "nothing is removed: %s", why))
+		return out, faultOf(change.NewError(NotAllowed, "read_only", []string{"ask_operator"}, "nothing is removed: %s", why))
 	}
 	out, err = s.engine.Prune(ctx, keep, dryRun)
 	if err == nil {

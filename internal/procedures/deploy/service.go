@@ -117,7 +117,7 @@ func (s *Service) ready() error {
 	}
 	project := s.setup.Places.Project
 	if now, err := change.RealPath(project); err == nil && now != project {
-		return newError(PermissionDenied, "path_in_the_way", []string{"remove_path", "retry_command"}, "the project %s leads to another folder by now: start again in the one that is meant", project).with("path", project)
+		return change.NewError(PermissionDenied, "path_in_the_way", []string{"remove_path", "retry_command"}, "the project %s leads to another folder by now: start again in the one that is meant", project).With("path", project)
 	}
 	return nil
 }
@@ -266,7 +266,7 @@ func (g *Git) origin(ctx context.Context, dir string) (string, error) {
 		return "", nil
 	}
 	if err != nil {
-		return "", newError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s", err).because(err)
+		return "", change.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s", err).Because(err)
 	}
 	if failure != "" {
 		return "", nil

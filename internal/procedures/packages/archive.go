@@ -35,7 +35,7 @@ func leftOut(name string, isDir bool) bool {
 func Pack(dir string) ([]byte, error) {
 	root, err := files.OpenDir(dir)
 	if err != nil {
-		return nil, newError(ManifestNotFound, "there is no folder %s", dir).because(err)
+		return nil, newError(ManifestNotFound, "there is no folder %s", dir).Because(err)
 	}
 	defer func() { _ = root.Close() }()
 	list, err := packedFiles(root)
@@ -54,24 +54,24 @@ func pack(root *files.Dir, list []packedFile) ([]byte, error) {
 	for _, f := range list {
 		content, _, err := root.Read(f.name, MaxUnpackedBytes)
 		if err != nil {
-			return nil, newError(ManifestInvalid, "%s cannot be packed: %s", f.name, reason(err)).because(err)
+			return nil, newError(ManifestInvalid, "%s cannot be packed: %s", f.name, reason(err)).Because(err)
 		}
 		if total += int64(len(content)); total > MaxUnpackedBytes {
-			return nil, newError(ManifestInvalid, "the package has more than %d bytes", MaxUnpackedBytes).hint("leave large files out")
+			return nil, newError(ManifestInvalid, "the package has more than %d bytes", MaxUnpackedBytes).Suggest("leave large files out")
 		}
 		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Size: int64(len(content)), Mode: f.mode, Format: tar.FormatPAX}
 		if err := out.WriteHeader(header); err != nil {
-			return nil, newError(ManifestInvalid, "%s cannot be packed: %s", f.name, err).because(err)
+			return nil, newError(ManifestInvalid, "%s cannot be packed: %s", f.name, err).Because(err)
 		}
 		if _, err := out.Write(content); err != nil {
-			return nil, newError(InternalError, "the archive cannot be written").because(err)
+			return nil, newError(InternalError, "the archive cannot be written").Because(err)
 		}
 	}
 	if err := errors.Join(out.Close(), zip.Close()); err != nil {
-		return nil, newError(InternalError, "the archive cannot be written").because(err)
+		return nil, newError(InternalError, "the archive cannot be written").Because(err)
 	}
 	if packed.Len() > MaxArchiveBytes {
-		return nil, newError(ManifestInvalid, "the archive has %d bytes; at most %d", packed.Len(), MaxArchiveBytes).hint("leave large files out")
+		return nil, newError(ManifestInvalid, "the archive has %d bytes; at most %d", packed.Len(), MaxArchiveBytes).Suggest("leave large files out")
 	}
 	return packed.Bytes(), nil
 }
@@ -91,7 +91,7 @@ func packedFiles(root *files.Dir) ([]packedFile, error) {
 	names := newEntryNames()
 	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return newError(ManifestInvalid, "%s cannot be read: %s", name, reason(err)).because(err)
+			return newError(ManifestInvalid, "%s cannot be read: %s", name, reason(err)).Because(err)
 		}
 		if skip, why := packable(name, d); skip || why != nil {
 			return why
@@ -104,13 +104,13 @@ func packedFiles(root *files.Dir) ([]packedFile, error) {
 			return err
 		}
 		if why := names.add(name); why != "" {
-			return newError(ManifestInvalid, "%s", why).hint("give one of them another name")
+			return newError(ManifestInvalid, "%s", why).Suggest("give one of them another name")
 		}
 		out = append(out, f)
 		return nil
 	})
 	if at := names.repository(); err == nil && at != "" {
-		return nil, newError(ManifestInvalid, "git takes %+q for a repository, whose config can name programs", at).hint("move it out of the package")
+		return nil, newError(ManifestInvalid, "git takes %+q for a repository, whose config can name programs", at).Suggest("move it out of the package")
 	}
 	slices.SortFunc(out, func(a, b packedFile) int { return strings.Compare(a.name, b.name) })
 	return out, err
@@ -131,21 +131,21 @@ func packable(name string, d fs.DirEntry) (skip bool, err error) {
 	case name == gitFolder, leftOut(d.Name(), d.IsDir()):
 		return true, leave()
 	case badEntry(name) != "":
-		return true, newError(ManifestInvalid, "%s", badEntry(name)).hint("move it out of the package, or give it another name")
+		return true, newError(ManifestInvalid, "%s", badEntry(name)).Suggest("move it out of the package, or give it another name")
 	}
 	return d.IsDir(), nil
 }
 
 func packedFileOf(name string, d fs.DirEntry) (packedFile, error) {
 	if !d.Type().IsRegular() {
-		return packedFile{}, newError(ManifestInvalid, "%s is a link or a special file; a package has files alone", name).hint("replace it by a file")
+		return packedFile{}, newError(ManifestInvalid, "%s is a link or a special file; a package has files alone", name).Suggest("replace it by a file")
 	}
 	info, err := d.Info()
 	if err != nil {
-		return packedFile{}, newError(ManifestInvalid, "%s cannot be read: %s", name, reason(err)).because(err)
+		return packedFile{}, newError(ManifestInvalid, "%s cannot be read: %s", name, reason(err)).Because(err)
 	}
 	if info.Mode()&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != 0 {
-		return packedFile{}, newError(ManifestInvalid, "%s has a mode that gives rights to whoever runs it", name).hint("take that away: chmod ug-s,-t")
+		return packedFile{}, newError(ManifestInvalid, "%s has a mode that gives rights to whoever runs it", name).Suggest("take that away: chmod ug-s,-t")
 	}
 	if info.Mode()&0o100 != 0 {
 		return packedFile{name, 0o755}, nil

@@ -88,7 +88,7 @@ func LoadConfig(home, project string) (Config, error) {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return c, newError(ConfigInvalid, "%s", strings.ReplaceAll(err.Error(), "\n", "; ")).hint("correct the file, or remove the value")
+		return c, newError(ConfigInvalid, "%s", strings.ReplaceAll(err.Error(), "\n", "; ")).Suggest("correct the file, or remove the value")
 	}
 	return c, nil
 }

@@ -56,7 +56,7 @@ func unknownKey(key string) error {
 	for _, s := range settings() {
 		known = append(known, s.key)
 	}
-	return newError(InvalidArgument, "there is no setting %q; there are %s", key, strings.Join(known, ", ")).with("valid_keys", known)
+	return newError(InvalidArgument, "there is no setting %q; there are %s", key, strings.Join(known, ", ")).With("valid_keys", known)
 }
 
 func (c Config) text(key string) string {

@@ -21,7 +21,7 @@ func SetConfig(home, key, text string, checkOnly bool) (any, error) {
 		why = s.check(value)
 	}
 	if why != "" {
-		return nil, newError(InvalidArgument, "%s: %s", key, why).with("key", key)
+		return nil, newError(InvalidArgument, "%s: %s", key, why).With("key", key)
 	}
 	if checkOnly {
 		return value, nil
@@ -44,7 +44,7 @@ func mayCallerSet(home, key, text string) error {
 	if err != nil || why != "" || settings()[i].check(value) != "" {
 		return err
 	}
-	denied := newError(PermissionDenied, "%s becomes %s only if a person says so", key, text).hint("a person runs: claudeops packages config set")
+	denied := newError(PermissionDenied, "%s becomes %s only if a person says so", key, text).Suggest("a person runs: claudeops packages config set")
 	if settings()[i].loosens(own.values[key], value) {
 		return denied
 	}
@@ -97,12 +97,12 @@ func AddRegistry(home string, r RegistryConfig) error {
 				continue
 			}
 			if err := document.Content[i+1].Decode(&registries); err != nil {
-				return newError(ConfigInvalid, "%s: registries is no list", configFile(home)).because(err)
+				return newError(ConfigInvalid, "%s: registries is no list", configFile(home)).Because(err)
 			}
 		}
 		for _, known := range registries {
 			if known["name"] == r.Name {
-				return newError(InvalidArgument, "there is a registry %q already, at %v", r.Name, known["url"]).hint("choose another name")
+				return newError(InvalidArgument, "there is a registry %q already, at %v", r.Name, known["url"]).Suggest("choose another name")
 			}
 			if r.Default {
 				known["default"] = false
@@ -116,18 +116,18 @@ func AddRegistry(home string, r RegistryConfig) error {
 // editConfig changes the user's file at once, comments and unknown keys kept.
 func editConfig(home string, change func(document *yaml.Node) error) error {
 	if home == "" {
-		return newError(PermissionDenied, "there is no home folder for the configuration").hint("set HOME")
+		return newError(PermissionDenied, "there is no home folder for the configuration").Suggest("set HOME")
 	}
 	if _, err := readConfig(home); err != nil {
-		return newError(ConfigInvalid, "%s", err).hint("correct the file first")
+		return newError(ConfigInvalid, "%s", err).Suggest("correct the file first")
 	}
 	text, err := readBelow(home, configFile(home), maxConfigBytes)
 	if err != nil {
-		return newError(PermissionDenied, "%s cannot be read: %s", configFile(home), reason(err)).because(err)
+		return newError(PermissionDenied, "%s cannot be read: %s", configFile(home), reason(err)).Because(err)
 	}
 	var file yaml.Node
 	if err := yaml.Unmarshal(text, &file); err != nil {
-		return newError(ConfigInvalid, "%s is no YAML", configFile(home)).because(err)
+		return newError(ConfigInvalid, "%s is no YAML", configFile(home)).Because(err)
 	}
 	if file.Kind == 0 {
 		file = yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{{Kind: yaml.MappingNode, Tag: "!!map"}}}
@@ -140,10 +140,10 @@ func editConfig(home string, change func(document *yaml.Node) error) error {
 	}
 	out, err := marshal(&file)
 	if err != nil {
-		return newError(InternalError, "the configuration cannot be written").because(err)
+		return newError(InternalError, "the configuration cannot be written").Because(err)
 	}
 	if err := writeBelow(home, configFile(home), out); err != nil {
-		return newError(PermissionDenied, "%s cannot be written: %s", configFile(home), reason(err)).because(err)
+		return newError(PermissionDenied, "%s cannot be written: %s", configFile(home), reason(err)).Because(err)
 	}
 	return nil
 }
@@ -168,7 +168,7 @@ func put(mapping *yaml.Node, keys []string, value any) error {
 	}
 	comment := node.LineComment
 	if err := node.Encode(value); err != nil {
-		return newError(InternalError, "the value cannot be written").because(err)
+		return newError(InternalError, "the value cannot be written").Because(err)
 	}
 	node.LineComment = comment
 	return nil

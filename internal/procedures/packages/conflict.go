@@ -32,7 +32,7 @@ func (r *Resolver) conflict(refusal *pubgrub.Refusal) error {
 	}
 	e := newError(DependencyConflict, "%s Of %s there are %s", text, about, versionsOf(r.known[about]))
 	if more > 0 {
-		e = e.with("reasons", refusal.Reasons)
+		e = e.With("reasons", refusal.Reasons)
 	}
 	constraints := []map[string]any{}
 	for _, f := range refusal.Facts {
@@ -40,7 +40,7 @@ func (r *Resolver) conflict(refusal *pubgrub.Refusal) error {
 			constraints = append(constraints, map[string]any{"constraint": constraintOf(f), "chain": chainTo(refusal.Facts, f)})
 		}
 	}
-	return e.with("package", about).with("constraints", constraints).hint("ask for versions whose dependencies agree")
+	return e.With("package", about).With("constraints", constraints).Suggest("ask for versions whose dependencies agree")
 }
 
 // constraintOf is the constraint of a fact as people write it.
@@ -114,11 +114,11 @@ func versionsOf(known []candidate) string {
 func (r *Resolver) missing(refusal *pubgrub.Refusal, f pubgrub.Fact, asked string) error {
 	chain := chainTo(refusal.Facts, f)
 	e := newError(PackageNotFound, "no registry has the package %s, which %s depends on", f.Need.Package, strings.Join(chain, " > ")).
-		with("needed_by", chain).hint("ask who made the package; its registry lacks what it depends on")
+		With("needed_by", chain).Suggest("ask who made the package; its registry lacks what it depends on")
 	if len(refusal.Reasons) > 1 { // other versions cannot be had for other reasons
-		e = e.with("reasons", refusal.Reasons)
+		e = e.With("reasons", refusal.Reasons)
 	}
-	return r.nowhere(e, f.Need.Package).of(asked)
+	return blame(r.nowhere(e, f.Need.Package), asked)
 }
 
 // notFound is about a package that was asked for.
@@ -126,15 +126,15 @@ func (r *Resolver) notFound(s Spec, known []candidate) error {
 	var e *Error
 	switch {
 	case len(known) == 0 && len(r.Registries) == 0:
-		e = newError(RegistryNotConfigured, "no registry is configured, so that %s cannot be found", s.Name).hint("add one with aam_registry_add")
+		e = newError(RegistryNotConfigured, "no registry is configured, so that %s cannot be found", s.Name).Suggest("add one with aam_registry_add")
 	case len(known) == 0:
-		e = newError(PackageNotFound, "no registry has a package %s", s.Name).hint("search for it with aam_search")
+		e = newError(PackageNotFound, "no registry has a package %s", s.Name).Suggest("search for it with aam_search")
 	case s.Want == "":
-		e = newError(PackageNotFound, "%s has no release; there are %s", s.Name, versionsOf(known)).hint("ask for one of these versions")
+		e = newError(PackageNotFound, "%s has no release; there are %s", s.Name, versionsOf(known)).Suggest("ask for one of these versions")
 	default:
-		e = newError(PackageNotFound, "no version of %s satisfies %s; there are %s", s.Name, s.Want, versionsOf(known)).hint("ask for one of these versions")
+		e = newError(PackageNotFound, "no version of %s satisfies %s; there are %s", s.Name, s.Want, versionsOf(known)).Suggest("ask for one of these versions")
 	}
-	return r.nowhere(e.with("spec", s.String()), s.Name.String())
+	return r.nowhere(e.With("spec", s.String()), s.Name.String())
 }
 
 // nowhere adds to an error where a package was looked for.
@@ -143,8 +143,5 @@ func (r *Resolver) nowhere(e *Error, name string) *Error {
 	for i, registry := range r.Registries {
 		names[i] = registry.Name
 	}
-	if len(r.Unused) > 0 {
-		e = e.hint(strings.Join(append([]string{e.Hint}, r.Unused...), "; "))
-	}
-	return e.with("package", name).with("registries", names)
+	return e.Suggest(r.Unused...).With("package", name).With("registries", names)
 }

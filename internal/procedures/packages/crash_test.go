@@ -16,8 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/system/change"
 )
 
 // childVariable tells the test's own binary to be a process that is killed: the folder, and what it does there.

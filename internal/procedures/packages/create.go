@@ -30,11 +30,11 @@ func (s *Service) Create(ctx context.Context, r Recipe) (string, *Manifest, erro
 	target := filepath.Join(r.Dir, ManifestName)
 	root, err := openFolder(r.Dir, r.Within)
 	if err != nil {
-		return "", nil, newError(InvalidArgument, "%s cannot be read: %s", r.Dir, reason(err)).because(err).hint("name a folder")
+		return "", nil, newError(InvalidArgument, "%s cannot be read: %s", r.Dir, reason(err)).Because(err).Suggest("name a folder")
 	}
 	defer func() { _ = root.Close() }()
 	if root.Has(ManifestName) {
-		return "", nil, newError(InvalidArgument, "%s is there already", target).hint("edit it, or remove it first")
+		return "", nil, newError(InvalidArgument, "%s is there already", target).Suggest("edit it, or remove it first")
 	}
 	config, err := LoadConfig(s.settings.Home, s.settings.Project)
 	if err != nil {
@@ -49,11 +49,11 @@ func (s *Service) Create(ctx context.Context, r Recipe) (string, *Manifest, erro
 		return "", nil, err
 	}
 	if problems, _ := m.check(); len(problems) > 0 {
-		return "", nil, newError(InvalidArgument, "the manifest would be invalid: %s", strings.Join(problems, "; ")).with("errors", problems)
+		return "", nil, newError(InvalidArgument, "the manifest would be invalid: %s", strings.Join(problems, "; ")).With("errors", problems)
 	}
 	text, err := m.Marshal()
 	if err != nil {
-		return "", nil, newError(InternalError, "the manifest cannot be written").because(err)
+		return "", nil, newError(InternalError, "the manifest cannot be written").Because(err)
 	}
 	if r.DryRun {
 		return target, m, nil
@@ -77,7 +77,7 @@ func (r Recipe) manifest(root *files.Dir, config Config, installed map[string]bo
 	}
 	if m.Total() == 0 {
 		return nil, newError(InvalidArgument, "%s has no skills, agents, prompts or instructions that could be packed", r.Dir).
-			hint("a skill is a folder with a SKILL.md, an agent one with an agent.yaml; prompts lie in prompts/, instructions in instructions/")
+			Suggest("a skill is a folder with a SKILL.md, an agent one with an agent.yaml; prompts lie in prompts/, instructions in instructions/")
 	}
 	if m.Name == "" {
 		m.Name = artifactName(filepath.Base(r.Dir))

@@ -38,7 +38,7 @@ func scan(root *files.Dir, installed map[string]bool) (map[ArtifactType][]Artifa
 	seen := 0
 	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if seen++; seen > maxScanned {
-			return newError(InvalidArgument, "the folder has more than %d entries", maxScanned).hint("name a folder with less in it")
+			return newError(InvalidArgument, "the folder has more than %d entries", maxScanned).Suggest("name a folder with less in it")
 		}
 		if err != nil {
 			return nil // what cannot be read is not packed

@@ -59,7 +59,7 @@ func failed(name string, err error) Check {
 	c := Check{Name: name, Status: Fail, Message: err.Error()}
 	var e *Error
 	if asError(err, &e) {
-		c.Message, c.Suggestion = e.Message, e.Hint
+		c.Message, c.Suggestion = e.Message, strings.Join(e.Suggestions, "; ")
 	}
 	return c
 }

@@ -2,7 +2,8 @@ package packages
 
 import (
 	"errors"
-	"fmt"
+
+	"github.com/claudeops/claudeops/internal/base/contract"
 )
 
 // Code classifies an error, in the words of AAM's published contract. Those from IntegrityError on are ours: the contract has none
@@ -32,52 +33,11 @@ const (
 	LimitReached   Code = "AAM_LIMIT_REACHED"   // the answer would be too large, or the call took too long
 )
 
-// Error is a failure with what the caller can do about it.
-type Error struct {
-	Code    Code
-	Message string
-	Hint    string
-	Details map[string]any
-	Cause   error // for logs only
-
-	culprit string // the package that cannot be installed because of it; "" for none
-}
-
-// Error implements error in the contract's form.
-func (e *Error) Error() string { return fmt.Sprintf("[%s] %s", e.Code, e.Message) }
-
-// Unwrap gives the cause.
-func (e *Error) Unwrap() error { return e.Cause }
+// Error is a failure in the words of AAM's contract.
+type Error = contract.Error[Code]
 
 func newError(code Code, format string, args ...any) *Error {
-	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
-}
-
-// hint says what the caller can do.
-func (e *Error) hint(text string) *Error {
-	e.Hint = text
-	return e
-}
-
-// with adds a detail.
-func (e *Error) with(key string, value any) *Error {
-	if e.Details == nil {
-		e.Details = map[string]any{}
-	}
-	e.Details[key] = value
-	return e
-}
-
-// of names the package that cannot be installed.
-func (e *Error) of(pkg string) *Error {
-	e.culprit = pkg
-	return e
-}
-
-// because keeps the cause for logs.
-func (e *Error) because(err error) *Error {
-	e.Cause = err
-	return e
+	return contract.New(code, format, args...)
 }
 
 // asError is errors.As for an Error.
@@ -85,9 +45,20 @@ func asError(err error, into **Error) bool { return errors.As(err, into) }
 
 // codeOfError is the code of an error; "" for nil and for errors of others.
 func codeOfError(err error) Code {
-	var e *Error
-	if errors.As(err, &e) {
+	if e := contract.Of[Code](err); e != nil {
 		return e.Code
 	}
 	return ""
 }
+
+// culpritError is a failure because of which one package cannot be installed.
+type culpritError struct {
+	error
+	pkg string
+}
+
+// Unwrap gives the failure.
+func (e *culpritError) Unwrap() error { return e.error }
+
+// blame says which package cannot be installed because of a failure.
+func blame(err error, pkg string) error { return &culpritError{err, pkg} }

@@ -114,15 +114,7 @@ func codeOfReason(f *operation.Fault) Code {
 
 // faultOf is an error of this package as the way of a call takes it.
 func faultOf(err error) error {
-	var e *Error
-	if err == nil || !asError(err, &e) {
-		return err
-	}
-	f := &operation.Fault{Code: string(e.Code), Details: e.Details, General: fault.Wrap(e.Cause, e.Code.general(), "%s", e.Message)}
-	if e.Hint != "" {
-		f.Suggestions = []string{e.Hint}
-	}
-	return f
+	return operation.Contracted(err, Code.general)
 }
 
 // general is the program's own code for one of the contract.

@@ -102,15 +102,15 @@ func (s *Service) Registries() ([]RegistryState, error) {
 // people. AAM_REGISTRY_UNREACHABLE if it is not there, AAM_INVALID_ARGUMENT for a name that is taken.
 func (s *Service) AddRegistry(name, url string, makeDefault, confined, dryRun bool) (RegistryState, error) {
 	if !validRegistryName(name) {
-		return RegistryState{}, newError(InvalidArgument, "%q is no name of a registry", name).hint("use letters, digits, hyphens and dots")
+		return RegistryState{}, newError(InvalidArgument, "%q is no name of a registry", name).Suggest("use letters, digits, hyphens and dots")
 	}
 	dir, why := s.settings.folderOf(url)
 	switch {
 	case confined && !s.settings.admitted(dir):
 		return RegistryState{}, newError(PermissionDenied, "%s is no registry that the operator has allowed", dir).
-			hint("a person adds it with: claudeops packages registry add; one in the project can be named in the project's " + workspaceName + "/config.yaml")
+			Suggest("a person adds it with: claudeops packages registry add; one in the project can be named in the project's " + workspaceName + "/config.yaml")
 	case confined && makeDefault:
-		return RegistryState{}, newError(PermissionDenied, "a person says which registry is the default").hint("add it without set_default")
+		return RegistryState{}, newError(PermissionDenied, "a person says which registry is the default").Suggest("add it without set_default")
 	}
 	r := Registry{Name: name, Dir: dir, unusable: why}
 	if err := r.Reachable(); err != nil {
@@ -122,7 +122,7 @@ func (s *Service) AddRegistry(name, url string, makeDefault, confined, dryRun bo
 	}
 	for _, known := range before {
 		if known.Name == name {
-			return RegistryState{}, newError(InvalidArgument, "there is a registry %q already, at %s", name, known.URL).hint("choose another name")
+			return RegistryState{}, newError(InvalidArgument, "there is a registry %q already, at %s", name, known.URL).Suggest("choose another name")
 		}
 	}
 	one := RegistryState{RegistryConfig: RegistryConfig{Name: name, URL: dir, Type: "local", Default: makeDefault}, Accessible: true}

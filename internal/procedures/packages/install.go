@@ -2,9 +2,11 @@ package packages
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
+	"github.com/claudeops/claudeops/internal/base/contract"
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
@@ -16,6 +18,9 @@ type Order struct {
 	NoDeploy bool     // into no platform
 	DryRun   bool     // everything but writing
 	Person   bool     // a person has given the order, at the terminal
+	// Upgrade takes installed packages to their newest versions: Packages are names, none means all. They stay what they
+	// were for, and in the platforms that they are in.
+	Upgrade bool
 }
 
 // Done is what an installation came to.
@@ -62,7 +67,14 @@ func (s *Service) Install(ctx context.Context, o Order) (Done, error) {
 	}
 	run := installing{service: s, view: v, order: o, done: Done{Notes: append(notes, v.unused()...)}}
 	defer run.cleanUp()
-	run.parse()
+	if o.Upgrade {
+		err = run.parseNames()
+	} else {
+		run.parse()
+	}
+	if err != nil {
+		return Done{}, err
+	}
 	for {
 		choices, err := run.choose(ctx)
 		if err != nil {
@@ -127,14 +139,15 @@ func (i *installing) choose(ctx context.Context) ([]Choice, error) {
 
 // giveUp takes an error that is about some of the packages for their failure. It returns false if it is about none of them.
 func (i *installing) giveUp(choices []Choice, err error) bool {
-	var e *Error
-	if !asError(err, &e) {
+	e := contract.Of[Code](err)
+	if e == nil {
 		return false
 	}
 	if spec, ok := e.Details["spec"].(string); ok && e.Code == PackageNotFound {
 		return i.drop(err, func(s Spec) bool { return s.String() == spec })
 	}
-	return e.culprit != "" && i.dropDependents(choices, e.culprit, err)
+	var because *culpritError
+	return errors.As(err, &because) && i.dropDependents(choices, because.pkg, err)
 }
 
 // resolve chooses versions. Packages that somebody asked for stay as they are unless they are asked for again; those that came with them
@@ -147,7 +160,10 @@ func (i *installing) resolve(ctx context.Context) ([]Choice, error) {
 	}
 	r := Resolver{Registries: i.view.used(), Unused: i.view.unused()}
 	r.Prefer = func(n Name) string {
-		if asked[n.String()] {
+		switch {
+		case i.order.Upgrade && (asked[n.String()] || len(i.order.Packages) == 0):
+			return i.view.latest(n)
+		case asked[n.String()]:
 			return ""
 		}
 		return lock.Packages[n.String()].Version
@@ -164,8 +180,9 @@ func (i *installing) resolve(ctx context.Context) ([]Choice, error) {
 // targets are the platforms that a package goes into: those that are asked for, if it is needed, and those that it is in already.
 func (i *installing) targets(c Choice) []string {
 	var out []string
+	_, had := i.view.lock.Packages[c.Name.String()]
 	switch {
-	case i.order.NoDeploy || !c.Needed:
+	case i.order.NoDeploy || !c.Needed || i.order.Upgrade && had:
 	case i.order.Platform != "":
 		out = append(out, i.order.Platform)
 	default:
@@ -199,13 +216,13 @@ func (i *installing) write(ctx context.Context) error {
 		touched = append(touched, name)
 		before, had := after.Packages[name]
 		locked := i.locked(c, name)
-		locked.ForOthers = !asked[name] && (!had || before.ForOthers)
+		locked.ForOthers = (!asked[name] || i.order.Upgrade) && (!had || before.ForOthers)
 		locked.Sections = before.Sections
 		after.Packages[name] = locked
 		i.done.Installed = append(i.done.Installed, InstalledPackage{name, locked, i.models[name].Counts()})
 	}
 	for name := range asked { // what came with another is kept for its own sake from now on
-		if locked, ok := after.Packages[name]; ok {
+		if locked, ok := after.Packages[name]; ok && !i.order.Upgrade {
 			locked.ForOthers = false
 			after.Packages[name] = locked
 		}

@@ -5,7 +5,7 @@ import "slices"
 func (i *installing) fail(spec string, err error) {
 	var e *Error
 	if !asError(err, &e) {
-		e = newError(InternalError, "the package could not be installed").because(err)
+		e = newError(InternalError, "the package could not be installed").Because(err)
 	}
 	i.done.Failed = append(i.done.Failed, FailedSpec{spec, e})
 }

@@ -31,11 +31,7 @@ func (i *installing) read(ctx context.Context, choices []Choice) error {
 			return err
 		}
 		if err := i.fetch(c); err != nil {
-			var e *Error
-			if asError(err, &e) {
-				e.culprit = name
-			}
-			return err
+			return blame(err, name)
 		}
 		i.fresh = append(i.fresh, c)
 	}
@@ -55,7 +51,7 @@ func (i *installing) fetch(c Choice) error {
 	}
 	if c.Version.Checksum == "" && i.view.config.values["security.require_checksum"] == true {
 		return newError(IntegrityError, "the registry %q has no checksum of %s %s", c.Registry.Name, name, c.Version.Version).
-			hint("set security.require_checksum to false to install it all the same")
+			Suggest("set security.require_checksum to false to install it all the same")
 	}
 	packed, err := c.Registry.Archive(c.Name, c.Version)
 	if err != nil {
@@ -86,7 +82,7 @@ func (i *installing) signed() error {
 	switch i.view.config.text("security.on_signature_failure") {
 	case "error":
 		return newError(IntegrityError, "the configuration requires signatures, and packages have none").
-			hint("set security.require_signature to false; checksums are verified all the same")
+			Suggest("set security.require_signature to false; checksums are verified all the same")
 	case "warn":
 		if note := "packages have no signatures, which the configuration asks for; their checksums were verified"; !slices.Contains(i.done.Notes, note) {
 			i.done.Notes = append(i.done.Notes, note)
@@ -106,7 +102,7 @@ func (i *installing) folderIsFree(name Name) error {
 		}
 	}
 	if other, taken := i.folders[name.folder()]; taken && other != name.String() {
-		return newError(NameConflict, "%s and %s would lie in the same folder", name, other).hint("uninstall one of them first")
+		return newError(NameConflict, "%s and %s would lie in the same folder", name, other).Suggest("uninstall one of them first")
 	}
 	i.folders[name.folder()] = name.String()
 	return nil
@@ -137,13 +133,13 @@ func (i *installing) stagePackage(name Name, packed *Packed) (change.Tree, error
 func readTree(root *files.Dir, folder string) (change.Tree, error) {
 	tree, ok, err := change.ReadTree(root, folder, nil)
 	if err != nil || !ok {
-		return nil, newError(IntegrityError, "%s cannot be read", folder).because(cmp.Or(err, os.ErrNotExist))
+		return nil, newError(IntegrityError, "%s cannot be read", folder).Because(cmp.Or(err, os.ErrNotExist))
 	}
 	return tree, nil
 }
 
 func unwritable(name string, err error) error {
-	return newError(PermissionDenied, "%s cannot be written: %s", name, reason(err)).because(err).hint("look at the rights of the folder and at the room on the disk")
+	return newError(PermissionDenied, "%s cannot be written: %s", name, reason(err)).Because(err).Suggest("look at the rights of the folder and at the room on the disk")
 }
 
 // cleanUp removes what was staged and not used. A transaction that could neither be finished nor taken back still needs it.
@@ -177,7 +173,7 @@ func installedTree(w Workspace, name Name, have Locked) (change.Tree, *Manifest,
 	}
 	if changed := have.changed(tree); len(changed) > 0 {
 		return nil, nil, newError(IntegrityError, "files of the installed package %s were changed: %s", name, strings.Join(changed, ", ")).
-			hint(fmt.Sprintf("install %s again with force", name))
+			Suggest(fmt.Sprintf("install %s again with force", name))
 	}
 	return tree, m, nil
 }

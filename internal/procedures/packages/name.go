@@ -18,7 +18,7 @@ func ParseName(text string) (Name, error) {
 	}
 	if !valid || !isWord(n.Bare, "-") {
 		return Name{}, newError(InvalidArgument, "%q is no name of a package", text).
-			hint("a name has small letters, digits and hyphens, such as my-skill or @scope/my-skill")
+			Suggest("a name has small letters, digits and hyphens, such as my-skill or @scope/my-skill")
 	}
 	return n, nil
 }
@@ -70,7 +70,7 @@ func ParseSpec(text string) (Spec, error) {
 	name, want := text, ""
 	if at := strings.LastIndex(name, "@"); at > 0 {
 		if name, want = name[:at], strings.TrimSpace(name[at+1:]); want == "" {
-			return Spec{}, newError(InvalidArgument, "%q names no version after the @", text).hint("leave out the @ for the latest version")
+			return Spec{}, newError(InvalidArgument, "%q names no version after the @", text).Suggest("leave out the @ for the latest version")
 		}
 	}
 	parsed, err := ParseName(name)

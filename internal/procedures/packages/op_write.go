@@ -3,6 +3,7 @@ package packages
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/operation"
 )
@@ -68,7 +69,7 @@ func installAnswer(done Done, dryRun bool) InstallAnswer {
 		}
 	}
 	for _, f := range done.Failed {
-		one := FailedPackage{f.Spec, f.Err.Code, f.Err.Message, f.Err.Hint, map[string]any{}}
+		one := FailedPackage{f.Spec, f.Err.Code, f.Err.Message, strings.Join(f.Err.Suggestions, "; "), map[string]any{}}
 		for key, value := range f.Err.Details {
 			one.Details[key] = value
 		}
@@ -197,7 +198,7 @@ func checkTypes(types []string) error {
 	}
 	for _, t := range types {
 		if !slices.Contains(known, t) {
-			return newError(InvalidArgument, "there is no type of artifacts %q; there are skill, agent, prompt, instruction", t).with("valid_types", known)
+			return newError(InvalidArgument, "there is no type of artifacts %q; there are skill, agent, prompt, instruction", t).With("valid_types", known)
 		}
 	}
 	return nil

@@ -119,7 +119,7 @@ func (s *Service) add(d *change.Desired, files []placed, takers map[string]strin
 		root := s.settings.Project
 		if f.home {
 			if s.settings.CodexHome == "" {
-				return newError(PermissionDenied, "there is no home folder for %s", f.platform).hint("set HOME or CODEX_HOME")
+				return newError(PermissionDenied, "there is no home folder for %s", f.platform).Suggest("set HOME or CODEX_HOME")
 			}
 			codex := real(s.settings.CodexHome)
 			root, f.path = filepath.Dir(codex), filepath.Base(codex)+"/"+f.path
@@ -137,8 +137,8 @@ func (s *Service) add(d *change.Desired, files []placed, takers map[string]strin
 }
 
 func twoWant(name, first, second string) error {
-	return newError(NameConflict, "%s is %s's, and %s wants it, too", name, first, second).with("path", name).
-		with("packages", []string{first, second}).hint("uninstall one of the two").of(second)
+	return blame(newError(NameConflict, "%s is %s's, and %s wants it, too", name, first, second).With("path", name).
+		With("packages", []string{first, second}).Suggest("uninstall one of the two"), second)
 }
 
 // maxNamed bounds the paths that an error names.

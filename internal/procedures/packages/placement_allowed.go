@@ -60,8 +60,8 @@ func inTheWay(foreign map[string]string) error {
 	pkg := foreign[paths[0]]
 	paths = slices.DeleteFunc(paths, func(name string) bool { return foreign[name] != pkg })
 	paths = paths[:min(len(paths), maxNamed)]
-	return newError(NameConflict, "%s would replace or join files that no package has put there: %s", pkg, strings.Join(paths, ", ")).
-		with("paths", paths).hint("move them away, or install into another platform").of(pkg)
+	return blame(newError(NameConflict, "%s would replace or join files that no package has put there: %s", pkg, strings.Join(paths, ", ")).
+		With("paths", paths).Suggest("move them away, or install into another platform"), pkg)
 }
 
 // foreignInSkills adds files of nobody in the folders of skills that packages want for themselves.

@@ -13,7 +13,7 @@ import (
 func (s *Service) putFiles(ctx context.Context, root *files.Dir, text []byte, names []string, named bool) (notes []string, err error) {
 	lock, err := parseLock(text)
 	if err != nil {
-		return nil, newError(InternalError, "the lock file of the change cannot be read").because(err)
+		return nil, newError(InternalError, "the lock file of the change cannot be read").Because(err)
 	}
 	leave, err := s.leaving(ctx, named)
 	if err != nil {
@@ -75,10 +75,10 @@ func fromDeploy(err error) error {
 			code = PermissionDenied
 		}
 	}
-	out := newError(code, "%s", e.Message).because(err)
+	out := newError(code, "%s", e.Message).Because(err)
 	for key, value := range e.Details {
 		if key == "path" || key == "owner" || key == "sample_paths" {
-			out = out.with(key, value)
+			out = out.With(key, value)
 		}
 	}
 	return out

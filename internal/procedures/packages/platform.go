@@ -20,7 +20,7 @@ func checkPlatform(name string) error {
 		return nil
 	}
 	return newError(InvalidArgument, "there is no platform %q; there are %s", name, strings.Join(platformNames(), ", ")).
-		with("valid_platforms", platformNames())
+		With("valid_platforms", platformNames())
 }
 
 // shape is how an artifact stands in a platform.
@@ -144,7 +144,7 @@ func textOf(m *Manifest, t ArtifactType, a Artifact, files change.Tree) ([]byte,
 		}
 	}
 	return nil, newError(ManifestInvalid, "%s %s: the %s %s has no text at %s", m.Name, m.Version, t.Singular(), a.Name, a.Path).
-		hint("ask who made the package")
+		Suggest("ask who made the package")
 }
 
 // promptName is the file that an agent.yaml names for its prompt.
@@ -186,7 +186,7 @@ func (h header) before(a Artifact, text []byte) ([]byte, error) {
 	}
 	head, err := marshal(fields)
 	if err != nil {
-		return nil, newError(InternalError, "the header of %s cannot be written", a.Name).because(err)
+		return nil, newError(InternalError, "the header of %s cannot be written", a.Name).Because(err)
 	}
 	return slices.Concat([]byte("---\n"), head, []byte("---\n\n"), text), nil
 }

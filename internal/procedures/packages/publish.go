@@ -68,18 +68,18 @@ func (r Registry) judge(m *Manifest, tag string) (known Metadata, err error) {
 		return known, err
 	}
 	if !validTag(tag) {
-		return known, newError(InvalidArgument, "%q is no tag", tag).hint("a tag is a word such as latest or beta, and no version")
+		return known, newError(InvalidArgument, "%q is no tag", tag).Suggest("a tag is a word such as latest or beta, and no version")
 	}
 	if err := r.read(metadataPath(name), &known); err != nil {
 		return known, err
 	}
 	if known.Name != "" && known.Name != m.Name {
 		return known, newError(NameConflict, "the registry %q keeps %s in the folder that %s would have", r.Name, known.Name, m.Name).
-			with("packages", []string{known.Name, m.Name}).hint("choose another name")
+			With("packages", []string{known.Name, m.Name}).Suggest("choose another name")
 	}
 	if known.version(m.Version) != nil {
 		return known, newError(VersionExists, "%s %s is published in the registry %q already", m.Name, m.Version, r.Name).
-			hint("give it a new version; what is published does not change")
+			Suggest("give it a new version; what is published does not change")
 	}
 	return known, nil
 }
@@ -139,7 +139,7 @@ func (p *publishing) updateIndex(now time.Time, folders ...string) error {
 		err = fmt.Errorf("there are more than %d", maxPackages)
 	}
 	if err != nil {
-		return newError(RegistryUnreachable, "the registry %q: its packages cannot be read: %s", p.Name, reason(err)).because(err)
+		return newError(RegistryUnreachable, "the registry %q: its packages cannot be read: %s", p.Name, reason(err)).Because(err)
 	}
 	var index Index
 	if err := p.read("index.yaml", &index); err != nil {
@@ -249,7 +249,7 @@ func waitForLock(ctx context.Context, file *os.File) error {
 func (p *publishing) writeYAML(name string, v any) error {
 	text, err := marshal(v)
 	if err != nil {
-		return newError(InternalError, "%s cannot be written", name).because(err)
+		return newError(InternalError, "%s cannot be written", name).Because(err)
 	}
 	return p.write(name, text)
 }
@@ -267,5 +267,5 @@ func (r Registry) unwritable(name string, err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		code = PermissionDenied
 	}
-	return newError(code, "the registry %q: %s cannot be written: %s", r.Name, filepath.Join(r.Dir, name), reason(err)).because(err)
+	return newError(code, "the registry %q: %s cannot be written: %s", r.Name, filepath.Join(r.Dir, name), reason(err)).Because(err)
 }

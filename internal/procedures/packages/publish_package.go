@@ -21,11 +21,11 @@ type Shared struct {
 func (s *Service) PublishPackage(ctx context.Context, registry, tag string, dryRun bool) (Shared, error) {
 	v := Validate(s.settings.Project, "")
 	if v.Manifest == nil && !change.Exists(s.settings.Project+"/"+ManifestName) {
-		return Shared{}, newError(ManifestNotFound, "%s", v.Errors[0]).hint("make one with aam_create_package")
+		return Shared{}, newError(ManifestNotFound, "%s", v.Errors[0]).Suggest("make one with aam_create_package")
 	}
 	if !v.Valid() {
-		return Shared{}, newError(ManifestInvalid, "the package is invalid: %s", strings.Join(v.Errors, "; ")).with("errors", v.Errors).
-			hint("correct it until aam_validate says that it is valid")
+		return Shared{}, newError(ManifestInvalid, "the package is invalid: %s", strings.Join(v.Errors, "; ")).With("errors", v.Errors).
+			Suggest("correct it until aam_validate says that it is valid")
 	}
 	view, err := s.configured()
 	if err != nil {

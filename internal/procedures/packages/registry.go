@@ -95,8 +95,8 @@ func (r Registry) openWriting() (root *files.Writing, err error) {
 		root, err = openFolder(r.Dir, r.within)
 	}
 	if err != nil {
-		return nil, newError(RegistryUnreachable, "the registry %q at %s cannot be read: %s", r.Name, r.Dir, reason(err)).because(err).
-			hint("check the path, or remove the registry from the configuration")
+		return nil, newError(RegistryUnreachable, "the registry %q at %s cannot be read: %s", r.Name, r.Dir, reason(err)).Because(err).
+			Suggest("check the path, or remove the registry from the configuration")
 	}
 	return root, nil
 }
@@ -130,7 +130,7 @@ func (r Registry) Metadata(name Name) (*Metadata, error) {
 		return nil, err
 	}
 	if m.Name != name.String() {
-		return nil, newError(PackageNotFound, "the registry %q has no package %s", r.Name, name).with("registry", r.Name)
+		return nil, newError(PackageNotFound, "the registry %q has no package %s", r.Name, name).With("registry", r.Name)
 	}
 	return &m, nil
 }
@@ -153,7 +153,7 @@ func (r Registry) read(name string, into any) error {
 		_, err = strictyaml.Decode(text, into, strictyaml.Options{Unknown: true})
 	}
 	if err != nil {
-		return newError(RegistryUnreachable, "the registry %q: %s is broken: %s", r.Name, name, reason(err)).because(err)
+		return newError(RegistryUnreachable, "the registry %q: %s is broken: %s", r.Name, name, reason(err)).Because(err)
 	}
 	return nil
 }

@@ -13,11 +13,11 @@ func (r Registry) Archive(name Name, p Published) (*Packed, error) {
 	defer func() { _ = root.Close() }()
 	content, _, err := root.Read(archivePath(name, p.Version), MaxArchiveBytes)
 	if err != nil {
-		return nil, newError(IntegrityError, "the registry %q lists %s %s, and its archive cannot be read: %s", r.Name, name, p.Version, reason(err)).because(err)
+		return nil, newError(IntegrityError, "the registry %q lists %s %s, and its archive cannot be read: %s", r.Name, name, p.Version, reason(err)).Because(err)
 	}
 	if found := Checksum(content); p.Checksum != "" && found != p.Checksum {
 		return nil, newError(IntegrityError, "the archive of %s %s in the registry %q has another checksum than was published", name, p.Version, r.Name).
-			with("expected", p.Checksum).with("actual", found).hint("do not use it; ask who keeps the registry")
+			With("expected", p.Checksum).With("actual", found).Suggest("do not use it; ask who keeps the registry")
 	}
 	packed, err := Unpack(content)
 	if err != nil {

@@ -71,7 +71,7 @@ func (e *editing) open(name string) (string, error) {
 	target := real(filepath.Join(e.project, filepath.FromSlash(name)))
 	rel, err := filepath.Rel(real(e.project), target)
 	if err != nil || !change.Below(real(e.project), target) {
-		return "", newError(PermissionDenied, "%s is a link that leads out of the project", name).hint("replace the link by a file")
+		return "", newError(PermissionDenied, "%s is a link that leads out of the project", name).Suggest("replace the link by a file")
 	}
 	rel = filepath.ToSlash(rel)
 	if _, known := e.now[rel]; known {
@@ -87,7 +87,7 @@ func (e *editing) open(name string) (string, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		text = nil
 	case err != nil:
-		return "", newError(PermissionDenied, "%s cannot be read: %s", name, reason(err)).because(err)
+		return "", newError(PermissionDenied, "%s cannot be read: %s", name, reason(err)).Because(err)
 	case text == nil:
 		text = []byte{}
 	}
@@ -105,8 +105,8 @@ func (e *editing) remove(pkg string, sections []Section, replaced bool) error {
 		out, changed := removeSection(e.now[name], s)
 		switch {
 		case changed && replaced:
-			return newError(NameConflict, "somebody has changed the section %q of %s, which %s has put there", s.Words, s.Path, pkg).
-				with("path", s.Path).hint("move what was changed out of the section's marks, or undo it, and try again").of(pkg)
+			return blame(newError(NameConflict, "somebody has changed the section %q of %s, which %s has put there", s.Words, s.Path, pkg).
+				With("path", s.Path).Suggest("move what was changed out of the section's marks, or undo it, and try again"), pkg)
 		case changed:
 			e.notes = append(e.notes, "the section \""+s.Words+"\" of "+s.Path+" was changed by somebody; it was left as it is")
 			continue
@@ -141,7 +141,7 @@ func (e *editing) add(p placed) (Section, error) {
 	}
 	block, err := sectionText(p)
 	if err != nil {
-		return Section{}, newError(IntegrityError, "%s cannot be read", p.pkg).because(err)
+		return Section{}, newError(IntegrityError, "%s cannot be read", p.pkg).Because(err)
 	}
 	begin, _ := marks(p.section)
 	if strings.Contains(string(e.now[name]), begin) {
@@ -152,8 +152,8 @@ func (e *editing) add(p placed) (Section, error) {
 		if other == "" {
 			other = "somebody else"
 		}
-		return Section{}, newError(NameConflict, "%s has a section %q of %s, and %s brings one, too", p.path, p.section, other, p.pkg).
-			with("path", p.path).with("packages", []string{other, p.pkg}).hint("uninstall the other package, or remove the section").of(p.pkg)
+		return Section{}, blame(newError(NameConflict, "%s has a section %q of %s, and %s brings one, too", p.path, p.section, other, p.pkg).
+			With("path", p.path).With("packages", []string{other, p.pkg}).Suggest("uninstall the other package, or remove the section"), p.pkg)
 	}
 	created := e.now[name] == nil
 	text, s := addSection(e.now[name], p, block)

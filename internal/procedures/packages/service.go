@@ -132,10 +132,10 @@ func (v *view) registry(name string) (Registry, error) {
 		names = append(names, r.Name)
 	}
 	if name == "" {
-		return Registry{}, newError(RegistryNotConfigured, "no registry is configured").hint(strings.Join(append([]string{"add one with aam_registry_add"}, v.unused()...), "; "))
+		return Registry{}, newError(RegistryNotConfigured, "no registry is configured").Suggest(strings.Join(append([]string{"add one with aam_registry_add"}, v.unused()...), "; "))
 	}
-	return Registry{}, newError(RegistryNotFound, "there is no registry %q", name).with("registries", names).
-		hint("name one of these, or add it with aam_registry_add")
+	return Registry{}, newError(RegistryNotFound, "there is no registry %q", name).With("registries", names).
+		Suggest("name one of these, or add it with aam_registry_add")
 }
 
 // reached lets tests end a call.

@@ -61,7 +61,7 @@ func (w Workspace) lockFolder(ctx context.Context) (unlock func(), err error) {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
 			_ = file.Close()
-			return nil, newError(Busy, "another process has been writing %s all the time that this one waited", w.dir()).hint("try again")
+			return nil, newError(Busy, "another process has been writing %s all the time that this one waited", w.dir()).Suggest("try again")
 		}
 	}
 }
@@ -103,7 +103,7 @@ func (w Workspace) pending() (*transaction, error) {
 	}
 	var t transaction
 	if err := json.Unmarshal(text, &t); err != nil {
-		return nil, newError(ConfigInvalid, "%s, which a process that was cut off has left, cannot be read", transactionFile).because(err)
+		return nil, newError(ConfigInvalid, "%s, which a process that was cut off has left, cannot be read", transactionFile).Because(err)
 	}
 	return &t, nil
 }

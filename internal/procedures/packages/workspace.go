@@ -9,8 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/system/files"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // workspaceName is the folder of a project, and of a home, that holds what packages need.
@@ -72,19 +73,19 @@ func (w Workspace) need() error {
 	if w.Exists() {
 		return nil
 	}
-	return newError(NotInitialized, "%s has no workspace for packages", w.Project).hint("make the folder " + w.dir())
+	return newError(NotInitialized, "%s has no workspace for packages", w.Project).Suggest("make the folder " + w.dir())
 }
 
 // Lock reads the lock file; an empty Lock if there is none. AAM_CONFIG_INVALID for one that cannot be used.
 func (w Workspace) Lock() (*Lock, error) {
 	text, err := readBelow(w.Project, w.lockFile(), maxLockBytes)
 	if err != nil {
-		return nil, newError(ConfigInvalid, "%s cannot be read: %s", w.lockFile(), reason(err)).because(err)
+		return nil, newError(ConfigInvalid, "%s cannot be read: %s", w.lockFile(), reason(err)).Because(err)
 	}
 	lock, err := parseLock(text)
 	if err != nil {
-		return nil, newError(ConfigInvalid, "%s cannot be used: %s", w.lockFile(), strings.TrimPrefix(err.Error(), "yaml: ")).because(err).
-			hint("restore it from version control, or remove it and the folder packages beside it, and install again")
+		return nil, newError(ConfigInvalid, "%s cannot be used: %s", w.lockFile(), strings.TrimPrefix(err.Error(), "yaml: ")).Because(err).
+			Suggest("restore it from version control, or remove it and the folder packages beside it, and install again")
 	}
 	return lock, nil
 }
@@ -116,7 +117,7 @@ func (l *Lock) text(now time.Time) ([]byte, error) {
 	l.ResolvedAt = now.UTC().Format(time.RFC3339)
 	out, err := marshal(l)
 	if err != nil {
-		return nil, newError(InternalError, "the lock file cannot be written").because(err)
+		return nil, newError(InternalError, "the lock file cannot be written").Because(err)
 	}
 	return out, nil
 }
@@ -144,6 +145,35 @@ func (l *Lock) dependents(name string) []string {
 	return out
 }
 
+// unneeded lists the installed packages that came with others, and that none needs any more which somebody asked for,
+// directly or by way of others; sorted.
+func (l *Lock) unneeded() (out []string) {
+	needed := map[string]bool{}
+	var need func(name string)
+	need = func(name string) {
+		locked, installed := l.Packages[name]
+		if !installed || needed[name] {
+			return
+		}
+		needed[name] = true
+		for dependency := range locked.Dependencies {
+			need(dependency)
+		}
+	}
+	for name, locked := range l.Packages {
+		if !locked.ForOthers {
+			need(name)
+		}
+	}
+	for name := range l.Packages {
+		if !needed[name] {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // folderOf is where an installed package lies.
 func (w Workspace) folderOf(name Name) string { return filepath.Join(w.packages(), name.folder()) }
 
@@ -154,13 +184,13 @@ func (w Workspace) manifest(name Name) (*Manifest, error) {
 		err = fs.ErrNotExist
 	}
 	if err != nil {
-		return nil, newError(IntegrityError, "the manifest of the installed package %s cannot be read: %s", name, reason(err)).because(err).
-			hint("install it again with force")
+		return nil, newError(IntegrityError, "the manifest of the installed package %s cannot be read: %s", name, reason(err)).Because(err).
+			Suggest("install it again with force")
 	}
 	m, problems, _ := ReadManifest(text)
 	if len(problems) > 0 {
 		return nil, newError(IntegrityError, "the manifest of the installed package %s is broken: %s", name, strings.Join(problems, "; ")).
-			hint("install it again with force")
+			Suggest("install it again with force")
 	}
 	return m, nil
 }

@@ -48,7 +48,7 @@ type Policy struct {
 type Server struct {
 	NotifyRefused bool         // whether people are told of refusals, too
 	RequireSink   bool         // nothing is proposed unless every head of the audit was exported before
-	Sources       sources.List // places that files of projects may choose from; see docs/sources.md
+	Sources       sources.List // places that files of projects may choose from; see docs/guides/sources.md
 }
 
 // Agents are rules for agents beside those of their proposals.

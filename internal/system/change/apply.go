@@ -132,7 +132,7 @@ func (e *Engine) keepCurrent(d disk, name, hash string) error {
 	return e.state.keep(Content{hash: hash, read: func() ([]byte, error) {
 		at, err := d.read(name)
 		if err == nil && at.hash != hash {
-			err = newError(Unexpected, "changed_meanwhile", []string{"retry_command"}, "%s is being changed by somebody; try again", name).with("path", name)
+			err = NewError(Unexpected, "changed_meanwhile", []string{"retry_command"}, "%s is being changed by somebody; try again", name).With("path", name)
 		}
 		return at.content, err
 	}})

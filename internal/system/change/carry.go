@@ -68,7 +68,7 @@ func (w *work) prepare(roots []RootDir, keep func(RootDir) bool) (err error) {
 		return err == nil && at.exists
 	}
 	if w.Manifests, err = manifests(snap, roots, has, keep, w.engine.state.now()); err != nil {
-		return newError(Unexpected, "", nil, "the manifests cannot be written").because(err)
+		return NewError(Unexpected, "", nil, "the manifests cannot be written").Because(err)
 	}
 	for i := range snap.Steps {
 		s := &snap.Steps[i]
@@ -104,7 +104,7 @@ func (w *work) stand(name string) (dir string, missing []string, err error) {
 	}
 	goes := slices.ContainsFunc(w.Snapshot.Steps, func(s Step) bool { return s.Path == where && s.After == "" })
 	if !goes {
-		return "", nil, newError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"}, "%s is %s; move it away", where, what).with("path", where)
+		return "", nil, NewError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"}, "%s is %s; move it away", where, what).With("path", where)
 	}
 	dir, missing, err = w.stand(where)
 	return dir, append(missing, where), err
@@ -262,7 +262,7 @@ func (w *work) put(s Step) error {
 	}
 	back, err := w.disk.look(s.Path)
 	if err == nil && back.hash != s.After {
-		err = newError(Unexpected, "read_back", []string{"retry_command"}, "%s reads back other than it was written", s.Path).with("path", s.Path)
+		err = NewError(Unexpected, "read_back", []string{"retry_command"}, "%s reads back other than it was written", s.Path).With("path", s.Path)
 	}
 	return err
 }
@@ -278,8 +278,8 @@ func (w *work) takeBack(because error) error {
 	if err == nil {
 		return because
 	}
-	return newError(Unexpected, "unfinished", []string{"fix_permissions", "retry_command"},
-		"%s. What was done before that could not be taken back (%s); the next call tries it again", because, err).because(because)
+	return NewError(Unexpected, "unfinished", []string{"fix_permissions", "retry_command"},
+		"%s. What was done before that could not be taken back (%s); the next call tries it again", because, err).Because(because)
 }
 
 // undo takes back what was done of a journal, from wherever it was left.

@@ -25,7 +25,7 @@ func (c Content) Bytes() ([]byte, error) {
 	}
 	b, err := c.read()
 	if err == nil && Hash(b) != c.hash {
-		return nil, newError(Unexpected, "source_changed", []string{"retry_command"}, "a module's file was changed while it was read; try again")
+		return nil, NewError(Unexpected, "source_changed", []string{"retry_command"}, "a module's file was changed while it was read; try again")
 	}
 	return b, err
 }

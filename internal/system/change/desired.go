@@ -77,7 +77,7 @@ func (d *Desired) AddRoot(target TargetName, dir, base string, scan bool) {
 // different bytes, or their paths differ in small and capital letters alone.
 func (d *Desired) Add(target TargetName, root, rel string, f TreeFile, ids ...string) error {
 	if why := unusable(root, rel); why != "" {
-		return invalidConfig("the module %s would write %q, which %s", ids[0], Short(rel), why).with("module_id", ids[0])
+		return invalidConfig("the module %s would write %q, which %s", ids[0], Short(rel), why).With("module_id", ids[0])
 	}
 	key := FileKey{target, filepath.Join(root, filepath.FromSlash(rel))}
 	known, ok := d.Files[key]
@@ -91,8 +91,8 @@ func (d *Desired) Add(target TargetName, root, rel string, f TreeFile, ids ...st
 	}
 	if known.Content.SHA256() != f.Content.SHA256() {
 		return conflict(key, known, ids, "want different contents of").
-			with("existing", map[string]any{"sha256": known.Content.SHA256(), "module_ids": known.Modules}).
-			with("new", map[string]any{"sha256": f.Content.SHA256(), "module_ids": ids})
+			With("existing", map[string]any{"sha256": known.Content.SHA256(), "module_ids": known.Modules}).
+			With("new", map[string]any{"sha256": f.Content.SHA256(), "module_ids": ids})
 	}
 	known.Modules = slices.Compact(slices.Sorted(slices.Values(slices.Concat(known.Modules, ids))))
 	known.Executable = known.Executable || f.Executable
@@ -107,7 +107,7 @@ func (d *Desired) claim(key FileKey, root string, ids []string) error {
 		other, taken := d.folded[folded]
 		known, isFile := d.Files[FileKey{key.Target, other}]
 		if taken && (isFile || p == key.Path) {
-			return conflict(key, known, ids, "want paths that cannot both be, on every system,").with("other_path", other)
+			return conflict(key, known, ids, "want paths that cannot both be, on every system,").With("other_path", other)
 		}
 		if !taken {
 			d.folded[folded] = p
@@ -117,8 +117,8 @@ func (d *Desired) claim(key FileKey, root string, ids []string) error {
 }
 
 func conflict(key FileKey, known DesiredFile, ids []string, what string) *Error {
-	return newError(DesiredStateConflict, "desired_state_conflict", []string{"resolve_desired_state_conflict", "retry_command"},
-		"two modules %s %s: %s and %s", what, key.Path, strings.Join(known.Modules, ", "), strings.Join(ids, ", ")).with("target", key.Target).with("path", key.Path)
+	return NewError(DesiredStateConflict, "desired_state_conflict", []string{"resolve_desired_state_conflict", "retry_command"},
+		"two modules %s %s: %s and %s", what, key.Path, strings.Join(known.Modules, ", "), strings.Join(ids, ", ")).With("target", key.Target).With("path", key.Path)
 }
 
 // wants reports whether a path is wanted for any target.

@@ -82,7 +82,7 @@ func (d disk) moved(base string) error {
 		return nil // nothing is there
 	}
 	if err == nil && now != want {
-		err = newError(PermissionDenied, "path_in_the_way", []string{"remove_path", "retry_command"}, "%s leads to another folder than before; nothing is written there", base).with("path", base)
+		err = NewError(PermissionDenied, "path_in_the_way", []string{"remove_path", "retry_command"}, "%s leads to another folder than before; nothing is written there", base).With("path", base)
 	}
 	return err
 }
@@ -244,7 +244,7 @@ func IOError(name string, err error) error {
 		return err
 	}
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || strings.Contains(err.Error(), "escapes") {
-		return newError(PermissionDenied, "io_permission_denied", []string{"fix_permissions", "retry_command"}, "%s: %s", name, reason(err)).with("path", name).because(err)
+		return NewError(PermissionDenied, "io_permission_denied", []string{"fix_permissions", "retry_command"}, "%s: %s", name, reason(err)).With("path", name).Because(err)
 	}
-	return newError(Unexpected, "io_error", []string{"retry_command"}, "%s: %s", name, reason(err)).with("path", name).because(err)
+	return NewError(Unexpected, "io_error", []string{"retry_command"}, "%s: %s", name, reason(err)).With("path", name).Because(err)
 }

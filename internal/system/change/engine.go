@@ -207,16 +207,16 @@ const maxSample = 20
 
 func (p *Plan) agreed(a Approval) error {
 	if a.Plan != "" && a.Plan != p.Digest() {
-		return newError(PlanChanged, "plan_changed", []string{"run_plan", "retry_command"}, "the files or the configuration have changed since the plan was shown; look at the new plan")
+		return NewError(PlanChanged, "plan_changed", []string{"run_plan", "retry_command"}, "the files or the configuration have changed since the plan was shown; look at the new plan")
 	}
 	paths := p.Adopted()
 	if a.Adopt || len(paths) == 0 {
 		return nil
 	}
-	return newError(AdoptConfirmRequired, "adopt_confirm_required", []string{"retry_with_adopt"},
+	return NewError(AdoptConfirmRequired, "adopt_confirm_required", []string{"retry_with_adopt"},
 		"%d files are there that were not deployed; adopt replaces them, after keeping them for a rollback: %s", len(paths),
 		strings.Join(paths[:min(len(paths), maxSample)], ", ")).
-		with("flag", "--adopt").with("adopt_updates", len(paths)).with("sample_paths", paths[:min(len(paths), maxSample)])
+		With("flag", "--adopt").With("adopt_updates", len(paths)).With("sample_paths", paths[:min(len(paths), maxSample)])
 }
 
 // nothingToDo reports whether all files are as they should be, and known to be.
@@ -226,7 +226,7 @@ func (p *Plan) nothingToDo() bool {
 	}
 	for key, f := range p.desired.Files {
 		hash, known := p.held.managed[key]
-		if !known || p.desired.KeepChanged && p.kept[key] == "" && hash != f.Content.SHA256() {
+		if !known || p.kept[key] == "" && hash != f.Content.SHA256() { // somebody else has made it what it should be
 			return false
 		}
 	}

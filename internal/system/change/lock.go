@@ -43,7 +43,7 @@ func (s State) lock(ctx context.Context, exclusive bool) (unlock func(), err err
 		case <-time.After(lockPoll):
 		case <-ctx.Done():
 			_ = f.Close()
-			return nil, newError(Locked, "locked", []string{"retry_command"}, "another process has been deploying all the time that this one waited").because(ctx.Err())
+			return nil, NewError(Locked, "locked", []string{"retry_command"}, "another process has been deploying all the time that this one waited").Because(ctx.Err())
 		}
 	}
 }

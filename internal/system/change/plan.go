@@ -209,13 +209,13 @@ func (p *Plan) changedSince(key FileKey, at found) bool {
 }
 
 func inTheWay(name, what string) *Error {
-	return newError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"}, "%s is %s where a file has to be; move it away", name, what).with("path", name)
+	return NewError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"}, "%s is %s where a file has to be; move it away", name, what).With("path", name)
 }
 
 func ownedByAnother(key FileKey, by Owner, other FileKey) *Error {
-	return newError(DesiredStateConflict, "owned_by_another", []string{"resolve_desired_state_conflict", "retry_command"},
+	return NewError(DesiredStateConflict, "owned_by_another", []string{"resolve_desired_state_conflict", "retry_command"},
 		"%s was put in place by %s, for %s; have it removed there, or give one of the two another name", key.Path, by, other.Target).
-		with("target", key.Target).with("path", key.Path).with("owner", by)
+		With("target", key.Target).With("path", key.Path).With("owner", by)
 }
 
 // goes reports whether a file is deleted by this plan.

@@ -116,7 +116,7 @@ func (s State) Snapshot(id string) (*Snapshot, error) {
 		err = json.Unmarshal(text, &snap)
 	}
 	if err != nil {
-		return nil, newError(Unexpected, "state_damaged", []string{"restore_state"}, "the snapshot %s cannot be read: %s", id, reason(err)).with("path", name).because(err)
+		return nil, NewError(Unexpected, "state_damaged", []string{"restore_state"}, "the snapshot %s cannot be read: %s", id, reason(err)).With("path", name).Because(err)
 	}
 	return &snap, nil
 }
@@ -147,7 +147,7 @@ func (s State) adopted(owner Owner, name string) *Original {
 }
 
 func noSnapshot(id string) error {
-	return newError(SnapshotNotFound, "snapshot_not_found", []string{"list_snapshots", "retry_command"}, "there is no snapshot %q", Short(id)).with("snapshot_id", Short(id))
+	return NewError(SnapshotNotFound, "snapshot_not_found", []string{"list_snapshots", "retry_command"}, "there is no snapshot %q", Short(id)).With("snapshot_id", Short(id))
 }
 
 // again is Snapshot for one that is read all the time: nobody changes what it returns.

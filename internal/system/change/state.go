@@ -87,7 +87,7 @@ func (s State) Kept(hash string) ([]byte, error) {
 		return nil, IOError(filepath.Join(s.dir, "objects", hash), err)
 	}
 	if Hash(content) != hash {
-		return nil, newError(Unexpected, "state_damaged", []string{"restore_state"}, "the kept content %s was changed", hash)
+		return nil, NewError(Unexpected, "state_damaged", []string{"restore_state"}, "the kept content %s was changed", hash)
 	}
 	return content, nil
 }
@@ -121,7 +121,7 @@ func (s State) write(name string, content []byte) error {
 func (s State) WriteJSON(name string, v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		return newError(Unexpected, "", nil, "%s cannot be written", name).because(err)
+		return NewError(Unexpected, "", nil, "%s cannot be written", name).Because(err)
 	}
 	if err := s.write(name, append(text, '\n')); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (s State) pending() (*journal, error) {
 		err = json.Unmarshal(text, &j)
 	}
 	if err != nil {
-		return nil, newError(Unexpected, "state_damaged", []string{"restore_state"}, "the journal of an unfinished deployment cannot be read: %s", reason(err)).with("path", name).because(err)
+		return nil, NewError(Unexpected, "state_damaged", []string{"restore_state"}, "the journal of an unfinished deployment cannot be read: %s", reason(err)).With("path", name).Because(err)
 	}
 	return &j, nil
 }

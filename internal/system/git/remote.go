@@ -103,7 +103,7 @@ func (m *Remote) adds(ctx context.Context, r *Runner) (d added, err error) {
 		d.config = append(d.config, pinned...)
 	}
 	switch {
-	case m.Token != "" && !confidential(u):
+	case m.Token != "" && !weborigin.Confidential(u):
 		return d, ErrNotConfidential
 	case m.Token != "" && strings.ContainsAny(m.Token, "\n\x00"):
 		return d, errors.New("its token has more than one line")
@@ -115,12 +115,6 @@ func (m *Remote) adds(ctx context.Context, r *Runner) (d added, err error) {
 		d.env = append(d.env, "CLAUDEOPS_GIT_CREDENTIALS="+m.Credentials)
 	}
 	return d, nil
-}
-
-// confidential reports whether a token may be sent to an address: by https, or to this machine.
-func confidential(u *url.URL) bool {
-	addr, err := netip.ParseAddr(u.Hostname())
-	return u.Scheme == "https" || u.Scheme == "http" && (strings.EqualFold(u.Hostname(), "localhost") || err == nil && addr.Unmap().IsLoopback())
 }
 
 // pin looks at the addresses of a host: ErrPrivate if one is not of the internet. The settings that it returns keep git
