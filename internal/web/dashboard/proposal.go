@@ -29,6 +29,7 @@ const (
 type proposalParams struct {
 	View string `json:"view,omitempty" enum:"unified,split"`
 	Part int    `json:"part,omitempty" minimum:"1" maximum:"100000"`
+	As   string `json:"as,omitempty" enum:"proposed"` // as it was proposed, though it is a pull request now
 }
 
 // proposalPage is all that is known of one proposal.
@@ -143,7 +144,7 @@ func (h *proposalPages) show(req *handler.Request) (handler.Response, error) {
 	p, err := h.attempts.Proposal(req.Context(), id)
 	switch {
 	case err == nil:
-		if link := pullLinkOf(p.PullKey(), "", ""); link != nil && link.Page != "" && p.State == record.StateOpened {
+		if link := pullLinkOf(p.PullKey(), "", ""); link != nil && link.Page != "" && p.State == record.StateOpened && q.As == "" {
 			return h.goTo(link.Page), nil
 		}
 		view.Change, title = h.change(req, p, q), p.Title
@@ -211,7 +212,7 @@ func (h *proposalPages) change(req *handler.Request, p record.Proposal, q propos
 		}
 		return c
 	}
-	c.Diff, c.DiffNote = h.compare(req, p, q)
+	c.Diff, c.DiffNote = h.compare(req, h.reader, p, q, proposalPath(p.ID))
 	left := maxWholeInAll
 	for i, f := range p.Files {
 		if i == maxWholeFiles {
@@ -226,17 +227,17 @@ func (h *proposalPages) change(req *handler.Request, p record.Proposal, q propos
 	return c
 }
 
-// compare shows what a proposal changes in its base branch as it is now. The record has the new contents only.
-func (h *proposalPages) compare(req *handler.Request, p record.Proposal, q proposalParams) (pages.Diff, string) {
+// compare shows what a proposal changes in its base branch as it is now, on a page. The record has the new contents only.
+func (h *renderer) compare(req *handler.Request, reader Reader, p record.Proposal, q proposalParams, page string) (pages.Diff, string) {
 	ctx, cancel := context.WithTimeout(req.Context(), compareTimeout)
 	defer cancel()
-	found, err := h.reader.Compare(ctx, p)
+	found, err := reader.Compare(ctx, p)
 	if err != nil {
 		return pages.Diff{}, "There is no difference to show, since the repository could not be read: " +
 			fault.From(err).Message
 	}
 	diff := pages.ParseDiff(h.env.Redact(found.Diff), q.View == "split", q.Part)
-	diff.Here = h.base + proposalPath(p.ID)
+	diff.Here, diff.As = h.base+page, q.As
 	base := h.env.Line(p.Base)
 	switch {
 	case len(diff.Files) == 0 || found.Diff == "":

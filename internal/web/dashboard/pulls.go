@@ -203,6 +203,10 @@ func (h *pullPages) view(req *handler.Request, t target, q pullParams) (pullPage
 	mayReview := req.Principal.Scopes.Has(access.Review)
 	if !h.reviewer.Reviews(t.provider) {
 		view.Why = "Reviewing and merging happen at the provider."
+		if n := len(view.Made); n > 0 && view.Made[n-1].PrunedAt.IsZero() {
+			diff, note := h.compare(req, h.reader, view.Made[n-1].Proposal, proposalParams{View: q.View, Part: q.Part}, t.Path())
+			view.Diff, view.DiffNote = &diff, note
+		}
 		if mayReview {
 			view.Acts = slices.DeleteFunc(actsFor(status.State, view.Word, nil), func(a actForm) bool { return a.Verb != review.LiftCooldown })
 		}

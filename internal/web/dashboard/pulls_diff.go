@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/web/words"
 )
 
 const (
@@ -69,7 +70,7 @@ func notesOf(detail review.Detail) map[pages.LineKey][]pages.LineNote {
 		for _, c := range r.Comments {
 			if c.Commit == detail.HeadCommit {
 				key := pages.LineKey{Path: c.Path, Line: c.Line, Before: c.Before}
-				notes[key] = append(notes[key], pages.LineNote{Author: r.Author, State: string(r.State), Body: c.Body, At: r.SubmittedAt})
+				notes[key] = append(notes[key], pages.LineNote{Author: r.Author, State: words.Review(r.State), Body: c.Body, At: r.SubmittedAt})
 			}
 		}
 	}
