@@ -29,7 +29,6 @@ func exceptions() []string {
 		"internal/cli: net", // the demo does
 		// The program that agents start has the standard library alone, so that it stays small: it reads its ticket by os.
 		"internal/agents/connect: os", "internal/agents/connect: net",
-		"internal/agents/connect/remote: net", "internal/agents/connect/remote: net/http",
 	}
 }
 
