@@ -63,9 +63,8 @@ func notices() (string, error) {
 func linkedModules() ([]part, error) {
 	seen := map[string]string{}
 	for _, system := range []string{"linux", "darwin", "windows"} {
-		cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}",
+		cmd := exec.Command("env", "GOOS="+system, "CGO_ENABLED=0", "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}",
 			"./cmd/claudeops", "./cmd/claudeops-connect")
-		cmd.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0")
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
 		if err != nil {
