@@ -26,8 +26,9 @@ type rendered struct {
 }
 
 // render says which files a target should have. modules are those that are meant for it, by id.
-func render(d *change.Desired, name change.TargetName, conf TargetConf, modules []rendered, p Places) error {
-	r := renderer{desired: d, target: name, conf: conf, modules: modules}
+// What is wrong with a module's files is left in bad, so that all of it is named at once.
+func render(d *change.Desired, name change.TargetName, conf TargetConf, modules []rendered, p Places, bad *broken) error {
+	r := renderer{desired: d, target: name, conf: conf, modules: modules, bad: bad}
 	switch name {
 	case Codex:
 		return r.codex(p)
@@ -46,6 +47,7 @@ type renderer struct {
 	target  change.TargetName
 	conf    TargetConf
 	modules []rendered
+	bad     *broken
 }
 
 func (r *renderer) of(t ModuleType) []rendered {
@@ -68,7 +70,7 @@ func (r *renderer) root(base, dir string, scan bool) string {
 }
 
 func (r *renderer) add(root, rel string, f change.TreeFile, ids ...string) error {
-	return r.desired.Add(r.target, root, rel, f, ids...)
+	return r.bad.note(r.desired.Add(r.target, root, rel, f, ids...))
 }
 
 // instructions is one file of all modules of instructions: a single one as it is, several in marks that name them.
