@@ -57,7 +57,7 @@ func answers() map[string]struct {
 func elsewhere() []string {
 	return []string{
 		"review approve", "review request-changes", "review close", "review merge", "review lift-cooldown", "session show", "session stop", "session follow", "connections cut",
-		"scripts show", "scripts run", "scripts output", "deploy prune",
+		"scripts show", "scripts run", "scripts output", "deploy prune", "init", "pr promote",
 	}
 }
 

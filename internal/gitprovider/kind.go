@@ -2,7 +2,9 @@ package gitprovider
 
 import (
 	"fmt"
+	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +20,8 @@ type FileKind struct {
 	Patterns []string // of paths, letter case included. They admit .yaml and .yml, and the folders .fractary and .claude; nothing else about paths changes
 	// Lifts are rules of the deny list that do not hold for such files, compared letter for letter: naming the kind says more than they do.
 	Lifts []string
+	// Skills are patterns of the files SKILL.md of skills in folders of their own, which the rule SKILL.md does not deny.
+	Skills []string
 	// Validate says what is wrong with a file that would be created or updated; nothing if it is sound. It reads nothing else.
 	Validate func(path, content string) []FileProblem
 }
@@ -60,10 +64,10 @@ func (s Scope) At(t Tier) Scope {
 func (s Scope) Kinds() []FileKind { return append([]FileKind(nil), s.kinds...) }
 
 // KindOf is the kind that a path is of; nil for none.
-func (s Scope) KindOf(path string) *FileKind {
+func (s Scope) KindOf(name string) *FileKind {
 	for i, kind := range s.kinds {
 		for _, pattern := range kind.Patterns {
-			if ok, _ := doublestar.Match(pattern, path); ok {
+			if ok, _ := doublestar.Match(pattern, name); ok {
 				return &s.kinds[i]
 			}
 		}
@@ -81,6 +85,23 @@ func (s Scope) ofKind(kind *FileKind, verdict *ScopeVerdict) {
 		return
 	}
 	verdict.Allowed, verdict.Rule = true, "kind:"+kind.Name
+}
+
+// lifts reports whether a rule of the deny list does not hold for a file of this kind.
+func (k FileKind) lifts(rule, raw string) bool {
+	return rule == "*.yaml" || rule == "*.yml" || slices.Contains(k.Lifts, rule) || rule == skillName && k.hasSkill(raw)
+}
+
+// hasSkill reports whether a path is the file of a skill of this kind. Beside its own name, no part of it may be one.
+func (k FileKind) hasSkill(raw string) bool {
+	folder, name := path.Split(raw)
+	if name != skillName || strings.Contains(strings.ToLower(folder), strings.ToLower(skillName)) {
+		return false
+	}
+	return slices.ContainsFunc(k.Skills, func(pattern string) bool {
+		ok, _ := doublestar.Match(pattern, raw)
+		return ok
+	})
 }
 
 // claudeFolder is the hidden folder of Claude Code, whose other files say what its sessions may do.

@@ -52,6 +52,24 @@ func TestAKindAdmitsItsPatternsAtTier3Alone(t *testing.T) {
 	}
 }
 
+func TestAKindsSkillsAreNotDeniedByTheirName(t *testing.T) {
+	kind := gitprovider.FileKind{Name: "deploy", Patterns: []string{"modules/**"}, Skills: []string{"modules/*/**/SKILL.md"}}
+	scope := gitprovider.DefaultScope().WithKinds(kind).At(gitprovider.TierRemediate)
+	for path, want := range map[string]bool{
+		"modules/look/SKILL.md": true, "modules/skill/look/SKILL.md": true, "modules/look/steps.md": true,
+		"modules/SKILL.md": false, "modules/look/skill.md": false, "modules/skill.md/x/SKILL.md": false, "modules/SKILL.md/SKILL.md": false,
+		"modules/look/AGENTS.md": false, "modules/CLAUDE.md/SKILL.md": false, "modules/look/.claude/SKILL.md": false, "SKILL.md": false,
+		"x/modules/look/SKILL.md": false, "Modules/look/SKILL.md": false,
+	} {
+		if got := scope.Check(path); got.Allowed != want {
+			t.Errorf("%s: %+v", path, got)
+		}
+	}
+	if got := gitprovider.DefaultScope().At(gitprovider.TierRemediate).Check("modules/look/SKILL.md"); got.Allowed {
+		t.Errorf("without the kind: %+v", got)
+	}
+}
+
 func codeOf(v gitprovider.ScopeVerdict) fault.Code {
 	if v.Reason == nil {
 		return ""

@@ -93,7 +93,7 @@ func TestThePageOfConnectedAgentsAsksBeforeOneIsCutOff(t *testing.T) {
 	w.connect(record.Connection{ID: "conn-1", Session: "run-1", Tier: 1, DryRun: true, Since: w.Now().Add(-time.Hour)})
 	w.connect(record.Connection{ID: "conn-2", Credential: "laptop <b>", Tier: 2})
 	d := w.page("/connections", 200, with(boss))
-	d.has("Session run-1", "dry run", "Token laptop <b>", "pid 4711, uid 1000", "1 hour ago")
+	d.has("Session run-1", "dry run", "Token laptop <b>", "pid 4711, uid 1000", "1 h")
 	if forms := d.find("form"); len(forms) != 1 { // that for signing out
 		t.Errorf("%d forms", len(forms))
 	}

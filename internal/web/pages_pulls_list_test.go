@@ -15,7 +15,7 @@ func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
 	w.page("/", 200).has("Nothing waits for you")
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	repo := gitprovider.RepoRef{Owner: "joe", Name: "infra"}
-	w.page("/pulls", 200).has("none none just now")
+	w.page("/pulls", 200).has("none none now")
 	hosted := w.fake.World(t, repo)
 	w.fake.People.SetChecks(repo, 1, gitprovider.Checks{State: gitprovider.ChecksFailure, Failing: []string{"ci"}})
 	for _, review := range []struct {
@@ -26,10 +26,10 @@ func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
 		w.advance(time.Minute)
 		hosted.Review(1, review.author, review.state, "words")
 	}
-	w.page("/pulls", 200).has("failure 1 against 2 approved 6 minutes ago")
+	w.page("/pulls", 200).has("failure 1 against 2 approved 6 min")
 	w.advance(3 * time.Minute)
 	w.fake.Script.ForgetCalls()
-	w.page("/", 200).has("Open pull requests, the oldest first", "#1 Check inodes, too fake:joe/infra none not seen yet 9 minutes ago")
+	w.page("/", 200).has("Open pull requests, the oldest first", "#1 Check inodes, too fake:joe/infra none not seen yet 9 min")
 	if n := len(w.fake.Script.Calls()); n != 0 {
 		t.Errorf("the overview asked the provider %d times: %v", n, w.fake.Script.Calls())
 	}

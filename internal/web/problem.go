@@ -40,7 +40,7 @@ func (s *Server) problem(w http.ResponseWriter, req *handler.Request, err error)
 	if p.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(p.RetryAfterSeconds))
 	}
-	if p.Code == fault.Unauthenticated {
+	if p.Code == fault.Unauthenticated && w.Header().Get("WWW-Authenticate") == "" {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="claudeops"`)
 	}
 	w.Header().Add("Vary", "Accept")

@@ -63,6 +63,7 @@ type world struct {
 	agents  *agents
 	served  func(context.Context, door.Rights, door.Client) error // serves agents that are connected; nil: with the tools of pull requests
 	person  string                                                // token that requests carry unless they carry something else; "" for none
+	asked   []string                                              // of what was asked of create_pr by the page of deployments
 
 	limits    door.Limits // of agents that are connected
 	strangers bool        // requests carry none until signedIn
@@ -138,7 +139,9 @@ func newWorld(t testing.TB, change func(*world)) *world {
 
 // kernel judges and records the acts of people.
 func (w *world) kernel() *operation.Kernel {
-	return operation.NewKernel(operation.KernelOptions{Audit: w.agents, Redact: scanner.Redact, Log: w.flow.Log, Now: w.Now, NewID: w.flow.NewID})
+	return operation.NewKernel(operation.KernelOptions{
+		Authority: operation.Authority{Enabled: func(string) bool { return true }}, Audit: w.agents, Redact: scanner.Redact, Log: w.flow.Log, Now: w.Now, NewID: w.flow.NewID,
+	})
 }
 
 // strangers and anonymousReads are changes of a world: nobody shows a token, and nobody need to for reading.

@@ -26,6 +26,7 @@ type envelope struct {
 	response  bool // there is a result or an error member
 	params    paramsEnvelope
 	flaw      *flaw // the first rule that the envelope breaks
+	to        outlet
 }
 
 // paramsEnvelope is the part of params that decides where a message goes.

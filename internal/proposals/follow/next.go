@@ -26,6 +26,7 @@ func (f *Follower) next(was record.PullRecord, status gitprovider.Status) (now r
 	now.TriedAt, now.SeenAt, now.Misses = t, t, 0
 	now.Head, now.Checks = status.HeadCommit, status.Checks.State
 	now.Approvals, now.ChangesRequested = gitprovider.Opinions(status.Reviews)
+	now.AskedAt = asked(status.Reviews)
 	if was.State != gitprovider.StateMerged {
 		now.State = status.State
 	}
@@ -38,6 +39,16 @@ func (f *Follower) next(was record.PullRecord, status gitprovider.Status) (now r
 		now.UpdatedAt = t
 	}
 	return now, action
+}
+
+// asked is when somebody last asked for changes; the zero time if nobody has.
+func asked(reviews []gitprovider.Review) (last time.Time) {
+	for _, r := range reviews {
+		if r.State == gitprovider.ReviewChangesRequested && r.SubmittedAt.After(last) {
+			last = r.SubmittedAt.UTC().Truncate(time.Microsecond) // as records have it
+		}
+	}
+	return last
 }
 
 // stateChange fills in what comes with a new state.

@@ -131,6 +131,8 @@ type AttemptQuery struct {
 	Session  string    // the agent's session
 	Gate     Gate      // one that denied
 	Pull     PullState // of the pull request that the attempt opened, as last seen; "" for attempts of any kind
+	Standing Standing  // of the pull request that the attempt opened, as last seen; "" for any
+	Changes  bool      // one row for each change: without those that revised one, or found it open already
 	Since    time.Time // at this time or later
 	Until    time.Time // before this time
 	Search   string    // part of the title or of a path, letter case of ASCII aside

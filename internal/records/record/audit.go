@@ -24,6 +24,9 @@ type AuditQuery struct {
 	Code      fault.Code
 	Caller    string
 	RequestID string
+	Door      Door
+	Action    string    // that the row's begins with, such as "review."
+	Number    int64     // of the row, or of the pull request that it is about; 0 for any
 	Pull      PullState // of the pull request that the attempt opened, as last seen
 	Since     time.Time // at this time or later
 	Until     time.Time // before this time

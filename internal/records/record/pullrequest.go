@@ -61,6 +61,8 @@ type PullRecord struct {
 	EndedAt          time.Time // when it was last merged or closed; kept when it is reopened
 	EndedBy          string    // who did that, as the provider names them: untrusted text; "" if it does not say
 	Misses           int       // looks in a row at which the provider did not know it
+	AskedAt          time.Time // when somebody last asked for changes; zero: nobody has, or the provider does not say
+	RevisedAt        time.Time // when we last added a commit; zero: never. The store fills it in.
 	// Version grows with each change of the record. 0: it was opened before records were kept, and nobody has looked yet.
 	Version int64
 
@@ -75,6 +77,46 @@ type PullRecord struct {
 
 // Open reports whether the pull request is open, as far as we know.
 func (r PullRecord) Open() bool { return r.State == gitprovider.StateOpen }
+
+// Standing says who is to act on a pull request. The store counts and finds by the same rules.
+func (r PullRecord) Standing() Standing {
+	switch {
+	case !r.Open():
+		return Standing(r.State)
+	case r.ChangesRequested > 0 && !r.RevisedAt.After(r.AskedAt):
+		return StandingAgent
+	case r.Checks == gitprovider.ChecksFailure:
+		return StandingFailed
+	case r.Checks == gitprovider.ChecksPending:
+		return StandingRunning
+	case r.ChangesRequested == 0 && r.Approvals > 0:
+		return StandingReady
+	}
+	return StandingReview
+}
+
+// Standing is who is to act on a pull request, or the state of one that has ended.
+type Standing string
+
+// Where an open pull request stands.
+const (
+	StandingFailed  Standing = "failed"  // a check of the forge has failed
+	StandingReady   Standing = "ready"   // approved, and no check stands against it
+	StandingReview  Standing = "review"  // a person is to look
+	StandingRunning Standing = "running" // its checks run
+	StandingAgent   Standing = "agent"   // somebody asked for changes, and nothing was revised since
+
+	// StandingWaiting is all of them but StandingAgent, in a query.
+	StandingWaiting Standing = "waiting"
+)
+
+// PullTotals counts pull requests by where they stand; those that have ended by their state.
+type PullTotals map[Standing]int64
+
+// Waiting is how many are open and not with their agents.
+func (t PullTotals) Waiting() int64 {
+	return t[StandingFailed] + t[StandingReady] + t[StandingReview] + t[StandingRunning]
+}
 
 // RepoName is a repository at its provider.
 type RepoName struct{ Provider, Owner, Name string }

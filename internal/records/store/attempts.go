@@ -174,8 +174,24 @@ func attemptClauses(q record.AttemptQuery, stored string, trigrams bool) (query 
 	}
 	c.equals("g.gate = $%d", string(q.Gate))
 	c.equals("request_id"+c.plain+" IN (SELECT proposal_id FROM pulls WHERE state = $%d)", string(q.Pull))
+	c.standing(q.Standing)
+	if q.Changes {
+		c.texts = append(c.texts, "outcome"+c.plain+" NOT IN ('"+string(record.OutcomeRevised)+"', '"+string(record.OutcomeReused)+"')")
+	}
 	limit := c.page(q.Limit, record.DefaultAttemptLimit, record.MaxAttemptLimit)
 	return fmt.Sprintf("SELECT attempts.seq FROM %s WHERE %s ORDER BY %s %s LIMIT $%d", c.from, c.where(), c.order, direction, limit), c.args
+}
+
+// standing narrows to the attempts that opened pull requests which stand so.
+func (c *attemptQuery) standing(s record.Standing) {
+	of := "request_id" + c.plain + " IN (SELECT proposal_id FROM pulls WHERE state = 'open' AND "
+	switch s {
+	case "":
+	case record.StandingWaiting:
+		c.add(of+standingOf+" <> $%d)", string(record.StandingAgent))
+	default:
+		c.add(of+standingOf+" = $%d)", text(bound(string(s), maxWord)))
+	}
 }
 
 // search looks for part in titles and paths. trigrams says that the table of SQLite's index of three characters is there; PostgreSQL

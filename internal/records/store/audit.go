@@ -115,6 +115,18 @@ func auditClauses(q record.AuditQuery) (clauses string, args []any) {
 	c.equals("caller = $%d", q.Caller)
 	c.equals("request_id = $%d", q.RequestID)
 	c.equals("request_id IN (SELECT proposal_id FROM pulls WHERE state = $%d)", string(q.Pull))
+	c.equals("door = $%d", string(q.Door))
+	if q.Action != "" {
+		column := "action"
+		if strings.HasPrefix(q.Action, record.ActionCreate) {
+			column += " || ''" // most rows are such ones: an index of them would have to be sorted
+		}
+		c.equals(column+" >= $%d", q.Action)
+		c.equals(column+" < $%d", q.Action+"\x7f")
+	}
+	if q.Number != 0 {
+		c.add("(seq = $%[1]d OR pr_number > 0 AND pr_number = $%[1]d)", q.Number)
+	}
 	if !q.Since.IsZero() {
 		c.add("time_us >= $%d", micros(q.Since))
 	}
@@ -127,6 +139,13 @@ func auditClauses(q record.AuditQuery) (clauses string, args []any) {
 	}
 	limit := c.page(q.Limit, record.DefaultAuditLimit, record.MaxAuditLimit)
 	return fmt.Sprintf("WHERE %s ORDER BY seq %s LIMIT $%d", c.where(), order, limit), c.args
+}
+
+// Callers lists who is in the audit, by name, at most limit. It looks each of them up, and reads no other row.
+func (a *Audit) Callers(ctx context.Context, limit int) ([]string, error) {
+	return selectOf(ctx, a.db, scanText, `WITH RECURSIVE named (caller) AS (SELECT MIN(caller) FROM audit
+			UNION ALL SELECT (SELECT MIN(caller) FROM audit WHERE caller > named.caller) FROM named WHERE named.caller IS NOT NULL)
+		SELECT caller FROM named WHERE caller IS NOT NULL LIMIT $1`, limit)
 }
 
 func (d *database) selectAudit(

@@ -12,7 +12,7 @@ import (
 )
 
 const pullColumns = `r.provider, r.owner, r.repo, r.number, r.proposal_id, r.state, r.head, r.approvals, r.objections, r.checks,
-	r.updated_us, NULLIF(r.tried_us, 0), r.seen_us, r.seen_by, r.ended_us, r.ended_by, r.misses, r.version,
+	r.updated_us, r.asked_us, r.revised_us, NULLIF(r.tried_us, 0), r.seen_us, r.seen_by, r.ended_us, r.ended_by, r.misses, r.version,
 	COALESCE(p.base, ''), COALESCE(p.branch, ''), COALESCE(p.title, ''), COALESCE(p.pr_url, ''), p.opened_us`
 
 const fromPulls = " FROM pulls r LEFT JOIN proposals p ON p.id = r.proposal_id "
@@ -22,6 +22,11 @@ func recordPull(ctx context.Context, tx *sql.Tx, proposalID string, now time.Tim
 	_, err := tx.ExecContext(ctx, `INSERT INTO pulls (provider, owner, repo, number, proposal_id, state, head, updated_us)
 		SELECT provider, owner, repo, pr_number, id, 'open', commit_id, CAST($1 AS BIGINT) FROM proposals WHERE id = $2 AND pr_number > 0
 		ON CONFLICT (provider, owner, repo, number) DO NOTHING`, micros(now), text(proposalID))
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE pulls SET revised_us = $1 WHERE EXISTS (SELECT 1 FROM proposals p WHERE p.id = $2 AND p.revises > 0
+		AND p.provider = pulls.provider AND p.owner = pulls.owner AND p.repo = pulls.repo AND p.pr_number = pulls.number)`, micros(now), text(proposalID))
 	return err
 }
 
@@ -169,11 +174,12 @@ func (p *Pulls) SeePull(
 // updatePull replaces the record of seen's version.
 func updatePull(ctx context.Context, tx *sql.Tx, seen record.PullRecord) (bool, error) {
 	return changesOne(tx.ExecContext(ctx, `UPDATE pulls SET state = $1, head = $2, approvals = $3, objections = $4, checks = $5,
-			updated_us = $6, tried_us = $7, seen_us = $8, seen_by = $9, ended_us = $10, ended_by = $11, misses = $12, version = version + 1
-		WHERE provider = $13 AND owner = $14 AND repo = $15 AND number = $16 AND version = $17`,
+			updated_us = $6, tried_us = $7, seen_us = $8, seen_by = $9, ended_us = $10, ended_by = $11, misses = $12, asked_us = $13,
+			version = version + 1
+		WHERE provider = $14 AND owner = $15 AND repo = $16 AND number = $17 AND version = $18`,
 		text(seen.State), text(bound(seen.Head, maxName)), seen.Approvals, seen.ChangesRequested, text(bound(string(seen.Checks), maxWord)),
 		micros(seen.UpdatedAt), triedMicros(seen.TriedAt), at(&seen.SeenAt), text(seen.SeenBy), at(&seen.EndedAt),
-		text(bound(seen.EndedBy, maxWord)), seen.Misses,
+		text(bound(seen.EndedBy, maxWord)), seen.Misses, at(&seen.AskedAt),
 		text(seen.Provider), text(seen.Owner), text(seen.Repo), seen.Number, seen.Version))
 }
 
@@ -201,7 +207,7 @@ func selectPulls(ctx context.Context, tx *sql.Tx, clauses string, args ...any) (
 func scanPulls(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]record.PullRecord, error) {
 	return selectRows(ctx, tx, func(rows *sql.Rows, r *record.PullRecord) error {
 		return rows.Scan((*text)(&r.Provider), (*text)(&r.Owner), (*text)(&r.Repo), &r.Number, (*text)(&r.ProposalID), (*text)(&r.State),
-			(*text)(&r.Head), &r.Approvals, &r.ChangesRequested, (*text)(&r.Checks), at(&r.UpdatedAt), at(&r.TriedAt), at(&r.SeenAt),
+			(*text)(&r.Head), &r.Approvals, &r.ChangesRequested, (*text)(&r.Checks), at(&r.UpdatedAt), at(&r.AskedAt), at(&r.RevisedAt), at(&r.TriedAt), at(&r.SeenAt),
 			(*text)(&r.SeenBy), at(&r.EndedAt), (*text)(&r.EndedBy), &r.Misses, &r.Version,
 			(*text)(&r.Base), (*text)(&r.Branch), (*text)(&r.Title), (*text)(&r.URL), at(&r.OpenedAt))
 	}, query, args...)

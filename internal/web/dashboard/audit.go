@@ -1,10 +1,15 @@
 package dashboard
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -12,59 +17,233 @@ import (
 	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/words"
 )
+
+// auditPath is the address of the records.
+const auditPath = "/audit"
 
 // auditPages show the audit and what doctor says.
 type auditPages struct {
 	*renderer
-	records records.Audit
-	pulls   records.Pulls
-	health  *health.Checker
+	records  records.Audit
+	attempts records.Attempts
+	pulls    records.Pulls
+	health   *health.Checker
 }
 
 // auditPage is a page of the audit.
 type auditPage struct {
 	pages.Page
-	Rows       []attempt
+	Rows       []auditRow
 	Neighbours pager
 	Verified   health.Verification
+	Search     string
+	Choices    []choice
+	Filtered   bool
+}
+
+// choice is a filter of which one is chosen.
+type choice struct {
+	Name, Label string
+	Options     []option
 }
 
 type auditPageParams struct {
-	Before int `json:"before,omitempty" minimum:"1"`
-	After  int `json:"after,omitempty" minimum:"1"`
+	Before int    `json:"before,omitempty" minimum:"1"`
+	After  int    `json:"after,omitempty" minimum:"1"`
+	Q      string `json:"q,omitempty" maxLength:"200"`
+	Who    string `json:"who,omitempty"`
+	What   string `json:"what,omitempty" enum:"proposals,reviews,seen,sessions,agents,tokens,deployments"`
+	Result string `json:"result,omitempty" enum:"opened,revised,reused,dry_run,refused,failed,done"`
+	How    string `json:"how,omitempty" enum:"mcp,rest,cli,web,webhook,poll"`
+	Days   int    `json:"days,omitempty" minimum:"1" maximum:"3650"`
 }
+
+// maxCallers is how many names the filter of callers offers.
+const maxCallers = 50
 
 func (h *auditPages) audit(req *handler.Request) (handler.Response, error) {
 	var q auditPageParams
 	if err := handler.DecodeQuery(req, &q); err != nil {
 		return handler.Response{}, err
 	}
-	rows, err := h.records.Page(req.Context(), record.AuditQuery{
-		Before: int64(q.Before), After: int64(q.After), Ascending: q.After != 0, Limit: pageSize + 1,
-	})
+	rows, err := h.find(req.Context(), q)
 	if err != nil {
 		return handler.Response{}, err
 	}
 	if q.After != 0 {
-		slices.Reverse(rows)
+		slices.SortFunc(rows, func(a, b record.RecordedAttempt) int { return int(b.Seq - a.Seq) })
 	}
-	view := auditPage{Page: h.frame(req, "Audit", "/audit"), Verified: h.health.LastVerification()}
+	view := auditPage{
+		Page: h.frame(req, "Records", auditPath), Verified: h.health.LastVerification(), Search: q.Q,
+		Filtered: q.Q+q.Who+q.What+q.Result+q.How != "" || q.Days != 0,
+	}
 	rows, view.Neighbours = neighbours(req.URL.Query(), q.Before, q.After, rows)
-	if view.Rows, err = attemptsOf(req.Context(), h.pulls, rows); err != nil {
+	if view.Rows, err = h.rows(req.Context(), rows); err != nil {
+		return handler.Response{}, err
+	}
+	if view.Choices, err = h.choices(req.Context(), q); err != nil {
 		return handler.Response{}, err
 	}
 	return h.html("audit", view)
 }
 
+// find reads a page of the audit. Titles and files are found among the attempts at proposals, which have an index of them.
+func (h *auditPages) find(ctx context.Context, q auditPageParams) ([]record.RecordedAttempt, error) {
+	since := time.Time{}
+	if q.Days > 0 {
+		since = h.env.Now().AddDate(0, 0, -q.Days)
+	}
+	number, err := strconv.ParseInt(strings.TrimPrefix(strings.TrimSpace(q.Q), "#"), 10, 64)
+	if q.Q == "" || err == nil && number > 0 {
+		return h.records.Page(ctx, record.AuditQuery{
+			Before: int64(q.Before), After: int64(q.After), Ascending: q.After != 0, Limit: pageSize + 1, Number: number,
+			Caller: q.Who, Action: actionsOf(q.What), Outcome: record.Outcome(q.Result), Door: record.Door(q.How), Since: since,
+		})
+	}
+	if q.What != "" && q.What != "proposals" {
+		return nil, nil
+	}
+	return h.attempts.Attempts(ctx, record.AttemptQuery{
+		Before: int64(q.Before), After: int64(q.After), Limit: pageSize + 1, Search: strings.TrimSpace(q.Q),
+		Caller: q.Who, Outcome: record.Outcome(q.Result), Door: record.Door(q.How), Since: since,
+	})
+}
+
+// actionsOf is what the actions of a kind begin with.
+func actionsOf(what string) string {
+	return map[string]string{
+		"proposals": record.ActionCreate, "reviews": "review.", "seen": "pull.", "sessions": "session.", "agents": "connect", "tokens": "token.",
+		"deployments": "deploy.",
+	}[what]
+}
+
+func (h *auditPages) choices(ctx context.Context, q auditPageParams) ([]choice, error) {
+	callers, err := h.records.Callers(ctx, maxCallers)
+	if err != nil {
+		return nil, err
+	}
+	who := []option{{Text: "Who"}}
+	for _, c := range callers {
+		who = append(who, option{c, c, c == q.Who})
+	}
+	what := chosen("What", q.What, [][2]string{
+		{"proposals", "Proposals"}, {"reviews", "Reviews"}, {"seen", "Seen at the forge"}, {"sessions", "Sessions"},
+		{"agents", "Connected agents"}, {"tokens", "Tokens"}, {"deployments", "Deployments"},
+	})
+	var results, ways [][2]string
+	for _, o := range []record.Outcome{
+		record.OutcomeOpened, record.OutcomeRevised, record.OutcomeReused, record.OutcomeDone, record.OutcomeDryRun, record.OutcomeRefused, record.OutcomeFailed,
+	} {
+		results = append(results, [2]string{string(o), words.Outcome(o).Text})
+	}
+	for _, d := range []record.Door{record.DoorMCP, record.DoorREST, record.DoorCLI, record.DoorWeb, record.DoorWebhook, record.DoorPoll} {
+		ways = append(ways, [2]string{string(d), words.Door(d)})
+	}
+	days := ""
+	if q.Days > 0 {
+		days = strconv.Itoa(q.Days)
+	}
+	return []choice{
+		{"who", "Who", who}, {"what", "What", what}, {"result", "Result", chosen("Result", q.Result, results)},
+		{"how", "How", chosen("How", q.How, ways)},
+		{"days", "When", chosen("Any time", days, [][2]string{{"1", "Last 24 hours"}, {"7", "Last 7 days"}, {"30", "Last 30 days"}})},
+	}, nil
+}
+
+// chosen are the options of a choice, with what stands for none before them.
+func chosen(none, value string, all [][2]string) []option {
+	out := []option{{Text: none}}
+	for _, o := range all {
+		out = append(out, option{o[0], o[1], o[0] == value})
+	}
+	return out
+}
+
+// auditRow is a row of the audit in sentences.
+type auditRow struct{ attempt }
+
+// rows are rows of the audit with what was last seen of their pull requests.
+func (h *auditPages) rows(ctx context.Context, rows []record.RecordedAttempt) (out []auditRow, err error) {
+	attempts, err := attemptsOf(ctx, h.pulls, rows)
+	for _, a := range attempts {
+		out = append(out, auditRow{a})
+	}
+	return out, err
+}
+
+// Did is what was done, before its object.
+func (r auditRow) Did() string { return words.Action(r.Action) }
+
+// Subject is what it was done to, if the record has a name for it.
+func (r auditRow) Subject() string {
+	if r.Title != "" || r.IsProposal() {
+		return cmp.Or(r.Title, "a change without a title")
+	}
+	return ""
+}
+
+// Reason says more: why it was refused, or what was done.
+func (r auditRow) Reason() string { return cmp.Or(r.Message, words.Code(r.Code)) }
+
+// Who is the caller's name.
+func (r auditRow) Who() string { return words.Caller(r.Caller, r.Door, r.Session != "") }
+
+// Refusal is why it was refused, as a heading.
+func (r auditRow) Refusal() string { return words.Refusal(r.Attempt) }
+
+// Leads is the address of what it is about, without the base; that of the row itself where there is nothing else.
+func (r auditRow) Leads() string {
+	if r.IsProposal() {
+		return r.Link()
+	}
+	if p := r.Pull(); p != nil && p.Page != "" {
+		return p.Page
+	}
+	return auditRowPath(r.Seq)
+}
+
 // auditRowPath is the address of a row of the audit, without the base.
 func auditRowPath(seq int64) string {
 	if seq < 1 {
-		return "/audit"
+		return auditPath
 	}
-	return fmt.Sprintf("/audit?before=%d#row-%d", seq+1, seq)
+	return fmt.Sprintf("%s/%d", auditPath, seq)
 }
 
+// auditRowPage is one row.
+type auditRowPage struct {
+	pages.Page
+	Row    auditRow
+	Beside pager // addresses, without the base
+}
+
+func (h *auditPages) row(req *handler.Request) (handler.Response, error) {
+	if err := handler.DecodeQuery(req, &struct{}{}); err != nil {
+		return handler.Response{}, err
+	}
+	row, err := h.records.Entry(req.Context(), req.PathValue("row"))
+	if err != nil {
+		return handler.Response{}, err
+	}
+	rows, err := h.rows(req.Context(), []record.RecordedAttempt{row})
+	if err != nil {
+		return handler.Response{}, err
+	}
+	head, _, err := h.records.Head(req.Context())
+	if err != nil {
+		return handler.Response{}, err
+	}
+	view := auditRowPage{Page: h.frame(req, "Row "+strconv.FormatInt(row.Seq, 10), auditPath), Row: rows[0]}
+	if row.Seq < head {
+		view.Beside.Newer = auditRowPath(row.Seq + 1)
+	}
+	if row.Seq > 1 {
+		view.Beside.Older = auditRowPath(row.Seq - 1)
+	}
+	return h.html("auditrow", view)
+}
 // linesAtOnce is how many rows are read at a time.
 const linesAtOnce = 500
 

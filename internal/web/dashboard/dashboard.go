@@ -102,9 +102,10 @@ func New(o Options) (*Dashboard, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, version: o.Settings.Version, env: o.Env}
+	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, settings: o.Settings, verified: o.Health.LastVerification, env: o.Env}
+	acts, toolsets := actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader, o.Acts)
 	d := &Dashboard{
-		renderer: r, sets: append(actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader, o.Acts)...), hub: o.Hub, turns: o.Turns,
+		renderer: r, sets: slices.Concat(acts, toolsets), hub: o.Hub, turns: o.Turns,
 		proposals: &proposalPages{r, o.Settings, o.Promote, o.Records.Attempts, o.Records.Pulls, o.Providers.Reader},
 		pulls:     &pullPages{r, o.Providers.Reader, o.Providers.Reviewer, o.Records.Attempts, o.Records.Pulls, &seenParts{}, o.Toolsets.concerns},
 		pullList: &pullList{
@@ -113,14 +114,14 @@ func New(o Options) (*Dashboard, error) {
 		sessions: &sessionPages{
 			r, o.Sessions, actNamed(o.Acts, session.ActStart), actNamed(o.Acts, session.ActStop), o.Records.Sessions, o.Records.Attempts, o.Records.Pulls,
 		},
-		audit:  &auditPages{r, o.Records.Audit, o.Records.Pulls, o.Health},
+		audit:  &auditPages{r, o.Records.Audit, o.Records.Attempts, o.Records.Pulls, o.Health},
 		policy: &policyPage{r, o.Settings.Tier, o.Policy},
 		signIn: &signInPages{r, o.Guard, newTokenPages(r, o.Acts)},
 	}
 	d.overview = &overview{
 		r, o.Settings, o.Records, o.Providers.Registry, o.Policy, o.Health, d.sessions, o.Toolsets,
 	}
-	r.nav = navigation(d.sets)
+	r.nav = navigation(acts, toolsets)
 	return d, nil
 }
 
@@ -138,7 +139,7 @@ func (d *Dashboard) Routes() []handler.Route {
 	routes := []handler.Route{
 		follows("/{$}", d.overview.show), follows("/proposals", d.proposals.list), follows("/proposals/{id}", d.proposals.show),
 		follows("/pulls", d.pullList.show), follows(pullPath, d.pulls.show), page("/policy", d.policy.show), follows("/audit", d.audit.audit),
-		page("/audit.jsonl", d.audit.lines), page("/doctor", d.audit.doctor), page(live.Path, d.hub.Events),
+		page("/audit/{row}", d.audit.row), page("/audit.jsonl", d.audit.lines), page("/doctor", d.audit.doctor), page(live.Path, d.hub.Events),
 		follows("/sessions", d.sessions.list), follows("/sessions/{id}", d.sessions.show),
 		{
 			Method: "POST", Pattern: pullPath + "/review", Scope: access.Review, Page: true, Handle: d.pulls.review,

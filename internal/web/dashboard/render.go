@@ -8,17 +8,19 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
 // renderer makes pages.
 type renderer struct {
-	pages   *pages.Set
-	assets  pages.Assets
-	base    string // path below which the server is
-	version string
-	nav     []pages.NavItem
-	env     handler.Env
+	pages    *pages.Set
+	assets   pages.Assets
+	base     string // path below which the server is
+	settings handler.Settings
+	verified func() health.Verification
+	nav      []pages.NavItem
+	env      handler.Env
 }
 
 // html answers with a page.
@@ -29,20 +31,48 @@ func (h *renderer) html(name string, view any) (handler.Response, error) {
 
 // frame is what every page has. current is the path of its entry in the navigation.
 func (h *renderer) frame(req *handler.Request, title, current string) pages.Page {
-	version := h.version
+	version := h.settings.Version
 	if req.Principal.Name == "" { // strangers need not know what runs
 		version = ""
 	}
-	nav := h.nav
-	if req.Principal.Scopes.Has(access.Operate) {
-		nav = append(nav[:len(nav):len(nav)], pages.NavItem{Path: tokensPath, Text: "Tokens"})
-	}
+	operates := req.Principal.Scopes.Has(access.Operate)
 	return pages.Page{
-		Base: h.base, Title: title, Nav: nav, Current: current, Who: req.Principal.Name, CanSignOut: req.Principal.Via == access.ViaLogin,
-		CanSignIn: req.Principal.Via == access.ViaAnonymous,
-		Style:     h.assets.Style.Name, Icon: h.assets.Icon.Name, Version: version, Position: req.Position,
+		Base: h.base, Title: title, Nav: navigationFor(h.nav, operates), Current: current, Who: req.Principal.Name,
+		CanSignOut: req.Principal.Via == access.ViaLogin, CanSignIn: req.Principal.Via == access.ViaAnonymous, MayOperate: operates,
+		Standing: h.standing(), Style: h.assets.Style.Name, Icon: h.assets.Icon.Name, Version: version, Position: req.Position,
 		Scripts: []string{h.assets.Htmx.Name, h.assets.Live.Name},
 	}
+}
+
+// navigationFor is what of the navigation somebody is shown.
+func navigationFor(nav []pages.NavItem, operates bool) (out []pages.NavItem) {
+	for _, item := range nav {
+		if !item.Operate || operates {
+			item.Tabs = navigationFor(item.Tabs, operates)
+			out = append(out, item)
+		}
+	}
+	return out
+}
+
+// standing is how the server is.
+func (h *renderer) standing() pages.Standing {
+	s := pages.Standing{Health: "Healthy", Tone: "good", Mode: "Opens changes, tier " + h.settings.Tier.String()}
+	switch v := h.verified(); {
+	case v.Failure != "":
+		s.Health, s.Tone = "Records not verified", "bad"
+	case v.Known && !v.Report.OK():
+		s.Health, s.Tone = "Records are broken", "bad"
+	case !v.Known:
+		s.Health, s.Tone = "Not looked at yet", ""
+	}
+	switch {
+	case h.settings.ReadOnly != "":
+		s.Mode, s.Held = "Read-only", true
+	case h.settings.DryRun:
+		s.Mode, s.Held = "Dry run, tier "+h.settings.Tier.String(), true
+	}
+	return s
 }
 
 // asset serves a file by its exact name, which changes with its content.

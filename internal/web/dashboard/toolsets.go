@@ -13,6 +13,7 @@ type Toolsets struct {
 	Packages    Packages
 	Scripts     Scripts
 	Deployments Deployments
+	Propose     operation.Operation // makes a pull request of drift
 }
 
 // pageSet is pages with an entry in the navigation, such as those of a toolset.
@@ -35,15 +36,18 @@ func (t Toolsets) pages(r *renderer, reader Reader, acts []operation.Operation) 
 		sets = append(sets, &scriptPages{r, t.Scripts})
 	}
 	if t.Deployments != nil {
-		sets = append(sets, &deploymentPages{r, t.Deployments, reader, operation.Named(acts, deploy.NameRollBack)})
+		sets = append(sets, &deploymentPages{r, t.Deployments, reader, operation.Named(acts, deploy.NameRollBack), t.Propose})
 	}
 	return sets
 }
 
-func navigation(sets []pageSet) []pages.NavItem {
-	var items []pages.NavItem
-	for _, set := range sets {
-		items = append(items, set.nav())
+// navigation is the places; sets of acts belong to the agents, the others to the procedures.
+func navigation(acts, toolsets []pageSet) []pages.NavItem {
+	items := func(sets []pageSet) (out []pages.NavItem) {
+		for _, set := range sets {
+			out = append(out, set.nav())
+		}
+		return out
 	}
-	return pages.Navigation(items...)
+	return pages.Navigation(items(acts), items(toolsets))
 }

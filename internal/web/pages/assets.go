@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-//go:embed static/app.css static/icon.svg static/htmx.min.js static/live.js static/once.js
+//go:embed static/app.css static/tabler.css static/icons.txt static/icon.svg static/htmx.min.js static/live.js static/once.js
 var static embed.FS
 
 // Asset is a file that pages refer to. Its name holds the hash of its content, so that it never changes.
@@ -23,7 +23,7 @@ type Assets struct{ Style, Icon, Htmx, Live, Once Asset }
 
 // LoadAssets reads the embedded files.
 func LoadAssets() (a Assets, err error) {
-	if a.Style, err = asset("app.css", "text/css; charset=utf-8"); err != nil {
+	if a.Style, err = asset("app.css", "text/css; charset=utf-8", "tabler.css"); err != nil {
 		return a, err
 	}
 	if a.Htmx, err = asset("htmx.min.js", "text/javascript; charset=utf-8"); err != nil {
@@ -39,14 +39,22 @@ func LoadAssets() (a Assets, err error) {
 	return a, err
 }
 
-func asset(name, contentType string) (Asset, error) {
-	content, err := static.ReadFile("static/" + name)
+// asset is a file, with what others hold before it.
+func asset(name, contentType string, before ...string) (Asset, error) {
+	var content []byte
+	for _, part := range append(before, name) {
+		text, err := static.ReadFile("static/" + part)
+		if err != nil {
+			return Asset{}, err
+		}
+		content = append(content, text...)
+	}
 	sum := sha256.Sum256(content)
 	ext := path.Ext(name)
 	return Asset{
 		Name:        strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:6]) + ext,
 		ContentType: contentType, Content: content,
-	}, err
+	}, nil
 }
 
 // Find returns the asset with exactly this name.

@@ -1,7 +1,5 @@
 package pages
 
-import "slices"
-
 // Page is what the layout shows around every page. Every view embeds one.
 type Page struct {
 	Base       string // path below which the server is, "" or "/ops"
@@ -10,7 +8,9 @@ type Page struct {
 	Current    string // path of the entry of the navigation that the page belongs to
 	Who        string // "" when nobody is signed in
 	CanSignOut bool
-	CanSignIn  bool   // nobody knows who it is
+	CanSignIn  bool // nobody knows who it is
+	MayOperate bool
+	Standing   Standing
 	Style      string // names of assets
 	Icon       string
 	Version    string
@@ -18,12 +18,46 @@ type Page struct {
 	Position   string   // what the page knows of what has happened; "" for a page that stays as it is
 }
 
-// Navigation is the entries that every server has, with those of enabled toolsets before the last ones.
-func Navigation(toolsets ...NavItem) []NavItem {
-	return slices.Concat([]NavItem{
-		{"/", "Overview"}, {"/proposals", "Proposals"}, {"/pulls", "Pull requests"}, {"/sessions", "Sessions"},
-	}, toolsets, []NavItem{{"/policy", "Policy"}, {"/audit", "Audit"}, {"/doctor", "Doctor"}})
+// Standing is how the server is, as every page says it.
+type Standing struct {
+	Health, Tone string // in words, and the colour of the dot beside them
+	Mode         string // what it does with proposals
+	Held         bool   // it opens none
 }
 
-// NavItem is an entry of the navigation.
-type NavItem struct{ Path, Text string }
+// NavItem is a place of the navigation or, below it, a tab.
+type NavItem struct {
+	Path, Text, Icon string
+	Tabs             []NavItem
+	Operate          bool // for who may operate alone
+}
+
+// Place is the place of the navigation that the page belongs to; the zero one for a page of none.
+func (p Page) Place() NavItem {
+	for _, place := range p.Nav {
+		for _, tab := range append(place.Tabs[:len(place.Tabs):len(place.Tabs)], place) {
+			if tab.Path == p.Current {
+				return place
+			}
+		}
+	}
+	return NavItem{}
+}
+
+// Navigation is the six places. Without a toolset that has pages there are no procedures.
+func Navigation(agents, toolsets []NavItem) []NavItem {
+	agents = append([]NavItem{{Path: "/sessions", Text: "Sessions"}}, agents...)
+	agents = append(agents, NavItem{Path: "/tokens", Text: "Tokens", Operate: true})
+	places := []NavItem{
+		{Path: "/", Text: "Overview", Icon: "layout-dashboard"},
+		{Path: "/proposals", Text: "Changes", Icon: "git-pull-request", Tabs: []NavItem{{Path: "/proposals", Text: "Proposals"}, {Path: "/pulls", Text: "Pull requests"}}},
+		{Path: "/sessions", Text: "Agents", Icon: "robot", Tabs: agents},
+	}
+	if len(toolsets) > 0 {
+		places = append(places, NavItem{Path: toolsets[0].Path, Text: "Procedures", Icon: "book-2", Tabs: toolsets})
+	}
+	return append(places,
+		NavItem{Path: "/audit", Text: "Records", Icon: "history"},
+		NavItem{Path: "/policy", Text: "Settings", Icon: "settings", Tabs: []NavItem{{Path: "/policy", Text: "Policy"}, {Path: "/doctor", Text: "Health"}}},
+	)
+}

@@ -25,6 +25,10 @@ func Load(show Shower) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
+	drawn, err := icons()
+	if err != nil {
+		return nil, err
+	}
 	set := &Set{byName: map[string]*template.Template{}}
 	kept := &parts{show: show}
 	for _, file := range files {
@@ -32,7 +36,7 @@ func Load(show Shower) (*Set, error) {
 			continue
 		}
 		page := template.New("layout.html").Funcs(show.functions())
-		page.Funcs(template.FuncMap{"part": func(name, base string, of Part) (template.HTML, error) {
+		page.Funcs(template.FuncMap{"icon": iconOf(drawn), "part": func(name, base string, of Part) (template.HTML, error) {
 			return kept.text(page, partKey{page: file, template: name, base: base}, of)
 		}})
 		if _, err := page.ParseFS(templates, layout, shared, file); err != nil {

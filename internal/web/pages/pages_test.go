@@ -1,8 +1,11 @@
 package pages_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -252,13 +255,52 @@ func TestListsAreCapped(t *testing.T) {
 	}
 }
 
-func TestTheVendoredScriptIsTheOneThatItsReadmeNames(t *testing.T) {
+func TestKeptFilesAreThoseThatTheirSumsName(t *testing.T) {
+	sums, err := os.ReadFile("static/SHA256SUMS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const htmx = "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717  htmx.min.js" // of htmx.org 2.0.11
+	if lines := strings.Count(string(sums), "\n"); lines != 3 || !strings.Contains(string(sums), htmx) {
+		t.Errorf("%s", sums)
+	}
+	for line := range strings.Lines(string(sums)) {
+		want, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		content, err := os.ReadFile("static/" + name)
+		if got := fmt.Sprintf("%x", sha256.Sum256(content)); err != nil || got != want {
+			t.Errorf("%s is %s: %v", name, got, err)
+		}
+	}
+}
+
+func TestTheStyleIsSmallAndTakesNothingFromElsewhere(t *testing.T) {
+	own, err := os.ReadFile("static/app.css")
+	if err != nil || len(own) > 25<<10 {
+		t.Errorf("our style sheet has %d bytes: %v", len(own), err)
+	}
 	assets, err := pages.LoadAssets()
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717" // of dist/htmx.min.js of htmx.org 2.0.11
-	if got := fmt.Sprintf("%x", sha256.Sum256(assets.Htmx.Content)); got != want || !strings.HasPrefix(assets.Htmx.Name, "htmx.min."+want[:12]) {
-		t.Errorf("%s is %s", assets.Htmx.Name, got)
+	for _, unwanted := range []string{"url(", "@import", "data:"} {
+		if strings.Contains(string(assets.Style.Content), unwanted) {
+			t.Errorf("the style sheet has %s", unwanted)
+		}
+	}
+	var sent bytes.Buffer
+	packed := gzip.NewWriter(&sent)
+	for _, a := range []pages.Asset{assets.Style, assets.Icon, assets.Htmx, assets.Live} {
+		if _, err := packed.Write(a.Content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := packed.Close(); err != nil || sent.Len() > 50<<10 {
+		t.Errorf("%d bytes come with a first page: %v", sent.Len(), err)
+	}
+}
+
+func TestEveryTemplateIsOne(t *testing.T) {
+	if _, err := pages.Load(pages.Shower{}); err != nil {
+		t.Error(err)
 	}
 }

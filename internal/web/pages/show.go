@@ -8,6 +8,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/web/words"
 )
 
 // Bounds of what a page shows, in runes.
@@ -55,6 +56,20 @@ func (s Shower) functions() template.FuncMap {
 		"rich":     Rich,
 		"cell":     func(base string, c operation.Cell) cell { return cell{c, base} },
 		"weblink":  func(address string) Text { return Text(WebAddress(address)) },
+		// Words of people; see the package words.
+		"word":   words.Of,
+		"code":   words.Code,
+		"broken": words.Violation,
+		"gate":   words.Gate,
+		"action": words.Action,
+		"door":   words.Door,
+		"money":  words.Money,
+		"cost":   words.Cost,
+		"tokens": words.Tokens,
+		"took":   words.Length,
+		"face":   words.Face,
+		"count":  func(n any) Text { return Text(words.Count(reflect.ValueOf(n).Int())) },
+		"many":   func(n any, one, more string) Text { return Text(words.Many(reflect.ValueOf(n).Int(), one, more)) },
 	}
 }
 
@@ -102,7 +117,11 @@ func First(items any) List {
 }
 
 // When is a moment as a page shows it.
-type When struct{ ISO, Text, Ago string }
+type When struct {
+	ISO, Text string
+	Ago       string // "4 min"
+	Since     string // the same in a sentence: "4 min ago"
+}
 
 // whenOf is t seen from now; the zero When for the zero time.
 func whenOf(t, now time.Time) When {
@@ -110,26 +129,10 @@ func whenOf(t, now time.Time) When {
 		return When{}
 	}
 	t = t.UTC()
-	return When{ISO: t.Format(time.RFC3339), Text: t.Format("2006-01-02 15:04:05") + " UTC", Ago: ago(now.Sub(t))}
-}
-
-func ago(d time.Duration) string {
-	switch {
-	case d < 0:
-		return "in the future"
-	case d < time.Minute:
-		return "just now"
-	case d < time.Hour:
-		return count(int(d.Minutes()), "minute")
-	case d < 48*time.Hour:
-		return count(int(d.Hours()), "hour")
+	age := words.Age(now.Sub(t))
+	since := age
+	if now.Sub(t) >= time.Minute {
+		since += " ago"
 	}
-	return count(int(d.Hours()/24), "day")
-}
-
-func count(n int, unit string) string {
-	if n == 1 {
-		return "1 " + unit + " ago"
-	}
-	return fmt.Sprintf("%d %ss ago", n, unit)
+	return When{ISO: t.Format(time.RFC3339), Text: t.Format("2006-01-02 15:04:05") + " UTC", Ago: age, Since: since}
 }

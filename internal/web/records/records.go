@@ -40,6 +40,10 @@ type Audit interface {
 	Verify(ctx context.Context, expectHead string) (record.AuditReport, error)
 	// VerifyAfter verifies what was added since a report that was OK.
 	VerifyAfter(ctx context.Context, known record.AuditReport) (record.AuditReport, error)
+	// Callers lists who is in it, by name.
+	Callers(ctx context.Context, limit int) ([]string, error)
+	// Entry returns the row with a number or, the newest, with a request id; not_found if there is none.
+	Entry(ctx context.Context, ref string) (record.RecordedAttempt, error)
 	// Head is the number of the last row and its hash; 0 if there is none.
 	Head(ctx context.Context) (seq int64, hash string, err error)
 	// Exports says how far the heads were exported, for each sink.
@@ -74,6 +78,8 @@ type Pulls interface {
 	PullRecords(ctx context.Context, keys []record.PullKey) (map[record.PullKey]record.PullRecord, error)
 	// OpenPulls returns those that are open as far as we know, the oldest first.
 	OpenPulls(ctx context.Context, limit int) ([]record.PullRecord, error)
+	// PullTotals counts them all by where they stand, and with ended those that have ended by their state.
+	PullTotals(ctx context.Context, ended bool) (record.PullTotals, error)
 	// OpenPullCounts counts them by repository and age: the repositories that have most, and what the others have.
 	OpenPullCounts(ctx context.Context, limit int) (most []record.OpenPulls, rest record.OpenPulls, err error)
 }

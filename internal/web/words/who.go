@@ -1,0 +1,71 @@
+package words
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
+)
+
+// Door says how something came in.
+func Door(d record.Door) string {
+	names := map[record.Door]string{
+		record.DoorMCP: "agent, over MCP", record.DoorREST: "API", record.DoorCLI: "command line", record.DoorWeb: "dashboard",
+		record.DoorWebhook: "webhook", record.DoorPoll: "seen when asked",
+	}
+	return cmp.Or(names[d], string(d))
+}
+
+// Trigger says what started a session. name is the person who did, "" where that is not known; from the tier that handed over, 0 for none.
+func Trigger(t sessions.Trigger, name string, from int) string {
+	switch {
+	case t == sessions.TriggerEscalation && from > 0:
+		return "handed over by tier " + Count(from)
+	case t == sessions.TriggerEscalation:
+		return "handed over by a lower tier"
+	case t == sessions.TriggerDashboard && name != "":
+		return "by " + name
+	}
+	names := map[sessions.Trigger]string{
+		sessions.TriggerCommand: "command line", sessions.TriggerSchedule: "by the schedule", sessions.TriggerREST: "API",
+		sessions.TriggerDashboard: "dashboard",
+	}
+	return cmp.Or(names[t], string(t))
+}
+
+// Caller is the name of whoever called: that of the token, or else of the program or the person, without a version. session says that the
+// call was made in a session of an agent. The full name belongs to Details.
+func Caller(name string, door record.Door, session bool) string {
+	if token, client, found := strings.Cut(name, " ("); found && strings.HasSuffix(client, ")") {
+		return token
+	}
+	switch {
+	case session && door == record.DoorMCP:
+		return "an agent's session"
+	case name == "" || name == "unknown":
+		return cmp.Or(map[record.Door]string{record.DoorMCP: "an agent", record.DoorWebhook: "the forge"}[door], "somebody")
+	case strings.HasPrefix(name, "uid "):
+		return cmp.Or(map[string]string{"uid 0": "root"}[name], "user "+strings.TrimPrefix(name, "uid "))
+	case door == record.DoorMCP:
+		if at := strings.LastIndexByte(name, ' '); at > 0 {
+			return name[:at]
+		}
+	}
+	return name
+}
+
+// Face is what stands in the round picture of somebody: at most two letters.
+func Face(name string) string {
+	letters := ""
+	for _, word := range strings.FieldsFunc(name, func(r rune) bool { return r == ' ' || r == '-' || r == '.' || r == '_' || r == '@' }) {
+		for _, r := range word {
+			letters += string(r)
+			break
+		}
+	}
+	if runes := []rune(letters); len(runes) > 2 {
+		letters = string(runes[:2])
+	}
+	return strings.ToUpper(cmp.Or(letters, "?"))
+}
