@@ -111,7 +111,7 @@ func makeTokens(ctx context.Context, binary, dir string, n int) (tokens []string
 }
 
 func environment(dir string) []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CLAUDEOPS_STATE_DIR=" + dir + "/state", "CLAUDEOPS_TIER=2", "CLAUDEOPS_MAX_TIER=2", "CLAUDEOPS_ADDR=127.0.0.1:0"}
+	return []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + dir, "CLAUDEOPS_STATE_DIR=" + dir + "/state", "CLAUDEOPS_TIER=2", "CLAUDEOPS_MAX_TIER=2", "CLAUDEOPS_ADDR=127.0.0.1:0"}
 }
 
 // serve starts the server, and finds its address in its log.

@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/ops/allowed"
 	"github.com/claudeops/claudeops/internal/ops/retention"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	"github.com/claudeops/claudeops/internal/procedures/packages"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
@@ -31,6 +32,9 @@ func Acts(p func() *Parts) []operation.Operation {
 		newSessionActs(p).Operations(),
 		newAllowed(p).Operations(),
 		[]operation.Operation{newRetention(p).Operation(), newSettling(p).Operation()},
+		packages.Acts{
+			Kernel: kernel, Service: func() *packages.Service { return p().Tools.packages() }, Audit: func() operation.Audit { return p().Store.Ledger },
+		}.Operations(),
 		deploy.Acts{
 			Kernel: kernel, Service: func() *deploy.Service { return p().Tools.Deploy() }, Audit: func() operation.Audit { return p().Store.Ledger },
 		}.Operations(),

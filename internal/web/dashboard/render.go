@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"net/http"
+	"path"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -94,6 +95,8 @@ type problemPage struct {
 	Problem handler.Problem
 	Attempt string      // address of the recorded attempt, without the base; "" for none
 	SignIn  *signInForm // offered where signing in may help
+	// Nowhere is the path that leads nowhere, and Guess what of it may be searched for.
+	Nowhere, Guess string
 }
 
 // Problem renders an error for a person. recorded says that the request id is that of an attempt.
@@ -105,6 +108,10 @@ func (h *renderer) Problem(req *handler.Request, p handler.Problem, recorded boo
 	view.Position = "" // an error stays as it is
 	if recorded && strings.HasPrefix(req.Pattern, "POST /proposals/") {
 		view.Attempt = "/proposals/" + p.RequestID
+	}
+	if p.Code == fault.NotFound && req.Method == http.MethodGet {
+		view.Nowhere = req.URL.Path
+		view.Guess = path.Base(req.URL.Path)
 	}
 	if p.Code == fault.Unauthenticated {
 		form := h.signInForm("/")
@@ -142,4 +149,9 @@ func (h *renderer) errorPage(req *handler.Request, name string, view any) []byte
 // goTo leads a browser from a form to a page, given without the base path.
 func (h *renderer) goTo(page string) handler.Response {
 	return handler.Response{Status: http.StatusSeeOther, Header: http.Header{"Location": {h.base + page}}}
+}
+
+// moved leads an address that a page had before to the one that it has now.
+func (h *renderer) moved(to string) handler.Func {
+	return func(*handler.Request) (handler.Response, error) { return h.goTo(to), nil }
 }
