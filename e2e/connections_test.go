@@ -107,7 +107,7 @@ func TestDashboardShowsWhoIsConnectedAndCutsThemOff(t *testing.T) {
 	d.says("No agent is connected now", "claudeops mcp-config --connect")
 	d.shoot("connections-none")
 	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(`button[popovertarget="start"]`, chromedp.ByQuery))
-	d.press(`form[action="/sessions"][method="post"] button`)
+	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
 	d.run(chromedp.Navigate(d.url + "/connections"))
 	d.becomes(`document.querySelector("main table") !== null`) // by itself, if need be
 	d.says("Session ", "pid ")

@@ -30,7 +30,7 @@ func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
 	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent)
 	d.signIn("/sessions", "read", "operate")
 	d.run(chromedp.Click(`button[popovertarget="start"]`, chromedp.ByQuery), chromedp.SendKeys("#note", "Look at the disk.", chromedp.ByQuery))
-	d.press(`form[action="/sessions"][method="post"] button`)
+	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
 	d.becomes(statusIs + `"live"`)
 	d.run(chromedp.Evaluate(`window.marker = "still the same page"`, nil))
 	d.becomes(`document.querySelector("main").innerText.includes("I am <b>looking</b>.")`)
