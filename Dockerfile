@@ -1,5 +1,5 @@
 # The image of Claude Ops: the server, git, Node and the Claude CLI, for users without rights: claudeops, and claudeops-agent-1 to -16 for what
-# agents run, one for each session. docs/deployment.md says how to run it; internal/testkit/deploytest and e2e hold this file against the code.
+# agents run, one for each session. docs/guides/deployment.md says how to run it; internal/testkit/deploytest and e2e hold this file against the code.
 #
 # The base images are arguments so that you can add the digest that your registry shows:
 #   docker build --build-arg NODE_IMAGE=docker.io/library/node:22.23.3-bookworm-slim@sha256:... .

@@ -26,15 +26,21 @@ export GOFLAGS ?= -trimpath
 
 .PHONY: release-snapshot build run demo test test-most test-faults test-live check lint bench fuzz styles golden e2e screenshots crash clean
 
+# counted hides the names of the packages that are downloaded and compiled, and says how many there were. Errors stay.
+counted = 2> >(awk '/^go: downloading /{if (++d % 25 == 0) print "  " d " modules downloaded"; next} \
+  /^[A-Za-z0-9_.~\/-]+$$/{if (++n % 100 == 0) print "  " n " packages compiled"; next} {print} {fflush()}' >&2)
+
 build: ## build the program, and the connector that stands beside it
-	go build -ldflags='-s -w' -o $(BIN) ./cmd/claudeops
+	@[ -x $(BIN) ] || echo "The first build downloads and compiles about 500 packages: two minutes on two cores. Later builds take seconds."
+	@echo "go build -o $(BIN) ./cmd/claudeops"; go build -v -ldflags='-s -w' -o $(BIN) ./cmd/claudeops $(counted)
 	go build -ldflags='-s -w' -o $(BIN)-connect ./cmd/claudeops-connect
 
 run: build ## the dashboard, while an agent opens pull requests and is refused; stays until Ctrl-C
 	$(BIN) demo --serve
 
-demo: build ## the same without the dashboard: prints what happens, and ends
+demo: build ## the same without the dashboard, then the life of one procedure: prints what happens, and ends
 	$(BIN) demo
+	$(BIN) demo --life
 
 test: ## every test that needs no other program than Go and git, with the race detector if there is a C compiler
 	@command -v "$${CC:-$$(go env CC)}" >/dev/null 2>&1 || \
@@ -59,7 +65,7 @@ lint: ## formatting, vet and the linters of .golangci.yml
 	go tool -modfile=tools/files/go.mod actionlint -ignore 'specifying action "https://github.com/' .gitea/workflows/*.yml
 	go tool -modfile=tools/files/go.mod kustomize build deploy/kubernetes/overlays/example >/dev/null
 
-bench: build ## the benchmarks of docs/benchmarks.md
+bench: build ## the benchmarks of docs/explain/benchmarks.md
 	./bench/run.sh $(BIN)
 
 fuzz: ## each fuzz target for FUZZTIME
@@ -76,7 +82,7 @@ styles: ## make the kept style sheet and icons of the dashboard anew; needs npm
 golden: ## rewrite the snapshots that tests compare with; look at the diff
 	UPDATE_GOLDEN=1 go test -count=1 -run Schemas $$(grep -rl --include='*_test.go' operationtest.Schemas internal | xargs -n 1 dirname | sed 's,^,./,' | sort -u)
 	UPDATE_GOLDEN=1 go test -count=1 -run TestTheRulesAreThoseOfGitleaks ./internal/base/content
-	UPDATE_GOLDEN=1 go test -count=1 -run '^Test(ThePageOf|TheBehaviourOf|TheDescriptionHas|ToolsListInBothEras|Scripts)' ./internal/mcpserver ./internal/cli ./internal/web
+	UPDATE_GOLDEN=1 go test -count=1 -run '^Test(ThePageOf|TheBehaviourOf|TheDescriptionHas|ToolsListInBothEras|Scripts)' ./internal/mcpserver ./internal/cli ./internal/web ./internal/web/metrics ./internal/testkit/agentdocs ./internal/base/outgoing
 
 e2e: build ## the real Claude CLI, the MCP Inspector, Chromium and PostgreSQL; installs them by npm and Debian's packages
 	./$(E2E)/setup.sh
@@ -87,15 +93,15 @@ e2e: build ## the real Claude CLI, the MCP Inspector, Chromium and PostgreSQL; i
 screenshots: build ## a picture of each page of the dashboard, light and dark, wide and narrow, in bin/screenshots, and that of the README; needs Chromium
 	go run ./$(E2E)/screenshots $(BIN) bin/screenshots docs/images/dashboard.png
 
-test-live: ## the contract suite, and what goes wrong in between, against real forges: set GITEA_URL and GITEA_TOKEN, or what docs/development.md says for GitHub
-	@[ -n "$$GITEA_TOKEN$$GITHUB_TOKEN" ] || { echo "set GITEA_URL and GITEA_TOKEN, or GITHUB_TOKEN; see docs/development.md" >&2; exit 2; }
+test-live: ## the contract suite, and what goes wrong in between, against real forges: set GITEA_URL and GITEA_TOKEN, or what docs/guides/development.md says for GitHub
+	@[ -n "$$GITEA_TOKEN$$GITHUB_TOKEN" ] || { echo "set GITEA_URL and GITEA_TOKEN, or GITHUB_TOKEN; see docs/guides/development.md" >&2; exit 2; }
 	@if [ -n "$$GITEA_TOKEN" ]; then set -ex; \
 	  go test -tags live -count=1 -parallel 2 -timeout 30m -run TestLive -skip 'TestLive/complete_list' ./internal/gitprovider/gitea; \
 	  go test -tags live -count=1 -timeout 30m -run 'TestLive/complete_list' ./internal/gitprovider/gitea; \
 	  go test -tags live -count=1 -parallel 4 -timeout 30m -run TestLive ./internal/testkit/resilience; fi
 	@if [ -n "$$GITHUB_TOKEN" ]; then set -x; go test -tags live -count=1 -parallel 1 -timeout 240m -run TestLive ./internal/gitprovider/github; fi
 
-crash: ## processes killed at random moments, again and again; see docs/crash-safety.md
+crash: ## processes killed at random moments, again and again; see docs/explain/crash-safety.md
 	go test -count=$(or $(ROUNDS),5) -timeout 60m -run KillNine ./internal/testkit/crash
 	CRASH_ROUNDS=$(or $(KILLS),300) go test -count=1 -timeout 60m -run 'KilledAtRandomMoments|EightProcesses' ./internal/system/change ./internal/procedures/packages
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The benchmarks of docs/benchmarks.md. usage: bench/run.sh BINARY
+# The benchmarks of docs/explain/benchmarks.md. usage: bench/run.sh BINARY
 set -euo pipefail
 cd "$(dirname "$0")/.."
 binary=$(realpath "$1")

@@ -40,7 +40,7 @@ func remains(boundary string) string {
 	return "nothing"
 }
 
-// An agent with a shell that is restricted by nothing tries what docs/boundary.md says is impossible: each way of testdata/attacks. Behind a boundary
+// An agent with a shell that is restricted by nothing tries what docs/explain/attacks.md says is impossible: each way of testdata/attacks. Behind a boundary
 // none works; without one they do.
 func TestAnAgentWithAShell(t *testing.T) {
 	for _, boundary := range []string{"user", "landlock"} {
@@ -105,10 +105,10 @@ func leftBehind(t *testing.T) (out []string) {
 }
 
 func TestThePageOfTheBoundaryNamesEveryAttack(t *testing.T) {
-	page := readFile(t, "../docs/boundary.md")
+	page := readFile(t, "../docs/explain/attacks.md")
 	for _, a := range attacks(t) {
 		if !strings.Contains(page, "| `"+a.name+"` |") {
-			t.Errorf("docs/boundary.md does not name the attack %s", a.name)
+			t.Errorf("docs/explain/attacks.md does not name the attack %s", a.name)
 		}
 	}
 }

@@ -62,7 +62,7 @@ func TestDemoStaysUpWithSomethingToSee(t *testing.T) {
 // assertHints runs each command that the demo prints, word for word but for the name of a person.
 func assertHints(t *testing.T, said, home, server string) {
 	t.Helper()
-	_, hints, _ := strings.Cut(said, "Go on at the command line with\n")
+	_, hints, _ := strings.Cut(said, "Or look around in a second terminal, in the same folder:\n\n")
 	hints, _, _ = strings.Cut(hints, "\n\n")
 	hints = strings.Join(regexp.MustCompile(`(?m)^  git -C .*$`).FindAllString(said, -1), "\n") + "\n" + strings.ReplaceAll(hints, "--name NAME", "--name ann")
 	if strings.Count(hints, "git -C") < 2 || strings.Count(hints, "claudeops ") < 4 || !strings.Contains(hints, "--max-tier 2") {

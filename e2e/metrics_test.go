@@ -156,17 +156,17 @@ func TestRedoclyFindsNothingInTheDescription(t *testing.T) {
 	}
 }
 
-// The examples of docs/rest.md are run word for word by a shell with curl, in a network of its own, where the port of the docs is free.
+// The examples of docs/guides/rest.md are run word for word by a shell with curl, in a network of its own, where the port of the docs is free.
 func TestTheCurlExamplesOfTheDocsWork(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join("..", "docs", "rest.md"))
+	page, err := os.ReadFile(filepath.Join("..", "docs", "guides", "rest.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, marked := strings.Cut(string(page), "<!-- run by e2e/metrics_test.go -->\n```sh\n")
 	example, _, ended := strings.Cut(rest, "```\n")
 	if !marked || !ended || strings.Count(example, "curl ") < 6 {
-		t.Fatal("docs/rest.md has no examples to run")
+		t.Fatal("docs/guides/rest.md has no examples to run")
 	}
 	w := newWorld(t, "2")
 	script := "set -eu\nclaudeops serve > serve.log 2>&1 &\nserver=$!\ntrap 'kill $server; wait $server' EXIT\n" +

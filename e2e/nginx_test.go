@@ -3,66 +3,19 @@
 package e2e
 
 import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
-
-// behindNginx is a server behind a real nginx, and an agent that knows no more than its address, its certificate and a token.
-type behindNginx struct {
-	*world
-	nginx  *nginx
-	server served
-	client *world
-	token  string // file
-	secret string
-}
-
-func newBehindNginx(t *testing.T, listen, settings string) *behindNginx {
-	t.Helper()
-	b := &behindNginx{world: newWorld(t, "1"), client: &world{home: t.TempDir(), vars: map[string]string{}}}
-	b.server = serve(t, b.world, "CLAUDEOPS_MAX_TIER=2", "CLAUDEOPS_HOSTS="+publicName, "CLAUDEOPS_TRUSTED_PROXIES=127.0.0.1/32")
-	made := run(t, program{
-		path: claudeops(t), args: []string{"token", "create", "--agent", "--tier", "2", "--name", "laptop"}, dir: b.home, env: b.environment(),
-	})
-	if made.code != 0 {
-		t.Fatal(made.stderr)
-	}
-	b.secret, b.token = strings.TrimSpace(made.stdout), filepath.Join(b.client.home, "token")
-	if err := os.WriteFile(b.token, []byte(made.stdout), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	b.nginx = newNginx(t, listen, strings.ReplaceAll(settings, "SERVER", b.server.url))
-	b.nginx.start(t)
-	b.client.vars["SSL_CERT_FILE"] = b.nginx.authority()
-	return b
-}
-
-// connects starts a connector and shakes hands.
-func (b *behindNginx) connects(t *testing.T, address string, more ...string) talk {
-	t.Helper()
-	s := b.starts(t, address, filepath.Join(b.client.home, "said"), more...)
-	s.in(initialize)
-	assertPure(t, s.line(t), []int{1})
-	s.in(initialized)
-	return s
-}
-
-// starts starts a connector. What it says to people is in a file.
-func (b *behindNginx) starts(t *testing.T, address, said string, more ...string) talk {
-	t.Helper()
-	p := patientProgram(claudeops(t), b.client.home, "mcp-server", "--connect", address, "--ticket-file", b.token)
-	p.env = b.client.environment(more...)
-	cmd := command(t, p)
-	told, err := os.Create(said)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = told.Close() })
-	cmd.Stderr = told
-	return talkTo(t, cmd)
-}
 
 // nginxDefaults is all that nginx needs to be told.
 const nginxDefaults = "location / { proxy_pass SERVER; }"
@@ -70,7 +23,7 @@ const nginxDefaults = "location / { proxy_pass SERVER; }"
 // advisedNginx is what the docs show, for the server at SERVER.
 func advisedNginx(t *testing.T) string {
 	t.Helper()
-	for _, block := range docsBlocks(t, "boundary.md", "A person's own agent") {
+	for _, block := range docsBlocks(t, "guides/rest.md", "Behind a proxy") {
 		if strings.Contains(block, "proxy_pass") {
 			return replaceOnce(t, block, "http://127.0.0.1:8080", "SERVER")
 		}
@@ -79,141 +32,190 @@ func advisedNginx(t *testing.T) string {
 	return ""
 }
 
-// The messages of an agent pass through nginx as it is installed, and as the docs advise.
-func TestAnAgentWorksThroughNginx(t *testing.T) {
-	for name, c := range map[string]struct{ listen, settings string }{
-		"as it is installed":             {"ssl", nginxDefaults},
-		"as the docs advise, and HTTP/2": {"ssl http2", advisedNginx(t)},
+// addressed is an MCP client that speaks HTTP itself, so that a test can cut its connections.
+type addressed struct {
+	*elsewhere
+	http    *http.Client
+	session string
+}
+
+func (e *elsewhere) begins(t *testing.T) *addressed {
+	t.Helper()
+	authority, err := os.ReadFile(e.nginx.authority())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(authority)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	a := &addressed{elsewhere: e, http: &http.Client{Transport: transport}}
+	answer, err := a.post(t.Context(), initialize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if a.session = answer.Header.Get("Mcp-Session-Id"); a.session == "" {
+		t.Fatalf("initialize: %s", answer.Status)
+	}
+	return a
+}
+
+func (a *addressed) post(ctx context.Context, message string) (*http.Response, error) {
+	return a.request(ctx, http.MethodPost, message, "")
+}
+
+func (a *addressed) request(ctx context.Context, method, message, event string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, a.address+"/mcp", strings.NewReader(message))
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer " + a.secret,
+		"Mcp-Session-Id": a.session, "Last-Event-ID": event,
 	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBehindNginx(t, c.listen, c.settings)
-			s := b.connects(t, b.nginx.address(""))
-			b.isCancelled(t, s)
-			b.takesLargeMessages(t, s)
-			b.isSettledAfterARestart(t, s)
-			for _, log := range []string{"access.log", "error.log"} {
-				if text := b.nginx.log(t, log); strings.Contains(text, "cops_") {
-					t.Errorf("the token is in nginx's log: %s", text)
-				}
+		if value != "" {
+			req.Header.Set(name, value)
+		}
+	}
+	return a.http.Do(req)
+}
+
+// result is the answer to a call of a tool.
+func (a *addressed) result(t *testing.T, message string) answer {
+	t.Helper()
+	response, err := a.post(t.Context(), message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resultIn(t, string(text))
+}
+
+// resultIn is the answer in a body of either kind.
+func resultIn(t *testing.T, body string) answer {
+	t.Helper()
+	for line := range strings.Lines(body) {
+		line = strings.TrimSpace(strings.TrimPrefix(line, "data: "))
+		if strings.HasPrefix(line, "{") && strings.Contains(line, `"result"`) {
+			got := decode[struct{ Result toolResult }](t, line)
+			return decode[answer](t, string(got.Result.Structured))
+		}
+	}
+	t.Fatalf("no answer in %.500s", body)
+	return answer{}
+}
+
+// progressing is a call whose progress is asked for, so that its stream says something before its answer.
+func progressing(message string) string {
+	return strings.Replace(message, `"params":{`, `"params":{"_meta":{"progressToken":"p"},`, 1)
+}
+
+// A connection is cut before, while and after the answer comes, 20 times. Each proposal becomes one pull request, and the identical call finds it.
+func TestACreationWhoseConnectionIsCutBecomesOnePullRequest(t *testing.T) {
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(policy, []byte("version: 1\ncaps:\n  open_prs: 50\n  creations_per_hour: 100\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := newElsewhere(t, "ssl http2", advisedNginx(t), "CLAUDEOPS_POLICY="+policy)
+	a := e.begins(t)
+	const rounds = 20
+	reused := 0
+	for i := range rounds {
+		p := quieterDisk()
+		p.Title = fmt.Sprintf("Watch the disk of machine %d", i)
+		p.Files = []fileChange{{fmt.Sprintf("checks/machine-%d.md", i), "create", "# Machine\n"}}
+		message := strings.Replace(progressing(createPR(t, p)), `"id":2`, fmt.Sprintf(`"id":%d`, 100+2*i), 1)
+		ctx, cut := context.WithCancel(t.Context())
+		switch i % 4 {
+		case 0: // before anything is answered, at any moment
+			time.AfterFunc(time.Duration(i)*4*time.Millisecond, cut)
+		case 3: // by the proxy
+			time.AfterFunc(20*time.Millisecond, func() { e.nginx.stop(t); cut() })
+		}
+		response, err := a.post(ctx, message)
+		if err == nil {
+			lines := bufio.NewReader(response.Body)
+			if i%4 == 2 { // after all of it
+				_, _ = io.ReadAll(lines)
+			} else { // while it comes
+				_, _ = lines.ReadString('\n')
 			}
-		})
+		}
+		if i%4 == 3 {
+			<-ctx.Done()
+			e.nginx.start(t)
+		}
+		cut()
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		until(t, "the call ends", func() bool { return !e.isWorkedOn(t) })
+		again := a.result(t, strings.Replace(message, fmt.Sprintf(`"id":%d`, 100+2*i), fmt.Sprintf(`"id":%d`, 101+2*i), 1))
+		if again.Number != i+1 || again.Error.Code != "" {
+			t.Errorf("round %d: the identical call is answered with %+v", i, again)
+		}
+		if again.Reused {
+			reused++
+		}
 	}
+	if got := e.branches(t); len(got) != rounds {
+		t.Errorf("%d branches: %v", len(got), got)
+	}
+	if list := a.result(t, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"list_prs","arguments":{"repo_owner":"demo","repo_name":"home-cluster","limit":50}}}`); len(list.PRs) != rounds {
+		t.Errorf("%d pull requests are open", len(list.PRs))
+	}
+	t.Logf("%d of %d cut calls had gone on to their end", reused, rounds)
 }
 
-// underWay makes a call of create_pr while the turn at the repository is taken, and waits until its progress says that it writes.
-func (b *behindNginx) underWay(t *testing.T, s talk, p proposal) (release func()) {
-	t.Helper()
-	_, release = localForge{}.hold(t, b.world)
-	s.in(strings.Replace(createPR(t, p), `"params":{`, `"params":{"_meta":{"progressToken":"p"},`, 1))
+// An answer that a cut kept from its client is asked for again, behind nginx as it is installed.
+func TestAnAnswerIsAskedForAgainBehindNginx(t *testing.T) {
+	e := newElsewhere(t, "ssl", nginxDefaults)
+	a := e.begins(t)
+	_, release := localForge{}.hold(t, e.world)
+	ctx, cut := context.WithCancel(t.Context())
+	response, err := a.post(ctx, progressing(createPR(t, quieterDisk())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, event := bufio.NewReader(response.Body), ""
 	for line := ""; !strings.Contains(line, "writing the branch"); {
-		if line = s.line(t); !strings.Contains(line, `"notifications/progress"`) {
-			t.Fatalf("not the proposal's progress: %s", line)
+		if line, err = lines.ReadString('\n'); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if id, found := strings.CutPrefix(line, "id: "); found {
+			event = strings.TrimSpace(id)
 		}
 	}
-	return release
-}
-
-// isCancelled cancels a call that writes already. It is finished, and not answered.
-func (b *behindNginx) isCancelled(t *testing.T, s talk) {
-	t.Helper()
-	p := quieterDisk()
-	p.Title, p.Files = "Ping the gateway", []fileChange{{"checks/network.md", "update", "# Network\n\nPing the gateway.\n"}}
-	release := b.underWay(t, s, p)
-	s.in(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
-	pong := func() {
-		t.Helper()
-		s.in(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
-		if line := s.line(t); !strings.Contains(line, `"id":3`) {
-			t.Errorf("after the cancellation: %s", line)
-		}
-	}
-	pong()
+	cut()
+	_ = response.Body.Close()
 	release()
-	until(t, "the call ends", func() bool { return !b.isWorkedOn(t) })
-	pong()
-	for _, branch := range b.branches(t) {
-		b.git(t, "", "branch", "--quiet", "-D", branch)
+	rest, err := a.request(t.Context(), http.MethodGet, "", event)
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer func() { _ = rest.Body.Close() }()
+	text, err := io.ReadAll(rest.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	assertOpened(t, resultIn(t, string(text)), quieterDisk())
+	e.assertProposed(t, quieterDiskBranch, quieterDisk())
 }
 
-func (b *behindNginx) takesLargeMessages(t *testing.T, s talk) {
-	t.Helper()
+func TestAMessageOfFourMebibytesPassesANginxThatIsToldSo(t *testing.T) {
+	e := newElsewhere(t, "ssl", advisedNginx(t))
+	a := e.begins(t)
 	const most = 4 << 20
 	p := quieterDisk()
 	p.Body = ""
 	p.Body = strings.Repeat("x", most-len(createPR(t, p)))
-	s.in(createPR(t, p))
-	if line := s.line(t); !strings.Contains(line, `"id":2`) || !strings.Contains(line, "invalid_argument") {
-		t.Errorf("a message of 4 MiB is answered with %.300s", line)
+	if got := a.result(t, createPR(t, p)); got.Error.Code != "invalid_argument" {
+		t.Errorf("a message of 4 MiB is answered with %+v", got)
 	}
-}
-
-// isSettledAfterARestart ends nginx while a pull request is made, and starts it anew. The identical call finds what the first one did.
-func (b *behindNginx) isSettledAfterARestart(t *testing.T, s talk) {
-	t.Helper()
-	release := b.underWay(t, s, quieterDisk())
-	b.nginx.stop(t)
-	if line := s.line(t); !strings.Contains(line, "upstream_error") {
-		t.Errorf("the call is answered with %s", line)
-	}
-	b.nginx.start(t)
-	release()
-	p := quieterDisk()
-	for {
-		s.in(createPR(t, p))
-		messages := assertPure(t, s.line(t), []int{2})
-		got := decode[answer](t, string(decode[toolResult](t, string(messages[0].Result)).Structured))
-		if code := got.Error.Code; code == "upstream_error" || code == "timeout" {
-			continue // the connection was not whole yet
-		}
-		if !got.Reused || got.Branch != quieterDiskBranch {
-			t.Errorf("the identical call is answered with %+v", got)
-		}
-		break
-	}
-	b.assertProposed(t, quieterDiskBranch, p)
-}
-
-// What nginx can be told beside that, and what the connector makes of it.
-func TestAnAgentIsToldWhatNginxGetsWrong(t *testing.T) {
-	for name, c := range map[string]struct{ settings, said string }{
-		"it ends what is silent":   {"location / { proxy_pass SERVER; proxy_read_timeout 3s; }", "(nginx: proxy_read_timeout)"},
-		"it asks for a password":   {"location / { return 401; }", "a proxy in front of it lets nobody through"},
-		"it leads elsewhere":       {"location / { return 301 https://elsewhere.example.org$request_uri; }", "to https://elsewhere.example.org/api/v1/connector"},
-		"it has another name":      {"server_name x; location / { proxy_pass SERVER; proxy_set_header Host other.example.org; }", "CLAUDEOPS_HOSTS"},
-		"it is nothing of ours":    {"location / { return 404; }", "is it served there"},
-		"it takes hardly anything": {"location / { proxy_pass SERVER; client_max_body_size 1k; }", "(nginx: client_max_body_size)"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := newBehindNginx(t, "ssl", c.settings)
-			said := filepath.Join(b.client.home, "said")
-			s := b.starts(t, b.nginx.address(""), said)
-			s.in(initialize)
-			if name == "it takes hardly anything" {
-				p := quieterDisk()
-				p.Body = strings.Repeat("x", 64<<10)
-				s.in(createPR(t, p))
-			}
-			until(t, "the connector says so", func() bool {
-				text, err := os.ReadFile(said)
-				if strings.Contains(string(text), "cops_") {
-					t.Errorf("the token is in %s", text)
-				}
-				return err == nil && strings.Contains(string(text), c.said)
-			})
-			b.assertUntouched(t)
-		})
-	}
-}
-
-func TestANginxThatTakesSmallBodiesIsSentSmallOnes(t *testing.T) {
-	b := newBehindNginx(t, "ssl", "location / { proxy_pass SERVER; client_max_body_size 5k; }")
-	s := b.connects(t, b.nginx.address(""))
-	p := quieterDisk()
-	p.Files[0].Content = strings.Repeat("# A check that is long\n", 8<<10)
-	s.in(createPR(t, p))
-	messages := assertPure(t, s.line(t), []int{2})
-	assertOpened(t, decode[answer](t, string(decode[toolResult](t, string(messages[0].Result)).Structured)), p)
-	b.assertProposed(t, quieterDiskBranch, p)
+	e.assertUntouched(t)
 }

@@ -3,7 +3,9 @@
 package e2e
 
 import (
-	"encoding/pem"
+	"errors"
+	"io"
+	"log"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -13,97 +15,131 @@ import (
 	"testing"
 )
 
-// elsewhere is another machine, as far as this one can play it: it has nothing of the server's but an address over TLS, the certificate of its
-// authority and an agent's token.
+// elsewhere is another machine, as far as this one can play it: it has nothing of the server's but its address, the certificate of nginx in front
+// of it, and an agent's token.
 type elsewhere struct {
-	*world         // of the server
+	*world  // of the server
+	nginx   *nginx
+	local   string // the server's address on its own machine
+	secret  string
 	address string // https://127.0.0.1:PORT/ops
-	token   string // file
 	client  *world // of the agent, without a repository or a variable of the server's
 }
 
-func newElsewhere(t *testing.T) elsewhere {
+// newElsewhere has nginx pass on all that settings say; SERVER there is the server's address.
+func newElsewhere(t *testing.T, listen, settings string, more ...string) *elsewhere {
 	t.Helper()
-	e := elsewhere{world: newWorld(t, "1"), client: &world{home: t.TempDir(), vars: map[string]string{}}} // the tier is the token's
-	server := serve(t, e.world, "CLAUDEOPS_BASE_PATH=/ops", "CLAUDEOPS_MAX_TIER=2")
-	at, err := url.Parse(server.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := httptest.NewTLSServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(at)
-		r.SetXForwarded()
-	}})
-	t.Cleanup(func() { proxy.CloseClientConnections(); proxy.Close() })
+	e := &elsewhere{world: newWorld(t, "1"), client: &world{home: t.TempDir(), vars: map[string]string{}}} // the tier is the token's
+	server := serve(t, e.world, append(more, "CLAUDEOPS_BASE_PATH=/ops", "CLAUDEOPS_MAX_TIER=2", "CLAUDEOPS_HOSTS="+publicName, "CLAUDEOPS_TRUSTED_PROXIES=127.0.0.1/32")...)
 	made := run(t, program{
 		path: claudeops(t), args: []string{"token", "create", "--agent", "--tier", "2", "--name", "laptop"}, dir: e.home, env: e.environment(),
 	})
 	if made.code != 0 {
 		t.Fatal(made.stderr)
 	}
-	e.address, e.token = proxy.URL+"/ops", filepath.Join(e.client.home, "token")
-	authority := filepath.Join(e.client.home, "ca.pem")
-	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxy.Certificate().Raw})
-	for file, text := range map[string]string{e.token: made.stdout, authority: string(certificate)} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	e.secret, e.local = strings.TrimSpace(made.stdout), server.url+"/ops"
+	e.nginx = newNginx(t, listen, strings.ReplaceAll(settings, "SERVER", server.url))
+	e.nginx.start(t)
+	e.address = e.nginx.address("/ops")
+	for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"} {
+		e.client.vars[name] = e.nginx.authority()
 	}
-	e.client.vars["SSL_CERT_FILE"] = authority
+	e.client.vars["CLAUDEOPS_AGENT_TOKEN"] = e.secret
 	return e
 }
 
-func TestAnAgentElsewhereProposesThroughTheClaudeCLI(t *testing.T) {
-	e := newElsewhere(t)
-	printed := run(t, program{
-		path: claudeops(t), args: []string{"mcp-config", "--connect", e.address, "--ticket-file", e.token}, dir: e.client.home, env: e.client.environment(),
+// printed is what mcp-config prints for a client.
+func (e *elsewhere) printed(t *testing.T, address string, args ...string) string {
+	t.Helper()
+	got := run(t, program{
+		path: claudeops(t), args: append([]string{"mcp-config", "--url", address}, args...), dir: e.client.home, env: []string{path(), "HOME=" + e.client.home},
 	})
-	if printed.code != 0 || strings.Contains(printed.stdout, "cops_") || strings.Contains(printed.stdout, "CLAUDEOPS_") {
-		t.Fatalf("mcp-config: exit %d\n%s%s", printed.code, printed.stdout, printed.stderr)
+	if got.code != 0 || strings.Contains(got.stdout, "cops_") {
+		t.Fatalf("mcp-config: exit %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
-	agent{world: e.client, config: func(string) string { return printed.stdout }}.proposesOnce(t)
+	return got.stdout
+}
+
+// The real Claude CLI proposes by the address and a header.
+func TestAnAgentElsewhereProposesThroughTheClaudeCLI(t *testing.T) {
+	e := newElsewhere(t, "ssl", nginxDefaults)
+	agent{world: e.client, config: func(string) string { return e.printed(t, e.address) }}.proposesOnce(t)
 	e.assertProposed(t, quieterDiskBranch, quieterDisk())
+	for _, log := range []string{"access.log", "error.log"} {
+		if text := e.nginx.log(t, log); strings.Contains(text, "cops_") || log == "access.log" && !strings.Contains(text, "POST /ops/mcp") {
+			t.Errorf("nginx's %s: %s", log, text)
+		}
+	}
 }
 
 func TestAnAgentElsewhereProposesThroughTheInspector(t *testing.T) {
-	e, p := newElsewhere(t), quieterDisk()
-	starter := filepath.Join(e.client.home, "start") // the Inspector takes flags behind the command for its own
-	writeProgram(t, starter, "#!/bin/sh\nexec '"+claudeops(t)+"' mcp-server --connect '"+e.address+"' --ticket-file '"+e.token+"'\n")
-	got := run(t, program{
-		path: installed(t, "node-linux-*/bin/node"), dir: e.client.home, env: e.client.environment(), args: []string{
-			installed(t, "@modelcontextprotocol/inspector/clients/launcher/build/index.js"), "--cli",
-			starter, "--protocol-era", "legacy", "--format", "json", "-q", "--method", "tools/call",
-			"--tool-name", "create_pr", "--tool-args-json", encode(t, p), "-e", "SSL_CERT_FILE=" + e.client.vars["SSL_CERT_FILE"],
-		},
-	})
-	if got.code != 0 {
-		t.Fatalf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
+	for _, era := range []string{"legacy", "modern"} {
+		t.Run(era, func(t *testing.T) {
+			e, p := newElsewhere(t, "ssl", nginxDefaults), quieterDisk()
+			got := run(t, program{
+				path: installed(t, "node-linux-*/bin/node"), dir: e.client.home, env: e.client.environment(), args: []string{
+					installed(t, "@modelcontextprotocol/inspector/clients/launcher/build/index.js"), "--cli", e.address + "/mcp", "--transport", "http",
+					"--header", "Authorization: Bearer " + e.secret, "--protocol-era", era, "--format", "json", "-q", "--method", "tools/call",
+					"--tool-name", "create_pr", "--tool-args-json", encode(t, p),
+				},
+			})
+			if got.code != 0 {
+				t.Fatalf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
+			}
+			result := decode[struct{ Result toolResult }](t, got.stdout).Result
+			assertOpened(t, decode[answer](t, string(result.Structured)), p)
+			e.assertProposed(t, quieterDiskBranch, p)
+		})
 	}
-	result := decode[struct{ Result toolResult }](t, got.stdout).Result
-	assertOpened(t, decode[answer](t, string(result.Structured)), p)
-	e.assertProposed(t, quieterDiskBranch, p)
 }
 
-func TestACertificateThatNobodyVouchesForEndsTheConnector(t *testing.T) {
-	e := newElsewhere(t)
-	for name, c := range map[string]struct {
-		address string
-		more    []string
-		said    string
-	}{
-		"an unknown authority": {e.address, nil, "certificate"},
-		"another name":         {strings.Replace(e.address, "127.0.0.1", "localhost", 1), []string{"SSL_CERT_FILE=" + e.client.vars["SSL_CERT_FILE"]}, "certificate"},
-		"no TLS elsewhere":     {"http://ops.example.org", nil, "use https://"},
-	} {
-		t.Run(name, func(t *testing.T) {
+// Codex and Gemini propose with what mcp-config prints for them.
+func TestOtherClientsProposeByAddress(t *testing.T) {
+	for _, c := range []client{codex(), gemini()} {
+		t.Run(c.name, func(t *testing.T) {
+			e, p := newElsewhere(t, "ssl", nginxDefaults), quieterDisk()
+			home, plays := t.TempDir(), newOtherModel(t, scripted(use("create_pr", p)))
+			file := filepath.Join(home, c.file)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
+				os.WriteFile(file, []byte(c.around(e.printed(t, e.local, "--client", c.name), plays.URL)), 0o600)); err != nil {
+				t.Fatal(err)
+			}
 			got := run(t, program{
-				path: claudeops(t), args: []string{"mcp-server", "--connect", c.address, "--ticket-file", e.token}, dir: e.client.home,
-				env: append([]string{path(), "HOME=" + e.client.home}, c.more...), stdin: strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"),
+				path: installed(t, ".bin/"+c.name), args: c.args, dir: t.TempDir(), may: 2 * patience,
+				env: e.client.environment("HOME="+home, "STUB_KEY=x", "GEMINI_API_KEY=x", "GEMINI_CLI_TRUST_WORKSPACE=true", "GOOGLE_GEMINI_BASE_URL="+plays.URL),
 			})
-			if got.code < 2 || !strings.Contains(got.stderr, c.said) || strings.Contains(got.stderr, "cops_") {
-				t.Errorf("exit %d, %s", got.code, got.stderr)
+			if _, results := plays.told(); len(results) == 0 || !strings.Contains(results[0].text, `"number":1`) {
+				t.Errorf("results %+v (exit %d): %s%s", results, got.code, got.stdout, got.stderr)
+			}
+			e.assertProposed(t, quieterDiskBranch, p)
+		})
+	}
+}
+
+// TestTheConformanceSuiteByAddress runs the scenarios of the official suite that need no fixtures of their own. The others call tools, resources
+// and prompts of a server that is made for the suite (test_simple_text and so on), or ask for sampling, elicitation and completion, which this server has not.
+func TestTheConformanceSuiteByAddress(t *testing.T) {
+	e, node := newElsewhere(t, "ssl", nginxDefaults), installed(t, "node-linux-*/bin/node")
+	suite := installed(t, "@modelcontextprotocol/conformance/dist/index.js")
+	at, err := url.Parse(e.local)
+	if err != nil {
+		t.Fatal(err)
+	}
+	showing := httptest.NewServer(&httputil.ReverseProxy{ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) { // the suite shows no token by itself
+		r.SetURL(&url.URL{Scheme: at.Scheme, Host: at.Host})
+		r.Out.Host = r.In.Host
+		r.Out.Header.Set("Authorization", "Bearer "+e.secret)
+	}})
+	t.Cleanup(func() { showing.CloseClientConnections(); showing.Close() })
+	for _, scenario := range []string{"server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "server-sse-multiple-streams", "dns-rebinding-protection"} {
+		t.Run(scenario, func(t *testing.T) {
+			got := run(t, program{
+				path: node, dir: e.client.home, env: e.client.environment(),
+				args: []string{suite, "server", "--url", showing.URL + at.Path + "/mcp", "--scenario", scenario},
+			})
+			if got.code != 0 {
+				t.Errorf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
 			}
 		})
 	}
-	e.assertUntouched(t)
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs a deb in a Debian of its own, boots that Debian's systemd as process 1 of namespaces of its own, and looks whether the unit does what
-# docs/deployment.md says: a session of it has the boundary `user`, its agent reaches nothing of the unit, and nothing outlives the unit's stop.
+# docs/guides/deployment.md says: a session of it has the boundary `user`, its agent reaches nothing of the unit, and nothing outlives the unit's stop.
 # Needs root, debootstrap, cgroups of version 2, and Debian's mirror unless a folder is given that was made before. A minute; most of it is debootstrap.
 #
 #   deploy/packages/systemd.sh dist/claudeops_VERSION_linux_ARCH.deb [FOLDER]

@@ -39,6 +39,9 @@ func serveAgent(ctx context.Context, a *App, p *Parts, r door.Rights, c door.Cli
 	if err != nil {
 		return err
 	}
+	if c.Messages != nil {
+		return server.ServeExchanges(ctx, c.Messages, c.Out)
+	}
 	return server.Serve(ctx, c.In, c.Out)
 }
 

@@ -25,6 +25,7 @@ type rules struct {
 func fileKinds() []gitprovider.FileKind {
 	return []gitprovider.FileKind{
 		definitions.FileKind(),
+		definitions.ClaudeFileKind(),
 		packages.FileKind(),
 		deploy.FileKind(),
 	}

@@ -41,15 +41,14 @@ func (a *App) OwnToolsets() []operation.Toolset {
 	flow := func() *prflow.Service { return a.Wire(Needs{}).Flow }
 	pulls := prflow.Toolset(flow)
 	pulls.Resources = prflow.Resources(flow, func(ctx context.Context) []prflow.KnownFiles { return knownFiles(ctx, a.Wire(Needs{})) })
-	desk := review.Desk{
-		Service:    func() *review.Service { return NewReviews(a.Wire(Needs{})) },
-		ProviderOf: func(owner, name string) string { return a.Wire(Needs{}).Flow.Reader().ProviderOf(owner, name) },
-	}
+	providerOf := func(owner, name string) string { return a.Wire(Needs{}).Flow.Reader().ProviderOf(owner, name) }
+	propose := proposer(operation.Named(pulls.Operations, prflow.ToolCreatePR), providerOf)
+	desk := review.Desk{Service: func() *review.Service { return NewReviews(a.Wire(Needs{})) }, ProviderOf: providerOf}
 	pulls.Operations = append(pulls.Operations, desk.Operations()...)
 	return []operation.Toolset{
 		pulls,
 		definitions.Toolset(kernel, func() *definitions.Service { return a.Wire(Needs{}).Tools.definitions() }),
-		deploy.Toolset(Version(), kernel, func() *deploy.Service { return a.Wire(Needs{}).Tools.Deploy() }),
+		deploy.Toolset(Version(), kernel, func() *deploy.Service { return a.Wire(Needs{}).Tools.Deploy() }, propose),
 		scripts.Toolset(kernel, func() *scripts.Service { return a.Wire(Needs{}).Tools.scripts() }),
 		packages.Toolset(kernel, func() *packages.Service { return a.Wire(Needs{}).Tools.packages() }),
 	}
@@ -77,6 +76,7 @@ func WebToolsets(a *App) web.Toolsets {
 	}
 	if p := a.Wire(Needs{}); a.enabled(deploy.ToolsetName) {
 		out.Pages.Deployments = NewDeployments(p)
+		out.Pages.Propose = operation.Named(operation.List(out.Operations...), deploy.NamePropose)
 	}
 	return out
 }

@@ -241,7 +241,7 @@ func aboutTheWorld() []answered {
 const maxCalls = 2
 
 // TestThePageOfAnswersIsWhatTheServerSays provokes each code through the server over standard input and output, makes the mended call, and holds
-// docs/answers.md against what was said.
+// docs/reference/answers.md against what was said.
 func TestThePageOfAnswersIsWhatTheServerSays(t *testing.T) {
 	table, messages := "", ""
 	met := map[fault.Code]bool{}
@@ -282,28 +282,28 @@ func TestThePageOfAnswersIsWhatTheServerSays(t *testing.T) {
 	table += fmt.Sprintf("| [`%[1]s`](#%[1]s) | REST only: the token is none that the operator has issued. | the same with a token | 2 |\n", fault.Unauthenticated)
 	messages += fmt.Sprintf("\n## %s\n\n```text\n%s\n```\n", fault.Unauthenticated, problem["detail"])
 	mustMeetAll(t, met)
-	operationtest.Golden(t, "../../docs/answers.md", []byte(pageOfAnswers+table+messages))
+	operationtest.Golden(t, "../../docs/reference/answers.md", []byte(pageOfAnswers+table+messages))
 }
 
 const pageOfAnswers = "# Answers\n\n<!-- Written by `make golden` from what the server answers; see internal/cli/answers_test.go. -->\n\n" +
 	"What an agent reads when a call is not done, word by word, and the call that mends it. A client shows the model the text of an error alone, so\n" +
 	"the text says what is wrong, all of it at once, what stands in the way, and what to do next, whether to call again first of all. Words of other\n" +
-	"people are marked by `>` and said to be data. REST has the same in its [problem details](rest.md), the command line in what it prints. The\n" +
+	"people are marked by `>` and said to be data. REST has the same in its [problem details](../guides/rest.md), the command line in what it prints. The\n" +
 	"[codes](codes.md) say what each means.\n\n" +
 	"A test makes each of these calls and the mended one over MCP on standard input and output; none takes more than two. The repository is\n" +
 	"`joe/infra`, and `checks/disk.md` has the text `# Disk`, an empty line, `Warn at 90 %.`.\n\n" +
 	"| code | when | mended call | calls |\n|---|---|---|---|\n"
 
-// mustMeetAll fails the test for a code of docs/codes.md that was not met. forbidden is REST's, about scopes of tokens and browsers.
+// mustMeetAll fails the test for a code of docs/reference/codes.md that was not met. forbidden is REST's, about scopes of tokens and browsers.
 func mustMeetAll(t *testing.T, met map[fault.Code]bool) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/codes.md")
+	page, err := os.ReadFile("../../docs/reference/codes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(string(page), -1) {
 		if code := fault.Code(row[1]); !met[code] && code != fault.Forbidden {
-			t.Errorf("docs/answers.md lacks %s", code)
+			t.Errorf("docs/reference/answers.md lacks %s", code)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/app"
 
@@ -19,22 +21,28 @@ import (
 
 func demoCommand(a *commandLine) *cobra.Command {
 	var dir string
-	var serve bool
+	var serve, life bool
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch an agent open a pull request, and be refused",
 		Long: "demo makes a repository in a folder of its own, spawns this binary as an MCP server, drives it through a real MCP\n" +
 			"client, plays the reviewing person, and prints what happens. It needs git, no token and no network. With --serve it\n" +
-			"does so in front of the dashboard, at CLAUDEOPS_ADDR, and stays until it is interrupted.",
+			"does so in front of the dashboard, at CLAUDEOPS_ADDR, and stays until it is interrupted. With --life it walks one procedure\n" +
+			"through its life instead: found wrong, proposed, reviewed, revised, merged, deployed, packaged, installed, rolled back.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			options, err := demoOptions(a, dir)
 			if err != nil {
 				return err
 			}
-			if serve {
+			switch {
+			case serve && life:
+				return app.Usage(errors.New("--serve and --life do not go together"))
+			case serve:
 				err = demo.Serve(cmd.Context(), options, demoAddr(cmd.Context(), a))
-			} else {
+			case life:
+				err = demo.RunLife(cmd.Context(), options)
+			default:
 				err = demo.Run(cmd.Context(), options)
 			}
 			var folder demo.FolderError
@@ -48,6 +56,7 @@ func demoCommand(a *commandLine) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "empty or missing folder for the demo (default: a new one in the temporary folder)")
+	cmd.Flags().BoolVar(&life, "life", false, "walk one procedure through its life")
 	cmd.Flags().BoolVar(&serve, "serve", false, "serve the dashboard, and stay")
 	return cmd
 }
@@ -60,7 +69,15 @@ func demoOptions(a *commandLine, dir string) (demo.Options, error) {
 		dir = made.Path
 	}
 	path, _ := a.lookup("PATH")
-	return demo.Options{Binary: binary, Dir: dir, Procedures: claudeops.Procedures, Out: a.streams.Out, Path: path}, err
+	return demo.Options{Binary: binary, Dir: dir, Procedures: claudeops.Procedures, Out: a.streams.Out, Path: path, Command: typedName(os.Args[0])}, err
+}
+
+// typedName is how a shell in the same folder calls this program again: as it was called, since a name without a slash was found in PATH.
+func typedName(called string) string {
+	if strings.ContainsRune(called, filepath.Separator) {
+		return shellLine([]string{called})
+	}
+	return "claudeops"
 }
 
 // demoAddr is CLAUDEOPS_ADDR, else the default address, or a free port of this machine if something listens there already.

@@ -114,6 +114,12 @@ func personal(a *commandLine, w *strings.Builder, answer any) (ok bool) {
 	case deploy.Envelope[deploy.DoctorData]:
 		describe(w, "", reflect.ValueOf(v.Data))
 		describeWarnings(w, paint, v.Warnings)
+	case deploy.Envelope[deploy.ExplainData]:
+		describeOrigins(w, paint, v)
+	case deploy.Envelope[deploy.UpdateData]:
+		describeUpdate(w, paint, v)
+	case deploy.Envelope[deploy.Proposed]:
+		describeProposed(w, paint, v)
 	case deploy.Envelope[deploy.RollbackData]:
 		if v.Data.Summary != nil {
 			describeChanges(w, paint, v.Data.Changes, *v.Data.Summary, v.Warnings)

@@ -39,14 +39,29 @@ func doctorCommand(a *commandLine) *cobra.Command {
 }
 
 func runDoctor(ctx context.Context, a *commandLine, o doctorOptions) error {
+	findings, err := findingsOf(ctx, a, o)
+	if err != nil {
+		return err
+	}
+	blocking := doctor.Blocking(findings)
+	answer := map[string]any{"findings": findings, "can_open": len(blocking) == 0, "blocking": blocking}
+	err = a.print(answer, func(w *strings.Builder) { describeFindings(w, findings, blocking) })
+	if err == nil && len(blocking) > 0 {
+		return silentExit(fault.ExitRefused)
+	}
+	return err
+}
+
+// findingsOf is what doctor sees.
+func findingsOf(ctx context.Context, a *commandLine, o doctorOptions) ([]doctor.Finding, error) {
 	if len(o.repos) > 0 && !o.online {
-		return app.Usage(errors.New("--repo goes with --online"))
+		return nil, app.Usage(errors.New("--repo goes with --online"))
 	}
 	var repos []gitprovider.RepoRef
 	for _, name := range o.repos {
 		repo, err := parseRepo(name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		repos = append(repos, repo)
 	}
@@ -55,13 +70,7 @@ func runDoctor(ctx context.Context, a *commandLine, o doctorOptions) error {
 	if o.online {
 		findings = append(findings, d.Online(ctx, repos)...)
 	}
-	blocking := doctor.Blocking(findings)
-	answer := map[string]any{"findings": findings, "can_open": len(blocking) == 0, "blocking": blocking}
-	err := a.print(answer, func(w *strings.Builder) { describeFindings(w, findings, blocking) })
-	if err == nil && len(blocking) > 0 {
-		return silentExit(fault.ExitRefused)
-	}
-	return err
+	return findings, nil
 }
 
 func describeFindings(w *strings.Builder, findings []doctor.Finding, blocking []string) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ import (
 
 func mcpConfigCommand(a *commandLine) *cobra.Command {
 	var explain, add, instructions bool
-	var client, connectTo, ticket string
+	var client, connectTo, ticket, address string
 	cmd := &cobra.Command{
 		Use:   "mcp-config",
 		Short: "Print the MCP client configuration for this binary",
@@ -31,15 +32,22 @@ func mcpConfigCommand(a *commandLine) *cobra.Command {
 			"with --explain on standard output instead of the configuration.\n" +
 			"With --client it prints what another client reads, with our server alone, or with --add the command that adds it there:\n" +
 			"    claudeops mcp-config --client codex >> ~/.codex/config.toml\n" +
-			"With --connect it prints what a client needs to reach a claudeops that runs already, with the token in the file that --ticket-file names:\n" +
+			"With --url it prints what a client needs to reach claudeops serve by its address, with the token in CLAUDEOPS_AGENT_TOKEN:\n" +
+			"    claudeops mcp-config --url https://ops.example.org --client cursor\n" +
+			"With --connect it does so for the socket of a claudeops on this machine, with the token in the file that --ticket-file names:\n" +
 			"    claudeops mcp-config --connect unix:/run/claudeops/mcp.sock --ticket-file ~/.claudeops-token --client cursor\n" +
-			"    claudeops mcp-config --connect https://ops.example.org --ticket-file ~/.claudeops-token\n" +
 			"With --instructions it prints what an agent's instructions should say of the operator's scripts, which are tools:\n" +
 			"    claudeops mcp-config --instructions >> CLAUDE.md",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if err := checkClientFlags(client, add, explain, instructions); err != nil {
 				return err
+			}
+			if address != "" {
+				if connectTo != "" || ticket != "" || explain || instructions {
+					return app.Usage(errors.New("--url goes with --client and --add alone"))
+				}
+				return printAddress(a, client, add, address)
 			}
 			if connectTo != "" || ticket != "" {
 				return printConnector(a, client, add, connectTo, ticket)
@@ -59,7 +67,8 @@ func mcpConfigCommand(a *commandLine) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&client, "client", "", "for which client: "+clientNames())
 	cmd.Flags().BoolVar(&add, "add", false, "print the command that adds our server to the client, instead")
-	cmd.Flags().StringVar(&connectTo, "connect", "", "have the client connect to a running claudeops at this address, such as unix:/run/claudeops/mcp.sock or https://ops.example.org, instead")
+	cmd.Flags().StringVar(&address, "url", "", "have the client connect to claudeops serve at this address, such as https://ops.example.org, instead")
+	cmd.Flags().StringVar(&connectTo, "connect", "", "have the client connect to a running claudeops at this socket, such as unix:/run/claudeops/mcp.sock, instead")
 	cmd.Flags().StringVar(&ticket, "ticket-file", "", "with --connect: file that holds the token; only its path is printed")
 	cmd.Flags().BoolVar(&instructions, "instructions", false, "print what an agent's instructions should say of the operator's scripts, instead")
 	cmd.Flags().BoolVar(&explain, "explain", false, "say who contributed what and what was refused, instead")

@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/agents/connect"
-	"github.com/claudeops/claudeops/internal/agents/connect/remote"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/mcpserver"
 	"github.com/claudeops/claudeops/internal/procedures/definitions"
@@ -45,7 +44,7 @@ func mcpServerCommand(a *commandLine) *cobra.Command {
 			"CLAUDEOPS_TOOLSETS; with --as one of them alone, under the name that clients of the original know.\n\n" +
 			"With --connect it serves nothing itself: it copies messages to a claudeops that runs already, as claudeops-connect does, and\n" +
 			"needs no tokens. The rights are the other side's; --tier, --dry-run and --read-only can only lower them. The address is that of a\n" +
-			"socket (unix:PATH), or of claudeops serve on another machine (https://HOST[/PATH]), with the agent's token in --ticket-file.",
+			"socket (unix:PATH). A claudeops serve on another machine needs no program here: claudeops mcp-config --url.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.connect != "" {
@@ -57,7 +56,7 @@ func mcpServerCommand(a *commandLine) *cobra.Command {
 	cmd.Flags().StringVar(&o.as, "as", "", "serve one toolset alone, as the server of this name: "+strings.Join(serverNames(), ", "))
 	cmd.Flags().BoolVar(&o.allowWrite, "allow-write", false, "let tools of other toolsets than pr write (CLAUDEOPS_ALLOW_WRITE)")
 	cmd.Flags().StringVar(&o.folder, "folder", "", "folder that other toolsets than pr look at; by default the working folder")
-	cmd.Flags().StringVar(&o.connect, "connect", "", "connect to a running claudeops at this address instead, such as unix:/run/claudeops/mcp.sock or https://ops.example.org")
+	cmd.Flags().StringVar(&o.connect, "connect", "", "connect to a running claudeops at this address instead, such as unix:/run/claudeops/mcp.sock")
 	cmd.Flags().StringVar(&o.ticket, "ticket-file", "", "with --connect: file that holds the ticket or the agent's token; by default the file ticket beside the socket")
 	return cmd
 }
@@ -137,7 +136,7 @@ func existingFolder(path string) (string, error) {
 // connectMCP copies messages to the door at an address. It makes none of the parts: it needs neither store nor tokens.
 func connectMCP(ctx context.Context, a *commandLine, o mcpServerOptions) error {
 	signal.Ignore(syscall.SIGPIPE)
-	arguments := connect.Arguments{Address: o.connect, TicketFile: o.ticket, Transports: remote.Transports(remote.Limits{})}
+	arguments := connect.Arguments{Address: o.connect, TicketFile: o.ticket}
 	if raw := *a.flags["CLAUDEOPS_TIER"]; raw != "" {
 		tier, ok := gitprovider.ParseTier(raw)
 		if !ok {

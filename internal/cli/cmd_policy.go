@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/strictjson"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
@@ -96,8 +97,11 @@ func policyCheckCommand(a *commandLine) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check PATH...",
 		Short: "Say which paths may be proposed, and by which rule",
-		Long: "check answers for each path whether it may be proposed, and which rule says so. It ends with exit code 3 if one of\n" +
-			"them may not. --paths-from takes a JSON array of strings, for paths that no command line can hold.",
+		Long: "check answers for each path whether agents of the tier (--tier, CLAUDEOPS_TIER) may propose a change of it, and which\n" +
+			"rule says so. It ends with exit code 3 if one of them may not be changed. --paths-from takes a JSON array of strings,\n" +
+			"for paths that no command line can hold.",
+		Example: "  claudeops policy check checks/disk.md prompts/observe.md\n" +
+			"  claudeops --tier 3 policy check agentpack.yaml",
 		Args: usageArgs(cobra.ArbitraryArgs),
 		RunE: func(_ *cobra.Command, args []string) error {
 			paths, err := pathsToCheck(a, args, from)
@@ -133,20 +137,31 @@ func pathsToCheck(a *commandLine, args []string, from string) ([]string, error) 
 	return wrapped.Paths, nil
 }
 
+// verdictOf is the answer for one path in a pull request of its own: the scope's, and where that allows it, the tier's.
+func verdictOf(rules policy.Policy, tier gitprovider.Tier, path string) (verdict pathVerdict, why string) {
+	answer := rules.CheckPaths(tier, []string{path})
+	v := answer.Paths[0]
+	if v.Allowed && len(answer.TierSays) > 0 {
+		denied := answer.TierSays[0]
+		return pathVerdict{Path: path, Code: denied.Code, Rule: "tier " + tier.String()}, denied.Message
+	}
+	return pathVerdict{Path: path, Allowed: v.Allowed, Code: v.Code, Rule: v.Rule}, v.Message
+}
+
 func runPolicyCheck(a *commandLine, paths []string) error {
 	effective, err := a.program().Wire(app.Needs{}).Rules.Effective()
 	if err != nil {
 		return err
 	}
-	scope := effective.Scope.At(a.program().Wire(app.Needs{}).Cfg.Permissions.Tier)
 	verdicts := make([]pathVerdict, 0, len(paths))
-	refused := 0
+	refused, said := 0, ""
 	for _, path := range paths {
-		v := scope.Check(path)
-		verdict := pathVerdict{Path: path, Allowed: v.Allowed, Rule: v.Rule}
-		if v.Reason != nil {
-			verdict.Code = v.Reason.Code
+		verdict, why := verdictOf(effective, a.program().Wire(app.Needs{}).Cfg.Permissions.Tier, path)
+		if !verdict.Allowed {
 			refused++
+		}
+		if verdict.Code == fault.TierDenied {
+			said = why
 		}
 		verdicts = append(verdicts, verdict)
 	}
@@ -157,6 +172,9 @@ func runPolicyCheck(a *commandLine, paths []string) error {
 				word = "no "
 			}
 			fmt.Fprintf(w, "%s  %+q  %s\n", word, v.Path, v.Rule)
+		}
+		if said != "" {
+			fmt.Fprintf(w, "\n%s\n", said)
 		}
 	})
 	if err == nil && refused > 0 {

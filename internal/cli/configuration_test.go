@@ -16,10 +16,10 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/config"
 )
 
-// docs/configuration.md is made from the list of variables and the flags of the commands: `make golden` writes it.
+// docs/reference/configuration.md is made from the list of variables and the flags of the commands: `make golden` writes it.
 func TestThePageOfConfigurationIsTheListOfVariables(t *testing.T) {
 	t.Parallel()
-	operationtest.Golden(t, filepath.Join("..", "..", "docs", "configuration.md"), []byte(configurationPage(t)))
+	operationtest.Golden(t, filepath.Join("..", "..", "docs", "reference", "configuration.md"), []byte(configurationPage(t)))
 }
 
 // The pages of docs and the README name no variable of ours that does not exist.
@@ -27,14 +27,17 @@ func TestPagesNameVariablesThatExist(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{ // sessions set two of them for their agents, tests read the others
 		"CLAUDEOPS_SESSION": true, "CLAUDEOPS_RUN": true, "CLAUDEOPS_TEST_POSTGRES": true, "CLAUDEOPS_CRASH_SEED": true,
+		"CLAUDEOPS_AGENT_TOKEN": true, // read by clients, which send it
 	}
-	for _, v := range config.Variables(forges.All()) {
-		known[v.Name] = true
-		if v.Secret {
-			known[v.Name+"_FILE"] = true
+	for _, section := range config.Sections(forges.All()) {
+		for _, v := range section.Variables {
+			known[v.Name] = true
+			if v.Secret {
+				known[v.Name+"_FILE"] = true
+			}
 		}
 	}
-	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*", "*.md"))
 	if err != nil || len(pages) < 20 {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
@@ -61,6 +64,11 @@ func configurationPage(t *testing.T) string {
 		"A flag comes first, then the variable, then the default. An empty value counts as unset, and so does a placeholder such as\n" +
 		"`${CLAUDEOPS_TIER}` that a client has not replaced. A value that cannot be understood is replaced by the most careful choice, with a warning,\n" +
 		"or stops the command that needs it; `claudeops doctor` shows both.\n\n" +
+		"## The environment file\n\n" +
+		"Every command reads `~/.config/claudeops/environment` (`$XDG_CONFIG_HOME/claudeops/environment`), or the file that `--env-file` names, for what\n" +
+		"the environment lacks. `claudeops init` writes it. Lines are `NAME=VALUE`; blank lines and lines that begin with `#` do not count. Only you may\n" +
+		"read the file (`chmod 600`): while others can, or a line is malformed, every command ends with exit code 2.\n\n" +
+		"## Reading the tables\n\n" +
 		"**Secrets.** Where a row names a second variable that ends in `_FILE`, the secret may be in the file that it names instead. Such a value is\n" +
 		"refused in every proposal, and is never shown in an answer, a log line or a record.\n\n" +
 		"**MCP.** *yes* means that the server that an agent's client starts reads the variable, so that `claudeops mcp-config` passes it on.\n")

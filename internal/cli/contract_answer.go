@@ -25,10 +25,12 @@ func (a *commandLine) formOf(o operation.Operation) *operation.Form {
 	return nil
 }
 
-// printInForm answers with the contract's JSON, or with a table for people.
+// printInForm answers with the contract's JSON, or with a table for people. What is beside the contract's tools has the JSON of all
+// other commands.
 func (a *commandLine) printInForm(form *operation.Form, o operation.Operation, result any, err error) error {
+	ours := o.Tool.Title == ""
 	switch {
-	case err != nil && a.json:
+	case err != nil && a.json && !ours:
 		if printErr := a.printJSON(form.Failure(o, err, operation.RequestIDOf(err))); printErr != nil {
 			return printErr
 		}
@@ -39,6 +41,9 @@ func (a *commandLine) printInForm(form *operation.Form, o operation.Operation, r
 	shown := result
 	if bare, ok := result.(operation.Bare); ok && a.json {
 		shown, _ = bare.Bare()
+	}
+	if ours && strings.HasPrefix(o.Name, "list_") {
+		shown = asList(shown)
 	}
 	err = a.print(shown, func(w *strings.Builder) {
 		if !personal(a, w, result) {
@@ -61,10 +66,17 @@ func describe(w *strings.Builder, within string, v reflect.Value) {
 		name := within + f.JSON
 		switch {
 		case !part.IsValid() || f.Optional && empty(part):
+		case part.Kind() == reflect.Struct && f.JSON == "": // embedded: its fields are those of the whole
+			describe(w, within, part)
 		case part.Kind() == reflect.Struct:
 			describe(w, name+".", part)
 		case part.Kind() == reflect.Slice && part.Type().Elem().Kind() == reflect.Struct:
 			table(w, name, part)
+		case isSentences(part):
+			fmt.Fprintf(w, "%s: %d\n", name, part.Len())
+			for i := range part.Len() {
+				fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(cell(part.Index(i)), "\n", "\n    "))
+			}
 		default:
 			text := cell(part)
 			if strings.Contains(text, "\n") {
@@ -73,6 +85,19 @@ func describe(w *strings.Builder, within string, v reflect.Value) {
 			fmt.Fprintf(w, "%s: %s\n", name, text)
 		}
 	}
+}
+
+// isSentences reports whether a list has texts of several words, such as problems: each stands on a line of its own.
+func isSentences(v reflect.Value) bool {
+	if v.Kind() != reflect.Slice || v.Type().Elem().Kind() != reflect.String {
+		return false
+	}
+	for i := range v.Len() {
+		if strings.Contains(v.Index(i).String(), " ") {
+			return true
+		}
+	}
+	return false
 }
 
 func empty(v reflect.Value) bool {

@@ -16,7 +16,7 @@ import (
 // The commands of claudeops that pages show exist, with their flags.
 func TestCommandsOfPagesExist(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*", "*.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

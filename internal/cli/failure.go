@@ -68,5 +68,5 @@ func checkCode(code string) error {
 	if code == "" || fault.Code(code).Known() {
 		return nil
 	}
-	return app.Usage(fmt.Errorf("--code %.50q is no code; docs/codes.md lists them", code))
+	return app.Usage(fmt.Errorf("--code %.50q is no code; docs/reference/codes.md lists them", code))
 }

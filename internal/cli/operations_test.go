@@ -15,7 +15,7 @@ import (
 )
 
 func TestThePageOfOperationsIsMadeFromThem(t *testing.T) {
-	operationtest.Golden(t, filepath.Join("..", "..", "docs", "tools.md"), operationtest.Docs(append(new(app.App).Toolsets(), api.Toolset(api.Options{}), operation.Toolset{Operations: app.Acts(nil)})))
+	operationtest.Golden(t, filepath.Join("..", "..", "docs", "reference", "tools.md"), operationtest.Docs(append(new(app.App).Toolsets(), api.Toolset(api.Options{}), operation.Toolset{Operations: app.Acts(nil)})))
 }
 
 // nicerFlags are the flags of commands written by hand that stand for a field of the input under another name. An empty

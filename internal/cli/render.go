@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/app"
@@ -84,13 +87,46 @@ func (a *commandLine) renderError(err error) int {
 	text := errorText(wire, e, operation.AttemptIDOf(err))
 	var contract *operation.Fault
 	if errors.As(err, &contract) && contract.Code != "" {
-		text = strings.Replace(text, "["+string(wire.Code)+"]", "["+contract.Code+"]", 1)
+		if _, err := strconv.Atoi(contract.Code); err != nil { // exit codes of scripts say nothing here
+			text = strings.Replace(text, "["+string(wire.Code)+"]", "["+contract.Code+"]", 1)
+		}
+		for _, problem := range problemsOf(contract.Details["problems"]) {
+			if !strings.HasSuffix(wire.Message, problem) {
+				text += "  - " + problem + "\n"
+			}
+		}
 		for _, hint := range contract.Suggestions {
-			text += "  hint: " + hint + "\n"
+			text += "  hint: " + a.inCommands(hint) + "\n"
 		}
 	}
 	fmt.Fprint(a.streams.Err, content.CleanAll(text))
 	return code
+}
+
+// inCommands is a hint whose names of tools are commands, as a person at the terminal has them.
+func (a *commandLine) inCommands(hint string) string {
+	for _, set := range a.program().Toolsets() {
+		for _, o := range set.Operations {
+			if prefix, _, found := strings.Cut(o.Name, "_"); !found || o.Command == "" || prefix == "deploy" || !strings.Contains(hint, o.Name) {
+				continue
+			}
+			word := regexp.MustCompile(`\b` + regexp.QuoteMeta(o.Name) + `\b`)
+			hint = word.ReplaceAllLiteralString(hint, "`claudeops "+o.Command+"`")
+		}
+	}
+	return hint
+}
+
+// problemsOf are the items of a list in the details of a failure, each as a text.
+func problemsOf(list any) (out []string) {
+	v := reflect.ValueOf(list)
+	if v.Kind() != reflect.Slice {
+		return nil
+	}
+	for i := range v.Len() {
+		out = append(out, fmt.Sprint(v.Index(i).Interface()))
+	}
+	return out
 }
 
 // errorText shows an error to a person. attempt is the id under which the audit has it, "" if it has not.

@@ -11,8 +11,11 @@ import (
 // commandLine is one run of it.
 type commandLine struct {
 	streams Streams
-	lookup  func(string) (string, bool)
-	args    []string // of the command line
+	lookup  func(string) (string, bool) // a variable of the environment, or of the environment file
+	process func(string) (string, bool) // a variable of the environment alone
+	file    *environmentFile            // nil where none is read
+	envFile string                      // the flag that names another one
+	args    []string                    // of the command line
 	json    bool
 	flags   map[string]*string // environment variable -> the flag that overrides it
 	cmd     *cobra.Command
@@ -49,10 +52,13 @@ func (a *commandLine) rootCommand() *cobra.Command {
 			"merges. Tier, scope, content, duplicates and caps are decided here, never by a prompt, and every attempt is recorded.",
 		SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
-		PersistentPreRun:  func(cmd *cobra.Command, _ []string) { a.cmd = cmd },
-		Args:              noSuchCommand,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		Version:           app.Version(),
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			a.cmd = cmd
+			return a.checkEnvironmentFile()
+		},
+		Args:    noSuchCommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version: app.Version(),
 	}
 	root.SetVersionTemplate("claudeops {{.Version}}\n")
 	root.SetIn(a.streams.In)
@@ -61,6 +67,7 @@ func (a *commandLine) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(wrongFlag)
 	a.globalFlags(root)
 	root.AddCommand(
+		initCommand(a),
 		mcpServerCommand(a),
 		prCommand(a),
 		reviewCommand(a),
@@ -82,6 +89,7 @@ func (a *commandLine) rootCommand() *cobra.Command {
 		deployCommand(a),
 	)
 	a.addOperations(root)
+	describeHelp(root)
 	if completes(a) {
 		addCompletions(a, root)
 	}
@@ -107,6 +115,8 @@ func (a *commandLine) globalFlags(root *cobra.Command) {
 			root.PersistentFlags().Lookup(f.name).NoOptDefVal = "true"
 		}
 	}
+	root.PersistentFlags().StringVar(&a.envFile, "env-file", "",
+		"file of variables that the environment lacks (default ~/.config/claudeops/environment, which init writes)")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "answer in JSON")
 }
 
@@ -131,7 +141,7 @@ func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return app.Usage(err)
+			return wrongArguments(cmd, args)
 		}
 		return nil
 	}

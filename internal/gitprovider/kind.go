@@ -2,7 +2,9 @@ package gitprovider
 
 import (
 	"fmt"
+	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,7 +17,11 @@ import (
 // files, if their validator accepts them.
 type FileKind struct {
 	Name     string   // as the policy has it
-	Patterns []string // of paths, letter case included. They admit .yaml and .yml, and the folder .fractary; nothing else about paths changes
+	Patterns []string // of paths, letter case included. They admit .yaml and .yml, and the folders .fractary and .claude; nothing else about paths changes
+	// Lifts are rules of the deny list that do not hold for such files, compared letter for letter: naming the kind says more than they do.
+	Lifts []string
+	// Skills are patterns of the files SKILL.md of skills in folders of their own, which the rule SKILL.md does not deny.
+	Skills []string
 	// Validate says what is wrong with a file that would be created or updated; nothing if it is sound. It reads nothing else.
 	Validate func(path, content string) []FileProblem
 }
@@ -36,8 +42,8 @@ func NewFileProblem(message string) FileProblem {
 	return p
 }
 
-// kindFolder is the one hidden folder beside .claude-ops that a path may have, where a FileKind admits it.
-const kindFolder = ".fractary"
+// isKindFolder reports whether a hidden folder is one that a path may have, beside .claude-ops, where a FileKind admits it.
+func isKindFolder(segment string) bool { return segment == ".fractary" || segment == claudeFolder }
 
 // kindTier is the lowest tier that may propose files of a FileKind.
 const kindTier = TierRemediate
@@ -58,10 +64,10 @@ func (s Scope) At(t Tier) Scope {
 func (s Scope) Kinds() []FileKind { return append([]FileKind(nil), s.kinds...) }
 
 // KindOf is the kind that a path is of; nil for none.
-func (s Scope) KindOf(path string) *FileKind {
+func (s Scope) KindOf(name string) *FileKind {
 	for i, kind := range s.kinds {
 		for _, pattern := range kind.Patterns {
-			if ok, _ := doublestar.Match(pattern, path); ok {
+			if ok, _ := doublestar.Match(pattern, name); ok {
 				return &s.kinds[i]
 			}
 		}
@@ -81,10 +87,31 @@ func (s Scope) ofKind(kind *FileKind, verdict *ScopeVerdict) {
 	verdict.Allowed, verdict.Rule = true, "kind:"+kind.Name
 }
 
-// outsideOfKinds reports whether a path has the hidden folder that only kinds admit.
-func outsideOfKinds(p Path) bool {
-	for segment := range strings.SplitSeq(p.s, "/") {
-		if segment == kindFolder {
+// lifts reports whether a rule of the deny list does not hold for a file of this kind.
+func (k FileKind) lifts(rule, raw string) bool {
+	return rule == "*.yaml" || rule == "*.yml" || slices.Contains(k.Lifts, rule) || rule == skillName && k.hasSkill(raw)
+}
+
+// hasSkill reports whether a path is the file of a skill of this kind. Beside its own name, no part of it may be one.
+func (k FileKind) hasSkill(raw string) bool {
+	folder, name := path.Split(raw)
+	if name != skillName || strings.Contains(strings.ToLower(folder), strings.ToLower(skillName)) {
+		return false
+	}
+	return slices.ContainsFunc(k.Skills, func(pattern string) bool {
+		ok, _ := doublestar.Match(pattern, raw)
+		return ok
+	})
+}
+
+// claudeFolder is the hidden folder of Claude Code, whose other files say what its sessions may do.
+const claudeFolder = ".claude"
+
+// outsideOfKinds reports whether a path has a hidden folder that only kinds admit, and none does: .claude is admitted at the top of
+// the repository alone.
+func outsideOfKinds(p Path, kind *FileKind) bool {
+	for i, segment := range strings.Split(p.s, "/") {
+		if isKindFolder(segment) && (kind == nil || segment == claudeFolder && i > 0) {
 			return true
 		}
 	}

@@ -52,9 +52,62 @@ func TestAKindAdmitsItsPatternsAtTier3Alone(t *testing.T) {
 	}
 }
 
+func TestAKindsSkillsAreNotDeniedByTheirName(t *testing.T) {
+	kind := gitprovider.FileKind{Name: "deploy", Patterns: []string{"modules/**"}, Skills: []string{"modules/*/**/SKILL.md"}}
+	scope := gitprovider.DefaultScope().WithKinds(kind).At(gitprovider.TierRemediate)
+	for path, want := range map[string]bool{
+		"modules/look/SKILL.md": true, "modules/skill/look/SKILL.md": true, "modules/look/steps.md": true,
+		"modules/SKILL.md": false, "modules/look/skill.md": false, "modules/skill.md/x/SKILL.md": false, "modules/SKILL.md/SKILL.md": false,
+		"modules/look/AGENTS.md": false, "modules/CLAUDE.md/SKILL.md": false, "modules/look/.claude/SKILL.md": false, "SKILL.md": false,
+		"x/modules/look/SKILL.md": false, "Modules/look/SKILL.md": false,
+	} {
+		if got := scope.Check(path); got.Allowed != want {
+			t.Errorf("%s: %+v", path, got)
+		}
+	}
+	if got := gitprovider.DefaultScope().At(gitprovider.TierRemediate).Check("modules/look/SKILL.md"); got.Allowed {
+		t.Errorf("without the kind: %+v", got)
+	}
+}
+
 func codeOf(v gitprovider.ScopeVerdict) fault.Code {
 	if v.Reason == nil {
 		return ""
 	}
 	return v.Reason.Code
+}
+
+func TestAKindLiftsItsOwnRulesAlone(t *testing.T) {
+	kind := gitprovider.FileKind{Name: "claude-agents", Patterns: []string{".claude/agents/*.md"}, Lifts: []string{".claude/**"}}
+	plain, err := gitprovider.NewScope(nil, gitprovider.DefaultDeny(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := gitprovider.FileKind{Name: "deploy", Patterns: []string{"modules/**", ".fractary/agents/**"}}
+	with := plain.WithKinds(kind, modules).At(gitprovider.TierRemediate)
+	if got := with.Check(".claude/agents/reviewer.md"); !got.Allowed || got.Rule != "kind:claude-agents" {
+		t.Errorf("%+v", got)
+	}
+	for _, path := range []string{
+		".claude/settings.json", ".claude/agents/a/b.md", ".claude/commands/x.md", ".Claude/agents/a.md", ".claude/Agents/a.md", "a/.claude/agents/x.md",
+		".claude/agents/CLAUDE.md", ".claude/agents/SKILL.md", ".claude/agents/x.yaml", "checks/.claude/x.md", ".claude",
+		"modules/a/.claude/settings.json", "modules/a/.claude/agents/a.md", ".fractary/agents/.claude/a.md",
+	} {
+		if got := with.Check(path); got.Allowed {
+			t.Errorf("%s is allowed by %s", path, got.Rule)
+		}
+	}
+	if got := plain.WithKinds(kind).At(gitprovider.TierInvestigate).Check(".claude/agents/a.md"); got.Allowed {
+		t.Error("tier 2 may propose it")
+	}
+	if got := plain.At(gitprovider.TierRemediate).Check(".claude/agents/a.md"); got.Allowed || got.Rule != ".claude/**" {
+		t.Errorf("without the kind: %+v", got)
+	}
+	narrow, err := gitprovider.NewScope(nil, []string{".claude/**", ".claude/agents/**"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := narrow.WithKinds(kind).At(gitprovider.TierRemediate).Check(".claude/agents/a.md"); got.Allowed {
+		t.Error("a rule of the operator's own was lifted")
+	}
 }

@@ -73,7 +73,7 @@ func checkSegment(seg string) error {
 		return fmt.Errorf("has a segment that ends with a dot")
 	case files.IsGitName(seg):
 		return fmt.Errorf("names git's own folder")
-	case seg[0] == '.' && seg != ".claude-ops" && seg != kindFolder:
+	case seg[0] == '.' && seg != ".claude-ops" && !isKindFolder(seg):
 		return fmt.Errorf("has a hidden segment (one that begins with a dot)")
 	case files.IsDeviceName(seg):
 		return fmt.Errorf("has a segment that is a Windows device name")

@@ -15,7 +15,7 @@ import (
 //
 // An allow pattern matches the whole path, letter case included. A deny pattern is compared without letter case; one
 // without a slash denies that name in any folder, as file or folder, with one exception: SKILL.md does not deny the file of
-// that name in a skill's own folder, .claude-ops/skills/NAME. Deny wins. `*` stays within a segment, `**` spans segments.
+// that name in a skill's own folder, .claude-ops/skills/NAME, or where a FileKind has skills. Deny wins. `*` stays within a segment, `**` spans segments.
 type Scope struct {
 	allow, deny []string
 	policyNames []string // base names of policy files: denied whatever allow and deny say
@@ -124,11 +124,11 @@ func plainest(raw string) string {
 func (s Scope) Check(raw string) ScopeVerdict {
 	p, formErr := ParsePath(raw)
 	kind := s.KindOf(raw)
-	if formErr == nil && kind == nil && outsideOfKinds(p) {
+	if formErr == nil && outsideOfKinds(p, kind) {
 		p, formErr = Path{}, fmt.Errorf("has a hidden segment (one that begins with a dot)")
 	}
 	verdict := ScopeVerdict{Path: raw, path: p}
-	deny, isDenied := s.denied(raw, kind != nil)
+	deny, isDenied := s.denied(raw, kind)
 	allow := s.allowedBy(raw)
 	switch {
 	case isDenied:
@@ -174,9 +174,9 @@ func (s Scope) allowedBy(raw string) string {
 	return ""
 }
 
-// denied compares without letter case. It also takes paths whose form is refused, so that the better reason is named. ofKind says that the
-// path is of a FileKind, which may be YAML.
-func (s Scope) denied(raw string, ofKind bool) (rule string, found bool) {
+// denied compares without letter case. It also takes paths whose form is refused, so that the better reason is named. kind is the
+// FileKind that the path is of, which may be YAML or a skill's; nil for none.
+func (s Scope) denied(raw string, kind *FileKind) (rule string, found bool) {
 	folded := strings.ToLower(raw)
 	segments := strings.Split(folded, "/")
 	for _, name := range s.policyNames {
@@ -185,7 +185,7 @@ func (s Scope) denied(raw string, ofKind bool) (rule string, found bool) {
 		}
 	}
 	for _, pattern := range s.deny {
-		if ofKind && (pattern == "*.yaml" || pattern == "*.yml") {
+		if kind != nil && kind.lifts(pattern, raw) {
 			continue
 		}
 		if matchFolded(strings.ToLower(pattern), folded, segments) {

@@ -162,6 +162,24 @@ func TestToolsThatComeAndGoAreListedCalledAndTold(t *testing.T) {
 	}
 }
 
+func TestTheFirstListIsNoChange(t *testing.T) {
+	s := &scripts{names: map[string]string{"one": "first"}}
+	c := connect(t, mcpserver.Options{}, s.toolset())
+	c.send(hello)
+	c.next()
+	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	for range 2 {
+		c.send(list)
+		if line := c.next(); !strings.Contains(line, `"id":2`) || !strings.Contains(line, `"name":"one"`) {
+			t.Errorf("list: %s", line)
+		}
+	}
+	c.send(call("one", "{}"))
+	if line := c.next(); !strings.Contains(line, `"id":3`) {
+		t.Errorf("told of nothing: %s", line)
+	}
+}
+
 func TestOnlyToolsetsWhoseToolsComeAndGoDeclareThat(t *testing.T) {
 	c := connect(t, mcpserver.Options{}, (&flow{}).toolset())
 	c.send(hello)

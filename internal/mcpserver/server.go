@@ -15,6 +15,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/claudeops/claudeops/internal/base/exchange"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/mcpserver/stdio"
 	"github.com/claudeops/claudeops/internal/operation"
@@ -104,6 +105,8 @@ func (s *Server) hooks() *server.Hooks {
 	hooks.AddAfterListResources(s.listResources)
 	hooks.AddOnError(s.unknownResource)
 	if s.changes {
+		// Before the client counts as there, so that it is not told that its first list is another one.
+		hooks.AddBeforeInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest) { s.look(ctx) })
 		hooks.AddBeforeListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest) { s.look(ctx) })
 		hooks.AddBeforeCallTool(func(ctx context.Context, _ any, _ *mcp.CallToolRequest) { s.look(ctx) })
 	}
@@ -126,6 +129,18 @@ func (s *Server) negotiate(ctx context.Context, _ any, request *mcp.InitializeRe
 
 // Serve speaks MCP on in and out until in ends or ctx is done; see stdio.Serve.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	return s.serve(ctx, func(ctx context.Context, o stdio.Options) error { return stdio.Serve(ctx, in, out, s.mcp, o) })
+}
+
+// ServeExchanges speaks MCP in messages that come each with a way back of its own, until there are no more or ctx is done; see
+// stdio.ServeExchanges.
+func (s *Server) ServeExchanges(ctx context.Context, messages <-chan exchange.Exchange, notes io.Writer) error {
+	return s.serve(ctx, func(ctx context.Context, o stdio.Options) error {
+		return stdio.ServeExchanges(ctx, messages, notes, s.mcp, o)
+	})
+}
+
+func (s *Server) serve(ctx context.Context, speak func(context.Context, stdio.Options) error) error {
 	if len(s.opts.Versions) > 0 {
 		ctx = server.WithSupportedProtocolVersions(ctx, s.opts.Versions)
 	}
@@ -136,7 +151,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		defer watcher.Wait()
 		defer stop()
 	}
-	return stdio.Serve(ctx, in, out, s.mcp, stdio.Options{Logger: s.opts.Log, Gone: s.opts.Gone, OnReject: s.rejected})
+	return speak(ctx, stdio.Options{Logger: s.opts.Log, Gone: s.opts.Gone, OnReject: s.rejected})
 }
 
 // shown reports whether tools/list shows a tool.

@@ -34,7 +34,7 @@ type Toolset struct {
 	Listed    func(o Operation) bool
 	Resources *Resources // nil: it has none
 	Prompts   []Prompt
-	Form      *Form // nil: the program's own, as docs/codes.md has it
+	Form      *Form // nil: the program's own, as docs/reference/codes.md has it
 }
 
 // Situation is what a model is told under a configuration.

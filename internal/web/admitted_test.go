@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/connect"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/access"
@@ -96,7 +95,7 @@ func TestALoginThatEndsDuringAPromotionOpensNothing(t *testing.T) {
 			id := w.attempts()[0].RequestID
 			w.flow.Authority.DryRun = false
 			w.build()
-			cookie, _, err := w.web.Access.SignIn(t.Context(), secret)
+			cookie, _, err := w.web.Access.SignIn(t.Context(), secret, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,9 +113,8 @@ func TestAnAgentsTokenThatIsRevokedDuringItsProposalOpensNothing(t *testing.T) {
 	secret := w.agentToken("laptop", gitprovider.TierInvestigate)
 	w.meanwhile(func() { w.revoke("laptop") })
 	server := w.listening(nil)
-	a := greeted(t, server.URL, secret, connect.Lower{})
-	a.call(7)
-	if answer := a.answer(7); !answer.Result.IsError || !strings.Contains(fmt.Sprint(answer.Result.Structured), "unauthenticated") {
+	c := began(t, server.URL, secret)
+	if answer, _ := c.answer(c.send(createPR(7))); !answer.Result.IsError || !strings.Contains(fmt.Sprint(answer.Result.Structured), "unauthenticated") {
 		t.Errorf("answered %+v", answer)
 	}
 	w.refusedWithoutAWrite(record.ActionCreate)

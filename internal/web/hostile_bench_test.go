@@ -47,7 +47,7 @@ func hostileBodies(size int) map[string]string {
 }
 
 // BenchmarkHostileBodies measures what such bodies cost at each entrance, the record of the refusal included;
-// docs/benchmarks.md says what they may.
+// docs/explain/benchmarks.md says what they may.
 func BenchmarkHostileBodies(b *testing.B) {
 	for _, route := range []struct {
 		path string

@@ -9,12 +9,13 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/system/identity"
 	"github.com/claudeops/claudeops/internal/web/api"
-	"github.com/claudeops/claudeops/internal/web/connector"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/live"
+	"github.com/claudeops/claudeops/internal/web/mcphttp"
 	"github.com/claudeops/claudeops/internal/web/metrics"
 	"github.com/claudeops/claudeops/internal/web/records"
 )
@@ -37,13 +38,14 @@ type Options struct {
 type Callers struct {
 	Network guard.Network
 	Access  *access.Gatekeeper
+	SignIn  []*identity.Provider // by which people sign in; none: by tokens alone
 	Agents  Agents
 }
 
 // Agents are those that are connected from elsewhere.
 type Agents struct {
 	Tokens *door.Tokens // nil: nobody is let in
-	Limits connector.Limits
+	Limits mcphttp.Limits
 }
 
 // People is what people do here beside reviewing.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	engine "github.com/claudeops/claudeops/internal/system/change"
@@ -66,10 +67,58 @@ func deployedWorld(t *testing.T) (w *world, root string, first string) {
 		w.web.Toolsets.Pages.Deployments = &deployments{service}
 		acts := deploy.Acts{Kernel: w.kernel, Service: func() *deploy.Service { return service }, Audit: func() operation.Audit { return w.store.Ledger }}
 		w.web.Acts = append(w.web.Acts, acts.Operations()...)
+		tools := deploy.Toolset("1", w.kernel, func() *deploy.Service { return service }, w.drafted)
+		w.web.Toolsets.Pages.Propose = operation.Named(tools.Operations, deploy.NamePropose)
 	})
 	w.page("/deployments", 200).has("Rolling back needs the scope operate")
 	w.signedIn()
 	return w, filepath.Join(dir, "project", ".claude", "commands"), first
+}
+
+// drafted stands for create_pr's use case: it opens #7, or refuses what says so.
+func (w *world) drafted(_ context.Context, call operation.Call, p deploy.Proposal) (deploy.Proposed, []string, error) {
+	if p.Title == "refuse" {
+		return deploy.Proposed{}, nil, fault.New(fault.ScopeDenied, "not this file")
+	}
+	w.asked = append(w.asked, call.Caller.Name+": "+p.Title+"; "+p.Files[0].Path+"; "+p.Files[0].Content)
+	return deploy.Proposed{Repository: p.Home.Owner + "/" + p.Home.Name, Number: 7, Provider: "local", Title: p.Title}, nil, nil
+}
+
+func TestDriftIsProposedOnThePage(t *testing.T) {
+	w, root, _ := deployedWorld(t)
+	file := filepath.Join(root, "a.md")
+	repo := filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(root))), "agentpack", "repo")
+	for _, args := range [][]string{{"init", "-q"}, {"remote", "add", "origin", "https://git.example.org/joe/rules.git"}} {
+		if out, err := exec.Command("git", append([]string{"-C", repo}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%s", out)
+		}
+	}
+	w.page("/deployments", 200).has("Propose as a pull request")
+	form := url.Values{"path": {file}, "title": {"Better"}, "why": {"seen"}}
+	if a := w.submit("/deployments/propose", form); a.StatusCode != 303 || a.Header.Get("Location") != "/pulls/local/joe/rules/7" {
+		t.Errorf("%d to %s: %s", a.StatusCode, a.Header.Get("Location"), a.body)
+	}
+	if len(w.asked) != 1 || !strings.HasSuffix(w.asked[0], ": Better; a.md; ---\ndescription: d\n---\n<b>drifted</b>\n") {
+		t.Errorf("%q", w.asked)
+	}
+	for name, c := range map[string]struct {
+		form   url.Values
+		status int
+	}{
+		"no file":       {url.Values{"title": {""}, "why": {""}}, 400},
+		"no field":      {url.Values{"path": {file}}, 400},
+		"another file":  {url.Values{"path": {filepath.Join(root, "b.md")}, "title": {""}, "why": {""}}, 409},
+		"a refusal":     {url.Values{"path": {file}, "title": {"refuse"}, "why": {""}}, 403},
+		"a long title":  {url.Values{"path": {file}, "title": {strings.Repeat("x", 73)}, "why": {""}}, 400},
+		"a path beside": {url.Values{"path": {"/etc/passwd"}, "title": {""}, "why": {""}}, 409},
+	} {
+		if a := w.submit("/deployments/propose", c.form); a.StatusCode != c.status {
+			t.Errorf("%s: %d, want %d: %s", name, a.StatusCode, c.status, a.body)
+		}
+	}
+	if len(w.asked) != 1 {
+		t.Errorf("%q", w.asked)
+	}
 }
 
 func TestThePageOfDeploymentsShowsTargetsDriftAndSnapshots(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/connections"
+	"github.com/claudeops/claudeops/internal/agents/logins"
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/agents/tokens"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
@@ -40,7 +41,7 @@ func routesOf(t *testing.T) map[string]handler.Route {
 	routes, _, err := assemble(Options{
 		Webhooks: api.Webhooks{Senders: KnownWebhooks("")}, Env: handler.Env{Now: time.Now},
 		Toolsets: Toolsets{Operations: []operation.Toolset{prflow.Toolset(nil)}},
-		People:   People{Acts: slices.Concat(session.Acts{}.Operations(), connections.Acts{}.Operations(), tokens.Acts{}.Operations())},
+		People:   People{Acts: slices.Concat(session.Acts{}.Operations(), connections.Acts{}.Operations(), logins.Acts{}.Operations(), tokens.Acts{}.Operations())},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +87,7 @@ func TestStrangersSendLittle(t *testing.T) {
 func TestEveryRouteThatChangesSomethingIsRecordedWhenItIsRefused(t *testing.T) {
 	without := []string{ // nobody is refused for a scope there, or nothing is changed
 		"POST /sign-in", "POST /sign-out", "POST /api/v1/policy/check", "POST /webhooks/github", "POST /webhooks/gitea",
-		"POST /api/v1/connector", "POST /api/v1/connector/{connection}", // no person's token opens them; door.Tokens records who is refused
+		"POST /mcp", "DELETE /mcp", // no person's token opens them; door.Tokens records who is refused
 	}
 	for name, r := range routesOf(t) {
 		if r.Method == http.MethodGet {
@@ -100,7 +101,7 @@ func TestEveryRouteThatChangesSomethingIsRecordedWhenItIsRefused(t *testing.T) {
 
 // The pages of toolsets are among the routes where a toolset is enabled.
 func TestTheDocumentationNamesEveryPage(t *testing.T) {
-	text, err := os.ReadFile("../../docs/dashboard.md")
+	text, err := os.ReadFile("../../docs/guides/dashboard.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func TestTheDocumentationNamesEveryPage(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(string(text), "`"+strings.TrimSuffix(r.Pattern, "{$}")+"`") {
-			t.Errorf("docs/dashboard.md lacks %s", name)
+			t.Errorf("docs/guides/dashboard.md lacks %s", name)
 		}
 	}
 }

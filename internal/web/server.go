@@ -2,11 +2,13 @@ package web
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
 	"path"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,13 +16,14 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/web/api"
-	"github.com/claudeops/claudeops/internal/web/connector"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/live"
+	"github.com/claudeops/claudeops/internal/web/mcphttp"
 	"github.com/claudeops/claudeops/internal/web/metrics"
+	"github.com/claudeops/claudeops/internal/web/signin"
 )
 
 // Server answers HTTP requests. It is an http.Handler, safe for concurrent use.
@@ -32,7 +35,7 @@ type Server struct {
 	health    *health.Checker
 	hub       *live.Hub
 	dashboard *dashboard.Dashboard
-	connector *connector.Connector
+	mcp       *mcphttp.Server
 	kept      *kept
 }
 
@@ -75,22 +78,25 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 		Settings: o.Settings, Records: o.Records, Verified: s.health.LastVerification, Now: o.Env.Now,
 		Remaining: o.Providers.Remaining, Latency: o.Providers.Latency, Streams: s.hub.Count, Boundary: o.Rules.Boundary,
 	})
-	s.connector = connector.New(connector.Options{Tokens: o.Agents.Tokens, Limits: o.Agents.Limits, Guard: s.guard, Now: o.Env.Now})
+	s.mcp = mcphttp.New(mcphttp.Options{Tokens: o.Agents.Tokens, Limits: o.Agents.Limits, Guard: s.guard, Now: o.Env.Now})
 	turns := handler.NewTurns(maxProposals)
 	routes := api.Routes(api.Options{
 		Settings: o.Settings, Toolsets: o.Toolsets.Operations, Turns: turns, Records: o.Records,
 		Acts: o.Acts, Webhooks: o.Webhooks, Registry: o.Providers.Registry, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health,
 		Metrics: s.metrics, Env: o.Env,
-	}, s.connector.Routes())
+	})
+	people := signin.New(signin.Options{Providers: o.SignIn, Access: o.Access, Guard: s.guard, Random: rand.Reader, Now: o.Env.Now})
+	routes = append(routes, people.Routes()...)
 	pages, err := dashboard.New(dashboard.Options{
 		Settings: o.Settings, Promote: named(operation.List(o.Toolsets.Operations...), prflow.OpPromote), Turns: turns, Records: o.Records,
-		People: dashboard.People{Sessions: o.Sessions, Acts: o.Acts}, Providers: o.Providers.Providers, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health, Hub: s.hub, Toolsets: o.Toolsets.Pages, Env: o.Env,
+		People: dashboard.People{Sessions: o.Sessions, Acts: o.Acts}, Providers: o.Providers.Providers, Policy: o.Rules.Policy, Guard: s.guard, SignIn: people,
+		Health: s.health, Hub: s.hub, Toolsets: o.Toolsets.Pages, Env: o.Env,
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	s.dashboard = pages
-	return append(routes, pages.Routes()...), s, nil
+	return slices.Concat(routes, s.mcp.Routes(), pages.Routes()), s, nil
 }
 
 // named is the operation of a name; the zero one if its toolset is not enabled.
@@ -132,14 +138,14 @@ const (
 )
 
 // HTTPServer wraps the handler with limits that slow clients cannot get round. Its Shutdown ends the streams of changes and the connections of
-// agents; see connector.Connector.End.
+// agents; see mcphttp.Server.End.
 func (s *Server) HTTPServer() *http.Server {
 	server := &http.Server{
 		Handler: s, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
 	server.RegisterOnShutdown(s.hub.End)
-	server.RegisterOnShutdown(s.connector.End)
+	server.RegisterOnShutdown(s.mcp.End)
 	return server
 }
 
@@ -205,7 +211,7 @@ func unclean(p string) bool {
 // noRoute says what is wrong with an address: unknown, or known for other methods only.
 func (s *Server) noRoute(r *http.Request) error {
 	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
 		probe := r.Clone(r.Context())
 		probe.Method = method
 		if _, pattern := s.mux.Handler(probe); pattern != "" {

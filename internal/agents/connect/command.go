@@ -50,7 +50,7 @@ func Command(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 		return exitUsage
 	}
 	if scheme, _, _ := strings.Cut(a.Address, ":"); scheme == "https" || scheme == "http" {
-		fmt.Fprintln(errOut, "claudeops-connect: this program speaks no HTTP; for such an address start `claudeops mcp-server --connect "+a.Address+"`")
+		fmt.Fprintln(errOut, "claudeops-connect: this program speaks no HTTP; a client reaches such an address by itself (claudeops mcp-config --url)")
 		return exitUsage
 	}
 	err := a.Run(ctx, in, out, func(text string) { fmt.Fprintln(errOut, "claudeops-connect: "+text) })
@@ -65,7 +65,6 @@ type Arguments struct {
 	Address    string
 	TicketFile string // "" for the one beside the socket
 	Lower      Lower
-	Transports map[string]Transport // nil for Transports()
 }
 
 // Run reads the ticket and runs the connector; see the function Run.
@@ -78,7 +77,7 @@ func (a Arguments) Run(ctx context.Context, in io.Reader, out io.Writer, tell fu
 	if file == "" {
 		file = TicketFile(a.Address)
 	}
-	o := Options{Address: a.Address, Hello: Hello{Lower: a.Lower}, Transports: a.Transports, Tell: tell}
+	o := Options{Address: a.Address, Hello: Hello{Lower: a.Lower}, Tell: tell}
 	if file != "" {
 		ticket, err := ReadTicket(file)
 		if err != nil {

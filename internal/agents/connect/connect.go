@@ -9,8 +9,7 @@
 // A transport is a function of the type Transport: it reaches the address, says Hello in its own way (a line on a socket, a header of a
 // request), reads the door's Answer, and returns a Conn on which lines of MCP pass in both directions from then on. It returns a
 // *RefusedError if the door refuses, and any other error if the door cannot be reached, which is tried again. Its line in Transports
-// names the scheme of its addresses. A transport that needs much (HTTP, TLS) belongs in a package below this one, and is added to the
-// table by the program that links it (Options.Transports). On the door's side its listener calls door.Host.Serve with what it accepts.
+// names the scheme of its addresses. On the door's side its listener calls door.Host.Serve with what it accepts.
 package connect
 
 import (
@@ -50,7 +49,7 @@ type Lower struct {
 type Answer struct {
 	Version int    `json:"claudeops"`
 	OK      bool   `json:"ok"`
-	Code    string `json:"code,omitempty"` // of docs/codes.md
+	Code    string `json:"code,omitempty"` // of docs/reference/codes.md
 	Message string `json:"message,omitempty"`
 	Retry   bool   `json:"retry,omitempty"` // the same may be accepted later
 }

@@ -71,7 +71,14 @@ func (t *Tokens) Leave() {
 // called. way and peer are those of the Connection. A refusal is recorded, and done is nil then; limit_reached may pass, and is recorded once an
 // hour for each token.
 func (t *Tokens) Admit(ctx context.Context, hello connect.Hello, way string, peer fmt.Stringer) (a Arrival, done func(), refused *fault.Error) {
-	if a, refused = t.Check(ctx, hello.Ticket, way, peer); refused != nil {
+	a, done, refused = t.Count(ctx, hello.Ticket, way, peer)
+	a.Rights = a.Rights.Lower(hello.Lower)
+	return a, done, refused
+}
+
+// Count is Admit for a token that comes without a handshake.
+func (t *Tokens) Count(ctx context.Context, token, way string, peer fmt.Stringer) (a Arrival, done func(), refused *fault.Error) {
+	if a, refused = t.Check(ctx, token, way, peer); refused != nil {
 		return Arrival{}, nil, refused
 	}
 	h, refused, told := t.take(a.Credential)
@@ -82,7 +89,6 @@ func (t *Tokens) Admit(ctx context.Context, hello connect.Hello, way string, pee
 		return Arrival{}, nil, refused
 	}
 	a.Budget = h.sends
-	a.Rights = a.Rights.Lower(hello.Lower)
 	return a, sync.OnceFunc(func() { t.give(h) }), nil
 }
 
@@ -126,7 +132,7 @@ func (t *Tokens) take(credential string) (h *holder, refused *fault.Error, told 
 	limits := t.host.options.Limits
 	if h.open >= limits.Connections {
 		refused = fault.New(fault.LimitReached, "this token has %d connections already, and can have no more", h.open)
-	} else if wait := h.arrivals.take(); wait > 0 {
+	} else if wait := h.arrivals.Take(0); wait > 0 {
 		refused = fault.New(fault.LimitReached, "this token has connected %d times within an hour, and can again in %s", limits.Messages, wait.Truncate(time.Second)+time.Second)
 		refused.RetryAfter = wait
 	}

@@ -36,15 +36,17 @@ func (b *Budget) spend(size, messages int) time.Duration {
 	return time.Duration(owed * float64(time.Hour))
 }
 
-// take takes one message if there is one, and returns how long it is until there is one; 0 if it was taken.
-func (b *Budget) take() time.Duration {
+// Take takes a message of a size, in bytes, if there is room for it, and returns how long it is until there is; 0 if it was taken.
+func (b *Budget) Take(size int) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.refill()
-	if b.messages < 1 {
-		return max(time.Duration((1-b.messages)/float64(b.limits.Messages)*float64(time.Hour)), 1)
+	lacks := max((1-b.messages)/float64(b.limits.Messages), (min(float64(size), float64(b.limits.Bytes))-b.bytes)/float64(b.limits.Bytes), 0)
+	if lacks > 0 {
+		return max(time.Duration(lacks*float64(time.Hour)), 1)
 	}
 	b.messages--
+	b.bytes -= float64(size)
 	return 0
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/connect"
+	"github.com/claudeops/claudeops/internal/base/exchange"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
@@ -45,6 +46,9 @@ func (r Rights) Lower(l connect.Lower) Rights {
 type Client struct {
 	In  io.Reader
 	Out io.Writer
+	// Messages are what it says, in place of In, where each message has a way back of its own; Out takes what is said to nobody in particular.
+	// nil for a client with one stream in each direction.
+	Messages <-chan exchange.Exchange
 	// Credential names the token that let it in; "" for a session's ticket.
 	Credential string
 	// Calling is told when a call of a tool begins, and returns what is to be told when it ends.

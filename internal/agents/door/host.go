@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/exchange"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
@@ -28,8 +29,8 @@ type connection struct {
 	calls             atomic.Int64
 	gone              chan struct{}
 	once              sync.Once
-	// in is interrupted when the connection is over.
-	in *metered
+	// interrupt ends a Read of what the client says; nil where nobody waits in one.
+	interrupt func()
 	// cutOff also shuts out whoever would connect again in the same way; nil for nothing.
 	cutOff func()
 }
@@ -37,7 +38,9 @@ type connection struct {
 func (c *connection) end() {
 	c.once.Do(func() {
 		close(c.gone)
-		_ = c.in.SetReadDeadline(time.Unix(1, 0)) // a Read that cannot be interrupted is left behind
+		if c.interrupt != nil {
+			c.interrupt()
+		}
 	})
 }
 
@@ -69,18 +72,34 @@ type Arrival struct {
 // of in has to end when ctx does. The connection is over when in ends and what was asked is answered; or when ctx ends or somebody cuts it
 // off: then calls that have written nothing end, and others have Limits.End.
 func (h *Host) Serve(ctx context.Context, a Arrival, in io.Reader, out io.Writer) error {
-	c := &connection{
+	c := h.newConnection(a)
+	budget := a.Budget
+	if budget == nil {
+		budget = h.NewBudget()
+	}
+	read := &metered{in, budget, c.gone}
+	c.interrupt = func() { _ = read.SetReadDeadline(time.Unix(1, 0)) } // a Read that cannot be interrupted is left behind
+	return h.serve(ctx, a, c, Client{In: read, Out: out})
+}
+
+// ServeExchanges is Serve for messages that come each with a way back of its own; notes takes what is said to nobody in particular. What
+// Arrival.Budget has is taken by whoever takes the messages in. No message is taken any more when it has returned.
+func (h *Host) ServeExchanges(ctx context.Context, a Arrival, messages <-chan exchange.Exchange, notes io.Writer) error {
+	return h.serve(ctx, a, h.newConnection(a), Client{Messages: messages, Out: notes})
+}
+
+func (h *Host) newConnection(a Arrival) *connection {
+	return &connection{
 		Connection: record.Connection{
 			ID: h.options.NewID(), Session: a.Rights.Session, Tier: a.Rights.Tier, DryRun: a.Rights.DryRun, ReadOnly: a.Rights.ReadOnly,
 			Since: h.options.Now(), Way: a.Way, Peer: a.Peer, Credential: a.Credential,
 		},
 		gone: make(chan struct{}), cutOff: a.CutOff,
 	}
-	budget := a.Budget
-	if budget == nil {
-		budget = h.NewBudget()
-	}
-	c.in = &metered{in, budget, c.gone}
+}
+
+// serve lists a connection and serves its client, of which the ways of its messages are given.
+func (h *Host) serve(ctx context.Context, a Arrival, c *connection, client Client) error {
 	defer h.record(ctx, c)()
 	h.add(c)
 	defer h.remove(c)
@@ -88,10 +107,9 @@ func (h *Host) Serve(ctx context.Context, a Arrival, in io.Reader, out io.Writer
 	defer stop()
 	log := h.options.Log.With("connection", c.ID, "session", c.Session, "credential", c.Credential)
 	log.Info("an agent is connected", "tier", int(c.Tier), "dry_run", c.DryRun, "read_only", c.ReadOnly, "way", c.Way, "peer", c.Peer)
-	err := h.options.Serve(context.WithoutCancel(ctx), a.Rights, Client{
-		In: c.in, Out: out, Credential: c.Credential, Calling: c.calling, Gone: c.gone,
-		Admitted: func(ctx context.Context) error { return h.admitted(ctx, c, a.Still) },
-	})
+	client.Credential, client.Calling, client.Gone = c.Credential, c.calling, c.gone
+	client.Admitted = func(ctx context.Context) error { return h.admitted(ctx, c, a.Still) }
+	err := h.options.Serve(context.WithoutCancel(ctx), a.Rights, client)
 	log.Info("an agent's connection is over", "error", err)
 	return err
 }

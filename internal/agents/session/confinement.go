@@ -63,7 +63,7 @@ func (s Settings) checkBoundary() error {
 	if b.Why != "" {
 		has += " (" + b.Why + ")"
 	}
-	return fault.New(fault.Misconfigured, "no session may start: %s, and the boundary here is %s; docs/boundary.md says how to get one", why, has)
+	return fault.New(fault.Misconfigured, "no session may start: %s, and the boundary here is %s; docs/explain/boundary.md says how to get one", why, has)
 }
 
 // boundaryOf is that of the session of a user; nil for ours.

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Code classifies a failure. The set is a contract with clients (docs/codes.md): codes are added, never renamed.
+// Code classifies a failure. The set is a contract with clients (docs/reference/codes.md): codes are added, never renamed.
 type Code string
 
-// The codes, in the order of the table in docs/codes.md.
+// The codes, in the order of the table in docs/reference/codes.md.
 const (
 	InvalidArgument    Code = "invalid_argument"    // malformed request; Violations lists all
 	Unauthenticated    Code = "unauthenticated"     // REST, and the connectors of agents

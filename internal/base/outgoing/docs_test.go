@@ -6,11 +6,21 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/outgoing"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
-// TestTheDocumentedCases runs the tables of docs/outgoing-text.md.
+// docs/reference/outgoing-text.md is the tables that TestTheDocumentedCases runs: `make golden` writes it.
+func TestThePageOfOutgoingTextIsWhatIsRun(t *testing.T) {
+	cases, err := os.ReadFile("testdata/cases.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	operationtest.Golden(t, "../../../docs/reference/outgoing-text.md", cases)
+}
+
+// TestTheDocumentedCases runs the tables of testdata/cases.md.
 func TestTheDocumentedCases(t *testing.T) {
-	raw, err := os.ReadFile("../../../docs/outgoing-text.md")
+	raw, err := os.ReadFile("testdata/cases.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@
 // of links) is written so that it is seen. Both texts also become messages of commits, which are read without Markdown.
 //
 // The body is parsed with the grammars of the forges. Nothing is removed: characters are added, or written as an entity
-// of the same character. Text that does none of this stays as it is, byte for byte. docs/outgoing-text.md lists all cases.
+// of the same character. Text that does none of this stays as it is, byte for byte. docs/explain/outgoing-text.md lists all cases.
 package outgoing
 
 import (

@@ -62,7 +62,7 @@ func unknownKeys(n int) string {
 	return strings.TrimSuffix(b.String(), ",")
 }
 
-// BenchmarkDecodeHostile measures a mebibyte of each shape; docs/benchmarks.md says what it may cost.
+// BenchmarkDecodeHostile measures a mebibyte of each shape; docs/explain/benchmarks.md says what it may cost.
 func BenchmarkDecodeHostile(b *testing.B) {
 	for _, shape := range hostileShapes(mebibyte) {
 		b.Run(strings.ReplaceAll(shape.name, " ", "_"), func(b *testing.B) {

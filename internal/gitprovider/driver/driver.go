@@ -39,6 +39,7 @@ type Variable struct {
 	Secret        bool   // has the form NAME_FILE, too
 	Server        bool   // is read by `claudeops mcp-server` (design §4, Configuration)
 	Needed        bool   // without it the provider is off
+	Each          bool   // there is one for each name that the operator chooses, which stands in place of NAME
 }
 
 // Prefix is what the names of the forge's variables begin with.

@@ -13,13 +13,13 @@ import (
 // The permissions in the app's manifest of the documentation are those that the tests of the app have, with which it keeps the
 // contract.
 func TestTheManifestAsksForWhatTheAppNeeds(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "providers.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "guides", "providers.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := regexp.MustCompile("(?s)```json\n(.*?)```").FindSubmatch(text)
 	if found == nil {
-		t.Fatal("docs/providers.md has no manifest")
+		t.Fatal("docs/guides/providers.md has no manifest")
 	}
 	var manifest struct {
 		Permissions map[string]string `json:"default_permissions"`

@@ -17,7 +17,12 @@ func (l *loop) submit(f frame, env envelope) {
 		env: env, raw: f.raw, ctx: ctx, cancel: cancel, connection: own,
 		stream: env.method == string(mcp.MethodSubscriptionsListen),
 	}
+	if f.until != nil {
+		stop := context.AfterFunc(f.until, func() { l.cancelled(env.id) })
+		context.AfterFunc(ctx, func() { stop() })
+	}
 	if !l.calls.admit(c) {
+		defer env.to.end()
 		cancel(nil)
 		l.refuse(env, f.size, refusal{reason: ReasonBusy, code: codeServer, id: env.id,
 			message: "The server is busy with other calls; wait for one of them to finish and send this one again."})
@@ -27,6 +32,7 @@ func (l *loop) submit(f frame, env envelope) {
 // execute runs one call to its answer.
 func (l *loop) execute(c *call) {
 	defer l.calls.done(c)
+	defer c.env.to.end()
 	// The base ends before the contexts of the calls do, one after the other: the first call that hears of it may return
 	// and give its place to this one in between.
 	if l.base.Err() != nil || c.ctx.Err() != nil {
@@ -40,7 +46,7 @@ func (l *loop) execute(c *call) {
 		l.report(c.env, int64(len(c.raw)), answer.refused, answer.err.Message)
 	}
 	if l.calls.leave(c) {
-		l.send(c.env.id, answer)
+		l.send(c.env, answer)
 	}
 }
 
@@ -72,7 +78,7 @@ func (l *loop) sendNote(c *call, note mcp.JSONRPCNotification) {
 		l.log.Error("cannot encode a notification", slog.String("method", note.Method), slog.Any("error", err))
 		return
 	}
-	l.out.send(line)
+	c.env.to.send(line)
 }
 
 // skip answers a call that was cancelled before it started.
@@ -88,6 +94,14 @@ func (l *loop) skip(c *call) {
 func (l *loop) drop(c *call) {
 	l.refuse(c.env, int64(len(c.raw)),
 		refusal{reason: ReasonShutdown, code: codeServer, message: textShutdown, id: c.env.id})
+}
+
+// cancelled ends a call that the client takes back.
+func (l *loop) cancelled(id requestID) {
+	if c := l.calls.cancelByClient(id); c != nil { // it was queued, and will not run
+		l.reportCancelled(c)
+		c.env.to.end()
+	}
 }
 
 func (l *loop) reportCancelled(c *call) {

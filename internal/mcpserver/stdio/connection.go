@@ -94,6 +94,28 @@ func store[T any](c *connection, field *T, value T) {
 type callConnection struct {
 	*connection
 	notes chan mcp.JSONRPCNotification
+
+	filtering sync.Mutex
+	filter    *mcp.SubscriptionFilter // what the client of a subscriptions/listen asked for; nil before and after
+}
+
+var _ server.SessionWithSubscriptionFilter = (*callConnection)(nil)
+
+// SetSubscriptionFilter implements server.SessionWithSubscriptionFilter.
+func (c *callConnection) SetSubscriptionFilter(filter mcp.SubscriptionFilter) {
+	c.filtering.Lock()
+	defer c.filtering.Unlock()
+	c.filter = &filter
+}
+
+// SubscriptionFilter implements server.SessionWithSubscriptionFilter.
+func (c *callConnection) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
+	c.filtering.Lock()
+	defer c.filtering.Unlock()
+	if c.filter == nil {
+		return mcp.SubscriptionFilter{}, false
+	}
+	return *c.filter, true
 }
 
 func newCallConnection(c *connection) *callConnection {

@@ -26,6 +26,7 @@ type envelope struct {
 	response  bool // there is a result or an error member
 	params    paramsEnvelope
 	flaw      *flaw // the first rule that the envelope breaks
+	to        outlet
 }
 
 // paramsEnvelope is the part of params that decides where a message goes.
@@ -49,9 +50,9 @@ type flaw struct {
 //
 // Names are compared as mcp-go will compare them: its decoder takes "METHOD" for "method", so that a message could
 // otherwise mean one thing here and another thing there.
-func parseEnvelope(raw []byte) (envelope, error) {
+func parseEnvelope(raw []byte, options ...jsontext.Options) (envelope, error) {
 	// Duplicate names deep inside arguments are the business of whoever decodes the arguments.
-	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), append(options, jsontext.AllowDuplicateNames(true))...)
 	w := &walker{dec: dec}
 	w.env.top = dec.PeekKind()
 	var err error

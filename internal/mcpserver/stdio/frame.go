@@ -3,6 +3,7 @@ package stdio
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"slices"
@@ -20,6 +21,10 @@ type frame struct {
 	tail    []byte // the last bytes of a line that is too long, otherwise nil
 	size    int64  // bytes of the whole line
 	tooLong bool
+
+	to    outlet          // of what comes of it; nil for the output of the connection
+	scope uint64          // in which its id means something; 0 for the connection
+	until context.Context // ends when the client takes a request back by going away; nil for one that says so //nolint:containedctx // of the request
 }
 
 // framer cuts a stream into lines and never holds more than limit bytes of one, plus the read buffer.

@@ -14,7 +14,8 @@ const maxIDLength = 1024
 // requestID is a JSON-RPC id: a string or an integer of 64 bits (MCP allows neither null nor fractions). It is kept
 // as text because mcp-go reads numbers as floats, in which large integers lose digits. The empty id is no id.
 type requestID struct {
-	raw string // JSON text
+	raw   string // JSON text
+	scope uint64 // in which it is the id of one request; 0 for the connection
 }
 
 func newRequestID(kind jsontext.Kind, text string) requestID {
@@ -26,13 +27,19 @@ func newRequestID(kind jsontext.Kind, text string) requestID {
 		if err != nil {
 			return requestID{}
 		}
-		return requestID{string(raw)}
+		return requestID{raw: string(raw)}
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return requestID{}
 	}
-	return requestID{strconv.FormatInt(n, 10)}
+	return requestID{raw: strconv.FormatInt(n, 10)}
+}
+
+// within is the id as one of a scope.
+func (id requestID) within(scope uint64) requestID {
+	id.scope = scope
+	return id
 }
 
 func (id requestID) known() bool { return id.raw != "" }

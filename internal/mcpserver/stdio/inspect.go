@@ -24,7 +24,7 @@ func inspect(f frame, limit int, inFlight func(requestID) bool) (envelope, *refu
 		return env, &refusal{reason: ReasonBadUTF8, code: mcp.PARSE_ERROR,
 			message: "The message is not valid UTF-8; encode it as UTF-8 and send it again."}
 	case err != nil:
-		return env, malformed(err)
+		return halfCharacter(f.raw, env, err, inFlight)
 	case env.top == '[':
 		return env, invalidRequest(requestID{}, ReasonBatch,
 			"Batches are not supported; send each JSON-RPC message as an object on a line of its own.")
@@ -57,6 +57,21 @@ func inspectTooLong(f frame, limit int, inFlight func(requestID) bool) (envelope
 		r.id = requestID{}
 	}
 	return env, r
+}
+
+// halfCharacter refuses a line that is JSON but for an escape such as \ud800, which some encoders write: its grammar is sound, so
+// that its id is beyond doubt. Any other line is malformed; env is what was read of it.
+func halfCharacter(raw []byte, env envelope, err error, inFlight func(requestID) bool) (envelope, *refusal) {
+	whole, wholeErr := parseEnvelope(raw, jsontext.AllowInvalidUTF8(true))
+	if wholeErr != nil || whole.top != '{' {
+		return env, malformed(err)
+	}
+	r := malformed(err)
+	r.code, r.message = mcp.INVALID_REQUEST, `The message has an escape such as \ud800, which is half of a character; send whole characters.`
+	if !strings.ContainsRune(whole.id.raw, utf8.RuneError) && whole.id.known() && !inFlight(whole.id) {
+		r.id = whole.id
+	}
+	return whole, r
 }
 
 func malformed(err error) *refusal {

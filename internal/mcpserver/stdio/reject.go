@@ -69,7 +69,8 @@ const (
 func (l *loop) refuse(env envelope, size int64, r refusal) {
 	l.report(env, size, r.reason, r.message)
 	if !r.silent {
-		l.send(r.id, failure(r.code, r.message, r.reason))
+		env.id = r.id
+		l.send(env, failure(r.code, r.message, r.reason))
 	}
 }
 

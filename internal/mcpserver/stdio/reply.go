@@ -89,15 +89,16 @@ func (l *loop) translate(message mcp.JSONRPCMessage, env envelope) reply {
 	return internalFailure()
 }
 
-// send writes the reply under the id. A result that cannot be encoded becomes an internal error.
-func (l *loop) send(id requestID, r reply) {
+// send writes the reply to a message under its id. A result that cannot be encoded becomes an internal error.
+func (l *loop) send(env envelope, r reply) {
+	id := env.id
 	line, err := r.encode(id)
 	if err != nil {
 		l.log.Error("cannot encode a result", slog.Any("error", err))
 		line, err = internalFailure().encode(id)
 	}
 	if err == nil {
-		l.out.send(line)
+		env.to.send(line)
 	}
 }
 

@@ -148,6 +148,18 @@ func (s *scheduler) closeIfIdle() {
 	}
 }
 
+// openStreams are the calls of subscriptions/listen that are open.
+func (s *scheduler) openStreams() (open []*call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.inFlightIDs {
+		if c.stream {
+			open = append(open, c)
+		}
+	}
+	return open
+}
+
 // dropQueued takes every waiting call out; they will not run.
 func (s *scheduler) dropQueued() []*call {
 	s.mu.Lock()

@@ -42,6 +42,12 @@ import (
 // calls run.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, srv *server.MCPServer, opts Options) error {
 	l := newLoop(ctx, out, srv, opts)
+	return l.serve(ctx, func() error { return l.read(ctx, in) })
+}
+
+// serve answers what read hands to handle, until it returns.
+func (l *loop) serve(ctx context.Context, read func() error) error {
+	srv := l.srv
 	defer l.cut(ErrShutdown)
 	if err := srv.RegisterSession(l.base, l.connection); err != nil {
 		return fmt.Errorf("start a stdio session: %w", err)
@@ -51,7 +57,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, srv *server.MCPServ
 	go l.out.run()
 	stop := context.AfterFunc(ctx, func() { l.end.within(l.opts.ShutdownTimeout) })
 	defer stop()
-	readErr := l.read(ctx, in)
+	readErr := read()
 	l.drain(ctx)
 	return errors.Join(readErr, l.finishWriting())
 }
@@ -83,9 +89,14 @@ func newLoop(ctx context.Context, out io.Writer, srv *server.MCPServer, opts Opt
 func (l *loop) read(ctx context.Context, in io.Reader) error {
 	lines := readLines(in, l.opts.MaxMessage)
 	defer lines.stop()
+	return l.take(ctx, lines.ready)
+}
+
+// take handles what is ready, in order, until there is an error.
+func (l *loop) take(ctx context.Context, ready <-chan lineOrError) error {
 	for ctx.Err() == nil {
 		select {
-		case line := <-lines.ready:
+		case line := <-ready:
 			if errors.Is(line.err, io.EOF) {
 				return nil
 			}
@@ -107,22 +118,27 @@ func (l *loop) handle(f frame) {
 	if !f.tooLong && len(bytes.Trim(f.raw, " \t\r")) == 0 {
 		return
 	}
-	env, refused := inspect(f, l.opts.MaxMessage, l.calls.inFlight)
+	env, refused := inspect(f, l.opts.MaxMessage, func(id requestID) bool { return l.calls.inFlight(id.within(f.scope)) })
+	env.id, env.to = env.id.within(f.scope), f.to
+	if f.to == nil {
+		env.to = l.out
+	}
+	if refused == nil && slices.Contains(asksForLong(), env.method) {
+		l.submit(f, env)
+		return
+	}
+	defer env.to.end()
 	switch {
 	case refused != nil:
 		l.refuse(env, f.size, *refused)
 	case env.response:
 		l.log.Debug("a response to no request of ours was ignored")
 	case env.method == string(mcp.MethodNotificationCancelled) && !env.idGiven:
-		if c := l.calls.cancelByClient(env.params.cancels); c != nil {
-			l.reportCancelled(c)
-		}
-	case slices.Contains(asksForLong(), env.method):
-		l.submit(f, env)
+		l.cancelled(env.params.cancels)
 	default:
 		l.ask(l.base, f.raw, env, func(r reply) {
 			if env.idGiven {
-				l.send(env.id, r)
+				l.send(env, r)
 			}
 		})
 	}
@@ -157,6 +173,7 @@ func (l *loop) drain(ctx context.Context) {
 		}
 		for _, c := range l.calls.dropQueued() {
 			l.drop(c)
+			c.env.to.end()
 		}
 	}
 }

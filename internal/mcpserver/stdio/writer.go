@@ -21,6 +21,13 @@ type writer struct {
 	done   chan struct{}   // closed when run has returned
 	failed chan struct{}   // closed after a failed Write, when err is set
 	err    error
+	also   func(mcp.JSONRPCNotification) // told of what is sent to all clients, too; nil for nobody
+}
+
+// outlet takes what comes of one message: lines, and that none follows.
+type outlet interface {
+	send(line []byte)
+	end()
 }
 
 // outLine is a line on its way out.
@@ -63,6 +70,9 @@ func (w *writer) pendingNotes() {
 }
 
 func (w *writer) note(note mcp.JSONRPCNotification) {
+	if w.also != nil {
+		w.also(note)
+	}
 	line, err := encodeLine(note)
 	if err != nil {
 		w.log.Error("cannot encode a notification", slog.String("method", note.Method), slog.Any("error", err))
@@ -97,6 +107,9 @@ func (w *writer) send(text []byte) {
 	case <-w.gone:
 	}
 }
+
+// end implements outlet: what comes of other messages follows.
+func (w *writer) end() {}
 
 // encodeLine is v as one line of JSON with its newline. '<', '>' and '&' are not escaped, as both json.Marshal and
 // the MarshalJSON methods of mcp-go would have it; U+2028 and U+2029 are, since some readers take them for line ends.

@@ -1,5 +1,5 @@
 // Package allowed is what a person sees and does of the list of sources: the places that files of projects may choose
-// from (docs/sources.md). There are commands alone: a list that a program could lengthen would protect nobody.
+// from (docs/guides/sources.md). There are commands alone: a list that a program could lengthen would protect nobody.
 package allowed
 
 import (

@@ -22,6 +22,7 @@ type Options struct {
 	Procedures fs.FS     // checks/, playbooks/ and CLAUDE-OPS.md
 	Out        io.Writer // the transcript
 	Path       string    // PATH of the child processes, to find git
+	Command    string    // how a shell in the person's folder calls this binary: "claudeops", or a path
 }
 
 // Repository names, below Dir.
@@ -37,6 +38,7 @@ type sandbox struct {
 	root   string // local root
 	state  string // state folder
 	runner *git.Runner
+	more   map[string]string // files of the repository beside the procedures
 }
 
 // story is what happens in a demo: what the agent asks for, and what the person does.
@@ -47,20 +49,20 @@ type story struct {
 
 // Run plays the whole demo. The error says which step did not happen as it must.
 func Run(ctx context.Context, o Options) error {
-	s, err := begin(ctx, o)
+	s, err := begin(ctx, o, nil)
 	if err != nil {
 		return err
 	}
 	if err := s.play(ctx, s.steps()); err != nil {
 		return err
 	}
-	s.say("\nAll of it happened. Everything is still there to look at, in %s\n", s.Dir)
-	s.sayCommands()
+	s.say("\nThe demo is done. Its repository and records stay in %s\n", s.Dir)
+	s.sayCommands("Look around at the command line")
 	return nil
 }
 
-// begin makes the repository.
-func begin(ctx context.Context, o Options) (*story, error) {
+// begin makes the repository, with more files than the procedures.
+func begin(ctx context.Context, o Options, more map[string]string) (*story, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return nil, err
@@ -69,7 +71,7 @@ func begin(ctx context.Context, o Options) (*story, error) {
 	b := &sandbox{
 		Options: o, transcript: transcript{out: o.Out},
 		root: filepath.Join(o.Dir, "repositories"), state: filepath.Join(o.Dir, "state"),
-		runner: &git.Runner{Home: o.Dir, Env: []string{"PATH=" + o.Path}},
+		runner: &git.Runner{Home: o.Dir, Env: []string{"PATH=" + o.Path}}, more: more,
 	}
 	return &story{sandbox: b}, b.prepare(ctx)
 }
@@ -111,15 +113,15 @@ func (b *sandbox) prepare(ctx context.Context) error {
 	return b.makeRepository(ctx)
 }
 
-// sayCommands says how to go on at the command line: without these variables, commands are about the person's own records.
-func (b *sandbox) sayCommands() {
-	b.say("\nGo on at the command line with\n")
+// sayCommands says what to type next. Without these variables, commands are about the person's own records.
+func (b *sandbox) sayCommands(title string) {
+	b.say("\n%s:\n\n", title)
 	b.say("  export CLAUDEOPS_STATE_DIR=%s\n  export CLAUDEOPS_LOCAL_ROOT=%s\n  export CLAUDEOPS_TIER=2\n", quoted(b.state), quoted(b.root))
 	for _, command := range []string{
 		"audit list", "pr list --repo " + owner + "/" + repo, "review show 1 --repo " + owner + "/" + repo,
 		"token create --name NAME --max-tier 2 --scopes propose,review,read",
 	} {
-		b.say("  claudeops %s\n", command)
+		b.say("  %s %s\n", b.Command, command)
 	}
 }
 

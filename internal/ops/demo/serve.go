@@ -20,7 +20,7 @@ const serverGrace = 40 * time.Second
 // Serve plays the whole demo in front of a `claudeops serve` at addr (host:port), leaves a pull request and a dry run for a
 // person, and stays until ctx is done. The error says what did not happen as it must, or why the server ended by itself.
 func Serve(ctx context.Context, o Options, addr string) error {
-	s, err := begin(ctx, o)
+	s, err := begin(ctx, o, nil)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func Serve(ctx context.Context, o Options, addr string) error {
 		return err
 	}
 	s.served = true
-	s.say("Watch it at %s\n", server.address)
+	s.say("Open this address in your browser and watch:\n\n  %s\n", server.address)
 	played := s.play(ctx, append(s.steps(),
 		step{"Another pull request, which a person wants changed", s.openAnother},
 		step{"A dry run that waits for a person", s.leaveDryRun},
@@ -38,11 +38,12 @@ func Serve(ctx context.Context, o Options, addr string) error {
 		return errors.Join(played, server.end())
 	}
 	if played == nil {
-		s.say("\nAll of it happened; it is still there to look at, to review and to open:\n\n  %s\n\n", server.address)
-		s.say("The address signs one browser in, for ten minutes from the start. Later, sign in with the token in %s\n\n",
-			filepath.Join(s.state, "operator-token"))
-		s.sayCommands()
-		s.say("\nFiles are in %s. Ctrl-C ends the server.\n", s.Dir)
+		s.say("\n=== The demo is done, and the server stays. What to do next:\n\n")
+		s.say("Open the dashboard (the address works once, within ten minutes):\n\n  %s\n\n", server.address)
+		s.say("To sign in again later, paste what this prints:\n\n  cat %s\n", quoted(filepath.Join(s.state, "operator-token")))
+		s.sayCommands("Or look around in a second terminal, in the same folder")
+		s.say("\nTo use your own repository: %s init\n", s.Command)
+		s.say("\nAll files are in %s. Ctrl-C ends the server.\n", s.Dir)
 	}
 	return server.wait(ctx)
 }

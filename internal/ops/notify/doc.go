@@ -1,5 +1,5 @@
 // Package notify tells people what became of a proposal: by an Apprise API server, by the apprise command, or by a
-// signed JSON webhook. docs/notifications.md is the contract for those who configure
+// signed JSON webhook. docs/guides/notifications.md is the contract for those who configure
 // and receive it.
 //
 // A use case makes the notices of an event with a Deliverer, one for each target, and hands them to the ledger, which puts

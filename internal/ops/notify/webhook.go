@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The headers of the webhook; docs/notifications.md says what they hold.
+// The headers of the webhook; docs/guides/notifications.md says what they hold.
 const (
 	HeaderEvent     = "Claudeops-Event"
 	HeaderDelivery  = "Claudeops-Delivery"

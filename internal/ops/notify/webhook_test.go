@@ -69,7 +69,7 @@ func TestWebhookSendsWhatItDocuments(t *testing.T) {
 		if event := got.header.Get("Claudeops-Event"); event != "opened" {
 			t.Errorf("event %q", event)
 		}
-		mac := hmac.New(sha256.New, []byte(secret)) // as docs/notifications.md has it
+		mac := hmac.New(sha256.New, []byte(secret)) // as docs/guides/notifications.md has it
 		fmt.Fprintf(mac, "%d.%s", now.Unix(), got.body)
 		if signed := got.header.Get("Claudeops-Signature"); signed != fmt.Sprintf("v1=%x", mac.Sum(nil)) ||
 			got.header.Get("Claudeops-Timestamp") != fmt.Sprint(now.Unix()) {

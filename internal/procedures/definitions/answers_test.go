@@ -33,6 +33,7 @@ func TestListsOfDefinitions(t *testing.T) {
 		}
 		b := newBench(t, map[string]string{
 			folder + "b.yaml": sound("b", "1.0.0"), folder + "a.yaml": strings.Replace(sound("a", "1.2.3"), "[demo]", "[other, x]", 1), folder + "broken.yaml": "a: [",
+			folder + "unsound.yaml": strings.Replace(sound("unsound", "1.0.0"), "version: 1.0.0", "version: one", 1),
 		}, map[string]string{global: sound("far", "2.0.0")})
 		list := string(kind) + "s"
 		b.same(tool, `{}`, map[string]any{
@@ -45,7 +46,7 @@ func TestListsOfDefinitions(t *testing.T) {
 		b.same(tool, `{"source":"global"}`, map[string]any{"total": 1.0, list + ".0.name": "far"})
 		b.same(tool, `{"source":"all"}`, map[string]any{"total": 3.0})
 		b.same(tool, `{"offset":99}`, map[string]any{"total": 3.0, list: []any{}})
-		if notes, _ := b.ask(tool, `{}`)["notes"].([]any); len(notes) != 1 || !strings.Contains(notes[0].(string), "broken.yaml:1:") {
+		if notes, _ := b.ask(tool, `{}`)["notes"].([]any); len(notes) != 2 || !strings.Contains(notes[0].(string), "broken.yaml:1:") || !strings.Contains(notes[1].(string), `unsound.yaml`) {
 			t.Errorf("notes %v", notes)
 		}
 	}

@@ -57,6 +57,7 @@ func (c *Catalog) With(o Options) *Catalog {
 // Summary is a definition in a list.
 type Summary struct {
 	Kind        Kind
+	Format      Format
 	Name        string
 	Version     string
 	Description string
@@ -68,7 +69,8 @@ type Summary struct {
 	Errors      int // problems of the file alone
 	Warnings    int
 
-	file stamp
+	file     stamp
+	misnamed bool // the file says another name than its own
 }
 
 // stamp is a file's size and time, and when it was read.
@@ -87,10 +89,13 @@ func (s stamp) holds(f file) bool {
 func (c *Catalog) places() []place {
 	var out []place
 	if c.opts.Project != "" {
-		out = append(out, place{source: Local, root: c.opts.Project, below: ".fractary"})
+		out = append(out, place{source: Local, root: c.opts.Project, below: ".fractary"}, place{source: Local, root: c.opts.Project, below: claudeFolder})
 	}
 	if c.opts.Home != "" {
 		out = append(out, place{source: Global, root: filepath.Join(c.opts.Home, ".fractary", "registry")})
+		if c.opts.Home != c.opts.Project {
+			out = append(out, place{source: Global, root: c.opts.Home, below: claudeFolder})
+		}
 	}
 	return out
 }
@@ -114,7 +119,7 @@ func (c *Catalog) List(ctx context.Context, kind Kind, source Source) ([]Summary
 		if err != nil {
 			return nil, nil, err
 		}
-		out, problems = append(out, summaries...), append(problems, unread...)
+		out, problems = append(out, summaries...), append(slices.Concat(problems, twins(summaries)), unread...)
 	}
 	if c.opts.Registries != nil && (source == "" || source == Stockyard) {
 		asking, cancel := c.listTime(ctx)
@@ -126,6 +131,21 @@ func (c *Catalog) List(ctx context.Context, kind Kind, source Source) ([]Summary
 		return cmp.Or(strings.Compare(a.Name, b.Name), slices.Index(Sources(), a.Source)-slices.Index(Sources(), b.Source), -compareVersions(a.Version, b.Version))
 	})
 	return out, problems.sorted(), nil
+}
+
+// twins names files that say the same name and version, beside those whose files are named alike.
+func twins(all []Summary) (out Problems) {
+	known := map[string]Summary{}
+	for _, s := range all {
+		key := s.Name + "@" + s.Version
+		if other, has := known[key]; has && s.Errors == 0 && other.Errors == 0 && (s.misnamed || other.misnamed) {
+			out = append(out, Problem{
+				File: s.Path, Severity: SeverityWarning, Message: "says the same name as " + other.Path, Suggestion: "give one of the two another name",
+			})
+		}
+		known[key] = s
+	}
+	return out
 }
 
 // summaries reads the files that changed since they were read last, side by side.
@@ -156,7 +176,7 @@ func (c *Catalog) summaries(ctx context.Context, files []file) ([]Summary, Probl
 	if err := group.Wait(); err != nil {
 		return nil, nil, err
 	}
-	out = slices.DeleteFunc(out, func(s Summary) bool { return s.Name == "" || s.Version == "" })
+	out = slices.DeleteFunc(out, func(s Summary) bool { return s.Name == "" || s.Version == "" && s.Format != ClaudeCode })
 	return out, problems, nil
 }
 
@@ -180,8 +200,10 @@ func (c *Catalog) summary(f file) (Summary, Problems) {
 		file: stamp{size: f.info.Size(), modified: f.info.ModTime(), readAt: readAt},
 	}
 	if definition != nil {
-		s.Name, s.Version, s.Description, s.Tags, s.Extends = f.name, definition.Version, definition.Description, definition.Tags, definition.Extends
+		s.Format = definition.Format
+		s.Name, s.Version, s.Description, s.Tags, s.Extends = f.called(definition), definition.Version, definition.Description, definition.Tags, definition.Extends
 	}
+	s.misnamed = s.Name != "" && s.Name != f.name
 	c.memory.mu.Lock()
 	c.memory.read[name] = s
 	c.memory.mu.Unlock()
@@ -198,6 +220,17 @@ func (c *Catalog) load(f file) (*Definition, Problems) {
 	return definition, append(problems, f.misnamed(definition)...)
 }
 
+// called is the name of a definition: the one that its file says, or that of the file where it says none that can be one.
+func (f file) called(d *Definition) string {
+	other := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_:", r)
+	}
+	if d.Name == "" || d.Format == "" && strings.ContainsFunc(d.Name, other) {
+		return f.name
+	}
+	return d.Name
+}
+
 // misnamed says where a definition's own name or version is another than its folder's.
 func (f file) misnamed(d *Definition) Problems {
 	if d == nil {
@@ -208,7 +241,7 @@ func (f file) misnamed(d *Definition) Problems {
 		if at := d.tree.get(field); at != nil && own != "" && folder != "" && own != folder {
 			out = append(out, Problem{
 				File: f.path(), Line: at.line, Column: at.column, Field: field, Severity: SeverityWarning,
-				Message: "is " + own + ", but it is found as " + folder, Suggestion: "give both the same " + field,
+				Message: "is " + own + ", but its file or folder says " + folder, Suggestion: "give both the same " + field,
 			})
 		}
 	}

@@ -194,6 +194,29 @@ func TestMergeFollowsWhatIsExtended(t *testing.T) {
 	}
 }
 
+func TestDefinitionsGoByTheNameThatTheirFileSays(t *testing.T) {
+	c := catalog(t, map[string]string{
+		".fractary/agents/file.yaml": agentYAML("said", "1.0.0"), ".fractary/agents/odd.yaml": agentYAML("'a b'", "1.0.0"),
+		".fractary/agents/twin.yaml": agentYAML("said", "1.0.0"), ".fractary/agents/own.yaml": agentYAML("own", "2.0.0"),
+	}, map[string]string{".fractary/registry/agents/folder@1.2.0/agent.yaml": agentYAML("shared", "1.2.0")})
+	want := []string{"local odd@1.0.0", "local own@2.0.0", "local said@1.0.0", "local said@1.0.0", "global shared@1.2.0"}
+	if diff := cmp.Diff(want, listed(t, c, Agent, "")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, name := range []string{"said", "file", "own", "shared", "folder@^1.0.0", "shared@1.x"} {
+		if _, err := c.Info(t.Context(), Agent, ParseReference(name), ""); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := c.Info(t.Context(), Agent, ParseReference("shared@2.x"), ""); codeOf(err) != AgentNotFound {
+		t.Errorf("%v", err)
+	}
+	_, problems, err := c.List(t.Context(), Agent, Local)
+	if err != nil || !strings.Contains(fmt.Sprint(problems), "twin.yaml: says the same name as ") {
+		t.Errorf("%v, %v", problems, err)
+	}
+}
+
 func TestMergeRefusesWhatCannotBeMerged(t *testing.T) {
 	files := map[string]string{
 		".fractary/agents/a.yaml":      agentYAML("a", "1.0.0", "extends: b"),
@@ -219,9 +242,13 @@ func TestMergeRefusesWhatCannotBeMerged(t *testing.T) {
 		if codeOf(err) != DependencyError || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
-		v, err := c.ValidateNamed(t.Context(), Agent, Reference{Name: name}, false)
+		v, err := c.ValidateNamed(t.Context(), Agent, Reference{Name: name}, true)
 		if err != nil || v.Valid() {
 			t.Errorf("%s is valid: %v, %v", name, v.Problems, err)
+		}
+		v, err = c.ValidateNamed(t.Context(), Agent, Reference{Name: name}, false)
+		if err != nil || !v.Valid() {
+			t.Errorf("references of %s were resolved without strict: %v, %v", name, v.Problems, err)
 		}
 	}
 }

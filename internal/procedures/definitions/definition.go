@@ -36,6 +36,7 @@ func Sources() []Source { return []Source{Local, Global, Stockyard} }
 // Definition is an agent or a tool, as its file says it or, after Catalog.Info, with what it extends.
 type Definition struct {
 	Kind        Kind
+	Format      Format
 	Name        string
 	Version     string
 	Description string

@@ -37,6 +37,9 @@ type Merged struct {
 func (c *Catalog) Merge(ctx context.Context, found *Found) (*Merged, error) {
 	self := found.Definition
 	chain := []string{label(found)}
+	if self.Format == ClaudeCode { // whose agents extend nothing
+		return &Merged{Found: found, Chain: chain}, nil
+	}
 	trees := []*value{self.tree}
 	seen := []string{identity(found)}
 	for at := found; at.Definition.Extends != ""; {

@@ -18,6 +18,38 @@ func FileKind() gitprovider.FileKind {
 	}
 }
 
+// ClaudeFileKind is Claude Code's own agents as files that may be proposed, if they are sound and take no rights: what runs
+// programs, opens servers or lowers the permissions of a session is for a person to write.
+func ClaudeFileKind() gitprovider.FileKind {
+	validator := sync.OnceValue(NewValidator)
+	return gitprovider.FileKind{
+		Name: "claude-agents", Patterns: []string{claudeFolder + "/agents/*.md"}, Lifts: []string{claudeFolder + "/**"},
+		Validate: func(name, content string) []gitprovider.FileProblem {
+			definition, problems := validator().Validate(Agent, name, []byte(content))
+			var out []gitprovider.FileProblem
+			for _, p := range problems {
+				switch {
+				case p.Severity == SeverityError || p.Message == unknownField:
+				case p.Field == "" && strings.HasPrefix(p.Message, notYAML): // which Claude Code may read in its own way
+				default:
+					continue
+				}
+				out = append(out, fileProblem(p))
+			}
+			for _, right := range []string{"hooks", "mcpServers", "permissionMode"} {
+				if definition != nil && definition.tree.get(right) != nil {
+					at := definition.tree.get(right)
+					out = append(out, gitprovider.FileProblem{
+						Line: at.line, Column: at.column, Message: right + ": gives the agent more rights, which only a person may",
+						Suggestion: "leave " + right + " out, and ask a person to add it",
+					})
+				}
+			}
+			return out
+		},
+	}
+}
+
 // soundFile says what is wrong with a file that would be proposed: one that is no definition, too.
 func soundFile(v *Validator, name, content string) (out []gitprovider.FileProblem) {
 	kind, ok := kindOfPath(name)
@@ -29,13 +61,17 @@ func soundFile(v *Validator, name, content string) (out []gitprovider.FileProble
 	}
 	_, problems := v.Validate(kind, name, []byte(content))
 	for _, p := range problems.Errors() {
-		message := p.Message
-		if p.Field != "" {
-			message = fmt.Sprintf("%s: %s", p.Field, message)
-		}
-		out = append(out, gitprovider.FileProblem{Line: p.Line, Column: p.Column, Message: message, Suggestion: p.Suggestion})
+		out = append(out, fileProblem(p))
 	}
 	return out
+}
+
+func fileProblem(p Problem) gitprovider.FileProblem {
+	message := p.Message
+	if p.Field != "" {
+		message = fmt.Sprintf("%s: %s", p.Field, message)
+	}
+	return gitprovider.FileProblem{Line: p.Line, Column: p.Column, Message: message, Suggestion: p.Suggestion}
 }
 
 // kindOfPath is the kind of the definition that a project's file holds.

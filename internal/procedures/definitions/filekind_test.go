@@ -34,3 +34,26 @@ func TestOnlySoundDefinitionsMayBeProposed(t *testing.T) {
 		}
 	}
 }
+
+func TestAgentsOfClaudeCodeAreProposedWithoutRights(t *testing.T) {
+	kind := ClaudeFileKind()
+	const head = "---\nname: a\ndescription: b\ntools: Read, Bash\nmodel: sonnet\n"
+	for name, c := range map[string]struct{ content, says string }{
+		"sound":              {head + "---\nDo.\n", ""},
+		"no prompt":          {head + "---\n", ""},
+		"hooks":              {head + "hooks: {Stop: []}\n---\nDo.\n", "hooks: gives the agent more rights"},
+		"servers":            {head + "mcpServers: [x]\n---\nDo.\n", "mcpServers: gives"},
+		"permissions":        {head + "permissionMode: bypassPermissions\n---\nDo.\n", "permissionMode: gives"},
+		"merged keys":        {"---\nname: a\ndescription: b\ncolor: &c {hooks: {}}\n<<: *c\n---\nDo.\n", "hooks: gives"},
+		"an unknown field":   {head + "Hooks: {}\n---\nDo.\n", "Hooks: is not a known field"},
+		"no description":     {"---\nname: a\n---\nDo.\n", "description: is missing"},
+		"no YAML":            {"---\nname: a\ndescription: b: c\n---\nDo.\n", "is no YAML"},
+		"two YAML documents": {head + "...\nhooks: {}\n---\nDo.\n", "more than one YAML document"},
+		"no header":          {"hooks: {}\n", "has no header"},
+	} {
+		problems := kind.Validate(".claude/agents/a.md", c.content)
+		if c.says == "" && len(problems) > 0 || c.says != "" && (len(problems) == 0 || !strings.Contains(problems[0].Message, c.says)) {
+			t.Errorf("%s: %+v", name, problems)
+		}
+	}
+}

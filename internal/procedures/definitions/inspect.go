@@ -76,12 +76,12 @@ func (c *Catalog) judged(ctx context.Context, f *Found, strict bool) Validation 
 			out.Problems = append(out.Problems, p)
 		}
 	}
-	if f.Definition.Extends != "" {
-		if _, err := c.Merge(ctx, f); err != nil {
-			out.Problems = append(out.Problems, f.at("extends", "", err.Error()))
+	if strict && f.Definition.Format != ClaudeCode { // what that refers to is Claude Code's
+		if f.Definition.Extends != "" {
+			if _, err := c.Merge(ctx, f); err != nil {
+				out.Problems = append(out.Problems, f.at("extends", "", err.Error()))
+			}
 		}
-	}
-	if strict {
 		out.Problems = append(out.Problems, c.unresolved(ctx, f)...)
 	}
 	out.Problems = out.Problems.sorted()

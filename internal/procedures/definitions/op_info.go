@@ -45,6 +45,7 @@ type AgentInfo struct {
 	Path         string       `json:"path"`
 	Registry     string       `json:"registry,omitempty" doc:"The registry that it comes from"`
 	Dependencies []Dependency `json:"dependencies,omitempty"`
+	Format       Format       `json:"format,omitempty" enum:"claude-code" doc:"claude-code for one of Claude Code's own agents, which have no version"`
 	Notes        []string     `json:"notes,omitempty" doc:"What was left out"`
 }
 
@@ -76,7 +77,7 @@ func (s set) agentInfo() operation.Operation {
 			d := m.Definition
 			return AgentInfo{
 				Name: d.Name, Version: d.Version, Description: d.Description, Author: d.Author, License: d.License, Tags: d.Tags, Tools: d.Tools,
-				Extends: d.Extends, Prompt: d.Prompt, Source: m.Source, Path: m.Path, Registry: m.Registry, Dependencies: v.dependencies(ctx, d),
+				Extends: d.Extends, Prompt: d.Prompt, Source: m.Source, Path: m.Path, Registry: m.Registry, Format: d.Format, Dependencies: v.dependencies(ctx, d),
 			}, nil
 		})
 }
@@ -102,6 +103,9 @@ func (s set) toolInfo() operation.Operation {
 // dependencies are what an agent extends and its tools. Only project and home are asked for versions: a description of what is here must
 // not wait for registries.
 func (v *view) dependencies(ctx context.Context, d *Definition) (out []Dependency) {
+	if d.Format == ClaudeCode { // its tools are those of Claude Code
+		return nil
+	}
 	if d.Extends != "" {
 		out = append(out, v.dependency(ctx, Agent, ParseReference(d.Extends)))
 	}

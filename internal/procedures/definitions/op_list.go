@@ -27,15 +27,28 @@ type Entry struct {
 	Source      Source   `json:"source" enum:"local,global,stockyard"`
 	Path        string   `json:"path"`
 	Registry    string   `json:"registry,omitempty" doc:"The registry that it comes from"`
+	format      Format
+}
+
+// AgentEntry is an agent in a list.
+type AgentEntry struct {
+	Name        string   `json:"name"`
+	Version     string   `json:"version"`
+	Description string   `json:"description,omitempty"`
+	Tags        []string `json:"tags,omitempty"`
+	Source      Source   `json:"source" enum:"local,global,stockyard"`
+	Path        string   `json:"path"`
+	Registry    string   `json:"registry,omitempty" doc:"The registry that it comes from"`
+	Format      Format   `json:"format,omitempty" enum:"claude-code" doc:"claude-code for one of Claude Code's own agents, which have no version"`
 }
 
 // AgentList is a page of agents.
 type AgentList struct {
-	Agents []Entry  `json:"agents"`
-	Total  int      `json:"total"`
-	Limit  int      `json:"limit"`
-	Offset int      `json:"offset"`
-	Notes  []string `json:"notes,omitempty" doc:"What could not be read or was left out"`
+	Agents []AgentEntry `json:"agents"`
+	Total  int          `json:"total"`
+	Limit  int          `json:"limit"`
+	Offset int          `json:"offset"`
+	Notes  []string     `json:"notes,omitempty" doc:"What could not be read or was left out"`
 }
 
 // ToolList is a page of tools.
@@ -51,10 +64,14 @@ const listDescription = " of the project, of the user's registry and of configur
 	"match; page with limit and offset. notes names files that are broken and registries that did not answer; they are left out."
 
 func (s set) agentList() operation.Operation {
-	return reading(s, named("agent_list", "agent list", "List agents", "List agents", "List the agents"+listDescription), nil,
+	return reading(s, named("agent_list", "agent list", "List agents", "List agents", "List the agents"+listDescription+" Claude Code's own agents (.claude/agents) are listed too; they have no version."), nil,
 		func(ctx context.Context, v *view, in ListRequest) (AgentList, error) {
 			list, err := v.list(ctx, Agent, in)
-			return AgentList{Agents: list.Tools, Total: list.Total, Limit: list.Limit, Offset: list.Offset, Notes: list.Notes}, err
+			agents := make([]AgentEntry, 0, len(list.Tools))
+			for _, e := range list.Tools {
+				agents = append(agents, AgentEntry{e.Name, e.Version, e.Description, e.Tags, e.Source, e.Path, e.Registry, e.format})
+			}
+			return AgentList{Agents: agents, Total: list.Total, Limit: list.Limit, Offset: list.Offset, Notes: list.Notes}, err
 		})
 }
 
@@ -71,13 +88,13 @@ func (v *view) list(ctx context.Context, kind Kind, in ListRequest) (ToolList, e
 	out := ToolList{Tools: []Entry{}, Limit: cmp.Or(in.Limit, defaultPage), Offset: in.Offset, Notes: v.notes(problems, nil)}
 	matching := found[:0]
 	for _, f := range found {
-		if len(in.Tags) == 0 || anyOf(f.Tags, in.Tags) {
+		if f.Errors == 0 && (len(in.Tags) == 0 || anyOf(f.Tags, in.Tags)) { // notes name the others
 			matching = append(matching, f)
 		}
 	}
 	out.Total = len(matching)
 	for _, f := range page(matching, in.Offset, out.Limit) {
-		out.Tools = append(out.Tools, Entry{f.Name, f.Version, f.Description, f.Tags, f.Source, f.Path, f.Registry})
+		out.Tools = append(out.Tools, Entry{f.Name, f.Version, f.Description, f.Tags, f.Source, f.Path, f.Registry, f.Format})
 	}
 	return out, nil
 }

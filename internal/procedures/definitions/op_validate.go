@@ -2,6 +2,7 @@ package definitions
 
 import (
 	"context"
+	"path"
 
 	"github.com/claudeops/claudeops/internal/operation"
 )
@@ -12,7 +13,7 @@ const schemaVersion = "1.0"
 // ValidateRequest names a definition by its file or by its name.
 type ValidateRequest struct {
 	Path   string `json:"path,omitempty" maxLength:"4096" doc:"File in the project or in the user's registry; give this or name"`
-	Name   string `json:"name,omitempty" maxLength:"256" doc:"Name, with @range if wanted; give this or path"`
+	Name   string `json:"name,omitempty" positional:"true" maxLength:"256" doc:"Name, with @range if wanted; give this or path. What ends with .md, .yaml or .yml is a path"`
 	Strict bool   `json:"strict,omitempty" default:"false" doc:"Also resolve references and warn of unknown fields"`
 }
 
@@ -56,7 +57,7 @@ type ValidateAnswer struct {
 }
 
 const validateDescription = " against its schema, given by path or by name. Every problem is listed with its field, line and column: errors make it invalid, warnings do " +
-	"not. What it extends is checked too. With strict, references must resolve, and unknown fields are warnings. A definition that is invalid is an " +
+	"not. With strict, what it extends and other references must resolve, and unknown fields are warnings. A definition that is invalid is an " +
 	"answer with valid: false, no error of the call."
 
 func (s set) agentValidate() operation.Operation {
@@ -71,12 +72,18 @@ func (s set) toolValidate() operation.Operation {
 
 func (s set) validate(kind Kind, o operation.Operation) operation.Operation {
 	return reading(s, o, ValidateRequest.check, func(ctx context.Context, v *view, in ValidateRequest) (ValidateAnswer, error) {
+		if in.Path == "" && knownExtension(path.Ext(in.Name)) {
+			in.Path = in.Name
+		}
 		if in.Path != "" {
 			return validated(v.files.ValidatePath(ctx, kind, in.Path, in.Strict))
 		}
 		return validated(v.catalog.ValidateNamed(ctx, kind, ParseReference(in.Name), in.Strict))
 	})
 }
+
+// Incomplete implements operation.Partial: the command ends with an error where the definition is not valid.
+func (v ValidateAnswer) Incomplete() bool { return !v.Valid }
 
 func validated(v Validation, err error) (ValidateAnswer, error) {
 	out := ValidateAnswer{Valid: v.Valid(), Path: v.Path, Errors: []Flaw{}, Warnings: []Warning{}, SchemaVersion: schemaVersion}

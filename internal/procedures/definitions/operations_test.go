@@ -168,7 +168,7 @@ func ours() []string {
 	return []string{
 		"notes", "errors[].line", "errors[].column", "errors[].suggestion", "warnings[].line", "warnings[].column", "warnings[].suggestion",
 		"yaml", "unified", "registries[].disabled", "dry_run",
-		"registry", "agents[].registry", "tools[].registry", "plugins[].registry", "forks[].registry", "updates[].registry", "registries[].not_used",
+		"format", "agents[].format", "registry", "agents[].registry", "tools[].registry", "plugins[].registry", "forks[].registry", "updates[].registry", "registries[].not_used",
 		"config.registries[].not_used",
 	}
 }

@@ -134,12 +134,15 @@ func (d *document) read(text []byte, before int) {
 	}
 }
 
+// notYAML begins the problem of a text that YAML does not take.
+const notYAML = "is no YAML: "
+
 // syntaxProblem is a problem for an error of the YAML parser, which names the line in its text alone.
 func syntaxProblem(err error, text []byte, before int) Problem {
-	p := Problem{Line: 1 + before, Column: 1, Severity: SeverityError, Message: "is no YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+	p := Problem{Line: 1 + before, Column: 1, Severity: SeverityError, Message: notYAML + strings.TrimPrefix(err.Error(), "yaml: ")}
 	if m := regexp.MustCompile(`line (\d+): (.*)`).FindStringSubmatch(err.Error()); m != nil {
 		if line, err := strconv.Atoi(m[1]); err == nil {
-			p.Line, p.Message = line+before, "is no YAML: "+m[2]
+			p.Line, p.Message = line+before, notYAML+m[2]
 			lines := strings.Split(string(text), "\n")
 			if line <= len(lines) {
 				p.Column = 1 + len(lines[line-1]) - len(strings.TrimLeft(lines[line-1], " "))

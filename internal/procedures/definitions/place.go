@@ -37,6 +37,9 @@ func (f file) path() string { return filepath.Join(f.place.root, filepath.FromSl
 // extensions are the endings of definitions, the preferred one first.
 func extensions() []string { return []string{".md", ".yaml", ".yml"} }
 
+// isClaudes reports whether the place has agents of Claude Code, each in a file of Markdown.
+func (p place) isClaudes() bool { return p.below == claudeFolder }
+
 // open opens the place's root; nil if it does not exist.
 func (p place) open() (*files.Dir, error) {
 	root, err := files.OpenDir(p.root)
@@ -49,6 +52,9 @@ func (p place) open() (*files.Dir, error) {
 // files lists the files of a kind, those of one name if only is not "", and what cannot be read. A folder without a definition is no
 // problem. More than maxDefinitions entries are a *LimitError.
 func (p place) files(kind Kind, only string) (found []file, problems Problems, err error) {
+	if p.isClaudes() && kind != Agent {
+		return nil, nil, nil
+	}
 	root, err := p.open()
 	if err != nil {
 		return nil, Problems{unreachable(p.root, err)}, nil
@@ -159,8 +165,14 @@ func (p place) look(root, near *files.Dir, kind Kind, folder string, e fs.DirEnt
 		if !info.Mode().IsRegular() || !knownExtension(ext) {
 			return nil, nil
 		}
+		if p.isClaudes() && ext != ".md" {
+			return nil, nil
+		}
 		f.name, f.rel = strings.TrimSuffix(e.Name(), ext), path.Join(folder, e.Name())
 		return &f, nil
+	}
+	if p.isClaudes() {
+		return nil, nil
 	}
 	f.name, f.version = e.Name(), ""
 	if p.source == Global {

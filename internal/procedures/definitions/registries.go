@@ -148,6 +148,10 @@ func readIndex(registry Registry, content []byte) (*Index, error) {
 		e := newError(NetworkError, "the registry %q sent no registry.json: %s", registry.Name, err).With("registry", registry.Name)
 		return nil, e.Suggest("check the registry's url in the configuration")
 	}
+	if index.Plugins == nil { // some other JSON, such as a page that says that there is nothing
+		e := newError(NetworkError, "the registry %q sent JSON without a list `plugins`, which is no registry.json", registry.Name).With("registry", registry.Name)
+		return nil, e.Suggest("check the registry's url in the configuration")
+	}
 	index.Plugins = slices.DeleteFunc(index.Plugins, func(p IndexPlugin) bool { return p.Name == "" })
 	for i := range index.Plugins {
 		index.Plugins[i].registry = registry

@@ -312,9 +312,15 @@ func TestRegistriesThatAnswerJunkAreNamed(t *testing.T) {
 		}
 	}
 	f := newForge(t)
-	f.files["/registry.json"] = "<html>"
-	if _, failed := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL + "/registry.json"}).search(t, "x"); len(failed) != 1 {
-		t.Errorf("no JSON: %v", failed)
+	for _, junk := range []string{"<html>", "{}", `{"name": "r", "plugins": null}`, `{"message": "Not Found"}`, "[]"} {
+		f.files["/registry.json"] = junk
+		if _, failed := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL + "/registry.json"}).search(t, "x"); len(failed) != 1 {
+			t.Errorf("%s: %v", junk, failed)
+		}
+	}
+	f.files["/registry.json"] = `{"plugins": []}`
+	if got, failed := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL + "/registry.json"}).search(t, "x"); len(got)+len(failed) > 0 {
+		t.Errorf("an empty registry: %v, %v", got, failed)
 	}
 }
 

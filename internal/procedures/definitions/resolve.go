@@ -125,6 +125,11 @@ func (c *Catalog) resolveIn(p place, kind Kind, ref Reference, missing *NotFound
 		return nil, err
 	}
 	missing.Reasons = append(missing.Reasons, problems.Errors()...)
+	if len(candidates) == 0 {
+		if candidates, err = c.saying(p, kind, ref.Name); err != nil {
+			return nil, err
+		}
+	}
 	slices.SortStableFunc(candidates, func(a, b file) int {
 		return cmp.Or(-compareVersions(a.version, b.version), layout(a)-layout(b))
 	})
@@ -144,6 +149,18 @@ func (c *Catalog) resolveIn(p place, kind Kind, ref Reference, missing *NotFound
 		return &Found{Definition: definition, Source: p.source, Path: f.path(), Problems: problems, file: f}, nil
 	}
 	return nil, nil
+}
+
+// saying lists the files that say a name, whatever theirs is.
+func (c *Catalog) saying(p place, kind Kind, name string) ([]file, error) {
+	all, _, err := p.files(kind, "")
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(f file) bool {
+		s, _ := c.summary(f)
+		return s.Name != name
+	}), nil
 }
 
 // layout orders files of one name: a folder before a flat file, Markdown before YAML.

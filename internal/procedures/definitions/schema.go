@@ -129,7 +129,7 @@ func parameterSchema(depth int) *shape {
 }
 
 // implementationSchema depends on the implementation's type. What belongs to a type stands beside it, or below a key of its name, as Forge's
-// own programs write it: {type: bash, bash: {command: ls}}.
+// own programs write it: {type: bash, bash: {command: ls}}. The key alone says the type, too.
 func implementationSchema() *shape {
 	kinds := map[string][]field{
 		"bash":   {{"command", true, nonEmptyText()}, {"sandbox", false, anyMapping()}},
@@ -142,6 +142,11 @@ func implementationSchema() *shape {
 	return &shape{pick: func(v *value) *shape {
 		which := field{"type", true, oneOf("bash", "python", "http")}
 		name := v.get("type").string()
+		for own := range kinds {
+			if v.get("type") == nil && v.get(own) != nil { // the key says the type
+				name, which.required = own, false
+			}
+		}
 		fields, known := kinds[name]
 		if !known {
 			return &shape{kinds: []kind{kindMapping}, fields: []field{which}}

@@ -16,7 +16,7 @@ import (
 )
 
 // Registries, hosts, folders and credentials come from the operator: the file of FRACTARY_CONFIG or the user's, the
-// list of sources (docs/sources.md), variables. A project's file is data. It chooses among the operator's registries by
+// list of sources (docs/guides/sources.md), variables. A project's file is data. It chooses among the operator's registries by
 // name or by address, puts them in another order, switches off and shortens times. What else it says is listed as not
 // used.
 

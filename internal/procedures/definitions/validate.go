@@ -6,17 +6,22 @@ import "strings"
 // concurrent use.
 type Validator struct {
 	schemas map[Kind]*shape
+	claude  *shape // of Claude Code's own agents
 }
 
 // NewValidator compiles the schemas.
 func NewValidator() *Validator {
-	return &Validator{schemas: map[Kind]*shape{Agent: agentSchema(), Tool: toolSchema()}}
+	return &Validator{schemas: map[Kind]*shape{Agent: agentSchema(), Tool: toolSchema()}, claude: claudeSchema()}
 }
 
 // Validate reads a file and lists what is wrong with it, unknown fields included. The name's ending says how it is read: .md,
 // or YAML for all others. definition is nil if nothing could be read.
 func (v *Validator) Validate(kind Kind, name string, content []byte) (definition *Definition, problems Problems) {
-	definition, problems, unknown := v.validate(kind, parse(name, content), name)
+	d := parse(name, content)
+	if formatOf(kind, name) == ClaudeCode {
+		d = d.leniently(name, content)
+	}
+	definition, problems, unknown := v.validate(kind, d, name)
 	return definition, append(problems, unknown...).sorted()
 }
 
@@ -28,8 +33,15 @@ func (v *Validator) validate(kind Kind, d document, name string) (definition *De
 	d.root = d.withBody(kind)
 	definition = readDefinition(kind, d.root)
 	c := checker{}
+	if definition.Format = formatOf(kind, name); definition.Format == ClaudeCode {
+		definition.Tools, definition.Extends = wordsOf(d.root.get("tools")), ""
+		c.check(d.root, "", v.claude)
+		c.checkClaude(definition, d)
+		return definition, append(d.problems, inFile(name, c.problems)...), inFile(name, c.unknown)
+	}
 	c.check(d.root, "", v.schemas[kind])
 	c.checkPrompt(definition, d)
+	c.looksLikeClaude(d)
 	if at := d.root.get("description"); at != nil && at.kind == kindString && definition.Description == "" {
 		c.problems = append(c.problems, Problem{
 			Line: at.line, Column: at.column, Field: "description", Message: "is empty", Severity: SeverityWarning,

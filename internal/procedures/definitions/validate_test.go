@@ -42,6 +42,7 @@ func TestSoundDefinitionsHaveNoProblems(t *testing.T) {
 			`{type: http, method: POST, url: "https://example.org", headers: {A: b}, body_template: x}`, 1)},
 		"nested parameters": {Tool, "t.yaml", strings.Replace(toolYAML("t", "1.0.0"), "{text: {type: string, required: true, description: what to print}}",
 			"{o: {type: object, required: false, properties: {p: {type: array, required: true, default: [], enum: [[]]}}}}", 1)},
+		"a key for the type":    {Tool, "t.yaml", strings.Replace(toolYAML("t", "1.0.0"), "{type: bash, command: echo hello}", "{bash: {command: ls}}", 1)},
 		"tool in Markdown":      {Tool, "t.md", "---\n" + toolYAML("t", "1.0.0") + "---\n"},
 		"an anchor and a merge": {Tool, "t.yaml", strings.Replace(toolYAML("t", "1.0.0"), "parameters: {text: {type: string, required: true, description: what to print}}", "parameters:\n  a: &p {type: string, required: true}\n  b: {<<: *p, required: false}", 1)},
 	} {

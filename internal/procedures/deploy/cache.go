@@ -30,6 +30,11 @@ const (
 	abandoned = 30 * time.Minute
 )
 
+// folderOf is where the files of a commit are, once Folder has been asked.
+func (g *Git) folderOf(s *GitSource, commit string) string {
+	return filepath.Join(g.cache, change.Hash([]byte(s.URL)), commit)
+}
+
 // Folder is the folder of the cache with the files of a source at a commit, all of them, whatever its Subdir. They are
 // fetched once. What has more files or bytes than maxCommitFiles and maxCommitBytes, or a file of more than
 // maxFileBytes, is refused, and nothing of it is kept.
@@ -37,7 +42,7 @@ func (g *Git) Folder(ctx context.Context, s *GitSource, commit string) (string, 
 	if !isCommit(commit) {
 		return "", gitFailed(s, "%q is no commit", change.Short(commit))
 	}
-	folder := filepath.Join(g.cache, change.Hash([]byte(s.URL)), commit)
+	folder := g.folderOf(s, commit)
 	unlock, err := g.busy.lock(ctx, folder)
 	if err != nil {
 		return "", err

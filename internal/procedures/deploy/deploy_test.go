@@ -164,11 +164,19 @@ func TestOverlaysFromLowToHigh(t *testing.T) {
 			}
 			defer func() { _ = root.Close() }()
 			got, err := overlaid(t.Context(), root, m, change.Tree{"SKILL.md": {Content: change.Bytes([]byte("upstream\n"))}}, levelsIn(root, "box", "p"), fakePatch)
-			if codeOf(err) != c.code || string(bytesOf(got["SKILL.md"].Content)) != c.want {
-				t.Errorf("%q, %v", bytesOf(got["SKILL.md"].Content), err)
+			if codeOf(err) != c.code || string(bytesOf(top(got)["SKILL.md"].Content)) != c.want {
+				t.Errorf("%q, %v", bytesOf(top(got)["SKILL.md"].Content), err)
 			}
 		})
 	}
+}
+
+// top is what a module's files are with all layers.
+func top(layers []layer) change.Tree {
+	if len(layers) == 0 {
+		return nil
+	}
+	return layers[len(layers)-1].tree
 }
 
 func desired(t *testing.T, targets map[change.TargetName]TargetConf, modules ...rendered) map[string]string {
@@ -178,7 +186,7 @@ func desired(t *testing.T, targets map[change.TargetName]TargetConf, modules ...
 		if err := conf.complete(name); err != nil {
 			t.Fatal(err)
 		}
-		if err := render(d, name, conf, modules, Places{Home: "/home/u", Project: "/p"}); err != nil {
+		if err := render(d, name, conf, modules, Places{Home: "/home/u", Project: "/p"}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -226,11 +234,11 @@ func TestRenderEachTarget(t *testing.T) {
 	}
 	d := change.NewDesired(change.Agentpack, "repo", "/p")
 	conf := TargetConf{Scope: "project"}
-	err := render(d, ClaudeCode, conf, []rendered{module("c1", Command, "x.md", "1"), module("c2", Command, "x.md", "1")}, Places{Project: "/p"})
+	err := render(d, ClaudeCode, conf, []rendered{module("c1", Command, "x.md", "1"), module("c2", Command, "x.md", "1")}, Places{Project: "/p"}, nil)
 	if f := d.Files[change.FileKey{Target: ClaudeCode, Path: "/p/.claude/commands/x.md"}]; err != nil || fmt.Sprint(f.Modules) != "[c1 c2]" {
 		t.Errorf("the same bytes of two modules: %+v, %v", f, err)
 	}
-	err = render(d, ClaudeCode, conf, []rendered{module("c3", Command, "x.md", "2")}, Places{Project: "/p"})
+	err = render(d, ClaudeCode, conf, []rendered{module("c3", Command, "x.md", "2")}, Places{Project: "/p"}, nil)
 	e := errorOf(err)
 	if e == nil || e.Code != DesiredStateConflict || e.Details["path"] != "/p/.claude/commands/x.md" {
 		t.Errorf("other bytes: %v", err)

@@ -3,6 +3,7 @@ package deploy
 import (
 	"maps"
 	"reflect"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
@@ -39,6 +40,7 @@ func commandOf(tool string) command {
 	if tool == ToolApply {
 		return command{"deploy", "deploy --apply", []string{"deploy", "--apply"}}
 	}
+	tool = strings.TrimPrefix(tool, "deploy_") // of those that are not in the contract
 	return command{tool, tool, []string{tool}}
 }
 
@@ -137,7 +139,7 @@ func general(c Code) fault.Code {
 	switch c {
 	case ConfirmRequired, ArgumentsInvalid, TargetUnsupported:
 		return fault.InvalidArgument
-	case ConfigMissing, SnapshotNotFound:
+	case ConfigMissing, SnapshotNotFound, FileUnknown:
 		return fault.NotFound
 	case ConfigInvalid, ConfigUnsupported, LockfileInvalid, LockfileUnsupported:
 		return fault.Misconfigured
@@ -147,6 +149,8 @@ func general(c Code) fault.Code {
 		return fault.ScopeDenied
 	case GitFailed:
 		return fault.UpstreamError
+	case NothingToPropose:
+		return fault.NoChange
 	case NotAllowed:
 		return fault.ReadOnly
 	}

@@ -6,7 +6,8 @@ import (
 )
 
 // Code classifies an error, in agentpack's published words. E_LOCKED, E_PLAN_CHANGED, E_SNAPSHOT_NOT_FOUND,
-// E_CHECKOUT_NOT_READY, E_SOURCE_NOT_ALLOWED and E_GIT_FAILED are ours.
+// E_CHECKOUT_NOT_READY, E_SOURCE_NOT_ALLOWED, E_FILE_UNKNOWN, E_NOTHING_TO_PROPOSE, E_PROPOSAL_REFUSED
+// and E_GIT_FAILED are ours.
 type Code = change.Code
 
 // The codes.
@@ -29,6 +30,9 @@ const (
 	Locked                    = change.Locked
 	PlanChanged               = change.PlanChanged
 	SourceNotAllowed     Code = "E_SOURCE_NOT_ALLOWED"
+	FileUnknown          Code = "E_FILE_UNKNOWN"
+	NothingToPropose     Code = "E_NOTHING_TO_PROPOSE"
+	ProposalRefused      Code = "E_PROPOSAL_REFUSED"
 )
 
 // Error is a failure in agentpack's words, the engine's included.

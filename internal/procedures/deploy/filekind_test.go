@@ -13,7 +13,9 @@ func TestOnlyASoundConfigurationMayBeProposed(t *testing.T) {
 		line                int
 	}{
 		"sound":          {ConfigName, sound, "", 0},
-		"a module":       {"modules/disk/SKILL.md", "anything", "", 0},
+		"a module":       {"modules/disk/steps.md", "anything", "", 0},
+		"a skill":        {"modules/disk/SKILL.md", "---\nname: disk\ndescription: Disks\n---\n", "", 0},
+		"a broken skill": {"modules/disk/SKILL.md", "anything", "no front matter", 0},
 		"no YAML":        {ConfigName, "version: 1\n\tb", "agentpack.yaml", 2},
 		"a version":      {ConfigName, strings.Replace(sound, "1", "7", 1), "version 7", 0},
 		"no profile":     {ConfigName, "version: 1\n", "default", 0},

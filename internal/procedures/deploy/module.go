@@ -47,8 +47,11 @@ func frontMatter(text string) (fields map[string]any, ok bool) {
 	return fields, true
 }
 
+// skillFile is what makes a folder a skill.
+const skillFile = "SKILL.md"
+
 func checkSkill(m Module, t change.Tree) error {
-	file, ok := t["SKILL.md"]
+	file, ok := t[skillFile]
 	if !ok {
 		return invalidConfig("the module %s has no SKILL.md", m.ID).With("module_id", m.ID)
 	}

@@ -30,6 +30,13 @@ const (
 	ToolRollback = "rollback"
 )
 
+// What the contract has no tool for, and so no tool leads to. They have a command, and a place in REST.
+const (
+	NameExplain = "deploy_explain"
+	NamePropose = "deploy_propose"
+	NameUpdate  = "deploy_update"
+)
+
 // How long calls may take. Reading may fetch modules of other repositories.
 const (
 	readTimeout  = 2 * time.Minute
@@ -43,16 +50,18 @@ var schemas embed.FS
 type set struct {
 	kernel  func() *operation.Kernel
 	service func() *Service
+	propose Proposer
 }
 
-// Toolset is the six tools of agentpack's published contract. kernel and service are called for each call.
-func Toolset(version string, kernel func() *operation.Kernel, service func() *Service) operation.Toolset {
-	s := set{kernel, service}
+// Toolset is the six tools of agentpack's published contract, and what people have beside them. kernel and service are
+// called for each call.
+func Toolset(version string, kernel func() *operation.Kernel, service func() *Service, propose Proposer) operation.Toolset {
+	s := set{kernel, service, propose}
 	return operation.Toolset{
 		Name: ToolsetName, Schemas: schemas, Form: form(version),
 		Instructions: "Put procedures in place for the agents of this machine: plan and diff say what deploy_apply would change, status what has drifted, " +
 			"doctor what stands in the way. deploy_apply and rollback need yes: true.",
-		Operations: []operation.Operation{s.plan(), s.diff(), s.status(), s.doctor(), s.apply(), s.rollback()},
+		Operations: []operation.Operation{s.plan(), s.diff(), s.status(), s.doctor(), s.apply(), s.rollback(), s.explain(), s.proposeDrift(), s.update()},
 		Reject: func(ctx context.Context, call operation.Call, name string, why *fault.Error) {
 			kernel().Reject(ctx, call, name, why)
 		},
@@ -66,6 +75,11 @@ func named(name, title, summary, description string) operation.Operation {
 		Name: name, Summary: summary, Effect: operation.Read, Needs: operation.Needs{Tier: gitprovider.TierObserve, Dry: operation.DryTried},
 		Command: ToolsetName + " " + commandOf(name).words(), Tool: operation.Tool{Title: title, Description: description},
 	}
+}
+
+// beside begins an operation that is in no contract.
+func beside(name, summary, description string) operation.Operation {
+	return named(name, "", summary, description)
 }
 
 // words is what a person writes after claudeops deploy.

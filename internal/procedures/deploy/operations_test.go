@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,7 @@ type bench struct {
 	rows      []record.Attempt
 	settings  Settings
 	door      record.Door // "" for MCP
+	propose   Proposer
 }
 
 func (b *bench) Record(_ context.Context, a record.Attempt, _ *record.Proposal, _ ...record.Notice) error {
@@ -64,7 +66,7 @@ func (b *bench) toolset() operation.Toolset {
 		Log: slog.New(slog.DiscardHandler), Now: time.Now, NewID: func() string { return "id-1" },
 	})
 	service := NewService(b.settings)
-	return Toolset("1.2.3", func() *operation.Kernel { return kernel }, func() *Service { return service })
+	return Toolset("1.2.3", func() *operation.Kernel { return kernel }, func() *Service { return service }, b.propose)
 }
 
 // ask calls a tool and gives the envelope, which matches the output schema.
@@ -80,11 +82,16 @@ func (b *bench) ask(tool, arguments string) Envelope[map[string]any] {
 			answer = set.Form.Failure(o, err, operation.RequestIDOf(err))
 		}
 		text, marshalErr := json.Marshal(answer)
-		schema, schemaErr := set.Schema(o, "output")
-		if marshalErr != nil || schemaErr != nil {
-			b.Fatal(marshalErr, schemaErr)
+		if marshalErr != nil {
+			b.Fatal(marshalErr)
 		}
-		operationtest.Match(b, tool, schema, text)
+		if o.Tool.Title != "" {
+			schema, err := set.Schema(o, "output")
+			if err != nil {
+				b.Fatal(err)
+			}
+			operationtest.Match(b, tool, schema, text)
+		}
 		var out Envelope[map[string]any]
 		if err := json.Unmarshal(text, &out); err != nil {
 			b.Fatal(err)
@@ -131,10 +138,11 @@ func TestSchemas(t *testing.T) { operationtest.Schemas(t, newBench(t, nil).tools
 
 func TestInputSchemasAreTheContractsToTheLetter(t *testing.T) {
 	set := newBench(t, nil).toolset()
-	if len(set.Operations) != 6 {
-		t.Errorf("%d tools", len(set.Operations))
+	tools := slices.DeleteFunc(slices.Clone(set.Operations), func(o operation.Operation) bool { return o.Tool.Title == "" })
+	if len(tools) != 6 {
+		t.Errorf("%d tools", len(tools))
 	}
-	for _, o := range set.Operations {
+	for _, o := range tools {
 		text, err := os.ReadFile(filepath.Join("testdata", "contract", o.Name+".json"))
 		if err != nil {
 			t.Fatal(err)

@@ -172,8 +172,15 @@ func (o overlay) apply(ctx context.Context, id string, base change.Tree, patch P
 	return out, nil
 }
 
-// overlaid is a module's tree with its overlays, of the levels that there are.
-func overlaid(ctx context.Context, root *files.Dir, m Module, base change.Tree, there []overlay, patch Patcher) (change.Tree, error) {
+// layer is one of the places that a module's files come from: its source, or an overlay.
+type layer struct {
+	overlay             // zero for the source
+	tree    change.Tree // with the layers below it
+}
+
+// overlaid are the layers of a module, from its source, of the levels that there are.
+func overlaid(ctx context.Context, root *files.Dir, m Module, base change.Tree, there []overlay, patch Patcher) ([]layer, error) {
+	out := []layer{{tree: base}}
 	for _, level := range there {
 		level.dir = path.Join(level.dir, fsKey(m.ID))
 		o, ok, err := readOverlay(root, level)
@@ -186,6 +193,7 @@ func overlaid(ctx context.Context, root *files.Dir, m Module, base change.Tree, 
 		if base, err = o.apply(ctx, m.ID, base, patch); err != nil {
 			return nil, err
 		}
+		out = append(out, layer{o, base})
 	}
-	return base, nil
+	return out, nil
 }

@@ -50,7 +50,7 @@ func FuzzOverlay(f *testing.F) {
 			}
 			return
 		}
-		for _, p := range got.Paths() {
+		for _, p := range top(got).Paths() {
 			if change.Leaves(p) != "" || strings.HasPrefix(p, ".agentpack") || strings.HasPrefix(p, ".git/") {
 				t.Errorf("the module has %q", p)
 			}

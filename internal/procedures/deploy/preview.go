@@ -74,9 +74,8 @@ func modulesOf(c *Config, owner, name string) (ids []string) {
 
 // sameRepository reports whether an address of git ends with the name of a repository, small and capital letters aside.
 func sameRepository(address, owner, name string) bool {
-	address = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(address), "/"), ".git")
-	parts := strings.FieldsFunc(address, func(r rune) bool { return r == '/' || r == ':' || r == '\\' })
-	return len(parts) >= 2 && strings.EqualFold(parts[len(parts)-2], owner) && strings.EqualFold(parts[len(parts)-1], strings.TrimSuffix(name, ".git"))
+	home, err := homeOf(address)
+	return err == nil && strings.EqualFold(home.Owner, owner) && strings.EqualFold(home.Name, strings.TrimSuffix(name, ".git"))
 }
 
 // Preview says what a deployment would change with a candidate. It changes no target, and fetches from no address that the configuration

@@ -63,6 +63,8 @@ type reading struct {
 	commit func(*GitSource) string
 	hashes *change.Hashes // nil: every file is read
 	seal   *change.Seal   // of all that was read; nil if nobody asks again
+	lock   *lockFile      // in place of the lock file; nil for that
+	trace  *trace         // of what the files are made of; nil if nobody asks
 }
 
 // own reports whether the folder that is read is the operator's own, rather than a project's or a commit's.
@@ -112,7 +114,7 @@ func (s Setup) desire(ctx context.Context, r Request, from reading) (*change.Des
 	places.Trusted = from.trusted
 	for _, t := range targets {
 		meant := slices.DeleteFunc(slices.Clone(read), func(m rendered) bool { return !m.meantFor(t) })
-		if err := render(d, t, config.Targets[t], meant, places); err != nil {
+		if err := render(d, t, config.Targets[t], meant, places, from.trace); err != nil {
 			return nil, err
 		}
 	}
@@ -142,7 +144,10 @@ func (m Module) rendersFor(t change.TargetName) bool {
 // read reads the modules that one of the targets needs, side by side, with their overlays.
 func (s Setup) read(ctx context.Context, from reading, modules []Module, targets []change.TargetName, machine string) ([]rendered, error) {
 	from.seal.Tree(from.dir, LockName)
-	lock, err := readLock(from.dir, from.own())
+	lock, err := from.lock, error(nil)
+	if lock == nil {
+		lock, err = readLock(from.dir, from.own())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +166,7 @@ func (s Setup) read(ctx context.Context, from reading, modules []Module, targets
 			continue
 		}
 		group.Go(func() error {
-			tree, err := s.files(ctx, root, m, from, func(g *GitSource) string {
+			tree, commit, err := s.files(ctx, root, m, from, func(g *GitSource) string {
 				if commit := lock.commit(m); commit != "" || from.commit == nil {
 					return commit
 				}
@@ -170,10 +175,12 @@ func (s Setup) read(ctx context.Context, from reading, modules []Module, targets
 			if err != nil {
 				return err
 			}
-			if tree, err = overlaid(ctx, root, m, tree, there, s.Git.Patch); err != nil {
+			layers, err := overlaid(ctx, root, m, tree, there, s.Git.Patch)
+			if err != nil {
 				return err
 			}
-			out[i] = rendered{m, tree}
+			tree = layers[len(layers)-1].tree
+			out[i] = rendered{m, tree, commit, layers}
 			return checkModule(m, tree)
 		})
 	}
@@ -205,35 +212,35 @@ func (s Setup) projectID(ctx context.Context, root *files.Dir, from reading) str
 	return id
 }
 
-// files are a module's files without overlays. known is the commit of a module of another repository, if it is known.
-func (s Setup) files(ctx context.Context, root *files.Dir, m Module, from reading, known func(*GitSource) string) (change.Tree, error) {
+// files are a module's files without overlays. known is the commit of a module of another
+// repository, if it is known; commit is the one that was read, "" for a module of the configuration's own.
+func (s Setup) files(ctx context.Context, root *files.Dir, m Module, from reading, known func(*GitSource) string) (tree change.Tree, commit string, err error) {
 	if g := m.Source.Git; g != nil {
 		if g = g.operators(); !from.own() {
 			chosen, err := from.choose(m)
 			if err != nil {
-				return nil, err
+				return nil, "", err
 			}
 			g = chosen
 		}
-		commit := known(g)
-		if commit == "" {
+		if commit = known(g); commit == "" {
 			from.seal.Fail() // what the ref means may change
-			var err error
 			if commit, err = s.Git.Resolve(ctx, g); err != nil {
-				return nil, err
+				return nil, "", err
 			}
 		}
-		return s.Git.files(ctx, g, commit, from)
+		tree, err = s.Git.files(ctx, g, commit, from)
+		return tree, commit, err
 	}
 	if tree := change.SealedTree(root, m.Source.LocalPath.Path, from.seal.Tree(root.Name(), m.Source.LocalPath.Path), from.hashes); tree != nil {
-		return tree, nil
+		return tree, "", nil
 	}
 	tree, ok, err := change.ReadTree(root, filepath.ToSlash(m.Source.LocalPath.Path), from.hashes)
 	switch {
 	case err != nil:
-		return nil, invalidConfig("the module %s cannot be read: %s", m.ID, err).With("module_id", m.ID)
+		return nil, "", invalidConfig("the module %s cannot be read: %s", m.ID, err).With("module_id", m.ID)
 	case !ok:
-		return nil, invalidConfig("the module %s: there is no %s in the repository", m.ID, m.Source.LocalPath.Path).With("module_id", m.ID)
+		return nil, "", invalidConfig("the module %s: there is no %s in the repository", m.ID, m.Source.LocalPath.Path).With("module_id", m.ID)
 	}
-	return tree, nil
+	return tree, "", nil
 }

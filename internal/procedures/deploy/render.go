@@ -22,12 +22,14 @@ type Places struct {
 // rendered is a module with its files.
 type rendered struct {
 	Module
-	tree change.Tree
+	tree   change.Tree
+	commit string  // of a module of another repository
+	layers []layer // what its files are made of, from the lowest; the last one's tree is tree
 }
 
 // render says which files a target should have. modules are those that are meant for it, by id.
-func render(d *change.Desired, name change.TargetName, conf TargetConf, modules []rendered, p Places) error {
-	r := renderer{desired: d, target: name, conf: conf, modules: modules}
+func render(d *change.Desired, name change.TargetName, conf TargetConf, modules []rendered, p Places, t *trace) error {
+	r := renderer{desired: d, target: name, conf: conf, modules: modules, trace: t}
 	switch name {
 	case Codex:
 		return r.codex(p)
@@ -46,6 +48,7 @@ type renderer struct {
 	target  change.TargetName
 	conf    TargetConf
 	modules []rendered
+	trace   *trace
 }
 
 func (r *renderer) of(t ModuleType) []rendered {
@@ -67,8 +70,24 @@ func (r *renderer) root(base, dir string, scan bool) string {
 	return dir
 }
 
-func (r *renderer) add(root, rel string, f change.TreeFile, ids ...string) error {
-	return r.desired.Add(r.target, root, rel, f, ids...)
+// whole puts a module's file in place as it is.
+func (r *renderer) whole(root, rel string, m rendered, file string) error {
+	r.trace.note(r.target, root, rel, madeOf{parts: []part{{module: m, file: file}}})
+	return r.desired.Add(r.target, root, rel, m.tree[file], m.ID)
+}
+
+// joined puts a text in place that is made of the texts of modules.
+func (r *renderer) joined(root, rel string, of madeOf) error {
+	text, err := of.text()
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for _, p := range of.parts {
+		ids = append(ids, p.module.ID)
+	}
+	r.trace.note(r.target, root, rel, of)
+	return r.desired.Add(r.target, root, rel, change.TreeFile{Content: change.Bytes([]byte(text))}, ids...)
 }
 
 // instructions is one file of all modules of instructions: a single one as it is, several in marks that name them.
@@ -77,21 +96,25 @@ func (r *renderer) instructions(root, rel string) error {
 	if len(modules) == 0 {
 		return nil
 	}
-	var parts, ids []string
-	for _, m := range modules {
-		bytes, err := m.tree["AGENTS.md"].Content.Bytes()
-		if err != nil {
-			return err
-		}
-		text := string(bytes)
-		ids = append(ids, m.ID)
-		if len(modules) > 1 {
-			text = fmt.Sprintf("<!-- agentpack:module=%s -->\n%s<!-- /agentpack -->", m.ID, withNewline(text))
-		}
-		parts = append(parts, text)
+	if len(modules) == 1 {
+		return r.joined(root, rel, madeOf{parts: []part{{module: modules[0], file: instructionsName}}})
 	}
-	return r.add(root, rel, change.TreeFile{Content: change.Bytes([]byte(strings.Join(parts, "\n\n---\n\n")))}, ids...)
+	var of madeOf
+	for _, m := range modules {
+		before := fmt.Sprintf("<!-- agentpack:module=%s -->\n", m.ID)
+		if len(of.parts) > 0 {
+			before = partEnd + "\n\n---\n\n" + before
+		}
+		of.parts = append(of.parts, part{module: m, file: instructionsName, before: before, line: true})
+	}
+	of.after = partEnd
+	return r.joined(root, rel, of)
 }
+
+const (
+	instructionsName = "AGENTS.md"
+	partEnd          = "<!-- /agentpack -->"
+)
 
 func withNewline(text string) string {
 	if strings.HasSuffix(text, "\n") {
@@ -104,7 +127,7 @@ func withNewline(text string) string {
 func (r *renderer) single(root string, t ModuleType, rename func(string) string) error {
 	for _, m := range r.of(t) {
 		for _, rel := range m.tree.Paths() {
-			if err := r.add(root, rename(rel), m.tree[rel], m.ID); err != nil {
+			if err := r.whole(root, rename(rel), m, rel); err != nil {
 				return err
 			}
 		}
@@ -118,7 +141,7 @@ func (r *renderer) skills(root string) error {
 	for _, m := range r.of(Skill) {
 		name := skillName(m.ID)
 		for _, rel := range m.tree.Paths() {
-			if err := r.add(root, name+"/"+rel, m.tree[rel], m.ID); err != nil {
+			if err := r.whole(root, name+"/"+rel, m, rel); err != nil {
 				return err
 			}
 		}
@@ -216,12 +239,9 @@ func (r *renderer) cursor(p Places) error {
 			if err != nil {
 				return err
 			}
-			body, err := m.tree["AGENTS.md"].Content.Bytes()
+			header := fmt.Sprintf("---\ndescription: %s\nglobs: []\nalwaysApply: true\n---\n\n", description)
+			err = r.joined(root, fsKey(m.ID)+".mdc", madeOf{parts: []part{{module: m, file: instructionsName, before: header, line: true}}})
 			if err != nil {
-				return err
-			}
-			text := fmt.Sprintf("---\ndescription: %s\nglobs: []\nalwaysApply: true\n---\n\n%s", description, withNewline(string(body)))
-			if err := r.add(root, fsKey(m.ID)+".mdc", change.TreeFile{Content: change.Bytes([]byte(text))}, m.ID); err != nil {
 				return err
 			}
 		}

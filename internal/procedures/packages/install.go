@@ -18,6 +18,9 @@ type Order struct {
 	NoDeploy bool     // into no platform
 	DryRun   bool     // everything but writing
 	Person   bool     // a person has given the order, at the terminal
+	// Upgrade takes installed packages to their newest versions: Packages are names, none means all. They stay what they
+	// were for, and in the platforms that they are in.
+	Upgrade bool
 }
 
 // Done is what an installation came to.
@@ -64,7 +67,14 @@ func (s *Service) Install(ctx context.Context, o Order) (Done, error) {
 	}
 	run := installing{service: s, view: v, order: o, done: Done{Notes: append(notes, v.unused()...)}}
 	defer run.cleanUp()
-	run.parse()
+	if o.Upgrade {
+		err = run.parseNames()
+	} else {
+		run.parse()
+	}
+	if err != nil {
+		return Done{}, err
+	}
 	for {
 		choices, err := run.choose(ctx)
 		if err != nil {
@@ -150,7 +160,10 @@ func (i *installing) resolve(ctx context.Context) ([]Choice, error) {
 	}
 	r := Resolver{Registries: i.view.used(), Unused: i.view.unused()}
 	r.Prefer = func(n Name) string {
-		if asked[n.String()] {
+		switch {
+		case i.order.Upgrade && (asked[n.String()] || len(i.order.Packages) == 0):
+			return i.view.latest(n)
+		case asked[n.String()]:
 			return ""
 		}
 		return lock.Packages[n.String()].Version
@@ -167,8 +180,9 @@ func (i *installing) resolve(ctx context.Context) ([]Choice, error) {
 // targets are the platforms that a package goes into: those that are asked for, if it is needed, and those that it is in already.
 func (i *installing) targets(c Choice) []string {
 	var out []string
+	_, had := i.view.lock.Packages[c.Name.String()]
 	switch {
-	case i.order.NoDeploy || !c.Needed:
+	case i.order.NoDeploy || !c.Needed || i.order.Upgrade && had:
 	case i.order.Platform != "":
 		out = append(out, i.order.Platform)
 	default:
@@ -202,13 +216,13 @@ func (i *installing) write(ctx context.Context) error {
 		touched = append(touched, name)
 		before, had := after.Packages[name]
 		locked := i.locked(c, name)
-		locked.ForOthers = !asked[name] && (!had || before.ForOthers)
+		locked.ForOthers = (!asked[name] || i.order.Upgrade) && (!had || before.ForOthers)
 		locked.Sections = before.Sections
 		after.Packages[name] = locked
 		i.done.Installed = append(i.done.Installed, InstalledPackage{name, locked, i.models[name].Counts()})
 	}
 	for name := range asked { // what came with another is kept for its own sake from now on
-		if locked, ok := after.Packages[name]; ok {
+		if locked, ok := after.Packages[name]; ok && !i.order.Upgrade {
 			locked.ForOthers = false
 			after.Packages[name] = locked
 		}

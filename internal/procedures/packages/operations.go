@@ -34,7 +34,7 @@ type set struct {
 	service func() *Service
 }
 
-// Toolset is the 13 tools of AAM's published contract. kernel and service are called for each call.
+// Toolset is the 13 tools of AAM's published contract, and what people have beside them. kernel and service are called for each call.
 func Toolset(kernel func() *operation.Kernel, service func() *Service) operation.Toolset {
 	s := set{kernel, service}
 	return operation.Toolset{
@@ -44,6 +44,7 @@ func Toolset(kernel func() *operation.Kernel, service func() *Service) operation
 		Operations: []operation.Operation{
 			s.search(), s.list(), s.info(), s.validate(), s.configGet(), s.registryList(), s.doctor(),
 			s.install(), s.uninstall(), s.publish(), s.createPackage(), s.configSet(), s.registryAdd(),
+			s.outdated(), s.upgrade(), s.autoremove(),
 		},
 		Reject: func(ctx context.Context, call operation.Call, name string, why *fault.Error) {
 			kernel().Reject(ctx, call, name, why)
@@ -58,6 +59,13 @@ func named(name, command, title, summary, description string) operation.Operatio
 		Name: "aam_" + name, Summary: summary, Effect: operation.Read, Needs: operation.Needs{Tier: gitprovider.TierObserve},
 		Command: ToolsetName + " " + command, Tool: operation.Tool{Title: title, Description: description},
 	}
+}
+
+// beside begins an operation that is in no contract, so that no tool leads to it.
+func beside(command, summary, description string) operation.Operation {
+	o := named("", command, "", summary, description)
+	o.Name = "packages_" + command
+	return o
 }
 
 // reading completes a tool that reads.

@@ -83,7 +83,7 @@ func (b *bench) toolset() operation.Toolset {
 func (b *bench) ask(tool, arguments string) (map[string]any, string) {
 	b.Helper()
 	set := b.toolset()
-	i := slices.IndexFunc(set.Operations, func(o operation.Operation) bool { return o.Name == "aam_"+tool })
+	i := slices.IndexFunc(set.Operations, func(o operation.Operation) bool { return o.Name == "aam_"+tool || o.Name == "packages_"+tool })
 	if i < 0 {
 		b.Fatalf("there is no tool %s", tool)
 	}
@@ -96,11 +96,13 @@ func (b *bench) ask(tool, arguments string) (map[string]any, string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	schema, err := set.Schema(o, "output")
-	if err != nil {
-		b.Fatal(err)
+	if o.Tool.Title != "" {
+		schema, err := set.Schema(o, "output")
+		if err != nil {
+			b.Fatal(err)
+		}
+		operationtest.Match(b, tool, schema, text)
 	}
-	operationtest.Match(b, tool, schema, text)
 	var out map[string]any
 	if err := json.Unmarshal(text, &out); err != nil {
 		b.Fatal(err)

@@ -53,7 +53,7 @@ func outlineOf(v any) any {
 }
 
 // testdata/peer_layout.json is what the original made of the package: its archive, its registry, and the files of each platform. What is
-// other here stands in docs/packages.md, and in the lists below.
+// other here stands in docs/guides/packages.md, and in the lists below.
 func TestLayoutsAreThoseOfTheOriginal(t *testing.T) {
 	var peer struct {
 		Archive, Registry []string

@@ -2,6 +2,8 @@ package packages
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
@@ -14,53 +16,93 @@ type Removed struct {
 	Files      int      // that are gone, of the package and in platforms; sections count as one each
 	Dependents []string // installed packages that need it, directly or by way of others
 	Notes      []string
+
+	left []string // packages that nothing needs any more without it
 }
 
 // Uninstall removes a package, and what it has put into platforms; nothing else. What somebody has changed stays, and notes name it.
-// AAM_PACKAGE_NOT_INSTALLED if it is not installed.
+// They also name what came with it and is needed by nothing any more. AAM_PACKAGE_NOT_INSTALLED if it is not installed.
 func (s *Service) Uninstall(ctx context.Context, text string, dryRun bool) (Removed, error) {
 	name, err := ParseName(text)
 	if err != nil {
 		return Removed{}, err
 	}
 	missing := newError(PackageNotInstalled, "%s is not installed", name).Suggest("aam_list shows what is")
-	if !(Workspace{s.settings.Project}).Exists() {
+	gone, notes, err := s.remove(ctx, dryRun, func(lock *Lock) ([]string, error) {
+		if _, installed := lock.Packages[name.String()]; !installed {
+			return nil, missing
+		}
+		return []string{name.String()}, nil
+	})
+	if err != nil {
+		return Removed{}, err
+	}
+	if len(gone) == 0 {
 		return Removed{}, missing
+	}
+	out := gone[0]
+	out.Notes = notes
+	if len(out.left) > 0 {
+		out.Notes = append(out.Notes, "these came with it and stay, though nothing needs them any more: "+strings.Join(out.left, ", ")+"; claudeops packages autoremove removes them")
+	}
+	return out, nil
+}
+
+// Autoremove removes the packages that came with others, and that nothing needs any more.
+func (s *Service) Autoremove(ctx context.Context, dryRun bool) (gone []Removed, notes []string, err error) {
+	return s.remove(ctx, dryRun, func(lock *Lock) ([]string, error) { return lock.unneeded(), nil })
+}
+
+// remove removes the installed packages that which names, all together; none without a workspace.
+func (s *Service) remove(ctx context.Context, dryRun bool, which func(*Lock) ([]string, error)) (gone []Removed, notes []string, err error) {
+	w := Workspace{s.settings.Project}
+	if !w.Exists() {
+		return nil, nil, nil
 	}
 	unlock, notes, err := s.begin(ctx, dryRun)
 	if err != nil {
-		return Removed{}, err
+		return nil, nil, err
 	}
 	defer unlock()
-	w := Workspace{s.settings.Project}
 	lock, err := w.Lock()
 	if err != nil {
-		return Removed{}, err
+		return nil, nil, err
 	}
-	locked, installed := lock.Packages[name.String()]
-	if !installed {
-		return Removed{}, missing
-	}
-	out := Removed{Name: name.String(), Version: locked.Version, Dependents: lock.dependents(name.String()), Notes: notes}
-	before, err := s.footprint(ctx, w, name, locked)
-	if err != nil {
-		return Removed{}, err
+	names, err := which(lock)
+	if err != nil || len(names) == 0 {
+		return nil, notes, err
 	}
 	after := lock.clone()
-	delete(after.Packages, name.String())
-	notes, err = s.carryOut(ctx, &changeOfPackages{workspace: w, before: lock, after: after, touched: []string{name.String()}}, dryRun)
-	out.Notes = append(out.Notes, notes...)
-	if err != nil {
-		return Removed{}, err
+	for _, name := range names {
+		delete(after.Packages, name)
 	}
-	out.Files = len(before)
-	for _, file := range before {
-		if !dryRun && change.Exists(file) {
-			out.Files-- // somebody has changed it, or another project has it, too
+	before := map[string][]string{} // files, by the name of the package
+	for _, text := range names {
+		name, err := ParseName(text)
+		if err != nil { // the lock file has none such
+			return nil, nil, err
+		}
+		if before[text], err = s.footprint(ctx, w, name, lock.Packages[text]); err != nil {
+			return nil, nil, err
 		}
 	}
-	out.Files += len(locked.Sections)
-	return out, nil
+	said, err := s.carryOut(ctx, &changeOfPackages{workspace: w, before: lock, after: after, touched: names}, dryRun)
+	if err != nil {
+		return nil, nil, err
+	}
+	known := lock.unneeded()
+	left := slices.DeleteFunc(after.unneeded(), func(name string) bool { return slices.Contains(known, name) })
+	for _, name := range names {
+		locked := lock.Packages[name]
+		one := Removed{Name: name, Version: locked.Version, Files: len(before[name]) + len(locked.Sections), Dependents: lock.dependents(name), left: left}
+		for _, file := range before[name] {
+			if !dryRun && change.Exists(file) {
+				one.Files-- // somebody has changed it, or another project has it, too
+			}
+		}
+		gone = append(gone, one)
+	}
+	return gone, append(notes, said...), nil
 }
 
 // footprint is the files of a package: its own, and those in platforms.

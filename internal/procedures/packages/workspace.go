@@ -145,6 +145,35 @@ func (l *Lock) dependents(name string) []string {
 	return out
 }
 
+// unneeded lists the installed packages that came with others, and that none needs any more which somebody asked for,
+// directly or by way of others; sorted.
+func (l *Lock) unneeded() (out []string) {
+	needed := map[string]bool{}
+	var need func(name string)
+	need = func(name string) {
+		locked, installed := l.Packages[name]
+		if !installed || needed[name] {
+			return
+		}
+		needed[name] = true
+		for dependency := range locked.Dependencies {
+			need(dependency)
+		}
+	}
+	for name, locked := range l.Packages {
+		if !locked.ForOthers {
+			need(name)
+		}
+	}
+	for name := range l.Packages {
+		if !needed[name] {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // folderOf is where an installed package lies.
 func (w Workspace) folderOf(name Name) string { return filepath.Join(w.packages(), name.folder()) }
 

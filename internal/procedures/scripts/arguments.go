@@ -102,6 +102,8 @@ func (p Parameter) check(v any) string {
 		return "holds a NUL"
 	case isText && len(p.Values) > 0 && !slices.ContainsFunc(p.Values, func(known string) bool { return strings.EqualFold(known, text) }):
 		return "must be one of " + strings.Join(p.Values, ", ")
+	case isText && p.Pattern.refuses(text):
+		return "does not match " + p.Pattern.Text
 	case isNumber && p.Range.Min != nil && n < *p.Range.Min:
 		return fmt.Sprintf("must be at least %g", *p.Range.Min)
 	case isNumber && p.Range.Max != nil && n > *p.Range.Max:

@@ -21,9 +21,11 @@ func (out *Parameter) apply(a attribute) {
 	case "validaterange":
 		out.Range = Range{bound(a, 0), bound(a, 1)}
 	case "validatepattern":
-		if len(a.arguments) > 0 {
-			if text, ok := constantOf(a.arguments[0].tokens).Value.(string); ok {
-				out.Pattern = text
+		for _, arg := range a.arguments {
+			if text, ok := constantOf(arg.tokens).Value.(string); ok && arg.name == "" {
+				out.Pattern.Text = text
+			} else if arg.name == "options" {
+				out.Pattern.applyOptions(arg.tokens)
 			}
 		}
 	case "alias":

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // call is what run.ps1 reads. Named and Plain hold values as powerShellValue writes them.
@@ -17,9 +20,7 @@ type call struct {
 func (s Script) powerShellCall(arguments map[string]any) ([]byte, error) {
 	named, plain := map[string]any{}, []any{}
 	if s.Note != "" {
-		for _, word := range textsOf(arguments["args"]) {
-			plain = append(plain, word)
-		}
+		named, plain = bind(textsOf(arguments["args"]))
 	}
 	for _, p := range s.Parameters {
 		if v, ok := s.given(arguments, p.Name); ok {
@@ -49,4 +50,52 @@ func powerShellValue(v any) any {
 		return map[string]any{"table": pairs}
 	}
 	return v
+}
+
+// bind tells which plain words are names of parameters and which are values, since a list that run.ps1 hands on holds values
+// alone: -Name takes the word behind it, unless that is a name too; -Name:value takes its own.
+func bind(words []string) (named map[string]any, plain []any) {
+	named, plain = map[string]any{}, []any{}
+	for at := 0; at < len(words); at++ {
+		name, own, joined := parameterName(words[at])
+		switch {
+		case name == "":
+			plain = append(plain, words[at])
+		case joined:
+			named[name] = switchOr(own)
+		case at+1 < len(words) && !isParameterName(words[at+1]):
+			at++
+			named[name] = words[at]
+		default:
+			named[name] = true
+		}
+	}
+	return named, plain
+}
+
+func isParameterName(word string) bool {
+	name, _, _ := parameterName(word)
+	return name != ""
+}
+
+// parameterName is the name in -Name or -Name:value; "" if the word is a value.
+func parameterName(word string) (name, value string, joined bool) {
+	rest, dashed := strings.CutPrefix(word, "-")
+	name, value, joined = strings.Cut(rest, ":")
+	first, _ := utf8.DecodeRuneInString(name)
+	if !dashed || first != '_' && !unicode.IsLetter(first) || strings.ContainsFunc(name, unicode.IsSpace) {
+		return "", "", false
+	}
+	return name, value, joined
+}
+
+// switchOr is a text, or what $true and $false stand for.
+func switchOr(text string) any {
+	switch strings.ToLower(text) {
+	case "$true":
+		return true
+	case "$false":
+		return false
+	}
+	return text
 }

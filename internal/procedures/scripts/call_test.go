@@ -65,7 +65,8 @@ func TestPowerShellGetsItsArgumentsAsTheyAre(t *testing.T) {
 		"PowerShell in a text":          {"git_search", `{"Action":"log","Paths":["$(Remove-Item x); & 'y' | z # \"","$env:HOME","@{a=1}","=x"]}`, object{"Action": "log", "Paths": list{`$(Remove-Item x); & 'y' | z # "`, "$env:HOME", "@{a=1}", "=x"}}, []string{}},
 		"other alphabets and new lines": {"git_search", `{"Action":"log","Paths":["ünï 漢 😀\r\n\tx"]}`, object{"Action": "log", "Paths": list{"ünï 漢 😀\r\n\tx"}}, []string{}},
 		"tables within tables":          {"git_search", `{"Action":"log","Map":{"a":[1,{"b":null,"":true}],"A":"=","table":[["x"]]}}`, object{"Action": "log", "Map": object{"a": list{1.0, object{"b": nil, "": true}}, "A": "=", "table": list{list{"x"}}}}, []string{}},
-		"a block that cannot be read":   {"broken", `{"args":["-Name","x y"]}`, object{}, []string{"-Name", "x y"}},
+		"a block that cannot be read":   {"broken", `{"args":["-Name","x y","-Force","-On:$false","-N:-1","-5","--","-Last"]}`, object{"Name": "x y", "Force": true, "On": false, "N": "-1", "Last": true}, []string{"-5", "--"}},
+		"values that follow a switch":   {"broken", `{"args":["a","-Count","-3","b"]}`, object{"Count": "-3"}, []string{"a", "b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := b.run(t.Context(), "", c.tool, c.arguments)

@@ -2,7 +2,9 @@ package scripts
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
+	"path/filepath"
 	"strings"
 	"sync"
 )
@@ -47,14 +49,32 @@ func (l Listing) Empty() string {
 	return text
 }
 
-// script is the script with a tool's name.
+// script is the script with a tool's name, or with the name of its file as a person types it: in any letter case, with its
+// punctuation and its ending.
 func (l Listing) script(name string) (Script, bool) {
-	for _, s := range l.Scripts {
-		if s.Name == name {
-			return s, true
+	for _, as := range []string{name, ToolName(name), ToolName(strings.TrimSuffix(name, filepath.Ext(name)))} {
+		for _, s := range l.Scripts {
+			if s.Name == as {
+				return s, true
+			}
 		}
 	}
 	return Script{}, false
+}
+
+// maxNamed bounds how many scripts a message names.
+const maxNamed = 20
+
+// names are the names of the scripts, for a message; "" if there are none.
+func (l Listing) names() string {
+	var out []string
+	for _, s := range l.Scripts[:min(len(l.Scripts), maxNamed)] {
+		out = append(out, s.Name)
+	}
+	if more := len(l.Scripts) - len(out); more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(out, ", ")
 }
 
 func (c *catalogue) list() Listing {

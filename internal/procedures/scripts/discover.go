@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -62,10 +63,10 @@ func discover(s Settings, known map[string]file) (found []Script, skipped []Skip
 	folder := below(s.WorkingDir, s.Folder)
 	d.folder(folder)
 	for _, name := range []string{"build.ps1", "test.ps1"} {
-		d.file(s.WorkingDir, name, "", false)
+		d.file(s.WorkingDir, name, "", usual)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Extra)) {
-		d.file(filepath.Dir(s.Extra[name]), filepath.Base(s.Extra[name]), name, true)
+		d.file(filepath.Dir(s.Extra[name]), filepath.Base(s.Extra[name]), name, named)
 	}
 	slices.SortFunc(d.found, func(a, b Script) int { return strings.Compare(a.Name, b.Name) })
 	return d.found, d.skipped
@@ -83,11 +84,21 @@ type discovery struct {
 type file struct {
 	mark        fileMark
 	hash        string
-	interpreter Interpreter
-	isScript    bool
+	interpreter Interpreter // "" if it is no script that can be run
+	other       string      // the program of its first line, if that is none of ours
+	unread      bool        // nothing is known of its text
 	description Description
 	err         error // why it is no script to run
 }
+
+// asked says why a file is looked at.
+type asked int
+
+const (
+	listed asked = iota // it lies in the folder of the scripts
+	usual               // it may be there
+	named               // the settings name it
+)
 
 // inspect reads a file of a folder, unless it is known as it is.
 func (d *discovery) inspect(dir, name string) file {
@@ -97,13 +108,14 @@ func (d *discovery) inspect(dir, name string) file {
 		return f
 	}
 	text, err := readScript(dir, name)
-	f := file{mark: mark, err: err}
-	f.interpreter, f.isScript = interpreterOf(name, text)
-	if f.isScript && err == nil {
+	f := file{mark: mark, err: err, unread: text == nil}
+	f.interpreter, f.other = interpreterOf(name, text)
+	if f.interpreter != "" && err == nil {
 		sum := sha256.Sum256(text)
 		f.hash = hex.EncodeToString(sum[:])
-		if f.description = ParseHeader(string(text)); f.interpreter == PowerShell {
-			f.description = ParsePowerShell(string(text))
+		var problem string
+		if f.description, problem = describe(f.interpreter, text); problem != "" {
+			f.err = errors.New(problem)
 		}
 	}
 	d.known[path] = f
@@ -143,7 +155,7 @@ func (d *discovery) folder(dir string) {
 	}
 	for _, e := range entries {
 		if !e.IsDir() {
-			d.file(dir, e.Name(), "", false)
+			d.file(dir, e.Name(), "", listed)
 		}
 	}
 }
@@ -175,29 +187,32 @@ func isBelow(top, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// file adds a script. as is the tool's name; "" for one made of the file's. wanted says that the file must be a script.
-func (d *discovery) file(dir, name, as string, wanted bool) {
+// file adds a script. as is the tool's name; "" for one made of the file's.
+func (d *discovery) file(dir, name, as string, why asked) {
 	path := filepath.Join(dir, name)
-	if wanted && d.leadsOut(dir) {
+	if why == named && d.leadsOut(dir) {
 		d.skip(path, "lies behind a link that leads out of the working folder; name the file itself (extra_tools)")
 		return
 	}
 	f := d.inspect(dir, name)
-	if missing := errors.Is(f.err, fs.ErrNotExist); !wanted && (missing || !f.isScript) {
-		return
-	}
 	if as == "" {
 		as = strings.TrimSuffix(name, filepath.Ext(name))
 	}
 	tool := ToolName(as)
-	switch {
-	case errors.Is(f.err, fs.ErrNotExist):
+	switch missing := errors.Is(f.err, fs.ErrNotExist); {
+	case why == usual && missing:
+	case why == listed && missing:
+		d.skip(path, "is a link to a file that does not exist")
+	case missing:
 		d.skip(path, "does not exist")
-	case f.err != nil:
-		d.skip(path, "%s", f.err)
-	case !f.isScript:
-		d.skip(path, "has no first line such as #!/bin/sh, #!/usr/bin/env python3 or node, and is no .ps1")
 	case !d.settings.admits(as):
+	case f.err != nil && (f.interpreter != "" || f.unread || why == named):
+		d.skip(path, "%s", f.err)
+	case f.interpreter == "" && f.other != "":
+		d.skip(path, "is for %s; scripts of PowerShell, sh, bash, python3 and node can be run", f.other)
+	case f.interpreter == "" && why == named:
+		d.skip(path, "has no first line such as #!/bin/sh, #!/usr/bin/env python3 or node, and is no .ps1")
+	case f.interpreter == "":
 	case tool == "" || len(tool) > maxNameLength:
 		d.skip(path, "has a name that makes no tool's name of 1 to %d letters and digits", maxNameLength)
 	case d.byName[tool]:
@@ -247,37 +262,39 @@ func writableByOthers(info fs.FileInfo) bool {
 	return runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0
 }
 
-// interpreterOf tells by a file's ending and first line what runs it.
-func interpreterOf(name string, text []byte) (Interpreter, bool) {
+// interpreterOf tells by a file's ending and first line what runs it. other is the program of the first line if that is none
+// of ours; "" if there is no such line.
+func interpreterOf(name string, text []byte) (i Interpreter, other string) {
 	if strings.EqualFold(filepath.Ext(name), ".ps1") {
-		return PowerShell, true
+		return PowerShell, ""
 	}
-	line, _, _ := strings.Cut(string(text[:min(len(text), 256)]), "\n")
+	start, _ := decode(text[:min(len(text), 1024)])
+	line, _, _ := strings.Cut(start, "\n")
 	command, ok := strings.CutPrefix(strings.TrimRight(line, "\r"), "#!")
 	if !ok {
-		return "", false
+		return "", ""
 	}
-	words := strings.Fields(command)
-	for i, word := range words {
+	other = "an unknown program"
+	for i, word := range strings.Fields(command) {
 		word = word[strings.LastIndex(word, "/")+1:]
-		if i == 0 && word == "env" || strings.HasPrefix(word, "-") {
+		if i == 0 && word == "env" || strings.HasPrefix(word, "-") || strings.Contains(word, "=") {
 			continue
 		}
 		switch word {
 		case "sh", "dash":
-			return Shell, true
+			return Shell, ""
 		case "bash":
-			return Bash, true
+			return Bash, ""
 		case "python3", "python":
-			return Python, true
+			return Python, ""
 		case "node", "nodejs":
-			return Node, true
+			return Node, ""
 		case "pwsh", "powershell":
-			return PowerShell, true
+			return PowerShell, ""
 		}
-		break
+		return "", content.Clean(word, maxNameLength)
 	}
-	return "", false
+	return "", other
 }
 
 // ToolName is the name of a script's tool: its stem in small letters, everything that is no letter or digit as an underscore.

@@ -41,7 +41,7 @@ func TestDiscoverFindsScriptsOfEveryKind(t *testing.T) {
 	dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{
 		"scripts/Agent/Git-Search.ps1": "param($a)", "scripts/Agent/check disk.sh": "#!/bin/sh\n", "scripts/Agent/bashed": "#! /usr/bin/env -S bash -e\n",
 		"scripts/Agent/report.py": "#!/usr/bin/env python3\r\n", "scripts/Agent/page.mjs": "#!/usr/bin/node\n", "scripts/Agent/notes.md": "# no script\n",
-		"scripts/Agent/Common.psm1": "", "scripts/Agent/below/Deep.ps1": "", "scripts/Agent/perl.pl": "#!/usr/bin/perl\n", "build.ps1": "", "test.ps1": "", "other.ps1": "",
+		"scripts/Agent/Common.psm1": "", "scripts/Agent/below/Deep.ps1": "", "build.ps1": "", "test.ps1": "", "other.ps1": "",
 		"tools/extra.sh": "#!/bin/sh\n",
 	})
 	found, skipped := Discover(settings(t, dir, "extra_tools: {More: tools/extra.sh}"))
@@ -59,7 +59,9 @@ func TestDiscoverSaysWhatItLeavesOut(t *testing.T) {
 	dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{
 		"scripts/Agent/open.sh": "#!/bin/sh\n", "scripts/Agent/same-name.sh": "#!/bin/sh\n", "scripts/Agent/same_name.ps1": "",
 		"scripts/Agent/" + strings.Repeat("long", 20) + ".sh": "#!/bin/sh\n", "scripts/Agent/---.sh": "#!/bin/sh\n", "scripts/Agent/big.ps1": strings.Repeat("#", maxScriptBytes+1),
-		"plain.txt": "words",
+		"plain.txt": "words", "scripts/Agent/perl.pl": "#!/usr/bin/perl\n", "scripts/Agent/zsh": "#!/usr/bin/env -S X=1 zsh -e\n", "scripts/Agent/odd": "#!\n",
+		"scripts/Agent/wide.sh": "\xff\xfe#\x00!\x00/\x00b\x00i\x00n\x00/\x00s\x00h\x00\n\x00", "scripts/Agent/marked.sh": "\ufeff#!/bin/sh\n", "scripts/Agent/marked.py": "\ufeff#!/usr/bin/python3\n",
+		"scripts/Agent/ruby.rb": "#!/usr/bin/ruby\n", "scripts/Agent/README.md": "# words\n",
 	})
 	agent := filepath.Join(dir, "scripts", "Agent")
 	if err := os.Chmod(filepath.Join(agent, "open.sh"), 0o757); err != nil {
@@ -71,17 +73,29 @@ func TestDiscoverSaysWhatItLeavesOut(t *testing.T) {
 	if err := os.Symlink("same-name.sh", filepath.Join(agent, "link.sh")); err != nil {
 		t.Fatal(err)
 	}
-	found, skipped := Discover(settings(t, dir, "extra_tools: {gone: nowhere.sh, words: plain.txt}"))
-	if diff := cmp.Diff([]string{"link sh", "same_name sh"}, names(found)); diff != "" {
+	for link, to := range map[string]string{"notes": filepath.Join(outside, "evil.ps1"), "dangling": "nowhere"} {
+		if err := os.Symlink(to, filepath.Join(agent, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, skipped := Discover(settings(t, dir, "{extra_tools: {gone: nowhere.sh, words: plain.txt}, deny: [ruby]}"))
+	if diff := cmp.Diff([]string{"link sh", "marked python3", "same_name sh"}, names(found)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	got := whys(skipped)
 	for _, want := range []string{
 		"open.sh can be written by every user", "evil.ps1 is a link that leads out", "same_name.ps1 would be a second tool named same_name", "long.sh has a name that makes no tool's name",
 		"---.sh has a name", "big.ps1 is larger than", "nowhere.sh ", "plain.txt has no first line",
+		"perl.pl is for perl; scripts of PowerShell", "zsh is for zsh", "odd is for an unknown program", "wide.sh begins with the byte order mark of UTF-16",
+		"marked.sh begins with the byte order mark of UTF-8", "notes is a link that leads out", "dangling is a link to a file that does not exist",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("nothing says %q:\n%s", want, got)
+		}
+	}
+	for _, not := range []string{"ruby.rb", "README.md"} {
+		if strings.Contains(got, not) {
+			t.Errorf("%s is no script that was asked for:\n%s", not, got)
 		}
 	}
 }
@@ -146,11 +160,16 @@ func TestParseHeader(t *testing.T) {
 				{Name: "verbose", Type: Boolean, Switch: true}, {Name: "names", Type: Array, Items: String},
 			},
 		}},
-		"node":       {"#!/usr/bin/env node\n// Counts.\n// @param n number\n", Description{Synopsis: "Counts.", Parameters: []Parameter{{Name: "n", Type: Number}}}},
-		"none":       {"#!/bin/sh\n# Does it.\n# @noparams\n", Description{Synopsis: "Does it."}},
-		"no word":    {"#!/bin/sh\necho\n", Description{Note: "The script does not say which parameters it takes; give its arguments as plain words."}},
-		"odd names":  {"#!/bin/sh\n# @param --x string\n# @param 1a string\n# @param ok thing\n# @param fine string\n", Description{Parameters: []Parameter{{Name: "fine", Type: String}}}},
-		"a bad type": {"#!/bin/sh\n# @param x\n", Description{}},
+		"node":    {"#!/usr/bin/env node\n// Counts.\n// @param n number\n", Description{Synopsis: "Counts.", Parameters: []Parameter{{Name: "n", Type: Number}}}},
+		"none":    {"#!/bin/sh\n# Does it.\n# @noparams\n", Description{Synopsis: "Does it."}},
+		"no word": {"#!/bin/sh\necho\n", Description{Note: "The script does not say which parameters it takes; give its arguments as plain words."}},
+		"odd names": {"#!/bin/sh\n# @param --x string\n# @param 1a string\n# @param ok thing\n# @param fine string\n", Description{
+			Parameters: []Parameter{{Name: "fine", Type: String}},
+			Note:       `The line "@param --x string" of the script is not ` + "`@param name type required|optional description`; give its argument as plain words.",
+		}},
+		"no type": {"#!/bin/sh\n# @param x\n", Description{
+			Note: `The line "@param x" of the script is not ` + "`@param name type required|optional description`; give its argument as plain words.",
+		}},
 	} {
 		if diff := cmp.Diff(c.want, ParseHeader(c.text), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

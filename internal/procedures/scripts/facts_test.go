@@ -33,8 +33,8 @@ func told(p Parameter) string {
 	if p.Range.Min != nil && p.Range.Max != nil {
 		text += fmt.Sprintf(" from %s to %s", strconv.FormatFloat(*p.Range.Min, 'f', -1, 64), strconv.FormatFloat(*p.Range.Max, 'f', -1, 64))
 	}
-	if p.Pattern != "" {
-		text += " like " + p.Pattern
+	if p.Pattern.Text != "" {
+		text += " like " + p.Pattern.Text
 	}
 	if len(p.RequiredIn) > 0 {
 		text += " needed in " + strings.Join(p.RequiredIn, "|")

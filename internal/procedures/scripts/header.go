@@ -1,11 +1,16 @@
 package scripts
 
 import (
+	"fmt"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/base/content"
 )
 
-// maxHeaderLines is how many lines of a script are looked at for its header.
-const maxHeaderLines = 200
+const (
+	maxHeaderLines = 200 // of a script, that are looked at for its header
+	maxQuoted      = 100 // characters of a line that cannot be read
+)
 
 // ParseHeader reads what a script of sh, Python or Node says about itself in the comments at its top:
 //
@@ -13,7 +18,7 @@ const maxHeaderLines = 200
 //	# @param name type required|optional description
 //
 // A comment begins with # or //. type is string, integer, number, boolean or array; an array is given as the same argument several
-// times. A script without such a line takes plain words.
+// times. A script without such a line takes plain words, and so does one with a line that cannot be read.
 func ParseHeader(text string) Description {
 	d := Description{}
 	said := false
@@ -32,6 +37,9 @@ func ParseHeader(text string) Description {
 			said = true
 			if p, ok := headerParameter(rest); ok {
 				d.Parameters = append(d.Parameters, p)
+			} else if d.Note == "" {
+				d.Note = fmt.Sprintf("The line %q of the script is not `@param name type required|optional description`; give its argument as plain words.",
+					content.Clean(comment, maxQuoted))
 			}
 		case comment == "@param" || comment == "@noparams":
 			said = true

@@ -29,7 +29,7 @@ type Parameter struct {
 
 	Values  []string // the only ones that it takes, or that items of an array have; nil: any
 	Range   Range    // of a number
-	Pattern string   // a regular expression in .NET's dialect; "" for none
+	Pattern Pattern  // of a text
 }
 
 // Range bounds a number, both ends included; nil for no bound.
@@ -85,6 +85,9 @@ func (p Parameter) schema() map[string]any {
 	if len(p.Values) > 0 {
 		inner["enum"] = p.Values
 	}
+	if pattern := p.Pattern.schema(); pattern != "" {
+		inner["pattern"] = pattern
+	}
 	if p.Range.Min != nil {
 		inner["minimum"] = *p.Range.Min
 	}
@@ -112,8 +115,8 @@ func (p Parameter) describe() string {
 	for _, set := range p.RequiredIn {
 		add("Needed in the parameter set " + set + ".")
 	}
-	if p.Pattern != "" {
-		add("Must match " + p.Pattern + ".")
+	if p.Pattern.Text != "" {
+		add(p.Pattern.describe())
 	}
 	return text
 }

@@ -4,6 +4,9 @@ import (
 	"strings"
 )
 
+// plainWordsOfPowerShell says how a script is given arguments whose parameters are not known.
+const plainWordsOfPowerShell = "Give its arguments as plain words: -Name and its value, -Name:value, -Name alone for a switch, or a value alone."
+
 // ParsePowerShell reads the comment help and the param() block of a script. A script without a block takes nothing; one whose block
 // cannot be understood has a Note.
 func ParsePowerShell(text string) Description {
@@ -30,7 +33,7 @@ func ParsePowerShell(text string) Description {
 	}
 	if p.broken {
 		d.Parameters = nil
-		d.Note = "The param() block could not be read; give the script's arguments as plain words, such as -Name and its value."
+		d.Note = "The param() block could not be read. " + plainWordsOfPowerShell
 	}
 	return d
 }

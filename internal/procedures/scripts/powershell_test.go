@@ -37,7 +37,7 @@ func TestParsePowerShell(t *testing.T) {
 			{Name: "Win", Type: String, Values: []string{"Windows 11", "Windows 10"}, Default: known("Windows 11")},
 			{Name: "Count", Type: Integer, Range: Range{pointer(1), pointer(64)}, Default: known(int64(2)), Description: "between"},
 			{Name: "Memory", Type: Integer, Range: Range{pointer(536870912), pointer(68719476736)}, Default: known(int64(4294967296))},
-			{Name: "Release", Pattern: `^v\d+(-\w+(\.\d{1,2})?)?$`, Aliases: []string{"Tag", "T"}},
+			{Name: "Release", Pattern: Pattern{Text: `^v\d+(-\w+(\.\d{1,2})?)?$`}, Aliases: []string{"Tag", "T"}},
 			{Name: "Extra", Type: Array, Items: String, Values: []string{"zip", "tar"}},
 		}},
 		"defaults that are constants": {"param($a='it''s, ) # not',$b=\"a`\"b`n\",$c=$true,$d=$null,$e=@(),$f=@('x',\n  'y'\n  'z'),$g=-5,$h=0x1F,$i=1.5,$j='$env:HOME',$k=(('p')),$l=1,2)", []Parameter{

@@ -78,6 +78,8 @@ func (s *Service) find(name string) (Script, *NotRun) {
 	text := "There is no script " + name + "."
 	if empty := listing.Empty(); empty != "" {
 		text += " " + empty
+	} else {
+		text += " There are: " + listing.names() + "."
 	}
 	return Script{}, &NotRun{exitNotFound, notFound, text}
 }

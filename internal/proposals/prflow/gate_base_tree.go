@@ -16,7 +16,7 @@ import (
 func baseTreeGate() gate {
 	return gate{
 		Name: record.GateBaseTree, Phase: phaseRepository,
-		Asks:  "whether each file is there or not as its action says, is a plain file and the one that the agent has read, and would change",
+		Asks:  "whether each file is as the action and base_sha say, is a plain file, and would change",
 		Judge: judgeBaseTree,
 	}
 }

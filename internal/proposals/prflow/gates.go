@@ -11,7 +11,7 @@ import (
 type gate struct {
 	Name  record.Gate
 	Phase phase
-	Asks  string // what it looks at, for people; docs/gates.md has it
+	Asks  string // what it looks at, for people; docs/explain/gates.md has it
 	Judge func(ctx context.Context, on rules, r *request, e *evidence) (ruling, error)
 }
 
@@ -33,7 +33,7 @@ const (
 )
 
 // gates lists them in their order. Whatever walks through the gates walks through this list: the pipeline, the verdicts in
-// answers and records, the filters of the dashboard and docs/gates.md.
+// answers and records, the filters of the dashboard and docs/explain/gates.md.
 func gates() []gate {
 	return []gate{
 		argumentsGate(), tierGate(), scopeGate(), baseTreeGate(), contentGate(), repositoryGate(), revisionGate(),

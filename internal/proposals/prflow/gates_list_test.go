@@ -9,7 +9,7 @@ import (
 )
 
 func TestThePageOfTheGatesHasTheirListInItsOrder(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/gates.md")
+	page, err := os.ReadFile("../../../docs/explain/gates.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestThePageOfTheGatesHasTheirListInItsOrder(t *testing.T) {
 		}
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("docs/gates.md has\n%s\nthe list of gates is\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("docs/explain/gates.md has\n%s\nthe list of gates is\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

@@ -194,10 +194,10 @@ func (s *Service) pathShown(path string) (shown string, withhold bool) {
 	return path, false
 }
 
-// promoteProposal is for people, so that no tool and no command leads to it.
+// promoteProposal is for people, so that no tool leads to it.
 func promoteProposal(service func() *Service) operation.Operation {
 	return define(service, operation.Operation{
-		Name: OpPromote, Summary: "Open the pull request that a dry run has shown", Action: record.ActionPromote,
+		Name: OpPromote, Summary: "Open the pull request that a dry run has shown", Action: record.ActionPromote, Command: "pr promote",
 		Effect: operation.Write, Needs: operation.Needs{
 			For: operation.People, Tier: gitprovider.TierInvestigate, Scope: access.Review, Dry: operation.DryTried, Gated: true,
 		},

@@ -21,6 +21,7 @@ type database struct {
 	closed bool
 
 	connected *heldLocks // of the connections of agents that this process serves
+	running   *heldLocks // of the scripts that this process runs
 
 	rows rowMemory // of the audit
 	root root      // of local repositories
@@ -39,7 +40,7 @@ type connection struct {
 func newDatabase(dir string, opts Options) *database {
 	d := &database{dir: dir, opts: opts.withDefaults(), sem: make(chan struct{}, 1)}
 	d.turns = turns{one: make(chan struct{}, 1), patience: d.opts.BusyTimeout}
-	d.connected = newHeldLocks(d)
+	d.connected, d.running = newHeldLocks(d), newHeldLocks(d)
 	return d
 }
 

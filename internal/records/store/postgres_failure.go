@@ -126,7 +126,7 @@ func (e *postgresEngine) describe(err error) string {
 			"CLAUDEOPS_DATABASE_URL names, or grant it", user)
 	case stateNoPrivilege:
 		return fmt.Sprintf("denies the user %q a right that it needs; "+
-			"make it the owner of the schema, or grant what docs/records.md lists", user)
+			"make it the owner of the schema, or grant what docs/explain/records.md lists", user)
 	case stateDuplicateTable, stateDuplicateObject, stateDuplicateFunction:
 		return "has tables of another program in this schema; give claudeops a schema of its own, " +
 			"and name it with search_path in CLAUDEOPS_DATABASE_URL"

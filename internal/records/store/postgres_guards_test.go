@@ -71,7 +71,7 @@ func TestNoTemporaryTableStandsInForTheAudit(t *testing.T) {
 	}
 }
 
-// grants are what docs/records.md lists for a user that does not own the tables.
+// grants are what docs/explain/records.md lists for a user that does not own the tables.
 func grants(schema, role string) []string {
 	return []string{
 		"GRANT USAGE ON SCHEMA " + schema + " TO " + role,
@@ -93,7 +93,7 @@ func TestAUserThatDoesNotOwnTheTablesCanWorkAndCannotUnguardTheAudit(t *testing.
 	mustExec(t, admin, grants(schema, role)[0])
 	_, err = openPlace(t.Context(), asUser, Options{}) // there is nothing yet, and it may not make it
 	wantCode(t, err, fault.Misconfigured)
-	if !strings.Contains(err.Error(), "denies the user") || !strings.Contains(err.Error(), "docs/records.md") {
+	if !strings.Contains(err.Error(), "denies the user") || !strings.Contains(err.Error(), "docs/explain/records.md") {
 		t.Fatalf("got %v", err)
 	}
 	open(t, place, Options{})

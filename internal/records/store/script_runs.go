@@ -11,33 +11,47 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// ScriptRuns are the runs of scripts.
-type ScriptRuns struct{ db *database }
+// ScriptRuns are the runs of scripts. Each run has a lock of its own until it has ended; see locks.
+type ScriptRuns struct {
+	db   *database
+	held *heldLocks
+}
 
 // ScriptRuns are the runs of scripts.
-func (s *Store) ScriptRuns() *ScriptRuns { return &ScriptRuns{s.db} }
+func (s *Store) ScriptRuns() *ScriptRuns { return &ScriptRuns{s.db, s.db.running} }
+
+// keptScriptRun is a run as the table has it.
+type keptScriptRun struct {
+	record.ScriptRun
+	Lock string `json:",omitempty"` // that is held while the run goes on; "" for a run of an older program
+}
 
 // BeginScriptRun records a run that is about to start.
 func (s *ScriptRuns) BeginScriptRun(ctx context.Context, r record.ScriptRun) error {
-	kept, err := encodeScriptRun(r)
-	if err != nil {
-		return err
-	}
-	return s.db.exec(ctx, `INSERT INTO script_runs (id, script, started_us, ends_us, state, record) VALUES ($1, $2, $3, $4, $5, $6)`,
-		text(r.ID), text(r.Script), micros(r.StartedAt), micros(r.EndsBy), text(r.State), kept)
+	return s.held.take(ctx, r.ID, func(lock string) (bool, error) {
+		kept, err := encodeScriptRun(keptScriptRun{r, lock})
+		if err == nil {
+			const insert = `INSERT INTO script_runs (id, script, started_us, ends_us, state, record) VALUES ($1, $2, $3, $4, $5, $6)`
+			err = s.db.exec(ctx, insert, text(r.ID), text(r.Script), micros(r.StartedAt), micros(r.EndsBy), text(r.State), kept)
+		}
+		return err == nil, err
+	})
 }
 
 // EndScriptRun records how a run has ended.
 func (s *ScriptRuns) EndScriptRun(ctx context.Context, r record.ScriptRun) error {
-	kept, err := encodeScriptRun(r)
-	if err != nil {
-		return err
+	kept, err := encodeScriptRun(keptScriptRun{ScriptRun: r})
+	if err == nil {
+		err = s.db.exec(ctx, `UPDATE script_runs SET state = $1, record = $2 WHERE id = $3`, text(r.State), kept, text(r.ID))
 	}
-	return s.db.exec(ctx, `UPDATE script_runs SET state = $1, record = $2 WHERE id = $3`, text(r.State), kept, text(r.ID))
+	if err == nil {
+		s.held.forget(r.ID)
+	}
+	return err
 }
 
 // encodeScriptRun is the run without more output than is kept.
-func encodeScriptRun(r record.ScriptRun) (string, error) {
+func encodeScriptRun(r keptScriptRun) (string, error) {
 	r.Ending.Stdout, r.Ending.Stderr = bound(r.Ending.Stdout, record.MaxScriptOutput), bound(r.Ending.Stderr, record.MaxScriptOutput)
 	out, err := json.Marshal(r)
 	return string(out), err
@@ -65,10 +79,15 @@ func (s *ScriptRuns) ScriptRuns(ctx context.Context, q record.ScriptRunQuery) ([
 }
 
 func (s *ScriptRuns) runs(ctx context.Context, clauses string, args ...any) ([]record.ScriptRun, error) {
-	return selectOf(ctx, s.db, scanScriptRun, "SELECT record FROM script_runs "+clauses, args...)
+	kept, err := selectOf(ctx, s.db, scanScriptRun, "SELECT record FROM script_runs "+clauses, args...)
+	out := make([]record.ScriptRun, 0, len(kept))
+	for _, r := range kept {
+		out = append(out, r.ScriptRun)
+	}
+	return out, err
 }
 
-func scanScriptRun(rows *sql.Rows, r *record.ScriptRun) error {
+func scanScriptRun(rows *sql.Rows, r *keptScriptRun) error {
 	var kept string
 	if err := rows.Scan(&kept); err != nil {
 		return err
@@ -82,28 +101,57 @@ func scanScriptRun(rows *sql.Rows, r *record.ScriptRun) error {
 // maxSettled bounds how many runs one call settles.
 const maxSettled = 100
 
-// SettleScriptRuns looks at the runs that must have ended by now. One that the audit lacks, because the process that ran it was killed,
-// gets its row there; row makes it.
+// SettleScriptRuns looks at the runs whose process was killed, or that must have ended by now. One that the audit lacks gets its
+// row there; row makes it.
 func (s *ScriptRuns) SettleScriptRuns(ctx context.Context, row func(record.ScriptRun) record.Attempt) error {
-	now := micros(s.db.opts.Now())
-	found := false
-	err := s.db.query(ctx, func(rows *sql.Rows) error {
-		found = true
-		var id text
-		return rows.Scan(&id)
-	}, "SELECT id FROM script_runs WHERE settled = 0 AND ends_us < $1 LIMIT 1", now)
-	if err != nil || !found { // most often there is nothing to write
+	open, err := s.unsettled(ctx)
+	if err != nil || len(open) == 0 { // most often there is nothing to write
 		return err
 	}
 	return s.db.write(ctx, func(tx *sql.Tx) error {
-		open, err := selectRows(ctx, tx, scanScriptRun, "SELECT record FROM script_runs WHERE settled = 0 AND ends_us < $1 ORDER BY id LIMIT $2", now, maxSettled)
-		for _, r := range open {
-			if err == nil {
-				err = s.settle(ctx, tx, r, row)
+		for _, id := range open {
+			found, err := selectRows(ctx, tx, scanScriptRun, "SELECT record FROM script_runs WHERE settled = 0 AND id = $1", text(id))
+			if err != nil {
+				return err
+			}
+			for _, r := range found {
+				if r.State != record.ScriptRunning && !r.EndsBy.Before(s.db.opts.Now()) {
+					continue // it has ended in the meantime
+				}
+				if err := s.settle(ctx, tx, r.ScriptRun, row); err != nil {
+					return err
+				}
 			}
 		}
-		return err
+		return nil
 	})
+}
+
+// unsettled are the ids of runs that nobody goes on with. A run that has ended is left to the process that writes its row, until
+// its time is over.
+func (s *ScriptRuns) unsettled(ctx context.Context) (ids []string, err error) {
+	now := s.db.opts.Now()
+	runs, err := selectOf(ctx, s.db, scanScriptRun,
+		"SELECT record FROM script_runs WHERE settled = 0 AND (ends_us < $1 OR state = $2) ORDER BY id LIMIT $3", micros(now), text(record.ScriptRunning), maxSettled)
+	if err != nil {
+		return nil, err
+	}
+	var locks []string
+	for _, r := range runs {
+		if r.Lock != "" {
+			locks = append(locks, r.Lock)
+		}
+	}
+	ended, err := s.db.endedLocks(ctx, locks)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range runs {
+		if r.EndsBy.Before(now) || r.State == record.ScriptRunning && ended[r.Lock] {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids, nil
 }
 
 func (s *ScriptRuns) settle(ctx context.Context, tx *sql.Tx, r record.ScriptRun, row func(record.ScriptRun) record.Attempt) error {
@@ -118,7 +166,7 @@ func (s *ScriptRuns) settle(ctx context.Context, tx *sql.Tx, r record.ScriptRun,
 	if err != nil {
 		return err
 	}
-	kept, err := encodeScriptRun(r)
+	kept, err := encodeScriptRun(keptScriptRun{ScriptRun: r})
 	if err != nil {
 		return err
 	}

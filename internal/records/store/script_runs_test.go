@@ -100,3 +100,42 @@ func TestRunsThatTheAuditLacksGetTheirRow(t *testing.T) {
 	}
 	wantEqual(t, verify(t, s, "").OK(), true)
 }
+
+// A process that is killed has no say in when its runs end: whoever looks next sees it at once, while those of a process that
+// lives go on.
+func TestARunWhoseProcessIsGoneIsInterruptedAtOnce(t *testing.T) {
+	ctx := context.Background()
+	place := t.TempDir()
+	gone, err := Open(ctx, place, Options{})
+	wantEqual(t, err, nil)
+	lives, err := Open(ctx, place, Options{})
+	wantEqual(t, err, nil)
+	t.Cleanup(func() { _ = lives.Close() })
+	killed, ended, goesOn := scriptRun("killed"), scriptRun("ended"), scriptRun("goes-on")
+	for _, r := range []*record.ScriptRun{&killed, &ended, &goesOn} {
+		r.EndsBy = time.Now().Add(time.Hour)
+	}
+	wantEqual(t, gone.ScriptRuns().BeginScriptRun(ctx, killed), nil)
+	wantEqual(t, gone.ScriptRuns().BeginScriptRun(ctx, ended), nil)
+	wantEqual(t, lives.ScriptRuns().BeginScriptRun(ctx, goesOn), nil)
+	ended.State = record.ScriptEnded
+	wantEqual(t, gone.ScriptRuns().EndScriptRun(ctx, ended), nil)
+	looks := func(want map[string]record.ScriptRunState) {
+		t.Helper()
+		wantEqual(t, lives.ScriptRuns().SettleScriptRuns(ctx, interrupted), nil)
+		for id, state := range want {
+			got, err := lives.ScriptRuns().ScriptRun(ctx, id)
+			wantEqual(t, err, nil)
+			wantEqual(t, got.State, state)
+		}
+	}
+	looks(map[string]record.ScriptRunState{"killed": record.ScriptRunning, "goes-on": record.ScriptRunning})
+	wantEqual(t, gone.Close(), nil) // releases what the kernel releases when a process is killed
+	looks(map[string]record.ScriptRunState{"killed": record.ScriptInterrupted, "ended": record.ScriptEnded, "goes-on": record.ScriptRunning})
+	rows, err := lives.Audit.Page(ctx, record.AuditQuery{})
+	wantEqual(t, err, nil)
+	wantEqual(t, len(rows), 1) // the process that ended a run writes its row itself
+	goesOn.State = record.ScriptEnded
+	wantEqual(t, lives.ScriptRuns().EndScriptRun(ctx, goesOn), nil)
+	looks(map[string]record.ScriptRunState{"goes-on": record.ScriptEnded})
+}

@@ -11,15 +11,16 @@ import (
 type Variable = driver.Variable
 
 // Variables lists every variable that the product reads. The variables of the system (HOME, USER, XDG_STATE_HOME), and
-// CLAUDEOPS_SESSION, which sessions set themselves, are not among them. drivers are the forges that there are.
+// CLAUDEOPS_SESSION, which sessions set themselves, are not among them, nor those of which there are any number
+// (Variable.Each). drivers are the forges that there are.
 func Variables(drivers []driver.Driver) (out []Variable) {
 	for _, s := range Sections(drivers) {
 		out = append(out, s.Variables...)
 	}
-	return out
+	return slices.DeleteFunc(out, func(v Variable) bool { return v.Each })
 }
 
-// Section is a part of the list of variables, as docs/configuration.md shows it.
+// Section is a part of the list of variables, as docs/reference/configuration.md shows it.
 type Section struct {
 	Title     string
 	Text      string // which commands read the variables, and which page says more; in Markdown, as seen from docs
@@ -30,21 +31,23 @@ type Section struct {
 func Sections(drivers []driver.Driver) []Section {
 	return []Section{
 		{"What agents may do", "Read by every command that proposes or answers agents: `mcp-server`, `serve`, `run`, `pr`, `policy`, `doctor`. " +
-			"See [policy](policy.md) and [gates](gates.md).", permissionVariables()},
-		{"Where repositories are", "Read by every command that reaches a repository. See [providers](providers.md); " +
-			"for the secrets of webhooks and the interval, which `serve` alone reads, [webhooks](webhooks.md).", forgeVariables(drivers)},
-		{"Records and messages", "Read by every command that keeps or shows records. See [records](records.md), [operations](operations.md) and " +
-			"[notifications](notifications.md).", recordVariables()},
-		{"The server", "Read by `serve`; `health` and `token` read the address, too. See [REST](rest.md) and [deployment](deployment.md).", webVariables()},
-		{"Sessions of agents", "Read by `run` and `serve`, which start agents. See [sessions](sessions.md) and [mounted repositories](mounted.md).",
+			"See [policy](../guides/policy.md) and [gates](../explain/gates.md).", permissionVariables()},
+		{"Where repositories are", "Read by every command that reaches a repository. See [providers](../guides/providers.md); " +
+			"for the secrets of webhooks and the interval, which `serve` alone reads, [webhooks](../guides/webhooks.md).", forgeVariables(drivers)},
+		{"Records and messages", "Read by every command that keeps or shows records. See [records](../explain/records.md), [operations](../guides/operations.md) and " +
+			"[notifications](../guides/notifications.md).", recordVariables()},
+		{"The server", "Read by `serve`; `health` and `token` read the address, too. See [REST](../guides/rest.md) and [deployment](../guides/deployment.md).", webVariables()},
+		{"How people sign in", "Read by `serve` and `doctor`. NAME is the name of a provider in capital letters, with `_` for `-`. See [sign in](../guides/sign-in.md).",
+			signInVariables()},
+		{"Sessions of agents", "Read by `run` and `serve`, which start agents. See [sessions](../guides/sessions.md) and [mounted repositories](../guides/mounted.md).",
 			sessionVariables()},
-		{"The boundary of agents", "Read by `run` and `serve`, which start agents, and by `doctor`; `CLAUDEOPS_RUN_AS` by every command. See [the boundary](boundary.md).",
+		{"The boundary of agents", "Read by `run` and `serve`, which start agents, and by `doctor`; `CLAUDEOPS_RUN_AS` by every command. See [the boundary](../explain/boundary.md).",
 			confinementVariables()},
-		{"Definitions", "Read by `mcp-server`, `serve` and the command line where `CLAUDEOPS_TOOLSETS` names `definitions`. See [definitions](definitions.md).",
+		{"Definitions", "Read by `mcp-server`, `serve` and the command line where `CLAUDEOPS_TOOLSETS` names `definitions`. See [definitions](../guides/definitions.md).",
 			definitionVariables()},
 		{"Deployments", "Read by `mcp-server`, `serve` and the command line where `CLAUDEOPS_TOOLSETS` names `deploy` or `packages`. " +
-			"See [deploy](deploy.md) and [packages](packages.md).", deployVariables()},
-		{"Scripts", "Read by `mcp-server`, `serve` and the command line where `CLAUDEOPS_TOOLSETS` names `scripts`. See [scripts](scripts.md).",
+			"See [deploy](../guides/deploy.md) and [packages](../guides/packages.md).", deployVariables()},
+		{"Scripts", "Read by `mcp-server`, `serve` and the command line where `CLAUDEOPS_TOOLSETS` names `scripts`. See [scripts](../guides/scripts.md).",
 			scriptVariables()},
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/system/identity"
 )
 
 // DefaultAddr is where `claudeops serve` listens: this machine alone can connect.
@@ -25,7 +27,8 @@ type Web struct {
 	ProxyUserHeader string
 	AnonymousRead   bool // callers on this machine may read without a token
 	LogJSON         bool
-	DoorSocket      string // where agents with tokens connect; "" for nowhere
+	DoorSocket      string              // where agents with tokens connect; "" for nowhere
+	SignIn          []identity.Settings // providers by which people sign in, in the order of the buttons
 	Problem         string
 }
 
@@ -75,6 +78,10 @@ func (e *env) web() Web {
 		} else if len(w.TrustedProxies) == 0 {
 			w.Problem = "CLAUDEOPS_PROXY_USER_HEADER needs CLAUDEOPS_TRUSTED_PROXIES, or anybody could name themselves"
 		}
+	}
+	w.SignIn, problem = e.signIn(w.PublicURL)
+	if problem != "" {
+		w.Problem = problem
 	}
 	for _, host := range w.Hosts {
 		if strings.ContainsAny(host, "/:") && !isIP(host) {

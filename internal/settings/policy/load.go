@@ -22,28 +22,30 @@ const maxPolicyBytes = 1 << 20
 
 // file is the YAML form of a policy. Pointers tell an absent key from an empty value.
 type file struct {
-	Version      int           `yaml:"version"`
-	Scope        *scopeSection `yaml:"scope"`
-	Tiers        *tierSection  `yaml:"tiers"`
-	Repositories []string      `yaml:"repositories"`
-	BaseBranches []string      `yaml:"base_branches"`
-	Pins         []pinSection  `yaml:"pins"`
-	Limits       *limitSection `yaml:"limits"`
-	Caps         *capSection   `yaml:"caps"`
-	Cooldown     *int          `yaml:"cooldown_hours"`
-	CooldownLift string        `yaml:"cooldown_lift_label"`
-	Revise       *string       `yaml:"revise"`
-	MaxRevisions *int          `yaml:"max_revisions"`
-	ReviseChecks *bool         `yaml:"revise_on_checks"`
-	Labels       []string      `yaml:"labels"`
-	Pulls        *pullSection  `yaml:"pull_requests"`
-	Forks        bool          `yaml:"allow_forks"`
-	Duplicates   *string       `yaml:"duplicates"`
-	Body         *bodySection  `yaml:"body"`
-	Mentions     []string      `yaml:"mentions"`
-	Closing      bool          `yaml:"closing_keywords"`
-	Tools        *toolSection  `yaml:"tools"`
-	Sources      sources.List  `yaml:"sources"`
+	Version      int            `yaml:"version"`
+	Scope        *scopeSection  `yaml:"scope"`
+	Tiers        *tierSection   `yaml:"tiers"`
+	Repositories []string       `yaml:"repositories"`
+	BaseBranches []string       `yaml:"base_branches"`
+	Pins         []pinSection   `yaml:"pins"`
+	Limits       *limitSection  `yaml:"limits"`
+	Caps         *capSection    `yaml:"caps"`
+	Cooldown     *int           `yaml:"cooldown_hours"`
+	CooldownLift string         `yaml:"cooldown_lift_label"`
+	Revise       *string        `yaml:"revise"`
+	MaxRevisions *int           `yaml:"max_revisions"`
+	ReviseChecks *bool          `yaml:"revise_on_checks"`
+	Labels       []string       `yaml:"labels"`
+	Pulls        *pullSection   `yaml:"pull_requests"`
+	Forks        bool           `yaml:"allow_forks"`
+	Duplicates   *string        `yaml:"duplicates"`
+	Body         *bodySection   `yaml:"body"`
+	Mentions     []string       `yaml:"mentions"`
+	Closing      bool           `yaml:"closing_keywords"`
+	Tools        *toolSection   `yaml:"tools"`
+	Sources      sources.List   `yaml:"sources"`
+	Roles        *roleSection   `yaml:"roles"`
+	Review       *reviewSection `yaml:"review"`
 	Notify       *struct {
 		Refused bool `yaml:"refused"`
 	} `yaml:"notify"`
@@ -136,7 +138,7 @@ func (f file) policy(name string, kinds []gitprovider.FileKind) (Policy, error) 
 	}
 	steps := []func(*Policy) error{
 		f.scope, func(p *Policy) error { return f.kinds(p, kinds) }, f.repositories, f.baseBranches, f.pins, f.limits, f.caps, f.tiers, f.cooldown, f.revisions, f.labels, f.pulls, f.duplicates, f.body,
-		f.outgoing, f.tools, f.sources,
+		f.outgoing, f.tools, f.sources, f.people,
 	}
 	for _, step := range steps {
 		if err := step(&p); err != nil {

@@ -41,13 +41,14 @@ type Policy struct {
 	Revisions  Revisions    // commits that an agent adds to its open pull requests
 	Server     Server       // what holds for the server itself, whatever is proposed
 	Agents     Agents       // what holds for agents beside their proposals
+	People     People       // what holds for people who sign in
 }
 
 // Server is what holds for the server itself, whatever is proposed.
 type Server struct {
 	NotifyRefused bool         // whether people are told of refusals, too
 	RequireSink   bool         // nothing is proposed unless every head of the audit was exported before
-	Sources       sources.List // places that files of projects may choose from; see docs/sources.md
+	Sources       sources.List // places that files of projects may choose from; see docs/guides/sources.md
 }
 
 // Agents are rules for agents beside those of their proposals.
@@ -250,6 +251,9 @@ type View struct {
 	RequireBoundary bool `json:"require_boundary" doc:"No session starts without a boundary that lacks nothing"`
 
 	Sources sources.List `json:"sources" doc:"Places that files of projects may choose from"`
+
+	Roles    []RoleRule `json:"roles" doc:"What people may do who sign in at a provider of identities, the highest first"`
+	FourEyes bool       `json:"four_eyes" doc:"Who started something does not approve or merge what came of it"`
 }
 
 // Kind is a kind of files that a toolset understands.
@@ -281,7 +285,7 @@ func (p Policy) View() View {
 		Tier2Caps: p.CapsFor(gitprovider.TierInvestigate), Tier3Caps: p.CapsFor(gitprovider.TierRemediate),
 		AllowForks: p.Targets.AllowForks, Duplicates: p.Duplicates, PullRequests: p.Pulls.view(),
 		ToolTiers: append([]ToolTier{}, p.Agents.ToolTiers...), RequireBoundary: p.Agents.RequireBoundary,
-		Sources: append(sources.List{}, p.Server.Sources...),
+		Sources: append(sources.List{}, p.Server.Sources...), Roles: append([]RoleRule{}, p.People.Roles...), FourEyes: p.People.FourEyes,
 	}
 	for _, r := range p.AllRepositories() {
 		v.Repositories = append(v.Repositories, r.String())
@@ -311,6 +315,12 @@ func (p Policy) Hash() string {
 	}
 	if len(p.Server.Sources) > 0 {
 		rules = append(rules, p.Server.Sources)
+	}
+	if len(p.People.Roles) > 0 {
+		rules = append(rules, p.People.Roles)
+	}
+	if p.People.FourEyes {
+		rules = append(rules, "review.four_eyes")
 	}
 	b, err := json.Marshal(rules)
 	if err != nil { // strings and integers always marshal

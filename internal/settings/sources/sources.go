@@ -1,6 +1,6 @@
 // Package sources holds the places that the operator admits beside those of their own configuration: registries, git
 // repositories and folders. A file of a project, a repository or a package may choose among them; it never adds one
-// (docs/sources.md).
+// (docs/guides/sources.md).
 package sources
 
 import (

@@ -226,7 +226,7 @@ func (p *Plan) nothingToDo() bool {
 	}
 	for key, f := range p.desired.Files {
 		hash, known := p.held.managed[key]
-		if !known || p.desired.KeepChanged && p.kept[key] == "" && hash != f.Content.SHA256() {
+		if !known || p.kept[key] == "" && hash != f.Content.SHA256() { // somebody else has made it what it should be
 			return false
 		}
 	}

@@ -51,3 +51,30 @@ func TestDriftOfWhatWasDeployed(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 }
+
+func TestDriftThatBecameWhatIsWantedIsNoneAfterTheNextDeployment(t *testing.T) {
+	m := newMachine(t, nil)
+	m.deploy(map[string]string{"a.md": "old"})
+	operationtest.WriteFiles(t, m.project, map[string]string{".claude/commands/a.md": "new"})
+	wanted := m.want(map[string]string{"a.md": "new"})
+	drift := func() []Drift {
+		t.Helper()
+		list, _, err := m.engine().Status(t.Context(), wanted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	if list := drift(); len(list) != 1 {
+		t.Fatalf("%+v", list)
+	}
+	if p, done, err := m.engine().Apply(t.Context(), wanted, Approval{}); err != nil || len(p.Changes) != 0 || done == nil || len(done.Steps) != 0 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if list := drift(); len(list) != 0 {
+		t.Errorf("%+v", list)
+	}
+	if _, done, err := m.engine().Apply(t.Context(), wanted, Approval{}); done != nil || err != nil {
+		t.Errorf("a snapshot of nothing: %+v, %v", done, err)
+	}
+}

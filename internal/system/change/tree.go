@@ -31,6 +31,9 @@ type TreeFile struct {
 	size       int64
 }
 
+// Size is how many bytes the file had when it was read.
+func (f TreeFile) Size() int64 { return f.size }
+
 // Paths are a tree's paths, sorted.
 func (t Tree) Paths() []string { return slices.Sorted(maps.Keys(t)) }
 

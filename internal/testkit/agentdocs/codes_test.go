@@ -60,31 +60,6 @@ func codeConstants(spec *ast.ValueSpec) []fault.Code {
 	return out
 }
 
-func TestCodesPageSaysWhatTheCodeDoes(t *testing.T) {
-	t.Parallel()
-	rows := tableWith(t, read(t, "docs/codes.md"), "code")
-	want := []string{"code", "HTTP", "retryable", "exit", "meaning", "what the caller should do"}
-	if !slices.Equal(rows[0], want) {
-		t.Fatalf("the columns are %q, want %q", rows[0], want)
-	}
-	var listed []fault.Code
-	for _, row := range rows[1:] {
-		code := fault.Code(strings.Trim(row[0], "`"))
-		listed = append(listed, code)
-		facts := []string{strconv.Itoa(code.HTTPStatus()), yesNo(code.Retryable()), strconv.Itoa(code.ExitCode())}
-		if len(row) != len(want) || !slices.Equal(row[1:4], facts) {
-			t.Errorf("%s: the page says %q, package fault %q", code, row[1:], facts)
-			continue
-		}
-		if row[4] == "" || row[5] == "" {
-			t.Errorf("%s: meaning or advice is missing", code)
-		}
-	}
-	if codes := allCodes(t); !slices.Equal(listed, codes) {
-		t.Errorf("the page lists\n%q\npackage fault has\n%q", listed, codes)
-	}
-}
-
 func yesNo(b bool) string {
 	if b {
 		return "yes"

@@ -73,7 +73,7 @@ func agentFiles(t *testing.T) []string {
 	t.Helper()
 	names := append(procedures(t), markdownIn(t, "prompts")...)
 	names = append(names, markdownIn(t, ".claude")...)
-	return append(names, ".claude/mcp.json", ".claude/settings.json", "docs/codes.md")
+	return append(names, ".claude/mcp.json", ".claude/settings.json", "docs/reference/codes.md")
 }
 
 func TestFilesHoldOnlyWhatAReviewerSees(t *testing.T) {

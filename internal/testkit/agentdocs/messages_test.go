@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// The messages that docs/troubleshooting.md quotes are messages of the program: the parts between "..." stand in its source.
+// The messages that docs/guides/troubleshooting.md quotes are messages of the program: the parts between "..." stand in its source.
 func TestQuotedMessagesAreThoseOfTheProgram(t *testing.T) {
 	t.Parallel()
 	source, quotes := messagesOfTheSource(t), 0
-	text := readPage(t, filepath.Join("..", "..", "..", "docs", "troubleshooting.md"))
+	text := readPage(t, filepath.Join("..", "..", "..", "docs", "guides", "troubleshooting.md"))
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "| `") {
 			continue

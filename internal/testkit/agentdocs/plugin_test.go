@@ -79,7 +79,7 @@ func TestPromptsAndSkillsNeedNoCommandThatIsRefused(t *testing.T) {
 	for _, name := range append(prompts(), skillFile, scriptsSkillFile, pluginSkillFile) {
 		for _, command := range commandsOf(read(t, name)) {
 			if !permitted(command) {
-				t.Errorf("%s has its reader run %q, which the permissions of docs/sessions.md refuse", name, command)
+				t.Errorf("%s has its reader run %q, which the permissions of docs/guides/sessions.md refuse", name, command)
 			}
 		}
 	}

@@ -20,7 +20,7 @@ func reading() []string {
 
 func TestThePermissionsToBeginWithOnlyRead(t *testing.T) {
 	line := regexp.MustCompile(`(?m)^(?:# )?CLAUDEOPS_AGENT_TOOLS=(.+)$`)
-	example, docs := line.FindStringSubmatch(read(t, ".env.example")), regexp.MustCompile(`(?m)^ +CLAUDEOPS_AGENT_TOOLS=(.+)$`).FindStringSubmatch(read(t, "docs/sessions.md"))
+	example, docs := line.FindStringSubmatch(read(t, ".env.example")), regexp.MustCompile(`(?m)^CLAUDEOPS_AGENT_TOOLS=(.+)$`).FindStringSubmatch(read(t, "docs/guides/sessions.md"))
 	if example == nil || docs == nil || example[1] != docs[1] {
 		t.Fatalf("not one line in both:\n%q\n%q", example, docs)
 	}

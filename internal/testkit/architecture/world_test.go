@@ -29,7 +29,6 @@ func exceptions() []string {
 		"internal/cli: net", // the demo does
 		// The program that agents start has the standard library alone, so that it stays small: it reads its ticket by os.
 		"internal/agents/connect: os", "internal/agents/connect: net",
-		"internal/agents/connect/remote: net", "internal/agents/connect/remote: net/http",
 	}
 }
 
@@ -47,6 +46,7 @@ func saying() map[string]string {
 		"internal/procedures/definitions.(merger).registries": "the operator's file, and the list of sources",
 		"internal/procedures/definitions.(fetcher).client":    "registries that merger has named",
 		"internal/procedures/deploy.(GitSource).operators":    "the operator's own configuration",
+		"internal/ops/demo.(life).git":                        "the repository that the demo has made",
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-const page = "docs/deployment.md"
+const page = "docs/guides/deployment.md"
 
 func TestThePageNamesEveryPlaceAndVersion(t *testing.T) {
 	text := read(t, page)

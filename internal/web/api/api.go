@@ -73,15 +73,15 @@ func Toolset(o Options) operation.Toolset {
 	}
 }
 
-// Routes are the routes of the API and of what programs ask beside it, with others that its description has.
-func Routes(o Options, others []handler.Route) (routes []handler.Route) {
+// Routes are the routes of the API and of what programs ask beside it.
+func Routes(o Options) (routes []handler.Route) {
 	replies := &idempotency{o.Records.Replies, o.Env}
 	operations := &operations{o.Turns, handler.NewTurns(maxRuns), replies, o.Guard.BasePath}
 	probes := &probes{o.Records.Attempts, o.Health, o.Metrics, o.Guard, o.Env}
 	webhooks := newWebhooks(o)
 	documents := &documents{sync.OnceValues(func() (description, error) { return describe(o.Settings.Version, o.Guard.BasePath, routes) })}
 	routes = slices.Concat(operations.routes(append(o.Toolsets, Toolset(o), operation.Toolset{Operations: o.Acts})), probes.routes(),
-		o.Guard.Routes(), documents.routes(), webhooks.routes(), others)
+		o.Guard.Routes(), documents.routes(), webhooks.routes())
 	return routes
 }
 

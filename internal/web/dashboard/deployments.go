@@ -37,11 +37,13 @@ type deploymentPages struct {
 	deployments Deployments
 	reader      Reader
 	back        operation.Operation // rolls back
+	propose     operation.Operation // proposes drift
 }
 
 const (
 	deploymentsPath = "/deployments"
 	rollbackPath    = deploymentsPath + "/rollback"
+	proposePath     = deploymentsPath + "/propose"
 )
 
 func (h *deploymentPages) nav() pages.NavItem {
@@ -49,7 +51,7 @@ func (h *deploymentPages) nav() pages.NavItem {
 }
 
 func (h *deploymentPages) routes(page func(string, handler.Func) handler.Route) []handler.Route {
-	return []handler.Route{
+	routes := []handler.Route{
 		page(deploymentsPath, h.show), page(pullDeploymentPath, h.pull), page(rollbackPath, h.plan),
 		{
 			Method: "POST", Pattern: rollbackPath, Scope: access.Operate, Page: true, Handle: h.rollback,
@@ -57,6 +59,13 @@ func (h *deploymentPages) routes(page func(string, handler.Func) handler.Route) 
 			Refused: rejected(h.back),
 		},
 	}
+	if h.propose.Handle == nil {
+		return routes
+	}
+	return append(routes, handler.Route{
+		Method: "POST", Pattern: proposePath, Scope: access.Operate, Page: true, Handle: h.proposeDrift,
+		Body: &handler.BodyLimit{Bytes: 256 << 10, Advice: "propose fewer files at once"},
+	})
 }
 
 // maxSnapshots bounds the timeline.
@@ -73,11 +82,13 @@ type deploymentsView struct {
 	Waiting         *deploy.DueMerge
 	Snapshots       []*change.Snapshot
 	MayRoll         bool
-	Done            bool
+	// MayPropose says that the visitor may make a pull request of drift.
+	MayPropose bool
+	Done       string
 }
 
 type deploymentParams struct {
-	Done string `json:"done,omitempty" enum:"rollback"`
+	Done string `json:"done,omitempty" enum:"rollback,proposal"`
 }
 
 // WaitingPath is the page of the pull request that waits.
@@ -112,7 +123,8 @@ func (h *deploymentPages) show(req *handler.Request) (handler.Response, error) {
 	if err := handler.DecodeQuery(req, &q); err != nil {
 		return handler.Response{}, err
 	}
-	view := deploymentsView{Page: h.frame(req, "Deployments", deploymentsPath), MayRoll: req.Principal.Scopes.Has(access.Operate), Done: q.Done != ""}
+	view := deploymentsView{Page: h.frame(req, "Deployments", deploymentsPath), MayRoll: req.Principal.Scopes.Has(access.Operate), Done: q.Done}
+	view.MayPropose = h.propose.Handle != nil && view.MayRoll && req.Principal.Scopes.Has(access.Propose)
 	var err error
 	if view.Overview, err = h.deployments.Look(req.Context()); err != nil {
 		view.Failed = fault.From(err)
@@ -202,4 +214,25 @@ func (h *deploymentPages) rollback(req *handler.Request) (handler.Response, erro
 		return handler.Response{}, err
 	}
 	return h.goTo(deploymentsPath + "?done=rollback"), nil
+}
+
+// proposeDrift makes a pull request of the files that were ticked, and shows it.
+func (h *deploymentPages) proposeDrift(req *handler.Request) (handler.Response, error) {
+	form, err := handler.ReadForm(req)
+	if err == nil && (len(form["path"]) == 0 || len(form["title"]) != 1 || len(form["why"]) != 1) {
+		err = fault.New(fault.InvalidArgument, "tick at least one file; the form must have the fields title and why, each once")
+	}
+	if err != nil {
+		return handler.Response{}, err
+	}
+	answer, err := ask(req, h.propose, deploy.ProposeRequest{Paths: form["path"], Title: form.Get("title"), Why: form.Get("why")})
+	if err != nil {
+		return handler.Response{}, err
+	}
+	done := answer.(deploy.Envelope[deploy.Proposed]).Data
+	owner, name, _ := strings.Cut(done.Repository, "/")
+	if at := (target{done.Provider, owner, name, done.Number}); done.Number > 0 && done.Provider != "" {
+		return h.goTo(at.Path()), nil
+	}
+	return h.goTo(deploymentsPath + "?done=proposal"), nil
 }

@@ -13,6 +13,7 @@ type Toolsets struct {
 	Packages    Packages
 	Scripts     Scripts
 	Deployments Deployments
+	Propose     operation.Operation // makes a pull request of drift
 }
 
 // pageSet is pages with an entry in the navigation, such as those of a toolset.
@@ -35,7 +36,7 @@ func (t Toolsets) pages(r *renderer, reader Reader, acts []operation.Operation) 
 		sets = append(sets, &scriptPages{r, t.Scripts})
 	}
 	if t.Deployments != nil {
-		sets = append(sets, &deploymentPages{r, t.Deployments, reader, operation.Named(acts, deploy.NameRollBack)})
+		sets = append(sets, &deploymentPages{r, t.Deployments, reader, operation.Named(acts, deploy.NameRollBack), t.Propose})
 	}
 	return sets
 }

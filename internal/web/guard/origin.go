@@ -29,6 +29,21 @@ func (g *Guard) checkOrigin(r *http.Request) error {
 	return nil
 }
 
+// SameOrigin refuses a request, whatever its method, that says it comes from a page of another site.
+func (g *Guard) SameOrigin(r *http.Request) error {
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return nil
+	}
+	if len(origins) > 1 || origins[0] != g.scheme(r)+"://"+r.Host {
+		return fault.New(fault.Forbidden, "the request comes from another site: its Origin is not %s://%s, which it asks for", g.scheme(r), handler.Quote(r.Host))
+	}
+	return nil
+}
+
+// Address is that of this server as a caller has asked for it, with the base path.
+func (g *Guard) Address(r *http.Request) string { return g.scheme(r) + "://" + r.Host + g.BasePath }
+
 // scheme is how the browser reaches us, as far as a trusted proxy tells it.
 func (n Network) scheme(r *http.Request) string {
 	if n.overTLS(r) {

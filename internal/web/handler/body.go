@@ -15,27 +15,36 @@ import (
 // ReadBody reads the whole body of a request that must have the content type, up to the bound of its route. What is wrong
 // with it is invalid_argument, under the status that HTTP has for it.
 func ReadBody(r *Request, contentType string) ([]byte, error) {
+	body, whole, err := ReadSome(r, contentType)
+	if err == nil && !whole {
+		return nil, &StatusError{Status: http.StatusRequestEntityTooLarge,
+			Header: http.Header{"Connection": {"close"}},
+			Err:    fault.New(fault.InvalidArgument, "the body has more than %d bytes; %s", r.Limit.Bytes, r.Limit.Advice)}
+	}
+	return body, err
+}
+
+// ReadSome is ReadBody for whoever answers a body above the bound in a way of their own: its beginning is read then, and whole is false.
+func ReadSome(r *Request, contentType string) (body []byte, whole bool, err error) {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return nil, Unsupported("a compressed body is not accepted; send it as it is")
+		return nil, false, Unsupported("a compressed body is not accepted; send it as it is")
 	}
 	given, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset := parameters["charset"]
 	isUTF8 := charset == "" || strings.EqualFold(charset, "utf-8")
 	if err != nil || len(r.Header.Values("Content-Type")) != 1 || given != contentType || !isUTF8 {
-		return nil, Unsupported("Content-Type must be " + contentType)
+		return nil, false, Unsupported("Content-Type must be " + contentType)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, r.Limit.Bytes))
+	body, err = io.ReadAll(http.MaxBytesReader(nil, r.Body, r.Limit.Bytes))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, &StatusError{Status: http.StatusRequestEntityTooLarge,
-			Header: http.Header{"Connection": {"close"}},
-			Err:    fault.New(fault.InvalidArgument, "the body has more than %d bytes; %s", r.Limit.Bytes, r.Limit.Advice)}
+		return body, false, nil
 	case err != nil:
-		return nil, &StatusError{Status: http.StatusBadRequest,
+		return nil, false, &StatusError{Status: http.StatusBadRequest,
 			Err: fault.Wrap(err, fault.InvalidArgument, "the body did not arrive as a whole")}
 	}
-	return body, nil
+	return body, true, nil
 }
 
 // Unsupported is an error about a body of a kind that is not read here.

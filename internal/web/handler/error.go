@@ -16,7 +16,7 @@ type Problem struct {
 	Title             string            `json:"title" doc:"The status in words"`
 	Status            int               `json:"status"`
 	Detail            string            `json:"detail" doc:"What happened and what to do"`
-	Code              fault.Code        `json:"code" doc:"See docs/codes.md"`
+	Code              fault.Code        `json:"code" doc:"See docs/reference/codes.md"`
 	Retryable         bool              `json:"retryable" doc:"The very same call may succeed later"`
 	RetryAfterSeconds int               `json:"retry_after_seconds,omitempty"`
 	Violations        []fault.Violation `json:"violations,omitempty" doc:"Every broken rule"`

@@ -2,21 +2,31 @@ package metrics
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/web/health"
 )
 
-// described are the metrics of ours with their labels, as the registry has them.
-func described(t *testing.T) map[string][]string {
+// metric is what the registry says of one.
+type metric struct {
+	labels []string
+	help   string
+}
+
+// described are the metrics of ours, as the registry has them.
+func described(t *testing.T) map[string]metric {
 	t.Helper()
 	m := New(Options{
 		Verified: func() health.Verification { return health.Verification{} }, Now: time.Now, Streams: func() int { return 0 },
@@ -25,19 +35,23 @@ func described(t *testing.T) map[string][]string {
 	descs := make(chan *prometheus.Desc, 1000)
 	m.registry.Describe(descs)
 	close(descs)
-	out := map[string][]string{}
-	parts := regexp.MustCompile(`fqName: "(claudeops_[a-z_]+)".*constLabels: \{(.*)\}, variableLabels: \{([^}]*)\}`)
+	out := map[string]metric{}
+	parts := regexp.MustCompile(`fqName: "(claudeops_[a-z_]+)", help: (".*"), unit: ".*", constLabels: \{(.*)\}, variableLabels: \{([^}]*)\}`)
 	for desc := range descs {
 		found := parts.FindStringSubmatch(desc.String())
 		if found == nil {
 			continue
 		}
-		labels := strings.FieldsFunc(found[3], func(r rune) bool { return r == ',' })
-		for _, label := range regexp.MustCompile(`(\w+)="`).FindAllStringSubmatch(found[2], -1) {
+		labels := strings.FieldsFunc(found[4], func(r rune) bool { return r == ',' })
+		for _, label := range regexp.MustCompile(`(\w+)="`).FindAllStringSubmatch(found[3], -1) {
 			labels = append(labels, label[1])
 		}
 		slices.Sort(labels)
-		out[found[1]] = labels
+		help, err := strconv.Unquote(found[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[found[1]] = metric{labels, help}
 	}
 	return out
 }
@@ -51,24 +65,17 @@ func read(t *testing.T, parts ...string) string {
 	return string(text)
 }
 
-func TestThePageOfMetricsNamesEachWithItsLabels(t *testing.T) {
-	page := map[string][]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(claudeops_[a-z_]+)` \\|([a-z_, ]*)\\|").FindAllStringSubmatch(read(t, "docs", "metrics.md"), -1) {
-		labels := strings.FieldsFunc(row[2], func(r rune) bool { return r == ',' || r == ' ' })
-		slices.Sort(labels)
-		page[row[1]] = labels
-	}
+// docs/reference/metrics.md is made from the metrics: `make golden` writes it.
+func TestThePageOfMetricsIsMadeFromThem(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("# Metrics\n\n<!-- Written by `make golden` from internal/web/metrics; edit that. -->\n\n" +
+		"What `GET /metrics` answers; [Monitor it](../guides/metrics.md) says how to ask. Go's and the process's own metrics stand beside\n" +
+		"these (`go_`, `process_`).\n\n| metric | labels | what |\n|---|---|---|\n")
 	code := described(t)
-	for name, labels := range code {
-		if has, listed := page[name]; !listed || !slices.Equal(has, labels) {
-			t.Errorf("docs/metrics.md has %s with the labels %v, the code %v", name, has, labels)
-		}
+	for _, name := range slices.Sorted(maps.Keys(code)) {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, strings.Join(code[name].labels, ", "), strings.ReplaceAll(code[name].help, "|", `\|`))
 	}
-	for name := range page {
-		if _, exists := code[name]; !exists {
-			t.Errorf("docs/metrics.md has %s, which there is not", name)
-		}
-	}
+	operationtest.Golden(t, filepath.Join("..", "..", "..", "docs", "reference", "metrics.md"), []byte(b.String()))
 }
 
 // Rules and dashboard ask for metrics that there are, by labels that these have.
@@ -101,7 +108,7 @@ func TestRulesAndDashboardAskForWhatThereIs(t *testing.T) {
 			if !exists {
 				t.Errorf("%s asks for %s, which there is not", expr, name)
 			}
-			for _, label := range has {
+			for _, label := range has.labels {
 				labels[label] = true
 			}
 		}

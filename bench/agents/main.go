@@ -1,0 +1,199 @@
+// Command agents measures many agents at once at one claudeops serve, which it starts in an empty state folder: how many calls a second they get
+// answered, how long each waits, and what a connection costs in memory. usage: agents [-n 100] [-calls 20] [-wire mcp] BINARY
+//
+// Each agent has a token and a session of its own, and calls tools/list, or with -tool a tool without arguments, one call after the other.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+func main() {
+	n, calls, wire := flag.Int("n", 100, "agents"), flag.Int("calls", 20, "calls of each"), flag.String("wire", "mcp", "mcp, or bare for a server without tokens at its address")
+	at := flag.String("at", "", "the address of a server that runs already, for -wire bare; then its process id is the argument")
+	flag.Parse()
+	if err := run(context.Background(), *n, *calls, *wire, *at, flag.Arg(0)); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, n, calls int, wire, at, binary string) error {
+	tokens := make([]string, n)
+	pid := binary
+	if wire != "bare" {
+		dir, err := os.MkdirTemp("", "agents")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir) //nolint:errcheck // scratch
+		if tokens, err = makeTokens(ctx, binary, dir, n); err != nil {
+			return err
+		}
+		server, address, err := serve(ctx, binary, dir)
+		if err != nil {
+			return err
+		}
+		defer server.Wait()                      //nolint:errcheck // it was told to end
+		defer server.Process.Signal(os.Interrupt) //nolint:errcheck // it may have ended
+		at, pid = address, fmt.Sprint(server.Process.Pid)
+	}
+	before := resident(pid)
+	agents := make([]*client, n)
+	for i := range agents {
+		var err error
+		if agents[i], err = begin(ctx, wire, at, tokens[i]); err != nil {
+			return err
+		}
+	}
+	open := resident(pid)
+	took, waits, err := measure(ctx, agents, calls)
+	if err != nil {
+		return err
+	}
+	slices.Sort(waits)
+	fmt.Printf("%s: %d agents, %d calls: %.0f calls/s, p50 %s, p99 %s, %d KiB a connection when it is idle, %d KiB after the calls\n", wire, n, len(waits),
+		float64(len(waits))/took.Seconds(), waits[len(waits)/2].Round(10*time.Microsecond), waits[len(waits)*99/100].Round(10*time.Microsecond),
+		(open-before)/n, (resident(pid)-before)/n)
+	return nil
+}
+
+// measure has all agents call at once, each one call after the other.
+func measure(ctx context.Context, agents []*client, calls int) (time.Duration, []time.Duration, error) {
+	waits := make([]time.Duration, len(agents)*calls)
+	failures := make([]error, len(agents))
+	var all sync.WaitGroup
+	began := time.Now()
+	for i, a := range agents {
+		all.Go(func() {
+			for call := range calls {
+				start := time.Now()
+				if failures[i] = a.call(ctx, call+10, "tools/list", "{}"); failures[i] != nil {
+					return
+				}
+				waits[i*calls+call] = time.Since(start)
+			}
+		})
+	}
+	all.Wait()
+	return time.Since(began), waits, errors.Join(failures...)
+}
+
+func makeTokens(ctx context.Context, binary, dir string, n int) (tokens []string, err error) {
+	for i := range n {
+		cmd := exec.CommandContext(ctx, binary, "token", "create", "--agent", "--name", fmt.Sprintf("agent-%d", i), "--max-tier", "2", "--json")
+		cmd.Env, cmd.Stderr = environment(dir), os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			return nil, err
+		}
+		var made struct{ Token string }
+		if err := json.Unmarshal(out, &made); err != nil {
+			return nil, err
+		}
+		tokens = append(tokens, made.Token)
+	}
+	return tokens, nil
+}
+
+func environment(dir string) []string {
+	return []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + dir, "CLAUDEOPS_STATE_DIR=" + dir + "/state", "CLAUDEOPS_TIER=2", "CLAUDEOPS_MAX_TIER=2", "CLAUDEOPS_ADDR=127.0.0.1:0"}
+}
+
+// serve starts the server, and finds its address in its log.
+func serve(ctx context.Context, binary, dir string) (*exec.Cmd, string, error) {
+	cmd := exec.CommandContext(ctx, binary, "serve")
+	cmd.Env = environment(dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, "", err
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if _, rest, found := strings.Cut(lines.Text(), "http://127.0.0.1:"); found {
+			port, _, _ := strings.Cut(strings.Map(func(r rune) rune {
+				if r < '0' || r > '9' {
+					return ' '
+				}
+				return r
+			}, rest), " ")
+			go io.Copy(io.Discard, out) //nolint:errcheck // the rest of a log
+			return cmd, "http://127.0.0.1:" + port, nil
+		}
+	}
+	return nil, "", errors.New("the server says no address")
+}
+
+// resident is the memory of a process in KiB.
+func resident(pid string) int {
+	text, _ := os.ReadFile("/proc/" + pid + "/status")
+	_, rest, _ := strings.Cut(string(text), "VmRSS:")
+	var kib int
+	_, _ = fmt.Sscan(rest, &kib)
+	return kib
+}
+
+const greeting = `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`
+
+func begin(ctx context.Context, wire, at, token string) (*client, error) {
+	a := &client{http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}, at: at + "/mcp", token: token}
+	if wire == "bare" {
+		a.at = at
+	}
+	return a, a.call(ctx, 1, "initialize", greeting)
+}
+
+// client speaks Streamable HTTP.
+type client struct {
+	http               *http.Client
+	at, token, session string
+}
+
+func (c *client) call(ctx context.Context, id int, method, params string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.at, bytes.NewBufferString(message(id, method, params)))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if c.session != "" {
+		req.Header.Set("Mcp-Session-Id", c.session)
+	}
+	answer, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close() //nolint:errcheck // it is read
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || !bytes.Contains(text, []byte(`"result"`)) {
+		return fmt.Errorf("%s %.200s: %w", answer.Status, text, err)
+	}
+	if session := answer.Header.Get("Mcp-Session-Id"); session != "" {
+		c.session = session
+	}
+	return nil
+}
+
+func message(id int, method, params string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params)
+}

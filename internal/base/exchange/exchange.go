@@ -1,0 +1,20 @@
+// Package exchange is one message of MCP and the way for what comes of it. It stands between a transport whose messages arrive each on a request
+// of its own (HTTP) and the loop that answers them.
+package exchange
+
+import "context"
+
+// Exchange is a message of a client. All fields are required, but Context, Alone and Size.
+type Exchange struct {
+	// Message is one JSON text. Of a message that is too long it is the beginning; Size says how long the whole is.
+	Message []byte
+	Size    int64 // bytes of the whole; 0 for those of Message
+	// Context ends when the client takes the request back; nil for a client that says so in a message.
+	Context context.Context //nolint:containedctx // it is the request's, which outlives no call
+	// Alone says that the id means something within this exchange only: other exchanges may have the same.
+	Alone bool
+	// Say takes a line of JSON with its newline: notifications of a call first, its answer last. It must not wait for the client.
+	Say func(line []byte)
+	// End is called once, when nothing more is said.
+	End func()
+}

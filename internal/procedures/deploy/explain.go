@@ -1,0 +1,264 @@
+package deploy
+
+import (
+	"context"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/files"
+
+	"github.com/aymanbagabas/go-udiff"
+)
+
+// ExplainedFile is a file of a target, and what it is made of.
+type ExplainedFile struct {
+	Target change.TargetName `json:"target"`
+	Path   string            `json:"path"`
+	// Drift says how it differs from what was deployed; "" if it does not.
+	Drift change.DriftKind `json:"drift,omitempty"`
+	Parts []ExplainedPart  `json:"parts"`
+}
+
+// ExplainedPart is what one module has in a file.
+type ExplainedPart struct {
+	Module string     `json:"module"`
+	Type   ModuleType `json:"type"`
+	File   string     `json:"file" doc:"Of the module"`
+	First  int        `json:"first_line" doc:"Of the target's file, as the module has it now"`
+	Last   int        `json:"last_line"`
+	// Layers are from the lowest; the last one that changes the file decides.
+	Layers []ExplainedLayer `json:"layers"`
+}
+
+// ExplainedLayer is a place that a module's file comes from.
+type ExplainedLayer struct {
+	Level      string `json:"level" enum:"upstream,global,machine,project"`
+	How        string `json:"how" enum:"source,replaces,adds,patches"`
+	Repository string `json:"repository,omitempty" doc:"Of upstream; empty for the configuration's own"`
+	Commit     string `json:"commit,omitempty"`
+	File       string `json:"file" doc:"In its repository"`
+	Line       int    `json:"line,omitempty" doc:"Of this file, if it gives the line that was asked for; a patch has none"`
+	Gives      bool   `json:"gives" doc:"It decides the file, or the line that was asked for"`
+}
+
+// Explain says which modules and overlays give a file, or one of its lines; line is 0 for the whole file. E_FILE_UNKNOWN
+// if no module gives it, or the file does not have the line.
+func (s *Service) Explain(ctx context.Context, r Request, name string, line int) (out []ExplainedFile, err error) {
+	name = s.absolute(name)
+	traced, err := s.traced(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	_, drift, _, err := s.Status(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, target := range traced.Targets {
+		key := change.FileKey{Target: target, Path: name}
+		of, wanted := traced.files[key]
+		if !wanted {
+			continue
+		}
+		file := ExplainedFile{Target: target, Path: name}
+		for _, d := range drift {
+			if d.Target == target && d.Path == name {
+				file.Drift = d.Kind
+			}
+		}
+		if file.Parts, err = s.parts(traced, of, line); err != nil {
+			return nil, err
+		}
+		out = append(out, file)
+	}
+	switch {
+	case len(out) == 0:
+		return nil, change.NewError(FileUnknown, "file_unknown", []string{"look_at_plan"}, "no module gives %s; claudeops deploy diff lists the files of all modules that are not in place, claudeops deploy status the others that are not as they were deployed", name).With("path", name)
+	case len(out[0].Parts) == 0:
+		return nil, change.NewError(FileUnknown, "line_unknown", []string{"fix_arguments"}, "no module gives line %d of %s: it is beyond the file's end, or stands between the parts of two modules", line, name).With("path", name)
+	}
+	return out, nil
+}
+
+// absolute is a path as a person writes it: from the project, or from home with ~/.
+func (s *Service) absolute(name string) string {
+	p := s.setup.Places
+	if rest, ok := strings.CutPrefix(name, "~/"); ok {
+		return filepath.Join(p.Home, rest)
+	}
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(p.Project, name)
+	}
+	folder, base := filepath.Split(filepath.Clean(name))
+	if real, err := change.RealPath(folder); err == nil { // the project's path has no links
+		if _, inside := under(p.Project, real); inside {
+			return filepath.Join(real, base)
+		}
+	}
+	return filepath.Clean(name)
+}
+
+// under is a path below a folder, from there.
+func under(folder, name string) (rel string, ok bool) {
+	rel, err := filepath.Rel(folder, name)
+	return filepath.ToSlash(rel), err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// traced is what should be there, with what it is made of.
+type traced struct {
+	*change.Desired
+	*trace
+	from reading
+}
+
+func (s *Service) traced(ctx context.Context, r Request) (t traced, err error) {
+	if err := s.ready(); err != nil {
+		return t, err
+	}
+	t.trace, t.from = newTrace(), s.setup.inPlace(r)
+	t.from.trace = t.trace
+	t.Desired, err = s.setup.desire(ctx, r, t.from)
+	return t, err
+}
+
+// parts are those of a file, or the one that gives a line.
+func (s *Service) parts(t traced, of madeOf, line int) (out []ExplainedPart, err error) {
+	at := 1 // the line at which the part begins
+	for _, p := range of.parts {
+		text, err := p.text()
+		if err != nil {
+			return nil, err
+		}
+		at += strings.Count(p.before, "\n")
+		lines := strings.Count(withNewline(text), "\n")
+		if text == "" {
+			lines = 0
+		}
+		if line == 0 || at <= line && line < at+lines {
+			asked := 0
+			if line > 0 {
+				asked = line - at + 1
+			}
+			explained := ExplainedPart{Module: p.module.ID, Type: p.module.Type, File: p.file, First: at, Last: at + lines - 1}
+			if explained.Layers, err = s.layers(t.from, p, asked); err != nil {
+				return nil, err
+			}
+			out = append(out, explained)
+		}
+		at += strings.Count(text, "\n")
+	}
+	return out, nil
+}
+
+// layers are those that have to do with a file of a module; line is 0 for none.
+func (s *Service) layers(from reading, p part, line int) (out []ExplainedLayer, err error) {
+	var texts []string
+	for i, l := range p.module.layers {
+		content, has := l.tree[p.file]
+		_, replaced := l.files[p.file]
+		patch := l.patchOf(p.file)
+		if !has || i > 0 && !replaced && patch == "" {
+			continue
+		}
+		one := ExplainedLayer{Level: string(l.level), File: path.Join(l.dir, p.file), How: "replaces"}
+		switch {
+		case i == 0:
+			kept := s.placeOf(from, p.module, p.file)
+			one = ExplainedLayer{Level: "upstream", How: "source", Repository: shown(kept.address), Commit: kept.commit, File: kept.path}
+		case patch != "":
+			one.How, one.File = "patches", patch
+		case len(out) == 0:
+			one.How = "adds"
+		}
+		text, err := content.Content.Bytes()
+		if err != nil {
+			return nil, err
+		}
+		out, texts = append(out, one), append(texts, string(text))
+	}
+	giving(out, texts, line)
+	return out, nil
+}
+
+// place is where a file of a module is kept, without overlays.
+type place struct {
+	address string // of the repository; "" for the configuration's own
+	commit  string
+	path    string // in the repository, with slashes
+}
+
+// placeOf is the place of a module's file. The source of a module may be the file itself.
+func (s *Service) placeOf(from reading, m rendered, file string) place {
+	var out place
+	dir, name := from.dir, ""
+	if g := m.Source.Git; g != nil {
+		out.address, out.commit, name = g.URL, m.commit, g.Subdir
+		dir = s.setup.Git.folderOf(g, m.commit)
+	} else {
+		name = m.Source.LocalPath.Path
+	}
+	name = path.Clean(filepath.ToSlash(name))
+	out.path = path.Join(name, file)
+	if info, err := files.Stat(filepath.Join(dir, filepath.FromSlash(name))); err == nil && !info.IsDir() {
+		out.path = name
+	}
+	return out
+}
+
+// patchOf is the file of the patch that a layer has for a module's file; "" if it has none.
+func (o overlay) patchOf(file string) string {
+	for _, p := range o.patches {
+		if p.rel == file {
+			return p.file
+		}
+	}
+	return ""
+}
+
+// giving marks the layer that decides a file, or one of its lines: from the highest down, the first that is not a patch
+// around the line.
+func giving(layers []ExplainedLayer, texts []string, line int) {
+	for i := len(layers) - 1; i >= 0; i-- {
+		if layers[i].How != "patches" {
+			layers[i].Gives, layers[i].Line = true, line
+			return
+		}
+		if line == 0 {
+			layers[i].Gives = true
+			return
+		}
+		below, kept := lineBefore(texts[i-1], texts[i], line)
+		if !kept {
+			layers[i].Gives = true
+			return
+		}
+		line = below
+	}
+}
+
+// lineBefore is where a line of a text stood before an edit; kept is false if the edit made it.
+func lineBefore(before, after string, line int) (at int, kept bool) {
+	shift := 0 // how many lines more the text has now, before the edit
+	for _, e := range udiff.Lines(before, after) {
+		first := strings.Count(before[:e.Start], "\n") + 1 + shift
+		made := strings.Count(withoutEnd(e.New), "\n")
+		if e.New != "" {
+			made++
+		}
+		switch {
+		case line < first:
+			return line - shift, true
+		case line < first+made:
+			return 0, false
+		}
+		gone := strings.Count(withoutEnd(before[e.Start:e.End]), "\n")
+		if e.End > e.Start {
+			gone++
+		}
+		shift += made - gone
+	}
+	return line - shift, true
+}
+
+func withoutEnd(text string) string { return strings.TrimSuffix(text, "\n") }

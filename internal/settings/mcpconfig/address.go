@@ -1,0 +1,128 @@
+package mcpconfig
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/base/weborigin"
+)
+
+// TokenVariable holds an agent's token where its client starts. Configurations refer to it, so that none holds the token.
+const TokenVariable = "CLAUDEOPS_AGENT_TOKEN"
+
+// AddressForm is how a client is told of a server that it reaches by an address.
+type AddressForm struct {
+	Client, File string
+	entry        func(address string) map[string]any // of a JSON file; nil where the file is TOML
+	key          string                              // of the servers in it
+	add          func(address string, entry map[string]any) []string
+}
+
+// AddressForms are those of the clients that are known.
+func AddressForms() []AddressForm {
+	return []AddressForm{
+		{
+			Client: "claude", File: ".mcp.json of a project", key: "mcpServers",
+			entry: func(at string) map[string]any {
+				return map[string]any{"type": "http", "url": at, "headers": bearer("${" + TokenVariable + "}"), "alwaysLoad": true}
+			},
+			add: func(_ string, entry map[string]any) []string {
+				return []string{"claude", "mcp", "add-json", "--scope", "user", "claudeops", compact(entry)}
+			},
+		},
+		{
+			Client: "codex", File: "~/.codex/config.toml",
+			add: func(at string, _ map[string]any) []string {
+				return []string{"codex", "mcp", "add", "claudeops", "--url", at, "--bearer-token-env-var", TokenVariable}
+			},
+		},
+		{
+			Client: "gemini", File: "~/.gemini/settings.json", key: "mcpServers",
+			entry: func(at string) map[string]any {
+				return map[string]any{"httpUrl": at, "headers": bearer("${" + TokenVariable + "}")}
+			},
+			add: func(at string, _ map[string]any) []string {
+				return []string{"gemini", "mcp", "add", "--scope", "user", "--transport", "http", "--header", "Authorization: Bearer ${" + TokenVariable + "}", "claudeops", at}
+			},
+		},
+		{
+			Client: "cursor", File: "~/.cursor/mcp.json", key: "mcpServers",
+			entry: func(at string) map[string]any {
+				return map[string]any{"url": at, "headers": bearer("${env:" + TokenVariable + "}")}
+			},
+		},
+		{
+			Client: "vscode", File: ".vscode/mcp.json, or mcp.json of the user's profile", key: "servers",
+			entry: func(at string) map[string]any {
+				return map[string]any{"type": "http", "url": at, "headers": bearer("${env:" + TokenVariable + "}")}
+			},
+			add: func(_ string, entry map[string]any) []string {
+				entry["name"] = "claudeops"
+				return []string{"code", "--add-mcp", compact(entry)}
+			},
+		},
+	}
+}
+
+func bearer(token string) map[string]string {
+	return map[string]string{"Authorization": "Bearer " + token}
+}
+
+// Text is the content of the client's file. It holds no secret. at is what Address returned.
+func (f AddressForm) Text(at string) string {
+	if f.entry == nil {
+		return fmt.Sprintf("[mcp_servers.claudeops]\nurl = %s\nbearer_token_env_var = %s\n"+
+			"# What is permitted is for the server to decide. Without this a session that nobody attends is refused each call that writes.\n"+
+			"default_tools_approval_mode = \"approve\"\n", compact(at), compact(TokenVariable))
+	}
+	return encode(map[string]any{f.key: map[string]any{"claudeops": f.entry(at)}}, "  ")
+}
+
+// Add are the words of the command that adds the server to the client; nil where it has none.
+func (f AddressForm) Add(at string) []string {
+	if f.add == nil {
+		return nil
+	}
+	var entry map[string]any
+	if f.entry != nil {
+		entry = f.entry(at)
+	}
+	return f.add(at, entry)
+}
+
+func compact(v any) string { return strings.TrimSpace(encode(v, "")) }
+
+func encode(v any, indent string) string {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", indent)
+	_ = encoder.Encode(v) // maps of texts always encode
+	return b.String()
+}
+
+// Address is the address of MCP at a server, which may be given without the /mcp at its end. An error says what is wrong with it, and repeats
+// nothing of it, since it may hold a password.
+func Address(given string) (string, error) {
+	u, err := url.Parse(given)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https":
+		return "", errors.New("it is such as https://ops.example.org")
+	case u.Hostname() == "":
+		return "", errors.New("it names no host: https://HOST[/PATH]")
+	case u.User != nil:
+		return "", errors.New("it has a user or a password; the token is in the variable " + TokenVariable)
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return "", errors.New("it has more than host, port and path")
+	case !weborigin.Confidential(u):
+		return "", errors.New("http:// sends the token readable for everybody on the way, so that it is for this machine alone; use https://")
+	}
+	if strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/mcp") {
+		return strings.TrimSuffix(u.String(), "/"), nil
+	}
+	return u.JoinPath("mcp").String(), nil
+}

@@ -1,0 +1,301 @@
+package identity
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/weborigin"
+)
+
+// openid is a provider of OpenID Connect.
+type openid struct {
+	*Provider
+	mu    *sync.Mutex
+	found *discovered // nil before it was asked
+	// problem is why it could not be asked at the time, so that many who sign in do not wait for it one after the other.
+	problem error
+	at      time.Time
+}
+
+// retryAfter is how long a provider that could not be asked is not asked again.
+const retryAfter = 3 * time.Second
+
+// discovered is what a provider says of itself.
+type discovered struct {
+	provider *oidc.Provider
+	at       time.Time
+	metadata
+}
+
+// metadata is what we read of it beside what the library does.
+type metadata struct {
+	Scopes        []string `json:"scopes_supported"`
+	AuthMethods   []string `json:"token_endpoint_auth_methods_supported"`
+	Challenges    []string `json:"code_challenge_methods_supported"`
+	BackChannel   bool     `json:"backchannel_logout_supported"`
+	Authorization string   `json:"authorization_endpoint"`
+	Keys          string   `json:"jwks_uri"`
+	Token         string   `json:"token_endpoint"`
+	UserInfo      string   `json:"userinfo_endpoint"`
+}
+
+// discover asks the provider for its addresses, at most once an hour while it answers.
+func (o *openid) discover(ctx context.Context) (*discovered, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch now := o.now(); {
+	case o.found != nil && now.Sub(o.found.at) < rediscover:
+		return o.found, nil
+	case o.problem != nil && now.Sub(o.at) < retryAfter:
+		return nil, o.problem
+	}
+	found, err := o.ask(context.WithoutCancel(ctx))
+	o.problem, o.at = err, o.now()
+	if err == nil {
+		o.found = found
+	}
+	return found, err
+}
+
+// ask asks the provider for its addresses.
+func (o *openid) ask(ctx context.Context) (*discovered, error) {
+	provider, err := oidc.NewProvider(o.with(ctx), o.settings.Issuer)
+	var other *oidc.IssuerMismatchError
+	if errors.As(err, &other) {
+		return nil, fault.Wrap(err, fault.UpstreamError, "the provider %s calls itself by another issuer than the configured one; the operator "+
+			"sets CLAUDEOPS_SIGN_IN_%s_ISSUER to exactly what it gives", o.settings.Name, VariablePart(o.settings.Name))
+	}
+	if err != nil {
+		return nil, o.failed(err, "has no description of itself")
+	}
+	found := &discovered{provider: provider, at: o.now()}
+	if err := provider.Claims(&found.metadata); err != nil {
+		return nil, o.failed(err, "")
+	}
+	if err := o.usable(found.metadata); err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// usable refuses addresses that a browser, or we, must not be sent to.
+func (o *openid) usable(m metadata) error {
+	for _, address := range []string{m.Authorization, m.Keys, m.Token} {
+		u, err := url.Parse(address)
+		if err != nil || u.Host == "" || u.User != nil || !weborigin.Confidential(u) && !(o.settings.PlainHTTP && u.Scheme == "http") {
+			return fault.New(fault.UpstreamError, "the provider %s lacks an address to sign in at, or names one that is not of https", o.settings.Name)
+		}
+	}
+	return nil
+}
+
+func (o *openid) config(ctx context.Context) (oauth2.Config, error) {
+	found, err := o.discover(ctx)
+	if err != nil {
+		return oauth2.Config{}, err
+	}
+	endpoint := found.provider.Endpoint()
+	endpoint.AuthStyle = oauth2.AuthStyleInHeader
+	if o.settings.ClientSecret == "" || len(found.AuthMethods) > 0 && !slices.Contains(found.AuthMethods, "client_secret_basic") {
+		endpoint.AuthStyle = oauth2.AuthStyleInParams
+	}
+	return oauth2.Config{
+		ClientID: o.settings.ClientID, ClientSecret: o.settings.ClientSecret, Endpoint: endpoint, RedirectURL: o.redirect, Scopes: o.scopes(found),
+	}, nil
+}
+
+// scopes are those that the operator names, or the usual ones as far as the provider has them.
+func (o *openid) scopes(found *discovered) []string {
+	if len(o.settings.Scopes) > 0 {
+		return append([]string{oidc.ScopeOpenID}, slices.DeleteFunc(slices.Clone(o.settings.Scopes), func(s string) bool { return s == oidc.ScopeOpenID })...)
+	}
+	out := []string{oidc.ScopeOpenID, "profile"}
+	for _, scope := range []string{"email", "groups"} {
+		if slices.Contains(found.Scopes, scope) {
+			out = append(out, scope)
+		}
+	}
+	return out
+}
+
+func (o *openid) beginOptions(f Flow) []oauth2.AuthCodeOption {
+	options := []oauth2.AuthCodeOption{oidc.Nonce(f.Nonce)}
+	if slices.Contains(o.settings.Scopes, oidc.ScopeOfflineAccess) { // without it, providers leave the scope out
+		options = append(options, oauth2.SetAuthURLParam("prompt", "consent"))
+	}
+	return options
+}
+
+// claims are what is read of an ID token and of what the provider says of a person beside.
+type claims struct {
+	Subject       string          `json:"sub"`
+	User          string          `json:"preferred_username"`
+	Email         string          `json:"email"`
+	EmailVerified json.RawMessage `json:"email_verified"`
+	Session       string          `json:"sid"`
+	Party         string          `json:"azp"`
+}
+
+func (o *openid) who(ctx context.Context, t *oauth2.Token, nonce string) (Person, error) {
+	found, err := o.discover(ctx)
+	if err != nil {
+		return Person{}, err
+	}
+	var who Person
+	raw, _ := t.Extra("id_token").(string)
+	switch {
+	case raw != "":
+		if who, err = o.fromIDToken(ctx, found, raw, t.AccessToken, nonce); err != nil {
+			return Person{}, err
+		}
+	case nonce != "":
+		return Person{}, o.refuse("gave no ID token: it does not speak OpenID Connect here")
+	}
+	if found.UserInfo == "" {
+		return who, nil
+	}
+	info, err := found.provider.UserInfo(o.with(ctx), oauth2.StaticTokenSource(&oauth2.Token{AccessToken: t.AccessToken, TokenType: "Bearer"}))
+	if err != nil {
+		return Person{}, o.failedInfo(err)
+	}
+	more, err := o.read(info.Claims)
+	if err != nil {
+		return Person{}, err
+	}
+	if who.Subject != "" && more.Subject != who.Subject {
+		return Person{}, o.refuse("speaks of two persons at once")
+	}
+	return merged(who, more), nil
+}
+
+// failedInfo tells a token that is no good from a provider that is down. The library gives the status as a text.
+func (o *openid) failedInfo(err error) error {
+	if strings.HasPrefix(err.Error(), "401 ") || strings.HasPrefix(err.Error(), "403 ") {
+		return fault.Wrap(err, fault.Unauthenticated, "the provider %s does not stand by the sign-in any more", o.settings.Name)
+	}
+	return o.failed(err, "")
+}
+
+// merged is what is known of a person by both. What the provider says now comes before its ID token, but for the groups,
+// which are in either.
+func merged(token, info Person) Person {
+	if token.Subject == "" {
+		return info
+	}
+	if info.User != "" {
+		token.User = info.User
+	}
+	if info.Groups != nil {
+		token.Groups = info.Groups
+	}
+	return token
+}
+
+// fromIDToken verifies an ID token, and reads it.
+func (o *openid) fromIDToken(ctx context.Context, found *discovered, raw, access, nonce string) (Person, error) {
+	token, err := found.provider.VerifierContext(o.with(ctx), &oidc.Config{ClientID: o.settings.ClientID, Now: o.now}).Verify(o.with(ctx), raw)
+	var expired *oidc.TokenExpiredError
+	switch {
+	case errors.As(err, &expired):
+		return Person{}, fault.Wrap(err, fault.Unauthenticated, "the ID token of the provider %s has expired already; compare the clocks of both machines",
+			o.settings.Name)
+	case err != nil && strings.Contains(err.Error(), "fetching keys"): // the library has no error of its own for it
+		return Person{}, o.failed(err, "")
+	case err != nil:
+		return Person{}, fault.Wrap(err, fault.Unauthenticated, "the ID token of the provider %s is no good: its signature, issuer or audience is not "+
+			"the one that is expected, or its time has not come", o.settings.Name)
+	case nonce != "" && token.Nonce != nonce:
+		return Person{}, o.refuse("answered to another sign-in than this browser's")
+	case nonce != "" && token.IssuedAt.Sub(o.now()).Abs() > allowedGap:
+		return Person{}, o.refuse("has a clock that differs from this server's by more than " + allowedGap.String() + "; set both")
+	case token.AccessTokenHash != "" && token.VerifyAccessToken(access) != nil:
+		return Person{}, o.refuse("gave an ID token that belongs to another access token")
+	}
+	var c claims
+	if err := token.Claims(&c); err != nil {
+		return Person{}, o.refuse("gave an ID token that cannot be read")
+	}
+	if (len(token.Audience) > 1 || c.Party != "") && c.Party != o.settings.ClientID {
+		return Person{}, o.refuse("gave an ID token that is for another application")
+	}
+	who, err := o.read(token.Claims)
+	who.Session = c.Session
+	return who, err
+}
+
+// read reads what is said of a person.
+func (o *openid) read(into func(any) error) (Person, error) {
+	var c claims
+	var all map[string]json.RawMessage
+	if into(&c) != nil || into(&all) != nil {
+		return Person{}, o.refuse("says of the person what cannot be read")
+	}
+	who := Person{Subject: c.Subject, User: c.User}
+	if who.User == "" && strings.Trim(string(c.EmailVerified), `"`) == "true" {
+		who.User = c.Email
+	}
+	name := o.settings.GroupsClaim
+	if name == "" {
+		name = DefaultGroups
+	}
+	var err error
+	if raw, there := all[name]; there && string(raw) != "null" {
+		who.Groups, err = groups(raw)
+	}
+	if err != nil {
+		return Person{}, o.refuse("names groups in a form that is neither a list nor a text")
+	}
+	return who, nil
+}
+
+// groups reads a claim of groups: a list of texts, or one text.
+func groups(raw json.RawMessage) ([]string, error) {
+	list := []string{}
+	if err := json.Unmarshal(raw, &list); err == nil {
+		return list, nil
+	}
+	var one string
+	if err := json.Unmarshal(raw, &one); err != nil {
+		return nil, err
+	}
+	return []string{one}, nil
+}
+
+func (o *openid) check(ctx context.Context) (notes []string, err error) {
+	found, err := o.discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(found.Challenges) > 0 && !slices.Contains(found.Challenges, "S256") {
+		notes = append(notes, "it does not say that it heeds PKCE")
+	}
+	if found.BackChannel {
+		notes = append(notes, "it can end sessions here (back-channel logout)")
+	}
+	return notes, nil
+}
+
+func (o *openid) logout(ctx context.Context, raw string) (Logout, error) {
+	found, err := o.discover(ctx)
+	if err != nil {
+		return Logout{}, err
+	}
+	token, err := found.provider.VerifierContext(o.with(ctx), &oidc.Config{ClientID: o.settings.ClientID, Now: o.now}).VerifyLogout(o.with(ctx), raw)
+	if err != nil {
+		return Logout{}, fault.Wrap(err, fault.Unauthenticated, "the logout token is no good")
+	}
+	if token.IssuedAt.Sub(o.now()).Abs() > allowedGap {
+		return Logout{}, o.refuse("sent a logout token that is too old, or from the future")
+	}
+	return Logout{Issuer: o.settings.Issuer, Subject: token.Subject, Session: token.SessionID}, nil
+}

@@ -1,0 +1,134 @@
+package agentdocs
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// Bounds of what people read.
+const (
+	maxSentence  = 25     // words
+	maxLineRunes = 120    // characters
+	maxPageWords = 1500   // of a page beside reference and decisions
+	maxAllWords  = 30_000 // of all of docs
+)
+
+// Pages are short, and written in short sentences and lines. Tables and code may have long lines; decisions (adr) and the changelog
+// are history, and what is written by make golden is not counted.
+func TestPagesAreShortAndWrittenInShortSentences(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..", "..")
+	all := 0
+	for _, page := range pagesOf(t, root) {
+		text := readPage(t, filepath.Join(root, page))
+		for _, number := range longLines(text) {
+			if !strings.HasPrefix(page, "docs/reference/") {
+				t.Errorf("%s: line %d has more than %d characters", page, number, maxLineRunes)
+			}
+		}
+		if page == "CHANGELOG.md" || strings.HasPrefix(page, "docs/reference/") || strings.HasPrefix(page, "docs/adr/") {
+			continue
+		}
+		words := wordsIn(text)
+		if strings.HasPrefix(page, "docs/") {
+			all += words
+		}
+		if words > maxPageWords {
+			t.Errorf("%s has %d words, more than %d", page, words, maxPageWords)
+		}
+		for _, sentence := range sentencesOf(text) {
+			if n := wordsIn(sentence); n > maxSentence {
+				t.Errorf("%s: a sentence of %d words: %s", page, n, sentence)
+			}
+		}
+	}
+	t.Logf("%d words", all)
+	if all > maxAllWords {
+		t.Errorf("the pages have %d words, more than %d", all, maxAllWords)
+	}
+}
+
+func TestLongSentencesAndLinesAreFound(t *testing.T) {
+	t.Parallel()
+	text := "# A heading\n\nShort one. " + strings.Repeat("word ", 26) + "\nin two lines.\n\n- An item\n  goes on.\n\n| a cell | " +
+		strings.Repeat("cell ", 30) + "|\n\n```sh\n" + strings.Repeat("code ", 40) + "\n```\n\nA `code of many words is one` word: yes.\n"
+	var counts []int
+	for _, s := range sentencesOf(text) {
+		counts = append(counts, wordsIn(s))
+	}
+	if want := []int{2, 29, 4, 2, 30, 3, 1}; !slices.Equal(counts, want) {
+		t.Errorf("sentences of %v words, want %v: %q", counts, want, sentencesOf(text))
+	}
+	if lines := longLines(text); !slices.Equal(lines, []int{3}) {
+		t.Errorf("long lines %v", lines)
+	}
+}
+
+// longLines are the numbers of lines that are too long, without those of tables, of code, and those that one link fills.
+func longLines(text string) (numbers []int) {
+	code := false
+	for i, line := range strings.Split(text, "\n") {
+		trimmed := strings.TrimSpace(line)
+		if strings.HasPrefix(trimmed, "```") {
+			code = !code
+		}
+		if !code && !strings.HasPrefix(trimmed, "|") && len([]rune(line)) > maxLineRunes && strings.Count(trimmed, " ") > 1 {
+			numbers = append(numbers, i+1)
+		}
+	}
+	return numbers
+}
+
+// sentencesOf are the sentences of a page's paragraphs, items of lists and cells of tables. A colon or semicolon ends one, too.
+func sentencesOf(text string) (out []string) {
+	var block []string
+	end := func() {
+		joined := strings.Join(block, " ")
+		block = nil
+		joined = regexp.MustCompile("`[^`]*`").ReplaceAllString(joined, "CODE")
+		joined = regexp.MustCompile(`\]\([^)]*\)`).ReplaceAllString(joined, "]")
+		joined = regexp.MustCompile(`([.!?:;]["*)]*)\s+`).ReplaceAllString(joined, "$1\n")
+		for sentence := range strings.SplitSeq(joined, "\n") {
+			if sentence = strings.TrimSpace(sentence); sentence != "" {
+				out = append(out, sentence)
+			}
+		}
+	}
+	item := regexp.MustCompile(`^([-*]|\d+\.) `)
+	for line := range strings.SplitSeq(withoutCode(text, false), "\n") {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "|"):
+			end()
+			for cell := range strings.SplitSeq(strings.ReplaceAll(line, `\|`, ""), "|") {
+				if strings.Trim(cell, " -") != "" {
+					block = append(block, strings.TrimSpace(cell))
+					end()
+				}
+			}
+		case line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "<"):
+			end()
+		default:
+			if item.MatchString(line) {
+				end()
+				line = item.ReplaceAllString(line, "")
+			}
+			block = append(block, line)
+		}
+	}
+	end()
+	return out
+}
+
+func wordsIn(sentence string) (n int) {
+	for word := range strings.FieldsSeq(sentence) {
+		if strings.ContainsFunc(word, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,183 @@
+package web_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/web/mcphttp"
+)
+
+func TestAnAgentProposesByTheAddressAlone(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.web.Network.BasePath = "/ops" })
+	at := newProxy(t, w.listening(nil).URL).URL + "/ops"
+	c := began(t, at, w.agentToken("laptop", gitprovider.TierInvestigate))
+	if m, _ := c.answer(c.send(createPR(1))); m.Result.IsError || m.Result.Structured["number"] != 1.0 {
+		t.Errorf("got %+v", m)
+	}
+	s := dialed(t, at, w.agentToken("desk", gitprovider.TierInvestigate))
+	body, headers := modernCreatePR(1)
+	if m, _ := s.answer(s.send(body, headers)); m.Result.IsError || m.Result.Structured["reused"] != true {
+		t.Errorf("without a session: %+v", m)
+	}
+	rows := w.attempts()
+	if len(rows) != 2 || rows[1].Caller != "laptop (tester 9)" || rows[1].Tier != gitprovider.TierInvestigate || rows[0].Caller != "desk (tester 9)" {
+		t.Errorf("rows %+v", rows)
+	}
+}
+
+func TestTheTierOfAnAddressIsTheTokens(t *testing.T) {
+	w := newWorld(t, nil)
+	c := began(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierObserve))
+	if m, _ := c.answer(c.send(createPR(1))); m.code() != string(fault.TierDenied) {
+		t.Errorf("got %+v", m)
+	}
+	if n := w.fake.Script.Writes(); n != 0 {
+		t.Errorf("%d writes", n)
+	}
+}
+
+// The time that a server gives other requests does not hold for a call, and what says nothing is kept alive.
+func TestACallByAddressMayTakeLongerThanOtherRequests(t *testing.T) {
+	const short = 500 * time.Millisecond
+	for name, accept := range map[string]string{"on a stream": "application/json, text/event-stream", "alone": "application/json"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(w *world) {
+				w.web.Agents.Limits = mcphttp.Limits{Heartbeat: 10 * time.Millisecond, Stream: time.Millisecond}
+			})
+			server := w.listening(func(s *http.Server) { s.ReadTimeout, s.WriteTimeout, s.IdleTimeout = short, short, time.Millisecond })
+			c := began(t, server.URL, w.agentToken("laptop", gitprovider.TierInvestigate))
+			entered, release := w.fake.Script.Block("Commit")
+			go func() {
+				<-entered
+				time.Sleep(3 * short) // beyond the time of other requests; a slower machine makes it longer
+				release()
+			}()
+			a := c.send(createPR(1), carrying("Accept", accept))
+			if m, _ := c.answer(a); m.Result.IsError || m.Result.Structured["number"] != 1.0 {
+				t.Errorf("got %+v", m)
+			}
+		})
+	}
+}
+
+func TestProgressComesOnTheStreamOfItsCallAndCancellationEndsIt(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.web.Agents.Limits.Stream = time.Millisecond })
+	c := began(t, newProxy(t, w.listening(nil).URL).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
+	entered, release := w.fake.Script.Block("Snapshot")
+	a := c.send(createPR(1))
+	<-entered
+	if m, _, err := a.read(); err != nil || m.Method != "notifications/progress" {
+		t.Fatalf("first comes %+v, %v", m, err)
+	}
+	if b := c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`); b.StatusCode != http.StatusAccepted {
+		t.Errorf("cancelled: %s", b.Status)
+	}
+	release()
+	if rest := drained(a); strings.Contains(rest, `"result"`) {
+		t.Errorf("what was cancelled is answered: %s", rest)
+	}
+	if w.pulls() != 0 || w.fake.Script.Writes() != 0 {
+		t.Errorf("%d pull requests", w.pulls())
+	}
+}
+
+// Since 2026-07-28 a client takes a call back by going away; what has written nothing ends.
+func TestACallWithoutASessionEndsWhenItsClientGoesAway(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.web.Agents.Limits.Stream = time.Millisecond })
+	c := dialed(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
+	entered, release := w.fake.Script.Block("Snapshot")
+	body, headers := modernCreatePR(1)
+	ctx, leave := context.WithCancel(context.Background())
+	_ = c.request(ctx, http.MethodPost, body, headers)
+	<-entered
+	leave()
+	for deadline := time.Now().Add(time.Minute); len(w.attempts()) == 0 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	release()
+	if rows := w.attempts(); len(rows) != 1 || w.pulls() != 0 || w.fake.Script.Writes() != 0 {
+		t.Errorf("%d pull requests, rows %+v", w.pulls(), rows)
+	}
+}
+
+func TestClientsOfOneTokenDoNotHearEachOtherByAddress(t *testing.T) {
+	w := newWorld(t, nil)
+	at, token := w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate)
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			c := dialed(t, at, token)
+			body, headers := modernCreatePR(1) // the same id
+			if i < 2 {
+				c = began(t, at, token)
+				body, headers = createPR(1), func(*http.Request) {}
+			}
+			a, err := c.try(context.Background(), http.MethodPost, body, headers)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if m, _ := c.answer(a); m.Result.IsError || m.Result.Structured["number"] != 1.0 {
+				t.Errorf("got %+v", m)
+			}
+		})
+	}
+	all.Wait()
+	if n := w.pulls(); n != 1 {
+		t.Errorf("%d pull requests", n)
+	}
+}
+
+func TestASessionEndsWithDelete(t *testing.T) {
+	w := newWorld(t, nil)
+	at := w.listening(nil).URL
+	c := began(t, at, w.agentToken("laptop", gitprovider.TierInvestigate))
+	if a := c.request(context.Background(), http.MethodDelete, ""); a.StatusCode != http.StatusNoContent {
+		t.Errorf("DELETE: %s", a.Status)
+	}
+	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
+		if a := c.request(context.Background(), method, `{"jsonrpc":"2.0","id":1,"method":"ping"}`); a.StatusCode != http.StatusNotFound {
+			t.Errorf("%s afterwards: %s", method, a.Status)
+		}
+	}
+	for deadline := time.Now().Add(time.Minute); len(w.web.Agents.Tokens.Host().Connections()) > 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("it is still connected")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestAnIdleSessionEndsAndAFullTokenLosesItsLongestIdleOne(t *testing.T) {
+	w := newWorld(t, nil)
+	at, token := w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate)
+	first := began(t, at, token)
+	for range 7 {
+		began(t, at, token)
+	}
+	ninth := began(t, at, token)
+	if a := first.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}`); a.StatusCode != http.StatusNotFound {
+		t.Errorf("the first of nine: %s", a.Status)
+	}
+	if a := ninth.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}`); a.StatusCode != http.StatusOK {
+		t.Errorf("the ninth: %s", a.Status)
+	}
+
+	w = newWorld(t, func(w *world) { w.web.Agents.Limits.Idle = 20 * time.Millisecond })
+	c := began(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
+	for deadline := time.Now().Add(time.Minute); len(w.web.Agents.Tokens.Host().Connections()) > 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("an idle session does not end")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if a := c.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}`); a.StatusCode != http.StatusNotFound {
+		t.Errorf("a session that was idle: %s", a.Status)
+	}
+}

@@ -1,0 +1,191 @@
+package mcphttp
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/exchange"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/web/handler"
+)
+
+// keptHead is how many bytes of a message that is too long the loop gets.
+const keptHead = 64 << 10
+
+// eventsType is the content type of streams.
+const eventsType = "text/event-stream"
+
+// post takes a message. The token is looked at before the body is read.
+func (s *Server) post(req *handler.Request) (handler.Response, error) {
+	secret, _, err := s.credential(req)
+	if err != nil {
+		return handler.Response{}, err
+	}
+	if !accepts(req.Header, "application/json") && !accepts(req.Header, eventsType) {
+		return handler.Response{}, &handler.StatusError{Status: http.StatusNotAcceptable,
+			Err: fault.New(fault.InvalidArgument, "Accept must name application/json and text/event-stream")}
+	}
+	x, err := readMessage(req)
+	if err != nil {
+		return handler.Response{}, err
+	}
+	h := headOf(x.Message)
+	x.Alone = isStateless(req.Header, h)
+	if x.Alone && x.Size == 0 {
+		if code, problem := mismatch(req.Header, h); problem != "" {
+			return failure(h.ID, code, problem), nil
+		}
+	} else if err := checkVersion(req.Header); err != nil && !x.Alone && h.Method != "initialize" {
+		return handler.Response{}, err
+	}
+	n, begun, err := s.sessionOf(req, secret, h, x.Alone)
+	if err != nil {
+		return handler.Response{}, err
+	}
+	return n.answer(req, x, h, begun)
+}
+
+// readMessage reads a body as far as it may be long; Exchange.Size says of a longer one how long it is at least.
+func readMessage(req *handler.Request) (exchange.Exchange, error) {
+	body, whole, err := handler.ReadSome(req, "application/json")
+	if err != nil || whole {
+		return exchange.Exchange{Message: body}, err
+	}
+	return exchange.Exchange{Message: body[:keptHead], Size: max(req.ContentLength, maxMessage+1)}, nil
+}
+
+// sessionOf is the session that a message belongs to; begun says that it begins with it.
+func (s *Server) sessionOf(req *handler.Request, secret string, h head, alone bool) (n *session, begun bool, err error) {
+	id := req.Header.Get(sessionHeader)
+	switch {
+	case alone:
+		n, err = s.shared(req, secret)
+		return n, false, err
+	case h.Method == "initialize" && id == "":
+		n, err = s.begin(req, secret)
+		return n, true, err
+	case id == "":
+		return nil, false, badRequest("%s is missing: a session begins with initialize", sessionHeader)
+	}
+	n, err = s.named(req, secret)
+	return n, false, err
+}
+
+// named is the session that a request names.
+func (s *Server) named(req *handler.Request, secret string) (*session, error) {
+	n, foreign := s.find(req.Header.Get(sessionHeader), secret)
+	if foreign {
+		why := fault.New(fault.NotFound, "the session was begun with another token")
+		s.options.Tokens.Refused(req.Context(), way, s.options.Guard.Client(req.Request), why)
+	}
+	if n == nil {
+		return nil, gone()
+	}
+	return n, nil
+}
+
+// answer hands a message over and answers it.
+func (n *session) answer(req *handler.Request, x exchange.Exchange, h head, begun bool) (handler.Response, error) {
+	if wait := n.budget.Take(int(max(x.Size, int64(len(x.Message))))); wait > 0 {
+		e := fault.New(fault.LimitReached, "this token has sent what it may send in an hour, and can send again in %s", wait.Truncate(time.Second)+time.Second)
+		e.RetryAfter = wait
+		return handler.Response{}, e
+	}
+	left, err := n.use()
+	if err != nil {
+		return handler.Response{}, err
+	}
+	if x.Alone {
+		x.Context = req.Context() //nolint:fatcontext // the client takes such a request back by going away
+	}
+	t, err := n.hand(req.Context(), x, left)
+	if err != nil {
+		left()
+		return handler.Response{}, err
+	}
+	if begun {
+		return n.greeting(t.whole(req.Context())), nil
+	}
+	if line, only := t.alone(req.Context(), n.limits.Stream); only {
+		return alone(line, x), nil
+	}
+	if accepts(req.Header, eventsType) {
+		n.keep(t)
+		return n.streamed(req.Context(), t, 0, n.primes()), nil
+	}
+	return n.late(req.Context(), t), nil
+}
+
+// alone is an answer that comes alone, or 202 for a message that has none.
+func alone(line []byte, x exchange.Exchange) handler.Response {
+	if len(line) == 0 {
+		return handler.Response{Status: http.StatusAccepted}
+	}
+	status := statusOf(line, x.Alone)
+	if x.Size > 0 {
+		status = http.StatusRequestEntityTooLarge
+	}
+	return handler.Response{Status: status, Bytes: line, ContentType: "application/json", Volatile: true}
+}
+
+// greeting is the answer to initialize, which names the session; without a result there is none.
+func (n *session) greeting(lines [][]byte) handler.Response {
+	var result struct {
+		Result struct {
+			Version string `json:"protocolVersion"`
+		} `json:"result"`
+	}
+	if len(lines) == 0 {
+		n.end()
+		return handler.Response{Status: http.StatusAccepted}
+	}
+	response := alone(lines[len(lines)-1], exchange.Exchange{})
+	if json.Unmarshal(response.Bytes, &result) != nil || result.Result.Version == "" {
+		n.end()
+		return response
+	}
+	n.agreed(result.Result.Version)
+	response.Header = http.Header{sessionHeader: {n.id}}
+	return response
+}
+
+// late is an answer that takes long, for a client that takes no streams.
+func (n *session) late(ctx context.Context, t *stream) handler.Response {
+	return handler.Response{ContentType: "application/json", Stream: func(w io.Writer) error {
+		out, err := newEvents(w, n.limits.Write, false)
+		if err != nil {
+			return err
+		}
+		if lines := t.whole(ctx); len(lines) > 0 {
+			_ = out.send(lines[len(lines)-1]) // or nobody reads
+		}
+		return nil
+	}}
+}
+
+// streamed is an answer that comes on a stream, from its line after the first from on. It goes on when the client goes.
+func (n *session) streamed(ctx context.Context, t *stream, from int, prime bool) handler.Response {
+	return handler.Response{
+		ContentType: eventsType, Header: http.Header{"X-Accel-Buffering": {"no"}},
+		Stream: func(w io.Writer) error {
+			out, err := newEvents(w, n.limits.Write, n.id != "")
+			if err != nil {
+				return err
+			}
+			var ending <-chan struct{} // a call goes on to its answer
+			if t == n.general {
+				ending = n.ending
+			}
+			if prime {
+				err = out.begin(t.id)
+			}
+			if err == nil {
+				_ = out.follow(ctx, t, from, n.limits.Heartbeat, ending) // or nobody reads
+			}
+			return nil
+		},
+	}
+}

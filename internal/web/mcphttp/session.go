@@ -1,0 +1,313 @@
+package mcphttp
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/base/exchange"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/web/handler"
+)
+
+// Bounds of one session.
+const (
+	maxAtOnce   = 64      // requests under way; more are refused
+	maxKept     = 32      // streams that have ended and can be asked for again
+	maxKeptSize = 2 << 20 // bytes of them
+)
+
+// session is a connection of an agent: that of one client, or of all requests of a token that stand for themselves.
+type session struct {
+	id       string // "" for the latter
+	token    [sha256.Size]byte
+	budget   *door.Budget
+	limits   Limits
+	now      func() time.Time
+	messages chan exchange.Exchange
+	ending   chan struct{} // closed when nothing more is taken in
+	over     chan struct{} // closed when nothing is answered any more
+	general  *stream       // what is said to nobody in particular
+
+	mu      sync.Mutex
+	version string // that was agreed on
+	closed  bool   // nothing more is taken in
+	sending sync.WaitGroup
+	busy    int // requests and streams that are open
+	used    time.Time
+	idle    *time.Timer
+	last    int       // id of the newest stream
+	streams []*stream // that can be asked for again, the oldest first
+}
+
+// open begins a session for an agent that has shown its token.
+func (s *Server) open(req *handler.Request, secret string, id string) (*session, error) {
+	tokens := s.options.Tokens
+	if !tokens.Enter() {
+		return nil, fault.New(fault.LimitReached, "too many agents are connected")
+	}
+	arrival, done, refused := tokens.Count(req.Context(), secret, way, s.options.Guard.Client(req.Request))
+	if refused != nil {
+		tokens.Leave()
+		return nil, refused
+	}
+	n := &session{
+		id: id, token: sha256.Sum256([]byte(secret)), budget: arrival.Budget, limits: s.options.Limits, now: s.options.Now,
+		messages: make(chan exchange.Exchange), ending: make(chan struct{}), over: make(chan struct{}), general: newStream(0), used: time.Now(),
+	}
+	n.mu.Lock() // endIfIdle waits until idle is set
+	n.idle = time.AfterFunc(n.limits.Idle, n.endIfIdle)
+	n.mu.Unlock()
+	go func() {
+		defer tokens.Leave()
+		defer done()
+		stop := context.AfterFunc(s.ctx, n.end)
+		defer stop()
+		_ = tokens.Host().ServeExchanges(s.ctx, arrival, n.messages, n.general) // it is in the log
+		s.remove(n)
+		close(n.over)
+		n.end()
+	}()
+	return n, nil
+}
+
+// begin begins a session of a client, and puts the longest idle one of its token out where there are too many.
+func (s *Server) begin(req *handler.Request, secret string) (*session, error) {
+	n, err := s.open(req, secret, rand.Text())
+	if fault.CodeOf(err) == fault.LimitReached {
+		if old := s.longestIdle(sha256.Sum256([]byte(secret))); old != nil {
+			old.end()
+			<-old.over
+			n, err = s.open(req, secret, rand.Text())
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sessions[n.id] = n
+	return n, nil
+}
+
+// longestIdle is the session of a token that nobody uses and that was used longest ago; nil if there is none.
+func (s *Server) longestIdle(token [sha256.Size]byte) (oldest *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var since time.Time
+	for _, n := range s.sessions {
+		if used, busy := n.lastUse(); n.token == token && !busy && (oldest == nil || used.Before(since)) {
+			oldest, since = n, used
+		}
+	}
+	return oldest
+}
+
+// shared is the connection of a token for requests that stand for themselves.
+func (s *Server) shared(req *handler.Request, secret string) (*session, error) {
+	token := sha256.Sum256([]byte(secret))
+	s.mu.Lock()
+	n := s.stateless[token]
+	s.mu.Unlock()
+	if n != nil {
+		return n, nil
+	}
+	n, err := s.open(req, secret, "")
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if other := s.stateless[token]; other != nil { // another request was faster
+		go n.end()
+		return other, nil
+	}
+	s.stateless[token] = n
+	return n, nil
+}
+
+func (s *Server) remove(n *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n.id != "" {
+		delete(s.sessions, n.id)
+	} else if s.stateless[n.token] == n {
+		delete(s.stateless, n.token)
+	}
+}
+
+// find is the session that a request names, if it is one of the token's. foreign: it is another token's.
+func (s *Server) find(id, secret string) (n *session, foreign bool) {
+	s.mu.Lock()
+	n = s.sessions[id]
+	s.mu.Unlock()
+	if n == nil {
+		return nil, false
+	}
+	if n.token != sha256.Sum256([]byte(secret)) { // hashes: how long it takes tells nothing
+		return nil, true
+	}
+	return n, false
+}
+
+// end takes in nothing more; what was taken in is answered.
+func (n *session) end() {
+	n.mu.Lock()
+	closed := n.closed
+	n.closed = true
+	n.mu.Unlock()
+	if closed {
+		return
+	}
+	close(n.ending)
+	n.idle.Stop()
+	go func() {
+		n.sending.Wait()
+		close(n.messages)
+	}()
+}
+
+func (n *session) endIfIdle() {
+	n.mu.Lock()
+	left := n.limits.Idle - time.Since(n.used)
+	if n.busy > 0 {
+		left = n.limits.Idle
+	}
+	if left > 0 && !n.closed {
+		n.idle.Reset(left)
+		n.mu.Unlock()
+		return
+	}
+	n.mu.Unlock()
+	n.end()
+}
+
+func (n *session) lastUse() (at time.Time, busy bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.used, n.busy > 0
+}
+
+// use counts a request or a stream in until left is called.
+func (n *session) use() (left func(), err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.busy >= maxAtOnce {
+		e := fault.New(fault.LimitReached, "too many requests of this agent are under way; wait for one of them to finish")
+		e.RetryAfter = time.Second
+		return nil, e
+	}
+	n.busy++
+	n.used = time.Now()
+	return sync.OnceFunc(func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.busy--
+		n.used = time.Now()
+	}), nil
+}
+
+// newStream is one for a message.
+func (n *session) newStream() *stream {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.last++
+	return newStream(n.last)
+}
+
+// keep remembers a stream, so that the client of a session can ask for it again.
+func (n *session) keep(t *stream) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.id != "" {
+		n.streams = append(n.streams, t)
+		n.forget()
+	}
+}
+
+// forget lets go of streams that have ended, where they are too many, too large or too old. The caller holds mu.
+func (n *session) forget() {
+	kept, size, now := 0, 0, n.now()
+	out := n.streams[:0:0]
+	for at := len(n.streams) - 1; at >= 0; at-- { // the newest first
+		t := n.streams[at]
+		t.mu.Lock()
+		ended, bytes := t.ended, t.bytes
+		t.mu.Unlock()
+		if !ended.IsZero() {
+			kept++
+			size += bytes
+			if kept > maxKept || size > maxKeptSize || now.Sub(ended) > n.limits.Kept {
+				continue
+			}
+		}
+		out = append(out, t)
+	}
+	slices.Reverse(out)
+	n.streams = out
+}
+
+// streamOf is a stream that can be asked for again; nil if there is none with the id.
+func (n *session) streamOf(id int) *stream {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if id == 0 {
+		return n.general
+	}
+	n.forget()
+	for _, t := range n.streams {
+		if t.id == id {
+			return t
+		}
+	}
+	return nil
+}
+
+// hand hands a message over, and returns where what comes of it is said. ended is called when nothing more is.
+func (n *session) hand(ctx context.Context, x exchange.Exchange, ended func()) (*stream, error) {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil, gone()
+	}
+	n.sending.Add(1)
+	n.mu.Unlock()
+	defer n.sending.Done()
+	t := n.newStream()
+	x.Say = t.say
+	x.End = func() {
+		t.end(n.now())
+		ended()
+	}
+	select {
+	case n.messages <- x:
+		return t, nil
+	case <-n.over:
+		return nil, gone()
+	case <-ctx.Done():
+		return nil, fault.From(ctx.Err())
+	}
+}
+
+// agreed remembers the version that was agreed on.
+func (n *session) agreed(version string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.version = version
+}
+
+// primes reports whether the client of the session knows events without data, which came with 2025-11-25.
+func (n *session) primes() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.id != "" && n.version >= "2025-11-25"
+}
+
+// gone is the answer about a session that is over, as the specification has it (404): the client begins another one.
+func gone() error {
+	return fault.New(fault.NotFound, "this token has no such session, or it is over; begin another one with initialize")
+}
