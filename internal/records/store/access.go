@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -13,14 +14,14 @@ import (
 // Access implements access.Tokens and access.Logins: who may call the server.
 type Access struct{ db *database }
 
-const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us, agent, expires_us"
+const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us, agent, expires_us, repos"
 
 // InsertToken keeps a token, and appends the rows to the audit. Its name must be new among the tokens that are good; else it is
 // conflict, and nothing is kept.
 func (a *Access) InsertToken(ctx context.Context, t access.Token, rows ...record.Attempt) error {
 	return a.db.write(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 9)+")",
-			text(t.ID), text(t.Name), text(t.Hash), int64(t.MaxTier), t.Scopes.String(), at(&t.CreatedAt), at(&t.RevokedAt), asNumber(t.Agent), at(&t.ExpiresAt))
+		_, err := tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 10)+")",
+			text(t.ID), text(t.Name), text(t.Hash), int64(t.MaxTier), t.Scopes.String(), at(&t.CreatedAt), at(&t.RevokedAt), asNumber(t.Agent), at(&t.ExpiresAt), strings.Join(t.Repos, " "))
 		if causeOf(err) == causeUnique {
 			return fault.Wrap(err, fault.Conflict, "there is a token with the name %q already; revoke it, or choose another name", t.Name)
 		}
@@ -95,11 +96,14 @@ func (a *Access) RevokeToken(ctx context.Context, idOrName string, rows ...recor
 
 func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) ([]access.Token, error) {
 	return selectRows(ctx, tx, func(rows *sql.Rows, t *access.Token) error {
-		var scopes string
+		var scopes, repos string
 		var agent int64
 		if err := rows.Scan((*text)(&t.ID), (*text)(&t.Name), (*text)(&t.Hash), &t.MaxTier, &scopes,
-			at(&t.CreatedAt), at(&t.RevokedAt), &agent, at(&t.ExpiresAt)); err != nil {
+			at(&t.CreatedAt), at(&t.RevokedAt), &agent, at(&t.ExpiresAt), &repos); err != nil {
 			return err
+		}
+		if repos != "" {
+			t.Repos = strings.Fields(repos)
 		}
 		if t.Agent = agent != 0; t.Agent {
 			return nil
