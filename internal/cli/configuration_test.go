@@ -27,11 +27,14 @@ func TestPagesNameVariablesThatExist(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{ // sessions set two of them for their agents, tests read the others
 		"CLAUDEOPS_SESSION": true, "CLAUDEOPS_RUN": true, "CLAUDEOPS_TEST_POSTGRES": true, "CLAUDEOPS_CRASH_SEED": true,
+		"CLAUDEOPS_AGENT_TOKEN": true, // read by clients, which send it
 	}
-	for _, v := range config.Variables(forges.All()) {
-		known[v.Name] = true
-		if v.Secret {
-			known[v.Name+"_FILE"] = true
+	for _, section := range config.Sections(forges.All()) {
+		for _, v := range section.Variables {
+			known[v.Name] = true
+			if v.Secret {
+				known[v.Name+"_FILE"] = true
+			}
 		}
 	}
 	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*", "*.md"))

@@ -89,6 +89,7 @@ func (a *commandLine) rootCommand() *cobra.Command {
 		deployCommand(a),
 	)
 	a.addOperations(root)
+	describeHelp(root)
 	if completes(a) {
 		addCompletions(a, root)
 	}
@@ -140,7 +141,7 @@ func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return app.Usage(err)
+			return wrongArguments(cmd, args)
 		}
 		return nil
 	}

@@ -47,7 +47,8 @@ func answers() map[string]struct {
 		"token create": {anObject, []string{"--name", "made-here"}}, "token list": {aList, nil}, "token revoke": {anObject, []string{"made-before"}},
 		"version": {anObject, nil}, "mcp-config": {anObject, nil},
 		"scripts list": {aList, nil}, "scripts runs": {aList, nil},
-		"completion bash": {noJSON, nil}, "completion fish": {noJSON, nil}, "completion powershell": {noJSON, nil}, "completion zsh": {noJSON, nil},
+		"packages registry init": {anObject, []string{"$DIR/registry"}},
+		"completion bash":        {noJSON, nil}, "completion fish": {noJSON, nil}, "completion powershell": {noJSON, nil}, "completion zsh": {noJSON, nil},
 		"demo": {noJSON, nil}, "health": {noJSON, nil}, "mcp-server": {noJSON, nil}, "serve": {noJSON, nil}, "run": {noJSON, nil},
 	}
 }
@@ -57,6 +58,7 @@ func elsewhere() []string {
 	return []string{
 		"review approve", "review request-changes", "review close", "review merge", "review lift-cooldown", "session show", "session stop", "session follow", "connections cut",
 		"scripts show", "scripts run", "scripts output", "deploy prune", "init", "pr promote",
+		"deploy explain", "deploy propose", "deploy update", "packages autoremove", "packages outdated", "packages upgrade",
 	}
 }
 

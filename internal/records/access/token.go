@@ -32,6 +32,10 @@ type Token struct {
 	Agent bool
 	// Repos are the repositories that an agent's token is for, as entries of CLAUDEOPS_REPOS; none for those that the server allows.
 	Repos []string
+	// Owner is the person whose it is; the zero value for one that stands for itself. It may do no more than they may.
+	Owner     Account
+	OwnerName string    // of the person, where the records have found it
+	UsedAt    time.Time // when it was last used, to some minutes; zero: never
 }
 
 // Good reports whether the token is of use at a time.

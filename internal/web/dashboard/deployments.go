@@ -75,11 +75,13 @@ const maxSnapshots = 50
 type deploymentsView struct {
 	pages.Page
 	deploy.Overview
-	Failed    *fault.Error // why nothing can be said of what should be there
-	Drifted   *pages.Diff
-	Waiting   *deploy.DueMerge
-	Snapshots []*change.Snapshot
-	MayRoll   bool
+	Failed *fault.Error // why nothing can be said of what should be there
+	// NoConfiguration says that there is none yet, which is no failure.
+	NoConfiguration bool
+	Drifted         *pages.Diff
+	Waiting         *deploy.DueMerge
+	Snapshots       []*change.Snapshot
+	MayRoll         bool
 	// MayPropose says that the visitor may make a pull request of drift.
 	MayPropose bool
 	Done       string
@@ -95,13 +97,13 @@ func (v deploymentsView) WaitingPath() string {
 }
 
 // need is what the overview says of a merge that waits for a person.
-func (t Toolsets) need() (out []need, err error) {
+func (t Toolsets) need() (out []waitItem, err error) {
 	if t.Deployments == nil {
 		return nil, nil
 	}
 	due, err := t.Deployments.Waiting()
 	if err == nil && due != nil {
-		out = append(out, need{What: fmt.Sprintf("#%d of %s/%s is merged and not deployed", due.Number, due.Owner, due.Name), Why: due.Why, Link: deploymentsPath, At: due.Seen})
+		out = append(out, brokenWait(fmt.Sprintf("#%d of %s/%s is merged and not deployed", due.Number, due.Owner, due.Name), due.Why, deploymentsPath, due.Seen))
 	}
 	return out, err
 }
@@ -126,6 +128,9 @@ func (h *deploymentPages) show(req *handler.Request) (handler.Response, error) {
 	var err error
 	if view.Overview, err = h.deployments.Look(req.Context()); err != nil {
 		view.Failed = fault.From(err)
+		if view.NoConfiguration = view.Failed.Code == fault.NotFound; view.NoConfiguration {
+			view.Failed = nil
+		}
 	}
 	var text strings.Builder
 	for _, f := range view.Drift {

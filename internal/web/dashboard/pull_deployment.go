@@ -52,7 +52,7 @@ func (h *deploymentPages) pull(req *handler.Request) (handler.Response, error) {
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), statusTimeout)
 	defer cancel()
-	view := pullDeployment{Page: h.frame(req, "What a pull request would change on this machine", "/pulls"), Target: t}
+	view := pullDeployment{Page: h.frame(req, "What a pull request would change on this machine", changesPath), Target: t}
 	if view.Status, err = h.reader.StatusAt(ctx, t.provider, t.owner, t.name, t.number); err != nil {
 		return handler.Response{}, err
 	}

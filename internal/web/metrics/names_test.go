@@ -36,7 +36,7 @@ func described(t *testing.T) map[string]metric {
 	m.registry.Describe(descs)
 	close(descs)
 	out := map[string]metric{}
-	parts := regexp.MustCompile(`fqName: "(claudeops_[a-z_]+)", help: (".*"), constLabels: \{(.*)\}, variableLabels: \{([^}]*)\}`)
+	parts := regexp.MustCompile(`fqName: "(claudeops_[a-z_]+)", help: (".*"), unit: ".*", constLabels: \{(.*)\}, variableLabels: \{([^}]*)\}`)
 	for desc := range descs {
 		found := parts.FindStringSubmatch(desc.String())
 		if found == nil {

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/app"
+)
+
+// describeHelp sorts the commands of the root into groups, says what groups of commands are for, and gives examples to commands that have none.
+func describeHelp(root *cobra.Command) {
+	for _, g := range helpGroups() {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, cmd := range root.Commands() {
+			if slices.Contains(g.commands, cmd.Name()) {
+				cmd.GroupID = g.id
+			}
+		}
+	}
+	root.SetHelpCommandGroupID("setup")
+	root.SetCompletionCommandGroupID("setup")
+	shorts, examples := groupShorts(), commandExamples()
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		path := pathOf(cmd)
+		if short := shorts[path]; short != "" {
+			cmd.Short = short
+		}
+		if example := examples[path]; cmd.Example == "" && example != "" {
+			cmd.Example = "  claudeops " + strings.ReplaceAll(example, "\n", "\n  claudeops ")
+		}
+		for _, below := range cmd.Commands() {
+			visit(below)
+		}
+	}
+	visit(root)
+}
+
+// helpGroup is a part of the list of commands.
+type helpGroup struct {
+	id, title string
+	commands  []string
+}
+
+func helpGroups() []helpGroup {
+	return []helpGroup{
+		{"setup", "Set it up:", []string{"init", "doctor", "mcp-config", "demo", "version"}},
+		{"changes", "Propose and review changes:", []string{"pr", "review", "policy", "sources"}},
+		{"agents", "Run and watch agents:", []string{"run", "session", "connections", "mcp-server"}},
+		{"server", "Serve people and programs, and keep the records:", []string{"serve", "health", "token", "audit", "backup", "prune"}},
+		{"toolsets", "Share and run procedures (each is a toolset that CLAUDEOPS_TOOLSETS switches on):",
+			[]string{"definitions", "packages", "deploy", "scripts"}},
+	}
+}
+
+// groupShorts say what commands are for that only hold others.
+func groupShorts() map[string]string {
+	return map[string]string{
+		"definitions":        "List, check and compare definitions of agents and tools",
+		"definitions agent":  "List, show and check agents",
+		"definitions tool":   "List, show and check tools",
+		"definitions plugin": "List, show and search plugins",
+		"definitions config": "Show the configuration and its registries",
+		"definitions cache":  "Show and clear what is cached of registries",
+		"definitions fork":   "List forks, and compare them with their upstream",
+		"packages":           "Make, publish and install packages of procedures",
+		"packages config":    "Show and change the configuration of packages",
+		"packages registry":  "Add and list registries of packages",
+	}
+}
+
+// commandExamples are lines without the name of the program.
+func commandExamples() map[string]string {
+	return map[string]string{
+		"audit list":             "audit list\naudit list --repo joe/home-cluster --outcome refused --limit 20",
+		"audit show":             "audit show 17",
+		"audit verify":           "audit verify\naudit verify --heads kept.jsonl --pulls",
+		"backup":                 "backup /srv/backup/claudeops-2026-11-25",
+		"connections list":       "connections list",
+		"connections cut":        "connections cut 01M81EQV51VWSKBPTDJXEVK0KR",
+		"demo":                   "demo\ndemo --serve --dir /tmp/demo",
+		"doctor":                 "doctor\ndoctor --online --repo joe/home-cluster",
+		"health":                 "health",
+		"mcp-config":             "mcp-config > mcp.json\nmcp-config --client codex >> ~/.codex/config.toml",
+		"mcp-server":             "mcp-server\nmcp-server --as fractary-forge",
+		"policy show":            "policy show",
+		"pr diff":                "pr diff 7 --repo joe/home-cluster",
+		"pr file":                "pr file joe/home-cluster checks/disk.md\npr file joe/home-cluster checks/disk.md --pull 7",
+		"pr list":                "pr list --repo joe/home-cluster\npr list --repo joe/home-cluster --state-of-review changes_requested",
+		"pr resume":              "pr resume",
+		"pr status":              "pr status 7 --repo joe/home-cluster",
+		"prune":                  "prune --dry-run\nprune --older-than 180d",
+		"review approve":         "review approve 7 --repo joe/home-cluster --comment 'Good.'",
+		"review close":           "review close 7 --repo joe/home-cluster --comment 'The check is there already.'",
+		"review comment":         "review comment 7 --repo joe/home-cluster --line 'checks/disk.md:12:Why 80 %?'",
+		"review lift-cooldown":   "review lift-cooldown 7 --repo joe/home-cluster",
+		"review list":            "review list --repo joe/home-cluster --state all",
+		"review merge":           "review merge 7 --repo joe/home-cluster",
+		"review request-changes": "review request-changes 7 --repo joe/home-cluster --comment 'Say which disk.'",
+		"review show":            "review show 7 --repo joe/home-cluster",
+		"run":                    "run --tier 1\nrun --tier 2 --note 'The backup of last night took twice as long.'",
+		"serve":                  "serve\nserve --addr 127.0.0.1:9000 --interval 1h",
+		"session journal":        "session journal",
+		"session list":           "session list",
+		"session show":           "session show 01M81EQV51VWSKBPTDJXEVK0KR --events",
+		"session stop":           "session stop 01M81EQV51VWSKBPTDJXEVK0KR",
+		"session usage":          "session usage --days 30",
+		"sources allow":          "sources allow https://registry.example.org",
+		"sources list":           "sources list",
+		"sources remove":         "sources remove https://registry.example.org",
+		"token create":           "token create --name ann --max-tier 2 --scopes propose,review,read",
+		"token list":             "token list",
+		"token revoke":           "token revoke ann",
+		"version":                "version",
+	}
+}
+
+// wrongArguments says how many arguments a command takes, by the words of its usage.
+func wrongArguments(cmd *cobra.Command, args []string) error {
+	_, takes, _ := strings.Cut(strings.TrimSuffix(cmd.UseLine(), " [flags]"), cmd.CommandPath())
+	takes = strings.TrimSpace(takes)
+	if strings.HasPrefix(takes, "--") { // a flag is no argument
+		takes = ""
+	}
+	switch {
+	case takes == "":
+		return app.Usage(fmt.Errorf("%s takes no arguments; leave %q out", cmd.CommandPath(), args[0]))
+	case len(args) == 0:
+		return app.Usage(fmt.Errorf("%s needs %s", cmd.CommandPath(), takes))
+	case len(args) > len(strings.Fields(takes)):
+		return app.Usage(fmt.Errorf("%s takes %s and nothing more; leave %q out", cmd.CommandPath(), takes, args[len(strings.Fields(takes))]))
+	}
+	return app.Usage(errors.New(cmd.CommandPath() + " needs " + takes + ", all of them"))
+}
