@@ -88,10 +88,13 @@ func (c *company) follow(wanted string) {
 	c.at(wanted)
 }
 
-// at waits until the browser is at an address of ours.
+// at waits until the browser is at an address; one without a host is of ours.
 func (c *company) at(wanted string) {
 	c.Helper()
-	script := fmt.Sprintf(`location.href.split("?")[0] === %q && document.readyState === "complete"`, c.url+wanted)
+	if strings.HasPrefix(wanted, "/") {
+		wanted = c.url + wanted
+	}
+	script := fmt.Sprintf(`location.href.split("?")[0] === %q && document.readyState === "complete"`, wanted)
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		var there bool
 		err := chromedp.Run(c.ctx, chromedp.Evaluate(script, &there)) // fails while the page gives way to the next
@@ -107,10 +110,17 @@ func (c *company) at(wanted string) {
 // asked is the status of a request of the page.
 func (c *company) asked(method, address, body string) int {
 	c.Helper()
-	var status int
-	c.run(chromedp.Evaluate(fmt.Sprintf(`fetch(%q, {method: %q, headers: {"Content-Type": "application/json"}, body: %s}).then((r) => r.status)`, address, method,
-		map[bool]string{true: "undefined", false: fmt.Sprintf("%q", body)}[body == ""]), &status, awaited))
-	return status
+	var answer struct {
+		Status int
+		Body   string
+	}
+	c.run(chromedp.Evaluate(fmt.Sprintf(`fetch(%q, {method: %q, headers: {"Content-Type": "application/json"}, body: %s})
+		.then((r) => r.text().then((text) => ({Status: r.status, Body: text})))`, address, method,
+		map[bool]string{true: "undefined", false: fmt.Sprintf("%q", body)}[body == ""]), &answer, awaited))
+	if answer.Status >= http.StatusBadRequest {
+		c.Logf("%s %s: %d %s", method, address, answer.Status, answer.Body)
+	}
+	return answer.Status
 }
 
 func TestPeopleSignInByTheirCompany(t *testing.T) {
@@ -163,7 +173,8 @@ func TestRightsEndWithTheCompanysWord(t *testing.T) {
 	if got := token("three"); got != 403 {
 		t.Errorf("no operator any more: %d", got)
 	}
-	c.tell("person", map[string]any{"sub": "ann", "preferred_username": "ann.smith", "groups": []string{"operators"}})
+	c.begin("ann", "operators")
+	c.follow("/policy")
 	c.tell("revoke", nil)
 	if got := token("four"); got != 401 {
 		t.Errorf("revoked: %d", got)
@@ -177,6 +188,7 @@ func TestWhoSignsOutAtTheCompanyIsSignedOutHere(t *testing.T) {
 	c.begin("ann", "viewers")
 	c.follow("/policy")
 	c.run(chromedp.Navigate(c.issuer+"/session/end"), chromedp.Click("#yes", chromedp.ByQuery))
+	c.at(c.issuer + "/session/end/success")
 	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		c.run(chromedp.Navigate(c.url + "/sign-in"))
 		if c.asked("GET", "/api/v1/me", "") == 401 {
@@ -214,7 +226,7 @@ func (c *company) picture(name string) {
 		return
 	}
 	var shot []byte
-	c.run(chromedp.FullScreenshot(&shot, 90))
+	c.run(chromedp.FullScreenshot(&shot, 100))
 	if err := os.WriteFile(filepath.Join(folder, name+".png"), shot, 0o600); err != nil {
 		c.Fatal(err)
 	}

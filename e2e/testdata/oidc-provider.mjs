@@ -7,6 +7,7 @@ import { pathToFileURL } from 'node:url';
 
 const [, , folder, port, ops] = process.argv;
 const { default: Provider } = await import(pathToFileURL(`${folder}/lib/index.js`));
+const { default: Memory } = await import(pathToFileURL(`${folder}/lib/adapters/memory_adapter.js`)); // outlives a rotation of keys
 const issuer = `http://127.0.0.1:${port}`;
 const people = new Map();
 const grants = new Set();
@@ -16,7 +17,8 @@ function make() {
   const { privateKey } = crypto.generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const key = { ...privateKey.export({ format: 'jwk' }), alg: 'ES256', use: 'sig', kid: crypto.randomUUID() };
   const provider = new Provider(issuer, {
-    jwks: { keys: [key] },
+    fetch: (url, options) => globalThis.fetch(url, { ...options, dispatcher: undefined }), // else it asks no address of this machine
+    adapter: (name) => new Memory(name), jwks: { keys: [key] },
     clients: [{
       client_id: 'claudeops', client_secret: 'the-client-secret-of-tests', grant_types: ['authorization_code', 'refresh_token'],
       redirect_uris: [`${ops}/sign-in/callback/company`], backchannel_logout_uri: `${ops}/sign-in/logged-out/company`,
@@ -37,7 +39,7 @@ function make() {
     },
     interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
   });
-  provider.proxy = true;
+  provider.on('backchannel.error', (ctx, error) => console.error('back channel:', error));
   return provider;
 }
 

@@ -92,7 +92,7 @@ func (o *openid) ask(ctx context.Context) (*discovered, error) {
 func (o *openid) usable(m metadata) error {
 	for _, address := range []string{m.Authorization, m.Keys, m.Token} {
 		u, err := url.Parse(address)
-		if err != nil || u.Host == "" || u.User != nil || !weborigin.Confidential(u) && !(o.settings.PlainHTTP && u.Scheme == "http") {
+		if err != nil || u.Host == "" || u.User != nil || !weborigin.Confidential(u) && (!o.settings.PlainHTTP || u.Scheme != "http") {
 			return fault.New(fault.UpstreamError, "the provider %s lacks an address to sign in at, or names one that is not of https", o.settings.Name)
 		}
 	}
