@@ -38,8 +38,9 @@ build: ## build the program, and the connector that stands beside it
 run: build ## the dashboard, while an agent opens pull requests and is refused; stays until Ctrl-C
 	$(BIN) demo --serve
 
-demo: build ## the same without the dashboard: prints what happens, and ends
+demo: build ## the same without the dashboard, then the life of one procedure: prints what happens, and ends
 	$(BIN) demo
+	$(BIN) demo --life
 
 test: ## every test that needs no other program than Go and git, with the race detector if there is a C compiler
 	@command -v "$${CC:-$$(go env CC)}" >/dev/null 2>&1 || \

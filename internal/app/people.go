@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/connections"
+	"github.com/claudeops/claudeops/internal/agents/logins"
 	"github.com/claudeops/claudeops/internal/agents/tokens"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/ops/allowed"
 	"github.com/claudeops/claudeops/internal/ops/retention"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	"github.com/claudeops/claudeops/internal/procedures/packages"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
@@ -26,9 +28,13 @@ func Acts(p func() *Parts) []operation.Operation {
 	return slices.Concat(
 		connections.Acts{Kernel: kernel, Store: func() connections.Store { return p().Store.Connections() }, Now: time.Now}.Operations(),
 		NewTokens(p).Operations(),
+		logins.Acts{Kernel: kernel, Store: func() logins.Store { return p().Store.Access }, Now: time.Now}.Operations(),
 		newSessionActs(p).Operations(),
 		newAllowed(p).Operations(),
 		[]operation.Operation{newRetention(p).Operation(), newSettling(p).Operation()},
+		packages.Acts{
+			Kernel: kernel, Service: func() *packages.Service { return p().Tools.packages() }, Audit: func() operation.Audit { return p().Store.Ledger },
+		}.Operations(),
 		deploy.Acts{
 			Kernel: kernel, Service: func() *deploy.Service { return p().Tools.Deploy() }, Audit: func() operation.Audit { return p().Store.Ledger },
 		}.Operations(),

@@ -25,7 +25,7 @@ import (
 // NewAgentSessions makes what people do with sessions of agents, with the schedule that is configured. An error is one of this
 // machine's: without an interval there is none before the first session.
 func NewAgentSessions(p *Parts) (*session.Service, error) {
-	s := &session.Service{MaxTier: p.Cfg.Sessions.MaxTier, Supervisor: p.supervisor}
+	s := &session.Service{MaxTier: p.Cfg.Sessions.MaxTier, Supervisor: p.supervisor, Missing: NewDoctor(p).NoSession}
 	if p.Cfg.Sessions.Schedule.Interval == 0 {
 		return s, nil
 	}

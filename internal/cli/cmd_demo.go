@@ -21,22 +21,28 @@ import (
 
 func demoCommand(a *commandLine) *cobra.Command {
 	var dir string
-	var serve bool
+	var serve, life bool
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch an agent open a pull request, and be refused",
 		Long: "demo makes a repository in a folder of its own, spawns this binary as an MCP server, drives it through a real MCP\n" +
 			"client, plays the reviewing person, and prints what happens. It needs git, no token and no network. With --serve it\n" +
-			"does so in front of the dashboard, at CLAUDEOPS_ADDR, and stays until it is interrupted.",
+			"does so in front of the dashboard, at CLAUDEOPS_ADDR, and stays until it is interrupted. With --life it walks one procedure\n" +
+			"through its life instead: found wrong, proposed, reviewed, revised, merged, deployed, packaged, installed, rolled back.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			options, err := demoOptions(a, dir)
 			if err != nil {
 				return err
 			}
-			if serve {
+			switch {
+			case serve && life:
+				return app.Usage(errors.New("--serve and --life do not go together"))
+			case serve:
 				err = demo.Serve(cmd.Context(), options, demoAddr(cmd.Context(), a))
-			} else {
+			case life:
+				err = demo.RunLife(cmd.Context(), options)
+			default:
 				err = demo.Run(cmd.Context(), options)
 			}
 			var folder demo.FolderError
@@ -50,6 +56,7 @@ func demoCommand(a *commandLine) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "empty or missing folder for the demo (default: a new one in the temporary folder)")
+	cmd.Flags().BoolVar(&life, "life", false, "walk one procedure through its life")
 	cmd.Flags().BoolVar(&serve, "serve", false, "serve the dashboard, and stay")
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -90,16 +91,30 @@ func (a *commandLine) renderError(err error) int {
 			text = strings.Replace(text, "["+string(wire.Code)+"]", "["+contract.Code+"]", 1)
 		}
 		for _, problem := range problemsOf(contract.Details["problems"]) {
-			if !strings.HasSuffix(wire.Message, problem) {
+			if !strings.Contains(wire.Message, problem) {
 				text += "  - " + problem + "\n"
 			}
 		}
 		for _, hint := range contract.Suggestions {
-			text += "  hint: " + hint + "\n"
+			text += "  hint: " + a.inCommands(hint) + "\n"
 		}
 	}
 	fmt.Fprint(a.streams.Err, content.CleanAll(text))
 	return code
+}
+
+// inCommands is a hint whose names of tools are commands, as a person at the terminal has them.
+func (a *commandLine) inCommands(hint string) string {
+	for _, set := range a.program().Toolsets() {
+		for _, o := range set.Operations {
+			if prefix, _, found := strings.Cut(o.Name, "_"); !found || o.Command == "" || prefix == "deploy" || !strings.Contains(hint, o.Name) {
+				continue
+			}
+			word := regexp.MustCompile(`\b` + regexp.QuoteMeta(o.Name) + `\b`)
+			hint = word.ReplaceAllLiteralString(hint, "`claudeops "+o.Command+"`")
+		}
+	}
+	return hint
 }
 
 // problemsOf are the items of a list in the details of a failure, each as a text.

@@ -47,7 +47,8 @@ func answers() map[string]struct {
 		"token create": {anObject, []string{"--name", "made-here"}}, "token list": {aList, nil}, "token revoke": {anObject, []string{"made-before"}},
 		"version": {anObject, nil}, "mcp-config": {anObject, nil},
 		"scripts list": {aList, nil}, "scripts runs": {aList, nil},
-		"completion bash": {noJSON, nil}, "completion fish": {noJSON, nil}, "completion powershell": {noJSON, nil}, "completion zsh": {noJSON, nil},
+		"packages registry init": {anObject, []string{"$DIR/registry"}},
+		"completion bash":        {noJSON, nil}, "completion fish": {noJSON, nil}, "completion powershell": {noJSON, nil}, "completion zsh": {noJSON, nil},
 		"demo": {noJSON, nil}, "health": {noJSON, nil}, "mcp-server": {noJSON, nil}, "serve": {noJSON, nil}, "run": {noJSON, nil},
 	}
 }

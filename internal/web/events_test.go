@@ -272,7 +272,7 @@ func TestNobodyListensToWhatCannotBeRead(t *testing.T) {
 	if _, status := l.follow("/events"); status != 503 {
 		t.Errorf("a new stream: %d", status)
 	}
-	if d := w.page("/proposals", 200); attr(d.find("body")[0], "data-at") != "" {
+	if d := w.page("/changes", 200); attr(d.find("body")[0], "data-at") != "" {
 		t.Error("a page follows what nobody can read")
 	}
 	broken.Store(false)

@@ -73,19 +73,19 @@ func TestTheNextAnswerShowsWhatAnotherProcessHasRecorded(t *testing.T) {
 		lacks  map[string]string
 	}{
 		{"a refusal", func() error { w.proposed(other, "r1", record.OutcomeRefused, 0); return nil },
-			map[string]string{"/": "Title of r1", "/proposals": "refused r1", "/api/v1/proposals": `"r1"`}, nil},
+			map[string]string{"/": "Title of r1", "/changes": "Title of r1", "/api/v1/proposals": `"r1"`}, nil},
 		{"another, and the gate's count", func() error { w.proposed(other, "r2", record.OutcomeRefused, 0); return nil },
-			map[string]string{"/": ">2 of 2</meter>", "/proposals": "refused r2", "/api/v1/proposals": `"r2"`}, nil},
+			map[string]string{"/": `<rect width="100" height="8"/></svg></dd><dd>2</dd>`, "/changes": "Title of r2", "/api/v1/proposals": `"r2"`}, nil},
 		{"a dry run", func() error { w.proposed(other, "d1", record.OutcomeDryRun, 0); return nil },
-			map[string]string{"/": "a dry run, which you may open", "/proposals": "Title of d1"}, nil},
+			map[string]string{"/": "Nothing was written.", "/changes": "Title of d1"}, nil},
 		{"an opened pull request", func() error { w.proposed(other, "o1", record.OutcomeOpened, 7); return nil },
-			map[string]string{"/": "Open pull requests, the oldest first", "/proposals": "#7 is", "/api/v1/proposals": `"pr_number":7`}, nil},
+			map[string]string{"/": "Nobody has reviewed it", "/changes": "Needs review", "/api/v1/proposals": `"pr_number":7`}, nil},
 		{"its approval", func() error { return seePull(other, key, func(r *record.PullRecord) { r.Approvals = 1 }) },
-			map[string]string{"/": "1 approved", "/api/v1/proposals": `"approvals":1`}, nil},
+			map[string]string{"/": "<strong>Approved</strong>", "/api/v1/proposals": `"approvals":1`}, nil},
 		{"its merge", func() error {
 			return seePull(other, key, func(r *record.PullRecord) { r.State = gitprovider.StateMerged })
-		}, map[string]string{"/proposals": `<span class="tag merged">`, "/api/v1/proposals": `"state":"merged"`},
-			map[string]string{"/": "Open pull requests, the oldest first"}},
+		}, map[string]string{"/changes": `Merged</span>`, "/api/v1/proposals": `"state":"merged"`},
+			map[string]string{"/": "<strong>Approved</strong>"}},
 		{"a session that begins", func() error { return other.AgentSessions.BeginSession(ctx, running) },
 			map[string]string{"/": "Running now"}, nil},
 		{"its end", func() error {
@@ -96,7 +96,7 @@ func TestTheNextAnswerShowsWhatAnotherProcessHasRecorded(t *testing.T) {
 			w.advance(200 * 24 * time.Hour)
 			_, err := other.Retention.Prune(ctx, w.Now(), func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
 			return err
-		}, map[string]string{"/proposals": "200 d"}, map[string]string{"/": "a dry run, which you may open"}},
+		}, map[string]string{"/changes": "200 d"}, map[string]string{"/": "Nothing was written."}},
 	} {
 		if err := step.record(); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
@@ -155,16 +155,16 @@ func TestRowsThatAreKeptLoseATokenThatIsLearned(t *testing.T) {
 	const token = "learned-token-value-9876543210"
 	w := newWorld(t, nil)
 	w.proposed(w.store, token, record.OutcomeRefused, 0)
-	targets := []string{"/", "/proposals"}
+	targets := []string{"/", "/changes"}
 	for _, target := range targets {
-		if !strings.Contains(string(w.get(target).body), "refused "+token) {
+		if !strings.Contains(string(w.get(target).body), "Title of "+token) {
 			t.Fatalf("%s lacks the row", target)
 		}
 	}
 	forget := scanner.Learn(token)
 	defer forget()
 	for _, target := range targets {
-		if strings.Contains(string(w.get(target).body), "refused "+token) {
+		if strings.Contains(string(w.get(target).body), "Title of "+token) {
 			t.Errorf("%s shows the token", target)
 		}
 	}

@@ -44,7 +44,7 @@ type keptKey struct {
 // keeps reports whether the answers of a route may be kept: they are made of records, rules and time, and of who asks.
 func keeps(route handler.Route) bool {
 	switch route.Method + " " + route.Pattern {
-	case "GET /{$}", "GET /proposals", "GET /api/v1/proposals":
+	case "GET /{$}", "GET /changes", "GET /api/v1/proposals":
 		return true
 	}
 	return false

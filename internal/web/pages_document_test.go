@@ -104,18 +104,15 @@ func hasAttr(n *html.Node, name string) bool {
 	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == name })
 }
 
-// ofChart says whether a drawing is the chart of the overview, or of its key: bars, lines and short words.
-func ofChart(svg *html.Node) bool {
-	figure := svg.Parent
-	for figure != nil && figure.Data != "figure" {
-		figure = figure.Parent
-	}
+// drawn says whether a drawing is one of ours: an icon, which nobody hears of, or a chart of bars, lines and short words.
+func drawn(svg *html.Node) bool {
 	for n := range svg.Descendants() {
-		if n.Type == html.ElementNode && !slices.Contains([]string{"rect", "line", "text", "title"}, n.Data) || n.Type == html.TextNode && len(n.Data) > 20 {
+		shapes := []string{"rect", "line", "polyline", "polygon", "text", "title", "path", "circle"}
+		if n.Type == html.ElementNode && !slices.Contains(shapes, n.Data) || n.Type == html.TextNode && len(n.Data) > 20 {
 			return false
 		}
 	}
-	return figure != nil && attr(figure, "class") == "days"
+	return attr(svg, "aria-hidden") == "true" || attr(svg, "role") == "img" && attr(svg, "aria-label") != ""
 }
 
 // wellFormed checks what must hold of every page, whatever is on it.
@@ -134,8 +131,8 @@ func (d document) wellFormed(target string) {
 		case "style", "iframe", "object", "embed", "img", "base", "b", "marquee":
 			d.Errorf("%s: an element %s", target, n.Data)
 		case "svg":
-			if !ofChart(n) {
-				d.Errorf("%s: an svg that is not the chart of the overview", target)
+			if !drawn(n) {
+				d.Errorf("%s: an svg that is none of ours", target)
 			}
 		case "h1", "h2", "h3", "h4", "h5", "h6":
 			next := int(n.Data[1] - '0')

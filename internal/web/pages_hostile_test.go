@@ -58,8 +58,8 @@ func TestHostileTextIsShownHarmlessOnEveryPage(t *testing.T) {
 		return []doctor.Finding{{Name: "x", Status: "problem", Detail: evil}}
 	}
 	for _, target := range []string{
-		"/", "/proposals", "/proposals?q=" + url.QueryEscape(evil[:60]), "/proposals/evil-1", "/proposals/evil-2", "/proposals/evil-2?view=split",
-		"/pulls", fmt.Sprintf("/pulls/fake/joe/infra/%d", pr), "/audit", "/doctor", "/policy?path=" + url.QueryEscape(evil[:300]),
+		"/", "/changes", "/changes?q=" + url.QueryEscape(evil[:60]), "/proposals/evil-1", "/proposals/evil-2", "/proposals/evil-2?view=split",
+		"/changes/forges", fmt.Sprintf("/pulls/fake/joe/infra/%d", pr), "/audit", "/doctor", "/policy?path=" + url.QueryEscape(evil[:300]),
 		"/sign-in?next=" + url.QueryEscape(evil[:60]),
 	} {
 		d := w.page(target, 200) // and what wellFormed says

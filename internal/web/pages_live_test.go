@@ -12,7 +12,7 @@ import (
 func TestPagesThatFollowSayWhereTheyStand(t *testing.T) {
 	w, id := dryWorld(t, func(w *world) { w.web.Network.BasePath = "" })
 	for target, follows := range map[string]bool{
-		"/": true, "/proposals": true, "/proposals/" + id: true, "/pulls": true, "/audit": true, "/policy": false, "/doctor": false, "/sign-in": false,
+		"/": true, "/changes": true, "/proposals/" + id: true, "/changes/forges": true, "/audit": true, "/policy": false, "/doctor": false, "/sign-in": false,
 	} {
 		d := w.page(target, 200)
 		body, regions := d.find("body")[0], 0

@@ -75,7 +75,7 @@ func TestTheCatalogueShowsPackagesWithVersionsDependantsAndIntegrity(t *testing.
 	}
 	has("/catalogue/packages", "1 to 3 of 3 packages", "@ops/top", "Does <b>base</b>", "1.1.0 2 versions", "files as installed", "in team")
 	has("/catalogue/packages?text=BASE", "1 to 1 of 1 packages", "@ops/top")
-	has("/catalogue/packages?text=nothing", "No package fits.")
+	has("/catalogue/packages?text=nothing", "No package fits")
 	has("/catalogue/package?name=base", "1.0.0", "1.1.0", "sha256:", "Needed by @ops/top", "files as installed")
 	has("/catalogue/package?name=%40ops%2Ftop", "base ^1.0.0", "no installed package")
 	has("/catalogue/package?name=other", "claudeops packages install other")
@@ -103,7 +103,7 @@ func TestWithoutPackagesThePageSaysHowToBegin(t *testing.T) {
 		t.Errorf("with a registry that is empty: %s", text)
 	}
 	operationtest.WriteFiles(t, root, map[string]string{"home/.aam/config.yaml": "registries: [\n"})
-	if text := w.page("/catalogue/packages", 200).text; !strings.Contains(text, "misconfigured") {
+	if text := w.page("/catalogue/packages", 200).text; !strings.Contains(text, "Not set up right") {
 		t.Errorf("with a configuration that is broken: %s", text)
 	}
 	newWorld(t, nil).page("/catalogue/packages", 404)

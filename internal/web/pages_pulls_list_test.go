@@ -15,7 +15,7 @@ func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
 	w.page("/", 200).has("Nothing waits for you")
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	repo := gitprovider.RepoRef{Owner: "joe", Name: "infra"}
-	w.page("/pulls", 200).has("none none now")
+	w.page("/changes/forges", 200).has("None none now")
 	hosted := w.fake.World(t, repo)
 	w.fake.People.SetChecks(repo, 1, gitprovider.Checks{State: gitprovider.ChecksFailure, Failing: []string{"ci"}})
 	for _, review := range []struct {
@@ -26,15 +26,15 @@ func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
 		w.advance(time.Minute)
 		hosted.Review(1, review.author, review.state, "words")
 	}
-	w.page("/pulls", 200).has("failure 1 against 2 approved 6 min")
+	w.page("/changes/forges", 200).has("Checks failed 1 against 2 approved 6 min")
 	w.advance(3 * time.Minute)
 	w.fake.Script.ForgetCalls()
-	w.page("/", 200).has("Open pull requests, the oldest first", "#1 Check inodes, too fake:joe/infra none not seen yet 9 min")
+	w.page("/", 200).has("Check inodes, too Nobody has reviewed it · joe/infra #1 9 min Review")
 	if n := len(w.fake.Script.Calls()); n != 0 {
 		t.Errorf("the overview asked the provider %d times: %v", n, w.fake.Script.Calls())
 	}
 	w.fake.Script.FailBefore("Status", fault.New(fault.UpstreamError, "the host is down"))
-	w.page("/pulls", 200).has("#1 Check inodes, too", "upstream_error, ask about #1")
+	w.page("/changes/forges", 200).has("#1 Check inodes, too", "The forge failed, ask about #1")
 }
 
 func TestChecksAreReadForTheNewestPullRequestsOnly(t *testing.T) {
@@ -51,7 +51,7 @@ func TestChecksAreReadForTheNewestPullRequestsOnly(t *testing.T) {
 		}
 	}
 	w.fake.Script.ForgetCalls()
-	d := w.page("/pulls", 200)
+	d := w.page("/changes/forges", 200)
 	if n := w.fake.Script.Count("Status"); n != 30 {
 		t.Errorf("%d statuses were read", n)
 	}
@@ -73,7 +73,7 @@ func TestPagesThatRefreshThemselvesShareAReading(t *testing.T) {
 	refresh := header("HX-Request", "true")
 	reads := func(edits ...edit) int {
 		w.fake.Script.ForgetCalls()
-		w.page("/pulls", 200, edits...)
+		w.page("/changes/forges", 200, edits...)
 		return w.fake.Script.Count("ListOpen")
 	}
 	if n := reads(); n != 1 {
@@ -94,10 +94,10 @@ func TestPagesThatRefreshThemselvesShareAReading(t *testing.T) {
 	entered, release := w.fake.Script.Block("ListOpen")
 	w.fake.Script.ForgetCalls()
 	var group sync.WaitGroup
-	group.Go(func() { w.get("/pulls", browser) })
+	group.Go(func() { w.get("/changes/forges", browser) })
 	<-entered
 	for range 5 {
-		group.Go(func() { w.get("/pulls", browser, refresh) })
+		group.Go(func() { w.get("/changes/forges", browser, refresh) })
 	}
 	release()
 	group.Wait()

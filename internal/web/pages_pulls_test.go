@@ -17,16 +17,16 @@ func TestPullRequestsOfAllRepositoriesEachWithItsOwnFailure(t *testing.T) {
 	w := newWorld(t, nil)
 	w.fake.AddRepo("joe", "other", map[string]string{"README.md": "x"})
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
-	w.page("/pulls", 200).has("fake:joe/infra", "#1 Check inodes, too", "checks/inodes.md")
+	w.page("/changes/forges", 200).has("fake:joe/infra", "#1 Check inodes, too", "checks/inodes.md")
 	w.flow.Authority.Policy.Targets.EnvRepositories = append(w.flow.Authority.Policy.Targets.EnvRepositories, pattern(t, "fake:joe/infra"), pattern(t, "joe/other"),
 		pattern(t, "gitea:joe/x"), pattern(t, "joe/*"), pattern(t, "fake:joe/missing"))
 	w.build()
-	d := w.page("/pulls", 200)
-	d.has("#1 Check inodes, too", "fake:joe/other None is open", "gitea:joe/x provider_disabled", "GITEA_TOKEN is not set", "fake:joe/missing not_found")
+	d := w.page("/changes/forges", 200)
+	d.has("#1 Check inodes, too", "fake:joe/other None is open", "gitea:joe/x Forge is off:", "GITEA_TOKEN is not set", "fake:joe/missing Not there:")
 	if n := len(d.find("h2")); n != 4 {
 		t.Errorf("%d repositories", n)
 	}
-	w.page("/pulls/fake/joe/infra/1", 200).has("Pull request #1", "Check inodes, too", "Reviewing and merging happen at the provider")
+	w.page("/pulls/fake/joe/infra/1", 200).has("Check inodes, too #1", "Needs review", "Reviewing and merging happen at the provider")
 	for _, target := range []string{"/pulls/fake/joe/infra/99", "/pulls/fake/joe/infra/0", "/pulls/fake/joe/infra/x", "/pulls/fake/-joe/infra/1", "/pulls/nothing/joe/infra/1"} {
 		w.page(target, 404)
 	}
@@ -39,7 +39,7 @@ func TestAPersonReviewsByAForm(t *testing.T) {
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	const at = "/pulls/fake/joe/infra/1"
 	d := w.page(at, 200)
-	d.has("Your review", "old", "new <i>")
+	d.has("Approve #1", "Where it stands", "old", "new <i>")
 	head := ""
 	for _, input := range d.find("input") {
 		if attr(input, "name") == "head" {
@@ -160,10 +160,10 @@ func TestAReviewThatIsRefusedComesBackWithItsText(t *testing.T) {
 	d := w.read(w.submit(at+"/review", url.Values{"action": {"close"}, "comment": {"Not now, <i> please."}}), "refused", 409)
 	d.has("is closed already", "Not now, <i> please.")
 	for _, area := range d.find("textarea") {
-		if attr(area, "id") != "comment" {
+		if attr(area, "id") != "do-close-comment" {
 			continue
 		}
-		if attr(area, "aria-invalid") != "true" || attr(area, "aria-describedby") != "comment-problem comment-help" || !hasAttr(area, "autofocus") {
+		if attr(area, "aria-invalid") != "true" || attr(area, "aria-describedby") != "do-close-problem" || !hasAttr(area, "autofocus") {
 			t.Errorf("the field says not what is wrong: %v", area.Attr)
 		}
 	}

@@ -70,8 +70,8 @@ func (d *desk) said() (started, refused string) {
 func TestPagesShowScriptsAndTheirRuns(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.web.Toolsets.Pages.Scripts = &desk{} })
 	for target, want := range map[string][]string{
-		"/scripts":            {"check_disk", "Check <b>the disk</b>", "/ops/open.sh", "can be written by every user", "failed", "Last runs"},
-		"/scripts/check_disk": {"needs the scope operate", `"additionalProperties": false`, "failed"},
+		"/scripts":            {"check_disk", "Check <b>the disk</b>", "/ops/open.sh", "can be written by every user", "Failed (exit code 3)", "Last runs"},
+		"/scripts/check_disk": {"needs the scope operate", `"additionalProperties": false`, "Failed (exit code 3)"},
 		"/script-runs/run-1":  {"<script>alert(1)</script> 91 %", "exit code 3", "values are not kept"},
 	} {
 		text := w.page(target, 200).text

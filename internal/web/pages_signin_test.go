@@ -42,8 +42,8 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 func TestWhoIsNotSignedInIsLedThroughTheFormAndBack(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.strangers, w.web.Network.BasePath = true, "/ops" })
 	token := w.token("ann", 2, "read")
-	a := w.get("/ops/proposals?q=a%26b", browser)
-	if a.StatusCode != 303 || a.Header.Get("Location") != "/ops/sign-in?next=%2Fproposals%3Fq%3Da%2526b" {
+	a := w.get("/ops/changes?q=a%26b", browser)
+	if a.StatusCode != 303 || a.Header.Get("Location") != "/ops/sign-in?next=%2Fchanges%3Fq%3Da%2526b" {
 		t.Fatalf("%d %v", a.StatusCode, a.Header)
 	}
 	w.want(w.get("/ops/proposals"), 401, fault.Unauthenticated) // a program
@@ -64,7 +64,7 @@ func TestWhoIsNotSignedInIsLedThroughTheFormAndBack(t *testing.T) {
 		}
 	}
 	in := w.submit("/ops/sign-in", form)
-	if in.StatusCode != 303 || in.Header.Get("Location") != "/ops/proposals?q=a%26b" || len(in.Cookies()) != 1 {
+	if in.StatusCode != 303 || in.Header.Get("Location") != "/ops/changes?q=a%26b" || len(in.Cookies()) != 1 {
 		t.Fatalf("%d %v", in.StatusCode, in.Header)
 	}
 	w.page(in.Header.Get("Location"), 200, with(in.Cookies()[0])).has("You are ann", "Sign out")

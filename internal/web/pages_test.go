@@ -40,14 +40,15 @@ func TestTheOverviewSaysWhatWaitsForAPersonAndHowTheServerIsConfigured(t *testin
 	w, id := dryWorld(t, nil)
 	w.refuse(2)
 	d := w.page("/", 200)
-	d.has("Tier 2", "may change 3 files", "fake enabled", "GITEA_TOKEN is not set", "Check inodes, too", "a dry run, which you may open", "by scope",
-		"Proposals by day", "1 dry run", "2 refused", "You are somebody")
-	meters := d.find("meter")
-	if len(meters) != 1 || attr(meters[0], "value") != "2" || !slices.Contains(d.links(), "/proposals/"+id) {
-		t.Errorf("%d meters, links %v", len(meters), d.links())
+	d.has("Waiting for you 1", "Broken now 0 nothing", "Refused, 24 hours 2 2 of them: file is protected", "Cost, 7 days", "Server health", "tier 2",
+		"Check inodes, too Nothing was written.", "File is protected 2", "somebody was refused", "1 Dry run", "2 Refused", "You are somebody")
+	if !slices.Contains(d.links(), "/proposals/"+id) || !slices.Contains(d.links(), "/changes?code=scope_denied&since=2026-11-13&tab=refused") {
+		t.Errorf("links %v", d.links())
 	}
+	w.page("/?show=dry", 200).has("Check inodes, too")
+	w.page("/?show=merge", 200).lacks("Check inodes, too Nothing")
 	w.advance(15 * 24 * time.Hour)
-	w.page("/", 200).has("No gate has refused anything in the last 14 days")
+	w.page("/", 200).has("Nothing was refused in the last 7 days", "Refused, 24 hours 0 none")
 	w.want(w.get("/?x=1"), 400, fault.InvalidArgument)
 }
 
@@ -56,8 +57,8 @@ func TestTheOverviewSaysThatTheAuditIsNotWhole(t *testing.T) {
 	w.web.Records.Audit = brokenAudit{w.web.Records.Audit}
 	w.refuse(1)
 	w.verify()
-	w.page("/", 200).has("The audit is not whole", "row 1 was altered")
-	w.page("/audit", 200).has("The chain is not whole", "row 1 was altered")
+	w.page("/", 200).has("The records are not whole row 1 was altered", "Broken now 1", "Server health Look")
+	w.page("/audit", 200).has("The record is broken", "row 1 was altered")
 }
 
 type brokenAudit struct{ records.Audit }
@@ -75,7 +76,7 @@ func TestNoLinkOfAnyPageIsDead(t *testing.T) {
 		t.Fatalf("%d %s", a.StatusCode, a.body)
 	}
 	seen := map[string]bool{}
-	for queue := []string{"/", a.Header.Get("Location")}; len(queue) > 0; queue = queue[1:] {
+	for queue := []string{"/"}; len(queue) > 0; queue = queue[1:] {
 		target := queue[0]
 		if seen[target] {
 			continue
@@ -87,9 +88,13 @@ func TestNoLinkOfAnyPageIsDead(t *testing.T) {
 			}
 			continue
 		}
+		if a := w.get(target, browser); a.StatusCode == 303 {
+			queue = append(queue, a.Header.Get("Location"))
+			continue
+		}
 		queue = append(queue, w.page(target, 200).links()...)
 	}
-	for _, target := range []string{"/proposals", "/pulls", "/pulls/fake/joe/infra/1", "/policy", "/audit", "/doctor", "/proposals?before=13"} {
+	for _, target := range []string{"/changes", "/changes/forges", "/pulls/fake/joe/infra/1", "/policy", "/audit", "/doctor", "/changes?tab=merged"} {
 		if !seen[target] {
 			t.Errorf("nothing leads to %s: %v", target, seen)
 		}
@@ -102,22 +107,22 @@ func TestTheListingOfProposalsFiltersAndPagesBothWays(t *testing.T) {
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	rows := func(d document) int { return len(d.find("tr")) - 1 }
 	for query, want := range map[string]int{
-		"": 50, "?before=72": 50, "?before=22": 21, "?after=71": 50, "?after=120": 1, "?outcome=opened": 1, "?gate=scope&q=dockerfile": 50,
-		"?since=2026-11-20&until=2026-11-20": 50, "?repo=JOE%2Finfra&caller=somebody": 50,
+		"": 50, "?before=72": 50, "?before=22": 21, "?after=71": 50, "?after=120": 1, "?gate=scope&q=dockerfile": 50,
+		"?since=2026-11-20&until=2026-11-20": 50, "?repo=JOE%2Finfra&caller=somebody": 50, "?tab=refused": 50, "?tab=waiting": 1, "?q=%231": 1,
 	} {
-		if got := rows(w.page("/proposals"+query, 200)); got != want {
+		if got := rows(w.page("/changes"+query, 200)); got != want {
 			t.Errorf("%s: %d rows, want %d", query, got, want)
 		}
 	}
-	w.page("/proposals?until=2026-11-19", 200).has("No proposal fits.")
+	w.page("/changes?until=2026-11-19", 200).has("No change fits")
 	for query, want := range map[string]string{"": "72", "?before=72": "22"} {
-		d := w.page("/proposals"+query, 200)
+		d := w.page("/changes"+query, 200)
 		if !slices.ContainsFunc(d.find("a"), func(n *html.Node) bool { return attr(n, "href") == "?before="+want && attr(n, "rel") == "next" }) {
 			t.Errorf("%q: no link to ?before=%s", query, want)
 		}
 	}
-	for _, query := range []string{"?since=x", "?until=2026-13-01", "?outcome=x", "?before=x", "?before=0", "?nothing=1", "?q=a&q=b"} {
-		w.page("/proposals"+query, 400).has("invalid_argument")
+	for _, query := range []string{"?since=x", "?until=2026-13-01", "?tab=x", "?before=x", "?before=0", "?nothing=1", "?q=a&q=b"} {
+		w.page("/changes"+query, 400).has("invalid_argument")
 	}
 }
 
@@ -127,8 +132,8 @@ func TestAProposalIsShownGateByGateWithItsDifference(t *testing.T) {
 		file("checks/disk.md", "update", "# Disk\nInodes, too\n"), file("checks/new.md", "create", "# New\n")}})), 201, "")
 	w.refuse(1)
 	rows := w.attempts()
-	d := w.page("/proposals/"+rows[1].RequestID, 200)
-	d.has("Check inodes, too", "Compared with main at", "Inodes, too", "arguments pass", "Written by the agent", "checks/new.md", "Pull request #1")
+	d := w.page("/proposals/"+rows[1].RequestID+"?as=proposed", 200)
+	d.has("Check inodes, too", "Compared with main at", "Inodes, too", "11 of 11 checks passed", "Request passed", "Written by the agent", "checks/new.md", "Pull request #1")
 	if slices.ContainsFunc(d.find("p"), func(n *html.Node) bool { return attr(n, "class") == "foreign" }) || strings.Contains(d.text, "claude-ops:v1") {
 		t.Error("the mark is shown")
 	}
@@ -139,12 +144,16 @@ func TestAProposalIsShownGateByGateWithItsDifference(t *testing.T) {
 	if kinds["add"] != 2 || kinds["same"] != 1 {
 		t.Errorf("lines %v", kinds)
 	}
-	w.page("/proposals/"+rows[1].RequestID+"?view=split", 200).has("Side by side", "before on the left")
-	w.page("/proposals/"+rows[0].RequestID, 200).has("scope deny", "rule Dockerfile", "What to do:")
-	w.page("/proposals/nothing", 404).has("there is no proposal with this id")
+	w.page("/proposals/"+rows[1].RequestID+"?as=proposed&view=split", 200).has("Side by side", "before on the left")
+	w.page("/proposals/"+rows[0].RequestID, 200).has("File is protected, nothing was written.", "1 of 11 checks refused it", "Rule Dockerfile", "To mend it:", "Refused by Protected files")
+	if a := w.get("/proposals/"+rows[1].RequestID, browser); a.StatusCode != 303 || a.Header.Get("Location") != "/pulls/fake/joe/infra/1" {
+		t.Errorf("a proposal that is a pull request leads to %d %v", a.StatusCode, a.Header)
+	}
+	w.page("/pulls/fake/joe/infra/1", 200).has("Compared with main at", "Inodes, too", "11 of 11 checks passed", "2 files, +2 −0")
+	w.page("/proposals/nothing", 404).has("There is no proposal with this id")
 
 	w.fake.Script.FailBefore("Snapshot", fault.New(fault.UpstreamError, "the host is down"))
-	w.page("/proposals/"+rows[1].RequestID, 200).has("the host is down", "Whole new contents")
+	w.page("/proposals/"+rows[1].RequestID+"?as=proposed", 200).has("the host is down", "Whole new contents")
 }
 
 func TestADryRunIsOpenedByAForm(t *testing.T) {
@@ -160,7 +169,7 @@ func TestADryRunIsOpenedByAForm(t *testing.T) {
 	if a.StatusCode != 303 || a.Header.Get("Location") != "/proposals/"+newest.RequestID || newest.Door != record.DoorWeb || newest.PRNumber != 1 {
 		t.Fatalf("%d %v, %+v", a.StatusCode, a.Header, newest)
 	}
-	w.page(a.Header.Get("Location"), 200).has("create_pr.promote", "Pull request #1")
+	w.page("/pulls/fake/joe/infra/1", 200).has("Opened from a dry run by ann", "Check inodes, too #1")
 
 	again := w.read(w.submit("/proposals/"+newest.RequestID+"/promote", nil), "promote", 409)
 	again.has("conflict", "What is recorded of this attempt")
@@ -217,10 +226,9 @@ func TestAProposalThatRedirectsLaterOnesIsMarked(t *testing.T) {
 	})), 201, "")
 	id := w.attempts()[0].RequestID
 	const note = "provider `evil` (was not set)"
-	for _, target := range []string{"/", "/proposals"} {
+	for _, target := range []string{"/", "/changes"} {
 		w.page(target, 200).has("redirects proposals")
 	}
-	w.page("/proposals/"+id, 200).has("Mind before merging:", note)
 	w.page("/pulls/fake/joe/infra/1", 200).has("Mind before merging:", note)
 	for _, target := range []string{"/api/v1/proposals", "/api/v1/proposals/" + id, "/api/v1/audit"} {
 		if !strings.Contains(string(w.get(target).body), note) {

@@ -37,7 +37,6 @@ func TestAProposalTellsWhatBecameOfItsPullRequest(t *testing.T) {
 	if diff := cmp.Diff(any(want), pull()); diff != "" {
 		t.Errorf("before anybody has looked (-want +got):\n%s", diff)
 	}
-	w.page("/proposals/"+id, 200).has("not looked at yet")
 
 	w.advance(time.Hour)
 	r.State, r.EndedAt, r.EndedBy, r.SeenBy = gitprovider.StateMerged, w.Now().Add(-time.Minute), "ann <b>"+ownToken, record.DoorWebhook
@@ -50,8 +49,8 @@ func TestAProposalTellsWhatBecameOfItsPullRequest(t *testing.T) {
 		got["approvals"] != 2.0 || got["checks"] != "success" {
 		t.Errorf("got %v", got)
 	}
-	w.page("/proposals/"+id, 200).has("merged", "2026-11-20 12:59:00 UTC", "2 approving", "after a webhook", "ann <b>")
-	for _, target := range []string{"/proposals/" + id, "/api/v1/proposals/" + id} {
+	w.page("/changes?tab=merged", 200).has("Check inodes, too", "Merged")
+	for _, target := range []string{"/pulls/fake/joe/infra/1", "/api/v1/proposals/" + id} {
 		if strings.Contains(string(w.get(target).body), ownToken) {
 			t.Errorf("%s shows a token of ours", target)
 		}
@@ -84,14 +83,13 @@ func TestListingsTellTheStateOfPullRequestsAndFilterByIt(t *testing.T) {
 			t.Errorf("audit with pull=%s: %v", state, rows)
 		}
 		n := strconv.Itoa(int(number))
-		w.page("/proposals?pull="+state, 200).has("#"+n+" is "+state, "Check "+string(rune('a'+int(number)-1)))
+		tab := map[string]string{"merged": "Merged", "closed": "Closed", "open": "Needs review"}
+		w.page(w.get("/proposals?pull="+state).Header.Get("Location"), 200).has("#"+n, tab[state], "Check "+string(rune('a'+int(number)-1)))
 	}
 	if list := w.get("/api/v1/proposals?pull=gone").json["proposals"].([]any); len(list) != 0 {
 		t.Errorf("gone are %v", list)
 	}
 	w.want(w.get("/api/v1/proposals?pull=draft"), 400, fault.InvalidArgument)
 	w.want(w.get("/api/v1/audit?pull=draft"), 400, fault.InvalidArgument)
-	for _, target := range []string{"/", "/proposals", "/audit"} {
-		w.page(target, 200).has("#1 is merged", "#2 is closed", "#3 is open")
-	}
+	w.page("/changes", 200).has("All 3", "Waiting for you 1", "Merged 1", "Closed 1")
 }

@@ -207,9 +207,9 @@ func TestEveryProposalKnowsItsSession(t *testing.T) {
 	if counts["opened"] != float64(1) {
 		t.Errorf("counts %v", counts)
 	}
-	w.page("/proposals/"+id, 200).has("in a session")
-	w.page("/proposals?session=run-1", 200).has("Check inodes, too")
-	w.page("/sessions/run-1", 200).has("proposals: 1 opened", "Check inodes, too")
+	w.page("/pulls/fake/joe/infra/1", 200).has("in a session of tier")
+	w.page("/changes?session=run-1", 200).has("Check inodes, too")
+	w.page("/sessions/run-1", 200).has("Proposals 1 opened", "Check inodes, too")
 }
 
 func TestTheJournalAndOpenFindingsAreRead(t *testing.T) {

@@ -60,10 +60,9 @@ func TestTheOverviewSaysWhatAgentsCost(t *testing.T) {
 	w := newWorld(t, nil)
 	w.page("/", 200)
 	spent(w)
-	w.page("/", 200).has("What agents cost", "1 about 0.7500 USD 2 sessions about 0.7500 USD 2 sessions",
-		"3 1.5000 USD 1 session 1.5000 USD 1 session", "All about 2.2500 USD 3 sessions")
+	w.page("/", 200).has("Cost, 7 days about $2.25 nothing the week before", "Cost by tier 7 days Tier 1 about $0.75 Tier 3 $1.50")
 	w.advance(7 * 24 * time.Hour)
-	w.page("/", 200).has("1 none recorded 0 sessions about 0.7500 USD 2 sessions")
+	w.page("/", 200).has("100 % down on last week")
 }
 
 func TestWhatSessionsUsedIsMeasured(t *testing.T) {
@@ -113,7 +112,7 @@ func TestThePageOfSessionsShowsWhatTheyCost(t *testing.T) {
 	w := newWorld(t, nil)
 	spent(w)
 	d := w.page("/sessions", 200)
-	d.has("Tokens and cost of the last 7 days", "about 0.7500 USD", "1.5000 USD", "about 2.2500 USD")
+	d.has("Tokens and cost of the last 7 days", "about $0.75", "$1.50", "about $2.25")
 	if strings.Contains(w.page("/sessions?state=failed", 200).text, "Tokens and cost") {
 		t.Error("a part of the list has the sums of all")
 	}

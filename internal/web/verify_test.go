@@ -47,13 +47,13 @@ func TestTheAuditIsVerifiedFromWhereTheLastTimeEndedAndWholeOnceADay(t *testing.
 	broken := record.AuditReport{Rows: 2, HeadSeq: 2, Head: "head-2", Problem: "rows were cut off"}
 	audit := &scriptedAudit{answers: []record.AuditReport{sound(3), sound(5), sound(6), broken, broken, sound(7), sound(8)}}
 	w := newWorld(t, func(w *world) { audit.Audit = w.web.Records.Audit; w.web.Records.Audit = audit })
-	for i, want := range []string{"whole", "whole", "whole", "not whole", "not whole", "whole", "whole"} {
+	for i, want := range []string{"whole", "whole", "whole", "broken", "broken", "whole", "whole"} {
 		if i == 2 {
 			w.advance(20 * time.Hour)
 		}
 		w.advance(5 * time.Minute)
 		w.verify()
-		w.page("/audit", 200).has("The chain is " + want + ":")
+		w.page("/audit", 200).has("The record is " + want + ":")
 	}
 	want := "whole |after 3|after 5|after 6|whole head-6|whole head-6|after 7"
 	if got := strings.Join(audit.asked, "|"); got != want {
@@ -68,18 +68,18 @@ func TestTheAuditIsVerifiedFromWhereTheLastTimeEndedAndWholeOnceADay(t *testing.
 	audit.err = fault.Wrap(errors.New("x"), fault.Internal, "the disk is gone")
 	w.advance(5 * time.Minute)
 	w.verify()
-	w.page("/", 200).has("The audit could not be verified", "the disk is gone")
+	w.page("/", 200).has("The records could not be verified", "the disk is gone")
 }
 
 func TestNoPageVerifies(t *testing.T) {
 	audit := &scriptedAudit{}
 	w := newWorld(t, func(w *world) { audit.Audit = w.web.Records.Audit; w.web.Records.Audit = audit })
 	w.page("/", 200)
-	w.page("/audit", 200).has("The chain is being verified")
+	w.page("/audit", 200).has("The record is being verified")
 	if len(audit.asked) != 0 {
 		t.Errorf("asked %q", audit.asked)
 	}
 	audit.answers = []record.AuditReport{{Problem: "row 1 was altered", FirstBad: 1}}
 	w.want(w.get("/api/v1/audit/verify"), 200, "") // somebody who asks gets a real one
-	w.page("/audit", 200).has("The chain is not whole", "row 1 was altered")
+	w.page("/audit", 200).has("The record is broken", "row 1 was altered")
 }

@@ -39,6 +39,7 @@ type Plan struct {
 	MaxTier gitprovider.Tier
 	Every   time.Duration // 0: nothing is scheduled
 	Next    time.Time     // zero if that is not known
+	Missing string        // what is missing for a session to start here, for people; "" if nothing is
 }
 
 // Schedule starts sessions of tier 1 at an interval. When one is due follows from the start of the last scheduled one in

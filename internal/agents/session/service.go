@@ -13,11 +13,15 @@ type Service struct {
 	Supervisor func() (*Supervisor, error)
 	Schedule   *Schedule // nil without an interval
 	MaxTier    gitprovider.Tier
+	Missing    func() string // what is missing for a session to start here; nil if nobody looks
 }
 
 // Plan is what the operator permits and has scheduled.
 func (s *Service) Plan() Plan {
 	plan := Plan{MaxTier: s.MaxTier}
+	if s.Missing != nil {
+		plan.Missing = s.Missing()
+	}
 	if s.Schedule != nil {
 		plan.Every, plan.Next = s.Schedule.Every, s.Schedule.Next()
 	}

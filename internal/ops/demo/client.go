@@ -84,9 +84,14 @@ func (c *connection) call(ctx context.Context, tool string, arguments map[string
 // person runs a claudeops command as the person at the keyboard would, and returns what it prints.
 func (s *story) person(ctx context.Context, args ...string) (string, error) {
 	s.say("$ claudeops %s\n", shellWords(args))
+	return s.command(ctx, "", s.environment("1", false), args)
+}
+
+// command runs claudeops in a folder, "" for the one that the demo was started in, and shows what it prints.
+func (s *story) command(ctx context.Context, dir string, env, args []string) (string, error) {
 	const most = 1 << 20 // bytes of its answer
 	ran, err := processtree.Run(ctx, processtree.Spec{
-		Command: processtree.Command{Path: s.Binary, Args: append([]string{s.Binary}, args...), Env: s.environment("1", false), Stderr: os.Stderr}, Output: most,
+		Command: processtree.Command{Path: s.Binary, Args: append([]string{s.Binary}, args...), Dir: dir, Env: env, Stderr: os.Stderr}, Output: most,
 	})
 	if err == nil && ran.Exit != (processtree.Exit{}) {
 		err = errors.New(ran.Exit.Text)

@@ -38,6 +38,7 @@ type sandbox struct {
 	root   string // local root
 	state  string // state folder
 	runner *git.Runner
+	more   map[string]string // files of the repository beside the procedures
 }
 
 // story is what happens in a demo: what the agent asks for, and what the person does.
@@ -48,7 +49,7 @@ type story struct {
 
 // Run plays the whole demo. The error says which step did not happen as it must.
 func Run(ctx context.Context, o Options) error {
-	s, err := begin(ctx, o)
+	s, err := begin(ctx, o, nil)
 	if err != nil {
 		return err
 	}
@@ -60,8 +61,8 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// begin makes the repository.
-func begin(ctx context.Context, o Options) (*story, error) {
+// begin makes the repository, with more files than the procedures.
+func begin(ctx context.Context, o Options, more map[string]string) (*story, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return nil, err
@@ -70,7 +71,7 @@ func begin(ctx context.Context, o Options) (*story, error) {
 	b := &sandbox{
 		Options: o, transcript: transcript{out: o.Out},
 		root: filepath.Join(o.Dir, "repositories"), state: filepath.Join(o.Dir, "state"),
-		runner: &git.Runner{Home: o.Dir, Env: []string{"PATH=" + o.Path}},
+		runner: &git.Runner{Home: o.Dir, Env: []string{"PATH=" + o.Path}}, more: more,
 	}
 	return &story{sandbox: b}, b.prepare(ctx)
 }

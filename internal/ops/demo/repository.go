@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/git"
@@ -42,6 +44,10 @@ func (b *sandbox) importStream() ([]byte, error) {
 		data(&stream, content)
 		return nil
 	})
+	for _, path := range slices.Sorted(maps.Keys(b.more)) {
+		fmt.Fprintf(&stream, "M 100644 inline %s\n", path)
+		data(&stream, []byte(b.more[path]))
+	}
 	return stream.Bytes(), err
 }
 

@@ -20,7 +20,7 @@ const serverGrace = 40 * time.Second
 // Serve plays the whole demo in front of a `claudeops serve` at addr (host:port), leaves a pull request and a dry run for a
 // person, and stays until ctx is done. The error says what did not happen as it must, or why the server ended by itself.
 func Serve(ctx context.Context, o Options, addr string) error {
-	s, err := begin(ctx, o)
+	s, err := begin(ctx, o, nil)
 	if err != nil {
 		return err
 	}

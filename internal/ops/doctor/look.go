@@ -125,6 +125,14 @@ func (d *Doctor) notifications(ctx context.Context) Finding {
 		Detail: fmt.Sprintf("%s; %d wait, %d were given up", strings.Join(d.Notifying, ", "), counts.Pending, counts.GivenUp)}
 }
 
+// NoSession is why no session can start here; "" if one can.
+func (d *Doctor) NoSession() string {
+	if f := d.sessions(); f.Status != ok {
+		return f.Detail
+	}
+	return ""
+}
+
 // sessions says whether agents could be run here. Their CLI is looked for and not started: a session asks for its version.
 func (d *Doctor) sessions() Finding {
 	c := d.Config.Sessions

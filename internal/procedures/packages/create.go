@@ -75,6 +75,10 @@ func (r Recipe) manifest(root *files.Dir, config Config, installed map[string]bo
 			m.Artifacts[t] = list
 		}
 	}
+	if m.Total() == 0 && root.Has("SKILL.md") {
+		return nil, newError(InvalidArgument, "%s is a skill itself; a package has its skills in folders below it", r.Dir).
+			Suggest("move the skill into a folder of its name, such as skills/" + artifactName(filepath.Base(r.Dir)) + "/, or run this in the folder above")
+	}
 	if m.Total() == 0 {
 		return nil, newError(InvalidArgument, "%s has no skills, agents, prompts or instructions that could be packed", r.Dir).
 			Suggest("a skill is a folder with a SKILL.md, an agent one with an agent.yaml; prompts lie in prompts/, instructions in instructions/")

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
@@ -138,7 +140,11 @@ func readTree(root *files.Dir, folder string) (change.Tree, error) {
 	return tree, nil
 }
 
+// unwritable is the error for a file that cannot be written. A name that no file can have is no fault of rights.
 func unwritable(name string, err error) error {
+	if errors.Is(err, syscall.ENAMETOOLONG) {
+		return newError(InvalidArgument, "%s cannot be written: %s", name, reason(err)).Because(err).Suggest("give it a shorter name")
+	}
 	return newError(PermissionDenied, "%s cannot be written: %s", name, reason(err)).Because(err).Suggest("look at the rights of the folder and at the room on the disk")
 }
 

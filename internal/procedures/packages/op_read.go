@@ -50,7 +50,9 @@ func (s set) search() operation.Operation {
 				return SearchAnswer{}, err
 			}
 			out := SearchAnswer{Result: []SearchResult{}, Notes: v.unused()}
-			for _, m := range found[:min(len(found), orDefault(in.Limit, 10))] {
+			found = found[:min(len(found), orDefault(in.Limit, 10))]
+			Authored(v.used(), found)
+			for _, m := range found {
 				out.Result = append(out.Result, SearchResult{m.Name, m.Latest, m.Description, m.Author, append([]string{}, m.ArtifactTypes...), m.Registry})
 			}
 			return out, nil

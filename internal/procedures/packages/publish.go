@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/system/filelock"
@@ -264,8 +265,11 @@ func (p *publishing) write(name string, content []byte) error {
 
 func (r Registry) unwritable(name string, err error) error {
 	code := RegistryUnreachable
-	if errors.Is(err, fs.ErrPermission) {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
 		code = PermissionDenied
+	case errors.Is(err, syscall.ENAMETOOLONG):
+		code = InvalidArgument
 	}
 	return newError(code, "the registry %q: %s cannot be written: %s", r.Name, filepath.Join(r.Dir, name), reason(err)).Because(err)
 }

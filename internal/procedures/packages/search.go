@@ -25,6 +25,7 @@ type Match struct {
 // Search finds packages by name, keyword and description in the indexes of registries. An empty query finds all. kind is a type of
 // artifacts in the singular, "" for any. Of a package that several registries have, the first one's is given. The order is by
 // score, then by name. AAM_REGISTRY_UNREACHABLE names a registry that cannot be read.
+// The author is that of the metadata where the index, as other programs write it, has none; see Authored.
 func Search(registries []Registry, query, kind string) ([]Match, error) {
 	query = strings.ToLower(strings.TrimSpace(query))
 	var out []Match
@@ -47,6 +48,20 @@ func Search(registries []Registry, query, kind string) ([]Match, error) {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.Name, b.Name))
 	})
 	return out, nil
+}
+
+// Authored adds the authors that an index lacks, from the metadata of the packages.
+func Authored(registries []Registry, found []Match) {
+	for i, m := range found {
+		at := slices.IndexFunc(registries, func(r Registry) bool { return r.Name == m.Registry })
+		name, err := ParseName(m.Name)
+		if m.Author != "" || at < 0 || err != nil {
+			continue
+		}
+		if known, err := registries[at].Metadata(name); err == nil { // what is broken is said to whoever asks for the package
+			found[i].Author = known.Author
+		}
+	}
 }
 
 // score is how well a package fits a query in small letters. Of several words, each has to fit, and the worst counts.

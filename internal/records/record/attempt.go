@@ -131,11 +131,11 @@ type AttemptQuery struct {
 	Session  string    // the agent's session
 	Gate     Gate      // one that denied
 	Pull     PullState // of the pull request that the attempt opened, as last seen; "" for attempts of any kind
-	Standing Standing  // of the pull request that the attempt opened, as last seen; "" for any
-	Changes  bool      // one row for each change: without those that revised one, or found it open already
+	Tab      Tab       // changes that stand so; "" for all
+	Changes  bool      // one row for each change: without those that revised one, found it open already, or were opened after a dry run
 	Since    time.Time // at this time or later
 	Until    time.Time // before this time
-	Search   string    // part of the title or of a path, letter case of ASCII aside
+	Search   string    // part of the title or of a path, letter case of ASCII aside; or #12, or 12, for what is about that pull request, too
 }
 
 // OutcomeCount is how many attempts of a day (UTC) had an outcome.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -105,10 +106,28 @@ const (
 	StandingReview  Standing = "review"  // a person is to look
 	StandingRunning Standing = "running" // its checks run
 	StandingAgent   Standing = "agent"   // somebody asked for changes, and nothing was revised since
-
-	// StandingWaiting is all of them but StandingAgent, in a query.
-	StandingWaiting Standing = "waiting"
 )
+
+// Tab selects changes by where they stand.
+type Tab string
+
+// The tabs.
+const (
+	TabWaiting Tab = "waiting" // for a person: open and not with its agent, or a dry run of the last 30 days that nobody has opened
+	TabAgent   Tab = "agent"   // open, and with its agent
+	TabRefused Tab = "refused"
+	TabMerged  Tab = "merged"
+	TabClosed  Tab = "closed" // without a merge, or no longer known to its provider
+)
+
+// Tabs lists them.
+func Tabs() []Tab { return []Tab{TabWaiting, TabAgent, TabRefused, TabMerged, TabClosed} }
+
+// CodeCount is how many attempts were refused with a code.
+type CodeCount struct {
+	Code  fault.Code
+	Count int
+}
 
 // PullTotals counts pull requests by where they stand; those that have ended by their state.
 type PullTotals map[Standing]int64

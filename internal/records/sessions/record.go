@@ -44,6 +44,11 @@ func States() []State {
 	}
 }
 
+// Bad reports whether a person should look at why it ended so.
+func (s State) Bad() bool {
+	return s == StateFailed || s == StateTimeout || s == StateLimit || s == StateInterrupted
+}
+
 // Record is what is kept of a session. Its JSON, which is stored and printed, is one flat object. Text that the agent or
 // its tools wrote is redacted, cleaned and bounded; it stays untrusted.
 type Record struct {
@@ -145,6 +150,7 @@ type Query struct {
 	State   State
 	Tier    gitprovider.Tier
 	Trigger Trigger
+	Bad     bool // those alone that ended badly; see State.Bad
 }
 
 // Records keeps sessions. internal/records/store implements it. Methods return *fault.Error with the code internal when

@@ -113,6 +113,9 @@ func (s *AgentSessions) Sessions(ctx context.Context, q sessions.Query) ([]sessi
 	c := conditions{texts: []string{"1 = 1"}}
 	c.equals("id < $%d", q.Before)
 	c.equals("state = $%d", string(q.State))
+	if q.Bad {
+		c.texts = append(c.texts, "state IN ('failed', 'timeout', 'limit', 'interrupted')")
+	}
 	// Tier and trigger stand in the record only. No text in it can hold these patterns: its quotes are escaped.
 	if q.Tier != 0 {
 		c.add("record LIKE $%d", fmt.Sprintf(`%%"tier":%d,%%`, q.Tier))

@@ -50,6 +50,20 @@ func (s *AgentSessions) SessionsByBoundary(ctx context.Context) (map[string]int6
 	return counts, err
 }
 
+// Endings counts the sessions that began on or after the day, in UTC, of a time, by how far they are or how they ended. Those that were
+// skipped never began.
+func (s *AgentSessions) Endings(ctx context.Context, since time.Time) (map[sessions.State]int, error) {
+	counts := map[sessions.State]int{}
+	err := s.db.query(ctx, func(rows *sql.Rows) error {
+		var state text
+		var n int
+		err := rows.Scan(&state, &n)
+		counts[sessions.State(state)] = n
+		return err
+	}, "SELECT state, COUNT(*) FROM agent_session_usage WHERE day >= $1 GROUP BY state", since.UTC().Format(time.DateOnly))
+	return counts, err
+}
+
 const usageSums = `COUNT(*), CAST(SUM(input_tokens) AS BIGINT), CAST(SUM(output_tokens) AS BIGINT), CAST(SUM(cache_read_tokens) AS BIGINT),
 	CAST(SUM(cache_write_tokens) AS BIGINT), CAST(SUM(cost_nano_usd) AS BIGINT), cost_source`
 

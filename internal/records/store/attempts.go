@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -40,6 +41,11 @@ func indexAttempt(ctx context.Context, tx *sql.Tx, row auditRow) error {
 	}
 	if err := countDay(ctx, tx, "outcome", row.Time, stored["outcome"]); err != nil {
 		return err
+	}
+	if row.Outcome == record.OutcomeRefused {
+		if err := countDay(ctx, tx, "code", row.Time, stored["code"]); err != nil {
+			return err
+		}
 	}
 	refused := sql.NullInt64{Int64: micros(row.Time), Valid: row.Outcome == record.OutcomeRefused}
 	var denied []record.Gate
@@ -86,7 +92,7 @@ func lowerASCII(s string) string {
 // this one: rows are only ever added at the front, so that no page repeats or leaves out any. The one before it is what
 // comes After its first number.
 func (h *History) Attempts(ctx context.Context, q record.AttemptQuery) ([]record.RecordedAttempt, error) {
-	selected, args := attemptClauses(q, h.db.stored(q.Provider), h.db.opts.DatabaseURL == "")
+	selected, args := h.db.attemptClauses(q)
 	return h.attempts(ctx, "WHERE audit.seq IN ("+selected+") ORDER BY audit.seq DESC", args...)
 }
 
@@ -134,15 +140,15 @@ type attemptQuery struct {
 	plain       string // behind a column it keeps its index from being used
 }
 
-// attemptClauses selects what q asks for. stored is its provider as the database has it, or had it before roots had
-// identities.
-func attemptClauses(q record.AttemptQuery, stored string, trigrams bool) (query string, args []any) {
+// attemptClauses selects what q asks for. Its provider is looked for as the database has it, and had it before roots had identities.
+func (d *database) attemptClauses(q record.AttemptQuery) (query string, args []any) {
+	stored, trigrams := d.stored(q.Provider), d.opts.DatabaseURL == ""
 	c := attemptQuery{from: "attempts", order: "attempts.seq", conditions: conditions{texts: []string{"1 = 1"}}}
 	if q.Gate != "" { // its index has the rows in their order, and so comes first
 		c.from, c.order, c.texts[0] = "attempt_gates g CROSS JOIN attempts", "g.seq", "attempts.seq = g.seq"
 	}
 	if q.Search != "" {
-		c.search(lowerASCII(escape(bound(q.Search, maxWord))), trigrams)
+		c.find(lowerASCII(escape(bound(q.Search, maxWord))), trigrams)
 	}
 	if q.Before != 0 {
 		c.add(c.order+" < $%d", q.Before)
@@ -174,24 +180,33 @@ func attemptClauses(q record.AttemptQuery, stored string, trigrams bool) (query 
 	}
 	c.equals("g.gate = $%d", string(q.Gate))
 	c.equals("request_id"+c.plain+" IN (SELECT proposal_id FROM pulls WHERE state = $%d)", string(q.Pull))
-	c.standing(q.Standing)
+	c.tab(q.Tab, d.own(), d.opts.Now())
 	if q.Changes {
-		c.texts = append(c.texts, "outcome"+c.plain+" NOT IN ('"+string(record.OutcomeRevised)+"', '"+string(record.OutcomeReused)+"')")
+		c.texts = append(c.texts, "outcome"+c.plain+" IN ('opened', 'dry_run', 'refused', 'failed')",
+			"NOT (outcome = 'dry_run' AND EXISTS (SELECT 1 FROM proposals WHERE proposals.id = attempts.request_id AND "+taken+"))")
 	}
 	limit := c.page(q.Limit, record.DefaultAttemptLimit, record.MaxAttemptLimit)
 	return fmt.Sprintf("SELECT attempts.seq FROM %s WHERE %s ORDER BY %s %s LIMIT $%d", c.from, c.where(), c.order, direction, limit), c.args
 }
 
-// standing narrows to the attempts that opened pull requests which stand so.
-func (c *attemptQuery) standing(s record.Standing) {
-	of := "request_id" + c.plain + " IN (SELECT proposal_id FROM pulls WHERE state = 'open' AND "
-	switch s {
-	case "":
-	case record.StandingWaiting:
-		c.add(of+standingOf+" <> $%d)", string(record.StandingAgent))
-	default:
-		c.add(of+standingOf+" = $%d)", text(bound(string(s), maxWord)))
+// find looks for part as search does, or for the pull request whose number it is.
+func (c *attemptQuery) find(part string, trigrams bool) {
+	number, err := strconv.ParseInt(strings.TrimPrefix(strings.TrimSpace(part), "#"), 10, 64)
+	if err != nil || number < 1 {
+		c.search(part, trigrams)
+		return
 	}
+	texts := ""
+	switch {
+	case utf8.RuneCountInString(part) < 3: // nobody means such a part of a title
+	case trigrams:
+		c.args = append(c.args, `"`+part+`"`)
+		texts = fmt.Sprintf(" OR attempts.seq IN (SELECT rowid FROM attempt_texts WHERE search MATCH $%d)", len(c.args))
+	default:
+		c.args = append(c.args, "%"+likeLiteral(part)+"%")
+		texts = fmt.Sprintf(" OR attempts.search LIKE $%d ESCAPE '!'", len(c.args))
+	}
+	c.add("(attempts.seq IN (SELECT seq FROM audit WHERE pr_number > 0 AND pr_number = $%d)"+texts+")", number)
 }
 
 // search looks for part in titles and paths. trigrams says that the table of SQLite's index of three characters is there; PostgreSQL

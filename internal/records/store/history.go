@@ -126,8 +126,6 @@ func (h *History) WaitingDryRuns(ctx context.Context, since time.Time) ([]record
 		p.Provider = h.db.shown(p.Provider)
 		return err
 	}, `SELECT id, created_us, provider, owner, repo, title FROM proposals
-		WHERE `+oursAt("proposals.provider", "$3")+` AND state = 'dry_run' AND pruned_us IS NULL AND created_us >= $1 AND NOT EXISTS (
-			SELECT 1 FROM proposals taken WHERE taken.digest = proposals.digest AND taken.provider = proposals.provider
-				AND taken.state IN ('reserved', 'committed', 'unsettled', 'opened'))
+		WHERE `+oursAt("proposals.provider", "$3")+` AND state = 'dry_run' AND pruned_us IS NULL AND created_us >= $1 AND NOT `+taken+`
 		ORDER BY created_us DESC, id DESC LIMIT $2`, micros(since), maxWaiting, h.db.own())
 }

@@ -18,7 +18,9 @@ func openedPull(t testing.TB, s *Store, number int) record.PullKey {
 		t.Fatalf("taken by %+v", taken)
 	}
 	to := record.Progress{State: record.StateOpened, Branch: "claude-ops/check/" + id, Commit: "c0ffee", PRNumber: number, PRURL: "https://x/" + id}
-	wantEqual(t, s.Ledger.Finish(context.Background(), id, to, attempt(id)), nil)
+	a := attempt(id)
+	a.Outcome, a.Code = record.OutcomeOpened, ""
+	wantEqual(t, s.Ledger.Finish(context.Background(), id, to, a), nil)
 	return record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: number}
 }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -63,6 +64,9 @@ func changesOne(result sql.Result, err error) (bool, error) {
 	n, err := result.RowsAffected()
 	return n == 1, err
 }
+
+// dollar is the placeholder of an argument.
+func dollar(n int) string { return "$" + strconv.Itoa(n) }
 
 // placeholders is "$from, ..., $to".
 func placeholders(from, to int) string {

@@ -1,14 +1,19 @@
 package store
 
 import (
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
+
+// withoutStanding takes the newest migration back.
+const withoutStanding = "DROP INDEX pulls_by_state; DROP INDEX pulls_by_proposal; DROP INDEX audit_by_action; DROP INDEX audit_by_number; DROP INDEX attempts_refused; " +
+	"ALTER TABLE pulls DROP COLUMN asked_us; ALTER TABLE pulls DROP COLUMN revised_us; DELETE FROM day_counts WHERE kind = 'code'"
 
 // sawPull records what a look at an open pull request found.
 func sawPull(t testing.TB, s *Store, key record.PullKey, look func(*record.PullRecord)) {
@@ -27,7 +32,9 @@ func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
 		2: func(r *record.PullRecord) { r.Approvals, r.Checks = 1, gitprovider.ChecksSuccess },
 		3: func(r *record.PullRecord) { r.Approvals, r.Checks = 1, gitprovider.ChecksFailure },
 		4: func(r *record.PullRecord) { r.Checks = gitprovider.ChecksPending },
-		5: func(r *record.PullRecord) { r.ChangesRequested, r.AskedAt, r.Checks = 1, noon(), gitprovider.ChecksFailure },
+		5: func(r *record.PullRecord) {
+			r.ChangesRequested, r.AskedAt, r.Checks = 1, noon(), gitprovider.ChecksFailure
+		},
 		6: func(r *record.PullRecord) { r.State = gitprovider.StateMerged },
 		7: func(r *record.PullRecord) { r.State = gitprovider.StateClosed },
 		8: func(r *record.PullRecord) { r.ChangesRequested, r.AskedAt = 1, noon().Add(-time.Hour) },
@@ -50,25 +57,64 @@ func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
 	wantEqual(t, err, nil)
 	wantEqual(t, totals, open)
 
-	for standing, want := range map[record.Standing]int{
-		record.StandingWaiting: 5, record.StandingAgent: 1, record.StandingReview: 2, record.StandingReady: 1, "": 8,
+	refused := attempt("refused") // as attempt is
+	recordAttempts(t, s, refused)
+	for _, id := range []string{"dry", "promoted"} {
+		dry := proposal(id, "checks/"+id+".md")
+		dry.Digest = id
+		a := attempt(id)
+		a.Outcome, a.Code = record.OutcomeDryRun, ""
+		wantEqual(t, s.Ledger.Record(t.Context(), a, &dry), nil)
+	}
+	promoted := proposal("real", "checks/real.md")
+	promoted.Digest = "promoted"
+	if taken := reserve(t, s, promoted, 1<<40); taken != nil {
+		t.Fatalf("taken by %+v", taken)
+	}
+	wantEqual(t, s.Ledger.Finish(t.Context(), "real", record.Progress{State: record.StateFailed}, failedAttempt("real")), nil)
+	for tab, want := range map[record.Tab]string{
+		record.TabWaiting: "promoted dry p8 p4 p3 p2 p1", record.TabAgent: "p5", record.TabRefused: "refused", record.TabMerged: "p6", record.TabClosed: "p7",
+		"": "real promoted dry refused p8 p7 p6 p5 p4 p3 p2 p1",
 	} {
-		found := attempts(t, s, record.AttemptQuery{Standing: standing, Changes: true})
-		wantEqual(t, len(found), want)
-		for _, a := range found {
-			number, err := strconv.Atoi(strings.TrimPrefix(a.RequestID, "p"))
-			wantEqual(t, err, nil)
-			is := recordOf(t, s, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: number}).Standing()
-			if standing == record.StandingAgent && is != standing || standing == record.StandingWaiting && is == record.StandingAgent {
-				t.Errorf("#%d stands %s, and is found as %s", number, is, standing)
-			}
+		got := ids(attempts(t, s, record.AttemptQuery{Tab: tab, Changes: true}))
+		if sorted(got) != sorted(want) {
+			t.Errorf("%q: %s, want %s", tab, got, want)
 		}
 	}
-	wantEqual(t, len(attempts(t, s, record.AttemptQuery{})), 9)
+	counts, err := s.History.TabCounts(t.Context())
+	wantEqual(t, err, nil)
+	wantEqual(t, counts, map[record.Tab]int64{"": 12, "waiting": 7, "agent": 1, "refused": 1, "merged": 1, "closed": 1})
+	waiting, err := s.History.Waiting(t.Context())
+	wantEqual(t, err, nil)
+	wantEqual(t, waiting, int64(7))
+	for _, search := range []string{"#8", "8"} {
+		wantEqual(t, ids(attempts(t, s, record.AttemptQuery{Search: search})), "revision")
+	}
+	wantEqual(t, len(attempts(t, s, record.AttemptQuery{})), 13)
 
 	// Whoever asks again makes it the agent's turn.
 	sawPull(t, s, eighth.PullKey, func(r *record.PullRecord) { r.AskedAt = noon().Add(time.Hour) })
 	wantEqual(t, recordOf(t, s, eighth.PullKey).Standing(), record.StandingAgent)
+}
+
+func failedAttempt(id string) record.Attempt {
+	a := attempt(id)
+	a.Outcome, a.Code = record.OutcomeFailed, fault.UpstreamError
+	return a
+}
+
+func ids(rows []record.RecordedAttempt) string {
+	var out []string
+	for _, r := range rows {
+		out = append(out, r.RequestID)
+	}
+	return strings.Join(out, " ")
+}
+
+func sorted(words string) string {
+	list := strings.Fields(words)
+	slices.Sort(list)
+	return strings.Join(list, " ")
 }
 
 // revise records one more commit on a pull request.
@@ -126,4 +172,28 @@ func TestNobodyIsInAnEmptyAudit(t *testing.T) {
 	callers, err := openNew(t).Audit.Callers(t.Context(), 10)
 	wantEqual(t, err, nil)
 	wantEqual(t, len(callers), 0)
+}
+
+func TestRefusalsAreCountedByTheirCodes(t *testing.T) {
+	s := openNew(t)
+	for at, codes := range map[time.Duration][]fault.Code{
+		-time.Hour: {fault.DuplicatePR, fault.DuplicatePR, fault.ScopeDenied}, -23 * time.Hour: {fault.ScopeDenied, fault.ScopeDenied},
+		-3 * 24 * time.Hour: {fault.CooldownActive}, -30 * time.Hour: {fault.TierDenied},
+	} {
+		for _, code := range codes {
+			a := attempt(string(code))
+			a.Time, a.Outcome, a.Code = noon().Add(at), record.OutcomeRefused, code
+			recordAttempts(t, s, a)
+		}
+	}
+	recordAttempts(t, s, failedAttempt("no refusal"))
+	for since, want := range map[time.Duration][]record.CodeCount{
+		-time.Hour:          {{Code: fault.DuplicatePR, Count: 2}, {Code: fault.ScopeDenied, Count: 1}},
+		-24 * time.Hour:     {{Code: fault.ScopeDenied, Count: 3}, {Code: fault.DuplicatePR, Count: 2}},
+		-7 * 24 * time.Hour: {{Code: fault.ScopeDenied, Count: 3}, {Code: fault.DuplicatePR, Count: 2}, {Code: fault.CooldownActive, Count: 1}, {Code: fault.TierDenied, Count: 1}},
+	} {
+		got, err := s.History.RefusalsByCode(t.Context(), noon().Add(since))
+		wantEqual(t, err, nil)
+		wantEqual(t, got, want)
+	}
 }

@@ -27,31 +27,6 @@ func (h *History) Totals(ctx context.Context) (outcomes []record.OutcomeTotal, g
 	return outcomes, gates, err
 }
 
-// standingOf is record.PullRecord.Standing in SQL.
-const standingOf = `CASE WHEN state <> 'open' THEN state WHEN objections > 0 AND COALESCE(revised_us, 0) <= COALESCE(asked_us, 0) THEN 'agent'
-	WHEN checks = 'failure' THEN 'failed' WHEN checks = 'pending' THEN 'running' WHEN objections = 0 AND approvals > 0 THEN 'ready' ELSE 'review' END`
-
-// PullTotals counts the pull requests of ours that are open by where they stand, and with ended the others by their state. It reads the
-// open ones, and of the others an index.
-func (p *Pulls) PullTotals(ctx context.Context, ended bool) (record.PullTotals, error) {
-	totals := record.PullTotals{}
-	count := func(rows *sql.Rows) error {
-		var standing string
-		var n int64
-		err := rows.Scan((*text)(&standing), &n)
-		totals[record.Standing(standing)] = n
-		return err
-	}
-	err := p.db.read(ctx, func(tx *sql.Tx) error {
-		err := queryRows(ctx, tx, count, "SELECT "+standingOf+", COUNT(*) FROM pulls WHERE state = 'open' AND "+oursAt("provider", "$1")+" GROUP BY 1", p.db.own())
-		if err == nil && ended {
-			err = queryRows(ctx, tx, count, "SELECT state, COUNT(*) FROM pulls WHERE state <> 'open' AND "+oursAt("provider", "$1")+" GROUP BY state", p.db.own())
-		}
-		return err
-	})
-	return totals, err
-}
-
 // OpenPullCounts counts the pull requests of ours that are open, as far as anybody has looked, by repository and age, those
 // repositories first that have most, at most limit; rest is what the others have.
 func (p *Pulls) OpenPullCounts(ctx context.Context, limit int) (most []record.OpenPulls, rest record.OpenPulls, err error) {

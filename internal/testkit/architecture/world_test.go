@@ -46,6 +46,7 @@ func saying() map[string]string {
 		"internal/procedures/definitions.(merger).registries": "the operator's file, and the list of sources",
 		"internal/procedures/definitions.(fetcher).client":    "registries that merger has named",
 		"internal/procedures/deploy.(GitSource).operators":    "the operator's own configuration",
+		"internal/ops/demo.(life).git":                        "the repository that the demo has made",
 	}
 }
 

@@ -17,14 +17,14 @@ import (
 // attempt is a row of the audit as pages show it.
 type attempt struct {
 	record.RecordedAttempt
-	PullState record.PullState // of the pull request that it is about, as last seen; "" if that is not known
+	Seen record.PullRecord // what was last seen of the pull request that it is about; zero if that is not known
 }
 
 // attemptsOf are attempts with what was last seen of the pull requests that they are about.
 func attemptsOf(ctx context.Context, pulls records.Pulls, rows []record.RecordedAttempt) (out []attempt, err error) {
 	seen, err := records.PullsOf(ctx, pulls, rows)
 	for _, r := range rows {
-		out = append(out, attempt{r, seen[r.PullKey()].State})
+		out = append(out, attempt{r, seen[r.PullKey()]})
 	}
 	return out, err
 }
@@ -34,7 +34,7 @@ func (a attempt) Key() any {
 	if a.Hash == "" {
 		return nil
 	}
-	return [2]string{a.Hash, string(a.PullState)}
+	return [3]string{a.Hash, a.Word().Text, a.Because()}
 }
 
 // Moment implements pages.Part.
@@ -62,7 +62,7 @@ func (a attempt) Took() time.Duration { return a.Duration.Round(time.Millisecond
 
 // Pull points to the pull request; nil for none.
 func (a attempt) Pull() *pullLink {
-	return pullLinkOf(a.PullKey(), a.PRURL, a.PullState)
+	return pullLinkOf(a.PullKey(), a.PRURL, a.Seen.State)
 }
 
 // Gates are those that refused.

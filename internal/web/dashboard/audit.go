@@ -244,6 +244,7 @@ func (h *auditPages) row(req *handler.Request) (handler.Response, error) {
 	}
 	return h.html("auditrow", view)
 }
+
 // linesAtOnce is how many rows are read at a time.
 const linesAtOnce = 500
 

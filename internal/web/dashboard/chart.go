@@ -5,18 +5,22 @@ import (
 	"html/template"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/web/words"
 )
 
 // chart is a bar a day, with a part for each outcome of attempts at proposals.
 type chart struct {
 	Days          []chartDay
 	Outcomes      []record.Outcome // that there were, in the order of the parts from below
-	Width, Height int              // of the drawing, in its own units
+	Lines         []chartLine
+	Width, Height int // of the drawing, in its own units
 }
+
+// chartLine is a line of the axis.
+type chartLine struct{ Number, Y int }
 
 // chartDay is the bar of one day.
 type chartDay struct {
@@ -54,6 +58,8 @@ const (
 	chartGap    = 8.0
 	chartHeight = 100.0
 	chartFoot   = 18 // for the labels
+	chartHead   = 6.0
+	chartLeft   = 28.0 // for the numbers
 )
 
 // chart draws the last chartDays days.
@@ -68,7 +74,7 @@ func (h *overview) chart(ctx context.Context) (chart, error) {
 }
 
 func drawChart(first time.Time, counts []record.OutcomeCount) chart {
-	c := chart{Width: int(chartDays*(chartBar+chartGap) + chartGap), Height: int(chartHeight) + chartFoot}
+	c := chart{Width: int(chartLeft + chartDays*(chartBar+chartGap) + chartGap), Height: int(chartHeight) + chartFoot}
 	for _, outcome := range []record.Outcome{
 		record.OutcomeOpened, record.OutcomeReused, record.OutcomeDryRun, record.OutcomeRefused, record.OutcomeFailed,
 	} {
@@ -78,7 +84,7 @@ func drawChart(first time.Time, counts []record.OutcomeCount) chart {
 	}
 	most := 1
 	for i := range chartDays {
-		d := chartDay{Day: first.AddDate(0, 0, i), Middle: int(chartGap + float64(i)*(chartBar+chartGap) + chartBar/2), Counts: make([]int, len(c.Outcomes))}
+		d := chartDay{Day: first.AddDate(0, 0, i), Middle: int(chartLeft + chartGap + float64(i)*(chartBar+chartGap) + chartBar/2), Counts: make([]int, len(c.Outcomes))}
 		if i%7 == (chartDays-1)%7 {
 			d.Label = d.Day.Format("2 Jan")
 		}
@@ -94,8 +100,14 @@ func drawChart(first time.Time, counts []record.OutcomeCount) chart {
 	for i := range c.Days {
 		c.Days[i].stack(c.Outcomes, most)
 	}
+	for _, number := range slices.Compact([]int{0, most / 2, most}) {
+		c.Lines = append(c.Lines, chartLine{number, int(chartHeight - (chartHeight-chartHead)*float64(number)/float64(most))})
+	}
 	return c
 }
+
+// Left is where the bars begin.
+func (chart) Left() int { return int(chartLeft) }
 
 // stack puts the parts of a bar on each other; most is the number that is as high as the drawing.
 func (d *chartDay) stack(outcomes []record.Outcome, most int) {
@@ -104,7 +116,7 @@ func (d *chartDay) stack(outcomes []record.Outcome, most int) {
 		if n == 0 {
 			continue
 		}
-		height := chartHeight * float64(n) / float64(most)
+		height := (chartHeight - chartHead) * float64(n) / float64(most)
 		y -= height
 		d.Parts = append(d.Parts, chartPart{outcomes[i], n, float64(d.Middle) - chartBar/2, y, chartBar, height})
 	}
@@ -138,4 +150,4 @@ func (c chart) Names() []string {
 	return names
 }
 
-func outcomeWords(o record.Outcome) string { return strings.ReplaceAll(string(o), "_", " ") }
+func outcomeWords(o record.Outcome) string { return words.Outcome(o).Text }

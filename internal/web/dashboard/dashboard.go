@@ -21,6 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/live"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/signin"
 )
 
 // Reader reads at providers for people; prflow.Reader is one.
@@ -64,6 +65,7 @@ type Options struct {
 	Providers Providers
 	Policy    func() (policy.Policy, error) // the effective one, or why the configured one cannot be read
 	Guard     *guard.Guard
+	SignIn    *signin.SignIn
 	Health    *health.Checker
 	Hub       *live.Hub
 	Toolsets  Toolsets
@@ -102,11 +104,11 @@ func New(o Options) (*Dashboard, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, settings: o.Settings, verified: o.Health.LastVerification, env: o.Env}
-	acts, toolsets := actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader, o.Acts)
+	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, settings: o.Settings, verified: o.Health.LastVerification, buttons: o.SignIn.Buttons, env: o.Env}
+	acts, toolsets := actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader, o.Records.Attempts, o.Acts)
 	d := &Dashboard{
 		renderer: r, sets: slices.Concat(acts, toolsets), hub: o.Hub, turns: o.Turns,
-		proposals: &proposalPages{r, o.Settings, o.Promote, o.Records.Attempts, o.Records.Pulls, o.Providers.Reader},
+		proposals: &proposalPages{r, o.Settings, o.Promote, o.Records.Attempts, o.Records.Summary, o.Records.Pulls, o.Providers.Reader},
 		pulls:     &pullPages{r, o.Providers.Reader, o.Providers.Reviewer, o.Records.Attempts, o.Records.Pulls, &seenParts{}, o.Toolsets.concerns},
 		pullList: &pullList{
 			renderer: r, reader: o.Providers.Reader, summary: o.Records.Summary, policy: o.Policy, turn: handler.NewTurns(1),
@@ -116,14 +118,17 @@ func New(o Options) (*Dashboard, error) {
 		},
 		audit:  &auditPages{r, o.Records.Audit, o.Records.Attempts, o.Records.Pulls, o.Health},
 		policy: &policyPage{r, o.Settings.Tier, o.Policy},
-		signIn: &signInPages{r, o.Guard, newTokenPages(r, o.Acts)},
+		signIn: &signInPages{r, o.Guard, o.SignIn, newTokenPages(r, o.Acts)},
 	}
 	d.overview = &overview{
-		r, o.Settings, o.Records, o.Providers.Registry, o.Policy, o.Health, d.sessions, o.Toolsets,
+		r, o.Records, o.Providers.Registry, o.Health, d.sessions, o.Toolsets,
 	}
 	r.nav = navigation(acts, toolsets)
 	return d, nil
 }
+
+// changesPath is the page of all changes.
+const changesPath = "/changes"
 
 // pullPath is the pattern of the page of a pull request.
 const pullPath = "/pulls/{provider}/{owner}/{repo}/{number}"
@@ -137,10 +142,11 @@ func (d *Dashboard) Routes() []handler.Route {
 	note := &handler.BodyLimit{Bytes: 64 << 10, Advice: "say less in the note"}
 	comment := &handler.BodyLimit{Bytes: 256 << 10, Advice: "say less in the comment"} // one of 64 KiB fits, every byte escaped
 	routes := []handler.Route{
-		follows("/{$}", d.overview.show), follows("/proposals", d.proposals.list), follows("/proposals/{id}", d.proposals.show),
-		follows("/pulls", d.pullList.show), follows(pullPath, d.pulls.show), page("/policy", d.policy.show), follows("/audit", d.audit.audit),
+		follows("/{$}", d.overview.show), follows(changesPath, d.proposals.list), page("/proposals", d.proposals.moved), follows("/proposals/{id}", d.proposals.show),
+		follows(changesPath+"/forges", d.pullList.show), page("/pulls", d.moved(changesPath+"?tab=waiting")), follows(pullPath, d.pulls.show), page("/policy", d.policy.show), follows("/audit", d.audit.audit),
 		page("/audit/{row}", d.audit.row), page("/audit.jsonl", d.audit.lines), page("/doctor", d.audit.doctor), page(live.Path, d.hub.Events),
-		follows("/sessions", d.sessions.list), follows("/sessions/{id}", d.sessions.show),
+		follows("/sessions", d.sessions.list), follows("/sessions/schedule", d.sessions.schedule),
+		follows("/sessions/{id}", d.sessions.show),
 		{
 			Method: "POST", Pattern: pullPath + "/review", Scope: access.Review, Page: true, Handle: d.pulls.review,
 			Body: comment, Refused: d.pulls.refused,
@@ -161,6 +167,9 @@ func (d *Dashboard) Routes() []handler.Route {
 			Method: "POST", Pattern: "/proposals/{id}/promote", Scope: access.Review, Page: true, Handle: d.proposals.promote,
 			Body: &handler.BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"}, Turns: d.turns, Refused: rejected(d.proposals.promotes),
 		})
+	}
+	if len(d.signIn.people.Providers) > 0 {
+		routes = append(routes, handler.Route{Method: "GET", Pattern: signin.CallbackPath + "{provider}", Page: true, Handle: d.signIn.arrive})
 	}
 	for _, set := range d.sets {
 		routes = append(routes, set.routes(follows)...)

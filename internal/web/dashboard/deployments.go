@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/web/records"
 )
 
 // Deployments is what the page of deployments asks. Errors are faults.
@@ -23,6 +24,8 @@ type Deployments interface {
 	Concerns(ctx context.Context, provider, owner, name string) (bool, error)
 	// Preview says what a deployment would change with a commit that is not in place yet.
 	Preview(ctx context.Context, c deploy.Candidate) (deploy.Preview, error)
+	// WhereIs says what targets have of proposed files.
+	WhereIs(ctx context.Context, provider, owner, name string, hashes map[string]string) ([]deploy.Whereabouts, error)
 	// Waiting is the merge that waits for a person before it is deployed; nil if there is none.
 	Waiting() (*deploy.DueMerge, error)
 	// Snapshots are the newest ones.
@@ -36,6 +39,8 @@ type deploymentPages struct {
 	*renderer
 	deployments Deployments
 	reader      Reader
+	attempts    records.Attempts
+	packages    Packages            // nil where that toolset is off
 	back        operation.Operation // rolls back
 	propose     operation.Operation // proposes drift
 }
@@ -75,11 +80,13 @@ const maxSnapshots = 50
 type deploymentsView struct {
 	pages.Page
 	deploy.Overview
-	Failed    *fault.Error // why nothing can be said of what should be there
-	Drifted   *pages.Diff
-	Waiting   *deploy.DueMerge
-	Snapshots []*change.Snapshot
-	MayRoll   bool
+	Failed *fault.Error // why nothing can be said of what should be there
+	// NoConfiguration says that there is none yet, which is no failure.
+	NoConfiguration bool
+	Drifted         *pages.Diff
+	Waiting         *deploy.DueMerge
+	Snapshots       []*change.Snapshot
+	MayRoll         bool
 	// MayPropose says that the visitor may make a pull request of drift.
 	MayPropose bool
 	Done       string
@@ -95,13 +102,13 @@ func (v deploymentsView) WaitingPath() string {
 }
 
 // need is what the overview says of a merge that waits for a person.
-func (t Toolsets) need() (out []need, err error) {
+func (t Toolsets) need() (out []waitItem, err error) {
 	if t.Deployments == nil {
 		return nil, nil
 	}
 	due, err := t.Deployments.Waiting()
 	if err == nil && due != nil {
-		out = append(out, need{What: fmt.Sprintf("#%d of %s/%s is merged and not deployed", due.Number, due.Owner, due.Name), Why: due.Why, Link: deploymentsPath, At: due.Seen})
+		out = append(out, brokenWait(fmt.Sprintf("#%d of %s/%s is merged and not deployed", due.Number, due.Owner, due.Name), due.Why, deploymentsPath, due.Seen))
 	}
 	return out, err
 }
@@ -126,6 +133,9 @@ func (h *deploymentPages) show(req *handler.Request) (handler.Response, error) {
 	var err error
 	if view.Overview, err = h.deployments.Look(req.Context()); err != nil {
 		view.Failed = fault.From(err)
+		if view.NoConfiguration = view.Failed.Code == fault.NotFound; view.NoConfiguration {
+			view.Failed = nil
+		}
 	}
 	var text strings.Builder
 	for _, f := range view.Drift {

@@ -8,20 +8,18 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/words"
 )
 
 // overview is the first page.
 type overview struct {
 	*renderer
-	settings handler.Settings
 	records  records.Records
 	registry *gitprovider.Registry
-	policy   func() (policy.Policy, error)
 	health   *health.Checker
 	sessions *sessionPages
 	toolsets Toolsets
@@ -30,148 +28,132 @@ type overview struct {
 // What the overview looks back on.
 const (
 	chartDays    = 14
-	lastAttempts = 10
+	refusalDays  = 7
 	dryRunDays   = 30
-	maxNeeds     = 30
-	maxOpenPulls = 20
+	firstRows    = 9
+	maxOpenPulls = 100
+	lastActs     = 6
+	maxBars      = 5
 )
+
+// overviewParams chooses what of that which waits is shown.
+type overviewParams struct {
+	Show string `json:"show,omitempty" enum:"all,broken,merge,review,dry"`
+}
 
 // overviewPage is what the first page shows.
 type overviewPage struct {
 	pages.Page
-	Setup     setup
-	Attempts  []attempt
-	Chart     chart
-	Pulls     []waitingPull
-	MorePulls bool
-	Refusals  []gateBar
-	Days      int
-	Needs     []need
-	Running   []sessionRow
-	Costs     []costRow
+	Numbers  numbers
+	Groups   []waitGroup
+	Waiting  []waitItem
+	More     int64  // that wait beside those that are shown
+	Rest     string // the address that shows them, below "/"
+	Running  []sessionRow
+	Activity []attempt
+	Refusals []bar
+	Costs    spending
+	Chart    chart
+	Days     int
 }
 
-// setup is how the server is configured.
-type setup struct {
-	handler.Settings
-	TierMeans string
-	Providers []registration
-}
-
-// waitingPull is an open pull request, as it was last seen.
-type waitingPull struct {
-	record.PullRecord
-	Page string    // address of our page, without the base
-	At   time.Time // when it was proposed
-}
-
-// gateBar is one bar of the chart of refusals.
-type gateBar struct {
-	record.GateCount
-	Max  int
-	Link string
-}
-
-// need is something that needs a person.
-type need struct {
-	What, Why string
-	Link      string // without the base
-	At        time.Time
-}
-
-// registration is a provider as the overview shows it.
-type registration struct{ gitprovider.Registration }
-
-func (h *overview) providers() (out []registration) {
-	for _, entry := range h.registry.Entries() {
-		out = append(out, registration{entry})
-	}
-	return out
+// numbers are what stands at the top.
+type numbers struct {
+	Waiting, Merge, Broken int64
+	Oldest                 time.Time // since when the oldest waits; zero for none
+	Refused                int64     // in 24 hours
+	Mostly                 string    // why most were
+	Since                  string
+	Verified               time.Time // when the records were verified; zero: not yet
 }
 
 func (h *overview) show(req *handler.Request) (handler.Response, error) {
-	if err := handler.DecodeQuery(req, &struct{}{}); err != nil {
+	var q overviewParams
+	if err := handler.DecodeQuery(req, &q); err != nil {
 		return handler.Response{}, err
 	}
-	view := overviewPage{
-		Page: h.frame(req, "Overview", "/"), Days: chartDays,
-		Setup: setup{h.settings, h.tierMeans(), h.providers()},
-	}
-	rows, err := h.records.Attempts.Attempts(req.Context(), record.AttemptQuery{Limit: lastAttempts})
+	view := overviewPage{Page: h.frame(req, "Overview", "/"), Days: chartDays}
+	w, err := h.waits(req)
 	if err != nil {
 		return handler.Response{}, err
 	}
-	if view.Attempts, err = attemptsOf(req.Context(), h.records.Pulls, rows); err != nil {
-		return handler.Response{}, err
+	view.Groups = w.groups(q.Show)
+	view.Waiting, view.More = w.shown(q.Show)
+	if view.Rest = "?show=all"; q.Show != "" {
+		view.Rest = "changes?tab=" + string(record.TabWaiting)
 	}
-	if view.Chart, err = h.chart(req.Context()); err != nil {
-		return handler.Response{}, err
+	view.Numbers = numbers{
+		Waiting: w.all(), Merge: w.counts[waitsMerge], Broken: w.counts[waitsBroken], Verified: h.health.LastVerification().At,
 	}
-	if view.Refusals, err = h.refusals(req.Context()); err != nil {
-		return handler.Response{}, err
+	for _, i := range w.items {
+		if !i.At.IsZero() && (view.Numbers.Oldest.IsZero() || i.At.Before(view.Numbers.Oldest)) {
+			view.Numbers.Oldest = i.At
+		}
 	}
-	if view.Pulls, view.MorePulls, err = h.openPulls(req.Context()); err != nil {
-		return handler.Response{}, err
-	}
-	if view.Needs, err = h.needs(req); err != nil {
-		return handler.Response{}, err
-	}
-	if view.Running, err = h.sessions.running(req); err != nil {
-		return handler.Response{}, err
-	}
-	if view.Costs, err = costs(req.Context(), h.sessions.records, h.env.Now()); err != nil {
+	if err := h.lookBack(req, &view); err != nil {
 		return handler.Response{}, err
 	}
 	return h.html("overview", view)
 }
 
-func (h *overview) tierMeans() string {
-	rules, err := h.policy()
+// lookBack fills in what has happened.
+func (h *overview) lookBack(req *handler.Request, view *overviewPage) (err error) {
+	ctx := req.Context()
+	rows, err := h.records.Audit.Page(ctx, record.AuditQuery{Limit: lastActs})
 	if err != nil {
-		return "the policy cannot be read"
+		return err
 	}
-	n := rules.Tiers.MaxFiles(h.settings.Tier)
-	if n == 0 {
-		return "may not propose"
+	if view.Activity, err = attemptsOf(ctx, h.records.Pulls, rows); err != nil {
+		return err
 	}
-	return fmt.Sprintf("may change %d files in one pull request", n)
+	if err := h.refusals(ctx, view); err != nil {
+		return err
+	}
+	if view.Running, err = h.sessions.running(req); err != nil {
+		return err
+	}
+	if view.Costs, err = costs(ctx, h.sessions.records, h.env.Now()); err != nil {
+		return err
+	}
+	view.Chart, err = h.chart(ctx)
+	return err
 }
 
-// openPulls are the pull requests that wait for a review or a merge, the oldest first. They come from the record, so that the page
-// is right before anybody has asked a provider, and costs it nothing.
-func (h *overview) openPulls(ctx context.Context) (out []waitingPull, more bool, err error) {
-	open, err := h.records.Pulls.OpenPulls(ctx, maxOpenPulls+1)
-	if len(open) > maxOpenPulls {
-		open, more = open[:maxOpenPulls], true
+// refusals fills in what was refused, and why.
+func (h *overview) refusals(ctx context.Context, view *overviewPage) error {
+	now := h.env.Now().UTC()
+	day, err := h.records.Summary.RefusalsByCode(ctx, now.AddDate(0, 0, -1))
+	if err != nil {
+		return err
 	}
-	for _, p := range open {
-		if link := pullLinkOf(p.PullKey, "", ""); link != nil {
-			out = append(out, waitingPull{PullRecord: p, Page: link.Page, At: p.OpenedAt})
+	for i, c := range day {
+		view.Numbers.Refused += int64(c.Count)
+		if i == 0 {
+			view.Numbers.Mostly = words.Count(c.Count) + " of them: " + lowered(words.Code(c.Code))
 		}
 	}
-	return out, more, err
-}
-
-func (h *overview) refusals(ctx context.Context) (out []gateBar, err error) {
-	since := h.env.Now().UTC().AddDate(0, 0, -chartDays)
-	counts, err := h.records.Summary.RefusalsByGate(ctx, since)
-	for _, g := range counts {
-		q := url.Values{"gate": {string(g.Gate)}, "outcome": {"refused"}, "since": {since.Format(time.DateOnly)}}
-		out = append(out, gateBar{g, counts[0].Count, "/proposals?" + q.Encode()})
+	view.Numbers.Since = now.AddDate(0, 0, -1).Format(time.DateOnly)
+	since := now.AddDate(0, 0, -refusalDays)
+	counts, err := h.records.Summary.RefusalsByCode(ctx, since)
+	for _, c := range counts[:min(len(counts), maxBars)] {
+		q := url.Values{"code": {string(c.Code)}, "tab": {"refused"}, "since": {since.Format(time.DateOnly)}}
+		view.Refusals = append(view.Refusals, bar{
+			Label: words.Code(c.Code), Value: words.Count(c.Count), Link: changesPath + "?" + q.Encode(), Width: 100 * c.Count / counts[0].Count,
+		})
 	}
-	return out, err
+	return err
 }
 
 // needs is what waits for a person, the most urgent first.
-func (h *overview) needs(req *handler.Request) (out []need, err error) {
+func (h *overview) needs(req *handler.Request) (out []waitItem, err error) {
 	switch v := h.health.LastVerification(); {
 	case v.Failure != "":
-		out = append(out, need{What: "The audit could not be verified", Why: v.Failure, Link: "/audit"})
+		out = append(out, brokenWait("The records could not be verified", v.Failure, "/audit", v.At))
 	case v.Known && !v.Report.OK():
-		out = append(out, need{What: "The audit is not whole", Why: v.Report.Problem, Link: "/audit", At: v.At})
+		out = append(out, brokenWait("The records are not whole", v.Report.Problem, "/audit", v.At))
 	}
 	if h.settings.ReadOnly != "" {
-		out = append(out, need{What: "No proposals are taken", Why: h.settings.ReadOnly, Link: "/doctor"})
+		out = append(out, brokenWait("No proposals are taken", h.settings.ReadOnly, "/doctor", time.Time{}))
 	}
 	disabled, err := h.disabledNeeds(req.Context())
 	if err != nil {
@@ -184,7 +166,7 @@ func (h *overview) needs(req *handler.Request) (out []need, err error) {
 	}
 	for _, p := range unfinished {
 		if p.Abandoned || p.State == record.StateUnsettled {
-			out = append(out, needOf(p, "unfinished: a process ended or gave up before it was done; the next proposal settles it"))
+			out = append(out, proposalWait(p, words.Proposal(p.State, p.Abandoned), "Did not finish:", " its process ended or gave up; the next proposal settles it"))
 		}
 	}
 	notices, err := h.undelivered(req.Context())
@@ -202,20 +184,12 @@ func (h *overview) needs(req *handler.Request) (out []need, err error) {
 		return nil, err
 	}
 	out = append(out, sessions...)
-	waiting, err := h.records.Summary.WaitingDryRuns(req.Context(), h.env.Now().AddDate(0, 0, -dryRunDays))
-	for _, p := range waiting {
-		out = append(out, needOf(p, "a dry run, which you may open"))
-	}
-	if len(out) > maxNeeds {
-		rest := need{What: fmt.Sprintf("%d more", len(out)-maxNeeds), Why: "not shown here"}
-		out = append(out[:maxNeeds:maxNeeds], rest)
-	}
-	return out, err
+	return out, nil
 }
 
 // disabledNeeds are the providers that are disabled although there are repositories at them. One that nobody uses needs
 // nobody, unless there is no other.
-func (h *overview) disabledNeeds(ctx context.Context) (out []need, err error) {
+func (h *overview) disabledNeeds(ctx context.Context) (out []waitItem, err error) {
 	enabled := false
 	for _, p := range h.registry.Entries() {
 		if p.Provider != nil {
@@ -227,29 +201,21 @@ func (h *overview) disabledNeeds(ctx context.Context) (out []need, err error) {
 			return nil, err
 		}
 		if used {
-			out = append(out, need{What: "The provider " + p.Name + " is disabled", Why: p.Disabled, Link: "/doctor"})
+			out = append(out, brokenWait("The forge "+p.Name+" is off", p.Disabled, "/doctor", time.Time{}))
 		}
 	}
 	if !enabled {
-		out = append(out, need{What: "No provider is enabled", Why: "each says below what it lacks", Link: "/doctor"})
+		out = append(out, brokenWait("No forge is set up", "Settings say what each lacks", "/doctor", time.Time{}))
 	}
 	return out, nil
 }
 
 // undelivered are notices that nobody has got.
-func (h *overview) undelivered(ctx context.Context) ([]need, error) {
+func (h *overview) undelivered(ctx context.Context) ([]waitItem, error) {
 	counts, err := h.records.Notices.NoticeCounts(ctx)
 	if err != nil || counts.GivenUp == 0 && (counts.Pending == 0 || counts.LastError == "") {
 		return nil, err
 	}
 	what := fmt.Sprintf("Notices not delivered: %d given up, %d waiting", counts.GivenUp, counts.Pending)
-	return []need{{What: what, Why: counts.LastError, Link: "/doctor"}}, nil
-}
-
-func needOf(p record.Proposal, why string) need {
-	repo := gitprovider.RepoRef{Owner: p.Owner, Name: p.Repo}
-	return need{
-		What: p.Title, Why: repo.String() + ": " + why, Link: proposalPath(p.ID),
-		At: p.CreatedAt,
-	}
+	return []waitItem{brokenWait(what, counts.LastError, "/doctor", time.Time{})}, nil
 }

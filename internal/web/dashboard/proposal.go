@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/web/words"
 )
 
 // Bounds of a page about one change.
@@ -27,6 +29,7 @@ const (
 type proposalParams struct {
 	View string `json:"view,omitempty" enum:"unified,split"`
 	Part int    `json:"part,omitempty" minimum:"1" maximum:"100000"`
+	As   string `json:"as,omitempty" enum:"proposed"` // as it was proposed, though it is a pull request now
 }
 
 // proposalPage is all that is known of one proposal.
@@ -36,6 +39,7 @@ type proposalPage struct {
 	Attempts   []attempt
 	Change     *proposedChange // nil if nothing passed the gates
 	Wanted     *wanted         // what a refused attempt wanted; nil where that is not kept
+	Way        []wayStep
 	CanPromote bool
 	WhyNot     string // why a dry run cannot be opened by this person here; "" if it can, or is none
 }
@@ -44,7 +48,6 @@ type proposalPage struct {
 type proposedChange struct {
 	record.Proposal
 	Prose     pages.Prose
-	Seen      *pullSeen // what was last seen of the pull request; nil if there is none
 	Diff      pages.Diff
 	DiffNote  string // what the diff compares, or why there is none
 	Contents  []wholeFile
@@ -63,18 +66,58 @@ type wholeFile struct {
 	Cut int // bytes left out
 }
 
-// pullSeen is what was last seen of a pull request.
-type pullSeen struct{ record.PullRecord }
-
-// Occasion is what made us look.
-func (s pullSeen) Occasion() string {
-	switch s.SeenBy {
-	case record.DoorWebhook:
-		return "after a webhook"
-	case record.DoorPoll:
-		return "by the poll"
+// Last is the attempt that says how it stands; nil while there is none.
+func (v proposalPage) Last() *attempt {
+	if len(v.Attempts) == 0 {
+		return nil
 	}
-	return "when a person ended it here"
+	return &v.Attempts[len(v.Attempts)-1]
+}
+
+// Repository is owner/name, or "".
+func (v proposalPage) Repository() string {
+	switch {
+	case v.Change != nil:
+		return v.Change.Owner + "/" + v.Change.Repo
+	case v.Last() != nil:
+		return v.Last().Repository()
+	}
+	return ""
+}
+
+// Word is how it stands.
+func (v proposalPage) Word() words.Word {
+	if v.Change != nil && (v.Last() == nil || v.Change.Abandoned || v.Change.State != record.StateDryRun) {
+		return words.Proposal(v.Change.State, v.Change.Abandoned)
+	}
+	return words.Outcome(v.Last().Outcome)
+}
+
+// Checked is what our checks said of it.
+func (a attempt) Checked() gates { return gatesOf(a.Verdicts) }
+
+// Broken are the rules that it broke.
+func (a attempt) Broken() (out []fault.Violation) {
+	for _, v := range a.Verdicts {
+		if v.Ruling != record.Deny {
+			continue
+		}
+		out = append(out, v.Violations...)
+		if len(v.Violations) == 0 {
+			out = append(out, fault.Violation{Code: a.Code, Message: v.Detail})
+		}
+	}
+	return out
+}
+
+// Rule is the page that says which rule a path broke, without the base; "" if none was.
+func (a attempt) Rule() string {
+	for _, v := range a.Broken() {
+		if v.Code == fault.ScopeDenied && v.Path != "" {
+			return "/policy?" + url.Values{"tier": {a.Tier.String()}, "path": {v.Path}}.Encode()
+		}
+	}
+	return ""
 }
 
 func (h *proposalPages) show(req *handler.Request) (handler.Response, error) {
@@ -101,10 +144,10 @@ func (h *proposalPages) show(req *handler.Request) (handler.Response, error) {
 	p, err := h.attempts.Proposal(req.Context(), id)
 	switch {
 	case err == nil:
-		view.Change, title = h.change(req, p, q), p.Title
-		if view.Change.Seen, err = h.pullSeen(req.Context(), p); err != nil {
-			return handler.Response{}, err
+		if link := pullLinkOf(p.PullKey(), "", ""); link != nil && link.Page != "" && p.State == record.StateOpened && q.As == "" {
+			return h.goTo(link.Page), nil
 		}
+		view.Change, title = h.change(req, p, q), p.Title
 		view.CanPromote, view.WhyNot = h.mayPromote(req, p)
 	case fault.CodeOf(err) != fault.NotFound:
 		return handler.Response{}, err
@@ -114,7 +157,10 @@ func (h *proposalPages) show(req *handler.Request) (handler.Response, error) {
 	if title = h.env.Line(title); title == "" {
 		title = "Proposal without a title"
 	}
-	view.Page = h.frame(req, title, "/proposals")
+	for _, a := range view.Attempts {
+		view.Way = append(view.Way, proposedSteps(a)...)
+	}
+	view.Page = h.frame(req, title, changesPath)
 	return h.html("proposal", view)
 }
 
@@ -155,19 +201,6 @@ func (h *proposalPages) mayPromote(req *handler.Request, p record.Proposal) (may
 	return true, ""
 }
 
-// pullSeen is what was last seen of the pull request that a proposal became; nil if there is none.
-func (h *proposalPages) pullSeen(ctx context.Context, p record.Proposal) (*pullSeen, error) {
-	if p.PRNumber < 1 {
-		return nil, nil
-	}
-	found, err := h.pulls.PullRecords(ctx, []record.PullKey{p.PullKey()})
-	r, ours := found[p.PullKey()]
-	if err != nil || !ours {
-		return nil, err
-	}
-	return &pullSeen{r}, nil
-}
-
 func (h *proposalPages) change(req *handler.Request, p record.Proposal, q proposalParams) *proposedChange {
 	c := &proposedChange{Proposal: p, Prose: pages.Markdown(h.env.Redact(prflow.AgentText(p.Body)))}
 	if !p.PrunedAt.IsZero() {
@@ -179,7 +212,7 @@ func (h *proposalPages) change(req *handler.Request, p record.Proposal, q propos
 		}
 		return c
 	}
-	c.Diff, c.DiffNote = h.compare(req, p, q)
+	c.Diff, c.DiffNote = h.compare(req, h.reader, p, q, proposalPath(p.ID))
 	left := maxWholeInAll
 	for i, f := range p.Files {
 		if i == maxWholeFiles {
@@ -194,17 +227,17 @@ func (h *proposalPages) change(req *handler.Request, p record.Proposal, q propos
 	return c
 }
 
-// compare shows what a proposal changes in its base branch as it is now. The record has the new contents only.
-func (h *proposalPages) compare(req *handler.Request, p record.Proposal, q proposalParams) (pages.Diff, string) {
+// compare shows what a proposal changes in its base branch as it is now, on a page. The record has the new contents only.
+func (h *renderer) compare(req *handler.Request, reader Reader, p record.Proposal, q proposalParams, page string) (pages.Diff, string) {
 	ctx, cancel := context.WithTimeout(req.Context(), compareTimeout)
 	defer cancel()
-	found, err := h.reader.Compare(ctx, p)
+	found, err := reader.Compare(ctx, p)
 	if err != nil {
 		return pages.Diff{}, "There is no difference to show, since the repository could not be read: " +
 			fault.From(err).Message
 	}
 	diff := pages.ParseDiff(h.env.Redact(found.Diff), q.View == "split", q.Part)
-	diff.Here = h.base + proposalPath(p.ID)
+	diff.Here, diff.As = h.base+page, q.As
 	base := h.env.Line(p.Base)
 	switch {
 	case len(diff.Files) == 0 || found.Diff == "":

@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/words"
 )
 
 // Bounds of the page of one pull request.
@@ -60,6 +61,12 @@ func (t target) Path() string {
 	return strings.Join([]string{"/pulls", url.PathEscape(t.provider), url.PathEscape(t.owner), url.PathEscape(t.name), strconv.Itoa(t.number)}, "/")
 }
 
+// OwnerName is its repository, as owner/name.
+func (t target) OwnerName() string { return t.owner + "/" + t.name }
+
+// Provider is where it is.
+func (t target) Provider() string { return t.provider }
+
 // Repository is its repository with the provider.
 func (t target) Repository() record.RepoName {
 	return record.RepoName{Provider: t.provider, Owner: t.owner, Name: t.name}
@@ -73,8 +80,11 @@ type pullPage struct {
 	Head   string             // what a review is about
 	Prose  pages.Prose
 	Mind   []string // what a person should know before merging
+	Word   words.Word
+	Gates  gates
 	Made   []step   // the proposals that it consists of, oldest first
 	End    *pullEnd // nil while it is open, and where nobody knows
+	Way    []wayStep
 	opinions
 	difference
 	decision
@@ -84,7 +94,7 @@ type pullPage struct {
 // step is a proposal that opened a pull request or added to it.
 type step struct {
 	record.Proposal
-	Seq int64 // of its row of the audit; 0 if it is not known
+	Row attempt // of the audit; zero if it is not known
 }
 
 // Link is the address of the proposal, without the base.
@@ -92,9 +102,6 @@ func (s step) Link() string { return proposalPath(s.ID) }
 
 // SessionLink is the address of the agent's session, without the base.
 func (s step) SessionLink() string { return sessionPath(s.Session) }
-
-// RowLink is the address of the row of the audit, without the base.
-func (s step) RowLink() string { return auditRowPath(s.Seq) }
 
 // pullEnd is how a pull request ended, as far as it is recorded.
 type pullEnd struct {
@@ -116,32 +123,34 @@ type difference struct {
 
 // decision is what a person may decide, and has.
 type decision struct {
-	Actions  []option // reviews that this person may give; none elsewhere
-	Merge    *mergeForm
-	Why      string // why there are none
-	Done     string // what was just done
+	Acts     []actForm
+	Why      string    // why there are none
+	Done     string    // what was just done
+	Next     *waitItem // what else waits, after something was done; nil for nothing
 	Warnings []string
-	Form     reviewForm
 }
 
-// reviewForm is the form of a review as it was sent, if it comes back.
-type reviewForm struct {
-	Comment string
-	Failed  string // why it was refused; "" for a form that nobody has sent
-	Code    fault.Code
+// May reports whether there is something to do.
+func (d decision) May() bool { return len(d.Acts) > 0 }
+
+// InMenu reports whether there are acts without a button of their own.
+func (d decision) InMenu() bool {
+	return slices.ContainsFunc(d.Acts, func(a actForm) bool { return !a.InBar })
 }
 
 // Mergeable says whether it can be merged, in words.
 func (v pullPage) Mergeable() string {
 	switch {
 	case v.Status.State != gitprovider.StateOpen:
-		return "it is not open"
+		return "is not open"
 	case v.Status.Mergeable == nil:
-		return "the provider is still finding out"
-	case *v.Status.Mergeable:
-		return "yes"
+		return "the forge is still finding out whether it can be"
+	case !*v.Status.Mergeable:
+		return "conflicts with its base"
+	case v.Word == words.Standing(record.StandingReady):
+		return "can be done now"
 	}
-	return "no: it conflicts with its base"
+	return "can be done once it is approved"
 }
 
 // pullParams chooses what the page of a pull request shows.
@@ -166,7 +175,11 @@ func (h *pullPages) show(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return handler.Response{}, err
 	}
-	view.Done = doneText(q.Done)
+	if view.Done = doneText(q.Done); view.Done != "" {
+		if view.Next, err = h.next(req.Context(), t); err != nil {
+			return handler.Response{}, err
+		}
+	}
 	return h.html("pull", view)
 }
 
@@ -186,12 +199,18 @@ func (h *pullPages) view(req *handler.Request, t target, q pullParams) (pullPage
 	if view.End, err = h.end(ctx, t, status); err != nil {
 		return pullPage{}, err
 	}
+	view.Word = view.standing()
 	mayReview := req.Principal.Scopes.Has(access.Review)
 	if !h.reviewer.Reviews(t.provider) {
 		view.Why = "Reviewing and merging happen at the provider."
-		if mayReview {
-			view.Actions = liftAlone(actionsFor(status.State))
+		if n := len(view.Made); n > 0 && view.Made[n-1].PrunedAt.IsZero() {
+			diff, note := h.compare(req, h.reader, view.Made[n-1].Proposal, proposalParams{View: q.View, Part: q.Part}, t.Path())
+			view.Diff, view.DiffNote = &diff, note
 		}
+		if mayReview {
+			view.Acts = slices.DeleteFunc(actsFor(status.State, view.Word, nil), func(a actForm) bool { return a.Verb != review.LiftCooldown })
+		}
+		view.tell(status.Reviews)
 		return view, nil
 	}
 	detail, err := h.reviewer.Show(ctx, t.provider, gitprovider.RepoRef{Owner: t.owner, Name: t.name}, t.number)
@@ -199,6 +218,7 @@ func (h *pullPages) view(req *handler.Request, t target, q pullParams) (pullPage
 		return view, err
 	}
 	view.Head = detail.HeadCommit // what is shown below, and so what a review is about
+	view.tell(detail.Reviews)
 	if err := h.showDifference(ctx, req, &view, detail, q); err != nil {
 		return view, err
 	}
@@ -206,11 +226,74 @@ func (h *pullPages) view(req *handler.Request, t target, q pullParams) (pullPage
 		view.Why = "Reviewing needs the scope review."
 		return view, nil
 	}
-	view.Actions = actionsFor(detail.State)
-	if detail.State == gitprovider.StateOpen {
-		view.Merge = &mergeForm{Obstacles: h.obstacles(req, t, detail)}
-	}
+	view.Acts = actsFor(detail.State, view.Word, h.obstacles(req, t, detail))
 	return view, nil
+}
+
+// next is another pull request that waits for a person, the oldest; nil for none.
+func (h *pullPages) next(ctx context.Context, but target) (*waitItem, error) {
+	open, err := h.pulls.OpenPulls(ctx, maxOpenPulls)
+	for _, p := range open {
+		if item, waits := waitOf(p); waits && item.Link != but.Path() {
+			return &item, nil
+		}
+	}
+	return nil, err
+}
+
+// tell fills in the way of the change so far, and what is to come.
+func (v *pullPage) tell(reviews []gitprovider.Review) {
+	for _, s := range v.Made {
+		if s.Row.Seq > 0 {
+			v.Way = append(v.Way, proposedSteps(s.Row)...)
+			v.Gates = gatesOf(s.Row.Verdicts)
+		}
+	}
+	for _, r := range reviews[:min(len(reviews), maxReviews)] {
+		v.Way = append(v.Way, reviewStep(r))
+	}
+	v.Way = inOrder(v.Way)
+	if v.Status.State == gitprovider.StateOpen {
+		v.Way = append(v.Way, wayStep{Icon: v.Word.Icon, Tone: v.Word.Tone, Before: v.Word.Text, Sub: "commit " + pages.Short(v.Head)},
+			wayStep{Icon: "git-merge", Tone: words.Mute, Before: "Merge", Sub: v.Mergeable(), Todo: true})
+		return
+	}
+	end := wayStep{Icon: v.Word.Icon, Tone: v.Word.Tone, Before: v.Word.Text}
+	if v.End != nil {
+		end.At = v.End.At
+		if end.Who = v.End.By; end.Who != "" {
+			end.Before += " by "
+		}
+	}
+	v.Way = append(v.Way, end)
+}
+
+// Proposer is who proposed it first.
+func (v pullPage) Proposer() string {
+	if len(v.Made) == 0 {
+		return ""
+	}
+	return words.Caller(v.Made[0].Caller, v.Made[0].Door, v.Made[0].Session != "")
+}
+
+// Revised is when it was revised last; zero for never.
+func (v pullPage) Revised() time.Time {
+	if n := len(v.Made); n > 1 {
+		return v.Made[n-1].CreatedAt
+	}
+	return time.Time{}
+}
+
+// standing is how a pull request stands, from what its provider says now.
+func (v pullPage) standing() words.Word {
+	r := record.PullRecord{State: v.Status.State, Checks: v.Status.Checks.State, RevisedAt: v.Revised()}
+	r.Approvals, r.ChangesRequested = gitprovider.Opinions(v.Status.Reviews)
+	for _, said := range v.Status.Reviews {
+		if said.State == gitprovider.ReviewChangesRequested && said.SubmittedAt.After(r.AskedAt) {
+			r.AskedAt = said.SubmittedAt
+		}
+	}
+	return words.Pull(r)
 }
 
 // made are the proposals that a pull request consists of, with the rows of the audit of the first ones.
@@ -227,7 +310,7 @@ func (h *pullPages) made(ctx context.Context, t target) (steps []step, err error
 				return nil, err
 			}
 			if len(rows) > 0 {
-				one.Seq = rows[0].Seq
+				one.Row = attempt{RecordedAttempt: rows[0]}
 			}
 		}
 		steps = append(steps, one)
@@ -257,7 +340,7 @@ func (h *pullPages) end(ctx context.Context, t target, status gitprovider.Status
 
 func (h *pullPages) statusView(req *handler.Request, t target, status gitprovider.Status) pullPage {
 	view := pullPage{
-		Page: h.frame(req, "Pull request #"+strconv.Itoa(status.Number), "/pulls"), Target: t, Status: status, Head: status.HeadCommit,
+		Page: h.frame(req, cmp.Or(h.env.Line(status.Title), "Change")+" #"+strconv.Itoa(status.Number), changesPath), Target: t, Status: status, Head: status.HeadCommit,
 		Prose:    pages.Markdown(h.env.Redact(prflow.AgentText(status.Body))),
 		opinions: opinions{status.Reviews[:min(len(status.Reviews), maxReviews)], max(0, len(status.Reviews)-maxReviews)},
 	}
@@ -268,41 +351,57 @@ func (h *pullPages) statusView(req *handler.Request, t target, status gitprovide
 }
 
 // reviewAction is what a person may do to a pull request.
-type reviewAction struct{ verb, text, done string }
+type reviewAction struct {
+	actForm
+	done string
+}
 
-// reviewActions are all of them. The first one is what the enter key does.
+// reviewActions are all of them.
 func reviewActions() []reviewAction {
+	const bound = "If the branch moves on, nothing is done. It is recorded under your name."
 	return []reviewAction{
-		{"comment", "Comment", "Your comment is recorded."}, {"approve", "Approve", "You have approved it."},
-		{"request-changes", "Request changes", "You have asked for changes."}, {mergeVerb, "Merge", "You have merged it."},
-		{"close", "Close without merging", "You have closed it."},
-		{review.LiftCooldown, "Lift its cooldown", "Its files may be proposed again at once."},
+		{actForm{Verb: "comment", Text: "Comment", Icon: "message-2", Says: bound, Label: "What to say", Needs: true, InBar: true}, "Your comment is recorded."},
+		{actForm{Verb: "request-changes", Text: "Request changes", Says: bound, Label: "What to change", Needs: true, InBar: true}, "You have asked for changes."},
+		{actForm{Verb: "approve", Text: "Approve", Icon: "check", Tone: "go", Says: bound, Label: "What to say (may be empty)", InBar: true}, "You have approved it."},
+		{actForm{
+			Verb: mergeVerb, Text: "Merge", Icon: "git-merge", Says: "It removes the branch, and cannot be undone here.", Label: "For the message of the merge commit (may be empty)",
+		}, "You have merged it."},
+		{actForm{Verb: "close", Text: "Close without merging", Icon: "git-pull-request-closed", Tone: "no", Says: bound, Label: "Why (may be empty)"}, "You have closed it."},
+		{actForm{
+			Verb: review.LiftCooldown, Text: "Lift its cooldown", Icon: "clock", Says: "Agents may propose changes to its files again at once.", Label: "Why (may be empty)", InBar: true,
+		}, "Its files may be proposed again at once."},
 	}
 }
 
-// actionsFor are the reviews that a pull request in the state takes. To merge has a form of its own.
-func actionsFor(state gitprovider.State) (out []option) {
+// actsFor is what a person may do to a pull request in the state. To merge has a button of its own once nothing stands against it.
+func actsFor(state gitprovider.State, stands words.Word, obstacles []string) (out []actForm) {
+	ready := len(obstacles) == 0 && stands == words.Standing(record.StandingReady)
 	for _, a := range reviewActions() {
-		if a.verb == mergeVerb {
+		lifts := a.Verb == review.LiftCooldown
+		if lifts != (state == gitprovider.StateClosed) && a.Verb != "comment" || !lifts && state != gitprovider.StateOpen && a.Verb != "comment" {
 			continue
 		}
-		lifts := a.verb == review.LiftCooldown
-		if lifts && state == gitprovider.StateClosed || !lifts && (state == gitprovider.StateOpen || a.verb == "comment") {
-			out = append(out, option{a.verb, a.text, a.verb == "comment"})
+		act := a.actForm
+		switch {
+		case act.Verb == mergeVerb:
+			act.Obstacles, act.Box, act.InBar = obstacles, len(obstacles) > 0, ready
+			if ready {
+				act.Tone = "go"
+			} else {
+				act.Text = "Merge all the same"
+			}
+		case act.Verb == "approve" && ready:
+			act.Tone = ""
 		}
+		out = append(out, act)
 	}
 	return out
-}
-
-// liftAlone are those of the actions that are not the provider's.
-func liftAlone(actions []option) []option {
-	return slices.DeleteFunc(actions, func(o option) bool { return o.Value != review.LiftCooldown })
 }
 
 // doneText says what was just done; "" for nothing.
 func doneText(verb string) string {
 	for _, a := range reviewActions() {
-		if a.verb == verb {
+		if a.Verb == verb {
 			return a.done
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/web/words"
 )
 
 const (
@@ -19,13 +20,6 @@ const (
 	maxRendered = 64 << 10 // bytes of a file that is shown rendered
 	maxMark     = 40
 )
-
-// mergeForm is the form that merges. It is shut, so that merging takes two steps.
-type mergeForm struct {
-	Obstacles []string // why a box has to be ticked
-	Comment   string   // for the message of the merge commit
-	Failed    string   // why it comes back
-}
 
 // showDifference shows a part of the difference, with what was said of its lines, and notes that it was shown.
 func (h *pullPages) showDifference(ctx context.Context, req *handler.Request, view *pullPage, detail review.Detail, q pullParams) error {
@@ -76,7 +70,7 @@ func notesOf(detail review.Detail) map[pages.LineKey][]pages.LineNote {
 		for _, c := range r.Comments {
 			if c.Commit == detail.HeadCommit {
 				key := pages.LineKey{Path: c.Path, Line: c.Line, Before: c.Before}
-				notes[key] = append(notes[key], pages.LineNote{Author: r.Author, State: string(r.State), Body: c.Body, At: r.SubmittedAt})
+				notes[key] = append(notes[key], pages.LineNote{Author: r.Author, State: words.Review(r.State), Body: c.Body, At: r.SubmittedAt})
 			}
 		}
 	}

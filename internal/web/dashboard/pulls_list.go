@@ -92,7 +92,7 @@ func (h *pullList) show(req *handler.Request) (handler.Response, error) {
 	return h.html("pulls", struct {
 		pages.Page
 		pullsRead
-	}{h.frame(req, "Pull requests", "/pulls"), read})
+	}{h.frame(req, "As the forges say", changesPath), read})
 }
 
 // readPulls reads them now, or shares a reading: one that began after the request came, and for a page that refreshes itself

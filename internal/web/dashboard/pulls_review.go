@@ -3,6 +3,7 @@ package dashboard
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -79,17 +80,15 @@ func (h *pullPages) sendBack(req *handler.Request, sent sentReview, why error) (
 	}
 	e := fault.From(why)
 	view, err := h.view(req, t, sent.query)
-	if err != nil || view.Actions == nil {
+	if err != nil || !view.May() {
 		return handler.Response{}, why
 	}
 	view.Position = "" // nothing but the form is of interest
 	failed := h.env.Message(e.Message)
-	switch {
-	case sent.Verb == mergeVerb && view.Merge != nil:
-		view.Merge.Failed, view.Merge.Comment = failed, sent.text
-	case sent.line != (pages.LineKey{}) && view.fillLine(sent, failed):
-	default:
-		view.Form = reviewForm{Comment: sent.text, Failed: failed, Code: e.Code}
+	if sent.line == (pages.LineKey{}) || !view.fillLine(sent, failed) {
+		at := max(0, slices.IndexFunc(view.Acts, func(a actForm) bool { return a.Verb == sent.Verb }))
+		view.Acts[at].Comment, view.Acts[at].Failed = sent.text, failed
+		view.Acts[at].Box = sent.Verb == mergeVerb
 	}
 	response, err := h.html("pull", view)
 	response.Status = e.Code.HTTPStatus()

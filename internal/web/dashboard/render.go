@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"net/http"
+	"path"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -10,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/web/signin"
 )
 
 // renderer makes pages.
@@ -20,6 +22,7 @@ type renderer struct {
 	settings handler.Settings
 	verified func() health.Verification
 	nav      []pages.NavItem
+	buttons  func(next string) []signin.Button // by which people sign in
 	env      handler.Env
 }
 
@@ -92,11 +95,14 @@ type problemPage struct {
 	Problem handler.Problem
 	Attempt string      // address of the recorded attempt, without the base; "" for none
 	SignIn  *signInForm // offered where signing in may help
+	// Nowhere is the path that leads nowhere, and Guess what of it may be searched for.
+	Nowhere, Guess string
+	Why            string // what was looked for there; "" if the address is none of ours
 }
 
 // Problem renders an error for a person. recorded says that the request id is that of an attempt.
 func (h *renderer) Problem(req *handler.Request, p handler.Problem, recorded bool) []byte {
-	if req.Pattern == "POST "+guard.SignInPath {
+	if req.Pattern == "POST "+guard.SignInPath || strings.HasPrefix(req.Pattern, "GET "+guard.SignInPath+"/") {
 		return h.signInAgain(req, p)
 	}
 	view := problemPage{Page: h.frame(req, p.Title, ""), Problem: p}
@@ -104,17 +110,34 @@ func (h *renderer) Problem(req *handler.Request, p handler.Problem, recorded boo
 	if recorded && strings.HasPrefix(req.Pattern, "POST /proposals/") {
 		view.Attempt = "/proposals/" + p.RequestID
 	}
+	if p.Code == fault.NotFound && req.Method == http.MethodGet {
+		if view.Nowhere = req.URL.Path; req.Pattern != "" {
+			view.Why = p.Detail
+		}
+		view.Guess = path.Base(req.URL.Path)
+	}
 	if p.Code == fault.Unauthenticated {
-		view.SignIn = &signInForm{FormBase: h.base, Next: "/"}
+		form := h.signInForm("/")
+		view.SignIn = &form
 	}
 	return h.errorPage(req, "problem", view)
 }
 
 // signInAgain is the page for signing in with what was wrong with what was sent.
 func (h *renderer) signInAgain(req *handler.Request, p handler.Problem) []byte {
-	return h.errorPage(req, "signin", signInPage{
-		Page: h.frame(req, "Sign in", ""), signInForm: signInForm{FormBase: h.base, Next: guard.SafeNext(req.Next), Failed: p.Detail},
-	})
+	view := signInPage{Page: h.frame(req, "Sign in", ""), signInForm: h.signInForm(req.Next)}
+	if strings.HasPrefix(req.Pattern, "GET ") {
+		view.Missed = p.Detail
+	} else {
+		view.Failed = p.Detail
+	}
+	return h.errorPage(req, "signin", view)
+}
+
+// signInForm is the form for signing in, and going on to a page then.
+func (h *renderer) signInForm(next string) signInForm {
+	next = guard.SafeNext(next)
+	return signInForm{FormBase: h.base, Next: next, Buttons: h.buttons(next)}
 }
 
 func (h *renderer) errorPage(req *handler.Request, name string, view any) []byte {
@@ -129,4 +152,9 @@ func (h *renderer) errorPage(req *handler.Request, name string, view any) []byte
 // goTo leads a browser from a form to a page, given without the base path.
 func (h *renderer) goTo(page string) handler.Response {
 	return handler.Response{Status: http.StatusSeeOther, Header: http.Header{"Location": {h.base + page}}}
+}
+
+// moved leads an address that a page had before to the one that it has now.
+func (h *renderer) moved(to string) handler.Func {
+	return func(*handler.Request) (handler.Response, error) { return h.goTo(to), nil }
 }

@@ -14,8 +14,10 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/procedures/scripts"
 	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/web/words"
 )
 
 // Scripts lists and runs the operator's scripts for people; *scripts.Desk is one. Errors are faults.
@@ -81,23 +83,17 @@ type runRow struct {
 
 // Took is how long it took.
 func (r runRow) Took() string {
-	if r.State == "running" {
-		return "runs"
+	if r.State == string(record.ScriptRunning) {
+		return "so far"
 	}
-	return (time.Duration(r.DurationMS) * time.Millisecond).String()
+	return words.Length(time.Duration(r.DurationMS) * time.Millisecond)
 }
 
-// Outcome is how it ended, in a word.
-func (r runRow) Outcome() string {
-	switch {
-	case r.State != "ended":
-		return r.State
-	case r.TimedOut:
-		return "timeout"
-	case r.ExitCode == 0:
-		return "succeeded"
-	}
-	return "failed"
+// Word is how it ended.
+func (r runRow) Word() words.Word {
+	return words.Script(record.ScriptRun{
+		State: record.ScriptRunState(r.State), Ending: record.ScriptEnding{ExitCode: r.ExitCode, TimedOut: r.TimedOut},
+	})
 }
 
 func rowsOf(runs []scripts.ScriptRunItem) (rows []runRow) {

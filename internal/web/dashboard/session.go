@@ -21,7 +21,8 @@ const (
 )
 
 type oneSessionParams struct {
-	From int `json:"from,omitempty" minimum:"1"` // number of the first event; 0: the last ones
+	From int    `json:"from,omitempty" minimum:"1"` // number of the first event; 0: the last ones
+	Show string `json:"show,omitempty" enum:"tools,proposals,errors"`
 }
 
 // sessionPage is one session.
@@ -29,6 +30,9 @@ type sessionPage struct {
 	pages.Page
 	sessionRow
 	CanStop  bool
+	Start    *startForm // to run it again; nil where that cannot be
+	Show     string     // what of the timeline is shown; "" for all
+	Talk     []moment
 	Chain    []chained // sessions that handed over to each other, this one included
 	Attempts []attempt
 	More     string // query of all proposals of the session, where some are left out
@@ -49,12 +53,6 @@ type said struct {
 	Older, Newer, Newest string // queries; "" for none
 }
 
-// MaxRunes is how much of an event is shown.
-func (said) MaxRunes() int { return eventRunes }
-
-// Longer reports whether an event is longer than that.
-func (said) Longer(e sessions.Event) bool { return len([]rune(e.Text)) > eventRunes }
-
 func (h *sessionPages) show(req *handler.Request) (handler.Response, error) {
 	var q oneSessionParams
 	if err := handler.DecodeQuery(req, &q); err != nil {
@@ -64,8 +62,10 @@ func (h *sessionPages) show(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return handler.Response{}, err
 	}
-	view := sessionPage{Page: h.frame(req, "Session of tier "+r.Tier.String(), "/sessions"), sessionRow: h.row(req, r)}
-	view.CanStop = view.Running() && req.Principal.Scopes.Has(access.Operate)
+	view := sessionPage{Page: h.frame(req, "Session of tier "+r.Tier.String(), sessionsPath), sessionRow: h.row(req, r), Show: q.Show}
+	if view.CanStop = view.Running() && req.Principal.Scopes.Has(access.Operate); !view.Running() {
+		view.Start = h.again(req, r)
+	}
 	if view.Chain, err = h.chain(req, r); err != nil {
 		return handler.Response{}, err
 	}
@@ -85,7 +85,21 @@ func (h *sessionPages) show(req *handler.Request) (handler.Response, error) {
 	if view.Attempts, err = attemptsOf(req.Context(), h.pulls, rows); err != nil {
 		return handler.Response{}, err
 	}
+	view.talk(q.Show)
 	return h.html("session", view)
+}
+
+// again is the form that starts a session as another one was; nil if that cannot be.
+func (h *sessionPages) again(req *handler.Request, r sessions.Record) *startForm {
+	form, _ := h.startForm(req)
+	if form == nil {
+		return nil
+	}
+	form.Note = r.Note
+	for i := range form.Tiers {
+		form.Tiers[i].Chosen = form.Tiers[i].Value == r.Tier.String()
+	}
+	return form
 }
 
 // chain lists the sessions that handed over to each other up to and after this one; none if it stands alone.

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +15,14 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/words"
 )
+
+// sessionsPath is the address of the list of sessions.
+const sessionsPath = "/sessions"
+
+// scheduledShown is how many sessions by the schedule its page shows.
+const scheduledShown = 20
 
 // sessionPages show the sessions of agents, and start and stop them.
 type sessionPages struct {
@@ -30,7 +36,8 @@ type sessionPages struct {
 }
 
 type sessionPageParams struct {
-	State  string `json:"state,omitempty" enum:"running,succeeded,failed,timeout,limit,cancelled,interrupted,skipped"`
+	State  string `json:"state,omitempty" enum:"running,succeeded,failed,timeout,limit,cancelled,interrupted,skipped,bad"`
+	Tier   int    `json:"tier,omitempty" minimum:"1" maximum:"3"`
 	Before string `json:"before,omitempty"`
 }
 
@@ -38,15 +45,23 @@ type sessionPageParams struct {
 type sessionsPage struct {
 	pages.Page
 	Rows         []sessionRow
-	States       []option
+	Choices      []choice
 	Filtered     bool
 	Older, First string // queries of the next page and the newest one; "" for none
 	Start        *startForm
 	WhyNot       string // why there is no form
-	Plan         session.Plan
+	Numbers      *sessionNumbers
 	Usage        *usageTable // nil for none
-	Every        string      // "" where nothing is scheduled
 	Journal      []sessions.JournalEntry
+}
+
+// sessionNumbers is how it goes, on the first page of all sessions.
+type sessionNumbers struct {
+	session.Plan
+	Running  []sessionRow
+	Bad, All int // of the last days
+	Cost     sessions.Usage
+	Each     string // what one of them cost; "" if nothing was spent
 }
 
 // journalShown is how many entries of the journal the listing shows.
@@ -54,9 +69,10 @@ const journalShown = 30
 
 // startForm starts a session.
 type startForm struct {
-	Tiers  []option
-	Note   string // as it was sent, if the form comes back
-	Failed string // why it comes back; "" for a form that nobody has sent
+	FormBase string
+	Tiers    []option
+	Note     string // as it was sent, if the form comes back
+	Failed   string // why it comes back; "" for a form that nobody has sent
 }
 
 func (h *sessionPages) list(req *handler.Request) (handler.Response, error) {
@@ -71,55 +87,131 @@ func (h *sessionPages) list(req *handler.Request) (handler.Response, error) {
 	return h.html("sessions", view)
 }
 
-func (h *sessionPages) view(req *handler.Request, q sessionPageParams) (sessionsPage, error) {
-	rows, err := h.records.Sessions(req.Context(), sessions.Query{Before: q.Before, State: sessions.State(q.State), Limit: pageSize + 1})
+func (h *sessionPages) view(req *handler.Request, q sessionPageParams) (view sessionsPage, err error) {
+	query := sessions.Query{Before: q.Before, State: sessions.State(q.State), Tier: gitprovider.Tier(q.Tier), Limit: pageSize + 1}
+	if q.State == "bad" {
+		query.State, query.Bad = "", true
+	}
+	rows, err := h.records.Sessions(req.Context(), query)
 	if err != nil {
-		return sessionsPage{}, err
+		return view, err
 	}
-	journal, err := h.records.Journal(req.Context(), sessions.JournalQuery{Limit: journalShown})
-	if err != nil {
-		return sessionsPage{}, err
+	tier := ""
+	if q.Tier > 0 {
+		tier = strconv.Itoa(q.Tier)
 	}
-	plan := h.agents.Plan()
-	view := sessionsPage{
-		Page: h.frame(req, "Sessions", "/sessions"), Filtered: q.State != "", Plan: plan, States: options(q.State, sessions.States()),
-		Journal: journal,
+	view = sessionsPage{
+		Page: h.frame(req, "Agents", sessionsPath), Filtered: q.State+tier != "",
+		Choices: []choice{
+			{"state", "State", chosen("State", q.State, stateChoices())},
+			{"tier", "Tier", chosen("Tier", tier, [][2]string{{"1", "Tier 1"}, {"2", "Tier 2"}, {"3", "Tier 3"}})},
+		},
 	}
-	if plan.Every > 0 {
-		view.Every = lengthOf(plan.Every)
+	view.page(q, tier, rows, pageSize)
+	for _, r := range rows[:min(len(rows), pageSize)] {
+		view.Rows = append(view.Rows, h.row(req, r))
 	}
+	view.Start, view.WhyNot = h.startForm(req)
+	if q != (sessionPageParams{}) {
+		return view, nil
+	}
+	if view.Journal, err = h.records.Journal(req.Context(), sessions.JournalQuery{Limit: journalShown}); err != nil {
+		return view, err
+	}
+	if view.Usage, err = h.usage(req); err != nil {
+		return view, err
+	}
+	view.Numbers, err = h.numbers(req, view.Usage)
+	return view, err
+}
+
+// page says where newer and older rows are.
+func (v *sessionsPage) page(q sessionPageParams, tier string, rows []sessions.Record, size int) {
 	at := url.Values{}
-	if q.State != "" {
-		at.Set("state", q.State)
+	for name, value := range map[string]string{"state": q.State, "tier": tier} {
+		if value != "" {
+			at.Set(name, value)
+		}
 	}
 	if q.Before != "" {
-		view.First = "?" + at.Encode()
+		v.First = "?" + at.Encode()
 	}
-	if len(rows) > pageSize {
-		rows = rows[:pageSize]
-		at.Set("before", rows[pageSize-1].ID)
-		view.Older = "?" + at.Encode()
+	if len(rows) > size {
+		at.Set("before", rows[size-1].ID)
+		v.Older = "?" + at.Encode()
 	}
+}
+
+func stateChoices() [][2]string {
+	out := [][2]string{{"bad", "Ended badly"}}
+	for _, s := range sessions.States() {
+		out = append(out, [2]string{string(s), words.Session(s).Text})
+	}
+	return out
+}
+
+// numbers is how it goes with the sessions of the last days.
+func (h *sessionPages) numbers(req *handler.Request, used *usageTable) (*sessionNumbers, error) {
+	n := &sessionNumbers{Plan: h.agents.Plan()}
+	var err error
+	if n.Running, err = h.running(req); err != nil {
+		return nil, err
+	}
+	endings, err := h.records.Endings(req.Context(), h.env.Now().AddDate(0, 0, 1-usageDays))
+	for state, count := range endings {
+		n.All += count
+		if state.Bad() {
+			n.Bad += count
+		}
+	}
+	if used != nil {
+		n.Cost = used.Total.Usage
+		if used.Total.CostUSD > 0 {
+			n.Each = words.Money(used.Total.CostUSD / float64(used.Total.Sessions))
+		}
+	}
+	return n, err
+}
+
+// startForm is the form for a new session, or why there is none.
+func (h *sessionPages) startForm(req *handler.Request) (*startForm, string) {
+	plan := h.agents.Plan()
+	switch {
+	case !req.Principal.Scopes.Has(access.Operate):
+		return nil, "Starting and stopping sessions needs the scope operate."
+	case plan.Missing != "":
+		return nil, "No session can start here: " + plan.Missing + "."
+	}
+	form := &startForm{FormBase: h.base}
+	for tier := gitprovider.TierObserve; tier <= min(plan.MaxTier, req.Principal.Ceiling, gitprovider.TierRemediate); tier++ {
+		form.Tiers = append(form.Tiers, tierOption(tier, gitprovider.TierObserve))
+	}
+	return form, ""
+}
+
+// schedulePage is when sessions start by themselves.
+type schedulePage struct {
+	pages.Page
+	Plan session.Plan
+	Rows []sessionRow
+}
+
+func (h *sessionPages) schedule(req *handler.Request) (handler.Response, error) {
+	if err := handler.DecodeQuery(req, &struct{}{}); err != nil {
+		return handler.Response{}, err
+	}
+	rows, err := h.records.Sessions(req.Context(), sessions.Query{Trigger: sessions.TriggerSchedule, Limit: scheduledShown})
+	if err != nil {
+		return handler.Response{}, err
+	}
+	view := schedulePage{Page: h.frame(req, "Agents", sessionsPath+"/schedule"), Plan: h.agents.Plan()}
 	for _, r := range rows {
 		view.Rows = append(view.Rows, h.row(req, r))
 	}
-	if q == (sessionPageParams{}) {
-		if view.Usage, err = h.usage(req); err != nil {
-			return sessionsPage{}, err
-		}
-	}
-	if !req.Principal.Scopes.Has(access.Operate) {
-		view.WhyNot = "Starting and stopping sessions needs the scope operate."
-		return view, nil
-	}
-	view.Start = &startForm{}
-	for tier := gitprovider.TierObserve; tier <= min(plan.MaxTier, req.Principal.Ceiling, gitprovider.TierRemediate); tier++ {
-		view.Start.Tiers = append(view.Start.Tiers, tierOption(tier, gitprovider.TierObserve))
-	}
-	return view, nil
+	return h.html("schedule", view)
 }
 
-func sessionPath(id string) string { return "/sessions/" + url.PathEscape(id) }
+func sessionPath(id string) string { return sessionsPath + "/" + url.PathEscape(id) }
 
 // sessionRow is a session as pages show it.
 type sessionRow struct {
@@ -138,25 +230,50 @@ func (s sessionRow) Link() string { return sessionPath(s.ID) }
 // Running reports whether it runs.
 func (s sessionRow) Running() bool { return s.State == sessions.StateRunning }
 
+// Began reports whether it ever ran.
+func (s sessionRow) Began() bool { return s.State != sessions.StateSkipped }
+
+// Name is what it was started for: the first line of its note, or else what its tier does.
+func (s sessionRow) Name() string {
+	if line, _, _ := strings.Cut(strings.TrimSpace(s.Note), "\n"); line != "" {
+		return line
+	}
+	return map[gitprovider.Tier]string{
+		gitprovider.TierObserve: "Round of checks", gitprovider.TierInvestigate: "Look into findings", gitprovider.TierRemediate: "Repair",
+	}[s.Tier]
+}
+
+// StartedBy is what started it, in words.
+func (s sessionRow) StartedBy() string {
+	from := 0
+	if s.Tier == gitprovider.TierInvestigate {
+		from = int(gitprovider.TierObserve) // nobody else hands over to it
+	}
+	return words.Trigger(s.Trigger, "", from)
+}
+
 // Took is how long it took so far.
 func (s sessionRow) Took() string {
 	ended := s.EndedAt
 	if ended.IsZero() {
 		ended = s.now
 	}
-	return lengthOf(ended.Sub(s.StartedAt))
+	if took := ended.Sub(s.StartedAt); took >= time.Second {
+		return words.Length(took)
+	}
+	return "under 1 s"
 }
 
 // Proposals is what was proposed in it, in words.
 func (s sessionRow) Proposals() string {
 	n := s.Counts
-	words := inWords([]counted{
-		{n.Opened, "opened"}, {n.Revised, "revised"}, {n.Reused, "reused"}, {n.DryRun, "in dry run"}, {n.Refused, "refused"}, {n.Failed, "failed"},
+	text := inWords([]counted{
+		{n.Opened, "opened"}, {n.Revised, "revised"}, {n.Reused, "open already"}, {n.DryRun, "in dry run"}, {n.Refused, "refused"}, {n.Failed, "failed"},
 	})
-	if words == "" {
-		return "no proposals"
+	if text == "" {
+		return "nothing proposed"
 	}
-	return "proposals: " + words
+	return text
 }
 
 // NotKept is what was not kept of its output, in words.
@@ -181,18 +298,6 @@ func inWords(list []counted) string {
 		}
 	}
 	return strings.Join(words, ", ")
-}
-
-// lengthOf is a time as people write it, such as 1h or 2m30s.
-func lengthOf(d time.Duration) string {
-	text := max(d, 0).Round(time.Second).String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 // start starts a session for a person, who is led to it. A form that is refused comes back with what was written.
@@ -221,6 +326,7 @@ func (h *sessionPages) sendBack(req *handler.Request, form url.Values, tier gitp
 	}
 	e := fault.From(why)
 	view.Position = "" // nothing but the form is of interest
+	view.Numbers = nil
 	view.Start.Note, view.Start.Failed = form.Get("note"), h.env.Message(e.Message)
 	for i := range view.Start.Tiers {
 		view.Start.Tiers[i].Chosen = view.Start.Tiers[i].Value == tier.String()
@@ -254,21 +360,20 @@ const (
 )
 
 // needs are the sessions of the last days that did not come to a good end, as long as none of their tier has since.
-func (h *sessionPages) needs(req *handler.Request) (out []need, err error) {
+func (h *sessionPages) needs(req *handler.Request) (out []waitItem, err error) {
 	rows, err := h.records.Sessions(req.Context(), sessions.Query{Limit: pageSize})
 	if err != nil {
 		return nil, err
 	}
-	bad := []sessions.State{sessions.StateFailed, sessions.StateTimeout, sessions.StateLimit, sessions.StateInterrupted}
 	good := map[gitprovider.Tier]bool{}
 	for _, r := range rows {
 		good[r.Tier] = good[r.Tier] || r.State == sessions.StateSucceeded
-		if good[r.Tier] || !slices.Contains(bad, r.State) || h.env.Now().Sub(r.StartedAt) > sessionDays*24*time.Hour || len(out) == maxSessionNeeds {
+		if good[r.Tier] || !r.State.Bad() || h.env.Now().Sub(r.StartedAt) > sessionDays*24*time.Hour || len(out) == maxSessionNeeds {
 			continue
 		}
-		out = append(out, need{
-			What: "A session of tier " + r.Tier.String() + " ended badly: " + string(r.State), Why: r.Why(), Link: sessionPath(r.ID),
-			At: r.StartedAt,
+		out = append(out, waitItem{
+			Group: waitsBroken, Word: words.Session(r.State), Title: "Session of tier " + r.Tier.String() + ": " + lowered(words.Session(r.State).Text),
+			More: r.Why(), Link: sessionPath(r.ID), Act: "Open", At: r.StartedAt,
 		})
 	}
 	return out, nil

@@ -1,8 +1,6 @@
 package dashboard
 
 import (
-	"fmt"
-
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
@@ -25,19 +23,6 @@ type usageRow struct {
 	sessions.Usage
 }
 
-// Short is the cost in a table: with "about" before an estimate or a guess, and "and more" where a price is not known.
-func (u usageRow) Short() string { return shortCost(u.Usage) }
-
-func shortCost(u sessions.Usage) string {
-	switch u.CostSource {
-	case sessions.CostEstimate, sessions.CostClientGuess:
-		return fmt.Sprintf("about %.4f USD", u.CostUSD)
-	case sessions.CostUnknown:
-		return fmt.Sprintf("%.4f USD and more", u.CostUSD)
-	}
-	return u.Cost()
-}
-
 // usage is nil if no session began in the last days, and on other pages than the first of all sessions.
 func (h *sessionPages) usage(req *handler.Request) (*usageTable, error) {
 	groups, err := h.records.UsageByDay(req.Context(), h.env.Now().AddDate(0, 0, 1-usageDays))
@@ -49,11 +34,13 @@ func (h *sessionPages) usage(req *handler.Request) (*usageTable, error) {
 	for _, d := range report.Days {
 		t.Rows = append(t.Rows, usageRow{d.Day, d.Tier, d.Sessions, d.Usage})
 	}
+	if len(t.Rows) > 1 {
+		all := t.Total
+		all.Day = "All"
+		t.Rows = append(t.Rows, all)
+	}
 	return t, nil
 }
-
-// ShortCost is what it cost, as a table has it.
-func (s sessionRow) ShortCost() string { return shortCost(s.Usage) }
 
 // Certainty says what kind of figure the cost is; "" if it is the client's own.
 func (s sessionRow) Certainty() string {

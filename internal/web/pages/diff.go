@@ -3,6 +3,8 @@ package pages
 import (
 	"strconv"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/web/words"
 )
 
 // Bounds of one part of a difference. A page shows one part, and leads to the others.
@@ -19,7 +21,8 @@ type Diff struct {
 	Files []DiffFile  // of this part
 	Part  int         // from 1
 	Parts int
-	Split bool // side by side
+	Split bool   // side by side
+	As    string // of the query of the page; "" for none
 	// Here is the address of the page without its query, which the links between parts lead to; "" if it shows the first part alone.
 	Here string
 	// MoreLines is how many lines the other parts have.
@@ -68,8 +71,9 @@ type DiffLine struct {
 
 // LineNote is what somebody said of a line.
 type LineNote struct {
-	Author, State, Body string
-	At                  time.Time
+	Author, Body string
+	State        words.Word
+	At           time.Time
 }
 
 // LineForm is the form that comments on a line.
@@ -165,7 +169,17 @@ func (d *Diff) To(part int) string {
 	if d.Split {
 		query += "&view=split"
 	}
+	if d.As != "" {
+		query += "&as=" + d.As
+	}
 	return d.Here + query
+}
+
+// Other is the address of this part seen the other way: side by side, or not.
+func (d *Diff) Other() string {
+	other := *d
+	other.Split = !d.Split
+	return other.To(d.Part) + "#files"
 }
 
 // Shown is what a form has to send, so that it comes back to this part.

@@ -137,8 +137,9 @@ func (r *diffReader) open(line string) {
 		return otherwise
 	}
 	r.old, r.oldLeft, r.new, r.newLeft = number(m[1], 0), number(m[2], 1), number(m[3], 0), number(m[4], 1)
-	head, _, _ := strings.Cut(line[3:], " @@")
-	r.hunk = "@@ " + head + " @@"
+	if r.hunk = fmt.Sprintf("Lines %d to %d", r.new, r.new+r.newLeft-1); r.newLeft == 0 {
+		r.hunk = fmt.Sprintf("Lines %d to %d before", r.old, r.old+r.oldLeft-1)
+	}
 	if r.file != nil {
 		r.file.Hunks = append(r.file.Hunks, Hunk{Head: r.hunk})
 	}

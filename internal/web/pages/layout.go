@@ -46,11 +46,11 @@ func (p Page) Place() NavItem {
 
 // Navigation is the six places. Without a toolset that has pages there are no procedures.
 func Navigation(agents, toolsets []NavItem) []NavItem {
-	agents = append([]NavItem{{Path: "/sessions", Text: "Sessions"}}, agents...)
+	agents = append([]NavItem{{Path: "/sessions", Text: "Sessions"}, {Path: "/sessions/schedule", Text: "Schedule"}}, agents...)
 	agents = append(agents, NavItem{Path: "/tokens", Text: "Tokens", Operate: true})
 	places := []NavItem{
 		{Path: "/", Text: "Overview", Icon: "layout-dashboard"},
-		{Path: "/proposals", Text: "Changes", Icon: "git-pull-request", Tabs: []NavItem{{Path: "/proposals", Text: "Proposals"}, {Path: "/pulls", Text: "Pull requests"}}},
+		{Path: "/changes", Text: "Changes", Icon: "git-pull-request"},
 		{Path: "/sessions", Text: "Agents", Icon: "robot", Tabs: agents},
 	}
 	if len(toolsets) > 0 {

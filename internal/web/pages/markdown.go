@@ -151,9 +151,12 @@ func block(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.W
 	return ast.WalkSkipChildren, nil
 }
 
-// heading keeps the order of the page's own headings, which end at the third level.
+// heading keeps the order of the page's own headings, which end at the third level, whatever levels the text leaves out.
 func heading(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
-	tag := "h" + string(rune('0'+min(6, node.(*ast.Heading).Level+3))) + ">"
+	tag := "h4>"
+	if node.(*ast.Heading).Level > 2 {
+		tag = "h5>"
+	}
 	if entering {
 		write(w, "<"+tag)
 	} else {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/web/words"
 )
 
@@ -49,6 +50,9 @@ func (s Shower) functions() template.FuncMap {
 		"when":     func(t time.Time) When { return whenOf(t, s.Now()) },
 		"first":    First,
 		"table":    func(base, caption string, attempts any) table { return table{base, caption, attempts} },
+		"bars":     func(base string, of any) bars { return bars{base, of} },
+		"way":      func(base string, steps any) way { return way{base, steps} },
+		"sheet":    func(page, act any) sheet { return sheet{page, act} },
 		"short":    Short,
 		"field":    func(id, problem string) field { return field{id, problem} },
 		"lineno":   linkLine,
@@ -57,19 +61,20 @@ func (s Shower) functions() template.FuncMap {
 		"cell":     func(base string, c operation.Cell) cell { return cell{c, base} },
 		"weblink":  func(address string) Text { return Text(WebAddress(address)) },
 		// Words of people; see the package words.
-		"word":   words.Of,
-		"code":   words.Code,
-		"broken": words.Violation,
-		"gate":   words.Gate,
-		"action": words.Action,
-		"door":   words.Door,
-		"money":  words.Money,
-		"cost":   words.Cost,
-		"tokens": words.Tokens,
-		"took":   words.Length,
-		"face":   words.Face,
-		"count":  func(n any) Text { return Text(words.Count(reflect.ValueOf(n).Int())) },
-		"many":   func(n any, one, more string) Text { return Text(words.Many(reflect.ValueOf(n).Int(), one, more)) },
+		"word":     words.Of,
+		"code":     words.Code,
+		"broken":   words.Violation,
+		"gate":     words.Gate,
+		"action":   words.Action,
+		"door":     func(d any) string { return words.Door(record.Door(fmt.Sprint(d))) },
+		"money":    words.Money,
+		"cost":     words.Cost,
+		"tokens":   words.Tokens,
+		"took":     words.Length,
+		"sentence": words.Sentence,
+		"face":     words.Face,
+		"count":    func(n any) Text { return Text(words.Count(reflect.ValueOf(n).Int())) },
+		"many":     func(n any, one, more string) Text { return Text(words.Many(reflect.ValueOf(n).Int(), one, more)) },
 	}
 }
 
@@ -94,6 +99,21 @@ type table struct {
 	Base, Caption string
 	Attempts      any
 }
+
+// bars is a chart of bars as its template takes it.
+type bars struct {
+	Base string
+	Bars any
+}
+
+// way is what happened to a change as its template takes it.
+type way struct {
+	Base  string
+	Steps any
+}
+
+// sheet is the form of an act on a page as its template takes it.
+type sheet struct{ Page, Act any }
 
 // field is a field of a form, and what is wrong with it as it was sent; "" for nothing.
 type field struct{ ID, Problem string }
@@ -120,6 +140,7 @@ func First(items any) List {
 type When struct {
 	ISO, Text string
 	Ago       string // "4 min"
+	Clock     string // "08:02", in UTC
 	Since     string // the same in a sentence: "4 min ago"
 }
 
@@ -134,5 +155,5 @@ func whenOf(t, now time.Time) When {
 	if now.Sub(t) >= time.Minute {
 		since += " ago"
 	}
-	return When{ISO: t.Format(time.RFC3339), Text: t.Format("2006-01-02 15:04:05") + " UTC", Ago: age, Since: since}
+	return When{ISO: t.Format(time.RFC3339), Text: t.Format("2006-01-02 15:04:05") + " UTC", Ago: age, Since: since, Clock: t.Format("15:04")}
 }

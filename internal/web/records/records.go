@@ -62,6 +62,12 @@ type Replies interface {
 // Summary is what the overview asks.
 type Summary interface {
 	RefusalsByGate(ctx context.Context, since time.Time) ([]record.GateCount, error)
+	// RefusalsByCode counts the refused attempts since a time by their codes, the most frequent first; see store.History.
+	RefusalsByCode(ctx context.Context, since time.Time) ([]record.CodeCount, error)
+	// TabCounts counts the changes of each tab, and under "" all.
+	TabCounts(ctx context.Context) (map[record.Tab]int64, error)
+	// Waiting is how many wait for a person.
+	Waiting(ctx context.Context) (int64, error)
 	OutcomesByDay(ctx context.Context, since time.Time) ([]record.OutcomeCount, error)
 	// Totals counts all recorded attempts by outcome, and the refused ones by gate.
 	Totals(ctx context.Context) ([]record.OutcomeTotal, []record.GateTotal, error)
@@ -105,6 +111,8 @@ type Sessions interface {
 	LastSessionEvent(ctx context.Context, id string) (int, error)
 	// UsageByDay sums what sessions used that began on or after the day, in UTC, of a time: by that day and by tier, the newest day first.
 	UsageByDay(ctx context.Context, since time.Time) ([]sessions.UsageGroup, error)
+	// Endings counts the sessions that began on or after the day, in UTC, of a time, by how far they are or how they ended.
+	Endings(ctx context.Context, since time.Time) (map[sessions.State]int, error)
 	// UsageOfEnded sums what all sessions used that have ended, by state, tier and source of the cost.
 	UsageOfEnded(ctx context.Context) ([]sessions.UsageGroup, error)
 	// SessionsByBoundary counts the sessions that have ended by the kind of boundary that held; "" for those of which that is not recorded.
