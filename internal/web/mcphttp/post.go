@@ -45,7 +45,7 @@ func (s *Server) post(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return handler.Response{}, err
 	}
-	return n.answer(req, x, begun)
+	return n.answer(req, x, h, begun)
 }
 
 // readMessage reads a body as far as it may be long; Exchange.Size says of a longer one how long it is at least.
@@ -88,7 +88,7 @@ func (s *Server) named(req *handler.Request, secret string) (*session, error) {
 }
 
 // answer hands a message over and answers it.
-func (n *session) answer(req *handler.Request, x exchange.Exchange, begun bool) (handler.Response, error) {
+func (n *session) answer(req *handler.Request, x exchange.Exchange, h head, begun bool) (handler.Response, error) {
 	if wait := n.budget.Take(int(max(x.Size, int64(len(x.Message))))); wait > 0 {
 		e := fault.New(fault.LimitReached, "this token has sent what it may send in an hour, and can send again in %s", wait.Truncate(time.Second)+time.Second)
 		e.RetryAfter = wait
@@ -109,7 +109,11 @@ func (n *session) answer(req *handler.Request, x exchange.Exchange, begun bool) 
 	if begun {
 		return n.greeting(t.whole(req.Context())), nil
 	}
-	if line, only := t.alone(req.Context(), n.limits.Stream); only {
+	within := n.limits.Stream
+	if len(h.ID) == 0 || h.Method == "" { // a notification or a response: 202, however busy the machine is
+		within = n.limits.Write
+	}
+	if line, only := t.alone(req.Context(), within); only {
 		return alone(line, x), nil
 	}
 	if accepts(req.Header, eventsType) {
