@@ -193,6 +193,9 @@ func (s *Server) route(w http.ResponseWriter, req *handler.Request) {
 	inner.URL = &address
 	_, pattern := s.mux.Handler(inner)
 	if pattern == "" {
+		if who, err := s.guard.Identify(req); err == nil {
+			req.Principal = who // so that the page of the error has their navigation
+		}
 		s.problem(w, req, s.noRoute(inner))
 		return
 	}

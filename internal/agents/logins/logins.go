@@ -31,7 +31,7 @@ type Acts struct {
 func (a Acts) Operations() []operation.Operation {
 	return []operation.Operation{
 		operation.Define(a.Kernel, "", listed(), operation.Way[struct{}]{}, a.list),
-		operation.Define(a.Kernel, "", ended(), operation.Way[EndRequest]{}, a.end),
+		operation.Define(a.Kernel, "", ended(), operation.Way[EndLoginRequest]{}, a.end),
 	}
 }
 
@@ -51,8 +51,8 @@ type LoginList struct {
 	Logins []LoginEntry `json:"logins"`
 }
 
-// EndRequest names a login.
-type EndRequest struct {
+// EndLoginRequest names a login.
+type EndLoginRequest struct {
 	ID string `json:"id" path:"id"`
 }
 
@@ -120,7 +120,7 @@ func (a Acts) list(ctx context.Context, call operation.Call, _ struct{}) (LoginL
 }
 
 // end ends a login; not_found if there is none with the id that the caller may see.
-func (a Acts) end(ctx context.Context, call operation.Call, in EndRequest) (LoginEnded, error) {
+func (a Acts) end(ctx context.Context, call operation.Call, in EndLoginRequest) (LoginEnded, error) {
 	seen, err := a.seen(ctx, call)
 	if err != nil {
 		return LoginEnded{}, err

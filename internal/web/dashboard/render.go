@@ -97,6 +97,7 @@ type problemPage struct {
 	SignIn  *signInForm // offered where signing in may help
 	// Nowhere is the path that leads nowhere, and Guess what of it may be searched for.
 	Nowhere, Guess string
+	Why            string // what was looked for there; "" if the address is none of ours
 }
 
 // Problem renders an error for a person. recorded says that the request id is that of an attempt.
@@ -110,7 +111,9 @@ func (h *renderer) Problem(req *handler.Request, p handler.Problem, recorded boo
 		view.Attempt = "/proposals/" + p.RequestID
 	}
 	if p.Code == fault.NotFound && req.Method == http.MethodGet {
-		view.Nowhere = req.URL.Path
+		if view.Nowhere = req.URL.Path; req.Pattern != "" {
+			view.Why = p.Detail
+		}
 		view.Guess = path.Base(req.URL.Path)
 	}
 	if p.Code == fault.Unauthenticated {
