@@ -173,6 +173,7 @@ const olderVersion = 21
 // makeOlder takes the last migration back, as if the place were of an older version.
 func makeOlder(t testing.TB, place string) {
 	t.Helper()
+	mustExec(t, rawPlace(t, place), withoutPeople()...)
 	mustExec(t, rawPlace(t, place), "DROP TABLE local_roots", "ALTER TABLE proposals DROP COLUMN answers", withoutStanding, fmt.Sprintf("DELETE FROM %s WHERE version_id > %d", versionTable, olderVersion))
 }
 

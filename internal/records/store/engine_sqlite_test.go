@@ -160,6 +160,7 @@ const olderVersion = 21
 // makeOlder takes the last migration back, as if the place were of an older version.
 func makeOlder(t testing.TB, place string) {
 	t.Helper()
+	mustExec(t, rawFile(t, filepath.Join(place, databaseName)), withoutPeople()...)
 	mustExec(t, rawFile(t, filepath.Join(place, databaseName)), "DROP TABLE local_roots", "ALTER TABLE proposals DROP COLUMN answers", withoutStanding,
 		fmt.Sprintf("DELETE FROM goose_db_version WHERE version_id > %d", olderVersion), fmt.Sprintf("PRAGMA user_version = %d", olderVersion))
 }
