@@ -54,7 +54,7 @@ test-most: # all packages but UNRACED
 
 test-faults: # UNRACED; they wait more than they compute, so that they run beside the others
 	$(TEST_ENV) CGO_ENABLED=0 go test -parallel $(FAULTS_AT_ONCE) -count=1 -timeout $(TEST_TIMEOUT) $(UNRACED)
-	cd tools/gitleaks && $(TEST_ENV) CGO_ENABLED=0 go test -count=1 -timeout $(TEST_TIMEOUT) . # a module of its own
+	set -e; for module in tools/gitleaks tools/man; do (cd $$module && $(TEST_ENV) CGO_ENABLED=0 go test -count=1 -timeout $(TEST_TIMEOUT) .); done
 
 check: lint test ## what must hold before a commit
 

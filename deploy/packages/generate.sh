@@ -17,7 +17,11 @@ run completion bash > "$out/completions/claudeops.bash"
 run completion zsh > "$out/completions/_claudeops"
 run completion fish > "$out/completions/claudeops.fish"
 
-env -u GOOS -u GOARCH CGO_ENABLED=0 go run -trimpath ./deploy/packages/man "$out/man"
+(
+  SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+  export SOURCE_DATE_EPOCH
+  cd tools/man && env -u GOOS -u GOARCH CGO_ENABLED=0 go run -trimpath . "../../$out/man"
+)
 gzip -9 -n "$out"/man/*.1
 
 env -u GOOS -u GOARCH go run -trimpath ./deploy/packages/notices "$out/THIRD_PARTY_NOTICES.txt"

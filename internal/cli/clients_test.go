@@ -47,10 +47,10 @@ func TestWhatEachClientReadsNamesEveryVariable(t *testing.T) {
 	for name, args := range map[string][]string{
 		"claude": {"--client", "claude"}, "codex": {"--client", "codex"}, "gemini": {"--client", "gemini"}, "cursor": {"--client", "cursor"}, "vscode": {"--client", "vscode"},
 		"claude-add": {"--client", "claude", "--add"}, "codex-add": {"--client", "codex", "--add"}, "gemini-add": {"--client", "gemini", "--add"},
-		"claude-socket": {"--connect", "unix:/run/mcp.sock"}, "claude-address": {"--connect", "https://ops.example.org", "--ticket-file", "/etc/ticket"},
+		"claude-socket": {"--connect", "unix:/run/mcp.sock"}, "claude-address": {"--client", "claude", "--url", "https://ops.example.org"},
 		"codex-socket":   {"--connect", "unix:/run/mcp.sock", "--client", "codex"},
-		"codex-address":  {"--connect", "https://ops.example.org", "--ticket-file", "/etc/ticket", "--client", "codex"},
-		"gemini-address": {"--connect", "https://ops.example.org", "--ticket-file", "/etc/ticket", "--client", "gemini"},
+		"codex-address":  {"--client", "codex", "--url", "https://ops.example.org"},
+		"gemini-address": {"--client", "gemini", "--url", "https://ops.example.org"},
 	} {
 		var out, errOut bytes.Buffer
 		code := Run(context.Background(), append([]string{"mcp-config"}, args...), Streams{In: strings.NewReader(""), Out: &out, Err: &errOut}, valuesOf(env))

@@ -58,7 +58,7 @@ func elsewhere() []string {
 	return []string{
 		"review approve", "review request-changes", "review close", "review merge", "review lift-cooldown", "session show", "session stop", "session follow", "connections cut",
 		"scripts show", "scripts run", "scripts output", "deploy prune", "init", "pr promote",
-		"deploy explain", "deploy propose", "deploy update", "packages autoremove", "packages outdated", "packages upgrade",
+		"login list", "login end", "deploy explain", "deploy propose", "deploy update", "packages autoremove", "packages outdated", "packages upgrade",
 	}
 }
 

@@ -138,18 +138,3 @@ func TestWhoHearsOfNewRowsMayWrite(t *testing.T) {
 	recordAttempts(t, s, attempt("1"))
 	wantEqual(t, heard, 1)
 }
-
-// withoutPeople takes the migration back that made the table people.
-func withoutPeople() []string {
-	out := []string{"DROP TABLE people"}
-	for table, columns := range map[string][]string{
-		"web_sessions":  {"id", "browser", "issuer", "subject", "provider_session", "sealed", "looked_us"},
-		"api_tokens":    {"owner_issuer", "owner_subject", "used_us"},
-		"local_reviews": {"issuer", "subject"},
-	} {
-		for _, column := range columns {
-			out = append(out, "ALTER TABLE "+table+" DROP COLUMN "+column)
-		}
-	}
-	return out
-}

@@ -39,7 +39,7 @@ func reserved() map[string][]string {
 		"internal/operation/operationtest":  nil,
 		"internal/testkit":                  nil,
 		"internal/app":                      {"internal/cli"},
-		"internal/cli":                      {"cmd/claudeops", "deploy/packages/man"},
+		"internal/cli":                      {"cmd/claudeops"},
 	}
 }
 
