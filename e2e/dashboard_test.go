@@ -63,7 +63,7 @@ func serve(t *testing.T, w *world, more ...string) served {
 func serveAs(t *testing.T, w *world, uid int, more ...string) served {
 	t.Helper()
 	cmd := command(t, program{
-		path: "claudeops", args: []string{"serve"}, dir: w.home, env: w.environment(append(more, "CLAUDEOPS_ADDR=127.0.0.1:0")...),
+		path: "claudeops", args: []string{"serve"}, dir: w.home, env: w.environment(append([]string{"CLAUDEOPS_ADDR=127.0.0.1:0"}, more...)...),
 		may: browsing,
 	})
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
