@@ -48,8 +48,8 @@ func TestAgentsOfClaudeCodeAreHeldAgainstTheirOwnFormat(t *testing.T) {
 	for text, want := range map[string][]string{
 		"---\nname: a\ndescription: b\ncolor: red\nhooks: {}\n---\nDo.\n": {},
 		"---\nname: My Agent\ndescription: b\n---\nDo.\n":                 {`warning 2:7 name: "My Agent" is not a name of small letters, digits and -`},
-		"---\nname: a\ndescription: ''\ntools: 3\nmodle: x\n---\n": {
-			"3:14 description: is empty", "4:8 tools: is an integer; it must be a string or a list", "warning 5:1 modle: is not a known field",
+		"---\nname: a\ndescription: ''\ntools: 3\nmodell: x\n---\n": {
+			"3:14 description: is empty", "4:8 tools: is an integer; it must be a string or a list", "warning 5:1 modell: is not a known field",
 			"warning 7:1 : has no prompt: the text below the header is empty",
 		},
 		"---\nname: a\ndescription: Use when: x\n  <example>more: y</example>\nmodel: opus\n---\nDo.\n": {
