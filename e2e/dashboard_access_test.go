@@ -97,18 +97,18 @@ func TestDashboardIsReadWithoutJavaScript(t *testing.T) {
 func TestDashboardByKeyboard(t *testing.T) {
 	d := newDashboard(t)
 	d.history()
-	d.run(chromedp.Navigate(d.url + "/proposals"))
+	d.run(chromedp.Navigate(d.url + "/changes"))
 	var order []string
-	for range 13 {
+	for range 17 {
 		d.run(chromedp.KeyEvent(kb.Tab))
 		name, _ := d.value(`document.activeElement.textContent.trim() || document.activeElement.id`).(string)
 		order = append(order, name)
 	}
-	const want = "Skip to content, Claude Ops, Sign out, Overview, Proposals, Pull requests, Sessions, Connected, Policy, Audit, Doctor, Tokens, q" // as it is seen
+	const want = "Skip to content, Claude Ops, Overview, Changes, Agents, Records, Settings, Healthy, You are operator, Ask the forges now, All 3, Waiting for you 2, With the agent 0, Refused 1, Merged 0, Closed 0, q" // as it is seen
 	if got := strings.Join(order, ", "); got != want {
 		t.Errorf("the focus goes %s; want %s", got, want)
 	}
-	d.run(chromedp.Navigate(d.url+"/proposals"), chromedp.KeyEvent(kb.Tab))
+	d.run(chromedp.Navigate(d.url+"/changes"), chromedp.KeyEvent(kb.Tab))
 	if got := d.value(`document.activeElement.getBoundingClientRect().left >= 0`); got != true {
 		t.Error("the link to the content is not seen when it has the focus")
 	}

@@ -50,7 +50,7 @@ const statusIs = `document.getElementById("status").textContent === `
 func TestDashboardShowsAProposalWithoutBeingLoadedAgain(t *testing.T) {
 	d := newDashboard(t)
 	d.history()
-	d.run(chromedp.Navigate(d.url + "/proposals"))
+	d.run(chromedp.Navigate(d.url + "/changes"))
 	d.becomes(statusIs + `"live"`)
 	d.run(chromedp.Evaluate(`window.marker = "still the same page"`, nil), chromedp.SendKeys("#q", "half a wor", chromedp.ByQuery))
 	if status, answer := d.propose(d.url, map[string]any{"title": "Watch the clock", "files": []any{file("checks/clock.md", "create", "# Clock\n")}}); status != 201 {
@@ -63,12 +63,12 @@ func TestDashboardShowsAProposalWithoutBeingLoadedAgain(t *testing.T) {
 	if got, _ := d.value(`performance.getEntriesByType("resource").map((e) => e.name).join(" ")`).(string); strings.Contains(got, "half") || strings.Contains(got, "?q") {
 		t.Errorf("the refresh sent what was typed: %s", got)
 	}
-	if got := d.value(`JSON.stringify([localStorage, sessionStorage])`); got != `[{},{"htmx-current-path-for-history":"/proposals"}]` {
+	if got := d.value(`JSON.stringify([localStorage, sessionStorage])`); got != `[{},{"htmx-current-path-for-history":"/changes"}]` {
 		t.Errorf("the browser stores %v", got)
 	}
 	d.quiet("a listing that follows")
 
-	d.run(chromedp.Navigate(d.url + "/proposals/" + d.idOf("opened")))
+	d.run(chromedp.Navigate(d.url + "/proposals/" + d.idOf("refused")))
 	d.becomes(statusIs + `"live"`)
 	d.run(chromedp.Evaluate(`document.querySelector("details").open = true; document.querySelector("details > summary").focus(); window.old = document.querySelector("#live")`, nil))
 	d.propose(d.url, map[string]any{"files": []any{file("Dockerfile", "create", "x")}})
@@ -78,12 +78,12 @@ func TestDashboardShowsAProposalWithoutBeingLoadedAgain(t *testing.T) {
 	}
 
 	d.signIn("/", "propose", "review", "read")
-	d.run(chromedp.Navigate(d.url+"/pulls/local/demo/home-cluster/1"), chromedp.SendKeys("#comment", "I am still thinking", chromedp.ByQuery))
+	d.run(chromedp.Navigate(d.url+"/pulls/local/demo/home-cluster/1"), chromedp.KeyEvent("c"), chromedp.SendKeys("#do-comment textarea", "I am still thinking", chromedp.ByQuery))
 	d.becomes(statusIs + `"live"`)
 	d.run(chromedp.Evaluate(`window.old = document.querySelector("#live-reviews")`, nil))
 	d.propose(d.url, map[string]any{"files": []any{file("Dockerfile", "create", "x")}})
 	d.becomes(`document.querySelector("#live-reviews") !== window.old`)
-	if got := d.value(`document.querySelector("#comment").value`); got != "I am still thinking" {
+	if got := d.value(`document.querySelector("#do-comment:popover-open textarea").value`); got != "I am still thinking" {
 		t.Errorf("the review is %q now", got)
 	}
 	d.quiet("pages that follow")
@@ -109,7 +109,7 @@ func TestDashboardIsRefreshedWithoutEventsAndSaysSo(t *testing.T) {
 	d.quiet("a page without events")
 
 	d.run(chromedp.Evaluate(`fetch("/sign-out", {method: "POST"}).then(() => true)`, nil, awaited), chromedp.Evaluate(`htmx.ajax("GET", "/audit", {source: "#live", target: "#live", select: "#live"}).then(() => document.querySelectorAll("main h1").length)`, nil, awaited))
-	if got := d.value(`document.querySelector("main h1").textContent + document.querySelectorAll("#token").length`); got != "Audit0" {
+	if got := d.value(`document.querySelector("main h1").textContent + document.querySelectorAll("#token").length`); got != "Records0" {
 		t.Errorf("after signing out, the page shows %v", got)
 	}
 }

@@ -63,7 +63,7 @@ func serve(t *testing.T, w *world, more ...string) served {
 func serveAs(t *testing.T, w *world, uid int, more ...string) served {
 	t.Helper()
 	cmd := command(t, program{
-		path: "claudeops", args: []string{"serve"}, dir: w.home, env: w.environment(append(more, "CLAUDEOPS_ADDR=127.0.0.1:0")...),
+		path: "claudeops", args: []string{"serve"}, dir: w.home, env: w.environment(append([]string{"CLAUDEOPS_ADDR=127.0.0.1:0"}, more...)...),
 		may: browsing,
 	})
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
@@ -237,8 +237,8 @@ func (d *dashboard) history() []string {
 		ids = append(ids, d.idOf(outcome))
 	}
 	return []string{
-		"/", "/proposals", "/proposals?outcome=refused&gate=scope", "/proposals/" + ids[0], "/proposals/" + ids[0] + "?view=split",
-		"/proposals/" + ids[1], "/proposals/" + ids[2], "/pulls", "/pulls/local/demo/home-cluster/1",
+		"/", "/?show=all", "/changes", "/changes?tab=refused&gate=scope", "/proposals/" + ids[0] + "?as=proposed", "/proposals/" + ids[0] + "?as=proposed&view=split",
+		"/proposals/" + ids[1], "/proposals/" + ids[2], "/changes/forges", "/pulls/local/demo/home-cluster/1",
 		"/pulls/local/demo/home-cluster/1?view=split", "/policy", "/policy?tier=2&path=Dockerfile", "/audit", "/doctor", "/sign-in",
 	}
 }
@@ -268,7 +268,7 @@ func TestDashboardPagesInBothSchemesAndOnAPhone(t *testing.T) {
 	shots := os.Getenv("CLAUDEOPS_SCREENSHOTS") // a folder to keep them in, to look at
 	for _, address := range d.history() {
 		for _, scheme := range []string{"light", "dark"} {
-			for _, width := range []int64{390, 1200} {
+			for _, width := range []int64{320, 390, 1280} {
 				name := fmt.Sprintf("%s %s %d", address, scheme, width)
 				var title, background, h1 string
 				var scroll, main int64
@@ -278,13 +278,13 @@ func TestDashboardPagesInBothSchemesAndOnAPhone(t *testing.T) {
 					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
 					chromedp.Navigate(d.url+address), chromedp.Title(&title), chromedp.Text("h1", &h1),
 					chromedp.Evaluate(`document.documentElement.scrollWidth`, &scroll),
-					chromedp.Evaluate(`document.querySelectorAll("main, nav[aria-label=Pages], .skip").length`, &main),
+					chromedp.Evaluate(`document.querySelectorAll("main, nav[aria-label=Main], .skip").length`, &main),
 					chromedp.Evaluate(`getComputedStyle(document.body).backgroundColor`, &background),
 				)
 				if scroll > width || main != 3 || h1 == "" || !strings.HasSuffix(title, "Claude Ops") {
 					t.Errorf("%s: %d wide, title %q, heading %q, %d landmarks", name, scroll, title, h1, main)
 				}
-				if (background == "rgb(255, 255, 255)") != (scheme == "light") {
+				if (background == "rgb(247, 247, 248)") != (scheme == "light") {
 					t.Errorf("%s: the background is %s", name, background)
 				}
 				d.quiet(name)

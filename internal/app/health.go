@@ -23,6 +23,9 @@ func NewDoctor(p *Parts) *doctor.Doctor {
 		Exposed: func() string { return exposedToAgents(p) },
 		Scripts: func() []string { return placesOfScripts(p) },
 	}
+	for _, provider := range p.identities {
+		o.SignIn = append(o.SignIn, provider)
+	}
 	if p.Rules.policyErr != nil {
 		o.Rules.Problem = p.Rules.policyErr.Error()
 	}

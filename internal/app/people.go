@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/connections"
+	"github.com/claudeops/claudeops/internal/agents/logins"
 	"github.com/claudeops/claudeops/internal/agents/tokens"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
@@ -27,6 +28,7 @@ func Acts(p func() *Parts) []operation.Operation {
 	return slices.Concat(
 		connections.Acts{Kernel: kernel, Store: func() connections.Store { return p().Store.Connections() }, Now: time.Now}.Operations(),
 		NewTokens(p).Operations(),
+		logins.Acts{Kernel: kernel, Store: func() logins.Store { return p().Store.Access }, Now: time.Now}.Operations(),
 		newSessionActs(p).Operations(),
 		newAllowed(p).Operations(),
 		[]operation.Operation{newRetention(p).Operation(), newSettling(p).Operation()},

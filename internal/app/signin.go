@@ -118,7 +118,7 @@ func waitsOut(err error) bool {
 
 // admitsSomebody reports whether a token is good, or a proxy names users.
 func (s signIn) admitsSomebody(ctx context.Context) (bool, error) {
-	if s.web.ProxyUserHeader != "" || access.UsableSecret(s.web.Tokens) {
+	if s.web.ProxyUserHeader != "" || access.UsableSecret(s.web.Tokens) || len(s.web.SignIn) > 0 {
 		return true, nil
 	}
 	tokens, err := s.tokens(ctx)

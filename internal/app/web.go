@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"net/url"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/door"
@@ -24,7 +25,7 @@ import (
 func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessions dashboard.Sessions, tokens *door.Tokens, at net.Addr) (*web.Server, error) {
 	return web.New(web.Options{
 		Settings: handler.Settings{Version: Version(), Tier: p.Cfg.Permissions.Tier, DryRun: p.Cfg.Permissions.DryRun, ReadOnly: p.Rules.readOnly()},
-		Callers:  web.Callers{Network: networkOf(p, at), Access: p.access, Agents: web.Agents{Tokens: tokens}},
+		Callers:  web.Callers{Network: networkOf(p, at), Access: p.access, SignIn: p.identities, Agents: web.Agents{Tokens: tokens}},
 		Toolsets: toolsets,
 		Records: records.Records{
 			Attempts: servedRecords{p.Store.History, p.Store.Store, stateFolderOf(p.Cfg)}, Audit: p.ComparedAudit(), Replies: p.Store.Replies,
@@ -66,6 +67,9 @@ func networkOf(p *Parts, at net.Addr) guard.Network {
 	}
 	if host := w.Host(); host != "" {
 		n.Hosts = append(n.Hosts, host)
+	}
+	if u, err := url.Parse(w.PublicURL); err == nil && len(w.SignIn) > 0 { // people come back there from their provider
+		n.Hosts = append(n.Hosts, u.Hostname())
 	}
 	if addr, err := netip.ParseAddrPort(at.String()); err == nil {
 		n.AnyIP = addr.Addr().IsUnspecified()

@@ -31,6 +31,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/keyfile"
+	"github.com/claudeops/claudeops/internal/system/identity"
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
@@ -67,19 +68,21 @@ func (a *App) Options() Options {
 
 // Parts is everything that a command may need. Making it touches neither disk nor network, the policy file aside.
 type Parts struct {
-	Cfg       config.Config
-	Log       *slog.Logger
-	Rules     rules
-	Store     exportedStore
-	Scanner   *content.Scanner
-	access    *access.Gatekeeper
-	kernel    *operation.Kernel
-	Providers *providers
-	Flow      *prflow.Service
-	notifier  *notify.Deliverer
-	Tools     tools
-	Agents    *door.Host                              // who is connected from elsewhere
-	update    func(context.Context) []checkouts.State // of mounted working copies; nil for nothing
+	Cfg     config.Config
+	Log     *slog.Logger
+	Rules   rules
+	Store   exportedStore
+	Scanner *content.Scanner
+	access  *access.Gatekeeper
+	// identities are the providers by which people sign in.
+	identities []*identity.Provider
+	kernel     *operation.Kernel
+	Providers  *providers
+	Flow       *prflow.Service
+	notifier   *notify.Deliverer
+	Tools      tools
+	Agents     *door.Host                              // who is connected from elsewhere
+	update     func(context.Context) []checkouts.State // of mounted working copies; nil for nothing
 	// supervisor gives what runs sessions, the same at each call.
 	supervisor func() (*session.Supervisor, error)
 }
@@ -129,9 +132,10 @@ func (a *App) Wire(n Needs) *Parts {
 		Appended: func(ctx context.Context) { p.Store.sinks.Appended(ctx) },
 	})
 	p.Store.sinks = newSinks(p)
+	p.identities = newIdentities(p)
 	p.access = access.NewGatekeeper(access.Options{
 		Tokens: p.Store.Access, Logins: p.Store.Access, Configured: p.Cfg.Web.Tokens, AnonymousRead: p.Cfg.Web.AnonymousRead, Now: time.Now,
-		Random: rand.Reader,
+		Random: rand.Reader, Directory: newDirectory(p),
 	})
 	p.notifier = notify.New(p.Store.Outbox, targets.Senders(notify.SenderOptions{
 		Transport: transport.NewPool(http.ProxyFromEnvironment),

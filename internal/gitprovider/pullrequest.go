@@ -57,9 +57,13 @@ const (
 	ReviewPending          ReviewState = "pending"
 )
 
+// Account is what a provider of identities calls a person.
+type Account struct{ Issuer, Subject string }
+
 // Review is one review of a pull request. Body is untrusted text.
 type Review struct {
 	Author      string
+	Account     Account // of the author, where the record is ours and the author signed in by a provider of identities
 	State       ReviewState
 	Body        string
 	SubmittedAt time.Time // zero while pending

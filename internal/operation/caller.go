@@ -3,6 +3,7 @@ package operation
 import (
 	"context"
 
+	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -10,6 +11,8 @@ import (
 type Caller struct {
 	Door record.Door
 	Name string // as the client names itself: untrusted
+	// Account is that of a person whom a provider of identities has recognised; the zero value for everybody else.
+	Account access.Account
 	// Progress, if not nil, is told of each phase of a creation as it begins, and while a write takes long. It is never
 	// called by two at once.
 	Progress func(phase string)

@@ -95,7 +95,7 @@ func TestALoginThatEndsDuringAPromotionOpensNothing(t *testing.T) {
 			id := w.attempts()[0].RequestID
 			w.flow.Authority.DryRun = false
 			w.build()
-			cookie, _, err := w.web.Access.SignIn(t.Context(), secret)
+			cookie, _, err := w.web.Access.SignIn(t.Context(), secret, "")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/system/identity"
 	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
 	"github.com/claudeops/claudeops/internal/web/guard"
@@ -37,6 +38,7 @@ type Options struct {
 type Callers struct {
 	Network guard.Network
 	Access  *access.Gatekeeper
+	SignIn  []*identity.Provider // by which people sign in; none: by tokens alone
 	Agents  Agents
 }
 

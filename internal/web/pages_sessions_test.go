@@ -92,7 +92,7 @@ func TestThePageOfASessionShowsAllOfIt(t *testing.T) {
 	w.page("/sessions", 200).has("Journal", noted[0])
 	d := w.page("/sessions/run-2", 200)
 	d.has("Noted for later sessions", noted[0], "Still open dns-slow tier 2, now, pull request", "demo/home-cluster#1")
-	d.has("Toolsets pr, definitions", "Failed: claude exited with code 3", "2 min", "Turns 7, with 9 tool calls", "12 in, 34 out", "about $0.50 an estimate by list prices", "Denied", "2 times: Bash", "Left out infra: no", "1 lines beyond the bound",
+	d.has("Toolsets pr, definitions", "Failed. Claude exited with code 3.", "2 min", "Turns 7, with 9 tool calls", "12 in, 34 out", "about $0.50 an estimate by list prices", "Denied", "2 times: Bash", "Left out infra: no", "1 lines beyond the bound",
 		"Tier 2, this one", "the resolver is slow", "checks/dns.md", "Warn at 500 ms.", "I looked.", "out of memory", "It cannot be used: it is empty", "It said nothing")
 	if !slices.Contains(d.links(), "/sessions/run-1") || slices.Contains(d.links(), "/sessions/run-3") {
 		t.Errorf("links %v", d.links())
@@ -219,7 +219,7 @@ func TestEveryListOfSessionsSaysWhyOneFailed(t *testing.T) {
 	list := w.get("/api/v1/sessions")
 	w.want(list, 200, "")
 	for text := range why {
-		page.has(text)
+		page.has(strings.ToUpper(text[:1]) + text[1:])
 		if !strings.Contains(string(list.body), text) && !strings.Contains(string(list.body), strings.ReplaceAll(text, "'", `\u0027`)) {
 			t.Errorf("REST lacks %q: %s", text, list.body)
 		}

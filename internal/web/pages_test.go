@@ -150,7 +150,7 @@ func TestAProposalIsShownGateByGateWithItsDifference(t *testing.T) {
 		t.Errorf("a proposal that is a pull request leads to %d %v", a.StatusCode, a.Header)
 	}
 	w.page("/pulls/fake/joe/infra/1", 200).has("Compared with main at", "Inodes, too", "11 of 11 checks passed", "2 files, +2 −0")
-	w.page("/proposals/nothing", 404).has("there is no proposal with this id")
+	w.page("/proposals/nothing", 404).has("There is no proposal with this id")
 
 	w.fake.Script.FailBefore("Snapshot", fault.New(fault.UpstreamError, "the host is down"))
 	w.page("/proposals/"+rows[1].RequestID+"?as=proposed", 200).has("the host is down", "Whole new contents")

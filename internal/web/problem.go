@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
@@ -67,8 +68,9 @@ func (s *Server) redacted(violations []fault.Violation) (out []fault.Violation) 
 // signInFirst is where a person goes who asked for a page and has to sign in first; "" for everybody else.
 func (s *Server) signInFirst(req *handler.Request, p handler.Problem) string {
 	reads := req.Method == http.MethodGet || req.Method == http.MethodHead
-	refresh := req.Header.Get("HX-Request") != "" // of a part of a page, where another page would be of no use
-	if !req.Page || !reads || refresh || p.Code != fault.Unauthenticated {
+	refresh := req.Header.Get("HX-Request") != ""                       // of a part of a page, where another page would be of no use
+	back := strings.HasPrefix(req.Pattern, "GET "+guard.SignInPath+"/") // from a provider, with an answer of its own
+	if !req.Page || !reads || refresh || back || p.Code != fault.Unauthenticated {
 		return ""
 	}
 	next := req.URL.EscapedPath()

@@ -26,7 +26,7 @@ type reviewer struct {
 // service is the use case with the settings of the world as they are now.
 func (r *reviewer) service() *review.Service {
 	return review.New(review.Options{
-		Provider: "fake", Host: reviewHost{r}, Records: r.store.Ledger, Notifier: nobody{},
+		Provider: "fake", Host: reviewHost{r}, Records: r.store.Ledger, Notifier: nobody{}, Starters: r.store.Pulls.Starters,
 		Kernel: operation.NewKernel(operation.KernelOptions{
 			Authority: operation.Authority{DryRun: r.flow.Authority.DryRun, Rules: operation.Rules{Policy: r.flow.Authority.Policy, Problem: r.problem}},
 			Audit:     r.store.Ledger, Redact: scanner.Redact, Log: r.flow.Log, Now: r.Now, NewID: r.flow.NewID,

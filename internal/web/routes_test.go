@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/connections"
+	"github.com/claudeops/claudeops/internal/agents/logins"
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/agents/tokens"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
@@ -40,7 +41,7 @@ func routesOf(t *testing.T) map[string]handler.Route {
 	routes, _, err := assemble(Options{
 		Webhooks: api.Webhooks{Senders: KnownWebhooks("")}, Env: handler.Env{Now: time.Now},
 		Toolsets: Toolsets{Operations: []operation.Toolset{prflow.Toolset(nil)}},
-		People:   People{Acts: slices.Concat(session.Acts{}.Operations(), connections.Acts{}.Operations(), tokens.Acts{}.Operations())},
+		People:   People{Acts: slices.Concat(session.Acts{}.Operations(), connections.Acts{}.Operations(), logins.Acts{}.Operations(), tokens.Acts{}.Operations())},
 	})
 	if err != nil {
 		t.Fatal(err)

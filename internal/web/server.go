@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/live"
 	"github.com/claudeops/claudeops/internal/web/mcphttp"
 	"github.com/claudeops/claudeops/internal/web/metrics"
+	"github.com/claudeops/claudeops/internal/web/signin"
 )
 
 // Server answers HTTP requests. It is an http.Handler, safe for concurrent use.
@@ -83,9 +85,12 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 		Acts: o.Acts, Webhooks: o.Webhooks, Registry: o.Providers.Registry, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health,
 		Metrics: s.metrics, Env: o.Env,
 	})
+	people := signin.New(signin.Options{Providers: o.SignIn, Access: o.Access, Guard: s.guard, Random: rand.Reader, Now: o.Env.Now})
+	routes = append(routes, people.Routes()...)
 	pages, err := dashboard.New(dashboard.Options{
 		Settings: o.Settings, Promote: named(operation.List(o.Toolsets.Operations...), prflow.OpPromote), Turns: turns, Records: o.Records,
-		People: dashboard.People{Sessions: o.Sessions, Acts: o.Acts}, Providers: o.Providers.Providers, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health, Hub: s.hub, Toolsets: o.Toolsets.Pages, Env: o.Env,
+		People: dashboard.People{Sessions: o.Sessions, Acts: o.Acts}, Providers: o.Providers.Providers, Policy: o.Rules.Policy, Guard: s.guard, SignIn: people,
+		Health: s.health, Hub: s.hub, Toolsets: o.Toolsets.Pages, Env: o.Env,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -188,6 +193,9 @@ func (s *Server) route(w http.ResponseWriter, req *handler.Request) {
 	inner.URL = &address
 	_, pattern := s.mux.Handler(inner)
 	if pattern == "" {
+		if who, err := s.guard.Identify(req); err == nil {
+			req.Principal = who // so that the page of the error has their navigation
+		}
 		s.problem(w, req, s.noRoute(inner))
 		return
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/agents/connections"
 	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/logins"
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/agents/tokens"
 	"github.com/claudeops/claudeops/internal/base/content"
@@ -121,6 +122,9 @@ func newWorld(t testing.TB, change func(*world)) *world {
 	w.web.Acts = connections.Acts{
 		Kernel: func() *operation.Kernel { return kernel }, Store: func() connections.Store { return s.Connections() }, Now: w.Now,
 	}.Operations()
+	w.web.Acts = append(w.web.Acts, logins.Acts{
+		Kernel: func() *operation.Kernel { return kernel }, Store: func() logins.Store { return s.Access }, Now: w.Now,
+	}.Operations()...)
 	w.web.Acts = append(w.web.Acts, tokens.Acts{
 		Kernel: func() *operation.Kernel { return kernel }, Store: func() tokens.Store { return s.Access }, Random: rand.Reader, Now: w.Now, NewID: newID,
 	}.Operations()...)
@@ -157,6 +161,7 @@ func (w *world) build() {
 	w.web.Settings.Tier, w.web.Settings.DryRun, w.web.Settings.ReadOnly = w.flow.Authority.Tier, w.flow.Authority.DryRun, w.flow.Authority.ReadOnly
 	w.web.Access = access.NewGatekeeper(access.Options{
 		Tokens: w.store.Access, Logins: w.store.Access, Configured: w.tokens, AnonymousRead: w.anonymous, Now: w.Now, Random: rand.Reader,
+		Directory: w.directory(),
 	})
 	w.web.Agents.Tokens = w.agentTokens()
 	server, err := web.New(w.web)

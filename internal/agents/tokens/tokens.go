@@ -45,7 +45,7 @@ func (a Acts) Operations() []operation.Operation {
 	return []operation.Operation{
 		operation.Define(a.Kernel, "", a.listed(), operation.Way[struct{}]{}, a.list),
 		operation.Define(a.Kernel, "", created(), operation.Way[TokenRequest]{}, func(ctx context.Context, call operation.Call, in TokenRequest) (TokenMade, error) {
-			return a.create(ctx, call, Wanted{Name: in.Name, MaxTier: cmp.Or(in.MaxTier, 1), Scopes: in.Scopes})
+			return a.create(ctx, call, a.wanted(call, in))
 		}),
 		operation.Define(a.Kernel, "", revoked(), operation.Way[RevokeRequest]{}, a.revoke),
 	}
@@ -63,6 +63,22 @@ type TokenRequest struct {
 	Name    string         `json:"name" required:"true" maxBytes:"64" doc:"Who it is for; in the record of all that it does" example:"ann"`
 	MaxTier int            `json:"max_tier,omitempty" minimum:"1" maximum:"3" doc:"The highest tier that it may act at; 1 if it is left out"`
 	Scopes  []access.Scope `json:"scopes" required:"true" minItems:"1" enum:"propose,review,read,operate" doc:"No more than your own"`
+	Days    int            `json:"expires_in_days,omitempty" minimum:"1" maximum:"3650" doc:"Of a person who signs in by a provider 90 if it is left out; else it is good until it is revoked"`
+}
+
+// DefaultDays is how long a token of a person of a provider is good, unless they say.
+const DefaultDays = 90
+
+// wanted is the token that a request is about.
+func (a Acts) wanted(call operation.Call, in TokenRequest) Wanted {
+	w := Wanted{Name: in.Name, MaxTier: cmp.Or(in.MaxTier, 1), Scopes: in.Scopes}
+	if in.Days == 0 && call.Caller.Account != (access.Account{}) {
+		in.Days = DefaultDays
+	}
+	if in.Days > 0 {
+		w.ExpiresAt = a.Now().AddDate(0, 0, in.Days)
+	}
+	return w
 }
 
 // Wanted is a token of any kind to make.
@@ -84,6 +100,8 @@ type TokenEntry struct {
 	RevokedAt *time.Time    `json:"revoked_at,omitempty"`
 	ExpiresAt *time.Time    `json:"expires_at,omitempty"`
 	Agent     bool          `json:"agent,omitempty" doc:"Lets an agent in over MCP, and opens nothing else"`
+	Owner     string        `json:"owner,omitempty" doc:"The person whose it is, who signs in by a provider: it may do no more than they may" example:"gitea:ann"`
+	UsedAt    *time.Time    `json:"used_at,omitempty" doc:"When it was last used, to some minutes"`
 }
 
 // TokenList is every token, oldest first.
@@ -110,6 +128,11 @@ type TokenRevoked struct {
 // Entry is a token without its secret.
 func Entry(t access.Token) TokenEntry {
 	e := TokenEntry{ID: t.ID, Name: t.Name, MaxTier: int(t.MaxTier), Scopes: append(access.Scopes{}, t.Scopes...), CreatedAt: t.CreatedAt.UTC(), Agent: t.Agent}
+	e.Owner = t.OwnerName
+	if !t.UsedAt.IsZero() {
+		used := t.UsedAt.UTC()
+		e.UsedAt = &used
+	}
 	if !t.ExpiresAt.IsZero() {
 		expires := t.ExpiresAt.UTC()
 		e.ExpiresAt = &expires
@@ -129,6 +152,9 @@ func (e TokenEntry) Describe() string {
 	}
 	if e.ExpiresAt != nil {
 		what += ", until " + e.ExpiresAt.Format(time.RFC3339)
+	}
+	if e.Owner != "" {
+		what += ", of " + e.Owner
 	}
 	return fmt.Sprintf("token %s (%s): at most tier %d, %s", e.Name, e.ID, e.MaxTier, what)
 }
@@ -249,6 +275,9 @@ func (a Acts) create(ctx context.Context, call operation.Call, w Wanted) (TokenM
 		return TokenMade{}, err
 	}
 	t := access.Token{ID: a.NewID(), Name: w.Name, Hash: access.Hash(secret), MaxTier: tier, Scopes: scopes, CreatedAt: a.Now(), ExpiresAt: w.ExpiresAt, Agent: w.Agent}
+	if t.Owner = call.Caller.Account; t.Owner != (access.Account{}) {
+		t.OwnerName = call.Caller.Name
+	}
 	made := TokenMade{Entry(t), secret}
 	if err := a.Store().InsertToken(ctx, t, call.Done(made.Describe())); err != nil {
 		return TokenMade{}, err

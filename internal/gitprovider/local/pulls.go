@@ -125,7 +125,7 @@ func notOurs(pr gitprovider.PullRequest) bool { return !gitprovider.MayBeOurs(pr
 // addReview records what a person said.
 func (p *pulls) addReview(ctx context.Context, repo *repository, number int, state gitprovider.ReviewState, n Note) error {
 	return p.records.AddReview(ctx, repo.key(), number, gitprovider.Review{
-		Author: n.Who, State: state, Body: n.Body, SubmittedAt: p.now().UTC(), Comments: n.Comments,
+		Author: n.Who, Account: n.Account, State: state, Body: n.Body, SubmittedAt: p.now().UTC(), Comments: n.Comments,
 	})
 }
 

@@ -23,8 +23,10 @@ func NewReviewer(p *Provider) *Reviewer { return &Reviewer{p} }
 
 // Note is who acts, and what they say.
 type Note struct {
-	Who  string // the person's name, at most 100 bytes, no control characters; required
-	Body string // at most 64 KiB; required for Comment and RequestChanges
+	Who string // the person's name, at most 100 bytes, no control characters; required
+	// Account is who that is at a provider of identities; the zero value if they did not sign in by one.
+	Account gitprovider.Account
+	Body    string // at most 64 KiB; required for Comment and RequestChanges
 	// Head is the head commit that the person looked at. If it is given and the branch has moved since, the call is a
 	// conflict and does nothing. "" takes the branch as it is.
 	Head string

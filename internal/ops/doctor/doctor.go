@@ -95,6 +95,7 @@ type Options struct {
 	MergeMCP func(offers mounted.Offers) (mcpconfig.Result, error)
 	Redact   func(text string) string
 	Boundary Boundary
+	SignIn   []SignIn // providers by which people sign in
 }
 
 // Doctor looks. It is safe for concurrent use.
@@ -119,6 +120,7 @@ func (d *Doctor) Look(ctx context.Context) []Finding {
 		out = append(out, boundary(d), d.connector(), d.credential(), d.commands(), d.workingCopies())
 	}
 	out = append(out, d.ends(), d.server())
+	out = append(out, d.signIns()...)
 	for _, w := range d.Config.Warnings {
 		out = append(out, Finding{Name: "configuration", Status: Warning, Detail: w})
 	}

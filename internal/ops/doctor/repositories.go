@@ -112,7 +112,7 @@ func (d *Doctor) providerOf(repo gitprovider.RepoRef) string {
 // Online asks every provider whether it serves us, and looks up the repositories: those given, and those of the allowlist that
 // are written out, but for those of the local provider, which Look looks up.
 func (d *Doctor) Online(ctx context.Context, repos []gitprovider.RepoRef) []Finding {
-	var out []Finding
+	out := d.askSignIns(ctx)
 	for _, e := range d.Registry.Entries() {
 		if pinger, can := e.Provider.(gitprovider.Pinger); can && e.Name != "local" {
 			out = append(out, d.ping(ctx, e.Name, pinger))

@@ -11,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -53,6 +54,9 @@ type Options struct {
 	// Ask reads a pull request at its provider, and whether it looks like one of ours; nil where the record is all that
 	// there is.
 	Ask func(ctx context.Context, provider, owner, name string, number int) (pr gitprovider.PullRequest, ours bool, err error)
+	// Starters are those who started what a pull request came of, for a policy that wants two persons; nil where nobody
+	// knows.
+	Starters func(ctx context.Context, key record.PullKey) ([]access.Starter, error)
 	// Look brings the record of a pull request up to date with its host, after a review; nil where nobody does.
 	Look func(ctx context.Context, key record.PullKey, by record.Door) error
 }
@@ -122,10 +126,13 @@ func (s *Service) decide(ctx context.Context, call operation.Call, r Request) (o
 	if !known {
 		return out, UnknownVerb()
 	}
+	if err := s.fourEyes(ctx, verb, r); err != nil {
+		return out, err
+	}
 	if verb.Force && !r.Force && r.Unseen != "" {
 		return out, fault.New(fault.Conflict, "%s Look at all of it, or say that you merge it all the same.", r.Unseen)
 	}
-	note := local.MergeNote{Note: local.Note{Who: r.By.Name, Body: r.Comment, Head: r.Head, Comments: r.Comments, Admitted: r.By.Admitted}, Force: r.Force}
+	note := local.MergeNote{Note: local.Note{Who: r.By.Name, Account: gitprovider.Account(r.By.Account), Body: r.Comment, Head: r.Head, Comments: r.Comments, Admitted: r.By.Admitted}, Force: r.Force}
 	if out, err = verb.act(ctx, s.Host, gitprovider.RepoRef{Owner: r.Owner, Name: r.Name}, r.Number, note); err != nil {
 		return out, err
 	}
@@ -137,6 +144,27 @@ func (s *Service) decide(ctx context.Context, call operation.Call, r Request) (o
 		out.Warnings = append(out.Warnings, "lists show the review once the pull request is looked at again: "+fault.From(err).Message)
 	}
 	return out, nil
+}
+
+// fourEyes refuses whom the policy keeps from approving and merging: who started what the pull request came of.
+func (s *Service) fourEyes(ctx context.Context, verb Verb, r Request) error {
+	if !s.Kernel.Authority.Policy.People.FourEyes || !verb.Second {
+		return nil
+	}
+	if s.Starters == nil {
+		return fault.New(fault.Forbidden, "the policy wants two persons (review.four_eyes), and nobody knows here who started this")
+	}
+	starters, err := s.Starters(ctx, record.PullKey{Provider: r.Provider, Owner: r.Owner, Repo: r.Name, Number: r.Number})
+	if err != nil {
+		return err
+	}
+	for _, starter := range starters {
+		if starter.Is(r.By.Name, r.By.Account) {
+			return fault.New(fault.Forbidden, "the policy wants two persons (review.four_eyes): %s started what this pull request came of, so that "+
+				"somebody else has to %s it", starter.Name, verb.Name)
+		}
+	}
+	return nil
 }
 
 // liftCooldown notes that the files of a pull request may be proposed again although it was closed. One that is closed again later is not lifted.

@@ -23,6 +23,8 @@ type Verb struct {
 	Done  string // what was done, to go before "#7"
 	Force bool   // heeds Request.Force
 	Lines bool   // heeds Request.Comments
+	// Second says that it takes somebody else than who started what the pull request came of, if the policy wants that.
+	Second bool
 
 	Action string            // as the audit has it
 	event  record.Event      // what people are told; "" for nothing
@@ -35,7 +37,7 @@ type verbAct func(context.Context, Host, gitprovider.RepoRef, int, local.MergeNo
 // Verbs lists them.
 func Verbs() []Verb {
 	return []Verb{
-		{Name: "approve", Short: "Approve a pull request", Done: "approved", Lines: true, Action: "review.approve", act: plain(Host.Approve)},
+		{Name: "approve", Short: "Approve a pull request", Done: "approved", Lines: true, Second: true, Action: "review.approve", act: plain(Host.Approve)},
 		{
 			Name: "request-changes", Short: "Ask for changes; needs --comment or --line", Done: "asked for changes to",
 			Lines: true, Action: "review.request-changes", act: plain(Host.RequestChanges),
@@ -45,7 +47,7 @@ func Verbs() []Verb {
 			act: plain(Host.Comment),
 		},
 		{
-			Name: "merge", Short: "Merge a pull request", Done: "merged", Force: true, Action: record.ActionReviewMerge, act: merge,
+			Name: "merge", Short: "Merge a pull request", Done: "merged", Force: true, Second: true, Action: record.ActionReviewMerge, act: merge,
 			event: record.EventMerged, state: gitprovider.StateMerged,
 		},
 		{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 func TestScopesAreReadStrictly(t *testing.T) {
@@ -55,7 +56,19 @@ func (m *memory) FindToken(_ context.Context, hash string) (access.Token, bool, 
 func (m *memory) TokenNamed(_ context.Context, name string) (bool, error) {
 	return m.token.Name == name, m.err
 }
-func (m *memory) InsertLogin(_ context.Context, s access.Login, _, _ time.Time) error {
+func (m *memory) TouchToken(context.Context, string, time.Time) error { return m.err }
+func (m *memory) UpdateLogin(_ context.Context, s access.Login) error {
+	m.session = s
+	return m.err
+}
+func (m *memory) Logins(context.Context) ([]access.Login, error) {
+	return []access.Login{m.session}, m.err
+}
+func (m *memory) EndLogin(context.Context, string, ...record.Attempt) error {
+	m.session = access.Login{}
+	return m.err
+}
+func (m *memory) InsertLogin(_ context.Context, s access.Login, _, _ time.Time, _ ...record.Attempt) error {
 	m.session = s
 	return m.err
 }
@@ -85,7 +98,7 @@ func TestARecordThatCannotBeReadLetsNobodyIn(t *testing.T) {
 	if p, err := g.Login(ctx, "x"); fault.CodeOf(err) != fault.Internal || len(p.Scopes) != 0 {
 		t.Errorf("a session: %+v, %v", p, err)
 	}
-	if id, _, err := g.SignIn(ctx, "cops_x"); id != "" || err == nil {
+	if id, _, err := g.SignIn(ctx, "cops_x", ""); id != "" || err == nil {
 		t.Errorf("signing in: %q, %v", id, err)
 	}
 }
@@ -94,7 +107,7 @@ func TestASessionInUseIsWrittenOnceAMinute(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	m := &memory{token: access.Token{Name: "ann", Hash: access.Hash("cops_x"), MaxTier: 2, Scopes: access.AllScopes()}}
 	g := gatekeeper(m, func() time.Time { return now })
-	id, _, err := g.SignIn(context.Background(), "cops_x")
+	id, _, err := g.SignIn(context.Background(), "cops_x", "")
 	if err != nil || m.session.Hash == id || m.session.TokenHash != m.token.Hash {
 		t.Fatalf("%v, kept %+v", err, m.session)
 	}
@@ -134,7 +147,7 @@ func TestAnAgentsTokenOpensTheDoorAloneAndNoOtherDoes(t *testing.T) {
 		if (err == nil) != test.bearer || err != nil && fault.CodeOf(err) != fault.Unauthenticated {
 			t.Errorf("%s, over REST: %v", name, err)
 		}
-		if _, _, err := g.SignIn(t.Context(), "cops_x"); (err == nil) != test.bearer {
+		if _, _, err := g.SignIn(t.Context(), "cops_x", ""); (err == nil) != test.bearer {
 			t.Errorf("%s, signing in: %v", name, err)
 		}
 		got, err := g.AgentToken(t.Context(), "cops_x")

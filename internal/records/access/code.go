@@ -74,7 +74,7 @@ func (g *Gatekeeper) OneTimeCode(ctx context.Context, secret string) (code strin
 
 // SignInOnce uses a code up and makes a login for the holder of its token; unauthenticated if it was used, is too old or
 // was never given, or if the token was revoked.
-func (g *Gatekeeper) SignInOnce(ctx context.Context, code string) (id string, p Principal, err error) {
+func (g *Gatekeeper) SignInOnce(ctx context.Context, code, browser string) (id string, p Principal, err error) {
 	tokenHash, found := g.codes.take(Hash(code))
 	if found {
 		p, found, err = g.holder(ctx, tokenHash)
@@ -85,5 +85,5 @@ func (g *Gatekeeper) SignInOnce(ctx context.Context, code string) (id string, p 
 	case !found:
 		return "", Principal{}, fault.New(fault.Unauthenticated, "the one-time address was used already, or is too old: sign in with a token")
 	}
-	return g.begin(ctx, p)
+	return g.begin(ctx, p, browser)
 }

@@ -3,8 +3,10 @@ package access
 import (
 	"context"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -15,9 +17,15 @@ import (
 type Tokens interface {
 	// FindToken returns the token with the hash, revoked ones included.
 	FindToken(ctx context.Context, hash string) (t Token, found bool, err error)
-	// TokenNamed reports whether a token was ever made with the name, in any case, revoked ones included.
+	// TokenNamed reports whether a token was ever made with the name, or a person has it, in any case; revoked tokens
+	// count.
 	TokenNamed(ctx context.Context, name string) (bool, error)
+	// TouchToken notes when the token with the hash was used.
+	TouchToken(ctx context.Context, hash string, used time.Time) error
 }
+
+// usedEvery is how exactly the last use of a token is kept.
+const usedEvery = 5 * time.Minute
 
 // MinConfigured is how short a configured token may be, in bytes. A shorter one is never accepted.
 const MinConfigured = 16
@@ -29,11 +37,13 @@ type Gatekeeper struct {
 	configured []string // hashes
 	anonymous  bool
 	codes      *codes
+	directory  Directory
+	looking    *looking
 	now        func() time.Time
 	random     io.Reader
 }
 
-// Options are what a Gatekeeper is made of; all are required but Configured and AnonymousRead.
+// Options are what a Gatekeeper is made of; all are required but Configured, AnonymousRead and Directory.
 type Options struct {
 	Tokens Tokens
 	Logins Logins
@@ -41,6 +51,7 @@ type Options struct {
 	Configured []string
 	// AnonymousRead lets callers read who show nothing and whom the door takes for local.
 	AnonymousRead bool
+	Directory     Directory // of persons who sign in by providers; the zero value for none
 	Now           func() time.Time
 	Random        io.Reader
 }
@@ -49,6 +60,7 @@ type Options struct {
 func NewGatekeeper(o Options) *Gatekeeper {
 	g := &Gatekeeper{
 		tokens: o.Tokens, logins: o.Logins, anonymous: o.AnonymousRead, codes: newCodes(o.Now), now: o.Now, random: o.Random,
+		directory: o.Directory, looking: newLooking(),
 	}
 	for _, secret := range o.Configured {
 		if len(secret) >= MinConfigured {
@@ -86,7 +98,37 @@ func (g *Gatekeeper) holder(ctx context.Context, hash string) (p Principal, ok b
 	if err != nil || !found || !t.Good(g.now()) || t.Agent || subtle.ConstantTimeCompare([]byte(t.Hash), []byte(hash)) != 1 {
 		return Principal{}, false, err
 	}
+	g.used(ctx, t)
 	p.Name, p.Ceiling, p.Scopes = t.Name, t.MaxTier, t.Scopes
+	return g.owned(ctx, t, p)
+}
+
+// used notes the use of a token. It is for people to look at, so that records that cannot be written keep nobody out.
+func (g *Gatekeeper) used(ctx context.Context, t Token) {
+	if now := g.now(); now.Sub(t.UsedAt) >= usedEvery {
+		_ = g.tokens.TouchToken(context.WithoutCancel(ctx), t.Hash, now)
+	}
+}
+
+// owned lowers the rights of a token that a person has made for themselves to those that the person has.
+func (g *Gatekeeper) owned(ctx context.Context, t Token, p Principal) (Principal, bool, error) {
+	if t.Owner == (Account{}) {
+		return p, true, nil
+	}
+	if g.directory.People == nil {
+		return Principal{}, false, nil
+	}
+	owner, found, err := g.directory.People.FindPerson(ctx, t.Owner)
+	if err != nil || !found || g.now().Sub(owner.LookedAt) >= OwnerLife {
+		return Principal{}, false, err
+	}
+	role := g.directory.roleOf(owner)
+	if role == "" {
+		return Principal{}, false, nil
+	}
+	has := owner.principal(role)
+	p.Account, p.Ceiling = t.Owner, min(p.Ceiling, has.Ceiling)
+	p.Scopes = slices.DeleteFunc(slices.Clone(p.Scopes), func(s Scope) bool { return !has.Scopes.Has(s) })
 	return p, true, nil
 }
 
@@ -102,6 +144,10 @@ func (g *Gatekeeper) AgentToken(ctx context.Context, secret string) (Token, erro
 		return Token{}, fault.New(fault.Unauthenticated, "the token is no good agent's token: it is unknown, was revoked, has expired, or is a "+
 			"person's; ask the operator for one (claudeops token create --agent)")
 	}
+	if _, ok, err := g.owned(ctx, t, Principal{}); err != nil || !ok {
+		return Token{}, errors.Join(err, ownerLeft(t))
+	}
+	g.used(ctx, t)
 	return t, nil
 }
 
@@ -117,7 +163,15 @@ func (g *Gatekeeper) StillAgent(ctx context.Context, was Token) error {
 	case t.MaxTier < was.MaxTier:
 		return tierLowered(was.Name)
 	}
+	if _, ok, err := g.owned(ctx, t, Principal{}); err != nil || !ok {
+		return errors.Join(err, ownerLeft(t))
+	}
 	return nil
+}
+
+func ownerLeft(t Token) error {
+	return fault.New(fault.Unauthenticated, "the token %s is of a person who has no role here any more, or has not signed in for %d days",
+		t.Name, int(OwnerLife.Hours()/24))
 }
 
 func tierLowered(name string) error {

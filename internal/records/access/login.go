@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // How long a login lives: without use, and in all.
@@ -14,45 +15,71 @@ const (
 	LoginLife = 7 * 24 * time.Hour
 )
 
+// loginIDLength is how long the ID of a login is that people see.
+const loginIDLength = 16
+
 // touchEvery is how exactly the last use of a login is kept: a page of many requests is one write.
 const touchEvery = time.Minute
 
-// Login is what is kept of a browser that signed in. What it may do is what its token may do at that moment.
+// Login is what is kept of a browser that signed in. What it may do is what its token, or its person, may do at that
+// moment.
 type Login struct {
 	Hash      string // of the id in the cookie
-	TokenHash string
+	TokenHash string // "" for a person of a provider
 	CreatedAt time.Time
 	SeenAt    time.Time
+
+	ID      string // for people, not secret; "" for logins of earlier versions
+	Browser string // as it calls itself; untrusted text
+	// Of a person of a provider:
+	Account
+	ProviderSession string // of the person at the provider; "" where it has none
+	Sealed          string // what lets the provider be asked again; see seal
+	LookedAt        time.Time
+
+	Name string // of whom it is, where Logins has found it
 }
 
 // Logins is the memory of logins. internal/records/store implements it; errors are faults.
 type Logins interface {
-	// InsertLogin keeps a login, and drops those that were made before madeBefore or not seen since seenBefore.
-	InsertLogin(ctx context.Context, s Login, madeBefore, seenBefore time.Time) error
+	// InsertLogin keeps a login, drops those that were made before madeBefore or not seen since seenBefore, and appends the
+	// rows to the audit.
+	InsertLogin(ctx context.Context, s Login, madeBefore, seenBefore time.Time, rows ...record.Attempt) error
 	FindLogin(ctx context.Context, hash string) (s Login, found bool, err error)
 	// TouchLogin notes when the login was seen. One that is gone stays gone.
 	TouchLogin(ctx context.Context, hash string, at time.Time) error
 	// DeleteLogin forgets a login. One that is gone is no error.
 	DeleteLogin(ctx context.Context, hash string) error
+	// UpdateLogin keeps Sealed and LookedAt. One that is gone stays gone.
+	UpdateLogin(ctx context.Context, s Login) error
+	// Logins lists all, the newest first, with the names of whom they are.
+	Logins(ctx context.Context) ([]Login, error)
+	// EndLogin forgets the login with the ID, and appends the rows to the audit; not_found if there is none.
+	EndLogin(ctx context.Context, id string, rows ...record.Attempt) error
 }
 
-// SignIn makes a login for the holder of a token. The id is for the browser alone. Errors are those of Bearer.
-func (g *Gatekeeper) SignIn(ctx context.Context, secret string) (id string, p Principal, err error) {
+// SignIn makes a login for the holder of a token. The id is for the browser alone, which calls itself browser. Errors are
+// those of Bearer.
+func (g *Gatekeeper) SignIn(ctx context.Context, secret, browser string) (id string, p Principal, err error) {
 	p, err = g.Bearer(ctx, secret)
 	if err != nil {
 		return "", Principal{}, err
 	}
-	return g.begin(ctx, p)
+	return g.begin(ctx, p, browser)
 }
 
 // begin makes a login for a caller who has shown a token.
-func (g *Gatekeeper) begin(ctx context.Context, p Principal) (id string, _ Principal, err error) {
+func (g *Gatekeeper) begin(ctx context.Context, p Principal, browser string) (id string, _ Principal, err error) {
 	id, err = newID(g.random)
 	if err != nil {
 		return "", Principal{}, fault.From(err)
 	}
 	now := g.now()
-	login := Login{Hash: Hash(id), TokenHash: p.TokenHash, CreatedAt: now, SeenAt: now}
+	public, err := newID(g.random)
+	if err != nil {
+		return "", Principal{}, fault.From(err)
+	}
+	login := Login{Hash: Hash(id), TokenHash: p.TokenHash, CreatedAt: now, SeenAt: now, ID: public[:loginIDLength], Browser: browser}
 	if err := g.logins.InsertLogin(ctx, login, now.Add(-LoginLife), now.Add(-LoginIdle)); err != nil {
 		return "", Principal{}, err
 	}
@@ -66,7 +93,17 @@ func errSignedOut() error {
 }
 
 // Login recognises the browser with the id of a login; unauthenticated if the login has ended, or its token was revoked.
+// For a person of a provider see LookEvery; upstream_error and timeout if the provider cannot be asked when it has to be.
 func (g *Gatekeeper) Login(ctx context.Context, id string) (Principal, error) {
+	return g.login(ctx, id, LookEvery)
+}
+
+// LoginNow is Login for a person who is about to change something: the provider is asked at once.
+func (g *Gatekeeper) LoginNow(ctx context.Context, id string) (Principal, error) {
+	return g.login(ctx, id, 0)
+}
+
+func (g *Gatekeeper) login(ctx context.Context, id string, within time.Duration) (Principal, error) {
 	hash, now := Hash(id), g.now()
 	s, found, err := g.logins.FindLogin(ctx, hash)
 	switch {
@@ -75,7 +112,12 @@ func (g *Gatekeeper) Login(ctx context.Context, id string) (Principal, error) {
 	case !found:
 		return Principal{}, errSignedOut()
 	}
-	p, ok, err := g.holder(ctx, s.TokenHash)
+	person := s.Account != Account{}
+	var p Principal
+	ok := person
+	if !person {
+		p, ok, err = g.holder(ctx, s.TokenHash)
+	}
 	if err != nil {
 		return Principal{}, err
 	}
@@ -86,6 +128,9 @@ func (g *Gatekeeper) Login(ctx context.Context, id string) (Principal, error) {
 		if err := g.logins.TouchLogin(ctx, hash, now); err != nil {
 			return Principal{}, err
 		}
+	}
+	if person {
+		return g.person(ctx, id, s, within)
 	}
 	p.Via = ViaLogin
 	return p, nil

@@ -28,6 +28,8 @@ type Principal struct {
 	Scopes  Scopes
 	// TokenHash is that of the token behind ViaToken and ViaSession.
 	TokenHash string
+	// Account is that of a person of a provider, also behind a token that is theirs; the zero value for others.
+	Account Account
 }
 
 // Still compares a caller with who they were when their call began: tier_denied if their tier was lowered since,

@@ -30,6 +30,10 @@ type Token struct {
 	ExpiresAt time.Time // zero: never
 	// Agent says that it opens the door for an agent, over MCP, and nothing else: it has no scopes.
 	Agent bool
+	// Owner is the person whose it is; the zero value for one that stands for itself. It may do no more than they may.
+	Owner     Account
+	OwnerName string    // of the person, where the records have found it
+	UsedAt    time.Time // when it was last used, to some minutes; zero: never
 }
 
 // Good reports whether the token is of use at a time.

@@ -13,14 +13,25 @@ import (
 // Access implements access.Tokens and access.Logins: who may call the server.
 type Access struct{ db *database }
 
-const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us, agent, expires_us"
+const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us, agent, expires_us, owner_issuer, owner_subject, used_us"
+
+// tokenOwner is the name of the person whose a token is.
+const tokenOwner = `, COALESCE((SELECT p.name FROM people p WHERE p.issuer = api_tokens.owner_issuer AND p.subject = api_tokens.owner_subject), '')`
 
 // InsertToken keeps a token, and appends the rows to the audit. Its name must be new among the tokens that are good; else it is
 // conflict, and nothing is kept.
 func (a *Access) InsertToken(ctx context.Context, t access.Token, rows ...record.Attempt) error {
 	return a.db.write(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 9)+")",
-			text(t.ID), text(t.Name), text(t.Hash), int64(t.MaxTier), t.Scopes.String(), at(&t.CreatedAt), at(&t.RevokedAt), asNumber(t.Agent), at(&t.ExpiresAt))
+		person, err := personNamed(ctx, tx, t.Name)
+		if err != nil {
+			return err
+		}
+		if person {
+			return fault.New(fault.Conflict, "%q is the name of a person who signs in here; choose another name", t.Name)
+		}
+		_, err = tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 12)+")",
+			text(t.ID), text(t.Name), text(t.Hash), int64(t.MaxTier), t.Scopes.String(), at(&t.CreatedAt), at(&t.RevokedAt), asNumber(t.Agent), at(&t.ExpiresAt),
+			text(t.Owner.Issuer), text(t.Owner.Subject), at(&t.UsedAt))
 		if causeOf(err) == causeUnique {
 			return fault.Wrap(err, fault.Conflict, "there is a token with the name %q already; revoke it, or choose another name", t.Name)
 		}
@@ -61,9 +72,18 @@ func (a *Access) FindToken(ctx context.Context, hash string) (t access.Token, fo
 
 // TokenNamed implements access.Tokens.
 func (a *Access) TokenNamed(ctx context.Context, name string) (found bool, err error) {
-	_, err = a.db.first(ctx, []any{&found},
-		"SELECT EXISTS (SELECT 1 FROM api_tokens WHERE lower(name) = lower(CAST($1 AS TEXT)))", text(name))
+	_, err = a.db.first(ctx, []any{&found}, takenQuery, text(name))
 	return found, err
+}
+
+func personNamed(ctx context.Context, tx *sql.Tx, name string) (found bool, err error) {
+	err = tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM people WHERE lower(name) = lower(CAST($1 AS TEXT)))", text(name)).Scan(&found)
+	return found, err
+}
+
+// TouchToken implements access.Tokens.
+func (a *Access) TouchToken(ctx context.Context, hash string, used time.Time) error {
+	return a.db.exec(ctx, "UPDATE api_tokens SET used_us = $1 WHERE hash = $2", micros(used), text(hash))
 }
 
 // AnyToken reports whether a token of a person or program was ever made, revoked ones included; those of agents let nobody sign in.
@@ -98,7 +118,8 @@ func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) 
 		var scopes string
 		var agent int64
 		if err := rows.Scan((*text)(&t.ID), (*text)(&t.Name), (*text)(&t.Hash), &t.MaxTier, &scopes,
-			at(&t.CreatedAt), at(&t.RevokedAt), &agent, at(&t.ExpiresAt)); err != nil {
+			at(&t.CreatedAt), at(&t.RevokedAt), &agent, at(&t.ExpiresAt), (*text)(&t.Owner.Issuer), (*text)(&t.Owner.Subject), at(&t.UsedAt),
+			(*text)(&t.OwnerName)); err != nil {
 			return err
 		}
 		if t.Agent = agent != 0; t.Agent {
@@ -109,28 +130,30 @@ func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) 
 			return fault.Wrap(err, fault.Internal, "the token %q has scopes that this program does not know; revoke it", t.Name)
 		}
 		return nil
-	}, "SELECT "+tokenColumns+" FROM api_tokens "+clauses, args...)
+	}, "SELECT "+tokenColumns+tokenOwner+" FROM api_tokens "+clauses, args...)
 }
 
 // InsertLogin implements access.Logins.
-func (a *Access) InsertLogin(ctx context.Context, session access.Login, madeBefore, seenBefore time.Time) error {
+func (a *Access) InsertLogin(ctx context.Context, session access.Login, madeBefore, seenBefore time.Time, rows ...record.Attempt) error {
 	return a.db.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM web_sessions WHERE created_us < $1 OR seen_us < $2",
 			micros(madeBefore), micros(seenBefore))
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "INSERT INTO web_sessions (hash, token_hash, created_us, seen_us) VALUES ($1, $2, $3, $4)",
-			text(session.Hash), text(session.TokenHash), micros(session.CreatedAt), micros(session.SeenAt))
-		return err
+		_, err = tx.ExecContext(ctx, "INSERT INTO web_sessions ("+loginColumns("")+") VALUES ("+placeholders(1, 11)+")",
+			text(session.Hash), text(session.TokenHash), micros(session.CreatedAt), micros(session.SeenAt), text(session.ID), text(session.Browser),
+			text(session.Issuer), text(session.Subject), text(session.ProviderSession), text(session.Sealed), at(&session.LookedAt))
+		if err != nil {
+			return err
+		}
+		return a.db.appendAll(ctx, tx, rows)
 	})
 }
 
 // FindLogin implements access.Logins.
 func (a *Access) FindLogin(ctx context.Context, hash string) (login access.Login, found bool, err error) {
-	found, err = a.db.first(ctx,
-		[]any{(*text)(&login.Hash), (*text)(&login.TokenHash), at(&login.CreatedAt), at(&login.SeenAt)},
-		"SELECT hash, token_hash, created_us, seen_us FROM web_sessions WHERE hash = $1", text(hash))
+	found, err = a.db.first(ctx, loginFields(&login), "SELECT "+loginColumns("")+" FROM web_sessions WHERE hash = $1", text(hash))
 	return login, found, err
 }
 

@@ -123,9 +123,10 @@ func (l *LocalPulls) AddReview(ctx context.Context, repo string, number int, rev
 		if err := tx.QueryRowContext(ctx, next, text(repo), number).Scan(&position); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO local_reviews (repo, number, position, author, state, body, submitted_us)
-			VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-			text(repo), number, position, text(review.Author), text(review.State), text(review.Body), at(&review.SubmittedAt))
+		_, err := tx.ExecContext(ctx, `INSERT INTO local_reviews (repo, number, position, author, state, body, submitted_us, issuer, subject)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+			text(repo), number, position, text(review.Author), text(review.State), text(review.Body), at(&review.SubmittedAt),
+			text(review.Account.Issuer), text(review.Account.Subject))
 		if err != nil {
 			return err
 		}
@@ -185,10 +186,10 @@ func selectReviews(ctx context.Context, tx *sql.Tx, repo string, number int) ([]
 	indexes := map[int]int{} // by position
 	reviews, err := selectRows(ctx, tx, func(rows *sql.Rows, r *gitprovider.Review) error {
 		position := 0
-		err := rows.Scan(&position, (*text)(&r.Author), (*text)(&r.State), (*text)(&r.Body), at(&r.SubmittedAt))
+		err := rows.Scan(&position, (*text)(&r.Author), (*text)(&r.State), (*text)(&r.Body), at(&r.SubmittedAt), (*text)(&r.Account.Issuer), (*text)(&r.Account.Subject))
 		indexes[position] = len(indexes)
 		return err
-	}, `SELECT position, author, state, body, submitted_us FROM local_reviews
+	}, `SELECT position, author, state, body, submitted_us, issuer, subject FROM local_reviews
 		WHERE repo = $1 AND number = $2 ORDER BY position`, text(repo), number)
 	if err != nil || len(reviews) == 0 {
 		return reviews, err

@@ -37,7 +37,7 @@ func Sections(drivers []driver.Driver) []Section {
 		{"Records and messages", "Read by every command that keeps or shows records. See [records](../explain/records.md), [operations](../guides/operations.md) and " +
 			"[notifications](../guides/notifications.md).", recordVariables()},
 		{"The server", "Read by `serve`; `health` and `token` read the address, too. See [REST](../guides/rest.md) and [deployment](../guides/deployment.md).", webVariables()},
-		{"How people sign in", "Read by `serve` and `doctor`. NAME is the name of a provider in capital letters, with `_` for `-`. See [people](../explain/people.md#how-people-sign-in).",
+		{"How people sign in", "Read by `serve` and `doctor`. NAME is the name of a provider in capital letters, with `_` for `-`. See [sign in](../guides/sign-in.md).",
 			signInVariables()},
 		{"Sessions of agents", "Read by `run` and `serve`, which start agents. See [sessions](../guides/sessions.md) and [mounted repositories](../guides/mounted.md).",
 			sessionVariables()},

@@ -21,8 +21,14 @@ import (
 type openid struct {
 	*Provider
 	mu    *sync.Mutex
-	found *discovered // nil before it was asked, and after an hour
+	found *discovered // nil before it was asked
+	// problem is why it could not be asked at the time, so that many who sign in do not wait for it one after the other.
+	problem error
+	at      time.Time
 }
+
+// retryAfter is how long a provider that could not be asked is not asked again.
+const retryAfter = 3 * time.Second
 
 // discovered is what a provider says of itself.
 type discovered struct {
@@ -47,9 +53,22 @@ type metadata struct {
 func (o *openid) discover(ctx context.Context) (*discovered, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.found != nil && o.now().Sub(o.found.at) < rediscover {
+	switch now := o.now(); {
+	case o.found != nil && now.Sub(o.found.at) < rediscover:
 		return o.found, nil
+	case o.problem != nil && now.Sub(o.at) < retryAfter:
+		return nil, o.problem
 	}
+	found, err := o.ask(context.WithoutCancel(ctx))
+	o.problem, o.at = err, o.now()
+	if err == nil {
+		o.found = found
+	}
+	return found, err
+}
+
+// ask asks the provider for its addresses.
+func (o *openid) ask(ctx context.Context) (*discovered, error) {
 	provider, err := oidc.NewProvider(o.with(ctx), o.settings.Issuer)
 	var other *oidc.IssuerMismatchError
 	if errors.As(err, &other) {
@@ -66,7 +85,6 @@ func (o *openid) discover(ctx context.Context) (*discovered, error) {
 	if err := o.usable(found.metadata); err != nil {
 		return nil, err
 	}
-	o.found = found
 	return found, nil
 }
 

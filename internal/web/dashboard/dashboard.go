@@ -21,6 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/live"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/signin"
 )
 
 // Reader reads at providers for people; prflow.Reader is one.
@@ -64,6 +65,7 @@ type Options struct {
 	Providers Providers
 	Policy    func() (policy.Policy, error) // the effective one, or why the configured one cannot be read
 	Guard     *guard.Guard
+	SignIn    *signin.SignIn
 	Health    *health.Checker
 	Hub       *live.Hub
 	Toolsets  Toolsets
@@ -102,7 +104,7 @@ func New(o Options) (*Dashboard, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, settings: o.Settings, verified: o.Health.LastVerification, env: o.Env}
+	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, settings: o.Settings, verified: o.Health.LastVerification, buttons: o.SignIn.Buttons, env: o.Env}
 	acts, toolsets := actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader, o.Records.Attempts, o.Acts)
 	d := &Dashboard{
 		renderer: r, sets: slices.Concat(acts, toolsets), hub: o.Hub, turns: o.Turns,
@@ -116,7 +118,7 @@ func New(o Options) (*Dashboard, error) {
 		},
 		audit:  &auditPages{r, o.Records.Audit, o.Records.Attempts, o.Records.Pulls, o.Health},
 		policy: &policyPage{r, o.Settings.Tier, o.Policy},
-		signIn: &signInPages{r, o.Guard, newTokenPages(r, o.Acts)},
+		signIn: &signInPages{r, o.Guard, o.SignIn, newTokenPages(r, o.Acts)},
 	}
 	d.overview = &overview{
 		r, o.Records, o.Providers.Registry, o.Health, d.sessions, o.Toolsets,
@@ -165,6 +167,9 @@ func (d *Dashboard) Routes() []handler.Route {
 			Method: "POST", Pattern: "/proposals/{id}/promote", Scope: access.Review, Page: true, Handle: d.proposals.promote,
 			Body: &handler.BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"}, Turns: d.turns, Refused: rejected(d.proposals.promotes),
 		})
+	}
+	if len(d.signIn.people.Providers) > 0 {
+		routes = append(routes, handler.Route{Method: "GET", Pattern: signin.CallbackPath + "{provider}", Page: true, Handle: d.signIn.arrive})
 	}
 	for _, set := range d.sets {
 		routes = append(routes, set.routes(follows)...)

@@ -11,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/web/signin"
 )
 
 // renderer makes pages.
@@ -21,6 +22,7 @@ type renderer struct {
 	settings handler.Settings
 	verified func() health.Verification
 	nav      []pages.NavItem
+	buttons  func(next string) []signin.Button // by which people sign in
 	env      handler.Env
 }
 
@@ -95,11 +97,12 @@ type problemPage struct {
 	SignIn  *signInForm // offered where signing in may help
 	// Nowhere is the path that leads nowhere, and Guess what of it may be searched for.
 	Nowhere, Guess string
+	Why            string // what was looked for there; "" if the address is none of ours
 }
 
 // Problem renders an error for a person. recorded says that the request id is that of an attempt.
 func (h *renderer) Problem(req *handler.Request, p handler.Problem, recorded bool) []byte {
-	if req.Pattern == "POST "+guard.SignInPath {
+	if req.Pattern == "POST "+guard.SignInPath || strings.HasPrefix(req.Pattern, "GET "+guard.SignInPath+"/") {
 		return h.signInAgain(req, p)
 	}
 	view := problemPage{Page: h.frame(req, p.Title, ""), Problem: p}
@@ -108,20 +111,33 @@ func (h *renderer) Problem(req *handler.Request, p handler.Problem, recorded boo
 		view.Attempt = "/proposals/" + p.RequestID
 	}
 	if p.Code == fault.NotFound && req.Method == http.MethodGet {
-		view.Nowhere = req.URL.Path
+		if view.Nowhere = req.URL.Path; req.Pattern != "" {
+			view.Why = p.Detail
+		}
 		view.Guess = path.Base(req.URL.Path)
 	}
 	if p.Code == fault.Unauthenticated {
-		view.SignIn = &signInForm{FormBase: h.base, Next: "/"}
+		form := h.signInForm("/")
+		view.SignIn = &form
 	}
 	return h.errorPage(req, "problem", view)
 }
 
 // signInAgain is the page for signing in with what was wrong with what was sent.
 func (h *renderer) signInAgain(req *handler.Request, p handler.Problem) []byte {
-	return h.errorPage(req, "signin", signInPage{
-		Page: h.frame(req, "Sign in", ""), signInForm: signInForm{FormBase: h.base, Next: guard.SafeNext(req.Next), Failed: p.Detail},
-	})
+	view := signInPage{Page: h.frame(req, "Sign in", ""), signInForm: h.signInForm(req.Next)}
+	if strings.HasPrefix(req.Pattern, "GET ") {
+		view.Missed = p.Detail
+	} else {
+		view.Failed = p.Detail
+	}
+	return h.errorPage(req, "signin", view)
+}
+
+// signInForm is the form for signing in, and going on to a page then.
+func (h *renderer) signInForm(next string) signInForm {
+	next = guard.SafeNext(next)
+	return signInForm{FormBase: h.base, Next: next, Buttons: h.buttons(next)}
 }
 
 func (h *renderer) errorPage(req *handler.Request, name string, view any) []byte {

@@ -6,12 +6,14 @@ import (
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/web/signin"
 )
 
 // signInPages let people sign in.
 type signInPages struct {
 	*renderer
 	guard  *guard.Guard
+	people *signin.SignIn
 	tokens *tokenPages
 }
 
@@ -28,6 +30,27 @@ type signInForm struct {
 	FormBase string
 	Next     string // where to go then, without the base
 	Failed   string // why it comes back
+	Buttons  []signin.Button
+	Missed   string // why signing in by a provider came to nothing
+}
+
+// arrivedPage is what a browser sees that comes back from a provider.
+type arrivedPage struct {
+	pages.Page
+	Next     string
+	SignedIn string
+}
+
+// arrive signs in whom a provider has recognised. The answer is a page that goes on by itself: the request comes from
+// another site, so that the cookie that it sets, which is strict, would not be sent with a redirect.
+func (h *signInPages) arrive(req *handler.Request) (handler.Response, error) {
+	arrived, err := h.people.Finish(req)
+	if err != nil {
+		return handler.Response{}, err
+	}
+	response, err := h.html("arrived", arrivedPage{h.frame(req, "Signed in", ""), arrived.Next, arrived.Who.Name})
+	response.Header = arrived.Header
+	return response, err
 }
 
 // oncePage is the page of a one-time address.
@@ -55,7 +78,7 @@ func (h *signInPages) show(req *handler.Request) (handler.Response, error) {
 		return h.html("once", oncePage{h.frame(req, "Sign in", ""), code, next, h.assets.Once.Name})
 	}
 	view := signInPage{
-		Page: h.frame(req, "Sign in", ""), signInForm: signInForm{FormBase: h.base, Next: next},
+		Page: h.frame(req, "Sign in", ""), signInForm: h.signInForm(next),
 		SignedIn: who.Name,
 	}
 	if _, cookieErr := req.Cookie(guard.CookieName); err != nil && cookieErr == nil {

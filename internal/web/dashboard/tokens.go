@@ -3,6 +3,7 @@ package dashboard
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/agents/tokens"
@@ -32,6 +33,7 @@ type tokensPage struct {
 	Good, Revoked []tokens.TokenEntry
 	Tiers, Scopes []option
 	Name          string // as it was sent, if the form comes back
+	Days          string // the same
 	Failed        string // why it comes back
 	Made          string // name of the token that was just made; "" for none
 	Secret        string // its secret, which this page alone shows
@@ -69,7 +71,7 @@ func (h *tokenPages) list(req *handler.Request) (handler.Response, error) {
 }
 
 func (h *tokenPages) view(req *handler.Request, chosen access.Scopes, tier gitprovider.Tier) (tokensPage, error) {
-	view := tokensPage{Page: h.frame(req, "Tokens", tokensPath)}
+	view := tokensPage{Page: h.frame(req, "Tokens", tokensPath), Days: strconv.Itoa(tokens.DefaultDays)}
 	all, err := h.all.Handle(req.Context(), req.Call([]byte("{}")))
 	if err != nil {
 		return view, err
@@ -104,7 +106,13 @@ func (h *tokenPages) create(req *handler.Request) (handler.Response, error) {
 	if !known {
 		tier = 0 // refused below
 	}
-	out, err := ask(req, h.make, map[string]any{"name": strings.TrimSpace(form.Get("name")), "max_tier": tier, "scopes": form["scope"]})
+	wanted := map[string]any{"name": strings.TrimSpace(form.Get("name")), "max_tier": tier, "scopes": form["scope"]}
+	if given := strings.TrimSpace(form.Get("days")); given != "" {
+		if wanted["expires_in_days"], err = strconv.Atoi(given); err != nil {
+			wanted["expires_in_days"] = 0 // refused below
+		}
+	}
+	out, err := ask(req, h.make, wanted)
 	if err != nil {
 		return h.sendBack(req, form, tier, err)
 	}
@@ -129,7 +137,7 @@ func (h *tokenPages) sendBack(req *handler.Request, form url.Values, tier gitpro
 		return handler.Response{}, why
 	}
 	e := fault.From(why)
-	view.Name, view.Failed = form.Get("name"), h.env.Message(e.Message)
+	view.Name, view.Days, view.Failed = form.Get("name"), form.Get("days"), h.env.Message(e.Message)
 	response, err := h.html("tokens", view)
 	response.Status = e.Code.HTTPStatus()
 	return response, err

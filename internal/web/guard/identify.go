@@ -37,7 +37,7 @@ func (g *Guard) Admit(req *handler.Request, route handler.Route) error {
 
 // recheck recognises the caller once more; see operation.Caller.
 func (g *Guard) recheck(ctx context.Context, req *handler.Request, was access.Principal, scope access.Scope) error {
-	now, err := g.identify(ctx, req)
+	now, err := g.identify(ctx, req, g.access.LoginNow)
 	if fault.CodeOf(err) == fault.Unauthenticated {
 		return fault.Wrap(err, fault.Unauthenticated, "%s was let in when the call began, and is not any more: the token was revoked or has expired, or "+
 			"the login has ended; nothing was done", was.Name)
@@ -77,10 +77,13 @@ func (g *Guard) lacks(who access.Principal, scope access.Scope) *fault.Error {
 // Identify recognises the caller by the first of these that is there: a bearer token, a session, a user that a trusted
 // proxy names, loopback. One that is there and no good is not passed over.
 func (g *Guard) Identify(req *handler.Request) (access.Principal, error) {
-	return g.identify(req.Context(), req)
+	return g.identify(req.Context(), req, g.access.Login)
 }
 
-func (g *Guard) identify(ctx context.Context, req *handler.Request) (access.Principal, error) {
+// identify recognises the caller; login says whose a session is.
+func (g *Guard) identify(
+	ctx context.Context, req *handler.Request, login func(ctx context.Context, id string) (access.Principal, error),
+) (access.Principal, error) {
 	if given := req.Header.Values("Authorization"); len(given) > 0 {
 		scheme, secret, _ := strings.Cut(given[0], " ")
 		if len(given) > 1 || !strings.EqualFold(scheme, "Bearer") {
@@ -89,7 +92,7 @@ func (g *Guard) identify(ctx context.Context, req *handler.Request) (access.Prin
 		return g.access.Bearer(ctx, strings.TrimSpace(secret))
 	}
 	if cookies := req.CookiesNamed(CookieName); len(cookies) == 1 {
-		return g.access.Login(ctx, cookies[0].Value)
+		return login(ctx, cookies[0].Value)
 	} else if len(cookies) > 1 { // another site of this domain may have planted one
 		return access.Principal{}, fault.New(fault.Unauthenticated, "there are several session cookies; remove them and sign in again")
 	}

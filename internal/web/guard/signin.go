@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/strictjson"
 	"github.com/claudeops/claudeops/internal/records/access"
@@ -51,18 +52,18 @@ func (g *Guard) signIn(req *handler.Request) (handler.Response, error) {
 	var id string
 	var who access.Principal
 	if form.code != "" {
-		id, who, err = g.access.SignInOnce(req.Context(), form.code)
+		id, who, err = g.access.SignInOnce(req.Context(), form.code, BrowserOf(req))
 	} else {
-		id, who, err = g.access.SignIn(req.Context(), form.token)
+		id, who, err = g.access.SignIn(req.Context(), form.token, BrowserOf(req))
 	}
 	if err != nil {
 		if fault.CodeOf(err) == fault.Unauthenticated {
-			err = g.signIns.Count(g.Client(req.Request), err)
+			err = g.Wrong(req, err)
 		}
 		return handler.Response{}, err
 	}
 	req.Principal = who
-	header := http.Header{"Set-Cookie": {g.cookie(req, id, int(access.LoginLife.Seconds()))}}
+	header := http.Header{"Set-Cookie": {g.Cookie(req, id)}}
 	if form.browser {
 		header.Set("Location", g.BasePath+form.next)
 		return handler.Response{Status: http.StatusSeeOther, Header: header}, nil
@@ -105,6 +106,27 @@ func (g *Guard) signOut(req *handler.Request) (handler.Response, error) {
 	return a, nil
 }
 
+// Wrong counts a sign-in that came to nothing. It is limit_reached if there were too many, else err.
+func (g *Guard) Wrong(req *handler.Request, err error) error {
+	return g.signIns.Count(g.Client(req.Request), err)
+}
+
+// Secured reports whether the browser speaks TLS, to us or to a trusted proxy.
+func (g *Guard) Secured(r *http.Request) bool { return g.overTLS(r) }
+
+// maxBrowser bounds what a browser calls itself, in runes.
+const maxBrowser = 200
+
+// BrowserOf is what the browser calls itself, for the list of logins.
+func BrowserOf(req *handler.Request) string {
+	return content.Clean(req.Header.Get("User-Agent"), maxBrowser)
+}
+
+// Cookie is the session cookie of a login.
+func (g *Guard) Cookie(req *handler.Request, id string) string {
+	return g.cookie(req, id, int(access.LoginLife.Seconds()))
+}
+
 // cookie is the session cookie. SameSite=Strict keeps other sites from using it; its path keeps what else the host serves
 // from being sent it.
 func (g *Guard) cookie(req *handler.Request, id string, maxAge int) string {
@@ -132,7 +154,7 @@ func SafeNext(next string) string {
 	}
 	u, err := url.Parse(next)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Fragment != "" ||
-		path.Clean(u.Path) != u.Path || strings.ContainsFunc(u.Path, odd) || u.Path == SignInPath {
+		path.Clean(u.Path) != u.Path || strings.ContainsFunc(u.Path, odd) || u.Path == SignInPath || strings.HasPrefix(u.Path, SignInPath+"/") {
 		return "/"
 	}
 	return (&url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}).String()

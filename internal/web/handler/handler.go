@@ -35,7 +35,7 @@ func (r *Request) Caller() operation.Caller {
 	if r.Page {
 		door = record.DoorWeb
 	}
-	return operation.Caller{Door: door, Name: r.Principal.Name, Recheck: r.Recheck}
+	return operation.Caller{Door: door, Name: r.Principal.Name, Account: r.Principal.Account, Recheck: r.Recheck}
 }
 
 // Call is a request for an act of a person, whose row has the id of the exchange.

@@ -74,6 +74,9 @@ func (h *Hub) listener(req *handler.Request) string {
 	case access.ViaProxy:
 		return "user " + req.Principal.Name
 	}
+	if req.Principal.TokenHash == "" {
+		return "person " + req.Principal.Name
+	}
 	return "token " + req.Principal.TokenHash
 }
 

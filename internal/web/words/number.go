@@ -13,9 +13,9 @@ import (
 // Age is how long ago something was, in the largest unit that fits: "4 min", "3 h", "2 d".
 func Age(d time.Duration) string {
 	switch {
-	case d < 0:
+	case d <= -time.Minute:
 		return "in " + span(-d)
-	case d < time.Minute:
+	case d < time.Minute: // clocks differ a little
 		return "now"
 	}
 	return span(d)
@@ -23,8 +23,6 @@ func Age(d time.Duration) string {
 
 func span(d time.Duration) string {
 	switch {
-	case d < time.Minute:
-		return "under 1 min"
 	case d < time.Hour:
 		return fmt.Sprintf("%d min", int(d.Minutes()))
 	case d < 48*time.Hour:

@@ -3,6 +3,8 @@ package words
 import (
 	"cmp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
@@ -53,6 +55,19 @@ func Caller(name string, door record.Door, session bool) string {
 		}
 	}
 	return name
+}
+
+// Sentence is a reason as a sentence of its own.
+func Sentence(reason string) string {
+	first, size := utf8.DecodeRuneInString(reason)
+	if size == 0 {
+		return ""
+	}
+	end := "."
+	if last := reason[len(reason)-1]; last == '.' || last == '!' || last == '?' || last == '`' {
+		end = ""
+	}
+	return string(unicode.ToUpper(first)) + reason[size:] + end
 }
 
 // Face is what stands in the round picture of somebody: at most two letters.

@@ -145,6 +145,9 @@ func TestACallerIsNamedWithoutItsVersion(t *testing.T) {
 			t.Errorf("%q over %s: %q, want %q", c.name, c.door, got, c.want)
 		}
 	}
+	if got := words.Sentence("it took long") + words.Sentence("") + words.Sentence("Ah.") + words.Sentence("ö"); got != "It took long.Ah.Ö." {
+		t.Error(got)
+	}
 	if got := words.Face("ann lee") + words.Face("watcher") + words.Face("") + words.Face("claude-ops-demo"); got != "ALW?CO" {
 		t.Error(got)
 	}
@@ -172,7 +175,7 @@ func TestAgesLengthsAndNumbers(t *testing.T) {
 	for got, want := range map[string]string{
 		words.Age(0): "now", words.Age(59 * time.Second): "now", words.Age(time.Minute): "1 min", words.Age(59*time.Minute + 59*time.Second): "59 min",
 		words.Age(time.Hour): "1 h", words.Age(2*day - 1): "47 h", words.Age(2 * day): "2 d", words.Age(400 * day): "400 d",
-		words.Age(-12 * time.Minute): "in 12 min", words.Age(-time.Second): "in under 1 min",
+		words.Age(-12 * time.Minute): "in 12 min", words.Age(-time.Second): "now",
 		words.Length(54 * time.Millisecond): "54 ms", words.Length(800 * time.Millisecond): "0.8 s", words.Length(31 * time.Minute): "31 min",
 		words.Length(12 * time.Second): "12 s", words.Length(2 * time.Hour): "2 h", words.Length(125 * time.Minute): "2 h 5 min", words.Length(-1): "0 ms",
 		words.Money(0.43): "$0.43", words.Money(0): "$0.00", words.Money(0.004): "under $0.01", words.Money(18.419): "$18.42",

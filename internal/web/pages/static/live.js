@@ -8,6 +8,24 @@
     htmx.ajax("GET", part.dataset.load, { source: part, target: part, select: "#" + part.id, swap: "outerHTML" }).catch(() => {});
   }
 
+  // Keys for who reviews many, unless they are off: j and k walk through rows or files, a, c, r and m open an act, / the search, ? the list.
+  const keys = document.getElementById("keys");
+  const acts = { a: "approve", c: "comment", r: "request-changes", m: "merge" };
+  keys?.querySelector("[name=keys]")?.addEventListener("change", (event) => { localStorage.setItem("keys", event.target.checked ? "on" : "off"); });
+  const on = () => localStorage.getItem("keys") !== "off";
+  if (keys) keys.querySelector("[name=keys]").checked = on();
+  document.addEventListener("keydown", (event) => {
+    if (!on() || event.ctrlKey || event.altKey || event.metaKey || event.target.closest("input, select, textarea") || document.querySelector(":popover-open")) return;
+    const stops = [...document.querySelectorAll("main .list a.t, main .rows tbody th a, main details.file > summary")];
+    const to = stops[stops.indexOf(document.activeElement) + { j: 1, k: -1 }[event.key]];
+    const sheet = event.key === "?" ? keys : document.getElementById("do-" + acts[event.key]);
+    if (to) to.focus();
+    else if (event.key === "/" && document.getElementById("q")) document.getElementById("q").focus();
+    else if (sheet?.popover) sheet.showPopover();
+    else return;
+    event.preventDefault();
+  });
+
   const { events, at } = document.body.dataset;
   const regions = [...document.querySelectorAll("[data-live]")].map((region) => "#" + region.id);
   if (!regions.length || !window.htmx) return;

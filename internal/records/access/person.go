@@ -1,0 +1,220 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/system/identity"
+)
+
+// LookEvery is how long what a provider has said of a person holds. Before a person changes something, it is asked in any
+// case.
+const LookEvery = 15 * time.Minute
+
+// OwnerLife is how long the tokens of a person are good after their provider last stood by them: who has left for good
+// cannot sign in again.
+const OwnerLife = 30 * 24 * time.Hour
+
+// Account is what a provider of identities calls a person, for ever. The zero value is nobody's.
+type Account struct {
+	Issuer, Subject string
+}
+
+// Person is what is kept of somebody whom a provider has recognised.
+type Person struct {
+	Account
+	Provider string   // as the operator names it
+	Name     string   // in the record; given once, and to nobody else
+	User     string   // at the provider; "" where it has none
+	Groups   []string // as the provider last said
+	LookedAt time.Time
+}
+
+// known is the person as the policy asks.
+func (p Person) known() policy.Known {
+	return policy.Known{Provider: p.Provider, Subject: p.Subject, User: p.User, Groups: p.Groups}
+}
+
+// People is the memory of persons. internal/records/store implements it; errors are faults.
+type People interface {
+	// KeepPerson keeps what a provider has said. Name is ignored: the one that the person has is returned or, at the first
+	// time, a new one that no token and no other person has.
+	KeepPerson(ctx context.Context, p Person) (Person, error)
+	FindPerson(ctx context.Context, a Account) (p Person, found bool, err error)
+}
+
+// Directory is who people are, and what the operator lets them do. The zero value knows nobody.
+type Directory struct {
+	People People
+	// Look asks a provider again about a person.
+	Look func(ctx context.Context, was identity.Person, g identity.Grant) (identity.Person, identity.Grant, error)
+	// Role is what the policy gives to a person of an issuer; "" for nothing, also where the provider is not configured any
+	// more.
+	Role func(issuer string, who policy.Known) policy.Role
+	// Record appends to the audit.
+	Record func(ctx context.Context, a record.Attempt) error
+	NewID  func() string
+}
+
+// ScopesOf is what a role may do.
+func ScopesOf(role policy.Role) Scopes {
+	switch role {
+	case policy.RoleOperator:
+		return AllScopes()
+	case policy.RoleReviewer:
+		return Scopes{Review, Read}
+	case policy.RoleViewer:
+		return Scopes{Read}
+	}
+	return Scopes{}
+}
+
+// principal is the person in a role.
+func (p Person) principal(role policy.Role) Principal {
+	out := Principal{Name: p.Name, Via: ViaLogin, Account: p.Account, Ceiling: gitprovider.TierRemediate, Scopes: ScopesOf(role)}
+	if role == policy.RoleViewer {
+		out.Ceiling = gitprovider.TierObserve
+	}
+	return out
+}
+
+// roleOf is the role of a person.
+func (d Directory) roleOf(p Person) policy.Role {
+	if d.Role == nil {
+		return ""
+	}
+	return d.Role(p.Issuer, p.known())
+}
+
+// Actions of the audit.
+const (
+	ActionSignIn = "sign-in"
+	ActionEnd    = "sign-in.end" // of a login, by whatever ended it
+)
+
+// row is a row of the audit about a person.
+func (g *Gatekeeper) row(action, id, name string, err error, message string) record.Attempt {
+	row := record.Attempt{
+		Time: g.now(), RequestID: id, Door: record.DoorWeb, Caller: name, Action: action, Outcome: record.OutcomeDone, Message: message,
+	}
+	if err != nil {
+		e := fault.From(err)
+		row.Code, row.Outcome, row.Message = e.Code, record.OutcomeOf(e.Code), e.Message
+	}
+	return row
+}
+
+// Arrival is a person whom a provider has just recognised, at a browser.
+type Arrival struct {
+	Person  identity.Person
+	Grant   identity.Grant
+	Browser string // as it calls itself
+	ID      string // of the request
+}
+
+// Arrive makes a login for a person whom a provider has recognised, and records it.
+//
+// Errors: forbidden, and recorded, if the policy gives them no role.
+func (g *Gatekeeper) Arrive(ctx context.Context, a Arrival) (id string, p Principal, err error) {
+	who := personOf(a.Person, g.now())
+	role := g.directory.roleOf(who)
+	if role == "" {
+		return "", Principal{}, g.noRole(ctx, a.ID, who)
+	}
+	if who, err = g.directory.People.KeepPerson(ctx, who); err != nil {
+		return "", Principal{}, err
+	}
+	if id, err = newID(g.random); err != nil {
+		return "", Principal{}, fault.From(err)
+	}
+	sealed, err := seal(id, a.Grant, g.random)
+	if err != nil {
+		return "", Principal{}, err
+	}
+	now := g.now()
+	login := Login{
+		Hash: Hash(id), ID: g.directory.NewID(), CreatedAt: now, SeenAt: now, Browser: a.Browser,
+		Account: who.Account, ProviderSession: a.Person.Session, Sealed: sealed, LookedAt: now,
+	}
+	said := fmt.Sprintf("as %s, by %s (issuer %s, subject %s); login %s", role, who.Provider, who.Issuer, who.Subject, login.ID)
+	row := g.row(ActionSignIn, a.ID, who.Name, nil, said)
+	if err := g.logins.InsertLogin(ctx, login, now.Add(-LoginLife), now.Add(-LoginIdle), row); err != nil {
+		return "", Principal{}, err
+	}
+	return id, who.principal(role), nil
+}
+
+// noRole records a person to whom the policy gives no role, and returns the answer. What is kept of one who had a role is
+// brought up to date, since their tokens go by it.
+func (g *Gatekeeper) noRole(ctx context.Context, id string, who Person) error {
+	if g.directory.People != nil {
+		_, known, err := g.directory.People.FindPerson(ctx, who.Account)
+		if err == nil && known {
+			_, err = g.directory.People.KeepPerson(ctx, who)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	called := who.User
+	if called == "" {
+		called = who.Subject
+	}
+	return g.Refused(ctx, id, who.Provider+":"+called, fault.New(fault.Forbidden, "%s knows you as %s (subject %s), and the operator has given "+
+		"you no role here; the policy names people by user, subject or group", who.Provider, called, who.Subject))
+}
+
+func personOf(p identity.Person, now time.Time) Person {
+	return Person{Account: Account{p.Issuer, p.Subject}, Provider: p.Provider, User: p.User, Groups: p.Groups, LookedAt: now}
+}
+
+// Refused records that somebody was not signed in, and returns why. name is who they are, as far as it is known.
+func (g *Gatekeeper) Refused(ctx context.Context, id, name string, why error) error {
+	if g.directory.Record == nil {
+		return why
+	}
+	if err := g.directory.Record(ctx, g.row(ActionSignIn, id, name, why, "")); err != nil {
+		return fault.From(err)
+	}
+	return why
+}
+
+// LoggedOut ends the logins of a person who has signed out at the provider: those of one of its sessions, or all of them
+// if it names none. It returns how many there were.
+func (g *Gatekeeper) LoggedOut(ctx context.Context, l identity.Logout) (ended int, err error) {
+	if g.directory.People == nil {
+		return 0, nil
+	}
+	all, err := g.logins.Logins(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, login := range all {
+		same := login.Issuer == l.Issuer && (l.Subject == "" || login.Subject == l.Subject) && (l.Session == "" || login.ProviderSession == l.Session)
+		if !same || login.Issuer == "" {
+			continue
+		}
+		row := g.row(ActionEnd, g.directory.NewID(), login.Name, nil, "login "+login.ID+": the person signed out at the provider")
+		if err := g.logins.EndLogin(ctx, login.ID, row); err != nil && fault.CodeOf(err) != fault.NotFound {
+			return ended, err
+		}
+		ended++
+	}
+	return ended, nil
+}
+
+// Starter is somebody who started what a pull request came of.
+type Starter struct {
+	Name string // in the record
+	Account
+}
+
+// Is reports whether it is the caller with the name and the account, also by a token of theirs.
+func (s Starter) Is(name string, account Account) bool {
+	return s.Name == name || account != Account{} && s.Account == account
+}

@@ -1,0 +1,439 @@
+package web_test
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
+)
+
+const formType = "application/x-www-form-urlencoded"
+
+func TestAPersonSignsInByTheirProviderAndGoesOn(t *testing.T) {
+	w, provider := peopleWorld(t)
+	if a := w.get("/sign-in?next=/policy", browser); !strings.Contains(string(a.body), `href="/sign-in/with/gitea?next=%2Fpolicy">`) {
+		t.Errorf("no button: %s", a.body)
+	}
+	provider.SignedIn(fakeoidc.Person{Subject: "7", User: "ann", Groups: []string{"viewers"}})
+	back, kept := w.begin("/policy")
+	if kept.SameSite != http.SameSiteLaxMode || !kept.HttpOnly || kept.MaxAge != 600 {
+		t.Errorf("the cookie of the flow: %+v", kept)
+	}
+	a := w.get(back.String(), fromElsewhere, cookies(kept))
+	login := loginOf(t, a)
+	if a.StatusCode != 200 || !strings.Contains(string(a.body), `content="0;url=/policy"`) || !strings.Contains(string(a.body), "gitea:ann") {
+		t.Fatalf("%d: %s", a.StatusCode, a.body)
+	}
+	if login.SameSite != http.SameSiteStrictMode || !login.HttpOnly || login.Secure || login.MaxAge != 7*24*3600 {
+		t.Errorf("the cookie of the login: %+v", login)
+	}
+	for _, c := range a.Cookies() {
+		if c.Name == kept.Name && c.MaxAge >= 0 {
+			t.Errorf("the cookie of the flow stays: %+v", c)
+		}
+	}
+	if a := w.get("/policy", browser, cookies(login)); a.StatusCode != 200 {
+		t.Errorf("%d: %s", a.StatusCode, a.body)
+	}
+	me := w.get("/api/v1/me", cookies(login))
+	if me.json["name"] != "gitea:ann" || me.json["via"] != "session" || me.json["max_tier"] != float64(1) {
+		t.Errorf("%s", me.body)
+	}
+	row := w.signInRows()[0]
+	if row.Action != access.ActionSignIn || row.Outcome != record.OutcomeDone || row.Caller != "gitea:ann" || row.Door != record.DoorWeb ||
+		!strings.Contains(row.Message, "as viewer") || !strings.Contains(row.Message, "subject 7") {
+		t.Errorf("%+v", row.Attempt)
+	}
+	for _, text := range []string{string(a.body), row.Message, kept.Value} {
+		if strings.Contains(text, provider.Secret) || strings.Contains(text, "access-") {
+			t.Errorf("a secret is in %s", text)
+		}
+	}
+	if a := w.get(back.String(), fromElsewhere, cookies(kept)); a.StatusCode != 401 || !strings.Contains(string(a.body), "did not take the code") {
+		t.Errorf("the address again: %d %s", a.StatusCode, a.body)
+	}
+}
+
+// TestACallbackThatIsNoGoodSignsNobodyIn tries what a stranger, another site or a broken provider may send.
+func TestACallbackThatIsNoGoodSignsNobodyIn(t *testing.T) {
+	change := func(name, value string) func(q url.Values) { return func(q url.Values) { q.Set(name, value) } }
+	for name, c := range map[string]struct {
+		change func(q url.Values)
+		stolen bool // the browser is not the one that began
+		later  time.Duration
+		groups []string
+		status int
+		says   string
+	}{
+		"in another browser":       {stolen: true, status: 401, says: "not begun in this browser"},
+		"another state":            {change: change("state", "x"), status: 401, says: "another sign-in"},
+		"no state":                 {change: func(q url.Values) { q.Del("state") }, status: 401, says: "malformed"},
+		"two states":               {change: func(q url.Values) { q.Add("state", "x") }, status: 401, says: "malformed"},
+		"two codes":                {change: func(q url.Values) { q.Add("code", "x") }, status: 401, says: "malformed"},
+		"no code":                  {change: func(q url.Values) { q.Del("code") }, status: 401, says: "no code"},
+		"a code that is none":      {change: change("code", "x"), status: 401, says: "did not take the code"},
+		"of another issuer":        {change: change("iss", "https://evil.example"), status: 401, says: "another provider"},
+		"declined":                 {change: change("error", "access_denied"), status: 401, says: "access_denied"},
+		"an error that is a page":  {change: change("error", "<b>click here</b>"), status: 401, says: "no reason that can be shown"},
+		"after half an hour":       {later: 30 * time.Minute, status: 401, says: "10 minutes ago"},
+		"a person without a group": {status: 403, says: "no role here"},
+		"a person of other groups": {groups: []string{"strangers", "viewer"}, status: 403, says: "no role here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, provider := peopleWorld(t)
+			if c.status != 403 {
+				c.groups = []string{"operators"}
+			}
+			provider.SignedIn(fakeoidc.Person{Subject: "7", User: "ann", Groups: c.groups})
+			back, kept := w.begin("/")
+			q := back.Query()
+			if c.change != nil {
+				c.change(q)
+			}
+			back.RawQuery = q.Encode()
+			w.advance(c.later)
+			sent := []*http.Cookie{kept}
+			if c.stolen {
+				sent = nil
+			}
+			a := w.get(back.String(), fromElsewhere, cookies(sent...))
+			if a.StatusCode != c.status || !strings.Contains(string(a.body), c.says) || !strings.Contains(string(a.body), "Continue with Gitea") {
+				t.Errorf("%d: %s", a.StatusCode, a.body)
+			}
+			if strings.Contains(string(a.body), "<b>") {
+				t.Errorf("it repeats what it was sent: %s", a.body)
+			}
+			for _, cookie := range a.Cookies() {
+				if cookie.Value != "" {
+					t.Errorf("a cookie is set: %+v", cookie)
+				}
+			}
+			rows := w.signInRows()
+			if len(rows) != 1 || rows[0].Outcome != record.OutcomeRefused || rows[0].Code == "" {
+				t.Errorf("%d rows: %+v", len(rows), rows)
+			}
+			if logins, err := w.store.Access.Logins(t.Context()); err != nil || len(logins) != 0 {
+				t.Errorf("%v, %v", logins, err)
+			}
+		})
+	}
+}
+
+func TestStrangersCannotFillTheAudit(t *testing.T) {
+	w, _ := peopleWorld(t)
+	for range 50 {
+		w.get("/sign-in/callback/gitea?code=a&state=b", fromElsewhere)
+	}
+	if rows := w.signInRows(); len(rows) != 10 {
+		t.Errorf("%d rows", len(rows))
+	}
+	w.advance(time.Minute)
+	w.get("/sign-in/callback/gitea?code=a&state=b", fromElsewhere)
+	if rows := w.signInRows(); len(rows) != 11 {
+		t.Errorf("%d rows", len(rows))
+	}
+}
+
+func TestSigningInLeadsToNoOtherSite(t *testing.T) {
+	w, provider := peopleWorld(t)
+	provider.SignedIn(fakeoidc.Person{Subject: "7", User: "ann", Groups: []string{"viewers"}})
+	for _, next := range []string{"//evil.example", "https://evil.example", `/\evil.example`, "/sign-in/with/gitea", "javascript:alert(1)", "/a;url=https://evil.example/\n"} {
+		back, kept := w.begin(next)
+		if a := w.get(back.String(), fromElsewhere, cookies(kept)); a.StatusCode != 200 || !strings.Contains(string(a.body), `content="0;url=/"`) {
+			t.Errorf("%q: %d %s", next, a.StatusCode, a.body)
+		}
+	}
+}
+
+func TestAProviderThatIsDownIsSaidSoAndRecorded(t *testing.T) {
+	w, provider := peopleWorld(t)
+	provider.Does(fakeoidc.Wrong{Status: 502})
+	a := w.get("/sign-in/with/gitea", browser)
+	if rows := w.signInRows(); a.StatusCode != 502 || !strings.Contains(string(a.body), "try again later") || len(rows) != 1 || rows[0].Outcome != record.OutcomeFailed {
+		t.Errorf("%d: %s, %+v", a.StatusCode, a.body, rows)
+	}
+	if a := w.get("/sign-in/with/other", browser); a.StatusCode != 404 {
+		t.Errorf("%d", a.StatusCode)
+	}
+}
+
+// TestRightsFollowTheProvider takes rights away in the middle.
+func TestRightsFollowTheProvider(t *testing.T) {
+	ann := func(groups ...string) fakeoidc.Person {
+		return fakeoidc.Person{Subject: "7", User: "ann", Groups: groups}
+	}
+	make := func(w *world, login *http.Cookie, name string) reply {
+		return w.do("POST", "/api/v1/tokens", `{"name":"`+name+`","scopes":["read"]}`, cookies(login))
+	}
+	for name, c := range map[string]struct {
+		lose   func(p *fakeoidc.Provider)
+		status int  // of a write at once
+		reads  int  // 16 minutes later
+		ended  bool // the login has, by then
+	}{
+		"nothing":            {func(*fakeoidc.Provider) {}, 201, 200, false},
+		"the account":        {func(p *fakeoidc.Provider) { p.Revoke() }, 401, 401, true},
+		"every group":        {func(p *fakeoidc.Provider) { p.SignedIn(ann()) }, 401, 401, true},
+		"the operators":      {func(p *fakeoidc.Provider) { p.SignedIn(ann("viewers")) }, 403, 200, false},
+		"sight of it":        {func(p *fakeoidc.Provider) { p.Does(fakeoidc.Wrong{Status: 503}) }, 502, 502, false},
+		"a key, for another": {func(p *fakeoidc.Provider) { p.RotateKey() }, 201, 200, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, writes := range []bool{true, false} {
+				w, provider := peopleWorld(t)
+				login := w.signInAs(provider, ann("operators"))
+				if a := make(w, login, "before"); a.StatusCode != 201 {
+					t.Fatalf("%d: %s", a.StatusCode, a.body)
+				}
+				c.lose(provider)
+				if a := w.get("/api/v1/me", cookies(login)); a.StatusCode != 200 { // what was said a moment ago holds for looking
+					t.Errorf("reading at once: %d %s", a.StatusCode, a.body)
+				}
+				if writes {
+					a := make(w, login, "after")
+					all, err := w.store.Access.Tokens(t.Context())
+					if a.StatusCode != c.status || err != nil || (len(all) == 2) != (c.status == 201) {
+						t.Errorf("writing: %d %s, %d tokens, %v", a.StatusCode, a.body, len(all), err)
+					}
+				}
+				w.advance(16 * time.Minute)
+				if a := w.get("/api/v1/me", cookies(login)); a.StatusCode != c.reads {
+					t.Errorf("reading later: %d %s", a.StatusCode, a.body)
+				}
+				logins, err := w.store.Access.Logins(t.Context())
+				if err != nil || (len(logins) == 0) != c.ended {
+					t.Errorf("%d logins, %v", len(logins), err)
+				}
+				if rows := w.signInRows(); c.ended && (rows[0].Action != access.ActionEnd || rows[0].Caller != "gitea:ann") {
+					t.Errorf("%+v", rows[0].Attempt)
+				}
+			}
+		})
+	}
+}
+
+func TestOneOfManyRequestsAsksTheProvider(t *testing.T) {
+	w, provider := peopleWorld(t)
+	login := w.signInAs(provider, fakeoidc.Person{Subject: "7", User: "ann", Groups: []string{"viewers"}})
+	w.advance(16 * time.Minute)
+	before := provider.Requests("/token")
+	statuses := make(chan int)
+	for range 8 {
+		go func() { statuses <- w.get("/api/v1/me", cookies(login)).StatusCode }()
+	}
+	for range 8 {
+		if status := <-statuses; status != 200 {
+			t.Errorf("%d", status)
+		}
+	}
+	if asked := provider.Requests("/token") - before; asked != 1 {
+		t.Errorf("the provider was asked %d times", asked)
+	}
+}
+
+func TestALoginEndsAfterTwelveHoursOfRestAndAWeekInAll(t *testing.T) {
+	w, provider := peopleWorld(t)
+	who := fakeoidc.Person{Subject: "7", User: "ann", Groups: []string{"viewers"}}
+	idle := w.signInAs(provider, who)
+	w.advance(12 * time.Hour)
+	w.want(w.get("/api/v1/me", cookies(idle)), 401, fault.Unauthenticated)
+	used := w.signInAs(provider, who)
+	for range 16 {
+		w.advance(10 * time.Hour)
+		w.want(w.get("/api/v1/me", cookies(used)), 200, "")
+	}
+	w.advance(8 * time.Hour)
+	w.want(w.get("/api/v1/me", cookies(used)), 401, fault.Unauthenticated)
+}
+
+func TestTheProviderEndsLogins(t *testing.T) {
+	w, provider := peopleWorld(t)
+	person := func(subject string) fakeoidc.Person {
+		return fakeoidc.Person{Subject: subject, User: "user" + subject, Groups: []string{"viewers"}}
+	}
+	ann, bob := w.signInAs(provider, person("7")), w.signInAs(provider, person("8"))
+	post := func(token string) reply {
+		return w.do("POST", "/sign-in/logged-out/gitea", url.Values{"logout_token": {token}}.Encode(), func(r *http.Request) { r.Header.Set("Content-Type", formType) })
+	}
+	for name, claims := range map[string]map[string]any{"of another application": {"aud": "other"}, "an ID token": {"nonce": "x"}} {
+		if a := post(provider.LogoutToken("7", claims)); a.StatusCode != 400 {
+			t.Errorf("%s: %d", name, a.StatusCode)
+		}
+	}
+	if a := post(provider.LogoutToken("7", map[string]any{"sid": "another-session"})); a.StatusCode != 204 {
+		t.Errorf("%d: %s", a.StatusCode, a.body)
+	}
+	w.want(w.get("/api/v1/me", cookies(ann)), 200, "")
+	if a := post(provider.LogoutToken("7", nil)); a.StatusCode != 204 {
+		t.Errorf("%d: %s", a.StatusCode, a.body)
+	}
+	w.want(w.get("/api/v1/me", cookies(ann)), 401, fault.Unauthenticated)
+	w.want(w.get("/api/v1/me", cookies(bob)), 200, "")
+	if row := w.signInRows()[0]; row.Action != access.ActionEnd || row.Caller != "gitea:user7" || !strings.Contains(row.Message, "signed out at the provider") {
+		t.Errorf("%+v", row.Attempt)
+	}
+}
+
+func TestANameOnTheRecordIsOnePersons(t *testing.T) {
+	w, provider := peopleWorld(t)
+	w.token("gitea:eve", 1, access.Read)
+	groups := []string{"viewers"}
+	name := func(who fakeoidc.Person) string {
+		me := w.get("/api/v1/me", cookies(w.signInAs(provider, who)))
+		got, _ := me.json["name"].(string)
+		return got
+	}
+	first := name(fakeoidc.Person{Subject: "7", User: "ann", Groups: groups})
+	second := name(fakeoidc.Person{Subject: "8", User: "ann", Groups: groups}) // the account was given to somebody else
+	renamed := name(fakeoidc.Person{Subject: "7", User: "anna", Groups: groups})
+	token := name(fakeoidc.Person{Subject: "9", User: "eve", Groups: groups})
+	if first != "gitea:ann" || renamed != first || !strings.HasPrefix(second, "gitea:ann#") || !strings.HasPrefix(token, "gitea:eve#") {
+		t.Errorf("%q", []string{first, second, renamed, token})
+	}
+	login := w.signInAs(provider, fakeoidc.Person{Subject: "1", User: "op", Groups: []string{"operators"}})
+	w.want(w.do("POST", "/api/v1/tokens", `{"name":"Gitea:ANN","scopes":["read"]}`, cookies(login)), 409, fault.Conflict)
+}
+
+func TestWithoutProvidersNothingIsThere(t *testing.T) {
+	w := newWorld(t, strangers)
+	for _, at := range []string{"/sign-in/with/gitea", "/sign-in/callback/gitea?code=a&state=b"} {
+		if a := w.get(at, browser); a.StatusCode != 404 {
+			t.Errorf("%s: %d", at, a.StatusCode)
+		}
+	}
+	if a := w.get("/sign-in", browser); a.StatusCode != 200 || slices.Contains([]bool{strings.Contains(string(a.body), "or with a token")}, true) {
+		t.Errorf("%d: %s", a.StatusCode, a.body)
+	}
+}
+
+func TestPeopleEndTheirOwnLoginsAndOperatorsAll(t *testing.T) {
+	w, provider := peopleWorld(t)
+	person := func(subject, user, group string) fakeoidc.Person {
+		return fakeoidc.Person{Subject: subject, User: user, Groups: []string{group}}
+	}
+	ann, other := w.signInAs(provider, person("7", "ann", "viewers")), w.signInAs(provider, person("7", "ann", "viewers"))
+	bob, op := w.signInAs(provider, person("8", "bob", "viewers")), w.signInAs(provider, person("1", "op", "operators"))
+	ids := func(login *http.Cookie) (out []string) {
+		a := w.get("/api/v1/logins", cookies(login))
+		for _, l := range a.json["logins"].([]any) {
+			out = append(out, l.(map[string]any)["id"].(string))
+		}
+		return out
+	}
+	mine := ids(ann)
+	if len(mine) != 2 || len(ids(bob)) != 1 || len(ids(op)) != 4 {
+		t.Fatalf("%q, %q, %q", mine, ids(bob), ids(op))
+	}
+	w.want(w.do("POST", "/api/v1/logins/"+mine[0]+"/end", "", cookies(bob)), 404, fault.NotFound)
+	w.want(w.do("POST", "/api/v1/logins/"+mine[0]+"/end", "", cookies(ann)), 200, "") // the newest: the other one
+	w.want(w.get("/api/v1/me", cookies(other)), 401, fault.Unauthenticated)
+	w.want(w.get("/api/v1/me", cookies(ann)), 200, "")
+	if text := string(w.get("/logins", browser, cookies(ann)).body); !strings.Contains(text, "Firefox on Linux") || strings.Contains(text, "gitea:bob") {
+		t.Errorf("%s", text)
+	}
+	if a := w.get("/logins/"+mine[1], browser, cookies(ann)); a.StatusCode != 200 || !strings.Contains(string(a.body), "Sign it out") {
+		t.Errorf("%d %s", a.StatusCode, a.body)
+	}
+	w.want(w.do("POST", "/api/v1/logins/"+mine[1]+"/end", "", cookies(op)), 200, "")
+	w.want(w.get("/api/v1/me", cookies(ann)), 401, fault.Unauthenticated)
+	if row := w.signInRows()[0]; row.Action != access.ActionEnd || row.Caller != "gitea:op" || row.Outcome != record.OutcomeDone {
+		t.Errorf("%+v", row.Attempt)
+	}
+}
+
+func TestATokenOfAPersonMayDoNoMoreThanThey(t *testing.T) {
+	w, provider := peopleWorld(t)
+	person := func(groups ...string) fakeoidc.Person {
+		return fakeoidc.Person{Subject: "7", User: "ann", Groups: groups}
+	}
+	login := w.signInAs(provider, person("operators"))
+	a := w.do("POST", "/api/v1/tokens", `{"name":"ci","max_tier":3,"scopes":["read","operate"]}`, cookies(login))
+	w.want(a, 201, "")
+	if until := w.Now().AddDate(0, 0, 90).Format(time.RFC3339); a.json["expires_at"] != until || a.json["owner"] != "gitea:ann" {
+		t.Errorf("%s; want it to end at %s", a.body, until)
+	}
+	secret, _ := a.json["token"].(string)
+	use := func(status int, scopes int) {
+		t.Helper()
+		me := w.get("/api/v1/me", bearer(secret))
+		list, _ := me.json["scopes"].([]any)
+		if me.StatusCode != status || len(list) != scopes {
+			t.Errorf("%d: %s", me.StatusCode, me.body)
+		}
+	}
+	use(200, 2)
+	page := string(w.get("/tokens", browser, cookies(login)).body)
+	if !strings.Contains(page, "gitea:ann") || strings.Contains(page, ">never<") && !strings.Contains(page, "Last used") {
+		t.Errorf("%s", page)
+	}
+	w.signInAs(provider, person("viewers"))
+	use(200, 1)
+	w.signInAs(provider, person("viewers"))
+	w.advance(29 * 24 * time.Hour)
+	use(200, 1)
+	w.advance(24 * time.Hour) // nobody has said for 30 days that there is such a person
+	use(401, 0)
+	w.signInAs(provider, person("operators"))
+	use(200, 2)
+	w.advance(16 * time.Minute)
+	provider.SignedIn(person())
+	w.get("/api/v1/me", cookies(login)) // of a login that has long ended
+	again, kept := w.begin("/")
+	if a := w.get(again.String(), fromElsewhere, cookies(kept)); a.StatusCode != 403 {
+		t.Errorf("%d", a.StatusCode)
+	}
+	use(401, 0)
+}
+
+func TestTwoPersonsWhereThePolicyWantsThem(t *testing.T) {
+	w, provider := peopleWorld(t)
+	w.flow.Authority.Policy.People.FourEyes = true
+	w.flow.Authority.DryRun = true
+	w.web.Providers.Reviewer = &reviewer{world: w}
+	agent := w.token("agent", 2, access.Propose, access.Read)
+	w.want(w.do("POST", "/api/v1/prs", request(nil), bearer(agent)), 200, "")
+	id := w.attempts()[0].RequestID
+	w.flow.Authority.DryRun = false
+	w.build()
+	person := func(subject, user string) *http.Cookie {
+		return w.signInAs(provider, fakeoidc.Person{Subject: subject, User: user, Groups: []string{"operators"}})
+	}
+	ann, bob := person("7", "ann"), person("8", "bob")
+	mine := w.do("POST", "/api/v1/tokens", `{"name":"anns","max_tier":3,"scopes":["review","read"]}`, cookies(ann))
+	w.want(mine, 201, "")
+	a := w.do("POST", "/api/v1/proposals/"+id+"/promote", "", cookies(ann))
+	if a.StatusCode != 201 && a.StatusCode != 200 {
+		t.Fatalf("%d: %s", a.StatusCode, a.body)
+	}
+	secret, _ := mine.json["token"].(string)
+	starters, err := w.store.Pulls.Starters(t.Context(), record.PullKey{Provider: "fake", Owner: "JOE", Repo: "infra", Number: 1})
+	if err != nil || len(starters) != 1 || !starters[0].Is("gitea:ann", access.Account{}) || !starters[0].Is("anns", access.Account{Issuer: provider.Issuer(), Subject: "7"}) {
+		t.Fatalf("%+v, %v", starters, err)
+	}
+	review := func(action string, e edit) reply {
+		return w.do("POST", "/pulls/fake/joe/infra/1/review", url.Values{"action": {action}, "comment": {"x"}, "head": {""}}.Encode(), browser, set("Content-Type", formType), e)
+	}
+	for name, e := range map[string]edit{"who promoted": cookies(ann), "by a token of theirs": bearer(secret)} {
+		for _, action := range []string{"approve", "merge"} {
+			if a := review(action, e); a.StatusCode != 403 || !strings.Contains(string(a.body), "two persons") {
+				t.Errorf("%s, %s: %d %s", name, action, a.StatusCode, a.body)
+			}
+			if row := w.attempts()[0]; row.Action != "review."+action || row.Outcome != record.OutcomeRefused || row.Code != fault.Forbidden {
+				t.Errorf("%s, %s: %+v", name, action, row.Attempt)
+			}
+		}
+	}
+	if a := review("comment", cookies(ann)); a.StatusCode >= 400 {
+		t.Errorf("a comment: %d %s", a.StatusCode, a.body)
+	}
+	if a := review("approve", cookies(bob)); a.StatusCode >= 400 {
+		t.Errorf("somebody else: %d %s", a.StatusCode, a.body)
+	}
+}

@@ -1,0 +1,153 @@
+package web_test
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
+)
+
+// rows are the numbers of the rows of the audit that a page shows.
+func (d document) rows() (out []string) {
+	for _, tr := range d.find("tr") {
+		if id, found := strings.CutPrefix(attr(tr, "id"), "row-"); found {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+func TestRecordsAreFoundByWhatPeopleLookFor(t *testing.T) {
+	w := newWorld(t, nil)
+	add := func(a record.Attempt) {
+		t.Helper()
+		a.Time, a.RequestID = w.Now(), "r-"+a.Action+a.Caller
+		if err := w.store.Ledger.Record(t.Context(), a, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(record.Attempt{Action: record.ActionCreate, Caller: "watcher (claude-code 2.1)", Door: record.DoorMCP, Owner: "joe", Repo: "infra", Title: "Warn about inodes",
+		Paths: []string{"checks/inodes.md"}, Outcome: record.OutcomeRefused, Code: fault.DuplicatePR, Message: "#9 is open on the same file"})
+	w.advance(10 * 24 * time.Hour)
+	add(record.Attempt{Action: record.ActionCreate, Caller: "patcher 3", Door: record.DoorMCP, Owner: "joe", Repo: "infra", Title: "Look at timers", Outcome: record.OutcomeDryRun})
+	add(record.Attempt{Action: "review.approve", Caller: "ben", Door: record.DoorWeb, Owner: "joe", Repo: "infra", PRNumber: 41, Title: "Drop the proxy", Outcome: record.OutcomeDone})
+	add(record.Attempt{Action: "token.create", Caller: "anna", Door: record.DoorCLI, Outcome: record.OutcomeDone, Message: "token ci"})
+	for query, want := range map[string]string{
+		"": "4 3 2 1", "q=inodes": "1", "q=checks/inodes": "1", "q=%2341": "3", "q=4": "4", "q=nothing+like+it": "", "who=ben": "3", "what=tokens": "4",
+		"what=proposals": "2 1", "what=reviews": "3", "result=refused": "1", "result=done": "4 3", "how=web": "3", "days=7": "4 3 2", "days=30": "4 3 2 1",
+		"result=refused&days=7": "", "q=timers&how=mcp": "2", "q=timers&what=tokens": "",
+	} {
+		d := w.page("/audit?"+query, 200)
+		if got := strings.Join(d.rows(), " "); got != want {
+			t.Errorf("%s: rows %s, want %s", query, got, want)
+		}
+		if want == "" {
+			d.has("Nothing fits")
+		}
+	}
+	d := w.page("/audit", 200)
+	d.has("Proposed Warn about inodes joe/infra · #9 is open on the same file W watcher Refused agent, over MCP", "patcher Dry run", "Approved Drop the proxy joe/infra #41", "Made a token")
+	d.lacks("create_pr", "duplicate_pr", "dry_run", "mcp ")
+	if !slices.Contains(d.links(), "/audit/1") {
+		t.Errorf("no row leads to its page: %v", d.links())
+	}
+	for _, query := range []string{"what=odd", "days=0", "days=x", "how=door", "zz=1"} {
+		w.page("/audit?"+query, 400)
+	}
+}
+
+func TestARowOfTheRecordsHasAPageWithItsPlaceInTheChain(t *testing.T) {
+	w := newWorld(t, nil)
+	w.refuse(3)
+	rows := w.attempts()
+	d := w.page("/audit/2", 200)
+	d.has("Records Row 2", "File is protected.", "Code scope_denied", rows[1].Hash, rows[1].PrevHash, "somebody, API", "Files Dockerfile")
+	links := d.links()
+	if !slices.Contains(links, "/audit/1") || !slices.Contains(links, "/audit/3") {
+		t.Errorf("links %v", links)
+	}
+	if slices.Contains(w.page("/audit/3", 200).links(), "/audit/4") || slices.Contains(w.page("/audit/1", 200).links(), "/audit/0") {
+		t.Error("it leads to rows that are not there")
+	}
+	for _, row := range []string{"4", "-1", "x"} {
+		w.page("/audit/"+row, 404)
+	}
+}
+
+func TestAnAddressThatLeadsNowhereKeepsTheNavigationAndOffersASearch(t *testing.T) {
+	w := newWorld(t, nil)
+	w.refuse(1)
+	d := w.page("/pulls/fake/joe/410", 404)
+	d.has("This page does not exist", "There is nothing at /pulls/fake/joe/410.", "Overview Changes Agents Records Settings", "You are somebody")
+	found := false
+	for _, in := range d.find("input") {
+		found = found || attr(in, "name") == "q" && attr(in, "value") == "410"
+	}
+	if !found {
+		t.Error("nothing can be searched for")
+	}
+	w.page("/sessions/none", 404).has("There is nothing at /sessions/none. There is no session \"none\".")
+	stranger := w.get("/nowhere", header("Authorization", "Bearer cops_no"), header("Accept", "text/html"))
+	if stranger.StatusCode != 404 || strings.Contains(string(stranger.body), `aria-label="Main"`) {
+		t.Errorf("a stranger: %d %.300s", stranger.StatusCode, stranger.body)
+	}
+}
+
+func TestWithoutAConfigurationThePageOfDeploymentsSaysHowToBegin(t *testing.T) {
+	w, dir, _ := deployedWorld(t)
+	if err := os.Remove(filepath.Join(dir, "../../../agentpack/repo/agentpack.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	d := w.page("/deployments", 200)
+	d.has("Nothing is set up to be deployed yet", "claudeops deploy init", "claudeops deploy plan", "claudeops deploy apply --yes")
+	d.lacks("not_found", "Not there")
+}
+
+func TestASessionIsOfferedOnlyWhereItCanStart(t *testing.T) {
+	w := newWorld(t, nil)
+	w.signedIn()
+	w.page("/sessions", 200).has("Start a session")
+	w.agents.plan.Missing = "there is no claude to run"
+	d := w.page("/sessions", 200)
+	d.has("No session can start here: there is no claude to run.")
+	d.lacks("Start a session")
+	w.page("/sessions/schedule", 200).has("Nothing is scheduled", "CLAUDEOPS_INTERVAL=1h")
+	id := w.begun(sessions.Record{ID: "run-1", EndedAt: w.Now(), Task: sessions.Task{Note: "look at dns"}, Ending: sessions.Ending{State: sessions.StateLimit}})
+	w.page("/sessions/"+id, 200).lacks("Run it again")
+	w.agents.plan.Missing = ""
+	w.page("/sessions/"+id, 200).has("Run it again", "Hit its limit.", "CLAUDEOPS_MAX_TURNS")
+}
+
+func TestTheTimelineOfASessionIsNarrowed(t *testing.T) {
+	w := newWorld(t, nil)
+	id := w.begun(sessions.Record{ID: "run-1"})
+	w.said(id, 1, sessions.Event{Kind: "text", Text: "I look."}, sessions.Event{Kind: "tool_use", Tool: "Bash", Text: "df -h"},
+		sessions.Event{Kind: "tool_result", Text: "93 %"}, sessions.Event{Kind: "denied", Tool: "WebFetch"})
+	err := w.store.Ledger.Record(t.Context(), record.Attempt{
+		Time: w.Now(), RequestID: "r", Action: record.ActionCreate, Door: record.DoorMCP, Owner: "joe", Repo: "infra", Title: "Warn about inodes",
+		Outcome: record.OutcomeRefused, Code: fault.DuplicatePR, Message: "#9 is open", Session: id,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const said, called, got, denied, refused = "I look.", "Called Bash df -h", "Got 93 %", "Was refused the tool WebFetch", "Proposal refused: Warn about inodes joe/infra · #9 is open"
+	all := []string{said, called, got, denied, refused}
+	for show, want := range map[string][]string{"": all, "tools": {called, got}, "proposals": {refused}, "errors": {denied, refused}} {
+		d := w.page("/sessions/"+id+"?"+url.Values{"show": {show}}.Encode(), 200)
+		for _, text := range all {
+			if slices.Contains(want, text) {
+				d.has(text)
+			} else {
+				d.lacks(text)
+			}
+		}
+	}
+	w.page("/sessions/"+id+"?show=odd", 400)
+}

@@ -1,0 +1,271 @@
+// Package signin leads browsers to a provider of identities and takes them back: authorization code with PKCE, with a state
+// and a nonce that only the browser has which began. It also hears of persons who have signed out at their provider.
+package signin
+
+import (
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/system/identity"
+	"github.com/claudeops/claudeops/internal/web/guard"
+	"github.com/claudeops/claudeops/internal/web/handler"
+)
+
+// Addresses, without the base path. What the provider has to know ends with its name.
+const (
+	WithPath      = guard.SignInPath + "/with/"
+	CallbackPath  = guard.SignInPath + "/callback/"
+	LoggedOutPath = guard.SignInPath + "/logged-out/"
+)
+
+// life is how long a person may take at the provider.
+const life = 10 * time.Minute
+
+// Bounds of what a provider sends with the browser, in bytes.
+const (
+	maxCode   = 4 << 10
+	maxCookie = 4 << 10
+	maxLogout = 16 << 10
+)
+
+// Options are what a SignIn is made of. All are required.
+type Options struct {
+	Providers []*identity.Provider // in the order of the buttons; none: nobody signs in by one
+	Access    *access.Gatekeeper
+	Guard     *guard.Guard
+	Random    io.Reader
+	Now       func() time.Time
+}
+
+// SignIn signs people in by their providers. It is safe for concurrent use.
+type SignIn struct{ Options }
+
+// New makes a SignIn.
+func New(o Options) *SignIn { return &SignIn{o} }
+
+// begun is what the browser keeps while its person is at the provider.
+type begun struct {
+	Provider string        `json:"provider"`
+	Flow     identity.Flow `json:"flow"`
+	Next     string        `json:"next"`  // where to go then, without the base
+	Until    int64         `json:"until"` // Unix time
+}
+
+// provider is the one that the address names.
+func (s *SignIn) provider(req *handler.Request) (*identity.Provider, error) {
+	for _, p := range s.Providers {
+		if p.Name() == req.PathValue("provider") {
+			return p, nil
+		}
+	}
+	return nil, fault.New(fault.NotFound, "people do not sign in by this provider here")
+}
+
+// Begin sends a browser to the provider.
+func (s *SignIn) Begin(req *handler.Request) (handler.Response, error) {
+	req.Next = guard.SafeNext(req.URL.Query().Get("next"))
+	p, err := s.provider(req)
+	if err != nil {
+		return handler.Response{}, err
+	}
+	flow, err := identity.NewFlow(s.Random)
+	if err != nil {
+		return handler.Response{}, err
+	}
+	address, err := p.Begin(req.Context(), flow)
+	if err != nil {
+		return handler.Response{}, s.refused(req, p, err)
+	}
+	text, err := json.Marshal(begun{p.Name(), flow, req.Next, s.Now().Add(life).Unix()})
+	if err != nil {
+		return handler.Response{}, fault.From(err)
+	}
+	return handler.Response{Status: http.StatusSeeOther, Header: http.Header{
+		"Location": {address}, "Set-Cookie": {s.cookie(req, base64.RawURLEncoding.EncodeToString(text), int(life.Seconds()))},
+	}}, nil
+}
+
+// Arrived is a browser whose person is signed in.
+type Arrived struct {
+	Who    access.Principal
+	Next   string      // where to go, without the base
+	Header http.Header // of the answer
+}
+
+// Finish takes a browser back from the provider. Everything that is no good is recorded, as often as the guard counts
+// wrong credentials, and answered in clear words.
+func (s *SignIn) Finish(req *handler.Request) (Arrived, error) {
+	p, err := s.provider(req)
+	if err != nil {
+		return Arrived{}, err
+	}
+	id, was, who, err := s.finish(req, p)
+	if req.Next = was.Next; err != nil {
+		if err = s.refused(req, p, err); fault.CodeOf(err) == fault.Internal {
+			return Arrived{}, err
+		}
+		e := fault.From(err)
+		// The code in the cookie's flow is used up, whatever became of it.
+		return Arrived{}, &handler.StatusError{Status: e.Code.HTTPStatus(), Err: e, Header: http.Header{"Set-Cookie": {s.cookie(req, "", -1)}}}
+	}
+	req.Principal = who
+	return Arrived{Who: who, Next: was.Next, Header: http.Header{"Set-Cookie": {s.cookie(req, "", -1), s.Guard.Cookie(req, id)}}}, nil
+}
+
+func (s *SignIn) finish(req *handler.Request, p *identity.Provider) (id string, was begun, who access.Principal, err error) {
+	was, err = s.kept(req)
+	if err != nil {
+		return "", begun{Next: "/"}, who, err
+	}
+	code, err := s.code(req, p, was)
+	if err != nil {
+		return "", was, who, err
+	}
+	person, grant, err := p.Finish(req.Context(), was.Flow, code)
+	if err != nil {
+		return "", was, who, err
+	}
+	id, who, err = s.Access.Arrive(req.Context(), access.Arrival{Person: person, Grant: grant, Browser: guard.BrowserOf(req), ID: req.ID})
+	return id, was, who, err
+}
+
+// kept is what this browser was given when it began.
+func (s *SignIn) kept(req *handler.Request) (was begun, err error) {
+	cookies := req.CookiesNamed(s.cookieName(req))
+	stranger := fault.New(fault.Unauthenticated, "this sign-in was not begun in this browser, or more than %d minutes ago; begin again", int(life.Minutes()))
+	if len(cookies) != 1 || len(cookies[0].Value) > maxCookie {
+		return begun{}, stranger
+	}
+	text, err := base64.RawURLEncoding.DecodeString(cookies[0].Value)
+	if err != nil || json.Unmarshal(text, &was) != nil || was.Flow.State == "" || was.Flow.Nonce == "" || was.Flow.Verifier == "" ||
+		s.Now().Unix() > was.Until {
+		return begun{}, stranger
+	}
+	was.Next = guard.SafeNext(was.Next)
+	return was, nil
+}
+
+// code is what the provider has given to the browser for us.
+func (s *SignIn) code(req *handler.Request, p *identity.Provider, was begun) (string, error) {
+	q, err := url.ParseQuery(req.URL.RawQuery)
+	if err != nil || len(q["state"]) != 1 || len(q["code"]) > 1 || len(q["iss"]) > 1 {
+		return "", fault.New(fault.Unauthenticated, "the address that the provider %s has sent you to is malformed; begin again", p.Name())
+	}
+	same := subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(was.Flow.State)) == 1
+	switch issuer, code := q.Get("iss"), q.Get("code"); {
+	case was.Provider != p.Name() || !same:
+		return "", fault.New(fault.Unauthenticated, "the answer belongs to another sign-in than the one that was begun in this browser; begin again")
+	case issuer != "" && p.Kind() == identity.OpenID && issuer != p.Issuer():
+		return "", fault.New(fault.Unauthenticated, "the answer comes from another provider than %s; begin again", p.Name())
+	case q.Get("error") != "":
+		return "", fault.New(fault.Unauthenticated, "the provider %s has not let you in (%s)", p.Name(), errorCode(q.Get("error")))
+	case code == "" || len(code) > maxCode:
+		return "", fault.New(fault.Unauthenticated, "the provider %s has sent no code; begin again", p.Name())
+	default:
+		return code, nil
+	}
+}
+
+// errorCode is the code of an error as the provider has it, if it is one of OAuth's form.
+func errorCode(given string) string {
+	if regexp.MustCompile(`^[a-z_]{1,40}$`).MatchString(given) {
+		return given
+	}
+	return "no reason that can be shown"
+}
+
+// refused records why a sign-in came to nothing, and returns it. Strangers may come as often as they like: they are
+// recorded as often as wrong credentials are counted.
+func (s *SignIn) refused(req *handler.Request, p *identity.Provider, why error) error {
+	if fault.CodeOf(why) == fault.Forbidden { // it is recorded with the person's name
+		return why
+	}
+	if counted := s.Guard.Wrong(req, why); fault.CodeOf(counted) == fault.LimitReached {
+		return counted
+	}
+	return s.Access.Refused(req.Context(), req.ID, p.Name(), why)
+}
+
+// LoggedOut takes what a provider posts when a person has signed out there (OpenID Connect Back-Channel Logout 1.0).
+func (s *SignIn) LoggedOut(req *handler.Request) (handler.Response, error) {
+	p, err := s.provider(req)
+	if err != nil {
+		return handler.Response{}, err
+	}
+	form, err := handler.ReadForm(req)
+	if err != nil {
+		return handler.Response{}, err
+	}
+	if len(form["logout_token"]) != 1 {
+		return handler.Response{}, fault.New(fault.InvalidArgument, "the form must have the field logout_token, once")
+	}
+	logout, err := p.Logout(req.Context(), form.Get("logout_token"))
+	if err == nil {
+		_, err = s.Access.LoggedOut(req.Context(), logout)
+		return handler.Response{Status: http.StatusNoContent}, err
+	}
+	if err = s.refused(req, p, err); fault.CodeOf(err) == fault.Unauthenticated { // the specification asks for 400
+		e := fault.From(err)
+		e.Code = fault.InvalidArgument
+		return handler.Response{}, e
+	}
+	return handler.Response{}, err
+}
+
+// cookie is what the browser keeps meanwhile. It has to come back with a browser that another site sends, so that it is not
+// strict, as that of the login is.
+func (s *SignIn) cookie(req *handler.Request, value string, maxAge int) string {
+	cookie := http.Cookie{
+		Name: s.cookieName(req), Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.Guard.Secured(req.Request),
+	}
+	return cookie.String()
+}
+
+// cookieName has a prefix over TLS by which browsers take the cookie from this host alone.
+func (s *SignIn) cookieName(req *handler.Request) string {
+	if s.Guard.Secured(req.Request) {
+		return "__Host-claudeops_sign_in"
+	}
+	return "claudeops_sign_in"
+}
+
+// Routes are those that no page is made for.
+func (s *SignIn) Routes() []handler.Route {
+	if len(s.Providers) == 0 {
+		return nil
+	}
+	return []handler.Route{
+		{Method: "GET", Pattern: WithPath + "{provider}", Page: true, Handle: s.Begin},
+		{
+			Method: "POST", Pattern: LoggedOutPath + "{provider}", Page: true, Handle: s.LoggedOut,
+			Body: &handler.BodyLimit{Bytes: maxLogout, Advice: "a logout token is shorter", Within: handler.OpenBodyTime},
+		},
+	}
+}
+
+// Button is a way to sign in.
+type Button struct {
+	Href, Text string
+	Kind       identity.Kind
+}
+
+// Buttons are the ways to sign in, and to go on to a page then.
+func (s *SignIn) Buttons(next string) (out []Button) {
+	for _, p := range s.Providers {
+		address := WithPath + p.Name()
+		if next = guard.SafeNext(next); next != "/" {
+			address += "?next=" + url.QueryEscape(next)
+		}
+		out = append(out, Button{address, content.Clean(p.Text(), handler.MaxLine), p.Kind()})
+	}
+	return out
+}
