@@ -106,8 +106,8 @@ func TestDashboardShowsWhoIsConnectedAndCutsThemOff(t *testing.T) {
 	d.signIn("/connections", "read", "operate")
 	d.says("No agent is connected now", "claudeops mcp-config --connect")
 	d.shoot("connections-none")
-	d.run(chromedp.Navigate(d.url + "/sessions"))
-	d.press(`form[action="/sessions"][method="post"] button`)
+	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(`button[popovertarget="start"]`, chromedp.ByQuery))
+	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
 	d.run(chromedp.Navigate(d.url + "/connections"))
 	d.becomes(`document.querySelector("main table") !== null`) // by itself, if need be
 	d.says("Session ", "pid ")
@@ -116,10 +116,10 @@ func TestDashboardShowsWhoIsConnectedAndCutsThemOff(t *testing.T) {
 	d.says("cannot connect again", "Cut it off")
 	d.shoot("connection")
 	d.press(`form[action$="/cut"] button`)
-	d.becomes(`document.querySelector("main .empty") !== null`)
+	d.becomes(`document.querySelector("main .void") !== null`)
 	d.run(chromedp.Navigate(d.url + "/audit"))
-	d.says("connection.cut", "ann")
+	d.says("Cut off an agent", "ann")
 	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(`main table a`, chromedp.ByQuery), chromedp.WaitVisible(`form[action$="/stop"] button`, chromedp.ByQuery))
 	d.press(`form[action$="/stop"] button`) // it went on without us
-	d.becomes(`document.querySelector("main").innerText.includes("a person stopped it")`)
+	d.becomes(`document.querySelector("main").innerText.includes("A person stopped it")`)
 }

@@ -29,24 +29,24 @@ func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
 	writeProgram(t, agent, waitingAgent)
 	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent)
 	d.signIn("/sessions", "read", "operate")
-	d.run(chromedp.SendKeys("#note", "Look at the disk.", chromedp.ByQuery))
-	d.press(`form[action="/sessions"][method="post"] button`)
+	d.run(chromedp.Click(`button[popovertarget="start"]`, chromedp.ByQuery), chromedp.SendKeys("#note", "Look at the disk.", chromedp.ByQuery))
+	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
 	d.becomes(statusIs + `"live"`)
 	d.run(chromedp.Evaluate(`window.marker = "still the same page"`, nil))
 	d.becomes(`document.querySelector("main").innerText.includes("I am <b>looking</b>.")`)
 	if err := os.WriteFile(agent+".go", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.becomes(`document.querySelector("main").innerText.includes("The disk is full.") && document.querySelector("main").innerText.includes("2 turns, 1 tool calls")`)
+	d.becomes(`document.querySelector("main").innerText.includes("The disk is full.") && document.querySelector("main").innerText.includes("2, with 1 tool call")`)
 	if got := d.value(`window.marker`); got != "still the same page" {
 		t.Errorf("the page was loaded again: %v", got)
 	}
 	d.shoot("session-runs")
 	d.press(`form[action$="/stop"] button`)
-	d.becomes(`document.querySelector("main").innerText.includes("a person stopped it")`)
-	d.says("cancelled", "Look at the disk.", "Read")
+	d.becomes(`document.querySelector("main").innerText.includes("A person stopped it")`)
+	d.says("Stopped", "Look at the disk.", "Read")
 	d.run(chromedp.Navigate(d.url + "/sessions"))
-	d.says("Tier 1, dashboard", "cancelled")
+	d.says("Tier 1, dashboard", "Stopped")
 	d.shoot("sessions")
 }
 

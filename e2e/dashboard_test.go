@@ -102,7 +102,7 @@ func newDashboard(t *testing.T, more ...string) *dashboard {
 	server := serve(t, d.world, more...)
 	d.url = server.url
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browserPath), chromedp.NoSandbox,
-		chromedp.UserDataDir(profile(t)),
+		chromedp.UserDataDir(profile(t)), chromedp.WindowSize(1280, 800),
 		chromedp.Flag("host-resolver-rules", "MAP "+foreignHost+" 127.0.0.1"))
 	allocator, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)

@@ -48,7 +48,7 @@ func run(ctx context.Context, n, calls int, wire, at, binary string) error {
 		if err != nil {
 			return err
 		}
-		defer server.Wait()                      //nolint:errcheck // it was told to end
+		defer server.Wait()                       //nolint:errcheck // it was told to end
 		defer server.Process.Signal(os.Interrupt) //nolint:errcheck // it may have ended
 		at, pid = address, fmt.Sprint(server.Process.Pid)
 	}

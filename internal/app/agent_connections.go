@@ -62,6 +62,7 @@ func WithRights(a *App, p *Parts, r door.Rights) *App {
 	if !reflect.DeepEqual(q.Rules.Policy, p.Rules.Policy) {
 		q.Providers = newProviders(&q)
 	}
+	q.Rules.only(r.Repos)
 	own.Parts = &q
 	authorize(own, &q)
 	return own

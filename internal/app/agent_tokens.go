@@ -59,7 +59,7 @@ func AdmitAgent(ctx context.Context, p *Parts, secret string) (door.Arrival, err
 	}
 	rights := sessionRights(p)
 	rights.Tier = max(min(t.MaxTier, p.Cfg.Sessions.MaxTier), gitprovider.TierObserve)
-	rights.DryRun = p.Cfg.Permissions.DryRun
+	rights.DryRun, rights.Repos = p.Cfg.Permissions.DryRun, t.Repos
 	return door.Arrival{Rights: rights, Credential: t.Name, Still: func(ctx context.Context) error {
 		if err := p.access.StillAgent(ctx, t); err != nil {
 			return err

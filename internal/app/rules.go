@@ -41,6 +41,18 @@ func ReadRules(c config.Permissions) rules {
 	return r
 }
 
+// only lowers what is allowed to the repositories that a token names; none lowers nothing. What names no repository allows none.
+func (r *rules) only(repos []string) {
+	for _, name := range repos {
+		pattern, err := policy.ParseRepoPattern(name)
+		if err != nil { // it was checked when the token was made
+			pattern = policy.RepoPattern{}
+			r.allowed.ReposProblem = "the token names a repository that cannot be understood; make another one"
+		}
+		r.Policy.Targets.CallersRepositories = append(r.Policy.Targets.CallersRepositories, pattern)
+	}
+}
+
 // sources are the places that files of projects may choose from: those of the policy, and those that persons have
 // allowed by a command, as they are now. A list that cannot be read admits nothing; doctor says so.
 func (p *Parts) sources() sources.List {

@@ -22,12 +22,13 @@ type newTokenOptions struct {
 	name, scopes, expires string
 	tier                  int
 	agent                 bool
+	repos                 []string
 }
 
 func tokenCreateCommand(a *commandLine) *cobra.Command {
 	var o newTokenOptions
 	cmd := &cobra.Command{
-		Use:   "create --name NAME [--max-tier TIER] [--scopes LIST | --agent] [--expires AGE]",
+		Use:   "create --name NAME [--max-tier TIER] [--scopes LIST | --agent [--repos LIST]] [--expires AGE]",
 		Short: "Make a token and print it, once",
 		Long: "create prints a new token. Only its SHA-256 is kept. The tier that holds for a caller is the lower one of --max-tier\n" +
 			"and the server's. With --agent the token lets an agent in over MCP, at the socket of claudeops serve (CLAUDEOPS_DOOR_SOCKET) or at its address, and opens nothing else:\n" +
@@ -41,6 +42,7 @@ func tokenCreateCommand(a *commandLine) *cobra.Command {
 	cmd.Flags().StringVar(&o.scopes, "scopes", string(access.Read), "what it may do: "+access.AllScopes().String())
 	cmd.Flags().BoolVar(&o.agent, "agent", false, "let an agent in over MCP, and nothing else")
 	cmd.Flags().StringVar(&o.expires, "expires", "", "age at which it is good no more, such as 90d or 12h; by default never")
+	cmd.Flags().StringSliceVar(&o.repos, "repos", nil, "with --agent: the repositories it is for, such as owner/name,owner/*; by default those that the server allows")
 	return cmd
 }
 
@@ -78,7 +80,7 @@ func runTokenCreate(cmd *cobra.Command, a *commandLine, o newTokenOptions) error
 func (o newTokenOptions) wanted() (tokens.Wanted, error) {
 	granted, err := access.ParseScopes(o.scopes)
 	_, known := gitprovider.ParseTier(strconv.Itoa(o.tier))
-	w := tokens.Wanted{Name: o.name, MaxTier: o.tier, Scopes: granted, Agent: o.agent}
+	w := tokens.Wanted{Name: o.name, MaxTier: o.tier, Scopes: granted, Agent: o.agent, Repos: o.repos}
 	switch {
 	case err != nil:
 		return w, err

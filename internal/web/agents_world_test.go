@@ -29,18 +29,7 @@ func (w *world) agentTokens() *door.Tokens {
 			if w.served != nil {
 				return w.served(ctx, r, c)
 			}
-			flow := w.flow
-			flow.Authority.Tier, flow.Authority.DryRun = r.Tier, r.DryRun
-			if r.ReadOnly {
-				flow.Authority.ReadOnly = "the connection is"
-			}
-			server, err := mcpserver.New([]operation.Toolset{prflow.Toolset(func() *prflow.Service { return prflow.New(flow) })}, mcpserver.Options{
-				Version: "test", Log: slog.New(slog.DiscardHandler), NewID: w.flow.NewID, Gone: c.Gone, Credential: c.Credential, Admitted: c.Admitted,
-			})
-			if err != nil {
-				return err
-			}
-			return server.ServeExchanges(ctx, c.Messages, c.Out)
+			return w.serveTools(ctx, r, c)
 		},
 		Audit: w.store.Ledger, Log: w.web.Env.Log, Now: w.Now, NewID: w.flow.NewID, Limits: w.limits,
 	})
@@ -53,6 +42,22 @@ func (w *world) agentTokens() *door.Tokens {
 		list, err := w.store.Access.Tokens(ctx)
 		return slices.ContainsFunc(list, func(t access.Token) bool { return t.Agent && t.Name == name && t.Good(w.Now()) }), err
 	})
+}
+
+// serveTools serves an agent with the tools of pull requests, at its rights.
+func (w *world) serveTools(ctx context.Context, r door.Rights, c door.Client) error {
+	flow := w.flow
+	flow.Authority.Tier, flow.Authority.DryRun = r.Tier, r.DryRun
+	if r.ReadOnly {
+		flow.Authority.ReadOnly = "the connection is"
+	}
+	server, err := mcpserver.New([]operation.Toolset{prflow.Toolset(func() *prflow.Service { return prflow.New(flow) })}, mcpserver.Options{
+		Version: "test", Log: slog.New(slog.DiscardHandler), NewID: w.flow.NewID, Gone: c.Gone, Credential: c.Credential, Admitted: c.Admitted,
+	})
+	if err != nil {
+		return err
+	}
+	return server.ServeExchanges(ctx, c.Messages, c.Out)
 }
 
 // agentToken makes a token for an agent.

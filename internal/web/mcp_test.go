@@ -5,9 +5,11 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/agents/door"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/web/mcphttp"
@@ -179,5 +181,33 @@ func TestAnIdleSessionEndsAndAFullTokenLosesItsLongestIdleOne(t *testing.T) {
 	}
 	if a := c.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}`); a.StatusCode != http.StatusNotFound {
 		t.Errorf("a session that was idle: %s", a.Status)
+	}
+}
+
+// The policy is read when a connection begins, so one that lasts would never hear of another one.
+func TestTheConnectionOfRequestsThatStandForThemselvesIsRenewed(t *testing.T) {
+	for name, renew := range map[string]time.Duration{"old": time.Nanosecond, "young": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			var served atomic.Int64
+			w := newWorld(t, func(w *world) { w.web.Agents.Limits.Renew = renew })
+			server := w.listening(nil)
+			w.served = func(ctx context.Context, r door.Rights, c door.Client) error {
+				served.Add(1)
+				return w.serveTools(ctx, r, c)
+			}
+			c := dialed(t, server.URL, w.agentToken("laptop", gitprovider.TierInvestigate))
+			body, headers := modern(1, "tools/list", "{}")
+			const requests = 3
+			for range requests {
+				if a := c.send(body, headers); a.StatusCode != http.StatusOK {
+					t.Fatalf("%s", a.Status)
+				} else {
+					_ = drained(a)
+				}
+			}
+			if want := map[string]int64{"old": requests, "young": 1}[name]; served.Load() != want {
+				t.Errorf("%d connections, want %d", served.Load(), want)
+			}
+		})
 	}
 }

@@ -28,6 +28,7 @@ type Rights struct {
 	ReadOnly   bool
 	Toolsets   []string // that it gets
 	AllowWrite bool     // tools of other toolsets than that of pull requests may write
+	Repos      []string // that it is for, as entries of CLAUDEOPS_REPOS; none for those that the server allows
 	Folder     string   // that those toolsets look at; "" for this process's working folder
 }
 

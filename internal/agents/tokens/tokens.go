@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
 // MaxName bounds the name of a token, in bytes. It is in the record of all that the token does.
@@ -88,6 +89,7 @@ type Wanted struct {
 	Scopes    []access.Scope `json:"scopes,omitempty"`    // none for an agent's
 	Agent     bool           `json:"agent,omitempty"`     // lets an agent in over MCP, and opens nothing else
 	ExpiresAt time.Time      `json:"expires_at,omitzero"` // zero: good until it is revoked
+	Repos     []string       `json:"repos,omitempty"`     // that an agent's is for; none for those that the server allows
 }
 
 // TokenEntry is a token without its secret.
@@ -100,6 +102,7 @@ type TokenEntry struct {
 	RevokedAt *time.Time    `json:"revoked_at,omitempty"`
 	ExpiresAt *time.Time    `json:"expires_at,omitempty"`
 	Agent     bool          `json:"agent,omitempty" doc:"Lets an agent in over MCP, and opens nothing else"`
+	Repos     []string      `json:"repos,omitempty" doc:"The repositories that an agent's token is for; absent for those that the server allows"`
 	Owner     string        `json:"owner,omitempty" doc:"The person whose it is, who signs in by a provider: it may do no more than they may" example:"gitea:ann"`
 	UsedAt    *time.Time    `json:"used_at,omitempty" doc:"When it was last used, to some minutes"`
 }
@@ -127,7 +130,7 @@ type TokenRevoked struct {
 
 // Entry is a token without its secret.
 func Entry(t access.Token) TokenEntry {
-	e := TokenEntry{ID: t.ID, Name: t.Name, MaxTier: int(t.MaxTier), Scopes: append(access.Scopes{}, t.Scopes...), CreatedAt: t.CreatedAt.UTC(), Agent: t.Agent}
+	e := TokenEntry{ID: t.ID, Name: t.Name, MaxTier: int(t.MaxTier), Scopes: append(access.Scopes{}, t.Scopes...), CreatedAt: t.CreatedAt.UTC(), Agent: t.Agent, Repos: t.Repos}
 	e.Owner = t.OwnerName
 	if !t.UsedAt.IsZero() {
 		used := t.UsedAt.UTC()
@@ -149,6 +152,9 @@ func (e TokenEntry) Describe() string {
 	what := "scopes " + e.Scopes.String()
 	if e.Agent {
 		what = "for an agent, over MCP alone"
+		if len(e.Repos) > 0 {
+			what += ", for " + strings.Join(e.Repos, ", ")
+		}
 	}
 	if e.ExpiresAt != nil {
 		what += ", until " + e.ExpiresAt.Format(time.RFC3339)
@@ -232,7 +238,7 @@ func (a Acts) view(out any) operation.View {
 			state = "good until " + e.ExpiresAt.Format(time.RFC3339)
 		}
 		if e.Agent {
-			scopes = "agent"
+			scopes = strings.Join(append([]string{"agent"}, e.Repos...), " ")
 		}
 		v.Table = append(v.Table, []string{e.ID, e.Name, fmt.Sprint(e.MaxTier), scopes, e.CreatedAt.Format(time.RFC3339), state})
 	}
@@ -254,6 +260,9 @@ func (a Acts) list(ctx context.Context, _ operation.Call, _ struct{}) (TokenList
 // name that another good token has.
 func (a Acts) create(ctx context.Context, call operation.Call, w Wanted) (TokenMade, error) {
 	scopes, err := w.scopes()
+	if err == nil {
+		err = w.checkRepos()
+	}
 	lacks := slices.DeleteFunc(slices.Clone(scopes), call.Scopes.Has)
 	tier := gitprovider.Tier(w.MaxTier)
 	switch {
@@ -274,7 +283,7 @@ func (a Acts) create(ctx context.Context, call operation.Call, w Wanted) (TokenM
 	if err != nil {
 		return TokenMade{}, err
 	}
-	t := access.Token{ID: a.NewID(), Name: w.Name, Hash: access.Hash(secret), MaxTier: tier, Scopes: scopes, CreatedAt: a.Now(), ExpiresAt: w.ExpiresAt, Agent: w.Agent}
+	t := access.Token{ID: a.NewID(), Name: w.Name, Hash: access.Hash(secret), MaxTier: tier, Scopes: scopes, CreatedAt: a.Now(), ExpiresAt: w.ExpiresAt, Agent: w.Agent, Repos: w.Repos}
 	if t.Owner = call.Caller.Account; t.Owner != (access.Account{}) {
 		t.OwnerName = call.Caller.Name
 	}
@@ -294,6 +303,28 @@ func (w Wanted) scopes() (access.Scopes, error) {
 	}
 	return access.ParseScopes(access.Scopes(w.Scopes).String())
 }
+
+// maxRepos bounds how many repositories a token names.
+const maxRepos = 50
+
+// checkRepos says what is wrong with the repositories that a token is to be for.
+func (w Wanted) checkRepos() error {
+	switch {
+	case len(w.Repos) > 0 && !w.Agent:
+		return fmt.Errorf("only an agent's token names repositories")
+	case len(w.Repos) > maxRepos:
+		return fmt.Errorf("a token names at most %d repositories; a pattern such as owner/* stands for many", maxRepos)
+	}
+	for _, r := range w.Repos {
+		if _, err := policy.ParseRepoPattern(r); err != nil || strings.ContainsFunc(r, unicode.IsSpace) || len(r) > maxRepoPattern {
+			return fmt.Errorf("%.100q names no repository; owner/name, owner/* or gitea:owner/name does", r)
+		}
+	}
+	return nil
+}
+
+// maxRepoPattern bounds one of them, in bytes.
+const maxRepoPattern = 200
 
 func goodName(name string) bool {
 	return name != "" && len(name) <= MaxName && utf8.ValidString(name) && content.Clean(name, MaxName) == name &&

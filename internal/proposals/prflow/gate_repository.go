@@ -57,10 +57,14 @@ func notListed(p policy.Policy, provider string, repo gitprovider.RepoRef) *faul
 	for _, r := range p.AllRepositories() {
 		allowed = append(allowed, r.String())
 	}
+	list := "on the operator's list"
+	if len(p.Targets.CallersRepositories) > 0 {
+		list = "on the lists of the operator and of this token"
+	}
 	return &fault.Violation{
 		Code: fault.RepoNotAllowed, Rule: "repositories", Final: true,
-		Message: fmt.Sprintf("the repository %s at %s is not on the operator's list (%s)",
-			repo, provider, strings.Join(allowed, ", ")),
+		Message: fmt.Sprintf("the repository %s at %s is not %s (%s)",
+			repo, provider, list, strings.Join(allowed, ", ")),
 		Suggestion: "use a repository on the list, or ask the operator to add this one",
 	}
 }

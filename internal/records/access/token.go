@@ -30,6 +30,8 @@ type Token struct {
 	ExpiresAt time.Time // zero: never
 	// Agent says that it opens the door for an agent, over MCP, and nothing else: it has no scopes.
 	Agent bool
+	// Repos are the repositories that an agent's token is for, as entries of CLAUDEOPS_REPOS; none for those that the server allows.
+	Repos []string
 	// Owner is the person whose it is; the zero value for one that stands for itself. It may do no more than they may.
 	Owner     Account
 	OwnerName string    // of the person, where the records have found it

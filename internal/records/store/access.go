@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -13,7 +14,7 @@ import (
 // Access implements access.Tokens and access.Logins: who may call the server.
 type Access struct{ db *database }
 
-const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us, agent, expires_us, owner_issuer, owner_subject, used_us"
+const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us, agent, expires_us, owner_issuer, owner_subject, used_us, repos"
 
 // tokenOwner is the name of the person whose a token is.
 const tokenOwner = `, COALESCE((SELECT p.name FROM people p WHERE p.issuer = api_tokens.owner_issuer AND p.subject = api_tokens.owner_subject), '')`
@@ -29,9 +30,9 @@ func (a *Access) InsertToken(ctx context.Context, t access.Token, rows ...record
 		if person {
 			return fault.New(fault.Conflict, "%q is the name of a person who signs in here; choose another name", t.Name)
 		}
-		_, err = tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 12)+")",
+		_, err = tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 13)+")",
 			text(t.ID), text(t.Name), text(t.Hash), int64(t.MaxTier), t.Scopes.String(), at(&t.CreatedAt), at(&t.RevokedAt), asNumber(t.Agent), at(&t.ExpiresAt),
-			text(t.Owner.Issuer), text(t.Owner.Subject), at(&t.UsedAt))
+			text(t.Owner.Issuer), text(t.Owner.Subject), at(&t.UsedAt), strings.Join(t.Repos, " "))
 		if causeOf(err) == causeUnique {
 			return fault.Wrap(err, fault.Conflict, "there is a token with the name %q already; revoke it, or choose another name", t.Name)
 		}
@@ -115,12 +116,15 @@ func (a *Access) RevokeToken(ctx context.Context, idOrName string, rows ...recor
 
 func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) ([]access.Token, error) {
 	return selectRows(ctx, tx, func(rows *sql.Rows, t *access.Token) error {
-		var scopes string
+		var scopes, repos string
 		var agent int64
 		if err := rows.Scan((*text)(&t.ID), (*text)(&t.Name), (*text)(&t.Hash), &t.MaxTier, &scopes,
-			at(&t.CreatedAt), at(&t.RevokedAt), &agent, at(&t.ExpiresAt), (*text)(&t.Owner.Issuer), (*text)(&t.Owner.Subject), at(&t.UsedAt),
+			at(&t.CreatedAt), at(&t.RevokedAt), &agent, at(&t.ExpiresAt), (*text)(&t.Owner.Issuer), (*text)(&t.Owner.Subject), at(&t.UsedAt), &repos,
 			(*text)(&t.OwnerName)); err != nil {
 			return err
+		}
+		if repos != "" {
+			t.Repos = strings.Fields(repos)
 		}
 		if t.Agent = agent != 0; t.Agent {
 			return nil

@@ -11,10 +11,6 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// withoutStanding takes the newest migration back.
-const withoutStanding = "DROP INDEX pulls_by_state; DROP INDEX pulls_by_proposal; DROP INDEX audit_by_action; DROP INDEX audit_by_number; DROP INDEX attempts_refused; " +
-	"ALTER TABLE pulls DROP COLUMN asked_us; ALTER TABLE pulls DROP COLUMN revised_us; DELETE FROM day_counts WHERE kind = 'code'"
-
 // sawPull records what a look at an open pull request found.
 func sawPull(t testing.TB, s *Store, key record.PullKey, look func(*record.PullRecord)) {
 	t.Helper()

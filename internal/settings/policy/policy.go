@@ -62,9 +62,11 @@ type Agents struct {
 type Targets struct {
 	Repositories    []RepoPattern // of the file; empty: every repository that a provider serves
 	EnvRepositories []RepoPattern // of CLAUDEOPS_REPOS; a repository must be on both lists
-	BaseBranches    []string      // patterns; empty: the default branch, or the one that the manifest names
-	Pins            []RepoPin     // what holds for single repositories, whatever their manifests say
-	AllowForks      bool          // whether a repository that is a fork may be targeted
+	// CallersRepositories are those that the caller's token is for; empty: it names none. A repository must be on this list, too.
+	CallersRepositories []RepoPattern
+	BaseBranches        []string  // patterns; empty: the default branch, or the one that the manifest names
+	Pins                []RepoPin // what holds for single repositories, whatever their manifests say
+	AllowForks          bool      // whether a repository that is a fork may be targeted
 }
 
 // Limits bound a proposal, and how many there may be.
@@ -183,7 +185,7 @@ func matchFold(pattern, s string) bool {
 // AllowsRepo reports whether proposals to the repository are allowed, and by which entry.
 func (p Policy) AllowsRepo(provider, owner, name string) (rule string, ok bool) {
 	rule = "no allowlist"
-	for _, list := range [][]RepoPattern{p.Targets.Repositories, p.Targets.EnvRepositories} {
+	for _, list := range [][]RepoPattern{p.Targets.Repositories, p.Targets.EnvRepositories, p.Targets.CallersRepositories} {
 		if len(list) == 0 {
 			continue
 		}
@@ -196,9 +198,9 @@ func (p Policy) AllowsRepo(provider, owner, name string) (rule string, ok bool) 
 	return rule, true
 }
 
-// AllRepositories lists the entries of both allowlists.
+// AllRepositories lists the entries of all allowlists.
 func (p Policy) AllRepositories() []RepoPattern {
-	return slices.Concat(p.Targets.Repositories, p.Targets.EnvRepositories)
+	return slices.Concat(p.Targets.Repositories, p.Targets.EnvRepositories, p.Targets.CallersRepositories)
 }
 
 // AllowsBase reports whether a pull request may target base. Without a list only the repository's default branch and

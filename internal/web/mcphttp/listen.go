@@ -12,7 +12,7 @@ import (
 
 // listen is the stream of what is said to nobody in particular, or with Last-Event-ID the rest of a stream that broke.
 func (s *Server) listen(req *handler.Request) (handler.Response, error) {
-	secret, _, err := s.credential(req)
+	secret, err := s.credential(req)
 	if err != nil {
 		return handler.Response{}, err
 	}
@@ -54,7 +54,7 @@ func (s *Server) listen(req *handler.Request) (handler.Response, error) {
 
 // leave ends a session. What it was asked is finished.
 func (s *Server) leave(req *handler.Request) (handler.Response, error) {
-	secret, _, err := s.credential(req)
+	secret, err := s.credential(req)
 	if err != nil {
 		return handler.Response{}, err
 	}

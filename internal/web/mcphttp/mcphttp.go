@@ -35,6 +35,7 @@ type Limits struct {
 	Write     time.Duration // how long a client may take to read 64 KiB; 30 s
 	Stream    time.Duration // for an answer that is to come alone: beyond, it comes on a stream, which is kept alive; 100 ms
 	Idle      time.Duration // after which a session ends that nobody uses; 30 min
+	Renew     time.Duration // after which requests that stand for themselves get a new connection, with the operator's rules of then; 10 min
 	Kept      time.Duration // how long what a stream said can be asked for again; 5 min
 }
 
@@ -48,6 +49,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.Write, 30*time.Second)
 	set(&l.Stream, 100*time.Millisecond)
 	set(&l.Idle, 30*time.Minute)
+	set(&l.Renew, 10*time.Minute)
 	set(&l.Kept, 5*time.Minute)
 	return l
 }
@@ -116,13 +118,14 @@ func (s *Server) metadata(req *handler.Request) (handler.Response, error) {
 }
 
 // credential finds who has the token that a request shows. The error is the answer.
-func (s *Server) credential(req *handler.Request) (secret string, a door.Arrival, err error) {
+func (s *Server) credential(req *handler.Request) (secret string, err error) {
 	if s.options.Tokens == nil {
-		return "", a, fault.New(fault.NotFound, "no agents are let in here")
+		return "", fault.New(fault.NotFound, "no agents are let in here")
 	}
 	if err := s.options.Guard.SameOrigin(req.Request); err != nil {
-		return "", a, err
+		return "", err
 	}
+	var a door.Arrival
 	secret, refused := bearer(req.Header.Values("Authorization"))
 	from := s.options.Guard.Client(req.Request)
 	if refused != nil {
@@ -133,19 +136,19 @@ func (s *Server) credential(req *handler.Request) (secret string, a door.Arrival
 	switch {
 	case refused == nil:
 		req.Principal.Name = a.Credential // for the log
-		return secret, a, nil
+		return secret, nil
 	case refused.Code != fault.Unauthenticated:
-		return "", a, refused
+		return "", refused
 	}
 	err = s.wrong.Count(from, refused)
 	if fault.CodeOf(err) != fault.Unauthenticated {
-		return "", a, err
+		return "", err
 	}
 	challenge := `Bearer realm="claudeops", resource_metadata="` + s.options.Guard.Address(req.Request) + MetadataPath + Path + `"`
 	if len(req.Header.Values("Authorization")) > 0 {
 		challenge += `, error="invalid_token"`
 	}
-	return "", a, &handler.StatusError{Status: http.StatusUnauthorized, Header: http.Header{"Www-Authenticate": {challenge}}, Err: refused}
+	return "", &handler.StatusError{Status: http.StatusUnauthorized, Header: http.Header{"Www-Authenticate": {challenge}}, Err: refused}
 }
 
 // bearer is the token among the values of Authorization.

@@ -20,7 +20,7 @@ const eventsType = "text/event-stream"
 
 // post takes a message. The token is looked at before the body is read.
 func (s *Server) post(req *handler.Request) (handler.Response, error) {
-	secret, _, err := s.credential(req)
+	secret, err := s.credential(req)
 	if err != nil {
 		return handler.Response{}, err
 	}
@@ -45,7 +45,7 @@ func (s *Server) post(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return handler.Response{}, err
 	}
-	return n.answer(req, x, h, begun)
+	return n.answer(req, x, begun)
 }
 
 // readMessage reads a body as far as it may be long; Exchange.Size says of a longer one how long it is at least.
@@ -88,7 +88,7 @@ func (s *Server) named(req *handler.Request, secret string) (*session, error) {
 }
 
 // answer hands a message over and answers it.
-func (n *session) answer(req *handler.Request, x exchange.Exchange, h head, begun bool) (handler.Response, error) {
+func (n *session) answer(req *handler.Request, x exchange.Exchange, begun bool) (handler.Response, error) {
 	if wait := n.budget.Take(int(max(x.Size, int64(len(x.Message))))); wait > 0 {
 		e := fault.New(fault.LimitReached, "this token has sent what it may send in an hour, and can send again in %s", wait.Truncate(time.Second)+time.Second)
 		e.RetryAfter = wait

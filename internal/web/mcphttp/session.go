@@ -38,6 +38,7 @@ type session struct {
 	closed  bool   // nothing more is taken in
 	sending sync.WaitGroup
 	busy    int // requests and streams that are open
+	begun   time.Time
 	used    time.Time
 	idle    *time.Timer
 	last    int       // id of the newest stream
@@ -57,7 +58,7 @@ func (s *Server) open(req *handler.Request, secret string, id string) (*session,
 	}
 	n := &session{
 		id: id, token: sha256.Sum256([]byte(secret)), budget: arrival.Budget, limits: s.options.Limits, now: s.options.Now,
-		messages: make(chan exchange.Exchange), ending: make(chan struct{}), over: make(chan struct{}), general: newStream(0), used: time.Now(),
+		messages: make(chan exchange.Exchange), ending: make(chan struct{}), over: make(chan struct{}), general: newStream(0), begun: time.Now(), used: time.Now(),
 	}
 	n.mu.Lock() // endIfIdle waits until idle is set
 	n.idle = time.AfterFunc(n.limits.Idle, n.endIfIdle)
@@ -112,6 +113,11 @@ func (s *Server) shared(req *handler.Request, secret string) (*session, error) {
 	token := sha256.Sum256([]byte(secret))
 	s.mu.Lock()
 	n := s.stateless[token]
+	if n != nil && n.isOld() {
+		delete(s.stateless, token)
+		n.end()
+		n = nil
+	}
 	s.mu.Unlock()
 	if n != nil {
 		return n, nil
@@ -184,6 +190,13 @@ func (n *session) endIfIdle() {
 	}
 	n.mu.Unlock()
 	n.end()
+}
+
+// isOld reports whether a connection is to be exchanged for one that reads the operator's rules anew. One in use is not.
+func (n *session) isOld() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.busy == 0 && time.Since(n.begun) > n.limits.Renew
 }
 
 func (n *session) lastUse() (at time.Time, busy bool) {
