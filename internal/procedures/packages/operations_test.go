@@ -214,12 +214,12 @@ func contractTools() map[string][2]string {
 func TestEveryToolHasTheFieldsOfTheContract(t *testing.T) {
 	set := newBench(t).toolset()
 	tools := contractTools()
-	set.Operations = slices.DeleteFunc(set.Operations, func(o operation.Operation) bool { return o.Tool.Title == "" }) // which are no tools
-	if len(set.Operations) != 13 || len(tools) != 13 {
-		t.Fatalf("%d tools, %d in the contract", len(set.Operations), len(tools))
+	ours := slices.DeleteFunc(slices.Clone(set.Operations), func(o operation.Operation) bool { return o.Tool.Title == "" }) // no tool leads to others
+	if len(ours) != 13 || len(tools) != 13 {
+		t.Fatalf("%d tools, %d in the contract", len(ours), len(tools))
 	}
 	reads := []string{"search", "list", "info", "validate", "config_get", "registry_list", "doctor"}
-	for _, o := range set.Operations {
+	for _, o := range ours {
 		name := strings.TrimPrefix(o.Name, "aam_")
 		want, known := tools[name]
 		if !known || (o.Effect == operation.Read) != slices.Contains(reads, name) || len(o.Tool.Description) > 600 {
