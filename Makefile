@@ -54,6 +54,7 @@ test-most: # all packages but UNRACED
 
 test-faults: # UNRACED; they wait more than they compute, so that they run beside the others
 	$(TEST_ENV) CGO_ENABLED=0 go test -parallel $(FAULTS_AT_ONCE) -count=1 -timeout $(TEST_TIMEOUT) $(UNRACED)
+	cd tools/gitleaks && $(TEST_ENV) CGO_ENABLED=0 go test -count=1 -timeout $(TEST_TIMEOUT) . # a module of its own
 
 check: lint test ## what must hold before a commit
 
@@ -81,7 +82,7 @@ styles: ## make the kept style sheet and icons of the dashboard anew; needs npm
 
 golden: ## rewrite the snapshots that tests compare with; look at the diff
 	UPDATE_GOLDEN=1 go test -count=1 -run Schemas $$(grep -rl --include='*_test.go' operationtest.Schemas internal | xargs -n 1 dirname | sed 's,^,./,' | sort -u)
-	UPDATE_GOLDEN=1 go test -count=1 -run TestTheRulesAreThoseOfGitleaks ./internal/base/content
+	cd tools/gitleaks && UPDATE_GOLDEN=1 go test -count=1 -run TestTheRulesAreThoseOfGitleaks .
 	UPDATE_GOLDEN=1 go test -count=1 -run '^Test(ThePageOf|TheBehaviourOf|TheDescriptionHas|ToolsListInBothEras|Scripts)' ./internal/mcpserver ./internal/cli ./internal/web ./internal/web/metrics ./internal/testkit/agentdocs ./internal/base/outgoing
 
 e2e: build ## the real Claude CLI, the MCP Inspector, Chromium and PostgreSQL; installs them by npm and Debian's packages

@@ -63,7 +63,7 @@ func serve(t *testing.T, w *world, more ...string) served {
 func serveAs(t *testing.T, w *world, uid int, more ...string) served {
 	t.Helper()
 	cmd := command(t, program{
-		path: "claudeops", args: []string{"serve"}, dir: w.home, env: w.environment(append(more, "CLAUDEOPS_ADDR=127.0.0.1:0")...),
+		path: "claudeops", args: []string{"serve"}, dir: w.home, env: w.environment(append([]string{"CLAUDEOPS_ADDR=127.0.0.1:0"}, more...)...),
 		may: browsing,
 	})
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
@@ -102,7 +102,7 @@ func newDashboard(t *testing.T, more ...string) *dashboard {
 	server := serve(t, d.world, more...)
 	d.url = server.url
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browserPath), chromedp.NoSandbox,
-		chromedp.UserDataDir(profile(t)),
+		chromedp.UserDataDir(profile(t)), chromedp.WindowSize(1280, 800),
 		chromedp.Flag("host-resolver-rules", "MAP "+foreignHost+" 127.0.0.1"))
 	allocator, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)

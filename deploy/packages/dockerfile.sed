@@ -7,3 +7,5 @@
 s,^FROM ${NODE_IMAGE}$,&\
 ARG TARGETPLATFORM,
 s,^COPY --from=build /out/,COPY ${TARGETPLATFORM}/,
+s,^COPY prompts /app/prompts,COPY LICENSE dist-files/THIRD_PARTY_NOTICES.txt /app/\
+&,

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes what the packages hold beside the program, in dist-files: manual pages, completions, the systemd unit with the path
+# Makes what the packages hold beside the program, in dist-files: manual pages, completions, licences of others, the systemd unit with the path
 # of the packages, and the Dockerfile with the programs of the release. goreleaser runs it first; see .goreleaser.yaml.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -19,6 +19,8 @@ run completion fish > "$out/completions/claudeops.fish"
 
 env -u GOOS -u GOARCH CGO_ENABLED=0 go run -trimpath ./deploy/packages/man "$out/man"
 gzip -9 -n "$out"/man/*.1
+
+env -u GOOS -u GOARCH go run -trimpath ./deploy/packages/notices "$out/THIRD_PARTY_NOTICES.txt"
 
 sed -e 's,/usr/local/bin/claudeops,/usr/bin/claudeops,' deploy/claudeops.service > "$out/claudeops.service"
 sed -f deploy/packages/dockerfile.sed Dockerfile > "$out/Dockerfile"

@@ -15,7 +15,7 @@ fail() { echo "$deb: $*" >&2; exit 1; }
 dpkg --root="$root" --force-depends --install "$deb"
 for file in usr/bin/claudeops usr/bin/claudeops-connect usr/lib/systemd/system/claudeops.service usr/lib/sysusers.d/claudeops.conf usr/share/man/man1/claudeops.1.gz \
   usr/share/bash-completion/completions/claudeops usr/share/zsh/vendor-completions/_claudeops usr/share/fish/vendor_completions.d/claudeops.fish \
-  usr/share/doc/claudeops/{copyright,README.md,CHANGELOG.md,environment.example,secrets.sh} usr/share/doc/claudeops/docs/reference/configuration.md; do
+  usr/share/doc/claudeops/{copyright,THIRD_PARTY_NOTICES.txt,README.md,CHANGELOG.md,environment.example,secrets.sh} usr/share/doc/claudeops/docs/reference/configuration.md; do
   [ -s "$root/$file" ] || fail "lacks $file"
 done
 [ -z "$(find "$root/usr" -perm /022 -not -type l -print -quit)" ] || fail "others than root may write to what it installs"

@@ -25,6 +25,7 @@ func deployInitCommand(a *commandLine) *cobra.Command {
 	var user bool
 	cmd := &cobra.Command{
 		Use: "init", Short: "Make the first configuration from what agents read here already", Args: usageArgs(cobra.NoArgs),
+		Example: "  claudeops deploy init",
 		Long: "init makes AGENTPACK_HOME/repo/agentpack.yaml and a module for each file that agents read in this project: AGENTS.md,\n" +
 			"commands, skills and prompts of Codex, Claude Code and VS Code. It changes none of them; a plan shows no change afterwards.",
 		RunE: func(*cobra.Command, []string) error {
@@ -63,6 +64,7 @@ func deploySnapshotsCommand(a *commandLine) *cobra.Command {
 	var most int
 	cmd := &cobra.Command{
 		Use: "snapshots", Short: "List what was deployed and rolled back, the newest first", Args: usageArgs(cobra.NoArgs),
+		Example: "  claudeops deploy snapshots",
 		RunE: func(*cobra.Command, []string) error {
 			list, err := a.program().Wire(app.Needs{}).Tools.Deploy().Snapshots(most)
 			if err != nil {

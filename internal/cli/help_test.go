@@ -19,15 +19,13 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 		for _, below := range cmd.Commands() {
 			visit(below)
 		}
-		first, _, _ := strings.Cut(pathOf(cmd), " ")
-		toolset := strings.Contains("definitions packages deploy scripts", first) // whose examples stand beside their operations
 		if cmd.HasSubCommands() {
 			if cmd.Short == "" || strings.HasPrefix(cmd.Short, "Commands of") {
 				t.Errorf("%s does not say what it is for", cmd.CommandPath())
 			}
 			return
 		}
-		if cmd.Example == "" && !toolset {
+		if cmd.Example == "" {
 			t.Errorf("%s has no example", cmd.CommandPath())
 		}
 		for line := range strings.SplitSeq(strings.ReplaceAll(cmd.Example, "\\\n", " "), "\n") {
@@ -40,7 +38,7 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 			if problem := unknownIn(strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune("<>|", r) })[0]); problem != "" {
 				t.Errorf("%s shows %s: %s", cmd.CommandPath(), command, problem)
 			}
-			if pathOf(cmd) != "pr promote" && !strings.Contains(command, pathOf(cmd)) && cmd.HasParent() && !toolset {
+			if pathOf(cmd) != "pr promote" && !strings.Contains(command, pathOf(cmd)) && cmd.HasParent() {
 				t.Errorf("%s shows another command: %s", cmd.CommandPath(), command)
 			}
 		}

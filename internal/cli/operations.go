@@ -89,7 +89,7 @@ func child(parent *cobra.Command, name string) *cobra.Command {
 // texts, and --from for the whole input as JSON. The answer is JSON.
 func (a *commandLine) operationCommand(o operation.Operation, name string) *cobra.Command {
 	var from string
-	cmd := &cobra.Command{Use: name, Short: o.Summary, Long: o.Tool.Description, Args: usageArgs(cobra.NoArgs)}
+	cmd := &cobra.Command{Use: name, Short: o.Summary, Long: o.Tool.Description, Example: o.Shown.Example, Args: usageArgs(cobra.NoArgs)}
 	flags := inputFlags(cmd, o.Input)
 	given, take := positional(cmd, o.Input, flags)
 	cmd.Flags().StringVar(&from, "from", "", "file with the whole request as JSON; - reads stdin")

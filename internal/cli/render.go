@@ -91,7 +91,7 @@ func (a *commandLine) renderError(err error) int {
 			text = strings.Replace(text, "["+string(wire.Code)+"]", "["+contract.Code+"]", 1)
 		}
 		for _, problem := range problemsOf(contract.Details["problems"]) {
-			if !strings.HasSuffix(wire.Message, problem) {
+			if !strings.Contains(wire.Message, problem) {
 				text += "  - " + problem + "\n"
 			}
 		}

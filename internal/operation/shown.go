@@ -2,6 +2,7 @@ package operation
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -80,3 +81,13 @@ func (c Column) Class() string {
 
 // Tag is a short mark. Class is that of its style.
 type Tag struct{ Text, Class string }
+
+// WithExamples gives operations the examples of their commands, which examples has by command: one call a line.
+func WithExamples(all []Operation, examples map[string]string) []Operation {
+	for i, o := range all {
+		if lines := examples[o.Command]; lines != "" {
+			all[i].Shown.Example = "  " + strings.ReplaceAll(lines, "\n", "\n  ")
+		}
+	}
+	return all
+}

@@ -2,11 +2,14 @@ package web_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	"github.com/claudeops/claudeops/internal/procedures/packages"
 	engine "github.com/claudeops/claudeops/internal/system/change"
 )
 
@@ -17,6 +20,51 @@ type forecast struct {
 	asked    []deploy.Candidate
 	waiting  *deploy.DueMerge
 	overview deploy.Overview
+	hashes   map[string]string // that WhereIs was asked for
+}
+
+func (f *forecast) WhereIs(_ context.Context, _, _, _ string, hashes map[string]string) ([]deploy.Whereabouts, error) {
+	f.hashes = hashes
+	return []deploy.Whereabouts{
+		{File: "checks/inodes.md", Target: deploy.Codex, Path: "/home/prompts/inodes.md", Has: deploy.AsProposed},
+		{File: "checks/inodes.md", Target: deploy.ClaudeCode, Path: "/home/<b>.md", Has: deploy.ChangedInPlace},
+	}, f.err
+}
+
+// shelves stands for packages of which one has what is asked for.
+type shelves struct {
+	*packages.Browser
+	hash string
+}
+
+func (s shelves) Holding(_ context.Context, hashes []string) ([]packages.Holder, bool, error) {
+	if !slices.Contains(hashes, s.hash) {
+		return nil, true, nil
+	}
+	return []packages.Holder{{Name: "@ops/disks", Version: "1.2.0", Registry: "team"}, {Name: "other", Version: "2.0.0", Installed: true}}, false, nil
+}
+
+func TestThePageOfAMergedPullRequestSaysWhereItIs(t *testing.T) {
+	f := &forecast{}
+	hash := engine.Hash([]byte("# Inodes\n"))
+	w := newWorld(t, func(w *world) {
+		w.web.Toolsets.Pages.Deployments = f
+		w.web.Toolsets.Pages.Packages = shelves{hash: hash}
+	})
+	w.signedIn()
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	w.fake.World(t, gitprovider.RepoRef{Owner: "joe", Name: "infra"}).Merge(1)
+	const at = "/pulls/fake/joe/infra/1"
+	w.page(at, 200).has("Where it is now")
+	w.page(at+"/deployment", 200).has(
+		"Proposed and merged", "checks/inodes.md", "/home/prompts/inodes.md", "as proposed", "/home/<b>.md", "changed in place",
+		"@ops/disks 1.2.0", "in team", "other 2.0.0", "installed here", "were not looked at",
+	)
+	if len(f.hashes) != 1 || f.hashes["checks/inodes.md"] != hash {
+		t.Errorf("%v", f.hashes)
+	}
+	f.err = fault.New(fault.UpstreamError, "a module cannot be had")
+	w.page(at+"/deployment", 200).has("Nothing is known of this machine", "a module cannot be had")
 }
 
 func (f *forecast) Look(context.Context) (deploy.Overview, error) { return f.overview, nil }
@@ -56,7 +104,7 @@ func TestThePageOfAPullRequestSaysWhatItWouldChangeOnThisMachine(t *testing.T) {
 		t.Errorf("%+v", f.asked)
 	}
 	f.err = fault.New(fault.UpstreamError, "the commit cannot be had")
-	w.page(at+"/deployment", 200).has("is not known", "the commit cannot be had")
+	w.page(at+"/deployment", 200).has("Nothing is known of this machine", "the commit cannot be had")
 	f.err, f.shown = nil, deploy.Preview{}
 	w.page(at+"/deployment", 200).has("Nothing on this machine")
 	for _, target := range []string{"/pulls/fake/joe/infra/99/deployment", "/pulls/fake/joe/infra/x/deployment"} {

@@ -31,12 +31,12 @@ type Acts struct {
 func (a Acts) Operations() []operation.Operation {
 	return []operation.Operation{
 		operation.Define(a.Kernel, "", listed(), operation.Way[struct{}]{}, a.list),
-		operation.Define(a.Kernel, "", ended(), operation.Way[EndRequest]{}, a.end),
+		operation.Define(a.Kernel, "", ended(), operation.Way[EndLoginRequest]{}, a.end),
 	}
 }
 
-// Entry is a browser that is signed in.
-type Entry struct {
+// LoginEntry is a browser that is signed in.
+type LoginEntry struct {
 	ID       string    `json:"id" example:"Yt0Xn3kq9bC1sWfA"`
 	Name     string    `json:"name" doc:"Of the person, or of the token that signed in" example:"gitea:ann"`
 	Provider string    `json:"issuer,omitempty" doc:"Of the provider of identities that recognised the person; absent for a token"`
@@ -48,11 +48,11 @@ type Entry struct {
 
 // LoginList is the browsers that are signed in, the newest first.
 type LoginList struct {
-	Logins []Entry `json:"logins"`
+	Logins []LoginEntry `json:"logins"`
 }
 
-// EndRequest names a login.
-type EndRequest struct {
+// EndLoginRequest names a login.
+type EndLoginRequest struct {
 	ID string `json:"id" path:"id"`
 }
 
@@ -104,10 +104,10 @@ func (a Acts) seen(ctx context.Context, call operation.Call) (out []access.Login
 }
 
 func (a Acts) list(ctx context.Context, call operation.Call, _ struct{}) (LoginList, error) {
-	list := LoginList{Logins: []Entry{}}
+	list := LoginList{Logins: []LoginEntry{}}
 	seen, err := a.seen(ctx, call)
 	for _, l := range seen {
-		e := Entry{
+		e := LoginEntry{
 			ID: l.ID, Name: l.Name, Provider: l.Issuer, Browser: browser(l.Browser), Since: l.CreatedAt.UTC(), SeenAt: l.SeenAt.UTC(),
 			Until: l.CreatedAt.Add(access.LoginLife).UTC(),
 		}
@@ -120,7 +120,7 @@ func (a Acts) list(ctx context.Context, call operation.Call, _ struct{}) (LoginL
 }
 
 // end ends a login; not_found if there is none with the id that the caller may see.
-func (a Acts) end(ctx context.Context, call operation.Call, in EndRequest) (LoginEnded, error) {
+func (a Acts) end(ctx context.Context, call operation.Call, in EndLoginRequest) (LoginEnded, error) {
 	seen, err := a.seen(ctx, call)
 	if err != nil {
 		return LoginEnded{}, err

@@ -1,7 +1,6 @@
 package content
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/hex"
@@ -11,9 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/rs/zerolog"
-	"github.com/zricethezav/gitleaks/v8/logging"
 )
 
 // secretsOf scans and gives the rules that spoke.
@@ -152,18 +148,6 @@ func TestSecretsStopsWhenTheCallIsCancelled(t *testing.T) {
 	_, err := NewScanner(nil).Secrets(ctx, "checks/a.md", "text")
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "checks/a.md") {
 		t.Errorf("error %v, want a cancellation that names the text", err)
-	}
-}
-
-// The library logs what it finds, and its logger is a global: this test stands alone.
-func TestSecretsLogsNothing(t *testing.T) { //nolint:paralleltest // swaps the library's logger
-	before := logging.Logger
-	t.Cleanup(func() { logging.Logger = before })
-	var log bytes.Buffer
-	logging.Logger = zerolog.New(&log).Level(zerolog.TraceLevel)
-	secretsOf(t, NewScanner(nil), "checks/a.md", base64.StdEncoding.EncodeToString([]byte(fakeGitHub()))+" gitleaks:allow")
-	if log.Len() > 0 {
-		t.Errorf("the library logged: %s", log.String())
 	}
 }
 

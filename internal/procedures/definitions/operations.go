@@ -48,11 +48,11 @@ func Toolset(kernel func() *operation.Kernel, service func() *Service) operation
 		Name: ToolsetName, Schemas: schemas, Form: form(),
 		Instructions: "Look at definitions of agents and tools and at plugins with fractary_forge_*: list and info find them, validate checks one " +
 			"before you propose a change to it, fork_check says what upstream has changed.",
-		Operations: []operation.Operation{
+		Operations: operation.WithExamples([]operation.Operation{
 			s.agentList(), s.agentInfo(), s.agentValidate(), s.toolList(), s.toolInfo(), s.toolValidate(),
 			s.pluginList(), s.pluginInfo(), s.pluginSearch(), s.configGet(), s.configShow(), s.configRegistryList(),
 			s.cacheClear(), s.cacheStats(), s.forkList(), s.forkInfo(), s.forkDiff(), s.forkCheck(),
-		},
+		}, examples()),
 		Reject: func(ctx context.Context, call operation.Call, name string, why *fault.Error) {
 			kernel().Reject(ctx, call, name, why)
 		},

@@ -60,7 +60,7 @@ func pruned() operation.Operation {
 		Name: "prune_snapshots", Action: "prune", Summary: "Remove the oldest snapshots, and contents that no snapshot needs", Effect: operation.Write,
 		Command: "deploy prune", Needs: operation.Needs{For: operation.Person, Dry: operation.DryTried},
 		Shown: operation.Shown{
-			Fresh: true,
+			Fresh: true, Example: "  claudeops deploy prune --keep 100 --dry-run",
 			Help: "prune removes all snapshots but the newest ones, and the contents that none of those needs: each one that is left can be rolled\n" +
 				"back to. Snapshots of deployments that replaced a person's file stay, with the file. With --dry-run it prints what would go.",
 			Said: func(out any, _ bool) string {

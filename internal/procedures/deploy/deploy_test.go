@@ -186,7 +186,7 @@ func desired(t *testing.T, targets map[change.TargetName]TargetConf, modules ...
 		if err := conf.complete(name); err != nil {
 			t.Fatal(err)
 		}
-		if err := render(d, name, conf, modules, Places{Home: "/home/u", Project: "/p"}, nil); err != nil {
+		if err := render(d, name, conf, modules, Places{Home: "/home/u", Project: "/p"}, nil, &broken{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -234,11 +234,11 @@ func TestRenderEachTarget(t *testing.T) {
 	}
 	d := change.NewDesired(change.Agentpack, "repo", "/p")
 	conf := TargetConf{Scope: "project"}
-	err := render(d, ClaudeCode, conf, []rendered{module("c1", Command, "x.md", "1"), module("c2", Command, "x.md", "1")}, Places{Project: "/p"}, nil)
+	err := render(d, ClaudeCode, conf, []rendered{module("c1", Command, "x.md", "1"), module("c2", Command, "x.md", "1")}, Places{Project: "/p"}, nil, &broken{})
 	if f := d.Files[change.FileKey{Target: ClaudeCode, Path: "/p/.claude/commands/x.md"}]; err != nil || fmt.Sprint(f.Modules) != "[c1 c2]" {
 		t.Errorf("the same bytes of two modules: %+v, %v", f, err)
 	}
-	err = render(d, ClaudeCode, conf, []rendered{module("c3", Command, "x.md", "2")}, Places{Project: "/p"}, nil)
+	err = render(d, ClaudeCode, conf, []rendered{module("c3", Command, "x.md", "2")}, Places{Project: "/p"}, nil, &broken{})
 	e := errorOf(err)
 	if e == nil || e.Code != DesiredStateConflict || e.Details["path"] != "/p/.claude/commands/x.md" {
 		t.Errorf("other bytes: %v", err)

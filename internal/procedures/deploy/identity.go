@@ -3,8 +3,11 @@ package deploy
 import (
 	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // fsKey names a module's folder and file: each character other than a letter, a digit, - and _ as _, the first 64 of them, and ten
@@ -30,16 +33,25 @@ func safe(text string) string {
 	}, text)
 }
 
-// skillName is the folder of a skill: what follows the first colon of its id, or the id.
+// skillName is the folder of a skill: what follows the first colon of its id, in any script, or the id with all but letters and
+// digits of ASCII, _ and - replaced.
 func skillName(id string) string {
 	_, name, _ := strings.Cut(id, ":")
-	if plain := strings.ReplaceAll(name, ".", "_"); name != "" && safe(plain) == plain && name[0] != '.' && name[0] != '-' {
+	if isFolderName(name) {
 		return name
 	}
 	if name = safe(id); name != "" {
 		return name
 	}
 	return "module"
+}
+
+// isFolderName reports whether a text can be the name of a folder, on every system, that no program takes for an option.
+func isFolderName(name string) bool {
+	if name == "" || !utf8.ValidString(name) || strings.ContainsAny(name[:1], ".- ") || strings.ContainsAny(name[len(name)-1:], ". ") {
+		return false
+	}
+	return !strings.ContainsAny(name, `/\:*?"<>|`) && !strings.ContainsFunc(name, unicode.IsControl) && files.CheckName(name) == nil
 }
 
 // MachineID is the name by which overlays call a machine: the first of the candidates that is not empty, in small letters, runs of

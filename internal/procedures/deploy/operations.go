@@ -61,7 +61,9 @@ func Toolset(version string, kernel func() *operation.Kernel, service func() *Se
 		Name: ToolsetName, Schemas: schemas, Form: form(version),
 		Instructions: "Put procedures in place for the agents of this machine: plan and diff say what deploy_apply would change, status what has drifted, " +
 			"doctor what stands in the way. deploy_apply and rollback need yes: true.",
-		Operations: []operation.Operation{s.plan(), s.diff(), s.status(), s.doctor(), s.apply(), s.rollback(), s.explain(), s.proposeDrift(), s.update()},
+		Operations: operation.WithExamples([]operation.Operation{
+			s.plan(), s.diff(), s.status(), s.doctor(), s.apply(), s.rollback(), s.explain(), s.proposeDrift(), s.update(),
+		}, examples()),
 		Reject: func(ctx context.Context, call operation.Call, name string, why *fault.Error) {
 			kernel().Reject(ctx, call, name, why)
 		},

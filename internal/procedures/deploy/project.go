@@ -105,7 +105,8 @@ func (s Setup) desire(ctx context.Context, r Request, from reading) (*change.Des
 	if err != nil {
 		return nil, err
 	}
-	read, err := s.read(ctx, from, modules, targets, s.machineID(r.Machine))
+	var bad broken
+	read, err := s.read(ctx, from, modules, targets, s.machineID(r.Machine), &bad)
 	if err != nil {
 		return nil, err
 	}
@@ -114,9 +115,12 @@ func (s Setup) desire(ctx context.Context, r Request, from reading) (*change.Des
 	places.Trusted = from.trusted
 	for _, t := range targets {
 		meant := slices.DeleteFunc(slices.Clone(read), func(m rendered) bool { return !m.meantFor(t) })
-		if err := render(d, t, config.Targets[t], meant, places, from.trace); err != nil {
+		if err := render(d, t, config.Targets[t], meant, places, from.trace, &bad); err != nil {
 			return nil, err
 		}
+	}
+	if err := bad.err(); err != nil {
+		return nil, err
 	}
 	return d, nil
 }
@@ -141,8 +145,8 @@ func (m Module) rendersFor(t change.TargetName) bool {
 	return false
 }
 
-// read reads the modules that one of the targets needs, side by side, with their overlays.
-func (s Setup) read(ctx context.Context, from reading, modules []Module, targets []change.TargetName, machine string) ([]rendered, error) {
+// read reads the modules that one of the targets needs, side by side, with their overlays. Those that are broken are left in bad.
+func (s Setup) read(ctx context.Context, from reading, modules []Module, targets []change.TargetName, machine string, bad *broken) ([]rendered, error) {
 	from.seal.Tree(from.dir, LockName)
 	lock, err := from.lock, error(nil)
 	if lock == nil {
@@ -157,7 +161,7 @@ func (s Setup) read(ctx context.Context, from reading, modules []Module, targets
 	}
 	defer func() { _ = root.Close() }()
 	there := levelsIn(root, machine, s.projectID(ctx, root, from))
-	out := make([]rendered, len(modules))
+	out, problems := make([]rendered, len(modules)), make([]error, len(modules))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(s.AtOnce, runtime.GOMAXPROCS(0)))
 	for i, m := range modules {
@@ -172,6 +176,9 @@ func (s Setup) read(ctx context.Context, from reading, modules []Module, targets
 				}
 				return from.commit(g)
 			})
+			if problems[i] = err; isOfModule(err) {
+				return nil // the others are looked at, too
+			}
 			if err != nil {
 				return err
 			}
@@ -181,11 +188,19 @@ func (s Setup) read(ctx context.Context, from reading, modules []Module, targets
 			}
 			tree = layers[len(layers)-1].tree
 			out[i] = rendered{m, tree, commit, layers}
-			return checkModule(m, tree)
+			if problems[i] = checkModule(m, tree); isOfModule(problems[i]) {
+				return nil
+			}
+			return problems[i]
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
+	}
+	for i, problem := range problems {
+		if bad.note(problem) == nil && problem != nil {
+			out[i] = rendered{}
+		}
 	}
 	return slices.DeleteFunc(out, func(m rendered) bool { return m.ID == "" }), nil
 }

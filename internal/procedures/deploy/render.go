@@ -28,8 +28,9 @@ type rendered struct {
 }
 
 // render says which files a target should have. modules are those that are meant for it, by id.
-func render(d *change.Desired, name change.TargetName, conf TargetConf, modules []rendered, p Places, t *trace) error {
-	r := renderer{desired: d, target: name, conf: conf, modules: modules, trace: t}
+// What is wrong with a module's files is left in bad, so that all of it is named at once.
+func render(d *change.Desired, name change.TargetName, conf TargetConf, modules []rendered, p Places, t *trace, bad *broken) error {
+	r := renderer{desired: d, target: name, conf: conf, modules: modules, trace: t, bad: bad}
 	switch name {
 	case Codex:
 		return r.codex(p)
@@ -49,6 +50,7 @@ type renderer struct {
 	conf    TargetConf
 	modules []rendered
 	trace   *trace
+	bad     *broken
 }
 
 func (r *renderer) of(t ModuleType) []rendered {
@@ -73,7 +75,7 @@ func (r *renderer) root(base, dir string, scan bool) string {
 // whole puts a module's file in place as it is.
 func (r *renderer) whole(root, rel string, m rendered, file string) error {
 	r.trace.note(r.target, root, rel, madeOf{parts: []part{{module: m, file: file}}})
-	return r.desired.Add(r.target, root, rel, m.tree[file], m.ID)
+	return r.bad.note(r.desired.Add(r.target, root, rel, m.tree[file], m.ID))
 }
 
 // joined puts a text in place that is made of the texts of modules.
@@ -87,7 +89,7 @@ func (r *renderer) joined(root, rel string, of madeOf) error {
 		ids = append(ids, p.module.ID)
 	}
 	r.trace.note(r.target, root, rel, of)
-	return r.desired.Add(r.target, root, rel, change.TreeFile{Content: change.Bytes([]byte(text))}, ids...)
+	return r.bad.note(r.desired.Add(r.target, root, rel, change.TreeFile{Content: change.Bytes([]byte(text))}, ids...))
 }
 
 // instructions is one file of all modules of instructions: a single one as it is, several in marks that name them.

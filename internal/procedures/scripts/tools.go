@@ -44,7 +44,7 @@ type set struct {
 func Toolset(kernel func() *operation.Kernel, service func() *Service) operation.Toolset {
 	s := set{kernel, service}
 	return operation.Toolset{
-		Name: ToolsetName, Form: form(), Operations: s.operations(),
+		Name: ToolsetName, Form: form(), Operations: operation.WithExamples(s.operations(), examples()),
 		Instructions: "The operator's scripts are tools of their own, each with its arguments: call the tool that fits rather than a shell command. " +
 			"The answer has stdout, stderr and exitCode; an exitCode other than 0 is what the script found, not a failure of the tool.",
 		Found: s.found,

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Owner says who has a file put in place. A file has one owner; no other changes or removes it.
@@ -103,7 +105,7 @@ func (d *Desired) Add(target TargetName, root, rel string, f TreeFile, ids ...st
 // claim holds a new path against those of other letters, and against files where it needs folders.
 func (d *Desired) claim(key FileKey, root string, ids []string) error {
 	for p := key.Path; len(p) > len(root); p = filepath.Dir(p) {
-		folded := FileKey{key.Target, strings.ToLower(p)}
+		folded := FileKey{key.Target, strings.ToLower(norm.NFC.String(p))} // macOS takes both ways to write ö for one
 		other, taken := d.folded[folded]
 		known, isFile := d.Files[FileKey{key.Target, other}]
 		if taken && (isFile || p == key.Path) {

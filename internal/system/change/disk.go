@@ -243,7 +243,11 @@ func IOError(name string, err error) error {
 	if errors.As(err, &coded) {
 		return err
 	}
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || strings.Contains(err.Error(), "escapes") {
+	escapes := strings.Contains(err.Error(), "escapes")
+	if why := outward(name); escapes && why != "" {
+		return NewError(PermissionDenied, "io_permission_denied", []string{"fix_permissions", "retry_command"}, "%s", why).With("path", name).Because(err)
+	}
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || escapes {
 		return NewError(PermissionDenied, "io_permission_denied", []string{"fix_permissions", "retry_command"}, "%s: %s", name, reason(err)).With("path", name).Because(err)
 	}
 	return NewError(Unexpected, "io_error", []string{"retry_command"}, "%s: %s", name, reason(err)).With("path", name).Because(err)

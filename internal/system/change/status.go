@@ -1,6 +1,7 @@
 package change
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -208,7 +209,7 @@ func health(d disk, r RootDir) RootHealth {
 		return h
 	case err != nil || !info.IsDir():
 		h.Exists = true
-		say("not_a_directory", "move away what stands there")
+		say("not_a_directory", cmp.Or(outward(r.Dir), "move away what stands there"))
 		return h
 	}
 	h.Exists = true

@@ -137,6 +137,9 @@ func TestTheImageOfAReleaseIsTheSame(t *testing.T) {
 	}
 	var want []string
 	for _, c := range final.Each("COPY") {
+		if strings.HasPrefix(c.Args, "prompts ") { // the licences of others, which only a release has
+			want = append(want, "LICENSE dist-files/THIRD_PARTY_NOTICES.txt /app/")
+		}
 		want = append(want, regexp.MustCompile(`^--from=build /out/`).ReplaceAllString(c.Args, "$${TARGETPLATFORM}/"))
 	}
 	var got []string

@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/web/records"
 )
 
 // Deployments is what the page of deployments asks. Errors are faults.
@@ -23,6 +24,8 @@ type Deployments interface {
 	Concerns(ctx context.Context, provider, owner, name string) (bool, error)
 	// Preview says what a deployment would change with a commit that is not in place yet.
 	Preview(ctx context.Context, c deploy.Candidate) (deploy.Preview, error)
+	// WhereIs says what targets have of proposed files.
+	WhereIs(ctx context.Context, provider, owner, name string, hashes map[string]string) ([]deploy.Whereabouts, error)
 	// Waiting is the merge that waits for a person before it is deployed; nil if there is none.
 	Waiting() (*deploy.DueMerge, error)
 	// Snapshots are the newest ones.
@@ -36,6 +39,8 @@ type deploymentPages struct {
 	*renderer
 	deployments Deployments
 	reader      Reader
+	attempts    records.Attempts
+	packages    Packages            // nil where that toolset is off
 	back        operation.Operation // rolls back
 	propose     operation.Operation // proposes drift
 }

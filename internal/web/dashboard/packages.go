@@ -15,6 +15,8 @@ import (
 type Packages interface {
 	Browse(ctx context.Context, b packages.Browsing) (packages.Shelf, error)
 	Offered(ctx context.Context, name string) (packages.Offer, error)
+	// Holding lists the packages that have a file with one of some contents; complete is false if some were not looked at.
+	Holding(ctx context.Context, hashes []string) (list []packages.Holder, complete bool, err error)
 }
 
 // packagePages are the part of the catalogue that shows packages.

@@ -2,10 +2,13 @@ package dashboard
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	"github.com/claudeops/claudeops/internal/procedures/packages"
 	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
@@ -23,6 +26,11 @@ type pullDeployment struct {
 	deploy.Preview
 	Failed *fault.Error // why nothing can be said
 	Diff   *pages.Diff
+
+	// Of one that is merged: where its files are now.
+	Where    []deploy.Whereabouts
+	Packages []packages.Holder
+	Partly   bool // some packages were not looked at
 }
 
 // IsPending reports whether a change would come without the pull request, too.
@@ -57,6 +65,9 @@ func (h *deploymentPages) pull(req *handler.Request) (handler.Response, error) {
 		return handler.Response{}, err
 	}
 	if view.Merged() {
+		if err := h.whereIs(ctx, t, &view); err != nil {
+			view.Failed = fault.From(err)
+		}
 		return h.html("pull_deployment", view)
 	}
 	candidate := deploy.Candidate{Provider: t.provider, Owner: t.owner, Name: t.name, Commit: view.Status.HeadCommit}
@@ -66,4 +77,34 @@ func (h *deploymentPages) pull(req *handler.Request) (handler.Response, error) {
 	}
 	view.Diff = h.diffOf(view.Files)
 	return h.html("pull_deployment", view)
+}
+
+// whereIs looks for the files of a merged pull request, as they were proposed last: in targets, and in packages.
+func (h *deploymentPages) whereIs(ctx context.Context, t target, view *pullDeployment) error {
+	made, err := h.attempts.MadeOf(ctx, t.provider, t.owner, t.name, t.number)
+	if err != nil {
+		return err
+	}
+	hashes := map[string]string{}
+	for _, p := range made {
+		for _, f := range p.Files {
+			delete(hashes, string(f.Path))
+			if f.Action != gitprovider.ActionDelete && p.PrunedAt.IsZero() {
+				hashes[string(f.Path)] = change.Hash([]byte(f.Content))
+			}
+		}
+	}
+	if len(hashes) == 0 {
+		return nil
+	}
+	if view.Where, err = h.deployments.WhereIs(ctx, t.provider, t.owner, t.name, hashes); err != nil {
+		return err
+	}
+	if h.packages == nil {
+		return nil
+	}
+	complete := true
+	view.Packages, complete, err = h.packages.Holding(ctx, slices.Collect(maps.Values(hashes)))
+	view.Partly = !complete
+	return err
 }

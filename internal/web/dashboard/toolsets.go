@@ -5,6 +5,7 @@ import (
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/web/records"
 )
 
 // Toolsets is what the pages of toolsets ask. What is nil has no pages: its toolset is not enabled.
@@ -25,7 +26,7 @@ type pageSet interface {
 }
 
 // pages are those of the enabled toolsets, in the order of the navigation.
-func (t Toolsets) pages(r *renderer, reader Reader, acts []operation.Operation) (sets []pageSet) {
+func (t Toolsets) pages(r *renderer, reader Reader, attempts records.Attempts, acts []operation.Operation) (sets []pageSet) {
 	if t.Definitions != nil {
 		sets = append(sets, &catalogue{r, t.Definitions})
 	}
@@ -36,7 +37,7 @@ func (t Toolsets) pages(r *renderer, reader Reader, acts []operation.Operation) 
 		sets = append(sets, &scriptPages{r, t.Scripts})
 	}
 	if t.Deployments != nil {
-		sets = append(sets, &deploymentPages{r, t.Deployments, reader, operation.Named(acts, deploy.NameRollBack), t.Propose})
+		sets = append(sets, &deploymentPages{r, t.Deployments, reader, attempts, t.Packages, operation.Named(acts, deploy.NameRollBack), t.Propose})
 	}
 	return sets
 }

@@ -94,7 +94,7 @@ func TestFindStopsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := load(t).Find(ctx, "a"); err == nil {
+	if _, err := smallSet(t).Find(ctx, "a"); err == nil {
 		t.Error("no error")
 	}
 }
@@ -111,4 +111,14 @@ func TestFindFoldsLetters(t *testing.T) {
 			t.Errorf("%q: %v, %v, want %d", text, found, err, want)
 		}
 	}
+}
+
+// smallSet has one rule.
+func smallSet(t *testing.T) *Set {
+	t.Helper()
+	s, err := Load("[[rules]]\nid = \"x\"\nregex = '''x-[0-9]{8}'''\nkeywords = [\"x-\"]\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

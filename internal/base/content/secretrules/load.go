@@ -92,7 +92,7 @@ func (s *Set) addRule(r fileRule) error {
 	if len(r.Required) > 0 || r.SkipReport {
 		return errors.New("rules that need another rule's finding are not supported")
 	}
-	r.Regex = withWiderEnd(r.ID, r.Regex)
+	r.Regex = WithWiderEnd(r.ID, r.Regex)
 	tree, err := syntax.Parse(r.Regex, syntax.Perl)
 	if err != nil {
 		return err
@@ -116,9 +116,9 @@ func (s *Set) addRule(r fileRule) error {
 	return nil
 }
 
-// withWiderEnd lets a credential end before brackets, commas and full stops, as in "(token)". What a rule only guesses
+// WithWiderEnd lets a credential end before brackets, commas and full stops, as in "(token)". What a rule only guesses
 // is not worth that.
-func withWiderEnd(rule, expression string) string {
+func WithWiderEnd(rule, expression string) string {
 	const end, wider = "(?:[\\x60'\"\\s;]|\\\\[nr]|$)", `(?:[^0-9A-Za-z_/+=.-]|\.(?:[^0-9A-Za-z]|$)|$)`
 	if before, found := strings.CutSuffix(expression, end); found && !guesses(rule) && rule != "hashicorp-tf-password" {
 		return before + wider
@@ -137,9 +137,9 @@ func exceptionsOf(lists []allowlist) ([]exception, error) {
 		for _, expression := range a.Regexes {
 			match := a.RegexTarget == "match"
 			if match {
-				expression = fromName(expression)
+				expression = FromName(expression)
 			} else {
-				expression = wholeValue(expression)
+				expression = WholeValue(expression)
 			}
 			compiled, err := regexp.Compile(expression)
 			if err != nil {
@@ -151,12 +151,12 @@ func exceptionsOf(lists []allowlist) ([]exception, error) {
 	return all, nil
 }
 
-// wholeValue makes an expression match a value from end to end or not at all.
-func wholeValue(expression string) string { return `\A(?:` + expression + `)\z` }
+// WholeValue makes an expression match a value from end to end or not at all.
+func WholeValue(expression string) string { return `\A(?:` + expression + `)\z` }
 
-// fromName makes an expression for a whole match ("name = value") begin before the separator, so that the value alone
+// FromName makes an expression for a whole match ("name = value") begin before the separator, so that the value alone
 // cannot satisfy it.
-func fromName(expression string) string { return `\A[^=:>|,]{0,90}?(?:` + expression + `)` }
+func FromName(expression string) string { return `\A[^=:>|,]{0,90}?(?:` + expression + `)` }
 
 // index makes the automaton that finds the rules' keywords and literals.
 func (s *Set) index() {

@@ -208,3 +208,12 @@ func known(guess Finding, kinds []Finding, text string) bool {
 	}
 	return false
 }
+
+// Expressions are the expressions of the rules, in their order, for those who compare what is found with another search.
+func (s *Set) Expressions() []string {
+	all := make([]string, 0, len(s.rules))
+	for _, r := range s.rules {
+		all = append(all, r.expression().String())
+	}
+	return all
+}

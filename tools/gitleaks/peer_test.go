@@ -1,4 +1,6 @@
-package secretrules
+// Package gitleaks compares our search for secrets with that of gitleaks. It is a module of its own, so that the program's go.mod does
+// not carry what the library needs.
+package gitleaks
 
 import (
 	"fmt"
@@ -12,6 +14,8 @@ import (
 	"github.com/spf13/viper"
 	"github.com/zricethezav/gitleaks/v8/config"
 	"github.com/zricethezav/gitleaks/v8/detect"
+
+	"github.com/claudeops/claudeops/internal/base/content/secretrules"
 )
 
 // library is gitleaks' own search, with the rules made fit as Load says.
@@ -30,7 +34,7 @@ func library(t testing.TB) *detect.Detector {
 	everywhere := rules.AllowList //nolint:staticcheck // deprecated, and still what the file has
 	everywhere.Paths, everywhere.StopWords = nil, nil
 	for i, e := range everywhere.Regexes {
-		everywhere.Regexes[i] = wholeValue(e)
+		everywhere.Regexes[i] = secretrules.WholeValue(e)
 	}
 	kept := rules.Rules[:0]
 	for _, r := range rules.Rules {
@@ -43,12 +47,12 @@ func library(t testing.TB) *detect.Detector {
 				continue
 			}
 			for i, x := range e.Regexes {
-				e.Regexes[i] = map[bool]func(string) string{true: fromName, false: wholeValue}[e.RegexTarget == "match"](x)
+				e.Regexes[i] = map[bool]func(string) string{true: secretrules.FromName, false: secretrules.WholeValue}[e.RegexTarget == "match"](x)
 			}
 			e.Paths, e.StopWords = nil, nil
 			lists = append(lists, e)
 		}
-		r.Path, r.Allowlists, r.Regex = "", lists, withWiderEnd(r.ID, r.Regex)
+		r.Path, r.Allowlists, r.Regex = "", lists, secretrules.WithWiderEnd(r.ID, r.Regex)
 		kept = append(kept, r)
 	}
 	rules.Rules = kept
@@ -110,7 +114,7 @@ func sample(re *syntax.Regexp, r *rand.Rand, b *strings.Builder) {
 }
 
 // findings are those of the library and of this package in a text, in the same form.
-func findings(t *testing.T, d *detect.Detector, s *Set, text string) (theirs, ours []string) {
+func findings(t *testing.T, d *detect.Detector, s *secretrules.Set, text string) (theirs, ours []string) {
 	t.Helper()
 	for _, f := range d.DetectString(text) {
 		theirs = append(theirs, fmt.Sprintf("%s in line %d: %q", f.RuleID, f.StartLine, f.Secret))
@@ -133,8 +137,8 @@ func TestFindsWhatTheLibraryFinds(t *testing.T) {
 	d, s := library(t), load(t)
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same texts in each run
 	var samples []string
-	for _, rule := range s.rules {
-		tree, err := syntax.Parse(rule.expression().String(), syntax.Perl)
+	for _, expression := range s.Expressions() {
+		tree, err := syntax.Parse(expression, syntax.Perl)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,9 +174,9 @@ func TestFindsWhatTheLibraryFinds(t *testing.T) {
 	}
 }
 
-func load(t testing.TB) *Set {
+func load(t testing.TB) *secretrules.Set {
 	t.Helper()
-	s, err := Load(config.DefaultConfig, nil)
+	s, err := secretrules.Load(config.DefaultConfig, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,221 @@
+//go:build e2e && linux
+
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+// company is the certified provider of OpenID Connect of npm, and a dashboard where its people sign in.
+type company struct {
+	*dashboard
+	issuer string
+}
+
+func newCompany(t *testing.T) *company {
+	t.Helper()
+	ops := fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
+	c := &company{issuer: fmt.Sprintf("http://127.0.0.1:%d", freePort(t))}
+	script, err := filepath.Abs("testdata/oidc-provider.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t, program{
+		path: installed(t, "node-linux-*/bin/node"), dir: t.TempDir(), env: []string{path()}, may: browsing,
+		args: []string{script, filepath.Dir(installed(t, "oidc-provider/package.json")), c.issuer[strings.LastIndexByte(c.issuer, ':')+1:], ops},
+	})
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	launch(t, cmd)
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("the provider said %q, %v", line, err)
+	}
+	rules := filepath.Join(t.TempDir(), "policy.yaml")
+	const text = "version: 1\nroles:\n  viewer: [{provider: company, group: viewers}]\n  reviewer: [{provider: company, group: reviewers}]\n" +
+		"  operator: [{provider: company, group: operators}]\n"
+	if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.dashboard = newDashboard(t, "CLAUDEOPS_ADDR="+strings.TrimPrefix(ops, "http://"), "CLAUDEOPS_PUBLIC_URL="+ops, "CLAUDEOPS_POLICY="+rules,
+		"CLAUDEOPS_SIGN_IN=company", "CLAUDEOPS_SIGN_IN_COMPANY_ISSUER="+c.issuer, "CLAUDEOPS_SIGN_IN_COMPANY_CLIENT_ID=claudeops",
+		"CLAUDEOPS_SIGN_IN_COMPANY_CLIENT_SECRET=the-client-secret-of-tests", "CLAUDEOPS_SIGN_IN_COMPANY_SCOPES=profile groups offline_access",
+		"CLAUDEOPS_SIGN_IN_COMPANY_TEXT=Continue with your company account")
+	return c
+}
+
+// tell changes what the provider knows.
+func (c *company) tell(what string, body any) {
+	c.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		c.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(c.Context(), http.MethodPost, c.issuer+"/test/"+what, strings.NewReader(string(text)))
+	if err != nil {
+		c.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		c.Fatal(err)
+	}
+	_ = response.Body.Close()
+}
+
+// begin goes to the sign-in page of a fresh browser as somebody.
+func (c *company) begin(subject string, groups ...string) {
+	c.Helper()
+	c.tell("person", map[string]any{"sub": subject, "preferred_username": subject + ".smith", "groups": groups})
+	c.run(network.ClearBrowserCookies(), chromedp.Navigate(c.url+"/sign-in?next=/policy"))
+}
+
+// follow presses the button of the provider, and waits for a page of ours.
+func (c *company) follow(wanted string) {
+	c.Helper()
+	c.run(chromedp.Click(`a[href^="/sign-in/with/company"]`, chromedp.ByQuery))
+	c.at(wanted)
+}
+
+// at waits until the browser is at an address of ours.
+func (c *company) at(wanted string) {
+	c.Helper()
+	script := fmt.Sprintf(`location.href.split("?")[0] === %q && document.readyState === "complete"`, c.url+wanted)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		var there bool
+		err := chromedp.Run(c.ctx, chromedp.Evaluate(script, &there)) // fails while the page gives way to the next
+		if err == nil && there {
+			return
+		}
+		if time.Now().After(end) {
+			c.Fatalf("the browser does not come to %s: %v, %v", wanted, err, c.value("location.href"))
+		}
+	}
+}
+
+// asked is the status of a request of the page.
+func (c *company) asked(method, address, body string) int {
+	c.Helper()
+	var status int
+	c.run(chromedp.Evaluate(fmt.Sprintf(`fetch(%q, {method: %q, headers: {"Content-Type": "application/json"}, body: %s}).then((r) => r.status)`, address, method,
+		map[bool]string{true: "undefined", false: fmt.Sprintf("%q", body)}[body == ""]), &status, awaited))
+	return status
+}
+
+func TestPeopleSignInByTheirCompany(t *testing.T) {
+	c := newCompany(t)
+	for i, role := range []string{"viewer", "reviewer", "operator"} {
+		c.begin("person-"+role, role+"s")
+		if i == 0 {
+			c.picture("sign-in")
+		}
+		c.follow("/policy") // by links and forms alone: the cookie of the login is strict, and comes with the page that goes on
+		var name string
+		c.run(chromedp.Evaluate(`fetch("/api/v1/me").then((r) => r.json()).then((me) => me.name)`, &name, awaited))
+		if name != "company:person-"+role+".smith" {
+			t.Errorf("%s is %s", role, name)
+		}
+		want := map[string][3]int{"viewer": {200, 403, 403}, "reviewer": {200, 403, 403}, "operator": {200, 200, 201}}[role]
+		got := [3]int{c.asked("GET", "/api/v1/audit", ""), c.asked("GET", "/api/v1/tokens", ""), c.asked("POST", "/api/v1/tokens", `{"name":"ci","scopes":["read"]}`)}
+		if got != want {
+			t.Errorf("%s: %v, want %v", role, got, want)
+		}
+	}
+	c.run(chromedp.Navigate(c.url + "/logins"))
+	c.picture("logins")
+	if text := c.value(`document.querySelector("main").innerText`).(string); !strings.Contains(text, "company:person-operator.smith") || !strings.Contains(text, "company:person-viewer.smith") {
+		t.Errorf("the list of logins has %s", text)
+	}
+	c.begin("nobody", "strangers")
+	c.follow("/sign-in/callback/company")
+	c.picture("refused")
+	if text := c.value(`document.querySelector("main").innerText`).(string); !strings.Contains(text, "no role here") || !strings.Contains(text, "Continue with your company account") {
+		t.Errorf("who has no role reads %s", text)
+	}
+}
+
+func TestRightsEndWithTheCompanysWord(t *testing.T) {
+	c := newCompany(t)
+	token := func(name string) int { return c.asked("POST", "/api/v1/tokens", `{"name":"`+name+`","scopes":["read"]}`) }
+	c.begin("ann", "operators")
+	c.follow("/policy")
+	if got := token("one"); got != 201 {
+		t.Fatalf("%d", got)
+	}
+	c.tell("rotate", nil) // keys; the tokens are as they were
+	if got := token("two"); got != 201 {
+		t.Errorf("after the keys were rotated: %d", got)
+	}
+	c.begin("ann", "operators")
+	c.follow("/policy")
+	c.tell("person", map[string]any{"sub": "ann", "preferred_username": "ann.smith", "groups": []string{"viewers"}})
+	if got := token("three"); got != 403 {
+		t.Errorf("no operator any more: %d", got)
+	}
+	c.tell("person", map[string]any{"sub": "ann", "preferred_username": "ann.smith", "groups": []string{"operators"}})
+	c.tell("revoke", nil)
+	if got := token("four"); got != 401 {
+		t.Errorf("revoked: %d", got)
+	}
+	c.run(chromedp.Navigate(c.url + "/policy"))
+	c.at("/sign-in")
+}
+
+func TestWhoSignsOutAtTheCompanyIsSignedOutHere(t *testing.T) {
+	c := newCompany(t)
+	c.begin("ann", "viewers")
+	c.follow("/policy")
+	c.run(chromedp.Navigate(c.issuer+"/session/end"), chromedp.Click("#yes", chromedp.ByQuery))
+	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		c.run(chromedp.Navigate(c.url + "/sign-in"))
+		if c.asked("GET", "/api/v1/me", "") == 401 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the login outlives that at the provider")
+		}
+	}
+}
+
+func TestNobodyIsSignedInByWhatOthersSend(t *testing.T) {
+	c := newCompany(t)
+	c.begin("ann", "operators")
+	c.run(chromedp.Navigate(c.url + "/sign-in/callback/company?code=stolen&state=stolen"))
+	if text := c.value(`document.querySelector("main").innerText`).(string); !strings.Contains(text, "not begun in this browser") {
+		t.Errorf("a callback from elsewhere: %s", text)
+	}
+	if got := c.asked("GET", "/api/v1/me", ""); got != 401 {
+		t.Errorf("%d", got)
+	}
+	c.run(chromedp.Navigate(c.url + "/sign-in/with/company?next=//evil.example/"))
+	c.at("/")
+	rows := c.asked("GET", "/api/v1/audit", "")
+	if rows != 200 {
+		t.Errorf("%d", rows)
+	}
+}
+
+// picture keeps what the browser shows, where CLAUDEOPS_E2E_PICTURES names a folder.
+func (c *company) picture(name string) {
+	c.Helper()
+	folder := os.Getenv("CLAUDEOPS_E2E_PICTURES")
+	if folder == "" {
+		return
+	}
+	var shot []byte
+	c.run(chromedp.FullScreenshot(&shot, 90))
+	if err := os.WriteFile(filepath.Join(folder, name+".png"), shot, 0o600); err != nil {
+		c.Fatal(err)
+	}
+}
