@@ -9,6 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
 // sawPull records what a look at an open pull request found.
@@ -192,4 +193,25 @@ func TestRefusalsAreCountedByTheirCodes(t *testing.T) {
 		wantEqual(t, err, nil)
 		wantEqual(t, got, want)
 	}
+}
+
+func TestSessionsThatEndedBadlyAreCountedAndListed(t *testing.T) {
+	s := openNew(t)
+	for id, state := range map[string]sessions.State{"1": sessions.StateSucceeded, "2": sessions.StateLimit, "3": sessions.StateFailed, "4": sessions.StateCancelled} {
+		r := sessions.Record{ID: id, StartedAt: noon(), Ending: sessions.Ending{State: state}}
+		wantEqual(t, s.AgentSessions.BeginSession(t.Context(), r), nil)
+	}
+	old := sessions.Record{ID: "0", StartedAt: noon().AddDate(0, 0, -9), Ending: sessions.Ending{State: sessions.StateFailed}}
+	wantEqual(t, s.AgentSessions.BeginSession(t.Context(), old), nil)
+	counts, err := s.AgentSessions.Endings(t.Context(), noon().AddDate(0, 0, -6))
+	wantEqual(t, err, nil)
+	wantEqual(t, counts, map[sessions.State]int{sessions.StateSucceeded: 1, sessions.StateLimit: 1, sessions.StateFailed: 1, sessions.StateCancelled: 1})
+	bad, err := s.AgentSessions.Sessions(t.Context(), sessions.Query{Bad: true})
+	wantEqual(t, err, nil)
+	var ids []string
+	for _, r := range bad {
+		wantEqual(t, r.State.Bad(), true)
+		ids = append(ids, r.ID)
+	}
+	wantEqual(t, ids, []string{"3", "2", "0"})
 }

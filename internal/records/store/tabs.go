@@ -121,7 +121,7 @@ func (h *History) Waiting(ctx context.Context) (n int64, err error) {
 
 // waitingDryRuns counts the dry runs that wait, at most mostWaiting.
 func (d *database) waitingDryRuns(ctx context.Context, tx *sql.Tx) (n int64, err error) {
-	err = tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM proposals "+whereWaiting(1, 2)+" LIMIT $3) some",
+	err = tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM proposals "+whereWaiting(1, 2)+" LIMIT $3) waiting",
 		d.own(), micros(d.opts.Now().Add(-waitFor)), mostWaiting).Scan(&n)
 	return n, err
 }

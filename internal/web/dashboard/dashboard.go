@@ -143,7 +143,8 @@ func (d *Dashboard) Routes() []handler.Route {
 	comment := &handler.BodyLimit{Bytes: 256 << 10, Advice: "say less in the comment"} // one of 64 KiB fits, every byte escaped
 	routes := []handler.Route{
 		follows("/{$}", d.overview.show), follows(changesPath, d.proposals.list), page("/proposals", d.proposals.moved), follows("/proposals/{id}", d.proposals.show),
-		follows(changesPath+"/forges", d.pullList.show), page("/pulls", d.moved(changesPath+"?tab=waiting")), follows(pullPath, d.pulls.show), page("/policy", d.policy.show), follows("/audit", d.audit.audit),
+		follows(changesPath+"/forges", d.pullList.show), page("/pulls", d.moved(changesPath+"?tab=waiting")), follows(pullPath, d.pulls.show), page("/policy", d.policy.show),
+		page("/agents", d.moved(sessionsPath)), page("/records", d.moved(auditPath)), page("/settings", d.moved("/policy")), follows("/audit", d.audit.audit),
 		page("/audit/{row}", d.audit.row), page("/audit.jsonl", d.audit.lines), page("/doctor", d.audit.doctor), page(live.Path, d.hub.Events),
 		follows("/sessions", d.sessions.list), follows("/sessions/schedule", d.sessions.schedule),
 		follows("/sessions/{id}", d.sessions.show),

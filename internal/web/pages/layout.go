@@ -44,8 +44,18 @@ func (p Page) Place() NavItem {
 	return NavItem{}
 }
 
-// Navigation is the six places. Without a toolset that has pages there are no procedures.
-func Navigation(agents, toolsets []NavItem) []NavItem {
+// Navigation is the six places; acts are the lists of agents and of browsers that are signed in. Without a toolset that has pages there are
+// no procedures.
+func Navigation(acts, toolsets []NavItem) []NavItem {
+	var agents []NavItem
+	settings := []NavItem{{Path: "/policy", Text: "Policy"}, {Path: "/doctor", Text: "Health"}}
+	for _, act := range acts {
+		if act.Path == "/logins" {
+			settings = append(settings, act)
+			continue
+		}
+		agents = append(agents, act)
+	}
 	agents = append([]NavItem{{Path: "/sessions", Text: "Sessions"}, {Path: "/sessions/schedule", Text: "Schedule"}}, agents...)
 	agents = append(agents, NavItem{Path: "/tokens", Text: "Tokens", Operate: true})
 	places := []NavItem{
@@ -58,6 +68,6 @@ func Navigation(agents, toolsets []NavItem) []NavItem {
 	}
 	return append(places,
 		NavItem{Path: "/audit", Text: "Records", Icon: "history"},
-		NavItem{Path: "/policy", Text: "Settings", Icon: "settings", Tabs: []NavItem{{Path: "/policy", Text: "Policy"}, {Path: "/doctor", Text: "Health"}}},
+		NavItem{Path: "/policy", Text: "Settings", Icon: "settings", Tabs: settings},
 	)
 }
