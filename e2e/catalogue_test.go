@@ -68,7 +68,7 @@ func TestCatalogueIsAccessible(t *testing.T) {
 				if wide := d.value(`document.documentElement.scrollWidth`).(float64); int64(wide) > width {
 					t.Errorf("%s: the page is %.0f wide", about, wide)
 				}
-				if found := d.value(`document.querySelector("nav [aria-current]").textContent`); found != "Catalogue" {
+				if found := d.value(`document.querySelector("nav [aria-current]").textContent`); found != "Procedures" {
 					t.Errorf("%s: the navigation shows %v", about, found)
 				}
 				d.shot(scheme, width, address)

@@ -107,7 +107,8 @@ func TestDashboardShowsWhoIsConnectedAndCutsThemOff(t *testing.T) {
 	d.says("No agent is connected now", "claudeops mcp-config --connect")
 	d.shoot("connections-none")
 	d.run(chromedp.Navigate(d.url + "/sessions"))
-	d.press(`form[action="/sessions"][method="post"] button`)
+	d.run(chromedp.Click(`[popovertarget="start"]`, chromedp.ByQuery), chromedp.WaitVisible("#start", chromedp.ByQuery))
+	d.press(`form[action="/sessions"][method="post"] button[name="action"], #start button:not([type="button"])`)
 	d.run(chromedp.Navigate(d.url + "/connections"))
 	d.becomes(`document.querySelector("main table") !== null`) // by itself, if need be
 	d.says("Session ", "pid ")
@@ -116,7 +117,7 @@ func TestDashboardShowsWhoIsConnectedAndCutsThemOff(t *testing.T) {
 	d.says("cannot connect again", "Cut it off")
 	d.shoot("connection")
 	d.press(`form[action$="/cut"] button`)
-	d.becomes(`document.querySelector("main .empty") !== null`)
+	d.becomes(`document.querySelector("main .empty, main .void") !== null`)
 	d.run(chromedp.Navigate(d.url + "/audit"))
 	d.says("connection.cut", "ann")
 	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(`main table a`, chromedp.ByQuery), chromedp.WaitVisible(`form[action$="/stop"] button`, chromedp.ByQuery))

@@ -67,7 +67,7 @@ func TestPackagesPagesAreAccessible(t *testing.T) {
 					if wide := d.value(`document.documentElement.scrollWidth`).(float64); int64(wide) > width {
 						t.Errorf("%s: the page is %.0f wide", about, wide)
 					}
-					if found := d.value(`document.querySelector("nav [aria-current]").textContent`); found != "Packages" {
+					if found := d.value(`document.querySelector("nav [aria-current]").textContent`); found != "Procedures" {
 						t.Errorf("%s: the navigation shows %v", about, found)
 					}
 					if text := d.value(`document.querySelector("main").textContent`).(string); !strings.Contains(text, say) {
