@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"strings"
@@ -22,8 +23,10 @@ func (d *dashboard) text() (s string) {
 // press submits a form by its button and waits for the page that follows.
 func (d *dashboard) press(button string) {
 	d.Helper()
-	if _, err := chromedp.RunResponse(d.ctx, chromedp.Click(button, chromedp.ByQuery)); err != nil {
-		d.Fatal(err)
+	ctx, cancel := context.WithTimeout(d.ctx, patience)
+	defer cancel()
+	if _, err := chromedp.RunResponse(ctx, chromedp.Click(button, chromedp.ByQuery)); err != nil {
+		d.Fatalf("%s: %v", button, err)
 	}
 }
 

@@ -123,7 +123,9 @@ func newDashboard(t *testing.T, more ...string) *dashboard {
 			d.complain("a dialog: %s", e.Message)
 		}
 	})
-	d.run(log.Enable())
+	if err := chromedp.Run(ctx, log.Enable()); err != nil { // starts the browser, which ends with the context of the first call
+		t.Fatal(err)
+	}
 	if server.once != "" { // as its operator does, who follows the address and presses nothing
 		d.token = d.world.operatorToken(t)
 		d.run(chromedp.Navigate(server.once), chromedp.WaitVisible("#live", chromedp.ByQuery))
@@ -170,8 +172,12 @@ func (d *dashboard) quiet(about string) {
 
 func (d *dashboard) run(actions ...chromedp.Action) {
 	d.Helper()
-	if err := chromedp.Run(d.ctx, actions...); err != nil {
-		d.Fatal(err)
+	ctx, cancel := context.WithTimeout(d.ctx, patience)
+	defer cancel()
+	if err := chromedp.Run(ctx, actions...); err != nil {
+		var at, main string
+		_ = chromedp.Run(d.ctx, chromedp.Location(&at), chromedp.Evaluate(`document.body.innerText`, &main))
+		d.Fatalf("%v; the page %s says %s", err, at, main)
 	}
 }
 

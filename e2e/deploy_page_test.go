@@ -42,7 +42,7 @@ func TestDeploymentsAreAccessibleAndRolledBackByAClick(t *testing.T) {
 			d.shot(scheme, width, "/deployments")
 		}
 	}
-	d.run(chromedp.Click(`.timeline a[href*="rollback"]`), chromedp.WaitVisible(`#yes`))
+	d.run(chromedp.Click(`main a.btn[href*="rollback"]`), chromedp.WaitVisible(`#yes`))
 	d.examine("the plan of a rollback", string(axe))
 	d.run(chromedp.Click(`#yes`), chromedp.Click(`form[action$="rollback"] button`), chromedp.WaitVisible(`.answer.yes`))
 	if text, err := os.ReadFile(filepath.Join(w.home, ".claude/commands/a.md")); err != nil || string(text) != header+"one\n" {
