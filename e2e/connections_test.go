@@ -116,7 +116,7 @@ func TestDashboardShowsWhoIsConnectedAndCutsThemOff(t *testing.T) {
 	d.says("cannot connect again", "Cut it off")
 	d.shoot("connection")
 	d.press(`form[action$="/cut"] button`)
-	d.becomes(`document.querySelector("main .void") !== null`)
+	d.becomes(`document.querySelector("main .empty, main .void") !== null`)
 	d.run(chromedp.Navigate(d.url + "/audit"))
 	d.says("Cut off an agent", "ann")
 	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(`main table a`, chromedp.ByQuery), chromedp.WaitVisible(`form[action$="/stop"] button`, chromedp.ByQuery))

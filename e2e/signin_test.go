@@ -157,7 +157,9 @@ func TestPeopleSignInByTheirCompany(t *testing.T) {
 
 func TestRightsEndWithTheCompanysWord(t *testing.T) {
 	c := newCompany(t)
-	token := func(name string) int { return c.asked("POST", "/api/v1/tokens", `{"name":"`+name+`","scopes":["read"]}`) }
+	token := func(name string) int {
+		return c.asked("POST", "/api/v1/tokens", `{"name":"`+name+`","scopes":["read"]}`)
+	}
 	c.begin("ann", "operators")
 	c.follow("/policy")
 	if got := token("one"); got != 201 {

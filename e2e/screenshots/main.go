@@ -94,8 +94,8 @@ func shootAll(ctx context.Context, signIn, folder string) error {
 		return err
 	}
 	var pages []string
-	const links = `[...document.querySelectorAll("nav a, main table a")].map(a => a.pathname).filter((p, i, all) => all.indexOf(p) === i)`
-	if err := chromedp.Run(ctx, chromedp.Navigate(base+"/"), chromedp.WaitVisible(`main a[href*="/pulls/"]`, chromedp.ByQuery), chromedp.Evaluate(links, &pages)); err != nil {
+	const links = `[...document.querySelectorAll("nav a, main .list a, main table a")].map(a => a.pathname).filter((p, i, all) => all.indexOf(p) === i)`
+	if err := chromedp.Run(ctx, chromedp.Navigate(base+"/"), chromedp.WaitVisible(`main a[href*="/pulls/"], main .list a`, chromedp.ByQuery), chromedp.Evaluate(links, &pages)); err != nil {
 		return err
 	}
 	seen, problems := map[string]bool{}, []error(nil)

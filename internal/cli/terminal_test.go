@@ -65,7 +65,7 @@ func TestColoursAreForTerminalsUnlessTheyAreForced(t *testing.T) {
 
 func TestMistypedCommandsAndFlagsAreMet(t *testing.T) {
 	for _, c := range []struct{ typed, want string }{
-		{"adit", `claudeops has no command "adit"; did you mean audit?`},
+		{"audti", `claudeops has no command "audti"; did you mean audit?`},
 		{"audit lsit", `claudeops audit has no command "lsit"; did you mean list?`},
 		{"review aprove", "did you mean approve?"}, {"pr zzzzzz", `claudeops pr has no command "zzzzzz"` + "\n"},
 		{"audit list --outcom x", "unknown flag: --outcom; did you mean --outcome?"}, {"audit list --repro x", "did you mean --repo?"},

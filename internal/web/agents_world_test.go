@@ -10,7 +10,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"slices"
-	"sync/atomic"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/agents/door"
@@ -91,60 +90,27 @@ func (w *world) listening(change func(*http.Server)) *httptest.Server {
 	return server
 }
 
-// proxy is a reverse proxy in front of a server, as people put one there, whose faults a test chooses.
-type proxy struct {
-	*httptest.Server
-	target atomic.Pointer[url.URL]
-	// fault is asked for each request. It returns what to do with it; nil for nothing special.
-	fault atomic.Pointer[func(r *http.Request) http.HandlerFunc]
-	pass  *httputil.ReverseProxy
-}
-
-func newProxy(t testing.TB, to string) *proxy {
+// newProxy is a reverse proxy in front of a server, as people put one there.
+func newProxy(t testing.TB, to string) *httptest.Server {
 	t.Helper()
-	return startProxy(t, to, func(*http.Server) {})
-}
-
-// startProxy is newProxy with changes to the server before it starts.
-func startProxy(t testing.TB, to string, change func(*http.Server)) *proxy {
-	t.Helper()
-	p := &proxy{}
-	p.leadTo(t, to)
+	at, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
 	transport := &http.Transport{} // of its own: each httptest.Server that is closed closes connections of the default one
-	p.pass = &httputil.ReverseProxy{
+	p := httptest.NewUnstartedServer(&httputil.ReverseProxy{
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(p.target.Load())
+			r.SetURL(at)
 			r.SetXForwarded()
 		},
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo),
-	}
-	p.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if fault := p.fault.Load(); fault != nil {
-			if handle := (*fault)(r); handle != nil {
-				handle(w, r)
-				return
-			}
-		}
-		p.pass.ServeHTTP(w, r)
-	}))
+	})
 	p.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
-	change(p.Config)
 	p.Start()
 	t.Cleanup(func() { p.Close(); transport.CloseIdleConnections() })
 	return p
 }
-
-func (p *proxy) leadTo(t testing.TB, address string) {
-	t.Helper()
-	to, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.target.Store(to)
-}
-
-func (p *proxy) faulty(fault func(r *http.Request) http.HandlerFunc) { p.fault.Store(&fault) }
 
 // carrying sets a header.
 func carrying(name, value string) edit { return func(r *http.Request) { r.Header.Set(name, value) } }

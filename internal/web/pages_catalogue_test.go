@@ -48,7 +48,7 @@ func catalogueWorld(t *testing.T) *world {
 		agents + "fork.yaml":                    agentFile("fork", "1.0.0", "author: Ann", "fork_of: {name: team, version: 1.0.0}"),
 		registry + "team@1.0.0/agent.yaml":      agentFile("team", "1.0.0"),
 		registry + "team@2.0.0/agent.yaml":      agentFile("team", "2.0.0"),
-		"project/.fractary/tools/<b>/tool.yaml": "name: x\ntype: tool\nversion: 1.0.0\n",
+		"project/.fractary/tools/<b>/tool.yaml": "name: '<b>'\ntype: tool\nversion: 1.0.0\n",
 	}))
 }
 

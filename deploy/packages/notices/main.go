@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -37,7 +38,7 @@ func notices() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	root, err := exec.Command("go", "env", "GOROOT").Output()
+	root, err := exec.CommandContext(context.Background(), "go", "env", "GOROOT").Output()
 	if err != nil {
 		return "", err
 	}
@@ -56,14 +57,14 @@ func notices() (string, error) {
 		return "", err
 	}
 	return "Claude Ops (MIT, see LICENSE) contains the following works of others. What is under MPL-2.0 is unchanged; its sources are at\n" +
-		"the module proxy (proxy.golang.org) under the name and version that stand here.\n\n" + list.String() + texts.String() + pages, nil
+		"the Go module proxy under the name and version that stand here.\n\n" + list.String() + texts.String() + pages, nil
 }
 
 // linkedModules are the modules that the programs contain, on whatever system a release is made for.
 func linkedModules() ([]part, error) {
 	seen := map[string]string{}
 	for _, system := range []string{"linux", "darwin", "windows"} {
-		cmd := exec.Command("env", "GOOS="+system, "CGO_ENABLED=0", "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}",
+		cmd := exec.CommandContext(context.Background(), "env", "GOOS="+system, "CGO_ENABLED=0", "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}",
 			"./cmd/claudeops", "./cmd/claudeops-connect")
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()

@@ -88,9 +88,9 @@ func (h *deploymentPages) whereIs(ctx context.Context, t target, view *pullDeplo
 	hashes := map[string]string{}
 	for _, p := range made {
 		for _, f := range p.Files {
-			delete(hashes, string(f.Path))
+			delete(hashes, f.Path)
 			if f.Action != gitprovider.ActionDelete && p.PrunedAt.IsZero() {
-				hashes[string(f.Path)] = change.Hash([]byte(f.Content))
+				hashes[f.Path] = change.Hash([]byte(f.Content))
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func (h *deploymentPages) whereIs(ctx context.Context, t target, view *pullDeplo
 	if h.packages == nil {
 		return nil
 	}
-	complete := true
+	var complete bool
 	view.Packages, complete, err = h.packages.Holding(ctx, slices.Collect(maps.Values(hashes)))
 	view.Partly = !complete
 	return err

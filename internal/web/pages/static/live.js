@@ -26,6 +26,8 @@
     event.preventDefault();
   });
 
+  document.addEventListener("toggle", (event) => { if (event.newState === "open" && event.target.popover) event.target.querySelector("textarea")?.focus(); }, true);
+
   const { events, at } = document.body.dataset;
   const regions = [...document.querySelectorAll("[data-live]")].map((region) => "#" + region.id);
   if (!regions.length || !window.htmx) return;
