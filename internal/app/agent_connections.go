@@ -50,7 +50,8 @@ func serveAgent(ctx context.Context, a *App, p *Parts, r door.Rights, c door.Cli
 // can be higher than that of this process (CLAUDEOPS_MAX_TIER); dry run and read-only hold for all.
 func WithRights(a *App, p *Parts, r door.Rights) *App {
 	options := a.Options()
-	options.Lookup, options.Environment, options.Only, options.Folder = p.Cfg.Sessions.Variable, p.Cfg.Sessions.Variable, "", r.Folder
+	options.Lookup, options.Environment = p.Cfg.Sessions.Variable, p.Cfg.Sessions.Variable
+	options.Only, options.Folder = "", r.Folder
 	own := New(func() Options { return options })
 	q := *p
 	allowed := &q.Cfg.Permissions

@@ -31,7 +31,8 @@ func exposures() []exposure {
 			}
 		}
 	}
-	policy, prompts := map[string]string{"CLAUDEOPS_POLICY": "$DIR/narrow.yaml"}, map[string]string{"CLAUDEOPS_PROMPTS_DIR": "$DIR/prompts"}
+	policy := map[string]string{"CLAUDEOPS_POLICY": "$DIR/narrow.yaml"}
+	prompts := map[string]string{"CLAUDEOPS_PROMPTS_DIR": "$DIR/prompts"}
 	scripts := map[string]string{"CLAUDEOPS_SESSION_TOOLSETS": "pr,scripts", "CLAUDEOPS_SCRIPTS": "$DIR/scripts.yaml"}
 	secret := map[string]string{"CLAUDEOPS_WEBHOOK_SECRET_FILE": "$DIR/hook"}
 	all := []exposure{

@@ -8,14 +8,14 @@
 //  2. tier and effect: a tool that writes needs the operator's leave,
 //  3. approval: the argument yes, where the tool asks for it,
 //  4. the arguments, with everything that is wrong with them at once,
-//  5. dry run, if the server is in one or the call asks for one: the handler is told to do nothing, and no lock is taken,
+//  5. dry run, if the server or the call asks for one: the handler is told to do nothing, and no lock is taken,
 //  6. the locks of the roots that are written, between processes too,
 //  7. whether the caller is still let in, and the time limit,
 //  8. the handler; the client hears at intervals that it still runs,
 //  9. redaction of our own tokens,
 //  10. the cap of the answer,
-//  11. one row in the audit for every write, run and refusal of 1 to 3, before the answer leaves. Other calls that only read leave
-//     none, but for what their handlers note, such as where they fetched from.
+//  11. one row in the audit for every write, run and refusal of 1 to 3, before the answer leaves. Other
+//     calls that only read leave none, but for what their handlers note, such as where they fetched from.
 //
 // An act of a person goes the same way with other rules: they are asked after 4, since some ask for the repository, and
 // in place of 1 to 3; no tier binds a person. The handler appends the row of its success itself (Call.Done), in the

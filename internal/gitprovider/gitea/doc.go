@@ -14,7 +14,7 @@
 //	                 4 + n requests in 2 rounds (1 more for each branch name, contents apart; with the pull requests of
 //	                 others one for each that was not seen, at most gitprovider.MaxForeign, in the second round)
 //	Commit           1 (1 more when more than 30 files cannot be proven by the tree's id; 2 when the base had moved)
-//	OpenPullRequest  1 for a branch that this process has just made, else 4 in 3 rounds (2 in one when it is open already)
+//	OpenPullRequest  1 for a branch that this process has just made, else 4 in 3 rounds (2 in one if it is open)
 //	Label            1 (3 where labels are taken by id alone; 2 more for labels that have to be made)
 //	FindByHead       1 when there is one, else every page of the list
 //	BranchTip        1 (2 when there is no such branch)

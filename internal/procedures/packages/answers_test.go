@@ -138,8 +138,9 @@ func TestADryRunWritesNothingAndSaysTheSame(t *testing.T) {
 	b.same("install", `{"packages":["all"]}`, map[string]any{"installed.0.name": "all", "installed.0.artifact_count": 4.0, "dry_run": true})
 	b.put("aam.yaml", manifestOf("mine", "1.0.0"))
 	b.put("skills/look/SKILL.md", "x")
-	before["project/aam.yaml"], before["project/skills/"], before["project/skills/look/"], before["project/skills/look/SKILL.md"] =
-		"-rw-r--r-- "+manifestOf("mine", "1.0.0"), "", "", "-rw-r--r-- x"
+	before["project/aam.yaml"] = "-rw-r--r-- " + manifestOf("mine", "1.0.0")
+	before["project/skills/"], before["project/skills/look/"] = "", ""
+	before["project/skills/look/SKILL.md"] = "-rw-r--r-- x"
 	b.same("publish", `{}`, map[string]any{"package_name": "mine", "dry_run": true})
 	b.same("config_set", `{"key":"author.name","value":"ann"}`, map[string]any{"value": "ann", "source": "global", "dry_run": true})
 	b.asPerson(func() {

@@ -18,7 +18,8 @@ func varied(i int) record.Attempt {
 	a.Time = noon().Add(time.Duration(i) * time.Minute)
 	switch i % 4 {
 	case 0:
-		a.Outcome, a.Code, a.Verdicts, a.Paths, a.Title = record.OutcomeOpened, "", nil, []string{"checks/Inodes_50%.md"}, `Count C:\inodes`
+		a.Outcome, a.Code, a.Verdicts = record.OutcomeOpened, "", nil
+		a.Paths, a.Title = []string{"checks/Inodes_50%.md"}, `Count C:\inodes`
 	case 1:
 		a.Caller, a.Door, a.Provider, a.Owner = "ann", record.DoorREST, "gitea", "Demo"
 	case 2:

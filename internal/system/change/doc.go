@@ -5,7 +5,7 @@
 //	e := change.NewEngine(home, time.Now)
 //	d := change.NewDesired("packages", workspace, project, target) // owner, source, project, targets
 //	d.AddRoot(target, project+"/.claude/skills", project, true)
-//	err := d.Add(target, project+"/.claude/skills", "look/SKILL.md", change.TreeFile{Content: change.Bytes(text)}, "@team/look")
+//	err := d.Add(target, project+"/.claude/skills", "look/SKILL.md", change.TreeFile{Content: text}, "@team/look")
 //	plan, err := e.Plan(ctx, d)                                      // what would change; changes nothing
 //	plan, done, err := e.Apply(ctx, d, change.Approval{Adopt: true}) // all of it or nothing
 //

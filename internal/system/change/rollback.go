@@ -46,7 +46,8 @@ func (e *Engine) planRollback(to *Snapshot, reach Reach) (*restoring, error) {
 	if r.snap, err = e.begin("rollback", last); err != nil {
 		return nil, err
 	}
-	r.snap.Owner, r.snap.Source, r.snap.Project, r.snap.Targets, r.snap.RolledBackTo = to.Owner, to.Source, reach.Project, to.Targets, to.ID
+	r.snap.Owner, r.snap.Source, r.snap.Targets, r.snap.RolledBackTo = to.Owner, to.Source, to.Targets, to.ID
+	r.snap.Project = reach.Project
 	if err := r.look(); err != nil {
 		return nil, err
 	}

@@ -16,8 +16,8 @@ const MaxAccounts = 64
 // FindAccounts finds the users that agents run as: one for each session at a time. text is a name, a number,
 // number:number with its group, or one of these forms for several users:
 //
-//	NAME+COUNT    the users NAME-1 to NAME-COUNT, all of which have to be there; if there is a group NAME, they have it beside their own
-//	NUMBER+COUNT  the users of COUNT numbers from NUMBER on, each with the group of its number; none may belong to anybody in the user database
+//	NAME+COUNT    the users NAME-1 to NAME-COUNT, which all have to exist; they get the group NAME, if there is one
+//	NUMBER+COUNT  COUNT users from NUMBER on, each with the group of its number; none may be in the user database
 //
 // "" stands for the users DefaultAccount-1, -2 and so on, as many as there are, and else for DefaultAccount. A number
 // needs no entry in the user database. ErrNoAccount if there is no such user.

@@ -260,7 +260,8 @@ func TestACommandStartsInItsControlGroupWithoutClone3(t *testing.T) {
 // forbidClone3 has the kernel refuse clone3(2) to this thread, and to what it starts, as if there were none.
 func forbidClone3(t *testing.T) {
 	t.Helper()
-	const load, equal, give = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
+	const load, give = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_RET | unix.BPF_K
+	const equal = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
 	filter := []unix.SockFilter{
 		{Code: load}, // the number of the system call
 		{Code: equal, K: unix.SYS_CLONE3, Jf: 1},

@@ -45,7 +45,8 @@ func New(o Options) (*Transport, error) {
 		}
 		return conn, nil
 	})
-	carrier.MaxIdleConnsPerHost, carrier.MaxResponseHeaderBytes, carrier.OnProxyConnectResponse = o.Limits.MaxConcurrent, 1<<20, checkProxy
+	carrier.MaxIdleConnsPerHost, carrier.MaxResponseHeaderBytes = o.Limits.MaxConcurrent, 1<<20
+	carrier.OnProxyConnectResponse = checkProxy
 	scrub := newScrubber()
 	scrub.learn(o.Token)
 	return &Transport{

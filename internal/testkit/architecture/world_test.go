@@ -56,7 +56,8 @@ func TestOnlySystemTouchesFilesProcessesAndTheNetwork(t *testing.T) {
 	root := moduleRoot(t)
 	loaded, err := packages.Load(&packages.Config{
 		Dir: root, Env: append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux"),
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo,
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedSyntax |
+			packages.NeedTypes | packages.NeedTypesInfo,
 	}, "./cmd/...", "./internal/...")
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-//go:embed static/app.css static/tabler.css static/icons.txt static/icon.svg static/htmx.min.js static/live.js static/once.js
+//go:embed static/app.css static/tabler.css static/icons.txt static/icon.svg
+//go:embed static/htmx.min.js static/live.js static/once.js
 var static embed.FS
 
 // Asset is a file that pages refer to. Its name holds the hash of its content, so that it never changes.
