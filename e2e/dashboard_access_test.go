@@ -56,7 +56,7 @@ func TestDashboardIsAccessible(t *testing.T) {
 		for _, width := range []int64{390, 1200} {
 			t.Run(fmt.Sprintf("%s %d", scheme, width), func(t *testing.T) {
 				d := newDashboard(t)
-				addresses := append(d.history(), "/tokens", "/nothing", "/docs")
+				addresses := append(d.history(), "/tokens", "/tokens/people", "/nothing", "/docs")
 				d.run(
 					emulation.SetDeviceMetricsOverride(width, 800, 1, width < 500),
 					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),

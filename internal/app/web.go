@@ -24,7 +24,9 @@ import (
 // NewWebServer makes the server for a listener at the address.
 func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessions dashboard.Sessions, tokens *door.Tokens, at net.Addr) (*web.Server, error) {
 	return web.New(web.Options{
-		Settings: handler.Settings{Version: Version(), Tier: p.Cfg.Permissions.Tier, DryRun: p.Cfg.Permissions.DryRun, ReadOnly: p.Rules.readOnly()},
+		Settings: handler.Settings{
+			Version: Version(), Tier: p.Cfg.Permissions.Tier, DryRun: p.Cfg.Permissions.DryRun, ReadOnly: p.Rules.readOnly(), PublicURL: p.Cfg.Web.PublicURL,
+		},
 		Callers:  web.Callers{Network: networkOf(p, at), Access: p.access, SignIn: p.identities, Agents: web.Agents{Tokens: tokens}},
 		Toolsets: toolsets,
 		Records: records.Records{

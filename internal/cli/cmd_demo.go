@@ -16,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/ops/demo"
 	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -75,7 +76,7 @@ func demoOptions(a *commandLine, dir string) (demo.Options, error) {
 // typedName is how a shell in the same folder calls this program again: as it was called, since a name without a slash was found in PATH.
 func typedName(called string) string {
 	if strings.ContainsRune(called, filepath.Separator) {
-		return shellLine([]string{called})
+		return mcpconfig.ShellLine([]string{called})
 	}
 	return "claudeops"
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -211,11 +212,11 @@ func (p place) describe(w *strings.Builder, s settings, preview *prflow.CreateRe
 	fmt.Fprintf(w, "\nWrote %s (only you can read it; every claudeops command reads it)\n", p.environment)
 	name := s.called
 	if p.environment != s.standard {
-		name += " " + shellLine([]string{"--env-file", p.environment})
+		name += " " + mcpconfig.ShellLine([]string{"--env-file", p.environment})
 	}
 	w.WriteString("\nNext:\n\n")
 	if p.client != "" {
-		fmt.Fprintf(w, "  claude --mcp-config %s --strict-mcp-config --allowedTools 'mcp__claudeops__*'\n", shellLine([]string{p.client}))
+		fmt.Fprintf(w, "  claude --mcp-config %s --strict-mcp-config --allowedTools 'mcp__claudeops__*'\n", mcpconfig.ShellLine([]string{p.client}))
 	} else {
 		fmt.Fprintf(w, "  %s mcp-config --client %s    # prints what to put into the client's configuration\n", name, s.client)
 	}

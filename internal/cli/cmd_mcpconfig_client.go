@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -188,7 +189,7 @@ func addToClaude(c mcpClient, s app.McpServerConfig, _ []config.Variable, _ func
 	entry := entryOf(c, s, nil, true)
 	delete(entry, "env")
 	text, err := compactJSON(entry)
-	return shellLine([]string{"claude", "mcp", "add-json", "--scope", "user", app.OurName, text}), err
+	return mcpconfig.ShellLine([]string{"claude", "mcp", "add-json", "--scope", "user", app.OurName, text}), err
 }
 
 // addToCodex gives settings by value, since the command has no other way, and no secret.
@@ -199,7 +200,7 @@ func addToCodex(_ mcpClient, s app.McpServerConfig, set []config.Variable, value
 			words = append(words, "--env", v.Name+"="+value(v.Name))
 		}
 	}
-	return shellLine(slices.Concat(words, []string{"--", s.Command}, s.Args)), nil
+	return mcpconfig.ShellLine(slices.Concat(words, []string{"--", s.Command}, s.Args)), nil
 }
 
 func addToGemini(c mcpClient, s app.McpServerConfig, set []config.Variable, _ func(string) string) (string, error) {
@@ -207,24 +208,14 @@ func addToGemini(c mcpClient, s app.McpServerConfig, set []config.Variable, _ fu
 	for _, v := range set {
 		words = append(words, "-e", v.Name+"="+c.refer(v))
 	}
-	return shellLine(words), nil
+	return mcpconfig.ShellLine(words), nil
 }
 
 func addToVSCode(c mcpClient, s app.McpServerConfig, set []config.Variable, _ func(string) string) (string, error) {
 	entry := entryOf(c, s, set, true)
 	entry["name"] = app.OurName
 	text, err := compactJSON(entry)
-	return shellLine([]string{"code", "--add-mcp", text}), err
-}
-
-// shellLine is a command for a POSIX shell.
-func shellLine(words []string) string {
-	for i, word := range words {
-		if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,@%+") != "" || word == "" {
-			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(words, " ")
+	return mcpconfig.ShellLine([]string{"code", "--add-mcp", text}), err
 }
 
 func encodedJSON(v any, indent string) (string, error) {

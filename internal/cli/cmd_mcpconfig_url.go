@@ -28,7 +28,7 @@ func printAddress(a *commandLine, client string, add bool, given string) error {
 		if words == nil {
 			return app.Usage(fmt.Errorf("%s has no command that adds a server; put what mcp-config --url %s --client %s prints into %s", form.Client, given, form.Client, form.File))
 		}
-		text = shellLine(words) + "\n"
+		text = mcpconfig.ShellLine(words) + "\n"
 	} else {
 		fmt.Fprintf(a.streams.Err, "claudeops: this belongs into %s\n", form.File)
 	}

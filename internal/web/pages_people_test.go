@@ -369,7 +369,7 @@ func TestATokenOfAPersonMayDoNoMoreThanThey(t *testing.T) {
 		}
 	}
 	use(200, 2)
-	page := string(w.get("/tokens", browser, cookies(login)).body)
+	page := string(w.get("/tokens/people", browser, cookies(login)).body)
 	if !strings.Contains(page, "gitea:ann") || strings.Contains(page, ">never<") && !strings.Contains(page, "Last used") {
 		t.Errorf("%s", page)
 	}
@@ -390,6 +390,33 @@ func TestATokenOfAPersonMayDoNoMoreThanThey(t *testing.T) {
 		t.Errorf("%d", a.StatusCode)
 	}
 	use(401, 0)
+}
+
+func TestAnAgentsTokenOfAPersonIsGoodAsLongAsTheyAreAnOperator(t *testing.T) {
+	w, provider := peopleWorld(t)
+	person := func(group string) fakeoidc.Person {
+		return fakeoidc.Person{Subject: "7", User: "ann", Groups: []string{group}}
+	}
+	login := w.signInAs(provider, person("operators"))
+	form := url.Values{"name": {"laptop"}, "tier": {"3"}, "repos": {"joe/infra"}}
+	secret := shownSecret(w.read(w.submit("/tokens", form, cookies(login)), "/tokens", 201))
+	w.page("/tokens", 200, cookies(login)).has("laptop", "of gitea:ann")
+	was, err := w.web.Access.AgentToken(t.Context(), secret)
+	if err != nil || was.MaxTier != 3 {
+		t.Fatalf("%+v, %v", was, err)
+	}
+	for _, c := range []struct {
+		group string
+		code  fault.Code
+	}{{"reviewers", fault.Unauthenticated}, {"operators", ""}, {"viewers", fault.Unauthenticated}} {
+		w.signInAs(provider, person(c.group))
+		if _, err := w.web.Access.AgentToken(t.Context(), secret); fault.CodeOf(err) != c.code {
+			t.Errorf("one of %s is let in: %v", c.group, err)
+		}
+		if err := w.web.Access.StillAgent(t.Context(), was); fault.CodeOf(err) != c.code {
+			t.Errorf("one of %s goes on: %v", c.group, err)
+		}
+	}
 }
 
 func TestTwoPersonsWhereThePolicyWantsThem(t *testing.T) {

@@ -2,11 +2,16 @@ package web_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/access"
 )
 
 func TestTokensAreMadeListedAndRevokedOverREST(t *testing.T) {
@@ -69,29 +74,180 @@ func (w *world) countTokens() int {
 func TestATokenIsShownOnceInTheDashboard(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.strangers = true })
 	boss := w.signIn(w.token("boss", 3, "read", "operate"))
-	w.page("/tokens", 200, with(boss)).has("Make a token", "boss")
-	a := w.submit("/tokens", url.Values{"name": {"ann"}, "tier": {"2"}, "scope": {"read"}}, with(boss))
-	d := w.read(a, "/tokens", 201)
+	w.page("/tokens/people", 200, with(boss)).has("Make a token", "boss")
+	a := w.submit("/tokens/people", url.Values{"name": {"ann"}, "tier": {"2"}, "scope": {"read"}}, with(boss))
+	d := w.read(a, "/tokens/people", 201)
 	d.has("It is shown this once", "ann")
-	secret := ""
-	for _, pre := range d.find("pre") {
-		secret = pre.FirstChild.Data
-	}
+	d.lacks("CLAUDEOPS_AGENT_TOKEN")
+	secret := shownSecret(d)
 	if !strings.HasPrefix(secret, "cops_") || a.Header.Get("Cache-Control") != "no-store" {
 		t.Fatalf("secret %q, %v", secret, a.Header)
 	}
-	again := w.page("/tokens", 200, with(boss))
+	again := w.page("/tokens/people", 200, with(boss))
 	again.has("ann")
 	again.lacks(secret)
+	w.page("/tokens", 200, with(boss)).lacks("Revoke ann", "Revoke boss")
 	w.want(w.get("/api/v1/proposals", bearer(secret)), 200, "")
-	w.read(w.submit("/tokens", url.Values{"name": {"ann"}, "tier": {"1"}, "scope": {"read"}}, with(boss)), "/tokens", 409).has("there is a token with the name")
-	w.read(w.submit("/tokens", url.Values{"name": {"eve"}, "tier": {"1"}, "scope": {"review"}}, with(boss)), "/tokens", 403).has("cannot give it")
-	w.read(w.submit("/tokens", url.Values{"name": {"eve"}, "tier": {"1"}}, with(boss)), "/tokens", 400)
-	if a := w.submit("/tokens/ann/revoke", nil, with(boss)); a.StatusCode != 303 {
-		t.Errorf("%d %s", a.StatusCode, a.body)
+	for status, form := range map[int]url.Values{
+		409: {"name": {"ann"}, "tier": {"1"}, "scope": {"read"}}, 403: {"name": {"eve"}, "tier": {"1"}, "scope": {"review"}}, 400: {"name": {"eve"}, "tier": {"1"}},
+	} {
+		w.read(w.submit("/tokens/people", form, with(boss)), "/tokens/people", status).has("Make a token", form.Get("name"))
 	}
+	id := w.tokenID("ann")
+	if a := w.submit("/tokens/"+id+"/revoke", nil, with(boss)); a.StatusCode != 303 || a.Header.Get("Location") != "/tokens/people?revoked="+id {
+		t.Errorf("%d %v", a.StatusCode, a.Header)
+	}
+	w.page("/tokens/people?revoked="+id, 200, with(boss)).has("The token ann is revoked")
+	w.page("/tokens/people?revoked=somebody", 200, with(boss)).lacks("The token")
 	w.want(w.get("/api/v1/proposals", bearer(secret)), 401, fault.Unauthenticated)
 	reader := w.signIn(w.token("reader", 1, "read"))
-	w.page("/tokens", 403, with(reader))
+	for _, path := range []string{"/tokens", "/tokens/people"} {
+		w.page(path, 403, with(reader))
+	}
 	w.page("/", 200, with(reader)).lacks("Tokens")
+}
+
+// shownSecret is the secret that a page shows.
+func shownSecret(d document) string {
+	for _, pre := range d.find("pre") {
+		if attr(pre, "id") == "secret" {
+			return pre.FirstChild.Data
+		}
+	}
+	return ""
+}
+
+func (w *world) tokenID(name string) string {
+	w.Helper()
+	return w.tokenNamed(name).ID
+}
+
+func (w *world) tokenNamed(name string) access.Token {
+	w.Helper()
+	all, err := w.store.Access.Tokens(w.Context())
+	at := slices.IndexFunc(all, func(t access.Token) bool { return t.Name == name })
+	if err != nil || at < 0 {
+		w.Fatalf("no token %s: %v", name, err)
+	}
+	return all[at]
+}
+
+func TestAnAgentsTokenIsMadeInTheDashboardWithTheLinesForItsClient(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.strangers = true })
+	boss := w.signIn(w.token("boss", 2, "read", "operate"))
+	empty := w.page("/tokens", 200, with(boss))
+	empty.has("No agent has a token", "Make a token for an agent", "Tier 2")
+	empty.lacks("Tier 3")
+	form := url.Values{"name": {"laptop"}, "tier": {"2"}, "repos": {"joe/infra,  joe/*"}, "days": {""}}
+	a := w.submit("/tokens", form, with(boss))
+	d := w.read(a, "/tokens", 201)
+	secret := shownSecret(d)
+	if !strings.HasPrefix(secret, "cops_") || strings.Count(string(a.body), secret) != 1 || a.Header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("secret %q, %v: %s", secret, a.Header, a.body)
+	}
+	if len(d.find("script")) > 0 {
+		t.Error("the page with the secret has a script")
+	}
+	d.has("It is shown this once", "Claude Code", "Codex", "Gemini", "Cursor", "VS Code", "claude mcp add-json", "read -rs CLAUDEOPS_AGENT_TOKEN",
+		"http://127.0.0.1:8080/mcp", `"Authorization": "Bearer ${env:CLAUDEOPS_AGENT_TOKEN}"`)
+	got := w.tokenNamed("laptop")
+	if !got.Agent || got.MaxTier != 2 || len(got.Scopes) > 0 || !slices.Equal(got.Repos, []string{"joe/infra", "joe/*"}) || !got.ExpiresAt.Equal(w.Now().AddDate(0, 0, 90)) {
+		t.Errorf("%+v", got)
+	}
+	if row := w.attempts()[0]; row.Action != "token.create" || row.Caller != "boss" || strings.Contains(fmt.Sprint(row), secret) {
+		t.Errorf("%+v", row)
+	}
+	w.want(w.get("/api/v1/proposals", bearer(secret)), 401, fault.Unauthenticated)
+	if _, err := w.web.Access.AgentToken(t.Context(), secret); err != nil {
+		t.Error(err)
+	}
+	w.advance(time.Hour)
+	list := w.page("/tokens", 200, with(boss))
+	list.has("laptop", "joe/infra, joe/*", "Tier 2", "in 89 d", "used 1 h ago", "its connections end within seconds")
+	list.lacks(secret, "Revoke boss")
+	w.page("/tokens/people", 200, with(boss)).lacks("laptop")
+	if a := w.submit("/tokens/"+got.ID+"/revoke", nil, with(boss)); a.StatusCode != 303 || a.Header.Get("Location") != "/tokens?revoked="+got.ID {
+		t.Errorf("%d %v", a.StatusCode, a.Header)
+	}
+	w.page("/tokens?revoked="+got.ID, 200, with(boss)).has("The token laptop is revoked", "No agent has a token", "Revoked and expired tokens")
+	if _, err := w.web.Access.AgentToken(t.Context(), secret); fault.CodeOf(err) != fault.Unauthenticated {
+		t.Errorf("%v", err)
+	}
+	if a := w.get("/tokens/"+got.ID+"/revoke", browser, with(boss)); a.StatusCode != 303 || a.Header.Get("Location") != "/tokens" {
+		t.Errorf("%d %v", a.StatusCode, a.Header)
+	}
+}
+
+func TestAFormForAnAgentsTokenComesBackWithWhatWasWritten(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.strangers = true })
+	boss := w.signIn(w.token("boss", 2, "read", "operate"))
+	w.agentToken("taken", 1)
+	for name, c := range map[string]struct {
+		edit   func(url.Values)
+		status int
+		says   string
+	}{
+		"a tier above their own": {func(f url.Values) { f.Set("tier", "3") }, 403, "cannot give tier"},
+		"no tier":                {func(f url.Values) { f.Set("tier", "x") }, 400, "max_tier"},
+		"a name that is taken":   {func(f url.Values) { f.Set("name", "taken") }, 409, "there is a token with the name"},
+		"no name":                {func(f url.Values) { f.Set("name", " ") }, 400, "name"},
+		"no repository":          {func(f url.Values) { f.Set("repos", "joe/infra, nothing") }, 400, "names no repository"},
+		"days that are none":     {func(f url.Values) { f.Set("days", "soon") }, 400, "expires_in_days"},
+		"too many days":          {func(f url.Values) { f.Set("days", "3651") }, 400, "expires_in_days"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			form := url.Values{"name": {"laptop"}, "tier": {"2"}, "repos": {"joe/infra"}, "days": {"30"}}
+			c.edit(form)
+			tokens, rows := w.countTokens(), len(w.attempts())
+			d := w.read(w.submit("/tokens", form, with(boss)), "/tokens", c.status)
+			d.has(c.says)
+			for _, input := range d.find("input") {
+				if name := attr(input, "name"); form.Has(name) && attr(input, "value") != form.Get(name) {
+					t.Errorf("%s comes back as %q", name, attr(input, "value"))
+				}
+			}
+			if w.countTokens() != tokens || len(w.attempts()) != rows+1 {
+				t.Errorf("%d tokens, %d rows", w.countTokens()-tokens, len(w.attempts())-rows)
+			}
+		})
+	}
+}
+
+func TestTheLinesForAClientHaveTheAddressAtWhichItReachesTheServer(t *testing.T) {
+	form := url.Values{"name": {"laptop"}, "tier": {"1"}}
+	made := func(w *world, edits ...edit) document {
+		boss := bearer(w.token("boss", 2, "read", "operate"))
+		return w.read(w.submit(w.web.Network.BasePath+"/tokens", form, append(edits, boss)...), "/tokens", 201)
+	}
+	public := newWorld(t, func(w *world) { w.strangers, w.web.Settings.PublicURL = true, "https://ops.example/base" })
+	d := made(public)
+	d.has("https://ops.example/base/mcp")
+	d.lacks("127.0.0.1")
+	below := newWorld(t, func(w *world) { w.strangers, w.web.Network.BasePath = true, "/ops" })
+	made(below).has("http://127.0.0.1:8080/ops/mcp")
+	open := newWorld(t, func(w *world) { w.strangers, w.web.Network.Hosts = true, []string{"ops.example"} })
+	d = made(open, func(r *http.Request) { r.Host = "ops.example" })
+	d.has("use https://", "CLAUDEOPS_PUBLIC_URL", "It is shown this once")
+	d.lacks("ops.example/mcp")
+}
+
+func TestAnAgentsTokenIsMadeOverREST(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.strangers = true })
+	boss := bearer(w.token("boss", 2, "read", "operate"))
+	a := w.do("POST", "/api/v1/tokens", `{"name":"laptop","agent":true,"max_tier":2,"repos":["joe/*"],"expires_in_days":7}`, boss)
+	w.want(a, 201, "")
+	if until := w.Now().AddDate(0, 0, 7).Format(time.RFC3339); a.json["agent"] != true || a.json["expires_at"] != until {
+		t.Errorf("%s", a.body)
+	}
+	for name, body := range map[string]string{
+		"scopes of an agent":              `{"name":"x","agent":true,"scopes":["read"]}`,
+		"repositories of a person":        `{"name":"x","scopes":["read"],"repos":["joe/infra"]}`,
+		"no scope, and not for an agent":  `{"name":"x"}`,
+		"a repository that is not one":    `{"name":"x","agent":true,"repos":["joe"]}`,
+		"more repositories than it names": `{"name":"x","agent":true,"repos":["a/b"` + strings.Repeat(`,"a/b"`, 50) + `]}`,
+	} {
+		if before := w.countTokens(); w.do("POST", "/api/v1/tokens", body, boss).StatusCode != 400 || w.countTokens() != before {
+			t.Errorf("%s is taken", name)
+		}
+	}
 }

@@ -204,7 +204,7 @@ func view(out any) operation.View {
 // rowOf is a connection as the page shows it. rights say at the terminal what it may not, and whether it was cut off.
 func rowOf(c Entry) (row operation.Row, rights string) {
 	agent, ask := operation.Cell{Text: "Token ", Name: c.Token}, "token end as well. The token lets nobody in for "+strings.TrimSuffix(KeptOut.String(), "0m0s")+
-		". To keep its holder out for good, revoke it on the page [Tokens](/tokens)."
+		". To keep its holder out for good, revoke it on the page [Agent tokens](/tokens)."
 	if c.Session != "" {
 		agent = operation.Cell{Text: "Session ", Name: c.Session, Link: "/sessions/" + url.PathEscape(c.Session)}
 		ask = "session end as well. The agent of the session cannot connect again. The session itself goes on without Claude Ops; stop it on [its page](" + agent.Link + ")."

@@ -52,7 +52,7 @@ func (a Acts) Operations() []operation.Operation {
 	}
 }
 
-// Any makes tokens of every kind, for the terminal: those of agents and those that expire, too.
+// Any makes tokens for the terminal, which says the moment at which one expires.
 func (a Acts) Any() operation.Operation {
 	o := created()
 	o.Route = operation.Route{}
@@ -63,17 +63,19 @@ func (a Acts) Any() operation.Operation {
 type TokenRequest struct {
 	Name    string         `json:"name" required:"true" maxBytes:"64" doc:"Who it is for; in the record of all that it does" example:"ann"`
 	MaxTier int            `json:"max_tier,omitempty" minimum:"1" maximum:"3" doc:"The highest tier that it may act at; 1 if it is left out"`
-	Scopes  []access.Scope `json:"scopes" required:"true" minItems:"1" enum:"propose,review,read,operate" doc:"No more than your own"`
-	Days    int            `json:"expires_in_days,omitempty" minimum:"1" maximum:"3650" doc:"Of a person who signs in by a provider 90 if it is left out; else it is good until it is revoked"`
+	Scopes  []access.Scope `json:"scopes,omitempty" minItems:"1" enum:"propose,review,read,operate" doc:"No more than your own. An agent's token has none; any other needs one"`
+	Agent   bool           `json:"agent,omitempty" doc:"It lets an agent in over MCP, and opens nothing else"`
+	Repos   []string       `json:"repos,omitempty" doc:"The repositories that an agent's token is for, such as owner/name or owner/*; those that the server allows if it is left out"`
+	Days    int            `json:"expires_in_days,omitempty" minimum:"1" maximum:"3650" doc:"90 if it is left out, for an agent's token and for a person who signs in by a provider; else it is good until it is revoked"`
 }
 
-// DefaultDays is how long a token of a person of a provider is good, unless they say.
+// DefaultDays is how long an agent's token and one of a person of a provider are good, unless the request says.
 const DefaultDays = 90
 
 // wanted is the token that a request is about.
 func (a Acts) wanted(call operation.Call, in TokenRequest) Wanted {
-	w := Wanted{Name: in.Name, MaxTier: cmp.Or(in.MaxTier, 1), Scopes: in.Scopes}
-	if in.Days == 0 && call.Caller.Account != (access.Account{}) {
+	w := Wanted{Name: in.Name, MaxTier: cmp.Or(in.MaxTier, 1), Scopes: in.Scopes, Agent: in.Agent, Repos: in.Repos}
+	if in.Days == 0 && (in.Agent || call.Caller.Account != (access.Account{})) {
 		in.Days = DefaultDays
 	}
 	if in.Days > 0 {
@@ -206,7 +208,7 @@ func created() operation.Operation {
 		Name: "create_token", Action: "token.create", Summary: "Make a token", Effect: operation.Write, Command: "token create",
 		Needs: operation.Needs{For: operation.People, Scope: access.Operate, Dry: operation.DryDone},
 		Route: operation.Route{
-			Method: "POST", Path: "/tokens", ID: "createToken", Status: 201, MaxBody: 4 << 10, TooLarge: "a name is shorter",
+			Method: "POST", Path: "/tokens", ID: "createToken", Status: 201, MaxBody: 16 << 10, TooLarge: "name fewer repositories",
 			Notes: "Nobody gives a scope or a tier that they have not. Only the hash of the secret is kept.",
 		},
 	}

@@ -82,6 +82,8 @@ func TestNobodyGivesWhatTheyLack(t *testing.T) {
 		{false, `{"name":"x","scopes":["review"]}`, fault.Forbidden},
 		{false, `{"name":"x","scopes":["read"],"max_tier":3}`, fault.Forbidden},
 		{false, `{"name":"x","scopes":["read"],"agent":true}`, fault.InvalidArgument},
+		{false, `{"name":"x","max_tier":3,"agent":true}`, fault.Forbidden},
+		{false, `{"name":"x"}`, fault.InvalidArgument},
 		{true, `{"name":"x","max_tier":3,"agent":true}`, fault.Forbidden},
 		{true, `{"name":"x","max_tier":1,"agent":true,"scopes":["read"]}`, fault.InvalidArgument},
 		{true, `{"name":"x","max_tier":0,"scopes":["read"]}`, fault.InvalidArgument},

@@ -3,7 +3,6 @@ package access
 import (
 	"context"
 	"crypto/subtle"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -144,8 +143,8 @@ func (g *Gatekeeper) AgentToken(ctx context.Context, secret string) (Token, erro
 		return Token{}, fault.New(fault.Unauthenticated, "the token is no good agent's token: it is unknown, was revoked, has expired, or is a "+
 			"person's; ask the operator for one (claudeops token create --agent)")
 	}
-	if _, ok, err := g.owned(ctx, t, Principal{}); err != nil || !ok {
-		return Token{}, errors.Join(err, ownerLeft(t))
+	if t.MaxTier, err = g.agentTier(ctx, t); err != nil {
+		return Token{}, err
 	}
 	g.used(ctx, t)
 	return t, nil
@@ -160,17 +159,27 @@ func (g *Gatekeeper) StillAgent(ctx context.Context, was Token) error {
 		return err
 	case !found || !t.Agent || !t.Good(g.now()):
 		return fault.New(fault.Unauthenticated, "the agent's token %s was revoked or has expired while the call waited; nothing was done", was.Name)
-	case t.MaxTier < was.MaxTier:
+	}
+	if t.MaxTier, err = g.agentTier(ctx, t); err == nil && t.MaxTier < was.MaxTier {
 		return tierLowered(was.Name)
 	}
-	if _, ok, err := g.owned(ctx, t, Principal{}); err != nil || !ok {
-		return errors.Join(err, ownerLeft(t))
+	return err
+}
+
+// agentTier is the highest tier that an agent's token gives now. A token that a person has made is good as long as they may make one.
+func (g *Gatekeeper) agentTier(ctx context.Context, t Token) (gitprovider.Tier, error) {
+	p, ok, err := g.owned(ctx, t, Principal{Ceiling: t.MaxTier, Scopes: Scopes{Operate}})
+	switch {
+	case err != nil:
+		return 0, err
+	case !ok || !p.Scopes.Has(Operate):
+		return 0, ownerLeft(t)
 	}
-	return nil
+	return p.Ceiling, nil
 }
 
 func ownerLeft(t Token) error {
-	return fault.New(fault.Unauthenticated, "the token %s is of a person who has no role here any more, or has not signed in for %d days",
+	return fault.New(fault.Unauthenticated, "the token %s is of a person who is no operator here any more, or has not signed in for %d days",
 		t.Name, int(OwnerLife.Hours()/24))
 }
 

@@ -17,6 +17,7 @@ const TokenVariable = "CLAUDEOPS_AGENT_TOKEN"
 // AddressForm is how a client is told of a server that it reaches by an address.
 type AddressForm struct {
 	Client, File string
+	Name         string                              // of the client, as its makers call it
 	entry        func(address string) map[string]any // of a JSON file; nil where the file is TOML
 	key          string                              // of the servers in it
 	add          func(address string, entry map[string]any) []string
@@ -26,7 +27,7 @@ type AddressForm struct {
 func AddressForms() []AddressForm {
 	return []AddressForm{
 		{
-			Client: "claude", File: ".mcp.json of a project", key: "mcpServers",
+			Client: "claude", Name: "Claude Code", File: ".mcp.json of a project", key: "mcpServers",
 			entry: func(at string) map[string]any {
 				return map[string]any{"type": "http", "url": at, "headers": bearer("${" + TokenVariable + "}"), "alwaysLoad": true}
 			},
@@ -35,13 +36,13 @@ func AddressForms() []AddressForm {
 			},
 		},
 		{
-			Client: "codex", File: "~/.codex/config.toml",
+			Client: "codex", Name: "Codex", File: "~/.codex/config.toml",
 			add: func(at string, _ map[string]any) []string {
 				return []string{"codex", "mcp", "add", "claudeops", "--url", at, "--bearer-token-env-var", TokenVariable}
 			},
 		},
 		{
-			Client: "gemini", File: "~/.gemini/settings.json", key: "mcpServers",
+			Client: "gemini", Name: "Gemini", File: "~/.gemini/settings.json", key: "mcpServers",
 			entry: func(at string) map[string]any {
 				return map[string]any{"httpUrl": at, "headers": bearer("${" + TokenVariable + "}")}
 			},
@@ -50,13 +51,13 @@ func AddressForms() []AddressForm {
 			},
 		},
 		{
-			Client: "cursor", File: "~/.cursor/mcp.json", key: "mcpServers",
+			Client: "cursor", Name: "Cursor", File: "~/.cursor/mcp.json", key: "mcpServers",
 			entry: func(at string) map[string]any {
 				return map[string]any{"url": at, "headers": bearer("${env:" + TokenVariable + "}")}
 			},
 		},
 		{
-			Client: "vscode", File: ".vscode/mcp.json, or mcp.json of the user's profile", key: "servers",
+			Client: "vscode", Name: "VS Code", File: ".vscode/mcp.json, or mcp.json of the user's profile", key: "servers",
 			entry: func(at string) map[string]any {
 				return map[string]any{"type": "http", "url": at, "headers": bearer("${env:" + TokenVariable + "}")}
 			},
@@ -93,6 +94,20 @@ func (f AddressForm) Add(at string) []string {
 	}
 	return f.add(at, entry)
 }
+
+// ShellLine is a command for a POSIX shell. The words are left as they are.
+func ShellLine(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		if quoted[i] = word; strings.Trim(word, unquoted) != "" || word == "" {
+			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+// unquoted are the characters that mean themselves in a shell.
+const unquoted = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,@%+"
 
 func compact(v any) string { return strings.TrimSpace(encode(v, "")) }
 

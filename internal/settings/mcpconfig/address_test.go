@@ -29,7 +29,7 @@ func TestEveryClientIsToldOfAnAddressWithoutAToken(t *testing.T) {
 	const at = "https://ops.example.org/mcp"
 	for _, f := range mcpconfig.AddressForms() {
 		text := f.Text(at)
-		if !strings.Contains(text, at) || !strings.Contains(text, mcpconfig.TokenVariable) || f.File == "" {
+		if !strings.Contains(text, at) || !strings.Contains(text, mcpconfig.TokenVariable) || f.File == "" || f.Name == "" {
 			t.Errorf("%s: %s", f.Client, text)
 		}
 		if f.Client != "codex" && !json.Valid([]byte(text)) {
@@ -38,5 +38,13 @@ func TestEveryClientIsToldOfAnAddressWithoutAToken(t *testing.T) {
 		if words := strings.Join(f.Add(at), " "); (words == "") != (f.Client == "cursor") || words != "" && (!strings.Contains(words, at) || !strings.Contains(words, mcpconfig.TokenVariable)) {
 			t.Errorf("%s: %s", f.Client, words)
 		}
+	}
+}
+
+func TestShellLine(t *testing.T) {
+	words := []string{"claude", "a b", "", "it's", "Bearer ${X}", "--url=https://ops.example/mcp"}
+	const want = `claude 'a b' '' 'it'\''s' 'Bearer ${X}' --url=https://ops.example/mcp`
+	if got := mcpconfig.ShellLine(words); got != want || words[1] != "a b" {
+		t.Errorf("%s, from %q", got, words)
 	}
 }

@@ -118,7 +118,7 @@ func New(o Options) (*Dashboard, error) {
 		},
 		audit:  &auditPages{r, o.Records.Audit, o.Records.Attempts, o.Records.Pulls, o.Health},
 		policy: &policyPage{r, o.Settings.Tier, o.Policy},
-		signIn: &signInPages{r, o.Guard, o.SignIn, newTokenPages(r, o.Acts)},
+		signIn: &signInPages{r, o.Guard, o.SignIn, newTokenPages(r, o.Guard, o.Acts)},
 	}
 	d.overview = &overview{
 		r, o.Records, o.Providers.Registry, o.Health, d.sessions, o.Toolsets,

@@ -1,8 +1,10 @@
 package dashboard
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,141 +13,252 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
+	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
-const tokensPath = "/tokens"
+// Addresses of the two pages: of agents' tokens, and of those for REST and sign-in.
+const (
+	tokensPath       = "/tokens"
+	peopleTokensPath = tokensPath + "/people"
+)
 
-// tokenPages list the tokens of REST and sign-in, make them and make them useless.
+// tokenPages list tokens, make them and revoke them: agents' on one page, all others on another.
 type tokenPages struct {
 	*renderer
-	all, make, useless operation.Operation
+	guard             *guard.Guard
+	all, make, revoke operation.Operation
 }
 
-func newTokenPages(r *renderer, acts []operation.Operation) *tokenPages {
-	return &tokenPages{r, operation.Named(acts, "list_tokens"), operation.Named(acts, "create_token"), operation.Named(acts, "revoke_token")}
+func newTokenPages(r *renderer, g *guard.Guard, acts []operation.Operation) *tokenPages {
+	return &tokenPages{r, g, operation.Named(acts, "list_tokens"), operation.Named(acts, "create_token"), operation.Named(acts, "revoke_token")}
 }
 
-// tokensPage is the listing.
+// tokensPage is one of the two pages.
 type tokensPage struct {
 	pages.Page
-	Good, Revoked []tokens.TokenEntry
-	Tiers, Scopes []option
-	Name          string // as it was sent, if the form comes back
-	Days          string // the same
-	Failed        string // why it comes back
-	Made          string // name of the token that was just made; "" for none
-	Secret        string // its secret, which this page alone shows
-	Done          string // name of the one that was just revoked
+	Agents      bool // it is the one of agents' tokens
+	Good, Ended []tokens.TokenEntry
+	Form        tokenForm
+	Made        *madeToken // the one that was just made; nil for none
+	Revoked     string     // name of the one that was just revoked
 }
 
+// tokenForm makes a token.
+type tokenForm struct {
+	FormBase, Path    string
+	Agents            bool
+	Tiers, Scopes     []option
+	Name, Repos, Days string // as they were sent, if the form comes back
+	Failed            string // why it comes back; "" for a form that nobody has sent
+}
+
+// madeToken is a new token with its secret, which this page alone shows.
+type madeToken struct {
+	Name, Secret string
+	Variable     string // that clients read an agent's from
+	Clients      []clientLines
+	Problem      string // why there are no clients
+}
+
+// clientLines are what tells one client of this server. They hold no secret.
+type clientLines struct{ Name, Command, File, Text string }
+
 func (h *tokenPages) routes() []handler.Route {
-	form := &handler.BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"}
+	form := &handler.BodyLimit{Bytes: 16 << 10, Advice: "name fewer repositories"}
+	route := func(method, pattern string, handle handler.Func) handler.Route {
+		return handler.Route{Method: method, Pattern: pattern, Scope: access.Operate, Page: true, Handle: handle}
+	}
+	posted := func(pattern string, act operation.Operation, handle handler.Func) handler.Route {
+		r := route(http.MethodPost, pattern, handle)
+		r.Body, r.Refused = form, rejected(act)
+		return r
+	}
+	of := func(agents bool, handle func(*handler.Request, bool) (handler.Response, error)) handler.Func {
+		return func(req *handler.Request) (handler.Response, error) { return handle(req, agents) }
+	}
 	return []handler.Route{
-		{Method: "GET", Pattern: tokensPath, Scope: access.Operate, Page: true, Handle: h.list},
-		{
-			Method: "POST", Pattern: tokensPath, Scope: access.Operate, Page: true, Handle: h.create, Body: form,
-			Refused: rejected(h.make),
-		},
-		{
-			Method: "POST", Pattern: tokensPath + "/{id}/revoke", Scope: access.Operate, Page: true, Handle: h.revoke, Body: form,
-			Refused: rejected(h.useless),
-		},
+		route(http.MethodGet, tokensPath, of(true, h.list)), posted(tokensPath, h.make, of(true, h.create)),
+		route(http.MethodGet, peopleTokensPath, of(false, h.list)), posted(peopleTokensPath, h.make, of(false, h.create)),
+		route(http.MethodGet, tokensPath+"/{id}/revoke", h.moved(tokensPath)), posted(tokensPath+"/{id}/revoke", h.revoke, h.end),
 	}
 }
 
-func (h *tokenPages) list(req *handler.Request) (handler.Response, error) {
+func (h *tokenPages) list(req *handler.Request, agents bool) (handler.Response, error) {
 	var q struct {
-		Done string `json:"done,omitempty" maxLength:"100"`
+		Revoked string `json:"revoked,omitempty" maxLength:"100"`
 	}
 	if err := handler.DecodeQuery(req, &q); err != nil {
 		return handler.Response{}, err
 	}
-	view, err := h.view(req, access.Scopes{access.Read}, gitprovider.TierObserve)
+	view, err := h.view(req, agents)
 	if err != nil {
 		return handler.Response{}, err
 	}
-	view.Done = q.Done
+	for _, t := range view.Ended {
+		if t.ID == q.Revoked {
+			view.Revoked = t.Name
+		}
+	}
 	return h.html("tokens", view)
 }
 
-func (h *tokenPages) view(req *handler.Request, chosen access.Scopes, tier gitprovider.Tier) (tokensPage, error) {
-	view := tokensPage{Page: h.frame(req, "Tokens", tokensPath), Days: strconv.Itoa(tokens.DefaultDays)}
-	all, err := h.all.Handle(req.Context(), req.Call([]byte("{}")))
-	if err != nil {
-		return view, err
+// blank is the page without tokens, with a form that nobody has sent.
+func (h *tokenPages) blank(req *handler.Request, agents bool) tokensPage {
+	title, path := "Tokens", peopleTokensPath
+	if agents {
+		title, path = "Agent tokens", tokensPath
 	}
-	for _, t := range all.(tokens.TokenList).Tokens {
-		if t.RevokedAt == nil {
-			view.Good = append(view.Good, t)
-		} else {
-			view.Revoked = append(view.Revoked, t)
-		}
-	}
-	for at := gitprovider.TierObserve; at <= min(req.Principal.Ceiling, gitprovider.TierRemediate); at++ {
-		view.Tiers = append(view.Tiers, tierOption(at, tier))
+	view := tokensPage{Page: h.frame(req, title, path), Agents: agents}
+	view.Form = tokenForm{FormBase: h.base, Path: path, Agents: agents, Days: strconv.Itoa(tokens.DefaultDays)}
+	view.Form.offer(req.Principal, gitprovider.TierObserve, access.Scopes{access.Read})
+	return view
+}
+
+// offer is what a person may give; tier and scopes are those that are chosen.
+func (f *tokenForm) offer(who access.Principal, tier gitprovider.Tier, scopes access.Scopes) {
+	f.Tiers, f.Scopes = nil, nil
+	for at := gitprovider.TierObserve; at <= min(who.Ceiling, gitprovider.TierRemediate); at++ {
+		f.Tiers = append(f.Tiers, tierOption(at, tier))
 	}
 	meaning := map[access.Scope]string{
 		access.Read: "look at everything", access.Propose: "propose changes", access.Review: "review and merge pull requests, open dry runs",
 		access.Operate: "start and stop sessions, run scripts, make tokens",
 	}
-	for _, scope := range req.Principal.Scopes {
-		view.Scopes = append(view.Scopes, option{string(scope), string(scope) + ": " + meaning[scope], chosen.Has(scope)})
+	for _, scope := range who.Scopes {
+		f.Scopes = append(f.Scopes, option{string(scope), string(scope) + ": " + meaning[scope], scopes.Has(scope)})
 	}
-	return view, nil
+}
+
+func (h *tokenPages) view(req *handler.Request, agents bool) (tokensPage, error) {
+	view := h.blank(req, agents)
+	all, err := h.entries(req)
+	for _, t := range all {
+		switch {
+		case t.Agent != agents:
+		case t.RevokedAt == nil && (t.ExpiresAt == nil || h.env.Now().Before(*t.ExpiresAt)):
+			view.Good = append(view.Good, t)
+		default:
+			view.Ended = append(view.Ended, t)
+		}
+	}
+	return view, err
+}
+
+func (h *tokenPages) entries(req *handler.Request) ([]tokens.TokenEntry, error) {
+	all, err := h.all.Handle(req.Context(), req.Call([]byte("{}")))
+	if err != nil {
+		return nil, err
+	}
+	return all.(tokens.TokenList).Tokens, nil
 }
 
 // create makes a token. The answer is the page that shows its secret, once: it is never led on to, and nothing keeps it.
-func (h *tokenPages) create(req *handler.Request) (handler.Response, error) {
+func (h *tokenPages) create(req *handler.Request, agents bool) (handler.Response, error) {
 	form, err := handler.ReadForm(req)
 	if err != nil {
 		return handler.Response{}, h.make.Reject(req.Context(), req.Call(nil), err)
 	}
-	tier, known := gitprovider.ParseTier(form.Get("tier"))
-	if !known {
-		tier = 0 // refused below
-	}
-	wanted := map[string]any{"name": strings.TrimSpace(form.Get("name")), "max_tier": tier, "scopes": form["scope"]}
-	if given := strings.TrimSpace(form.Get("days")); given != "" {
-		if wanted["expires_in_days"], err = strconv.Atoi(given); err != nil {
-			wanted["expires_in_days"] = 0 // refused below
-		}
-	}
-	out, err := ask(req, h.make, wanted)
+	out, err := ask(req, h.make, wantedToken(form, agents))
 	if err != nil {
-		return h.sendBack(req, form, tier, err)
+		return h.sendBack(req, form, agents, err)
 	}
-	made := out.(tokens.TokenMade)
-	view, err := h.view(req, access.Scopes{access.Read}, gitprovider.TierObserve)
+	view, err := h.view(req, agents)
 	if err != nil { // it is made all the same, and nobody could see its secret any more
-		view = tokensPage{Page: h.frame(req, "Tokens", tokensPath)}
+		view = h.blank(req, agents)
 	}
-	view.Position, view.Made, view.Secret = "", made.Name, made.Token
+	view.Position, view.Made = "", h.made(req, out.(tokens.TokenMade))
 	response, err := h.html("tokens", view)
 	response.Status = http.StatusCreated
 	return response, err
 }
 
-func (h *tokenPages) sendBack(req *handler.Request, form url.Values, tier gitprovider.Tier, why error) (handler.Response, error) {
+// wantedToken is what a form asks for, as create_token takes it. What it cannot read is left for that to refuse.
+func wantedToken(form url.Values, agents bool) map[string]any {
+	tier, known := gitprovider.ParseTier(form.Get("tier"))
+	if !known {
+		tier = 0
+	}
+	wanted := map[string]any{"name": strings.TrimSpace(form.Get("name")), "max_tier": tier}
+	if given := strings.TrimSpace(form.Get("days")); given != "" {
+		days, err := strconv.Atoi(given)
+		if err != nil {
+			days = 0
+		}
+		wanted["expires_in_days"] = days
+	}
+	if !agents {
+		wanted["scopes"] = append([]string{}, form["scope"]...)
+		return wanted
+	}
+	wanted["agent"] = true
+	apart := func(r rune) bool { return r == ',' || r == ' ' || r == '\r' || r == '\n' || r == '\t' }
+	if repos := strings.FieldsFunc(form.Get("repos"), apart); len(repos) > 0 {
+		wanted["repos"] = repos
+	}
+	return wanted
+}
+
+// made is a new token with what its agent's client is to be told.
+func (h *tokenPages) made(req *handler.Request, t tokens.TokenMade) *madeToken {
+	out := &madeToken{Name: t.Name, Secret: t.Token}
+	if !t.Agent {
+		return out
+	}
+	out.Variable = mcpconfig.TokenVariable
+	at, err := mcpconfig.Address(cmp.Or(h.settings.PublicURL, h.guard.Address(req.Request)))
+	if err != nil {
+		out.Problem = err.Error()
+		return out
+	}
+	for _, f := range mcpconfig.AddressForms() {
+		lines := clientLines{Name: f.Name, File: f.File, Text: f.Text(at)}
+		if words := f.Add(at); words != nil {
+			lines.Command = mcpconfig.ShellLine(words)
+		}
+		out.Clients = append(out.Clients, lines)
+	}
+	return out
+}
+
+func (h *tokenPages) sendBack(req *handler.Request, form url.Values, agents bool, why error) (handler.Response, error) {
+	view, err := h.view(req, agents)
+	if err != nil || !handler.PrefersHTML(req.Request) {
+		return handler.Response{}, why
+	}
 	var chosen access.Scopes
 	for _, scope := range form["scope"] {
 		chosen = append(chosen, access.Scope(scope))
 	}
-	view, err := h.view(req, chosen, tier)
-	if err != nil || !handler.PrefersHTML(req.Request) {
-		return handler.Response{}, why
-	}
+	tier, _ := gitprovider.ParseTier(form.Get("tier"))
+	view.Form.offer(req.Principal, tier, chosen)
 	e := fault.From(why)
-	view.Name, view.Days, view.Failed = form.Get("name"), form.Get("days"), h.env.Message(e.Message)
+	view.Form.Name, view.Form.Repos, view.Form.Days = form.Get("name"), form.Get("repos"), form.Get("days")
+	view.Form.Failed = h.env.Message(e.Message)
 	response, err := h.html("tokens", view)
 	response.Status = e.Code.HTTPStatus()
 	return response, err
 }
 
-func (h *tokenPages) revoke(req *handler.Request) (handler.Response, error) {
-	if err := actOn(req, h.useless); err != nil {
+// end revokes a token, and leads back to the page that it was on.
+func (h *tokenPages) end(req *handler.Request) (handler.Response, error) {
+	if err := actOn(req, h.revoke); err != nil {
 		return handler.Response{}, err
 	}
-	return h.goTo(tokensPath + "?done=" + url.QueryEscape(req.PathValue("id"))), nil
+	id := req.PathValue("id")
+	all, err := h.entries(req)
+	if err != nil { // it is revoked all the same
+		return h.goTo(tokensPath), nil
+	}
+	at := slices.IndexFunc(all, func(t tokens.TokenEntry) bool { return t.ID == id || t.Name == id && t.RevokedAt != nil })
+	if at < 0 {
+		return h.goTo(tokensPath), nil
+	}
+	path := peopleTokensPath
+	if all[at].Agent {
+		path = tokensPath
+	}
+	return h.goTo(path + "?revoked=" + url.QueryEscape(all[at].ID)), nil
 }

@@ -24,6 +24,8 @@ type Settings struct {
 	Tier     gitprovider.Tier
 	DryRun   bool
 	ReadOnly string // why no proposals are taken, or ""
+	// PublicURL is where clients reach the server, base path included; "" if nobody says.
+	PublicURL string
 }
 
 // Bounds, in runes, of text that others wrote.

@@ -56,8 +56,9 @@ func Navigation(acts, toolsets []NavItem) []NavItem {
 		}
 		agents = append(agents, act)
 	}
+	settings = append(settings, NavItem{Path: "/tokens/people", Text: "Tokens", Operate: true})
 	agents = append([]NavItem{{Path: "/sessions", Text: "Sessions"}, {Path: "/sessions/schedule", Text: "Schedule"}}, agents...)
-	agents = append(agents, NavItem{Path: "/tokens", Text: "Tokens", Operate: true})
+	agents = append(agents, NavItem{Path: "/tokens", Text: "Agent tokens", Operate: true})
 	places := []NavItem{
 		{Path: "/", Text: "Overview", Icon: "layout-dashboard"},
 		{Path: "/changes", Text: "Changes", Icon: "git-pull-request"},
