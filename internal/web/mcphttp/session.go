@@ -192,11 +192,12 @@ func (n *session) endIfIdle() {
 	n.end()
 }
 
-// isOld reports whether a connection is to be exchanged for one that reads the operator's rules anew. One in use is not.
+// isOld reports whether a connection is to be exchanged for another one: it takes nothing more in, since it was idle or
+// cut off; or it is not in use, and the next one reads the operator's rules anew.
 func (n *session) isOld() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.busy == 0 && time.Since(n.begun) > n.limits.Renew
+	return n.closed || n.busy == 0 && time.Since(n.begun) > n.limits.Renew
 }
 
 func (n *session) lastUse() (at time.Time, busy bool) {
