@@ -1,5 +1,5 @@
-// Package claudeops embeds the project's own procedures: what an agent reads and may not do, and what the demo repository
-// is made of.
+// Package claudeops embeds the project's own procedures: what an agent reads and may not do, and what the demo
+// repository is made of.
 package claudeops
 
 import "embed"

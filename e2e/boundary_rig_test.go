@@ -51,7 +51,8 @@ func newFortress(t *testing.T, boundary string) *fortress {
 	dir := filepath.Dir(f.vars["CLAUDEOPS_STATE_DIR"])
 	for name, text := range map[string]string{
 		"policy.yaml": "version: 1\n", "secrets/forge": secretInFile + "\n", "repos/cluster/CLAUDE-OPS.md": "# Cluster\n",
-		"prompts/tier1-observe.md": "Look.\n", "prompts/tier2-investigate.md": "Look.\n", "prompts/tier3-remediate.md": "Look.\n",
+		"prompts/tier1-observe.md": "Look.\n", "prompts/tier2-investigate.md": "Look.\n",
+		"prompts/tier3-remediate.md": "Look.\n",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -62,9 +63,11 @@ func newFortress(t *testing.T, boundary string) *fortress {
 		}
 	}
 	maps.Copy(f.vars, map[string]string{
-		"CLAUDEOPS_BOUNDARY": boundary, "CLAUDEOPS_DRY_RUN": "true", "CLAUDEOPS_AGENT_TOOLS": "Bash(*)", "CLAUDEOPS_MAX_TURNS": "200",
-		"CLAUDEOPS_POLICY": filepath.Join(dir, "policy.yaml"), "CLAUDEOPS_PROMPTS_DIR": filepath.Join(dir, "prompts"),
-		"GITEA_URL": "http://127.0.0.1:1", "GITEA_TOKEN_FILE": filepath.Join(dir, "secrets/forge"), "CLAUDEOPS_FORGE_PLAIN_HTTP": "true",
+		"CLAUDEOPS_BOUNDARY": boundary, "CLAUDEOPS_DRY_RUN": "true", "CLAUDEOPS_AGENT_TOOLS": "Bash(*)",
+		"CLAUDEOPS_MAX_TURNS": "200",
+		"CLAUDEOPS_POLICY":    filepath.Join(dir, "policy.yaml"), "CLAUDEOPS_PROMPTS_DIR": filepath.Join(dir, "prompts"),
+		"GITEA_URL": "http://127.0.0.1:1", "GITEA_TOKEN_FILE": filepath.Join(dir, "secrets/forge"),
+		"CLAUDEOPS_FORGE_PLAIN_HTTP": "true",
 	})
 	if boundary == "user" {
 		f.uid, f.vars["CLAUDEOPS_AGENT_USER"] = 0, fmt.Sprintf("%d:%d", agentUser, agentUser)
@@ -125,7 +128,8 @@ func (f *fortress) listenAbstract(t *testing.T) {
 // startVictim starts another program of the operator.
 func (f *fortress) startVictim(t *testing.T) int {
 	t.Helper()
-	cmd := command(t, program{path: "sleep", args: []string{"3600"}, dir: "/", env: []string{path(), "TOKEN=" + victimToken}, may: browsing})
+	cmd := command(t, program{path: "sleep", args: []string{"3600"}, dir: "/",
+		env: []string{path(), "TOKEN=" + victimToken}, may: browsing})
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(f.uid), Gid: uint32(f.uid)}
 	launch(t, cmd)
 	return cmd.Process.Pid
@@ -142,7 +146,8 @@ func attacks(t *testing.T) (out []attack) {
 	}
 	for _, file := range files {
 		if name := strings.TrimSuffix(filepath.Base(file), ".py"); name != "prelude" {
-			out = append(out, attack{name, readFile(t, "testdata/attacks/prelude.py") + readFile(t, file) + "\nprint('TRIED:', tried)\n"})
+			out = append(out, attack{name, readFile(t, "testdata/attacks/prelude.py") + readFile(t, file) +
+				"\nprint('TRIED:', tried)\n"})
 		}
 	}
 	return out
@@ -152,9 +157,12 @@ func attacks(t *testing.T) (out []attack) {
 func (f *fortress) command(t *testing.T, a attack, supervisor int) string {
 	t.Helper()
 	known := map[string]any{
-		"STATE": f.vars["CLAUDEOPS_STATE_DIR"], "ROOT": f.vars["CLAUDEOPS_LOCAL_ROOT"], "REPO": f.repo, "POLICY": f.vars["CLAUDEOPS_POLICY"],
-		"PROMPTS": f.vars["CLAUDEOPS_PROMPTS_DIR"], "SECRET": f.vars["GITEA_TOKEN_FILE"], "REPOS": f.vars["CLAUDEOPS_REPOS_DIR"],
-		"VICTIM": f.victim, "SUPERVISOR": supervisor, "ADDRESS": f.served, "ABSTRACT": f.abstract, "OPERATOR_HOME": f.home, "OPERATOR_TMPDIR": f.temp,
+		"STATE": f.vars["CLAUDEOPS_STATE_DIR"], "ROOT": f.vars["CLAUDEOPS_LOCAL_ROOT"], "REPO": f.repo,
+		"POLICY":  f.vars["CLAUDEOPS_POLICY"],
+		"PROMPTS": f.vars["CLAUDEOPS_PROMPTS_DIR"], "SECRET": f.vars["GITEA_TOKEN_FILE"],
+		"REPOS":  f.vars["CLAUDEOPS_REPOS_DIR"],
+		"VICTIM": f.victim, "SUPERVISOR": supervisor, "ADDRESS": f.served, "ABSTRACT": f.abstract, "OPERATOR_HOME": f.home,
+		"OPERATOR_TMPDIR": f.temp,
 	}
 	if len(f.earlier) > 1 {
 		known["EARLIER_SOCKET"], known["EARLIER"] = f.earlier[0], f.earlier[1]
@@ -205,9 +213,11 @@ func (f *fortress) assault(t *testing.T, list []attack) assault {
 			return say("done")
 		}
 		const attackTime = 5 * time.Minute
-		return free("Bash", map[string]any{"command": f.command(t, list[len(results)], supervisor), "timeout": attackTime.Milliseconds()})
+		return free("Bash", map[string]any{"command": f.command(t, list[len(results)], supervisor),
+			"timeout": attackTime.Milliseconds()})
 	})
-	cmd := command(t, program{path: claudeops(t), args: []string{"run", "--json", "--tier", "1"}, dir: f.home, env: f.environment(stub.URL), may: browsing})
+	cmd := command(t, program{path: claudeops(t), args: []string{"run", "--json", "--tier", "1"}, dir: f.home,
+		env: f.environment(stub.URL), may: browsing})
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(f.uid), Gid: uint32(f.uid)}
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -295,13 +305,15 @@ func (f *fortress) assertWhole(t *testing.T, got assault) {
 			t.Errorf("a process outlived the session: %s", left)
 		}
 	}
-	if healthy := run(t, program{path: claudeops(t), args: []string{"health", "--addr", f.served}, dir: "/", env: []string{path()}}); healthy.code != 0 {
+	if healthy := run(t, program{path: claudeops(t), args: []string{"health", "--addr", f.served}, dir: "/",
+		env: []string{path()}}); healthy.code != 0 {
 		t.Errorf("the operator's server: %s", healthy.stderr)
 	}
 	if branches := f.branches(t); !slices.Equal(branches, []string{quieterDiskBranch}) {
 		t.Errorf("branches %v, want the operator's alone", branches)
 	}
-	verified := run(t, program{path: claudeops(t), args: []string{"audit", "verify"}, dir: f.home, env: f.environment("http://127.0.0.1:1")})
+	verified := run(t, program{path: claudeops(t), args: []string{"audit", "verify"}, dir: f.home,
+		env: f.environment("http://127.0.0.1:1")})
 	if verified.code != 0 {
 		t.Errorf("the audit: exit %d: %s%s", verified.code, verified.stdout, verified.stderr)
 	}

@@ -12,27 +12,39 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// works are ways that must work where there is no boundary, as "attack: beginning of the way": they show that the attacks are attacks.
+// works are ways that must work where there is no boundary, as "attack: beginning of the way": they show that the
+// attacks are attacks.
 func works() []string {
 	return []string{
-		"another_server: server at tier 3", "another_server: server at tier 3 by flags", "another_server: server with records of its own",
-		"another_server: approve", "another_server: merge", "another_server: token create", "another_server: backup", "another_server: audit list",
+		"another_server: server at tier 3", "another_server: server at tier 3 by flags",
+		"another_server: server with records of its own",
+		"another_server: approve", "another_server: merge", "another_server: token create", "another_server: backup",
+		"another_server: audit list",
 		"inherited: abstract socket", "inherited: core of the other program",
 		"left_behind: System V's memory", "left_behind: System V's semaphores", "left_behind: System V's messages",
-		"read_files: read ", "read_files: read by a link ", "read_files: hard link to ", "read_files: mapped ", "read_files: path descriptor of ",
-		"read_files: copied with cat ", "read_files: renamed ", "read_files: listed ", "read_files: entered ", "read_files: listed through dot dot ",
-		"read_processes: environ of ", "read_processes: mem of ", "read_processes: process_vm_readv of ", "read_processes: ptrace attach of ",
-		"read_processes: pidfd_getfd of ", "read_processes: root of ", "read_processes: cwd of ", "read_processes: token in the environment of ",
-		"signals: signal 0 to ", "signals: SIGCONT to ", "signals: pidfd_send_signal to ", "signals: tgkill of ", "signals: rlimit of ", "signals: oom score of ",
+		"read_files: read ", "read_files: read by a link ", "read_files: hard link to ", "read_files: mapped ",
+		"read_files: path descriptor of ",
+		"read_files: copied with cat ", "read_files: renamed ", "read_files: listed ", "read_files: entered ",
+		"read_files: listed through dot dot ",
+		"read_processes: environ of ", "read_processes: mem of ", "read_processes: process_vm_readv of ",
+		"read_processes: ptrace attach of ",
+		"read_processes: pidfd_getfd of ", "read_processes: root of ", "read_processes: cwd of ",
+		"read_processes: token in the environment of ",
+		"signals: signal 0 to ", "signals: SIGCONT to ", "signals: pidfd_send_signal to ", "signals: tgkill of ",
+		"signals: rlimit of ", "signals: oom score of ",
 		"spawn_race: ",
 		"surroundings: working copy", "surroundings: write ", "surroundings: the operator's folder for temporary files",
-		"write_records: opened to append ", "write_records: opened to write ", "write_records: a neighbour of ", "write_records: mode of ",
-		"write_records: times of ", "write_records: records by SQLite", "write_records: git update-ref", "write_records: git push",
-		"write_records: git hook", "write_records: git object", "write_records: repository moved", "write_records: state folder moved",
+		"write_records: opened to append ", "write_records: opened to write ", "write_records: a neighbour of ",
+		"write_records: mode of ",
+		"write_records: times of ", "write_records: records by SQLite", "write_records: git update-ref",
+		"write_records: git push",
+		"write_records: git hook", "write_records: git object", "write_records: repository moved",
+		"write_records: state folder moved",
 	}
 }
 
-// remains is the beginning of what works behind a boundary all the same: Landlock has no rule for a file's times (landlock(7)).
+// remains is the beginning of what works behind a boundary all the same: Landlock has no rule for a file's times
+// (landlock(7)).
 func remains(boundary string) string {
 	if boundary == "landlock" {
 		return "write_records: times of "
@@ -40,8 +52,8 @@ func remains(boundary string) string {
 	return "nothing"
 }
 
-// An agent with a shell that is restricted by nothing tries what docs/explain/attacks.md says is impossible: each way of testdata/attacks. Behind a boundary
-// none works; without one they do.
+// An agent with a shell that is restricted by nothing tries what docs/explain/attacks.md says is impossible: each way
+// of testdata/attacks. Behind a boundary none works; without one they do.
 func TestAnAgentWithAShell(t *testing.T) {
 	for _, boundary := range []string{"user", "landlock"} {
 		t.Run(boundary, func(t *testing.T) {

@@ -28,20 +28,23 @@ func (w *world) project(t *testing.T, files map[string]string) {
 
 // agentDefinition is a sound agent with one more line.
 func agentDefinition(name, version, more string) string {
-	return "name: " + name + "\ntype: agent\ndescription: The agent " + name + "\nllm: {provider: anthropic, model: claude-sonnet}\ntools: []\nversion: " +
+	return "name: " + name + "\ntype: agent\ndescription: The agent " + name +
+		"\nllm: {provider: anthropic, model: claude-sonnet}\ntools: []\nversion: " +
 		version + "\ntags: [demo]\nsystem_prompt: Do it.\n" + more + "\n"
 }
 
 func definitionsOfADemo() map[string]string {
 	return map[string]string{
-		".fractary/agents/base.yaml":                         agentDefinition("base", "1.0.0", ""),
-		".fractary/agents/child.yaml":                        agentDefinition("child", "1.1.0", "extends: base"),
-		".fractary/agents/orphan.yaml":                       agentDefinition("orphan", "1.0.0", "extends: nobody"),
-		".fractary/agents/broken.yaml":                       "name: broken\n\tversion: 1\n",
-		".fractary/agents/fork.yaml":                         agentDefinition("fork", "1.0.0", "fork_of: {name: team, version: 1.0.0}"),
-		".fractary/registry/agents/team@1.0.0/agent.yaml":    agentDefinition("team", "1.0.0", ""),
-		".fractary/registry/agents/team@2.0.0/agent.yaml":    agentDefinition("team", "2.0.0", ""),
-		".fractary/agents/a-long-name-for-narrow-pages.yaml": agentDefinition("a-long-name-for-narrow-pages", "1.0.0", "extra: 1"),
+		".fractary/agents/base.yaml":   agentDefinition("base", "1.0.0", ""),
+		".fractary/agents/child.yaml":  agentDefinition("child", "1.1.0", "extends: base"),
+		".fractary/agents/orphan.yaml": agentDefinition("orphan", "1.0.0", "extends: nobody"),
+		".fractary/agents/broken.yaml": "name: broken\n\tversion: 1\n",
+		".fractary/agents/fork.yaml": agentDefinition("fork", "1.0.0",
+			"fork_of: {name: team, version: 1.0.0}"),
+		".fractary/registry/agents/team@1.0.0/agent.yaml": agentDefinition("team", "1.0.0", ""),
+		".fractary/registry/agents/team@2.0.0/agent.yaml": agentDefinition("team", "2.0.0", ""),
+		".fractary/agents/a-long-name-for-narrow-pages.yaml": agentDefinition("a-long-name-for-narrow-pages", "1.0.0",
+			"extra: 1"),
 	}
 }
 
@@ -59,7 +62,8 @@ func TestCatalogueIsAccessible(t *testing.T) {
 				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
 			)
 			for _, address := range []string{
-				"/catalogue", "/catalogue?broken=1", "/catalogue/forks", "/catalogue/definitions/agent/child", "/catalogue/definitions/agent/orphan",
+				"/catalogue", "/catalogue?broken=1", "/catalogue/forks", "/catalogue/definitions/agent/child",
+				"/catalogue/definitions/agent/orphan",
 				"/catalogue/definitions/agent/fork",
 			} {
 				about := fmt.Sprintf("%s, %s, %d wide", address, scheme, width)

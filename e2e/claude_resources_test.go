@@ -13,7 +13,8 @@ import (
 // say all of it (Claude Code 2.1.329).
 func TestClaudeReadsBeforeItWrites(t *testing.T) {
 	read := func(address string) reply {
-		return free("ReadMcpResourceTool", map[string]any{"server": "claudeops", "uri": "claudeops://demo/home-cluster/" + address})
+		return free("ReadMcpResourceTool", map[string]any{"server": "claudeops", "uri": "claudeops://demo/home-cluster/" +
+			address})
 	}
 	sha := regexp.MustCompile(`checks/disk.md on the base branch: base_sha ([0-9a-f]{40})`)
 	c := agent{world: newWorld(t, "2")}.converse(t, func(results []seenResult) reply {
@@ -29,7 +30,8 @@ func TestClaudeReadsBeforeItWrites(t *testing.T) {
 			}
 			args := ofRepository()
 			args["title"], args["body"] = "Warn about disks at 85 %", "Observed: a disk filled overnight."
-			args["files"] = []any{map[string]any{"path": "checks/disk.md", "action": "update", "base_sha": found[1], "content": "# Disk\n\nWarn at 85 %.\n"}}
+			args["files"] = []any{map[string]any{"path": "checks/disk.md", "action": "update", "base_sha": found[1],
+				"content": "# Disk\n\nWarn at 85 %.\n"}}
 			return use("create_pr", args)
 		case 3:
 			return read("pull/1/file/checks/disk.md")
@@ -41,7 +43,8 @@ func TestClaudeReadsBeforeItWrites(t *testing.T) {
 	if len(c.results) != 5 {
 		t.Fatalf("%+v", c.results)
 	}
-	for i, want := range []string{"never instructions", "[scope_denied] ", `"number":1`, "Warn at 85 %.", "+Warn at 85 %."} {
+	for i, want := range []string{"never instructions", "[scope_denied] ", `"number":1`, "Warn at 85 %.",
+		"+Warn at 85 %."} {
 		if !strings.Contains(c.results[i].text, want) {
 			t.Errorf("result %d lacks %q: %s", i, want, c.results[i].text)
 		}
@@ -52,7 +55,8 @@ func TestClaudeReadsBeforeItWrites(t *testing.T) {
 func TestAnAgentOfASessionReadsTheFileThatItChanges(t *testing.T) {
 	o := newOperator(t)
 	var results []seenResult
-	model := scripted(free("ReadMcpResourceTool", map[string]any{"server": "claudeops", "uri": "claudeops://demo/home-cluster/file/checks/disk.md"}))
+	model := scripted(free("ReadMcpResourceTool",
+		map[string]any{"server": "claudeops", "uri": "claudeops://demo/home-cluster/file/checks/disk.md"}))
 	got, out := o.run(t, func(_ string, seen []seenResult) reply {
 		results = seen
 		return model(seen)
@@ -60,7 +64,8 @@ func TestAnAgentOfASessionReadsTheFileThatItChanges(t *testing.T) {
 	if len(got.Sessions) != 1 || got.Sessions[0].State != "succeeded" || len(results) != 1 {
 		t.Fatalf("exit %d, %d results: %s%s", out.code, len(results), out.stdout, out.stderr)
 	}
-	if text := results[0].text; !regexp.MustCompile(`checks/disk.md on the base branch: base_sha [0-9a-f]{40}, commit [0-9a-f]{40}`).MatchString(text) {
+	if text := results[0].text; !regexp.MustCompile(
+		`checks/disk.md on the base branch: base_sha [0-9a-f]{40}, commit [0-9a-f]{40}`).MatchString(text) {
 		t.Errorf("it read %s", text)
 	}
 }

@@ -47,8 +47,8 @@ type agent struct {
 	config func(string) string
 	allow  []string // tools that are permitted beside those of the project's settings
 	says   string   // what a person says first; "" for the usual
-	// container runs the CLI in a container of the image, with the configuration that it has there and more in its environment;
-	// nil runs it here.
+	// container runs the CLI in a container of the image, with the configuration that it has there and more in its
+	// environment; nil runs it here.
 	container func(t *testing.T, args, more []string) program
 }
 
@@ -56,11 +56,13 @@ type agent struct {
 func (a agent) converse(t *testing.T, m model) conversation {
 	t.Helper()
 	stub := newMessagesStub(t, m)
-	args := []string{"-p", cmp.Or(a.says, "Look after the cluster."), "--output-format", "stream-json", "--verbose", "--strict-mcp-config"}
+	args := []string{"-p", cmp.Or(a.says, "Look after the cluster."), "--output-format", "stream-json", "--verbose",
+		"--strict-mcp-config"}
 	for _, tool := range a.allow {
 		args = append(args, "--allowedTools", tool)
 	}
-	env := []string{"ANTHROPIC_BASE_URL=" + stub.URL, "ANTHROPIC_API_KEY=dummy", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}
+	env := []string{"ANTHROPIC_BASE_URL=" + stub.URL, "ANTHROPIC_API_KEY=dummy",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}
 	got := run(t, a.program(t, args, env))
 	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
 	if got.code != 0 || len(lines) < 2 {

@@ -33,7 +33,8 @@ func claudeLoadsDefinitions(t *testing.T) {
 	}
 	c.offered(t, "get_pr_status")
 	c.offered(t, "list_prs")
-	if !strings.Contains(c.seen.everything(), "This server has tier 2: at most 3 files in one pull request. Paths: checks/*.md") {
+	if !strings.Contains(c.seen.everything(),
+		"This server has tier 2: at most 3 files in one pull request. Paths: checks/*.md") {
 		t.Error("the server's instructions did not reach the model")
 	}
 }
@@ -114,7 +115,8 @@ func TestClaudeAtTierOneIsToldToEscalate(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, "3")
 			test.vars(w.vars)
-			c := agent{world: w, config: test.config}.converse(t, scripted(use("create_pr", quieterDisk()), use("list_prs", ofRepository())))
+			c := agent{world: w, config: test.config}.converse(t,
+				scripted(use("create_pr", quieterDisk()), use("list_prs", ofRepository())))
 			c.connected(t) // create_pr is listed all the same
 			if len(c.results) == 0 || !c.results[0].isError || !strings.HasPrefix(c.results[0].text, "[tier_denied] ") {
 				t.Fatalf("not a refusal for the tier: %+v", c.results)

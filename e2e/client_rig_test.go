@@ -12,8 +12,9 @@ import (
 
 // client is a real MCP client with what mcp-config prints for it, whose model a test plays.
 type client struct {
-	name, file    string
-	around        func(printed, address string) string // the client's file, given what mcp-config printed and the model's address
+	name, file string
+	// the client's file, given what mcp-config printed and the model's address
+	around        func(printed, address string) string
 	args          []string
 	namesOfOurOwn []string // of our tools in a request to its model
 }
@@ -23,7 +24,8 @@ func codex() client {
 	return client{
 		name: "codex", file: ".codex/config.toml", args: []string{"exec", "--skip-git-repo-check", "go"},
 		around: func(printed, address string) string {
-			return "model = \"gpt-5\"\nmodel_provider = \"stub\"\n[model_providers.stub]\nname = \"stub\"\nbase_url = \"" + address +
+			return "model = \"gpt-5\"\nmodel_provider = \"stub\"\n[model_providers.stub]\nname = \"stub\"\nbase_url = \"" +
+				address +
 				"/v1\"\nwire_api = \"responses\"\nenv_key = \"STUB_KEY\"\n" + printed
 		},
 		namesOfOurOwn: []string{`"mcp__claudeops"`, `"create_pr"`, `"list_prs"`, `"get_pr_status"`},
@@ -33,7 +35,8 @@ func codex() client {
 // gemini knows the resources that a server lists, and no templates (Gemini CLI 0.61).
 func gemini() client {
 	return client{
-		name: "gemini", file: ".gemini/settings.json", args: []string{"-m", "gemini-2.5-flash", "--approval-mode", "yolo", "-p", "go"},
+		name: "gemini", file: ".gemini/settings.json",
+		args: []string{"-m", "gemini-2.5-flash", "--approval-mode", "yolo", "-p", "go"},
 		around: func(printed, _ string) string {
 			return strings.Replace(printed, "{", `{"security":{"auth":{"selectedType":"gemini-api-key"}},`, 1)
 		},
@@ -45,7 +48,8 @@ func gemini() client {
 func (c client) converse(t *testing.T, w *world, m model) (sent string, results []seenResult, got outcome) {
 	t.Helper()
 	home, plays := t.TempDir(), newOtherModel(t, m)
-	printed := run(t, program{path: claudeops(t), args: []string{"mcp-config", "--client", c.name}, dir: home, env: w.environment()})
+	printed := run(t, program{path: claudeops(t), args: []string{"mcp-config", "--client", c.name}, dir: home,
+		env: w.environment()})
 	file := filepath.Join(home, c.file)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
 		os.WriteFile(file, []byte(c.around(printed.stdout, plays.URL)), 0o600)); err != nil {
@@ -53,7 +57,8 @@ func (c client) converse(t *testing.T, w *world, m model) (sent string, results 
 	}
 	got = run(t, program{
 		path: installed(t, ".bin/"+c.name), args: c.args, dir: t.TempDir(), may: 2 * patience,
-		env: w.environment("HOME="+home, "STUB_KEY=x", "GEMINI_API_KEY=x", "GEMINI_CLI_TRUST_WORKSPACE=true", "GOOGLE_GEMINI_BASE_URL="+plays.URL),
+		env: w.environment("HOME="+home, "STUB_KEY=x", "GEMINI_API_KEY=x", "GEMINI_CLI_TRUST_WORKSPACE=true",
+			"GOOGLE_GEMINI_BASE_URL="+plays.URL),
 	})
 	sent, results = plays.told()
 	return sent, results, got

@@ -30,7 +30,8 @@ func TestEachClientReadsProposesAnswersAReviewAndSeesItMerged(t *testing.T) {
 			if last := answered[len(answered)-1].text; !strings.Contains(last, `"revised":true`) {
 				t.Errorf("the review was answered by %s", last)
 			}
-			said := run(t, program{path: claudeops(t), args: []string{"pr", "status", "1", "--repo", "demo/home-cluster"}, dir: w.home, env: w.environment()})
+			said := run(t, program{path: claudeops(t), args: []string{"pr", "status", "1", "--repo", "demo/home-cluster"},
+				dir: w.home, env: w.environment()})
 			if !strings.Contains(said.stdout, "At 95 %, as the new line says.") {
 				t.Errorf("the reply is not on the pull request: %s%s", said.stdout, said.stderr)
 			}

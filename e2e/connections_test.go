@@ -18,8 +18,8 @@ type connected struct {
 	Tier                     int
 }
 
-// The real CLI is connected to a session that `claudeops run` runs; another process sees it and cuts it off. What the agent asks afterwards is
-// not done, and it cannot connect again.
+// The real CLI is connected to a session that `claudeops run` runs; another process sees it and cuts it off. What the
+// agent asks afterwards is not done, and it cannot connect again.
 func TestAnAgentOfASessionIsCutOffFromAnotherProcess(t *testing.T) {
 	o := newOperator(t)
 	reached, release := make(chan struct{}), make(chan struct{})
@@ -38,13 +38,15 @@ func TestAnAgentOfASessionIsCutOffFromAnotherProcess(t *testing.T) {
 		after = results
 		return say("done")
 	})
-	cmd := command(t, program{path: claudeops(t), args: []string{"run", "--json", "--tier", "2"}, dir: t.TempDir(), env: o.environment(stub.URL)})
+	cmd := command(t, program{path: claudeops(t), args: []string{"run", "--json", "--tier", "2"}, dir: t.TempDir(),
+		env: o.environment(stub.URL)})
 	var stdout strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, os.Stderr
 	launch(t, cmd)
 	<-reached
 	people := func(args ...string) outcome {
-		return run(t, program{path: claudeops(t), args: append(args, "--json"), dir: t.TempDir(), env: o.environment(stub.URL)})
+		return run(t, program{path: claudeops(t), args: append(args, "--json"), dir: t.TempDir(),
+			env: o.environment(stub.URL)})
 	}
 	var list struct{ Items []connected }
 	for len(list.Items) == 0 { // it is recorded a moment after it came in
@@ -55,7 +57,8 @@ func TestAnAgentOfASessionIsCutOffFromAnotherProcess(t *testing.T) {
 		t.Errorf("connected: %+v", list.Items)
 	}
 	var pid int
-	if _, err := fmt.Sscanf(c.Peer, "pid %d,", &pid); err != nil || !strings.Contains(proc(pid, "cmdline"), "claudeops-connect") {
+	if _, err := fmt.Sscanf(c.Peer, "pid %d,", &pid); err != nil ||
+		!strings.Contains(proc(pid, "cmdline"), "claudeops-connect") {
 		t.Errorf("%q is not our connector: %q", c.Peer, proc(pid, "cmdline"))
 	}
 	if got := people("connections", "cut", c.ID); got.code != 0 || !strings.Contains(got.stdout, `"ended": true`) {
@@ -87,7 +90,8 @@ func TestAnAgentOfASessionIsCutOffFromAnotherProcess(t *testing.T) {
 	}
 }
 
-// connectingAgent is a CLI that starts the MCP server of its configuration, as the real one does, and goes on until it is ended.
+// connectingAgent is a CLI that starts the MCP server of its configuration, as the real one does, and goes on until it
+// is ended.
 const connectingAgent = `#!/bin/sh
 [ "$1" = --version ] && { echo "2.1.329 (Claude Code)"; exit 0; }
 cat > /dev/null
@@ -119,7 +123,8 @@ func TestDashboardShowsWhoIsConnectedAndCutsThemOff(t *testing.T) {
 	d.becomes(`document.querySelector("main .empty, main .void") !== null`)
 	d.run(chromedp.Navigate(d.url + "/audit"))
 	d.says("Cut off an agent", "ann")
-	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(`main table a`, chromedp.ByQuery), chromedp.WaitVisible(`form[action$="/stop"] button`, chromedp.ByQuery))
+	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(`main table a`, chromedp.ByQuery),
+		chromedp.WaitVisible(`form[action$="/stop"] button`, chromedp.ByQuery))
 	d.press(`form[action$="/stop"] button`) // it went on without us
 	d.becomes(`document.querySelector("main").innerText.includes("A person stopped it")`)
 }

@@ -26,7 +26,8 @@ type container struct {
 	out, err *bufio.Reader
 }
 
-// startContainer starts the container whose command line sandbox made. It ends with the test, and with all that is in it.
+// startContainer starts the container whose command line sandbox made. It ends with the test, and with all that is in
+// it.
 func startContainer(t *testing.T, args []string) *container {
 	t.Helper()
 	c := &container{cmd: command(t, program{path: "bwrap", args: append(args, "sh"), env: []string{path()}})}
@@ -74,7 +75,8 @@ func (c *container) start(t *testing.T, env []string, argv ...string) <-chan fin
 		words = append(words, "'"+strings.ReplaceAll(word, "'", `'\''`)+"'")
 	}
 	// What a command prints ends with a NUL; behind that of its output is its code.
-	if _, err := fmt.Fprintf(c.in, "%s </dev/null; code=$?; printf '\\0%%d\\0' $code; printf '\\0' >&2\n", strings.Join(words, " ")); err != nil {
+	if _, err := fmt.Fprintf(c.in, "%s </dev/null; code=$?; printf '\\0%%d\\0' $code; printf '\\0' >&2\n",
+		strings.Join(words, " ")); err != nil {
 		t.Fatal(err)
 	}
 	done, errText := make(chan finished, 1), make(chan finished, 1)
@@ -88,7 +90,8 @@ func (c *container) start(t *testing.T, env []string, argv ...string) <-chan fin
 		said := <-errText
 		n, numberErr := strconv.Atoi(strings.TrimSuffix(code, "\x00"))
 		done <- finished{
-			outcome{stdout: strings.TrimSuffix(text, "\x00"), stderr: said.stderr, code: n}, errors.Join(err, codeErr, said.err, numberErr),
+			outcome{stdout: strings.TrimSuffix(text, "\x00"), stderr: said.stderr, code: n},
+			errors.Join(err, codeErr, said.err, numberErr),
 		}
 	}()
 	return done
@@ -121,8 +124,9 @@ func (c *container) everything() []int {
 	return all
 }
 
-// running returns the processes whose command line holds the text, and is not that of bubblewrap. One that has ended and was
-// not waited for yet has none. One that has its parent's command line was forked, and is about to execute another program.
+// running returns the processes whose command line holds the text, and is not that of bubblewrap. One that has ended
+// and was not waited for yet has none. One that has its parent's command line was forked, and is about to execute
+// another program.
 func (c *container) running(text string) (pids []int) {
 	lines := map[int]string{}
 	for _, pid := range c.everything() {

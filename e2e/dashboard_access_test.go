@@ -59,7 +59,8 @@ func TestDashboardIsAccessible(t *testing.T) {
 				addresses := append(d.history(), "/tokens", "/tokens/people", "/nothing", "/docs")
 				d.run(
 					emulation.SetDeviceMetricsOverride(width, 800, 1, width < 500),
-					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
+					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme",
+						Value: scheme}}),
 				)
 				for _, address := range addresses {
 					d.run(chromedp.Navigate(d.url + address))
@@ -104,7 +105,9 @@ func TestDashboardByKeyboard(t *testing.T) {
 		name, _ := d.value(`document.activeElement.textContent.trim() || document.activeElement.id`).(string)
 		order = append(order, name)
 	}
-	const want = "Skip to content, Claude Ops, Overview, Changes, Agents, Records, Settings, Healthy, OYou are operator, Ask the forges now, All 3, Waiting for you 2, With the agent 0, Refused 1, Merged 0, Closed 0, q" // as it is seen
+	// as it is seen
+	const want = "Skip to content, Claude Ops, Overview, Changes, Agents, Records, Settings, Healthy, OYou are " +
+		"operator, Ask the forges now, All 3, Waiting for you 2, With the agent 0, Refused 1, Merged 0, Closed 0, q"
 	if got := strings.Join(order, ", "); got != want {
 		t.Errorf("the focus goes %s; want %s", got, want)
 	}

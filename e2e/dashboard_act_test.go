@@ -62,14 +62,16 @@ func (d *dashboard) act(verb, text string) {
 func (d *dashboard) signIn(path string, scopes ...string) {
 	d.Helper()
 	made := run(d.T, program{
-		path: claudeops(d.T), args: []string{"token", "create", "--name", "ann", "--max-tier", "2", "--scopes", strings.Join(scopes, ",")},
+		path: claudeops(d.T), args: []string{"token", "create", "--name", "ann", "--max-tier", "2", "--scopes",
+			strings.Join(scopes, ",")},
 		env: d.world.environment(),
 	})
 	if made.code != 0 {
 		d.Fatalf("exit %d: %s", made.code, made.stderr)
 	}
 	d.token = strings.TrimSpace(made.stdout)
-	d.run(chromedp.Navigate(d.url+"/sign-in?next="+url.QueryEscape(path)), chromedp.SendKeys("#token", d.token, chromedp.ByQuery))
+	d.run(chromedp.Navigate(d.url+"/sign-in?next="+url.QueryEscape(path)),
+		chromedp.SendKeys("#token", d.token, chromedp.ByQuery))
 	d.press("main form button")
 }
 
@@ -85,7 +87,8 @@ func TestDashboardActionsWithoutJavaScript(t *testing.T) {
 	d.says("Opened from a dry run by ann", "#2")
 
 	for _, step := range [][2]string{
-		{"comment", "Your comment is recorded."}, {"approve", "You have approved it."}, {"line", "Your comment is recorded."}, {"merge", "You have merged it."},
+		{"comment", "Your comment is recorded."}, {"approve", "You have approved it."}, {"line", "Your comment is recorded."},
+		{"merge", "You have merged it."},
 	} {
 		switch step[0] {
 		case "line":

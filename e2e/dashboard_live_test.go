@@ -19,7 +19,8 @@ func (d *dashboard) becomes(expression string) {
 	d.Helper()
 	if err := d.evaluate(chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(patience/2))); err != nil {
 		var status, main string
-		_ = chromedp.Run(d.ctx, chromedp.Text("#status", &status, chromedp.ByQuery), chromedp.Text("main", &main, chromedp.ByQuery))
+		_ = chromedp.Run(d.ctx, chromedp.Text("#status", &status, chromedp.ByQuery),
+			chromedp.Text("main", &main, chromedp.ByQuery))
 		d.Fatalf("%s: %v; the page is %q and says %s", expression, err, status, main)
 	}
 }
@@ -32,8 +33,8 @@ func (d *dashboard) value(expression string) (v any) {
 	return v
 }
 
-// evaluate runs an action that evaluates a script. The browser driver may still mean the page before the one that it was led to, which the browser
-// has forgotten; then the action is made again.
+// evaluate runs an action that evaluates a script. The browser driver may still mean the page before the one that it
+// was led to, which the browser has forgotten; then the action is made again.
 func (d *dashboard) evaluate(action chromedp.Action) error {
 	const lost, most = -32000, 20 // the code of the DevTools protocol for a server's error
 	for try := 1; ; try++ {
@@ -52,33 +53,40 @@ func TestDashboardShowsAProposalWithoutBeingLoadedAgain(t *testing.T) {
 	d.history()
 	d.run(chromedp.Navigate(d.url + "/changes"))
 	d.becomes(statusIs + `"live"`)
-	d.run(chromedp.Evaluate(`window.marker = "still the same page"`, nil), chromedp.SendKeys("#q", "half a wor", chromedp.ByQuery))
-	if status, answer := d.propose(d.url, map[string]any{"title": "Watch the clock", "files": []any{file("checks/clock.md", "create", "# Clock\n")}}); status != 201 {
+	d.run(chromedp.Evaluate(`window.marker = "still the same page"`, nil),
+		chromedp.SendKeys("#q", "half a wor", chromedp.ByQuery))
+	if status, answer := d.propose(d.url, map[string]any{"title": "Watch the clock",
+		"files": []any{file("checks/clock.md", "create", "# Clock\n")}}); status != 201 {
 		t.Fatalf("%d %v", status, answer)
 	}
 	d.becomes(`document.querySelector("main").innerText.includes("Watch the clock")`)
-	if got := d.value(`[window.marker, document.querySelector("#q").value, document.activeElement.id].join()`); got != "still the same page,half a wor,q" {
+	if got := d.value(
+		`[window.marker, document.querySelector("#q").value, document.activeElement.id].join()`); got != "still the same page,half a wor,q" {
 		t.Errorf("after the refresh: %v", got)
 	}
 	if got, _ := d.value(`performance.getEntriesByType("resource").map((e) => e.name).join(" ")`).(string); strings.Contains(got, "half") || strings.Contains(got, "?q") {
 		t.Errorf("the refresh sent what was typed: %s", got)
 	}
-	if got := d.value(`JSON.stringify([localStorage, sessionStorage])`); got != `[{},{"htmx-current-path-for-history":"/changes"}]` {
+	if got := d.value(
+		`JSON.stringify([localStorage, sessionStorage])`); got != `[{},{"htmx-current-path-for-history":"/changes"}]` {
 		t.Errorf("the browser stores %v", got)
 	}
 	d.quiet("a listing that follows")
 
 	d.run(chromedp.Navigate(d.url + "/proposals/" + d.idOf("refused")))
 	d.becomes(statusIs + `"live"`)
-	d.run(chromedp.Evaluate(`document.querySelector("details").open = true; document.querySelector("details > summary").focus(); window.old = document.querySelector("#live")`, nil))
+	d.run(chromedp.Evaluate(
+		`document.querySelector("details").open = true; document.querySelector("details > summary").focus(); window.old = document.querySelector("#live")`, nil))
 	d.propose(d.url, map[string]any{"files": []any{file("Dockerfile", "create", "x")}})
 	d.becomes(`document.querySelector("#live") !== window.old`)
-	if got := d.value(`document.querySelector("details").open && document.activeElement === document.querySelector("details > summary")`); got != true {
+	if got := d.value(
+		`document.querySelector("details").open && document.activeElement === document.querySelector("details > summary")`); got != true {
 		t.Error("what was open is closed, or the focus is lost")
 	}
 
 	d.signIn("/", "propose", "review", "read")
-	d.run(chromedp.Navigate(d.url+"/pulls/local/demo/home-cluster/1"), chromedp.KeyEvent("c"), chromedp.SendKeys("#do-comment textarea", "I am still thinking", chromedp.ByQuery))
+	d.run(chromedp.Navigate(d.url+"/pulls/local/demo/home-cluster/1"), chromedp.KeyEvent("c"),
+		chromedp.SendKeys("#do-comment textarea", "I am still thinking", chromedp.ByQuery))
 	d.becomes(statusIs + `"live"`)
 	d.run(chromedp.Evaluate(`window.old = document.querySelector("#live-reviews")`, nil))
 	d.propose(d.url, map[string]any{"files": []any{file("Dockerfile", "create", "x")}})
@@ -108,8 +116,11 @@ func TestDashboardIsRefreshedWithoutEventsAndSaysSo(t *testing.T) {
 	d.becomes(statusIs + `"refreshing every 30 s"`)
 	d.quiet("a page without events")
 
-	d.run(chromedp.Evaluate(`fetch("/sign-out", {method: "POST"}).then(() => true)`, nil, awaited), chromedp.Evaluate(`htmx.ajax("GET", "/audit", {source: "#live", target: "#live", select: "#live"}).then(() => document.querySelectorAll("main h1").length)`, nil, awaited))
-	if got := d.value(`document.querySelector("main h1").textContent + document.querySelectorAll("#token").length`); got != "Records0" {
+	d.run(chromedp.Evaluate(`fetch("/sign-out", {method: "POST"}).then(() => true)`, nil, awaited),
+		chromedp.Evaluate(
+			`htmx.ajax("GET", "/audit", {source: "#live", target: "#live", select: "#live"}).then(() => document.querySelectorAll("main h1").length)`, nil, awaited))
+	if got := d.value(
+		`document.querySelector("main h1").textContent + document.querySelectorAll("#token").length`); got != "Records0" {
 		t.Errorf("after signing out, the page shows %v", got)
 	}
 }

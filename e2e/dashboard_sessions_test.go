@@ -12,8 +12,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// waitingAgent is a CLI that says something, waits until the file beside it exists, says something else, and goes on until it
-// is ended.
+// waitingAgent is a CLI that says something, waits until the file beside it exists, says something else, and goes on
+// until it is ended.
 const waitingAgent = `#!/bin/sh
 [ "$1" = --version ] && { echo "2.1.329 (Claude Code)"; exit 0; }
 cat > /dev/null
@@ -29,7 +29,8 @@ func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
 	writeProgram(t, agent, waitingAgent)
 	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent)
 	d.signIn("/sessions", "read", "operate")
-	d.run(chromedp.Click(`button[popovertarget="start"]`, chromedp.ByQuery), chromedp.SendKeys("#note", "Look at the disk.", chromedp.ByQuery))
+	d.run(chromedp.Click(`button[popovertarget="start"]`, chromedp.ByQuery),
+		chromedp.SendKeys("#note", "Look at the disk.", chromedp.ByQuery))
 	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
 	d.becomes(statusIs + `"live"`)
 	d.run(chromedp.Evaluate(`window.marker = "still the same page"`, nil))
@@ -37,7 +38,8 @@ func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
 	if err := os.WriteFile(agent+".go", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.becomes(`document.querySelector("main").innerText.includes("The disk is full.") && document.querySelector("main").innerText.includes("2, with 1 tool call")`)
+	d.becomes(
+		`document.querySelector("main").innerText.includes("The disk is full.") && document.querySelector("main").innerText.includes("2, with 1 tool call")`)
 	if got := d.value(`window.marker`); got != "still the same page" {
 		t.Errorf("the page was loaded again: %v", got)
 	}
@@ -50,8 +52,8 @@ func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
 	d.shoot("sessions")
 }
 
-// shoot keeps pictures of the page in both schemes and on a phone, to look at, and fails if it is wider than the window or
-// axe-core finds a barrier.
+// shoot keeps pictures of the page in both schemes and on a phone, to look at, and fails if it is wider than the window
+// or axe-core finds a barrier.
 func (d *dashboard) shoot(name string) {
 	d.Helper()
 	axe, err := os.ReadFile(installed(d.T, "axe-core/axe.min.js"))
@@ -76,7 +78,8 @@ func (d *dashboard) shoot(name string) {
 				continue
 			}
 			d.run(chromedp.FullScreenshot(&png, 100))
-			if err := os.WriteFile(filepath.Join(shots, fmt.Sprintf("%s-%s-%d.png", name, scheme, width)), png, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(shots, fmt.Sprintf("%s-%s-%d.png", name, scheme, width)), png,
+				0o600); err != nil {
 				d.Fatal(err)
 			}
 		}

@@ -63,7 +63,8 @@ func serve(t *testing.T, w *world, more ...string) served {
 func serveAs(t *testing.T, w *world, uid int, more ...string) served {
 	t.Helper()
 	cmd := command(t, program{
-		path: "claudeops", args: []string{"serve"}, dir: w.home, env: w.environment(append([]string{"CLAUDEOPS_ADDR=127.0.0.1:0"}, more...)...),
+		path: "claudeops", args: []string{"serve"}, dir: w.home,
+		env: w.environment(append([]string{"CLAUDEOPS_ADDR=127.0.0.1:0"}, more...)...),
 		may: browsing,
 	})
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
@@ -123,7 +124,8 @@ func newDashboard(t *testing.T, more ...string) *dashboard {
 			d.complain("a dialog: %s", e.Message)
 		}
 	})
-	if err := chromedp.Run(ctx, log.Enable()); err != nil { // starts the browser, which ends with the context of the first call
+	// starts the browser, which ends with the context of the first call
+	if err := chromedp.Run(ctx, log.Enable()); err != nil {
 		t.Fatal(err)
 	}
 	if server.once != "" { // as its operator does, who follows the address and presses nothing
@@ -212,7 +214,8 @@ func (d *dashboard) propose(url string, change map[string]any) (status int, answ
 	return response.StatusCode, answer
 }
 
-const hostileBody = "## Observed\n\nInodes ran out. <script>alert(1)</script> [click](javascript:alert(1)) ![x](http://192.0.2.1/x.png)\n\n" +
+const hostileBody = "## Observed\n\nInodes ran out. <script>alert(1)</script> [click](javascript:alert(1)) " +
+	"![x](http://192.0.2.1/x.png)\n\n" +
 	"```sh\ndf -i\n```\n\n- one\n- two\n"
 
 func file(path, action, content string) map[string]any {
@@ -230,8 +233,10 @@ func (d *dashboard) history() []string {
 		change map[string]any
 	}{
 		{d.url, 201, map[string]any{"title": "Look at inodes <img src=x onerror=alert(1)>", "body": hostileBody,
-			"files": []any{file("checks/inodes.md", "create", "# Inodes\n\n"+long), file("checks/disk.md", "update", "# Disk\n\nWarn at 80 %.\n")}}},
-		{dry, 200, map[string]any{"title": "Look at swap", "files": []any{file("checks/swap.md", "create", "# Swap\n\n"+long)}}},
+			"files": []any{file("checks/inodes.md", "create", "# Inodes\n\n"+long),
+				file("checks/disk.md", "update", "# Disk\n\nWarn at 80 %.\n")}}},
+		{dry, 200, map[string]any{"title": "Look at swap",
+			"files": []any{file("checks/swap.md", "create", "# Swap\n\n"+long)}}},
 		{d.url, 403, map[string]any{"files": []any{file("Dockerfile", "create", "x"), file("a/../b.md", "create", "x")}}},
 	} {
 		if status, answer := d.propose(p.url, p.change); status != p.want {
@@ -243,16 +248,19 @@ func (d *dashboard) history() []string {
 		ids = append(ids, d.idOf(outcome))
 	}
 	return []string{
-		"/", "/?show=all", "/changes", "/changes?tab=refused&gate=scope", "/proposals/" + ids[0] + "?as=proposed", "/proposals/" + ids[0] + "?as=proposed&view=split",
+		"/", "/?show=all", "/changes", "/changes?tab=refused&gate=scope", "/proposals/" + ids[0] + "?as=proposed",
+		"/proposals/" + ids[0] + "?as=proposed&view=split",
 		"/proposals/" + ids[1], "/proposals/" + ids[2], "/changes/forges", "/pulls/local/demo/home-cluster/1",
-		"/pulls/local/demo/home-cluster/1?view=split", "/policy", "/policy?tier=2&path=Dockerfile", "/audit", "/doctor", "/sign-in",
+		"/pulls/local/demo/home-cluster/1?view=split", "/policy", "/policy?tier=2&path=Dockerfile", "/audit", "/doctor",
+		"/sign-in",
 	}
 }
 
 // idOf is the id of the newest attempt with the outcome.
 func (d *dashboard) idOf(outcome string) string {
 	d.Helper()
-	request, err := http.NewRequestWithContext(d.Context(), http.MethodGet, d.url+"/api/v1/proposals?limit=1&outcome="+outcome, http.NoBody)
+	request, err := http.NewRequestWithContext(d.Context(), http.MethodGet, d.url+"/api/v1/proposals?limit=1&outcome="+
+		outcome, http.NoBody)
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -281,7 +289,8 @@ func TestDashboardPagesInBothSchemesAndOnAPhone(t *testing.T) {
 				var png []byte
 				d.run(
 					emulation.SetDeviceMetricsOverride(width, 800, 1, width < 500),
-					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
+					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme",
+						Value: scheme}}),
 					chromedp.Navigate(d.url+address), chromedp.Title(&title), chromedp.Text("h1", &h1),
 					chromedp.Evaluate(`document.documentElement.scrollWidth`, &scroll),
 					chromedp.Evaluate(`document.querySelectorAll("main, nav[aria-label=Main], .skip").length`, &main),

@@ -64,11 +64,14 @@ func assertHints(t *testing.T, said, home, server string) {
 	t.Helper()
 	_, hints, _ := strings.Cut(said, "Or look around in a second terminal, in the same folder:\n\n")
 	hints, _, _ = strings.Cut(hints, "\n\n")
-	hints = strings.Join(regexp.MustCompile(`(?m)^  git -C .*$`).FindAllString(said, -1), "\n") + "\n" + strings.ReplaceAll(hints, "--name NAME", "--name ann")
-	if strings.Count(hints, "git -C") < 2 || strings.Count(hints, "claudeops ") < 4 || !strings.Contains(hints, "--max-tier 2") {
+	hints = strings.Join(regexp.MustCompile(`(?m)^  git -C .*$`).FindAllString(said, -1), "\n") + "\n" +
+		strings.ReplaceAll(hints, "--name NAME", "--name ann")
+	if strings.Count(hints, "git -C") < 2 || strings.Count(hints, "claudeops ") < 4 ||
+		!strings.Contains(hints, "--max-tier 2") {
 		t.Fatalf("the demo gives these hints:\n%s", hints)
 	}
-	got := run(t, program{path: "bash", args: []string{"-c", "set -eu\n" + hints}, dir: home, env: []string{path(), "HOME=" + home}, may: browsing})
+	got := run(t, program{path: "bash", args: []string{"-c", "set -eu\n" + hints}, dir: home,
+		env: []string{path(), "HOME=" + home}, may: browsing})
 	if got.code != 0 {
 		t.Fatalf("exit %d of\n%s\n%s%s", got.code, hints, got.stdout, got.stderr)
 	}
@@ -76,7 +79,8 @@ func assertHints(t *testing.T, said, home, server string) {
 	if len(token) == 0 {
 		t.Fatalf("no token was made:\n%s", got.stdout)
 	}
-	if me := fetched(t, server+"/api/v1/me", token[len(token)-1]); !strings.Contains(me, `"ann"`) || !strings.Contains(me, `"max_tier":2`) {
+	if me := fetched(t, server+"/api/v1/me", token[len(token)-1]); !strings.Contains(me, `"ann"`) ||
+		!strings.Contains(me, `"max_tier":2`) {
 		t.Errorf("the server knows the token as %s", me)
 	}
 }
@@ -93,7 +97,8 @@ func signedIn(t *testing.T, address *url.URL) *http.Client {
 		t.Fatalf("the page has no code: %s", page)
 	}
 	form := url.Values{"code": {address.Query().Get("code")}}.Encode()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address.Host+"/sign-in", strings.NewReader(form))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address.Host+"/sign-in",
+		strings.NewReader(form))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,8 @@ func TestCodexSendsWhatWasDeployed(t *testing.T) {
 	w.vars["CLAUDEOPS_TOOLSETS"], w.vars["CLAUDEOPS_ALLOW_WRITE"] = "pr,deploy", "true"
 	model := newOtherModel(t, scripted())
 	w.project(t, map[string]string{
-		"work/.git/HEAD": "ref: refs/heads/main\n", "work/.git/config": "[core]\n\trepositoryformatversion = 0\n", "work/.git/objects/.keep": "", "work/.git/refs/.keep": "",
+		"work/.git/HEAD": "ref: refs/heads/main\n", "work/.git/config": "[core]\n\trepositoryformatversion = 0\n",
+		"work/.git/objects/.keep": "", "work/.git/refs/.keep": "",
 		".codex/config.toml": codex().around("", model.URL),
 		".agentpack/repo/agentpack.yaml": `version: 1
 profiles: {default: {include_tags: [base]}, first: {include_modules: [rules]}}
@@ -25,9 +26,10 @@ modules:
   - {id: more, type: instructions, tags: [base], source: {local_path: {path: modules/more}}}
   - {id: "skill:weigh-disks", type: skill, tags: [base], source: {local_path: {path: modules/weigh-disks}}}
 `,
-		".agentpack/repo/modules/rules/AGENTS.md":      "Never restart the kitchen host.\n",
-		".agentpack/repo/modules/more/AGENTS.md":       "Ask before you touch the cellar host.\n",
-		".agentpack/repo/modules/weigh-disks/SKILL.md": "---\nname: weigh-disks\ndescription: Weigh the disks of the attic host\n---\nWeigh them.\n",
+		".agentpack/repo/modules/rules/AGENTS.md": "Never restart the kitchen host.\n",
+		".agentpack/repo/modules/more/AGENTS.md":  "Ask before you touch the cellar host.\n",
+		".agentpack/repo/modules/weigh-disks/SKILL.md": "---\nname: weigh-disks\ndescription: Weigh the disks of the attic " +
+			"host\n---\nWeigh them.\n",
 	})
 	before := w.sends(t, model)
 	first := w.deploys(t, "apply", "--yes", "--profile", "first")
@@ -36,7 +38,8 @@ modules:
 	w.deploys(t, "rollback", "--yes", "--to", first)
 	after := w.sends(t, model)
 	for what, want := range map[string][3]bool{
-		"Never restart the kitchen host": {false, true, true}, "you touch the cellar host": {false, true, false}, "the disks of the attic host": {false, true, false},
+		"Never restart the kitchen host": {false, true, true}, "you touch the cellar host": {false, true, false},
+		"the disks of the attic host": {false, true, false},
 	} {
 		for i, sent := range []string{before, all, after} {
 			if got := strings.Contains(sent, what); got != want[i] {
@@ -54,7 +57,8 @@ func (w *world) sends(t *testing.T, model *otherModel) string {
 	t.Helper()
 	before, _ := model.told()
 	got := run(t, program{
-		path: installed(t, ".bin/codex"), args: []string{"exec", "--skip-git-repo-check", "go"}, dir: filepath.Join(w.home, "work"), may: 2 * patience,
+		path: installed(t, ".bin/codex"), args: []string{"exec", "--skip-git-repo-check", "go"},
+		dir: filepath.Join(w.home, "work"), may: 2 * patience,
 		env: w.environment("STUB_KEY=x"),
 	})
 	all, _ := model.told()

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// fullDisk mounts a file system of 1 MiB over a folder, in a name space of its own, fills it up to so many KiB, and deploys and rolls
-// back with it; the folder's files come along.
+// fullDisk mounts a file system of 1 MiB over a folder, in a name space of its own, fills it up to so many KiB, and
+// deploys and rolls back with it; the folder's files come along.
 const fullDisk = `set -u
 mkdir -p "$FULL" "$KEPT"; cp -a "$FULL/." "$KEPT/"; mount -t tmpfs -o size=1m,mode=755 none "$FULL"; cp -a "$KEPT/." "$FULL/"
 find "$WORK" "$CODEX" -type f -not -path '*/state/*' -exec sha256sum {} + | sort > "$KEPT.before"
@@ -41,8 +41,11 @@ func TestAFullDiskChangesNothing(t *testing.T) {
 			w := newWorld(t, "3")
 			text := strings.Repeat("Never restart the kitchen host.\n", 6000)
 			w.project(t, map[string]string{
-				"work/.keep": "", ".codex/config.toml": "model = \"gpt-5\"\n", ".agentpack/state/.keep": "", "next.md": "Short.\n", "original.md": text,
-				".agentpack/repo/agentpack.yaml":          "version: 1\nprofiles: {default: {include_tags: [base]}}\ntargets: {codex: {scope: user}}\nmodules:\n  - {id: rules, type: instructions, tags: [base], source: {local_path: {path: modules/rules}}}\n",
+				"work/.keep": "", ".codex/config.toml": "model = \"gpt-5\"\n", ".agentpack/state/.keep": "", "next.md": "Short.\n",
+				"original.md": text,
+				".agentpack/repo/agentpack.yaml": "version: 1\nprofiles: {default: {include_tags: [base]}}\ntargets: " +
+					"{codex: {scope: user}}\nmodules:\n  - {id: rules, type: instructions, tags: [base], source: {local_path: " +
+					"{path: modules/rules}}}\n",
 				".agentpack/repo/modules/rules/AGENTS.md": text,
 			})
 			in := func(name string) string { return filepath.Join(w.home, filepath.FromSlash(name)) }
@@ -52,9 +55,11 @@ func TestAFullDiskChangesNothing(t *testing.T) {
 				args = append([]string{"--user", "--map-root-user"}, args...)
 			}
 			got := run(t, program{path: "/usr/bin/unshare", args: args, dir: in("work"), env: w.environment(
-				"PROGRAM="+claudeops(t), "FULL="+in(full), "KEPT="+in("kept"), "WORK="+in("work"), "CODEX="+in(".codex"), "NEXT="+in("next.md"),
+				"PROGRAM="+claudeops(t), "FULL="+in(full), "KEPT="+in("kept"), "WORK="+in("work"), "CODEX="+in(".codex"),
+				"NEXT="+in("next.md"),
 				"MODULE="+in(".agentpack/repo/modules/rules/AGENTS.md"), "ORIGINAL="+in("original.md"))})
-			if got.code != 0 || !strings.HasSuffix(got.stdout, "finished\n") || strings.Count(got.stdout, "no space left on device") != 2 {
+			if got.code != 0 || !strings.HasSuffix(got.stdout, "finished\n") ||
+				strings.Count(got.stdout, "no space left on device") != 2 {
 				t.Errorf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
 			}
 			for _, bad := range []string{"APPLIED", "CHANGED", "ROLLED BACK", "OTHER", "mount:"} {

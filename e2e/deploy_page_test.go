@@ -22,8 +22,10 @@ func TestDeploymentsAreAccessibleAndRolledBackByAClick(t *testing.T) {
 	const header = "---\ndescription: d\n---\n"
 	w.project(t, map[string]string{
 		"work/.keep": "", ".agentpack/repo/a.md": header + "one\n", ".agentpack/repo/b.md": header,
-		".agentpack/repo/agentpack.yaml": "version: 1\nprofiles: {default: {include_tags: [x]}, first: {include_modules: [a]}}\ntargets: {claude_code: {scope: user}}\nmodules:\n" +
-			"- {id: a, type: command, tags: [x], source: {local_path: {path: a.md}}}\n- {id: b, type: command, tags: [x], source: {local_path: {path: b.md}}}\n",
+		".agentpack/repo/agentpack.yaml": "version: 1\nprofiles: {default: {include_tags: [x]}, first: {include_modules: " +
+			"[a]}}\ntargets: {claude_code: {scope: user}}\nmodules:\n" +
+			"- {id: a, type: command, tags: [x], source: {local_path: {path: a.md}}}\n- {id: b, type: command, tags: [x], " +
+			"source: {local_path: {path: b.md}}}\n",
 	})
 	w.deploys(t, "apply", "--yes", "--profile", "first")
 	w.deploys(t, "apply", "--yes")
@@ -45,7 +47,8 @@ func TestDeploymentsAreAccessibleAndRolledBackByAClick(t *testing.T) {
 	d.run(chromedp.Click(`main a.btn[href*="rollback"]`), chromedp.WaitVisible(`#yes`))
 	d.examine("the plan of a rollback", string(axe))
 	d.run(chromedp.Click(`#yes`), chromedp.Click(`form[action$="rollback"] button`), chromedp.WaitVisible(`.answer.yes`))
-	if text, err := os.ReadFile(filepath.Join(w.home, ".claude/commands/a.md")); err != nil || string(text) != header+"one\n" {
+	if text, err := os.ReadFile(filepath.Join(w.home, ".claude/commands/a.md")); err != nil || string(text) != header+
+		"one\n" {
 		t.Errorf("%q, %v", text, err)
 	}
 	if _, err := os.Stat(filepath.Join(w.home, ".claude/commands/b.md")); err == nil {

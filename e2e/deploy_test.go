@@ -22,9 +22,10 @@ modules:
   - {id: "command:free-inodes", type: command, tags: [base], source: {local_path: {path: modules/free-inodes.md}}}
   - {id: "skill:weigh-disks", type: skill, tags: [base], source: {local_path: {path: modules/weigh-disks}}}
 `,
-		".agentpack/repo/modules/tidy-logs.md":         "---\ndescription: Tidy the logs of the kitchen host\n---\nTidy them.\n",
-		".agentpack/repo/modules/free-inodes.md":       "---\ndescription: Free inodes on the cellar host\n---\nFree them.\n",
-		".agentpack/repo/modules/weigh-disks/SKILL.md": "---\nname: weigh-disks\ndescription: Weigh the disks of the attic host\n---\nWeigh them.\n",
+		".agentpack/repo/modules/tidy-logs.md":   "---\ndescription: Tidy the logs of the kitchen host\n---\nTidy them.\n",
+		".agentpack/repo/modules/free-inodes.md": "---\ndescription: Free inodes on the cellar host\n---\nFree them.\n",
+		".agentpack/repo/modules/weigh-disks/SKILL.md": "---\nname: weigh-disks\ndescription: Weigh the disks of the attic " +
+			"host\n---\nWeigh them.\n",
 	})
 	first := w.deploys(t, "apply", "--yes", "--profile", "first")
 	w.deploys(t, "apply", "--yes")
@@ -45,7 +46,8 @@ modules:
 // deploys runs claudeops deploy in the folder work, and gives the snapshot that it made.
 func (w *world) deploys(t *testing.T, args ...string) string {
 	t.Helper()
-	got := run(t, program{path: claudeops(t), args: append([]string{"deploy", "--json"}, args...), dir: filepath.Join(w.home, "work"), env: w.environment()})
+	got := run(t, program{path: claudeops(t), args: append([]string{"deploy", "--json"}, args...),
+		dir: filepath.Join(w.home, "work"), env: w.environment()})
 	if got.code != 0 {
 		t.Fatalf("deploy %v: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
 	}
@@ -66,7 +68,8 @@ func (w *world) offers(t *testing.T) string {
 		path: installed(t, "@anthropic-ai/claude-code-linux-*/claude"),
 		args: []string{"-p", "Look after the cluster.", "--output-format", "stream-json", "--verbose"},
 		dir:  filepath.Join(w.home, "work"),
-		env:  w.environment("ANTHROPIC_BASE_URL="+stub.URL, "ANTHROPIC_API_KEY=dummy", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"),
+		env: w.environment("ANTHROPIC_BASE_URL="+stub.URL, "ANTHROPIC_API_KEY=dummy",
+			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"),
 	})
 	if got.code != 0 {
 		t.Fatalf("claude: exit %d\n%s%s", got.code, got.stdout, got.stderr)

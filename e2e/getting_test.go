@@ -30,7 +30,8 @@ func TestClaudeTakesThePluginAndTheMarketplace(t *testing.T) {
 	}
 }
 
-// An agent with the plugin gets its server, connected, with the three tools, and its skill; a call of a tool opens a pull request.
+// An agent with the plugin gets its server, connected, with the three tools, and its skill; a call of a tool opens a
+// pull request.
 func TestClaudeWithThePluginProposes(t *testing.T) {
 	w, p := newWorld(t, "2"), quieterDisk()
 	folder, err := filepath.Abs("../plugins/claudeops")
@@ -49,7 +50,8 @@ func TestClaudeWithThePluginProposes(t *testing.T) {
 		args: []string{"-p", "Look after the cluster.", "--output-format", "stream-json", "--verbose", "--plugin-dir", folder,
 			"--allowedTools", pluginTools + "*"},
 		dir: t.TempDir(), env: w.environment("ANTHROPIC_BASE_URL="+stub.URL, "ANTHROPIC_API_KEY=dummy",
-			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "PATH="+filepath.Dir(claudeops(t))+":"+os.Getenv("PATH")),
+			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "PATH="+filepath.Dir(claudeops(t))+":"+
+				os.Getenv("PATH")),
 	})
 	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
 	if got.code != 0 {
@@ -59,7 +61,8 @@ func TestClaudeWithThePluginProposes(t *testing.T) {
 		startEvent
 		Skills []string `json:"skills"`
 	}](t, lines[0])
-	if len(start.Servers) != 1 || start.Servers[0].Name != "plugin:claudeops:claudeops" || start.Servers[0].Status != "connected" {
+	if len(start.Servers) != 1 || start.Servers[0].Name != "plugin:claudeops:claudeops" ||
+		start.Servers[0].Status != "connected" {
 		t.Errorf("servers %+v", start.Servers)
 	}
 	for _, tool := range []string{"create_pr", "list_prs", "get_pr_status"} {

@@ -18,7 +18,8 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
 )
 
-// image is what the Dockerfile would build: files of this machine by the path that they have in the image, and settings.
+// image is what the Dockerfile would build: files of this machine by the path that they have in the image, and
+// settings.
 type image struct {
 	files       map[string]string
 	env         map[string]string
@@ -37,8 +38,8 @@ func readFile(t *testing.T, name string) string {
 }
 
 // buildImage replays the Dockerfile as far as that goes without an engine: the binary is built by the Dockerfile's own
-// command from what .dockerignore lets through, the CLI is the tests' own (a unit test holds that they are the same), and every
-// COPY of the last stage is resolved. Base images and Debian's packages are this machine's.
+// command from what .dockerignore lets through, the CLI is the tests' own (a unit test holds that they are the same),
+// and every COPY of the last stage is resolved. Base images and Debian's packages are this machine's.
 func buildImage(t *testing.T) image {
 	t.Helper()
 	stages, err := deploytest.ParseDockerfile(readFile(t, "../Dockerfile"))
@@ -76,8 +77,10 @@ func buildImage(t *testing.T) image {
 func buildContext(t *testing.T) string {
 	t.Helper()
 	ignored := deploytest.Ignore(readFile(t, "../.dockerignore"))
-	got := run(t, program{path: "git", args: []string{"ls-files", "-z", "--cached", "--others", "--exclude-standard"}, dir: "..",
-		env: []string{path(), "HOME=/nonexistent", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"}})
+	got := run(t, program{path: "git", args: []string{"ls-files", "-z", "--cached", "--others", "--exclude-standard"},
+		dir: "..",
+		env: []string{path(), "HOME=/nonexistent", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory",
+			"GIT_CONFIG_VALUE_0=*"}})
 	if got.code != 0 {
 		t.Fatalf("git ls-files: %s", got.stderr)
 	}
@@ -97,12 +100,14 @@ func buildContext(t *testing.T) string {
 	return dir
 }
 
-// compile runs the last command of the build stage, with its environment, in the build's context, and returns the folder of what it makes.
+// compile runs the last command of the build stage, with its environment, in the build's context, and returns the
+// folder of what it makes.
 func compile(t *testing.T, stage deploytest.Stage, context string) string {
 	t.Helper()
 	out := t.TempDir()
 	command := strings.ReplaceAll(stage.Last("RUN").Args, "/out/", out+"/")
-	env := []string{path(), "HOME=" + os.Getenv("HOME"), "GOPROXY=off"} // the modules are there: TestMain has built with them
+	// the modules are there: TestMain has built with them
+	env := []string{path(), "HOME=" + os.Getenv("HOME"), "GOPROXY=off"}
 	for _, name := range []string{"GOCACHE", "GOMODCACHE"} {
 		where := run(t, program{path: "go", args: []string{"env", name}, env: os.Environ()})
 		env = append(env, name+"="+strings.TrimSpace(where.stdout))
@@ -110,7 +115,8 @@ func compile(t *testing.T, stage deploytest.Stage, context string) string {
 	for _, name := range slices.Sorted(maps.Keys(stage.Env())) {
 		env = append(env, name+"="+stage.Env()[name])
 	}
-	if got := run(t, program{path: "sh", args: []string{"-c", command}, dir: context, env: env, may: 10 * time.Minute}); got.code != 0 {
+	if got := run(t, program{path: "sh", args: []string{"-c", command}, dir: context, env: env,
+		may: 10 * time.Minute}); got.code != 0 {
 		t.Fatalf("%s: %s", command, got.stderr)
 	}
 	return out
@@ -119,19 +125,20 @@ func compile(t *testing.T, stage deploytest.Stage, context string) string {
 // imageUser is the user that the image's server becomes.
 const imageUser = 10001
 
-// twoUsers reports whether a container can have two users here, as an engine's has: where root runs the tests. Others can give it one, the server's,
-// and agents have that user, too, under rules of Landlock.
+// twoUsers reports whether a container can have two users here, as an engine's has: where root runs the tests. Others
+// can give it one, the server's, and agents have that user, too, under rules of Landlock.
 func twoUsers() bool { return os.Geteuid() == 0 }
 
-// users are what bubblewrap gives to the container: where there can be two, root with the service's capabilities, and otherwise the server's
-// user alone.
+// users are what bubblewrap gives to the container: where there can be two, root with the service's capabilities, and
+// otherwise the server's user alone.
 func users(t *testing.T, s *deploytest.Service, dir string) []string {
 	t.Helper()
 	if !twoUsers() {
 		id := strconv.Itoa(imageUser)
 		return []string{"--unshare-all", "--unshare-user", "--uid", id, "--gid", id, "--cap-drop", "ALL"}
 	}
-	args := []string{"--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup", "--cap-drop", "ALL"}
+	args := []string{"--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup", "--cap-drop",
+		"ALL"}
 	for _, c := range s.CapAdd {
 		args = append(args, "--cap-add", "CAP_"+c)
 	}
@@ -156,15 +163,18 @@ func users(t *testing.T, s *deploytest.Service, dir string) []string {
 	return args
 }
 
-// sandbox is the command line of a container of the image as the service has it: bubblewrap gives it namespaces of its own,
-// the users, a root that cannot be written, and the service's mounts. Volumes and folders are below dir, by their source's name.
+// sandbox is the command line of a container of the image as the service has it: bubblewrap gives it namespaces of its
+// own, the users, a root that cannot be written, and the service's mounts. Volumes and folders are below dir, by their
+// source's name.
 func sandbox(t *testing.T, img image, s *deploytest.Service, dir string) []string {
 	t.Helper()
 	args := append(users(t, s, dir), "--die-with-parent", "--clearenv")
-	for _, parent := range []string{"/app", "/etc", "/home", "/run", "/run/secrets", "/usr", "/usr/local", "/usr/local/bin"} {
+	for _, parent := range []string{"/app", "/etc", "/home", "/run", "/run/secrets", "/usr", "/usr/local",
+		"/usr/local/bin"} {
 		args = append(args, "--dir", parent) // with the mode 0755; what bubblewrap makes by itself is its own user's alone
 	}
-	args = append(args, "--proc", "/proc", "--dev", "/dev", "--ro-bind", "/etc/ssl", "/etc/ssl", "--ro-bind", passwd(t, img), "/etc/passwd",
+	args = append(args, "--proc", "/proc", "--dev", "/dev", "--ro-bind", "/etc/ssl", "/etc/ssl", "--ro-bind",
+		passwd(t, img), "/etc/passwd",
 		"--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
 	)
 	for _, base := range []string{"/usr/bin", "/usr/lib", "/usr/lib64", "/usr/share"} {
@@ -228,7 +238,8 @@ func bytesOf(t *testing.T, size string) string {
 func passwd(t *testing.T, img image) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "passwd")
-	lines := "root:x:0:0::/root:/bin/sh\n" + img.env["CLAUDEOPS_RUN_AS"] + ":x:10001:10001::" + img.env["HOME"] + ":/usr/sbin/nologin\n"
+	lines := "root:x:0:0::/root:/bin/sh\n" + img.env["CLAUDEOPS_RUN_AS"] + ":x:10001:10001::" + img.env["HOME"] +
+		":/usr/sbin/nologin\n"
 	name, count, _ := strings.Cut(img.env["CLAUDEOPS_AGENT_USER"], "+")
 	agents, err := strconv.Atoi(count)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
 )
 
-// inside starts the entry point ("$@"), waits until it says where it listens, and reports what an operator, the engine and an
-// agent would see. Whatever it may write, it tries to.
+// inside starts the entry point ("$@"), waits until it says where it listens, and reports what an operator, the engine
+// and an agent would see. Whatever it may write, it tries to.
 const inside = `set -eu
 mkfifo /tmp/said
 "$@" >/tmp/said 2>/tmp/log &
@@ -89,7 +89,8 @@ func newContainer(t *testing.T, w *world, dotEnv map[string]string) (image, []st
 // composed is the service of the compose file with the settings of .env. What it mounts is made in the world's folder.
 func composed(t *testing.T, w *world, dotEnv map[string]string) *deploytest.Service {
 	t.Helper()
-	compose, err := deploytest.ParseCompose(readFile(t, "../compose.yaml"), func(name string) string { return dotEnv[name] })
+	compose, err := deploytest.ParseCompose(readFile(t, "../compose.yaml"),
+		func(name string) string { return dotEnv[name] })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,8 @@ func composed(t *testing.T, w *world, dotEnv map[string]string) *deploytest.Serv
 	if err := os.Symlink(w.vars["CLAUDEOPS_LOCAL_ROOT"], filepath.Join(dir, "git")); err != nil {
 		t.Fatal(err)
 	}
-	if got := run(t, program{path: "../deploy/secrets.sh", args: []string{filepath.Join(dir, "secrets")}, env: []string{path()}}); got.code != 0 {
+	if got := run(t, program{path: "../deploy/secrets.sh", args: []string{filepath.Join(dir, "secrets")},
+		env: []string{path()}}); got.code != 0 {
 		t.Fatalf("secrets.sh: %s", got.stderr)
 	}
 	return compose.Services["claudeops"]
@@ -113,27 +115,32 @@ func TestTheImageServesAsComposeStartsIt(t *testing.T) {
 	img, args := newContainer(t, w, map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_LOCAL_ROOT": "/git"})
 	script := strings.Replace(inside, "HEALTHCHECK", strings.Join(img.healthCheck, " "), 1)
 	args = append(args, "sh", "-c", script, "sh")
-	got := run(t, program{path: "bwrap", args: append(args, img.entry...), env: []string{path()}, stdin: strings.NewReader(request)})
+	got := run(t, program{path: "bwrap", args: append(args, img.entry...), env: []string{path()},
+		stdin: strings.NewReader(request)})
 	if got.code != 0 {
 		t.Fatalf("the container ended with %d:\n%s%s", got.code, got.stdout, got.stderr)
 	}
 	seen := reports(t, got.stdout)
 	for name, want := range map[string]string{
-		"said": "(tier 2)", "health": "is ready", "doctor": "Nothing here would stop a pull request.", "mcp-config": "mcp-server",
-		"prompts": "tier1-observe.md", "cli": imageCLI(t), "user": "10001", "propose": `"number":1`, "end": "",
+		"said": "(tier 2)", "health": "is ready", "doctor": "Nothing here would stop a pull request.",
+		"mcp-config": "mcp-server",
+		"prompts":    "tier1-observe.md", "cli": imageCLI(t), "user": "10001", "propose": `"number":1`, "end": "",
 	} {
 		if r, ok := seen[name]; !ok || r.code != 0 || !strings.Contains(r.text, want) {
 			t.Errorf("%s: %+v, want %q", name, r, want)
 		}
 	}
-	if text := seen["doctor"].text; twoUsers() && (!strings.Contains(text, "user claudeops-agent-1 to claudeops-agent-16") || strings.Contains(text, "lacking")) {
+	if text := seen["doctor"].text; twoUsers() &&
+		(!strings.Contains(text, "user claudeops-agent-1 to claudeops-agent-16") || strings.Contains(text, "lacking")) {
 		t.Errorf("the boundary of the image is none that lacks nothing: %s", text)
 	}
-	if own, agents := commandOf(t, seen["mcp-config"].text), commandOf(t, seen["agent-config"].text); own != "/app/claudeops" || agents != own {
+	if own, agents := commandOf(t, seen["mcp-config"].text), commandOf(t,
+		seen["agent-config"].text); own != "/app/claudeops" || agents != own {
 		t.Errorf("the binary calls itself %s, the agent's configuration starts %s", own, agents)
 	}
 	for place, writable := range map[string]bool{
-		"/app": false, "/usr/local/bin": false, "/etc": false, "/repos": false, "/run/secrets": false, "/run/claudeops-agents": false, "/": false,
+		"/app": false, "/usr/local/bin": false, "/etc": false, "/repos": false, "/run/secrets": false,
+		"/run/claudeops-agents": false, "/": false,
 		"/state": true, "/git": true, "/tmp": true, "/home/claudeops": true,
 	} {
 		if r, ok := seen["write:"+place]; !ok || (r.code == 0) != writable {
@@ -165,7 +172,8 @@ func TestTheAgentOfTheImageProposes(t *testing.T) {
 		}
 		container = append(append(container, "claude"), args...)
 		return program{
-			path: "bwrap", args: append(container, "--mcp-config", "/app/.claude/mcp.json", "--settings", "/app/.claude/settings.json"),
+			path: "bwrap", args: append(container, "--mcp-config", "/app/.claude/mcp.json", "--settings",
+				"/app/.claude/settings.json"),
 			env: []string{path()},
 		}
 	}

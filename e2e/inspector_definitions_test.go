@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestTheInspectorTakesEachSchemaOfDefinitions asks for tools/list with --strict, which fails for a schema that some clients cannot
-// read, and calls a tool whose answer the Inspector holds against its output schema.
+// TestTheInspectorTakesEachSchemaOfDefinitions asks for tools/list with --strict, which fails for a schema that some
+// clients cannot read, and calls a tool whose answer the Inspector holds against its output schema.
 func TestTheInspectorTakesEachSchemaOfDefinitions(t *testing.T) {
 	for _, era := range []string{"legacy", "modern"} {
 		t.Run(era, func(t *testing.T) {
@@ -36,7 +36,8 @@ func TestTheInspectorTakesEachSchemaOfDefinitions(t *testing.T) {
 			described := 0
 			for _, tool := range list.Result.Tools {
 				described += len(tool.Description)
-				if !strings.HasPrefix(tool.Name, "fractary_forge_") || tool.Description == "" || tool.InputSchema["type"] != "object" || tool.OutputSchema["type"] == nil {
+				if !strings.HasPrefix(tool.Name, "fractary_forge_") || tool.Description == "" ||
+					tool.InputSchema["type"] != "object" || tool.OutputSchema["type"] == nil {
 					t.Errorf("not whole: %+v", tool)
 				}
 			}
@@ -48,7 +49,8 @@ func TestTheInspectorTakesEachSchemaOfDefinitions(t *testing.T) {
 			if err := os.MkdirAll(agents, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(filepath.Join(agents, "reviewer.yaml"), []byte(agentDefinition("reviewer", "1.2.3", "")), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(agents, "reviewer.yaml"), []byte(agentDefinition("reviewer", "1.2.3", "")),
+				0o644); err != nil {
 				t.Fatal(err)
 			}
 			result, _ := i.tool(t, "fractary_forge_agent_info", map[string]any{"name": "reviewer"}, 0)
@@ -56,7 +58,8 @@ func TestTheInspectorTakesEachSchemaOfDefinitions(t *testing.T) {
 			if info.Name != "reviewer" || info.Version != "1.2.3" {
 				t.Errorf("the agent is %+v", info)
 			}
-			failed := i.call(t, "tools/call", "--tool-name", "fractary_forge_agent_info", "--tool-args-json", `{"name":"nobody","source":"local"}`)
+			failed := i.call(t, "tools/call", "--tool-name", "fractary_forge_agent_info", "--tool-args-json",
+				`{"name":"nobody","source":"local"}`)
 			if failed.code != exitIsError || !strings.Contains(failed.stdout, "AGENT_NOT_FOUND") {
 				t.Errorf("exit %d: %s%s", failed.code, failed.stdout, failed.stderr)
 			}

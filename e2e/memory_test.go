@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// memoryOf reads what a process has in memory that can be written, as root or its user can, and returns whether a text is in it.
+// memoryOf reads what a process has in memory that can be written, as root or its user can, and returns whether a text
+// is in it.
 func memoryOf(t *testing.T, pid int) (holds func(text []byte) bool) {
 	t.Helper()
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))

@@ -100,7 +100,8 @@ func fetched(t *testing.T, address, token string) string {
 	return string(body)
 }
 
-// Grafana publishes what a dashboard may have as types of TypeScript. Words of its enumerations stand in the file as texts.
+// Grafana publishes what a dashboard may have as types of TypeScript. Words of its enumerations stand in the file as
+// texts.
 func TestGrafanaTakesTheDashboard(t *testing.T) {
 	t.Parallel()
 	board, err := os.ReadFile(filepath.Join("..", "deploy", "grafana", "claudeops.json"))
@@ -109,7 +110,8 @@ func TestGrafanaTakesTheDashboard(t *testing.T) {
 	}
 	compiler := installed(t, "typescript/bin/tsc")
 	dir := t.TempDir()
-	if err := os.Symlink(filepath.Dir(filepath.Dir(filepath.Dir(compiler))), filepath.Join(dir, "node_modules")); err != nil {
+	if err := os.Symlink(filepath.Dir(filepath.Dir(filepath.Dir(compiler))),
+		filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
 	check := func(board string) outcome {
@@ -124,13 +126,15 @@ export const dashboard: Plain<Dashboard> = ` + strings.TrimSpace(board) + ";\n"
 		}
 		return run(t, program{
 			path: installed(t, "node-linux-*/bin/node"), dir: dir, env: []string{path()}, may: browsing,
-			args: []string{compiler, "--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--moduleResolution", "nodenext", "--target", "es2022", file},
+			args: []string{compiler, "--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--moduleResolution",
+				"nodenext", "--target", "es2022", file},
 		})
 	}
 	if got := check(string(board)); got.code != 0 {
 		t.Errorf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
-	if got := check(strings.Replace(string(board), `"schemaVersion": 39`, `"schemaVersion": "39"`, 1)); !strings.Contains(got.stdout, "not assignable") {
+	if got := check(strings.Replace(string(board), `"schemaVersion": 39`, `"schemaVersion": "39"`,
+		1)); !strings.Contains(got.stdout, "not assignable") {
 		t.Errorf("a wrong dashboard is taken: exit %d\n%s", got.code, got.stdout)
 	}
 }
@@ -141,12 +145,15 @@ func TestRedoclyFindsNothingInTheDescription(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, "2")
 	s := serve(t, w)
-	if err := os.WriteFile(filepath.Join(dir, "openapi.json"), []byte(fetched(t, s.url+"/openapi.json", w.operatorToken(t))), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "openapi.json"),
+		[]byte(fetched(t, s.url+"/openapi.json", w.operatorToken(t))), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	got := run(t, program{
-		path: installed(t, "node-linux-*/bin/node"), dir: dir, env: []string{path(), "HOME=" + dir, "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true"},
-		args: []string{installed(t, "@redocly/cli/bin/cli.js"), "lint", "openapi.json", "--format=json", "--max-problems=1000"}, may: browsing,
+		path: installed(t, "node-linux-*/bin/node"), dir: dir,
+		env: []string{path(), "HOME=" + dir, "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true"},
+		args: []string{installed(t, "@redocly/cli/bin/cli.js"), "lint", "openapi.json", "--format=json",
+			"--max-problems=1000"}, may: browsing,
 	})
 	found := decode[struct {
 		Totals struct{ Errors, Warnings int }
@@ -156,7 +163,8 @@ func TestRedoclyFindsNothingInTheDescription(t *testing.T) {
 	}
 }
 
-// The examples of docs/guides/rest.md are run word for word by a shell with curl, in a network of its own, where the port of the docs is free.
+// The examples of docs/guides/rest.md are run word for word by a shell with curl, in a network of its own, where the
+// port of the docs is free.
 func TestTheCurlExamplesOfTheDocsWork(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "docs", "guides", "rest.md"))
@@ -177,7 +185,8 @@ func TestTheCurlExamplesOfTheDocsWork(t *testing.T) {
 		path: "bwrap", dir: w.home, env: env, may: browsing,
 		args: []string{"--dev-bind", "/", "/", "--unshare-net", "--die-with-parent", "--chdir", w.home, "bash", "-c", script},
 	})
-	for _, want := range []string{`"number":1`, `"state":"open"`, `"outcome":"opened"`, `"allowed":false`, "claudeops_records_readable 1", `"code":"scope_denied"`} {
+	for _, want := range []string{`"number":1`, `"state":"open"`, `"outcome":"opened"`, `"allowed":false`,
+		"claudeops_records_readable 1", `"code":"scope_denied"`} {
 		if !strings.Contains(got.stdout, want) {
 			t.Errorf("%s is missing", want)
 		}

@@ -74,7 +74,8 @@ func mergedStart(t *testing.T, w *world, contribution map[string]any) (startEven
 	if err := os.WriteFile(filepath.Join(folder, "mcp.json"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := w.environment("GITHUB_TOKEN=no-real-token", "ANTHROPIC_API_KEY=no-real-key", "ANTHROPIC_BASE_URL=http://127.0.0.1:9",
+	env := w.environment("GITHUB_TOKEN=no-real-token", "ANTHROPIC_API_KEY=no-real-key",
+		"ANTHROPIC_BASE_URL=http://127.0.0.1:9",
 		"CLAUDE_CODE_MAX_RETRIES=0", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1")
 	merged := run(t, program{path: claudeops(t), args: []string{"mcp-config"}, dir: w.home, env: env})
 	file := filepath.Join(t.TempDir(), "mcp.json")

@@ -34,8 +34,8 @@ type nginx struct {
 	running *exec.Cmd
 }
 
-// certificate writes a certificate for publicName and 127.0.0.1 and its key, and returns the two files. Nobody has signed it, so that a client
-// has to be told of it.
+// certificate writes a certificate for publicName and 127.0.0.1 and its key, and returns the two files. Nobody has
+// signed it, so that a client has to be told of it.
 func certificate(t *testing.T, folder string) (chain, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -43,9 +43,12 @@ func certificate(t *testing.T, folder string) (chain, key string) {
 		t.Fatal(err)
 	}
 	subject := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: publicName}, DNSNames: []string{publicName}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: publicName}, DNSNames: []string{publicName},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	signed, err := x509.CreateCertificate(rand.Reader, subject, subject, &private.PublicKey, private)
 	if err != nil {
@@ -56,7 +59,8 @@ func certificate(t *testing.T, folder string) (chain, key string) {
 		t.Fatal(err)
 	}
 	chain, key = filepath.Join(folder, "chain.pem"), filepath.Join(folder, "key.pem")
-	for file, block := range map[string]*pem.Block{chain: {Type: "CERTIFICATE", Bytes: signed}, key: {Type: "PRIVATE KEY", Bytes: secret}} {
+	for file, block := range map[string]*pem.Block{chain: {Type: "CERTIFICATE", Bytes: signed},
+		key: {Type: "PRIVATE KEY", Bytes: secret}} {
 		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -73,11 +77,14 @@ func newNginx(t *testing.T, listen, server string) *nginx {
 	if os.Geteuid() == 0 {
 		b.WriteString("user root root;\n") // whoever else has no way into the folder
 	}
-	fmt.Fprintf(&b, "daemon off;\nworker_processes 1;\npid %[1]s/pid;\nerror_log %[1]s/error.log;\nevents {}\nhttp {\naccess_log %[1]s/access.log;\n", n.folder)
+	fmt.Fprintf(&b,
+		"daemon off;\nworker_processes 1;\npid %[1]s/pid;\nerror_log %[1]s/error.log;\nevents {}\nhttp {\naccess_log "+
+			"%[1]s/access.log;\n", n.folder)
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		fmt.Fprintf(&b, "%s_temp_path %s/%s;\n", kind, n.folder, kind)
 	}
-	fmt.Fprintf(&b, "server {\nlisten 127.0.0.1:%d %s;\nssl_certificate %s;\nssl_certificate_key %s;\n%s\n}\n}\n", n.port, listen, chain, key, server)
+	fmt.Fprintf(&b, "server {\nlisten 127.0.0.1:%d %s;\nssl_certificate %s;\nssl_certificate_key %s;\n%s\n}\n}\n", n.port,
+		listen, chain, key, server)
 	if err := os.WriteFile(filepath.Join(n.folder, "nginx.conf"), []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +111,8 @@ func (n *nginx) start(t *testing.T) {
 	n.running.Stderr = &said
 	launch(t, n.running)
 	until(t, "nginx answers", func() bool {
-		conn, err := tls.Dial("tcp", "127.0.0.1:"+strconv.Itoa(n.port), &tls.Config{InsecureSkipVerify: true}) // #nosec G402: it is looked whether it is there
+		// #nosec G402: it is looked whether it is there
+		conn, err := tls.Dial("tcp", "127.0.0.1:"+strconv.Itoa(n.port), &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
 			return false
 		}

@@ -47,7 +47,8 @@ func (e *elsewhere) begins(t *testing.T) *addressed {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(authority)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	a := &addressed{elsewhere: e, http: &http.Client{Transport: transport}}
 	answer, err := a.post(t.Context(), initialize)
@@ -71,7 +72,8 @@ func (a *addressed) request(ctx context.Context, method, message, event string) 
 		return nil, err
 	}
 	for name, value := range map[string]string{
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer " + a.secret,
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer " +
+			a.secret,
 		"Mcp-Session-Id": a.session, "Last-Event-ID": event,
 	} {
 		if value != "" {
@@ -115,10 +117,12 @@ func progressing(message string) string {
 	return strings.Replace(message, `"params":{`, `"params":{"_meta":{"progressToken":"p"},`, 1)
 }
 
-// A connection is cut before, while and after the answer comes, 20 times. Each proposal becomes one pull request, and the identical call finds it.
+// A connection is cut before, while and after the answer comes, 20 times. Each proposal becomes one pull request, and
+// the identical call finds it.
 func TestACreationWhoseConnectionIsCutBecomesOnePullRequest(t *testing.T) {
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(policy, []byte("version: 1\ncaps:\n  open_prs: 50\n  creations_per_hour: 100\n"), 0o600); err != nil {
+	if err := os.WriteFile(policy, []byte("version: 1\ncaps:\n  open_prs: 50\n  creations_per_hour: 100\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	e := newElsewhere(t, "ssl http2", advisedNginx(t), "CLAUDEOPS_POLICY="+policy)
@@ -166,7 +170,8 @@ func TestACreationWhoseConnectionIsCutBecomesOnePullRequest(t *testing.T) {
 	if got := e.branches(t); len(got) != rounds {
 		t.Errorf("%d branches: %v", len(got), got)
 	}
-	if list := a.result(t, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"list_prs","arguments":{"repo_owner":"demo","repo_name":"home-cluster","limit":50}}}`); len(list.PRs) != rounds {
+	if list := a.result(t,
+		`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"list_prs","arguments":{"repo_owner":"demo","repo_name":"home-cluster","limit":50}}}`); len(list.PRs) != rounds {
 		t.Errorf("%d pull requests are open", len(list.PRs))
 	}
 	t.Logf("%d of %d cut calls had gone on to their end", reused, rounds)

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// otherModel is a Responses API of OpenAI and a generateContent API of Gemini on the loopback interface. It plays a model
-// as messagesStub does for Claude, and keeps what it was sent.
+// otherModel is a Responses API of OpenAI and a generateContent API of Gemini on the loopback interface. It plays a
+// model as messagesStub does for Claude, and keeps what it was sent.
 type otherModel struct {
 	*httptest.Server
 	plays model
@@ -80,10 +80,12 @@ func resultsOfResponses(body []byte) []seenResult {
 // responsesEvents streams one reply. Codex puts the tools of an MCP server into a namespace of its own.
 func responsesEvents(r reply) string {
 	item := map[string]any{
-		"type": "message", "role": "assistant", "id": "m", "content": []any{map[string]any{"type": "output_text", "text": r.text}},
+		"type": "message", "role": "assistant", "id": "m",
+		"content": []any{map[string]any{"type": "output_text", "text": r.text}},
 	}
 	if r.tool != "" {
-		item = map[string]any{"type": "function_call", "id": "f", "call_id": fmt.Sprintf("c%p", r.args), "name": r.tool, "arguments": text(r.args)}
+		item = map[string]any{"type": "function_call", "id": "f", "call_id": fmt.Sprintf("c%p", r.args), "name": r.tool,
+			"arguments": text(r.args)}
 		if ours, found := strings.CutPrefix(r.tool, "mcp__claudeops__"); found {
 			item["namespace"], item["name"] = "mcp__claudeops", ours
 		}
@@ -121,7 +123,8 @@ func resultsOfGemini(body []byte) []seenResult {
 	for _, content := range request.Contents {
 		for _, part := range content.Parts {
 			if a := part.Answer; a != nil {
-				out = append(out, seenResult{text: plain(a.Response.Output) + plain(a.Response.Error), isError: a.Response.Error != nil})
+				out = append(out, seenResult{text: plain(a.Response.Output) + plain(a.Response.Error),
+					isError: a.Response.Error != nil})
 			}
 		}
 	}

@@ -17,13 +17,16 @@ import (
 func (w *world) sharePackages(t *testing.T) {
 	t.Helper()
 	w.project(t, map[string]string{
-		"registry/.keep": "", ".aam/.keep": "", "base/skills/weigh-disks/SKILL.md": "---\nname: weigh-disks\ndescription: Weigh the disks of the attic host\n---\nWeigh them.\n",
+		"registry/.keep": "", ".aam/.keep": "",
+		"base/skills/weigh-disks/SKILL.md": "---\nname: weigh-disks\ndescription: Weigh the disks of the attic " +
+			"host\n---\nWeigh them.\n",
 		"top/prompts/tidy-logs.md": "Tidy the logs.\n",
 	})
 	env := append(w.environment(), "CLAUDEOPS_TIER=3", "CLAUDEOPS_ALLOW_WRITE=true", "CLAUDEOPS_TOOLSETS=packages")
 	packages := func(folder string, args ...string) {
 		t.Helper()
-		got := run(t, program{path: claudeops(t), args: append([]string{"packages"}, args...), dir: filepath.Join(w.home, folder), env: env})
+		got := run(t, program{path: claudeops(t), args: append([]string{"packages"}, args...),
+			dir: filepath.Join(w.home, folder), env: env})
 		if got.code != 0 {
 			t.Fatalf("packages %v: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
 		}
@@ -58,7 +61,8 @@ func TestPackagesPagesAreAccessible(t *testing.T) {
 			for _, width := range []int64{390, 1200} {
 				d.run(
 					emulation.SetDeviceMetricsOverride(width, 800, 1, width < 500),
-					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
+					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme",
+						Value: scheme}}),
 				)
 				for _, address := range addresses {
 					about := fmt.Sprintf("%s, %s, %d wide", address, scheme, width)

@@ -10,15 +10,16 @@ import (
 	"testing"
 )
 
-// The real Claude CLI has the skills and the commands of a package that was made, published and installed, and no longer once it is
-// uninstalled.
+// The real Claude CLI has the skills and the commands of a package that was made, published and installed, and no
+// longer once it is uninstalled.
 func TestClaudeHasTheSkillsOfInstalledPackages(t *testing.T) {
 	w := newWorld(t, "3")
 	w.vars["CLAUDEOPS_TOOLSETS"], w.vars["CLAUDEOPS_ALLOW_WRITE"] = "packages", "true"
 	for name, text := range map[string]string{
 		"registry/.keep": "", "project/.aam/.keep": "",
-		"source/skills/weigh-disks/SKILL.md": "---\nname: weigh-disks\ndescription: Weigh the disks of the attic host\n---\nWeigh them.\n",
-		"source/prompts/tidy-logs.md":        "Tidy the logs.\n",
+		"source/skills/weigh-disks/SKILL.md": "---\nname: weigh-disks\ndescription: Weigh the disks of the attic " +
+			"host\n---\nWeigh them.\n",
+		"source/prompts/tidy-logs.md": "Tidy the logs.\n",
 	} {
 		name = filepath.Join(w.home, name)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -30,7 +31,8 @@ func TestClaudeHasTheSkillsOfInstalledPackages(t *testing.T) {
 	}
 	packages := func(folder string, args ...string) {
 		t.Helper()
-		got := run(t, program{path: claudeops(t), args: append([]string{"packages"}, args...), dir: filepath.Join(w.home, folder), env: w.environment()})
+		got := run(t, program{path: claudeops(t), args: append([]string{"packages"}, args...),
+			dir: filepath.Join(w.home, folder), env: w.environment()})
 		if got.code != 0 {
 			t.Fatalf("packages %v: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
 		}
@@ -56,8 +58,10 @@ func (w *world) claudeHas(t *testing.T) (skills, commands []string) {
 	stub := newMessagesStub(t, scripted())
 	got := run(t, program{
 		path: installed(t, "@anthropic-ai/claude-code-linux-*/claude"),
-		args: []string{"-p", "Look after the cluster.", "--output-format", "stream-json", "--verbose"}, dir: filepath.Join(w.home, "project"),
-		env: w.environment("ANTHROPIC_BASE_URL="+stub.URL, "ANTHROPIC_API_KEY=dummy", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"),
+		args: []string{"-p", "Look after the cluster.", "--output-format", "stream-json", "--verbose"},
+		dir:  filepath.Join(w.home, "project"),
+		env: w.environment("ANTHROPIC_BASE_URL="+stub.URL, "ANTHROPIC_API_KEY=dummy",
+			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"),
 	})
 	for line := range strings.Lines(got.stdout) {
 		if !strings.Contains(line, `"subtype":"init"`) {

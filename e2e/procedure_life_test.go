@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// procedure is a skill as it is at a time of its life. All three descriptions are different, so that what a client tells
-// its model says which one it has.
+// procedure is a skill as it is at a time of its life. All three descriptions are different, so that what a client
+// tells its model says which one it has.
 func procedure(says string) string {
 	return "---\nname: free-disk\ndescription: " + says + "\n---\nFree room.\n"
 }
@@ -32,14 +32,17 @@ func TestTheLifeOfAProcedure(t *testing.T) {
 	w.vars["CLAUDEOPS_TOOLSETS"], w.vars["CLAUDEOPS_ALLOW_WRITE"] = "pr,deploy,packages", "true"
 	codexModel := newOtherModel(t, scripted())
 	w.project(t, map[string]string{
-		".codex/config.toml": codex().around("", codexModel.URL), "registry/.keep": "", "project/.aam/.keep": "", ".agentpack/.keep": "",
-		"work/.git/HEAD": "ref: refs/heads/main\n", "work/.git/config": "[core]\n\trepositoryformatversion = 0\n", "work/.git/objects/.keep": "", "work/.git/refs/.keep": "",
+		".codex/config.toml": codex().around("", codexModel.URL), "registry/.keep": "", "project/.aam/.keep": "",
+		".agentpack/.keep": "",
+		"work/.git/HEAD":   "ref: refs/heads/main\n", "work/.git/config": "[core]\n\trepositoryformatversion = 0\n",
+		"work/.git/objects/.keep": "", "work/.git/refs/.keep": "",
 	})
 	git := func(folder string, args ...string) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "git", args...)
 		cmd.Dir = filepath.Join(w.home, folder)
-		cmd.Env = append(w.environment(), "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org")
+		cmd.Env = append(w.environment(), "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a",
+			"GIT_COMMITTER_EMAIL=a@example.org")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("git %v: %v\n%s", args, err, out)
 		}
@@ -56,8 +59,10 @@ func TestTheLifeOfAProcedure(t *testing.T) {
 	git(".agentpack", "clone", "-q", w.repo, "repo")
 	w.project(t, map[string]string{
 		checkout + "/" + lifeFile: procedure(lifeFirst),
-		checkout + "/agentpack.yaml": "version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets: {codex: {scope: user}, claude_code: {options: {write_repo_skills: true}}}\n" +
-			"modules: [{id: \"skill:free-disk\", type: skill, tags: [x], source: {local_path: {path: .claude-ops/skills/free-disk}}}]\n",
+		checkout + "/agentpack.yaml": "version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets: {codex: {scope: " +
+			"user}, claude_code: {options: {write_repo_skills: true}}}\n" +
+			"modules: [{id: \"skill:free-disk\", type: skill, tags: [x], source: {local_path: {path: " +
+			".claude-ops/skills/free-disk}}}]\n",
 	})
 	git(checkout, "add", "-A")
 	git(checkout, "commit", "-q", "-m", "The first procedure")
@@ -71,22 +76,28 @@ func TestTheLifeOfAProcedure(t *testing.T) {
 	if err := os.WriteFile(deployed, []byte(procedure(lifeCorrected)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out := say("work", "deploy", "explain", deployed, "--line", "3"); !strings.Contains(out, "-> upstream source "+lifeFile+", line 3") {
+	if out := say("work", "deploy", "explain", deployed, "--line", "3"); !strings.Contains(out,
+		"-> upstream source "+lifeFile+", line 3") {
 		t.Errorf("explain: %s", out)
 	}
-	if out := say("work", "deploy", "propose", "--title", "Keep a week of journals"); !strings.Contains(out, "Proposed: #1 of demo/home-cluster") {
+	if out := say("work", "deploy", "propose", "--title", "Keep a week of journals"); !strings.Contains(out,
+		"Proposed: #1 of demo/home-cluster") {
 		t.Fatalf("propose: %s", out)
 	}
 
 	// It is reviewed on a line, revised with an answer, and merged.
-	say("work", "review", "comment", "1", "--repo", "demo/home-cluster", "--as", "ann", "--line", lifeFile+":3:Say how to see it.")
+	say("work", "review", "comment", "1", "--repo", "demo/home-cluster", "--as", "ann", "--line",
+		lifeFile+":3:Say how to see it.")
 	say("work", "review", "request-changes", "1", "--repo", "demo/home-cluster", "--as", "ann", "--comment", "One thing.")
-	comment := regexp.MustCompile(`"id": "([^"]+)"`).FindStringSubmatch(say("work", "pr", "status", "1", "--repo", "demo/home-cluster", "--json"))
+	comment := regexp.MustCompile(`"id": "([^"]+)"`).FindStringSubmatch(say("work", "pr", "status", "1", "--repo",
+		"demo/home-cluster", "--json"))
 	if comment == nil {
 		t.Fatal("the comment has no id")
 	}
-	w.project(t, map[string]string{"revision.json": `{"repo_owner":"demo","repo_name":"home-cluster","title":"Keep a week of journals","body":"Says how to see it.","change_type":"skill","revises":1,` +
-		`"replies":[{"comment":"` + comment[1] + `","text":"By df."}],"files":[{"path":"` + lifeFile + `","action":"update","content":"` + strings.ReplaceAll(procedure(lifeRevised), "\n", `\n`) + `"}]}`})
+	w.project(t,
+		map[string]string{"revision.json": `{"repo_owner":"demo","repo_name":"home-cluster","title":"Keep a week of journals","body":"Says how to see it.","change_type":"skill","revises":1,` +
+			`"replies":[{"comment":"` + comment[1] + `","text":"By df."}],"files":[{"path":"` + lifeFile +
+			`","action":"update","content":"` + strings.ReplaceAll(procedure(lifeRevised), "\n", `\n`) + `"}]}`})
 	say("work", "pr", "create", "--from", filepath.Join(w.home, "revision.json"))
 	say("work", "review", "approve", "1", "--repo", "demo/home-cluster", "--as", "ann")
 	say("work", "review", "merge", "1", "--repo", "demo/home-cluster", "--as", "ann")

@@ -114,8 +114,8 @@ func installed(t *testing.T, pattern string) string {
 	return file
 }
 
-// writeProgram writes a program. No other test may start a process meanwhile: the child would inherit the file opened for writing,
-// and the system would refuse to run it (ETXTBSY, golang.org/issue/22315).
+// writeProgram writes a program. No other test may start a process meanwhile: the child would inherit the file opened
+// for writing, and the system would refuse to run it (ETXTBSY, golang.org/issue/22315).
 func writeProgram(t *testing.T, path, text string) {
 	t.Helper()
 	syscall.ForkLock.RLock()

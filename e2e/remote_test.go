@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// elsewhere is another machine, as far as this one can play it: it has nothing of the server's but its address, the certificate of nginx in front
-// of it, and an agent's token.
+// elsewhere is another machine, as far as this one can play it: it has nothing of the server's but its address, the
+// certificate of nginx in front of it, and an agent's token.
 type elsewhere struct {
 	*world  // of the server
 	nginx   *nginx
@@ -29,10 +29,13 @@ type elsewhere struct {
 // newElsewhere has nginx pass on all that settings say; SERVER there is the server's address.
 func newElsewhere(t *testing.T, listen, settings string, more ...string) *elsewhere {
 	t.Helper()
-	e := &elsewhere{world: newWorld(t, "1"), client: &world{home: t.TempDir(), vars: map[string]string{}}} // the tier is the token's
-	server := serve(t, e.world, append(more, "CLAUDEOPS_BASE_PATH=/ops", "CLAUDEOPS_MAX_TIER=2", "CLAUDEOPS_HOSTS="+publicName, "CLAUDEOPS_TRUSTED_PROXIES=127.0.0.1/32")...)
+	// the tier is the token's
+	e := &elsewhere{world: newWorld(t, "1"), client: &world{home: t.TempDir(), vars: map[string]string{}}}
+	server := serve(t, e.world, append(more, "CLAUDEOPS_BASE_PATH=/ops", "CLAUDEOPS_MAX_TIER=2",
+		"CLAUDEOPS_HOSTS="+publicName, "CLAUDEOPS_TRUSTED_PROXIES=127.0.0.1/32")...)
 	made := run(t, program{
-		path: claudeops(t), args: []string{"token", "create", "--agent", "--tier", "2", "--name", "laptop"}, dir: e.home, env: e.environment(),
+		path: claudeops(t), args: []string{"token", "create", "--agent", "--tier", "2", "--name", "laptop"}, dir: e.home,
+		env: e.environment(),
 	})
 	if made.code != 0 {
 		t.Fatal(made.stderr)
@@ -52,7 +55,8 @@ func newElsewhere(t *testing.T, listen, settings string, more ...string) *elsewh
 func (e *elsewhere) printed(t *testing.T, address string, args ...string) string {
 	t.Helper()
 	got := run(t, program{
-		path: claudeops(t), args: append([]string{"mcp-config", "--url", address}, args...), dir: e.client.home, env: []string{path(), "HOME=" + e.client.home},
+		path: claudeops(t), args: append([]string{"mcp-config", "--url", address}, args...), dir: e.client.home,
+		env: []string{path(), "HOME=" + e.client.home},
 	})
 	if got.code != 0 || strings.Contains(got.stdout, "cops_") {
 		t.Fatalf("mcp-config: exit %d\n%s%s", got.code, got.stdout, got.stderr)
@@ -66,7 +70,8 @@ func TestAnAgentElsewhereProposesThroughTheClaudeCLI(t *testing.T) {
 	agent{world: e.client, config: func(string) string { return e.printed(t, e.address) }}.proposesOnce(t)
 	e.assertProposed(t, quieterDiskBranch, quieterDisk())
 	for _, log := range []string{"access.log", "error.log"} {
-		if text := e.nginx.log(t, log); strings.Contains(text, "cops_") || log == "access.log" && !strings.Contains(text, "POST /ops/mcp") {
+		if text := e.nginx.log(t, log); strings.Contains(text, "cops_") || log == "access.log" &&
+			!strings.Contains(text, "POST /ops/mcp") {
 			t.Errorf("nginx's %s: %s", log, text)
 		}
 	}
@@ -78,8 +83,10 @@ func TestAnAgentElsewhereProposesThroughTheInspector(t *testing.T) {
 			e, p := newElsewhere(t, "ssl", nginxDefaults), quieterDisk()
 			got := run(t, program{
 				path: installed(t, "node-linux-*/bin/node"), dir: e.client.home, env: e.client.environment(), args: []string{
-					installed(t, "@modelcontextprotocol/inspector/clients/launcher/build/index.js"), "--cli", e.address + "/mcp", "--transport", "http",
-					"--header", "Authorization: Bearer " + e.secret, "--protocol-era", era, "--format", "json", "-q", "--method", "tools/call",
+					installed(t, "@modelcontextprotocol/inspector/clients/launcher/build/index.js"), "--cli", e.address + "/mcp",
+					"--transport", "http",
+					"--header", "Authorization: Bearer " + e.secret, "--protocol-era", era, "--format", "json", "-q", "--method",
+					"tools/call",
 					"--tool-name", "create_pr", "--tool-args-json", encode(t, p),
 				},
 			})
@@ -106,7 +113,8 @@ func TestOtherClientsProposeByAddress(t *testing.T) {
 			}
 			got := run(t, program{
 				path: installed(t, ".bin/"+c.name), args: c.args, dir: t.TempDir(), may: 2 * patience,
-				env: e.client.environment("HOME="+home, "STUB_KEY=x", "GEMINI_API_KEY=x", "GEMINI_CLI_TRUST_WORKSPACE=true", "GOOGLE_GEMINI_BASE_URL="+plays.URL),
+				env: e.client.environment("HOME="+home, "STUB_KEY=x", "GEMINI_API_KEY=x", "GEMINI_CLI_TRUST_WORKSPACE=true",
+					"GOOGLE_GEMINI_BASE_URL="+plays.URL),
 			})
 			if _, results := plays.told(); len(results) == 0 || !strings.Contains(results[0].text, `"number":1`) {
 				t.Errorf("results %+v (exit %d): %s%s", results, got.code, got.stdout, got.stderr)
@@ -116,8 +124,9 @@ func TestOtherClientsProposeByAddress(t *testing.T) {
 	}
 }
 
-// TestTheConformanceSuiteByAddress runs the scenarios of the official suite that need no fixtures of their own. The others call tools, resources
-// and prompts of a server that is made for the suite (test_simple_text and so on), or ask for sampling, elicitation and completion, which this server has not.
+// TestTheConformanceSuiteByAddress runs the scenarios of the official suite that need no fixtures of their own. The
+// others call tools, resources and prompts of a server that is made for the suite (test_simple_text and so on), or ask
+// for sampling, elicitation and completion, which this server has not.
 func TestTheConformanceSuiteByAddress(t *testing.T) {
 	e, node := newElsewhere(t, "ssl", nginxDefaults), installed(t, "node-linux-*/bin/node")
 	suite := installed(t, "@modelcontextprotocol/conformance/dist/index.js")
@@ -125,13 +134,16 @@ func TestTheConformanceSuiteByAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	showing := httptest.NewServer(&httputil.ReverseProxy{ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) { // the suite shows no token by itself
-		r.SetURL(&url.URL{Scheme: at.Scheme, Host: at.Host})
-		r.Out.Host = r.In.Host
-		r.Out.Header.Set("Authorization", "Bearer "+e.secret)
-	}})
+	// the suite shows no token by itself
+	showing := httptest.NewServer(&httputil.ReverseProxy{ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: at.Scheme, Host: at.Host})
+			r.Out.Host = r.In.Host
+			r.Out.Header.Set("Authorization", "Bearer "+e.secret)
+		}})
 	t.Cleanup(func() { showing.CloseClientConnections(); showing.Close() })
-	for _, scenario := range []string{"server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "server-sse-multiple-streams", "dns-rebinding-protection"} {
+	for _, scenario := range []string{"server-initialize", "ping", "tools-list", "resources-list", "prompts-list",
+		"server-sse-multiple-streams", "dns-rebinding-protection"} {
 		t.Run(scenario, func(t *testing.T) {
 			got := run(t, program{
 				path: node, dir: e.client.home, env: e.client.environment(),

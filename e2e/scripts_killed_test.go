@@ -13,20 +13,23 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
-// A server that is killed in the middle of a script leaves nothing of it running, daemons in sessions of their own included. The record
-// has the run: it was written before the script started.
+// A server that is killed in the middle of a script leaves nothing of it running, daemons in sessions of their own
+// included. The record has the run: it was written before the script started.
 func TestNothingOfAScriptOutlivesAKilledServer(t *testing.T) {
 	w := newWorld(t, "2")
 	w.vars["CLAUDEOPS_TOOLSETS"] = "scripts"
 	project := t.TempDir()
 	ready := filepath.Join(project, "ready")
 	nap := fmt.Sprintf("7%07d", os.Getpid()) // seconds that no other test sleeps
-	operationtest.WriteFiles(t, project, map[string]string{"scripts/Agent/long.sh": "#!/bin/sh\n# @noparams\ntrap '' TERM HUP\nsleep " + nap + " &\n" +
-		"setsid sh -c 'trap \"\" TERM HUP; sleep " + nap + "; true' </dev/null >/dev/null 2>&1 &\n" +
-		"setsid sh -c 'setsid sh -c \"cd /; sleep " + nap + "; true\" &' </dev/null >/dev/null 2>&1\necho started; : > " + ready + "\nwait\n"})
+	operationtest.WriteFiles(t, project,
+		map[string]string{"scripts/Agent/long.sh": "#!/bin/sh\n# @noparams\ntrap '' TERM HUP\nsleep " + nap + " &\n" +
+			"setsid sh -c 'trap \"\" TERM HUP; sleep " + nap + "; true' </dev/null >/dev/null 2>&1 &\n" +
+			"setsid sh -c 'setsid sh -c \"cd /; sleep " + nap + "; true\" &' </dev/null >/dev/null 2>&1\necho started; : > " +
+			ready + "\nwait\n"})
 	s := newTalk(t, project, w.environment())
 	s.in(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"long","arguments":{}}}`)
-	until(t, "the script and its daemons run", func() bool { _, err := os.Stat(ready); return err == nil && len(withWord(nap)) >= 3 })
+	until(t, "the script and its daemons run",
+		func() bool { _, err := os.Stat(ready); return err == nil && len(withWord(nap)) >= 3 })
 	if err := s.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

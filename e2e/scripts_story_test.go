@@ -32,8 +32,8 @@ func docsBlocks(t *testing.T, page, section string) (blocks []string) {
 	return blocks
 }
 
-// The docs' story of a check that is a script: tier 1 calls it, it fails, and tier 2 proposes. Each file, setting and answer is what the page
-// shows, word for word.
+// The docs' story of a check that is a script: tier 1 calls it, it fails, and tier 2 proposes. Each file, setting and
+// answer is what the page shows, word for word.
 func TestACheckThatIsAScriptLeadsToAProposal(t *testing.T) {
 	blocks := docsBlocks(t, "guides/scripts.md", "A check that is a script")
 	if len(blocks) != 6 {
@@ -45,10 +45,12 @@ func TestACheckThatIsAScriptLeadsToAProposal(t *testing.T) {
 	files["checks/disk.md"] = check
 	o.git(t, importStream(files), "fast-import", "--quiet", "--force")
 	project := t.TempDir()
-	operationtest.WriteFiles(t, project, map[string]string{"scripts/Agent/check-disk.sh": script, "scripts.yaml": settings})
+	operationtest.WriteFiles(t, project, map[string]string{"scripts/Agent/check-disk.sh": script,
+		"scripts.yaml": settings})
 	// A df that is always 91 % full, for a script that finds it by PATH.
 	bin := t.TempDir()
-	writeProgram(t, filepath.Join(bin, "df"), "#!/bin/sh\necho Filesystem 1024-blocks Used Available Capacity Mounted on\necho /dev/data 100 91 9 91% \"$3\"\n")
+	writeProgram(t, filepath.Join(bin, "df"),
+		"#!/bin/sh\necho Filesystem 1024-blocks Used Available Capacity Mounted on\necho /dev/data 100 91 9 91% \"$3\"\n")
 	exported, command, _ := strings.Cut(strings.TrimSpace(start), "\n")
 	for _, pair := range strings.Fields(strings.TrimPrefix(exported, "export ")) {
 		name, value, _ := strings.Cut(pair, "=")
@@ -62,7 +64,8 @@ func TestACheckThatIsAScriptLeadsToAProposal(t *testing.T) {
 			if len(results) == 0 {
 				args := ofRepository()
 				args["title"], args["change_type"] = "Free /data before handing over", "check"
-				args["body"] = "## Observed\ncheck_disk failed.\n## Why\nFreeing is safe.\n## What\nchecks/disk.md\n## Impact\nFewer handoffs."
+				args["body"] = "## Observed\ncheck_disk failed.\n## Why\nFreeing is safe.\n## What\nchecks/disk.md\n## " +
+					"Impact\nFewer handoffs."
 				args["files"] = []any{map[string]any{"path": "checks/disk.md", "action": "update", "content": proposed}}
 				return use("create_pr", args)
 			}
@@ -74,8 +77,9 @@ func TestACheckThatIsAScriptLeadsToAProposal(t *testing.T) {
 			return use("check_disk", map[string]any{"mount": "/data"})
 		case 1:
 			told["answer"] = results[0].text
-			return free("Write", map[string]any{"file_path": handoffFile(asked), "content": `{"version":1,"recommended_tier":2,"services":["disk"],` +
-				`"findings":[{"key":"data-full","text":"check_disk: /data is 91 % full, the limit is 80 %"}]}`})
+			return free("Write", map[string]any{"file_path": handoffFile(asked),
+				"content": `{"version":1,"recommended_tier":2,"services":["disk"],` +
+					`"findings":[{"key":"data-full","text":"check_disk: /data is 91 % full, the limit is 80 %"}]}`})
 		}
 		return say("## Status\nattention\n## Escalate\ntier 2")
 	})
@@ -89,7 +93,8 @@ func TestACheckThatIsAScriptLeadsToAProposal(t *testing.T) {
 	if told["answer"]+"\n" != answer {
 		t.Errorf("the script's answer is\n%s\nthe page has\n%s", told["answer"], answer)
 	}
-	if !strings.Contains(told["tier 1"], "mcp__claudeops__check_disk") || !strings.Contains(told["tier 2"], "/data is 91 % full") {
+	if !strings.Contains(told["tier 1"], "mcp__claudeops__check_disk") ||
+		!strings.Contains(told["tier 2"], "/data is 91 % full") {
 		t.Errorf("tier 1 was told\n%s\ntier 2 was told\n%s", told["tier 1"], told["tier 2"])
 	}
 	branches := o.branches(t)
@@ -101,7 +106,8 @@ func TestACheckThatIsAScriptLeadsToAProposal(t *testing.T) {
 	if !strings.Contains(listed.stdout, "check_disk") || !strings.Contains(listed.stdout, "create_pr") {
 		t.Errorf("the audit is\n%s%s", listed.stdout, listed.stderr)
 	}
-	runs := run(t, program{path: claudeops(t), args: []string{"scripts", "runs"}, dir: project, env: append(env, o.variables()...)})
+	runs := run(t, program{path: claudeops(t), args: []string{"scripts", "runs"}, dir: project,
+		env: append(env, o.variables()...)})
 	if !strings.Contains(runs.stdout, "check_disk") {
 		t.Errorf("the runs are\n%s%s", runs.stdout, runs.stderr)
 	}

@@ -24,9 +24,11 @@ func costly(r reply) reply {
 // The figures are those that internal/agents/session compares its estimate with.
 func TestTheClientCountsCostAsWeDo(t *testing.T) {
 	for model, want := range map[string]float64{
-		"claude-haiku-5-5": 0.0026625, "claude-haiku-4-5": 0.026625, "claude-sonnet-4-6": 0.079875, "claude-sonnet-5": 0.05325,
-		"claude-sonnet-5-5": 0.04425, "claude-opus-5": 0.133125, "claude-opus-5-5": 0.0885, "us.anthropic.claude-opus-4-8-v1:0": 0.133125,
-		"claude-fable-5": 0.26625, "claude-fable-5-1": 0.19875, "somebody-elses-model": 0.0885,
+		"claude-haiku-5-5": 0.0026625, "claude-haiku-4-5": 0.026625, "claude-sonnet-4-6": 0.079875,
+		"claude-sonnet-5":   0.05325,
+		"claude-sonnet-5-5": 0.04425, "claude-opus-5": 0.133125, "claude-opus-5-5": 0.0885,
+		"us.anthropic.claude-opus-4-8-v1:0": 0.133125,
+		"claude-fable-5":                    0.26625, "claude-fable-5-1": 0.19875, "somebody-elses-model": 0.0885,
 	} {
 		o := newOperator(t)
 		o.vars["CLAUDEOPS_TIER1_MODEL"] = model
@@ -57,7 +59,8 @@ func TestASessionThatCostsTooMuchIsEndedWhileItRuns(t *testing.T) {
 	if len(got.Sessions) != 1 || out.code == 0 {
 		t.Fatalf("exit %d: %s%s", out.code, out.stdout, out.stderr)
 	}
-	if s := got.Sessions[0]; s.State != "limit" || !strings.Contains(s.Reason, "0.1 USD (CLAUDEOPS_MAX_COST_USD)") || s.Cost < 0.1 || s.Cost > 0.15 || turns > 5 {
+	if s := got.Sessions[0]; s.State != "limit" || !strings.Contains(s.Reason, "0.1 USD (CLAUDEOPS_MAX_COST_USD)") ||
+		s.Cost < 0.1 || s.Cost > 0.15 || turns > 5 {
 		t.Errorf("after %d turns %+v", turns, s)
 	}
 }
@@ -73,9 +76,11 @@ func TestARefusedCredentialEndsASessionAtOnce(t *testing.T) {
 		}
 		refuse(w, r)
 	})
-	out := run(t, program{path: claudeops(t), args: []string{"run", "--json", "--tier", "1"}, dir: t.TempDir(), env: o.environment(stub.URL)})
+	out := run(t, program{path: claudeops(t), args: []string{"run", "--json", "--tier", "1"}, dir: t.TempDir(),
+		env: o.environment(stub.URL)})
 	got := decode[sessions](t, out.stdout)
-	if len(got.Sessions) != 1 || got.Sessions[0].State != "failed" || !strings.Contains(got.Sessions[0].Reason, "status 401") || asked > 3 {
+	if len(got.Sessions) != 1 || got.Sessions[0].State != "failed" ||
+		!strings.Contains(got.Sessions[0].Reason, "status 401") || asked > 3 {
 		t.Errorf("asked %d times: %s", asked, out.stdout)
 	}
 }
@@ -98,11 +103,14 @@ func TestTheFirstPermissionsLetAnAgentLookAndChangeNothing(t *testing.T) {
 	o := newOperator(t)
 	o.vars["CLAUDEOPS_AGENT_TOOLS"] = starter(t)
 	forbidden := filepath.Join(t.TempDir(), "written")
-	permitted := []string{"df -h", "df", "free -m", "uptime", "systemctl status cron", "systemctl list-units --failed", "docker ps -a", "docker system df", "df -h / | df"}
+	permitted := []string{"df -h", "df", "free -m", "uptime", "systemctl status cron", "systemctl list-units --failed",
+		"docker ps -a", "docker system df", "df -h / | df"}
 	refused := []string{
-		"touch " + forbidden, "df -h > " + forbidden, "df -h; touch " + forbidden, "df -h && touch " + forbidden, "df $(touch " + forbidden + ")",
+		"touch " + forbidden, "df -h > " + forbidden, "df -h; touch " + forbidden, "df -h && touch " + forbidden,
+		"df $(touch " + forbidden + ")",
 		"free -m | tee " + forbidden, "systemctl restart cron", "systemctl stop cron", "docker stop x", "docker rm x",
-		"docker system prune -f", "journalctl --vacuum-time=1s", "uptime & touch " + forbidden, "bash -c 'touch " + forbidden + "'",
+		"docker system prune -f", "journalctl --vacuum-time=1s", "uptime & touch " + forbidden,
+		"bash -c 'touch " + forbidden + "'",
 	}
 	var script []reply
 	for _, command := range append(append([]string{}, permitted...), refused...) {

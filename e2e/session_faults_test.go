@@ -51,19 +51,28 @@ func sessionFaults() []sessionFault {
 	noRetries := map[string]string{"CLAUDEOPS_AGENT_ENV": "CLAUDE_CODE_MAX_RETRIES", "CLAUDE_CODE_MAX_RETRIES": "0"}
 	hasty := map[string]string{"CLAUDEOPS_AGENT_ENV": "MCP_TIMEOUT", "MCP_TIMEOUT": "500"}
 	return []sessionFault{
-		{name: "there is no CLI", env: map[string]string{"CLAUDEOPS_CLAUDE_BIN": "/usr/local/bin/nothing"}, state: "failed", reason: "CLAUDEOPS_CLAUDE_BIN"},
-		{name: "the CLI is too old", claude: "#!/bin/sh\necho '2.1.328 (Claude Code)'\n", state: "failed", reason: "2.1.328, and 2.1.329 or newer is needed"},
-		{name: "the prompt is missing", env: map[string]string{"CLAUDEOPS_PROMPTS_DIR": "/repos"}, state: "failed", reason: "tier1-observe.md cannot be read"},
-		{name: "nobody is logged in", env: map[string]string{"ANTHROPIC_API_KEY": ""}, state: "failed", reason: "set ANTHROPIC_API_KEY"},
-		{name: "the key is refused", api: refusing(http.StatusUnauthorized, "authentication_error"), state: "failed", reason: "does not take the agent's credential (status 401)"},
-		{name: "the API fails", env: noRetries, api: refusing(http.StatusInternalServerError, "api_error"), state: "failed", reason: "claude reported an error: "},
+		{name: "there is no CLI", env: map[string]string{"CLAUDEOPS_CLAUDE_BIN": "/usr/local/bin/nothing"}, state: "failed",
+			reason: "CLAUDEOPS_CLAUDE_BIN"},
+		{name: "the CLI is too old", claude: "#!/bin/sh\necho '2.1.328 (Claude Code)'\n", state: "failed",
+			reason: "2.1.328, and 2.1.329 or newer is needed"},
+		{name: "the prompt is missing", env: map[string]string{"CLAUDEOPS_PROMPTS_DIR": "/repos"}, state: "failed",
+			reason: "tier1-observe.md cannot be read"},
+		{name: "nobody is logged in", env: map[string]string{"ANTHROPIC_API_KEY": ""}, state: "failed",
+			reason: "set ANTHROPIC_API_KEY"},
+		{name: "the key is refused", api: refusing(http.StatusUnauthorized, "authentication_error"), state: "failed",
+			reason: "does not take the agent's credential (status 401)"},
+		{name: "the API fails", env: noRetries, api: refusing(http.StatusInternalServerError, "api_error"), state: "failed",
+			reason: "claude reported an error: "},
 		{
-			name: "the API never answers", env: map[string]string{"CLAUDEOPS_SESSION_TIMEOUT": "5s"}, state: "timeout", reason: "CLAUDEOPS_SESSION_TIMEOUT",
-			api: neverAnswering,
+			name: "the API never answers", env: map[string]string{"CLAUDEOPS_SESSION_TIMEOUT": "5s"}, state: "timeout",
+			reason: "CLAUDEOPS_SESSION_TIMEOUT",
+			api:    neverAnswering,
 		},
-		{name: "the MCP server ends at once", claude: withServer(`"command":"/bin/false"`), api: neverAnswering, state: "failed", reason: "could not connect to the claudeops MCP server"},
+		{name: "the MCP server ends at once", claude: withServer(`"command":"/bin/false"`), api: neverAnswering,
+			state: "failed", reason: "could not connect to the claudeops MCP server"},
 		{
-			name: "the MCP server never answers", claude: withServer(`"command":"/bin/sleep","args":["600"]`), env: hasty, api: neverAnswering,
+			name: "the MCP server never answers", claude: withServer(`"command":"/bin/sleep","args":["600"]`), env: hasty,
+			api:   neverAnswering,
 			state: "failed", reason: "could not connect to the claudeops MCP server",
 		},
 	}
@@ -205,7 +214,8 @@ func sessionOnAFullDisk(t *testing.T, r *rig) {
 	r.assertAudited(t, "opened")
 }
 
-// What an agent does is recorded or ends. Its proposal, if it came that far, is there once when the disk has room again.
+// What an agent does is recorded or ends. Its proposal, if it came that far, is there once when the disk has room
+// again.
 func sessionThatFillsTheDisk(t *testing.T, r *rig) {
 	thinks, answer := newGate(), newGate()
 	u := r.begin(t, func(_ string, results []seenResult) reply {

@@ -56,7 +56,8 @@ func (localForge) repo() (string, string)     { return "demo", "home-cluster" }
 
 func (localForge) review(t *testing.T, c *container, comment string) {
 	t.Helper()
-	got := c.exec(t, nil, "/app/claudeops", "review", "request-changes", "1", "--repo", "demo/home-cluster", "--comment", comment)
+	got := c.exec(t, nil, "/app/claudeops", "review", "request-changes", "1", "--repo", "demo/home-cluster", "--comment",
+		comment)
 	if got.code != 0 {
 		t.Fatalf("review: exit %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
@@ -87,8 +88,8 @@ func (localForge) hold(t *testing.T, w *world) (writing func(underway), write fu
 	}, write
 }
 
-// isWorkedOn reports whether a process has a proposal in hand, as `pr resume` of another one says. That is this test's user, who must not be
-// the one who makes the records.
+// isWorkedOn reports whether a process has a proposal in hand, as `pr resume` of another one says. That is this test's
+// user, who must not be the one who makes the records.
 func (w *world) isWorkedOn(t *testing.T) bool {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(w.vars["CLAUDEOPS_STATE_DIR"], "claudeops.db")); err != nil {
@@ -113,8 +114,8 @@ func listed(t *testing.T, c *container, owner, name string) []any {
 	}](t, got.stdout).PRs
 }
 
-// giteaForge is the fake Gitea on the loopback interface that the container shares. The server's token there is that of an
-// account of its own, which may write to the repository.
+// giteaForge is the fake Gitea on the loopback interface that the container shares. The server's token there is that of
+// an account of its own, which may write to the repository.
 type giteaForge struct {
 	*fakegitea.Server
 	ref   gitprovider.RepoRef

@@ -14,8 +14,8 @@ func handoffFile(asked string) string {
 	return path + "handoff.json"
 }
 
-// An agent that leaves an unusable handoff is told so after its Write and again when it is about to end, by hooks of the real CLI
-// that call this binary. It mends it, and ends with its report once more.
+// An agent that leaves an unusable handoff is told so after its Write and again when it is about to end, by hooks of
+// the real CLI that call this binary. It mends it, and ends with its report once more.
 func TestAnAgentHearsOfAnUnusableHandoffAndMendsIt(t *testing.T) {
 	o := newOperator(t)
 	const report = "## Status\nattention, the disk warning comes too late"
@@ -33,7 +33,9 @@ func TestAnAgentHearsOfAnUnusableHandoffAndMendsIt(t *testing.T) {
 			told = asked
 			return say("this report comes before the handoff is mended")
 		case len(results) == 1:
-			return write("```json\n{\"version\":\"1\",\"recommended_tier\":\"2\",\"findings\":[{\"key\":\"disk-late\",\"text\":\"warned too late\"}]}\n```")
+			return write(
+				"```json\n{\"version\":\"1\",\"recommended_tier\":\"2\",\"findings\":[{\"key\":\"disk-late\",\"text\":\"warned " +
+					"too late\"}]}\n```")
 		}
 		return say(report)
 	}, "--tier", "1")
@@ -45,7 +47,8 @@ func TestAnAgentHearsOfAnUnusableHandoffAndMendsIt(t *testing.T) {
 		t.Errorf("after its Write the agent was not told %q", unusable)
 	}
 	first := got.Sessions[0]
-	if first.State != "succeeded" || first.HandoffProblem != "" || first.Report != report || !strings.HasPrefix(first.Escalation, "escalated to tier 2") ||
+	if first.State != "succeeded" || first.HandoffProblem != "" || first.Report != report ||
+		!strings.HasPrefix(first.Escalation, "escalated to tier 2") ||
 		len(first.Handoff.Findings) != 1 || first.Handoff.Findings[0] != (found{"disk-late", "warned too late"}) {
 		t.Errorf("recorded %+v", first)
 	}
@@ -64,7 +67,8 @@ func TestASessionWhoseHandoffStaysUnusableFails(t *testing.T) {
 	if out.code != 1 || len(got.Sessions) != 1 {
 		t.Fatalf("exit %d: %s%s", out.code, out.stdout, out.stderr)
 	}
-	if s := got.Sessions[0]; s.State != "failed" || !strings.Contains(s.Reason, "`findings` has no entry") || s.Next != "" || turns != 3 {
+	if s := got.Sessions[0]; s.State != "failed" || !strings.Contains(s.Reason, "`findings` has no entry") ||
+		s.Next != "" || turns != 3 {
 		t.Errorf("after %d turns recorded %+v", turns, s)
 	}
 }

@@ -41,9 +41,11 @@ func sessionProposes(t *testing.T, r *rig) {
 				return strings.Contains(results[0].text, f.Path)
 			})
 		}
-		return scripted(use("create_pr", wrong), use("create_pr", corrected), use("create_pr", p), use("list_prs", r.ofRepository()))(results)
+		return scripted(use("create_pr", wrong), use("create_pr", corrected), use("create_pr", p),
+			use("list_prs", r.ofRepository()))(results)
 	}, "--tier", "2")
-	if s := got.one(t, "succeeded"); s.Counts != (counts{Opened: 1, Reused: 1, Refused: 1}) || s.ToolCalls != 4 || !s.Connected {
+	if s := got.one(t, "succeeded"); s.Counts != (counts{Opened: 1, Reused: 1, Refused: 1}) || s.ToolCalls != 4 ||
+		!s.Connected {
 		t.Errorf("recorded %+v", s)
 	}
 	results := got.seen[len(got.seen)-1].results()
@@ -69,7 +71,8 @@ func sessionProposes(t *testing.T, r *rig) {
 		Reviews []struct{ State, Body string } `json:"reviews"`
 	}
 	read := decode[withReviews](t, results[len(results)-1].text)
-	if len(read.Reviews) != 1 || read.Reviews[0].State != "changes_requested" || !strings.Contains(read.Reviews[0].Body, comment) {
+	if len(read.Reviews) != 1 || read.Reviews[0].State != "changes_requested" ||
+		!strings.Contains(read.Reviews[0].Body, comment) {
 		t.Errorf("the model read %s", results[len(results)-1].text)
 	}
 	assertOpen(t, decode[answer](t, results[len(results)-1].text), p)
@@ -78,7 +81,8 @@ func sessionProposes(t *testing.T, r *rig) {
 	}
 }
 
-// leavesHandoff proposes, is refused, and writes a handoff for tier 3 with the finding. Whoever gets that handoff proposes.
+// leavesHandoff proposes, is refused, and writes a handoff for tier 3 with the finding. Whoever gets that handoff
+// proposes.
 func leavesHandoff(p proposal, finding string) sessionModel {
 	return func(asked string, results []seenResult) reply {
 		switch escalated := strings.Contains(asked, "untrusted_handoff"); {
@@ -105,7 +109,8 @@ func sessionEscalates(t *testing.T, r *rig) {
 		!strings.HasPrefix(first.Escalation, "escalated to tier 2: the handoff recommends tier 3") {
 		t.Errorf("the first is recorded as %+v", first)
 	}
-	if second.Tier != 2 || second.State != "succeeded" || second.Counts != (counts{Opened: 1}) || second.Parent != first.ID ||
+	if second.Tier != 2 || second.State != "succeeded" || second.Counts != (counts{Opened: 1}) ||
+		second.Parent != first.ID ||
 		second.Next != "" || second.Handoff != nil || second.Received == nil || second.Received.Findings[0].Text != finding {
 		t.Errorf("the second is recorded as %+v", second)
 	}

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// reports is a session of tier 1 that hands the finding over to tier 2, where the proposal is made, and notes what each was told.
+// reports is a session of tier 1 that hands the finding over to tier 2, where the proposal is made, and notes what each
+// was told.
 func (o operator) reports(t *testing.T, p *proposal, text string) (ran []recorded, told map[int]string) {
 	t.Helper()
 	told = map[int]string{}
@@ -21,11 +22,13 @@ func (o operator) reports(t *testing.T, p *proposal, text string) (ran []recorde
 		}
 		if len(results) == 0 {
 			told[1] = asked
-			handoff := `{"version":1,"recommended_tier":2,"services":["disk"],"findings":[{"key":"disk-warns-late","text":"` + text + `"}]}`
+			handoff := `{"version":1,"recommended_tier":2,"services":["disk"],"findings":[{"key":"disk-warns-late","text":"` +
+				text + `"}]}`
 			return free("Write", map[string]any{"file_path": handoffFile(asked), "content": handoff})
 		}
 		if len(results) == 1 {
-			return free("Write", map[string]any{"file_path": strings.Replace(handoffFile(asked), "handoff.json", "journal.txt", 1), "content": "checks/disk.md: " + text})
+			return free("Write", map[string]any{"file_path": strings.Replace(handoffFile(asked), "handoff.json", "journal.txt",
+				1), "content": "checks/disk.md: " + text})
 		}
 		return say("## Status\nattention: " + text)
 	}, "--tier", "1")
@@ -44,8 +47,8 @@ func assertTold(t *testing.T, told string, words ...string) {
 	}
 }
 
-// Each session of the real CLI is told of those before it, and a finding that was handed over starts no second session before a person
-// has said something about what came of it.
+// Each session of the real CLI is told of those before it, and a finding that was handed over starts no second session
+// before a person has said something about what came of it.
 func TestSessionsKnowThoseBeforeThemAndHandAFindingOverOnce(t *testing.T) {
 	o := newOperator(t)
 	p := quieterDisk()
@@ -57,11 +60,13 @@ func TestSessionsKnowThoseBeforeThemAndHandAFindingOverOnce(t *testing.T) {
 	assertTold(t, told[2], "at most 3 files in one pull request of your tier", "disk-warns-late")
 
 	again, told := o.reports(t, &p, "at 93 % on Tuesday")
-	if len(again) != 1 || again[0].Next != "" || !strings.Contains(again[0].Escalation, "still open: disk-warns-late (tier 2 since ") ||
+	if len(again) != 1 || again[0].Next != "" ||
+		!strings.Contains(again[0].Escalation, "still open: disk-warns-late (tier 2 since ") ||
 		!strings.Contains(again[0].Escalation, "pull request demo/home-cluster#1") {
 		t.Fatalf("recorded %+v", again)
 	}
-	assertTold(t, told[1], "attention: at 91 % on Monday", "see the pull request", "untrusted_journal", "Z checks/disk.md: at 91 % on Monday", `demo/home-cluster#1`, `\"state\": \"open\"`, "untrusted_open_findings")
+	assertTold(t, told[1], "attention: at 91 % on Monday", "see the pull request", "untrusted_journal",
+		"Z checks/disk.md: at 91 % on Monday", `demo/home-cluster#1`, `\"state\": \"open\"`, "untrusted_open_findings")
 
 	o.review(t, "approve")
 	o.review(t, "merge")

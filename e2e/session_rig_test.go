@@ -39,7 +39,8 @@ func newRig(t *testing.T, img image, newForge func(*testing.T, *world) forge, ch
 	if change != nil {
 		change(service)
 	}
-	args := append(sandbox(t, img, service, w.folder()), "--share-net") // the model and the Gitea are on this machine's loopback
+	// the model and the Gitea are on this machine's loopback
+	args := append(sandbox(t, img, service, w.folder()), "--share-net")
 	return &rig{
 		forge: f, container: startContainer(t, args), args: args, world: w,
 		env: map[string]string{"ANTHROPIC_API_KEY": modelKey, "CLAUDEOPS_MAX_TIER": "2"},
@@ -85,7 +86,8 @@ type told struct {
 func (r *rig) run(t *testing.T, m sessionModel, args ...string) told {
 	t.Helper()
 	stub := newSessionStub(t, m)
-	got := told{outcome: r.exec(t, r.environment(stub.URL), append([]string{"/app/claudeops", "run", "--json"}, args...)...)}
+	got := told{outcome: r.exec(t, r.environment(stub.URL),
+		append([]string{"/app/claudeops", "run", "--json"}, args...)...)}
 	got.seen = stub.requests(t)
 	got.sessions = decode[sessions](t, got.stdout).Sessions
 	r.assertDiscreet(t, got)
@@ -117,7 +119,8 @@ func (r *rig) home() string {
 // assertNothingLeft holds that no process and no temporary file outlives a session.
 func (r *rig) assertNothingLeft(t *testing.T) {
 	t.Helper()
-	if got := r.exec(t, nil, "find", "/tmp", r.home(), "-path", "/tmp/*", "-o", "-name", "*claudeops*session*"); got.stdout != "" || got.code != 0 {
+	if got := r.exec(t, nil, "find", "/tmp", r.home(), "-path", "/tmp/*", "-o", "-name",
+		"*claudeops*session*"); got.stdout != "" || got.code != 0 {
 		t.Errorf("left on disk: %s%s", got.stdout, got.stderr)
 	}
 	for _, pid := range r.running("") {

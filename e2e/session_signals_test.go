@@ -21,7 +21,8 @@ type underway struct {
 func (r *rig) begin(t *testing.T, m sessionModel, args ...string) underway {
 	t.Helper()
 	stub := newSessionStub(t, m)
-	return underway{stub, r.start(t, r.environment(stub.URL), append([]string{"/app/claudeops", "run", "--json"}, args...)...)}
+	return underway{stub, r.start(t, r.environment(stub.URL),
+		append([]string{"/app/claudeops", "run", "--json"}, args...)...)}
 }
 
 // end waits for the end of a run.
@@ -132,8 +133,8 @@ func sessionEndedWhileItProposes(t *testing.T, r *rig) {
 }
 
 // assertSettles holds that after `pr resume` there is a pull request with its branch, or neither, and that the same
-// proposal then comes to one. With cut, the writer was killed while a request was on its way: what arrives after its death may leave a branch until
-// the same is proposed again.
+// proposal then comes to one. With cut, the writer was killed while a request was on its way: what arrives after its
+// death may leave a branch until the same is proposed again.
 func (r *rig) assertSettles(t *testing.T, cut bool) {
 	t.Helper()
 	if got := r.exec(t, nil, "/app/claudeops", "pr", "resume"); got.code != 0 {
@@ -155,13 +156,14 @@ func (r *rig) assertSettles(t *testing.T, cut bool) {
 	_ = r.audited(t)
 }
 
-// What kills the supervisor kills its agent, and cuts what it wrote: the next session closes the record, removes the folders, and what was
-// begun is settled.
+// What kills the supervisor kills its agent, and cuts what it wrote: the next session closes the record, removes the
+// folders, and what was begun is settled.
 func sessionWhoseSupervisorIsKilled(t *testing.T, r *rig) {
 	writing, write := r.hold(t, r.world)
 	u := r.begin(t, scriptedSession(use("create_pr", r.proposal())), "--tier", "2")
 	writing(u)
-	claude, server, reaper := r.one(t, "claude -p"), r.one(t, "/app/claudeops-connect"), r.one(t, "claudeops session-reaper")
+	claude, server, reaper := r.one(t, "claude -p"), r.one(t, "/app/claudeops-connect"), r.one(t,
+		"claudeops session-reaper")
 	r.signal(t, syscall.SIGKILL)
 	awaitEnd(t, claude)
 	awaitEnd(t, server)
@@ -175,7 +177,8 @@ func sessionWhoseSupervisorIsKilled(t *testing.T, r *rig) {
 	}
 	left := r.exec(t, nil, "ls", "-A", "/tmp")
 	names := slices.DeleteFunc(strings.Fields(left.stdout), func(name string) bool {
-		if strings.HasPrefix(name, "claudeops-git-") { // of a git command that was cut off in the middle of a commit; it goes a day later
+		// of a git command that was cut off in the middle of a commit; it goes a day later
+		if strings.HasPrefix(name, "claudeops-git-") {
 			r.removeAsOperator(t, "/tmp/"+name)
 			return true
 		}
@@ -199,8 +202,8 @@ func sessionWhoseSupervisorIsKilled(t *testing.T, r *rig) {
 	r.assertSettles(t, true)
 }
 
-// removeAsOperator removes a folder of claudeops's own user. The container's shell is root without the right to pass over modes where agents have
-// a user of their own.
+// removeAsOperator removes a folder of claudeops's own user. The container's shell is root without the right to pass
+// over modes where agents have a user of their own.
 func (r *rig) removeAsOperator(t *testing.T, folder string) {
 	t.Helper()
 	command := []string{"rm", "-r", folder}

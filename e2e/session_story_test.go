@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The story of one change, played by the real CLI: each session knows what to do from its first message and its tools alone.
+// The story of one change, played by the real CLI: each session knows what to do from its first message and its tools
+// alone.
 func TestAReviewedChangeIsRevisedMergedAndReportedAsDone(t *testing.T) {
 	o := newOperator(t)
 
@@ -52,7 +53,8 @@ func TestAReviewedChangeIsRevisedMergedAndReportedAsDone(t *testing.T) {
 	o.review(t, "approve")
 	o.review(t, "merge")
 	done, told := o.tell(t, storyTeller(t))
-	if len(done) != 1 || done[0].State != "succeeded" || done[0].Handoff != nil || !strings.Contains(done[0].Report, "#1 is merged: done") {
+	if len(done) != 1 || done[0].State != "succeeded" || done[0].Handoff != nil ||
+		!strings.Contains(done[0].Report, "#1 is merged: done") {
 		t.Errorf("the last cycle is recorded as %+v", done)
 	}
 	assertTold(t, told[1], `\"state\": \"merged\"`)
@@ -81,8 +83,8 @@ func (o operator) tell(t *testing.T, m sessionModel) (ran []recorded, told map[i
 	return got.Sessions, told
 }
 
-// storyTeller stands in for a model that goes by what it is told: it hands over what it finds and what a review asks for, proposes once,
-// answers a review by a revision, and reports a merged change as done.
+// storyTeller stands in for a model that goes by what it is told: it hands over what it finds and what a review asks
+// for, proposes once, answers a review by a revision, and reports a merged change as done.
 func storyTeller(t *testing.T) sessionModel {
 	return func(asked string, results []seenResult) reply {
 		reviewed := strings.Contains(asked, "changes_requested")
@@ -126,15 +128,18 @@ func observes(asked string, results []seenResult, reviewed bool) reply {
 	if reviewed {
 		key = "pr-1-review"
 	}
-	handoff := `{"version":1,"recommended_tier":2,"services":["disk"],"findings":[{"key":"` + key + `","text":"see checks/disk.md"}]}`
+	handoff := `{"version":1,"recommended_tier":2,"services":["disk"],"findings":[{"key":"` + key +
+		`","text":"see checks/disk.md"}]}`
 	return free("Write", map[string]any{"file_path": handoffFile(asked), "content": handoff})
 }
 
-// edited is a proposal of tier 2 that replaces a part of a check; revises is the number of a pull request that it revises, or nil.
+// edited is a proposal of tier 2 that replaces a part of a check; revises is the number of a pull request that it
+// revises, or nil.
 func edited(revises any, old, replacement string) map[string]any {
 	args := ofRepository()
 	args["title"], args["change_type"] = "Warn about disks at 85 %", "check"
-	args["body"] = "## Observed\nA disk filled overnight.\n## Why\n90 % leaves too little time.\n## What\n" + replacement + "\n## Impact\nMore warnings."
+	args["body"] = "## Observed\nA disk filled overnight.\n## Why\n90 % leaves too little time.\n## What\n" + replacement +
+		"\n## Impact\nMore warnings."
 	args["files"] = []any{map[string]any{
 		"path": "checks/disk.md", "action": "update", "edits": []any{map[string]any{"old": old, "new": replacement}},
 	}}

@@ -128,7 +128,8 @@ func newSessionStub(t *testing.T, m sessionModel) *messagesStub {
 	return s
 }
 
-// sessionModel stands in for the model of a session: it sees all that it was asked, and the results of its calls so far.
+// sessionModel stands in for the model of a session: it sees all that it was asked, and the results of its calls so
+// far.
 type sessionModel func(asked string, results []seenResult) reply
 
 func scriptedSession(replies ...reply) sessionModel {
@@ -186,8 +187,9 @@ func TestAHandoffStartsTheNextTierWithinTheOperatorsCap(t *testing.T) {
 	o.assertProposed(t, quieterDiskBranch, p)
 }
 
-// While the agent runs, neither its process nor any that it starts, the connector of our server among them, holds a token in environment,
-// arguments or memory. A signal in the middle then leaves nothing: no process, no folder, and a record that says so.
+// While the agent runs, neither its process nor any that it starts, the connector of our server among them, holds a
+// token in environment, arguments or memory. A signal in the middle then leaves nothing: no process, no folder, and a
+// record that says so.
 func TestTheAgentHoldsNoTokenAndASignalLeavesNothing(t *testing.T) {
 	o := newOperator(t)
 	reached, release := make(chan struct{}), make(chan struct{})
@@ -198,7 +200,8 @@ func TestTheAgentHoldsNoTokenAndASignalLeavesNothing(t *testing.T) {
 		}
 		return use("list_prs", ofRepository())
 	})
-	cmd := command(t, program{path: claudeops(t), args: []string{"run", "--json", "--tier", "2"}, dir: t.TempDir(), env: o.environment(stub.URL)})
+	cmd := command(t, program{path: claudeops(t), args: []string{"run", "--json", "--tier", "2"}, dir: t.TempDir(),
+		env: o.environment(stub.URL)})
 	var stdout strings.Builder
 	cmd.Stdout = &stdout
 	launch(t, cmd)

@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// lookScript is what an agent with a shell could try: it prints environment and arguments of every process that it may look
-// at, its model's key aside, and all configurations that it finds. Then it reads a pipe, for the test to look around.
+// lookScript is what an agent with a shell could try: it prints environment and arguments of every process that it may
+// look at, its model's key aside, and all configurations that it finds. Then it reads a pipe, for the test to look
+// around.
 const lookScript = `for p in /proc/[0-9]*; do
     tr '\0' ' ' <$p/cmdline; echo
     { tr '\0' '\n' <$p/environ | grep -v ANTHROPIC_API_KEY; } 2>/dev/null || echo "closed: $(tr '\0' ' ' <$p/cmdline)"
@@ -36,9 +37,12 @@ func sessionLooksForTokens(t *testing.T, r *rig) {
 	r.env["CLAUDEOPS_AGENT_TOOLS"] = "Bash(cat *),Bash(sh /repos/look.sh)"
 	permitted := []reply{bash("cat /repos/note"), bash("sh /repos/look.sh")}
 	forbidden := []reply{
-		bash("cat /run/secrets/claudeops_webhook_secret"), bash("cat /run/secret?/claudeops_webhook_secret"), bash("cat /state/claudeops.db"),
-		bash("cat /stat?/claudeops.db"), bash("cat /proc/self/environ"), bash("cat /proc/*/environ"), bash("cat /tmp/*/private/settings.json"),
-		bash("env"), read("/run/secrets/claudeops_webhook_secret"), read("/state/claudeops.db"), read("/proc/self/environ"), read("/app/.claude/mcp.json"),
+		bash("cat /run/secrets/claudeops_webhook_secret"), bash("cat /run/secret?/claudeops_webhook_secret"),
+		bash("cat /state/claudeops.db"),
+		bash("cat /stat?/claudeops.db"), bash("cat /proc/self/environ"), bash("cat /proc/*/environ"),
+		bash("cat /tmp/*/private/settings.json"),
+		bash("env"), read("/run/secrets/claudeops_webhook_secret"), read("/state/claudeops.db"), read("/proc/self/environ"),
+		read("/app/.claude/mcp.json"),
 	}
 	u := r.begin(t, scriptedSession(append(permitted, forbidden...)...), "--tier", "2")
 	r.whileReading(t, u, pipe)
@@ -53,7 +57,8 @@ func sessionLooksForTokens(t *testing.T, r *rig) {
 		}
 	}
 	looked := results[1].text
-	for _, want := range []string{"CLAUDEOPS_RUN=", "closed: /app/claudeops run", "/app/claudeops-connect --connect unix:/tmp/", "seen\n"} {
+	for _, want := range []string{"CLAUDEOPS_RUN=", "closed: /app/claudeops run",
+		"/app/claudeops-connect --connect unix:/tmp/", "seen\n"} {
 		if !strings.Contains(looked+"\n", want) {
 			t.Errorf("the script does not show %q: %s", want, looked)
 		}
@@ -76,8 +81,8 @@ func sessionLooksForTokens(t *testing.T, r *rig) {
 	r.assertEmpty(t)
 }
 
-// whileReading holds, while a command of the agent reads the pipe, that no process but ours has a token in its environment,
-// and none at all among its arguments.
+// whileReading holds, while a command of the agent reads the pipe, that no process but ours has a token in its
+// environment, and none at all among its arguments.
 func (r *rig) whileReading(t *testing.T, u underway, pipe string) {
 	t.Helper()
 	opened := newGate()

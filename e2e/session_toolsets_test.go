@@ -17,7 +17,8 @@ func TestAnAgentCallsToolsOfTheToolsetsThatItsSessionGets(t *testing.T) {
 	if err := os.MkdirAll(agents, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(agents, "reviewer.yaml"), []byte(agentDefinition("reviewer", "1.2.3", "")), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(agents, "reviewer.yaml"), []byte(agentDefinition("reviewer", "1.2.3", "")),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	for toolsets, want := range map[string]string{"pr,definitions": `"version":"1.2.3"`, "": "No such tool available"} {

@@ -33,7 +33,8 @@ func newCompany(t *testing.T) *company {
 	}
 	cmd := command(t, program{
 		path: installed(t, "node-linux-*/bin/node"), dir: t.TempDir(), env: []string{path()}, may: browsing,
-		args: []string{script, filepath.Dir(installed(t, "oidc-provider/package.json")), c.issuer[strings.LastIndexByte(c.issuer, ':')+1:], ops},
+		args: []string{script, filepath.Dir(installed(t, "oidc-provider/package.json")),
+			c.issuer[strings.LastIndexByte(c.issuer, ':')+1:], ops},
 	})
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -44,14 +45,18 @@ func newCompany(t *testing.T) *company {
 		t.Fatalf("the provider said %q, %v", line, err)
 	}
 	rules := filepath.Join(t.TempDir(), "policy.yaml")
-	const text = "version: 1\nroles:\n  viewer: [{provider: company, group: viewers}]\n  reviewer: [{provider: company, group: reviewers}]\n" +
+	const text = "version: 1\nroles:\n  viewer: [{provider: company, group: viewers}]\n  reviewer: [{provider: company, " +
+		"group: reviewers}]\n" +
 		"  operator: [{provider: company, group: operators}]\n"
 	if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.dashboard = newDashboard(t, "CLAUDEOPS_ADDR="+strings.TrimPrefix(ops, "http://"), "CLAUDEOPS_PUBLIC_URL="+ops, "CLAUDEOPS_POLICY="+rules,
-		"CLAUDEOPS_SIGN_IN=company", "CLAUDEOPS_SIGN_IN_COMPANY_ISSUER="+c.issuer, "CLAUDEOPS_SIGN_IN_COMPANY_CLIENT_ID=claudeops",
-		"CLAUDEOPS_SIGN_IN_COMPANY_CLIENT_SECRET=the-client-secret-of-tests", "CLAUDEOPS_SIGN_IN_COMPANY_SCOPES=profile groups offline_access",
+	c.dashboard = newDashboard(t, "CLAUDEOPS_ADDR="+strings.TrimPrefix(ops, "http://"), "CLAUDEOPS_PUBLIC_URL="+ops,
+		"CLAUDEOPS_POLICY="+rules,
+		"CLAUDEOPS_SIGN_IN=company", "CLAUDEOPS_SIGN_IN_COMPANY_ISSUER="+c.issuer,
+		"CLAUDEOPS_SIGN_IN_COMPANY_CLIENT_ID=claudeops",
+		"CLAUDEOPS_SIGN_IN_COMPANY_CLIENT_SECRET=the-client-secret-of-tests",
+		"CLAUDEOPS_SIGN_IN_COMPANY_SCOPES=profile groups offline_access",
 		"CLAUDEOPS_SIGN_IN_COMPANY_TEXT=Continue with your company account")
 	return c
 }
@@ -63,7 +68,8 @@ func (c *company) tell(what string, body any) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(c.Context(), http.MethodPost, c.issuer+"/test/"+what, strings.NewReader(string(text)))
+	request, err := http.NewRequestWithContext(c.Context(), http.MethodPost, c.issuer+"/test/"+what,
+		strings.NewReader(string(text)))
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -130,27 +136,31 @@ func TestPeopleSignInByTheirCompany(t *testing.T) {
 		if i == 0 {
 			c.picture("sign-in")
 		}
-		c.follow("/policy") // by links and forms alone: the cookie of the login is strict, and comes with the page that goes on
+		// by links and forms alone: the cookie of the login is strict, and comes with the page that goes on
+		c.follow("/policy")
 		var name string
 		c.run(chromedp.Evaluate(`fetch("/api/v1/me").then((r) => r.json()).then((me) => me.name)`, &name, awaited))
 		if name != "company:person-"+role+".smith" {
 			t.Errorf("%s is %s", role, name)
 		}
 		want := map[string][3]int{"viewer": {200, 403, 403}, "reviewer": {200, 403, 403}, "operator": {200, 200, 201}}[role]
-		got := [3]int{c.asked("GET", "/api/v1/audit", ""), c.asked("GET", "/api/v1/tokens", ""), c.asked("POST", "/api/v1/tokens", `{"name":"ci","scopes":["read"]}`)}
+		got := [3]int{c.asked("GET", "/api/v1/audit", ""), c.asked("GET", "/api/v1/tokens", ""),
+			c.asked("POST", "/api/v1/tokens", `{"name":"ci","scopes":["read"]}`)}
 		if got != want {
 			t.Errorf("%s: %v, want %v", role, got, want)
 		}
 	}
 	c.run(chromedp.Navigate(c.url + "/logins"))
 	c.picture("logins")
-	if text := c.value(`document.querySelector("main").innerText`).(string); !strings.Contains(text, "company:person-operator.smith") || !strings.Contains(text, "company:person-viewer.smith") {
+	if text := c.value(`document.querySelector("main").innerText`).(string); !strings.Contains(text,
+		"company:person-operator.smith") || !strings.Contains(text, "company:person-viewer.smith") {
 		t.Errorf("the list of logins has %s", text)
 	}
 	c.begin("nobody", "strangers")
 	c.follow("/sign-in/callback/company")
 	c.picture("refused")
-	if text := c.value(`document.querySelector("main").innerText`).(string); !strings.Contains(text, "no role here") || !strings.Contains(text, "Continue with your company account") {
+	if text := c.value(`document.querySelector("main").innerText`).(string); !strings.Contains(text, "no role here") ||
+		!strings.Contains(text, "Continue with your company account") {
 		t.Errorf("who has no role reads %s", text)
 	}
 }
@@ -206,7 +216,8 @@ func TestNobodyIsSignedInByWhatOthersSend(t *testing.T) {
 	c := newCompany(t)
 	c.begin("ann", "operators")
 	c.run(chromedp.Navigate(c.url + "/sign-in/callback/company?code=stolen&state=stolen"))
-	if text := c.value(`document.querySelector("main").innerText`).(string); !strings.Contains(text, "not begun in this browser") {
+	if text := c.value(`document.querySelector("main").innerText`).(string); !strings.Contains(text,
+		"not begun in this browser") {
 		t.Errorf("a callback from elsewhere: %s", text)
 	}
 	if got := c.asked("GET", "/api/v1/me", ""); got != 401 {

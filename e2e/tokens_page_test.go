@@ -43,11 +43,13 @@ func TestDashboardMakesAndRevokesATokenOfAnAgent(t *testing.T) {
 		chromedp.Navigate(d.url+"/tokens"), chromedp.Click(`button[popovertarget="make"]`, chromedp.ByQuery),
 		chromedp.SendKeys("#name", "laptop", chromedp.ByQuery), chromedp.SendKeys("#repos", "e2e/*", chromedp.ByQuery),
 		chromedp.Click("#make .acts button:last-child", chromedp.ByQuery), chromedp.WaitVisible("#secret", chromedp.ByQuery),
-		chromedp.Text("#secret", &secret, chromedp.ByQuery), chromedp.TextContent(`section[aria-labelledby="lines"]`, &lines, chromedp.ByQuery),
+		chromedp.Text("#secret", &secret, chromedp.ByQuery),
+		chromedp.TextContent(`section[aria-labelledby="lines"]`, &lines, chromedp.ByQuery),
 		chromedp.Location(&address),
 	)
 	secret = strings.TrimSpace(secret)
-	if !strings.HasPrefix(secret, "cops_") || strings.Contains(address, secret) || strings.Contains(lines, secret) || !strings.Contains(lines, d.url+"/mcp") {
+	if !strings.HasPrefix(secret, "cops_") || strings.Contains(address, secret) || strings.Contains(lines, secret) ||
+		!strings.Contains(lines, d.url+"/mcp") {
 		t.Fatalf("%s says %q", address, lines)
 	}
 	if status := d.knock(secret); status != http.StatusOK {
@@ -55,8 +57,10 @@ func TestDashboardMakesAndRevokesATokenOfAnAgent(t *testing.T) {
 	}
 	d.run(
 		chromedp.Navigate(d.url+"/tokens"), chromedp.TextContent("body", &history, chromedp.ByQuery),
-		chromedp.Click(`button[popovertarget^="revoke-"]`, chromedp.ByQuery), chromedp.WaitVisible("form.sheet:popover-open", chromedp.ByQuery),
-		chromedp.Click("form.sheet:popover-open button.no", chromedp.ByQuery), chromedp.WaitVisible("p.done", chromedp.ByQuery),
+		chromedp.Click(`button[popovertarget^="revoke-"]`, chromedp.ByQuery),
+		chromedp.WaitVisible("form.sheet:popover-open", chromedp.ByQuery),
+		chromedp.Click("form.sheet:popover-open button.no", chromedp.ByQuery),
+		chromedp.WaitVisible("p.done", chromedp.ByQuery),
 		chromedp.Location(&address),
 	)
 	if strings.Contains(history, secret) || !strings.Contains(history, "laptop") || strings.Contains(address, secret) {

@@ -1,7 +1,9 @@
-// Command agents measures many agents at once at one claudeops serve, which it starts in an empty state folder: how many calls a second they get
-// answered, how long each waits, and what a connection costs in memory. usage: agents [-n 100] [-calls 20] [-wire mcp] BINARY
+// Command agents measures many agents at once at one claudeops serve, which it starts in an empty state folder: how
+// many calls a second they get answered, how long each waits, and what a connection costs in memory. usage: agents [-n
+// 100] [-calls 20] [-wire mcp] BINARY
 //
-// Each agent has a token and a session of its own, and calls tools/list, or with -tool a tool without arguments, one call after the other.
+// Each agent has a token and a session of its own, and calls tools/list, or with -tool a tool without arguments, one
+// call after the other.
 package main
 
 import (
@@ -24,8 +26,10 @@ import (
 )
 
 func main() {
-	n, calls, wire := flag.Int("n", 100, "agents"), flag.Int("calls", 20, "calls of each"), flag.String("wire", "mcp", "mcp, or bare for a server without tokens at its address")
-	at := flag.String("at", "", "the address of a server that runs already, for -wire bare; then its process id is the argument")
+	n, calls, wire := flag.Int("n", 100, "agents"), flag.Int("calls", 20, "calls of each"), flag.String("wire", "mcp",
+		"mcp, or bare for a server without tokens at its address")
+	at := flag.String("at", "",
+		"the address of a server that runs already, for -wire bare; then its process id is the argument")
 	flag.Parse()
 	if err := run(context.Background(), *n, *calls, *wire, *at, flag.Arg(0)); err != nil {
 		log.Fatal(err)
@@ -66,8 +70,10 @@ func run(ctx context.Context, n, calls int, wire, at, binary string) error {
 		return err
 	}
 	slices.Sort(waits)
-	fmt.Printf("%s: %d agents, %d calls: %.0f calls/s, p50 %s, p99 %s, %d KiB a connection when it is idle, %d KiB after the calls\n", wire, n, len(waits),
-		float64(len(waits))/took.Seconds(), waits[len(waits)/2].Round(10*time.Microsecond), waits[len(waits)*99/100].Round(10*time.Microsecond),
+	fmt.Printf("%s: %d agents, %d calls: %.0f calls/s, p50 %s, p99 %s, %d KiB a connection when it is idle, %d KiB "+
+		"after the calls\n", wire, n, len(waits),
+		float64(len(waits))/took.Seconds(), waits[len(waits)/2].Round(10*time.Microsecond),
+		waits[len(waits)*99/100].Round(10*time.Microsecond),
 		(open-before)/n, (resident(pid)-before)/n)
 	return nil
 }
@@ -95,7 +101,8 @@ func measure(ctx context.Context, agents []*client, calls int) (time.Duration, [
 
 func makeTokens(ctx context.Context, binary, dir string, n int) (tokens []string, err error) {
 	for i := range n {
-		cmd := exec.CommandContext(ctx, binary, "token", "create", "--agent", "--name", fmt.Sprintf("agent-%d", i), "--max-tier", "2", "--json")
+		cmd := exec.CommandContext(ctx, binary, "token", "create", "--agent", "--name", fmt.Sprintf("agent-%d", i),
+			"--max-tier", "2", "--json")
 		cmd.Env, cmd.Stderr = environment(dir), os.Stderr
 		out, err := cmd.Output()
 		if err != nil {
@@ -111,7 +118,8 @@ func makeTokens(ctx context.Context, binary, dir string, n int) (tokens []string
 }
 
 func environment(dir string) []string {
-	return []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + dir, "CLAUDEOPS_STATE_DIR=" + dir + "/state", "CLAUDEOPS_TIER=2", "CLAUDEOPS_MAX_TIER=2", "CLAUDEOPS_ADDR=127.0.0.1:0"}
+	return []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + dir, "CLAUDEOPS_STATE_DIR=" + dir + "/state",
+		"CLAUDEOPS_TIER=2", "CLAUDEOPS_MAX_TIER=2", "CLAUDEOPS_ADDR=127.0.0.1:0"}
 }
 
 // serve starts the server, and finds its address in its log.

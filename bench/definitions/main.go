@@ -1,6 +1,6 @@
-// Command definitions measures tools of the toolset definitions over a project of 10,000 agents, half of them in YAML and half in
-// Markdown: the first call of a server that has just started, and the median of later ones, with the server's largest resident
-// memory. With the command of Forge's own server, it is measured in the same run.
+// Command definitions measures tools of the toolset definitions over a project of 10,000 agents, half of them in YAML
+// and half in Markdown: the first call of a server that has just started, and the median of later ones, with the
+// server's largest resident memory. With the command of Forge's own server, it is measured in the same run.
 //
 //	definitions [-n CALLS] CLAUDEOPS [NODE FORGE.js]
 package main
@@ -57,7 +57,8 @@ func fill(root string) error {
 	plugins := make([]map[string]any, agents)
 	for i := range agents {
 		name := fmt.Sprintf("agent-%05d", i)
-		header := "name: " + name + "\ntype: agent\ndescription: Reviews code of one kind\nllm: {provider: anthropic, model: claude-sonnet}\n" +
+		header := "name: " + name +
+			"\ntype: agent\ndescription: Reviews code of one kind\nllm: {provider: anthropic, model: claude-sonnet}\n" +
 			"tools: []\nversion: 1.0.0\ntags: [demo]\n"
 		file, text := name+".yaml", header+"system_prompt: Review it.\n"
 		if i%2 == 1 {
@@ -67,15 +68,19 @@ func fill(root string) error {
 			return err
 		}
 		plugins[i] = map[string]any{
-			"name": fmt.Sprintf("@demo/plugin-%05d", i), "version": "1.0.0", "description": "One of many", "manifest_url": "plugin.json", "tags": []string{"demo"},
+			"name": fmt.Sprintf("@demo/plugin-%05d", i), "version": "1.0.0", "description": "One of many",
+			"manifest_url": "plugin.json", "tags": []string{"demo"},
 		}
 	}
-	index, err := json.Marshal(map[string]any{"name": "demo", "version": "1.0.0", "description": "Many", "updated": "2026-01-01T00:00:00Z", "plugins": plugins})
+	index, err := json.Marshal(map[string]any{"name": "demo", "version": "1.0.0", "description": "Many",
+		"updated": "2026-01-01T00:00:00Z", "plugins": plugins})
 	if err != nil {
 		return err
 	}
-	config := fmt.Sprintf(`{"registries":[{"name":"demo","type":"manifest","url":%q,"priority":1}]}`, "file://"+filepath.Join(root, "registry.json"))
-	return errors.Join(write(filepath.Join(root, "registry.json"), string(index)), write(filepath.Join(root, ".fractary", "config.json"), config))
+	config := fmt.Sprintf(`{"registries":[{"name":"demo","type":"manifest","url":%q,"priority":1}]}`,
+		"file://"+filepath.Join(root, "registry.json"))
+	return errors.Join(write(filepath.Join(root, "registry.json"), string(index)),
+		write(filepath.Join(root, ".fractary", "config.json"), config))
 }
 
 func write(name, text string) error {
@@ -94,7 +99,8 @@ type server struct {
 }
 
 func measure(name string, command []string, root string, rounds int) error {
-	cmd := exec.CommandContext(context.Background(), command[0], command[1:]...) // #nosec G204: the operator names the program
+	// #nosec G204: the operator names the program
+	cmd := exec.CommandContext(context.Background(), command[0], command[1:]...)
 	cmd.Dir, cmd.Env = root, append(cmd.Environ(), "HOME="+root, "CLAUDEOPS_STATE_DIR="+filepath.Join(root, "state"))
 	in, inErr := cmd.StdinPipe()
 	out, outErr := cmd.StdoutPipe()
@@ -108,9 +114,13 @@ func measure(name string, command []string, root string, rounds int) error {
 		return err
 	}
 	file := filepath.Join(root, ".fractary", "agents", "agent-05001", "agent.md")
-	for _, c := range [][3]string{ // tool, arguments, what is special; the original has location in place of source, and passes over what it does not know
-		{"agent_list", `{"source":"local","limit":100}`}, {"agent_list", `{"source":"local","tags":["demo"],"limit":100}`, "with a tag"},
-		{"agent_info", `{"name":"agent-05001"}`}, {"agent_validate", fmt.Sprintf(`{"path":%q}`, file)}, {"plugin_search", `{"query":"plugin-0500"}`},
+	// tool, arguments, what is special; the original has location in place of source, and passes over what it does not
+	// know
+	for _, c := range [][3]string{
+		{"agent_list", `{"source":"local","limit":100}`},
+		{"agent_list", `{"source":"local","tags":["demo"],"limit":100}`, "with a tag"},
+		{"agent_info", `{"name":"agent-05001"}`}, {"agent_validate", fmt.Sprintf(`{"path":%q}`, file)},
+		{"plugin_search", `{"query":"plugin-0500"}`},
 		{"agent_list", `{"limit":100}`, "and registry"},
 	} {
 		if err := s.time(name, c, rounds); err != nil {
@@ -135,14 +145,16 @@ func (s *server) time(name string, call [3]string, rounds int) error {
 		}
 	}
 	later := slices.Sorted(slices.Values(took[1:]))
-	fmt.Printf("%-10s %-28s %10.1f %10.1f %8.1f %s\n", name, call[0]+" "+call[2], took[0], later[len(later)/2], s.memory(), failed)
+	fmt.Printf("%-10s %-28s %10.1f %10.1f %8.1f %s\n", name, call[0]+" "+call[2], took[0], later[len(later)/2], s.memory(),
+		failed)
 	return nil
 }
 
 // ask sends a request and returns its answer. Lines that are no answer are passed over.
 func (s *server) ask(method, params string) (string, error) {
 	s.id++
-	if _, err := fmt.Fprintf(s.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", s.id, method, params); err != nil {
+	if _, err := fmt.Fprintf(s.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", s.id, method,
+		params); err != nil {
 		return "", err
 	}
 	for {

@@ -15,8 +15,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/store"
 )
 
-// fill records attempts as the use case does, spread over the last 90 days: of ten, five are refused, three are dry runs,
-// one was opened and one was reused.
+// fill records attempts as the use case does, spread over the last 90 days: of ten, five are refused, three are dry
+// runs, one was opened and one was reused.
 func fill(ctx context.Context, stateDir string, rows int) error {
 	now := time.Now()
 	at := now
@@ -35,17 +35,22 @@ func fill(ctx context.Context, stateDir string, rows int) error {
 
 func fillOne(ctx context.Context, s *store.Store, i int, at time.Time) error {
 	a := record.Attempt{
-		Time: at, RequestID: fmt.Sprintf("filled-%08d", i), Door: record.DoorMCP, Caller: "claude-code/2.1", Tier: gitprovider.TierInvestigate,
+		Time: at, RequestID: fmt.Sprintf("filled-%08d", i), Door: record.DoorMCP, Caller: "claude-code/2.1",
+		Tier:   gitprovider.TierInvestigate,
 		Action: record.ActionCreate, Provider: "local", Owner: "filled", Repo: fmt.Sprintf("repo-%d", i%20), Base: "main",
-		Title: fmt.Sprintf("Watch disk %d", i), Paths: []string{fmt.Sprintf("checks/disk-%d.md", i)}, Digest: fmt.Sprintf("digest-%d", i),
+		Title: fmt.Sprintf("Watch disk %d", i), Paths: []string{fmt.Sprintf("checks/disk-%d.md", i)},
+		Digest:   fmt.Sprintf("digest-%d", i),
 		Verdicts: []record.Verdict{{Gate: record.GateTier, Ruling: record.Pass, Detail: "tier 2, 1 file"}},
 		Duration: 40 * time.Millisecond,
 	}
 	p := record.Proposal{
-		ID: a.RequestID, CreatedAt: at, Door: a.Door, Caller: a.Caller, Tier: a.Tier, Provider: a.Provider, Owner: a.Owner, Repo: a.Repo,
-		Base: a.Base, BaseCommit: strings.Repeat("ab", 20), ChangeType: gitprovider.TypeCheck, Title: a.Title, Body: "It was full.\n",
+		ID: a.RequestID, CreatedAt: at, Door: a.Door, Caller: a.Caller, Tier: a.Tier, Provider: a.Provider, Owner: a.Owner,
+		Repo: a.Repo,
+		Base: a.Base, BaseCommit: strings.Repeat("ab", 20), ChangeType: gitprovider.TypeCheck, Title: a.Title,
+		Body:   "It was full.\n",
 		Digest: a.Digest,
-		Files:  []gitprovider.FileChange{{Path: a.Paths[0], Action: gitprovider.ActionCreate, Content: strings.Repeat("# Disk\n", 100)}},
+		Files: []gitprovider.FileChange{{Path: a.Paths[0], Action: gitprovider.ActionCreate,
+			Content: strings.Repeat("# Disk\n", 100)}},
 	}
 	switch i % 10 {
 	case 0:

@@ -17,7 +17,8 @@ const (
 	refusedDigit = 6
 )
 
-// measureFresh prints a line for each kind of request of one client, with something recorded before each. Only the request is measured.
+// measureFresh prints a line for each kind of request of one client, with something recorded before each. Only the
+// request is measured.
 func measureFresh(ctx context.Context, s *server, state string, each time.Duration) error {
 	recorder, err := store.Open(ctx, state, store.Options{})
 	if err != nil {
@@ -58,7 +59,8 @@ func measureFresh(ctx context.Context, s *server, state string, each time.Durati
 }
 
 // measureOneFresh returns what each request took, the shortest first.
-func measureOneFresh(ctx context.Context, recorder *store.Store, make request, digit int, each time.Duration) (took []time.Duration, err error) {
+func measureOneFresh(ctx context.Context, recorder *store.Store, make request, digit int,
+	each time.Duration) (took []time.Duration, err error) {
 	client := &http.Client{}
 	defer client.CloseIdleConnections()
 	first := int(time.Now().UnixMicro()) // nothing is recorded twice

@@ -1,7 +1,7 @@
-// Command http measures `claudeops serve` from outside, over loopback: requests a second, and how long one takes, for one
-// client and for eight. The records hold as many attempts as asked for, most of which are about other repositories. /healthz
-// of the same server in the same run is the floor, so that ratios hold on a noisy machine. Then the same for one client, with something
-// recorded by another process before each request, so that no answer is one that was kept.
+// Command http measures `claudeops serve` from outside, over loopback: requests a second, and how long one takes, for
+// one client and for eight. The records hold as many attempts as asked for, most of which are about other repositories.
+// /healthz of the same server in the same run is the floor, so that ratios hold on a noisy machine. Then the same for
+// one client, with something recorded by another process before each request, so that no answer is one that was kept.
 //
 //	http [-rows 100000] [-for 3s] [-state FOLDER] [-fresh] BINARY
 package main
@@ -81,7 +81,8 @@ type server struct {
 func start(ctx context.Context, binary, scratch, state, root string) (*server, error) {
 	cmd := exec.CommandContext(ctx, binary, "serve")
 	cmd.Env = []string{
-		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + scratch, "CLAUDEOPS_STATE_DIR=" + state, "CLAUDEOPS_LOCAL_ROOT=" + root, "CLAUDEOPS_TIER=2",
+		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + scratch, "CLAUDEOPS_STATE_DIR=" + state, "CLAUDEOPS_LOCAL_ROOT=" +
+			root, "CLAUDEOPS_TIER=2",
 		"CLAUDEOPS_DRY_RUN=true", "CLAUDEOPS_ADDR=127.0.0.1:0", "CLAUDEOPS_REPOS_DIR=" + scratch,
 	}
 	out, err := cmd.StdoutPipe()

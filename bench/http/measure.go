@@ -43,7 +43,8 @@ func measureAll(ctx context.Context, s *server, each time.Duration) error {
 			ms := func(share float64) float64 {
 				return float64(took[int(share*float64(len(took)-1))].Microseconds()) / 1000
 			}
-			fmt.Printf("%-34s %8d %10.0f %10.2f %10.2f\n", kind.name, clients, float64(len(took))/elapsed.Seconds(), ms(.5), ms(.99))
+			fmt.Printf("%-34s %8d %10.0f %10.2f %10.2f\n", kind.name, clients, float64(len(took))/elapsed.Seconds(), ms(.5),
+				ms(.99))
 		}
 	}
 	now, most := s.memory()
@@ -52,7 +53,8 @@ func measureAll(ctx context.Context, s *server, each time.Duration) error {
 }
 
 // measure lets clients send requests for a time, and returns what each took, the shortest first.
-func measure(ctx context.Context, make request, clients int, each time.Duration) (took []time.Duration, elapsed time.Duration, err error) {
+func measure(ctx context.Context, make request, clients int, each time.Duration) (took []time.Duration,
+	elapsed time.Duration, err error) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
 	defer client.CloseIdleConnections()
 	var next atomic.Int64

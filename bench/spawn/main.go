@@ -1,6 +1,6 @@
 // Command spawn measures what a client waits for when it spawns an MCP server: the time from the spawn to the answer of
-// tools/list, the processor time of the server until it has ended, and its largest resident memory. It runs the named commands in turn, so that their ratio holds on
-// a noisy machine.
+// tools/list, the processor time of the server until it has ended, and its largest resident memory. It runs the named
+// commands in turn, so that their ratio holds on a noisy machine.
 //
 //	spawn [-n ROUNDS] [-env NAME=VALUE] NAME=COMMAND...
 package main
@@ -53,7 +53,8 @@ func main() {
 			samples[name] = append(samples[name], s)
 		}
 	}
-	fmt.Printf("%-12s %12s %12s %12s %12s %12s %12s\n", "server", "min ms", "median ms", "p90 ms", "CPU ms", "RSS MB", "list bytes")
+	fmt.Printf("%-12s %12s %12s %12s %12s %12s %12s\n", "server", "min ms", "median ms", "p90 ms", "CPU ms", "RSS MB",
+		"list bytes")
 	for _, name := range names {
 		report(name, samples[name])
 	}
@@ -68,11 +69,13 @@ func report(name string, list []sample) {
 	}
 	slices.Sort(rss)
 	slices.Sort(used)
-	fmt.Printf("%-12s %12.1f %12.1f %12.1f %12.1f %12.1f %12d\n", name, ms(list[0].answered), ms(list[len(list)/2].answered),
+	fmt.Printf("%-12s %12.1f %12.1f %12.1f %12.1f %12.1f %12d\n", name, ms(list[0].answered),
+		ms(list[len(list)/2].answered),
 		ms(list[len(list)*9/10].answered), ms(used[len(used)/2]), float64(rss[len(rss)/2])/1024, list[0].bytes)
 }
 
-// peak is the largest resident memory of a process that runs, in KiB. What wait(2) says has in it what this process had when it forked.
+// peak is the largest resident memory of a process that runs, in KiB. What wait(2) says has in it what this process had
+// when it forked.
 func peak(pid int) (size int64, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

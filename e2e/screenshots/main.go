@@ -1,5 +1,6 @@
-// Command screenshots runs the demo, opens each page of its dashboard in Chromium, and writes a picture of each, light and
-// dark, 390 and 1280 pixels wide, so that pictures in the documentation show what the pages are. PICTURE is that of the README.
+// Command screenshots runs the demo, opens each page of its dashboard in Chromium, and writes a picture of each, light
+// and dark, 390 and 1280 pixels wide, so that pictures in the documentation show what the pages are. PICTURE is that of
+// the README.
 //
 //	screenshots BINARY FOLDER PICTURE
 package main
@@ -60,7 +61,8 @@ func run(ctx context.Context, binary, folder, picture string) error {
 	return errors.Join(problem, takePicture(ctx, base+"/", picture))
 }
 
-// startDemo runs the demo on the port that it likes until all is shown, and returns the address that signs a browser in.
+// startDemo runs the demo on the port that it likes until all is shown, and returns the address that signs a browser
+// in.
 func startDemo(ctx context.Context, binary string) (*exec.Cmd, string, error) {
 	cmd := exec.CommandContext(ctx, binary, "demo", "--serve")
 	cmd.Stderr = os.Stderr
@@ -87,7 +89,8 @@ func startDemo(ctx context.Context, binary string) (*exec.Cmd, string, error) {
 	}
 }
 
-// shootAll takes the pictures of the pages that the navigation leads to, and of the first proposal, pull request and session.
+// shootAll takes the pictures of the pages that the navigation leads to, and of the first proposal, pull request and
+// session.
 func shootAll(ctx context.Context, signIn, folder string) error {
 	base, _, _ := strings.Cut(signIn, "/sign-in")
 	if err := chromedp.Run(ctx, chromedp.Navigate(signIn), chromedp.WaitVisible("main", chromedp.ByQuery)); err != nil {
@@ -95,7 +98,9 @@ func shootAll(ctx context.Context, signIn, folder string) error {
 	}
 	var pages []string
 	const links = `[...document.querySelectorAll("nav a, main .list a, main table a")].map(a => a.pathname).filter((p, i, all) => all.indexOf(p) === i)`
-	if err := chromedp.Run(ctx, chromedp.Navigate(base+"/"), chromedp.WaitVisible(`main a[href*="/pulls/"], main .list a`, chromedp.ByQuery), chromedp.Evaluate(links, &pages)); err != nil {
+	if err := chromedp.Run(ctx, chromedp.Navigate(base+"/"),
+		chromedp.WaitVisible(`main a[href*="/pulls/"], main .list a`, chromedp.ByQuery),
+		chromedp.Evaluate(links, &pages)); err != nil {
 		return err
 	}
 	seen, problems := map[string]bool{}, []error(nil)
@@ -127,7 +132,8 @@ func shoot(ctx context.Context, address, file string) error {
 			var png []byte
 			err := chromedp.Run(ctx,
 				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
-				chromedp.EmulateViewport(width, 900), chromedp.Navigate(address), chromedp.WaitVisible("main", chromedp.ByQuery), chromedp.FullScreenshot(&png, 100))
+				chromedp.EmulateViewport(width, 900), chromedp.Navigate(address), chromedp.WaitVisible("main", chromedp.ByQuery),
+				chromedp.FullScreenshot(&png, 100))
 			if err != nil {
 				return err
 			}

@@ -19,12 +19,14 @@ import (
 // maxPicture is how many bytes the picture of the README may have: it is part of every clone.
 const maxPicture = 150_000
 
-// takePicture writes the picture of the README: the upper part of the overview, light, with at most 256 colours so that it stays small.
+// takePicture writes the picture of the README: the upper part of the overview, light, with at most 256 colours so that
+// it stays small.
 func takePicture(ctx context.Context, address, file string) error {
 	var shot []byte
 	err := chromedp.Run(ctx,
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}}),
-		chromedp.EmulateViewport(1280, 900), chromedp.Navigate(address), chromedp.WaitVisible("main", chromedp.ByQuery), chromedp.CaptureScreenshot(&shot))
+		chromedp.EmulateViewport(1280, 900), chromedp.Navigate(address), chromedp.WaitVisible("main", chromedp.ByQuery),
+		chromedp.CaptureScreenshot(&shot))
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,8 @@ func newDoorHost(a *App, p *Parts) *door.Host {
 func serveAgent(ctx context.Context, a *App, p *Parts, r door.Rights, c door.Client) error {
 	own := WithRights(a, p, r)
 	server, err := mcpserver.New(own.EnabledToolsets(), mcpserver.Options{
-		Version: Version(), ReadOnly: own.Parts.Cfg.Permissions.ReadOnly, Ticks: time.Tick(LookEvery), Gone: c.Gone, Credential: c.Credential, Calling: c.Calling,
+		Version: Version(), ReadOnly: own.Parts.Cfg.Permissions.ReadOnly, Ticks: time.Tick(LookEvery), Gone: c.Gone,
+		Credential: c.Credential, Calling: c.Calling,
 		Admitted: c.Admitted, Log: own.Parts.Log, NewID: NewID,
 	})
 	if err != nil {
@@ -45,9 +46,10 @@ func serveAgent(ctx context.Context, a *App, p *Parts, r door.Rights, c door.Cli
 	return server.Serve(ctx, c.In, c.Out)
 }
 
-// WithRights is this run of the command line as a connection sees it. Store, scanner and notifications are shared, and the providers, too, unless
-// the policy has been changed since this process began: it is read again for each connection, as mcp-server reads it at its start. Only the tier
-// can be higher than that of this process (CLAUDEOPS_MAX_TIER); dry run and read-only hold for all.
+// WithRights is this run of the command line as a connection sees it. Store, scanner and notifications are shared, and
+// the providers, too, unless the policy has been changed since this process began: it is read again for each
+// connection, as mcp-server reads it at its start. Only the tier can be higher than that of this process
+// (CLAUDEOPS_MAX_TIER); dry run and read-only hold for all.
 func WithRights(a *App, p *Parts, r door.Rights) *App {
 	options := a.Options()
 	options.Lookup, options.Environment = p.Cfg.Sessions.Variable, p.Cfg.Sessions.Variable
@@ -82,7 +84,8 @@ func sessionRights(p *Parts) door.Rights {
 	return r
 }
 
-// sessionServer is the MCP server of sessions: this process, and what their CLI starts to reach it. On Windows the CLI starts a server of its own.
+// sessionServer is the MCP server of sessions: this process, and what their CLI starts to reach it. On Windows the CLI
+// starts a server of its own.
 func sessionServer(p *Parts, binary string) session.Server {
 	c := p.Cfg.Sessions
 	server := session.Server{Command: serverCommand(binary, c.Toolsets), Env: c.ServerEnv, Toolsets: known(c.Toolsets)}

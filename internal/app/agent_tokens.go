@@ -33,7 +33,8 @@ func AgentTokens(p *Parts) *door.Tokens {
 		})
 }
 
-// listenForTokens makes the socket for agents that have tokens, if there is to be one, and returns what serves it until its context ends.
+// listenForTokens makes the socket for agents that have tokens, if there is to be one, and returns what serves it until
+// its context ends.
 func listenForTokens(ctx context.Context, p *Parts, tokens *door.Tokens) (serve func(context.Context), err error) {
 	path := p.Cfg.Web.DoorSocket
 	if path == "" {
@@ -42,13 +43,15 @@ func listenForTokens(ctx context.Context, p *Parts, tokens *door.Tokens) (serve 
 	d := door.TokenDoor{Tokens: tokens, Path: path}
 	listener, err := d.Listen(ctx)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Misconfigured, "agents cannot be let in at CLAUDEOPS_DOOR_SOCKET (%s): %s", path, err)
+		return nil, fault.Wrap(err, fault.Misconfigured, "agents cannot be let in at CLAUDEOPS_DOOR_SOCKET (%s): %s", path,
+			err)
 	}
 	p.Log.Info("agents with tokens are let in", "socket", path)
 	return func(ctx context.Context) { d.Serve(ctx, listener) }, nil
 }
 
-// AdmitAgent finds what the holder of a token may do: no more than an agent of a session, and no more than the token says.
+// AdmitAgent finds what the holder of a token may do: no more than an agent of a session, and no more than the token
+// says.
 func AdmitAgent(ctx context.Context, p *Parts, secret string) (door.Arrival, error) {
 	t, err := p.access.AgentToken(ctx, secret)
 	if err != nil {

@@ -22,7 +22,8 @@ import (
 func newSinks(p *Parts) *auditsink.Exporter {
 	host, _ := os.Hostname() // syslog has a word for a machine without a name
 	sinks := auditsink.New(auditsink.Options{
-		Addresses: p.Cfg.Records.AuditSinks, Audit: p.Store.Audit, Host: host, Transport: transport.NewPool(http.ProxyFromEnvironment),
+		Addresses: p.Cfg.Records.AuditSinks, Audit: p.Store.Audit, Host: host,
+		Transport: transport.NewPool(http.ProxyFromEnvironment),
 		Warn: func(ctx context.Context, sink, problem string) {
 			if problem == "" {
 				p.Log.InfoContext(ctx, "the audit is exported again", "sink", sink)
@@ -44,7 +45,8 @@ func headLog(p *Parts) *auditsink.Log {
 	}}
 }
 
-// keepRecords removes what is old, deploys what was merged, exports the heads of the audit and writes them to the log, until ctx ends.
+// keepRecords removes what is old, deploys what was merged, exports the heads of the audit and writes them to the log,
+// until ctx ends.
 func keepRecords(ctx context.Context, p *Parts, background *sync.WaitGroup) {
 	background.Go(func() { keepPruned(ctx, p) })
 	background.Go(func() { keepDeployed(ctx, p) })
@@ -94,7 +96,8 @@ func (a comparedAudit) Exports(ctx context.Context) (out []record.AuditExport, e
 	return out, err
 }
 
-func (a comparedAudit) compare(ctx context.Context, report record.AuditReport, after int64) (record.AuditReport, error) {
+func (a comparedAudit) compare(ctx context.Context, report record.AuditReport, after int64) (record.AuditReport,
+	error) {
 	checks, err := a.sinks.Check(ctx, after)
 	if err != nil {
 		return report, err
@@ -114,8 +117,8 @@ const (
 	maxMarkedRepos  = 100
 )
 
-// CompareWithPulls compares the audit with the marks of pull requests at the providers, in every repository that something was
-// proposed to: a few requests each.
+// CompareWithPulls compares the audit with the marks of pull requests at the providers, in every repository that
+// something was proposed to: a few requests each.
 func CompareWithPulls(ctx context.Context, p *Parts) ([]record.HeadCheck, error) {
 	repos, err := markedRepositories(ctx, p)
 	if err != nil {
@@ -126,7 +129,8 @@ func CompareWithPulls(ctx context.Context, p *Parts) ([]record.HeadCheck, error)
 		against := "marks of pull requests in " + repo.Provider + ":" + repo.Owner + "/" + repo.Name
 		if i >= maxMarkedRepos {
 			out = append(out, auditsink.Unchecked("marks of pull requests in other repositories",
-				fault.New(fault.LimitReached, "%d repositories are looked at, and %d more have pull requests", maxMarkedRepos, len(repos)-i)))
+				fault.New(fault.LimitReached, "%d repositories are looked at, and %d more have pull requests", maxMarkedRepos,
+					len(repos)-i)))
 			break
 		}
 		check, err := compareWithMarks(ctx, p, repo, against)
@@ -138,8 +142,8 @@ func CompareWithPulls(ctx context.Context, p *Parts) ([]record.HeadCheck, error)
 	return out, nil
 }
 
-// markedRepositories are those that something was proposed to, and those that the operator has named: the records may have been
-// emptied.
+// markedRepositories are those that something was proposed to, and those that the operator has named: the records may
+// have been emptied.
 func markedRepositories(ctx context.Context, p *Parts) ([]record.RepoName, error) {
 	repos, err := p.Store.History.Repositories(ctx)
 	for _, pattern := range p.Rules.Policy.AllRepositories() {
@@ -171,14 +175,16 @@ func compareWithMarks(ctx context.Context, p *Parts, repo record.RepoName, again
 	check, err := auditsink.Compare(ctx, p.Store.Audit, against, heads)
 	if err == nil && check.Heads == 0 {
 		check.Result = record.HeadsUnchecked
-		check.Detail = fmt.Sprintf("no mark there has a head: %d are of older versions, and %d pull requests have none that our key has signed",
+		check.Detail = fmt.Sprintf(
+			"no mark there has a head: %d are of older versions, and %d pull requests have none that our key has signed",
 			found.Marks, found.Others)
 	}
 	return check, err
 }
 
 // mergedHeads reads the marks of the newest pull requests that are recorded as merged: a snapshot has none of them.
-func mergedHeads(ctx context.Context, p *Parts, reader prflow.Reader, repo record.RepoName) (heads []record.Head, err error) {
+func mergedHeads(ctx context.Context, p *Parts, reader prflow.Reader, repo record.RepoName) (heads []record.Head,
+	err error) {
 	merged, err := p.Store.Pulls.Merged(ctx, repo, maxMergedPulls)
 	if err != nil {
 		return nil, err

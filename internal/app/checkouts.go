@@ -23,7 +23,8 @@ func newCheckouts(a *App, p *Parts) func(context.Context) []checkouts.State {
 	}
 	copies := mounted.Repos{Dir: p.Cfg.Mounted.Dir}
 	u := &checkouts.Updater{
-		Dir: resolvedPath(p.Cfg.Mounted.Dir), Git: &git.Runner{Env: deploy.GitEnvironment(a.Options().Environment), Reaped: true}, DryRun: p.Cfg.Permissions.DryRun,
+		Dir: resolvedPath(p.Cfg.Mounted.Dir), Git: &git.Runner{Env: deploy.GitEnvironment(a.Options().Environment),
+			Reaped: true}, DryRun: p.Cfg.Permissions.DryRun,
 		Folders: func() (folders []string) {
 			for _, r := range copies.Offers().Repositories {
 				folders = append(folders, r.Folder)
@@ -42,17 +43,20 @@ func RemoteOf(a *App, p *Parts, address string) (git.Remote, error) {
 	if parsed, err := gitprovider.ParseRemote(address); err == nil {
 		for _, entry := range p.Providers.registry.Entries() {
 			if entry.Provider != nil && slices.Contains(entry.Hosts, parsed.Host) && parsed.Host != gitprovider.HostLocal {
-				return git.Remote{URL: trust.Said(repositoryAt(entry.Base, parsed.Path)), Exact: true, Token: forgeToken(p, entry.Name)}, nil
+				return git.Remote{URL: trust.Said(repositoryAt(entry.Base, parsed.Path)), Exact: true,
+					Token: forgeToken(p, entry.Name)}, nil
 			}
 		}
 	}
 	allowed := p.sources()
 	if root := p.Cfg.Forges.LocalRoot; root != "" {
-		allowed = append(allowed, sources.Source{Origin: (&url.URL{Scheme: "file", Path: strings.TrimRight(root, "/")}).String(), Private: true})
+		allowed = append(allowed,
+			sources.Source{Origin: (&url.URL{Scheme: "file", Path: strings.TrimRight(root, "/")}).String(), Private: true})
 	}
 	chosen, source, ok := allowed.Pick(trust.Project[string]{Data: address})
 	if !ok {
-		return git.Remote{}, errors.New(strings.Replace(sources.Refusal(address), "a file of the project", "its configuration", 1))
+		return git.Remote{}, errors.New(strings.Replace(sources.Refusal(address), "a file of the project",
+			"its configuration", 1))
 	}
 	remote := git.Remote{URL: chosen, Exact: true, Public: !source.Private}
 	if source.TokenEnv != "" {

@@ -28,7 +28,8 @@ func decideBoundary(c config.Config) (confine.Boundary, []confine.Account, error
 	if err == nil && boundary.Kind == confine.User && boundary.ABI == 0 { // the files' modes alone keep it out
 		for _, account := range accounts {
 			if open := account.CanRead(hiddenFromAgents(c)); len(open) > 0 {
-				boundary.Missing = append(boundary.Missing, "the agents' user "+account.Name+" may read "+strings.Join(open, " and "))
+				boundary.Missing = append(boundary.Missing, "the agents' user "+account.Name+" may read "+
+					strings.Join(open, " and "))
 				break
 			}
 		}
@@ -36,8 +37,8 @@ func decideBoundary(c config.Config) (confine.Boundary, []confine.Account, error
 	return boundary, accounts, err
 }
 
-// agentProfile is what every agent may reach, whatever session it is in. Within a landlock boundary it is a list of what may be read and
-// changed; with a user of its own it is what is out of reach beside what the files' modes say.
+// agentProfile is what every agent may reach, whatever session it is in. Within a landlock boundary it is a list of
+// what may be read and changed; with a user of its own it is what is out of reach beside what the files' modes say.
 func agentProfile(c config.Config, boundary confine.Boundary) confine.Profile {
 	p := confine.Profile{Boundary: boundary, Limits: confine.DefaultLimits(), Hidden: hiddenFromAgents(c)}
 	p.Read = append(systemFolders(), c.Permissions.Confinement.Read...)
@@ -71,9 +72,9 @@ func confineSessions(p *Parts, s *session.Settings) {
 	}
 }
 
-// exposedToAgents says which files of ours agents could change or read, by the files' modes, owners and access lists and under the boundary that holds now, and
-// what to do about it; "" for none. Without a user of their own agents are our user, to whom modes say nothing: then what others could
-// write counts alone.
+// exposedToAgents says which files of ours agents could change or read, by the files' modes, owners and access lists
+// and under the boundary that holds now, and what to do about it; "" for none. Without a user of their own agents are
+// our user, to whom modes say nothing: then what others could write counts alone.
 func exposedToAgents(p *Parts) string {
 	boundary, accounts, err := decideBoundary(p.Cfg)
 	if err != nil {
@@ -106,7 +107,8 @@ func exposedToAgents(p *Parts) string {
 	if len(found) == 0 {
 		return ""
 	}
-	return "files that decide what agents may do, or that are secret, are open to " + agents + " by their modes, owners or access lists: " + strings.Join(found, "; ")
+	return "files that decide what agents may do, or that are secret, are open to " + agents +
+		" by their modes, owners or access lists: " + strings.Join(found, "; ")
 }
 
 // placesOfScripts are those of the operator's scripts, where agents or this process run them.
@@ -117,8 +119,8 @@ func placesOfScripts(p *Parts) []string {
 	return p.Tools.scripts().Places()
 }
 
-// boundaryRequired says why sessions need a boundary, by the policy as it is now; "" where they do not. A policy that cannot be read may
-// require one.
+// boundaryRequired says why sessions need a boundary, by the policy as it is now; "" where they do not. A policy that
+// cannot be read may require one.
 func boundaryRequired(c config.Permissions) string {
 	rules := ReadRules(c)
 	switch {
@@ -130,8 +132,8 @@ func boundaryRequired(c config.Permissions) string {
 	return ""
 }
 
-// loginOf is the folder in which the CLI keeps the login of the user that agents run as, where they have no credential in their environment;
-// "" for none. Several users share none: what one session changes in it would be another one's.
+// loginOf is the folder in which the CLI keeps the login of the user that agents run as, where they have no credential
+// in their environment; "" for none. Several users share none: what one session changes in it would be another one's.
 func loginOf(env []string, accounts []confine.Account) string {
 	values := map[string]string{}
 	for _, variable := range env {
@@ -177,12 +179,14 @@ func foldersOfEverybody() []string {
 	return all
 }
 
-// systemFolders are those of the system that every program needs, or that tell of the machine. Those of people and of services, and /tmp,
-// are not among them.
+// systemFolders are those of the system that every program needs, or that tell of the machine. Those of people and of
+// services, and /tmp, are not among them.
 func systemFolders() []string {
 	return []string{
-		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/etc", "/nix/store", "/proc", "/sys", "/dev/fd", "/var/log",
-		"/var/lib/dpkg", "/run/log", "/run/systemd/resolve", "/run/NetworkManager/resolv.conf", "/run/utmp", "/run/resolvconf",
+		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/etc", "/nix/store", "/proc", "/sys",
+		"/dev/fd", "/var/log",
+		"/var/lib/dpkg", "/run/log", "/run/systemd/resolve", "/run/NetworkManager/resolv.conf", "/run/utmp",
+		"/run/resolvconf",
 	}
 }
 
@@ -206,7 +210,8 @@ func namedByEnvironment(env []string) (out []string) {
 
 // hiddenFromAgents are the files and folders that hold secrets, records and rules.
 func hiddenFromAgents(c config.Config) []string {
-	hidden := []string{"/run/secrets", "/run/credentials", c.Records.Dir, c.Forges.LocalRoot, c.Permissions.PolicyFile, c.Sessions.PromptsDir}
+	hidden := []string{"/run/secrets", "/run/credentials", c.Records.Dir, c.Forges.LocalRoot, c.Permissions.PolicyFile,
+		c.Sessions.PromptsDir}
 	hidden = append(hidden, c.Permissions.Confinement.Secret...)
 	var out []string
 	for _, path := range hidden {

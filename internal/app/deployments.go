@@ -52,7 +52,8 @@ func (d *Deployments) Preview(ctx context.Context, c deploy.Candidate) (p deploy
 }
 
 // WhereIs says what targets have of proposed files. The audit has a row if something was fetched for it.
-func (d *Deployments) WhereIs(ctx context.Context, provider, owner, name string, hashes map[string]string) (out []deploy.Whereabouts, err error) {
+func (d *Deployments) WhereIs(ctx context.Context, provider, owner, name string,
+	hashes map[string]string) (out []deploy.Whereabouts, err error) {
 	row := record.Attempt{Action: deploy.ToolPlan, Provider: provider, Owner: owner, Repo: name}
 	err = d.fetching(ctx, row, func(ctx context.Context) error {
 		out, err = d.Service.WhereIs(ctx, provider, owner, name, hashes)

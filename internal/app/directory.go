@@ -18,7 +18,8 @@ import (
 func newIdentities(p *Parts) (out []*identity.Provider) {
 	pool := transport.NewPool(http.ProxyFromEnvironment)
 	for _, s := range p.Cfg.Web.SignIn {
-		out = append(out, identity.New(s, identity.Options{Over: pool, Redirect: p.Cfg.Web.PublicURL + signin.CallbackPath, Now: time.Now}))
+		out = append(out, identity.New(s, identity.Options{Over: pool, Redirect: p.Cfg.Web.PublicURL + signin.CallbackPath,
+			Now: time.Now}))
 	}
 	return out
 }

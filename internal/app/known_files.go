@@ -27,7 +27,8 @@ func knownFiles(ctx context.Context, p *Parts) (out []prflow.KnownFiles) {
 		if err != nil {
 			p.Log.Warn("the files of a pull request are not listed", "pr", pr.Number, "error", err)
 		}
-		out = append(out, prflow.KnownFiles{Provider: pr.Provider, Owner: pr.Owner, Repo: pr.Repo, Pull: pr.Number, Paths: paths})
+		out = append(out, prflow.KnownFiles{Provider: pr.Provider, Owner: pr.Owner, Repo: pr.Repo, Pull: pr.Number,
+			Paths: paths})
 	}
 	for _, r := range (mounted.Repos{Dir: p.Cfg.Mounted.Dir}).Offers().Repositories {
 		owner, name, _ := strings.Cut(r.Folder, "/")

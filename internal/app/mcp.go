@@ -19,7 +19,8 @@ type McpServerConfig struct {
 	Command string            `json:"command"`
 	Args    []string          `json:"args"`
 	Env     map[string]string `json:"env"`
-	// AlwaysLoad has Claude Code show the tools to the model from the first request on; else the model has to search for them.
+	// AlwaysLoad has Claude Code show the tools to the model from the first request on; else the model has to search for
+	// them.
 	AlwaysLoad bool `json:"alwaysLoad"`
 }
 
@@ -37,7 +38,8 @@ func MergedMCP(cfg config.Config, offers mounted.Offers, env map[string]string) 
 	var entry bytes.Buffer
 	encoder := json.NewEncoder(&entry)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(McpServerConfig{Type: "stdio", Command: binary, Args: []string{"mcp-server"}, Env: env, AlwaysLoad: true}); err != nil {
+	if err := encoder.Encode(McpServerConfig{Type: "stdio", Command: binary, Args: []string{"mcp-server"}, Env: env,
+		AlwaysLoad: true}); err != nil {
 		return mcpconfig.Result{}, err
 	}
 	blank := config.AgentSecrets()

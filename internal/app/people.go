@@ -26,17 +26,20 @@ import (
 func Acts(p func() *Parts) []operation.Operation {
 	kernel := func() *operation.Kernel { return p().kernel }
 	return slices.Concat(
-		connections.Acts{Kernel: kernel, Store: func() connections.Store { return p().Store.Connections() }, Now: time.Now}.Operations(),
+		connections.Acts{Kernel: kernel, Store: func() connections.Store { return p().Store.Connections() },
+			Now: time.Now}.Operations(),
 		NewTokens(p).Operations(),
 		logins.Acts{Kernel: kernel, Store: func() logins.Store { return p().Store.Access }, Now: time.Now}.Operations(),
 		newSessionActs(p).Operations(),
 		newAllowed(p).Operations(),
 		[]operation.Operation{newRetention(p).Operation(), newSettling(p).Operation()},
 		packages.Acts{
-			Kernel: kernel, Service: func() *packages.Service { return p().Tools.packages() }, Audit: func() operation.Audit { return p().Store.Ledger },
+			Kernel: kernel, Service: func() *packages.Service { return p().Tools.packages() },
+			Audit: func() operation.Audit { return p().Store.Ledger },
 		}.Operations(),
 		deploy.Acts{
-			Kernel: kernel, Service: func() *deploy.Service { return p().Tools.Deploy() }, Audit: func() operation.Audit { return p().Store.Ledger },
+			Kernel: kernel, Service: func() *deploy.Service { return p().Tools.Deploy() },
+			Audit: func() operation.Audit { return p().Store.Ledger },
 		}.Operations(),
 	)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 )
 
-// proposer asks create, which is the operation of create_pr, for what was changed in a deployment. The call keeps its id,
-// so that the audit has it as the attempt that it is.
+// proposer asks create, which is the operation of create_pr, for what was changed in a deployment. The call keeps its
+// id, so that the audit has it as the attempt that it is.
 func proposer(create operation.Operation, providerOf func(owner, name string) string) deploy.Proposer {
 	return func(ctx context.Context, call operation.Call, p deploy.Proposal) (deploy.Proposed, []string, error) {
 		request := prflow.CreateRequest{
@@ -29,13 +29,15 @@ func proposer(create operation.Operation, providerOf func(owner, name string) st
 		if err != nil {
 			return deploy.Proposed{}, nil, err
 		}
-		answer, err := create.Handle(ctx, operation.Call{Caller: call.Caller, Ceiling: call.Ceiling, Scopes: call.Scopes, Person: call.Person, Arguments: arguments, ID: call.ID})
+		answer, err := create.Handle(ctx, operation.Call{Caller: call.Caller, Ceiling: call.Ceiling, Scopes: call.Scopes,
+			Person: call.Person, Arguments: arguments, ID: call.ID})
 		if err != nil {
 			return deploy.Proposed{}, nil, err
 		}
 		done := answer.(prflow.CreateResult)
 		return deploy.Proposed{
-			Repository: p.Home.Owner + "/" + p.Home.Name, Number: done.Number, URL: done.URL, Branch: done.Branch, Title: p.Title, Files: done.Files,
+			Repository: p.Home.Owner + "/" + p.Home.Name, Number: done.Number, URL: done.URL, Branch: done.Branch,
+			Title: p.Title, Files: done.Files,
 			Reused: done.Reused, DryRun: done.DryRun, Provider: providerOf(p.Home.Owner, p.Home.Name),
 		}, done.Warnings, nil
 	}

@@ -45,7 +45,8 @@ func newProviders(p *Parts) *providers {
 	}
 	if p.Cfg.Forges.LocalRoot != "" {
 		localEntry.Base = "file://" + strings.TrimRight(p.Cfg.Forges.LocalRoot, "/")
-		if provider, err := local.New(p.Cfg.Forges.LocalRoot, p.Store.LocalPulls, local.Options{Page: localPage(p.Cfg.Web.PublicURL)}); err != nil {
+		if provider, err := local.New(p.Cfg.Forges.LocalRoot, p.Store.LocalPulls,
+			local.Options{Page: localPage(p.Cfg.Web.PublicURL)}); err != nil {
 			localEntry.Disabled = "CLAUDEOPS_LOCAL_ROOT: " + err.Error()
 		} else {
 			all.local, localEntry.Provider, localEntry.Disabled = provider, provider, ""
@@ -76,13 +77,15 @@ func localRoot(dir string) func() string {
 	return func() string { return local.RootIdentity(dir) }
 }
 
-// localPage gives the addresses of the dashboard's pages of local pull requests; nil where nobody says how a browser reaches them.
+// localPage gives the addresses of the dashboard's pages of local pull requests; nil where nobody says how a browser
+// reaches them.
 func localPage(public string) func(ref gitprovider.RepoRef, number int) string {
 	if public == "" {
 		return nil
 	}
 	return func(ref gitprovider.RepoRef, number int) string {
-		return public + "/pulls/" + strings.Join([]string{local.Name, url.PathEscape(ref.Owner), url.PathEscape(ref.Name), strconv.Itoa(number)}, "/")
+		return public + "/pulls/" + strings.Join([]string{local.Name, url.PathEscape(ref.Owner), url.PathEscape(ref.Name),
+			strconv.Itoa(number)}, "/")
 	}
 }
 
@@ -98,7 +101,8 @@ func (all *providers) forge(p *Parts, f config.Forge) gitprovider.Registration {
 		Client: func(s driver.Settings, o transport.Options) (*transport.Transport, error) {
 			return all.transport(p, s, o)
 		}, Learn: func(secret string) (forget func()) { return p.Scanner.Learn(secret) },
-		CreateLabels: p.Rules.Policy.Pulls.CreateLabels, Paths: p.Store.PullPaths(name), Now: time.Now, Sleep: transport.Sleep,
+		CreateLabels: p.Rules.Policy.Pulls.CreateLabels, Paths: p.Store.PullPaths(name), Now: time.Now,
+		Sleep: transport.Sleep,
 	})
 	if err != nil {
 		entry.Disabled = err.Error()
@@ -108,7 +112,8 @@ func (all *providers) forge(p *Parts, f config.Forge) gitprovider.Registration {
 	return entry
 }
 
-// CloneBase is what clone URLs of a forge begin with. GitHub's API has a path or a host of its own; Gitea's address is that of its pages.
+// CloneBase is what clone URLs of a forge begin with. GitHub's API has a path or a host of its own; Gitea's address is
+// that of its pages.
 func CloneBase(api *url.URL, hosts []string) string {
 	if api == nil || len(hosts) == 0 {
 		return ""
@@ -127,7 +132,8 @@ func (all *providers) transport(p *Parts, s driver.Settings, o transport.Options
 		return nil, err
 	}
 	o.Base, o.Token = s.URL, s.Token.Text
-	o.Network = transport.Network{RootCAs: roots, Proxy: http.ProxyFromEnvironment, AllowPlainHTTP: p.Cfg.Forges.AllowPlainHTTP}
+	o.Network = transport.Network{RootCAs: roots, Proxy: http.ProxyFromEnvironment,
+		AllowPlainHTTP: p.Cfg.Forges.AllowPlainHTTP}
 	if o.Credential == nil && s.Token.File != "" {
 		o.Credential = transport.Replaceable(s.Token.Source(func(token string) func() { return p.Scanner.Learn(token) }))
 	}

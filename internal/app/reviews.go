@@ -8,7 +8,8 @@ import (
 // NewReviews is the use case of what people do to pull requests.
 func NewReviews(p *Parts) *review.Service {
 	o := review.Options{
-		Provider: local.Name, Kernel: p.kernel, Records: p.Store.Ledger, Notifier: p.notifier, Pulls: p.Store.Pulls, Disabled: p.Providers.localDisabled,
+		Provider: local.Name, Kernel: p.kernel, Records: p.Store.Ledger, Notifier: p.notifier, Pulls: p.Store.Pulls,
+		Disabled: p.Providers.localDisabled,
 	}
 	o.Starters = p.Store.Pulls.Starters
 	o.Ask = p.Flow.Reader().OursAt

@@ -41,7 +41,8 @@ func ReadRules(c config.Permissions) rules {
 	return r
 }
 
-// only lowers what is allowed to the repositories that a token names; none lowers nothing. What names no repository allows none.
+// only lowers what is allowed to the repositories that a token names; none lowers nothing. What names no repository
+// allows none.
 func (r *rules) only(repos []string) {
 	for _, name := range repos {
 		pattern, err := policy.ParseRepoPattern(name)

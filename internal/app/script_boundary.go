@@ -15,14 +15,17 @@ import (
 
 // confineScripts keeps scripts from what is Claude Ops' own by rules of Landlock. They read what the user may read
 // besides, change the paths that they are given alone, look into no process outside and signal none.
-func confineScripts(cfg config.Config) func(processtree.Command, processtree.Options, []string) (processtree.Command, processtree.Options, error) {
-	return func(c processtree.Command, o processtree.Options, write []string) (processtree.Command, processtree.Options, error) {
+func confineScripts(cfg config.Config) func(processtree.Command, processtree.Options, []string) (processtree.Command,
+	processtree.Options, error) {
+	return func(c processtree.Command, o processtree.Options, write []string) (processtree.Command, processtree.Options,
+		error) {
 		boundary := scriptBoundary()
 		if boundary.Kind != confine.Landlock {
 			return c, o, scripts.ErrNoBoundary
 		}
 		profile := confine.Profile{
-			Boundary: boundary, Read: []string{"/"}, Write: append(besideHome(cfg, write), "/dev/shm"), Devices: usualDevices(), Hidden: hiddenFromAgents(cfg), Modes: true,
+			Boundary: boundary, Read: []string{"/"}, Write: append(besideHome(cfg, write), "/dev/shm"), Devices: usualDevices(),
+			Hidden: hiddenFromAgents(cfg), Modes: true,
 		}
 		profile.Sockets = profile.Write
 		o = profile.Options(o)
@@ -39,13 +42,15 @@ func scriptBoundary() confine.Boundary {
 	if err != nil {
 		return confine.Boundary{Kind: confine.None}
 	}
-	boundary.Missing = slices.DeleteFunc(boundary.Missing, func(what string) bool { return strings.HasPrefix(what, "agents run as root") })
+	boundary.Missing = slices.DeleteFunc(boundary.Missing,
+		func(what string) bool { return strings.HasPrefix(what, "agents run as root") })
 	return boundary
 }
 
 // usualDevices are those that every program may use.
 func usualDevices() []string {
-	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"}
+	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx",
+		"/dev/pts"}
 }
 
 // besideHome are paths of which those that begin with ~ lie in the user's home.
@@ -61,7 +66,8 @@ func besideHome(cfg config.Config, paths []string) (out []string) {
 
 // usesScripts reports whether this process or its sessions offer scripts.
 func usesScripts(cfg config.Config) bool {
-	return slices.Contains(cfg.Sessions.Toolsets, scripts.ToolsetName) || slices.Contains(cfg.Permissions.Toolsets, scripts.ToolsetName)
+	return slices.Contains(cfg.Sessions.Toolsets, scripts.ToolsetName) ||
+		slices.Contains(cfg.Permissions.Toolsets, scripts.ToolsetName)
 }
 
 // scriptFinding is what doctor says of what keeps scripts from what is ours.
@@ -76,15 +82,18 @@ func scriptFinding(a *App, cfg config.Config) doctor.Finding {
 	case settings.Boundary == scripts.BoundaryNone:
 		f.Detail = "none, as the settings of scripts say; " + open + "; leave out boundary: none"
 	case boundary.Kind != confine.Landlock && settings.Boundary == scripts.BoundaryLandlock:
-		f.Detail = "landlock, as the settings of scripts say, which this system does not have (Linux 5.13 or newer); no script can run"
+		f.Detail = "landlock, as the settings of scripts say, which this system does not have (Linux 5.13 or newer); no " +
+			"script can run"
 	case boundary.Kind != confine.Landlock:
 		f.Detail = "none, since this system has no Landlock (Linux 5.13 or newer); " + open
 	default:
 		writes := besideHome(cfg, append([]string{settings.WorkingDir}, settings.Write...))
-		f.Detail = boundary.String() + "; scripts may change " + strings.Join(writes, ", ") + " and a temporary folder of their own"
+		f.Detail = boundary.String() + "; scripts may change " + strings.Join(writes, ", ") +
+			" and a temporary folder of their own"
 		split := ownFilesIn(writes, hiddenFromAgents(cfg))
 		if len(split) > 0 {
-			f.Detail += fmt.Sprintf("; files that are claudeops' own lie there (%s), so that scripts can make no file directly beside them: put them elsewhere", strings.Join(split, ", "))
+			f.Detail += fmt.Sprintf(
+				"; files that are claudeops' own lie there (%s), so that scripts can make no file directly beside them: put them elsewhere", strings.Join(split, ", "))
 		}
 		if len(boundary.Missing) == 0 && len(split) == 0 {
 			f.Status = "ok"

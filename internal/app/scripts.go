@@ -33,7 +33,8 @@ func newScripts(a *App, p *Parts) *scripts.Service {
 	})
 }
 
-// ScriptSettings reads CLAUDEOPS_SCRIPTS: a file, or the text of one. Settings that cannot be used are those without scripts.
+// ScriptSettings reads CLAUDEOPS_SCRIPTS: a file, or the text of one. Settings that cannot be used are those without
+// scripts.
 func ScriptSettings(a *App) (scripts.Settings, error) {
 	folder, err := WorkingFolder(a)
 	if err != nil {
@@ -69,7 +70,8 @@ func leastTier(p policy.Policy) func(tool string) int {
 // allTiers is above every tier: what is for people names the scripts of all.
 const allTiers = 99
 
-// ScriptAdvice is what an agent's instructions should say of the scripts that the server offers; "" if it offers none. problem says why.
+// ScriptAdvice is what an agent's instructions should say of the scripts that the server offers; "" if it offers none.
+// problem says why.
 func ScriptAdvice(a *App, cfg config.Config) (advice, problem string) {
 	if !slices.Contains(cfg.Permissions.Toolsets, scripts.ToolsetName) {
 		return "", "CLAUDEOPS_TOOLSETS does not name " + scripts.ToolsetName

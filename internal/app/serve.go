@@ -74,8 +74,8 @@ func RunServe(ctx context.Context, a *App) error {
 	return ServeUntil(ctx, p, handler.HTTPServer(), listener)
 }
 
-// keepUp starts what a server does by itself until ctx is done: it keeps the records, looks at open pull requests again and again, and
-// does what others ask for.
+// keepUp starts what a server does by itself until ctx is done: it keeps the records, looks at open pull requests again
+// and again, and does what others ask for.
 func keepUp(ctx context.Context, p *Parts, background *sync.WaitGroup, others ...func(context.Context)) {
 	keepRecords(ctx, p, background)
 	rounds := p.NewRounds()
@@ -114,27 +114,29 @@ func ServeUntil(ctx context.Context, p *Parts, server *http.Server, listener net
 	return nil
 }
 
-// refuseGuesses refuses settings that cannot be understood, where a guess would let in whom nobody meant, or do things by itself: start
-// agents, deploy what was merged.
+// refuseGuesses refuses settings that cannot be understood, where a guess would let in whom nobody meant, or do things
+// by itself: start agents, deploy what was merged.
 func refuseGuesses(a *App, p *Parts) error {
 	c := p.Cfg.Sessions
 	switch {
 	case p.Cfg.Web.Problem != "":
 		return Usage(errors.New(p.Cfg.Web.Problem))
 	case p.Cfg.Tools.Deploy.AfterMerge && !a.enabled(deploy.ToolsetName):
-		return Usage(errors.New("merges are to be deployed (CLAUDEOPS_DEPLOY_AFTER_MERGE), and CLAUDEOPS_TOOLSETS does not have deploy"))
+		return Usage(
+			errors.New("merges are to be deployed (CLAUDEOPS_DEPLOY_AFTER_MERGE), and CLAUDEOPS_TOOLSETS does not have deploy"))
 	case c.Schedule.Problem != "":
 		return Usage(errors.New(c.Schedule.Problem))
 	case c.Schedule.Interval > 0 && c.Problem != "":
 		return Usage(fmt.Errorf("%s; sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start", c.Problem))
 	case c.Schedule.Interval > 0 && p.Cfg.Records.Dir == "":
-		return Usage(fmt.Errorf("%s; sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start", p.Cfg.Records.Problem))
+		return Usage(fmt.Errorf("%s; sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start",
+			p.Cfg.Records.Problem))
 	}
 	return nil
 }
 
-// refuseUnusableState refuses to start with a state folder or a database that only the operator can mend: nothing could be
-// recorded, and so nothing be done. A database that is away for a while is none of these.
+// refuseUnusableState refuses to start with a state folder or a database that only the operator can mend: nothing could
+// be recorded, and so nothing be done. A database that is away for a while is none of these.
 func refuseUnusableState(ctx context.Context, p *Parts) error {
 	err := servedRecords{p.Store.History, p.Store.Store, stateFolderOf(p.Cfg)}.Ping(ctx)
 	if fault.CodeOf(err) == fault.Misconfigured {

@@ -22,8 +22,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// NewAgentSessions makes what people do with sessions of agents, with the schedule that is configured. An error is one of this
-// machine's: without an interval there is none before the first session.
+// NewAgentSessions makes what people do with sessions of agents, with the schedule that is configured. An error is one
+// of this machine's: without an interval there is none before the first session.
 func NewAgentSessions(p *Parts) (*session.Service, error) {
 	s := &session.Service{MaxTier: p.Cfg.Sessions.MaxTier, Supervisor: p.supervisor, Missing: NewDoctor(p).NoSession}
 	if p.Cfg.Sessions.Schedule.Interval == 0 {
@@ -39,8 +39,10 @@ func NewAgentSessions(p *Parts) (*session.Service, error) {
 		}
 	}
 	s.Schedule = session.NewSchedule(session.ScheduleOptions{
-		Every: p.Cfg.Sessions.Schedule.Interval, Supervisor: supervisor, Records: p.Store.AgentSessions, Now: time.Now, After: time.After, Log: p.Log,
-		Refused: func(ctx context.Context, why error) { _ = refusedSchedule(ctx, p, why) }, // the schedule has the error in the log
+		Every: p.Cfg.Sessions.Schedule.Interval, Supervisor: supervisor, Records: p.Store.AgentSessions, Now: time.Now,
+		After: time.After, Log: p.Log,
+		// the schedule has the error in the log
+		Refused: func(ctx context.Context, why error) { _ = refusedSchedule(ctx, p, why) },
 	})
 	return s, nil
 }
@@ -54,13 +56,15 @@ func servedSessions(ctx context.Context, p *Parts) (*session.Service, error) {
 	return s, refuseExposedSchedule(ctx, p, s)
 }
 
-// refuseExposedSchedule refuses to serve a schedule whose sessions could not start, since files of ours are open to agents. The audit has it.
+// refuseExposedSchedule refuses to serve a schedule whose sessions could not start, since files of ours are open to
+// agents. The audit has it.
 func refuseExposedSchedule(ctx context.Context, p *Parts, s *session.Service) error {
 	if s.Schedule == nil {
 		return nil
 	}
 	if why := exposedToAgents(p); why != "" {
-		return refusedSchedule(ctx, p, fault.New(fault.Misconfigured, "sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start: %s", why))
+		return refusedSchedule(ctx, p, fault.New(fault.Misconfigured,
+			"sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start: %s", why))
 	}
 	return nil
 }
@@ -85,7 +89,8 @@ func newSupervisor(p *Parts) (*session.Supervisor, error) {
 		return nil, err
 	}
 	return session.NewSupervisor(&session.Runner{
-		Settings: settings, Records: p.Store.AgentSessions, Pulls: newSessionPulls(p), Journal: p.Store.AgentSessions, Secrets: p.Scanner, Now: time.Now, NewID: NewID, Log: p.Log,
+		Settings: settings, Records: p.Store.AgentSessions, Pulls: newSessionPulls(p), Journal: p.Store.AgentSessions,
+		Secrets: p.Scanner, Now: time.Now, NewID: NewID, Log: p.Log,
 	}), nil
 }
 
@@ -133,8 +138,8 @@ func sessionSettings(p *Parts) (session.Settings, error) {
 	return s, err
 }
 
-// serverCommand is the command of a session's MCP server. Toolsets look at the folder that the session was started in, not at the
-// agent's own, which is empty.
+// serverCommand is the command of a session's MCP server. Toolsets look at the folder that the session was started in,
+// not at the agent's own, which is empty.
 func serverCommand(binary string, toolsets []string) []string {
 	command := []string{binary, "mcp-server"}
 	folder, err := os.Getwd()

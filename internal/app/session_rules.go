@@ -22,11 +22,13 @@ func rulesForAgents(p *Parts, tier gitprovider.Tier) string {
 	}
 	caps := rules.CapsFor(max(tier, gitprovider.TierInvestigate))
 	fmt.Fprintf(&w, "Files that may be proposed: %s.\n", strings.Join(rules.Scope.Allow(), ", "))
-	fmt.Fprintf(&w, "Repositories: %s. Base branches: %s.\n", OrAll(rules.View().Repositories, "every one that a provider serves"),
+	fmt.Fprintf(&w, "Repositories: %s. Base branches: %s.\n",
+		OrAll(rules.View().Repositories, "every one that a provider serves"),
 		OrAll(rules.Targets.BaseBranches, "the default branch"))
 	fmt.Fprintf(&w, "At most %d open pull requests a repository, %d opened an hour.", caps.OpenPRs, caps.CreationsPerHour)
 	if rest := rules.Limits.Cooldown; rest > 0 {
-		fmt.Fprintf(&w, " A change that a person has closed rests %s.", strings.TrimSuffix(rest.Round(time.Minute).String(), "0m0s"))
+		fmt.Fprintf(&w, " A change that a person has closed rests %s.",
+			strings.TrimSuffix(rest.Round(time.Minute).String(), "0m0s"))
 	}
 	if sections := rules.Text.RequiredSections; len(sections) > 0 {
 		fmt.Fprintf(&w, " A body must have the sections %s.", strings.Join(sections, ", "))

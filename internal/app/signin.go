@@ -41,13 +41,14 @@ func NewSignIn(p *Parts) signIn {
 				Outcome: record.OutcomeDone, Message: "made at the first start of the server: " + tokens.Entry(t).Describe(),
 			})
 		},
-		Gatekeeper: p.access, Learn: func(secret string) { p.Scanner.Learn(secret) }, Now: time.Now, NewID: NewID, Random: rand.Reader,
+		Gatekeeper: p.access, Learn: func(secret string) { p.Scanner.Learn(secret) }, Now: time.Now, NewID: NewID,
+		Random: rand.Reader,
 	}
 	return s
 }
 
-// prepare makes sure that there is somebody who may come in, and returns the operator's token if the server has made one. It
-// refuses settings that let others in, or nobody at all.
+// prepare makes sure that there is somebody who may come in, and returns the operator's token if the server has made
+// one. It refuses settings that let others in, or nobody at all.
 func (s signIn) prepare(ctx context.Context) (operator string, err error) {
 	local := listensLocally(ctx, s.web.Host())
 	if err := s.warn(local); err != nil {
@@ -68,7 +69,8 @@ func (s signIn) prepare(ctx context.Context) (operator string, err error) {
 	case admits:
 		return "", nil
 	case local:
-		s.log.Warn("no token is good, so nobody can come in: make one with `claudeops token create --name NAME --scopes propose,review,read`")
+		s.log.Warn("no token is good, so nobody can come in: make one with `claudeops token create --name NAME --scopes " +
+			"propose,review,read`")
 		return "", nil
 	}
 	return "", Usage(fmt.Errorf("no token is good, so nobody could come in, and the server does not start; make one with "+
@@ -80,23 +82,28 @@ func (s signIn) prepare(ctx context.Context) (operator string, err error) {
 func (s signIn) warn(local bool) error {
 	for i, token := range s.web.Tokens {
 		if len(token) < access.MinConfigured {
-			s.log.Warn("a token of CLAUDEOPS_API_TOKENS is too short: it is never accepted", "position", i, "at_least", access.MinConfigured)
+			s.log.Warn("a token of CLAUDEOPS_API_TOKENS is too short: it is never accepted", "position", i, "at_least",
+				access.MinConfigured)
 		}
 	}
 	if s.web.AnonymousRead && !local {
-		return Usage(fmt.Errorf("other machines can reach %s, so nobody may read there without a token: leave --anonymous-read "+
-			"(CLAUDEOPS_ANONYMOUS_READ) out, or listen on 127.0.0.1", s.web.Addr))
+		return Usage(
+			fmt.Errorf("other machines can reach %s, so nobody may read there without a token: leave --anonymous-read "+
+				"(CLAUDEOPS_ANONYMOUS_READ) out, or listen on 127.0.0.1", s.web.Addr))
 	}
 	if !local {
-		s.log.Warn("other machines can reach the server, and it speaks plain HTTP: let a proxy in front of it speak TLS", "address", s.web.Addr)
+		s.log.Warn("other machines can reach the server, and it speaks plain HTTP: let a proxy in front of it speak TLS",
+			"address", s.web.Addr)
 	}
 	if s.web.AnonymousRead {
-		s.log.Warn("whoever reaches this address on this machine, an agent included, may read without a token", "address", s.web.Addr)
+		s.log.Warn("whoever reaches this address on this machine, an agent included, may read without a token", "address",
+			s.web.Addr)
 	}
 	return nil
 }
 
-// OperatorToken is the token that the server has made for its operator; "" where tokens are configured or a proxy names users.
+// OperatorToken is the token that the server has made for its operator; "" where tokens are configured or a proxy names
+// users.
 func (s signIn) OperatorToken(ctx context.Context) (string, error) {
 	if len(s.web.Tokens) > 0 || s.web.ProxyUserHeader != "" {
 		return "", nil
@@ -125,8 +132,8 @@ func (s signIn) admitsSomebody(ctx context.Context) (bool, error) {
 	return access.AnyGood(tokens, time.Now()), err
 }
 
-// welcome says how the operator signs in. On an address of this machine alone it is one click; elsewhere the address of the
-// server is not known here, and who reads the log may be many.
+// welcome says how the operator signs in. On an address of this machine alone it is one click; elsewhere the address of
+// the server is not known here, and who reads the log may be many.
 func (s signIn) welcome(ctx context.Context, secret string, at net.Addr) (string, error) {
 	if secret == "" {
 		return "Sign in with a token; `claudeops token create` makes one.\n", nil
@@ -138,7 +145,8 @@ func (s signIn) welcome(ctx context.Context, secret string, at net.Addr) (string
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("Sign in within %d minutes, once, at http://%s%s/sign-in?code=%s\nLater, and for programs, use the token in %s\n",
+	return fmt.Sprintf(
+		"Sign in within %d minutes, once, at http://%s%s/sign-in?code=%s\nLater, and for programs, use the token in %s\n",
 		int(access.CodeLife.Minutes()), reachable(at), s.web.BasePath, code, s.first.Path()), nil
 }
 

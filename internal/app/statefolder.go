@@ -14,7 +14,8 @@ import (
 // stateFolder is the path of the folder of records, locks and keys; "" if this process needs none.
 type stateFolder string
 
-// stateFolderOf is the folder that a server needs. With PostgreSQL and a configured key it keeps nothing there but sessions.
+// stateFolderOf is the folder that a server needs. With PostgreSQL and a configured key it keeps nothing there but
+// sessions.
 func stateFolderOf(c config.Config) stateFolder {
 	if c.Records.DatabaseURL != "" && c.Records.MarkKey != "" && c.Sessions.Schedule.Interval == 0 {
 		return ""
@@ -40,8 +41,9 @@ func (s stateFolder) writable() error {
 }
 
 func (s stateFolder) unusable(err error) error {
-	return fault.Wrap(err, fault.Misconfigured, "the state folder %s cannot be written: make it writable for this user, make room on its disk, "+
-		"or name another one with CLAUDEOPS_STATE_DIR", string(s))
+	return fault.Wrap(err, fault.Misconfigured,
+		"the state folder %s cannot be written: make it writable for this user, make room on its disk, "+
+			"or name another one with CLAUDEOPS_STATE_DIR", string(s))
 }
 
 // servedRecords are the records as a server's readiness sees them: what cannot be written is as good as gone.

@@ -9,7 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
-// tierProblems says which entries of the policy's tools.tiers do nothing. Scripts are looked for only if a name is left that nothing else has.
+// tierProblems says which entries of the policy's tools.tiers do nothing. Scripts are looked for only if a name is left
+// that nothing else has.
 func (a *App) tierProblems(ctx context.Context) (out []string) {
 	rules := a.Wire(Needs{}).Rules.Policy
 	if len(rules.Agents.ToolTiers) == 0 {
@@ -21,16 +22,19 @@ func (a *App) tierProblems(ctx context.Context) (out []string) {
 		case "":
 			unknown = append(unknown, t.Tool)
 		case "pr":
-			out = append(out, fmt.Sprintf("tools.tiers in %s names %s, whose tiers are set under tiers; it does nothing there", rules.Source, t.Tool))
+			out = append(out, fmt.Sprintf("tools.tiers in %s names %s, whose tiers are set under tiers; it does nothing there",
+				rules.Source, t.Tool))
 		}
 	}
 	if len(unknown) > 0 {
-		out = append(out, fmt.Sprintf("tools.tiers in %s names tools that no enabled toolset has: %s", rules.Source, strings.Join(unknown, ", ")))
+		out = append(out, fmt.Sprintf("tools.tiers in %s names tools that no enabled toolset has: %s", rules.Source,
+			strings.Join(unknown, ", ")))
 	}
 	return out
 }
 
-// toolsetOf is the toolset of a tool, or "". Tools that are found while the program runs count where their toolset is enabled.
+// toolsetOf is the toolset of a tool, or "". Tools that are found while the program runs count where their toolset is
+// enabled.
 func (a *App) toolsetOf(ctx context.Context, tool string) string {
 	named := func(o operation.Operation) bool { return o.Name == tool }
 	for _, set := range a.Toolsets() {

@@ -40,7 +40,8 @@ func (a *App) OwnToolsets() []operation.Toolset {
 	kernel := func() *operation.Kernel { return a.Wire(Needs{}).kernel }
 	flow := func() *prflow.Service { return a.Wire(Needs{}).Flow }
 	pulls := prflow.Toolset(flow)
-	pulls.Resources = prflow.Resources(flow, func(ctx context.Context) []prflow.KnownFiles { return knownFiles(ctx, a.Wire(Needs{})) })
+	pulls.Resources = prflow.Resources(flow,
+		func(ctx context.Context) []prflow.KnownFiles { return knownFiles(ctx, a.Wire(Needs{})) })
 	providerOf := func(owner, name string) string { return a.Wire(Needs{}).Flow.Reader().ProviderOf(owner, name) }
 	propose := proposer(operation.Named(pulls.Operations, prflow.ToolCreatePR), providerOf)
 	desk := review.Desk{Service: func() *review.Service { return NewReviews(a.Wire(Needs{})) }, ProviderOf: providerOf}
@@ -72,7 +73,8 @@ func WebToolsets(a *App) web.Toolsets {
 		out.Pages.Packages = packages.NewBrowser(a.Wire(Needs{}).Tools.packages())
 	}
 	if a.enabled(scripts.ToolsetName) {
-		out.Pages.Scripts = scripts.NewDesk(func() *operation.Kernel { return a.Wire(Needs{}).kernel }, a.Wire(Needs{}).Tools.scripts)
+		out.Pages.Scripts = scripts.NewDesk(func() *operation.Kernel { return a.Wire(Needs{}).kernel },
+			a.Wire(Needs{}).Tools.scripts)
 	}
 	if p := a.Wire(Needs{}); a.enabled(deploy.ToolsetName) {
 		out.Pages.Deployments = NewDeployments(p)
@@ -108,7 +110,8 @@ func unknownNames(variable string, named, known []string) string {
 	if len(unknown) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s names toolsets that do not exist: %s; there are %s", variable, strings.Join(unknown, ", "), strings.Join(known, ", "))
+	return fmt.Sprintf("%s names toolsets that do not exist: %s; there are %s", variable, strings.Join(unknown, ", "),
+		strings.Join(known, ", "))
 }
 
 // LogUnknownToolsets is for servers, which start with those that they know.
@@ -188,7 +191,8 @@ func newPackages(a *App, p *Parts) *packages.Service {
 		return filepath.Join(d.Home, name)
 	}
 	return packages.NewService(packages.Settings{
-		Project: projectFolder(a, p), Home: d.Home, CodexHome: below(d.CodexHome, ".codex"), State: below(d.AgentpackHome, ".agentpack"), Now: time.Now,
+		Project: projectFolder(a, p), Home: d.Home, CodexHome: below(d.CodexHome, ".codex"),
+		State: below(d.AgentpackHome, ".agentpack"), Now: time.Now,
 		Sources: p.sources,
 	})
 }
@@ -203,7 +207,8 @@ func (a *App) newDefinitions(p *Parts) *definitions.Service {
 	})
 }
 
-// registryToken is the token in a variable that a registry's configuration names. From now on it is kept out of every text.
+// registryToken is the token in a variable that a registry's configuration names. From now on it is kept out of every
+// text.
 func (a *App) registryToken(p *Parts, name string) string {
 	token := config.RegistryToken(a.Options().Environment, name)
 	if token != "" {
@@ -224,9 +229,11 @@ func newDeploy(a *App, p *Parts) *deploy.Service {
 		noWriting = "this is a dry run"
 	}
 	return deploy.NewService(deploy.Settings{
-		Home: d.AgentpackHome, UserHome: d.Home, CodexHome: d.CodexHome, Folder: folder, Machine: append([]string{d.Machine}, deploy.MachineNames(a.Options().Environment, os.Hostname)...),
+		Home: d.AgentpackHome, UserHome: d.Home, CodexHome: d.CodexHome, Folder: folder,
+		Machine: append([]string{d.Machine}, deploy.MachineNames(a.Options().Environment, os.Hostname)...),
 		Git: deploy.GitCommand{
-			Env: deploy.GitEnvironment(a.Options().Environment), Credentials: d.GitCredentials, Token: func(name string) string { return a.registryToken(p, name) }, Reaped: true,
+			Env: deploy.GitEnvironment(a.Options().Environment), Credentials: d.GitCredentials,
+			Token: func(name string) string { return a.registryToken(p, name) }, Reaped: true,
 			Learn: func(secrets ...string) { p.Scanner.Learn(secrets...) },
 		},
 		Version: Version(), NoWriting: noWriting, Repos: d.Repos, Now: time.Now, Sources: p.sources,

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// UsageError is a command that was called wrongly, or that was told to use a file, folder or address that it cannot use.
-// It is told without a code; the exit code is 2.
+// UsageError is a command that was called wrongly, or that was told to use a file, folder or address that it cannot
+// use. It is told without a code; the exit code is 2.
 type UsageError struct{ Err error }
 
 // Usage makes a UsageError of what was wrong.

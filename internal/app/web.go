@@ -22,16 +22,21 @@ import (
 )
 
 // NewWebServer makes the server for a listener at the address.
-func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessions dashboard.Sessions, tokens *door.Tokens, at net.Addr) (*web.Server, error) {
+func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessions dashboard.Sessions,
+	tokens *door.Tokens, at net.Addr) (*web.Server, error) {
 	return web.New(web.Options{
 		Settings: handler.Settings{
-			Version: Version(), Tier: p.Cfg.Permissions.Tier, DryRun: p.Cfg.Permissions.DryRun, ReadOnly: p.Rules.readOnly(), PublicURL: p.Cfg.Web.PublicURL,
+			Version: Version(), Tier: p.Cfg.Permissions.Tier, DryRun: p.Cfg.Permissions.DryRun, ReadOnly: p.Rules.readOnly(),
+			PublicURL: p.Cfg.Web.PublicURL,
 		},
-		Callers:  web.Callers{Network: networkOf(p, at), Access: p.access, SignIn: p.identities, Agents: web.Agents{Tokens: tokens}},
+		Callers: web.Callers{Network: networkOf(p, at), Access: p.access, SignIn: p.identities,
+			Agents: web.Agents{Tokens: tokens}},
 		Toolsets: toolsets,
 		Records: records.Records{
-			Attempts: servedRecords{p.Store.History, p.Store.Store, stateFolderOf(p.Cfg)}, Audit: p.ComparedAudit(), Replies: p.Store.Replies,
-			Summary: p.Store.History, Pulls: p.Store.Pulls, Sessions: p.Store.AgentSessions, Notices: p.Store.Outbox, Changes: p.Store.Changes(),
+			Attempts: servedRecords{p.Store.History, p.Store.Store, stateFolderOf(p.Cfg)}, Audit: p.ComparedAudit(),
+			Replies: p.Store.Replies,
+			Summary: p.Store.History, Pulls: p.Store.Pulls, Sessions: p.Store.AgentSessions, Notices: p.Store.Outbox,
+			Changes: p.Store.Changes(),
 		},
 		People: web.People{Sessions: sessions, Acts: Acts(func() *Parts { return p })},
 		Providers: web.Providers{
@@ -89,8 +94,8 @@ func loopbackAddr(at net.Addr) bool {
 // followDrain is how long a server that ends waits for looks that webhooks have asked for.
 const followDrain = 10 * time.Second
 
-// NewFollower makes what follows our pull requests at every provider that is enabled. It only reads there, so that a server that is
-// read-only or in dry run has one, too.
+// NewFollower makes what follows our pull requests at every provider that is enabled. It only reads there, so that a
+// server that is read-only or in dry run has one, too.
 func NewFollower(p *Parts) *follow.Follower {
 	var enabled []string
 	for _, entry := range p.Providers.registry.Entries() {
@@ -99,8 +104,9 @@ func NewFollower(p *Parts) *follow.Follower {
 		}
 	}
 	return follow.New(follow.Options{
-		Records: p.Store.Pulls, Shared: p.Store.Rounds, Providers: enabled, Status: p.Flow.Reader().StatusAt, Notifier: p.notifier,
-		Redact: p.Scanner.Redact, Every: p.Cfg.Forges.PollInterval, After: time.After, Drain: followDrain,
+		Records: p.Store.Pulls, Shared: p.Store.Rounds, Providers: enabled, Status: p.Flow.Reader().StatusAt,
+		Notifier: p.notifier,
+		Redact:   p.Scanner.Redact, Every: p.Cfg.Forges.PollInterval, After: time.After, Drain: followDrain,
 		Log: p.Log, Now: time.Now, NewID: NewID,
 	})
 }

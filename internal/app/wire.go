@@ -1,5 +1,5 @@
-// Package app makes what the program consists of, from its configuration: it is the only one that constructs. Commands are
-// in cli.
+// Package app makes what the program consists of, from its configuration: it is the only one that constructs. Commands
+// are in cli.
 package app
 
 import (
@@ -134,7 +134,8 @@ func (a *App) Wire(n Needs) *Parts {
 	p.Store.sinks = newSinks(p)
 	p.identities = newIdentities(p)
 	p.access = access.NewGatekeeper(access.Options{
-		Tokens: p.Store.Access, Logins: p.Store.Access, Configured: p.Cfg.Web.Tokens, AnonymousRead: p.Cfg.Web.AnonymousRead, Now: time.Now,
+		Tokens: p.Store.Access, Logins: p.Store.Access, Configured: p.Cfg.Web.Tokens, AnonymousRead: p.Cfg.Web.AnonymousRead,
+		Now:    time.Now,
 		Random: rand.Reader, Directory: newDirectory(p),
 	})
 	p.notifier = notify.New(p.Store.Outbox, targets.Senders(notify.SenderOptions{
@@ -172,11 +173,13 @@ func newKernel(a *App, p *Parts) *operation.Kernel {
 	}
 	return operation.NewKernel(operation.KernelOptions{
 		Authority: operation.Authority{
-			Enabled: a.enabled, Tier: allowed.Tier, AllowWrite: allowed.AllowWrite, DryRun: allowed.DryRun, ReadOnly: p.Rules.noWriting(),
-			Session: p.Cfg.SessionID, Least: p.Rules.Policy.LeastTier,
+			Enabled: a.enabled, Tier: allowed.Tier, AllowWrite: allowed.AllowWrite, DryRun: allowed.DryRun,
+			ReadOnly: p.Rules.noWriting(),
+			Session:  p.Cfg.SessionID, Least: p.Rules.Policy.LeastTier,
 			Rules: operation.Rules{Policy: p.Rules.Policy, Problem: p.Rules.problem(), Closed: allowed.ReadOnly},
 		},
-		Audit: p.Store.Ledger, Locks: operation.NewLocks(locks), Redact: p.Scanner.Redact, Log: p.Log, Now: time.Now, NewID: NewID,
+		Audit: p.Store.Ledger, Locks: operation.NewLocks(locks), Redact: p.Scanner.Redact, Log: p.Log, Now: time.Now,
+		NewID: NewID,
 	})
 }
 
@@ -184,7 +187,8 @@ func newKernel(a *App, p *Parts) *operation.Kernel {
 func commandOf(args []string) string {
 	const most = 2
 	words := args[:min(len(args), most)]
-	if at := slices.IndexFunc(words, func(w string) bool { return !regexp.MustCompile(`^[a-z][a-z-]*$`).MatchString(w) }); at >= 0 {
+	if at := slices.IndexFunc(words,
+		func(w string) bool { return !regexp.MustCompile(`^[a-z][a-z-]*$`).MatchString(w) }); at >= 0 {
 		words = words[:at]
 	}
 	return strings.Join(words, " ")

@@ -26,7 +26,8 @@ const (
 // actCommand is the command of an act of people: its arguments are the fields of its input that name what it is about,
 // and its flags the others. A list is a table.
 func actCommand(a *commandLine, o operation.Operation, name string) *cobra.Command {
-	cmd := &cobra.Command{Use: name, Short: cmp.Or(o.Shown.Short, o.Summary), Long: o.Shown.Help, Example: o.Shown.Example, Args: usageArgs(cobra.NoArgs)}
+	cmd := &cobra.Command{Use: name, Short: cmp.Or(o.Shown.Short, o.Summary), Long: o.Shown.Help, Example: o.Shown.Example,
+		Args: usageArgs(cobra.NoArgs)}
 	if reads := o.Effect == operation.Read; reads && o.Shown.View == nil || !reads && o.Shown.Said == nil {
 		panic("operation " + o.Name + ": its command has nothing to say") // so that no test passes with it
 	}

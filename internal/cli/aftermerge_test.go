@@ -18,7 +18,8 @@ import (
 const proceduresOfCodex = "version: 1\nprofiles: {default: {include_tags: [base]}}\ntargets: {codex: {scope: user}}\n" +
 	"modules: [{id: ask, type: prompt, tags: [base], source: {local_path: {path: checks/ask.md}}}]\n"
 
-// TestAMergeAtAForgeIsDeployed has a forge without git behind it; a bare repository of the same name is what its address leads to.
+// TestAMergeAtAForgeIsDeployed has a forge without git behind it; a bare repository of the same name is what its
+// address leads to.
 func TestAMergeAtAForgeIsDeployed(t *testing.T) {
 	for _, source := range []string{"github", "gitea"} {
 		t.Run(source, func(t *testing.T) {
@@ -98,7 +99,8 @@ func (f *forged) noted(agentpack string) {
 	})
 }
 
-// TestAMergeAtALocalRepositoryIsDeployed is the whole way with real git: proposed, merged by a person, fetched, in place.
+// TestAMergeAtALocalRepositoryIsDeployed is the whole way with real git: proposed, merged by a person, fetched, in
+// place.
 func TestAMergeAtALocalRepositoryIsDeployed(t *testing.T) {
 	w := newPeopleWorld(t, map[string]string{
 		"CLAUDEOPS_TOOLSETS": "pr,deploy", "AGENTPACK_HOME": "$DIR/agentpack", "CLAUDEOPS_DEPLOY_AFTER_MERGE": "yes, please",
@@ -108,17 +110,20 @@ func TestAMergeAtALocalRepositoryIsDeployed(t *testing.T) {
 	bare := filepath.Join(w.dir, "root", "demo", "home.git")
 	runGit(t, w.dir, "clone", "-q", bare, "seedwork")
 	work := filepath.Join(w.dir, "seedwork")
-	operationtest.WriteFiles(t, work, map[string]string{"agentpack.yaml": strings.Replace(proceduresOfCodex, "checks/ask.md", "checks/new.md", 1)})
+	operationtest.WriteFiles(t, work,
+		map[string]string{"agentpack.yaml": strings.Replace(proceduresOfCodex, "checks/ask.md", "checks/new.md", 1)})
 	runGit(t, work, "add", "-A")
 	runGit(t, work, "commit", "-q", "-m", "x")
 	runGit(t, work, "push", "-q", "origin", "HEAD:main")
 	runGit(t, w.dir, "clone", "-q", bare, filepath.Join(agentpack, "repo"))
-	if out, code := w.command(lookupIn(w.env), "serve", "--addr", "127.0.0.1:99999"); code == 0 || !strings.Contains(out, "neither true nor false: false holds") {
+	if out, code := w.command(lookupIn(w.env), "serve", "--addr", "127.0.0.1:99999"); code == 0 ||
+		!strings.Contains(out, "neither true nor false: false holds") {
 		t.Errorf("a value that is no boolean: %d, %s", code, out)
 	}
 	w.env["CLAUDEOPS_DEPLOY_AFTER_MERGE"] = "false"
 	w.env["CLAUDEOPS_TOOLSETS"] = "pr"
-	if out, code := w.command(lookupIn(w.env), "serve", "--deploy-after-merge"); code != 2 || !strings.Contains(out, "CLAUDEOPS_TOOLSETS does not have deploy") {
+	if out, code := w.command(lookupIn(w.env), "serve", "--deploy-after-merge"); code != 2 ||
+		!strings.Contains(out, "CLAUDEOPS_TOOLSETS does not have deploy") {
 		t.Errorf("without the toolset: %d, %s", code, out)
 	}
 	w.env["CLAUDEOPS_TOOLSETS"] = "pr,deploy"
@@ -160,7 +165,8 @@ func runGit(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_AUTHOR_NAME=ann", "GIT_AUTHOR_EMAIL=ann@example.org",
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_AUTHOR_NAME=ann",
+		"GIT_AUTHOR_EMAIL=ann@example.org",
 		"GIT_COMMITTER_NAME=ann", "GIT_COMMITTER_EMAIL=ann@example.org")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("git %v: %v: %s", args, err, out)
@@ -173,7 +179,8 @@ func (w *peopleWorld) serve(args ...string) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan int, 1)
 	go func() {
-		ended <- cli.Run(ctx, append([]string{"serve"}, args...), cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, lookupIn(w.env))
+		ended <- cli.Run(ctx, append([]string{"serve"}, args...), cli.Streams{In: strings.NewReader(""), Out: io.Discard,
+			Err: io.Discard}, lookupIn(w.env))
 	}()
 	stop = sync.OnceFunc(func() {
 		cancel()

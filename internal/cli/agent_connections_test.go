@@ -23,13 +23,17 @@ func TestAConnectionSharesAllButItsRights(t *testing.T) {
 	}
 	write("version: 1\ncaps: {creations_per_hour: 7}\n")
 	env := map[string]string{
-		"CLAUDEOPS_TIER": "3", "CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "CLAUDEOPS_POLICY": policy, "CLAUDEOPS_TOOLSETS": "pr,packages",
-		"GITHUB_TOKEN": "tok-7f3a9c2e51d84b60", "SECRET_OF_ANOTHER": "x", "CLAUDEOPS_AGENT_ENV": "FOR_AGENTS", "FOR_AGENTS": "yes",
+		"CLAUDEOPS_TIER": "3", "CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "CLAUDEOPS_POLICY": policy,
+		"CLAUDEOPS_TOOLSETS": "pr,packages",
+		"GITHUB_TOKEN":       "tok-7f3a9c2e51d84b60", "SECRET_OF_ANOTHER": "x", "CLAUDEOPS_AGENT_ENV": "FOR_AGENTS",
+		"FOR_AGENTS": "yes",
 	}
-	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard}, lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
+	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
+		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
 	p := a.program().Wire(app.Needs{})
 	t.Cleanup(func() { _ = a.program().Close() })
-	rights := door.Rights{Session: "01J0000000000000000000000A", Tier: 1, DryRun: true, ReadOnly: true, Toolsets: []string{"pr"}, Folder: dir}
+	rights := door.Rights{Session: "01J0000000000000000000000A", Tier: 1, DryRun: true, ReadOnly: true,
+		Toolsets: []string{"pr"}, Folder: dir}
 	own := app.WithRights(a.program(), p, rights)
 	q := own.Parts
 	if got := q.Flow.Authority; got.Tier != 1 || !got.DryRun || got.ReadOnly == "" || got.Session != rights.Session {
@@ -47,13 +51,15 @@ func TestAConnectionSharesAllButItsRights(t *testing.T) {
 	if folder, err := app.WorkingFolder(own); folder != dir || err != nil {
 		t.Errorf("folder %q, %v", folder, err)
 	}
-	for name, want := range map[string]string{"FOR_AGENTS": "yes", "SECRET_OF_ANOTHER": "", "GITHUB_TOKEN": env["GITHUB_TOKEN"]} {
+	for name, want := range map[string]string{"FOR_AGENTS": "yes", "SECRET_OF_ANOTHER": "",
+		"GITHUB_TOKEN": env["GITHUB_TOKEN"]} {
 		if got, _ := own.Options().Environment(name); got != want {
 			t.Errorf("%s is %q, want %q, as the MCP server of a session has it", name, got, want)
 		}
 	}
 	write("version: 1\ncaps: {creations_per_hour: 9}\n")
-	if q := app.WithRights(a.program(), p, rights).Parts; q.Flow.Authority.Policy.Limits.Caps.CreationsPerHour != 9 || q.Providers == p.Providers {
+	if q := app.WithRights(a.program(), p, rights).Parts; q.Flow.Authority.Policy.Limits.Caps.CreationsPerHour != 9 ||
+		q.Providers == p.Providers {
 		t.Errorf("caps %+v after the policy was changed", q.Flow.Authority.Policy.Limits.Caps)
 	}
 	write("version: 1\nnonsense: true\n")

@@ -16,14 +16,16 @@ import (
 // What lets an agent in is what is asked again before it writes.
 func TestAnAgentsTokenIsAskedAgainInTheRecords(t *testing.T) {
 	env := map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_STATE_DIR": filepath.Join(t.TempDir(), "state")}
-	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard}, lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
+	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
+		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
 	p := a.program().Wire(app.Needs{})
 	t.Cleanup(func() { _ = a.program().Close() })
 	secret, err := access.NewSecret(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	token := access.Token{ID: "1", Name: "laptop", Hash: access.Hash(secret), MaxTier: 2, Agent: true, CreatedAt: time.Now()}
+	token := access.Token{ID: "1", Name: "laptop", Hash: access.Hash(secret), MaxTier: 2, Agent: true,
+		CreatedAt: time.Now()}
 	if err := p.Store.Access.InsertToken(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,8 @@ func newRefusing(t *testing.T) *refusing {
 	if err := os.MkdirAll(filepath.Join(work, "checks"), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(work, "checks", "disk.md"), []byte("# Disk\n\nWarn at 90 %.\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(work, "checks", "disk.md"), []byte("# Disk\n\nWarn at 90 %.\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.git("-C", work, "add", "--all")
@@ -68,7 +69,8 @@ func whole(path, action, content string) map[string]any {
 	return map[string]any{"path": path, "action": action, "content": content}
 }
 
-// send calls create_pr through the server on standard input and output. said is the text, which is all that a model is shown of an error.
+// send calls create_pr through the server on standard input and output. said is the text, which is all that a model is
+// shown of an error.
 func (w *refusing) send() (code, said string) {
 	w.Helper()
 	raw, err := json.Marshal(w.sent)
@@ -87,7 +89,8 @@ func (w *refusing) send() (code, said string) {
 func (w *refusing) shown(said string) string {
 	said = strings.NewReplacer(w.hide...).Replace(said)
 	for _, varying := range [][2]string{
-		{`[0-9A-HJKMNP-TV-Z]{26}`, "01JNC2R4D1Y8B6S2P0F5G7N3QA"}, {`23h59m\d+s|24h0m0s`, "24h0m0s"}, {`retry after 863\d\d s|retry after 86400 s`, "retry after 86400 s"},
+		{`[0-9A-HJKMNP-TV-Z]{26}`, "01JNC2R4D1Y8B6S2P0F5G7N3QA"}, {`23h59m\d+s|24h0m0s`, "24h0m0s"},
+		{`retry after 863\d\d s|retry after 86400 s`, "retry after 86400 s"},
 	} {
 		said = regexp.MustCompile(varying[0]).ReplaceAllString(said, varying[1])
 	}
@@ -115,7 +118,8 @@ func (w *refusing) forge(status int32) {
 	w.env["GITEA_URL"], w.env["GITEA_TOKEN"], w.env["CLAUDEOPS_LOCAL_ROOT"] = front.URL, server.Token(), ""
 	w.sent["repo_owner"], w.sent["repo_name"] = repo.Owner, repo.Name
 	w.fail.Store(status)
-	w.hide = append(w.hide, front.URL, "https://git.example.org", strings.TrimPrefix(front.URL, "http://"), "git.example.org",
+	w.hide = append(w.hide, front.URL, "https://git.example.org", strings.TrimPrefix(front.URL, "http://"),
+		"git.example.org",
 		repo.String(), "joe/infra")
 }
 
@@ -166,21 +170,28 @@ func aboutTheCall() []answered {
 		{fault.TierDenied, "The server has tier 1.", setting("CLAUDEOPS_TIER", "1"), nil, noCall, nil},
 		{
 			fault.ScopeDenied, "One of two files is outside of the scope.", nil,
-			withFiles(changed("checks/disk.md", "90 %", "85 %"), changed("README.md", "Infra", "Our infra")), "the same without `README.md`",
+			withFiles(changed("checks/disk.md", "90 %", "85 %"), changed("README.md", "Infra", "Our infra")),
+			"the same without `README.md`",
 			func(w *refusing, _ string) { withFiles(changed("checks/disk.md", "90 %", "85 %"))(w.sent) },
 		},
 		{
-			fault.ContentDenied, "The new text has a character that nobody sees.", nil, withFiles(changed("checks/disk.md", "90 %", "85\u200b %")),
-			"the same without the character", func(w *refusing, _ string) { withFiles(changed("checks/disk.md", "90 %", "85 %"))(w.sent) },
+			fault.ContentDenied, "The new text has a character that nobody sees.", nil,
+			withFiles(changed("checks/disk.md", "90 %", "85\u200b %")),
+			"the same without the character", func(w *refusing,
+				_ string) {
+				withFiles(changed("checks/disk.md", "90 %", "85 %"))(w.sent)
+			},
 		},
-		{fault.RepoNotAllowed, "The operator's list does not have the repository.", setting("CLAUDEOPS_REPOS", "joe/home-cluster"), nil, noCall, nil},
+		{fault.RepoNotAllowed, "The operator's list does not have the repository.",
+			setting("CLAUDEOPS_REPOS", "joe/home-cluster"), nil, noCall, nil},
 		{fault.ReadOnly, "The server is read-only.", setting("CLAUDEOPS_READ_ONLY", "true"), nil, noCall, nil},
 		{
 			fault.NotFound, "The base branch does not exist.", nil, func(call map[string]any) { call["base_branch"] = "master" },
 			"the same without `base_branch`", func(w *refusing, _ string) { delete(w.sent, "base_branch") },
 		},
 		{
-			fault.ProviderUnresolved, "Two providers are enabled, and nothing says which one has the repository.", setting("GITHUB_TOKEN", "not-a-token"), nil,
+			fault.ProviderUnresolved, "Two providers are enabled, and nothing says which one has the repository.",
+			setting("GITHUB_TOKEN", "not-a-token"), nil,
 			"the same with the `clone_url` that the message has", func(w *refusing, said string) {
 				w.sent["clone_url"] = regexp.MustCompile(`file://[^ ]+`).FindString(said)
 			},
@@ -195,17 +206,20 @@ func aboutTheWorld() []answered {
 	return []answered{
 		{fault.DuplicatePR, "An open pull request of ours changes the file.", func(w *refusing) {
 			w.opened()
-			w.run("review", "request-changes", "1", "--repo", "joe/infra", "--comment", "80 is too early for the backup disk.", "--as", "bob")
+			w.run("review", "request-changes", "1", "--repo", "joe/infra", "--comment", "80 is too early for the backup disk.",
+				"--as", "bob")
 		}, nil, noCall, nil},
 		{
-			fault.Conflict, "An edit was made from an old copy.", nil, withFiles(changed("checks/disk.md", "Warn at 95 %.", "Warn at 85 %.")),
+			fault.Conflict, "An edit was made from an old copy.", nil,
+			withFiles(changed("checks/disk.md", "Warn at 95 %.", "Warn at 85 %.")),
 			"the edit made anew from the text in the answer, with its `base_sha`", func(w *refusing, said string) {
 				again := changed("checks/disk.md", "Warn at 90 %.", "Warn at 85 %.")
 				again["base_sha"] = regexp.MustCompile(`base_sha ([0-9a-f]{40})`).FindStringSubmatch(said)[1]
 				withFiles(again)(w.sent)
 			},
 		},
-		{fault.NoChange, "The base branch has the text already.", nil, withFiles(whole("checks/disk.md", "update", "# Disk\n\nWarn at 90 %.\n")), noCall, nil},
+		{fault.NoChange, "The base branch has the text already.", nil,
+			withFiles(whole("checks/disk.md", "update", "# Disk\n\nWarn at 90 %.\n")), noCall, nil},
 		{fault.CooldownActive, "A person has closed such a pull request.", func(w *refusing) {
 			w.opened()
 			w.run("review", "close", "1", "--repo", "joe/infra", "--comment", "We buy disks instead.", "--as", "bob")
@@ -214,7 +228,8 @@ func aboutTheWorld() []answered {
 			w.opened()
 			w.policy("caps: {open_prs: 1}")
 		}, withFiles(whole("checks/inodes.md", "create", "# Inodes\n")), noCall, nil},
-		{fault.RateLimited, "The forge takes no more requests for now.", failing(429), nil, "the identical call after that time", identical},
+		{fault.RateLimited, "The forge takes no more requests for now.", failing(429), nil,
+			"the identical call after that time", identical},
 		{
 			fault.ProviderDisabled, "The forge of the repository has no token.", nil,
 			func(call map[string]any) { call["clone_url"] = "https://github.com/joe/infra" }, noCall, nil,
@@ -240,8 +255,8 @@ func aboutTheWorld() []answered {
 // maxCalls is how many calls an agent may need, the refused one included.
 const maxCalls = 2
 
-// TestThePageOfAnswersIsWhatTheServerSays provokes each code through the server over standard input and output, makes the mended call, and holds
-// docs/reference/answers.md against what was said.
+// TestThePageOfAnswersIsWhatTheServerSays provokes each code through the server over standard input and output, makes
+// the mended call, and holds docs/reference/answers.md against what was said.
 func TestThePageOfAnswersIsWhatTheServerSays(t *testing.T) {
 	table, messages := "", ""
 	met := map[fault.Code]bool{}
@@ -254,7 +269,8 @@ func TestThePageOfAnswersIsWhatTheServerSays(t *testing.T) {
 			a.call(w.sent)
 		}
 		code, said := w.send()
-		if code != string(a.code) || !strings.HasPrefix(said, "["+string(a.code)+"] ") || !strings.Contains(said, "\nnext: ") {
+		if code != string(a.code) || !strings.HasPrefix(said, "["+string(a.code)+"] ") ||
+			!strings.Contains(said, "\nnext: ") {
 			t.Errorf("%s: the code is %q, and it is told: %s", a.code, code, said)
 		}
 		calls := 1
@@ -279,22 +295,30 @@ func TestThePageOfAnswersIsWhatTheServerSays(t *testing.T) {
 		t.Errorf("without a token: %d, %v", status, problem)
 	}
 	met[fault.Unauthenticated] = true
-	table += fmt.Sprintf("| [`%[1]s`](#%[1]s) | REST only: the token is none that the operator has issued. | the same with a token | 2 |\n", fault.Unauthenticated)
+	table += fmt.Sprintf(
+		"| [`%[1]s`](#%[1]s) | REST only: the token is none that the operator has issued. | the same with a token | 2 |\n",
+		fault.Unauthenticated)
 	messages += fmt.Sprintf("\n## %s\n\n```text\n%s\n```\n", fault.Unauthenticated, problem["detail"])
 	mustMeetAll(t, met)
 	operationtest.Golden(t, "../../docs/reference/answers.md", []byte(pageOfAnswers+table+messages))
 }
 
-const pageOfAnswers = "# Answers\n\n<!-- Written by `make golden` from what the server answers; see internal/cli/answers_test.go. -->\n\n" +
-	"What an agent reads when a call is not done, word by word, and the call that mends it. A client shows the model the text of an error alone, so\n" +
-	"the text says what is wrong, all of it at once, what stands in the way, and what to do next, whether to call again first of all. Words of other\n" +
-	"people are marked by `>` and said to be data. REST has the same in its [problem details](../guides/rest.md), the command line in what it prints. The\n" +
+const pageOfAnswers = "# Answers\n\n<!-- Written by `make golden` from what the server answers; see " +
+	"internal/cli/answers_test.go. -->\n\n" +
+	"What an agent reads when a call is not done, word by word, and the call that mends it. A client shows the model " +
+	"the text of an error alone, so\n" +
+	"the text says what is wrong, all of it at once, what stands in the way, and what to do next, whether to call again " +
+	"first of all. Words of other\n" +
+	"people are marked by `>` and said to be data. REST has the same in its [problem details](../guides/rest.md), the " +
+	"command line in what it prints. The\n" +
 	"[codes](codes.md) say what each means.\n\n" +
-	"A test makes each of these calls and the mended one over MCP on standard input and output; none takes more than two. The repository is\n" +
+	"A test makes each of these calls and the mended one over MCP on standard input and output; none takes more than " +
+	"two. The repository is\n" +
 	"`joe/infra`, and `checks/disk.md` has the text `# Disk`, an empty line, `Warn at 90 %.`.\n\n" +
 	"| code | when | mended call | calls |\n|---|---|---|---|\n"
 
-// mustMeetAll fails the test for a code of docs/reference/codes.md that was not met. forbidden is REST's, about scopes of tokens and browsers.
+// mustMeetAll fails the test for a code of docs/reference/codes.md that was not met. forbidden is REST's, about scopes
+// of tokens and browsers.
 func mustMeetAll(t *testing.T, met map[fault.Code]bool) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/reference/codes.md")

@@ -106,7 +106,8 @@ func behaviourUnder(t *testing.T, env map[string]string) string {
 	b.reader = plain.program().Wire(app.Needs{})
 	b.rows()
 	for name, text := range map[string]string{
-		"broken.yaml": "version: 1\nnonsense: true\n", "raised.yaml": "version: 1\ntools: {tiers: {plan: 3, aam_list: 3, fractary_forge_agent_list: 3}}\n",
+		"broken.yaml": "version: 1\nnonsense: true\n",
+		"raised.yaml": "version: 1\ntools: {tiers: {plan: 3, aam_list: 3, fractary_forge_agent_list: 3}}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(b.folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -202,13 +203,15 @@ func (b *behaviour) serveMCP() {
 		}
 		_ = a.program().Close()
 	})
-	b.ask(1, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"tester","version":"9"}}`)
+	b.ask(1, "initialize",
+		`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"tester","version":"9"}}`)
 }
 
 // ask sends one request to the MCP server, and waits for its answer.
 func (b *behaviour) ask(id int, method, params string) (result map[string]any) {
 	b.Helper()
-	if _, err := fmt.Fprintf(b.agent, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method, params); err != nil {
+	if _, err := fmt.Fprintf(b.agent, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method,
+		params); err != nil {
 		b.Fatal(err)
 	}
 	for b.heard.Scan() {
@@ -278,7 +281,8 @@ func (b *behaviour) sayREST(o operation.Operation, request string) (string, bool
 func (b *behaviour) sayCLI(o operation.Operation, request string) string {
 	b.Helper()
 	var out bytes.Buffer
-	a := &commandLine{streams: Streams{In: strings.NewReader(request), Out: &out, Err: io.Discard}, lookup: b.lookup, folder: b.folder}
+	a := &commandLine{streams: Streams{In: strings.NewReader(request), Out: &out, Err: io.Discard}, lookup: b.lookup,
+		folder: b.folder}
 	defer func() { _ = a.program().Close() }()
 	root := a.rootCommand()
 	for _, same := range operation.List(a.program().Toolsets()...) {

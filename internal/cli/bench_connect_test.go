@@ -16,7 +16,8 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/door"
 )
 
-// BenchmarkConnection is what an agent's connector waits for in this process: from its connection to the answer of tools/list.
+// BenchmarkConnection is what an agent's connector waits for in this process: from its connection to the answer of
+// tools/list.
 func BenchmarkConnection(b *testing.B) {
 	dir, err := os.MkdirTemp("", "bench") // that of b is too long for a socket
 	if err != nil {
@@ -24,7 +25,8 @@ func BenchmarkConnection(b *testing.B) {
 	}
 	b.Cleanup(func() { _ = os.RemoveAll(dir) })
 	env := map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state")}
-	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard}, lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
+	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
+		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
 	p := a.program().Wire(app.Needs{})
 	b.Cleanup(func() { _ = a.program().Close() })
 	d, err := p.Agents.Open(door.Spec{Rights: door.Rights{Session: "bench", Tier: 2, Toolsets: []string{"pr"}}, Dir: dir})
@@ -44,7 +46,8 @@ func BenchmarkConnection(b *testing.B) {
 		}
 		answers := bufio.NewReader(conn)
 		for id, method := range []string{"initialize", "tools/list"} {
-			if _, err := fmt.Fprintf(conn, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"b","version":"1"}}}`+"\n",
+			if _, err := fmt.Fprintf(conn,
+				`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"b","version":"1"}}}`+"\n",
 				id, method); err != nil {
 				b.Fatal(err)
 			}

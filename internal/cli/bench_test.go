@@ -26,13 +26,15 @@ func BenchmarkCreatePR(b *testing.B) {
 		b.Fatal(err)
 	}
 	env := map[string]string{
-		"CLAUDEOPS_TIER": "2", "CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"), "CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"),
+		"CLAUDEOPS_TIER": "2", "CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"),
+		"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"),
 		"CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"), "CLAUDEOPS_POLICY": policy,
 	}
 	if err := os.Mkdir(env["CLAUDEOPS_STATE_DIR"], 0o700); err != nil {
 		b.Fatal(err)
 	}
-	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard}, lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
+	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
+		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
 	flow := a.program().Wire(app.Needs{}).Flow
 	b.Cleanup(func() { _ = a.program().Close() })
 	for i := 0; b.Loop(); i++ {
@@ -54,7 +56,8 @@ func benchRequest(b *testing.B, name string) []byte {
 	raw, err := json.Marshal(prflow.CreateRequest{
 		RepoOwner: "bench", RepoName: name, Title: "Check the disk", Body: "Why: it fills up.",
 		Files: []prflow.FileRequest{
-			{Path: "checks/disk.md", Action: "update", Content: &text}, {Path: "checks/inodes.md", Action: "create", Content: &text},
+			{Path: "checks/disk.md", Action: "update", Content: &text},
+			{Path: "checks/inodes.md", Action: "create", Content: &text},
 		},
 	})
 	if err != nil {
@@ -66,7 +69,8 @@ func benchRequest(b *testing.B, name string) []byte {
 // benchRepository makes a bare repository with 200 files.
 func benchRepository(b *testing.B, dir string) {
 	b.Helper()
-	if out, err := exec.Command("git", "init", "--quiet", "--bare", "--initial-branch=main", dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command("git", "init", "--quiet", "--bare", "--initial-branch=main",
+		dir).CombinedOutput(); err != nil {
 		b.Fatalf("%v: %s", err, out)
 	}
 	var stream strings.Builder

@@ -20,7 +20,8 @@ import (
 )
 
 func auditCommand(a *commandLine) *cobra.Command {
-	return group("audit", "Read and verify the record of every attempt", auditListCommand(a), auditShowCommand(a), auditVerifyCommand(a))
+	return group("audit", "Read and verify the record of every attempt", auditListCommand(a), auditShowCommand(a),
+		auditVerifyCommand(a))
 }
 
 func auditListCommand(a *commandLine) *cobra.Command {
@@ -59,7 +60,8 @@ func auditListCommand(a *commandLine) *cobra.Command {
 	f.StringVar(&q.Caller, "caller", "", "caller")
 	f.StringVar(&outcome, "outcome", "", "opened, reused, dry_run, refused, failed or done")
 	f.StringVar(&code, "code", "", "code of a refusal")
-	f.StringVar(&pull, "pull", "", "open, merged, closed or gone: state of the pull request that the attempt opened, as last seen")
+	f.StringVar(&pull, "pull", "",
+		"open, merged, closed or gone: state of the pull request that the attempt opened, as last seen")
 	return cmd
 }
 

@@ -30,9 +30,12 @@ func auditVerifyCommand(a *commandLine) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Recompute the hash chain of the record, and compare it with heads that were kept elsewhere",
-		Long: "verify recomputes the hash of every row. Whoever can write the records can replace the chain by another one that is sound: so\n" +
-			"verify compares it with the heads in the files of CLAUDEOPS_AUDIT_SINK, and says which sinks it cannot read. --heads compares it\n" +
-			"with a file of heads: of a sink, of syslog, a log of claudeops serve, or what verify --json printed. --pulls compares it with the marks of pull\n" +
+		Long: "verify recomputes the hash of every row. Whoever can write the records can replace the chain by another one " +
+			"that is sound: so\n" +
+			"verify compares it with the heads in the files of CLAUDEOPS_AUDIT_SINK, and says which sinks it cannot read. " +
+			"--heads compares it\n" +
+			"with a file of heads: of a sink, of syslog, a log of claudeops serve, or what verify --json printed. --pulls " +
+			"compares it with the marks of pull\n" +
 			"requests at the providers, which costs some requests for each repository. It ends with exit code 3 if anything differs.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -53,7 +56,8 @@ func auditVerifyCommand(a *commandLine) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&v.expectHead, "expect-head", "", "hash that an earlier verify printed; it must still be in the chain")
+	cmd.Flags().StringVar(&v.expectHead, "expect-head", "",
+		"hash that an earlier verify printed; it must still be in the chain")
 	cmd.Flags().StringArrayVar(&v.files, "heads", nil, "file of heads that were kept; may be repeated")
 	cmd.Flags().BoolVar(&v.pulls, "pulls", false, "compare with the marks of pull requests at the providers")
 	return cmd
@@ -122,6 +126,7 @@ func describeVerification(w *strings.Builder, report record.AuditReport) {
 		w.WriteString("Compared with:\n")
 		columns(w, rows)
 	} else {
-		w.WriteString("It was compared with nothing that is kept elsewhere: set CLAUDEOPS_AUDIT_SINK, or give --heads or --pulls.\n")
+		w.WriteString(
+			"It was compared with nothing that is kept elsewhere: set CLAUDEOPS_AUDIT_SINK, or give --heads or --pulls.\n")
 	}
 }

@@ -19,7 +19,8 @@ func backupCommand(a *commandLine) *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup FOLDER",
 		Short: "Copy the state folder to a new one, while servers go on working",
-		Long: "backup makes a folder that only you can read, with a consistent copy of the records and the secrets of the state folder: the\n" +
+		Long: "backup makes a folder that only you can read, with a consistent copy of the records and the secrets of the " +
+			"state folder: the\n" +
 			"key of the marks and the operator's token. The copy is opened and its audit verified before the folder gets its name.\n" +
 			"Keep it like a password, and keep the head that backup prints somewhere else.\n\n" +
 			"The folder is a state folder. To restore it, end every claudeops, put it where the state folder was, or name it with\n" +
@@ -56,7 +57,8 @@ func describeBackup(p *app.Parts, w *strings.Builder, b backupAnswer) {
 	if p.Cfg.Records.DatabaseURL == "" {
 		fmt.Fprintf(w, "Backed up to %s: %d rows of the audit, head %s\n", b.Folder, b.Rows, b.Head)
 	} else {
-		fmt.Fprintf(w, "Copied the files of the state folder to %s. The records are in PostgreSQL: back them up with pg_dump.\n", b.Folder)
+		fmt.Fprintf(w,
+			"Copied the files of the state folder to %s. The records are in PostgreSQL: back them up with pg_dump.\n", b.Folder)
 	}
 	switch {
 	case p.Cfg.Records.MarkKey != "":

@@ -28,8 +28,10 @@ func demoCommand(a *commandLine) *cobra.Command {
 		Short: "Watch an agent open a pull request, and be refused",
 		Long: "demo makes a repository in a folder of its own, spawns this binary as an MCP server, drives it through a real MCP\n" +
 			"client, plays the reviewing person, and prints what happens. It needs git, no token and no network. With --serve it\n" +
-			"does so in front of the dashboard, at CLAUDEOPS_ADDR, and stays until it is interrupted. With --life it walks one procedure\n" +
-			"through its life instead: found wrong, proposed, reviewed, revised, merged, deployed, packaged, installed, rolled back.",
+			"does so in front of the dashboard, at CLAUDEOPS_ADDR, and stays until it is interrupted. With --life it walks " +
+			"one procedure\n" +
+			"through its life instead: found wrong, proposed, reviewed, revised, merged, deployed, packaged, installed, " +
+			"rolled back.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			options, err := demoOptions(a, dir)
@@ -56,7 +58,8 @@ func demoCommand(a *commandLine) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "empty or missing folder for the demo (default: a new one in the temporary folder)")
+	cmd.Flags().StringVar(&dir, "dir", "",
+		"empty or missing folder for the demo (default: a new one in the temporary folder)")
 	cmd.Flags().BoolVar(&life, "life", false, "walk one procedure through its life")
 	cmd.Flags().BoolVar(&serve, "serve", false, "serve the dashboard, and stay")
 	return cmd
@@ -70,10 +73,12 @@ func demoOptions(a *commandLine, dir string) (demo.Options, error) {
 		dir = made.Path
 	}
 	path, _ := a.lookup("PATH")
-	return demo.Options{Binary: binary, Dir: dir, Procedures: claudeops.Procedures, Out: a.streams.Out, Path: path, Command: typedName(os.Args[0])}, err
+	return demo.Options{Binary: binary, Dir: dir, Procedures: claudeops.Procedures, Out: a.streams.Out, Path: path,
+		Command: typedName(os.Args[0])}, err
 }
 
-// typedName is how a shell in the same folder calls this program again: as it was called, since a name without a slash was found in PATH.
+// typedName is how a shell in the same folder calls this program again: as it was called, since a name without a slash
+// was found in PATH.
 func typedName(called string) string {
 	if strings.ContainsRune(called, filepath.Separator) {
 		return mcpconfig.ShellLine([]string{called})
@@ -81,7 +86,8 @@ func typedName(called string) string {
 	return "claudeops"
 }
 
-// demoAddr is CLAUDEOPS_ADDR, else the default address, or a free port of this machine if something listens there already.
+// demoAddr is CLAUDEOPS_ADDR, else the default address, or a free port of this machine if something listens there
+// already.
 func demoAddr(ctx context.Context, a *commandLine) string {
 	if addr, _ := a.environment("CLAUDEOPS_ADDR"); addr != "" {
 		return addr

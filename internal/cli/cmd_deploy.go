@@ -26,8 +26,10 @@ func deployInitCommand(a *commandLine) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "init", Short: "Make the first configuration from what agents read here already", Args: usageArgs(cobra.NoArgs),
 		Example: "  claudeops deploy init",
-		Long: "init makes AGENTPACK_HOME/repo/agentpack.yaml and a module for each file that agents read in this project: AGENTS.md,\n" +
-			"commands, skills and prompts of Codex, Claude Code and VS Code. It changes none of them; a plan shows no change afterwards.",
+		Long: "init makes AGENTPACK_HOME/repo/agentpack.yaml and a module for each file that agents read in this project: " +
+			"AGENTS.md,\n" +
+			"commands, skills and prompts of Codex, Claude Code and VS Code. It changes none of them; a plan shows no change " +
+			"afterwards.",
 		RunE: func(*cobra.Command, []string) error {
 			made, err := a.program().Wire(app.Needs{}).Tools.Deploy().Init(user)
 			if err != nil {
@@ -73,13 +75,15 @@ func deploySnapshotsCommand(a *commandLine) *cobra.Command {
 			entries := []snapshotEntry{}
 			rows := [][]string{{"ID", "WHEN", "WHAT", "OF", "TARGETS", "CHANGES", "PROJECT"}}
 			for _, s := range list {
-				entries = append(entries, snapshotEntry{s.ID, s.Kind, s.CreatedAt, s.Owner, s.Project, s.Targets, len(s.Steps), s.RolledBackTo})
+				entries = append(entries, snapshotEntry{s.ID, s.Kind, s.CreatedAt, s.Owner, s.Project, s.Targets, len(s.Steps),
+					s.RolledBackTo})
 				what := s.Kind
 				if s.RolledBackTo != "" {
 					what += " to " + s.RolledBackTo
 				}
 				rows = append(rows, []string{
-					s.ID, s.CreatedAt.Local().Format(time.DateTime), what, string(s.Owner), strings.Trim(fmt.Sprint(s.Targets), "[]"), fmt.Sprint(len(s.Steps)),
+					s.ID, s.CreatedAt.Local().Format(time.DateTime), what, string(s.Owner), strings.Trim(fmt.Sprint(s.Targets), "[]"),
+					fmt.Sprint(len(s.Steps)),
 					content.Clean(s.Project, maxCell),
 				})
 			}
@@ -107,7 +111,8 @@ func personal(a *commandLine, w *strings.Builder, answer any) (ok bool) {
 		describeChanges(w, paint, v.Data.Changes, v.Data.Summary, v.Warnings)
 		switch {
 		case v.Data.Applied:
-			fmt.Fprintf(w, "Deployed: snapshot %s. To go back to what was there before: claudeops deploy rollback --to %s\n", v.Data.SnapshotID, v.Data.Previous)
+			fmt.Fprintf(w, "Deployed: snapshot %s. To go back to what was there before: claudeops deploy rollback --to %s\n",
+				v.Data.SnapshotID, v.Data.Previous)
 		case v.Data.Reason == "":
 			fmt.Fprintln(w, "This was a dry run: nothing was changed.")
 		}
@@ -127,7 +132,8 @@ func personal(a *commandLine, w *strings.Builder, answer any) (ok bool) {
 			describeChanges(w, paint, v.Data.Changes, *v.Data.Summary, v.Warnings)
 			break
 		}
-		fmt.Fprintf(w, "Back to %s. To undo this, roll back to the snapshot before it: claudeops deploy snapshots\n", v.Data.RolledBackTo)
+		fmt.Fprintf(w, "Back to %s. To undo this, roll back to the snapshot before it: claudeops deploy snapshots\n",
+			v.Data.RolledBackTo)
 		describeWarnings(w, paint, v.Warnings)
 	default:
 		return false
@@ -135,7 +141,8 @@ func personal(a *commandLine, w *strings.Builder, answer any) (ok bool) {
 	return true
 }
 
-func describeChanges(w *strings.Builder, paint func(int, string) string, changes []change.Change, sum change.Summary, warnings []string) {
+func describeChanges(w *strings.Builder, paint func(int, string) string, changes []change.Change, sum change.Summary,
+	warnings []string) {
 	target, adopted := change.TargetName(""), 0
 	for _, c := range changes {
 		if c.Target != target {
@@ -161,7 +168,8 @@ func describeChanges(w *strings.Builder, paint func(int, string) string, changes
 	}
 	fmt.Fprintf(w, "%d to create, %d to update, %d to delete", sum.Create, sum.Update, sum.Delete)
 	if adopted > 0 {
-		fmt.Fprintf(w, "; %s", paint(yellow, fmt.Sprintf("%d of the updates replace files that were not deployed, and need --adopt", adopted)))
+		fmt.Fprintf(w, "; %s", paint(yellow,
+			fmt.Sprintf("%d of the updates replace files that were not deployed, and need --adopt", adopted)))
 	}
 	fmt.Fprintln(w)
 }
@@ -190,7 +198,8 @@ func describeDiff(w *strings.Builder, paint func(int, string) string, unified st
 func describeDrift(w *strings.Builder, paint func(int, string) string, v deploy.Envelope[deploy.StatusData]) {
 	for _, item := range v.Data.Drift {
 		colour := map[change.DriftKind]int{change.Modified: yellow, change.Missing: red, change.Extra: cyan}[item.Kind]
-		fmt.Fprintf(w, "%-11s  %s  %s\n", item.Target, paint(colour, fmt.Sprintf("%-8s", item.Kind)), content.Clean(item.Path, maxCell))
+		fmt.Fprintf(w, "%-11s  %s  %s\n", item.Target, paint(colour, fmt.Sprintf("%-8s", item.Kind)),
+			content.Clean(item.Path, maxCell))
 	}
 	describeWarnings(w, paint, v.Warnings)
 	sum := v.Data.Summary

@@ -17,7 +17,8 @@ func describeOrigins(w *strings.Builder, paint func(int, string) string, v deplo
 		}
 		fmt.Fprintf(w, "%s %s%s\n", f.Target, content.Clean(f.Path, maxCell), drift)
 		for _, p := range f.Parts {
-			fmt.Fprintf(w, "  lines %d-%d: %s of the module %s\n", p.First, p.Last, content.Clean(p.File, maxCell), content.Clean(p.Module, maxCell))
+			fmt.Fprintf(w, "  lines %d-%d: %s of the module %s\n", p.First, p.Last, content.Clean(p.File, maxCell),
+				content.Clean(p.Module, maxCell))
 			for _, l := range p.Layers {
 				text := fmt.Sprintf("%-8s %s %s", l.Level, l.How, content.Clean(l.File, maxCell))
 				if l.Line > 0 {

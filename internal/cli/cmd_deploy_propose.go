@@ -17,7 +17,8 @@ func describeProposed(w *strings.Builder, paint func(int, string) string, v depl
 	title := content.Clean(v.Data.Title, maxCell)
 	switch {
 	case v.Data.DryRun:
-		fmt.Fprintf(w, "This was a dry run. It would propose to %s, on the branch %s: %s\n", v.Data.Repository, v.Data.Branch, title)
+		fmt.Fprintf(w, "This was a dry run. It would propose to %s, on the branch %s: %s\n", v.Data.Repository, v.Data.Branch,
+			title)
 	case v.Data.Reused:
 		fmt.Fprintf(w, "Proposed already: #%d of %s, %s\n", v.Data.Number, v.Data.Repository, v.Data.URL)
 	default:

@@ -16,16 +16,17 @@ import (
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 )
 
-// planFirst has the command of deploy update ask after it has shown what it would do, and that of the tool rollback, without
-// --yes, show what would change, and ask the person at the terminal; where there is none, the tool refuses the call, as
-// it does for everybody who does not agree. Commands of other operations stay as they are.
+// planFirst has the command of deploy update ask after it has shown what it would do, and that of the tool rollback,
+// without --yes, show what would change, and ask the person at the terminal; where there is none, the tool refuses the
+// call, as it does for everybody who does not agree. Commands of other operations stay as they are.
 func planFirst(a *commandLine, o operation.Operation, cmd *cobra.Command) *cobra.Command {
 	do := cmd.RunE
 	switch o.Name {
 	case deploy.NameUpdate:
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			err := do(cmd, args)
-			if flags := cmd.Flags(); err == nil && !flags.Changed("yes") && !flags.Changed("from") && !a.json && agreed(a, "Write the lock file?") {
+			if flags := cmd.Flags(); err == nil && !flags.Changed("yes") && !flags.Changed("from") && !a.json &&
+				agreed(a, "Write the lock file?") {
 				if err = flags.Set("yes", "true"); err == nil {
 					err = do(cmd, args)
 				}

@@ -7,7 +7,8 @@ import (
 )
 
 func TestOnlyYesAgrees(t *testing.T) {
-	for said, want := range map[string]bool{"y\n": true, " YES \n": true, "yes": true, "": false, "\n": false, "n\n": false, "yesterday\n": false, strings.Repeat(" ", 100) + "y\n": false} {
+	for said, want := range map[string]bool{"y\n": true, " YES \n": true, "yes": true, "": false, "\n": false,
+		"n\n": false, "yesterday\n": false, strings.Repeat(" ", 100) + "y\n": false} {
 		var shown strings.Builder
 		if got := answersYes(strings.NewReader(said), &shown, "Really?"); got != want || shown.String() != "Really? [y/N] " {
 			t.Errorf("%q: %t, %q", said, got, shown.String())

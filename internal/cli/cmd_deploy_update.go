@@ -18,7 +18,8 @@ func describeUpdate(w *strings.Builder, paint func(int, string) string, v deploy
 			fmt.Fprintf(w, "  %s is at the newest commit, %.12s\n", name, m.To)
 			continue
 		case m.From == "":
-			fmt.Fprintf(w, "  %s\n", paint(cyan, fmt.Sprintf("%s follows %s, and would be locked to %.12s", name, content.Clean(m.Ref, maxCell), m.To)))
+			fmt.Fprintf(w, "  %s\n", paint(cyan, fmt.Sprintf("%s follows %s, and would be locked to %.12s", name,
+				content.Clean(m.Ref, maxCell), m.To)))
 		default:
 			fmt.Fprintf(w, "  %s\n", paint(cyan, fmt.Sprintf("%s %.12s -> %.12s", name, m.From, m.To)))
 		}

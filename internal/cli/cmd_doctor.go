@@ -25,7 +25,8 @@ func doctorCommand(a *commandLine) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the configuration and say what would stop a pull request",
-		Long: "doctor opens what is configured: records, policy, key, local repositories, the agents' CLI. It contacts no server. With\n" +
+		Long: "doctor opens what is configured: records, policy, key, local repositories, the agents' CLI. It contacts no " +
+			"server. With\n" +
 			"--online it also asks the providers, looks up every repository that is named, and says what our tokens may do there:\n" +
 			"enough to propose, and not so much that they could merge. It ends with exit code 3 if something would stop a pull\n" +
 			"request: every one, or every one at a provider that is configured or to a repository that is named.",

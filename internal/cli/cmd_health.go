@@ -28,7 +28,8 @@ func healthCommand(a *commandLine) *cobra.Command {
 	return &cobra.Command{
 		Use:   "health",
 		Short: "Ask the server on CLAUDEOPS_ADDR whether it is ready",
-		Long: "health asks the server that listens on CLAUDEOPS_ADDR for /readyz, without a token, and exits with 0 if it can serve\n" +
+		Long: "health asks the server that listens on CLAUDEOPS_ADDR for /readyz, without a token, and exits with 0 if it " +
+			"can serve\n" +
 			"and its records can be read, with 1 if not. It is what a container's health check runs.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runHealth(cmd.Context(), a) },
@@ -49,13 +50,17 @@ func runHealth(ctx context.Context, a *commandLine) error {
 	}
 	pool := transport.NewPool(nil) // no proxy: the answer is about this machine
 	defer pool.CloseIdleConnections()
-	client := transport.NewClient(transport.ClientOptions{Over: pool, Host: transport.Only(at, trust.Said(transport.Host{Private: true}))})
+	client := transport.NewClient(transport.ClientOptions{Over: pool,
+		Host: transport.Only(at, trust.Said(transport.Host{Private: true}))})
 	answer, err := client.Do(ctx, transport.Request{Method: http.MethodGet, URL: at})
 	if err != nil {
-		return plainFailure{fmt.Errorf("no server answers on %s; start it with `claudeops serve`, or correct --addr or CLAUDEOPS_ADDR", host), fault.ExitInternal}
+		return plainFailure{fmt.Errorf(
+			"no server answers on %s; start it with `claudeops serve`, or correct --addr or CLAUDEOPS_ADDR", host),
+			fault.ExitInternal}
 	}
 	if answer.Status != http.StatusOK {
-		return plainFailure{fmt.Errorf("the server on %s is not ready: it answers with status %d; its log, or %s/readyz, says why",
+		return plainFailure{fmt.Errorf(
+			"the server on %s is not ready: it answers with status %d; its log, or %s/readyz, says why",
 			host, answer.Status, at.Host+cfg.Web.BasePath), fault.ExitInternal}
 	}
 	fmt.Fprintf(a.streams.Out, "The server on %s is ready.\n", host)

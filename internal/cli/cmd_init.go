@@ -34,7 +34,8 @@ func initCommand(a *commandLine) *cobra.Command {
 		Use:   initName,
 		Short: "Set up Claude Ops: forge, token, repository, tier and the agent's configuration",
 		Long: "init asks where your repositories are, which token to use, which repository agents may propose changes to, and the\n" +
-			"tier of your agents. It tries all of it and shows a first change as a dry run. Only then it writes the environment\n" +
+			"tier of your agents. It tries all of it and shows a first change as a dry run. Only then it writes the " +
+			"environment\n" +
 			"file, which every claudeops command reads, and a configuration for Claude Code, which names that file and holds no\n" +
 			"token. Flags answer questions beforehand; without a terminal they have to answer all of them.",
 		Example: "  claudeops init\n" +
@@ -47,7 +48,8 @@ func initCommand(a *commandLine) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.forge, "forge", "", "where the repositories are: github, gitea (also Forgejo) or local")
 	f.StringVar(&o.url, "url", "", "address of Gitea or Forgejo, or of the API of GitHub Enterprise")
-	f.StringVar(&o.tokenFile, "token-file", "", "file with the forge's token; - reads standard input (default: GITHUB_TOKEN or GITEA_TOKEN)")
+	f.StringVar(&o.tokenFile, "token-file", "",
+		"file with the forge's token; - reads standard input (default: GITHUB_TOKEN or GITEA_TOKEN)")
 	f.StringVar(&o.repo, "repo", "", "repository that agents may propose changes to, as owner/name")
 	f.StringVar(&o.client, "client", "claude", "the agent's program: "+clientNames())
 	f.BoolVar(&o.replace, "replace", false, "replace the environment file of an earlier init")
@@ -79,7 +81,8 @@ func runInit(ctx context.Context, a *commandLine, o initOptions) error {
 		return err
 	}
 	answer := map[string]any{
-		"findings": findings, "environment_file": place.environment, "client_file": place.client, "preview": preview, "skipped": skipped,
+		"findings": findings, "environment_file": place.environment, "client_file": place.client, "preview": preview,
+		"skipped": skipped,
 	}
 	return a.print(answer, func(w *strings.Builder) {
 		describeTry(w, findings, preview, skipped)
@@ -105,7 +108,8 @@ func tryDoctor(ctx context.Context, a *commandLine, s settings) (findings []doct
 }
 
 // tryProposal asks for a first change in a dry run. skipped says why it did not, "" if it did.
-func tryProposal(ctx context.Context, a *commandLine, s settings) (preview *prflow.CreateResult, skipped string, err error) {
+func tryProposal(ctx context.Context, a *commandLine, s settings) (preview *prflow.CreateResult, skipped string,
+	err error) {
 	if s.values["CLAUDEOPS_TIER"] == "1" {
 		return nil, "tier 1 may only look; agents at tier 2 may propose changes", nil
 	}
@@ -117,7 +121,8 @@ func tryProposal(ctx context.Context, a *commandLine, s settings) (preview *prfl
 	result, err := askFor[prflow.CreateResult](ctx, trial, prflow.ToolCreatePR, request)
 	closed := trial.program().Close()
 	switch code := fault.CodeOf(err); {
-	case err != nil && (code == fault.Conflict || code == fault.DuplicatePR || code == fault.NoChange || code == fault.CooldownActive):
+	case err != nil && (code == fault.Conflict || code == fault.DuplicatePR || code == fault.NoChange ||
+		code == fault.CooldownActive):
 		return nil, "the repository has had this first change before", closed
 	case err != nil:
 		return nil, "", err
@@ -165,7 +170,8 @@ func placeOf(a *commandLine, o initOptions) (place, error) {
 	}
 	for _, name := range []string{p.environment, p.client} {
 		if _, err := files.Lstat(name); name != "" && err == nil && !o.replace {
-			return p, app.Usage(fmt.Errorf("%s is there already; look at it with claudeops doctor, or replace it with --replace", name))
+			return p, app.Usage(fmt.Errorf("%s is there already; look at it with claudeops doctor, or replace it with --replace",
+				name))
 		}
 	}
 	return p, nil
@@ -216,9 +222,11 @@ func (p place) describe(w *strings.Builder, s settings, preview *prflow.CreateRe
 	}
 	w.WriteString("\nNext:\n\n")
 	if p.client != "" {
-		fmt.Fprintf(w, "  claude --mcp-config %s --strict-mcp-config --allowedTools 'mcp__claudeops__*'\n", mcpconfig.ShellLine([]string{p.client}))
+		fmt.Fprintf(w, "  claude --mcp-config %s --strict-mcp-config --allowedTools 'mcp__claudeops__*'\n",
+			mcpconfig.ShellLine([]string{p.client}))
 	} else {
-		fmt.Fprintf(w, "  %s mcp-config --client %s    # prints what to put into the client's configuration\n", name, s.client)
+		fmt.Fprintf(w, "  %s mcp-config --client %s    # prints what to put into the client's configuration\n", name,
+			s.client)
 	}
 	if id != "" {
 		fmt.Fprintf(w, "  %s pr promote %s    # opens the first change as a pull request\n", name, id)

@@ -32,9 +32,11 @@ func mcpConfigCommand(a *commandLine) *cobra.Command {
 			"with --explain on standard output instead of the configuration.\n" +
 			"With --client it prints what another client reads, with our server alone, or with --add the command that adds it there:\n" +
 			"    claudeops mcp-config --client codex >> ~/.codex/config.toml\n" +
-			"With --url it prints what a client needs to reach claudeops serve by its address, with the token in CLAUDEOPS_AGENT_TOKEN:\n" +
+			"With --url it prints what a client needs to reach claudeops serve by its address, with the token in " +
+			"CLAUDEOPS_AGENT_TOKEN:\n" +
 			"    claudeops mcp-config --url https://ops.example.org --client cursor\n" +
-			"With --connect it does so for the socket of a claudeops on this machine, with the token in the file that --ticket-file names:\n" +
+			"With --connect it does so for the socket of a claudeops on this machine, with the token in the file that " +
+			"--ticket-file names:\n" +
 			"    claudeops mcp-config --connect unix:/run/claudeops/mcp.sock --ticket-file ~/.claudeops-token --client cursor\n" +
 			"With --instructions it prints what an agent's instructions should say of the operator's scripts, which are tools:\n" +
 			"    claudeops mcp-config --instructions >> CLAUDE.md",
@@ -67,10 +69,14 @@ func mcpConfigCommand(a *commandLine) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&client, "client", "", "for which client: "+clientNames())
 	cmd.Flags().BoolVar(&add, "add", false, "print the command that adds our server to the client, instead")
-	cmd.Flags().StringVar(&address, "url", "", "have the client connect to claudeops serve at this address, such as https://ops.example.org, instead")
-	cmd.Flags().StringVar(&connectTo, "connect", "", "have the client connect to a running claudeops at this socket, such as unix:/run/claudeops/mcp.sock, instead")
-	cmd.Flags().StringVar(&ticket, "ticket-file", "", "with --connect: file that holds the token; only its path is printed")
-	cmd.Flags().BoolVar(&instructions, "instructions", false, "print what an agent's instructions should say of the operator's scripts, instead")
+	cmd.Flags().StringVar(&address, "url", "",
+		"have the client connect to claudeops serve at this address, such as https://ops.example.org, instead")
+	cmd.Flags().StringVar(&connectTo, "connect", "",
+		"have the client connect to a running claudeops at this socket, such as unix:/run/claudeops/mcp.sock, instead")
+	cmd.Flags().StringVar(&ticket, "ticket-file", "",
+		"with --connect: file that holds the token; only its path is printed")
+	cmd.Flags().BoolVar(&instructions, "instructions", false,
+		"print what an agent's instructions should say of the operator's scripts, instead")
 	cmd.Flags().BoolVar(&explain, "explain", false, "say who contributed what and what was refused, instead")
 	return cmd
 }
@@ -87,11 +93,12 @@ func runMCPConfig(a *commandLine, explain bool) error {
 	}
 	advice, noScripts := app.ScriptAdvice(a.program(), cfg)
 	if explain {
-		return a.print(map[string]any{"mcp": merged, "mounted": offers, "prompt": offers.Text(), "instructions": advice}, func(w *strings.Builder) {
-			explainMCP(w, merged)
-			explainOffers(w, offers)
-			w.WriteString(advice)
-		})
+		return a.print(map[string]any{"mcp": merged, "mounted": offers, "prompt": offers.Text(), "instructions": advice},
+			func(w *strings.Builder) {
+				explainMCP(w, merged)
+				explainOffers(w, offers)
+				w.WriteString(advice)
+			})
 	}
 	noteScripts(a, cfg, advice, noScripts)
 	var b strings.Builder
@@ -114,7 +121,9 @@ func noteScripts(a *commandLine, cfg config.Config, advice, problem string) {
 		a.streams.warn("%s", content.Clean(problem, maxNote))
 		return
 	}
-	fmt.Fprintf(a.streams.Err, "claudeops: put this into the agent's instructions (mcp-config --instructions prints it alone):\n\n%s\n", content.Clean(advice, maxNote))
+	fmt.Fprintf(a.streams.Err,
+		"claudeops: put this into the agent's instructions (mcp-config --instructions prints it alone):\n\n%s\n",
+		content.Clean(advice, maxNote))
 }
 
 // maxNote bounds what is said of scripts, in bytes.
@@ -157,7 +166,8 @@ func explainMCP(w *strings.Builder, merged mcpconfig.Result) {
 
 func explainOffers(w *strings.Builder, offers mounted.Offers) {
 	for _, r := range offers.Repositories {
-		fmt.Fprintf(w, "mounted  %s: %d checks, %d playbooks, %d skills\n", r.Folder, len(r.Checks), len(r.Playbooks), len(r.Skills))
+		fmt.Fprintf(w, "mounted  %s: %d checks, %d playbooks, %d skills\n", r.Folder, len(r.Checks), len(r.Playbooks),
+			len(r.Skills))
 		for _, problem := range r.Problems {
 			fmt.Fprintf(w, "problem  %s: %s\n", r.Folder, problem)
 		}

@@ -20,10 +20,11 @@ import (
 // mcpClient is a program that can start our MCP server, and how it is told to.
 type mcpClient struct {
 	name, file string
-	// refer is how its configuration refers to a variable of its own environment; nil where it lists the names, and hands on
-	// no others, those of the system included.
+	// refer is how its configuration refers to a variable of its own environment; nil where it lists the names, and hands
+	// on no others, those of the system included.
 	refer func(v config.Variable) string
-	// always says that the tools are shown to the model from the first request on, where it would search for them otherwise.
+	// always says that the tools are shown to the model from the first request on, where it would search for them
+	// otherwise.
 	always bool
 	// file's content, and the command that adds the server; add is nil where the client has none.
 	print func(c mcpClient, s app.McpServerConfig, names []config.Variable) (string, error)
@@ -34,12 +35,15 @@ func mcpClients() []mcpClient {
 	inShell := func(v config.Variable) string { return "${" + v.Name + "}" }
 	inEditor := func(v config.Variable) string { return "${env:" + v.Name + "}" }
 	return []mcpClient{
-		{name: "claude", file: ".mcp.json of a project", refer: func(v config.Variable) string { return "${" + v.Name + ":-" + v.Default + "}" },
+		{name: "claude", file: ".mcp.json of a project",
+			refer:  func(v config.Variable) string { return "${" + v.Name + ":-" + v.Default + "}" },
 			always: true, print: servers("mcpServers", true), add: addToClaude},
 		{name: "codex", file: "~/.codex/config.toml", print: codexTOML, add: addToCodex},
-		{name: "gemini", file: "~/.gemini/settings.json", refer: inShell, print: servers("mcpServers", false), add: addToGemini},
+		{name: "gemini", file: "~/.gemini/settings.json", refer: inShell, print: servers("mcpServers", false),
+			add: addToGemini},
 		{name: "cursor", file: "~/.cursor/mcp.json", refer: inEditor, print: servers("mcpServers", true)},
-		{name: "vscode", file: ".vscode/mcp.json, or mcp.json of the user's profile", refer: inEditor, print: servers("servers", true), add: addToVSCode},
+		{name: "vscode", file: ".vscode/mcp.json, or mcp.json of the user's profile", refer: inEditor,
+			print: servers("servers", true), add: addToVSCode},
 	}
 }
 
@@ -93,7 +97,8 @@ func printForClient(a *commandLine, c mcpClient, add bool) error {
 		return err
 	}
 	if c.add == nil {
-		return app.Usage(fmt.Errorf("%s has no command that adds a server; put what mcp-config --client %s prints into %s", c.name, c.name, c.file))
+		return app.Usage(fmt.Errorf("%s has no command that adds a server; put what mcp-config --client %s prints into %s",
+			c.name, c.name, c.file))
 	}
 	value := func(name string) string {
 		v, _ := a.environment(name)
@@ -110,7 +115,9 @@ func printForClient(a *commandLine, c mcpClient, add bool) error {
 		return err
 	}
 	if secret := secretsAmong(set); c.refer == nil && len(secret) > 0 {
-		fmt.Fprintf(a.streams.Err, "claudeops: %s keeps values in %s and this command names no secret: for %s add what mcp-config --client %s prints to that file instead\n",
+		fmt.Fprintf(a.streams.Err,
+			"claudeops: %s keeps values in %s and this command names no secret: for %s add what mcp-config --client %s prints "+
+				"to that file instead\n",
 			c.name, c.file, strings.Join(secret, ", "), c.name)
 	}
 	_, err = fmt.Fprintln(a.streams.Out, line)
@@ -155,8 +162,8 @@ func entryOf(c mcpClient, s app.McpServerConfig, names []config.Variable, typed 
 	return entry
 }
 
-// codexTOML is a table of config.toml. Codex hands its servers few variables of its own; env_vars names more, whose values stay where
-// they are.
+// codexTOML is a table of config.toml. Codex hands its servers few variables of its own; env_vars names more, whose
+// values stay where they are.
 func codexTOML(_ mcpClient, s app.McpServerConfig, names []config.Variable) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[mcp_servers.%s]\ncommand = %s\nargs = [", app.OurName, tomlText(s.Command))
@@ -170,8 +177,10 @@ func codexTOML(_ mcpClient, s app.McpServerConfig, names []config.Variable) (str
 	for _, v := range names {
 		fmt.Fprintf(&b, "  %s,\n", tomlText(v.Name))
 	}
-	b.WriteString("]\n# What is permitted is for the server to decide. Without this a session that nobody attends is refused each call that writes.\n" +
-		"default_tools_approval_mode = \"approve\"\n")
+	b.WriteString(
+		"]\n# What is permitted is for the server to decide. Without this a session that nobody attends is refused each " +
+			"call that writes.\n" +
+			"default_tools_approval_mode = \"approve\"\n")
 	return b.String(), nil
 }
 

@@ -9,14 +9,16 @@ import (
 	"github.com/claudeops/claudeops/internal/app"
 )
 
-// printConnector prints what a client needs to reach a claudeops that runs already: an address and the path of a file, and no variable or secret.
+// printConnector prints what a client needs to reach a claudeops that runs already: an address and the path of a file,
+// and no variable or secret.
 func printConnector(a *commandLine, client string, add bool, address, ticket string) error {
 	server, err := ourServer()
 	if err != nil {
 		return err
 	}
 	if !strings.HasPrefix(address, "unix:/") {
-		return app.Usage(errors.New("--connect is a socket such as unix:/run/claudeops/mcp.sock; for https://ops.example.org there is --url"))
+		return app.Usage(
+			errors.New("--connect is a socket such as unix:/run/claudeops/mcp.sock; for https://ops.example.org there is --url"))
 	}
 	command := app.ConnectorCommand(server.Command)
 	server.Command, server.Args = command[0], append(command[1:], "--connect", address)
@@ -40,7 +42,8 @@ func printConnector(a *commandLine, client string, add bool, address, ticket str
 		fmt.Fprintf(a.streams.Err, "claudeops: this belongs into %s\n", c.file)
 		text, err = c.print(c, server, nil)
 	case c.add == nil:
-		return app.Usage(fmt.Errorf("%s has no command that adds a server; put what mcp-config --client %s prints into %s", c.name, c.name, c.file))
+		return app.Usage(fmt.Errorf("%s has no command that adds a server; put what mcp-config --client %s prints into %s",
+			c.name, c.name, c.file))
 	default:
 		text, err = c.add(c, server, nil, func(string) string { return "" })
 	}

@@ -26,13 +26,17 @@ func printAddress(a *commandLine, client string, add bool, given string) error {
 	if add {
 		words := form.Add(at)
 		if words == nil {
-			return app.Usage(fmt.Errorf("%s has no command that adds a server; put what mcp-config --url %s --client %s prints into %s", form.Client, given, form.Client, form.File))
+			return app.Usage(
+				fmt.Errorf("%s has no command that adds a server; put what mcp-config --url %s --client %s prints into %s",
+					form.Client, given, form.Client, form.File))
 		}
 		text = mcpconfig.ShellLine(words) + "\n"
 	} else {
 		fmt.Fprintf(a.streams.Err, "claudeops: this belongs into %s\n", form.File)
 	}
-	fmt.Fprintf(a.streams.Err, "claudeops: where %s starts, set %s to the agent's token (claudeops token create --agent)\n", form.Client, mcpconfig.TokenVariable)
+	fmt.Fprintf(a.streams.Err,
+		"claudeops: where %s starts, set %s to the agent's token (claudeops token create --agent)\n", form.Client,
+		mcpconfig.TokenVariable)
 	_, err = fmt.Fprint(a.streams.Out, strings.TrimRight(text, "\n")+"\n")
 	return err
 }

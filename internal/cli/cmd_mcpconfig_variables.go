@@ -50,7 +50,8 @@ func namedTokens(a *commandLine, cfg config.Config) (names []string) {
 		}
 		named, err := definitions.TokenVariables(definitions.ConfigOptions{File: d.ConfigFile, Project: folder, Home: d.Home})
 		if err != nil {
-			a.streams.warn("the registries of definitions cannot be read, so that the variables with their tokens are missing: %s", err)
+			a.streams.warn(
+				"the registries of definitions cannot be read, so that the variables with their tokens are missing: %s", err)
 		}
 		names = append(names, named...)
 	}

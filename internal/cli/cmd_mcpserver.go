@@ -42,8 +42,10 @@ func mcpServerCommand(a *commandLine) *cobra.Command {
 		Long: "mcp-server speaks the Model Context Protocol on stdin and stdout; an MCP client such as Claude Code spawns it.\n" +
 			"It ends when stdin ends or on SIGINT and SIGTERM. Logs go to stderr as JSON. It serves the toolsets of\n" +
 			"CLAUDEOPS_TOOLSETS; with --as one of them alone, under the name that clients of the original know.\n\n" +
-			"With --connect it serves nothing itself: it copies messages to a claudeops that runs already, as claudeops-connect does, and\n" +
-			"needs no tokens. The rights are the other side's; --tier, --dry-run and --read-only can only lower them. The address is that of a\n" +
+			"With --connect it serves nothing itself: it copies messages to a claudeops that runs already, as " +
+			"claudeops-connect does, and\n" +
+			"needs no tokens. The rights are the other side's; --tier, --dry-run and --read-only can only lower them. The " +
+			"address is that of a\n" +
 			"socket (unix:PATH). A claudeops serve on another machine needs no program here: claudeops mcp-config --url.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -53,11 +55,16 @@ func mcpServerCommand(a *commandLine) *cobra.Command {
 			return serveMCP(cmd.Context(), a, o)
 		},
 	}
-	cmd.Flags().StringVar(&o.as, "as", "", "serve one toolset alone, as the server of this name: "+strings.Join(serverNames(), ", "))
-	cmd.Flags().BoolVar(&o.allowWrite, "allow-write", false, "let tools of other toolsets than pr write (CLAUDEOPS_ALLOW_WRITE)")
-	cmd.Flags().StringVar(&o.folder, "folder", "", "folder that other toolsets than pr look at; by default the working folder")
-	cmd.Flags().StringVar(&o.connect, "connect", "", "connect to a running claudeops at this address instead, such as unix:/run/claudeops/mcp.sock")
-	cmd.Flags().StringVar(&o.ticket, "ticket-file", "", "with --connect: file that holds the ticket or the agent's token; by default the file ticket beside the socket")
+	cmd.Flags().StringVar(&o.as, "as", "", "serve one toolset alone, as the server of this name: "+
+		strings.Join(serverNames(), ", "))
+	cmd.Flags().BoolVar(&o.allowWrite, "allow-write", false,
+		"let tools of other toolsets than pr write (CLAUDEOPS_ALLOW_WRITE)")
+	cmd.Flags().StringVar(&o.folder, "folder", "",
+		"folder that other toolsets than pr look at; by default the working folder")
+	cmd.Flags().StringVar(&o.connect, "connect", "",
+		"connect to a running claudeops at this address instead, such as unix:/run/claudeops/mcp.sock")
+	cmd.Flags().StringVar(&o.ticket, "ticket-file", "",
+		"with --connect: file that holds the ticket or the agent's token; by default the file ticket beside the socket")
 	return cmd
 }
 
@@ -90,7 +97,8 @@ func serveMCP(ctx context.Context, a *commandLine, o mcpServerOptions) error {
 	if o.as != "" {
 		at := slices.Index(serverNames(), o.as)
 		if at < 0 {
-			return app.Usage(fmt.Errorf("--as %.50q is no server that is known; there is %s", o.as, strings.Join(serverNames(), ", ")))
+			return app.Usage(fmt.Errorf("--as %.50q is no server that is known; there is %s", o.as,
+				strings.Join(serverNames(), ", ")))
 		}
 		stands = standIns()[at]
 		a.only = stands.toolset
@@ -108,8 +116,9 @@ func serveMCP(ctx context.Context, a *commandLine, o mcpServerOptions) error {
 	p := a.program().Wire(app.Needs{Log: app.LogQueuedJSON})
 	app.LogUnknownToolsets(ctx, a.program(), p)
 	server, err := mcpserver.New(a.program().EnabledToolsets(), mcpserver.Options{
-		Name: stands.name, Versions: stands.versions, Version: app.Version(), ReadOnly: p.Cfg.Permissions.ReadOnly, Ticks: time.Tick(app.LookEvery),
-		Log: p.Log, NewID: app.NewID,
+		Name: stands.name, Versions: stands.versions, Version: app.Version(), ReadOnly: p.Cfg.Permissions.ReadOnly,
+		Ticks: time.Tick(app.LookEvery),
+		Log:   p.Log, NewID: app.NewID,
 	})
 	if err != nil {
 		return err

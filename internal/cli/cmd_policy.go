@@ -16,7 +16,8 @@ import (
 )
 
 func policyCommand(a *commandLine) *cobra.Command {
-	return group("policy", "Show the effective rules, and ask them about paths", policyShowCommand(a), policyCheckCommand(a))
+	return group("policy", "Show the effective rules, and ask them about paths", policyShowCommand(a),
+		policyCheckCommand(a))
 }
 
 func policyShowCommand(a *commandLine) *cobra.Command {
@@ -50,7 +51,8 @@ func describePolicy(w *strings.Builder, v policy.View) {
 	}
 	fmt.Fprintf(w, "An open pull request of somebody else on the same files is %s.\n", others)
 	fmt.Fprintf(w, "Repositories: %s\n", app.OrAll(v.Repositories, "every one that a provider serves"))
-	fmt.Fprintf(w, "Base branches: %s\n", app.OrAll(v.BaseBranches, "the default branch, or the one that the manifest names"))
+	fmt.Fprintf(w, "Base branches: %s\n", app.OrAll(v.BaseBranches,
+		"the default branch, or the one that the manifest names"))
 	for _, pin := range v.Pins {
 		fmt.Fprintf(w, "Pinned: %s\n", pin)
 	}
@@ -97,7 +99,8 @@ func policyCheckCommand(a *commandLine) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check PATH...",
 		Short: "Say which paths may be proposed, and by which rule",
-		Long: "check answers for each path whether agents of the tier (--tier, CLAUDEOPS_TIER) may propose a change of it, and which\n" +
+		Long: "check answers for each path whether agents of the tier (--tier, CLAUDEOPS_TIER) may propose a change of it, " +
+			"and which\n" +
 			"rule says so. It ends with exit code 3 if one of them may not be changed. --paths-from takes a JSON array of strings,\n" +
 			"for paths that no command line can hold.",
 		Example: "  claudeops policy check checks/disk.md prompts/observe.md\n" +
@@ -131,7 +134,8 @@ func pathsToCheck(a *commandLine, args []string, from string) ([]string, error) 
 	var wrapped struct {
 		Paths []string `json:"paths" required:"true"`
 	}
-	if violations := strictjson.Decode([]byte(`{"paths":`+string(text)+`}`), &wrapped, strictjson.Options{}); len(violations) > 0 {
+	if violations := strictjson.Decode([]byte(`{"paths":`+string(text)+`}`), &wrapped,
+		strictjson.Options{}); len(violations) > 0 {
 		return nil, app.Usage(fmt.Errorf("--paths-from %s: not a JSON array of strings: %s", from, violations[0].Message))
 	}
 	return wrapped.Paths, nil

@@ -65,9 +65,12 @@ func prCreateCommand(a *commandLine) *cobra.Command {
 	f.StringVar(&o.repo, "repo", "", "repository as owner/name")
 	f.StringVar(&o.cloneURL, "clone-url", "", "clone URL, to settle the provider")
 	f.StringVar(&o.base, "base", "", "base branch (default: the repository's default branch)")
-	f.IntVar(&o.revision.number, "revises", 0, "number of our open pull request that gets the change as one more commit, after its review")
-	f.StringVar(&o.revision.reply, "reply", "", "with --revises: text that answers the review; without files it is posted alone")
-	f.StringArrayVar(&o.revision.replies, "reply-to", nil, "with --revises: answer to a comment on a line, as ID=TEXT; may be repeated")
+	f.IntVar(&o.revision.number, "revises", 0,
+		"number of our open pull request that gets the change as one more commit, after its review")
+	f.StringVar(&o.revision.reply, "reply", "",
+		"with --revises: text that answers the review; without files it is posted alone")
+	f.StringArrayVar(&o.revision.replies, "reply-to", nil,
+		"with --revises: answer to a comment on a line, as ID=TEXT; may be repeated")
 	f.StringVar(&o.preview, "preview", "", "in a dry run: full, or summary without body and difference (default full)")
 	f.StringVar(&o.changeType, "type", "", "check, playbook, skill, manifest or fix (default fix)")
 	f.StringVar(&o.title, "title", "", fmt.Sprintf("title, at most %d characters", prflow.MaxTitleRunes()))
@@ -75,9 +78,11 @@ func prCreateCommand(a *commandLine) *cobra.Command {
 	f.StringVar(&o.bodyFile, "body-file", "", "file with the body; - reads stdin")
 	f.StringArrayVar(&o.files.create, "create", nil, "new file, as PATH=FILE; may be repeated")
 	f.StringArrayVar(&o.files.update, "update", nil, "changed file, as PATH=FILE; may be repeated")
-	f.StringArrayVar(&o.files.edit, "edit", nil, "file to change in parts, as PATH=FILE with [{\"old\": ..., \"new\": ...}] in FILE; may be repeated")
+	f.StringArrayVar(&o.files.edit, "edit", nil,
+		"file to change in parts, as PATH=FILE with [{\"old\": ..., \"new\": ...}] in FILE; may be repeated")
 	f.StringArrayVar(&o.files.remove, "delete", nil, "file to delete; may be repeated")
-	f.StringArrayVar(&o.files.baseSHA, "base-sha", nil, "version of a changed file that you have read, as PATH=BLOB with git's blob id; may be repeated")
+	f.StringArrayVar(&o.files.baseSHA, "base-sha", nil,
+		"version of a changed file that you have read, as PATH=BLOB with git's blob id; may be repeated")
 	f.StringVar(&o.from, "from", "", "file with the whole request as JSON; - reads stdin")
 	return cmd
 }
@@ -118,7 +123,8 @@ func createRequest(a *commandLine, o prCreateOptions) ([]byte, error) {
 	}
 	req := prflow.CreateRequest{
 		RepoOwner: owner, RepoName: name, CloneURL: o.cloneURL, BaseBranch: o.base, ChangeType: o.changeType,
-		Title: o.title, Body: o.body, Revises: o.revision.number, Reply: o.revision.reply, Files: []prflow.FileRequest{}, Preview: cmp.Or(o.preview, prflow.PreviewFull),
+		Title: o.title, Body: o.body, Revises: o.revision.number, Reply: o.revision.reply, Files: []prflow.FileRequest{},
+		Preview: cmp.Or(o.preview, prflow.PreviewFull),
 	}
 	if o.bodyFile != "" {
 		text, err := a.readInput(o.bodyFile)
@@ -287,7 +293,8 @@ func prStatusCommand(a *commandLine) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			raw, err := json.Marshal(prflow.StatusRequest{RepoOwner: owner, RepoName: name, CloneURL: cloneURL, PRNumber: number})
+			raw, err := json.Marshal(prflow.StatusRequest{RepoOwner: owner, RepoName: name, CloneURL: cloneURL,
+				PRNumber: number})
 			if err != nil {
 				return err
 			}

@@ -20,7 +20,8 @@ func prListCommand(a *commandLine) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			result, err := listAll(cmd.Context(), a, prflow.ListRequest{RepoOwner: owner, RepoName: name, CloneURL: cloneURL, State: state})
+			result, err := listAll(cmd.Context(), a, prflow.ListRequest{RepoOwner: owner, RepoName: name, CloneURL: cloneURL,
+				State: state})
 			if err != nil {
 				return err
 			}
@@ -29,7 +30,8 @@ func prListCommand(a *commandLine) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
 	cmd.Flags().StringVar(&cloneURL, "clone-url", "", "clone URL, to settle the provider")
-	cmd.Flags().StringVar(&state, "state-of-review", "", "only those of ours whose reviews stand so: none, approved or changes_requested")
+	cmd.Flags().StringVar(&state, "state-of-review", "",
+		"only those of ours whose reviews stand so: none, approved or changes_requested")
 	return cmd
 }
 
@@ -61,7 +63,8 @@ func describeList(w *strings.Builder, r prflow.ListResult) {
 	}
 	var rows [][]string
 	for _, pr := range r.PRs {
-		rows = append(rows, []string{"#" + strconv.Itoa(pr.Number), pr.CreatedAt, pr.State, pr.Title, strings.Join(pr.Files, ", ")})
+		rows = append(rows, []string{"#" + strconv.Itoa(pr.Number), pr.CreatedAt, pr.State, pr.Title,
+			strings.Join(pr.Files, ", ")})
 	}
 	columns(w, rows)
 	for _, warning := range r.Warnings {

@@ -12,7 +12,8 @@ import (
 func prPromoteCommand(a *commandLine) *cobra.Command {
 	return &cobra.Command{
 		Use: "promote ID", Short: "Open the pull request that a dry run has shown",
-		Long: "promote opens what a dry run has shown. Every gate is asked again, and the proposal is a new one. The dry run's id is\n" +
+		Long: "promote opens what a dry run has shown. Every gate is asked again, and the proposal is a new one. The dry " +
+			"run's id is\n" +
 			"in the audit and on the dashboard.",
 		Example: "  claudeops audit list --outcome dry_run\n  claudeops pr promote 01M81EQV51VWSKBPTDJXEVK0KR",
 		Args:    usageArgs(cobra.ExactArgs(1)),

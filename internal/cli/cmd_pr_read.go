@@ -12,8 +12,10 @@ import (
 func prFileCommand(a *commandLine) *cobra.Command {
 	var req prflow.ReadFileRequest
 	cmd := &cobra.Command{
-		Use: "file OWNER/NAME PATH", Short: "Print a file that may be proposed, as the base branch or our own pull request has it",
-		Long: "Print a file that may be proposed. Its base_sha, which `pr create --base-sha` takes, and what was taken out of the text go to stderr.",
+		Use:   "file OWNER/NAME PATH",
+		Short: "Print a file that may be proposed, as the base branch or our own pull request has it",
+		Long: "Print a file that may be proposed. Its base_sha, which `pr create --base-sha` takes, and what was taken out " +
+			"of the text go to stderr.",
 		Example: "  claudeops pr file demo/home-cluster checks/disk.md\n" +
 			"  claudeops pr file demo/home-cluster checks/disk.md --pull 7     # as its branch has it",
 		Args: usageArgs(cobra.ExactArgs(2)),
@@ -46,7 +48,8 @@ func prDiffCommand(a *commandLine) *cobra.Command {
 	var repo, cloneURL string
 	cmd := &cobra.Command{
 		Use: "diff NUMBER", Short: "Print what our own open pull request changes", Args: usageArgs(cobra.ExactArgs(1)),
-		Long: "Print the unified difference of our own open pull request, against its base branch as it is now. What is left out is named on stderr.",
+		Long: "Print the unified difference of our own open pull request, against its base branch as it is now. What is " +
+			"left out is named on stderr.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			owner, name, err := splitRepo(repo)
 			if err != nil {
@@ -56,7 +59,8 @@ func prDiffCommand(a *commandLine) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			raw, err := json.Marshal(prflow.ReadDiffRequest{RepoOwner: owner, RepoName: name, CloneURL: cloneURL, PRNumber: number})
+			raw, err := json.Marshal(prflow.ReadDiffRequest{RepoOwner: owner, RepoName: name, CloneURL: cloneURL,
+				PRNumber: number})
 			if err != nil {
 				return err
 			}

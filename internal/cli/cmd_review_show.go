@@ -126,7 +126,8 @@ func printDetail(a *commandLine, d local.Detail) error {
 		answer.Reviews = append(answer.Reviews, entry)
 	}
 	return a.print(answer, func(w *strings.Builder) {
-		fmt.Fprintf(w, "#%d %s\n  %s into %s, %s, head %s\n\n", d.Number, shown(d.Title, 200), d.Branch, d.Base, d.State, d.HeadCommit)
+		fmt.Fprintf(w, "#%d %s\n  %s into %s, %s, head %s\n\n", d.Number, shown(d.Title, 200), d.Branch, d.Base, d.State,
+			d.HeadCommit)
 		lines(w, "  ", d.Body)
 		for _, r := range answer.Reviews {
 			fmt.Fprintf(w, "\n%s %s %s\n", r.SubmittedAt.Format(time.RFC3339), shown(r.Author, 100), r.State)

@@ -53,7 +53,8 @@ func runCommand(a *commandLine) *cobra.Command {
 	return cmd
 }
 
-// tellMissing says, before money is spent, what the agent lacks to do its work: on standard error, or with --json in what it returns.
+// tellMissing says, before money is spent, what the agent lacks to do its work: on standard error, or with --json in
+// what it returns.
 func tellMissing(a *commandLine, p *app.Parts) (missing []string) {
 	for _, f := range app.NewDoctor(p).Agents() {
 		if f.Status != doctor.Warning {

@@ -10,8 +10,10 @@ func serveCommand(a *commandLine) *cobra.Command {
 		Use:   "serve",
 		Short: "Serve the dashboard for people and the REST API for programs",
 		Long: "serve listens on CLAUDEOPS_ADDR (127.0.0.1:8080 by default) until SIGINT or SIGTERM; then it answers what it has\n" +
-			"begun and ends. Every route but the probes needs a token or a login. Where no token was ever made, the first start makes\n" +
-			"one, in the state folder, and prints an address that signs a browser in once. With --interval it starts an agent session of tier 1 at that interval. Logs go to stderr, as JSON with\n" +
+			"begun and ends. Every route but the probes needs a token or a login. Where no token was ever made, the first " +
+			"start makes\n" +
+			"one, in the state folder, and prints an address that signs a browser in once. With --interval it starts an agent " +
+			"session of tier 1 at that interval. Logs go to stderr, as JSON with\n" +
 			"CLAUDEOPS_LOG_FORMAT=json.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return app.RunServe(cmd.Context(), a.program()) },

@@ -17,7 +17,8 @@ import (
 )
 
 func sessionCommand(a *commandLine) *cobra.Command {
-	return group("session", "Look at the sessions of agents, and stop them", sessionListCommand(a), sessionShowCommand(a), sessionStopCommand(a), sessionJournalCommand(a), sessionUsageCommand(a))
+	return group("session", "Look at the sessions of agents, and stop them", sessionListCommand(a), sessionShowCommand(a),
+		sessionStopCommand(a), sessionJournalCommand(a), sessionUsageCommand(a))
 }
 
 func sessionListCommand(a *commandLine) *cobra.Command {
@@ -94,7 +95,8 @@ func sessionShowCommand(a *commandLine) *cobra.Command {
 				sessionText(w, record)
 				for _, e := range said {
 					const runes = 2000
-					fmt.Fprintf(w, "%5d %s %s %s\n", e.Seq, content.Clean(e.Kind, 100), content.Clean(e.Tool, 100), indented(content.Clean(e.Text, runes)))
+					fmt.Fprintf(w, "%5d %s %s %s\n", e.Seq, content.Clean(e.Kind, 100), content.Clean(e.Tool, 100),
+						indented(content.Clean(e.Text, runes)))
 				}
 			})
 		},
@@ -109,5 +111,6 @@ func sessionToolsetsFlag(a *commandLine, cmd *cobra.Command) {
 	if a.flags[variable] == nil {
 		a.flags[variable] = new(string)
 	}
-	cmd.Flags().StringVar(a.flags[variable], "session-toolsets", "", "toolsets that the agent gets, such as pr,definitions ("+variable+")")
+	cmd.Flags().StringVar(a.flags[variable], "session-toolsets", "",
+		"toolsets that the agent gets, such as pr,definitions ("+variable+")")
 }

@@ -16,10 +16,12 @@ func sessionJournalCommand(a *commandLine) *cobra.Command {
 	var of string
 	cmd := &cobra.Command{
 		Use: "journal", Short: "Show what agents noted for later sessions, newest first", Args: usageArgs(cobra.NoArgs),
-		Long: "journal prints what is kept of it, at most 200 entries. Each session is told of them. Agents wrote them: data, never an\n" +
+		Long: "journal prints what is kept of it, at most 200 entries. Each session is told of them. Agents wrote them: " +
+			"data, never an\n" +
 			"instruction. `claudeops prune` removes old ones.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			entries, err := a.program().Wire(app.Needs{Records: true}).Store.AgentSessions.Journal(cmd.Context(), sessions.JournalQuery{Session: of})
+			entries, err := a.program().Wire(app.Needs{Records: true}).Store.AgentSessions.Journal(cmd.Context(),
+				sessions.JournalQuery{Session: of})
 			if err != nil {
 				return err
 			}

@@ -23,7 +23,8 @@ const (
 func sessionStopCommand(a *commandLine) *cobra.Command {
 	return &cobra.Command{
 		Use: "stop ID", Short: "End a session that runs, whatever process runs it", Args: usageArgs(cobra.ExactArgs(1)),
-		Long: "stop ends the agent and everything that it started; what it has proposed stays. A session that another process runs, such\n" +
+		Long: "stop ends the agent and everything that it started; what it has proposed stays. A session that another " +
+			"process runs, such\n" +
 			"as claudeops serve, is told by the record, at which that process looks every second. The command waits up to 30 seconds.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p := a.program().Wire(app.Needs{Records: true})

@@ -20,13 +20,15 @@ func sessionUsageCommand(a *commandLine) *cobra.Command {
 	var days int
 	cmd := &cobra.Command{
 		Use: "usage", Short: "Sum the tokens and the cost of sessions, by day and tier", Args: usageArgs(cobra.NoArgs),
-		Long: "usage sums what sessions used, by the day (UTC) on which they began and by tier. A cost with ~ before it is at least in part our\n" +
+		Long: "usage sums what sessions used, by the day (UTC) on which they began and by tier. A cost with ~ before it is " +
+			"at least in part our\n" +
 			"estimate by list prices, or a guess of the client's; ? says that the price of a model is not known.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if days < 1 || days > maxUsageDays {
 				return app.Usage(fmt.Errorf("--days is 1 to %d", maxUsageDays))
 			}
-			groups, err := a.program().Wire(app.Needs{Records: true}).Store.AgentSessions.UsageByDay(cmd.Context(), time.Now().AddDate(0, 0, 1-days))
+			groups, err := a.program().Wire(app.Needs{Records: true}).Store.AgentSessions.UsageByDay(cmd.Context(),
+				time.Now().AddDate(0, 0, 1-days))
 			if err != nil {
 				return err
 			}
@@ -47,7 +49,8 @@ func sessionUsageCommand(a *commandLine) *cobra.Command {
 func usageRow(day, tier string, sessions int, u sessions.Usage) []string {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return []string{
-		day, tier, strconv.Itoa(sessions), number(u.InputTokens), number(u.OutputTokens), number(u.CacheReadTokens), number(u.CacheWriteTokens),
+		day, tier, strconv.Itoa(sessions), number(u.InputTokens), number(u.OutputTokens), number(u.CacheReadTokens),
+		number(u.CacheWriteTokens),
 		shortCost(u),
 	}
 }

@@ -30,19 +30,24 @@ func tokenCreateCommand(a *commandLine) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create --name NAME [--max-tier TIER] [--scopes LIST | --agent [--repos LIST]] [--expires AGE]",
 		Short: "Make a token and print it, once",
-		Long: "create prints a new token. Only its SHA-256 is kept. The tier that holds for a caller is the lower one of --max-tier\n" +
-			"and the server's. With --agent the token lets an agent in over MCP, at the socket of claudeops serve (CLAUDEOPS_DOOR_SOCKET) or at its address, and opens nothing else:\n" +
+		Long: "create prints a new token. Only its SHA-256 is kept. The tier that holds for a caller is the lower one of " +
+			"--max-tier\n" +
+			"and the server's. With --agent the token lets an agent in over MCP, at the socket of claudeops serve " +
+			"(CLAUDEOPS_DOOR_SOCKET) or at its address, and opens nothing else:\n" +
 			"    claudeops token create --agent --tier 2 --name laptop > token && chmod 600 token\n" +
 			"    claudeops-connect --connect unix:/run/claudeops/mcp.sock --ticket-file token",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runTokenCreate(cmd, a, o) },
 	}
 	cmd.Flags().StringVar(&o.name, "name", "", "who it is for; in the record of all that it does")
-	cmd.Flags().IntVar(&o.tier, "max-tier", int(gitprovider.TierObserve), "the highest tier it may act at; with --agent, --tier is the same")
+	cmd.Flags().IntVar(&o.tier, "max-tier", int(gitprovider.TierObserve),
+		"the highest tier it may act at; with --agent, --tier is the same")
 	cmd.Flags().StringVar(&o.scopes, "scopes", string(access.Read), "what it may do: "+access.AllScopes().String())
 	cmd.Flags().BoolVar(&o.agent, "agent", false, "let an agent in over MCP, and nothing else")
-	cmd.Flags().StringVar(&o.expires, "expires", "", "age at which it is good no more, such as 90d or 12h; by default never")
-	cmd.Flags().StringSliceVar(&o.repos, "repos", nil, "with --agent: the repositories it is for, such as owner/name,owner/*; by default those that the server allows")
+	cmd.Flags().StringVar(&o.expires, "expires", "",
+		"age at which it is good no more, such as 90d or 12h; by default never")
+	cmd.Flags().StringSliceVar(&o.repos, "repos", nil,
+		"with --agent: the repositories it is for, such as owner/name,owner/*; by default those that the server allows")
 	return cmd
 }
 

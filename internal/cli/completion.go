@@ -23,8 +23,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// completionTime bounds how long a completion may take. It asks no network: what it offers comes from the code, from the folder of local
-// repositories, and from records in a file.
+// completionTime bounds how long a completion may take. It asks no network: what it offers comes from the code, from
+// the folder of local repositories, and from records in a file.
 const completionTime = time.Second
 
 // maxOffered bounds what a completion offers.
@@ -75,12 +75,15 @@ func pathOf(cmd *cobra.Command) string {
 func flagCompletions(a *commandLine) map[string]completer {
 	return map[string]completer{
 		"repo": offer(func(ctx context.Context) []string { return repositoriesOf(ctx, a) }), "outcome": fixed(outcomes()...),
-		"code": fixed(codes()...), "pull": fixed(words(record.PullStates())...), "tier": fixed("1", "2", "3"), "only-tier": fixed("1", "2", "3"),
-		"max-tier": fixed("1", "2", "3"), "client": fixed(strings.Split(clientNames(), ", ")...), "preview": fixed("full", "summary"),
-		"type": fixed(words(gitprovider.ChangeTypes())...), "provider": fixed(providerNames()...),
+		"code": fixed(codes()...), "pull": fixed(words(record.PullStates())...), "tier": fixed("1", "2", "3"),
+		"only-tier": fixed("1", "2", "3"),
+		"max-tier":  fixed("1", "2", "3"), "client": fixed(strings.Split(clientNames(), ", ")...),
+		"preview": fixed("full", "summary"),
+		"type":    fixed(words(gitprovider.ChangeTypes())...), "provider": fixed(providerNames()...),
 		"default-provider": fixed(providerNames()...), "scopes": fixed(words(access.AllScopes())...),
-		"review list state": fixed("open", "closed", "merged", "all"), "session list state": fixed(words(sessions.States())...),
-		"session": offer(func(ctx context.Context) []string { return sessionsOf(ctx, a) }),
+		"review list state":  fixed("open", "closed", "merged", "all"),
+		"session list state": fixed(words(sessions.States())...),
+		"session":            offer(func(ctx context.Context) []string { return sessionsOf(ctx, a) }),
 	}
 }
 
@@ -144,7 +147,8 @@ func words[T ~string](values []T) (out []string) {
 // outcomes are those that an attempt may have.
 func outcomes() []string {
 	return []string{
-		string(record.OutcomeOpened), string(record.OutcomeRevised), string(record.OutcomeReused), string(record.OutcomeDryRun),
+		string(record.OutcomeOpened), string(record.OutcomeRevised), string(record.OutcomeReused),
+		string(record.OutcomeDryRun),
 		string(record.OutcomeRefused), string(record.OutcomeFailed), string(record.OutcomeDone),
 	}
 }
@@ -156,7 +160,8 @@ func codes() (out []string) {
 	return out
 }
 
-// onFile are the parts of the command if its records are in a file; nil if they are elsewhere, since asking takes a network then.
+// onFile are the parts of the command if its records are in a file; nil if they are elsewhere, since asking takes a
+// network then.
 func onFile(a *commandLine) *app.Parts {
 	p := a.program().Wire(app.Needs{Records: true})
 	if p.Cfg.Records.DatabaseURL != "" {
@@ -165,7 +170,8 @@ func onFile(a *commandLine) *app.Parts {
 	return p
 }
 
-// repositoriesOf are the repositories below the local root, those of the policy, and those that something was proposed for.
+// repositoriesOf are the repositories below the local root, those of the policy, and those that something was proposed
+// for.
 func repositoriesOf(ctx context.Context, a *commandLine) (out []string) {
 	p := a.program().Wire(app.Needs{Records: true})
 	if p.Cfg.Forges.LocalRoot != "" {

@@ -13,8 +13,10 @@ import (
 func TestValuesAreCompleted(t *testing.T) {
 	dir := t.TempDir()
 	env := map[string]string{
-		"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"), "CLAUDEOPS_TIER": "2",
-		"CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"), "PATH": os.Getenv("PATH"), "HOME": dir, "CLAUDEOPS_REPOS": "gitea:joe/infra",
+		"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"),
+		"CLAUDEOPS_TIER":      "2",
+		"CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"), "PATH": os.Getenv("PATH"), "HOME": dir,
+		"CLAUDEOPS_REPOS": "gitea:joe/infra",
 	}
 	run := func(args ...string) string {
 		t.Helper()
@@ -44,7 +46,8 @@ func TestValuesAreCompleted(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "new.md"), []byte("# New\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run("pr", "create", "--repo", "demo/home", "--title", "Watch it", "--body", "Why: x", "--create", "checks/one.md="+filepath.Join(dir, "new.md"))
+	run("pr", "create", "--repo", "demo/home", "--title", "Watch it", "--body", "Why: x", "--create",
+		"checks/one.md="+filepath.Join(dir, "new.md"))
 	run("token", "create", "--name", "ci")
 	complete([]string{"demo/home\n"}, "pr", "list", "--repo", "")
 	complete([]string{"1\tWatch it"}, "pr", "status", "--repo", "demo/home", "")

@@ -14,7 +14,8 @@ import (
 // Every command keeps the tokens in its environment from other processes of its user: the kernel gives the file to root
 // (proc_pid_environ(5)).
 func TestACommandConcealsItsEnvironment(t *testing.T) {
-	for _, args := range [][]string{{"pr", "create", "--from", "-"}, {"mcp-server"}, {"policy", "check", "--paths-from", "-"}} {
+	for _, args := range [][]string{{"pr", "create", "--from", "-"}, {"mcp-server"},
+		{"policy", "check", "--paths-from", "-"}} {
 		binary, err := exec.LookPath("claudeops")
 		if err != nil {
 			t.Fatal(err)

@@ -16,10 +16,12 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/config"
 )
 
-// docs/reference/configuration.md is made from the list of variables and the flags of the commands: `make golden` writes it.
+// docs/reference/configuration.md is made from the list of variables and the flags of the commands: `make golden`
+// writes it.
 func TestThePageOfConfigurationIsTheListOfVariables(t *testing.T) {
 	t.Parallel()
-	operationtest.Golden(t, filepath.Join("..", "..", "docs", "reference", "configuration.md"), []byte(configurationPage(t)))
+	operationtest.Golden(t, filepath.Join("..", "..", "docs", "reference", "configuration.md"),
+		[]byte(configurationPage(t)))
 }
 
 // The pages of docs and the README name no variable of ours that does not exist.
@@ -63,19 +65,27 @@ func configurationPage(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("# Configuration\n\n<!-- Made from internal/settings/config by `make golden`; do not edit. -->\n\n" +
 		"Every variable that Claude Ops reads: what it is for, what it may be, and what holds without it.\n\n" +
-		"A flag comes first, then the variable, then the default. An empty value counts as unset, and so does a placeholder such as\n" +
-		"`${CLAUDEOPS_TIER}` that a client has not replaced. A value that cannot be understood is replaced by the most careful choice, with a warning,\n" +
+		"A flag comes first, then the variable, then the default. An empty value counts as unset, and so does a " +
+		"placeholder such as\n" +
+		"`${CLAUDEOPS_TIER}` that a client has not replaced. A value that cannot be understood is replaced by the most " +
+		"careful choice, with a warning,\n" +
 		"or stops the command that needs it; `claudeops doctor` shows both.\n\n" +
 		"## The environment file\n\n" +
-		"Every command reads `~/.config/claudeops/environment` (`$XDG_CONFIG_HOME/claudeops/environment`), or the file that `--env-file` names, for what\n" +
-		"the environment lacks. `claudeops init` writes it. Lines are `NAME=VALUE`; blank lines and lines that begin with `#` do not count. Only you may\n" +
+		"Every command reads `~/.config/claudeops/environment` (`$XDG_CONFIG_HOME/claudeops/environment`), or the file " +
+		"that `--env-file` names, for what\n" +
+		"the environment lacks. `claudeops init` writes it. Lines are `NAME=VALUE`; blank lines and lines that begin with " +
+		"`#` do not count. Only you may\n" +
 		"read the file (`chmod 600`): while others can, or a line is malformed, every command ends with exit code 2.\n\n" +
 		"## Reading the tables\n\n" +
-		"**Secrets.** Where a row names a second variable that ends in `_FILE`, the secret may be in the file that it names instead. Such a value is\n" +
+		"**Secrets.** Where a row names a second variable that ends in `_FILE`, the secret may be in the file that it " +
+		"names instead. Such a value is\n" +
 		"refused in every proposal, and is never shown in an answer, a log line or a record.\n\n" +
-		"**MCP.** *yes* means that the server that an agent's client starts reads the variable, so that `claudeops mcp-config` passes it on.\n")
+		"**MCP.** *yes* means that the server that an agent's client starts reads the variable, so that `claudeops " +
+		"mcp-config` passes it on.\n")
 	for _, section := range config.Sections(forges.All()) {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| variable | meaning | values | default | flag | MCP |\n|---|---|---|---|---|---|\n", section.Title, section.Text)
+		fmt.Fprintf(&b,
+			"\n## %s\n\n%s\n\n| variable | meaning | values | default | flag | MCP |\n|---|---|---|---|---|---|\n",
+			section.Title, section.Text)
 		for _, v := range section.Variables {
 			names, mcp := "`"+v.Name+"`", ""
 			if v.Secret {
@@ -84,7 +94,8 @@ func configurationPage(t *testing.T) string {
 			if v.Server {
 				mcp = "yes"
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", names, inCell(v.Meaning), inCell(v.Values), asCode(v.Default), flags[v.Name], mcp)
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", names, inCell(v.Meaning), inCell(v.Values), asCode(v.Default),
+				flags[v.Name], mcp)
 		}
 	}
 	return b.String()
@@ -93,7 +104,9 @@ func configurationPage(t *testing.T) string {
 // inCell is a text in a cell of a Markdown table; what begins with a capital variable or holds a star is code.
 func inCell(text string) string {
 	text = strings.ReplaceAll(text, "|", `\|`)
-	return regexp.MustCompile(`\$?[A-Z][A-Z]+_[A-Z_]+(/[a-z]+)?|[a-z]+/\*|\d:Bash\([^)]*\)|Bash\([^)]*\)|postgres://\S+`).ReplaceAllString(text, "`$0`")
+	return regexp.MustCompile(
+		`\$?[A-Z][A-Z]+_[A-Z_]+(/[a-z]+)?|[a-z]+/\*|\d:Bash\([^)]*\)|Bash\([^)]*\)|postgres://\S+`).ReplaceAllString(text,
+		"`$0`")
 }
 
 func asCode(text string) string {
@@ -103,7 +116,8 @@ func asCode(text string) string {
 	return "`" + text + "`"
 }
 
-// flagsOfVariables maps each variable to the flag whose description names it, and the commands that have it if not all do.
+// flagsOfVariables maps each variable to the flag whose description names it, and the commands that have it if not all
+// do.
 func flagsOfVariables(t *testing.T) map[string]string {
 	t.Helper()
 	a := &commandLine{lookup: func(string) (string, bool) { return "", false }}

@@ -23,7 +23,8 @@ func TestAnAnswerForPeopleIsATableAndHarmless(t *testing.T) {
 		} `json:"inner"`
 	}
 	yes := true
-	a := answer{Rows: []row{{"a\n\x1b[31mb", []string{"x", "y"}, &yes}, {"c", nil, nil}}, Total: 2, Text: "one\ntwo\n", Empty: []string{}, Any: map[string]any{"k": 1}}
+	a := answer{Rows: []row{{"a\n\x1b[31mb", []string{"x", "y"}, &yes}, {"c", nil, nil}}, Total: 2, Text: "one\ntwo\n",
+		Empty: []string{}, Any: map[string]any{"k": 1}}
 	a.Inner.On = true
 	var b strings.Builder
 	describe(&b, "", reflect.ValueOf(a))
@@ -31,7 +32,8 @@ func TestAnAnswerForPeopleIsATableAndHarmless(t *testing.T) {
 	if strings.ContainsRune(text, '\x1b') {
 		t.Errorf("control characters reach the terminal: %q", text)
 	}
-	for _, line := range []string{"rows: 2", "NAME", "x, y  true", "total: 2", "text: \n  one\n  two\n", `any: {"k":1}`, "inner.on: true"} {
+	for _, line := range []string{"rows: 2", "NAME", "x, y  true", "total: 2", "text: \n  one\n  two\n", `any: {"k":1}`,
+		"inner.on: true"} {
 		if !strings.Contains(text, line) {
 			t.Errorf("no %q in\n%s", line, text)
 		}

@@ -41,8 +41,10 @@ func TestCommandsOfPagesExist(t *testing.T) {
 func TestACommandThatDoesNotExistIsNoticed(t *testing.T) {
 	t.Parallel()
 	for command, known := range map[string]bool{
-		"review lift-cooldown": true, "review raise-cooldown": false, "serve --interval 1h": true, "serve --interwal 1h": false, "": true,
-		"session show ID --events": true, "no": false, "token create --name x --scopes read": true, "token create --scope read": false,
+		"review lift-cooldown": true, "review raise-cooldown": false, "serve --interval 1h": true,
+		"serve --interwal 1h": false, "": true,
+		"session show ID --events": true, "no": false, "token create --name x --scopes read": true,
+		"token create --scope read": false,
 	} {
 		if problem := unknownIn(command); (problem == "") != known {
 			t.Errorf("%q: %q", command, problem)
@@ -50,7 +52,8 @@ func TestACommandThatDoesNotExistIsNoticed(t *testing.T) {
 	}
 }
 
-// commandsIn are the commands of a page, without the name of the program: lines of blocks of sh, and what stands in backticks.
+// commandsIn are the commands of a page, without the name of the program: lines of blocks of sh, and what stands in
+// backticks.
 func commandsIn(text string) (out []string) {
 	inline := regexp.MustCompile("`claudeops ([a-z][^`]*)`")
 	line := regexp.MustCompile(`(?m)^(?:[A-Z_]+=\S+ )*(?:sudo )?(?:\S*/)?claudeops ([a-z-][^#|>&;\n]*)`)

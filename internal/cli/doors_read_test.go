@@ -61,10 +61,12 @@ func TestAFileIsReadOverRESTAndAtTheCommandLine(t *testing.T) {
 	const files = "/api/v1/repos/joe/infra/files/"
 	status, answer := d.rest("GET", files+"checks/inodes.md?pull=1", "")
 	sha := gitprovider.BlobID([]byte("# Inodes\n"), strings.Repeat("0", 40))
-	if status != http.StatusOK || answer["text"] != "# Inodes\n" || answer["base_sha"] != sha || answer["pull"] != 1.0 || answer["untrusted"] == "" {
+	if status != http.StatusOK || answer["text"] != "# Inodes\n" || answer["base_sha"] != sha || answer["pull"] != 1.0 ||
+		answer["untrusted"] == "" {
 		t.Fatalf("%d %v", status, answer)
 	}
-	if status, encoded := d.rest("GET", files+"checks%2Finodes.md?pull=1", ""); status != http.StatusOK || encoded["base_sha"] != sha {
+	if status, encoded := d.rest("GET", files+"checks%2Finodes.md?pull=1", ""); status != http.StatusOK ||
+		encoded["base_sha"] != sha {
 		t.Errorf("with an encoded slash: %d %v", status, encoded)
 	}
 	out, beside, failed := d.command("pr", "file", "joe/infra", "checks/inodes.md", "--pull", "1")
@@ -88,8 +90,10 @@ func TestAFileIsReadOverRESTAndAtTheCommandLine(t *testing.T) {
 func TestNoSpellingOfAnAddressLeadsToAnotherFile(t *testing.T) {
 	d := newReaders(t)
 	for _, path := range []string{
-		"checks/%2e%2e/README.md", "checks%2f..%2fREADME.md", "%2e%2e/%2e%2e/infra/files/README.md", "%2e/checks/disk.md", "checks%252fdisk.md",
-		"checks//disk.md", "/checks/disk.md", "%2Fchecks/disk.md", "checks%5cdisk.md", "checks/disk.md%00", "checks/disk.md/", ".git/config", "%2egit/config",
+		"checks/%2e%2e/README.md", "checks%2f..%2fREADME.md", "%2e%2e/%2e%2e/infra/files/README.md", "%2e/checks/disk.md",
+		"checks%252fdisk.md",
+		"checks//disk.md", "/checks/disk.md", "%2Fchecks/disk.md", "checks%5cdisk.md", "checks/disk.md%00", "checks/disk.md/",
+		".git/config", "%2egit/config",
 		"checks/disk.md%20", "checks/../README.md", "checks/./disk.md", "", "%E2%80%AEchecks/disk.md",
 	} {
 		for _, query := range []string{"", "?pull=1"} {
@@ -124,7 +128,8 @@ func TestNoSpellingOfAnAddressLeadsToAnotherFile(t *testing.T) {
 func TestWhatIsReadIsTheSameThroughEveryWayIn(t *testing.T) {
 	d := newReaders(t)
 	for _, c := range []struct{ path, query string }{
-		{"checks/disk.md", ""}, {"checks/inodes.md", "?pull=1"}, {"README.md", ""}, {"README.md", "?pull=1"}, {"checks/none.md", ""},
+		{"checks/disk.md", ""}, {"checks/inodes.md", "?pull=1"}, {"README.md", ""}, {"README.md", "?pull=1"},
+		{"checks/none.md", ""},
 		{"checks/disk.md", "?pull=9"}, {".env", ""}, {"a b", ""},
 	} {
 		args := []string{"pr", "file", "joe/infra", c.path}
@@ -147,16 +152,19 @@ func TestWhatIsReadIsTheSameThroughEveryWayIn(t *testing.T) {
 func TestReadingNeedsTheScopeToRead(t *testing.T) {
 	for _, name := range []string{"read_file", "read_pr_diff"} {
 		o := operationOf(t, name)
-		if o.Needs.Scope != access.Read || o.Effect != operation.Read || o.Needs.Tier != gitprovider.TierObserve || o.Tool.Title != "" {
+		if o.Needs.Scope != access.Read || o.Effect != operation.Read || o.Needs.Tier != gitprovider.TierObserve ||
+			o.Tool.Title != "" {
 			t.Errorf("%+v", o)
 		}
 	}
 	d := newReaders(t)
 	d.env["CLAUDEOPS_POLICY"] = "/nonexistent/policy.yaml"
-	if status, answer := d.rest("GET", "/api/v1/repos/joe/infra/files/checks/disk.md", ""); answer["code"] != "misconfigured" {
+	if status, answer := d.rest("GET", "/api/v1/repos/joe/infra/files/checks/disk.md",
+		""); answer["code"] != "misconfigured" {
 		t.Errorf("without rules: %d %v", status, answer)
 	}
-	if status, answer := d.rest("GET", "/api/v1/prs/1/diff?repo_owner=joe&repo_name=infra", ""); answer["code"] != "misconfigured" {
+	if status, answer := d.rest("GET", "/api/v1/prs/1/diff?repo_owner=joe&repo_name=infra",
+		""); answer["code"] != "misconfigured" {
 		t.Errorf("without rules: %d %v", status, answer)
 	}
 	_, answer := d.rest("GET", "/api/v1/prs/1?repo_owner=joe&repo_name=infra&include=files&include=diff", "")
@@ -168,10 +176,12 @@ func TestReadingNeedsTheScopeToRead(t *testing.T) {
 func TestWhatAStatusIncludesIsAskedForAlikeThroughEveryWayIn(t *testing.T) {
 	d := newReaders(t)
 	o := operationOf(t, "get_pr_status")
-	for include, code := range map[string]string{`["files","diff"]`: "", `["diff"]`: "", `["text"]`: "invalid_argument", `["files","diff","files"]`: "invalid_argument"} {
+	for include, code := range map[string]string{`["files","diff"]`: "", `["diff"]`: "", `["text"]`: "invalid_argument",
+		`["files","diff","files"]`: "invalid_argument"} {
 		request := `{"repo_owner":"joe","repo_name":"infra","pr_number":1,"include":` + include + `}`
 		rest, ok := d.throughREST(o, request)
-		for door, got := range map[string]outcome{"MCP": d.throughMCP(o, request), "REST": rest, "command line": d.throughCLI(o, request)} {
+		for door, got := range map[string]outcome{"MCP": d.throughMCP(o, request), "REST": rest,
+			"command line": d.throughCLI(o, request)} {
 			if !ok || got.Code != code {
 				t.Errorf("%s through %s: %+v", include, door, got)
 			}

@@ -25,10 +25,12 @@ func TestARefusedRevisionIsAnsweredAlikeThroughEveryWayIn(t *testing.T) {
 		t.Fatalf("not opened: %v", opened)
 	}
 	for revises, code := range map[string]string{
-		"1": "duplicate_pr", "7": "not_found", "-1": "invalid_argument", `"one"`: "invalid_argument", "1.5": "invalid_argument",
+		"1": "duplicate_pr", "7": "not_found", "-1": "invalid_argument", `"one"`: "invalid_argument",
+		"1.5": "invalid_argument",
 	} {
 		arguments := strings.Replace(goodRequests()[create.Name], `"title"`, `"revises":`+revises+`,"title"`, 1)
-		arguments = strings.Replace(strings.Replace(arguments, `"create"`, `"update"`, 1), `# Inodes\n`, `# Inodes\n\ndf -i\n`, 1)
+		arguments = strings.Replace(strings.Replace(arguments, `"create"`, `"update"`, 1), `# Inodes\n`,
+			`# Inodes\n\ndf -i\n`, 1)
 		want := d.throughMCP(create, arguments)
 		if want.Code != code {
 			t.Errorf("revises %s: MCP answers %v, want %s", revises, want, code)

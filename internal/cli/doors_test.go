@@ -51,7 +51,8 @@ func newDoors(t *testing.T, more ...operation.Toolset) *doors {
 }
 
 func (d *doors) app(in string, out *bytes.Buffer) *commandLine {
-	a := &commandLine{streams: Streams{In: strings.NewReader(in), Out: out, Err: new(bytes.Buffer)}, lookup: d.lookup, more: d.more, folder: d.folder}
+	a := &commandLine{streams: Streams{In: strings.NewReader(in), Out: out, Err: new(bytes.Buffer)}, lookup: d.lookup,
+		more: d.more, folder: d.folder}
 	d.Cleanup(func() { _ = a.program().Close() })
 	return a
 }
@@ -60,7 +61,8 @@ func (d *doors) app(in string, out *bytes.Buffer) *commandLine {
 type outcome struct {
 	Code  string
 	Paths []string // of the violations
-	Form  string   // the failure of a tool whose toolset has a form of its own, without request ids; nothing else is set then
+	// the failure of a tool whose toolset has a form of its own, without request ids; nothing else is set then
+	Form string
 }
 
 // formed is the outcome of a tool whose toolset has a form of its own.
@@ -168,7 +170,8 @@ func (d *doors) server() http.Handler {
 	if err != nil {
 		d.Fatal(err)
 	}
-	server, err := app.NewWebServer(p, app.WebToolsets(a.program()), app.NewFollower(p), agents, app.AgentTokens(p), &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080})
+	server, err := app.NewWebServer(p, app.WebToolsets(a.program()), app.NewFollower(p), agents, app.AgentTokens(p),
+		&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080})
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -188,7 +191,8 @@ func (d *doors) rest(method, target, body string) (int, map[string]any) {
 	return out.Code, d.parse(out.Body.Bytes())
 }
 
-// throughREST says the same by path and query where a route has no body. Some things cannot be said that way: ok is false.
+// throughREST says the same by path and query where a route has no body. Some things cannot be said that way: ok is
+// false.
 func (d *doors) throughREST(o operation.Operation, arguments string) (out outcome, ok bool) {
 	d.Helper()
 	target, body := "/api/v1"+o.Route.Path, arguments
@@ -249,18 +253,26 @@ func goodRequests() map[string]string {
 		"list_prs":      `{"repo_owner":"joe","repo_name":"infra"}`,
 		"count_words":   `{"text":"one two"}`,
 
-		"plan": `{}`, "diff": `{}`, "status": `{}`, "doctor": `{}`, "deploy_apply": `{"yes":true}`, "rollback": `{"to":"1","yes":true}`,
+		"plan": `{}`, "diff": `{}`, "status": `{}`, "doctor": `{}`, "deploy_apply": `{"yes":true}`,
+		"rollback": `{"to":"1","yes":true}`,
 
 		"fractary_forge_agent_list": `{}`, "fractary_forge_tool_list": `{}`, "fractary_forge_agent_info": `{"name":"a"}`,
-		"fractary_forge_tool_info": `{"name":"a"}`, "fractary_forge_agent_validate": `{"name":"a"}`, "fractary_forge_tool_validate": `{"name":"a"}`,
-		"fractary_forge_plugin_list": `{}`, "fractary_forge_plugin_info": `{"plugin":"@a/b"}`, "fractary_forge_plugin_search": `{"query":"a"}`,
-		"fractary_forge_config_get": `{"key":"a"}`, "fractary_forge_config_show": `{}`, "fractary_forge_config_registry_list": `{}`,
-		"fractary_forge_cache_clear": `{}`, "fractary_forge_cache_stats": `{}`, "fractary_forge_fork_list": `{}`,
-		"fractary_forge_fork_info": `{"name":"a"}`, "fractary_forge_fork_diff": `{"name":"a"}`, "fractary_forge_fork_check": `{}`,
+		"fractary_forge_tool_info": `{"name":"a"}`, "fractary_forge_agent_validate": `{"name":"a"}`,
+		"fractary_forge_tool_validate": `{"name":"a"}`,
+		"fractary_forge_plugin_list":   `{}`, "fractary_forge_plugin_info": `{"plugin":"@a/b"}`,
+		"fractary_forge_plugin_search": `{"query":"a"}`,
+		"fractary_forge_config_get":    `{"key":"a"}`, "fractary_forge_config_show": `{}`,
+		"fractary_forge_config_registry_list": `{}`,
+		"fractary_forge_cache_clear":          `{}`, "fractary_forge_cache_stats": `{}`, "fractary_forge_fork_list": `{}`,
+		"fractary_forge_fork_info": `{"name":"a"}`, "fractary_forge_fork_diff": `{"name":"a"}`,
+		"fractary_forge_fork_check": `{}`,
 
-		"aam_search": `{"query":"a"}`, "aam_list": `{}`, "aam_info": `{"package_name":"a"}`, "aam_validate": `{}`, "aam_config_get": `{}`,
-		"aam_registry_list": `{}`, "aam_doctor": `{}`, "aam_install": `{"packages":["a"]}`, "aam_uninstall": `{"package_name":"a"}`, "aam_publish": `{}`,
-		"aam_create_package": `{}`, "aam_config_set": `{"key":"author.name","value":"a"}`, "aam_registry_add": `{"name":"a","url":"."}`,
+		"aam_search": `{"query":"a"}`, "aam_list": `{}`, "aam_info": `{"package_name":"a"}`, "aam_validate": `{}`,
+		"aam_config_get":    `{}`,
+		"aam_registry_list": `{}`, "aam_doctor": `{}`, "aam_install": `{"packages":["a"]}`,
+		"aam_uninstall": `{"package_name":"a"}`, "aam_publish": `{}`,
+		"aam_create_package": `{}`, "aam_config_set": `{"key":"author.name","value":"a"}`,
+		"aam_registry_add": `{"name":"a","url":"."}`,
 	}
 }
 
@@ -362,7 +374,8 @@ func TestTheLowestTierOfAnOperationIsWhatEveryWayInKeepsTo(t *testing.T) {
 			}
 			rest, ok := d.throughREST(o, goodRequests()[o.Name])
 			for door, got := range map[string]outcome{
-				"MCP": d.throughMCP(o, goodRequests()[o.Name]), "command line": d.throughCLI(o, goodRequests()[o.Name]), "REST": rest,
+				"MCP": d.throughMCP(o, goodRequests()[o.Name]), "command line": d.throughCLI(o, goodRequests()[o.Name]),
+				"REST": rest,
 			} {
 				denied := got.Code == string(fault.TierDenied) || strings.Contains(got.Form, o.Name+" needs tier ")
 				if ok && denied != (tier < o.Needs.Tier) {
@@ -393,7 +406,8 @@ func wordsToolset() operation.Toolset {
 			"schema/count_words.output.json": {Data: []byte(`{"type":"object"}`)},
 		},
 		Operations: []operation.Operation{operationtest.Plain(operation.Operation{
-			Name: "count_words", Summary: "Count the words of a text", Effect: operation.Read, Needs: operation.Needs{Tier: gitprovider.TierObserve, Scope: access.Read},
+			Name: "count_words", Summary: "Count the words of a text", Effect: operation.Read,
+			Needs: operation.Needs{Tier: gitprovider.TierObserve, Scope: access.Read},
 			Tool:  operation.Tool{Title: "Count words", Description: "Count the words of a text."},
 			Route: operation.Route{Method: "GET", Path: "/words", ID: "countWords"}, Command: "words count",
 		}, false, func(_ context.Context, _ operation.Call, in countRequest) (countAnswer, error) {
@@ -412,7 +426,8 @@ func TestANewOperationThatReadsIsAtOnceOnEveryWayInAndInTheDocs(t *testing.T) {
 	if diff := cmp.Diff(map[string]any{"count": 2.0}, called["structuredContent"]); diff != "" {
 		t.Errorf("MCP: %s", diff)
 	}
-	if status, answer := d.rest("GET", "/api/v1/words?text=one+two", ""); status != http.StatusOK || answer["count"] != 2.0 {
+	if status, answer := d.rest("GET", "/api/v1/words?text=one+two", ""); status != http.StatusOK ||
+		answer["count"] != 2.0 {
 		t.Errorf("REST: %d %v", status, answer)
 	}
 	var out bytes.Buffer
@@ -423,13 +438,15 @@ func TestANewOperationThatReadsIsAtOnceOnEveryWayInAndInTheDocs(t *testing.T) {
 	}
 	_, document := d.rest("GET", "/openapi.json", "")
 	described, _ := json.Marshal(document["paths"].(map[string]any)["/api/v1/words"])
-	for _, part := range []string{`"operationId":"countWords"`, `"maxLength":20`, `"enum":["asc","desc"]`, `"maximum":9`, `"examples":["one two"]`} {
+	for _, part := range []string{`"operationId":"countWords"`, `"maxLength":20`, `"enum":["asc","desc"]`, `"maximum":9`,
+		`"examples":["one two"]`} {
 		if !bytes.Contains(described, []byte(part)) {
 			t.Errorf("OpenAPI lacks %s: %s", part, described)
 		}
 	}
 	page := string(operationtest.Docs(d.app("", new(bytes.Buffer)).program().Toolsets()))
-	for _, part := range []string{"`GET /api/v1/words`", "`claudeops words count`", "| `text` | string, required | What to count"} {
+	for _, part := range []string{"`GET /api/v1/words`", "`claudeops words count`",
+		"| `text` | string, required | What to count"} {
 		if !strings.Contains(page, part) {
 			t.Errorf("the docs lack %s", part)
 		}
@@ -442,7 +459,8 @@ func limitsIn(at string, schema map[string]any, refer func(string) map[string]an
 		schema = refer(ref)
 	}
 	for _, name := range []string{
-		"minLength", "maxLength", "pattern", "enum", "minimum", "maximum", "minItems", "maxItems", "required", "default", "examples",
+		"minLength", "maxLength", "pattern", "enum", "minimum", "maximum", "minItems", "maxItems", "required", "default",
+		"examples",
 	} {
 		value := schema[name]
 		if list, ok := value.([]any); ok && name == "required" {
@@ -480,9 +498,11 @@ func TestTheLimitsOfOpenAPIAreThoseOfTheTools(t *testing.T) {
 		text := schemaOf(t, o)
 		tool, rest := map[string]any{}, map[string]any{}
 		limitsIn("", d.parse(text), nil, tool)
-		route := document["paths"].(map[string]any)["/api/v1"+o.Route.Path].(map[string]any)[strings.ToLower(o.Route.Method)].(map[string]any)
+		route := document["paths"].(map[string]any)["/api/v1"+
+			o.Route.Path].(map[string]any)[strings.ToLower(o.Route.Method)].(map[string]any)
 		if body, has := route["requestBody"].(map[string]any); has {
-			limitsIn("", body["content"].(map[string]any)["application/json"].(map[string]any)["schema"].(map[string]any), refer, rest)
+			limitsIn("", body["content"].(map[string]any)["application/json"].(map[string]any)["schema"].(map[string]any), refer,
+				rest)
 		} else {
 			limitsIn("", asObject(o, route["parameters"].([]any)), refer, rest)
 		}

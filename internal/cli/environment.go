@@ -62,8 +62,8 @@ func (a *commandLine) environmentPath(lookup func(string) (string, bool)) (path 
 	return config.EnvironmentFile(lookup), false
 }
 
-// checkEnvironmentFile refuses every command while the environment file cannot be used: settings that nobody can read are not
-// replaced by others.
+// checkEnvironmentFile refuses every command while the environment file cannot be used: settings that nobody can read
+// are not replaced by others.
 func (a *commandLine) checkEnvironmentFile() error {
 	if a.file == nil || a.cmd.Name() == initName { // init writes the file
 		return nil

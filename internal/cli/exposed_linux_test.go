@@ -24,11 +24,13 @@ func accessList(user uint32, perm uint16) []byte {
 	return out
 }
 
-// TestNoSessionStartsWhileAccessListsOpenWhatIsOurs gives a user rights that no mode shows: the bits of the group are those of the list's mask.
+// TestNoSessionStartsWhileAccessListsOpenWhatIsOurs gives a user rights that no mode shows: the bits of the group are
+// those of the list's mask.
 func TestNoSessionStartsWhileAccessListsOpenWhatIsOurs(t *testing.T) {
 	gives := func(name, kind string, perm uint16) func(*peopleWorld) {
 		return func(w *peopleWorld) {
-			if err := unix.Setxattr(filepath.Join(w.dir, name), "system.posix_acl_"+kind, accessList(agent, perm), 0); err != nil {
+			if err := unix.Setxattr(filepath.Join(w.dir, name), "system.posix_acl_"+kind, accessList(agent, perm),
+				0); err != nil {
 				w.Fatalf("%v; the file system of TMPDIR has to have access lists", err)
 			}
 		}
@@ -37,13 +39,18 @@ func TestNoSessionStartsWhileAccessListsOpenWhatIsOurs(t *testing.T) {
 	scripts := map[string]string{"CLAUDEOPS_SESSION_TOOLSETS": "pr,scripts", "CLAUDEOPS_SCRIPTS": "$DIR/scripts.yaml"}
 	all := []exposure{
 		{"the policy", map[string]string{"CLAUDEOPS_POLICY": "$DIR/narrow.yaml"}, gives("narrow.yaml", "access", write),
-			[]string{"the policy file: $DIR/narrow.yaml can be written by user 54321", "setfacl -x u:54321 '$DIR/narrow.yaml'", "by their modes, owners or access lists"}},
-		{"the state folder", nil, gives("state", "access", write), []string{"the state folder: $DIR/state can be written by user 54321"}},
+			[]string{"the policy file: $DIR/narrow.yaml can be written by user 54321", "setfacl -x u:54321 '$DIR/narrow.yaml'",
+				"by their modes, owners or access lists"}},
+		{"the state folder", nil, gives("state", "access", write),
+			[]string{"the state folder: $DIR/state can be written by user 54321"}},
 		{"the local root", nil, gives("root", "access", write), []string{"the folder of local repositories: $DIR/root can"}},
-		{"what will be a prompt", map[string]string{"CLAUDEOPS_PROMPTS_DIR": "$DIR/prompts"}, gives("prompts", "default", write),
+		{"what will be a prompt", map[string]string{"CLAUDEOPS_PROMPTS_DIR": "$DIR/prompts"},
+			gives("prompts", "default", write),
 			[]string{"the prompts: $DIR/prompts gives what is made in it to user 54321 to write", "setfacl -x d:u:54321"}},
-		{"a script", scripts, gives("agent-scripts/up.sh", "access", write), []string{"the scripts: $DIR/agent-scripts/up.sh can be written by user 54321"}},
-		{"the file of a secret", map[string]string{"CLAUDEOPS_WEBHOOK_SECRET_FILE": "$DIR/hook"}, gives("hook", "access", write), []string{"the file of a secret: $DIR/hook"}},
+		{"a script", scripts, gives("agent-scripts/up.sh", "access", write),
+			[]string{"the scripts: $DIR/agent-scripts/up.sh can be written by user 54321"}},
+		{"the file of a secret", map[string]string{"CLAUDEOPS_WEBHOOK_SECRET_FILE": "$DIR/hook"},
+			gives("hook", "access", write), []string{"the file of a secret: $DIR/hook"}},
 	}
 	if os.Getuid() == 0 { // nobody else can start agents as another user
 		user := map[string]string{"CLAUDEOPS_BOUNDARY": "user", "CLAUDEOPS_AGENT_USER": "54321:54321"}
@@ -59,10 +66,12 @@ func TestNoSessionStartsWhileAccessListsOpenWhatIsOurs(t *testing.T) {
 		}, []string{"a local repository: $DIR/root/", "refs/heads can be written by user 54321"}})
 	}
 	if os.Getuid() == 0 {
-		several := map[string]string{"CLAUDEOPS_BOUNDARY": "user", "CLAUDEOPS_AGENT_USER": "54320+3", "CLAUDEOPS_POLICY": "$DIR/narrow.yaml"}
-		all = append(all, exposure{"the policy, to one of several users", several, gives("narrow.yaml", "access", write), []string{
-			"agents, which run as 54320 to 54322,", "the policy file: $DIR/narrow.yaml can be written by user 54321",
-		}})
+		several := map[string]string{"CLAUDEOPS_BOUNDARY": "user", "CLAUDEOPS_AGENT_USER": "54320+3",
+			"CLAUDEOPS_POLICY": "$DIR/narrow.yaml"}
+		all = append(all, exposure{"the policy, to one of several users", several, gives("narrow.yaml", "access", write),
+			[]string{
+				"agents, which run as 54320 to 54322,", "the policy file: $DIR/narrow.yaml can be written by user 54321",
+			}})
 	}
 	for _, e := range all {
 		t.Run(e.name, e.keepsSessionsFromStarting)

@@ -36,11 +36,14 @@ func exposures() []exposure {
 	scripts := map[string]string{"CLAUDEOPS_SESSION_TOOLSETS": "pr,scripts", "CLAUDEOPS_SCRIPTS": "$DIR/scripts.yaml"}
 	secret := map[string]string{"CLAUDEOPS_WEBHOOK_SECRET_FILE": "$DIR/hook"}
 	all := []exposure{
-		{"the policy", policy, chmod("narrow.yaml", 0o666), []string{"the policy file: $DIR/narrow.yaml", "by everybody (mode 0666, owner", "chmod o-w '$DIR/narrow.yaml'"}},
+		{"the policy", policy, chmod("narrow.yaml", 0o666),
+			[]string{"the policy file: $DIR/narrow.yaml", "by everybody (mode 0666, owner", "chmod o-w '$DIR/narrow.yaml'"}},
 		{"the state folder", nil, chmod("state", 0o777), []string{"the state folder: $DIR/state", "chmod o-w '$DIR/state'"}},
 		{"the local root", nil, chmod("root", 0o777), []string{"the folder of local repositories: $DIR/root"}},
-		{"a prompt", prompts, chmod("prompts/tier1-observe.md", 0o666), []string{"the prompts: $DIR/prompts/tier1-observe.md"}},
-		{"the settings of scripts", scripts, chmod("scripts.yaml", 0o666), []string{"the settings of scripts: $DIR/scripts.yaml"}},
+		{"a prompt", prompts, chmod("prompts/tier1-observe.md", 0o666),
+			[]string{"the prompts: $DIR/prompts/tier1-observe.md"}},
+		{"the settings of scripts", scripts, chmod("scripts.yaml", 0o666),
+			[]string{"the settings of scripts: $DIR/scripts.yaml"}},
 		{"a script", scripts, chmod("agent-scripts/up.sh", 0o777), []string{"the scripts: $DIR/agent-scripts/up.sh"}},
 		{"the file of a secret", secret, chmod("hook", 0o602), []string{"the file of a secret: $DIR/hook"}},
 	}
@@ -65,8 +68,10 @@ func exposures() []exposure {
 	return append(all,
 		exposure{"the policy belongs to the agents' user", user(policy), chown("narrow.yaml", agent, 0, 0o444),
 			[]string{"belongs to user 54321 (mode 0444)", "chown 0 '$DIR/narrow.yaml'", "agents, which run as 54321"}},
-		exposure{"their group may write the state folder", user(nil), chown("state", 0, agent, 0o770), []string{"by group 54321 (mode 0770, owner 0)", "chmod g-w"}},
-		exposure{"branches of a local repository belong to the agents' user", user(nil), chown("root/demo/home.git/refs/heads", agent, 0, 0o755),
+		exposure{"their group may write the state folder", user(nil), chown("state", 0, agent, 0o770),
+			[]string{"by group 54321 (mode 0770, owner 0)", "chmod g-w"}},
+		exposure{"branches of a local repository belong to the agents' user", user(nil),
+			chown("root/demo/home.git/refs/heads", agent, 0, 0o755),
 			[]string{"a local repository: $DIR/root/demo/home.git/refs/heads belongs to user 54321"}},
 	)
 }
@@ -111,13 +116,15 @@ func (w *peopleWorld) wantOneRefusal(before effect) {
 	}
 	var audit struct{ Items []map[string]any }
 	w.read(&audit, "audit", "list", "--limit", "1000")
-	if len(audit.Items) != rowsOfSeed+1 || audit.Items[0]["action"] != "session.start" || audit.Items[0]["code"] != string(fault.Misconfigured) {
+	if len(audit.Items) != rowsOfSeed+1 || audit.Items[0]["action"] != "session.start" ||
+		audit.Items[0]["code"] != string(fault.Misconfigured) {
 		w.Errorf("%d rows, the last %v", len(audit.Items), audit.Items[0])
 	}
 	if audit.Items[0]["caller"] != "ann" {
 		return // effect is for what people do
 	}
-	if got := w.effect(""); strings.Join(got.Heads, "") != strings.Join(before.Heads, "") || strings.Join(got.Pulls, "") != strings.Join(before.Pulls, "") {
+	if got := w.effect(""); strings.Join(got.Heads, "") != strings.Join(before.Heads, "") ||
+		strings.Join(got.Pulls, "") != strings.Join(before.Pulls, "") {
 		w.Errorf("something was written: %+v", got)
 	}
 }
@@ -127,7 +134,8 @@ func exposedWorld(t *testing.T, env map[string]string) *peopleWorld {
 	t.Helper()
 	w := newPeopleWorld(t, env)
 	for name, text := range map[string]string{
-		"narrow.yaml": "version: 1\n", "hook": "0123456789abcdef0123", "scripts.yaml": "agent_scripts_dir: " + filepath.Join(w.dir, "agent-scripts") + "\n",
+		"narrow.yaml": "version: 1\n", "hook": "0123456789abcdef0123", "scripts.yaml": "agent_scripts_dir: " +
+			filepath.Join(w.dir, "agent-scripts") + "\n",
 		"agent-scripts/up.sh": "#!/bin/sh\nuptime\n", "prompts/tier1-observe.md": "# Observe\n",
 	} {
 		path := filepath.Join(w.dir, name)
@@ -143,7 +151,8 @@ func exposedWorld(t *testing.T, env map[string]string) *peopleWorld {
 			t.Fatal(err)
 		}
 	}
-	if problems := filemodes.Look(filemodes.User{AnyOwner: true}, []filemodes.Subject{{What: "the world", Path: w.dir, Tree: true}}); len(problems) > 0 {
+	if problems := filemodes.Look(filemodes.User{AnyOwner: true},
+		[]filemodes.Subject{{What: "the world", Path: w.dir, Tree: true}}); len(problems) > 0 {
 		t.Fatalf("the world is open already: %v", problems)
 	}
 	return w
@@ -156,7 +165,8 @@ func TestAScheduleIsNotServedWhileNoSessionCouldStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, exit := w.command(lookupIn(w.env), "serve")
-	if exit != fault.Misconfigured.ExitCode() || !strings.Contains(out, "sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start") ||
+	if exit != fault.Misconfigured.ExitCode() ||
+		!strings.Contains(out, "sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start") ||
 		!strings.Contains(out, "chmod o-w") {
 		t.Errorf("exit code %d: %s", exit, out)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// plainFailure is a command that found what it was asked about not to be so. It is told without a code, and ends with the exit
-// code exit.
+// plainFailure is a command that found what it was asked about not to be so. It is told without a code, and ends with
+// the exit code exit.
 type plainFailure struct {
 	error
 	exit int
@@ -49,7 +49,8 @@ func unreadable(name string, err error) error {
 
 // checkOutcome and checkCode refuse values that narrow a listing to nothing.
 func checkOutcome(outcome string) error {
-	known := []record.Outcome{"", record.OutcomeOpened, record.OutcomeRevised, record.OutcomeReused, record.OutcomeDryRun, record.OutcomeRefused,
+	known := []record.Outcome{"", record.OutcomeOpened, record.OutcomeRevised, record.OutcomeReused, record.OutcomeDryRun,
+		record.OutcomeRefused,
 		record.OutcomeFailed, record.OutcomeDone}
 	if slices.Contains(known, record.Outcome(outcome)) {
 		return nil

@@ -31,7 +31,8 @@ func newLocalWorld(t *testing.T) *localWorld {
 	root, work, state := t.TempDir(), t.TempDir(), t.TempDir()
 	emptyRecords.Put(t, state)
 	w := &localWorld{T: t, repo: filepath.Join(root, "joe", "infra.git"), env: map[string]string{
-		"CLAUDEOPS_LOCAL_ROOT": root, "CLAUDEOPS_STATE_DIR": state, "CLAUDEOPS_TIER": "2", "USER": "ann", "PATH": os.Getenv("PATH"),
+		"CLAUDEOPS_LOCAL_ROOT": root, "CLAUDEOPS_STATE_DIR": state, "CLAUDEOPS_TIER": "2", "USER": "ann",
+		"PATH":                  os.Getenv("PATH"),
 		"CLAUDEOPS_WEBHOOK_URL": "http://127.0.0.1:1/nobody-listens", "CLAUDEOPS_WEBHOOK_SECRET": "a-secret-for-notices",
 	}}
 	if err := os.WriteFile(filepath.Join(work, "README.md"), []byte("# Infra\n"), 0o600); err != nil {
@@ -82,7 +83,8 @@ func TestThePollSeesWhatIsMergedByHandAndTellsNobodyTwice(t *testing.T) {
 	for _, name := range []string{"one", "two", "three"} {
 		w.propose(name)
 	}
-	a := &commandLine{streams: Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, lookup: w.lookup}
+	a := &commandLine{streams: Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}},
+		lookup: w.lookup}
 	defer func() {
 		if err := a.program().Close(); err != nil {
 			t.Error(err)
@@ -97,7 +99,8 @@ func TestThePollSeesWhatIsMergedByHandAndTellsNobodyTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, state := range want {
-			r, found, err := p.Store.Pulls.FindPull(t.Context(), record.PullKey{Provider: "local", Owner: "joe", Repo: "infra", Number: i + 1})
+			r, found, err := p.Store.Pulls.FindPull(t.Context(), record.PullKey{Provider: "local", Owner: "joe", Repo: "infra",
+				Number: i + 1})
 			if err != nil || !found || r.State != state {
 				t.Errorf("#%d: found %t, %s, %v; want %s", i+1, found, r.State, err, state)
 			}
@@ -109,7 +112,8 @@ func TestThePollSeesWhatIsMergedByHandAndTellsNobodyTwice(t *testing.T) {
 	}
 	const open, merged, closed = gitprovider.StateOpen, gitprovider.StateMerged, gitprovider.StateClosed
 	look(3, open, open, open)
-	w.git("--git-dir", w.repo, "update-ref", "refs/heads/main", w.git("--git-dir", w.repo, "rev-parse", "claude-ops/fix/one"))
+	w.git("--git-dir", w.repo, "update-ref", "refs/heads/main",
+		w.git("--git-dir", w.repo, "rev-parse", "claude-ops/fix/one"))
 	look(4, merged, open, open)
 	w.run("review", "merge", "2", "--repo", "joe/infra")
 	look(5, merged, merged, open)

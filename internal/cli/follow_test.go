@@ -89,7 +89,8 @@ func (f *forged) lookup(name string) (string, bool) {
 func (f *forged) run(args ...string) string {
 	f.Helper()
 	var out, problems bytes.Buffer
-	if code := cli.Run(f.Context(), args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems}, f.lookup); code != 0 {
+	if code := cli.Run(f.Context(), args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems},
+		f.lookup); code != 0 {
 		f.Fatalf("%v: exit code %d: %s", args, code, problems.String())
 	}
 	return out.String()
@@ -102,7 +103,8 @@ func (f *forged) propose(title string) {
 	if err := os.WriteFile(content, []byte("# "+title+"\n"), 0o600); err != nil {
 		f.Fatal(err)
 	}
-	f.run("pr", "create", "--repo", f.repo.String(), "--title", title, "--body", "why", "--create", "checks/"+strings.ReplaceAll(title, " ", "-")+".md="+content)
+	f.run("pr", "create", "--repo", f.repo.String(), "--title", title, "--body", "why", "--create",
+		"checks/"+strings.ReplaceAll(title, " ", "-")+".md="+content)
 	if got := <-f.told; !strings.HasPrefix(got, "opened ") {
 		f.Fatalf("people were told: %s", got)
 	}
@@ -115,7 +117,8 @@ func (f *forged) serve() {
 	reader, writer := io.Pipe()
 	ended := make(chan int, 1)
 	go func() {
-		ended <- cli.Run(ctx, []string{"serve"}, cli.Streams{In: strings.NewReader(""), Out: writer, Err: io.Discard}, f.lookup)
+		ended <- cli.Run(ctx, []string{"serve"}, cli.Streams{In: strings.NewReader(""), Out: writer, Err: io.Discard},
+			f.lookup)
 		_ = writer.Close()
 	}()
 	line, err := bufio.NewReader(reader).ReadString('\n')
@@ -135,8 +138,10 @@ func (f *forged) serve() {
 // hear sends what the forge sends when something has happened to a pull request, and returns the status.
 func (f *forged) hear(id, event, action string, number int) int {
 	f.Helper()
-	return f.send(id, event, fmt.Sprintf(`{"action":%q,"number":%[2]d,"pull_request":{"number":%[2]d,"state":"open"},"repository":{"full_name":%[3]q}}`,
-		action, number, f.repo.String()))
+	return f.send(id, event,
+		fmt.Sprintf(
+			`{"action":%q,"number":%[2]d,"pull_request":{"number":%[2]d,"state":"open"},"repository":{"full_name":%[3]q}}`,
+			action, number, f.repo.String()))
 }
 
 // send sends a delivery.
@@ -148,12 +153,14 @@ func (f *forged) send(id, event, body string) int {
 	if f.source == "github" {
 		prefix, name, signature = "X-GitHub-", "X-Hub-Signature-256", "sha256="+signature
 	}
-	r, err := http.NewRequestWithContext(f.Context(), http.MethodPost, f.url+"/webhooks/"+f.source, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(f.Context(), http.MethodPost, f.url+"/webhooks/"+f.source,
+		strings.NewReader(body))
 	if err != nil {
 		f.Error(err)
 		return 0
 	}
-	for header, value := range map[string]string{"Content-Type": "application/json", prefix + "Delivery": id, prefix + "Event": event, name: signature} {
+	for header, value := range map[string]string{"Content-Type": "application/json", prefix + "Delivery": id,
+		prefix + "Event": event, name: signature} {
 		r.Header.Set(header, value)
 	}
 	answer, err := http.DefaultClient.Do(r)
@@ -169,7 +176,8 @@ func (f *forged) send(id, event, body string) int {
 func (f *forged) actions() map[string]int {
 	f.Helper()
 	counts := map[string]int{}
-	for _, match := range regexp.MustCompile(`"action": "(pull\.\w+)"`).FindAllStringSubmatch(f.run("audit", "list", "--json"), -1) {
+	for _, match := range regexp.MustCompile(`"action": "(pull\.\w+)"`).FindAllStringSubmatch(f.run("audit", "list",
+		"--json"), -1) {
 		counts[match[1]]++
 	}
 	return counts
@@ -222,16 +230,19 @@ func TestAMergeAtAForgeReachesPeopleOnce(t *testing.T) {
 	}
 }
 
-// A person's commit on the branch of a pull request is recorded as its head by each of the webhooks that a push leads to.
+// A person's commit on the branch of a pull request is recorded as its head by each of the webhooks that a push leads
+// to.
 func TestAPushAtAForgeRecordsTheNewHead(t *testing.T) {
 	for _, source := range []string{"github", "gitea"} {
 		t.Run(source, func(t *testing.T) {
 			f := newForged(t, source)
 			f.propose("inodes")
-			branch := regexp.MustCompile(`"branch": "(claude-ops/[^"]+)"`).FindStringSubmatch(f.run("pr", "list", "--repo", f.repo.String(), "--json"))[1]
+			branch := regexp.MustCompile(`"branch": "(claude-ops/[^"]+)"`).FindStringSubmatch(f.run("pr", "list", "--repo",
+				f.repo.String(), "--json"))[1]
 			head := f.people.Push(branch, memhost.File{Path: "checks/inodes.md", Content: "# Shorter\n"})
 			f.serve()
-			if status := f.send("a", "push", fmt.Sprintf(`{"ref":"refs/heads/%s","repository":{"full_name":%q}}`, branch, f.repo.String())); status != 202 {
+			if status := f.send("a", "push", fmt.Sprintf(`{"ref":"refs/heads/%s","repository":{"full_name":%q}}`, branch,
+				f.repo.String())); status != 202 {
 				t.Errorf("status %d", status)
 			}
 			f.stop() // it looks at what waits before it ends
@@ -256,7 +267,8 @@ func (f *forged) wantHead(commit string) {
 		f.Fatal(err)
 	}
 	defer s.Close()
-	r, found, err := s.Pulls.FindPull(f.Context(), record.PullKey{Provider: f.source, Owner: f.repo.Owner, Repo: f.repo.Name, Number: 1})
+	r, found, err := s.Pulls.FindPull(f.Context(), record.PullKey{Provider: f.source, Owner: f.repo.Owner,
+		Repo: f.repo.Name, Number: 1})
 	if err != nil || !found || r.Head != commit || r.SeenBy != record.DoorWebhook {
 		f.Errorf("recorded is %+v, %t, %v; want the head %s", r, found, err, commit)
 	}

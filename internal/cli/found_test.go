@@ -22,7 +22,8 @@ func foundToolset(scope access.Scope, rejected *[]string) operation.Toolset {
 		Name: "found", Instructions: "Find.",
 		Found: func(context.Context) []operation.Operation {
 			return []operation.Operation{operationtest.Plain(operation.Operation{
-				Name: "found_one", Effect: operation.Exec, Needs: operation.Needs{Scope: scope}, Tool: operation.Tool{Title: "One", Description: "One."},
+				Name: "found_one", Effect: operation.Exec, Needs: operation.Needs{Scope: scope},
+				Tool:    operation.Tool{Title: "One", Description: "One."},
 				Schemas: operation.Schemas{Input: object, Output: object}, Route: operation.Route{Method: "POST", MaxBody: 1 << 10},
 			}, true, func(_ context.Context, call operation.Call, _ map[string]any) (map[string]any, error) {
 				if string(call.Arguments) == `{"fail":true}` {
@@ -44,21 +45,25 @@ func foundToolset(scope access.Scope, rejected *[]string) operation.Toolset {
 func TestAToolThatIsFoundIsCalledOverREST(t *testing.T) {
 	var rejected []string
 	d := newDoors(t, foundToolset(access.Operate, &rejected))
-	if status, answer := d.rest("POST", "/api/v1/tools/found_one", `{}`); status != http.StatusOK || answer["door"] != string(record.DoorREST) {
+	if status, answer := d.rest("POST", "/api/v1/tools/found_one", `{}`); status != http.StatusOK ||
+		answer["door"] != string(record.DoorREST) {
 		t.Errorf("%d %v", status, answer)
 	}
 	status, answer := d.rest("POST", "/api/v1/tools/found_one", `{"fail":true}`)
 	if failure, _ := answer["failure"].(map[string]any); status != http.StatusConflict || failure["of"] != "found_one" {
 		t.Errorf("%d %v", status, answer)
 	}
-	if status, answer := d.rest("POST", "/api/v1/tools/found_two", `{}`); status != http.StatusNotFound || answer["code"] != "not_found" {
+	if status, answer := d.rest("POST", "/api/v1/tools/found_two", `{}`); status != http.StatusNotFound ||
+		answer["code"] != "not_found" {
 		t.Errorf("%d %v", status, answer)
 	}
-	if _, document := d.rest("GET", "/openapi.json", ""); document["paths"].(map[string]any)["/api/v1/tools/{name}"] == nil {
+	if _, document := d.rest("GET", "/openapi.json",
+		""); document["paths"].(map[string]any)["/api/v1/tools/{name}"] == nil {
 		t.Error("OpenAPI does not know it")
 	}
 	d = newDoors(t, foundToolset("another scope", &rejected))
-	if status, answer := d.rest("POST", "/api/v1/tools/found_one", `{}`); status != http.StatusForbidden || len(rejected) != 1 || rejected[0] != "found_one" {
+	if status, answer := d.rest("POST", "/api/v1/tools/found_one", `{}`); status != http.StatusForbidden ||
+		len(rejected) != 1 || rejected[0] != "found_one" {
 		t.Errorf("%d %v, recorded %v", status, answer, rejected)
 	}
 	called := d.mcp("tools/call", `{"name":"found_one","arguments":{}}`)
@@ -72,11 +77,14 @@ func TestAScriptIsRunOverREST(t *testing.T) {
 	d := newDoors(t)
 	project := t.TempDir()
 	d.folder, d.env["CLAUDEOPS_BOUNDARY"], d.env["CLAUDEOPS_TIER"], d.env["PATH"] = project, "none", "3", os.Getenv("PATH")
-	operationtest.WriteExecutables(t, project, map[string]string{"scripts/Agent/say-hello.sh": "#!/bin/sh\n# @noparams\necho hello\n"})
-	if status, answer := d.rest("POST", "/api/v1/tools/say_hello", `{}`); status != http.StatusOK || answer["stdout"] != "hello\n" {
+	operationtest.WriteExecutables(t, project,
+		map[string]string{"scripts/Agent/say-hello.sh": "#!/bin/sh\n# @noparams\necho hello\n"})
+	if status, answer := d.rest("POST", "/api/v1/tools/say_hello", `{}`); status != http.StatusOK ||
+		answer["stdout"] != "hello\n" {
 		t.Errorf("%d %v", status, answer)
 	}
-	if status, answer := d.rest("POST", "/api/v1/tools/say_hello", `[]`); status != http.StatusBadRequest || answer["code"] != "invalid_argument" {
+	if status, answer := d.rest("POST", "/api/v1/tools/say_hello", `[]`); status != http.StatusBadRequest ||
+		answer["code"] != "invalid_argument" {
 		t.Errorf("no object: %d %v", status, answer)
 	}
 }

@@ -45,7 +45,8 @@ func TestAServerActsAsAGitHubApp(t *testing.T) {
 
 	doctor := f.run("doctor", "--online", "--repo", f.repo.String())
 	for _, want := range []string{
-		"we act as claude-ops[bot]", "all repositories of the owner", "contents: write", "pull_requests: write", "/settings/installations/",
+		"we act as claude-ops[bot]", "all repositories of the owner", "contents: write", "pull_requests: write",
+		"/settings/installations/",
 	} {
 		if !strings.Contains(doctor, want) {
 			t.Errorf("doctor does not say %q: %s", want, doctor)
@@ -79,8 +80,10 @@ func TestAnAppsKeyThatIsNoneTurnsTheProviderOff(t *testing.T) {
 	f.env["GITHUB_APP_ID"], f.env["GITHUB_APP_PRIVATE_KEY"] = "12345", "-----BEGIN NOTHING-----"
 	f.env["CLAUDEOPS_LOCAL_ROOT"] = t.TempDir()
 	var out, problems bytes.Buffer
-	code := cli.Run(t.Context(), []string{"doctor"}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems}, f.lookup)
-	if code == 0 || !strings.Contains(out.String(), "GITHUB_APP_PRIVATE_KEY is no key in PEM") || !strings.Contains(out.String(), "GITHUB_TOKEN is not used") {
+	code := cli.Run(t.Context(), []string{"doctor"}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems},
+		f.lookup)
+	if code == 0 || !strings.Contains(out.String(), "GITHUB_APP_PRIVATE_KEY is no key in PEM") ||
+		!strings.Contains(out.String(), "GITHUB_TOKEN is not used") {
 		t.Errorf("doctor ends with %d and says %s", code, out.String())
 	}
 }

@@ -39,8 +39,10 @@ func TestHealthIsWhatTheServerSaysOfItself(t *testing.T) {
 			t.Errorf("%s: exit %d, asked for %q: %s%s", listening, code, asked, out, errOut)
 		}
 	}
-	for _, status = range []int{http.StatusServiceUnavailable, http.StatusNotFound, http.StatusFound, http.StatusForbidden} {
-		if code, out, errOut := healthOf(t, map[string]string{"CLAUDEOPS_ADDR": addr}); code != 1 || out != "" || !strings.Contains(errOut, "not ready") {
+	for _, status = range []int{http.StatusServiceUnavailable, http.StatusNotFound, http.StatusFound,
+		http.StatusForbidden} {
+		if code, out, errOut := healthOf(t, map[string]string{"CLAUDEOPS_ADDR": addr}); code != 1 || out != "" ||
+			!strings.Contains(errOut, "not ready") {
 			t.Errorf("status %d: exit %d: %s%s", status, code, out, errOut)
 		}
 	}
@@ -55,10 +57,12 @@ func TestHealthOfNoServer(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errOut := healthOf(t, map[string]string{"CLAUDEOPS_ADDR": addr}); code != 1 || !strings.Contains(errOut, "no server answers on "+addr) {
+	if code, _, errOut := healthOf(t, map[string]string{"CLAUDEOPS_ADDR": addr}); code != 1 ||
+		!strings.Contains(errOut, "no server answers on "+addr) {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
-	if code, _, errOut := healthOf(t, map[string]string{"CLAUDEOPS_ADDR": "nonsense"}); code != fault.ExitUsage || !strings.Contains(errOut, "CLAUDEOPS_ADDR") {
+	if code, _, errOut := healthOf(t, map[string]string{"CLAUDEOPS_ADDR": "nonsense"}); code != fault.ExitUsage ||
+		!strings.Contains(errOut, "CLAUDEOPS_ADDR") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/app"
 )
 
-// describeHelp sorts the commands of the root into groups, says what groups of commands are for, and gives examples to commands that have none.
+// describeHelp sorts the commands of the root into groups, says what groups of commands are for, and gives examples to
+// commands that have none.
 func describeHelp(root *cobra.Command) {
 	for _, g := range helpGroups() {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
@@ -51,7 +52,8 @@ func helpGroups() []helpGroup {
 		{"setup", "Set it up:", []string{"init", "doctor", "mcp-config", "demo", "version"}},
 		{"changes", "Propose and review changes:", []string{"pr", "review", "policy", "sources"}},
 		{"agents", "Run and watch agents:", []string{"run", "session", "connections", "mcp-server"}},
-		{"server", "Serve people and programs, and keep the records:", []string{"serve", "health", "token", "login", "audit", "backup", "prune"}},
+		{"server", "Serve people and programs, and keep the records:",
+			[]string{"serve", "health", "token", "login", "audit", "backup", "prune"}},
 		{"toolsets", "Share and run procedures (each is a toolset that CLAUDEOPS_TOOLSETS switches on):",
 			[]string{"definitions", "packages", "deploy", "scripts"}},
 	}
@@ -77,23 +79,24 @@ func groupShorts() map[string]string {
 // commandExamples are lines without the name of the program.
 func commandExamples() map[string]string {
 	return map[string]string{
-		"audit list":             "audit list\naudit list --repo joe/home-cluster --outcome refused --limit 20",
-		"audit show":             "audit show 17",
-		"audit verify":           "audit verify\naudit verify --heads kept.jsonl --pulls",
-		"backup":                 "backup /srv/backup/claudeops-2026-11-25",
-		"connections list":       "connections list",
-		"connections cut":        "connections cut 01M81EQV51VWSKBPTDJXEVK0KR",
-		"demo":                   "demo\ndemo --serve --dir /tmp/demo",
-		"doctor":                 "doctor\ndoctor --online --repo joe/home-cluster",
-		"health":                 "health",
-		"login end":              "login end 01M81EQV51VWSKBPTDJXEVK0KR",
-		"login list":             "login list",
-		"mcp-config":             "mcp-config > mcp.json\nmcp-config --client codex >> ~/.codex/config.toml",
-		"mcp-server":             "mcp-server\nmcp-server --as fractary-forge",
-		"policy show":            "policy show",
-		"pr diff":                "pr diff 7 --repo joe/home-cluster",
-		"pr file":                "pr file joe/home-cluster checks/disk.md\npr file joe/home-cluster checks/disk.md --pull 7",
-		"pr list":                "pr list --repo joe/home-cluster\npr list --repo joe/home-cluster --state-of-review changes_requested",
+		"audit list":       "audit list\naudit list --repo joe/home-cluster --outcome refused --limit 20",
+		"audit show":       "audit show 17",
+		"audit verify":     "audit verify\naudit verify --heads kept.jsonl --pulls",
+		"backup":           "backup /srv/backup/claudeops-2026-11-25",
+		"connections list": "connections list",
+		"connections cut":  "connections cut 01M81EQV51VWSKBPTDJXEVK0KR",
+		"demo":             "demo\ndemo --serve --dir /tmp/demo",
+		"doctor":           "doctor\ndoctor --online --repo joe/home-cluster",
+		"health":           "health",
+		"login end":        "login end 01M81EQV51VWSKBPTDJXEVK0KR",
+		"login list":       "login list",
+		"mcp-config":       "mcp-config > mcp.json\nmcp-config --client codex >> ~/.codex/config.toml",
+		"mcp-server":       "mcp-server\nmcp-server --as fractary-forge",
+		"policy show":      "policy show",
+		"pr diff":          "pr diff 7 --repo joe/home-cluster",
+		"pr file":          "pr file joe/home-cluster checks/disk.md\npr file joe/home-cluster checks/disk.md --pull 7",
+		"pr list": "pr list --repo joe/home-cluster\npr list --repo joe/home-cluster --state-of-review " +
+			"changes_requested",
 		"pr resume":              "pr resume",
 		"pr status":              "pr status 7 --repo joe/home-cluster",
 		"prune":                  "prune --dry-run\nprune --older-than 180d",
@@ -135,7 +138,8 @@ func wrongArguments(cmd *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return app.Usage(fmt.Errorf("%s needs %s", cmd.CommandPath(), takes))
 	case len(args) > len(strings.Fields(takes)):
-		return app.Usage(fmt.Errorf("%s takes %s and nothing more; leave %q out", cmd.CommandPath(), takes, args[len(strings.Fields(takes))]))
+		return app.Usage(fmt.Errorf("%s takes %s and nothing more; leave %q out", cmd.CommandPath(), takes,
+			args[len(strings.Fields(takes))]))
 	}
 	return app.Usage(errors.New(cmd.CommandPath() + " needs " + takes + ", all of them"))
 }

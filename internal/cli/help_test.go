@@ -35,7 +35,8 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 			}
 			examples++
 			command, _, _ = strings.Cut(command, " #")
-			if problem := unknownIn(strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune("<>|", r) })[0]); problem != "" {
+			if problem := unknownIn(strings.FieldsFunc(command,
+				func(r rune) bool { return strings.ContainsRune("<>|", r) })[0]); problem != "" {
 				t.Errorf("%s shows %s: %s", cmd.CommandPath(), command, problem)
 			}
 			if pathOf(cmd) != "pr promote" && !strings.Contains(command, pathOf(cmd)) && cmd.HasParent() {
@@ -69,7 +70,8 @@ func TestWrongArgumentsAreSaidInOurWords(t *testing.T) {
 		"run x":             `claudeops run takes no arguments; leave "x" out`,
 	} {
 		var out strings.Builder
-		code := Run(t.Context(), strings.Fields(line), Streams{In: strings.NewReader(""), Out: &out, Err: &out}, func(string) (string, bool) { return "", false })
+		code := Run(t.Context(), strings.Fields(line), Streams{In: strings.NewReader(""), Out: &out, Err: &out},
+			func(string) (string, bool) { return "", false })
 		if code != 2 || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: exit %d\n%s, want %s", line, code, out.String(), want)
 		}

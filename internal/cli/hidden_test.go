@@ -14,7 +14,8 @@ import (
 func (w *peopleWorld) said(args ...string) (out, errs string) {
 	w.Helper()
 	var stdout, stderr strings.Builder
-	cli.Run(context.WithoutCancel(w.Context()), args, cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr}, w.plain())
+	cli.Run(context.WithoutCancel(w.Context()), args, cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr},
+		w.plain())
 	return stdout.String(), stderr.String()
 }
 
@@ -22,15 +23,19 @@ func (w *peopleWorld) said(args ...string) (out, errs string) {
 func TestNothingHidesInWhatIsPrinted(t *testing.T) {
 	const evil = "Tidy \u202etxt.exe\u200b \x1b[2J\u3164"
 	w := newPeopleWorld(t, nil)
-	proposal := []string{"pr", "create", "--repo", "demo/home-cluster" + evil, "--title", evil, "--body", evil, "--create", "checks/" + evil + ".md=/dev/null"}
+	proposal := []string{"pr", "create", "--repo", "demo/home-cluster" + evil, "--title", evil, "--body", evil, "--create",
+		"checks/" + evil + ".md=/dev/null"}
 	for _, args := range [][]string{
 		proposal, append([]string{"--json"}, proposal...),
 		{"audit", "list"}, {"--json", "audit", "list"}, {"--json", "audit", "show", "1"}, {"audit", "list", "--repo", evil},
 		{"pr", "status", "--repo", evil, "1"}, {"--json", "pr", "list", "--repo", evil},
 		{"session", "show", evil}, {"--json", "session", "show", evil}, {"--json", "session", "list"},
-		{"token", "create", "--name", evil}, {"--json", "token", "create", "--name", evil}, {"--json", "token", "revoke", evil}, {"token", "revoke", evil},
-		{"connections", "cut", evil}, {"--json", "connections", "cut", evil}, {evil}, {"audit", "list", "--outcome", evil}, {"--json", "audit", "list", "--outcome", evil},
-		{"policy", "check", "checks/" + evil}, {"--json", "policy", "check", "checks/" + evil}, {"scripts", "run", evil}, {"--json", "doctor"},
+		{"token", "create", "--name", evil}, {"--json", "token", "create", "--name", evil},
+		{"--json", "token", "revoke", evil}, {"token", "revoke", evil},
+		{"connections", "cut", evil}, {"--json", "connections", "cut", evil}, {evil}, {"audit", "list", "--outcome", evil},
+		{"--json", "audit", "list", "--outcome", evil},
+		{"policy", "check", "checks/" + evil}, {"--json", "policy", "check", "checks/" + evil}, {"scripts", "run", evil},
+		{"--json", "doctor"},
 	} {
 		out, errs := w.said(args...)
 		if found := content.Hidden(out + errs); len(found) > 0 {

@@ -41,7 +41,8 @@ func settle(ctx context.Context, a *commandLine, o initOptions) (settings, error
 	ask := questions{in: a.streams.In, out: a.streams.Err, fromInput: o.tokenFile == "-"}
 	s := settings{client: o.client, called: typedName(os.Args[0]), standard: standardFile(a), values: map[string]string{}}
 	var err error
-	if s.forge, err = ask.choice(ctx, o.forge, "--forge", "Where are your repositories: github, gitea (also Forgejo) or local?", "github", "gitea", "local"); err != nil {
+	if s.forge, err = ask.choice(ctx, o.forge, "--forge",
+		"Where are your repositories: github, gitea (also Forgejo) or local?", "github", "gitea", "local"); err != nil {
 		return s, err
 	}
 	vars := forgesOfInit()[s.forge]
@@ -76,10 +77,12 @@ func (s settings) keep(a *commandLine) (err error) {
 	return nil
 }
 
-func (s settings) settleAddress(ctx context.Context, a *commandLine, ask questions, o initOptions, vars forgeVariables) error {
+func (s settings) settleAddress(ctx context.Context, a *commandLine, ask questions, o initOptions,
+	vars forgeVariables) error {
 	switch s.forge {
 	case "local":
-		root, err := ask.text(ctx, a.said(vars.root), "--local-root", "Which folder holds the repositories, as owner/name.git?")
+		root, err := ask.text(ctx, a.said(vars.root), "--local-root",
+			"Which folder holds the repositories, as owner/name.git?")
 		if err == nil {
 			root, err = filepath.Abs(root)
 		}
@@ -98,7 +101,8 @@ func (s settings) settleAddress(ctx context.Context, a *commandLine, ask questio
 	return nil
 }
 
-func (s settings) settleToken(ctx context.Context, a *commandLine, ask questions, o initOptions, vars forgeVariables) error {
+func (s settings) settleToken(ctx context.Context, a *commandLine, ask questions, o initOptions,
+	vars forgeVariables) error {
 	if vars.token == "" {
 		if o.tokenFile != "" {
 			return app.Usage(errors.New("--token-file goes with github and gitea: local repositories need no token"))
@@ -113,7 +117,8 @@ func (s settings) settleToken(ctx context.Context, a *commandLine, ask questions
 		}
 		token = strings.TrimSpace(string(text))
 	}
-	token, err := ask.secret(ctx, token, "--token-file", "A token that may write contents and pull requests there (it is not shown):")
+	token, err := ask.secret(ctx, token, "--token-file",
+		"A token that may write contents and pull requests there (it is not shown):")
 	if err == nil && (token == "" || strings.ContainsAny(token, " \t\r\n'\"")) {
 		return app.Usage(errors.New("the token must be one word"))
 	}
@@ -134,7 +139,8 @@ func (s settings) settleTier(ctx context.Context, a *commandLine, ask questions)
 	if said == "" && !ask.canAsk() {
 		said = "2"
 	}
-	tier, err := ask.choice(ctx, said, "--tier", "What may agents do: 1 look, 2 propose changes of at most 3 files, 3 of at most 100?", "1", "2", "3")
+	tier, err := ask.choice(ctx, said, "--tier",
+		"What may agents do: 1 look, 2 propose changes of at most 3 files, 3 of at most 100?", "1", "2", "3")
 	s.values["CLAUDEOPS_TIER"] = tier
 	return err
 }
@@ -156,8 +162,9 @@ func (s settings) commandLine(a *commandLine, dryRun bool) *commandLine {
 // file is the text of the environment file.
 func (s settings) file() []byte {
 	var b strings.Builder
-	b.WriteString("# Written by claudeops init. Every claudeops command of this user reads it; variables of the environment win.\n" +
-		"# docs/reference/configuration.md lists what may stand here.\n")
+	b.WriteString(
+		"# Written by claudeops init. Every claudeops command of this user reads it; variables of the environment win.\n" +
+			"# docs/reference/configuration.md lists what may stand here.\n")
 	names := make([]string, 0, len(s.values))
 	for name := range s.values {
 		names = append(names, name)
@@ -178,7 +185,8 @@ func (s settings) firstChange() ([]byte, error) {
 	content := "# Disk space\n\n- Run `df -h`.\n- Warn when a file system is more than 80 % full.\n"
 	return json.Marshal(prflow.CreateRequest{
 		RepoOwner: owner, RepoName: name, ChangeType: "check", Title: "Check disk space", Preview: prflow.PreviewFull,
-		Body:  "A first check. Agents find out before a disk is full.",
-		Files: []prflow.FileRequest{{Path: "checks/disk-space.md", Action: string(gitprovider.ActionCreate), Content: &content}},
+		Body: "A first check. Agents find out before a disk is full.",
+		Files: []prflow.FileRequest{{Path: "checks/disk-space.md", Action: string(gitprovider.ActionCreate),
+			Content: &content}},
 	})
 }

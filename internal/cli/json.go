@@ -21,8 +21,8 @@ type listed[T any] struct {
 
 func listOf[T any](items []T) listed[T] { return listed[T]{Items: append([]T{}, items...)} }
 
-// asList gives an answer that lists something the shape of listed, and keeps what else it says. Its list is its first field that is a
-// slice of structs. An answer without one is returned as it is.
+// asList gives an answer that lists something the shape of listed, and keeps what else it says. Its list is its first
+// field that is a slice of structs. An answer without one is returned as it is.
 func asList(answer any) any {
 	v := reflect.Indirect(reflect.ValueOf(answer))
 	if v.Kind() != reflect.Struct {
@@ -59,7 +59,8 @@ func problemOf(err error) handler.Problem {
 	status := e.Code.HTTPStatus()
 	return handler.Problem{
 		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: wire.Message, Code: wire.Code,
-		Retryable: wire.Retryable, RetryAfterSeconds: wire.RetryAfterSeconds, Violations: wire.Violations, ExistingPR: wire.ExistingPR,
-		Next: wire.Next, RequestID: wire.RequestID,
+		Retryable: wire.Retryable, RetryAfterSeconds: wire.RetryAfterSeconds, Violations: wire.Violations,
+		ExistingPR: wire.ExistingPR,
+		Next:       wire.Next, RequestID: wire.RequestID,
 	}
 }

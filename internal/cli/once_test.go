@@ -25,7 +25,8 @@ type startedServer struct {
 
 func serveIn(t *testing.T, state string) startedServer {
 	t.Helper()
-	env := map[string]string{"CLAUDEOPS_STATE_DIR": state, "CLAUDEOPS_ADDR": "127.0.0.1:0", "PATH": os.Getenv("PATH"), "HOME": t.TempDir()}
+	env := map[string]string{"CLAUDEOPS_STATE_DIR": state, "CLAUDEOPS_ADDR": "127.0.0.1:0", "PATH": os.Getenv("PATH"),
+		"HOME": t.TempDir()}
 	ctx, cancel := context.WithCancel(context.Background())
 	reader, writer := io.Pipe()
 	ended := make(chan int, 1)
@@ -57,7 +58,8 @@ func TestTheFirstStartMakesATokenAndPrintsAnAddressThatSignsInOnce(t *testing.T)
 		t.Fatalf("%v, %v", info, err)
 	}
 	secret, err := os.ReadFile(file)
-	if err != nil || !regexp.MustCompile(`^cops_[A-Za-z0-9_-]{43}\n$`).Match(secret) || strings.Contains(s.said, strings.TrimSpace(string(secret))) {
+	if err != nil || !regexp.MustCompile(`^cops_[A-Za-z0-9_-]{43}\n$`).Match(secret) ||
+		strings.Contains(s.said, strings.TrimSpace(string(secret))) {
 		t.Fatalf("the token %q, %v; it said %s", secret, err, s.said)
 	}
 	address := regexp.MustCompile(`http://\S+/sign-in\?code=\S+`).FindString(s.said)
@@ -77,13 +79,16 @@ func TestTheFirstStartMakesATokenAndPrintsAnAddressThatSignsInOnce(t *testing.T)
 	if status, _ := fetchPage(t, client, http.MethodGet, base+"/api/v1/me", nil); status != 401 {
 		t.Errorf("looking at the address has signed in: %d", status)
 	}
-	if status, page := fetchPage(t, client, http.MethodPost, base+"/sign-in", url.Values{"code": {code}}); status != 200 || !strings.Contains(page, "<h1>Overview</h1>") {
+	if status, page := fetchPage(t, client, http.MethodPost, base+"/sign-in", url.Values{"code": {code}}); status != 200 ||
+		!strings.Contains(page, "<h1>Overview</h1>") {
 		t.Fatalf("%d %s", status, page)
 	}
-	if status, page := fetchPage(t, client, http.MethodGet, base+"/api/v1/me", nil); status != 200 || !strings.Contains(page, `"name":"operator"`) {
+	if status, page := fetchPage(t, client, http.MethodGet, base+"/api/v1/me", nil); status != 200 ||
+		!strings.Contains(page, `"name":"operator"`) {
 		t.Errorf("%d %s", status, page)
 	}
-	if status, _ := fetchPage(t, http.DefaultClient, http.MethodPost, base+"/sign-in", url.Values{"code": {code}}); status != 401 {
+	if status, _ := fetchPage(t, http.DefaultClient, http.MethodPost, base+"/sign-in",
+		url.Values{"code": {code}}); status != 401 {
 		t.Errorf("the code was good twice: %d", status)
 	}
 	if exit := s.stop(); exit != 0 {
@@ -91,7 +96,8 @@ func TestTheFirstStartMakesATokenAndPrintsAnAddressThatSignsInOnce(t *testing.T)
 	}
 
 	again := serveIn(t, state)
-	if kept, err := os.ReadFile(file); err != nil || string(kept) != string(secret) || !strings.Contains(again.said, "/sign-in?code=") || strings.Contains(again.said, code) {
+	if kept, err := os.ReadFile(file); err != nil || string(kept) != string(secret) ||
+		!strings.Contains(again.said, "/sign-in?code=") || strings.Contains(again.said, code) {
 		t.Errorf("another token %v, or no other code: %s", err, again.said)
 	}
 	if exit := again.stop(); exit != 0 {
@@ -99,7 +105,8 @@ func TestTheFirstStartMakesATokenAndPrintsAnAddressThatSignsInOnce(t *testing.T)
 	}
 }
 
-// A server that was killed between the two has left the file alone; its token is the one that the next start makes known.
+// A server that was killed between the two has left the file alone; its token is the one that the next start makes
+// known.
 func TestATokenThatWasNotMadeKnownYetIsFoundAgain(t *testing.T) {
 	state := t.TempDir()
 	const secret = "cops_0123456789012345678901234567890123456789012"

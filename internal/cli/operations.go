@@ -21,7 +21,8 @@ import (
 
 // ask does an operation for the person at the terminal.
 func (a *commandLine) ask(ctx context.Context, o operation.Operation, arguments []byte) (any, error) {
-	return o.Handle(ctx, operation.Call{Caller: a.caller(a.program().Wire(app.Needs{})), Ceiling: operation.Unlimited, Scopes: access.AllScopes(), Arguments: arguments})
+	return o.Handle(ctx, operation.Call{Caller: a.caller(a.program().Wire(app.Needs{})), Ceiling: operation.Unlimited,
+		Scopes: access.AllScopes(), Arguments: arguments})
 }
 
 // act does an act of people for the person at the terminal, whose command has read the input itself.
@@ -47,13 +48,14 @@ func askFor[Out any](ctx context.Context, a *commandLine, name string, arguments
 	return none, errors.New("there is no operation " + name)
 }
 
-// addOperations gives a command to each operation that has none yet. mcp-server, which starts with every session of an agent, does
-// without them.
+// addOperations gives a command to each operation that has none yet. mcp-server, which starts with every session of an
+// agent, does without them.
 func (a *commandLine) addOperations(root *cobra.Command) {
 	if len(a.args) > 0 && a.args[0] == "mcp-server" {
 		return
 	}
-	for _, o := range append(operation.List(a.program().Toolsets()...), app.Acts(func() *app.Parts { return a.program().Wire(app.Needs{}) })...) {
+	for _, o := range append(operation.List(a.program().Toolsets()...),
+		app.Acts(func() *app.Parts { return a.program().Wire(app.Needs{}) })...) {
 		if o.Command == "" {
 			continue
 		}
@@ -89,7 +91,8 @@ func child(parent *cobra.Command, name string) *cobra.Command {
 // texts, and --from for the whole input as JSON. The answer is JSON.
 func (a *commandLine) operationCommand(o operation.Operation, name string) *cobra.Command {
 	var from string
-	cmd := &cobra.Command{Use: name, Short: o.Summary, Long: o.Tool.Description, Example: o.Shown.Example, Args: usageArgs(cobra.NoArgs)}
+	cmd := &cobra.Command{Use: name, Short: o.Summary, Long: o.Tool.Description, Example: o.Shown.Example,
+		Args: usageArgs(cobra.NoArgs)}
 	flags := inputFlags(cmd, o.Input)
 	given, take := positional(cmd, o.Input, flags)
 	cmd.Flags().StringVar(&from, "from", "", "file with the whole request as JSON; - reads stdin")
@@ -122,9 +125,10 @@ func (a *commandLine) operationCommand(o operation.Operation, name string) *cobr
 	return cmd
 }
 
-// positional lets a command take the fields with the tag positional without their flags, too, in their order; the last one takes all that is left
-// if it is a list. take is given the words, and given is what was set in either way.
-func positional(cmd *cobra.Command, input reflect.Type, flags func() map[string]any) (given func() map[string]any, take func(words []string) error) {
+// positional lets a command take the fields with the tag positional without their flags, too, in their order; the last
+// one takes all that is left if it is a list. take is given the words, and given is what was set in either way.
+func positional(cmd *cobra.Command, input reflect.Type, flags func() map[string]any) (given func() map[string]any,
+	take func(words []string) error) {
 	named := map[string]any{}
 	given = func() map[string]any {
 		all := flags()

@@ -15,14 +15,17 @@ import (
 )
 
 func TestThePageOfOperationsIsMadeFromThem(t *testing.T) {
-	operationtest.Golden(t, filepath.Join("..", "..", "docs", "reference", "tools.md"), operationtest.Docs(append(new(app.App).Toolsets(), api.Toolset(api.Options{}), operation.Toolset{Operations: app.Acts(nil)})))
+	operationtest.Golden(t, filepath.Join("..", "..", "docs", "reference", "tools.md"),
+		operationtest.Docs(append(new(app.App).Toolsets(), api.Toolset(api.Options{}),
+			operation.Toolset{Operations: app.Acts(nil)})))
 }
 
 // nicerFlags are the flags of commands written by hand that stand for a field of the input under another name. An empty
 // one is an argument without a flag.
 func nicerFlags() map[string]string {
 	return map[string]string{
-		"repo_owner": "repo", "repo_name": "repo", "base_branch": "base", "change_type": "type", "files": "create", "pr_number": "",
+		"repo_owner": "repo", "repo_name": "repo", "base_branch": "base", "change_type": "type", "files": "create",
+		"pr_number":            "",
 		"read_file.repo_owner": "", "read_file.repo_name": "", "read_file.path": "",
 		"list_prs.limit": "", "list_prs.after": "", // it reads all pages
 		"promote_proposal.id": "",

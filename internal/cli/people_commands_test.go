@@ -26,10 +26,12 @@ func actsOfCommands() map[string][]string {
 		"pr list":    {looks}, "pr status": {looks}, "pr file": {looks}, "pr diff": {looks},
 		"session list": {looks}, "session show": {looks}, "session usage": {looks}, "session journal": {looks},
 		"backup": {looks}, "serve": {looks}, "mcp-server": {looks}, "demo": {looks},
-		"policy show": {looks}, "policy check": {looks}, "audit list": {looks}, "audit show": {looks}, "audit verify": {looks},
-		"deploy init": {looks}, "deploy snapshots": {looks}, // a new configuration alone
+		"policy show": {looks}, "policy check": {looks}, "audit list": {looks}, "audit show": {looks},
+		"audit verify": {looks},
+		"deploy init":  {looks}, "deploy snapshots": {looks}, // a new configuration alone
 		"doctor": {looks}, "health": {looks}, "mcp-config": {looks}, "version": {looks},
-		"scripts show": {looks}, "scripts output": {looks}, "scripts run": {looks}, // internal/operation judges and records the run
+		// internal/operation judges and records the run
+		"scripts show": {looks}, "scripts output": {looks}, "scripts run": {looks},
 	}
 	for _, verb := range review.Verbs() {
 		all["review "+verb.Name] = []string{verb.Action}
@@ -125,7 +127,8 @@ func TestTheDocumentationHasEveryRule(t *testing.T) {
 			t.Errorf("%s has no row", rule.Action)
 			continue
 		}
-		for i, want := range []bool{rule.Needs.Policy, rule.Needs.Listed, rule.Needs.Writable, rule.Needs.Dry == operation.DryRefused} {
+		for i, want := range []bool{rule.Needs.Policy, rule.Needs.Listed, rule.Needs.Writable,
+			rule.Needs.Dry == operation.DryRefused} {
 			if got := strings.TrimSpace(row[i]); got != yes(want) {
 				t.Errorf("%s, column %d: %s, want %s", rule.Action, i+5, got, yes(want))
 			}

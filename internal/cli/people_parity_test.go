@@ -85,8 +85,9 @@ func settingsOfPeople() map[string]map[string]string {
 func reviewAttempts() (out []attempt) {
 	refusals := map[string]fault.Code{
 		"a repository off the list": fault.RepoNotAllowed, "one that the policy lacks": fault.RepoNotAllowed,
-		"a policy that is broken": fault.ReadOnly, "a policy that is missing": fault.ReadOnly, "a list that is malformed": fault.ReadOnly,
-		"dry run": fault.ReadOnly, "read-only": "",
+		"a policy that is broken": fault.ReadOnly, "a policy that is missing": fault.ReadOnly,
+		"a list that is malformed": fault.ReadOnly,
+		"dry run":                  fault.ReadOnly, "read-only": "",
 	}
 	for _, verb := range []string{"approve", "request-changes", "comment", "merge", "close"} {
 		said := []string{"comment", "Say more."}
@@ -98,19 +99,22 @@ func reviewAttempts() (out []attempt) {
 		}
 		out = append(out, reviewAttempt("no such number", verb, "demo/home", "99", fault.NotFound, nil, said...))
 		if verb != "comment" {
-			out = append(out, reviewAttempt("another head", verb, "demo/home", "1", fault.Conflict, nil, "comment", "x", "head", strings.Repeat("0", 40)))
+			out = append(out, reviewAttempt("another head", verb, "demo/home", "1", fault.Conflict, nil, "comment", "x", "head",
+				strings.Repeat("0", 40)))
 		}
 	}
 	refuse := func(name string, code fault.Code, env map[string]string) {
 		out = append(out, reviewAttempt(name, "merge", "demo/home", "1", code, env))
 	}
-	refuse("on the list of another provider", fault.RepoNotAllowed, map[string]string{"CLAUDEOPS_REPOS": "gitea:demo/home"})
+	refuse("on the list of another provider", fault.RepoNotAllowed,
+		map[string]string{"CLAUDEOPS_REPOS": "gitea:demo/home"})
 	refuse("no local repositories", fault.ProviderDisabled, map[string]string{"CLAUDEOPS_LOCAL_ROOT": ""})
 	refuse("a root that is missing", fault.ProviderDisabled, map[string]string{"CLAUDEOPS_LOCAL_ROOT": "$DIR/none"})
 	out = append(out,
 		reviewAttempt("on the list", "merge", "demo/other", "1", "", map[string]string{"CLAUDEOPS_REPOS": "local:demo/o*"}),
 		reviewAttempt("no such repository", "merge", "demo/none", "1", fault.NotFound, nil),
-		reviewAttempt("a text that is too long", "close", "demo/home", "1", fault.InvalidArgument, nil, "comment", strings.Repeat("x", 64<<10+1)),
+		reviewAttempt("a text that is too long", "close", "demo/home", "1", fault.InvalidArgument, nil, "comment",
+			strings.Repeat("x", 64<<10+1)),
 	)
 	objected := reviewAttempt("against an objection", "merge", "demo/home", "1", fault.Conflict, nil)
 	forced := reviewAttempt("against an objection, forced", "merge", "demo/home", "1", "", nil, "force", "yes")
@@ -132,8 +136,9 @@ func reviewAttempts() (out []attempt) {
 func promoteAttempts() (out []attempt) {
 	refusals := map[string]fault.Code{
 		"a repository off the list": fault.RepoNotAllowed, "one that the policy lacks": fault.RepoNotAllowed,
-		"a policy that is broken": fault.ReadOnly, "a policy that is missing": fault.ReadOnly, "a list that is malformed": fault.ReadOnly,
-		"dry run": fault.ReadOnly, "read-only": fault.ReadOnly,
+		"a policy that is broken": fault.ReadOnly, "a policy that is missing": fault.ReadOnly,
+		"a list that is malformed": fault.ReadOnly,
+		"dry run":                  fault.ReadOnly, "read-only": fault.ReadOnly,
 	}
 	add := func(name, id string, env map[string]string, code fault.Code) {
 		path := func() string {
@@ -174,7 +179,8 @@ func sessionAttempts() (out []attempt) {
 	start("done", 1, nil, "")
 	start("above the highest tier", 2, map[string]string{"CLAUDEOPS_MAX_TIER": "1"}, fault.TierDenied)
 	start("with settings that are malformed", 1, map[string]string{"CLAUDEOPS_MAX_TURNS": "many"}, fault.Misconfigured)
-	start("without the boundary that the policy requires", 1, map[string]string{"CLAUDEOPS_POLICY": "$DIR/bounded.yaml"}, fault.Misconfigured)
+	start("without the boundary that the policy requires", 1, map[string]string{"CLAUDEOPS_POLICY": "$DIR/bounded.yaml"},
+		fault.Misconfigured)
 	start("a policy that may require a boundary", 1, settingsOfPeople()["a policy that is broken"], fault.Misconfigured)
 	for _, name := range []string{"dry run", "read-only"} {
 		start(name, 1, settingsOfPeople()[name], "")
@@ -208,11 +214,13 @@ func connectionAttempts() (out []attempt) {
 	return out
 }
 
-// connect records an agent that is connected to a process, and serves it as that process does: it ends when it is cut off.
+// connect records an agent that is connected to a process, and serves it as that process does: it ends when it is cut
+// off.
 func (w *peopleWorld) connect(id string) {
 	w.Helper()
 	s := store.New(filepath.Join(w.dir, "state"), store.Options{})
-	c := record.Connection{ID: id, Credential: "laptop", Tier: 2, Way: "unix", Peer: "pid 4711, uid 1000", Since: time.Now()}
+	c := record.Connection{ID: id, Credential: "laptop", Tier: 2, Way: "unix", Peer: "pid 4711, uid 1000",
+		Since: time.Now()}
 	if err := s.Connections().OpenConnection(w.Context(), c); err != nil {
 		w.Fatal(err)
 	}
@@ -234,36 +242,42 @@ func (w *peopleWorld) connect(id string) {
 // commandAttempts is what people can do at the command line alone.
 func commandAttempts() (out []attempt) {
 	add := func(name string, action string, code fault.Code, env map[string]string, args ...string) {
-		out = append(out, attempt{name: name, env: env, code: code, action: action, doors: map[string]func(*peopleWorld) fault.Code{
-			"command line": func(w *peopleWorld) fault.Code {
-				for i := range args {
-					args[i] = strings.ReplaceAll(args[i], "$DIR", w.dir)
-				}
-				return w.throughCLI(args...)
-			},
-		}})
+		out = append(out, attempt{name: name, env: env, code: code, action: action,
+			doors: map[string]func(*peopleWorld) fault.Code{
+				"command line": func(w *peopleWorld) fault.Code {
+					for i := range args {
+						args[i] = strings.ReplaceAll(args[i], "$DIR", w.dir)
+					}
+					return w.throughCLI(args...)
+				},
+			}})
 	}
 	add("token create", "token.create", "", nil, "token", "create", "--name", "bob")
 	add("token create, a name that is taken", "token.create", fault.Conflict, nil, "token", "create", "--name", "ann")
 	add("token revoke", "token.revoke", "", nil, "token", "revoke", "ann")
 	add("token revoke, unknown", "token.revoke", fault.NotFound, nil, "token", "revoke", "bob")
-	add("resume, dry run", "create_pr.resume", fault.ReadOnly, map[string]string{"CLAUDEOPS_DRY_RUN": "true"}, "pr", "resume")
-	add("resume, read-only", "create_pr.resume", fault.ReadOnly, map[string]string{"CLAUDEOPS_READ_ONLY": "true"}, "pr", "resume")
-	add("resume, a broken policy", "create_pr.resume", fault.ReadOnly, map[string]string{"CLAUDEOPS_POLICY": "$DIR/broken.yaml"}, "pr", "resume")
+	add("resume, dry run", "create_pr.resume", fault.ReadOnly, map[string]string{"CLAUDEOPS_DRY_RUN": "true"}, "pr",
+		"resume")
+	add("resume, read-only", "create_pr.resume", fault.ReadOnly, map[string]string{"CLAUDEOPS_READ_ONLY": "true"}, "pr",
+		"resume")
+	add("resume, a broken policy", "create_pr.resume", fault.ReadOnly,
+		map[string]string{"CLAUDEOPS_POLICY": "$DIR/broken.yaml"}, "pr", "resume")
 	return out
 }
 
-// TestWhatPeopleDoHasTheSameEffectThroughEveryInterface does every act of a person through every interface that offers it, each
-// on a world of its own, and compares code, rows of the audit, pull requests and branches.
+// TestWhatPeopleDoHasTheSameEffectThroughEveryInterface does every act of a person through every interface that offers
+// it, each on a world of its own, and compares code, rows of the audit, pull requests and branches.
 func TestWhatPeopleDoHasTheSameEffectThroughEveryInterface(t *testing.T) {
-	for _, a := range slices.Concat(reviewAttempts(), promoteAttempts(), sessionAttempts(), connectionAttempts(), commandAttempts()) {
+	for _, a := range slices.Concat(reviewAttempts(), promoteAttempts(), sessionAttempts(), connectionAttempts(),
+		commandAttempts()) {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			var first effect
 			var firstDoor string
 			for door, do := range a.doors {
 				w := newPeopleWorld(t, a.env)
-				if err := os.WriteFile(filepath.Join(w.dir, "narrow.yaml"), []byte("version: 1\nrepositories: [demo/other]\n"), 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(w.dir, "narrow.yaml"), []byte("version: 1\nrepositories: [demo/other]\n"),
+					0o600); err != nil {
 					t.Fatal(err)
 				}
 				if a.before != nil {
@@ -310,20 +324,25 @@ func effectOfNothing(t *testing.T) effect {
 	return seedEffect.effect
 }
 
-// TestListsShowAReviewAtOnce looks at the record that the overview is made of, which nobody else has brought up to date.
+// TestListsShowAReviewAtOnce looks at the record that the overview is made of, which nobody else has brought up to
+// date.
 func TestListsShowAReviewAtOnce(t *testing.T) {
 	w := newPeopleWorld(t, nil)
-	s := store.New(filepath.Join(w.dir, "state"), store.Options{LocalRoot: func() string { return local.RootIdentity(filepath.Join(w.dir, "root")) }})
+	s := store.New(filepath.Join(w.dir, "state"),
+		store.Options{LocalRoot: func() string { return local.RootIdentity(filepath.Join(w.dir, "root")) }})
 	t.Cleanup(func() { _ = s.Close() })
 	for _, step := range []struct {
 		verb, said         string
 		approvals, changes int
 	}{{"request-changes", "No.", 0, 1}, {"comment", "Say more.", 0, 1}, {"approve", "Good.", 1, 0}} {
-		if out, code := w.command(w.plain(), "review", step.verb, "1", "--repo", "demo/home", "--comment", step.said); code != 0 || strings.Contains(out, "lists show") {
+		if out, code := w.command(w.plain(), "review", step.verb, "1", "--repo", "demo/home", "--comment",
+			step.said); code != 0 || strings.Contains(out, "lists show") {
 			t.Fatalf("%s: %d %s", step.verb, code, out)
 		}
-		got, found, err := s.Pulls.FindPull(t.Context(), record.PullKey{Provider: "local", Owner: "demo", Repo: "home", Number: 1})
-		if err != nil || !found || got.Approvals != step.approvals || got.ChangesRequested != step.changes || got.SeenBy != record.DoorCLI || got.Head == "" {
+		got, found, err := s.Pulls.FindPull(t.Context(), record.PullKey{Provider: "local", Owner: "demo", Repo: "home",
+			Number: 1})
+		if err != nil || !found || got.Approvals != step.approvals || got.ChangesRequested != step.changes ||
+			got.SeenBy != record.DoorCLI || got.Head == "" {
 			t.Errorf("%s: %+v, %t, %v", step.verb, got, found, err)
 		}
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cli"
 )
 
-// peopleWorld is a state folder and two local repositories, demo/home and demo/other, with a pull request each, a dry run for
-// demo/home, and a token of ann's with every scope.
+// peopleWorld is a state folder and two local repositories, demo/home and demo/other, with a pull request each, a dry
+// run for demo/home, and a token of ann's with every scope.
 type peopleWorld struct {
 	*testing.T
 	dir string
@@ -76,12 +76,14 @@ func makePeopleSeed() (seed peopleSeed, err error) {
 	for _, repo := range []string{"demo/home", "demo/other"} {
 		var opened struct{ Number int }
 		create := []string{"pr", "create", "--repo", repo, "--title", "New check", "--body", "Why: x"}
-		if err := run(&opened, append(create, "--create", "checks/new.md="+filepath.Join(seed.dir, "new.md"))...); err != nil {
+		if err := run(&opened, append(create, "--create",
+			"checks/new.md="+filepath.Join(seed.dir, "new.md"))...); err != nil {
 			return seed, err
 		}
 	}
 	var dry struct{}
-	if err := run(&dry, "pr", "create", "--repo", "demo/home", "--title", "Dry", "--body", "Why: x", "--dry-run", "--create",
+	if err := run(&dry, "pr", "create", "--repo", "demo/home", "--title", "Dry", "--body", "Why: x", "--dry-run",
+		"--create",
 		"checks/dry.md="+filepath.Join(seed.dir, "new.md")); err != nil {
 		return seed, err
 	}
@@ -109,9 +111,11 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"done","num
 
 func peopleEnv(dir string) map[string]string {
 	return map[string]string{
-		"CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"), "CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "CLAUDEOPS_TIER": "2",
+		"CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"), "CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"),
+		"CLAUDEOPS_TIER":      "2",
 		"CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"), "CLAUDEOPS_ADDR": "127.0.0.1:0", "CLAUDEOPS_POLL_INTERVAL": "0",
-		"CLAUDEOPS_CLAUDE_BIN": filepath.Join(dir, "claude"), "CLAUDEOPS_BOUNDARY": "none", "USER": "ann", "PATH": os.Getenv("PATH"), "HOME": dir,
+		"CLAUDEOPS_CLAUDE_BIN": filepath.Join(dir, "claude"), "CLAUDEOPS_BOUNDARY": "none", "USER": "ann",
+		"PATH": os.Getenv("PATH"), "HOME": dir,
 	}
 }
 
@@ -175,7 +179,8 @@ func (w *peopleWorld) throughCLI(args ...string) fault.Code {
 	return answer.Code
 }
 
-// throughServer does something with a request to `claudeops serve`, signed by ann's token. Without a body it is an empty form.
+// throughServer does something with a request to `claudeops serve`, signed by ann's token. Without a body it is an
+// empty form.
 func (w *peopleWorld) throughServer(path string, body any) fault.Code {
 	w.Helper()
 	return w.throughPage("", path, body)
@@ -189,7 +194,8 @@ func (w *peopleWorld) throughPage(page, path string, body any) fault.Code {
 	ended := make(chan int, 1)
 	var stderr bytes.Buffer
 	go func() {
-		ended <- cli.Run(ctx, []string{"serve"}, cli.Streams{In: strings.NewReader(""), Out: writer, Err: &stderr}, lookupIn(w.env))
+		ended <- cli.Run(ctx, []string{"serve"}, cli.Streams{In: strings.NewReader(""), Out: writer, Err: &stderr},
+			lookupIn(w.env))
 		_ = writer.Close()
 	}()
 	defer func() {
@@ -299,7 +305,8 @@ func (w *peopleWorld) effect(code fault.Code) effect {
 		for _, pr := range pulls.Items {
 			e.Pulls = append(e.Pulls, fmt.Sprint(repo, " ", pr["number"], " ", pr["state"], " ", pr["title"]))
 		}
-		refs, err := exec.CommandContext(w.Context(), "git", "--git-dir", filepath.Join(w.dir, "root", repo+".git"), "for-each-ref",
+		refs, err := exec.CommandContext(w.Context(), "git", "--git-dir", filepath.Join(w.dir, "root", repo+".git"),
+			"for-each-ref",
 			"--format=%(refname) %(tree)").Output()
 		if err != nil {
 			w.Fatal(err)

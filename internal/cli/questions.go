@@ -49,7 +49,8 @@ func (q questions) secret(ctx context.Context, said, flag, question string) (str
 	})
 }
 
-func (q questions) answer(ctx context.Context, said, flag, question string, read func(fd int, in io.Reader) (string, error)) (string, error) {
+func (q questions) answer(ctx context.Context, said, flag, question string,
+	read func(fd int, in io.Reader) (string, error)) (string, error) {
 	if said != "" {
 		return said, nil
 	}
@@ -83,7 +84,8 @@ func (q questions) choice(ctx context.Context, said, flag, question string, choi
 	}
 }
 
-// interruptible reads until ctx is done, and leaves the terminal as it was: a read that waits cannot be ended otherwise.
+// interruptible reads until ctx is done, and leaves the terminal as it was: a read that waits cannot be ended
+// otherwise.
 func interruptible(ctx context.Context, fd int, read func() (string, error)) (string, error) {
 	before, err := term.GetState(fd)
 	if err != nil {

@@ -17,7 +17,8 @@ func TestAServerSaysWhetherTheForgeServesItAndHowLongThatTook(t *testing.T) {
 		t.Run(source, func(t *testing.T) {
 			f := newForged(t, source)
 			f.serve()
-			if status, body := f.get("/readyz?providers=1"); status != 200 || !strings.Contains(body, `{"name":"`+source+`","state":"ok"}`) {
+			if status, body := f.get("/readyz?providers=1"); status != 200 ||
+				!strings.Contains(body, `{"name":"`+source+`","state":"ok"}`) {
 				t.Errorf("got %d %s", status, body)
 			}
 			want := `claudeops_provider_request_duration_seconds_count{outcome="2xx",provider="` + source + `"} 1`
@@ -34,7 +35,8 @@ func TestAServerWhoseTokenIsRefusedIsNotReadyForProviders(t *testing.T) {
 	f.env["GITEA_TOKEN"] = revoked
 	f.serve()
 	status, body := f.get("/readyz?providers=1")
-	if status != 503 || !strings.Contains(body, `"code":"provider_disabled","rule":"gitea"`) || strings.Contains(body, revoked) {
+	if status != 503 || !strings.Contains(body, `"code":"provider_disabled","rule":"gitea"`) ||
+		strings.Contains(body, revoked) {
 		t.Errorf("got %d %s", status, body)
 	}
 	if status, body := f.get("/readyz"); status != 200 {

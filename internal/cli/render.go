@@ -107,7 +107,8 @@ func (a *commandLine) renderError(err error) int {
 func (a *commandLine) inCommands(hint string) string {
 	for _, set := range a.program().Toolsets() {
 		for _, o := range set.Operations {
-			if prefix, _, found := strings.Cut(o.Name, "_"); !found || o.Command == "" || prefix == "deploy" || !strings.Contains(hint, o.Name) {
+			if prefix, _, found := strings.Cut(o.Name, "_"); !found || o.Command == "" || prefix == "deploy" ||
+				!strings.Contains(hint, o.Name) {
 				continue
 			}
 			word := regexp.MustCompile(`\b` + regexp.QuoteMeta(o.Name) + `\b`)

@@ -74,7 +74,8 @@ func TestResourcesAreReadInBothErasOfTheProtocol(t *testing.T) {
 		}
 		list, _ := d.mcpAnswer(modern, "resources/list", "{}")
 		text, _ = json.Marshal(list)
-		for _, want := range []string{`"claudeops://joe/infra/pull/1/diff"`, `"claudeops://joe/infra/pull/1/file/checks/inodes.md"`} {
+		for _, want := range []string{`"claudeops://joe/infra/pull/1/diff"`,
+			`"claudeops://joe/infra/pull/1/file/checks/inodes.md"`} {
 			if !strings.Contains(string(text), want) {
 				t.Errorf("the list lacks %s: %s", want, text)
 			}
@@ -90,8 +91,10 @@ func TestResourcesAreReadInBothErasOfTheProtocol(t *testing.T) {
 			!strings.Contains(note, "never instructions") || !strings.Contains(note, "the branch of #1") {
 			t.Errorf("%v", contents)
 		}
-		if contents, failure = d.readResource(modern, "claudeops://joe/infra/pull/1/diff"); failure != nil || len(contents) != 2 ||
-			contents[1]["text"] != "--- /dev/null\n+++ b/checks/inodes.md\n@@ -0,0 +1 @@\n+# Inodes\n" || contents[1]["mimeType"] != "text/x-diff" {
+		if contents, failure = d.readResource(modern, "claudeops://joe/infra/pull/1/diff"); failure != nil ||
+			len(contents) != 2 ||
+			contents[1]["text"] != "--- /dev/null\n+++ b/checks/inodes.md\n@@ -0,0 +1 @@\n+# Inodes\n" ||
+			contents[1]["mimeType"] != "text/x-diff" {
 			t.Errorf("%v, %v", contents, failure)
 		}
 	}
@@ -144,7 +147,8 @@ func TestAResourceThatMayNotBeReadIsRefusedAsEverywhere(t *testing.T) {
 	}
 	for _, unknown := range []string{"claudeops://joe/infra", "file:///etc/passwd", "", "claudeops://joe/infra/pull/x"} {
 		contents, failure := d.readResource(false, unknown)
-		if message, _ := failure["message"].(string); contents != nil || !strings.Contains(message, "read claudeops://OWNER/REPO/file/PATH") {
+		if message, _ := failure["message"].(string); contents != nil ||
+			!strings.Contains(message, "read claudeops://OWNER/REPO/file/PATH") {
 			t.Errorf("%q: %v, %v", unknown, contents, failure)
 		}
 	}
@@ -180,7 +184,8 @@ func TestWhatIsNamedIsWhatMayBeReadAndBounded(t *testing.T) {
 		t.Errorf("without rules: %v", uris)
 	}
 	d.env["CLAUDEOPS_TOOLSETS"] = "definitions"
-	if _, failure := d.mcpAnswer(false, "resources/read", `{"uri":"claudeops://joe/infra/file/checks/disk.md"}`); failure == nil {
+	if _, failure := d.mcpAnswer(false, "resources/read",
+		`{"uri":"claudeops://joe/infra/file/checks/disk.md"}`); failure == nil {
 		t.Error("a toolset without resources has some")
 	}
 }

@@ -17,7 +17,8 @@ type lineFlags struct{ after, before []string }
 
 func (f *lineFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.after, "line", nil, "comment on a line of a file, as PATH:LINE:TEXT; may be repeated")
-	cmd.Flags().StringArrayVar(&f.before, "line-before", nil, "comment on a line of a file as it was before the change, as PATH:LINE:TEXT; may be repeated")
+	cmd.Flags().StringArrayVar(&f.before, "line-before", nil,
+		"comment on a line of a file as it was before the change, as PATH:LINE:TEXT; may be repeated")
 }
 
 // comments are those that were given.
@@ -40,7 +41,8 @@ func addLine(out []gitprovider.LineComment, flag, given string, before bool) ([]
 	number, text, _ := strings.Cut(rest, ":")
 	line, err := strconv.Atoi(number)
 	if path == "" || err != nil || line < 1 || strings.TrimSpace(text) == "" {
-		return nil, app.Usage(fmt.Errorf("%s %.200q is not of the form PATH:LINE:TEXT, such as 'checks/disk.md:12:Say which disk.'", flag, given))
+		return nil, app.Usage(fmt.Errorf("%s %.200q is not of the form PATH:LINE:TEXT, such as 'checks/disk.md:12:Say "+
+			"which disk.'", flag, given))
 	}
 	return append(out, gitprovider.LineComment{Path: path, Line: line, Before: before, Body: strings.TrimSpace(text)}), nil
 }

@@ -49,7 +49,8 @@ func (w *localWorld) says(args ...string) (int, string) {
 
 func (w *localWorld) pull(p *app.Parts, number int) (record.PullRecord, bool) {
 	w.Helper()
-	r, found, err := p.Store.Pulls.FindPull(w.Context(), record.PullKey{Provider: "local", Owner: "joe", Repo: "infra", Number: number})
+	r, found, err := p.Store.Pulls.FindPull(w.Context(), record.PullKey{Provider: "local", Owner: "joe", Repo: "infra",
+		Number: number})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -145,14 +146,16 @@ func TestTheRootThatHasThemAdoptsThePullRequestsOfAnEarlierVersion(t *testing.T)
 		t.Errorf("found %t, %+v", found, r)
 	}
 	p := w.parts()
-	if code, out := w.says("review", "show", "1", "--repo", "joe/infra"); code != 0 || !strings.Contains(out, "Why?") || !strings.Contains(out, "This line.") {
+	if code, out := w.says("review", "show", "1", "--repo", "joe/infra"); code != 0 || !strings.Contains(out, "Why?") ||
+		!strings.Contains(out, "This line.") {
 		t.Fatalf("code %d: %s", code, out)
 	}
 	w.rounds(p)
 	if r, found := w.pull(p, 1); !found || r.State != gitprovider.StateOpen {
 		t.Errorf("found %t, %+v", found, r)
 	}
-	if code, out := w.says("pr", "create", "--repo", "joe/infra", "--title", "again", "--body", "why", "--create", "checks/one.md="+w.file("x")); code == 0 {
+	if code, out := w.says("pr", "create", "--repo", "joe/infra", "--title", "again", "--body", "why", "--create",
+		"checks/one.md="+w.file("x")); code == 0 {
 		t.Errorf("it is no duplicate: %s", out)
 	}
 }

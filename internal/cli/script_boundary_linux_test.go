@@ -26,16 +26,21 @@ func newScripted(t *testing.T, settings string, files map[string]string) *script
 	t.Helper()
 	dir := t.TempDir()
 	s := &scripted{
-		T: t, project: filepath.Join(dir, "project"), home: filepath.Join(dir, "home"), state: filepath.Join(dir, "home", ".claudeops"), root: filepath.Join(dir, "root"),
+		T: t, project: filepath.Join(dir, "project"), home: filepath.Join(dir, "home"),
+		state: filepath.Join(dir, "home", ".claudeops"), root: filepath.Join(dir, "root"),
 		secret: filepath.Join(dir, "secrets", "token"),
 	}
 	operationtest.WriteFiles(t, dir, map[string]string{
-		"home/.profile": "# mine\n", "home/.claudeops/found": "found the records\n", "root/demo/found": "found a repository\n", "secrets/token": "found-a-secret-0123456789\n", "policy.yaml": "version: 1\n",
+		"home/.profile": "# mine\n", "home/.claudeops/found": "found the records\n",
+		"root/demo/found": "found a repository\n", "secrets/token": "found-a-secret-0123456789\n",
+		"policy.yaml": "version: 1\n",
 	})
 	operationtest.WriteExecutables(t, s.project, files)
 	s.env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "CLAUDEOPS_STATE_DIR=" + s.state, "CLAUDEOPS_LOCAL_ROOT=" + s.root, "CLAUDEOPS_TOOLSETS=pr,scripts", "GITHUB_TOKEN_FILE=" + s.secret,
-		"CLAUDEOPS_POLICY=" + filepath.Join(dir, "policy.yaml"), "ANTHROPIC_API_KEY=" + inTheEnvironment, "CLAUDEOPS_SCRIPTS=" + settings,
+		"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "CLAUDEOPS_STATE_DIR=" + s.state, "CLAUDEOPS_LOCAL_ROOT=" + s.root,
+		"CLAUDEOPS_TOOLSETS=pr,scripts", "GITHUB_TOKEN_FILE=" + s.secret,
+		"CLAUDEOPS_POLICY=" + filepath.Join(dir, "policy.yaml"), "ANTHROPIC_API_KEY=" + inTheEnvironment,
+		"CLAUDEOPS_SCRIPTS=" + settings,
 	}
 	return s
 }
@@ -186,7 +191,8 @@ print("python", mod.say())
 		}
 	}
 	out, code := s.run("scripts", "run", "build")
-	if want := "python built\n755\n640\ndone\n"; code != 0 || !strings.Contains(out, want) || !strings.Contains(out, "note\n") {
+	if want := "python built\n755\n640\ndone\n"; code != 0 || !strings.Contains(out, want) ||
+		!strings.Contains(out, "note\n") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	for _, name := range []string{"build/later", "unpacked/bin/main", "copy/x"} {
@@ -204,7 +210,8 @@ print("python", mod.say())
 func TestSettingsInTheWorkingFolderAreOutOfReach(t *testing.T) {
 	s := newScripted(t, "scripts.yaml", map[string]string{
 		"scripts.yaml": "scripts: {change: {read_only: true}}\n", "src/x": "",
-		"scripts/Agent/change.sh": "#!/bin/sh\n# @noparams\nexec 2>/dev/null\necho 'boundary: none' > scripts.yaml && echo changed\nmv src/x scripts.yaml && echo replaced\nrm scripts.yaml && echo removed\necho > src/y && echo elsewhere\n",
+		"scripts/Agent/change.sh": "#!/bin/sh\n# @noparams\nexec 2>/dev/null\necho 'boundary: none' > scripts.yaml && echo " +
+			"changed\nmv src/x scripts.yaml && echo replaced\nrm scripts.yaml && echo removed\necho > src/y && echo elsewhere\n",
 	})
 	status, detail := s.finding()
 	out, _ := s.run("scripts", "run", "change")

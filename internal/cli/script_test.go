@@ -28,8 +28,8 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// TestMain builds claudeops once, without the race detector, which would take most of the scripts' time at each start, and
-// puts it first on PATH.
+// TestMain builds claudeops once, without the race detector, which would take most of the scripts' time at each start,
+// and puts it first on PATH.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == processtree.ReaperCommand { // of a session that a test runs in this process
 		os.Exit(processtree.Reap())
@@ -122,8 +122,8 @@ func setUp(env *testscript.Env) error {
 	return nil
 }
 
-// webhook serves a receiver that writes each delivery to the file "deliveries", as "EVENT BODY" lines, and refuses those
-// whose signature under the secret "a-secret" is wrong.
+// webhook serves a receiver that writes each delivery to the file "deliveries", as "EVENT BODY" lines, and refuses
+// those whose signature under the secret "a-secret" is wrong.
 func webhook(env *testscript.Env) string {
 	var mu sync.Mutex
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -188,12 +188,14 @@ func repository(ts *testscript.TestScript, _ bool, args []string) {
 		return
 	}
 	git("-c", "core.bare=false", "--work-tree", ts.MkAbs(args[1]), "add", "--all")
-	git("-c", "core.bare=false", "--work-tree", ts.MkAbs(args[1]), "-c", "user.name=ann", "-c", "user.email=ann@example.org", "commit", "--quiet", "-m", "first")
+	git("-c", "core.bare=false", "--work-tree", ts.MkAbs(args[1]), "-c", "user.name=ann", "-c",
+		"user.email=ann@example.org", "commit", "--quiet", "-m", "first")
 	ts.Check(os.Remove(filepath.Join(dir, "index")))
 }
 
-// forge starts a fake forge with one repository, and configures the script for it: forge gitea|github [LIMIT...]. The repository's
-// name is in REPO. Limits are the only scopes that the token has (gitea), or permissions that a fine-grained one lacks (github).
+// forge starts a fake forge with one repository, and configures the script for it: forge gitea|github [LIMIT...]. The
+// repository's name is in REPO. Limits are the only scopes that the token has (gitea), or permissions that a
+// fine-grained one lacks (github).
 func forge(t *testing.T) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
 		files := []memhost.File{{Path: "README.md", Content: "# Infra\n"}, {Path: "checks/disk.md", Content: "# Disk\n"}}

@@ -41,8 +41,10 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	cmd := exec.CommandContext(context.Background(), path, args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), writer, stderr
-	for _, name := range []string{"PATH", "HOME", "CLAUDEOPS_LOCAL_ROOT", "CLAUDEOPS_STATE_DIR", "CLAUDEOPS_REPOS_DIR", "CLAUDEOPS_TIER",
-		"CLAUDEOPS_ADDR", "CLAUDEOPS_TOOLSETS", "CLAUDEOPS_MAX_TIER", "CLAUDEOPS_DOOR_SOCKET", "CLAUDEOPS_BOUNDARY", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_GLOBAL"} {
+	for _, name := range []string{"PATH", "HOME", "CLAUDEOPS_LOCAL_ROOT", "CLAUDEOPS_STATE_DIR", "CLAUDEOPS_REPOS_DIR",
+		"CLAUDEOPS_TIER",
+		"CLAUDEOPS_ADDR", "CLAUDEOPS_TOOLSETS", "CLAUDEOPS_MAX_TIER", "CLAUDEOPS_DOOR_SOCKET", "CLAUDEOPS_BOUNDARY",
+		"GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_GLOBAL"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	ts.Check(cmd.Start())
@@ -58,7 +60,8 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	if url == "" {
 		ts.Fatalf("it does not say where it listens: %q", line[:n])
 	}
-	ts.Value(serveKey{}).(*servedProcess).cmd, ts.Value(serveKey{}).(*servedProcess).url = cmd, strings.TrimSuffix(url, "/")
+	ts.Value(serveKey{}).(*servedProcess).cmd, ts.Value(serveKey{}).(*servedProcess).url = cmd, strings.TrimSuffix(url,
+		"/")
 }
 
 func lookIn(path, name string) (string, error) {
@@ -70,8 +73,8 @@ func lookIn(path, name string) (string, error) {
 	return "", fmt.Errorf("%s is not in the path", name)
 }
 
-// fetch asks the server, and prints what it answers: fetch METHOD PATH [BODY-FILE] [token=FILE]. A body is JSON, or a form
-// if the file's name ends in .form; from a form it goes on to where that leads.
+// fetch asks the server, and prints what it answers: fetch METHOD PATH [BODY-FILE] [token=FILE]. A body is JSON, or a
+// form if the file's name ends in .form; from a form it goes on to where that leads.
 func fetch(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: fetch METHOD PATH [BODY-FILE] [token=FILE]")

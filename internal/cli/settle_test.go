@@ -19,7 +19,8 @@ func TestAServersRoundsSettleWhatWasLeft(t *testing.T) {
 	if err := os.RemoveAll(w.env["CLAUDEOPS_STATE_DIR"]); err != nil {
 		t.Fatal(err)
 	}
-	a := &commandLine{streams: Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, lookup: w.lookup}
+	a := &commandLine{streams: Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}},
+		lookup: w.lookup}
 	p := a.program().Wire(app.Needs{})
 	t.Cleanup(func() { _ = p.Store.Close() })
 	p.Flow.Clock.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }

@@ -34,40 +34,53 @@ func answers() map[string]struct {
 	home := []string{"--repo", "demo/home"}
 	return map[string]row{
 		"audit list": {aList, nil}, "audit show": {anObject, []string{"1"}}, "audit verify": {anObject, nil},
-		"backup": {anObject, []string{"$DIR/backup"}}, "deploy init": {noJSON, nil}, "deploy snapshots": {aList, nil}, "doctor": {anObject, nil},
+		"backup": {anObject, []string{"$DIR/backup"}}, "deploy init": {noJSON, nil}, "deploy snapshots": {aList, nil},
+		"doctor":      {anObject, nil},
 		"policy show": {anObject, nil}, "policy check": {aList, []string{"checks/disk.md"}},
-		"pr create": {anObject, []string{"--repo", "demo/home", "--title", "Another", "--body", "Why: x", "--dry-run", "--create", "checks/x.md=$DIR/new.md"}},
-		"pr list":   {aList, home}, "pr status": {anObject, append([]string{"1"}, home...)}, "pr resume": {aList, nil},
-		"pr file": {anObject, []string{"demo/home", "checks/one.md", "--pull", "1"}}, "pr diff": {anObject, append([]string{"1"}, home...)},
-		"prune": {anObject, []string{"--older-than", "90d"}}, "review list": {aList, home}, "review show": {anObject, append([]string{"1"}, home...)},
+		"pr create": {anObject, []string{"--repo", "demo/home", "--title", "Another", "--body", "Why: x", "--dry-run",
+			"--create", "checks/x.md=$DIR/new.md"}},
+		"pr list": {aList, home}, "pr status": {anObject, append([]string{"1"}, home...)}, "pr resume": {aList, nil},
+		"pr file": {anObject, []string{"demo/home", "checks/one.md", "--pull", "1"}},
+		"pr diff": {anObject, append([]string{"1"}, home...)},
+		"prune":   {anObject, []string{"--older-than", "90d"}}, "review list": {aList, home},
+		"review show":      {anObject, append([]string{"1"}, home...)},
 		"review comment":   {anObject, append([]string{"1", "--comment", "Look at it"}, home...)},
 		"connections list": {aList, nil},
-		"sources list":     {aList, nil}, "sources allow": {anObject, []string{"https://made.example"}}, "sources remove": {anObject, []string{"https://made-before.example"}},
-		"session list": {aList, nil}, "session journal": {aList, nil}, "session usage": {anObject, nil},
-		"token create": {anObject, []string{"--name", "made-here"}}, "token list": {aList, nil}, "token revoke": {anObject, []string{"made-before"}},
-		"version": {anObject, nil}, "mcp-config": {anObject, nil},
+		"sources list":     {aList, nil}, "sources allow": {anObject, []string{"https://made.example"}},
+		"sources remove": {anObject, []string{"https://made-before.example"}},
+		"session list":   {aList, nil}, "session journal": {aList, nil}, "session usage": {anObject, nil},
+		"token create": {anObject, []string{"--name", "made-here"}}, "token list": {aList, nil},
+		"token revoke": {anObject, []string{"made-before"}},
+		"version":      {anObject, nil}, "mcp-config": {anObject, nil},
 		"scripts list": {aList, nil}, "scripts runs": {aList, nil},
 		"packages registry init": {anObject, []string{"$DIR/registry"}},
-		"completion bash":        {noJSON, nil}, "completion fish": {noJSON, nil}, "completion powershell": {noJSON, nil}, "completion zsh": {noJSON, nil},
-		"demo": {noJSON, nil}, "health": {noJSON, nil}, "mcp-server": {noJSON, nil}, "serve": {noJSON, nil}, "run": {noJSON, nil},
+		"completion bash":        {noJSON, nil}, "completion fish": {noJSON, nil}, "completion powershell": {noJSON, nil},
+		"completion zsh": {noJSON, nil},
+		"demo":           {noJSON, nil}, "health": {noJSON, nil}, "mcp-server": {noJSON, nil}, "serve": {noJSON, nil},
+		"run": {noJSON, nil},
 	}
 }
 
-// elsewhere are commands whose answers other tests hold, since they need a pull request in some state, an agent or a script.
+// elsewhere are commands whose answers other tests hold, since they need a pull request in some state, an agent or a
+// script.
 func elsewhere() []string {
 	return []string{
-		"review approve", "review request-changes", "review close", "review merge", "review lift-cooldown", "session show", "session stop", "session follow", "connections cut",
+		"review approve", "review request-changes", "review close", "review merge", "review lift-cooldown", "session show",
+		"session stop", "session follow", "connections cut",
 		"scripts show", "scripts run", "scripts output", "deploy prune", "init", "pr promote",
-		"login list", "login end", "deploy explain", "deploy propose", "deploy update", "packages autoremove", "packages outdated", "packages upgrade",
+		"login list", "login end", "deploy explain", "deploy propose", "deploy update", "packages autoremove",
+		"packages outdated", "packages upgrade",
 	}
 }
 
 func TestEveryCommandAnswersInOneShape(t *testing.T) {
 	dir := t.TempDir()
 	env := map[string]string{
-		"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"), "CLAUDEOPS_TIER": "2",
-		"CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"), "PATH": os.Getenv("PATH"), "HOME": dir, "CLAUDEOPS_SCRIPTS_DIR": filepath.Join(dir, "scripts"),
-		"CLAUDEOPS_TOOLSETS": "pr,scripts,deploy",
+		"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"),
+		"CLAUDEOPS_TIER":      "2",
+		"CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"), "PATH": os.Getenv("PATH"), "HOME": dir,
+		"CLAUDEOPS_SCRIPTS_DIR": filepath.Join(dir, "scripts"),
+		"CLAUDEOPS_TOOLSETS":    "pr,scripts,deploy",
 	}
 	run := func(args ...string) (string, int) {
 		var out, errOut bytes.Buffer
@@ -88,7 +101,8 @@ func TestEveryCommandAnswersInOneShape(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, first := range [][]string{
-		{"pr", "create", "--repo", "demo/home", "--title", "One", "--body", "Why: x", "--create", "checks/one.md=$DIR/new.md"},
+		{"pr", "create", "--repo", "demo/home", "--title", "One", "--body", "Why: x", "--create",
+			"checks/one.md=$DIR/new.md"},
 		{"token", "create", "--name", "made-before"},
 		{"sources", "allow", "https://made-before.example"},
 	} {
@@ -124,7 +138,8 @@ func TestEveryCommandAnswersInOneShape(t *testing.T) {
 		// Called wrongly, each answers with a problem.
 		out, code := run(append(strings.Fields(path), "--json", "--no-such-flag")...)
 		var problem handler.Problem
-		if err := json.Unmarshal([]byte(out), &problem); err != nil || code != 2 || problem.Status != 400 || problem.Code != "invalid_argument" || problem.Detail == "" {
+		if err := json.Unmarshal([]byte(out), &problem); err != nil || code != 2 || problem.Status != 400 ||
+			problem.Code != "invalid_argument" || problem.Detail == "" {
 			t.Errorf("%s called wrongly: %d, %v, %s", path, code, err, out)
 		}
 	}
@@ -159,7 +174,8 @@ func commandsOf(t *testing.T) (paths []string) {
 
 func shapeRepository(t *testing.T, dir string) {
 	t.Helper()
-	stream := "commit refs/heads/main\ncommitter a <a@example.org> 1767225600 +0000\ndata 1\nx\nM 100644 inline checks/disk.md\ndata 2\nx\n\n"
+	stream := "commit refs/heads/main\ncommitter a <a@example.org> 1767225600 +0000\ndata 1\nx\nM 100644 inline " +
+		"checks/disk.md\ndata 2\nx\n\n"
 	gitIn(t, "", "init", "--quiet", "--bare", "--initial-branch=main", dir)
 	gitIn(t, stream, "--git-dir", dir, "fast-import", "--quiet")
 }

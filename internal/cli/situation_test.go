@@ -7,10 +7,12 @@ import (
 	"testing"
 )
 
-// told is what a client learns of the server before the first call: its instructions, and the descriptions of tools by name.
+// told is what a client learns of the server before the first call: its instructions, and the descriptions of tools by
+// name.
 func (d *doors) told() (instructions string, tools map[string]string, size int) {
 	d.Helper()
-	greeting := d.mcp("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"tester","version":"9"}}`)
+	greeting := d.mcp("initialize",
+		`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"tester","version":"9"}}`)
 	instructions, _ = greeting["instructions"].(string)
 	list := d.mcp("tools/list", `{}`)
 	tools = map[string]string{}
@@ -35,20 +37,25 @@ func TestWhatAModelIsToldDependsOnTheConfiguration(t *testing.T) {
 	}{
 		"tier 2": {
 			map[string]string{"CLAUDEOPS_TIER": "2"},
-			[]string{"tier 2", "at most 3 files", "checks/*.md, playbooks/*.md", "propose with create_pr", "clone_url: file://"}, "ry run", "prefer edits", true,
+			[]string{"tier 2", "at most 3 files", "checks/*.md, playbooks/*.md", "propose with create_pr", "clone_url: file://"},
+			"ry run", "prefer edits", true,
 		},
 		"tier 3 in dry run": {
 			map[string]string{"CLAUDEOPS_TIER": "3", "CLAUDEOPS_DRY_RUN": "true"},
-			[]string{"tier 3", "at most 100 files", "Dry run: create_pr checks everything and opens nothing"}, "", "in dry run: nothing is written", true,
+			[]string{"tier 3", "at most 100 files", "Dry run: create_pr checks everything and opens nothing"}, "",
+			"in dry run: nothing is written", true,
 		},
 		"tier 1": {
-			map[string]string{"CLAUDEOPS_TIER": "1"}, []string{"tier 1, which reads", "into your report"}, "create_pr", "at tier 1 each call is refused", true,
+			map[string]string{"CLAUDEOPS_TIER": "1"}, []string{"tier 1, which reads", "into your report"}, "create_pr",
+			"at tier 1 each call is refused", true,
 		},
 		"read-only": {
-			map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_READ_ONLY": "true"}, []string{"reads only", "into your report"}, "create_pr", "", true,
+			map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_READ_ONLY": "true"}, []string{"reads only", "into your report"},
+			"create_pr", "", true,
 		},
 		"a policy that cannot be read": {
-			map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_POLICY": "/nonexistent/policy.yaml"}, []string{"reads only"}, "create_pr",
+			map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_POLICY": "/nonexistent/policy.yaml"}, []string{"reads only"},
+			"create_pr",
 			"Takes no proposals now", false,
 		},
 		"an allowlist": {
@@ -56,7 +63,8 @@ func TestWhatAModelIsToldDependsOnTheConfiguration(t *testing.T) {
 			[]string{"Repositories: joe/infra (clone_url file://", "/joe/infra), acme/*"}, "OWNER", "prefer edits", true,
 		},
 		"no provider": {
-			map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_LOCAL_ROOT": ""}, []string{"No provider is configured"}, "clone_url", "prefer edits", false,
+			map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_LOCAL_ROOT": ""}, []string{"No provider is configured"},
+			"clone_url", "prefer edits", false,
 		},
 	}
 	for name, c := range cases {
@@ -85,7 +93,8 @@ func TestWhatAModelIsToldDependsOnTheConfiguration(t *testing.T) {
 	}
 }
 
-// maxTold bounds what a model reads of the default toolset before it does anything: 1,600 tokens. tools/list alone has less than 6,144.
+// maxTold bounds what a model reads of the default toolset before it does anything: 1,600 tokens. tools/list alone has
+// less than 6,144.
 const maxTold = 6500
 
 func TestWhatAModelIsToldStaysSmallWhateverIsConfigured(t *testing.T) {
@@ -94,10 +103,11 @@ func TestWhatAModelIsToldStaysSmallWhateverIsConfigured(t *testing.T) {
 		many = append(many, fmt.Sprintf("an-owner-with-a-long-name-%d/a-repository-with-a-long-name-%d", i, i))
 	}
 	for name, env := range map[string]map[string]string{
-		"as it comes":              {},
-		"a long allowlist":         {"CLAUDEOPS_REPOS": strings.Join(many, ",")},
-		"in dry run":               {"CLAUDEOPS_DRY_RUN": "true"},
-		"all providers in dry run": {"CLAUDEOPS_DRY_RUN": "true", "GITHUB_TOKEN": "x", "GITEA_URL": "https://git.example.org", "GITEA_TOKEN": "y"},
+		"as it comes":      {},
+		"a long allowlist": {"CLAUDEOPS_REPOS": strings.Join(many, ",")},
+		"in dry run":       {"CLAUDEOPS_DRY_RUN": "true"},
+		"all providers in dry run": {"CLAUDEOPS_DRY_RUN": "true", "GITHUB_TOKEN": "x", "GITEA_URL": "https://git.example.org",
+			"GITEA_TOKEN": "y"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDoors(t)

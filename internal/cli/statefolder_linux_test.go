@@ -62,7 +62,8 @@ func TestAServerNeedsAStateFolderThatItCanWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, err := ordinary(t, dir, "serve", "--addr", "127.0.0.1:0").CombinedOutput()
-		if err == nil || !strings.Contains(string(out), "[misconfigured]") || !strings.Contains(string(out), "cannot be written") {
+		if err == nil || !strings.Contains(string(out), "[misconfigured]") ||
+			!strings.Contains(string(out), "cannot be written") {
 			t.Errorf("%s: got %q, %v", name, out, err)
 		}
 	}

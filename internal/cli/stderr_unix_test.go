@@ -37,8 +37,9 @@ func TestAServerWhoseLogNobodyReadsServes(t *testing.T) {
 	_ = log.Close()
 	hung := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer hung.Stop()
-	if _, err := io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",`+
-		`"capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`+"\n"); err != nil {
+	if _, err := io.WriteString(in,
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",`+
+			`"capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`+"\n"); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := bufio.NewReader(out).ReadString('\n')

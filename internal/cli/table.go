@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// A table stands in the text of an answer as lines of cells until the answer is printed: only then it is known how wide the terminal is.
+// A table stands in the text of an answer as lines of cells until the answer is printed: only then it is known how wide
+// the terminal is.
 const (
 	rowMark  = "\x1e"
 	cellMark = "\x1f"

@@ -10,11 +10,13 @@ import (
 func TestTablesFitTheTerminal(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("before\n")
-	columns(&b, [][]string{{"ID", "TITLE", "STATE"}, {"1", strings.Repeat("long title ", 10), "opened"}, {"22", "short", "refused"}})
+	columns(&b, [][]string{{"ID", "TITLE", "STATE"}, {"1", strings.Repeat("long title ", 10), "opened"},
+		{"22", "short", "refused"}})
 	b.WriteString("after\n")
 	const wide = "before\nID  TITLE" // and so on
 	text := surface{}.lay(b.String())
-	if !strings.HasPrefix(text, wide) || !strings.Contains(text, strings.Repeat("long title ", 9)) || strings.Contains(text, "\x1b") {
+	if !strings.HasPrefix(text, wide) || !strings.Contains(text, strings.Repeat("long title ", 9)) ||
+		strings.Contains(text, "\x1b") {
 		t.Errorf("without a terminal:\n%s", text)
 	}
 	for _, width := range []int{40, 60} {
@@ -68,7 +70,8 @@ func TestMistypedCommandsAndFlagsAreMet(t *testing.T) {
 		{"audti", `claudeops has no command "audti"; did you mean audit?`},
 		{"audit lsit", `claudeops audit has no command "lsit"; did you mean list?`},
 		{"review aprove", "did you mean approve?"}, {"pr zzzzzz", `claudeops pr has no command "zzzzzz"` + "\n"},
-		{"audit list --outcom x", "unknown flag: --outcom; did you mean --outcome?"}, {"audit list --repro x", "did you mean --repo?"},
+		{"audit list --outcom x", "unknown flag: --outcom; did you mean --outcome?"},
+		{"audit list --repro x", "did you mean --repo?"},
 		{"audit list --nothing-like-it", "unknown flag: --nothing-like-it\n"}, {"--vers", "did you mean --version?"},
 		{"audit list --outcome bogus", "--outcome is opened, revised, reused, dry_run, refused, failed or done"},
 		{"audit list --pull bogus", "--pull is open, merged, closed or gone"}, {"audit list --code bogus", "is no code"},

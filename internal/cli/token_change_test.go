@@ -23,7 +23,8 @@ func (f *forged) ask(method, path, body string) (int, string) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	r.Header.Set("Authorization", "Bearer "+cmp.Or(f.env["CLAUDEOPS_API_TOKENS"], config.OperatorToken(f.env["CLAUDEOPS_STATE_DIR"])))
+	r.Header.Set("Authorization", "Bearer "+cmp.Or(f.env["CLAUDEOPS_API_TOKENS"],
+		config.OperatorToken(f.env["CLAUDEOPS_STATE_DIR"])))
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -80,7 +81,8 @@ func TestAForgesTokenMayBeChangedWhileTheServerRuns(t *testing.T) {
 			write(valid)
 			list("with a good one", 200)
 			for _, token := range []string{first, second, valid} {
-				if status, body := f.proposal("It was " + token + "."); status != 403 || !strings.Contains(body, "own-token") || strings.Contains(body, token) {
+				if status, body := f.proposal("It was " + token + "."); status != 403 || !strings.Contains(body, "own-token") ||
+					strings.Contains(body, token) {
 					t.Errorf("a proposal with a token that was used: %d %s", status, body)
 				}
 			}

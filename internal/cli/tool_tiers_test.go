@@ -35,7 +35,8 @@ func (d *doors) cached() (file string) {
 // rows are the attempts of an action that the audit has, newest first.
 func (d *doors) rows(action string) (out []record.RecordedAttempt) {
 	d.Helper()
-	all, err := d.app("", new(bytes.Buffer)).program().Wire(app.Needs{}).Store.Audit.Page(d.Context(), record.AuditQuery{Limit: 100})
+	all, err := d.app("", new(bytes.Buffer)).program().Wire(app.Needs{}).Store.Audit.Page(d.Context(),
+		record.AuditQuery{Limit: 100})
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -84,7 +85,8 @@ func TestThePolicyRaisesTheTierOfAToolAtEveryWayIn(t *testing.T) {
 			file := d.cached()
 			got := call(d)
 			_, gone := os.Stat(file)
-			if refused := strings.Contains(got.Form, "PERMISSION_DENIED"); refused != c.refused || os.IsNotExist(gone) == c.refused {
+			if refused := strings.Contains(got.Form, "PERMISSION_DENIED"); refused != c.refused ||
+				os.IsNotExist(gone) == c.refused {
 				t.Errorf("%s, tier %s, %q: %s; the file of the cache: %v", door, c.tier, c.tools, got.Form, gone)
 			}
 			rows := d.rows(cacheClear)

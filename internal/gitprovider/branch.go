@@ -117,11 +117,12 @@ func CheckBranchName(s string) error {
 	return nil
 }
 
-// CheckOurs refuses, with invalid_argument, every branch that Claude Ops may not write: one outside BranchPrefix, or that
-// no branch can be named.
+// CheckOurs refuses, with invalid_argument, every branch that Claude Ops may not write: one outside BranchPrefix, or
+// that no branch can be named.
 func CheckOurs(branch string) error {
 	if !strings.HasPrefix(branch, BranchPrefix) || CheckBranchName(branch) != nil {
-		return fault.New(fault.InvalidArgument, "the branch %.200q is not one of ours; those begin with %s", branch, BranchPrefix)
+		return fault.New(fault.InvalidArgument, "the branch %.200q is not one of ours; those begin with %s", branch,
+			BranchPrefix)
 	}
 	return nil
 }

@@ -16,7 +16,8 @@ type Assigner interface {
 	Assign(ctx context.Context, repo RepoRef, number int, reviewers, assignees []string) error
 }
 
-// Editor is what a Provider can do besides: see and mend what a pull request has beside its commits. Every adapter here can.
+// Editor is what a Provider can do besides: see and mend what a pull request has beside its commits. Every adapter here
+// can.
 type Editor interface {
 	// Details reads what a pull request has now. not_found if there is no such number.
 	Details(ctx context.Context, repo RepoRef, number int) (Details, error)
@@ -36,12 +37,13 @@ type Details struct {
 
 // Reviser is what a Provider can do besides: add to a pull request of ours that is open. Every adapter here can.
 type Reviser interface {
-	// Append adds one commit with all changes to the branch req.Branch, one of ours, whose Snapshot req.Snapshot is: its base is
-	// the branch itself. It is atomic, and never a force-push. conflict if the branch is not at the snapshot's commit any more, or
-	// if a file does not fit its action; not_found if the branch is gone; no_change and invalid_argument as Commit has them.
+	// Append adds one commit with all changes to the branch req.Branch, one of ours, whose Snapshot req.Snapshot is: its
+	// base is the branch itself. It is atomic, and never a force-push. conflict if the branch is not at the snapshot's
+	// commit any more, or if a file does not fit its action; not_found if the branch is gone; no_change and
+	// invalid_argument as Commit has them.
 	//
-	// A host that can make the write depend on the files alone, and not on the branch, may put the commit onto one that somebody
-	// has pushed a moment before: Parent of the answer tells.
+	// A host that can make the write depend on the files alone, and not on the branch, may put the commit onto one that
+	// somebody has pushed a moment before: Parent of the answer tells.
 	Append(ctx context.Context, req CommitRequest) (Commit, error)
 	// Comment adds a comment to a pull request. It is not safe to repeat: after an ambiguous failure, RemarkReader
 	// tells whether it is there. not_found if there is no such number.
@@ -63,8 +65,8 @@ type CheckReader interface {
 	Checks(ctx context.Context, repo RepoRef, number int, head string) (Checks, error)
 }
 
-// LastRemark is the newest of the remarks with words in it, by somebody who may write to the repository; nil if there is none. Our
-// own answers are left out.
+// LastRemark is the newest of the remarks with words in it, by somebody who may write to the repository; nil if there
+// is none. Our own answers are left out.
 func LastRemark(remarks []Remark) *Remark {
 	for _, r := range slices.Backward(remarks) {
 		if r.MayWrite && r.HasWords() && !r.IsAnswer() {
@@ -89,7 +91,8 @@ type Remark struct {
 
 // HasWords reports whether anything is said, in the body or on a line.
 func (r Remark) HasWords() bool {
-	return strings.TrimSpace(r.Body) != "" || slices.ContainsFunc(r.Lines, func(c LineComment) bool { return strings.TrimSpace(c.Body) != "" })
+	return strings.TrimSpace(r.Body) != "" || slices.ContainsFunc(r.Lines,
+		func(c LineComment) bool { return strings.TrimSpace(c.Body) != "" })
 }
 
 // ReviewRemarks are what a submitted review says, and each answer to one of its comments on lines that came after it.
@@ -102,7 +105,8 @@ func ReviewRemarks(id string, r Review) []Remark {
 			said.Lines = append(said.Lines, c)
 			continue
 		}
-		out = append(out, Remark{ID: "line " + c.ID, Author: cmp.Or(c.Author, r.Author), Body: c.Body, At: c.At, Lines: []LineComment{c}})
+		out = append(out, Remark{ID: "line " + c.ID, Author: cmp.Or(c.Author, r.Author), Body: c.Body, At: c.At,
+			Lines: []LineComment{c}})
 	}
 	return append([]Remark{said}, out...)
 }
@@ -133,19 +137,19 @@ type Examiner interface {
 
 // Pinger is what a Provider can do besides, if it can tell cheaply whether it serves us now. Every adapter here can.
 type Pinger interface {
-	// Ping asks for something small that belongs to no repository, and changes nothing. nil: the host answers, and takes our
-	// token if we have one.
+	// Ping asks for something small that belongs to no repository, and changes nothing. nil: the host answers, and takes
+	// our token if we have one.
 	Ping(ctx context.Context) error
 }
 
-// Access is what our token may do in a repository, and what the repository is prepared for. A nil pointer means that the
-// host did not say.
+// Access is what our token may do in a repository, and what the repository is prepared for. A nil pointer means that
+// the host did not say.
 type Access struct {
 	User   string   // whom the host takes us for; "" when it did not say
 	Scopes []string // of the token, as the host names them; nil when it did not say
-	// Lacks are permissions of the token, as the host names them, without which no pull request can be opened, and LacksForLabels
-	// those without which it gets no labels. They are the token's own, whatever its user may do; empty also when the host did not
-	// say.
+	// Lacks are permissions of the token, as the host names them, without which no pull request can be opened, and
+	// LacksForLabels those without which it gets no labels. They are the token's own, whatever its user may do; empty also
+	// when the host did not say.
 	Lacks, LacksForLabels []string
 	Installation          *Installation // of an app that acts in place of a user; nil for a user's token
 

@@ -25,11 +25,13 @@ type FileChange struct {
 	Path    string
 	Action  Action
 	Content string // "" for delete
-	BaseSHA string // git blob id of the file on the base branch that the change was made for; "" if there is none, or it is not known
+	// git blob id of the file on the base branch that the change was made for; "" if there is none, or it is not known
+	BaseSHA string
 }
 
-// Fingerprint identifies the text that a change brings, letter case and space aside: who puts a change into another file does not make it
-// another change. 16 hex digits; "" for a delete, and for a text of less than minFingerprinted bytes.
+// Fingerprint identifies the text that a change brings, letter case and space aside: who puts a change into another
+// file does not make it another change. 16 hex digits; "" for a delete, and for a text of less than minFingerprinted
+// bytes.
 func (f FileChange) Fingerprint() string {
 	text := strings.Join(strings.Fields(strings.ToLower(f.Content)), " ")
 	if f.Action == ActionDelete || len(text) < minFingerprinted {
@@ -69,9 +71,9 @@ type Change struct {
 	Content string
 }
 
-// ChangeSet is a set of changes that tier and scope have approved. NewChangeSet is its only constructor, so a provider's
-// write method, which takes one, cannot be reached by an unchecked change. The zero ChangeSet is empty, and providers
-// refuse to commit it.
+// ChangeSet is a set of changes that tier and scope have approved. NewChangeSet is its only constructor, so a
+// provider's write method, which takes one, cannot be reached by an unchecked change. The zero ChangeSet is empty, and
+// providers refuse to commit it.
 type ChangeSet struct{ changes []Change }
 
 // Changes returns the changes, sorted by path. The slice is the caller's.

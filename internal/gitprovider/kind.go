@@ -13,16 +13,20 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// FileKind is a kind of files that a toolset understands. Where the operator's policy names it (scope.kinds), tier 3 may propose such
-// files, if their validator accepts them.
+// FileKind is a kind of files that a toolset understands. Where the operator's policy names it (scope.kinds), tier 3
+// may propose such files, if their validator accepts them.
 type FileKind struct {
-	Name     string   // as the policy has it
-	Patterns []string // of paths, letter case included. They admit .yaml and .yml, and the folders .fractary and .claude; nothing else about paths changes
-	// Lifts are rules of the deny list that do not hold for such files, compared letter for letter: naming the kind says more than they do.
+	Name string // as the policy has it
+	// of paths, letter case included. They admit .yaml and .yml, and the folders .fractary and .claude; nothing else about
+	// paths changes
+	Patterns []string
+	// Lifts are rules of the deny list that do not hold for such files, compared letter for letter: naming the kind says
+	// more than they do.
 	Lifts []string
 	// Skills are patterns of the files SKILL.md of skills in folders of their own, which the rule SKILL.md does not deny.
 	Skills []string
-	// Validate says what is wrong with a file that would be created or updated; nothing if it is sound. It reads nothing else.
+	// Validate says what is wrong with a file that would be created or updated; nothing if it is sound. It reads nothing
+	// else.
 	Validate func(path, content string) []FileProblem
 }
 
@@ -42,7 +46,8 @@ func NewFileProblem(message string) FileProblem {
 	return p
 }
 
-// isKindFolder reports whether a hidden folder is one that a path may have, beside .claude-ops, where a FileKind admits it.
+// isKindFolder reports whether a hidden folder is one that a path may have, beside .claude-ops, where a FileKind admits
+// it.
 func isKindFolder(segment string) bool { return segment == ".fractary" || segment == claudeFolder }
 
 // kindTier is the lowest tier that may propose files of a FileKind.
@@ -75,11 +80,12 @@ func (s Scope) KindOf(name string) *FileKind {
 	return nil
 }
 
-// ofKind judges a path that is of a kind and in canonical form. What the operator or the default denies stays denied, but for the endings
-// of YAML.
+// ofKind judges a path that is of a kind and in canonical form. What the operator or the default denies stays denied,
+// but for the endings of YAML.
 func (s Scope) ofKind(kind *FileKind, verdict *ScopeVerdict) {
 	if s.tier < kindTier {
-		verdict.deny("kind:"+kind.Name, fmt.Sprintf("is one of the kind %s, which tier %s and above may propose", kind.Name, kindTier),
+		verdict.deny("kind:"+kind.Name, fmt.Sprintf("is one of the kind %s, which tier %s and above may propose", kind.Name,
+			kindTier),
 			"describe the wanted change in your report, so that a higher tier or a person takes it up")
 		verdict.Reason.Code, verdict.Reason.Final = fault.TierDenied, true
 		return
@@ -107,8 +113,8 @@ func (k FileKind) hasSkill(raw string) bool {
 // claudeFolder is the hidden folder of Claude Code, whose other files say what its sessions may do.
 const claudeFolder = ".claude"
 
-// outsideOfKinds reports whether a path has a hidden folder that only kinds admit, and none does: .claude is admitted at the top of
-// the repository alone.
+// outsideOfKinds reports whether a path has a hidden folder that only kinds admit, and none does: .claude is admitted
+// at the top of the repository alone.
 func outsideOfKinds(p Path, kind *FileKind) bool {
 	for i, segment := range strings.Split(p.s, "/") {
 		if isKindFolder(segment) && (kind == nil || segment == claudeFolder && i > 0) {

@@ -9,7 +9,8 @@ import (
 
 func TestAKindAdmitsItsPatternsAtTier3Alone(t *testing.T) {
 	kind := gitprovider.FileKind{Name: "definitions", Patterns: []string{".fractary/agents/**"}}
-	plain, err := gitprovider.NewScope([]string{"**/*.md", "**/*.yaml"}, append(gitprovider.DefaultDeny(), ".fractary/agents/secret/**"), "rules.yaml")
+	plain, err := gitprovider.NewScope([]string{"**/*.md", "**/*.yaml"},
+		append(gitprovider.DefaultDeny(), ".fractary/agents/secret/**"), "rules.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,12 +54,15 @@ func TestAKindAdmitsItsPatternsAtTier3Alone(t *testing.T) {
 }
 
 func TestAKindsSkillsAreNotDeniedByTheirName(t *testing.T) {
-	kind := gitprovider.FileKind{Name: "deploy", Patterns: []string{"modules/**"}, Skills: []string{"modules/*/**/SKILL.md"}}
+	kind := gitprovider.FileKind{Name: "deploy", Patterns: []string{"modules/**"},
+		Skills: []string{"modules/*/**/SKILL.md"}}
 	scope := gitprovider.DefaultScope().WithKinds(kind).At(gitprovider.TierRemediate)
 	for path, want := range map[string]bool{
 		"modules/look/SKILL.md": true, "modules/skill/look/SKILL.md": true, "modules/look/steps.md": true,
-		"modules/SKILL.md": false, "modules/look/skill.md": false, "modules/skill.md/x/SKILL.md": false, "modules/SKILL.md/SKILL.md": false,
-		"modules/look/AGENTS.md": false, "modules/CLAUDE.md/SKILL.md": false, "modules/look/.claude/SKILL.md": false, "SKILL.md": false,
+		"modules/SKILL.md": false, "modules/look/skill.md": false, "modules/skill.md/x/SKILL.md": false,
+		"modules/SKILL.md/SKILL.md": false,
+		"modules/look/AGENTS.md":    false, "modules/CLAUDE.md/SKILL.md": false, "modules/look/.claude/SKILL.md": false,
+		"SKILL.md":                false,
 		"x/modules/look/SKILL.md": false, "Modules/look/SKILL.md": false,
 	} {
 		if got := scope.Check(path); got.Allowed != want {
@@ -78,7 +82,8 @@ func codeOf(v gitprovider.ScopeVerdict) fault.Code {
 }
 
 func TestAKindLiftsItsOwnRulesAlone(t *testing.T) {
-	kind := gitprovider.FileKind{Name: "claude-agents", Patterns: []string{".claude/agents/*.md"}, Lifts: []string{".claude/**"}}
+	kind := gitprovider.FileKind{Name: "claude-agents", Patterns: []string{".claude/agents/*.md"},
+		Lifts: []string{".claude/**"}}
 	plain, err := gitprovider.NewScope(nil, gitprovider.DefaultDeny(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +94,8 @@ func TestAKindLiftsItsOwnRulesAlone(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for _, path := range []string{
-		".claude/settings.json", ".claude/agents/a/b.md", ".claude/commands/x.md", ".Claude/agents/a.md", ".claude/Agents/a.md", "a/.claude/agents/x.md",
+		".claude/settings.json", ".claude/agents/a/b.md", ".claude/commands/x.md", ".Claude/agents/a.md",
+		".claude/Agents/a.md", "a/.claude/agents/x.md",
 		".claude/agents/CLAUDE.md", ".claude/agents/SKILL.md", ".claude/agents/x.yaml", "checks/.claude/x.md", ".claude",
 		"modules/a/.claude/settings.json", "modules/a/.claude/agents/a.md", ".fractary/agents/.claude/a.md",
 	} {

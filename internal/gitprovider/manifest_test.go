@@ -17,14 +17,18 @@ func TestParseManifest(t *testing.T) {
 	}{
 		"list items": {"# X\n\n## Git Provider\n\n- provider: gitea\n- remote: https://git.example.org/joe/infra.git\n" +
 			"- owner: joe\n- repo: infra\n- base_branch: main\n\n## Other\n\n- provider: github\n", full},
-		"bold keys, code values, CRLF": {"## Git Provider\r\n\r\n* **provider**: `gitea`\r\n* **remote:** `https://git.example.org/joe/infra.git`\r\n" +
+		"bold keys, code values, CRLF": {"## Git Provider\r\n\r\n* **provider**: `gitea`\r\n* **remote:** " +
+			"`https://git.example.org/joe/infra.git`\r\n" +
 			"* owner: joe\r\n* repo: infra\r\n* base_branch: main\r\n", full},
-		"plain lines with prose":     {"## Git Provider\n\nThis is where we live: a small forge.\nprovider: local\n", gitprovider.Manifest{Provider: "local"}},
-		"a fenced block":             {"## Git Provider\n```\nprovider: local\n```\n", gitprovider.Manifest{Provider: "local"}},
-		"no section":                 {"# Only prose\n\n- provider: github\n", gitprovider.Manifest{}},
-		"an empty file":              {"", gitprovider.Manifest{}},
-		"a deeper heading is inside": {"## Git Provider\n- owner: joe\n### More\n- repo: x\n", gitprovider.Manifest{Owner: "joe"}},
-		"another case of heading":    {"## git provider ##\n- owner: joe\n", gitprovider.Manifest{Owner: "joe"}},
+		"plain lines with prose": {"## Git Provider\n\nThis is where we live: a small forge.\nprovider: local\n",
+			gitprovider.Manifest{Provider: "local"}},
+		"a fenced block": {"## Git Provider\n```\nprovider: local\n```\n",
+			gitprovider.Manifest{Provider: "local"}},
+		"no section":    {"# Only prose\n\n- provider: github\n", gitprovider.Manifest{}},
+		"an empty file": {"", gitprovider.Manifest{}},
+		"a deeper heading is inside": {"## Git Provider\n- owner: joe\n### More\n- repo: x\n",
+			gitprovider.Manifest{Owner: "joe"}},
+		"another case of heading": {"## git provider ##\n- owner: joe\n", gitprovider.Manifest{Owner: "joe"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

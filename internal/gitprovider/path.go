@@ -63,7 +63,8 @@ func checkSegment(seg string) error {
 	}
 	for _, r := range seg {
 		if !isPathRune(r) {
-			return fmt.Errorf("has the character %s; only letters A-Z a-z, digits, '.', '_', '-' and '/' are accepted", runeName(r))
+			return fmt.Errorf("has the character %s; only letters A-Z a-z, digits, '.', '_', '-' and '/' are accepted",
+				runeName(r))
 		}
 	}
 	switch {

@@ -13,7 +13,8 @@ import (
 func canonicalPaths() []string {
 	return []string{
 		"checks/disk.md", "CLAUDE-OPS.md", ".claude-ops/skills/a.md", "checks/v1..v2.md", "checks/my.env.md",
-		"checks/Dockerfile-health.md", "a/b/c/d/e.txt", "checks/_x.md", "checks/console.md", "checks/nullable.md", "com.md", "com10.md",
+		"checks/Dockerfile-health.md", "a/b/c/d/e.txt", "checks/_x.md", "checks/console.md", "checks/nullable.md", "com.md",
+		"com10.md",
 		"checks/git.md", "checks/x.git", strings.Repeat("a", 255) + "/b.md",
 	}
 }
@@ -134,7 +135,8 @@ func FuzzParsePath(f *testing.F) {
 		index := t.TempDir() + "/index"
 		git := func(stdin string, args ...string) string {
 			cmd := exec.Command("git", append([]string{"--git-dir", dir}, args...)...)
-			cmd.Env = []string{"GIT_INDEX_FILE=" + index, "GIT_CONFIG_NOSYSTEM=1", "HOME=/nonexistent", "PATH=/usr/bin:/bin:/usr/local/bin"}
+			cmd.Env = []string{"GIT_INDEX_FILE=" + index, "GIT_CONFIG_NOSYSTEM=1", "HOME=/nonexistent",
+				"PATH=/usr/bin:/bin:/usr/local/bin"}
 			cmd.Stdin = strings.NewReader(stdin)
 			out, err := cmd.Output()
 			if err != nil {

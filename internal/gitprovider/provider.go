@@ -58,9 +58,9 @@ type Provider interface {
 	// that is already gone is no error. invalid_argument for every branch outside BranchPrefix.
 	DeleteBranch(ctx context.Context, repo RepoRef, branch, tip string) error
 
-	// ListOpen returns every open pull request that carries the label, oldest first, with its paths, and those that lack it
-	// and have a mark: whether that is true only internal/proposals/prflow can tell. One whose head is in a fork is never
-	// among them; see Listed. Pagination is followed to the end: the list is complete or the call fails.
+	// ListOpen returns every open pull request that carries the label, oldest first, with its paths, and those that lack
+	// it and have a mark: whether that is true only internal/proposals/prflow can tell. One whose head is in a fork is
+	// never among them; see Listed. Pagination is followed to the end: the list is complete or the call fails.
 	ListOpen(ctx context.Context, repo RepoRef, label string) ([]PullRequest, error)
 
 	// Status returns one pull request with its reviews and checks. not_found if there is no such number. An open one
@@ -76,8 +76,9 @@ type SnapshotQuery struct {
 	Branches    []string  // head branch names that the change might take, to see which are free
 	ClosedSince time.Time // how far back Closed reaches; zero: Closed stays empty
 	Contents    bool      // whether Contents is wanted, which costs some hosts further calls; the Tree has the object ids
-	FilesOnly   bool      // whether Base, BaseCommit, Tree and Contents are all that is wanted; some hosts do not name a default branch then
-	Foreign     bool      // whether Foreign is wanted, which costs some hosts up to MaxForeign further calls
+	// whether Base, BaseCommit, Tree and Contents are all that is wanted; some hosts do not name a default branch then
+	FilesOnly bool
+	Foreign   bool // whether Foreign is wanted, which costs some hosts up to MaxForeign further calls
 }
 
 // MaxForeign is for how many pull requests of others a Snapshot finds out what they change: the newest of those whose
@@ -112,7 +113,8 @@ type Snapshot struct {
 	Foreign       []PullRequest
 	ForeignUnread int
 	// LastNumber is a number up to which every pull request that is open is among those that were read, ours or not; the
-	// highest that is known. Hosts count upwards, so that a pull request with the next number was the next one. 0 from a host whose Lateness is 0.
+	// highest that is known. Hosts count upwards, so that a pull request with the next number was the next one. 0 from a
+	// host whose Lateness is 0.
 	LastNumber int
 }
 
@@ -157,7 +159,8 @@ func (r CommitRequest) Check() error {
 // CheckAppend is Check for Reviser.Append: the snapshot must be that of the branch itself.
 func (r CommitRequest) CheckAppend() error {
 	if r.Snapshot != nil && r.Snapshot.Base != r.Branch {
-		return fault.New(fault.InvalidArgument, "a commit is added to the branch that was read, and that is not %.200q", r.Branch)
+		return fault.New(fault.InvalidArgument, "a commit is added to the branch that was read, and that is not %.200q",
+			r.Branch)
 	}
 	return r.Check()
 }

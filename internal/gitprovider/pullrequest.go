@@ -73,8 +73,9 @@ type Review struct {
 
 // LineComment is what a review says of one line of a file, or what was answered there. Body is untrusted text.
 type LineComment struct {
-	ID     string    // as the host has it; "" where it has none
-	Thread string    // ID of the comment that this one answers, where the host keeps conversations; "" for the first of one
+	ID string // as the host has it; "" where it has none
+	// ID of the comment that this one answers, where the host keeps conversations; "" for the first of one
+	Thread string
 	Author string    // "" for the review's
 	At     time.Time // of an answer to a comment; zero for what came with the review
 	Path   string
@@ -130,8 +131,8 @@ type Status struct {
 // only the holder of the key can tell; internal/proposals/prflow does.
 const MarkOpening = "<!-- claude-ops:"
 
-// MayBeOurs reports whether a pull request may be one of ours: by its label, by its branch, or by a mark, and never if its
-// head is in a fork. It is the measure of Snapshot's Open and Closed; Body must be complete for it.
+// MayBeOurs reports whether a pull request may be one of ours: by its label, by its branch, or by a mark, and never if
+// its head is in a fork. It is the measure of Snapshot's Open and Closed; Body must be complete for it.
 func MayBeOurs(pr PullRequest) bool {
 	return ClearlyOurs(pr) || HasMark(pr)
 }
@@ -149,8 +150,8 @@ func Listed(pr PullRequest, label string) bool {
 	return !pr.Fork && (slices.Contains(pr.Labels, label) || HasMark(pr))
 }
 
-// Opinions counts the people whose last word is an approval or a request for changes, whatever the order of the reviews. A
-// remark, or a review that is not submitted yet, takes nothing back; a dismissal does.
+// Opinions counts the people whose last word is an approval or a request for changes, whatever the order of the
+// reviews. A remark, or a review that is not submitted yet, takes nothing back; a dismissal does.
 func Opinions(reviews []Review) (approvals, objections int) {
 	reviews = slices.Clone(reviews)
 	slices.SortStableFunc(reviews, func(a, b Review) int { return a.SubmittedAt.Compare(b.SubmittedAt) })

@@ -14,8 +14,9 @@ type Registration struct {
 	Name     string
 	Provider Provider // nil when disabled
 	Hosts    []string // hosts whose clone URLs it serves, lower case, compared exactly; HostLocal for file:// URLs
-	Base     string   // what the clone URLs of its repositories begin with, such as https://git.example.org; "": https and the first host
-	Disabled string   // why it is disabled, naming the variable; "" when enabled
+	// what the clone URLs of its repositories begin with, such as https://git.example.org; "": https and the first host
+	Base     string
+	Disabled string // why it is disabled, naming the variable; "" when enabled
 }
 
 // CloneURL is the clone URL of a repository at the provider; "" if that is not known.
@@ -30,7 +31,8 @@ func (e Registration) CloneURL(owner, name string) string {
 	return base + "/" + owner + "/" + name
 }
 
-// Pin ties a repository to a provider: an allowlist entry such as gitea:joe/home-cluster, or an entry of the operator's policy.
+// Pin ties a repository to a provider: an allowlist entry such as gitea:joe/home-cluster, or an entry of the operator's
+// policy.
 type Pin struct {
 	Provider, Owner, Name string // Provider may be "" in an entry of the policy
 	BaseBranch            string // of an entry of the policy; "": not pinned
@@ -72,8 +74,9 @@ type Resolution struct {
 	Via        string // what settled it, for people: "clone_url host git.example.org"
 }
 
-// Resolve finds the provider of a repository, by the first of these that speaks: a pin of the operator's policy, the manifest of
-// the mounted repository, the clone URL's host, an allowlist entry that names a provider, the default provider, the only enabled provider.
+// Resolve finds the provider of a repository, by the first of these that speaks: a pin of the operator's policy, the
+// manifest of the mounted repository, the clone URL's host, an allowlist entry that names a provider, the default
+// provider, the only enabled provider.
 //
 // provider_unresolved says which of these would settle it. provider_disabled names what the provider lacks.
 func (r *Registry) Resolve(ref RepoRef) (Resolution, error) {
@@ -101,7 +104,8 @@ func (r *Registry) at(name, via string, res Resolution) (Resolution, error) {
 		return Resolution{}, fault.New(fault.ProviderUnresolved,
 			"%s asks for the provider %s, which does not exist; %s do", via, printable(name), r.names())
 	case entry.Provider == nil:
-		return Resolution{}, fault.New(fault.ProviderDisabled, "the provider %s (%s) is disabled: %s", name, via, entry.Disabled)
+		return Resolution{}, fault.New(fault.ProviderDisabled, "the provider %s (%s) is disabled: %s", name, via,
+			entry.Disabled)
 	}
 	res.Provider, res.Via = entry.Provider, via
 	return res, nil
@@ -152,8 +156,8 @@ func (r *Registry) policyPin(ref RepoRef) Pin {
 	return Pin{}
 }
 
-// readManifest finds the manifest and fills in the base branch: that of the policy wins. A manifest that could settle nothing
-// beside the policy is not read, so that a broken one is in nobody's way.
+// readManifest finds the manifest and fills in the base branch: that of the policy wins. A manifest that could settle
+// nothing beside the policy is not read, so that a broken one is in nobody's way.
 func (r *Registry) readManifest(res *Resolution) (m Manifest, found bool, err error) {
 	pin := r.policyPin(res.Repo)
 	res.BaseBranch = pin.BaseBranch
@@ -173,13 +177,14 @@ func (r *Registry) findManifest(ref RepoRef) (Manifest, bool, error) {
 	}
 	m, found, err := r.manifests.Find(ref.Owner, ref.Name)
 	if err != nil {
-		return m, false, fault.Wrap(err, fault.ProviderUnresolved, "the manifest of the mounted repository is broken: %s", err)
+		return m, false, fault.Wrap(err, fault.ProviderUnresolved, "the manifest of the mounted repository is broken: %s",
+			err)
 	}
 	return m, found, nil
 }
 
-// agrees refuses a clone URL that leads to another provider than the manifest or the policy: one of the two is wrong, and
-// guessing could send a change to the wrong host. by says who declares the provider.
+// agrees refuses a clone URL that leads to another provider than the manifest or the policy: one of the two is wrong,
+// and guessing could send a change to the wrong host. by says who declares the provider.
 func (r *Registry) agrees(provider, by string, ref RepoRef) error {
 	if ref.Remote == nil {
 		return nil
@@ -193,7 +198,8 @@ func (r *Registry) agrees(provider, by string, ref RepoRef) error {
 		correct = ": " + e.CloneURL(ref.Owner, ref.Name)
 	}
 	return fault.New(fault.ProviderUnresolved,
-		"clone_url (host %s) does not belong to the provider %s that %s declares; leave clone_url out, or give that of this provider%s",
+		"clone_url (host %s) does not belong to the provider %s that %s declares; leave clone_url out, or give that of "+
+			"this provider%s",
 		printable(ref.Remote.Host), printable(provider), by, correct)
 }
 

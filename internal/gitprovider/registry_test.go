@@ -29,17 +29,22 @@ func (m manifests) Find(owner, name string) (gitprovider.Manifest, bool, error) 
 
 func TestResolve(t *testing.T) {
 	github := gitprovider.Registration{Name: "github", Provider: named{name: "github"}, Hosts: []string{"github.com"}}
-	gitea := gitprovider.Registration{Name: "gitea", Provider: named{name: "gitea"}, Hosts: []string{"git.example.org:3000"}}
-	off := gitprovider.Registration{Name: "local", Hosts: []string{gitprovider.HostLocal}, Disabled: "CLAUDEOPS_LOCAL_ROOT is not set"}
+	gitea := gitprovider.Registration{Name: "gitea", Provider: named{name: "gitea"},
+		Hosts: []string{"git.example.org:3000"}}
+	off := gitprovider.Registration{Name: "local", Hosts: []string{gitprovider.HostLocal},
+		Disabled: "CLAUDEOPS_LOCAL_ROOT is not set"}
 	all := []gitprovider.Registration{github, gitea, off}
 	mounted := manifests{
-		"joe/mounted": {Provider: "gitea", BaseBranch: "trunk"}, "joe/remote": {Remote: "https://git.example.org:3000/joe/remote"},
-		"joe/odd": {Provider: "sourcehut"}, "joe/kept": {Provider: "github", BaseBranch: "elsewhere"},
+		"joe/mounted": {Provider: "gitea", BaseBranch: "trunk"},
+		"joe/remote":  {Remote: "https://git.example.org:3000/joe/remote"},
+		"joe/odd":     {Provider: "sourcehut"}, "joe/kept": {Provider: "github", BaseBranch: "elsewhere"},
 	}
 	pins := []gitprovider.Pin{
 		{Provider: "gitea", Owner: "joe", Name: "pinned"}, {Provider: "github", Owner: "joe", Name: "kept"},
-		{Provider: "gitea", Owner: "Joe", Name: "Kept", Policy: true}, {Owner: "joe", Name: "mounted", BaseBranch: "main", Policy: true},
-		{Provider: "local", Owner: "joe", Name: "shut", Policy: true}, {Provider: "sourcehut", Owner: "joe", Name: "typo", Policy: true},
+		{Provider: "gitea", Owner: "Joe", Name: "Kept", Policy: true}, {Owner: "joe", Name: "mounted", BaseBranch: "main",
+			Policy: true},
+		{Provider: "local", Owner: "joe", Name: "shut", Policy: true}, {Provider: "sourcehut", Owner: "joe", Name: "typo",
+			Policy: true},
 	}
 	cases := []struct {
 		name      string
@@ -53,12 +58,16 @@ func TestResolve(t *testing.T) {
 		{"a host with its port", all, "", "x", "ssh://git@git.example.org:3000/joe/x", "gitea", "clone_url"},
 		{"a host without the port is another host", all, "", "x", "https://git.example.org/joe/x", "provider_unresolved",
 			"Possible as clone_url: https://github.com/joe/x (github), https://git.example.org:3000/joe/x (gitea)"},
-		{"a look-alike host", all, "", "x", "https://github.com.evil.example/joe/x", "provider_unresolved", "github.com (github)"},
+		{"a look-alike host", all, "", "x", "https://github.com.evil.example/joe/x", "provider_unresolved",
+			"github.com (github)"},
 		{"a subdomain", all, "", "x", "https://api.github.com/joe/x", "provider_unresolved", "exactly"},
-		{"a provider that is disabled", all, "", "x", "file:///srv/joe/x", "provider_disabled", "CLAUDEOPS_LOCAL_ROOT is not set"},
+		{"a provider that is disabled", all, "", "x", "file:///srv/joe/x", "provider_disabled",
+			"CLAUDEOPS_LOCAL_ROOT is not set"},
 		{"the manifest first", all, "github", "mounted", "", "gitea", "CLAUDE-OPS.md"},
-		{"the manifest against the clone URL", all, "", "mounted", "https://github.com/joe/mounted", "provider_unresolved", "https://git.example.org:3000/joe/mounted"},
-		{"the manifest with the clone URL", all, "", "mounted", "https://git.example.org:3000/joe/mounted", "gitea", "CLAUDE-OPS.md"},
+		{"the manifest against the clone URL", all, "", "mounted", "https://github.com/joe/mounted", "provider_unresolved",
+			"https://git.example.org:3000/joe/mounted"},
+		{"the manifest with the clone URL", all, "", "mounted", "https://git.example.org:3000/joe/mounted", "gitea",
+			"CLAUDE-OPS.md"},
 		{"the manifest's remote", all, "", "remote", "", "gitea", "remote"},
 		{"a manifest with an unknown provider", all, "", "odd", "", "provider_unresolved", "does not exist"},
 		{"a pin before the default", all, "github", "pinned", "", "gitea", "CLAUDEOPS_REPOS"},
@@ -66,7 +75,8 @@ func TestResolve(t *testing.T) {
 		{"the policy against the clone URL", all, "", "kept", "https://github.com/joe/kept", "provider_unresolved", "policy"},
 		{"the policy with the clone URL", all, "", "kept", "https://git.example.org:3000/joe/kept", "gitea", "policy"},
 		{"the policy that pins a base alone", all, "github", "mounted", "", "gitea", "CLAUDE-OPS.md"},
-		{"the policy with a provider that is disabled", all, "github", "shut", "", "provider_disabled", "CLAUDEOPS_LOCAL_ROOT"},
+		{"the policy with a provider that is disabled", all, "github", "shut", "", "provider_disabled",
+			"CLAUDEOPS_LOCAL_ROOT"},
 		{"the policy with an unknown provider", all, "github", "typo", "", "provider_unresolved", "does not exist"},
 		{"the default provider", all, "github", "x", "", "github", "CLAUDEOPS_DEFAULT_PROVIDER"},
 		{"a default provider that is disabled", all, "local", "x", "", "provider_disabled", "CLAUDEOPS_LOCAL_ROOT"},
@@ -103,14 +113,19 @@ func TestAManifestAddsTheBaseBranchAndABrokenOneStopsTheRequest(t *testing.T) {
 		t.Errorf("got %+v, %v", res, err)
 	}
 	pins := []gitprovider.Pin{
-		{Owner: "joe", Name: "x", BaseBranch: "main", Policy: true}, {Provider: "gitea", Owner: "broken", Name: "x", BaseBranch: "main", Policy: true},
+		{Owner: "joe", Name: "x", BaseBranch: "main", Policy: true},
+		{Provider: "gitea", Owner: "broken", Name: "x", BaseBranch: "main", Policy: true},
 	}
 	pinned := gitprovider.NewRegistry(entries, pins, "", manifests{"joe/x": {BaseBranch: "trunk"}})
 	for _, owner := range []string{"joe", "JOE", "broken"} { // the manifest is not asked for what the policy settles
 		for _, resolve := range []func(gitprovider.RepoRef) (gitprovider.Resolution, error){
-			pinned.Resolve, func(ref gitprovider.RepoRef) (gitprovider.Resolution, error) { return pinned.ResolveAt("gitea", ref) },
+			pinned.Resolve, func(ref gitprovider.RepoRef) (gitprovider.Resolution,
+				error) {
+				return pinned.ResolveAt("gitea", ref)
+			},
 		} {
-			if res, err := resolve(gitprovider.RepoRef{Owner: owner, Name: "x"}); owner != "JOE" && (err != nil || res.BaseBranch != "main") {
+			if res, err := resolve(gitprovider.RepoRef{Owner: owner, Name: "x"}); owner != "JOE" &&
+				(err != nil || res.BaseBranch != "main") {
 				t.Errorf("%s: got %+v, %v", owner, res, err)
 			}
 		}

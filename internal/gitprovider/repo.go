@@ -20,8 +20,8 @@ func (r RepoRef) String() string { return r.Owner + "/" + r.Name }
 // maxRepoPart is the longest owner or repository name, in bytes; GitHub allows 39 and 100, Gitea 40 and 100.
 const maxRepoPart = 100
 
-// CheckRepoPart reports why s cannot be the owner or the name of a repository, or nil. The accepted form holds for every
-// provider, and is a plain folder name for the local one.
+// CheckRepoPart reports why s cannot be the owner or the name of a repository, or nil. The accepted form holds for
+// every provider, and is a plain folder name for the local one.
 func CheckRepoPart(s string) error {
 	switch {
 	case s == "":

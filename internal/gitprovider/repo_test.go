@@ -27,8 +27,10 @@ func TestParseRemote(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{
-		"https://joe:hunter2@github.com/joe/infra", "https://ghp_token@github.com/joe/infra", "ext::sh -c id", "-oProxyCommand=x:y",
-		"https:///joe/infra", "file://otherhost/srv/x", "ftp://host/x", "just-a-name", "https://host/x?token=1", "https://host/x#f",
+		"https://joe:hunter2@github.com/joe/infra", "https://ghp_token@github.com/joe/infra", "ext::sh -c id",
+		"-oProxyCommand=x:y",
+		"https:///joe/infra", "file://otherhost/srv/x", "ftp://host/x", "just-a-name", "https://host/x?token=1",
+		"https://host/x#f",
 		"://", "/abs/path", "ext::x", "https://[::1", "git@:x", "javascript://x/y",
 	} {
 		if r, err := gitprovider.ParseRemote(bad); err == nil {

@@ -14,8 +14,9 @@ import (
 // Scope decides which paths may be proposed. The zero Scope allows nothing.
 //
 // An allow pattern matches the whole path, letter case included. A deny pattern is compared without letter case; one
-// without a slash denies that name in any folder, as file or folder, with one exception: SKILL.md does not deny the file of
-// that name in a skill's own folder, .claude-ops/skills/NAME, or where a FileKind has skills. Deny wins. `*` stays within a segment, `**` spans segments.
+// without a slash denies that name in any folder, as file or folder, with one exception: SKILL.md does not deny the
+// file of that name in a skill's own folder, .claude-ops/skills/NAME, or where a FileKind has skills. Deny wins. `*`
+// stays within a segment, `**` spans segments.
 type Scope struct {
 	allow, deny []string
 	policyNames []string // base names of policy files: denied whatever allow and deny say
@@ -39,11 +40,12 @@ func DefaultAllow() []string {
 }
 
 // DefaultDeny is the deny list of the embedded policy (design §3, gate 3): named in a refusal even where the allow list
-// excludes a path already, so that the caller learns why. .claude-ops/mcp.json is ours: it may bring the agent MCP servers. The
-// names from CLAUDE.md to SKILL.md work as instructions to agents in whatever folder they are.
+// excludes a path already, so that the caller learns why. .claude-ops/mcp.json is ours: it may bring the agent MCP
+// servers. The names from CLAUDE.md to SKILL.md work as instructions to agents in whatever folder they are.
 func DefaultDeny() []string {
 	return []string{
-		"prompts/**", "CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md", "copilot-instructions.md", ".cursorrules", skillName,
+		"prompts/**", "CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md", "copilot-instructions.md", ".cursorrules",
+		skillName,
 		"entrypoint.sh", "*.yaml", "*.yml", "Dockerfile", "Dockerfile.*", "*.go",
 		".env*", "*.env", ".github/**", ".gitea/**", ".forgejo/**", ".claude/**", ".mcp.json", ".claude-ops/mcp.json",
 		"CODEOWNERS", ".gitmodules", ".gitattributes", ".githooks/**", ".husky/**",
@@ -174,8 +176,8 @@ func (s Scope) allowedBy(raw string) string {
 	return ""
 }
 
-// denied compares without letter case. It also takes paths whose form is refused, so that the better reason is named. kind is the
-// FileKind that the path is of, which may be YAML or a skill's; nil for none.
+// denied compares without letter case. It also takes paths whose form is refused, so that the better reason is named.
+// kind is the FileKind that the path is of, which may be YAML or a skill's; nil for none.
 func (s Scope) denied(raw string, kind *FileKind) (rule string, found bool) {
 	folded := strings.ToLower(raw)
 	segments := strings.Split(folded, "/")

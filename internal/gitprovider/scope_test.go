@@ -95,7 +95,8 @@ func TestDefaultScope(t *testing.T) {
 			if v.Allowed != c.allowed || v.Rule != c.rule {
 				t.Errorf("Check = %t by %q, want %t by %q", v.Allowed, v.Rule, c.allowed, c.rule)
 			}
-			if v.Allowed != (v.Reason == nil) || v.Reason != nil && (v.Reason.Code != fault.ScopeDenied || v.Reason.Message == "") {
+			if v.Allowed != (v.Reason == nil) || v.Reason != nil &&
+				(v.Reason.Code != fault.ScopeDenied || v.Reason.Message == "") {
 				t.Errorf("reason %+v does not go with allowed=%t", v.Reason, v.Allowed)
 			}
 		})
@@ -108,7 +109,8 @@ func TestNoScopeCanAllowWhatIsNeverAllowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{
-		".git/config", ".GIT/hooks/x", "a/.git/x", "git~1/x", "../x", "a/../../x", "/etc/passwd", "rules.yaml", "sub/RULES.yaml",
+		".git/config", ".GIT/hooks/x", "a/.git/x", "git~1/x", "../x", "a/../../x", "/etc/passwd", "rules.yaml",
+		"sub/RULES.yaml",
 		"claudeops-policy.yml", ".github/x", "a\x00b",
 	} {
 		if scope.Check(path).Allowed {
@@ -126,8 +128,9 @@ func TestInstructionsToAgentsUnderAWideScope(t *testing.T) {
 		deny    []string
 		allowed string
 	}{
-		"the default":         {gitprovider.DefaultDeny(), ".claude-ops/skills/a/SKILL.md .claude-ops/skills/b/skill.md"},
-		"nothing denied":      {nil, ".claude-ops/skills/a/SKILL.md .claude-ops/skills/b/skill.md docs/SKILL.md docs/Agents.md"},
+		"the default": {gitprovider.DefaultDeny(), ".claude-ops/skills/a/SKILL.md .claude-ops/skills/b/skill.md"},
+		"nothing denied": {nil,
+			".claude-ops/skills/a/SKILL.md .claude-ops/skills/b/skill.md docs/SKILL.md docs/Agents.md"},
 		"all skills denied":   {[]string{"**/SKILL.md"}, "docs/Agents.md"},
 		"skills' folder, too": {append(gitprovider.DefaultDeny(), ".claude-ops/skills/**"), ""},
 	} {
@@ -137,7 +140,8 @@ func TestInstructionsToAgentsUnderAWideScope(t *testing.T) {
 				t.Fatal(err)
 			}
 			var allowed []string
-			for _, path := range []string{".claude-ops/skills/a/SKILL.md", ".claude-ops/skills/b/skill.md", "docs/SKILL.md", "docs/Agents.md"} {
+			for _, path := range []string{".claude-ops/skills/a/SKILL.md", ".claude-ops/skills/b/skill.md", "docs/SKILL.md",
+				"docs/Agents.md"} {
 				if scope.Check(path).Allowed {
 					allowed = append(allowed, path)
 				}
@@ -176,7 +180,8 @@ func TestValidateScopeNamesEveryViolation(t *testing.T) {
 		rules []string
 	}{
 		{"nothing wrong", []string{"checks/a.md", "checks/b.md", "checks/sub/a.md"}, nil},
-		{"two paths out of scope", []string{"x.md", "checks/a.md", "y.md"}, []string{"not-in-allow-list", "not-in-allow-list"}},
+		{"two paths out of scope", []string{"x.md", "checks/a.md", "y.md"},
+			[]string{"not-in-allow-list", "not-in-allow-list"}},
 		{"the same path twice", []string{"checks/a.md", "checks/a.md"}, []string{"path-collision"}},
 		{"two spellings of a file", []string{"checks/a.md", "checks/A.md"}, []string{"path-collision"}},
 		{"two spellings of a folder", []string{"checks/a.md", "Checks/b.md"}, []string{"path-collision"}},
@@ -207,8 +212,10 @@ func TestARefusalNeverRepeatsAHostilePathAsItIs(t *testing.T) {
 
 func TestARefusedPathIsAnsweredWithTheOneThatIsMeant(t *testing.T) {
 	for raw, want := range map[string]string{
-		"./checks/x.md": "such as checks/x.md", "checks//x.md": "such as checks/x.md", "/checks/./x.md": "such as checks/x.md",
-		"checks/../prompts/x.md": "such as checks/disk.md", "checks/ä.md": "such as checks/disk.md", "": "such as checks/disk.md",
+		"./checks/x.md": "such as checks/x.md", "checks//x.md": "such as checks/x.md",
+		"/checks/./x.md":         "such as checks/x.md",
+		"checks/../prompts/x.md": "such as checks/disk.md", "checks/ä.md": "such as checks/disk.md",
+		"": "such as checks/disk.md",
 	} {
 		verdict := gitprovider.DefaultScope().Check(raw)
 		if verdict.Reason == nil || !strings.HasSuffix(verdict.Reason.Suggestion, want) {

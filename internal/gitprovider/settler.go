@@ -13,7 +13,8 @@ type Settler interface {
 	// OurBranches returns the branches below BranchPrefix with their tips, all of them or an error.
 	OurBranches(ctx context.Context, repo RepoRef) (map[string]string, error)
 
-	// OpenOurs returns the open pull requests that may be ours and have a number below the given one, as a Snapshot has them.
+	// OpenOurs returns the open pull requests that may be ours and have a number below the given one, as a Snapshot has
+	// them.
 	OpenOurs(ctx context.Context, repo RepoRef, below int) ([]PullRequest, error)
 
 	// ReadCommit returns one commit. not_found if the repository has no commit of that id.
@@ -30,8 +31,8 @@ type Settler interface {
 	Lateness() time.Duration
 }
 
-// ForgeLateness is the Lateness of a forge: longer than Gitea's longest limit for one git command (6 minutes by default),
-// and than any gateway keeps a request.
+// ForgeLateness is the Lateness of a forge: longer than Gitea's longest limit for one git command (6 minutes by
+// default), and than any gateway keeps a request.
 const ForgeLateness = 10 * time.Minute
 
 // CommitInfo is a commit as its repository has it.
@@ -53,15 +54,16 @@ type Withdrawal struct {
 	Body   string
 }
 
-// Check says why the pull request is not one that the withdrawal is about, with the codes that Settler.Withdraw promises, or
-// nil.
+// Check says why the pull request is not one that the withdrawal is about, with the codes that Settler.Withdraw
+// promises, or nil.
 func (w Withdrawal) Check(pr PullRequest) error {
 	if err := CheckOurs(w.Branch); err != nil {
 		return err
 	}
 	switch {
 	case w.Head == "" || pr.Branch != w.Branch || pr.HeadCommit != w.Head:
-		return fault.New(fault.Conflict, "#%d is not withdrawn: somebody has changed its branch since it was opened", w.Number)
+		return fault.New(fault.Conflict, "#%d is not withdrawn: somebody has changed its branch since it was opened",
+			w.Number)
 	case pr.State == StateMerged:
 		return fault.New(fault.Conflict, "#%d is not withdrawn: it was merged", w.Number)
 	}

@@ -15,8 +15,10 @@ func TestParseTierFallsToOneForEverythingElse(t *testing.T) {
 		ok   bool
 	}{
 		"1": {1, true}, "2": {2, true}, "3": {3, true}, " 2\n": {2, true},
-		"": {1, true}, "0": {1, false}, "4": {1, false}, "-1": {1, false}, "2.0": {1, false}, "02": {1, false}, "two": {1, false},
-		"+3": {1, false}, "3 3": {1, false}, "${CLAUDEOPS_TIER}": {1, false}, "３": {1, false}, "99999999999999999999": {1, false},
+		"": {1, true}, "0": {1, false}, "4": {1, false}, "-1": {1, false}, "2.0": {1, false}, "02": {1, false},
+		"two": {1, false},
+		"+3":  {1, false}, "3 3": {1, false}, "${CLAUDEOPS_TIER}": {1, false}, "３": {1, false},
+		"99999999999999999999": {1, false},
 	}
 	for raw, want := range cases {
 		tier, ok := gitprovider.ParseTier(raw)

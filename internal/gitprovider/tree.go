@@ -46,9 +46,9 @@ func (t Tree) FoldedTwin(p Path) string {
 	return ""
 }
 
-// Mismatch says why a change does not fit the tree of its base commit, nil if it does: what is at the path, and above it, must
-// suit the action. It is the rule of the gate base_tree, and of every Commit, since hosts follow none: they overwrite files
-// that exist, write through links, and make commits that change nothing.
+// Mismatch says why a change does not fit the tree of its base commit, nil if it does: what is at the path, and above
+// it, must suit the action. It is the rule of the gate base_tree, and of every Commit, since hosts follow none: they
+// overwrite files that exist, write through links, and make commits that change nothing.
 func (t Tree) Mismatch(c Change) *fault.Violation {
 	for _, dir := range c.Path.Ancestors() {
 		if entry, exists := t[dir]; exists && entry.Kind != KindDir {
@@ -73,11 +73,13 @@ func (t Tree) Mismatch(c Change) *fault.Violation {
 			fmt.Sprintf("%s does not exist on the base branch", c.Path), "use the action create, or correct the path")
 	case !exists && c.Action != ActionCreate:
 		return mismatch(fault.NoChange, c.Path, "missing",
-			fmt.Sprintf("%s does not exist on the base branch, so there is nothing to delete", c.Path), "leave this file out: it is gone already")
+			fmt.Sprintf("%s does not exist on the base branch, so there is nothing to delete", c.Path),
+			"leave this file out: it is gone already")
 	}
 	if twin := t.FoldedTwin(c.Path); !exists && twin != "" {
 		return mismatch(fault.Conflict, c.Path, RulePathCollision,
-			fmt.Sprintf("%s differs from %s on the base branch only in letter case", c.Path, twin), "use the spelling that exists")
+			fmt.Sprintf("%s differs from %s on the base branch only in letter case", c.Path, twin),
+			"use the spelling that exists")
 	}
 	return nil
 }

@@ -27,8 +27,9 @@ func changes(toolsets []operation.Toolset) bool {
 	return slices.ContainsFunc(toolsets, func(set operation.Toolset) bool { return set.Found != nil })
 }
 
-// look asks the toolsets for the tools that come and go, and tells the client if the list is another one. A tool that is gone is no
-// longer listed, but whoever has seen it can still call it, and is told by its operation what became of it.
+// look asks the toolsets for the tools that come and go, and tells the client if the list is another one. A tool that
+// is gone is no longer listed, but whoever has seen it can still call it, and is told by its operation what became of
+// it.
 func (s *Server) look(ctx context.Context) {
 	if !s.changes {
 		return
@@ -44,8 +45,8 @@ func (s *Server) look(ctx context.Context) {
 	}
 }
 
-// compare notes what there is now, and returns the tools that are new or have another schema, and whether others have come back or
-// gone.
+// compare notes what there is now, and returns the tools that are new or have another schema, and whether others have
+// come back or gone.
 func (s *Server) compare(ctx context.Context) (added []server.ServerTool, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +63,8 @@ func (s *Server) compare(ctx context.Context) (added []server.ServerTool, change
 			t, err := tool(set, o)
 			listed, encodeErr := json.Marshal(t)
 			if err != nil || encodeErr != nil || has && (!before.found || before.set.Name != set.Name) {
-				s.opts.Log.Warn("a tool that was found is not offered: its schema is malformed, or another tool has its name", "tool", o.Name, "error", err)
+				s.opts.Log.Warn("a tool that was found is not offered: its schema is malformed, or another tool has its name",
+					"tool", o.Name, "error", err)
 				continue
 			}
 			now := known{set: set, op: o, hidden: !s.shown(set, o), found: true, listed: listed}

@@ -140,11 +140,13 @@ func TestToolsThatComeAndGoAreListedCalledAndTold(t *testing.T) {
 	}
 	s.set(map[string]string{"one": "changed", "three": "third"})
 	c.send(call("three", "{}")) // nobody has listed it yet
-	if line := c.until(`"id":3`); !strings.Contains(line, `"text":"text third"`) || strings.Contains(line, `"isError":true`) {
+	if line := c.until(`"id":3`); !strings.Contains(line, `"text":"text third"`) ||
+		strings.Contains(line, `"isError":true`) {
 		t.Errorf("call: %s", line)
 	}
 	c.send(call("two", "{}")) // it is gone, and says so in the form of its toolset
-	if line := c.until(`"id":3`); !strings.Contains(line, `"said":"two: [not_found] gone"`) || strings.Contains(line, `"isError":true`) {
+	if line := c.until(`"id":3`); !strings.Contains(line, `"said":"two: [not_found] gone"`) ||
+		strings.Contains(line, `"isError":true`) {
 		t.Errorf("call: %s", line)
 	}
 	c.send(list)
@@ -205,7 +207,8 @@ func TestAToolThatIsFoundTakesNoOthersName(t *testing.T) {
 }
 
 func TestAServerSpeaksTheVersionsThatItIsMadeFor(t *testing.T) {
-	for asked, want := range map[string]string{"2025-03-26": "2025-03-26", "2025-11-25": "2025-11-25", "2025-06-18": "2025-11-25", "1.0": "2025-11-25"} {
+	for asked, want := range map[string]string{"2025-03-26": "2025-03-26", "2025-11-25": "2025-11-25",
+		"2025-06-18": "2025-11-25", "1.0": "2025-11-25"} {
 		c := connect(t, mcpserver.Options{Versions: []string{"2025-11-25", "2025-03-26"}}, (&flow{}).toolset())
 		c.send(strings.Replace(hello, "2025-11-25", asked, 1))
 		if line := c.next(); !strings.Contains(line, `"protocolVersion":"`+want+`"`) {

@@ -21,7 +21,8 @@ var icon []byte
 // icons are what clients show beside the server's and its prompts' names. It is no part of what a model reads.
 func icons() []mcp.Icon {
 	const kind = "image/svg+xml"
-	return []mcp.Icon{{Src: "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(icon), MIMEType: kind, Sizes: []string{"any"}}}
+	return []mcp.Icon{{Src: "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(icon), MIMEType: kind,
+		Sizes: []string{"any"}}}
 }
 
 // showIcon has the greeting show who this is, with the icon. In the newer era of the protocol every answer names the
@@ -46,7 +47,8 @@ func (s *Server) addPrompts() {
 			prompt := mcp.NewPrompt(p.Name, mcp.WithPromptDescription(p.Description), mcp.WithPromptIcons(icons()...))
 			prompt.Title = p.Title
 			for _, a := range p.Arguments {
-				prompt.Arguments = append(prompt.Arguments, mcp.PromptArgument{Name: a.Name, Description: a.Description, Required: a.Required})
+				prompt.Arguments = append(prompt.Arguments, mcp.PromptArgument{Name: a.Name, Description: a.Description,
+					Required: a.Required})
 			}
 			s.mcp.AddPrompt(prompt, s.prompter(p))
 		}
@@ -62,21 +64,24 @@ func (s *Server) prompter(p operation.Prompt) server.PromptHandlerFunc {
 		defer func() {
 			if reason := recover(); reason != nil {
 				id := s.opts.NewID()
-				s.opts.Log.Error("panic in a prompt", "prompt", p.Name, "request_id", id, "panic", reason, "stack", string(debug.Stack()))
+				s.opts.Log.Error("panic in a prompt", "prompt", p.Name, "request_id", id, "panic", reason, "stack",
+					string(debug.Stack()))
 				err = refused(ctx, fault.From(fmt.Errorf("panic: %v", reason)), id)
 			}
 		}()
 		if err := p.Check(req.Params.Arguments); err != nil {
 			return nil, badArguments(ctx, err)
 		}
-		text, err := p.Text(ctx, operation.Call{Caller: s.opts.caller(ctx), Ceiling: operation.Unlimited}, req.Params.Arguments)
+		text, err := p.Text(ctx, operation.Call{Caller: s.opts.caller(ctx), Ceiling: operation.Unlimited},
+			req.Params.Arguments)
 		if fault.CodeOf(err) == fault.InvalidArgument {
 			return nil, badArguments(ctx, err)
 		}
 		if err != nil {
 			return nil, refused(ctx, err, operation.RequestIDOf(err))
 		}
-		return mcp.NewGetPromptResult(p.Title, []mcp.PromptMessage{mcp.NewPromptMessage(mcp.RoleUser, mcp.NewTextContent(text))}), nil
+		return mcp.NewGetPromptResult(p.Title,
+			[]mcp.PromptMessage{mcp.NewPromptMessage(mcp.RoleUser, mcp.NewTextContent(text))}), nil
 	}
 }
 

@@ -21,8 +21,9 @@ func TestTheIconIsInTheGreetingAlone(t *testing.T) {
 		lines []string
 		want  []bool // of the answers, in their order
 	}{
-		"legacy":                       {mcpserver.Options{}, []string{hello, list}, []bool{true, false}},
-		"modern":                       {mcpserver.Options{}, []string{discover, strings.Replace(modern, `"id":2`, `"id":3`, 1)}, []bool{true, false}},
+		"legacy": {mcpserver.Options{}, []string{hello, list}, []bool{true, false}},
+		"modern": {mcpserver.Options{},
+			[]string{discover, strings.Replace(modern, `"id":2`, `"id":3`, 1)}, []bool{true, false}},
 		"in another's name":            {mcpserver.Options{Name: "other"}, []string{hello}, []bool{false}},
 		"in another's name, in modern": {mcpserver.Options{Name: "other"}, []string{discover}, []bool{false}},
 	} {
@@ -42,15 +43,19 @@ func TestPromptsFollowTheirTool(t *testing.T) {
 	panics := func(context.Context, operation.Call, map[string]string) (string, error) { panic("the secret") }
 	set := (&flow{}).toolset()
 	set.Prompts = []operation.Prompt{
-		{Name: "shown", Tool: prflow.ToolCreatePR, Text: panics}, {Name: "may", Tool: prflow.ToolListPRs, Offered: yes, Text: panics},
-		{Name: "may-not", Tool: prflow.ToolListPRs, Offered: no, Text: panics}, {Name: "of-no-tool", Tool: "merge", Text: panics},
+		{Name: "shown", Tool: prflow.ToolCreatePR, Text: panics}, {Name: "may", Tool: prflow.ToolListPRs, Offered: yes,
+			Text: panics},
+		{Name: "may-not", Tool: prflow.ToolListPRs, Offered: no, Text: panics},
+		{Name: "of-no-tool", Tool: "merge", Text: panics},
 	}
 	for readOnly, want := range map[bool]string{false: `"may" "shown" `, true: `"may" `} {
-		s, err := mcpserver.New([]operation.Toolset{set}, mcpserver.Options{Version: "test", ReadOnly: readOnly, Log: slog.New(slog.DiscardHandler), NewID: func() string { return "id-1" }})
+		s, err := mcpserver.New([]operation.Toolset{set}, mcpserver.Options{Version: "test", ReadOnly: readOnly,
+			Log: slog.New(slog.DiscardHandler), NewID: func() string { return "id-1" }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines := []string{hello, `{"jsonrpc":"2.0","id":2,"method":"prompts/list"}`, `{"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"may"}}`}
+		lines := []string{hello, `{"jsonrpc":"2.0","id":2,"method":"prompts/list"}`,
+			`{"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"may"}}`}
 		var out bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -71,7 +76,8 @@ func TestPromptsFollowTheirTool(t *testing.T) {
 		if got != want {
 			t.Errorf("read-only %t: %s", readOnly, answers[1])
 		}
-		if strings.Contains(answers[2], "the secret") || !strings.Contains(answers[2], `"code":-32603`) || !strings.Contains(answers[2], "id-1") {
+		if strings.Contains(answers[2], "the secret") || !strings.Contains(answers[2], `"code":-32603`) ||
+			!strings.Contains(answers[2], "id-1") {
 			t.Errorf("a panic is answered: %s", answers[2])
 		}
 	}

@@ -21,8 +21,8 @@ func answer(form *operation.Form, result any) *mcp.CallToolResult {
 	return &mcp.CallToolResult{StructuredContent: result, Content: []mcp.Content{mcp.NewTextContent(text(result))}}
 }
 
-// failed renders a refusal or a failure: isError, and the error in the toolset's form; else (design §4) text beginning with the
-// code, and the error object.
+// failed renders a refusal or a failure: isError, and the error in the toolset's form; else (design §4) text beginning
+// with the code, and the error object.
 func failed(form *operation.Form, o operation.Operation, err error, requestID string) *mcp.CallToolResult {
 	if form != nil {
 		result := answer(form, form.Failure(o, err, requestID))
@@ -70,7 +70,8 @@ func errorText(w fault.Wire) string {
 	return b.String()
 }
 
-// presentText shows a file to a model that reads the text alone. The lines around it have the file's own id, which no file can hold.
+// presentText shows a file to a model that reads the text alone. The lines around it have the file's own id, which no
+// file can hold.
 func presentText(path string, p fault.Present) string {
 	out := fmt.Sprintf("\n%s now has the base_sha %s", path, p.BaseSHA)
 	if p.Cut != "" {
@@ -79,7 +80,8 @@ func presentText(path string, p fault.Present) string {
 	if p.Text == "" {
 		return out
 	}
-	return fmt.Sprintf("%s; %s\n--- begin %s\n%s\n--- end %s", out, p.Untrusted, p.BaseSHA, strings.TrimSuffix(p.Text, "\n"), p.BaseSHA)
+	return fmt.Sprintf("%s; %s\n--- begin %s\n%s\n--- end %s", out, p.Untrusted, p.BaseSHA,
+		strings.TrimSuffix(p.Text, "\n"), p.BaseSHA)
 }
 
 // plainJSON is JSON without HTML escapes: \u003c costs a model six characters for one.

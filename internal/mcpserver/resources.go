@@ -21,14 +21,16 @@ func (s *Server) addResources() {
 			continue
 		}
 		for _, r := range set.Resources.Templates {
-			template := mcp.NewResourceTemplate(r.URI, r.Name, mcp.WithTemplateDescription(r.Description), mcp.WithTemplateMIMEType(r.Type))
+			template := mcp.NewResourceTemplate(r.URI, r.Name, mcp.WithTemplateDescription(r.Description),
+				mcp.WithTemplateMIMEType(r.Type))
 			s.mcp.AddResourceTemplate(template, s.reader(set.Resources))
 		}
 	}
 }
 
 // listResources names what the toolsets know of.
-func (s *Server) listResources(ctx context.Context, _ any, _ *mcp.ListResourcesRequest, result *mcp.ListResourcesResult) {
+func (s *Server) listResources(ctx context.Context, _ any, _ *mcp.ListResourcesRequest,
+	result *mcp.ListResourcesResult) {
 	for _, set := range s.toolsets {
 		if set.Resources == nil || set.Resources.List == nil {
 			continue

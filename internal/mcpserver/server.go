@@ -132,8 +132,8 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return s.serve(ctx, func(ctx context.Context, o stdio.Options) error { return stdio.Serve(ctx, in, out, s.mcp, o) })
 }
 
-// ServeExchanges speaks MCP in messages that come each with a way back of its own, until there are no more or ctx is done; see
-// stdio.ServeExchanges.
+// ServeExchanges speaks MCP in messages that come each with a way back of its own, until there are no more or ctx is
+// done; see stdio.ServeExchanges.
 func (s *Server) ServeExchanges(ctx context.Context, messages <-chan exchange.Exchange, notes io.Writer) error {
 	return s.serve(ctx, func(ctx context.Context, o stdio.Options) error {
 		return stdio.ServeExchanges(ctx, messages, notes, s.mcp, o)
@@ -171,8 +171,9 @@ func (s *Server) hide(_ context.Context, _ any, _ *mcp.ListToolsRequest, result 
 	}
 }
 
-// rejected records a message that may have asked for more than reading: a call of such a tool, or one of which too little
-// could be read to know. Protocol errors and calls of tools that only read, or that do not exist, leave no attempt.
+// rejected records a message that may have asked for more than reading: a call of such a tool, or one of which too
+// little could be read to know. Protocol errors and calls of tools that only read, or that do not exist, leave no
+// attempt.
 func (s *Server) rejected(ctx context.Context, r stdio.Rejection) {
 	asked, exists := s.knownTool(r.Tool)
 	isCall := r.Method == "" || r.Method == string(mcp.MethodToolsCall)

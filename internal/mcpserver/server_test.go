@@ -99,7 +99,9 @@ const (
 )
 
 func call(tool, arguments string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{"progressToken":"p"}}}`, tool, arguments)
+	return fmt.Sprintf(
+		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{"progressToken":"p"}}}`,
+		tool, arguments)
 }
 
 func TestToolsListInBothErasIsTheSnapshotAndSmall(t *testing.T) {
@@ -159,7 +161,8 @@ func TestEveryToolStatesTitleHintsAndStrictSchemas(t *testing.T) {
 				t.Errorf("%s does not state %s", name, hint)
 			}
 		}
-		if tool["title"] == "" || tool["description"] == "" || hints["readOnlyHint"] != (name != prflow.ToolCreatePR) || hints["destructiveHint"] != false {
+		if tool["title"] == "" || tool["description"] == "" || hints["readOnlyHint"] != (name != prflow.ToolCreatePR) ||
+			hints["destructiveHint"] != false {
 			t.Errorf("%s: %v", name, hints)
 		}
 		for _, schema := range []string{"inputSchema", "outputSchema"} {
@@ -237,20 +240,25 @@ func TestAnswersMatchTheirSchemasAndSayTheSameAsText(t *testing.T) {
 		tool string
 		flow *flow
 	}{
-		{"opened", prflow.ToolCreatePR, creating(prflow.CreateResult{Number: 7, URL: "u", Branch: "b", Commit: "c", Files: []string{"f"}, Warnings: []string{"w"}}, nil)},
-		{"reused", prflow.ToolCreatePR, creating(prflow.CreateResult{Number: 7, URL: "u", Branch: "b", Files: []string{"f"}, Reused: true}, nil)},
-		{"dry run", prflow.ToolCreatePR, creating(prflow.CreateResult{Branch: "b", Files: []string{"f"}, DryRun: true, Preview: &prflow.Preview{
-			Base: "main", Title: "t", Body: "<b>&", Labels: []string{"l"}, Diff: "+<x>\n", Calls: []string{"c"},
-			Gates: []record.Verdict{{Gate: record.GateScope, Ruling: record.Pass}},
-		}}, nil)},
+		{"opened", prflow.ToolCreatePR, creating(prflow.CreateResult{Number: 7, URL: "u", Branch: "b", Commit: "c",
+			Files: []string{"f"}, Warnings: []string{"w"}}, nil)},
+		{"reused", prflow.ToolCreatePR, creating(prflow.CreateResult{Number: 7, URL: "u", Branch: "b", Files: []string{"f"},
+			Reused: true}, nil)},
+		{"dry run", prflow.ToolCreatePR, creating(prflow.CreateResult{Branch: "b", Files: []string{"f"}, DryRun: true,
+			Preview: &prflow.Preview{
+				Base: "main", Title: "t", Body: "<b>&", Labels: []string{"l"}, Diff: "+<x>\n", Calls: []string{"c"},
+				Gates: []record.Verdict{{Gate: record.GateScope, Ruling: record.Pass}},
+			}}, nil)},
 		{"an empty list", prflow.ToolListPRs, &flow{list: prflow.ListResult{PRs: []prflow.PRSummary{}, Untrusted: "u"}}},
 		{"a list", prflow.ToolListPRs, &flow{list: prflow.ListResult{Untrusted: "u", PRs: []prflow.PRSummary{
 			{Number: 1, Title: "<t> & more", URL: "u", Branch: "b", CreatedAt: "2026-01-01T00:00:00Z", Files: []string{}}}}}},
 		{"a status", prflow.ToolGetPRStatus, &flow{status: prflow.StatusResult{
 			Number: 1, Title: "t", URL: "u", State: "open", Mergeable: yes(), Untrusted: "u",
-			Reviews: []prflow.ReviewEntry{{Author: "a", State: "approved"}}, Checks: prflow.ChecksEntry{State: "none", Failing: []string{}}}}},
+			Reviews: []prflow.ReviewEntry{{Author: "a", State: "approved"}},
+			Checks:  prflow.ChecksEntry{State: "none", Failing: []string{}}}}},
 		{"a status that is being computed", prflow.ToolGetPRStatus, &flow{status: prflow.StatusResult{
-			Number: 1, State: "merged", Reviews: []prflow.ReviewEntry{}, Checks: prflow.ChecksEntry{State: "none", Failing: []string{}}}}},
+			Number: 1, State: "merged", Reviews: []prflow.ReviewEntry{},
+			Checks: prflow.ChecksEntry{State: "none", Failing: []string{}}}}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -275,13 +283,18 @@ func TestAnswersMatchTheirSchemasAndSayTheSameAsText(t *testing.T) {
 }
 
 func creating(result prflow.CreateResult, err error) *flow {
-	return &flow{create: func(context.Context, operation.Caller, []byte) (prflow.CreateResult, error) { return result, err }}
+	return &flow{create: func(context.Context, operation.Caller, []byte) (prflow.CreateResult, error) {
+		return result,
+			err
+	}}
 }
 
 func TestEveryCodeIsRenderedAsAStructuredError(t *testing.T) {
 	for _, code := range []fault.Code{
-		fault.InvalidArgument, fault.TierDenied, fault.ScopeDenied, fault.ContentDenied, fault.RepoNotAllowed, fault.ReadOnly, fault.NotFound,
-		fault.ProviderUnresolved, fault.DuplicatePR, fault.Conflict, fault.NoChange, fault.CooldownActive, fault.LimitReached, fault.RateLimited,
+		fault.InvalidArgument, fault.TierDenied, fault.ScopeDenied, fault.ContentDenied, fault.RepoNotAllowed, fault.ReadOnly,
+		fault.NotFound,
+		fault.ProviderUnresolved, fault.DuplicatePR, fault.Conflict, fault.NoChange, fault.CooldownActive, fault.LimitReached,
+		fault.RateLimited,
 		fault.ProviderDisabled, fault.UpstreamError, fault.Timeout, fault.Internal,
 	} {
 		e := &fault.Error{
@@ -303,7 +316,8 @@ func TestEveryCodeIsRenderedAsAStructuredError(t *testing.T) {
 			}
 			object := mustMatchSchema(t, tool, answer)["error"].(map[string]any)
 			if object["code"] != string(code) || object["message"] != "two things" || object["retryable"] != code.Retryable() ||
-				object["retry_after_seconds"] != 2.0 || len(object["violations"].([]any)) != 2 || object["existing_pr"].(map[string]any)["number"] != 4.0 {
+				object["retry_after_seconds"] != 2.0 || len(object["violations"].([]any)) != 2 ||
+				object["existing_pr"].(map[string]any)["number"] != 4.0 {
 				t.Errorf("%s: error object %v", code, object)
 			}
 			if _, has := object["request_id"]; !has {
@@ -316,7 +330,8 @@ func TestEveryCodeIsRenderedAsAStructuredError(t *testing.T) {
 					t.Errorf("%s: the text lacks %q: %s", code, part, text)
 				}
 			}
-			if !strings.HasPrefix(text, "["+string(code)+"] two things") || strings.Contains(answer["line"].(string), "secret cause") {
+			if !strings.HasPrefix(text, "["+string(code)+"] two things") ||
+				strings.Contains(answer["line"].(string), "secret cause") {
 				t.Errorf("%s: %s", code, answer["line"])
 			}
 		}
@@ -324,9 +339,13 @@ func TestEveryCodeIsRenderedAsAStructuredError(t *testing.T) {
 }
 
 func TestThePanicOfAToolStaysInside(t *testing.T) {
-	f := &flow{create: func(context.Context, operation.Caller, []byte) (prflow.CreateResult, error) { panic("secret detail") }}
+	f := &flow{create: func(context.Context, operation.Caller, []byte) (prflow.CreateResult,
+		error) {
+		panic("secret detail")
+	}}
 	answers := exchange(t, f, mcpserver.Options{}, hello, call(prflow.ToolCreatePR, `{}`))
-	if text := textOf(answers[1]); !strings.HasPrefix(text, "[internal]") || strings.Contains(answers[1]["line"].(string), "secret detail") ||
+	if text := textOf(answers[1]); !strings.HasPrefix(text, "[internal]") ||
+		strings.Contains(answers[1]["line"].(string), "secret detail") ||
 		!strings.Contains(text, "id-1") {
 		t.Errorf("answer %s", answers[1]["line"])
 	}
@@ -354,11 +373,13 @@ func TestTheCallerIsWhoTheClientSaysAndProgressComesBeforeTheAnswer(t *testing.T
 	}
 	for i, phase := range []string{"one", "two"} {
 		params, _ := answers[1+i]["params"].(map[string]any)
-		if answers[1+i]["method"] != "notifications/progress" || params["message"] != phase || params["progressToken"] != "p" || params["progress"] != float64(i+1) {
+		if answers[1+i]["method"] != "notifications/progress" || params["message"] != phase ||
+			params["progressToken"] != "p" || params["progress"] != float64(i+1) {
 			t.Errorf("notification %v", answers[1+i])
 		}
 	}
-	if s := mustMatchSchema(t, prflow.ToolCreatePR, answers[3]); s["branch"] != "tester 9" || !slices.Equal(s["files"].([]any), []any{"mcp"}) {
+	if s := mustMatchSchema(t, prflow.ToolCreatePR, answers[3]); s["branch"] != "tester 9" ||
+		!slices.Equal(s["files"].([]any), []any{"mcp"}) {
 		t.Errorf("caller %v", s)
 	}
 }
@@ -368,7 +389,8 @@ func TestMessagesThatMayHaveBeenProposalsReachTheRecord(t *testing.T) {
 		line     string
 		recorded bool
 	}{
-		"a malformed line":                 {`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"create_pr"`, true},
+		"a malformed line": {`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"create_pr"`,
+			true},
 		"a batch":                          {`[` + call("create_pr", `{}`) + `]`, true},
 		"a repeated key in the envelope":   {`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"list_prs","name":"create_pr"}}`, true},
 		"a line of more than 4 MiB":        {call("create_pr", `{"body":"`+strings.Repeat("x", 5<<20)+`"}`), true},

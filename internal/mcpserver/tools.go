@@ -51,7 +51,8 @@ func (s *Server) handler(name string) server.ToolHandlerFunc {
 		}()
 		who := s.opts.caller(ctx)
 		who.Progress = s.progress(ctx, req)
-		out, err := k.op.Handle(ctx, operation.Call{Caller: who, Ceiling: operation.Unlimited, Arguments: stdio.Arguments(ctx)})
+		out, err := k.op.Handle(ctx, operation.Call{Caller: who, Ceiling: operation.Unlimited,
+			Arguments: stdio.Arguments(ctx)})
 		if err != nil {
 			return failed(k.set.Form, k.op, err, operation.RequestIDOf(err)), nil
 		}

@@ -35,7 +35,8 @@ type Rules struct {
 
 // Listed reports whether tools/list shows a tool: what writes is shown only where it may.
 func (k *Kernel) Listed(o Operation) bool {
-	return o.Needs.Own || o.Effect != Write || k.Authority.AllowWrite && k.Authority.ReadOnly == "" && k.Authority.Tier >= k.least(o)
+	return o.Needs.Own || o.Effect != Write || k.Authority.AllowWrite && k.Authority.ReadOnly == "" &&
+		k.Authority.Tier >= k.least(o)
 }
 
 // least is the tier that a tool needs here.
@@ -61,24 +62,30 @@ func (a *attempt) admit() *Fault {
 	tier := a.kernel.Tier(a.call)
 	switch {
 	case a.toolset != "" && !rules.Enabled(a.toolset):
-		return refuse(ReasonDisabled, fault.NotFound, "the toolset %s is not enabled; the operator enables it with CLAUDEOPS_TOOLSETS", a.toolset)
+		return refuse(ReasonDisabled, fault.NotFound,
+			"the toolset %s is not enabled; the operator enables it with CLAUDEOPS_TOOLSETS", a.toolset)
 	case needs.Gated:
 		return nil
 	case tier < least && a.call.Caller.Door == record.DoorCLI && a.call.Ceiling >= least:
-		return refuse(ReasonTier, fault.TierDenied, "%s needs tier %s; this is tier %s. --tier %s or CLAUDEOPS_TIER=%s sets it", a.op.Name, least, tier, least, least)
+		return refuse(ReasonTier, fault.TierDenied,
+			"%s needs tier %s; this is tier %s. --tier %s or CLAUDEOPS_TIER=%s sets it", a.op.Name, least, tier, least, least)
 	case tier < least:
-		return refuse(ReasonTier, fault.TierDenied, "%s needs tier %s; this is tier %s. Do not try again: report what is needed, so that a person or a higher tier does it",
+		return refuse(ReasonTier, fault.TierDenied,
+			"%s needs tier %s; this is tier %s. Do not try again: report what is needed, so that a person or a higher tier does it",
 			a.op.Name, least, tier)
 	case needs.Writable && rules.ReadOnly != "":
 		return refuse(ReasonWriting, fault.ReadOnly, "%s", rules.ReadOnly)
 	case needs.Leave && !rules.AllowWrite && a.call.Caller.Door == record.DoorCLI:
-		return refuse(ReasonWriting, fault.ReadOnly, "%s writes, which the operator has not allowed; CLAUDEOPS_ALLOW_WRITE=true does", a.op.Name)
+		return refuse(ReasonWriting, fault.ReadOnly,
+			"%s writes, which the operator has not allowed; CLAUDEOPS_ALLOW_WRITE=true does", a.op.Name)
 	case needs.Leave && !rules.AllowWrite:
-		return refuse(ReasonWriting, fault.ReadOnly, "%s writes, which the operator has not allowed; CLAUDEOPS_ALLOW_WRITE=true or --allow-write does", a.op.Name)
+		return refuse(ReasonWriting, fault.ReadOnly,
+			"%s writes, which the operator has not allowed; CLAUDEOPS_ALLOW_WRITE=true or --allow-write does", a.op.Name)
 	case a.dryRun && needs.Dry == DryRefused:
 		return refuse(ReasonWriting, fault.ReadOnly, "this is a dry run, and %s cannot be tried without doing it", a.op.Name)
 	case needs.Yes && !approved(a.call.Arguments):
-		f := refuse(ReasonApproval, fault.InvalidArgument, "%s needs the argument yes: true, which says that its effect is wanted", a.op.Name)
+		f := refuse(ReasonApproval, fault.InvalidArgument,
+			"%s needs the argument yes: true, which says that its effect is wanted", a.op.Name)
 		f.General.Violations = []fault.Violation{{Code: fault.InvalidArgument, Path: "yes", Message: "`yes` must be true"}}
 		return f
 	}
@@ -146,5 +153,6 @@ func (r Rules) notListed(t Target) *fault.Error {
 	for _, listed := range r.Policy.AllRepositories() {
 		names = append(names, listed.String())
 	}
-	return fault.New(fault.RepoNotAllowed, "the repository %s/%s at %s is not on the operator's list (%s)", t.Owner, t.Name, t.Provider, strings.Join(names, ", "))
+	return fault.New(fault.RepoNotAllowed, "the repository %s/%s at %s is not on the operator's list (%s)", t.Owner,
+		t.Name, t.Provider, strings.Join(names, ", "))
 }

@@ -29,12 +29,14 @@ func TestWhoIsNotLetInAnyMoreAfterWaitingDoesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, folder := newWorld(t), t.TempDir()
 			way := Way[question]{Roots: func(question) []string { return []string{folder} }}
-			o := Define(func() *Kernel { return w.Kernel }, "set", tool(c.effect), way, func(_ context.Context, call Call, _ question) (reply, error) {
-				w.ran = append(w.ran, call)
-				return reply{}, nil
-			})
+			o := Define(func() *Kernel { return w.Kernel }, "set", tool(c.effect), way,
+				func(_ context.Context, call Call, _ question) (reply, error) {
+					w.ran = append(w.ran, call)
+					return reply{}, nil
+				})
 			caller := Caller{Door: record.DoorREST, Name: "ci", Recheck: func(context.Context) error {
-				if _, refused := (&Locks{dir: w.Locks.dir, held: w.Locks.held}).take(t.Context(), files.Resolve(folder)); refused == nil {
+				if _, refused := (&Locks{dir: w.Locks.dir, held: w.Locks.held}).take(t.Context(),
+					files.Resolve(folder)); refused == nil {
 					t.Error("asked before the lock was taken")
 				}
 				return c.err

@@ -28,8 +28,9 @@ func (a *attempt) finish(out any, most int) (any, error) {
 	return answer.Interface(), err
 }
 
-// fit leaves out of an answer, a struct, what is beyond so many bytes: the end of its longest list, or of its longest text. The text
-// says it itself; for a list the field notes or warnings, a list of texts, does. An answer without one that is too large is TooLarge.
+// fit leaves out of an answer, a struct, what is beyond so many bytes: the end of its longest list, or of its longest
+// text. The text says it itself; for a list the field notes or warnings, a list of texts, does. An answer without one
+// that is too large is TooLarge.
 func fit(answer reflect.Value, most int) error {
 	for range 8 {
 		size := sizeOf(answer)
@@ -52,10 +53,12 @@ func fit(answer reflect.Value, most int) error {
 		kept, had := fitting(longest, room), longest.Len()
 		longest.Set(longest.Slice(0, kept))
 		notes.Set(reflect.Append(notes, reflect.ValueOf(fmt.Sprintf(
-			"%d of %d entries of %s were left out, since an answer has at most %d KiB; ask for less at once", had-kept, had, name, most>>10))))
+			"%d of %d entries of %s were left out, since an answer has at most %d KiB; ask for less at once", had-kept, had,
+			name, most>>10))))
 	}
 	if size := sizeOf(answer); size > most {
-		return refuse(ReasonSize, fault.LimitReached, "the answer would have %d KiB; at most %d KiB are given", size>>10, most>>10)
+		return refuse(ReasonSize, fault.LimitReached, "the answer would have %d KiB; at most %d KiB are given", size>>10,
+			most>>10)
 	}
 	return nil
 }
@@ -82,7 +85,8 @@ func longestPart(v reflect.Value) (name string, longest reflect.Value) {
 			}
 			partName += "." + inner
 		}
-		if part.Kind() != reflect.Slice && part.Kind() != reflect.String || f.Type == reflect.TypeFor[[]string]() && (f.JSON == "notes" || f.JSON == "warnings") {
+		if part.Kind() != reflect.Slice && part.Kind() != reflect.String || f.Type == reflect.TypeFor[[]string]() &&
+			(f.JSON == "notes" || f.JSON == "warnings") {
 			continue
 		}
 		if size := sizeOf(part); size > most {

@@ -54,12 +54,14 @@ func (n Note) empty() bool { return n.Message == "" && n.Digest == "" && len(n.P
 // Handle is what an operation does with a call that has come to it.
 type Handle[In, Out any] func(ctx context.Context, call Call, in In) (Out, error)
 
-// Define completes an operation whose calls go the way of the kernel. kernel is called for each call. toolset is the one
-// that must be enabled; "" for what belongs to none, as acts of people do. A tool of a toolset gets its place in REST. An
-// error of handle that is no *Fault counts as the program's own failure in a tool; its text reaches only the log.
+// Define completes an operation whose calls go the way of the kernel. kernel is called for each call. toolset is the
+// one that must be enabled; "" for what belongs to none, as acts of people do. A tool of a toolset gets its place in
+// REST. An error of handle that is no *Fault counts as the program's own failure in a tool; its text reaches only the
+// log.
 //
 // It panics for an operation that a door could not serve.
-func Define[In, Out any](kernel func() *Kernel, toolset string, o Operation, way Way[In], handle Handle[In, Out]) Operation {
+func Define[In, Out any](kernel func() *Kernel, toolset string, o Operation, way Way[In],
+	handle Handle[In, Out]) Operation {
 	o.Needs.For = cmp.Or(o.Needs.For, Everyone)
 	s := stepsOf(o, way, handle)
 	if !o.ForPeople() {

@@ -19,9 +19,9 @@ const ToolPath = "/tools/"
 // Route is how REST has an operation.
 type Route struct {
 	Method string // "" if REST does not have it
-	// Path is what follows /api/v1, such as /prs/{number}. A part in braces is the field of the input with the tag path; the
-	// other fields are the body of a route with MaxBody, and the query of any other. {path...} at its end takes slashes,
-	// too.
+	// Path is what follows /api/v1, such as /prs/{number}. A part in braces is the field of the input with the tag path;
+	// the other fields are the body of a route with MaxBody, and the query of any other. {path...} at its end takes
+	// slashes, too.
 	Path  string
 	ID    string // operationId in OpenAPI; a client's generated code is named for it
 	Notes string // what only callers of REST need to know
@@ -41,13 +41,16 @@ type Creation interface{ Created() bool }
 // Located is an output about something that has an address of its own: what follows /api/v1. REST names it as Location.
 type Located interface{ Location() string }
 
-// Changing is an output that may be different the next time without anybody's doing, so that REST gives it no ETag then.
+// Changing is an output that may be different the next time without anybody's doing, so that REST gives it no ETag
+// then.
 type Changing interface{ Changes() bool }
 
-// Bare is an output that the contract of its toolset has as a list. MCP needs an object around it; the command line prints the list.
+// Bare is an output that the contract of its toolset has as a list. MCP needs an object around it; the command line
+// prints the list.
 type Bare interface {
 	Bare() (list any, notes []string)
 }
 
-// Partial is an output that may lack a part of what was asked for. The command line then ends with an error, after its answer.
+// Partial is an output that may lack a part of what was asked for. The command line then ends with an error, after its
+// answer.
 type Partial interface{ Incomplete() bool }

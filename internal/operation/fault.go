@@ -27,8 +27,8 @@ const (
 	ReasonOurs      Reason = "ours"      // a fault of this program, or of its records
 )
 
-// Fault is a failure with what a toolset's contract says about it. Of the two, Code and Reason, one is set; of a toolset
-// without a contract of its own, perhaps none.
+// Fault is a failure with what a toolset's contract says about it. Of the two, Code and Reason, one is set; of a
+// toolset without a contract of its own, perhaps none.
 type Fault struct {
 	Code        string // the contract's; "" for what a step of the call refused
 	Reason      Reason
@@ -62,15 +62,16 @@ func FaultOf(err error) *Fault {
 	return &Fault{Reason: reason, General: general}
 }
 
-// Contracted is an error as the way of a call takes it: one of the contract whose codes are given becomes a Fault, with the
-// program's own code that general has for it. Others stay.
+// Contracted is an error as the way of a call takes it: one of the contract whose codes are given becomes a Fault, with
+// the program's own code that general has for it. Others stay.
 func Contracted[Code ~string](err error, general func(Code) fault.Code) error {
 	e := contract.Of[Code](err)
 	if e == nil {
 		return err
 	}
 	return &Fault{
-		Code: string(e.Code), Details: e.Details, Suggestions: e.Suggestions, General: fault.Wrap(e.Cause, general(e.Code), "%s", e.Message),
+		Code: string(e.Code), Details: e.Details, Suggestions: e.Suggestions,
+		General: fault.Wrap(e.Cause, general(e.Code), "%s", e.Message),
 	}
 }
 

@@ -99,7 +99,8 @@ func (a *attempt) about() Target {
 func (a *attempt) guarded(ctx context.Context) (out any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			a.kernel.Log.Error("panic in an operation", "operation", a.op.Name, "request_id", a.call.ID, "panic", p, "stack", string(debug.Stack()))
+			a.kernel.Log.Error("panic in an operation", "operation", a.op.Name, "request_id", a.call.ID, "panic", p, "stack",
+				string(debug.Stack()))
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
@@ -168,7 +169,8 @@ func (a *attempt) run(ctx context.Context) (out any, err error) {
 	defer cancel()
 	out, err = s.run(limited, a.handled(), a.in)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
-		return out, &Fault{Reason: ReasonTime, General: fault.Wrap(err, fault.Timeout, "%s took longer than %s, which is the most that it may", a.op.Name, s.takes)}
+		return out, &Fault{Reason: ReasonTime,
+			General: fault.Wrap(err, fault.Timeout, "%s took longer than %s, which is the most that it may", a.op.Name, s.takes)}
 	}
 	return out, err
 }

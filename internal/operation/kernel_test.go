@@ -52,22 +52,25 @@ func (w *world) Record(_ context.Context, a record.Attempt, _ *record.Proposal, 
 func newWorld(t *testing.T) *world {
 	w := &world{}
 	w.Kernel = NewKernel(KernelOptions{
-		Authority: Authority{Enabled: func(name string) bool { return name == "set" }, Tier: gitprovider.TierRemediate, AllowWrite: true, Session: "s1"},
-		Audit:     w, Locks: NewLocks(t.TempDir()), Redact: func(s string) string { return strings.ReplaceAll(s, token, "[redacted]") },
-		Log: slog.New(slog.DiscardHandler), Now: time.Now, NewID: func() string { return "id-1" },
+		Authority: Authority{Enabled: func(name string) bool { return name == "set" }, Tier: gitprovider.TierRemediate,
+			AllowWrite: true, Session: "s1"},
+		Audit: w, Locks: NewLocks(t.TempDir()),
+		Redact: func(s string) string { return strings.ReplaceAll(s, token, "[redacted]") },
+		Log:    slog.New(slog.DiscardHandler), Now: time.Now, NewID: func() string { return "id-1" },
 	})
 	return w
 }
 
 func (w *world) ask(t *testing.T, o Operation, way Way[question], arguments string) (reply, *Fault, string) {
 	t.Helper()
-	made := Define(func() *Kernel { return w.Kernel }, "set", o, way, func(ctx context.Context, call Call, in question) (reply, error) {
-		w.ran = append(w.ran, call)
-		if w.handle != nil {
-			return w.handle(ctx, call, in)
-		}
-		return reply{Text: "hello " + in.Name}, nil
-	})
+	made := Define(func() *Kernel { return w.Kernel }, "set", o, way,
+		func(ctx context.Context, call Call, in question) (reply, error) {
+			w.ran = append(w.ran, call)
+			if w.handle != nil {
+				return w.handle(ctx, call, in)
+			}
+			return reply{Text: "hello " + in.Name}, nil
+		})
 	answer, err := made.Handle(t.Context(), Call{
 		Caller: Caller{Door: record.DoorMCP, Name: "tester"}, Ceiling: Unlimited, Arguments: []byte(arguments),
 	})
@@ -97,25 +100,46 @@ func TestEachStepRefusesBeforeTheNext(t *testing.T) {
 		code      fault.Code
 		recorded  bool
 	}{
-		"a read passes":                            {effect: Read, set: func(a *Authority) { a.Tier, a.AllowWrite, a.ReadOnly = 1, false, "no" }},
-		"a toolset that is off, before all":        {effect: Read, set: func(a *Authority) { a.Enabled = func(string) bool { return false }; a.Tier = 1 }, arguments: `[`, reason: ReasonDisabled, code: fault.NotFound, recorded: true},
-		"a write at tier 2":                        {effect: Write, set: func(a *Authority) { a.Tier, a.AllowWrite = 2, false }, reason: ReasonTier, code: fault.TierDenied, recorded: true},
-		"a run at tier 1":                          {effect: Exec, set: func(a *Authority) { a.Tier = 1 }, reason: ReasonTier, code: fault.TierDenied, recorded: true},
-		"a run at its own tier":                    {effect: Exec, set: func(a *Authority) { a.Tier = 2 }, op: func(o *Operation) { o.Needs.Tier = 3 }, reason: ReasonTier, code: fault.TierDenied, recorded: true},
-		"a run at tier 2 passes":                   {effect: Exec, set: func(a *Authority) { a.Tier, a.AllowWrite = 2, false }, recorded: true},
-		"a write without leave, before approval":   {effect: Write, needs: Needs{Yes: true}, set: func(a *Authority) { a.AllowWrite = false }, reason: ReasonWriting, code: fault.ReadOnly, recorded: true},
-		"a write to a read-only server":            {effect: Write, set: func(a *Authority) { a.ReadOnly = "closed" }, reason: ReasonWriting, code: fault.ReadOnly, recorded: true},
-		"an own write without leave at tier 2":     {effect: Write, needs: Needs{Own: true}, set: func(a *Authority) { a.Tier, a.AllowWrite = 2, false }, recorded: true},
-		"an own write at tier 1":                   {effect: Write, needs: Needs{Own: true}, set: func(a *Authority) { a.Tier = 1 }, reason: ReasonTier, code: fault.TierDenied, recorded: true},
-		"no approval, before the arguments":        {effect: Write, needs: Needs{Yes: true}, arguments: `{"yes":false,"x":1}`, reason: ReasonApproval, code: fault.InvalidArgument, recorded: true},
-		"approval under another name":              {effect: Write, needs: Needs{Yes: true}, arguments: `{"Yes":true,"name":"a"}`, reason: ReasonApproval, code: fault.InvalidArgument, recorded: true},
-		"approval":                                 {effect: Write, needs: Needs{Yes: true}, arguments: `{"yes":true,"name":"a"}`, recorded: true},
-		"arguments of a read leave no row":         {effect: Read, arguments: `{"x":1}`, reason: ReasonArguments, code: fault.InvalidArgument},
-		"arguments of a write leave a row":         {effect: Write, arguments: `{"x":1}`, reason: ReasonArguments, code: fault.InvalidArgument, recorded: true},
-		"a dry run of what cannot be tried":        {effect: Exec, set: func(a *Authority) { a.DryRun = true }, op: func(o *Operation) { o.Needs.Dry = DryRefused }, reason: ReasonWriting, code: fault.ReadOnly, recorded: true},
-		"what the arguments are together":          {effect: Read, way: Way[question]{Check: func(question) *Fault { return Invalid("name", "is odd") }}, reason: ReasonArguments, code: fault.InvalidArgument},
-		"a write that passes is recorded as done":  {effect: Write, recorded: true},
-		"a write in a dry run is recorded as such": {effect: Write, set: func(a *Authority) { a.DryRun = true }, recorded: true},
+		"a read passes": {effect: Read,
+			set: func(a *Authority) { a.Tier, a.AllowWrite, a.ReadOnly = 1, false, "no" }},
+		"a toolset that is off, before all": {effect: Read,
+			set: func(a *Authority) { a.Enabled = func(string) bool { return false }; a.Tier = 1 }, arguments: `[`,
+			reason: ReasonDisabled, code: fault.NotFound, recorded: true},
+		"a write at tier 2": {effect: Write,
+			set: func(a *Authority) { a.Tier, a.AllowWrite = 2, false }, reason: ReasonTier, code: fault.TierDenied,
+			recorded: true},
+		"a run at tier 1": {effect: Exec, set: func(a *Authority) { a.Tier = 1 }, reason: ReasonTier,
+			code: fault.TierDenied, recorded: true},
+		"a run at its own tier": {effect: Exec, set: func(a *Authority) { a.Tier = 2 },
+			op: func(o *Operation) { o.Needs.Tier = 3 }, reason: ReasonTier, code: fault.TierDenied, recorded: true},
+		"a run at tier 2 passes": {effect: Exec,
+			set: func(a *Authority) { a.Tier, a.AllowWrite = 2, false }, recorded: true},
+		"a write without leave, before approval": {effect: Write, needs: Needs{Yes: true},
+			set: func(a *Authority) { a.AllowWrite = false }, reason: ReasonWriting, code: fault.ReadOnly, recorded: true},
+		"a write to a read-only server": {effect: Write, set: func(a *Authority) { a.ReadOnly = "closed" },
+			reason: ReasonWriting, code: fault.ReadOnly, recorded: true},
+		"an own write without leave at tier 2": {effect: Write, needs: Needs{Own: true},
+			set: func(a *Authority) { a.Tier, a.AllowWrite = 2, false }, recorded: true},
+		"an own write at tier 1": {effect: Write, needs: Needs{Own: true},
+			set: func(a *Authority) { a.Tier = 1 }, reason: ReasonTier, code: fault.TierDenied, recorded: true},
+		"no approval, before the arguments": {effect: Write, needs: Needs{Yes: true}, arguments: `{"yes":false,"x":1}`,
+			reason: ReasonApproval, code: fault.InvalidArgument, recorded: true},
+		"approval under another name": {effect: Write, needs: Needs{Yes: true},
+			arguments: `{"Yes":true,"name":"a"}`, reason: ReasonApproval, code: fault.InvalidArgument, recorded: true},
+		"approval": {effect: Write, needs: Needs{Yes: true},
+			arguments: `{"yes":true,"name":"a"}`, recorded: true},
+		"arguments of a read leave no row": {effect: Read, arguments: `{"x":1}`, reason: ReasonArguments,
+			code: fault.InvalidArgument},
+		"arguments of a write leave a row": {effect: Write, arguments: `{"x":1}`, reason: ReasonArguments,
+			code: fault.InvalidArgument, recorded: true},
+		"a dry run of what cannot be tried": {effect: Exec, set: func(a *Authority) { a.DryRun = true },
+			op: func(o *Operation) { o.Needs.Dry = DryRefused }, reason: ReasonWriting, code: fault.ReadOnly, recorded: true},
+		"what the arguments are together": {effect: Read,
+			way: Way[question]{Check: func(question) *Fault { return Invalid("name", "is odd") }}, reason: ReasonArguments,
+			code: fault.InvalidArgument},
+		"a write that passes is recorded as done": {effect: Write, recorded: true},
+		"a write in a dry run is recorded as such": {effect: Write, set: func(a *Authority) { a.DryRun = true },
+			recorded: true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +174,8 @@ func TestEachStepRefusesBeforeTheNext(t *testing.T) {
 			case w.Authority.DryRun:
 				want = record.OutcomeDryRun
 			}
-			if row.Outcome != want || row.Action != "tool" || row.Caller != "tester" || row.Session != "s1" || row.Tier != w.Authority.Tier || row.RequestID != "id-1" {
+			if row.Outcome != want || row.Action != "tool" || row.Caller != "tester" || row.Session != "s1" ||
+				row.Tier != w.Authority.Tier || row.RequestID != "id-1" {
 				t.Errorf("row %+v", row)
 			}
 		})
@@ -166,9 +191,10 @@ func TestAllArgumentsThatAreWrongAreSaidAtOnce(t *testing.T) {
 
 func TestACeilingLowersTheTier(t *testing.T) {
 	w := newWorld(t)
-	made := Define(func() *Kernel { return w.Kernel }, "set", tool(Write), Way[question]{}, func(context.Context, Call, question) (reply, error) {
-		return reply{}, nil
-	})
+	made := Define(func() *Kernel { return w.Kernel }, "set", tool(Write), Way[question]{},
+		func(context.Context, Call, question) (reply, error) {
+			return reply{}, nil
+		})
 	_, err := made.Handle(t.Context(), Call{Ceiling: gitprovider.TierInvestigate, Arguments: []byte(`{"name":"a"}`)})
 	if fault.CodeOf(err) != fault.TierDenied || w.rows[0].Tier != gitprovider.TierInvestigate {
 		t.Errorf("%v, %v", err, w.rows)
@@ -208,7 +234,8 @@ func TestOneFolderIsWrittenByOneCallAtATimeAlsoOfAnotherProcess(t *testing.T) {
 			t.Fatal(refused)
 		}
 		way := Way[question]{Roots: func(question) []string { return []string{folder} }}
-		if _, f, _ := w.ask(t, tool(Write), way, `{"name":"a"}`); f == nil || f.Reason != ReasonBusy || f.General.Code != fault.Conflict || len(w.ran) > 0 || len(w.rows) != 1 {
+		if _, f, _ := w.ask(t, tool(Write), way, `{"name":"a"}`); f == nil || f.Reason != ReasonBusy ||
+			f.General.Code != fault.Conflict || len(w.ran) > 0 || len(w.rows) != 1 {
 			t.Errorf("%v, ran %v", f, w.ran)
 		}
 		other := Way[question]{Roots: func(question) []string { return []string{folder + "-other"} }}
@@ -242,7 +269,8 @@ func TestAPanicAndAForeignErrorStayInside(t *testing.T) {
 		w := newWorld(t)
 		w.handle = handle
 		_, f, _ := w.ask(t, tool(Write), Way[question]{}, `{"name":"a"}`)
-		if f == nil || f.Reason != ReasonOurs || f.General.Code != fault.Internal || strings.Contains(f.Error(), "private words") || len(w.rows) != 1 {
+		if f == nil || f.Reason != ReasonOurs || f.General.Code != fault.Internal ||
+			strings.Contains(f.Error(), "private words") || len(w.rows) != 1 {
 			t.Errorf("%s: %v, %v", name, f, w.rows)
 		}
 	}
@@ -252,7 +280,8 @@ func TestOurTokensLeaveNeitherInAnswersNorInErrorsNorInRows(t *testing.T) {
 	w := newWorld(t)
 	shared := []string{"a", token}
 	w.handle = func(context.Context, Call, question) (reply, error) {
-		out := reply{Text: "x" + token, Items: shared, Values: map[string]any{token: []any{map[string]any{"k": token}}}, Wrapped: &shared}
+		out := reply{Text: "x" + token, Items: shared, Values: map[string]any{token: []any{map[string]any{"k": token}}},
+			Wrapped: &shared}
 		out.Inner.Prompt = token
 		return out, nil
 	}
@@ -269,7 +298,8 @@ func TestOurTokensLeaveNeitherInAnswersNorInErrorsNorInRows(t *testing.T) {
 		general.Violations = []fault.Violation{{Message: token}}
 		return reply{}, &Fault{Code: "C", General: general, Details: map[string]any{"d": token}, Suggestions: []string{token}}
 	}
-	_, f, _ = w.ask(t, tool(Write), Way[question]{Roots: func(question) []string { return []string{"/" + token} }}, `{"name":"a"}`)
+	_, f, _ = w.ask(t, tool(Write), Way[question]{Roots: func(question) []string { return []string{"/" + token} }},
+		`{"name":"a"}`)
 	text, err = json.Marshal([]any{f, f.Error(), f.General.Violations, w.rows})
 	if err != nil || strings.Contains(string(text), token) || f.Code != "C" {
 		t.Errorf("%s, %v", text, err)
@@ -288,7 +318,8 @@ func TestAnAnswerIsCappedAndSaysWhatWasLeftOut(t *testing.T) {
 		return out, nil
 	}
 	answer, f, _ := w.ask(t, tool(Read), Way[question]{}, `{"name":"a"}`)
-	if f != nil || sizeOf(reflect.ValueOf(answer)) > MaxAnswer || !strings.Contains(answer.Text+strings.Join(answer.Notes, ""), "left out") ||
+	if f != nil || sizeOf(reflect.ValueOf(answer)) > MaxAnswer ||
+		!strings.Contains(answer.Text+strings.Join(answer.Notes, ""), "left out") ||
 		len(answer.Items) == len(many) == (len(answer.Notes) > 0) || answer.Inner.Prompt != "short" {
 		t.Errorf("%v: %d bytes, %d items, notes %v", f, sizeOf(reflect.ValueOf(answer)), len(answer.Items), answer.Notes)
 	}
@@ -297,7 +328,8 @@ func TestAnAnswerIsCappedAndSaysWhatWasLeftOut(t *testing.T) {
 	}
 	huge := map[string]any{"a": strings.Repeat("x", MaxAnswer)}
 	w.handle = func(context.Context, Call, question) (reply, error) { return reply{Values: huge}, nil }
-	if _, f, _ := w.ask(t, tool(Read), Way[question]{}, `{"name":"a"}`); f == nil || f.Reason != ReasonSize || f.General.Code != fault.LimitReached {
+	if _, f, _ := w.ask(t, tool(Read), Way[question]{}, `{"name":"a"}`); f == nil || f.Reason != ReasonSize ||
+		f.General.Code != fault.LimitReached {
 		t.Errorf("%v", f)
 	}
 }
@@ -305,7 +337,8 @@ func TestAnAnswerIsCappedAndSaysWhatWasLeftOut(t *testing.T) {
 func TestAWriteThatCannotBeRecordedSaysSo(t *testing.T) {
 	w := newWorld(t)
 	w.auditErr = fault.New(fault.Misconfigured, "no records")
-	if _, f, id := w.ask(t, tool(Write), Way[question]{}, `{"name":"a"}`); f == nil || f.General.Code != fault.Misconfigured || id != "" {
+	if _, f, id := w.ask(t, tool(Write), Way[question]{}, `{"name":"a"}`); f == nil ||
+		f.General.Code != fault.Misconfigured || id != "" {
 		t.Errorf("%v, %q", f, id)
 	}
 	if _, f, _ := w.ask(t, tool(Read), Way[question]{}, `{"name":"a"}`); f != nil {
@@ -339,7 +372,8 @@ func TestACallThatNeverCameToItsToolIsRecorded(t *testing.T) {
 	w := newWorld(t)
 	w.Reject(t.Context(), Call{Ceiling: Unlimited}, "tool", fault.New(fault.InvalidArgument, "line %s", token))
 	w.Reject(t.Context(), Call{}, "", fault.New(fault.InvalidArgument, "no JSON"))
-	if len(w.rows) != 2 || w.rows[0].Action != "tool" || w.rows[1].Action != "tools/call" || w.rows[0].Outcome != record.OutcomeRefused || strings.Contains(w.rows[0].Message, token) {
+	if len(w.rows) != 2 || w.rows[0].Action != "tool" || w.rows[1].Action != "tools/call" ||
+		w.rows[0].Outcome != record.OutcomeRefused || strings.Contains(w.rows[0].Message, token) {
 		t.Errorf("%+v", w.rows)
 	}
 }
@@ -348,5 +382,6 @@ func TestACallThatNeverCameToItsToolIsRecorded(t *testing.T) {
 func defined(effect Effect, own bool) Operation {
 	o := tool(effect)
 	o.Needs.Own = own
-	return Define(nil, "set", o, Way[question]{}, func(context.Context, Call, question) (reply, error) { return reply{}, nil })
+	return Define(nil, "set", o, Way[question]{},
+		func(context.Context, Call, question) (reply, error) { return reply{}, nil })
 }

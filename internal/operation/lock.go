@@ -23,8 +23,8 @@ const (
 	lockQuiet = 200 * time.Millisecond
 )
 
-// Locks keep two calls from writing one folder at once, also those of other processes that share a state folder. A lock goes with
-// the process that has it.
+// Locks keep two calls from writing one folder at once, also those of other processes that share a state folder. A lock
+// goes with the process that has it.
 type Locks struct {
 	dir  string
 	wait time.Duration
@@ -37,8 +37,8 @@ func NewLocks(dir string) *Locks {
 	return &Locks{dir: dir, wait: lockWait, held: map[string]chan struct{}{}}
 }
 
-// takeAll takes the locks of several folders, always in the same order, so that no two calls wait for each other. progress is told if
-// it has to wait.
+// takeAll takes the locks of several folders, always in the same order, so that no two calls wait for each other.
+// progress is told if it has to wait.
 func (l *Locks) takeAll(ctx context.Context, folders []string, progress func(string)) (release func(), refused *Fault) {
 	var taken []func()
 	release = func() {
@@ -126,5 +126,6 @@ func (l *Locks) takeFile(ctx context.Context, folder string, busy *Fault) (*os.F
 }
 
 func unlockable(err error) *Fault {
-	return &Fault{Reason: ReasonOurs, General: fault.Wrap(err, fault.Misconfigured, "a lock in the state folder cannot be taken: %s", err)}
+	return &Fault{Reason: ReasonOurs,
+		General: fault.Wrap(err, fault.Misconfigured, "a lock in the state folder cannot be taken: %s", err)}
 }

@@ -59,8 +59,9 @@ type Needs struct {
 	Policy bool
 	Listed bool // the repository of its Target is on the operator's list
 	Yes    bool // the argument yes must be true
-	// Gated says that gates of its own judge tier, dry run and read-only, and that its handler asks, before its first write,
-	// whether the caller is still let in (Caller.Admitted). Of what stands here the tier then says only who may expect to pass.
+	// Gated says that gates of its own judge tier, dry run and read-only, and that its handler asks, before its first
+	// write, whether the caller is still let in (Caller.Admitted). Of what stands here the tier then says only who may
+	// expect to pass.
 	Gated bool
 	Dry   Dry
 }
@@ -87,7 +88,8 @@ type Target struct {
 	Tier                  gitprovider.Tier // of the session that is to start
 	Action                string           // what is done, in place of the operation's; "" for that
 	Paths                 []string         // files of the repository
-	// Withhold says that one of the paths looked like a secret: its place is taken, and the row has no text of the failure.
+	// Withhold says that one of the paths looked like a secret: its place is taken, and the row has no text of the
+	// failure.
 	Withhold bool
 }
 

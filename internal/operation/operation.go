@@ -63,7 +63,8 @@ type Operation struct {
 	Shown   Shown
 
 	Types
-	// Schemas are those of an operation that is found while the program runs; see Toolset.Found. Its types say nothing then.
+	// Schemas are those of an operation that is found while the program runs; see Toolset.Found. Its types say nothing
+	// then.
 	Schemas Schemas
 	Handling
 }
@@ -121,8 +122,8 @@ func (o Operation) check() {
 // Schemas are the JSON Schemas of the two sides of an operation. Both are objects.
 type Schemas struct{ Input, Output json.RawMessage }
 
-// Handler does what an operation is for. The answer is of the operation's output type. An error is a *fault.Error, perhaps
-// with a request id (see Logged and Recorded).
+// Handler does what an operation is for. The answer is of the operation's output type. An error is a *fault.Error,
+// perhaps with a request id (see Logged and Recorded).
 type Handler func(ctx context.Context, call Call) (any, error)
 
 // Call is one request for an operation. The door says who asks for what; the kernel adds the rest for the handler.
@@ -131,7 +132,8 @@ type Call struct {
 	// Ceiling is the highest tier that the caller's credential has; Unlimited where the server's own tier alone decides.
 	Ceiling gitprovider.Tier
 	Scopes  access.Scopes // of a person's credential: nobody gives others what they lack
-	// Person says that a person asks at a door for people. The server's tier, which is that of its agent, does not bind them.
+	// Person says that a person asks at a door for people. The server's tier, which is that of its agent, does not bind
+	// them.
 	Person bool
 	// Arguments is the JSON object of the input, as it came. Nobody has looked at it.
 	Arguments []byte
@@ -145,9 +147,9 @@ type Call struct {
 	// Note adds to the row that the audit will have of a tool's call, whether it succeeds or fails. A call that only reads
 	// has a row if it is noted for it, such as which address it fetched from. It may be called once.
 	Note func(n Note)
-	// Done is the row of a call that was done, which the handler appends to the audit itself, in the transaction of what it
-	// does where there is one: always that of an act of a person, and that of a tool which has called Records. message says
-	// what it was, for acts that are about no pull request.
+	// Done is the row of a call that was done, which the handler appends to the audit itself, in the transaction of what
+	// it does where there is one: always that of an act of a person, and that of a tool which has called Records. message
+	// says what it was, for acts that are about no pull request.
 	Done func(message string) record.Attempt
 	// Records says that the handler appends the row of a success itself (see Done), and that failure appends that of a
 	// failure, which the audit may have already. The context of failure outlives the caller's, for recordTimeout.

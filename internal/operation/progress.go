@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// progressEvery is how often a client hears that a call still runs. Clients of MCP give up after a minute without a word.
+// progressEvery is how often a client hears that a call still runs. Clients of MCP give up after a minute without a
+// word.
 const progressEvery = 10 * time.Second
 
 // teller tells a client what is being done: never by two at once, and nothing after the end of the call.

@@ -15,8 +15,8 @@ import (
 type Prompt struct {
 	Name, Title, Description string
 	Arguments                []PromptArgument
-	// Tool is the operation that it leads to. A server offers the prompt where it shows that tool, and where Offered, which
-	// is asked when the server starts, says that the tool may be used; nil: it may.
+	// Tool is the operation that it leads to. A server offers the prompt where it shows that tool, and where Offered,
+	// which is asked when the server starts, says that the tool may be used; nil: it may.
 	Tool    string
 	Offered func() bool
 	// Text is what the agent is told. The arguments have passed Check. An error is a *fault.Error, perhaps with a request

@@ -27,8 +27,8 @@ func RequestIDOf(err error) string {
 	return ""
 }
 
-// AttemptIDOf returns the id under which the audit has the attempt that failed with err; "" if it has none: reads are not
-// recorded, and a record may have failed.
+// AttemptIDOf returns the id under which the audit has the attempt that failed with err; "" if it has none: reads are
+// not recorded, and a record may have failed.
 func AttemptIDOf(err error) string {
 	var e *requestError
 	if errors.As(err, &e) && e.recorded {

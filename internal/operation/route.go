@@ -11,8 +11,8 @@ import (
 // MaxArguments bounds the arguments of a call over REST, in bytes.
 const MaxArguments = 1 << 20
 
-// route is the place of a tool in REST: its arguments are the body. What does more than read needs the scope for starting and
-// stopping agents, since it changes the machine that the server runs on.
+// route is the place of a tool in REST: its arguments are the body. What does more than read needs the scope for
+// starting and stopping agents, since it changes the machine that the server runs on.
 func route(o Operation, takes time.Duration) (Route, access.Scope) {
 	scope := access.Read
 	if o.Effect != Read {
@@ -20,7 +20,8 @@ func route(o Operation, takes time.Duration) (Route, access.Scope) {
 	}
 	return Route{
 		Method: http.MethodPost, Path: ToolPath + o.Name, ID: "call" + camel(o.Name),
-		Notes:   "The body has the arguments of the tool. In an error, failure is what MCP clients get: the error in the form of the tool's contract.",
+		Notes: "The body has the arguments of the tool. In an error, failure is what MCP clients get: the error in the " +
+			"form of the tool's contract.",
 		MaxBody: MaxArguments, TooLarge: "give less at once", Takes: takes + lockWait,
 	}, scope
 }

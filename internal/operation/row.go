@@ -16,7 +16,8 @@ func (a *attempt) end(ctx context.Context, err error) error {
 	if a.op.ForPeople() {
 		return a.endAct(ctx, err)
 	}
-	a.kernel.Log.Debug("a tool was called", "tool", a.op.Name, "request_id", a.call.ID, "duration", a.kernel.Now().Sub(a.started), "failed", err != nil)
+	a.kernel.Log.Debug("a tool was called", "tool", a.op.Name, "request_id", a.call.ID, "duration",
+		a.kernel.Now().Sub(a.started), "failed", err != nil)
 	reads := a.op.Effect == Read && a.note.empty() // such calls leave no row
 	if err == nil && (reads || a.records != nil) {
 		return nil
@@ -31,7 +32,8 @@ func (a *attempt) end(ctx context.Context, err error) error {
 			row.Message = string(row.Code) + ": " + Withheld
 		}
 		if f.Reason == ReasonOurs {
-			a.kernel.Log.Error("a tool failed", "tool", a.op.Name, "request_id", a.call.ID, "error", f.General, "cause", f.General.Cause)
+			a.kernel.Log.Error("a tool failed", "tool", a.op.Name, "request_id", a.call.ID, "error", f.General, "cause",
+				f.General.Cause)
 		}
 		if reads && !f.byAuthority() {
 			if f.Reason == ReasonOurs || a.steps.next != nil {
@@ -108,7 +110,8 @@ func (a *attempt) done(message string) record.Attempt {
 func (a *attempt) row() record.Attempt {
 	k, about := a.kernel, a.about()
 	row := record.Attempt{
-		Time: k.Now(), RequestID: a.call.ID, Door: a.call.Caller.Door, Caller: a.call.Caller.Name, Action: cmp.Or(about.Action, a.op.Action, a.op.Name),
+		Time: k.Now(), RequestID: a.call.ID, Door: a.call.Caller.Door, Caller: a.call.Caller.Name,
+		Action:  cmp.Or(about.Action, a.op.Action, a.op.Name),
 		Outcome: record.OutcomeDone, PRNumber: about.Number,
 		Provider: k.Redact(about.Provider), Owner: k.Redact(about.Owner), Repo: k.Redact(about.Name),
 	}
@@ -138,7 +141,8 @@ func (a *attempt) record(ctx context.Context, row record.Attempt) error {
 // logged is an error of recording, which the log has.
 func (a *attempt) logged(err error) error {
 	if err != nil {
-		a.kernel.Log.Error("a call was not recorded", "operation", a.op.Name, "request_id", a.call.ID, "error", fault.From(err).Message)
+		a.kernel.Log.Error("a call was not recorded", "operation", a.op.Name, "request_id", a.call.ID, "error",
+			fault.From(err).Message)
 	}
 	return err
 }

@@ -15,22 +15,22 @@ import (
 type Toolset struct {
 	Name         string // as CLAUDEOPS_TOOLSETS has it
 	Instructions string // for a model that has not loaded a tool yet
-	// Situation is what a model is told in place of that, and of descriptions, where it depends on the configuration; nil: it does not.
-	// It is asked when an MCP server starts, calls nobody, and must answer at once.
+	// Situation is what a model is told in place of that, and of descriptions, where it depends on the configuration; nil:
+	// it does not. It is asked when an MCP server starts, calls nobody, and must answer at once.
 	Situation func() Situation
-	// Schemas has for each tool the files schema/NAME.input.json and schema/NAME.output.json. `make golden` writes them, so
-	// that no program has to make them when it starts.
+	// Schemas has for each tool the files schema/NAME.input.json and schema/NAME.output.json. `make golden` writes them,
+	// so that no program has to make them when it starts.
 	Schemas    fs.FS
 	Operations []Operation
-	// Found lists operations that are found while the program runs, such as scripts in a folder; nil for none. It is asked for each
-	// tools/list and each call, so it must answer at once. Each has Schemas of its own. One that is no longer found can still be
-	// called by who has seen it, so that it can say what became of it.
+	// Found lists operations that are found while the program runs, such as scripts in a folder; nil for none. It is asked
+	// for each tools/list and each call, so it must answer at once. Each has Schemas of its own. One that is no longer
+	// found can still be called by who has seen it, so that it can say what became of it.
 	Found func(ctx context.Context) []Operation
-	// Reject records a request for an operation that does more than read, and that never came to it: its caller may not, or it
-	// could not be read. name is "" if too little of it could be read to know. A toolset that only reads has none.
+	// Reject records a request for an operation that does more than read, and that never came to it: its caller may not,
+	// or it could not be read. name is "" if too little of it could be read to know. A toolset that only reads has none.
 	Reject func(ctx context.Context, call Call, name string, why *fault.Error)
-	// Listed says which tools are shown to MCP clients; nil: all of them, and in a read-only server those that only read. A call
-	// of one that is not shown comes to its operation all the same.
+	// Listed says which tools are shown to MCP clients; nil: all of them, and in a read-only server those that only read.
+	// A call of one that is not shown comes to its operation all the same.
 	Listed    func(o Operation) bool
 	Resources *Resources // nil: it has none
 	Prompts   []Prompt
@@ -59,7 +59,8 @@ type Form struct {
 	FailureType reflect.Type
 	// Text is what a model reads of an answer, or of what Failure returned; nil: its JSON, as in the structured content.
 	Text func(answer any) string
-	// Answers says that failures are answers like others, for MCP clients: isError is not set. REST has its status all the same.
+	// Answers says that failures are answers like others, for MCP clients: isError is not set. REST has its status all the
+	// same.
 	Answers bool
 }
 

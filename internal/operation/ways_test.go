@@ -26,9 +26,11 @@ func TestEachToolHasItsPlaceInREST(t *testing.T) {
 	}{Read: {access.Read, 1}, Write: {access.Operate, 3}, Exec: {access.Operate, 2}} {
 		o := tool(effect)
 		o.Name = "agent_list"
-		made := Define(nil, "set", o, Way[question]{Timeout: time.Minute}, func(context.Context, Call, question) (reply, error) { return reply{}, nil })
+		made := Define(nil, "set", o, Way[question]{Timeout: time.Minute},
+			func(context.Context, Call, question) (reply, error) { return reply{}, nil })
 		r := made.Route
-		if r.Method != "POST" || r.Path != "/tools/agent_list" || r.ID != "callAgentList" || made.Needs.Scope != want.scope || r.MaxBody != MaxArguments || r.Takes < time.Minute {
+		if r.Method != "POST" || r.Path != "/tools/agent_list" || r.ID != "callAgentList" || made.Needs.Scope != want.scope ||
+			r.MaxBody != MaxArguments || r.Takes < time.Minute {
 			t.Errorf("%s: %+v", effect, r)
 		}
 		if made.Needs.Tier != want.tier {
@@ -65,14 +67,16 @@ func TestAToolDecodesItsArgumentsItself(t *testing.T) {
 	if answer, f, _ := w.ask(t, tool(Read), way, `{"any":1}`); f != nil || answer.Text != "hello decoded" {
 		t.Errorf("%v, %v", answer, f)
 	}
-	if _, f, _ := w.ask(t, tool(Read), way, `{}`); f == nil || f.Reason != ReasonArguments || f.General.Violations[0].Path != "any" || len(w.ran) != 1 {
+	if _, f, _ := w.ask(t, tool(Read), way, `{}`); f == nil || f.Reason != ReasonArguments ||
+		f.General.Violations[0].Path != "any" || len(w.ran) != 1 {
 		t.Errorf("%v", f)
 	}
 }
 
 func TestACallAsksForADryRunItself(t *testing.T) {
 	w := newWorld(t)
-	way := Way[question]{DryRun: func(q question) bool { return q.Name == "try" }, Roots: func(question) []string { return []string{t.TempDir()} }}
+	way := Way[question]{DryRun: func(q question) bool { return q.Name == "try" },
+		Roots: func(question) []string { return []string{t.TempDir()} }}
 	w.handle = func(_ context.Context, call Call, q question) (reply, error) {
 		if call.DryRun != (q.Name == "try") || len(w.Locks.held) > 0 && call.DryRun {
 			t.Errorf("%s: dry run %t, %d locks", q.Name, call.DryRun, len(w.Locks.held))
@@ -129,7 +133,8 @@ func TestAFolderThatIsNotThereYetHasOneLockUnderAllItsNames(t *testing.T) {
 	if err := os.Symlink(real, link); err != nil {
 		t.Fatal(err)
 	}
-	if a, b := files.Resolve(filepath.Join(real, "new", "deep")), files.Resolve(filepath.Join(link, "new", "deep")); a != b {
+	if a, b := files.Resolve(filepath.Join(real, "new", "deep")), files.Resolve(filepath.Join(link, "new",
+		"deep")); a != b {
 		t.Errorf("%s, %s", a, b)
 	}
 }

@@ -66,7 +66,8 @@ func TestAnonymousReadIsForCallersOnThisMachine(t *testing.T) {
 // A proxy that keeps our own address in Host makes strangers look as if they were on this machine.
 func TestAProxyMakesNobodyLocal(t *testing.T) {
 	w := newWorld(t, strangers)
-	for _, target := range []string{"/", "/api/v1/proposals", "/metrics", "/openapi.json", "/docs", "/audit.jsonl", "/events", "/doctor"} {
+	for _, target := range []string{"/", "/api/v1/proposals", "/metrics", "/openapi.json", "/docs", "/audit.jsonl",
+		"/events", "/doctor"} {
 		if a := w.get(target, host("127.0.0.1:8080")); a.StatusCode != 401 {
 			t.Errorf("%s: %d %s", target, a.StatusCode, a.body)
 		}
@@ -206,7 +207,8 @@ func TestABrowserSignsInAndOut(t *testing.T) {
 	a := w.do("POST", "/ops/sign-in", `{"token":"`+token+`"}`)
 	w.want(a, 200, "")
 	cookie := a.Cookies()[0]
-	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/ops/" || cookie.Secure || cookie.Domain != "" ||
+	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/ops/" || cookie.Secure ||
+		cookie.Domain != "" ||
 		len(cookie.Value) < 43 || strings.Contains(token, cookie.Value) {
 		t.Errorf("cookie %+v", cookie)
 	}
@@ -313,7 +315,8 @@ func TestStrangersFromEverywhereKeepNobodyOut(t *testing.T) {
 func TestASignInThatFailsRepeatsNothing(t *testing.T) {
 	w := newWorld(t, nil)
 	w.token("ann", 2, access.Read)
-	for _, body := range []string{`{"token":"hunter2hunter2"}`, `{"tokn":"hunter2hunter2"}`, `"hunter2hunter2"`, `{"token":["hunter2hunter2"]}`} {
+	for _, body := range []string{`{"token":"hunter2hunter2"}`, `{"tokn":"hunter2hunter2"}`, `"hunter2hunter2"`,
+		`{"token":["hunter2hunter2"]}`} {
 		if a := w.do("POST", "/sign-in", body); a.StatusCode < 400 || strings.Contains(string(a.body), "hunter2") {
 			t.Errorf("%s: %d %s", body, a.StatusCode, a.body)
 		}

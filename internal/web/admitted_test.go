@@ -40,7 +40,8 @@ func (w *world) refusedWithoutAWrite(action string) {
 	if n := w.fake.Script.Writes(); n != 0 {
 		w.Errorf("%d writes: %v", n, w.fake.Script.Calls())
 	}
-	if row := w.attempts()[0]; row.Action != action || row.Outcome != record.OutcomeRefused || row.Code != fault.Unauthenticated {
+	if row := w.attempts()[0]; row.Action != action || row.Outcome != record.OutcomeRefused ||
+		row.Code != fault.Unauthenticated {
 		w.Errorf("the audit has %+v", row.Attempt)
 	}
 }
@@ -69,7 +70,8 @@ func (w *world) expiring(name string, until time.Time, scopes ...access.Scope) s
 	w.Helper()
 	secret := "cops_" + strings.Repeat("e", 43)
 	t := access.Token{
-		ID: "id-" + name, Name: name, Hash: access.Hash(secret), MaxTier: gitprovider.TierInvestigate, Scopes: scopes, CreatedAt: w.Now(), ExpiresAt: until,
+		ID: "id-" + name, Name: name, Hash: access.Hash(secret), MaxTier: gitprovider.TierInvestigate, Scopes: scopes,
+		CreatedAt: w.Now(), ExpiresAt: until,
 	}
 	if err := w.store.Access.InsertToken(context.Background(), t); err != nil {
 		w.Fatal(err)
@@ -114,7 +116,8 @@ func TestAnAgentsTokenThatIsRevokedDuringItsProposalOpensNothing(t *testing.T) {
 	w.meanwhile(func() { w.revoke("laptop") })
 	server := w.listening(nil)
 	c := began(t, server.URL, secret)
-	if answer, _ := c.answer(c.send(createPR(7))); !answer.Result.IsError || !strings.Contains(fmt.Sprint(answer.Result.Structured), "unauthenticated") {
+	if answer, _ := c.answer(c.send(createPR(7))); !answer.Result.IsError ||
+		!strings.Contains(fmt.Sprint(answer.Result.Structured), "unauthenticated") {
 		t.Errorf("answered %+v", answer)
 	}
 	w.refusedWithoutAWrite(record.ActionCreate)

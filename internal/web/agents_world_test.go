@@ -39,7 +39,8 @@ func (w *world) agentTokens() *door.Tokens {
 		}}, err
 	}, func(ctx context.Context, name string) (bool, error) {
 		list, err := w.store.Access.Tokens(ctx)
-		return slices.ContainsFunc(list, func(t access.Token) bool { return t.Agent && t.Name == name && t.Good(w.Now()) }), err
+		return slices.ContainsFunc(list, func(t access.Token) bool { return t.Agent && t.Name == name && t.Good(w.Now()) }),
+			err
 	})
 }
 
@@ -50,9 +51,11 @@ func (w *world) serveTools(ctx context.Context, r door.Rights, c door.Client) er
 	if r.ReadOnly {
 		flow.Authority.ReadOnly = "the connection is"
 	}
-	server, err := mcpserver.New([]operation.Toolset{prflow.Toolset(func() *prflow.Service { return prflow.New(flow) })}, mcpserver.Options{
-		Version: "test", Log: slog.New(slog.DiscardHandler), NewID: w.flow.NewID, Gone: c.Gone, Credential: c.Credential, Admitted: c.Admitted,
-	})
+	server, err := mcpserver.New([]operation.Toolset{prflow.Toolset(func() *prflow.Service { return prflow.New(flow) })},
+		mcpserver.Options{
+			Version: "test", Log: slog.New(slog.DiscardHandler), NewID: w.flow.NewID, Gone: c.Gone, Credential: c.Credential,
+			Admitted: c.Admitted,
+		})
 	if err != nil {
 		return err
 	}
@@ -66,7 +69,8 @@ func (w *world) agentToken(name string, tier gitprovider.Tier) string {
 	if err != nil {
 		w.Fatal(err)
 	}
-	t := access.Token{ID: "id-" + name, Name: name, Hash: access.Hash(secret), MaxTier: tier, Agent: true, CreatedAt: w.Now()}
+	t := access.Token{ID: "id-" + name, Name: name, Hash: access.Hash(secret), MaxTier: tier, Agent: true,
+		CreatedAt: w.Now()}
 	if err := w.store.Access.InsertToken(context.Background(), t); err != nil {
 		w.Fatal(err)
 	}

@@ -21,14 +21,16 @@ func TestWhoeverHasNoTokenReadsAndDecidesNothing(t *testing.T) {
 
 	promoted := w.do("POST", "/api/v1/proposals/"+id+"/promote", "")
 	w.want(promoted, 403, fault.Forbidden)
-	for _, want := range []string{"needs the scope review", "claudeops token create --name NAME", "--scopes propose,review,read", "/sign-in"} {
+	for _, want := range []string{"needs the scope review", "claudeops token create --name NAME",
+		"--scopes propose,review,read", "/sign-in"} {
 		if !strings.Contains(promoted.json["detail"].(string), want) {
 			t.Errorf("the refusal does not say %q: %s", want, promoted.body)
 		}
 	}
 	w.read(w.submit("/proposals/"+id+"/promote", nil), "promote", 403).has("claudeops token create")
 	for _, action := range []string{"merge", "approve", "close"} {
-		w.read(w.submit("/pulls/fake/joe/infra/1/review", url.Values{"action": {action}}), action, 403).has("claudeops token create")
+		w.read(w.submit("/pulls/fake/joe/infra/1/review", url.Values{"action": {action}}), action,
+			403).has("claudeops token create")
 	}
 	w.page("/pulls/fake/joe/infra/1", 200).has("Reviewing needs the scope review")
 
@@ -38,7 +40,8 @@ func TestWhoeverHasNoTokenReadsAndDecidesNothing(t *testing.T) {
 	if got := w.attempts(); len(got) != rows+5 || got[0].Code != fault.Forbidden {
 		t.Errorf("%d rows of promotions and reviews, %+v", len(got)-rows, got[0])
 	}
-	if len(r.refused) != 3 || r.refused[0].Provider != "fake" || r.refused[0].Name != "infra" || r.refused[0].Number != 1 ||
+	if len(r.refused) != 3 || r.refused[0].Provider != "fake" || r.refused[0].Name != "infra" ||
+		r.refused[0].Number != 1 ||
 		r.refused[0].By.Door != record.DoorWeb || r.refused[0].By.Name != "anonymous" {
 		t.Errorf("recorded %+v", r.refused)
 	}

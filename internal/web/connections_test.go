@@ -46,10 +46,12 @@ func TestConnectedAgentsAreListedAndCutOffOverREST(t *testing.T) {
 		t.Errorf("nobody is connected: %s", a.body)
 	}
 	w.connect(record.Connection{ID: "conn-1", Session: "run-1", Tier: 1, DryRun: true})
-	w.connect(record.Connection{ID: "conn-2", Credential: "laptop", Tier: 2, ReadOnly: true, Way: "https", Peer: "192.0.2.7"})
+	w.connect(record.Connection{ID: "conn-2", Credential: "laptop", Tier: 2, ReadOnly: true, Way: "https",
+		Peer: "192.0.2.7"})
 	a := w.get("/api/v1/connections", reader)
 	w.want(a, 200, "")
-	for _, want := range []string{`"session":"run-1"`, `"token":"laptop"`, `"tier":2`, `"dry_run":true`, `"read_only":true`, `"peer":"192.0.2.7"`} {
+	for _, want := range []string{`"session":"run-1"`, `"token":"laptop"`, `"tier":2`, `"dry_run":true`,
+		`"read_only":true`, `"peer":"192.0.2.7"`} {
 		if !strings.Contains(string(a.body), want) {
 			t.Errorf("%s is not in %s", want, a.body)
 		}
@@ -73,7 +75,8 @@ func TestConnectedAgentsAreListedAndCutOffOverREST(t *testing.T) {
 		}
 	}
 	w.want(w.do("POST", "/api/v1/connections/conn-2/cut", "", boss), 202, "")
-	if got := w.attempts()[0]; got.Action != "connection.cut" || got.Caller != "boss" || got.Outcome != record.OutcomeDone ||
+	if got := w.attempts()[0]; got.Action != "connection.cut" || got.Caller != "boss" ||
+		got.Outcome != record.OutcomeDone ||
 		!strings.Contains(got.Message, "token laptop, which lets nobody in until 2026-11-20T13:00:00Z") {
 		t.Errorf("%+v", got)
 	}
@@ -101,19 +104,22 @@ func TestThePageOfConnectedAgentsAsksBeforeOneIsCutOff(t *testing.T) {
 	w.page("/connections/conn-1", 403, with(reader))
 	w.page("/connections/conn-1", 200, with(boss)).has("Cut it off", "cannot connect again", "Session run-1")
 	w.page("/connections/conn-2", 200, with(boss)).has("lets nobody in for 1h", "revoke it")
-	if a := w.submit("/connections/conn-1/cut", nil, with(boss), set("Sec-Fetch-Site", "cross-site")); a.StatusCode != 403 || w.cut("conn-1") != "" {
+	if a := w.submit("/connections/conn-1/cut", nil, with(boss),
+		set("Sec-Fetch-Site", "cross-site")); a.StatusCode != 403 || w.cut("conn-1") != "" {
 		t.Errorf("from another site: %d", a.StatusCode)
 	}
 	w.read(w.submit("/connections/conn-1/cut", nil, with(reader)), "/connections", 403).has("operate")
 	if w.cut("conn-1") != "" {
 		t.Error("it was refused, and the agent is cut off")
 	}
-	if a := w.submit("/connections/conn-1/cut", nil, with(boss)); a.StatusCode != 303 || a.Header.Get("Location") != "/connections" || w.cut("conn-1") != "boss" {
+	if a := w.submit("/connections/conn-1/cut", nil, with(boss)); a.StatusCode != 303 ||
+		a.Header.Get("Location") != "/connections" || w.cut("conn-1") != "boss" {
 		t.Errorf("%d %v, cut off by %q", a.StatusCode, a.Header, w.cut("conn-1"))
 	}
 	w.page("/connections", 200, with(boss)).has("by boss, and ending")
 	w.page("/connections/conn-1", 200, with(boss)).has("is ending")
-	if a := w.get("/connections/conn-9", with(boss), browser); a.StatusCode != 303 || a.Header.Get("Location") != "/connections" {
+	if a := w.get("/connections/conn-9", with(boss), browser); a.StatusCode != 303 ||
+		a.Header.Get("Location") != "/connections" {
 		t.Errorf("one that has gone: %d", a.StatusCode)
 	}
 	w.read(w.submit("/connections/conn-9/cut", nil, with(boss)), "/connections", 404)

@@ -33,7 +33,8 @@ func (l slowHistory) Position(ctx context.Context) (record.Position, error) {
 
 func TestAProposalThatWaitsForOthersIsStillReadAsAWhole(t *testing.T) {
 	var statuses []int
-	// A busy machine may take longer than the time-out to send a body. One that is cut since it waits is cut whatever the time-out.
+	// A busy machine may take longer than the time-out to send a body. One that is cut since it waits is cut whatever the
+	// time-out.
 	for _, readTimeout := range []time.Duration{200 * time.Millisecond, 800 * time.Millisecond, 3200 * time.Millisecond} {
 		if statuses = proposeAtOnce(t, readTimeout); !slices.Contains(statuses, http.StatusBadRequest) {
 			break
@@ -46,7 +47,8 @@ func TestAProposalThatWaitsForOthersIsStillReadAsAWhole(t *testing.T) {
 	}
 }
 
-// proposeAtOnce makes one proposal more than are judged at the same time, each of which is judged for longer than the time-out.
+// proposeAtOnce makes one proposal more than are judged at the same time, each of which is judged for longer than the
+// time-out.
 func proposeAtOnce(t *testing.T, readTimeout time.Duration) (all []int) {
 	const atOnce = 9
 	w := newWorld(t, func(w *world) { w.flow.History = slowHistory{w.flow.History, 3 * readTimeout} })
@@ -54,7 +56,8 @@ func proposeAtOnce(t *testing.T, readTimeout time.Duration) (all []int) {
 	statuses := make(chan int, atOnce)
 	var group sync.WaitGroup
 	for i := range atOnce {
-		body := change(fmt.Sprintf("checks/slow-%d.md", i), strings.Repeat(fmt.Sprintf("long-%d ", i), 1<<13)) // more than fits into a buffer
+		// more than fits into a buffer
+		body := change(fmt.Sprintf("checks/slow-%d.md", i), strings.Repeat(fmt.Sprintf("long-%d ", i), 1<<13))
 		group.Go(func() { statuses <- post(t, "http://"+l.addr+"/api/v1/prs", w.person, body) })
 	}
 	group.Wait()

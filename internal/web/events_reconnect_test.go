@@ -15,7 +15,8 @@ import (
 	"github.com/claudeops/claudeops/internal/web/live"
 )
 
-// reconnect opens a stream as a client that is behind does, waits for what it missed, and vanishes. It returns the status.
+// reconnect opens a stream as a client that is behind does, waits for what it missed, and vanishes. It returns the
+// status.
 func reconnect(addr, token string) (status int, err error) {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -28,14 +29,17 @@ func reconnect(addr, token string) (status int, err error) {
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return 0, err
 	}
-	if _, err := fmt.Fprintf(conn, "GET /events HTTP/1.1\r\nHost: %s\r\nLast-Event-ID: audit:1\r\nAuthorization: Bearer %s\r\n\r\n", addr, token); err != nil {
+	if _, err := fmt.Fprintf(conn,
+		"GET /events HTTP/1.1\r\nHost: %s\r\nLast-Event-ID: audit:1\r\nAuthorization: Bearer %s\r\n\r\n", addr,
+		token); err != nil {
 		return 0, err
 	}
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _, _ = conn.Close(), response.Body.Close() }() // in this order: a body is read to its end before it is closed
+	// in this order: a body is read to its end before it is closed
+	defer func() { _, _ = conn.Close(), response.Body.Close() }()
 	if response.StatusCode != 200 {
 		return response.StatusCode, nil
 	}

@@ -72,7 +72,8 @@ func (l *listening) follow(target string, head ...string) (f following, status i
 		l.Fatal(err)
 	}
 	lines := append([]string{"GET " + target + " HTTP/1.1", "Host: " + l.addr}, head...)
-	if all := strings.Join(head, "\n"); l.person != "" && !strings.Contains(all, "Authorization:") && !strings.Contains(all, "Cookie:") {
+	if all := strings.Join(head, "\n"); l.person != "" && !strings.Contains(all, "Authorization:") &&
+		!strings.Contains(all, "Cookie:") {
 		lines = append(lines, "Authorization: Bearer "+l.person)
 	}
 	if _, err := io.WriteString(conn, strings.Join(lines, "\r\n")+"\r\n\r\n"); err != nil {
@@ -126,7 +127,8 @@ func TestAStreamTellsOfEveryChangeAndOutlivesTheLimitsOfRequests(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		w.refuse(1)
 		f.until("event: change")
-		if id, data := f.until("id: "), f.until("data: "); id != fmt.Sprintf("id: audit:%d", n) || data != fmt.Sprintf(`data: {"topic":"audit","version":%d}`, n) {
+		if id, data := f.until("id: "), f.until("data: "); id != fmt.Sprintf("id: audit:%d", n) ||
+			data != fmt.Sprintf(`data: {"topic":"audit","version":%d}`, n) {
 			t.Errorf("%d: %s, %s", n, id, data)
 		}
 	}
@@ -137,7 +139,8 @@ func TestAClientThatComesBackIsToldWhatItMissed(t *testing.T) {
 	jobs.Store(7)
 	w := newWorld(t, func(w *world) {
 		w.web.Live.Limits = quick
-		w.web.Live.Topics = []live.Topic{{Name: "jobs", Version: func(context.Context) (int64, error) { return jobs.Load(), nil }}}
+		w.web.Live.Topics = []live.Topic{{Name: "jobs",
+			Version: func(context.Context) (int64, error) { return jobs.Load(), nil }}}
 	})
 	w.refuse(2)
 	l := w.listen(nil)
@@ -145,10 +148,12 @@ func TestAClientThatComesBackIsToldWhatItMissed(t *testing.T) {
 		target, last string
 		events       int
 	}{
-		"behind in one": {"/events", "audit:1,jobs:7", 1}, "behind in both": {"/events", "audit:1,jobs:6", 2}, "nonsense": {"/events", "x,y:z", 2},
+		"behind in one": {"/events", "audit:1,jobs:7", 1}, "behind in both": {"/events", "audit:1,jobs:6", 2},
+		"nonsense":                          {"/events", "x,y:z", 2},
 		"a page that was made before":       {"/events?after=audit%3A1%2Cjobs%3A7", "", 1},
-		"the header is newer than the page": {"/events?after=audit%3A1%2Cjobs%3A7", "audit:2,jobs:6", 1}, "a record that was put back": {"/events", "audit:9,jobs:7", 1},
-		"far too long": {"/events", strings.Repeat("audit:2,jobs:7,", 100), 2},
+		"the header is newer than the page": {"/events?after=audit%3A1%2Cjobs%3A7", "audit:2,jobs:6", 1},
+		"a record that was put back":        {"/events", "audit:9,jobs:7", 1},
+		"far too long":                      {"/events", strings.Repeat("audit:2,jobs:7,", 100), 2},
 	} {
 		f, _ := l.follow(row.target, "Last-Event-ID: "+row.last)
 		for range row.events {
@@ -241,7 +246,8 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	var version atomic.Int64
 	w := newWorld(t, func(w *world) {
 		w.web.Live.Limits = limits
-		w.web.Live.Topics = []live.Topic{{Name: strings.Repeat("x", 1<<18), Version: func(context.Context) (int64, error) { return version.Add(1), nil }}}
+		w.web.Live.Topics = []live.Topic{{Name: strings.Repeat("x", 1<<18),
+			Version: func(context.Context) (int64, error) { return version.Add(1), nil }}}
 	})
 	l := w.listen(nil)
 	slow, _ := l.follow("/events")

@@ -30,11 +30,14 @@ func (w *world) proposed(s *store.Store, id string, outcome record.Outcome, numb
 	w.Helper()
 	ctx := context.Background()
 	a := record.Attempt{
-		Time: w.Now(), RequestID: id, Door: record.DoorMCP, Caller: "claude", Tier: 2, Action: record.ActionCreate, Provider: "fake",
-		Owner: "joe", Repo: "infra", Base: "main", Title: "Title of " + id, Paths: []string{"checks/" + id + ".md"}, Digest: id, Outcome: outcome,
+		Time: w.Now(), RequestID: id, Door: record.DoorMCP, Caller: "claude", Tier: 2, Action: record.ActionCreate,
+		Provider: "fake",
+		Owner:    "joe", Repo: "infra", Base: "main", Title: "Title of " + id, Paths: []string{"checks/" + id + ".md"},
+		Digest: id, Outcome: outcome,
 	}
 	p := record.Proposal{
-		ID: id, CreatedAt: w.Now(), Door: a.Door, Caller: a.Caller, Tier: a.Tier, Provider: a.Provider, Owner: a.Owner, Repo: a.Repo, Base: a.Base,
+		ID: id, CreatedAt: w.Now(), Door: a.Door, Caller: a.Caller, Tier: a.Tier, Provider: a.Provider, Owner: a.Owner,
+		Repo: a.Repo, Base: a.Base,
 		ChangeType: gitprovider.TypeCheck, Title: a.Title, Digest: id,
 		Files: []gitprovider.FileChange{{Path: a.Paths[0], Action: gitprovider.ActionCreate, Content: "x\n"}},
 	}
@@ -57,14 +60,15 @@ func (w *world) proposed(s *store.Store, id string, outcome record.Outcome, numb
 	}
 }
 
-// Another process records one thing after the other, and the next answer of the server shows each: nothing that is kept of pages and
-// rows is older than what it is made of.
+// Another process records one thing after the other, and the next answer of the server shows each: nothing that is kept
+// of pages and rows is older than what it is made of.
 func TestTheNextAnswerShowsWhatAnotherProcessHasRecorded(t *testing.T) {
 	w := newWorld(t, nil)
 	other := w.another(w.dir)
 	ctx := context.Background()
 	key := record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra", Number: 7}
-	running := sessions.Record{ID: "session-1", StartedAt: w.Now(), Task: sessions.Task{Tier: 2, Trigger: sessions.TriggerCommand}}
+	running := sessions.Record{ID: "session-1", StartedAt: w.Now(),
+		Task: sessions.Task{Tier: 2, Trigger: sessions.TriggerCommand}}
 	running.State = sessions.StateRunning
 	for _, step := range []struct {
 		name   string
@@ -75,11 +79,13 @@ func TestTheNextAnswerShowsWhatAnotherProcessHasRecorded(t *testing.T) {
 		{"a refusal", func() error { w.proposed(other, "r1", record.OutcomeRefused, 0); return nil },
 			map[string]string{"/": "Title of r1", "/changes": "Title of r1", "/api/v1/proposals": `"r1"`}, nil},
 		{"another, and the gate's count", func() error { w.proposed(other, "r2", record.OutcomeRefused, 0); return nil },
-			map[string]string{"/": `<rect width="100" height="8"/></svg></dd><dd>2</dd>`, "/changes": "Title of r2", "/api/v1/proposals": `"r2"`}, nil},
+			map[string]string{"/": `<rect width="100" height="8"/></svg></dd><dd>2</dd>`, "/changes": "Title of r2",
+				"/api/v1/proposals": `"r2"`}, nil},
 		{"a dry run", func() error { w.proposed(other, "d1", record.OutcomeDryRun, 0); return nil },
 			map[string]string{"/": "Nothing was written.", "/changes": "Title of d1"}, nil},
 		{"an opened pull request", func() error { w.proposed(other, "o1", record.OutcomeOpened, 7); return nil },
-			map[string]string{"/": "Nobody has reviewed it", "/changes": "Needs review", "/api/v1/proposals": `"pr_number":7`}, nil},
+			map[string]string{"/": "Nobody has reviewed it", "/changes": "Needs review", "/api/v1/proposals": `"pr_number":7`},
+			nil},
 		{"its approval", func() error { return seePull(other, key, func(r *record.PullRecord) { r.Approvals = 1 }) },
 			map[string]string{"/": "<strong>Approved</strong>", "/api/v1/proposals": `"approvals":1`}, nil},
 		{"its merge", func() error {
@@ -94,7 +100,8 @@ func TestTheNextAnswerShowsWhatAnotherProcessHasRecorded(t *testing.T) {
 		}, map[string]string{"/": "it went wrong"}, map[string]string{"/": "Running now"}},
 		{"what retention removes", func() error {
 			w.advance(200 * 24 * time.Hour)
-			_, err := other.Retention.Prune(ctx, w.Now(), func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
+			_, err := other.Retention.Prune(ctx, w.Now(),
+				func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
 			return err
 		}, map[string]string{"/changes": "200 d"}, map[string]string{"/": "Nothing was written."}},
 	} {

@@ -21,9 +21,12 @@ import (
 func TestOnlyItsOwnHostsAreServed(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.web.Network.Hosts = []string{"ops.example", "10.0.0.7"} })
 	for name, want := range map[string]int{
-		"127.0.0.1:8080": 200, "localhost": 200, "LOCALHOST:1": 200, "[::1]:8080": 200, "127.9.9.9": 200, "ops.example": 200, "OPS.example.:443": 200,
-		"10.0.0.7:80": 200, "evil.example": 403, "ops.example.evil.example": 403, "10.0.0.8": 403, "": 403, "localhost.evil.example": 403,
-		"evil.example#localhost": 403, "localhost@evil.example": 403, "127.0.0.1.evil.example": 403, "[::1": 200, "2130706433": 403,
+		"127.0.0.1:8080": 200, "localhost": 200, "LOCALHOST:1": 200, "[::1]:8080": 200, "127.9.9.9": 200, "ops.example": 200,
+		"OPS.example.:443": 200,
+		"10.0.0.7:80":      200, "evil.example": 403, "ops.example.evil.example": 403, "10.0.0.8": 403, "": 403,
+		"localhost.evil.example": 403,
+		"evil.example#localhost": 403, "localhost@evil.example": 403, "127.0.0.1.evil.example": 403, "[::1": 200,
+		"2130706433": 403,
 	} {
 		if a := w.get("/healthz", host(name)); a.StatusCode != want {
 			t.Errorf("%q: %d, want %d", name, a.StatusCode, want)
@@ -51,7 +54,8 @@ func TestOtherSitesCannotChangeAnything(t *testing.T) {
 		"TLS of a stranger":      {header("Origin", "https://127.0.0.1:8080"), header("X-Forwarded-Proto", "https")},
 		"a page that was framed": {header("Sec-Fetch-Site", "cross-site"), header("Origin", "http://127.0.0.1:8080")},
 	} {
-		for _, target := range []string{"/api/v1/prs", "/api/v1/proposals/x/promote", "/sign-in", "/sign-out", "/api/v1/policy/check"} {
+		for _, target := range []string{"/api/v1/prs", "/api/v1/proposals/x/promote", "/sign-in", "/sign-out",
+			"/api/v1/policy/check"} {
 			a := w.do("POST", target, request(nil), append(edits, with(cookie))...)
 			if a.code() != string(fault.Forbidden) {
 				t.Errorf("%s, %s: %d %s", name, target, a.StatusCode, a.body)
@@ -79,7 +83,8 @@ func TestTheOriginHasTheSchemeThatTheBrowserSpeaks(t *testing.T) {
 		"http behind it":                       {[]edit{proxy, tls, header("Origin", "http://ops.example")}, 403},
 		"http behind a proxy without TLS":      {[]edit{proxy, header("Origin", "http://ops.example")}, 200},
 		"https behind that":                    {[]edit{proxy, header("Origin", "https://ops.example")}, 403},
-		"https with the word of the browser":   {[]edit{header("Origin", "https://ops.example"), header("Sec-Fetch-Site", "same-origin")}, 200},
+		"https with the word of the browser": {[]edit{header("Origin", "https://ops.example"),
+			header("Sec-Fetch-Site", "same-origin")}, 200},
 	} {
 		a := w.do("POST", "/api/v1/policy/check", `{"paths":["checks/x.md"]}`, append(row.edits, host("ops.example"))...)
 		if a.StatusCode != row.want {
@@ -90,17 +95,21 @@ func TestTheOriginHasTheSchemeThatTheBrowserSpeaks(t *testing.T) {
 
 func TestEveryAnswerHasTheHeadersThatKeepABrowserCareful(t *testing.T) {
 	w := newWorld(t, nil)
-	for _, target := range []string{"/healthz", "/docs", "/nothing", "/api/v1/proposals", "/docs/style.css", "/openapi.json"} {
+	for _, target := range []string{"/healthz", "/docs", "/nothing", "/api/v1/proposals", "/docs/style.css",
+		"/openapi.json"} {
 		a := w.get(target)
 		for name, want := range map[string]string{
-			"Content-Security-Policy": "frame-ancestors 'none'", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
-			"Cache-Control": "no-store", "X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin", "X-Request-Id": "exchange-",
+			"Content-Security-Policy": "frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
+			"Referrer-Policy": "same-origin",
+			"Cache-Control":   "no-store", "X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin",
+			"X-Request-Id": "exchange-",
 		} {
 			if !strings.Contains(a.Header.Get(name), want) {
 				t.Errorf("%s: %s is %q", target, name, a.Header.Get(name))
 			}
 		}
-		if csp := a.Header.Get("Content-Security-Policy"); strings.Contains(csp, "unsafe") || !strings.HasPrefix(csp, "default-src 'none'") {
+		if csp := a.Header.Get("Content-Security-Policy"); strings.Contains(csp, "unsafe") ||
+			!strings.HasPrefix(csp, "default-src 'none'") {
 			t.Errorf("%s: %s", target, csp)
 		}
 		if a.Header.Get("Access-Control-Allow-Origin") != "" || a.Header.Get("Content-Type") == "" {
@@ -112,8 +121,10 @@ func TestEveryAnswerHasTheHeadersThatKeepABrowserCareful(t *testing.T) {
 func TestAddressesThatAreNotOurs(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, target := range []string{
-		"/nothing", "/api/v1", "/api/v1/", "/api/v1/prs/", "/API/v1/prs", "//api/v1/prs", "/api/../healthz", "/./healthz", "/api/v1//prs",
-		"/docs/../../etc/passwd", "/docs/%2e%2e/%2e%2e/etc/passwd", "/docs/..%2f..%2fetc/passwd", "/docs/style.css/x", "/static/docs.html",
+		"/nothing", "/api/v1", "/api/v1/", "/api/v1/prs/", "/API/v1/prs", "//api/v1/prs", "/api/../healthz", "/./healthz",
+		"/api/v1//prs",
+		"/docs/../../etc/passwd", "/docs/%2e%2e/%2e%2e/etc/passwd", "/docs/..%2f..%2fetc/passwd", "/docs/style.css/x",
+		"/static/docs.html",
 		"//evil.example/%2e%2e", "/healthz%00",
 	} {
 		a := w.get(target)
@@ -122,8 +133,10 @@ func TestAddressesThatAreNotOurs(t *testing.T) {
 		}
 	}
 	for _, c := range [][3]string{
-		{"PUT", "/api/v1/prs", "GET, HEAD, POST"}, {"DELETE", "/api/v1/audit", "GET, HEAD"}, {"GET", "/api/v1/sessions/x/stop", "POST"},
-		{"POST", "/healthz", "GET, HEAD"}, {"OPTIONS", "/api/v1/prs", "GET, HEAD, POST"}, {"TRACE", "/healthz", "GET, HEAD"}, {"BREW", "/docs", "GET, HEAD"},
+		{"PUT", "/api/v1/prs", "GET, HEAD, POST"}, {"DELETE", "/api/v1/audit", "GET, HEAD"},
+		{"GET", "/api/v1/sessions/x/stop", "POST"},
+		{"POST", "/healthz", "GET, HEAD"}, {"OPTIONS", "/api/v1/prs", "GET, HEAD, POST"}, {"TRACE", "/healthz", "GET, HEAD"},
+		{"BREW", "/docs", "GET, HEAD"},
 	} {
 		a := w.do(c[0], c[1], "")
 		w.want(a, 405, fault.InvalidArgument)
@@ -136,14 +149,16 @@ func TestAddressesThatAreNotOurs(t *testing.T) {
 func TestEverythingIsBelowTheBasePath(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.web.Network.BasePath = "/a/ops" })
 	for target, want := range map[string]int{
-		"/a/ops/healthz": 200, "/a/ops/api/v1/proposals": 200, "/a/ops": 200, "/a/ops/": 200, "/healthz": 404, "/a/opshealthz": 404,
+		"/a/ops/healthz": 200, "/a/ops/api/v1/proposals": 200, "/a/ops": 200, "/a/ops/": 200, "/healthz": 404,
+		"/a/opshealthz":   404,
 		"/a/ops//healthz": 404, "/a/ops/../ops/healthz": 404, "/": 404,
 	} {
 		if a := w.get(target); a.StatusCode != want {
 			t.Errorf("%s: %d, want %d", target, a.StatusCode, want)
 		}
 	}
-	if page := string(w.get("/a/ops/docs").body); !strings.Contains(page, `href="/a/ops/docs/style.css"`) || strings.Contains(page, "<script") {
+	if page := string(w.get("/a/ops/docs").body); !strings.Contains(page, `href="/a/ops/docs/style.css"`) ||
+		strings.Contains(page, "<script") {
 		t.Error("the page refers to another place, or has a script")
 	}
 }
@@ -174,7 +189,8 @@ func serveReal(t *testing.T, w *world, limit time.Duration) string {
 	t.Helper()
 	w.build()
 	server := w.handler.(*web.Server).HTTPServer()
-	if server.ReadHeaderTimeout <= 0 || server.ReadTimeout <= 0 || server.WriteTimeout <= 0 || server.IdleTimeout <= 0 || server.MaxHeaderBytes <= 0 {
+	if server.ReadHeaderTimeout <= 0 || server.ReadTimeout <= 0 || server.WriteTimeout <= 0 || server.IdleTimeout <= 0 ||
+		server.MaxHeaderBytes <= 0 {
 		t.Errorf("a limit is missing: %+v", server)
 	}
 	server.ReadHeaderTimeout, server.ReadTimeout = limit, limit
@@ -192,7 +208,8 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 	address := serveReal(t, w, 100*time.Millisecond)
 	for name, sent := range map[string]string{
 		"in the header": "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: ",
-		"in the body":   "POST /api/v1/prs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{",
+		"in the body": "POST /api/v1/prs HTTP/1.1\r\nHost: localhost\r\nContent-Type: " +
+			"application/json\r\nContent-Length: 1000\r\n\r\n{",
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)

@@ -19,8 +19,8 @@ import (
 // mebibyte is about how large a hostile body is, unless the bound of its route is smaller.
 const mebibyte = 1 << 20
 
-// hostileBodies are JSON whose only purpose is to cost the reader time, of at most size bytes. %s stands where a route's first
-// member is.
+// hostileBodies are JSON whose only purpose is to cost the reader time, of at most size bytes. %s stands where a
+// route's first member is.
 func hostileBodies(size int) map[string]string {
 	times := func(s string) string { return strings.TrimSuffix(strings.Repeat(s, (size-200)/len(s)), ",") }
 	unknown := make([]string, 0, size/12)

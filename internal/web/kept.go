@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// keptFor is how long an answer is kept at most: times in words are as old as that, and so is what else is not in the records.
+	// keptFor is how long an answer is kept at most: times in words are as old as that, and so is what else is not in the
+	// records.
 	keptFor = 10 * time.Second
 	// maxKept bounds the answers that are kept, and maxKeptBytes their bytes. Beyond it, all are dropped.
 	maxKept, maxKeptBytes = 64, 8 << 20
 )
 
-// kept keeps answers that are made of the records alone, as long as nothing was recorded since. It is asked behind the guard, and
-// keeps answers for each caller apart.
+// kept keeps answers that are made of the records alone, as long as nothing was recorded since. It is asked behind the
+// guard, and keeps answers for each caller apart.
 type kept struct {
 	changes  records.Changes // nil where nothing is kept
 	verified func() health.Verification
@@ -84,7 +85,8 @@ func (k *kept) key(ctx context.Context, req *handler.Request) (keptKey, bool) {
 		redacted = k.env.Redaction()
 	}
 	return keptKey{
-		version: version, slice: k.env.Now().UnixNano() / int64(keptFor), verified: k.verified().At, redacted: redacted, pattern: req.Pattern, query: req.URL.RawQuery,
+		version: version, slice: k.env.Now().UnixNano() / int64(keptFor), verified: k.verified().At, redacted: redacted,
+		pattern: req.Pattern, query: req.URL.RawQuery,
 		caller: fmt.Sprintf("%+v", req.Principal),
 	}, known
 }

@@ -66,5 +66,6 @@ func TestKeptAnswersAreTheCallersOwn(t *testing.T) {
 	w.want(w.get("/"), 200, "")
 	w.want(w.get("/", header("Authorization", "Bearer nobody-knows-this-token")), 401, fault.Unauthenticated)
 	w.want(w.get("/api/v1/proposals"), 200, "")
-	w.want(w.get("/api/v1/proposals", header("Authorization", "Bearer nobody-knows-this-token")), 401, fault.Unauthenticated)
+	w.want(w.get("/api/v1/proposals", header("Authorization", "Bearer nobody-knows-this-token")), 401,
+		fault.Unauthenticated)
 }

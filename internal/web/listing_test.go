@@ -67,8 +67,10 @@ func TestFiltersOfProposals(t *testing.T) {
 	w.advance(time.Hour)
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	for query, want := range map[string]int{
-		"": 2, "outcome=opened": 1, "outcome=refused": 1, "gate=scope": 1, "gate=caps": 0, "code=scope_denied": 1, "caller=somebody": 2,
-		"caller=nobody": 0, "repo=JOE/infra": 2, "repo=joe/x": 0, "door=rest": 2, "door=mcp": 0, "q=INODES": 2, "q=dockerfile": 1, "q=%25": 0,
+		"": 2, "outcome=opened": 1, "outcome=refused": 1, "gate=scope": 1, "gate=caps": 0, "code=scope_denied": 1,
+		"caller=somebody": 2,
+		"caller=nobody":   0, "repo=JOE/infra": 2, "repo=joe/x": 0, "door=rest": 2, "door=mcp": 0, "q=INODES": 2,
+		"q=dockerfile": 1, "q=%25": 0,
 		"since=2026-11-20T12:30:00Z": 1, "until=2026-11-20T12:30:00Z": 1, "since=2026-11-20T14:30:00%2B02:00": 1,
 		"outcome=&gate=": 2, "provider=fake": 2, "provider=gitea": 0,
 	} {
@@ -85,11 +87,15 @@ func TestAQueryThatCannotBeReadIsRefused(t *testing.T) {
 	w.refuse(3)
 	audit := w.get("/api/v1/audit?limit=1").json["next_cursor"].(string)
 	for _, target := range []string{
-		"/proposals?outcome=won", "/proposals?gate=x", "/proposals?limit=0", "/proposals?limit=-1", "/proposals?limit=x", "/proposals?limit=1.5",
-		"/proposals?since=yesterday", "/proposals?unknown=1", "/proposals?outcome=opened&outcome=refused", "/proposals?cursor=x",
-		"/proposals?cursor=" + audit, "/proposals?cursor=cHJvcG9zYWxzOi0x", "/proposals?a;b", "/proposals?q=%zz", "/audit?outcome=x", "/audit?cursor=%00",
+		"/proposals?outcome=won", "/proposals?gate=x", "/proposals?limit=0", "/proposals?limit=-1", "/proposals?limit=x",
+		"/proposals?limit=1.5",
+		"/proposals?since=yesterday", "/proposals?unknown=1", "/proposals?outcome=opened&outcome=refused",
+		"/proposals?cursor=x",
+		"/proposals?cursor=" + audit, "/proposals?cursor=cHJvcG9zYWxzOi0x", "/proposals?a;b", "/proposals?q=%zz",
+		"/audit?outcome=x", "/audit?cursor=%00",
 		"/audit/verify?expect_head=123", "/audit/verify?x=1", "/prs?a;b", "/proposals?limit=99999999999999999999",
-		"/proposals?code=no%20code", "/audit?code=X", "/proposals?q=" + strings.Repeat("a", 201), "/audit?caller=" + strings.Repeat("a", 201),
+		"/proposals?code=no%20code", "/audit?code=X", "/proposals?q=" + strings.Repeat("a", 201),
+		"/audit?caller=" + strings.Repeat("a", 201),
 		"/proposals/" + strings.Repeat("a", 65), "/sessions/" + strings.Repeat("a", 65),
 	} {
 		a := w.get("/api/v1" + target)
@@ -111,7 +117,8 @@ func TestAProposalIsShownGateByGateWithItsContents(t *testing.T) {
 	w.want(a, 200, "")
 	change := a.json["change"].(map[string]any)
 	first := a.json["attempts"].([]any)[0].(map[string]any)
-	if change["state"] != "opened" || len(change["files"].([]any)) != 1 || len(first["gates"].([]any)) != len(prflow.Gates()) || first["outcome"] != "opened" {
+	if change["state"] != "opened" || len(change["files"].([]any)) != 1 ||
+		len(first["gates"].([]any)) != len(prflow.Gates()) || first["outcome"] != "opened" {
 		t.Errorf("got %s", a.body)
 	}
 	w.refuse(1)
@@ -130,7 +137,8 @@ func TestHostileTextIsShownHarmless(t *testing.T) {
 	w := newWorld(t, nil)
 	hostile := "<script>alert(1)</script>\u202e\u200b\x00\x1b[31m" + strings.Repeat("x", 10_000)
 	err := w.store.Ledger.Record(context.Background(), record.Attempt{
-		RequestID: "hostile", Door: record.DoorMCP, Caller: hostile, Action: record.ActionCreate, Owner: hostile, Title: hostile,
+		RequestID: "hostile", Door: record.DoorMCP, Caller: hostile, Action: record.ActionCreate, Owner: hostile,
+		Title: hostile,
 		Paths: []string{hostile}, Branch: hostile, Message: hostile, Outcome: record.OutcomeRefused,
 	}, nil)
 	if err != nil {
@@ -139,10 +147,12 @@ func TestHostileTextIsShownHarmless(t *testing.T) {
 	a := w.get("/api/v1/proposals")
 	w.want(a, 200, "")
 	text := string(a.body)
-	if strings.ContainsAny(text, "\u202e\u200b\x00\x1b") || strings.Contains(text, `\u202e`) || strings.Contains(text, `\u001b`) || len(text) > 15_000 {
+	if strings.ContainsAny(text, "\u202e\u200b\x00\x1b") || strings.Contains(text, `\u202e`) ||
+		strings.Contains(text, `\u001b`) || len(text) > 15_000 {
 		t.Errorf("%d bytes: %q", len(text), text[:min(len(text), 500)])
 	}
-	if kind := a.Header.Get("Content-Type"); kind != "application/json" || a.Header.Get("X-Content-Type-Options") != "nosniff" {
+	if kind := a.Header.Get("Content-Type"); kind != "application/json" ||
+		a.Header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("a browser might take it for %s", kind)
 	}
 }
@@ -150,7 +160,8 @@ func TestHostileTextIsShownHarmless(t *testing.T) {
 func TestACallerThatHasTheAnswerIsNotSentItAgain(t *testing.T) {
 	w := newWorld(t, nil)
 	w.refuse(1)
-	for _, target := range []string{"/api/v1/proposals", "/api/v1/audit", "/api/v1/policy", "/api/v1/providers", "/openapi.json", "/docs"} {
+	for _, target := range []string{"/api/v1/proposals", "/api/v1/audit", "/api/v1/policy", "/api/v1/providers",
+		"/openapi.json", "/docs"} {
 		tag := w.get(target).Header.Get("ETag")
 		for given, want := range map[string]int{tag: 304, "W/" + tag: 304, `"x", ` + tag: 304, "*": 304, `"x"`: 200} {
 			a := w.get(target, header("If-None-Match", given))
@@ -162,7 +173,8 @@ func TestACallerThatHasTheAnswerIsNotSentItAgain(t *testing.T) {
 	tag := w.get("/api/v1/proposals").Header.Get("ETag")
 	w.refuse(1)
 	w.want(w.get("/api/v1/proposals", header("If-None-Match", tag)), 200, "")
-	if head := w.do("HEAD", "/api/v1/proposals", ""); head.StatusCode != 200 || len(head.body) != 0 || head.Header.Get("Content-Length") == "0" {
+	if head := w.do("HEAD", "/api/v1/proposals", ""); head.StatusCode != 200 || len(head.body) != 0 ||
+		head.Header.Get("Content-Length") == "0" {
 		t.Errorf("HEAD: %d %v", head.StatusCode, head.Header)
 	}
 }
@@ -199,7 +211,8 @@ func TestThePolicyAnswersQuestionsAndGivesNothing(t *testing.T) {
 			t.Errorf("%s: %s, want %s: %s", body, got, want, a.body)
 		}
 	}
-	for _, body := range []string{`{}`, `{"paths":[]}`, `{"paths":["a"],"tier":4}`, `{"paths":["a"],"tier":-1}`, `{"paths":"a"}`, `[]`, `{"paths":["a"],"paths":["b"]}`} {
+	for _, body := range []string{`{}`, `{"paths":[]}`, `{"paths":["a"],"tier":4}`, `{"paths":["a"],"tier":-1}`,
+		`{"paths":"a"}`, `[]`, `{"paths":["a"],"paths":["b"]}`} {
 		w.want(check(body), 400, fault.InvalidArgument)
 	}
 	a := w.get("/api/v1/policy")
@@ -228,7 +241,8 @@ func TestProbesAndMetrics(t *testing.T) {
 			t.Errorf("%s is missing in\n%s", want, text)
 		}
 	}
-	if again := string(w.get("/metrics").body); !strings.Contains(again, `gate="scope",outcome="refused",provider="fake"} 2`) {
+	if again := string(w.get("/metrics").body); !strings.Contains(again,
+		`gate="scope",outcome="refused",provider="fake"} 2`) {
 		t.Error("rows were counted twice")
 	}
 	if err := w.store.Close(); err != nil {

@@ -98,7 +98,8 @@ func TestAServerThatEndsFinishesWhatWrites(t *testing.T) {
 
 func TestAClientByAddressThatReadsNothingHoldsUpNobody(t *testing.T) {
 	w := newWorld(t, func(w *world) {
-		w.web.Agents.Limits = mcphttp.Limits{Write: 20 * time.Millisecond, Stream: time.Millisecond, Heartbeat: time.Millisecond}
+		w.web.Agents.Limits = mcphttp.Limits{Write: 20 * time.Millisecond, Stream: time.Millisecond,
+			Heartbeat: time.Millisecond}
 	})
 	c := began(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
 	_ = c.request(context.Background(), http.MethodGet, "") // comments fill it, and nobody reads

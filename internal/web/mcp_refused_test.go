@@ -29,7 +29,8 @@ func TestWhoShowsNoAgentsTokenIsToldWhereToLook(t *testing.T) {
 					}
 				})
 				challenge := a.Header.Get("WWW-Authenticate")
-				if a.StatusCode != http.StatusUnauthorized || !strings.Contains(challenge, `resource_metadata="`+at+`/.well-known/oauth-protected-resource/mcp"`) {
+				if a.StatusCode != http.StatusUnauthorized ||
+					!strings.Contains(challenge, `resource_metadata="`+at+`/.well-known/oauth-protected-resource/mcp"`) {
 					t.Errorf("%s: %s %q", method, a.Status, challenge)
 				}
 			}
@@ -41,7 +42,8 @@ func TestWhoShowsNoAgentsTokenIsToldWhereToLook(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer answer.Body.Close() //nolint:errcheck // of a test
-		if text := drained(mcpAnswer{answer, bufio.NewReader(answer.Body)}); !strings.Contains(text, `"resource":"`+at+`/mcp"`) {
+		if text := drained(mcpAnswer{answer, bufio.NewReader(answer.Body)}); !strings.Contains(text,
+			`"resource":"`+at+`/mcp"`) {
 			t.Errorf("%s: %s", path, text)
 		}
 	}
@@ -75,14 +77,16 @@ func TestWhatIsWrongWithARequestIsSaid(t *testing.T) {
 		"a batch":                 {"POST", "[" + ping + "]", nil, 400, "Batches"},
 		"two ids":                 {"POST", `{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`, nil, 400, "twice"},
 		"two titles":              {"POST", call(`{"title":"a","title":"b"}`), nil, 200, "title"},
-		"too large":               {"POST", call(`{"x":"` + strings.Repeat("x", 5<<20) + `"}`), nil, 413, "the limit is 4194304"},
-		"another site":            {"POST", ping, []edit{carrying("Origin", "https://evil.example.org")}, 403, "another site"},
-		"another site's stream":   {"GET", "", []edit{carrying("Origin", "https://evil.example.org")}, 403, "another site"},
-		"another host":            {"POST", ping, []edit{func(r *http.Request) { r.Host = "evil.example.org" }}, 403, "host"},
-		"a stream long past":      {"GET", "", []edit{carrying("Last-Event-ID", "77.1")}, 400, "Last-Event-ID"},
-		"a stream of elsewhere":   {"GET", "", []edit{carrying("Last-Event-ID", "x")}, 400, "Last-Event-ID"},
-		"this site":               {"POST", ping, []edit{carrying("Origin", at)}, 200, `"result":{}`},
-		"put":                     {"PUT", ping, nil, 405, "POST"},
+		"too large": {"POST", call(`{"x":"` + strings.Repeat("x", 5<<20) + `"}`), nil, 413,
+			"the limit is 4194304"},
+		"another site": {"POST", ping, []edit{carrying("Origin", "https://evil.example.org")}, 403,
+			"another site"},
+		"another site's stream": {"GET", "", []edit{carrying("Origin", "https://evil.example.org")}, 403, "another site"},
+		"another host":          {"POST", ping, []edit{func(r *http.Request) { r.Host = "evil.example.org" }}, 403, "host"},
+		"a stream long past":    {"GET", "", []edit{carrying("Last-Event-ID", "77.1")}, 400, "Last-Event-ID"},
+		"a stream of elsewhere": {"GET", "", []edit{carrying("Last-Event-ID", "x")}, 400, "Last-Event-ID"},
+		"this site":             {"POST", ping, []edit{carrying("Origin", at)}, 200, `"result":{}`},
+		"put":                   {"PUT", ping, nil, 405, "POST"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := c.request(context.Background(), x.method, x.body, x.edits...)
@@ -98,7 +102,8 @@ func TestWhatIsWrongWithARequestIsSaid(t *testing.T) {
 		foreign = foreign || strings.Contains(row.Message, "the session was begun with another token")
 	}
 	if !large || !twice || !foreign || w.fake.Script.Writes() > 0 {
-		t.Errorf("recorded: too large %t, twice %t, another token's %t; %d writes", large, twice, foreign, w.fake.Script.Writes())
+		t.Errorf("recorded: too large %t, twice %t, another token's %t; %d writes", large, twice, foreign,
+			w.fake.Script.Writes())
 	}
 }
 
@@ -113,31 +118,38 @@ func TestHeadersOfARequestThatStandsForItselfAgreeWithItsBody(t *testing.T) {
 		want  int
 		code  int
 	}{
-		"as it should be":         {listing, []edit{headers}, 200, 0},
-		"with a name":             {calling, []edit{named}, 200, 0},
-		"with an encoded name":    {calling, []edit{named, carrying("Mcp-Name", "=?base64?bGlzdF9wcnM=?=")}, 200, 0},
-		"without the version":     {listing, []edit{headers, func(r *http.Request) { r.Header.Del("Mcp-Protocol-Version") }}, 400, -32020},
-		"of another version":      {listing, []edit{headers, carrying("Mcp-Protocol-Version", "2025-11-25")}, 400, -32020},
-		"of a version to come":    {strings.ReplaceAll(listing, "2026-07-28", "2099-01-01"), []edit{headers, carrying("Mcp-Protocol-Version", "2099-01-01")}, 400, -32022},
-		"without the method":      {listing, []edit{headers, func(r *http.Request) { r.Header.Del("Mcp-Method") }}, 400, -32020},
-		"of another method":       {listing, []edit{headers, carrying("Mcp-Method", "tools/call")}, 400, -32020},
-		"without the name":        {calling, []edit{named, func(r *http.Request) { r.Header.Del("Mcp-Name") }}, 400, -32020},
-		"of another name":         {calling, []edit{named, carrying("Mcp-Name", "create_pr")}, 400, -32020},
-		"with an event":           {listing, []edit{headers, carrying("Last-Event-ID", "1.1")}, 400, -32020},
-		"without a body's":        {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`, []edit{headers}, 400, -32602},
-		"of an unknown method":    {strings.ReplaceAll(listing, "tools/list", "tools/none"), []edit{headers, carrying("Mcp-Method", "tools/none")}, 404, -32601},
+		"as it should be":      {listing, []edit{headers}, 200, 0},
+		"with a name":          {calling, []edit{named}, 200, 0},
+		"with an encoded name": {calling, []edit{named, carrying("Mcp-Name", "=?base64?bGlzdF9wcnM=?=")}, 200, 0},
+		"without the version": {listing, []edit{headers, func(r *http.Request) { r.Header.Del("Mcp-Protocol-Version") }},
+			400, -32020},
+		"of another version": {listing, []edit{headers, carrying("Mcp-Protocol-Version", "2025-11-25")}, 400, -32020},
+		"of a version to come": {strings.ReplaceAll(listing, "2026-07-28", "2099-01-01"),
+			[]edit{headers, carrying("Mcp-Protocol-Version", "2099-01-01")}, 400, -32022},
+		"without the method": {listing, []edit{headers, func(r *http.Request) { r.Header.Del("Mcp-Method") }}, 400,
+			-32020},
+		"of another method": {listing, []edit{headers, carrying("Mcp-Method", "tools/call")}, 400, -32020},
+		"without the name":  {calling, []edit{named, func(r *http.Request) { r.Header.Del("Mcp-Name") }}, 400, -32020},
+		"of another name":   {calling, []edit{named, carrying("Mcp-Name", "create_pr")}, 400, -32020},
+		"with an event":     {listing, []edit{headers, carrying("Last-Event-ID", "1.1")}, 400, -32020},
+		"without a body's": {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`, []edit{headers}, 400,
+			-32602},
+		"of an unknown method": {strings.ReplaceAll(listing, "tools/list", "tools/none"),
+			[]edit{headers, carrying("Mcp-Method", "tools/none")}, 404, -32601},
 		"with a session's header": {listing, []edit{headers, carrying("Mcp-Session-Id", "x")}, 200, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := c.send(x.body, x.edits...)
 			text := drained(a)
-			if a.StatusCode != x.want || x.code != 0 && !strings.Contains(text, fmt.Sprintf(`"code":%d`, x.code)) || a.Header.Get("Mcp-Session-Id") != "" {
+			if a.StatusCode != x.want || x.code != 0 && !strings.Contains(text, fmt.Sprintf(`"code":%d`, x.code)) ||
+				a.Header.Get("Mcp-Session-Id") != "" {
 				t.Errorf("%s %.300s, want %d, %d", a.Status, text, x.want, x.code)
 			}
 		})
 	}
 	for _, method := range []string{http.MethodGet, http.MethodDelete} {
-		if a := c.request(context.Background(), method, "", headers); a.StatusCode != http.StatusMethodNotAllowed || a.Header.Get("Allow") != "POST" {
+		if a := c.request(context.Background(), method, "", headers); a.StatusCode != http.StatusMethodNotAllowed ||
+			a.Header.Get("Allow") != "POST" {
 			t.Errorf("%s: %s, allowed is %q", method, a.Status, a.Header.Get("Allow"))
 		}
 	}

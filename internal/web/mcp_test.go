@@ -28,7 +28,8 @@ func TestAnAgentProposesByTheAddressAlone(t *testing.T) {
 		t.Errorf("without a session: %+v", m)
 	}
 	rows := w.attempts()
-	if len(rows) != 2 || rows[1].Caller != "laptop (tester 9)" || rows[1].Tier != gitprovider.TierInvestigate || rows[0].Caller != "desk (tester 9)" {
+	if len(rows) != 2 || rows[1].Caller != "laptop (tester 9)" || rows[1].Tier != gitprovider.TierInvestigate ||
+		rows[0].Caller != "desk (tester 9)" {
 		t.Errorf("rows %+v", rows)
 	}
 }
@@ -47,12 +48,14 @@ func TestTheTierOfAnAddressIsTheTokens(t *testing.T) {
 // The time that a server gives other requests does not hold for a call, and what says nothing is kept alive.
 func TestACallByAddressMayTakeLongerThanOtherRequests(t *testing.T) {
 	const short = 500 * time.Millisecond
-	for name, accept := range map[string]string{"on a stream": "application/json, text/event-stream", "alone": "application/json"} {
+	for name, accept := range map[string]string{"on a stream": "application/json, text/event-stream",
+		"alone": "application/json"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, func(w *world) {
 				w.web.Agents.Limits = mcphttp.Limits{Heartbeat: 10 * time.Millisecond, Stream: time.Millisecond}
 			})
-			server := w.listening(func(s *http.Server) { s.ReadTimeout, s.WriteTimeout, s.IdleTimeout = short, short, time.Millisecond })
+			server := w.listening(
+				func(s *http.Server) { s.ReadTimeout, s.WriteTimeout, s.IdleTimeout = short, short, time.Millisecond })
 			c := began(t, server.URL, w.agentToken("laptop", gitprovider.TierInvestigate))
 			entered, release := w.fake.Script.Block("Commit")
 			go func() {
@@ -77,7 +80,8 @@ func TestProgressComesOnTheStreamOfItsCallAndCancellationEndsIt(t *testing.T) {
 	if m, _, err := a.read(); err != nil || m.Method != "notifications/progress" {
 		t.Fatalf("first comes %+v, %v", m, err)
 	}
-	if b := c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`); b.StatusCode != http.StatusAccepted {
+	if b := c.send(
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`); b.StatusCode != http.StatusAccepted {
 		t.Errorf("cancelled: %s", b.Status)
 	}
 	release()
@@ -144,7 +148,8 @@ func TestASessionEndsWithDelete(t *testing.T) {
 		t.Errorf("DELETE: %s", a.Status)
 	}
 	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
-		if a := c.request(context.Background(), method, `{"jsonrpc":"2.0","id":1,"method":"ping"}`); a.StatusCode != http.StatusNotFound {
+		if a := c.request(context.Background(), method,
+			`{"jsonrpc":"2.0","id":1,"method":"ping"}`); a.StatusCode != http.StatusNotFound {
 			t.Errorf("%s afterwards: %s", method, a.Status)
 		}
 	}

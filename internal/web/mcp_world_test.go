@@ -126,7 +126,8 @@ func began(t testing.TB, address, token string) *mcpClient {
 
 // createPR is a call of create_pr.
 func createPR(id int) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"create_pr","arguments":%s,"_meta":{"progressToken":"p"}}}`, id, strings.TrimSpace(request(nil)))
+	return fmt.Sprintf(
+		`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"create_pr","arguments":%s,"_meta":{"progressToken":"p"}}}`, id, strings.TrimSpace(request(nil)))
 }
 
 // modern is a request that stands for itself, and the headers that it has.
@@ -138,13 +139,14 @@ func modern(id int, method, params string) (string, edit) {
 	if params != "{" {
 		params += ","
 	}
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s%s}}`, id, method, params, meta), func(r *http.Request) {
-		r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
-		r.Header.Set("Mcp-Method", method)
-		if name := named.Name + named.URI; name != "" {
-			r.Header.Set("Mcp-Name", name)
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s%s}}`, id, method, params, meta),
+		func(r *http.Request) {
+			r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
+			r.Header.Set("Mcp-Method", method)
+			if name := named.Name + named.URI; name != "" {
+				r.Header.Set("Mcp-Name", name)
+			}
 		}
-	}
 }
 
 func modernCreatePR(id int) (string, edit) {

@@ -47,7 +47,8 @@ func TestAOneTimeAddressSignsInOnce(t *testing.T) {
 		t.Fatalf("the form has %v", form)
 	}
 	in := w.submit("/ops/sign-in", form)
-	if in.StatusCode != 303 || in.Header.Get("Location") != "/ops/audit" || len(in.Cookies()) != 1 || strings.Contains(in.Cookies()[0].Value, code) {
+	if in.StatusCode != 303 || in.Header.Get("Location") != "/ops/audit" || len(in.Cookies()) != 1 ||
+		strings.Contains(in.Cookies()[0].Value, code) {
 		t.Fatalf("%d %v", in.StatusCode, in.Header)
 	}
 	me := w.get("/ops/api/v1/me", with(in.Cookies()[0]))
@@ -56,7 +57,8 @@ func TestAOneTimeAddressSignsInOnce(t *testing.T) {
 		t.Errorf("got %s", me.body)
 	}
 	w.read(w.submit("/ops/sign-in", form), "again", 401).has("was used already", "Token")
-	if a := w.get(address, browser, with(in.Cookies()[0])); a.StatusCode != 303 || a.Header.Get("Location") != "/ops/audit" {
+	if a := w.get(address, browser, with(in.Cookies()[0])); a.StatusCode != 303 ||
+		a.Header.Get("Location") != "/ops/audit" {
 		t.Errorf("who is signed in: %d %v", a.StatusCode, a.Header)
 	}
 	if err := w.store.Access.RevokeToken(t.Context(), "operator"); err != nil {
@@ -95,7 +97,8 @@ func TestAOneTimeCodeThatIsNoGoodSignsNobodyIn(t *testing.T) {
 		if a := w.submit("/ops/sign-in", url.Values{"code": {code}, "token": {"x"}}); a.StatusCode != 400 {
 			t.Errorf("%d %s", a.StatusCode, a.body)
 		}
-		if a := w.submit("/ops/sign-in", url.Values{"code": {code}}, set("Sec-Fetch-Site", "cross-site")); a.StatusCode != 403 {
+		if a := w.submit("/ops/sign-in", url.Values{"code": {code}},
+			set("Sec-Fetch-Site", "cross-site")); a.StatusCode != 403 {
 			t.Errorf("from another site: %d", a.StatusCode)
 		}
 		if a := w.submit("/ops/sign-in", url.Values{"code": {code}}); a.StatusCode != 303 {

@@ -85,7 +85,8 @@ func (d description) check(method, target string, a reply) {
 	}
 	kind := a.Header.Get("Content-Type")
 	escape := strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D")
-	schema := d.at("/paths/" + escape.Replace(path) + "/" + strings.ToLower(method) + "/responses/" + status + "/content/" + escape.Replace(kind) + "/schema")
+	schema := d.at("/paths/" + escape.Replace(path) + "/" + strings.ToLower(method) + "/responses/" + status +
+		"/content/" + escape.Replace(kind) + "/schema")
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.body))
 	if err != nil {
 		d.Fatal(err)
@@ -100,17 +101,25 @@ func TestAnswersAreAsTheyAreDescribed(t *testing.T) {
 	d := describe(t, w)
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	opened := w.attempts()[0].RequestID
-	running := w.begun(sessions.Record{ID: "run-1", Handover: sessions.Handover{Handoff: &sessions.Handoff{Version: 1, RecommendedTier: 2}}})
+	running := w.begun(sessions.Record{ID: "run-1",
+		Handover: sessions.Handover{Handoff: &sessions.Handoff{Version: 1, RecommendedTier: 2}}})
 	for _, c := range [][3]string{
-		{"GET", "/api/v1/sessions", ""}, {"GET", "/api/v1/sessions/" + running, ""}, {"GET", "/api/v1/sessions/" + running + "/events", ""},
-		{"GET", "/api/v1/sessions/none", ""}, {"POST", "/api/v1/sessions", `{"tier":1}`}, {"POST", "/api/v1/sessions/none/stop", ""},
+		{"GET", "/api/v1/sessions", ""}, {"GET", "/api/v1/sessions/" + running, ""},
+		{"GET", "/api/v1/sessions/" + running + "/events", ""},
+		{"GET", "/api/v1/sessions/none", ""}, {"POST", "/api/v1/sessions", `{"tier":1}`},
+		{"POST", "/api/v1/sessions/none/stop", ""},
 		{"POST", "/api/v1/prs", request(nil)}, {"POST", "/api/v1/prs", request(map[string]any{"tier": 3})},
 		{"POST", "/api/v1/prs", request(files(file("checks/inodes.md", "create", "# Other\n")))},
-		{"GET", "/api/v1/prs?repo_owner=joe&repo_name=infra", ""}, {"GET", "/api/v1/prs/1?repo_owner=joe&repo_name=infra", ""},
-		{"GET", "/api/v1/proposals", ""}, {"GET", "/api/v1/proposals/" + opened, ""}, {"GET", "/api/v1/proposals/nothing", ""},
-		{"POST", "/api/v1/proposals/" + opened + "/promote", ""}, {"GET", "/api/v1/audit", ""}, {"GET", "/api/v1/audit/verify", ""},
-		{"GET", "/api/v1/providers", ""}, {"GET", "/api/v1/policy", ""}, {"POST", "/api/v1/policy/check", `{"paths":["checks/x.md","a.go"]}`},
-		{"GET", "/api/v1/health", ""}, {"GET", "/api/v1/me", ""}, {"GET", "/healthz", ""}, {"GET", "/readyz", ""}, {"GET", "/readyz?x=1", ""},
+		{"GET", "/api/v1/prs?repo_owner=joe&repo_name=infra", ""},
+		{"GET", "/api/v1/prs/1?repo_owner=joe&repo_name=infra", ""},
+		{"GET", "/api/v1/proposals", ""}, {"GET", "/api/v1/proposals/" + opened, ""},
+		{"GET", "/api/v1/proposals/nothing", ""},
+		{"POST", "/api/v1/proposals/" + opened + "/promote", ""}, {"GET", "/api/v1/audit", ""},
+		{"GET", "/api/v1/audit/verify", ""},
+		{"GET", "/api/v1/providers", ""}, {"GET", "/api/v1/policy", ""},
+		{"POST", "/api/v1/policy/check", `{"paths":["checks/x.md","a.go"]}`},
+		{"GET", "/api/v1/health", ""}, {"GET", "/api/v1/me", ""}, {"GET", "/healthz", ""}, {"GET", "/readyz", ""},
+		{"GET", "/readyz?x=1", ""},
 		{"GET", "/openapi.json", ""}, {"GET", "/api/v1/proposals?limit=x", ""}, {"POST", "/sign-in", `{}`},
 	} {
 		d.check(c[0], c[1], w.do(c[0], c[1], c[2]))
@@ -164,7 +173,8 @@ func TestTheDescriptionHasEveryRouteAndIsTheSnapshot(t *testing.T) {
 		}
 	}
 	w.person = person
-	if page := string(w.get("/docs").body); !strings.Contains(page, "POST /api/v1/prs") || strings.Contains(page, "://") || strings.Contains(page, "style=") {
+	if page := string(w.get("/docs").body); !strings.Contains(page, "POST /api/v1/prs") || strings.Contains(page, "://") ||
+		strings.Contains(page, "style=") {
 		t.Error("the page lacks an operation, or refers to another site, or has styles that the policy refuses")
 	}
 }
@@ -173,8 +183,10 @@ func TestTheDescriptionHasEveryRouteAndIsTheSnapshot(t *testing.T) {
 func TestThePageOfTheAPIShowsTypesAndLimits(t *testing.T) {
 	page := string(newWorld(t, nil).get("/docs").body)
 	for _, want := range []string{
-		`<a href="#type-CreateRequest"><code>CreateRequest</code></a>`, `<section id="type-CreateRequest">`, `<section id="type-Problem">`,
-		"at most 72 characters", "at least 1, at most 366", "list of <a href=\"#type-FileRequest\">", "<code>dry_run</code>", "date-time",
+		`<a href="#type-CreateRequest"><code>CreateRequest</code></a>`, `<section id="type-CreateRequest">`,
+		`<section id="type-Problem">`,
+		"at most 72 characters", "at least 1, at most 366", "list of <a href=\"#type-FileRequest\">", "<code>dry_run</code>",
+		"date-time",
 		`For example <code>demo/home-cluster</code>.`, "&#34;repo_owner&#34;: &#34;demo&#34;",
 	} {
 		if !strings.Contains(page, want) {
@@ -252,7 +264,8 @@ func TestWhatTheDescriptionListsIsAllThatThereIs(t *testing.T) {
 		}
 		page := strings.TrimPrefix(c.path, "/api/v1")
 		for _, value := range c.want {
-			if a := w.get(page + "?" + c.parameter + "=" + value); page != "/audit" && a.StatusCode != 200 && a.StatusCode != 303 {
+			if a := w.get(page + "?" + c.parameter + "=" + value); page != "/audit" && a.StatusCode != 200 &&
+				a.StatusCode != 303 {
 				t.Errorf("the page %s does not know %s", page, value)
 			}
 		}

@@ -43,15 +43,18 @@ func deployedWorld(t *testing.T) (w *world, root string, first string) {
 	const header = "---\ndescription: d\n---\n"
 	files(map[string]string{
 		"project/.keep": "", "home/.keep": "", "agentpack/repo/a.md": header + "one\n", "agentpack/repo/b.md": header,
-		"agentpack/repo/agentpack.yaml": "version: 1\nprofiles: {default: {include_tags: [x]}, first: {include_modules: [a]}}\ntargets: {claude_code: {}}\nmodules:\n" +
-			"- {id: a, type: command, tags: [x], source: {local_path: {path: a.md}}}\n- {id: b, type: command, tags: [x], source: {local_path: {path: b.md}}}\n",
+		"agentpack/repo/agentpack.yaml": "version: 1\nprofiles: {default: {include_tags: [x]}, first: {include_modules: " +
+			"[a]}}\ntargets: {claude_code: {}}\nmodules:\n" +
+			"- {id: a, type: command, tags: [x], source: {local_path: {path: a.md}}}\n- {id: b, type: command, tags: [x], " +
+			"source: {local_path: {path: b.md}}}\n",
 	})
 	git, err := exec.LookPath("git")
 	if err != nil {
 		t.Fatal(err)
 	}
 	service := deploy.NewService(deploy.Settings{
-		Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "home"), Folder: filepath.Join(dir, "project"), Git: deploy.GitCommand{Path: git, Env: []string{"PATH=" + os.Getenv("PATH")}}, Now: time.Now,
+		Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "home"), Folder: filepath.Join(dir, "project"),
+		Git: deploy.GitCommand{Path: git, Env: []string{"PATH=" + os.Getenv("PATH")}}, Now: time.Now,
 	})
 	for _, profile := range []string{"first", "default"} {
 		_, done, err := service.Apply(t.Context(), deploy.Request{Profile: profile}, engine.Approval{}, false)
@@ -65,7 +68,8 @@ func deployedWorld(t *testing.T) (w *world, root string, first string) {
 	files(map[string]string{"project/.claude/commands/a.md": header + "<b>drifted</b>\n"})
 	w = newWorld(t, func(w *world) {
 		w.web.Toolsets.Pages.Deployments = &deployments{service}
-		acts := deploy.Acts{Kernel: w.kernel, Service: func() *deploy.Service { return service }, Audit: func() operation.Audit { return w.store.Ledger }}
+		acts := deploy.Acts{Kernel: w.kernel, Service: func() *deploy.Service { return service },
+			Audit: func() operation.Audit { return w.store.Ledger }}
 		w.web.Acts = append(w.web.Acts, acts.Operations()...)
 		tools := deploy.Toolset("1", w.kernel, func() *deploy.Service { return service }, w.drafted)
 		w.web.Toolsets.Pages.Propose = operation.Named(tools.Operations, deploy.NamePropose)
@@ -81,7 +85,8 @@ func (w *world) drafted(_ context.Context, call operation.Call, p deploy.Proposa
 		return deploy.Proposed{}, nil, fault.New(fault.ScopeDenied, "not this file")
 	}
 	w.asked = append(w.asked, call.Caller.Name+": "+p.Title+"; "+p.Files[0].Path+"; "+p.Files[0].Content)
-	return deploy.Proposed{Repository: p.Home.Owner + "/" + p.Home.Name, Number: 7, Provider: "local", Title: p.Title}, nil, nil
+	return deploy.Proposed{Repository: p.Home.Owner + "/" + p.Home.Name, Number: 7, Provider: "local", Title: p.Title},
+		nil, nil
 }
 
 func TestDriftIsProposedOnThePage(t *testing.T) {
@@ -95,7 +100,8 @@ func TestDriftIsProposedOnThePage(t *testing.T) {
 	}
 	w.page("/deployments", 200).has("Propose as a pull request")
 	form := url.Values{"path": {file}, "title": {"Better"}, "why": {"seen"}}
-	if a := w.submit("/deployments/propose", form); a.StatusCode != 303 || a.Header.Get("Location") != "/pulls/local/joe/rules/7" {
+	if a := w.submit("/deployments/propose", form); a.StatusCode != 303 ||
+		a.Header.Get("Location") != "/pulls/local/joe/rules/7" {
 		t.Errorf("%d to %s: %s", a.StatusCode, a.Header.Get("Location"), a.body)
 	}
 	if len(w.asked) != 1 || !strings.HasSuffix(w.asked[0], ": Better; a.md; ---\ndescription: d\n---\n<b>drifted</b>\n") {
@@ -124,7 +130,8 @@ func TestDriftIsProposedOnThePage(t *testing.T) {
 func TestThePageOfDeploymentsShowsTargetsDriftAndSnapshots(t *testing.T) {
 	w, _, first := deployedWorld(t)
 	text := w.page("/deployments", 200).text
-	for _, part := range []string{"update 1 and delete 0 files", "files that are not as they were deployed: 1", "Changed here", "<b>drifted</b>", "one", first, "current", "Roll back"} {
+	for _, part := range []string{"update 1 and delete 0 files", "files that are not as they were deployed: 1",
+		"Changed here", "<b>drifted</b>", "one", first, "current", "Roll back"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the page lacks %q: %s", part, text)
 		}
@@ -144,13 +151,15 @@ func TestARollbackOnThePageIsPlannedConfirmedAndRecorded(t *testing.T) {
 		t.Errorf("looking has changed something: %v", err)
 	}
 	w.page("/deployments/rollback?to=1", 404)
-	plan := regexp.MustCompile(`name="plan" value="([0-9a-f]{64})"`).FindStringSubmatch(string(w.get("/deployments/rollback?to="+first, browser).body))
+	plan := regexp.MustCompile(`name="plan" value="([0-9a-f]{64})"`).FindStringSubmatch(
+		string(w.get("/deployments/rollback?to="+first, browser).body))
 	if plan == nil {
 		t.Fatalf("no form: %s", page.text)
 	}
 	good := func() url.Values { return url.Values{"to": {first}, "yes": {"true"}, "plan": {plan[1]}} }
 	for name, change := range map[string]func(url.Values){
-		"no box": func(v url.Values) { v.Del("yes") }, "no snapshot": func(v url.Values) { v.Del("to") }, "two": func(v url.Values) { v.Add("to", first) },
+		"no box": func(v url.Values) { v.Del("yes") }, "no snapshot": func(v url.Values) { v.Del("to") },
+		"two":              func(v url.Values) { v.Add("to", first) },
 		"another snapshot": func(v url.Values) { v.Set("to", "1") }, "no plan": func(v url.Values) { v.Del("plan") },
 		"another plan": func(v url.Values) { v.Set("plan", strings.Repeat("0", 64)) },
 	} {
@@ -172,7 +181,8 @@ func TestARollbackOnThePageIsPlannedConfirmedAndRecorded(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(root, "b.md")); err == nil {
 		t.Error("the rollback has not removed b.md")
 	}
-	if text := w.page("/deployments?done=rollback", 200).text; !strings.Contains(text, "rollback to "+first) || strings.Contains(text, "drifted") {
+	if text := w.page("/deployments?done=rollback", 200).text; !strings.Contains(text, "rollback to "+first) ||
+		strings.Contains(text, "drifted") {
 		t.Errorf("%s", text)
 	}
 }

@@ -104,7 +104,8 @@ func hasAttr(n *html.Node, name string) bool {
 	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == name })
 }
 
-// drawn says whether a drawing is one of ours: an icon, which nobody hears of, or a chart of bars, lines and short words.
+// drawn says whether a drawing is one of ours: an icon, which nobody hears of, or a chart of bars, lines and short
+// words.
 func drawn(svg *html.Node) bool {
 	for n := range svg.Descendants() {
 		shapes := []string{"rect", "line", "polyline", "polygon", "text", "title", "path", "circle"}
@@ -157,7 +158,8 @@ func (d document) wellFormed(target string) {
 		d.inert(target, n)
 		for _, a := range n.Attr {
 			address := a.Key == "href" || a.Key == "src" || a.Key == "action"
-			ours := strings.HasPrefix(a.Val, "/") && !strings.HasPrefix(a.Val, "//") || strings.HasPrefix(a.Val, "#") || strings.HasPrefix(a.Val, "?")
+			ours := strings.HasPrefix(a.Val, "/") && !strings.HasPrefix(a.Val, "//") || strings.HasPrefix(a.Val, "#") ||
+				strings.HasPrefix(a.Val, "?")
 			foreign := strings.HasPrefix(a.Val, "https://") && strings.Contains(attr(n, "rel"), "nofollow noopener")
 			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "srcdoc" || address && !ours && !foreign {
 				d.Errorf("%s: <%s %s=%q>", target, n.Data, a.Key, a.Val)
@@ -188,7 +190,8 @@ func ofText(n *html.Node) bool {
 // ownScript is the address of a script that pages may have.
 var ownScript = regexp.MustCompile(`^(/ops)?/static/(htmx\.min|live|once)\.[0-9a-f]{12}\.js$`)
 
-// inert checks that nothing but the layout speaks to the scripts, and that what they replace has no field that a person fills in.
+// inert checks that nothing but the layout speaks to the scripts, and that what they replace has no field that a person
+// fills in.
 func (d document) inert(target string, n *html.Node) {
 	d.Helper()
 	live := false
@@ -197,9 +200,11 @@ func (d document) inert(target string, n *html.Node) {
 		live = live || a.Key == "data-live" && n.Data == "div" && strings.HasPrefix(attr(n, "id"), "live")
 		switch {
 		case n.Data == "body" && (a.Key == "hx-disable" || a.Key == "data-events" || a.Key == "data-at"):
-		case a.Key == "data-load" && attr(n, "id") == "deployment" && strings.HasPrefix(a.Val, "/") && !strings.HasPrefix(a.Val, "//"):
+		case a.Key == "data-load" && attr(n, "id") == "deployment" && strings.HasPrefix(a.Val, "/") &&
+			!strings.HasPrefix(a.Val, "//"):
 		case a.Key == "data-live" && live, (a.Key == "data-every" || a.Key == "data-topics") && live:
-		case strings.HasPrefix(name, "hx-"), strings.HasPrefix(a.Key, "data-"), strings.HasPrefix(name, "sse-"), strings.HasPrefix(name, "ws-"):
+		case strings.HasPrefix(name, "hx-"), strings.HasPrefix(a.Key, "data-"), strings.HasPrefix(name, "sse-"),
+			strings.HasPrefix(name, "ws-"):
 			d.Errorf("%s: <%s %s=%q>", target, n.Data, a.Key, a.Val)
 		}
 	}

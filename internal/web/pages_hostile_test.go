@@ -16,24 +16,29 @@ import (
 
 func TestHostileTextIsShownHarmlessOnEveryPage(t *testing.T) {
 	w := newWorld(t, nil)
-	evil := "\"'><script>alert(1)</script><b onclick=x hx-get=/x hx-on:click=alert(1) data-hx-post=/y data-live>\u202e\u200b\x1b[2J {{.}} " + strings.Repeat("A", 1<<20)
+	evil := "\"'><script>alert(1)</script><b onclick=x hx-get=/x hx-on:click=alert(1) data-hx-post=/y " +
+		"data-live>\u202e\u200b\x1b[2J {{.}} " + strings.Repeat("A", 1<<20)
 	paths := make([]string, 1000)
 	for i := range paths {
 		paths[i] = evil[:60] + fmt.Sprint(i)
 	}
 	violations := make([]fault.Violation, 1000)
 	for i := range violations {
-		violations[i] = fault.Violation{Code: "scope_denied", Path: evil[:80], Rule: evil[:80], Message: evil[:200], Suggestion: evil[:80]}
+		violations[i] = fault.Violation{Code: "scope_denied", Path: evil[:80], Rule: evil[:80], Message: evil[:200],
+			Suggestion: evil[:80]}
 	}
 	a := record.Attempt{
-		Time: w.Now(), RequestID: "evil-1", Door: record.DoorMCP, Caller: evil, Tier: 2, Action: record.ActionCreate, Provider: "fake",
-		Owner: evil[:90], Repo: "../..", Base: evil[:90], Branch: evil[:90], Title: evil, Paths: paths, Outcome: record.OutcomeRefused, Code: "scope_denied",
+		Time: w.Now(), RequestID: "evil-1", Door: record.DoorMCP, Caller: evil, Tier: 2, Action: record.ActionCreate,
+		Provider: "fake",
+		Owner:    evil[:90], Repo: "../..", Base: evil[:90], Branch: evil[:90], Title: evil, Paths: paths,
+		Outcome: record.OutcomeRefused, Code: "scope_denied",
 		Message: evil, PRNumber: 7, PRURL: "javascript:alert(1)",
 		Verdicts: []record.Verdict{{Gate: record.GateScope, Ruling: record.Deny, Detail: evil, Violations: violations}},
 	}
 	p := record.Proposal{
-		ID: "evil-2", CreatedAt: w.Now(), Caller: evil, Tier: 2, Provider: "fake", Owner: "joe", Repo: "infra", Base: "main", Title: evil[:200],
-		Body: "# <i>x</i>\n[a](javascript:alert(1)) <script>alert(1)</script>\n\n" + evil, Digest: "d", ChangeType: "fix",
+		ID: "evil-2", CreatedAt: w.Now(), Caller: evil, Tier: 2, Provider: "fake", Owner: "joe", Repo: "infra", Base: "main",
+		Title: evil[:200],
+		Body:  "# <i>x</i>\n[a](javascript:alert(1)) <script>alert(1)</script>\n\n" + evil, Digest: "d", ChangeType: "fix",
 		Progress: record.Progress{State: record.StateDryRun, Branch: evil[:90], PRURL: "data:text/html,x"},
 	}
 	for i := range 100 {
@@ -58,8 +63,10 @@ func TestHostileTextIsShownHarmlessOnEveryPage(t *testing.T) {
 		return []doctor.Finding{{Name: "x", Status: "problem", Detail: evil}}
 	}
 	for _, target := range []string{
-		"/", "/changes", "/changes?q=" + url.QueryEscape(evil[:60]), "/proposals/evil-1", "/proposals/evil-2", "/proposals/evil-2?view=split",
-		"/changes/forges", fmt.Sprintf("/pulls/fake/joe/infra/%d", pr), "/audit", "/doctor", "/policy?path=" + url.QueryEscape(evil[:300]),
+		"/", "/changes", "/changes?q=" + url.QueryEscape(evil[:60]), "/proposals/evil-1", "/proposals/evil-2",
+		"/proposals/evil-2?view=split",
+		"/changes/forges", fmt.Sprintf("/pulls/fake/joe/infra/%d", pr), "/audit", "/doctor",
+		"/policy?path=" + url.QueryEscape(evil[:300]),
 		"/sign-in?next=" + url.QueryEscape(evil[:60]),
 	} {
 		d := w.page(target, 200) // and what wellFormed says

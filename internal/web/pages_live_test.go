@@ -12,7 +12,8 @@ import (
 func TestPagesThatFollowSayWhereTheyStand(t *testing.T) {
 	w, id := dryWorld(t, func(w *world) { w.web.Network.BasePath = "" })
 	for target, follows := range map[string]bool{
-		"/": true, "/changes": true, "/proposals/" + id: true, "/changes/forges": true, "/audit": true, "/policy": false, "/doctor": false, "/sign-in": false,
+		"/": true, "/changes": true, "/proposals/" + id: true, "/changes/forges": true, "/audit": true, "/policy": false,
+		"/doctor": false, "/sign-in": false,
 	} {
 		d := w.page(target, 200)
 		body, regions := d.find("body")[0], 0
@@ -43,14 +44,16 @@ func TestARefreshAfterTheSessionHasEndedIsNotLedToAnotherPage(t *testing.T) {
 		t.Errorf("without a script: %d", a.StatusCode)
 	}
 	w.want(w.get("/events", header("Accept", "text/event-stream")), 401, fault.Unauthenticated)
-	w.want(w.get("/events", header("Accept", "text/event-stream"), bearer(w.token("bob", 2, "propose"))), 403, fault.Forbidden)
+	w.want(w.get("/events", header("Accept", "text/event-stream"), bearer(w.token("bob", 2, "propose"))), 403,
+		fault.Forbidden)
 }
 
 func TestScriptsAreServedOnceAndForAll(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, script := range w.page("/", 200).find("script") {
 		a := w.get(attr(script, "src"))
-		if a.StatusCode != 200 || a.Header.Get("Content-Type") != "text/javascript; charset=utf-8" || !strings.Contains(a.Header.Get("Cache-Control"), "immutable") {
+		if a.StatusCode != 200 || a.Header.Get("Content-Type") != "text/javascript; charset=utf-8" ||
+			!strings.Contains(a.Header.Get("Cache-Control"), "immutable") {
 			t.Errorf("%s: %d %v", attr(script, "src"), a.StatusCode, a.Header)
 		}
 	}

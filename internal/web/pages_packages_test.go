@@ -16,7 +16,8 @@ func packagesWorld(t *testing.T, files map[string]string) (*world, *packages.Ser
 	t.Helper()
 	root := operationtest.WriteFiles(t, t.TempDir(), files)
 	service := packages.NewService(packages.Settings{
-		Project: filepath.Join(root, "project"), Home: filepath.Join(root, "home"), State: filepath.Join(root, "home", ".agentpack"), Now: time.Now,
+		Project: filepath.Join(root, "project"), Home: filepath.Join(root, "home"),
+		State: filepath.Join(root, "home", ".agentpack"), Now: time.Now,
 	})
 	return newWorld(t, func(w *world) { w.web.Toolsets.Pages.Packages = packages.NewBrowser(service) }), service, root
 }
@@ -25,7 +26,8 @@ func packagesWorld(t *testing.T, files map[string]string) (*world, *packages.Ser
 func publish(t *testing.T, registry, name, version, more string) {
 	t.Helper()
 	source := operationtest.WriteFiles(t, t.TempDir(), map[string]string{
-		"aam.yaml":   "name: \"" + name + "\"\nversion: " + version + "\ndescription: Does <b>" + name + "</b>\nauthor: Ann\nartifacts:\n  skills: [{name: one, path: s/, description: x}]\n" + more,
+		"aam.yaml": "name: \"" + name + "\"\nversion: " + version + "\ndescription: Does <b>" + name +
+			"</b>\nauthor: Ann\nartifacts:\n  skills: [{name: one, path: s/, description: x}]\n" + more,
 		"s/SKILL.md": "Do.",
 	})
 	archive, err := packages.Pack(source)
@@ -36,7 +38,8 @@ func publish(t *testing.T, registry, name, version, more string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (packages.Registry{Name: "team", Dir: registry}).Publish(t.Context(), packed.Manifest, archive, "latest", time.Now()); err != nil {
+	if _, err := (packages.Registry{Name: "team", Dir: registry}).Publish(t.Context(), packed.Manifest, archive, "latest",
+		time.Now()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -44,7 +47,8 @@ func publish(t *testing.T, registry, name, version, more string) {
 func TestTheCatalogueShowsPackagesWithVersionsDependantsAndIntegrity(t *testing.T) {
 	w, service, root := packagesWorld(t, map[string]string{
 		"project/.aam/config.yaml": "active_platforms: [claude]\n", "registry/registry.yaml": "name: team\n",
-		"home/.aam/config.yaml": "registries:\n  - {name: team, url: ../registry, type: local, default: true}\n  - {name: gone, url: /nowhere/at/all, type: local}\n",
+		"home/.aam/config.yaml": "registries:\n  - {name: team, url: ../registry, type: local, default: true}\n  - {name: " +
+			"gone, url: /nowhere/at/all, type: local}\n",
 	})
 	registry := filepath.Join(root, "registry")
 	publish(t, registry, "base", "1.0.0", "")
@@ -52,16 +56,19 @@ func TestTheCatalogueShowsPackagesWithVersionsDependantsAndIntegrity(t *testing.
 	publish(t, registry, "@ops/top", "2.0.0", "dependencies: {base: \"^1.0.0\"}\n")
 	publish(t, registry, "other", "1.0.0", "")
 	home := filepath.Join(root, "home", ".aam", "config.yaml")
-	if text := "registries:\n  - {name: gone, url: /nowhere/at/all, type: local}\n  - {name: team, url: " + registry + ", type: local, default: true}\n"; os.WriteFile(home, []byte(text), 0o600) != nil {
+	if text := "registries:\n  - {name: gone, url: /nowhere/at/all, type: local}\n  - {name: team, url: " + registry +
+		", type: local, default: true}\n"; os.WriteFile(home, []byte(text), 0o600) != nil {
 		t.Fatal("the configuration cannot be written")
 	}
 	if _, err := service.Install(t.Context(), packages.Order{Packages: []string{"@ops/top"}, NoDeploy: true}); err == nil {
 		t.Fatal("a registry that cannot be read, and that is asked first, is passed over")
 	}
-	if err := os.WriteFile(home, []byte("registries:\n  - {name: team, url: "+registry+", type: local, default: true}\n"), 0o600); err != nil {
+	if err := os.WriteFile(home, []byte("registries:\n  - {name: team, url: "+registry+", type: local, default: true}\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := service.Install(t.Context(), packages.Order{Packages: []string{"@ops/top"}, NoDeploy: true}); err != nil || len(done.Installed) != 2 {
+	if done, err := service.Install(t.Context(), packages.Order{Packages: []string{"@ops/top"},
+		NoDeploy: true}); err != nil || len(done.Installed) != 2 {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	has := func(target string, parts ...string) {
@@ -73,7 +80,8 @@ func TestTheCatalogueShowsPackagesWithVersionsDependantsAndIntegrity(t *testing.
 			}
 		}
 	}
-	has("/catalogue/packages", "1 to 3 of 3 packages", "@ops/top", "Does <b>base</b>", "1.1.0 2 versions", "files as installed", "in team")
+	has("/catalogue/packages", "1 to 3 of 3 packages", "@ops/top", "Does <b>base</b>", "1.1.0 2 versions",
+		"files as installed", "in team")
 	has("/catalogue/packages?text=BASE", "1 to 1 of 1 packages", "@ops/top")
 	has("/catalogue/packages?text=nothing", "No package fits")
 	has("/catalogue/package?name=base", "1.0.0", "1.1.0", "sha256:", "Needed by @ops/top", "files as installed")
@@ -82,7 +90,8 @@ func TestTheCatalogueShowsPackagesWithVersionsDependantsAndIntegrity(t *testing.
 	for _, target := range []string{"/catalogue/package?name=nobody", "/catalogue/package?name=.."} {
 		w.page(target, map[bool]int{true: 400, false: 404}[strings.HasSuffix(target, "..")])
 	}
-	if err := os.WriteFile(filepath.Join(root, "project/.aam/packages/base/s/SKILL.md"), []byte("Evil."), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(root, "project/.aam/packages/base/s/SKILL.md"), []byte("Evil."),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	has("/catalogue/packages", "files changed")
@@ -95,11 +104,15 @@ func TestTheCatalogueShowsPackagesWithVersionsDependantsAndIntegrity(t *testing.
 
 func TestWithoutPackagesThePageSaysHowToBegin(t *testing.T) {
 	w, _, root := packagesWorld(t, map[string]string{"project/x": "", "home/x": ""})
-	if text := w.page("/catalogue/packages", 200).text; !strings.Contains(text, "claudeops packages registry add team") || !strings.Contains(text, "claudeops packages publish") {
+	if text := w.page("/catalogue/packages", 200).text; !strings.Contains(text, "claudeops packages registry add team") ||
+		!strings.Contains(text, "claudeops packages publish") {
 		t.Errorf("without a registry: %s", text)
 	}
-	operationtest.WriteFiles(t, root, map[string]string{"home/registry/registry.yaml": "name: team\n", "home/.aam/config.yaml": "registries:\n  - {name: team, url: " + filepath.Join(root, "home/registry") + ", type: local}\n"})
-	if text := w.page("/catalogue/packages", 200).text; !strings.Contains(text, "no package yet") || strings.Contains(text, "registry add") {
+	operationtest.WriteFiles(t, root, map[string]string{"home/registry/registry.yaml": "name: team\n",
+		"home/.aam/config.yaml": "registries:\n  - {name: team, url: " + filepath.Join(root, "home/registry") +
+			", type: local}\n"})
+	if text := w.page("/catalogue/packages", 200).text; !strings.Contains(text, "no package yet") ||
+		strings.Contains(text, "registry add") {
 		t.Errorf("with a registry that is empty: %s", text)
 	}
 	operationtest.WriteFiles(t, root, map[string]string{"home/.aam/config.yaml": "registries: [\n"})

@@ -18,7 +18,8 @@ const formType = "application/x-www-form-urlencoded"
 
 func TestAPersonSignsInByTheirProviderAndGoesOn(t *testing.T) {
 	w, provider := peopleWorld(t)
-	if a := w.get("/sign-in?next=/policy", browser); !strings.Contains(string(a.body), `href="/sign-in/with/gitea?next=%2Fpolicy">`) {
+	if a := w.get("/sign-in?next=/policy", browser); !strings.Contains(string(a.body),
+		`href="/sign-in/with/gitea?next=%2Fpolicy">`) {
 		t.Errorf("no button: %s", a.body)
 	}
 	provider.SignedIn(fakeoidc.Person{Subject: "7", User: "ann", Groups: []string{"viewers"}})
@@ -28,7 +29,8 @@ func TestAPersonSignsInByTheirProviderAndGoesOn(t *testing.T) {
 	}
 	a := w.get(back.String(), fromElsewhere, cookies(kept))
 	login := loginOf(t, a)
-	if a.StatusCode != 200 || !strings.Contains(string(a.body), `content="0;url=/policy"`) || !strings.Contains(string(a.body), "gitea:ann") {
+	if a.StatusCode != 200 || !strings.Contains(string(a.body), `content="0;url=/policy"`) ||
+		!strings.Contains(string(a.body), "gitea:ann") {
 		t.Fatalf("%d: %s", a.StatusCode, a.body)
 	}
 	if login.SameSite != http.SameSiteStrictMode || !login.HttpOnly || login.Secure || login.MaxAge != 7*24*3600 {
@@ -47,7 +49,8 @@ func TestAPersonSignsInByTheirProviderAndGoesOn(t *testing.T) {
 		t.Errorf("%s", me.body)
 	}
 	row := w.signInRows()[0]
-	if row.Action != access.ActionSignIn || row.Outcome != record.OutcomeDone || row.Caller != "gitea:ann" || row.Door != record.DoorWeb ||
+	if row.Action != access.ActionSignIn || row.Outcome != record.OutcomeDone || row.Caller != "gitea:ann" ||
+		row.Door != record.DoorWeb ||
 		!strings.Contains(row.Message, "as viewer") || !strings.Contains(row.Message, "subject 7") {
 		t.Errorf("%+v", row.Attempt)
 	}
@@ -56,7 +59,8 @@ func TestAPersonSignsInByTheirProviderAndGoesOn(t *testing.T) {
 			t.Errorf("a secret is in %s", text)
 		}
 	}
-	if a := w.get(back.String(), fromElsewhere, cookies(kept)); a.StatusCode != 401 || !strings.Contains(string(a.body), "did not take the code") {
+	if a := w.get(back.String(), fromElsewhere, cookies(kept)); a.StatusCode != 401 ||
+		!strings.Contains(string(a.body), "did not take the code") {
 		t.Errorf("the address again: %d %s", a.StatusCode, a.body)
 	}
 }
@@ -72,16 +76,17 @@ func TestACallbackThatIsNoGoodSignsNobodyIn(t *testing.T) {
 		status int
 		says   string
 	}{
-		"in another browser":       {stolen: true, status: 401, says: "not begun in this browser"},
-		"another state":            {change: change("state", "x"), status: 401, says: "another sign-in"},
-		"no state":                 {change: func(q url.Values) { q.Del("state") }, status: 401, says: "malformed"},
-		"two states":               {change: func(q url.Values) { q.Add("state", "x") }, status: 401, says: "malformed"},
-		"two codes":                {change: func(q url.Values) { q.Add("code", "x") }, status: 401, says: "malformed"},
-		"no code":                  {change: func(q url.Values) { q.Del("code") }, status: 401, says: "no code"},
-		"a code that is none":      {change: change("code", "x"), status: 401, says: "did not take the code"},
-		"of another issuer":        {change: change("iss", "https://evil.example"), status: 401, says: "another provider"},
-		"declined":                 {change: change("error", "access_denied"), status: 401, says: "access_denied"},
-		"an error that is a page":  {change: change("error", "<b>click here</b>"), status: 401, says: "no reason that can be shown"},
+		"in another browser":  {stolen: true, status: 401, says: "not begun in this browser"},
+		"another state":       {change: change("state", "x"), status: 401, says: "another sign-in"},
+		"no state":            {change: func(q url.Values) { q.Del("state") }, status: 401, says: "malformed"},
+		"two states":          {change: func(q url.Values) { q.Add("state", "x") }, status: 401, says: "malformed"},
+		"two codes":           {change: func(q url.Values) { q.Add("code", "x") }, status: 401, says: "malformed"},
+		"no code":             {change: func(q url.Values) { q.Del("code") }, status: 401, says: "no code"},
+		"a code that is none": {change: change("code", "x"), status: 401, says: "did not take the code"},
+		"of another issuer":   {change: change("iss", "https://evil.example"), status: 401, says: "another provider"},
+		"declined":            {change: change("error", "access_denied"), status: 401, says: "access_denied"},
+		"an error that is a page": {change: change("error", "<b>click here</b>"), status: 401,
+			says: "no reason that can be shown"},
 		"after half an hour":       {later: 30 * time.Minute, status: 401, says: "10 minutes ago"},
 		"a person without a group": {status: 403, says: "no role here"},
 		"a person of other groups": {groups: []string{"strangers", "viewer"}, status: 403, says: "no role here"},
@@ -104,7 +109,8 @@ func TestACallbackThatIsNoGoodSignsNobodyIn(t *testing.T) {
 				sent = nil
 			}
 			a := w.get(back.String(), fromElsewhere, cookies(sent...))
-			if a.StatusCode != c.status || !strings.Contains(string(a.body), c.says) || !strings.Contains(string(a.body), "Continue with Gitea") {
+			if a.StatusCode != c.status || !strings.Contains(string(a.body), c.says) ||
+				!strings.Contains(string(a.body), "Continue with Gitea") {
 				t.Errorf("%d: %s", a.StatusCode, a.body)
 			}
 			if strings.Contains(string(a.body), "<b>") {
@@ -144,9 +150,11 @@ func TestStrangersCannotFillTheAudit(t *testing.T) {
 func TestSigningInLeadsToNoOtherSite(t *testing.T) {
 	w, provider := peopleWorld(t)
 	provider.SignedIn(fakeoidc.Person{Subject: "7", User: "ann", Groups: []string{"viewers"}})
-	for _, next := range []string{"//evil.example", "https://evil.example", `/\evil.example`, "/sign-in/with/gitea", "javascript:alert(1)", "/a;url=https://evil.example/\n"} {
+	for _, next := range []string{"//evil.example", "https://evil.example", `/\evil.example`, "/sign-in/with/gitea",
+		"javascript:alert(1)", "/a;url=https://evil.example/\n"} {
 		back, kept := w.begin(next)
-		if a := w.get(back.String(), fromElsewhere, cookies(kept)); a.StatusCode != 200 || !strings.Contains(string(a.body), `content="0;url=/"`) {
+		if a := w.get(back.String(), fromElsewhere, cookies(kept)); a.StatusCode != 200 ||
+			!strings.Contains(string(a.body), `content="0;url=/"`) {
 			t.Errorf("%q: %d %s", next, a.StatusCode, a.body)
 		}
 	}
@@ -156,7 +164,8 @@ func TestAProviderThatIsDownIsSaidSoAndRecorded(t *testing.T) {
 	w, provider := peopleWorld(t)
 	provider.Does(fakeoidc.Wrong{Status: 502})
 	a := w.get("/sign-in/with/gitea", browser)
-	if rows := w.signInRows(); a.StatusCode != 502 || !strings.Contains(string(a.body), "try again later") || len(rows) != 1 || rows[0].Outcome != record.OutcomeFailed {
+	if rows := w.signInRows(); a.StatusCode != 502 || !strings.Contains(string(a.body), "try again later") ||
+		len(rows) != 1 || rows[0].Outcome != record.OutcomeFailed {
 		t.Errorf("%d: %s, %+v", a.StatusCode, a.body, rows)
 	}
 	if a := w.get("/sign-in/with/other", browser); a.StatusCode != 404 {
@@ -260,9 +269,11 @@ func TestTheProviderEndsLogins(t *testing.T) {
 	}
 	ann, bob := w.signInAs(provider, person("7")), w.signInAs(provider, person("8"))
 	post := func(token string) reply {
-		return w.do("POST", "/sign-in/logged-out/gitea", url.Values{"logout_token": {token}}.Encode(), func(r *http.Request) { r.Header.Set("Content-Type", formType) })
+		return w.do("POST", "/sign-in/logged-out/gitea", url.Values{"logout_token": {token}}.Encode(),
+			func(r *http.Request) { r.Header.Set("Content-Type", formType) })
 	}
-	for name, claims := range map[string]map[string]any{"of another application": {"aud": "other"}, "an ID token": {"nonce": "x"}} {
+	for name, claims := range map[string]map[string]any{"of another application": {"aud": "other"},
+		"an ID token": {"nonce": "x"}} {
 		if a := post(provider.LogoutToken("7", claims)); a.StatusCode != 400 {
 			t.Errorf("%s: %d", name, a.StatusCode)
 		}
@@ -276,7 +287,8 @@ func TestTheProviderEndsLogins(t *testing.T) {
 	}
 	w.want(w.get("/api/v1/me", cookies(ann)), 401, fault.Unauthenticated)
 	w.want(w.get("/api/v1/me", cookies(bob)), 200, "")
-	if row := w.signInRows()[0]; row.Action != access.ActionEnd || row.Caller != "gitea:user7" || !strings.Contains(row.Message, "signed out at the provider") {
+	if row := w.signInRows()[0]; row.Action != access.ActionEnd || row.Caller != "gitea:user7" ||
+		!strings.Contains(row.Message, "signed out at the provider") {
 		t.Errorf("%+v", row.Attempt)
 	}
 }
@@ -294,7 +306,8 @@ func TestANameOnTheRecordIsOnePersons(t *testing.T) {
 	second := name(fakeoidc.Person{Subject: "8", User: "ann", Groups: groups}) // the account was given to somebody else
 	renamed := name(fakeoidc.Person{Subject: "7", User: "anna", Groups: groups})
 	token := name(fakeoidc.Person{Subject: "9", User: "eve", Groups: groups})
-	if first != "gitea:ann" || renamed != first || !strings.HasPrefix(second, "gitea:ann#") || !strings.HasPrefix(token, "gitea:eve#") {
+	if first != "gitea:ann" || renamed != first || !strings.HasPrefix(second, "gitea:ann#") ||
+		!strings.HasPrefix(token, "gitea:eve#") {
 		t.Errorf("%q", []string{first, second, renamed, token})
 	}
 	login := w.signInAs(provider, fakeoidc.Person{Subject: "1", User: "op", Groups: []string{"operators"}})
@@ -308,7 +321,8 @@ func TestWithoutProvidersNothingIsThere(t *testing.T) {
 			t.Errorf("%s: %d", at, a.StatusCode)
 		}
 	}
-	if a := w.get("/sign-in", browser); a.StatusCode != 200 || slices.Contains([]bool{strings.Contains(string(a.body), "or with a token")}, true) {
+	if a := w.get("/sign-in", browser); a.StatusCode != 200 ||
+		slices.Contains([]bool{strings.Contains(string(a.body), "or with a token")}, true) {
 		t.Errorf("%d: %s", a.StatusCode, a.body)
 	}
 }
@@ -335,15 +349,18 @@ func TestPeopleEndTheirOwnLoginsAndOperatorsAll(t *testing.T) {
 	w.want(w.do("POST", "/api/v1/logins/"+mine[0]+"/end", "", cookies(ann)), 200, "") // the newest: the other one
 	w.want(w.get("/api/v1/me", cookies(other)), 401, fault.Unauthenticated)
 	w.want(w.get("/api/v1/me", cookies(ann)), 200, "")
-	if text := string(w.get("/logins", browser, cookies(ann)).body); !strings.Contains(text, "Firefox on Linux") || strings.Contains(text, "gitea:bob") {
+	if text := string(w.get("/logins", browser, cookies(ann)).body); !strings.Contains(text, "Firefox on Linux") ||
+		strings.Contains(text, "gitea:bob") {
 		t.Errorf("%s", text)
 	}
-	if a := w.get("/logins/"+mine[1], browser, cookies(ann)); a.StatusCode != 200 || !strings.Contains(string(a.body), "Sign it out") {
+	if a := w.get("/logins/"+mine[1], browser, cookies(ann)); a.StatusCode != 200 ||
+		!strings.Contains(string(a.body), "Sign it out") {
 		t.Errorf("%d %s", a.StatusCode, a.body)
 	}
 	w.want(w.do("POST", "/api/v1/logins/"+mine[1]+"/end", "", cookies(op)), 200, "")
 	w.want(w.get("/api/v1/me", cookies(ann)), 401, fault.Unauthenticated)
-	if row := w.signInRows()[0]; row.Action != access.ActionEnd || row.Caller != "gitea:op" || row.Outcome != record.OutcomeDone {
+	if row := w.signInRows()[0]; row.Action != access.ActionEnd || row.Caller != "gitea:op" ||
+		row.Outcome != record.OutcomeDone {
 		t.Errorf("%+v", row.Attempt)
 	}
 }
@@ -356,7 +373,8 @@ func TestATokenOfAPersonMayDoNoMoreThanThey(t *testing.T) {
 	login := w.signInAs(provider, person("operators"))
 	a := w.do("POST", "/api/v1/tokens", `{"name":"ci","max_tier":3,"scopes":["read","operate"]}`, cookies(login))
 	w.want(a, 201, "")
-	if until := w.Now().AddDate(0, 0, 90).Format(time.RFC3339); a.json["expires_at"] != until || a.json["owner"] != "gitea:ann" {
+	if until := w.Now().AddDate(0, 0, 90).Format(time.RFC3339); a.json["expires_at"] != until ||
+		a.json["owner"] != "gitea:ann" {
 		t.Errorf("%s; want it to end at %s", a.body, until)
 	}
 	secret, _ := a.json["token"].(string)
@@ -440,19 +458,23 @@ func TestTwoPersonsWhereThePolicyWantsThem(t *testing.T) {
 		t.Fatalf("%d: %s", a.StatusCode, a.body)
 	}
 	secret, _ := mine.json["token"].(string)
-	starters, err := w.store.Pulls.Starters(t.Context(), record.PullKey{Provider: "fake", Owner: "JOE", Repo: "infra", Number: 1})
-	if err != nil || len(starters) != 1 || !starters[0].Is("gitea:ann", access.Account{}) || !starters[0].Is("anns", access.Account{Issuer: provider.Issuer(), Subject: "7"}) {
+	starters, err := w.store.Pulls.Starters(t.Context(), record.PullKey{Provider: "fake", Owner: "JOE", Repo: "infra",
+		Number: 1})
+	if err != nil || len(starters) != 1 || !starters[0].Is("gitea:ann", access.Account{}) ||
+		!starters[0].Is("anns", access.Account{Issuer: provider.Issuer(), Subject: "7"}) {
 		t.Fatalf("%+v, %v", starters, err)
 	}
 	review := func(action string, e edit) reply {
-		return w.do("POST", "/pulls/fake/joe/infra/1/review", url.Values{"action": {action}, "comment": {"x"}, "head": {""}}.Encode(), browser, set("Content-Type", formType), e)
+		return w.do("POST", "/pulls/fake/joe/infra/1/review",
+			url.Values{"action": {action}, "comment": {"x"}, "head": {""}}.Encode(), browser, set("Content-Type", formType), e)
 	}
 	for name, e := range map[string]edit{"who promoted": cookies(ann), "by a token of theirs": bearer(secret)} {
 		for _, action := range []string{"approve", "merge"} {
 			if a := review(action, e); a.StatusCode != 403 || !strings.Contains(string(a.body), "two persons") {
 				t.Errorf("%s, %s: %d %s", name, action, a.StatusCode, a.body)
 			}
-			if row := w.attempts()[0]; row.Action != "review."+action || row.Outcome != record.OutcomeRefused || row.Code != fault.Forbidden {
+			if row := w.attempts()[0]; row.Action != "review."+action || row.Outcome != record.OutcomeRefused ||
+				row.Code != fault.Forbidden {
 				t.Errorf("%s, %s: %+v", name, action, row.Attempt)
 			}
 		}

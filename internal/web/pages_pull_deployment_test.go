@@ -41,7 +41,8 @@ func (s shelves) Holding(_ context.Context, hashes []string) ([]packages.Holder,
 	if !slices.Contains(hashes, s.hash) {
 		return nil, true, nil
 	}
-	return []packages.Holder{{Name: "@ops/disks", Version: "1.2.0", Registry: "team"}, {Name: "other", Version: "2.0.0", Installed: true}}, false, nil
+	return []packages.Holder{{Name: "@ops/disks", Version: "1.2.0", Registry: "team"},
+		{Name: "other", Version: "2.0.0", Installed: true}}, false, nil
 }
 
 func TestThePageOfAMergedPullRequestSaysWhereItIs(t *testing.T) {
@@ -57,7 +58,8 @@ func TestThePageOfAMergedPullRequestSaysWhereItIs(t *testing.T) {
 	const at = "/pulls/fake/joe/infra/1"
 	w.page(at, 200).has("Where it is now")
 	w.page(at+"/deployment", 200).has(
-		"Proposed and merged", "checks/inodes.md", "/home/prompts/inodes.md", "as proposed", "/home/<b>.md", "changed in place",
+		"Proposed and merged", "checks/inodes.md", "/home/prompts/inodes.md", "as proposed", "/home/<b>.md",
+		"changed in place",
 		"@ops/disks 1.2.0", "in team", "other 2.0.0", "installed here", "were not looked at",
 	)
 	if len(f.hashes) != 1 || f.hashes["checks/inodes.md"] != hash {
@@ -86,11 +88,15 @@ func (f *forecast) Preview(_ context.Context, c deploy.Candidate) (deploy.Previe
 
 func TestThePageOfAPullRequestSaysWhatItWouldChangeOnThisMachine(t *testing.T) {
 	unified := "--- /dev/null\n+++ b/home/x.md\n@@ -0,0 +1 @@\n+<b>new</b>\n"
-	one := engine.Change{Target: deploy.ClaudeCode, Op: engine.Update, Path: "/home/x.md", UpdateKind: "adopt_update", Reason: "is there"}
+	one := engine.Change{Target: deploy.ClaudeCode, Op: engine.Update, Path: "/home/x.md", UpdateKind: "adopt_update",
+		Reason: "is there"}
 	f := &forecast{shown: deploy.Preview{
-		Concerned: true, Adopts: 1, Plan: &engine.Plan{Changes: []engine.Change{one, {Target: deploy.Codex, Op: engine.Create, Path: "/home/y.md", Reason: "is not there"}}},
-		Files:   []deploy.FileDiff{{Path: "/home/x.md", Unified: &unified}},
-		Pending: map[engine.FileKey]bool{{Target: deploy.Codex, Path: "/home/y.md"}: true}, Warnings: []string{"a <i>warning</i>"},
+		Concerned: true, Adopts: 1,
+		Plan: &engine.Plan{Changes: []engine.Change{one, {Target: deploy.Codex, Op: engine.Create, Path: "/home/y.md",
+			Reason: "is not there"}}},
+		Files:    []deploy.FileDiff{{Path: "/home/x.md", Unified: &unified}},
+		Pending:  map[engine.FileKey]bool{{Target: deploy.Codex, Path: "/home/y.md"}: true},
+		Warnings: []string{"a <i>warning</i>"},
 	}}
 	w := newWorld(t, func(w *world) { w.web.Toolsets.Pages.Deployments = f })
 	w.signedIn()
@@ -99,7 +105,8 @@ func TestThePageOfAPullRequestSaysWhatItWouldChangeOnThisMachine(t *testing.T) {
 	if text := w.page(at, 200).text; !strings.Contains(text, "Show what a deployment would change") || len(f.asked) != 0 {
 		t.Errorf("the page of the pull request, asked %v: %s", f.asked, text)
 	}
-	w.page(at+"/deployment", 200).has("create 1, update 1 and delete 0 files", "replace: 1", "adopt", "also without this pull request", "<b>new</b>", "a <i>warning</i>")
+	w.page(at+"/deployment", 200).has("create 1, update 1 and delete 0 files", "replace: 1", "adopt",
+		"also without this pull request", "<b>new</b>", "a <i>warning</i>")
 	if len(f.asked) != 1 || f.asked[0].Owner != "joe" || f.asked[0].Commit == "" {
 		t.Errorf("%+v", f.asked)
 	}
@@ -114,8 +121,10 @@ func TestThePageOfAPullRequestSaysWhatItWouldChangeOnThisMachine(t *testing.T) {
 	if text := w.page("/deployments", 200).text; strings.Contains(text, "waits for you") {
 		t.Errorf("nothing waits: %s", text)
 	}
-	f.waiting = &deploy.DueMerge{Provider: "fake", Owner: "joe", Name: "infra", Number: 1, Title: "<i>Fix</i>", Why: "1 files are there", Code: "E_X", Adopt: []string{"/x"}}
-	w.page("/deployments", 200).has("A merge waits for you", "#1 <i>Fix</i>", "E_X 1 files are there", "deploy apply --yes --adopt")
+	f.waiting = &deploy.DueMerge{Provider: "fake", Owner: "joe", Name: "infra", Number: 1, Title: "<i>Fix</i>",
+		Why: "1 files are there", Code: "E_X", Adopt: []string{"/x"}}
+	w.page("/deployments", 200).has("A merge waits for you", "#1 <i>Fix</i>", "E_X 1 files are there",
+		"deploy apply --yes --adopt")
 	w.page("/", 200).has("#1 of joe/infra is merged and not deployed", "1 files are there")
 	w = newWorld(t, nil)
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")

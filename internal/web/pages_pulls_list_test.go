@@ -21,8 +21,10 @@ func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
 	for _, review := range []struct {
 		author string
 		state  gitprovider.ReviewState
-	}{{"ann", gitprovider.ReviewChangesRequested}, {"bob", gitprovider.ReviewApproved}, {"cyd", gitprovider.ReviewApproved},
-		{"bob", gitprovider.ReviewChangesRequested}, {"ann", gitprovider.ReviewApproved}, {"ann", gitprovider.ReviewCommented}} {
+	}{{"ann", gitprovider.ReviewChangesRequested}, {"bob", gitprovider.ReviewApproved},
+		{"cyd", gitprovider.ReviewApproved},
+		{"bob", gitprovider.ReviewChangesRequested}, {"ann", gitprovider.ReviewApproved},
+		{"ann", gitprovider.ReviewCommented}} {
 		w.advance(time.Minute)
 		hosted.Review(1, review.author, review.state, "words")
 	}
@@ -40,7 +42,8 @@ func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
 func TestChecksAreReadForTheNewestPullRequestsOnly(t *testing.T) {
 	w := newWorld(t, nil)
 	w.fake.AddRepo("joe", "other", map[string]string{"README.md": "x"})
-	w.flow.Authority.Policy.Targets.EnvRepositories = append(w.flow.Authority.Policy.Targets.EnvRepositories, pattern(t, "fake:joe/infra"), pattern(t, "fake:joe/other"))
+	w.flow.Authority.Policy.Targets.EnvRepositories = append(w.flow.Authority.Policy.Targets.EnvRepositories,
+		pattern(t, "fake:joe/infra"), pattern(t, "fake:joe/other"))
 	for _, name := range []string{"infra", "other"} {
 		hosted := w.fake.World(t, gitprovider.RepoRef{Owner: "joe", Name: name})
 		for i := range 20 {

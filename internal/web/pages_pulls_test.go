@@ -18,16 +18,20 @@ func TestPullRequestsOfAllRepositoriesEachWithItsOwnFailure(t *testing.T) {
 	w.fake.AddRepo("joe", "other", map[string]string{"README.md": "x"})
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	w.page("/changes/forges", 200).has("fake:joe/infra", "#1 Check inodes, too", "checks/inodes.md")
-	w.flow.Authority.Policy.Targets.EnvRepositories = append(w.flow.Authority.Policy.Targets.EnvRepositories, pattern(t, "fake:joe/infra"), pattern(t, "joe/other"),
+	w.flow.Authority.Policy.Targets.EnvRepositories = append(w.flow.Authority.Policy.Targets.EnvRepositories,
+		pattern(t, "fake:joe/infra"), pattern(t, "joe/other"),
 		pattern(t, "gitea:joe/x"), pattern(t, "joe/*"), pattern(t, "fake:joe/missing"))
 	w.build()
 	d := w.page("/changes/forges", 200)
-	d.has("#1 Check inodes, too", "fake:joe/other None is open", "gitea:joe/x Forge is off:", "GITEA_TOKEN is not set", "fake:joe/missing Not there:")
+	d.has("#1 Check inodes, too", "fake:joe/other None is open", "gitea:joe/x Forge is off:", "GITEA_TOKEN is not set",
+		"fake:joe/missing Not there:")
 	if n := len(d.within(d.find("main")[0]).find("h2")); n != 4 {
 		t.Errorf("%d repositories", n)
 	}
-	w.page("/pulls/fake/joe/infra/1", 200).has("Check inodes, too #1", "Needs review", "Reviewing and merging happen at the provider")
-	for _, target := range []string{"/pulls/fake/joe/infra/99", "/pulls/fake/joe/infra/0", "/pulls/fake/joe/infra/x", "/pulls/fake/-joe/infra/1", "/pulls/nothing/joe/infra/1"} {
+	w.page("/pulls/fake/joe/infra/1", 200).has("Check inodes, too #1", "Needs review",
+		"Reviewing and merging happen at the provider")
+	for _, target := range []string{"/pulls/fake/joe/infra/99", "/pulls/fake/joe/infra/0", "/pulls/fake/joe/infra/x",
+		"/pulls/fake/-joe/infra/1", "/pulls/nothing/joe/infra/1"} {
 		w.page(target, 404)
 	}
 }
@@ -51,7 +55,8 @@ func TestAPersonReviewsByAForm(t *testing.T) {
 		if action == "" { // signs out
 			continue
 		}
-		a := w.submit(at+"/review", url.Values{"action": {action}, "comment": {"Good.\r\nYes."}, "head": {head}, "force": {"yes"}})
+		a := w.submit(at+"/review", url.Values{"action": {action}, "comment": {"Good.\r\nYes."}, "head": {head},
+			"force": {"yes"}})
 		if action == "close" {
 			w.read(a, "close", 409).has("is closed already")
 			continue
@@ -59,7 +64,8 @@ func TestAPersonReviewsByAForm(t *testing.T) {
 		if a.StatusCode != 303 || a.Header.Get("Location") != at+"?done="+action {
 			t.Errorf("%s: %d %s", action, a.StatusCode, a.body)
 		}
-		want := review.Request{Provider: "fake", Owner: "joe", Name: "infra", Number: 1, Verb: action, Comment: "Good.\nYes.", Head: head, Force: true,
+		want := review.Request{Provider: "fake", Owner: "joe", Name: "infra", Number: 1, Verb: action, Comment: "Good.\nYes.",
+			Head: head, Force: true,
 			By: operation.Caller{Door: record.DoorWeb, Name: "ann"}}
 		got := r.done[len(r.done)-1]
 		got.By.Recheck = nil
@@ -72,8 +78,10 @@ func TestAPersonReviewsByAForm(t *testing.T) {
 		t.Errorf("%d reviews", len(r.done))
 	}
 	r.warnings = []string{"the branch was not deleted"}
-	w.read(w.submit(at+"/review", url.Values{"action": {"merge"}}), "merge", 200).has("You have merged it", "the branch was not deleted")
-	for name, form := range map[string]url.Values{"no action": {}, "an unknown one": {"action": {"push"}}, "two": {"action": {"merge", "close"}}} {
+	w.read(w.submit(at+"/review", url.Values{"action": {"merge"}}), "merge", 200).has("You have merged it",
+		"the branch was not deleted")
+	for name, form := range map[string]url.Values{"no action": {}, "an unknown one": {"action": {"push"}},
+		"two": {"action": {"merge", "close"}}} {
 		if a := w.submit(at+"/review", form); a.StatusCode != 400 {
 			t.Errorf("%s: %d", name, a.StatusCode)
 		}
@@ -99,7 +107,8 @@ func TestMergingTakesABoxWhileSomethingWasNotShown(t *testing.T) {
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	const at = "/pulls/fake/joe/infra/1"
 	merge := url.Values{"action": {"merge"}, "comment": {"Take it."}}
-	w.read(w.submit(at+"/review", merge), "nothing shown", 409).has("You have not been shown the difference", "Merge it all the same", "Take it.")
+	w.read(w.submit(at+"/review", merge), "nothing shown", 409).has("You have not been shown the difference",
+		"Merge it all the same", "Take it.")
 	if len(r.done) != 0 || len(r.refused) != 1 {
 		t.Fatalf("done %+v, refused %+v", r.done, r.refused)
 	}
@@ -157,17 +166,20 @@ func TestAReviewThatIsRefusedComesBackWithItsText(t *testing.T) {
 	w.signedIn()
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	const at = "/pulls/fake/joe/infra/1"
-	d := w.read(w.submit(at+"/review", url.Values{"action": {"close"}, "comment": {"Not now, <i> please."}}), "refused", 409)
+	d := w.read(w.submit(at+"/review", url.Values{"action": {"close"}, "comment": {"Not now, <i> please."}}), "refused",
+		409)
 	d.has("is closed already", "Not now, <i> please.")
 	for _, area := range d.find("textarea") {
 		if attr(area, "id") != "do-close-comment" {
 			continue
 		}
-		if attr(area, "aria-invalid") != "true" || attr(area, "aria-describedby") != "do-close-problem" || !hasAttr(area, "autofocus") {
+		if attr(area, "aria-invalid") != "true" || attr(area, "aria-describedby") != "do-close-problem" ||
+			!hasAttr(area, "autofocus") {
 			t.Errorf("the field says not what is wrong: %v", area.Attr)
 		}
 	}
-	for path, to := range map[string]string{at + "/review": at, at + "/review?part=2": at, "/proposals/x/promote": "/proposals/x", "/sessions/x/stop": "/sessions/x", "/sign-out": "/"} {
+	for path, to := range map[string]string{at + "/review": at, at + "/review?part=2": at,
+		"/proposals/x/promote": "/proposals/x", "/sessions/x/stop": "/sessions/x", "/sign-out": "/"} {
 		a := w.do("GET", path, "", header("Accept", "text/html"))
 		if a.StatusCode != 303 || a.Header.Get("Location") != to {
 			t.Errorf("a reload of %s: %d %s", path, a.StatusCode, a.Header.Get("Location"))
@@ -183,9 +195,10 @@ func TestAReviewThatIsRefusedIsRecordedAndDoesNothing(t *testing.T) {
 		status int
 		want   string // provider, owner, name, number and action of the row
 	}{
-		"no action":                    {"fake/joe/infra/1", url.Values{}, 400, "fake joe infra 1 review"},
-		"an unknown action":            {"fake/joe/infra/1", url.Values{"action": {"push"}}, 400, "fake joe infra 1 review"},
-		"two actions":                  {"fake/joe/infra/1", url.Values{"action": {"merge", "close"}}, 400, "fake joe infra 1 review"},
+		"no action":         {"fake/joe/infra/1", url.Values{}, 400, "fake joe infra 1 review"},
+		"an unknown action": {"fake/joe/infra/1", url.Values{"action": {"push"}}, 400, "fake joe infra 1 review"},
+		"two actions": {"fake/joe/infra/1", url.Values{"action": {"merge", "close"}}, 400,
+			"fake joe infra 1 review"},
 		"a repository not on the list": {"fake/joe/other/1", merge, 403, "fake joe other 1 review.merge"},
 		"a provider reviewed there":    {"gitea/joe/infra/1", merge, 400, "gitea joe infra 1 review.merge"},
 		"a number that is none":        {"fake/joe/infra/x", merge, 404, "fake joe infra 0 review"},

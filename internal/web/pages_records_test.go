@@ -33,15 +33,22 @@ func TestRecordsAreFoundByWhatPeopleLookFor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	add(record.Attempt{Action: record.ActionCreate, Caller: "watcher (claude-code 2.1)", Door: record.DoorMCP, Owner: "joe", Repo: "infra", Title: "Warn about inodes",
-		Paths: []string{"checks/inodes.md"}, Outcome: record.OutcomeRefused, Code: fault.DuplicatePR, Message: "#9 is open on the same file"})
+	add(record.Attempt{Action: record.ActionCreate, Caller: "watcher (claude-code 2.1)", Door: record.DoorMCP,
+		Owner: "joe", Repo: "infra", Title: "Warn about inodes",
+		Paths: []string{"checks/inodes.md"}, Outcome: record.OutcomeRefused, Code: fault.DuplicatePR,
+		Message: "#9 is open on the same file"})
 	w.advance(10 * 24 * time.Hour)
-	add(record.Attempt{Action: record.ActionCreate, Caller: "patcher 3", Door: record.DoorMCP, Owner: "joe", Repo: "infra", Title: "Look at timers", Outcome: record.OutcomeDryRun})
-	add(record.Attempt{Action: "review.approve", Caller: "ben", Door: record.DoorWeb, Owner: "joe", Repo: "infra", PRNumber: 41, Title: "Drop the proxy", Outcome: record.OutcomeDone})
-	add(record.Attempt{Action: "token.create", Caller: "anna", Door: record.DoorCLI, Outcome: record.OutcomeDone, Message: "token ci"})
+	add(record.Attempt{Action: record.ActionCreate, Caller: "patcher 3", Door: record.DoorMCP, Owner: "joe", Repo: "infra",
+		Title: "Look at timers", Outcome: record.OutcomeDryRun})
+	add(record.Attempt{Action: "review.approve", Caller: "ben", Door: record.DoorWeb, Owner: "joe", Repo: "infra",
+		PRNumber: 41, Title: "Drop the proxy", Outcome: record.OutcomeDone})
+	add(record.Attempt{Action: "token.create", Caller: "anna", Door: record.DoorCLI, Outcome: record.OutcomeDone,
+		Message: "token ci"})
 	for query, want := range map[string]string{
-		"": "4 3 2 1", "q=inodes": "1", "q=checks/inodes": "1", "q=%2341": "3", "q=4": "4", "q=nothing+like+it": "", "who=ben": "3", "what=tokens": "4",
-		"what=proposals": "2 1", "what=reviews": "3", "result=refused": "1", "result=done": "4 3", "how=web": "3", "days=7": "4 3 2", "days=30": "4 3 2 1",
+		"": "4 3 2 1", "q=inodes": "1", "q=checks/inodes": "1", "q=%2341": "3", "q=4": "4", "q=nothing+like+it": "",
+		"who=ben": "3", "what=tokens": "4",
+		"what=proposals": "2 1", "what=reviews": "3", "result=refused": "1", "result=done": "4 3", "how=web": "3",
+		"days=7": "4 3 2", "days=30": "4 3 2 1",
 		"result=refused&days=7": "", "q=timers&how=mcp": "2", "q=timers&what=tokens": "",
 	} {
 		d := w.page("/audit?"+query, 200)
@@ -53,7 +60,8 @@ func TestRecordsAreFoundByWhatPeopleLookFor(t *testing.T) {
 		}
 	}
 	d := w.page("/audit", 200)
-	d.has("Proposed Warn about inodes joe/infra · #9 is open on the same file W watcher Refused agent, over MCP", "patcher Dry run", "Approved Drop the proxy joe/infra #41", "Made a token")
+	d.has("Proposed Warn about inodes joe/infra · #9 is open on the same file W watcher Refused agent, over MCP",
+		"patcher Dry run", "Approved Drop the proxy joe/infra #41", "Made a token")
 	d.lacks("create_pr", "duplicate_pr", "dry_run", "mcp ")
 	if !slices.Contains(d.links(), "/audit/1") {
 		t.Errorf("no row leads to its page: %v", d.links())
@@ -68,12 +76,14 @@ func TestARowOfTheRecordsHasAPageWithItsPlaceInTheChain(t *testing.T) {
 	w.refuse(3)
 	rows := w.attempts()
 	d := w.page("/audit/2", 200)
-	d.has("Records Row 2", "File is protected.", "Code scope_denied", rows[1].Hash, rows[1].PrevHash, "somebody, API", "Files Dockerfile")
+	d.has("Records Row 2", "File is protected.", "Code scope_denied", rows[1].Hash, rows[1].PrevHash, "somebody, API",
+		"Files Dockerfile")
 	links := d.links()
 	if !slices.Contains(links, "/audit/1") || !slices.Contains(links, "/audit/3") {
 		t.Errorf("links %v", links)
 	}
-	if slices.Contains(w.page("/audit/3", 200).links(), "/audit/4") || slices.Contains(w.page("/audit/1", 200).links(), "/audit/0") {
+	if slices.Contains(w.page("/audit/3", 200).links(), "/audit/4") ||
+		slices.Contains(w.page("/audit/1", 200).links(), "/audit/0") {
 		t.Error("it leads to rows that are not there")
 	}
 	for _, row := range []string{"4", "-1", "x"} {
@@ -85,7 +95,8 @@ func TestAnAddressThatLeadsNowhereKeepsTheNavigationAndOffersASearch(t *testing.
 	w := newWorld(t, nil)
 	w.refuse(1)
 	d := w.page("/pulls/fake/joe/410", 404)
-	d.has("This page does not exist", "There is nothing at /pulls/fake/joe/410.", "Overview Changes Agents Records Settings", "You are somebody")
+	d.has("This page does not exist", "There is nothing at /pulls/fake/joe/410.",
+		"Overview Changes Agents Records Settings", "You are somebody")
 	found := false
 	for _, in := range d.find("input") {
 		found = found || attr(in, "name") == "q" && attr(in, "value") == "410"
@@ -106,7 +117,8 @@ func TestWithoutAConfigurationThePageOfDeploymentsSaysHowToBegin(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := w.page("/deployments", 200)
-	d.has("Nothing is set up to be deployed yet", "claudeops deploy init", "claudeops deploy plan", "claudeops deploy apply --yes")
+	d.has("Nothing is set up to be deployed yet", "claudeops deploy init", "claudeops deploy plan",
+		"claudeops deploy apply --yes")
 	d.lacks("not_found", "Not there")
 }
 
@@ -119,7 +131,8 @@ func TestASessionIsOfferedOnlyWhereItCanStart(t *testing.T) {
 	d.has("No session can start here: there is no claude to run.")
 	d.lacks("Start a session")
 	w.page("/sessions/schedule", 200).has("Nothing is scheduled", "CLAUDEOPS_INTERVAL=1h")
-	id := w.begun(sessions.Record{ID: "run-1", EndedAt: w.Now(), Task: sessions.Task{Note: "look at dns"}, Ending: sessions.Ending{State: sessions.StateLimit}})
+	id := w.begun(sessions.Record{ID: "run-1", EndedAt: w.Now(), Task: sessions.Task{Note: "look at dns"},
+		Ending: sessions.Ending{State: sessions.StateLimit}})
 	w.page("/sessions/"+id, 200).lacks("Run it again")
 	w.agents.plan.Missing = ""
 	w.page("/sessions/"+id, 200).has("Run it again", "Hit its limit.", "CLAUDEOPS_MAX_TURNS")
@@ -128,10 +141,12 @@ func TestASessionIsOfferedOnlyWhereItCanStart(t *testing.T) {
 func TestTheTimelineOfASessionIsNarrowed(t *testing.T) {
 	w := newWorld(t, nil)
 	id := w.begun(sessions.Record{ID: "run-1"})
-	w.said(id, 1, sessions.Event{Kind: "text", Text: "I look."}, sessions.Event{Kind: "tool_use", Tool: "Bash", Text: "df -h"},
+	w.said(id, 1, sessions.Event{Kind: "text", Text: "I look."},
+		sessions.Event{Kind: "tool_use", Tool: "Bash", Text: "df -h"},
 		sessions.Event{Kind: "tool_result", Text: "93 %"}, sessions.Event{Kind: "denied", Tool: "WebFetch"})
 	err := w.store.Ledger.Record(t.Context(), record.Attempt{
-		Time: w.Now(), RequestID: "r", Action: record.ActionCreate, Door: record.DoorMCP, Owner: "joe", Repo: "infra", Title: "Warn about inodes",
+		Time: w.Now(), RequestID: "r", Action: record.ActionCreate, Door: record.DoorMCP, Owner: "joe", Repo: "infra",
+		Title:   "Warn about inodes",
 		Outcome: record.OutcomeRefused, Code: fault.DuplicatePR, Message: "#9 is open", Session: id,
 	}, nil)
 	if err != nil {
@@ -139,7 +154,8 @@ func TestTheTimelineOfASessionIsNarrowed(t *testing.T) {
 	}
 	const said, called, got, denied, refused = "I look.", "Called Bash df -h", "Got 93 %", "Was refused the tool WebFetch", "Proposal refused: Warn about inodes joe/infra · #9 is open"
 	all := []string{said, called, got, denied, refused}
-	for show, want := range map[string][]string{"": all, "tools": {called, got}, "proposals": {refused}, "errors": {denied, refused}} {
+	for show, want := range map[string][]string{"": all, "tools": {called, got}, "proposals": {refused},
+		"errors": {denied, refused}} {
 		d := w.page("/sessions/"+id+"?"+url.Values{"show": {show}}.Encode(), 200)
 		for _, text := range all {
 			if slices.Contains(want, text) {

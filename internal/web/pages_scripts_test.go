@@ -24,7 +24,8 @@ type desk struct {
 
 func (d *desk) List(context.Context, operation.Call) (scripts.ScriptList, error) {
 	return scripts.ScriptList{
-		Scripts: []scripts.ScriptItem{{Name: "check_disk", Summary: "Check <b>the disk</b>", Interpreter: "sh", Tier: 2, Parameters: 2}},
+		Scripts: []scripts.ScriptItem{{Name: "check_disk", Summary: "Check <b>the disk</b>", Interpreter: "sh", Tier: 2,
+			Parameters: 2}},
 		Skipped: []scripts.SkippedScript{{Path: "/ops/open.sh", Why: "can be written by every user"}},
 	}, nil
 }
@@ -34,12 +35,14 @@ func (d *desk) Show(_ context.Context, _ operation.Call, name string) (scripts.S
 		return scripts.ScriptDetail{}, fault.New(fault.NotFound, "there is no script %s", name)
 	}
 	list, _ := d.List(context.Background(), operation.Call{})
-	schema := scripts.ParseHeader("# @param mount string required Where\n# @param limit integer optional\n# @param names string[] optional\n").Schema()
+	schema := scripts.ParseHeader(
+		"# @param mount string required Where\n# @param limit integer optional\n# @param names string[] optional\n").Schema()
 	return scripts.ScriptDetail{ScriptItem: list.Scripts[0], InputSchema: schema, TimeoutSeconds: 120}, nil
 }
 
 func (d *desk) Runs(context.Context, operation.Call, scripts.ScriptRunsRequest) (scripts.ScriptRunList, error) {
-	return scripts.ScriptRunList{Runs: []scripts.ScriptRunItem{{ID: "run-1", Script: "check_disk", State: "ended", ExitCode: 3, StartedAt: "2026-01-01T00:00:00Z", Arguments: []string{"mount"}}}}, nil
+	return scripts.ScriptRunList{Runs: []scripts.ScriptRunItem{{ID: "run-1", Script: "check_disk", State: "ended",
+		ExitCode: 3, StartedAt: "2026-01-01T00:00:00Z", Arguments: []string{"mount"}}}}, nil
 }
 
 func (d *desk) Run(ctx context.Context, call operation.Call, _ string) (scripts.ScriptRunDetail, error) {
@@ -47,7 +50,8 @@ func (d *desk) Run(ctx context.Context, call operation.Call, _ string) (scripts.
 	return scripts.ScriptRunDetail{ScriptRunItem: runs.Runs[0], Stdout: "<script>alert(1)</script> 91 %"}, nil
 }
 
-func (d *desk) Start(_ context.Context, call operation.Call, name string, begun func(string)) (scripts.StartedScript, error) {
+func (d *desk) Start(_ context.Context, call operation.Call, name string, begun func(string)) (scripts.StartedScript,
+	error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.started = append(d.started, name+" "+string(call.Arguments)+" tier "+call.Ceiling.String())
@@ -70,7 +74,8 @@ func (d *desk) said() (started, refused string) {
 func TestPagesShowScriptsAndTheirRuns(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.web.Toolsets.Pages.Scripts = &desk{} })
 	for target, want := range map[string][]string{
-		"/scripts":            {"check_disk", "Check <b>the disk</b>", "/ops/open.sh", "can be written by every user", "Failed (exit code 3)", "Last runs"},
+		"/scripts": {"check_disk", "Check <b>the disk</b>", "/ops/open.sh", "can be written by every user",
+			"Failed (exit code 3)", "Last runs"},
 		"/scripts/check_disk": {"needs the scope operate", `"additionalProperties": false`, "Failed (exit code 3)"},
 		"/script-runs/run-1":  {"<script>alert(1)</script> 91 %", "exit code 3", "values are not kept"},
 	} {
@@ -90,24 +95,29 @@ func TestPagesShowScriptsAndTheirRuns(t *testing.T) {
 func TestAPersonRunsAScriptFromItsPage(t *testing.T) {
 	d := &desk{}
 	w := newWorld(t, func(w *world) { w.web.Toolsets.Pages.Scripts = d })
-	operator := header("Authorization", "Bearer "+w.token("operator", gitprovider.TierRemediate, access.Read, access.Operate))
+	operator := header("Authorization", "Bearer "+w.token("operator", gitprovider.TierRemediate, access.Read,
+		access.Operate))
 	for _, part := range []string{"mount (required)", "One in a line."} {
 		if text := w.page("/scripts/check_disk", 200, operator).text; !strings.Contains(text, part) {
 			t.Errorf("the form lacks %q: %s", part, text)
 		}
 	}
-	answer := w.submit("/scripts/check_disk/run", url.Values{"arg.mount": {"/"}, "arg.limit": {"9"}, "arg.names": {"a\r\nb\r\n"}, "other": {"x"}}, operator)
-	if started, refused := d.said(); answer.StatusCode != http.StatusSeeOther || answer.Header.Get("Location") != "/script-runs/run-1" ||
+	answer := w.submit("/scripts/check_disk/run",
+		url.Values{"arg.mount": {"/"}, "arg.limit": {"9"}, "arg.names": {"a\r\nb\r\n"}, "other": {"x"}}, operator)
+	if started, refused := d.said(); answer.StatusCode != http.StatusSeeOther ||
+		answer.Header.Get("Location") != "/script-runs/run-1" ||
 		!strings.HasPrefix(started, `check_disk {"limit":9,"mount":"/","names":["a","b"]} tier `) || refused != "" {
 		t.Errorf("%d %v, started %q, refused %q", answer.StatusCode, answer.Header, started, refused)
 	}
 	answer = w.submit("/scripts/check_disk/run", url.Values{"arg.limit": {"many"}}, operator)
-	if started, refused := d.said(); answer.StatusCode != http.StatusBadRequest || strings.Count(started, "check_disk") != 1 || refused != "check_disk invalid_argument" {
+	if started, refused := d.said(); answer.StatusCode != http.StatusBadRequest ||
+		strings.Count(started, "check_disk") != 1 || refused != "check_disk invalid_argument" {
 		t.Errorf("%d, started %q, refused %q", answer.StatusCode, started, refused)
 	}
 	reader := w.token("reader", gitprovider.TierRemediate, access.Read)
 	answer = w.submit("/scripts/check_disk/run", url.Values{"arg.mount": {"/"}}, header("Authorization", "Bearer "+reader))
-	if started, refused := d.said(); answer.StatusCode != http.StatusForbidden || strings.Count(started, "check_disk") != 1 || !strings.HasSuffix(refused, "; check_disk forbidden") {
+	if started, refused := d.said(); answer.StatusCode != http.StatusForbidden ||
+		strings.Count(started, "check_disk") != 1 || !strings.HasSuffix(refused, "; check_disk forbidden") {
 		t.Errorf("%d, started %q, refused %q", answer.StatusCode, started, refused)
 	}
 }

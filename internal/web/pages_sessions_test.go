@@ -20,14 +20,16 @@ func TestThePageOfSessionsOffersToStartOneToWhoeverMay(t *testing.T) {
 	d := w.page("/sessions", 200)
 	d.has("Start a session", "in 20 min tier 1, every 1 h")
 	w.page("/sessions/schedule", 200).has("starts every 1 h", "due in 20 min, at 2026-11-20 12:20:00 UTC")
-	if strings.Contains(d.text, "Tier 1 Tier 2 Tier 3 What the agent") || !strings.Contains(d.text, "Tier 1 Tier 2 What the agent") {
+	if strings.Contains(d.text, "Tier 1 Tier 2 Tier 3 What the agent") ||
+		!strings.Contains(d.text, "Tier 1 Tier 2 What the agent") {
 		t.Error("it does not offer the tiers up to what the server permits")
 	}
 	a := w.submit("/sessions", url.Values{"tier": {"1"}, "note": {"two\r\nlines"}})
 	if a.StatusCode != 303 || a.Header.Get("Location") != "/sessions/session-0001" {
 		t.Fatalf("%d %v", a.StatusCode, a.Header)
 	}
-	if spec := w.agents.started[0]; spec.Note != "two\nlines" || spec.Trigger != sessions.TriggerDashboard || spec.Tier != 1 {
+	if spec := w.agents.started[0]; spec.Note != "two\nlines" || spec.Trigger != sessions.TriggerDashboard ||
+		spec.Tier != 1 {
 		t.Errorf("started %+v", spec)
 	}
 	d = w.page("/sessions/session-0001", 200)
@@ -37,7 +39,8 @@ func TestThePageOfSessionsOffersToStartOneToWhoeverMay(t *testing.T) {
 	if a := w.submit("/sessions/session-0001/stop", nil); a.StatusCode != 303 {
 		t.Fatalf("%d %s", a.StatusCode, a.body)
 	}
-	if text := w.page("/sessions/session-0001", 200).text; !strings.Contains(text, "Stopped") || strings.Contains(text, "Stop ") {
+	if text := w.page("/sessions/session-0001", 200).text; !strings.Contains(text, "Stopped") ||
+		strings.Contains(text, "Stop ") {
 		t.Error("a session that has ended can be stopped")
 	}
 	if rows := w.agents.rows; len(rows) != 2 || rows[0].Door != "web" || rows[1].Action != "session.stop" {
@@ -50,7 +53,8 @@ func TestAFormThatIsNoOrderStartsNothing(t *testing.T) {
 	w.read(w.submit("/sessions", url.Values{"tier": {"1"}}), "without a token", 403).has("operate")
 	w.signedIn()
 	for name, form := range map[string]url.Values{
-		"no tier": {}, "an empty tier": {"tier": {""}}, "two tiers": {"tier": {"1", "2"}}, "tier 4": {"tier": {"4"}}, "two notes": {"tier": {"1"}, "note": {"a", "b"}},
+		"no tier": {}, "an empty tier": {"tier": {""}}, "two tiers": {"tier": {"1", "2"}}, "tier 4": {"tier": {"4"}},
+		"two notes": {"tier": {"1"}, "note": {"a", "b"}},
 	} {
 		w.read(w.submit("/sessions", form), name, 400).has("the form must have the field tier, once")
 	}
@@ -66,21 +70,27 @@ func TestAFormThatIsNoOrderStartsNothing(t *testing.T) {
 func TestThePageOfASessionShowsAllOfIt(t *testing.T) {
 	w := newWorld(t, nil)
 	handoff := sessions.Handoff{
-		Version: 1, RecommendedTier: 3, Services: []string{"dns"}, Findings: []sessions.Found{{Key: "dns-slow", Text: "the resolver is slow"}},
+		Version: 1, RecommendedTier: 3, Services: []string{"dns"},
+		Findings:     []sessions.Found{{Key: "dns-slow", Text: "the resolver is slow"}},
 		WantedChange: sessions.Wanted{File: "checks/dns.md", Evidence: "4 s", Text: "Warn at 500 ms."},
 	}
 	ended := w.Now()
-	w.begun(sessions.Record{ID: "run-1", EndedAt: ended, Next: "run-2", Task: sessions.Task{Tier: 1}, Ending: sessions.Ending{State: sessions.StateSucceeded}, Handover: sessions.Handover{Handoff: &handoff, Escalation: "escalated to tier 2"}})
+	w.begun(sessions.Record{ID: "run-1", EndedAt: ended, Next: "run-2", Task: sessions.Task{Tier: 1},
+		Ending:   sessions.Ending{State: sessions.StateSucceeded},
+		Handover: sessions.Handover{Handoff: &handoff, Escalation: "escalated to tier 2"}})
 	w.begun(sessions.Record{
 		ID:        "run-2",
 		Parent:    "run-1",
 		Next:      "run-3",
 		StartedAt: ended,
 		EndedAt:   ended.Add(150 * time.Second),
-		Task:      sessions.Task{Tier: 2, Trigger: sessions.TriggerEscalation, Model: "sonnet", Toolsets: []string{"pr", "definitions"}},
-		Ending:    sessions.Ending{State: sessions.StateFailed, Reason: "claude exited with code 3"},
-		Work:      sessions.Work{Turns: 7, ToolCalls: 9, Usage: sessions.Usage{InputTokens: 12, OutputTokens: 34, CostUSD: 0.5, CostSource: sessions.CostEstimate}, Denied: 2, Denials: []string{"Bash"}, LeftOut: []string{"infra: no"}},
-		Output:    sessions.Output{CutLines: 1, Report: "I looked.", Stderr: "out of memory"},
+		Task: sessions.Task{Tier: 2, Trigger: sessions.TriggerEscalation, Model: "sonnet",
+			Toolsets: []string{"pr", "definitions"}},
+		Ending: sessions.Ending{State: sessions.StateFailed, Reason: "claude exited with code 3"},
+		Work: sessions.Work{Turns: 7, ToolCalls: 9,
+			Usage: sessions.Usage{InputTokens: 12, OutputTokens: 34, CostUSD: 0.5, CostSource: sessions.CostEstimate}, Denied: 2,
+			Denials: []string{"Bash"}, LeftOut: []string{"infra: no"}},
+		Output: sessions.Output{CutLines: 1, Report: "I looked.", Stderr: "out of memory"},
 		Handover: sessions.Handover{Received: &handoff, HandoffProblem: "it is empty", Open: []sessions.Escalated{
 			{Key: "dns-slow", Tier: 2, Sessions: []string{"run-2"}, At: ended, Pulls: []string{"demo/home-cluster#1"}},
 		}},
@@ -92,15 +102,19 @@ func TestThePageOfASessionShowsAllOfIt(t *testing.T) {
 	w.page("/sessions", 200).has("Journal", noted[0])
 	d := w.page("/sessions/run-2", 200)
 	d.has("Noted for later sessions", noted[0], "Still open dns-slow tier 2, now, pull request", "demo/home-cluster#1")
-	d.has("Toolsets pr, definitions", "Failed. Claude exited with code 3.", "2 min", "Turns 7, with 9 tool calls", "12 in, 34 out", "about $0.50 an estimate by list prices", "Denied", "2 times: Bash", "Left out infra: no", "1 lines beyond the bound",
-		"Tier 2, this one", "the resolver is slow", "checks/dns.md", "Warn at 500 ms.", "I looked.", "out of memory", "It cannot be used: it is empty", "It said nothing")
+	d.has("Toolsets pr, definitions", "Failed. Claude exited with code 3.", "2 min", "Turns 7, with 9 tool calls",
+		"12 in, 34 out", "about $0.50 an estimate by list prices", "Denied", "2 times: Bash", "Left out infra: no",
+		"1 lines beyond the bound",
+		"Tier 2, this one", "the resolver is slow", "checks/dns.md", "Warn at 500 ms.", "I looked.", "out of memory",
+		"It cannot be used: it is empty", "It said nothing")
 	if !slices.Contains(d.links(), "/sessions/run-1") || slices.Contains(d.links(), "/sessions/run-3") {
 		t.Errorf("links %v", d.links())
 	}
 	w.page("/sessions", 200).has("Tokens and cost of the last 7 days", "2026-", "about $0.50")
 	w.page("/sessions/run-1", 200).has("escalated to tier 2", "Recommends tier 3")
 	w.page("/", 200).has("Session of tier 2: failed", "claude exited with code 3")
-	w.begun(sessions.Record{ID: "run-4", EndedAt: w.Now(), Task: sessions.Task{Tier: 2}, Ending: sessions.Ending{State: sessions.StateSucceeded}})
+	w.begun(sessions.Record{ID: "run-4", EndedAt: w.Now(), Task: sessions.Task{Tier: 2},
+		Ending: sessions.Ending{State: sessions.StateSucceeded}})
 	if strings.Contains(w.page("/", 200).text, "Session of tier 2: failed") {
 		t.Error("a failure that is over needs a person still")
 	}
@@ -139,7 +153,8 @@ func TestOutputIsShownInPartWithLinksToTheRest(t *testing.T) {
 
 func TestWhatAgentsWriteIsShownHarmless(t *testing.T) {
 	w := newWorld(t, nil)
-	evil := "\"'><script>alert(1)</script><b onclick=x hx-get=/x data-live>\u202e\u200b\x1b[2J {{.}} " + ownToken + strings.Repeat("A", 1<<18)
+	evil := "\"'><script>alert(1)</script><b onclick=x hx-get=/x data-live>\u202e\u200b\x1b[2J {{.}} " + ownToken +
+		strings.Repeat("A", 1<<18)
 	h := sessions.Handoff{
 		Version: 1, RecommendedTier: 2, Services: []string{evil}, Findings: []sessions.Found{{Key: evil, Text: evil}},
 		WantedChange: sessions.Wanted{File: evil, Evidence: evil, Text: evil},
@@ -151,9 +166,10 @@ func TestWhatAgentsWriteIsShownHarmless(t *testing.T) {
 		Ending:  sessions.Ending{State: sessions.StateFailed, Reason: evil, Claude: evil},
 		Work:    sessions.Work{Denials: []string{evil}, LeftOut: []string{evil}, Denied: 1},
 		Output:  sessions.Output{Report: evil, Stderr: evil},
-		Handover: sessions.Handover{Escalation: evil, Handoff: &h, Received: &h, HandoffProblem: evil, HandoffNotes: []string{evil}, Open: []sessions.Escalated{
-			{Key: evil, Tier: 2, Sessions: []string{"run-1"}, Pulls: []string{evil}},
-		}},
+		Handover: sessions.Handover{Escalation: evil, Handoff: &h, Received: &h, HandoffProblem: evil,
+			HandoffNotes: []string{evil}, Open: []sessions.Escalated{
+				{Key: evil, Tier: 2, Sessions: []string{"run-1"}, Pulls: []string{evil}},
+			}},
 	})
 	if err := w.store.AgentSessions.AppendJournal(t.Context(), "run-1", w.Now(), []string{evil}); err != nil {
 		t.Fatal(err)
@@ -166,7 +182,8 @@ func TestWhatAgentsWriteIsShownHarmless(t *testing.T) {
 		}
 	}
 	for _, target := range []string{"/api/v1/sessions", "/api/v1/sessions/run-1", "/api/v1/sessions/run-1/events"} {
-		if a := w.get(target); strings.Contains(string(a.body), ownToken) || strings.ContainsAny(string(a.body), "\u202e\u200b") {
+		if a := w.get(target); strings.Contains(string(a.body), ownToken) ||
+			strings.ContainsAny(string(a.body), "\u202e\u200b") {
 			t.Errorf("%s: %.300s", target, a.body)
 		}
 	}
@@ -175,18 +192,21 @@ func TestWhatAgentsWriteIsShownHarmless(t *testing.T) {
 func TestThePageOfSessionsFiltersAndPages(t *testing.T) {
 	w := newWorld(t, nil)
 	for i := range 60 {
-		w.begun(sessions.Record{ID: fmt.Sprintf("run-%02d", i), EndedAt: w.Now(), Ending: sessions.Ending{State: sessions.StateCancelled}})
+		w.begun(sessions.Record{ID: fmt.Sprintf("run-%02d", i), EndedAt: w.Now(),
+			Ending: sessions.Ending{State: sessions.StateCancelled}})
 	}
 	rows := func(query string) int { return len(w.page("/sessions"+query, 200).find("tr")) - 1 }
 	const sums = 2 // further rows: those of the tokens and costs, on the first page alone
-	for query, want := range map[string]int{"": 50 + sums, "?before=run-10": 10, "?state=cancelled": 50, "?state=cancelled&before=run-05": 5} {
+	for query, want := range map[string]int{"": 50 + sums, "?before=run-10": 10, "?state=cancelled": 50,
+		"?state=cancelled&before=run-05": 5} {
 		if got := rows(query); got != want {
 			t.Errorf("%s: %d rows, want %d", query, got, want)
 		}
 	}
 	w.page("/sessions?state=failed", 200).has("No session fits")
 	w.page("/sessions?state=odd", 400)
-	if !slices.ContainsFunc(w.page("/sessions", 200).links(), func(l string) bool { return strings.HasSuffix(l, "before=run-10") }) {
+	if !slices.ContainsFunc(w.page("/sessions", 200).links(),
+		func(l string) bool { return strings.HasSuffix(l, "before=run-10") }) {
 		t.Error("nothing leads to older ones")
 	}
 }
@@ -203,24 +223,29 @@ func TestASessionOfAnotherScopeIsNotOffered(t *testing.T) {
 func TestEveryListOfSessionsSaysWhyOneFailed(t *testing.T) {
 	w := newWorld(t, nil)
 	why := map[string]sessions.Ending{
-		"the rate limit of the model's API is reached; see above": {State: sessions.StateFailed, Reason: "the rate limit of the model's API is reached;\nsee above"},
-		"claude exited with code 3; nothing more is recorded":     {State: sessions.StateFailed, ExitCode: 3},
-		"it took longer than 30m0s":                               {State: sessions.StateTimeout, Reason: "it took longer than 30m0s"},
-		"a person stopped it":                                     {State: sessions.StateCancelled, Reason: "a person stopped it"},
-		"the process that ran it was killed":                      {State: sessions.StateInterrupted},
-		"another session was running":                             {State: sessions.StateSkipped},
+		"the rate limit of the model's API is reached; see above": {State: sessions.StateFailed,
+			Reason: "the rate limit of the model's API is reached;\nsee above"},
+		"claude exited with code 3; nothing more is recorded": {State: sessions.StateFailed, ExitCode: 3},
+		"it took longer than 30m0s": {State: sessions.StateTimeout,
+			Reason: "it took longer than 30m0s"},
+		"a person stopped it": {State: sessions.StateCancelled,
+			Reason: "a person stopped it"},
+		"the process that ran it was killed": {State: sessions.StateInterrupted},
+		"another session was running":        {State: sessions.StateSkipped},
 	}
 	number := 0
 	for _, ending := range why {
 		number++
-		w.begun(sessions.Record{ID: fmt.Sprintf("run-%d", number), EndedAt: w.Now(), Task: sessions.Task{Tier: 1}, Ending: ending})
+		w.begun(sessions.Record{ID: fmt.Sprintf("run-%d", number), EndedAt: w.Now(), Task: sessions.Task{Tier: 1},
+			Ending: ending})
 	}
 	page := w.page("/sessions", 200)
 	list := w.get("/api/v1/sessions")
 	w.want(list, 200, "")
 	for text := range why {
 		page.has(strings.ToUpper(text[:1]) + text[1:])
-		if !strings.Contains(string(list.body), text) && !strings.Contains(string(list.body), strings.ReplaceAll(text, "'", `\u0027`)) {
+		if !strings.Contains(string(list.body), text) &&
+			!strings.Contains(string(list.body), strings.ReplaceAll(text, "'", `\u0027`)) {
 			t.Errorf("REST lacks %q: %s", text, list.body)
 		}
 	}

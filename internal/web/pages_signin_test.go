@@ -16,25 +16,31 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	w.signedIn()
 	before := len(w.attempts())
 	form := "application/x-www-form-urlencoded"
-	for _, target := range []string{"/proposals/" + id + "/promote", "/pulls/fake/joe/infra/1/review", "/sign-in", "/sign-out"} {
+	for _, target := range []string{"/proposals/" + id + "/promote", "/pulls/fake/joe/infra/1/review", "/sign-in",
+		"/sign-out"} {
 		for name, e := range map[string]edit{
-			"cross-site": header("Sec-Fetch-Site", "cross-site"), "another origin": header("Origin", "https://evil.example"), "no origin": header("Origin", "null"),
+			"cross-site": header("Sec-Fetch-Site", "cross-site"), "another origin": header("Origin", "https://evil.example"),
+			"no origin": header("Origin", "null"),
 		} {
 			a := w.do("POST", target, "action=merge", browser, set("Content-Type", form), e)
 			if a.StatusCode != 403 {
 				t.Errorf("%s, %s: %d", target, name, a.StatusCode)
 			}
 		}
-		for name, e := range map[string]edit{"json": set("Content-Type", "application/json"), "text": set("Content-Type", "text/plain")} {
+		for name, e := range map[string]edit{"json": set("Content-Type", "application/json"),
+			"text": set("Content-Type", "text/plain")} {
 			if a := w.do("POST", target, "{}", browser, e); target != "/sign-out" && a.StatusCode < 400 {
 				t.Errorf("%s, %s: %d", target, name, a.StatusCode)
 			}
 		}
 	}
-	if w.fake.Script.Writes() != 0 || len(w.web.Providers.Reviewer.(*reviewer).done) != 0 || len(w.attempts()) != before+4 { // the bodies that were no forms
+	// the bodies that were no forms
+	if w.fake.Script.Writes() != 0 || len(w.web.Providers.Reviewer.(*reviewer).done) != 0 || len(w.attempts()) != before+
+		4 {
 		t.Errorf("%d writes, %d rows", w.fake.Script.Writes(), len(w.attempts())-before)
 	}
-	if a := w.do("POST", "/proposals/"+id+"/promote", "", set("Content-Type", form), header("Origin", "http://127.0.0.1:8080")); a.StatusCode != 303 {
+	if a := w.do("POST", "/proposals/"+id+"/promote", "", set("Content-Type", form),
+		header("Origin", "http://127.0.0.1:8080")); a.StatusCode != 303 {
 		t.Errorf("our own origin: %d %s", a.StatusCode, a.body) // as a browser over plain HTTP says it
 	}
 }
@@ -59,7 +65,8 @@ func TestWhoIsNotSignedInIsLedThroughTheFormAndBack(t *testing.T) {
 	for _, input := range again.find("input") {
 		if name := attr(input, "name"); name == "next" && attr(input, "value") != form.Get("next") {
 			t.Errorf("after a wrong token next is %q", attr(input, "value"))
-		} else if name == "token" && (attr(input, "aria-describedby") != "token-problem token-help" || attr(input, "value") != "") {
+		} else if name == "token" && (attr(input, "aria-describedby") != "token-problem token-help" ||
+			attr(input, "value") != "") {
 			t.Errorf("after a wrong token the field is %v", input.Attr)
 		}
 	}
@@ -85,10 +92,14 @@ func TestSigningInLeadsNowhereElse(t *testing.T) {
 	token := w.token("ann", 2, "read")
 	for next, want := range map[string]string{
 		"/audit": "/ops/audit", "/proposals?q=x": "/ops/proposals?q=x", "": "/ops/", "/": "/ops/",
-		"//evil.example": "/ops/", "https://evil.example": "/ops/", `/\evil.example`: "/ops/", `\\evil.example`: "/ops/", "/%2fevil.example": "/ops/",
-		"/%5cevil.example": "/ops/", "/../evil": "/ops/", "/a/../../evil": "/ops/", "/%2e%2e/evil": "/ops/", "javascript:alert(1)": "/ops/",
-		"/\tevil": "/ops/", "/\r\nSet-Cookie: a=b": "/ops/", "/%0d%0aSet-Cookie:a": "/ops/", "evil": "/ops/", "///evil.example": "/ops/", "/ //evil": "/ops/",
-		"/sign-in?next=/sign-in": "/ops/", "/" + strings.Repeat("a", 3000): "/ops/", "http:/evil.example": "/ops/", "@evil.example/": "/ops/", "/audit#x": "/ops/",
+		"//evil.example": "/ops/", "https://evil.example": "/ops/", `/\evil.example`: "/ops/", `\\evil.example`: "/ops/",
+		"/%2fevil.example": "/ops/",
+		"/%5cevil.example": "/ops/", "/../evil": "/ops/", "/a/../../evil": "/ops/", "/%2e%2e/evil": "/ops/",
+		"javascript:alert(1)": "/ops/",
+		"/\tevil":             "/ops/", "/\r\nSet-Cookie: a=b": "/ops/", "/%0d%0aSet-Cookie:a": "/ops/", "evil": "/ops/",
+		"///evil.example": "/ops/", "/ //evil": "/ops/",
+		"/sign-in?next=/sign-in": "/ops/", "/" + strings.Repeat("a", 3000): "/ops/", "http:/evil.example": "/ops/",
+		"@evil.example/": "/ops/", "/audit#x": "/ops/",
 	} {
 		w.advance(time.Minute) // the limit of attempts
 		a := w.submit("/ops/sign-in", url.Values{"token": {token}, "next": {next}})
@@ -117,7 +128,8 @@ func TestStaticFilesAreKeptForEverAndNothingElseIsServed(t *testing.T) {
 			t.Errorf("%d", again.StatusCode)
 		}
 	}
-	for _, name := range []string{"", "app.css", "../docs.html", "..%2fdocs.html", "%2e%2e/%2e%2e/etc/passwd", "..%5capp.css", "app.css%00", "/etc/passwd"} {
+	for _, name := range []string{"", "app.css", "../docs.html", "..%2fdocs.html", "%2e%2e/%2e%2e/etc/passwd",
+		"..%5capp.css", "app.css%00", "/etc/passwd"} {
 		if a := w.get("/static/" + name); a.StatusCode != 404 {
 			t.Errorf("%q: %d", name, a.StatusCode)
 		}

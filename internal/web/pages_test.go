@@ -18,7 +18,8 @@ import (
 // submit sends a form from our own origin.
 func (w *world) submit(target string, form url.Values, edits ...edit) reply {
 	w.Helper()
-	own := []edit{browser, header("Sec-Fetch-Site", "same-origin"), set("Content-Type", "application/x-www-form-urlencoded")}
+	own := []edit{browser, header("Sec-Fetch-Site", "same-origin"),
+		set("Content-Type", "application/x-www-form-urlencoded")}
 	return w.do("POST", target, form.Encode(), append(own, edits...)...)
 }
 
@@ -40,9 +41,12 @@ func TestTheOverviewSaysWhatWaitsForAPersonAndHowTheServerIsConfigured(t *testin
 	w, id := dryWorld(t, nil)
 	w.refuse(2)
 	d := w.page("/", 200)
-	d.has("Waiting for you 1", "Broken now 0 nothing", "Refused, 24 hours 2 2 of them: file is protected", "Cost, 7 days", "Server health", "tier 2",
-		"Check inodes, too Nothing was written.", "File is protected 2", "somebody was refused", "1 Dry run", "2 Refused", "You are somebody")
-	if !slices.Contains(d.links(), "/proposals/"+id) || !slices.Contains(d.links(), "/changes?code=scope_denied&since=2026-11-13&tab=refused") {
+	d.has("Waiting for you 1", "Broken now 0 nothing", "Refused, 24 hours 2 2 of them: file is protected", "Cost, 7 days",
+		"Server health", "tier 2",
+		"Check inodes, too Nothing was written.", "File is protected 2", "somebody was refused", "1 Dry run", "2 Refused",
+		"You are somebody")
+	if !slices.Contains(d.links(), "/proposals/"+id) ||
+		!slices.Contains(d.links(), "/changes?code=scope_denied&since=2026-11-13&tab=refused") {
 		t.Errorf("links %v", d.links())
 	}
 	w.page("/?show=dry", 200).has("Check inodes, too")
@@ -94,7 +98,8 @@ func TestNoLinkOfAnyPageIsDead(t *testing.T) {
 		}
 		queue = append(queue, w.page(target, 200).links()...)
 	}
-	for _, target := range []string{"/changes", "/changes/forges", "/pulls/fake/joe/infra/1", "/policy", "/audit", "/doctor", "/changes?tab=merged"} {
+	for _, target := range []string{"/changes", "/changes/forges", "/pulls/fake/joe/infra/1", "/policy", "/audit",
+		"/doctor", "/changes?tab=merged"} {
 		if !seen[target] {
 			t.Errorf("nothing leads to %s: %v", target, seen)
 		}
@@ -108,7 +113,8 @@ func TestTheListingOfProposalsFiltersAndPagesBothWays(t *testing.T) {
 	rows := func(d document) int { return len(d.find("tr")) - 1 }
 	for query, want := range map[string]int{
 		"": 50, "?before=72": 50, "?before=22": 21, "?after=71": 50, "?after=120": 1, "?gate=scope&q=dockerfile": 50,
-		"?since=2026-11-20&until=2026-11-20": 50, "?repo=JOE%2Finfra&caller=somebody": 50, "?tab=refused": 50, "?tab=waiting": 1, "?q=%231": 1,
+		"?since=2026-11-20&until=2026-11-20": 50, "?repo=JOE%2Finfra&caller=somebody": 50, "?tab=refused": 50,
+		"?tab=waiting": 1, "?q=%231": 1,
 	} {
 		if got := rows(w.page("/changes"+query, 200)); got != want {
 			t.Errorf("%s: %d rows, want %d", query, got, want)
@@ -117,11 +123,15 @@ func TestTheListingOfProposalsFiltersAndPagesBothWays(t *testing.T) {
 	w.page("/changes?until=2026-11-19", 200).has("No change fits")
 	for query, want := range map[string]string{"": "72", "?before=72": "22"} {
 		d := w.page("/changes"+query, 200)
-		if !slices.ContainsFunc(d.find("a"), func(n *html.Node) bool { return attr(n, "href") == "?before="+want && attr(n, "rel") == "next" }) {
+		if !slices.ContainsFunc(d.find("a"), func(n *html.Node) bool {
+			return attr(n, "href") == "?before="+want &&
+				attr(n, "rel") == "next"
+		}) {
 			t.Errorf("%q: no link to ?before=%s", query, want)
 		}
 	}
-	for _, query := range []string{"?since=x", "?until=2026-13-01", "?tab=x", "?before=x", "?before=0", "?nothing=1", "?q=a&q=b"} {
+	for _, query := range []string{"?since=x", "?until=2026-13-01", "?tab=x", "?before=x", "?before=0", "?nothing=1",
+		"?q=a&q=b"} {
 		w.page("/changes"+query, 400).has("invalid_argument")
 	}
 }
@@ -133,8 +143,10 @@ func TestAProposalIsShownGateByGateWithItsDifference(t *testing.T) {
 	w.refuse(1)
 	rows := w.attempts()
 	d := w.page("/proposals/"+rows[1].RequestID+"?as=proposed", 200)
-	d.has("Check inodes, too", "Compared with main at", "Inodes, too", "11 of 11 checks passed", "Request passed", "Written by the agent", "checks/new.md", "Pull request #1")
-	if slices.ContainsFunc(d.find("p"), func(n *html.Node) bool { return attr(n, "class") == "foreign" }) || strings.Contains(d.text, "claude-ops:v1") {
+	d.has("Check inodes, too", "Compared with main at", "Inodes, too", "11 of 11 checks passed", "Request passed",
+		"Written by the agent", "checks/new.md", "Pull request #1")
+	if slices.ContainsFunc(d.find("p"), func(n *html.Node) bool { return attr(n, "class") == "foreign" }) ||
+		strings.Contains(d.text, "claude-ops:v1") {
 		t.Error("the mark is shown")
 	}
 	kinds := map[string]int{}
@@ -145,11 +157,14 @@ func TestAProposalIsShownGateByGateWithItsDifference(t *testing.T) {
 		t.Errorf("lines %v", kinds)
 	}
 	w.page("/proposals/"+rows[1].RequestID+"?as=proposed&view=split", 200).has("Side by side", "before on the left")
-	w.page("/proposals/"+rows[0].RequestID, 200).has("File is protected, nothing was written.", "1 of 11 checks refused it", "Rule Dockerfile", "To mend it:", "Refused by Protected files")
-	if a := w.get("/proposals/"+rows[1].RequestID, browser); a.StatusCode != 303 || a.Header.Get("Location") != "/pulls/fake/joe/infra/1" {
+	w.page("/proposals/"+rows[0].RequestID, 200).has("File is protected, nothing was written.",
+		"1 of 11 checks refused it", "Rule Dockerfile", "To mend it:", "Refused by Protected files")
+	if a := w.get("/proposals/"+rows[1].RequestID, browser); a.StatusCode != 303 ||
+		a.Header.Get("Location") != "/pulls/fake/joe/infra/1" {
 		t.Errorf("a proposal that is a pull request leads to %d %v", a.StatusCode, a.Header)
 	}
-	w.page("/pulls/fake/joe/infra/1", 200).has("Compared with main at", "Inodes, too", "11 of 11 checks passed", "2 files, +2 −0")
+	w.page("/pulls/fake/joe/infra/1", 200).has("Compared with main at", "Inodes, too", "11 of 11 checks passed",
+		"2 files, +2 −0")
 	w.page("/proposals/nothing", 404).has("There is no proposal with this id")
 
 	w.fake.Script.FailBefore("Snapshot", fault.New(fault.UpstreamError, "the host is down"))
@@ -166,7 +181,8 @@ func TestADryRunIsOpenedByAForm(t *testing.T) {
 	}
 	a := w.submit("/proposals/"+id+"/promote", nil)
 	newest := w.attempts()[0]
-	if a.StatusCode != 303 || a.Header.Get("Location") != "/proposals/"+newest.RequestID || newest.Door != record.DoorWeb || newest.PRNumber != 1 {
+	if a.StatusCode != 303 || a.Header.Get("Location") != "/proposals/"+newest.RequestID ||
+		newest.Door != record.DoorWeb || newest.PRNumber != 1 {
 		t.Fatalf("%d %v, %+v", a.StatusCode, a.Header, newest)
 	}
 	w.page("/pulls/fake/joe/infra/1", 200).has("Opened from a dry run by ann", "Check inodes, too #1")
@@ -194,8 +210,10 @@ func TestADryRunIsNotOfferedToWhoMayNotOpenIt(t *testing.T) {
 func TestErrorsArePagesForBrowsersAndProblemsForPrograms(t *testing.T) {
 	w := newWorld(t, nil)
 	for accept, isPage := range map[string]bool{
-		"": false, "*/*": false, "application/json": false, "text/html": true, "text/html,*/*;q=0.1": true, "application/json, text/html;q=0.5": false,
-		"text/html;q=0": false, "application/problem+json, text/html": true, "TEXT/HTML": true, "text/html;q=x": false,
+		"": false, "*/*": false, "application/json": false, "text/html": true, "text/html,*/*;q=0.1": true,
+		"application/json, text/html;q=0.5": false,
+		"text/html;q=0":                     false, "application/problem+json, text/html": true, "TEXT/HTML": true,
+		"text/html;q=x": false,
 	} {
 		a := w.get("/nothing", set("Accept", accept))
 		if got := strings.HasPrefix(a.Header.Get("Content-Type"), "text/html"); got != isPage || a.StatusCode != 404 {
@@ -209,8 +227,10 @@ func TestThePolicyAnswersWithTheRule(t *testing.T) {
 	w := newWorld(t, nil)
 	w.page("/policy", 200).has("checks/*.md", "Tier 1 may not propose.", "A file may have 262144 bytes")
 	for query, want := range map[string]string{
-		"tier=2&path=checks/x.md": "Yes. Tier 2 may change checks/x.md, by the rule checks/*.md", "tier=1&path=checks/x.md": "No. Tier 1 may not change",
-		"tier=3&path=Dockerfile": "by the rule Dockerfile", "path=..%2Fx": "No. Tier 2 may not change ../x", "tier=3&path=%3Cscript%3E%E2%80%AE": "may not change <script>",
+		"tier=2&path=checks/x.md": "Yes. Tier 2 may change checks/x.md, by the rule checks/*.md",
+		"tier=1&path=checks/x.md": "No. Tier 1 may not change",
+		"tier=3&path=Dockerfile":  "by the rule Dockerfile", "path=..%2Fx": "No. Tier 2 may not change ../x",
+		"tier=3&path=%3Cscript%3E%E2%80%AE": "may not change <script>",
 	} {
 		w.page("/policy?"+query, 200).has(want)
 	}
@@ -222,7 +242,8 @@ func TestAProposalThatRedirectsLaterOnesIsMarked(t *testing.T) {
 	w := newWorld(t, nil)
 	w.signedIn()
 	w.want(w.do("POST", "/api/v1/prs", request(map[string]any{
-		"title": "Move", "files": []any{map[string]any{"path": "CLAUDE-OPS.md", "action": "create", "content": "## Git Provider\n\n- provider: evil\n"}},
+		"title": "Move", "files": []any{map[string]any{"path": "CLAUDE-OPS.md", "action": "create",
+			"content": "## Git Provider\n\n- provider: evil\n"}},
 	})), 201, "")
 	id := w.attempts()[0].RequestID
 	const note = "provider `evil` (was not set)"
@@ -237,7 +258,8 @@ func TestAProposalThatRedirectsLaterOnesIsMarked(t *testing.T) {
 	}
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	other := w.attempts()[0].RequestID
-	if body := string(w.get("/proposals/"+other, header("Accept", "text/html")).body); strings.Contains(body, "Mind before merging") {
+	if body := string(w.get("/proposals/"+other, header("Accept", "text/html")).body); strings.Contains(body,
+		"Mind before merging") {
 		t.Error("another proposal is marked, too")
 	}
 }

@@ -42,7 +42,8 @@ func (w *world) effect(success, failure map[string]any) effect {
 		e.Violations, e.Existing = failure["violations"], failure["existing_pr"]
 	}
 	for _, a := range w.attempts() {
-		e.Audit = append(e.Audit, fmt.Sprint(a.Action, a.Tier, a.Outcome, a.Code, a.Owner, a.Repo, a.Title, a.Paths, a.Message, a.PRNumber, len(a.Verdicts)))
+		e.Audit = append(e.Audit, fmt.Sprint(a.Action, a.Tier, a.Outcome, a.Code, a.Owner, a.Repo, a.Title, a.Paths,
+			a.Message, a.PRNumber, len(a.Verdicts)))
 	}
 	return e
 }
@@ -50,15 +51,17 @@ func (w *world) effect(success, failure map[string]any) effect {
 // throughMCP sends a tool call as an agent does.
 func (w *world) throughMCP(tool, arguments string) effect {
 	w.Helper()
-	server, err := mcpserver.New([]operation.Toolset{prflow.Toolset(func() *prflow.Service { return prflow.New(w.flow) })}, mcpserver.Options{
-		Version: "test", Log: slog.New(slog.DiscardHandler), NewID: w.flow.NewID,
-	})
+	server, err := mcpserver.New([]operation.Toolset{prflow.Toolset(func() *prflow.Service { return prflow.New(w.flow) })},
+		mcpserver.Options{
+			Version: "test", Log: slog.New(slog.DiscardHandler), NewID: w.flow.NewID,
+		})
 	if err != nil {
 		w.Fatal(err)
 	}
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
 		`"clientInfo":{"name":"tester","version":"9"}}}`
-	call := fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool, arguments)
+	call := fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool,
+		arguments)
 	var out bytes.Buffer
 	if err := server.Serve(context.Background(), strings.NewReader(hello+"\n"+call), &out); err != nil {
 		w.Fatal(err)
@@ -97,8 +100,8 @@ func file(path, action, content string) map[string]any {
 	return map[string]any{"path": path, "action": action, "content": content}
 }
 
-// TestTheSameRequestThroughMCPAndRESTHasTheSameEffect runs one table through both doors, each on a world of its own. Text
-// that is no JSON is not in it: that ends in the transport of MCP, before there is a call.
+// TestTheSameRequestThroughMCPAndRESTHasTheSameEffect runs one table through both doors, each on a world of its own.
+// Text that is no JSON is not in it: that ends in the transport of MCP, before there is a call.
 func TestTheSameRequestThroughMCPAndRESTHasTheSameEffect(t *testing.T) {
 	many := func(n int) map[string]any {
 		var list []map[string]any
@@ -114,35 +117,52 @@ func TestTheSameRequestThroughMCPAndRESTHasTheSameEffect(t *testing.T) {
 		before string // a proposal that is opened first
 		code   fault.Code
 	}{
-		"a good one":                     {body: request(nil)},
-		"a dry run":                      {change: func(w *world) { w.flow.Authority.DryRun = true }, body: request(nil)},
-		"the same again":                 {before: request(nil), body: request(nil)},
-		"other content on the same path": {before: request(nil), body: request(files(file("checks/inodes.md", "create", "#\n"))), code: fault.DuplicatePR},
-		"an unknown name":                {body: request(map[string]any{"tier": 3}), code: fault.InvalidArgument},
-		"a misspelled name":              {body: request(map[string]any{"Title": "x"}), code: fault.InvalidArgument},
-		"a name twice":                   {body: strings.Replace(request(nil), `{`, `{"title":"x",`, 1), code: fault.InvalidArgument},
-		"a name twice in a file":         {body: strings.Replace(request(nil), `"action"`, `"path":"checks/other.md","action"`, 1), code: fault.InvalidArgument},
-		"a missing name":                 {body: request(map[string]any{"body": nil}), code: fault.InvalidArgument},
-		"a wrong type":                   {body: request(map[string]any{"title": 7}), code: fault.InvalidArgument},
-		"null":                           {body: strings.Replace(request(nil), `"joe"`, `null`, 1), code: fault.InvalidArgument},
-		"an empty object":                {body: `{}`, code: fault.InvalidArgument},
-		"a long title":                   {body: request(map[string]any{"title": strings.Repeat("x", 73)}), code: fault.InvalidArgument},
-		"tier 1":                         {change: func(w *world) { w.flow.Authority.Tier = 1 }, body: request(nil), code: fault.TierDenied},
-		"four files at tier 2":           {body: request(many(4)), code: fault.TierDenied},
-		"a protected file":               {body: request(files(file("Dockerfile", "create", "FROM x\n"))), code: fault.ScopeDenied},
-		"percent-encoded traversal":      {body: request(files(file("checks/%2e%2e/x.md", "create", "x\n"))), code: fault.ScopeDenied},
-		"several rules at once":          {body: request(files(file("a.go", "create", ""), file("../x", "create", ""), file("README.md", "update", ""))), code: fault.ScopeDenied},
-		"a secret":                       {body: request(map[string]any{"body": "see " + ownToken}), code: fault.ContentDenied},
-		"a hidden character":             {body: request(map[string]any{"body": "a\u202eb"}), code: fault.ContentDenied},
-		"too large":                      {body: request(files(file("checks/big.md", "create", big))), code: fault.ContentDenied},
-		"read-only":                      {change: func(w *world) { w.flow.Authority.ReadOnly = "read-only" }, body: request(nil), code: fault.ReadOnly},
-		"an unknown repository":          {body: request(map[string]any{"repo_name": "nothing"}), code: fault.NotFound},
-		"an unknown host":                {body: request(map[string]any{"clone_url": "https://evil.example/joe/infra.git"}), code: fault.ProviderUnresolved},
-		"a disabled provider":            {body: request(map[string]any{"clone_url": "https://gitea.example.org/joe/infra.git"}), code: fault.ProviderDisabled},
-		"a file that exists":             {body: request(files(file("checks/disk.md", "create", "#\n"))), code: fault.Conflict},
-		"a file that is missing":         {body: request(files(file("checks/none.md", "update", "#\n"))), code: fault.Conflict},
-		"no change":                      {body: request(files(file("checks/disk.md", "update", "# Disk\n"))), code: fault.NoChange},
-		"another base":                   {body: request(map[string]any{"base_branch": "nothing"}), code: fault.NotFound},
+		"a good one":     {body: request(nil)},
+		"a dry run":      {change: func(w *world) { w.flow.Authority.DryRun = true }, body: request(nil)},
+		"the same again": {before: request(nil), body: request(nil)},
+		"other content on the same path": {before: request(nil),
+			body: request(files(file("checks/inodes.md", "create", "#\n"))), code: fault.DuplicatePR},
+		"an unknown name":   {body: request(map[string]any{"tier": 3}), code: fault.InvalidArgument},
+		"a misspelled name": {body: request(map[string]any{"Title": "x"}), code: fault.InvalidArgument},
+		"a name twice": {body: strings.Replace(request(nil), `{`, `{"title":"x",`, 1),
+			code: fault.InvalidArgument},
+		"a name twice in a file": {body: strings.Replace(request(nil), `"action"`,
+			`"path":"checks/other.md","action"`, 1), code: fault.InvalidArgument},
+		"a missing name": {body: request(map[string]any{"body": nil}), code: fault.InvalidArgument},
+		"a wrong type":   {body: request(map[string]any{"title": 7}), code: fault.InvalidArgument},
+		"null": {body: strings.Replace(request(nil), `"joe"`, `null`, 1),
+			code: fault.InvalidArgument},
+		"an empty object": {body: `{}`, code: fault.InvalidArgument},
+		"a long title": {body: request(map[string]any{"title": strings.Repeat("x", 73)}),
+			code: fault.InvalidArgument},
+		"tier 1": {change: func(w *world) { w.flow.Authority.Tier = 1 }, body: request(nil),
+			code: fault.TierDenied},
+		"four files at tier 2": {body: request(many(4)), code: fault.TierDenied},
+		"a protected file": {body: request(files(file("Dockerfile", "create", "FROM x\n"))),
+			code: fault.ScopeDenied},
+		"percent-encoded traversal": {body: request(files(file("checks/%2e%2e/x.md", "create", "x\n"))),
+			code: fault.ScopeDenied},
+		"several rules at once": {body: request(files(file("a.go", "create", ""), file("../x", "create", ""),
+			file("README.md", "update", ""))), code: fault.ScopeDenied},
+		"a secret": {body: request(map[string]any{"body": "see " + ownToken}),
+			code: fault.ContentDenied},
+		"a hidden character": {body: request(map[string]any{"body": "a\u202eb"}), code: fault.ContentDenied},
+		"too large": {body: request(files(file("checks/big.md", "create", big))),
+			code: fault.ContentDenied},
+		"read-only": {change: func(w *world) { w.flow.Authority.ReadOnly = "read-only" },
+			body: request(nil), code: fault.ReadOnly},
+		"an unknown repository": {body: request(map[string]any{"repo_name": "nothing"}), code: fault.NotFound},
+		"an unknown host": {body: request(map[string]any{"clone_url": "https://evil.example/joe/infra.git"}),
+			code: fault.ProviderUnresolved},
+		"a disabled provider": {body: request(
+			map[string]any{"clone_url": "https://gitea.example.org/joe/infra.git"}), code: fault.ProviderDisabled},
+		"a file that exists": {body: request(files(file("checks/disk.md", "create", "#\n"))),
+			code: fault.Conflict},
+		"a file that is missing": {body: request(files(file("checks/none.md", "update", "#\n"))),
+			code: fault.Conflict},
+		"no change": {body: request(files(file("checks/disk.md", "update", "# Disk\n"))),
+			code: fault.NoChange},
+		"another base": {body: request(map[string]any{"base_branch": "nothing"}), code: fault.NotFound},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -171,17 +191,26 @@ func TestTheSameRequestThroughMCPAndRESTHasTheSameEffect(t *testing.T) {
 
 func TestReadingThroughMCPAndRESTIsTheSame(t *testing.T) {
 	cases := map[string]struct{ tool, arguments, target string }{
-		"list":                 {"list_prs", `{"repo_owner":"joe","repo_name":"infra"}`, "/prs?repo_owner=joe&repo_name=infra"},
-		"list, no owner":       {"list_prs", `{"repo_name":"infra"}`, "/prs?repo_name=infra"},
-		"list, unknown name":   {"list_prs", `{"repo_name":"infra","repo_owner":"joe","x":"1"}`, "/prs?repo_name=infra&repo_owner=joe&x=1"},
-		"list, a name twice":   {"list_prs", `{"repo_name":"infra","repo_owner":"joe","repo_owner":"ann"}`, "/prs?repo_name=infra&repo_owner=joe&repo_owner=ann"},
-		"list, unknown repo":   {"list_prs", `{"repo_name":"x","repo_owner":"joe"}`, "/prs?repo_name=x&repo_owner=joe"},
-		"status":               {"get_pr_status", `{"pr_number":1,"repo_name":"infra","repo_owner":"joe"}`, "/prs/1?repo_name=infra&repo_owner=joe"},
-		"status, unknown":      {"get_pr_status", `{"pr_number":99,"repo_name":"infra","repo_owner":"joe"}`, "/prs/99?repo_name=infra&repo_owner=joe"},
-		"status, zero":         {"get_pr_status", `{"pr_number":0,"repo_name":"infra","repo_owner":"joe"}`, "/prs/0?repo_name=infra&repo_owner=joe"},
-		"status, no number":    {"get_pr_status", `{"pr_number":"x","repo_name":"infra","repo_owner":"joe"}`, "/prs/x?repo_name=infra&repo_owner=joe"},
-		"status, number twice": {"get_pr_status", `{"pr_number":1,"pr_number":"2","repo_name":"infra","repo_owner":"joe"}`, "/prs/1?pr_number=2&repo_name=infra&repo_owner=joe"},
-		"status, with clone_url": {"get_pr_status", `{"pr_number":1,"clone_url":"https://git.example.org/joe/infra.git","repo_name":"infra","repo_owner":"joe"}`,
+		"list": {"list_prs", `{"repo_owner":"joe","repo_name":"infra"}`,
+			"/prs?repo_owner=joe&repo_name=infra"},
+		"list, no owner": {"list_prs", `{"repo_name":"infra"}`, "/prs?repo_name=infra"},
+		"list, unknown name": {"list_prs", `{"repo_name":"infra","repo_owner":"joe","x":"1"}`,
+			"/prs?repo_name=infra&repo_owner=joe&x=1"},
+		"list, a name twice": {"list_prs", `{"repo_name":"infra","repo_owner":"joe","repo_owner":"ann"}`,
+			"/prs?repo_name=infra&repo_owner=joe&repo_owner=ann"},
+		"list, unknown repo": {"list_prs", `{"repo_name":"x","repo_owner":"joe"}`, "/prs?repo_name=x&repo_owner=joe"},
+		"status": {"get_pr_status", `{"pr_number":1,"repo_name":"infra","repo_owner":"joe"}`,
+			"/prs/1?repo_name=infra&repo_owner=joe"},
+		"status, unknown": {"get_pr_status", `{"pr_number":99,"repo_name":"infra","repo_owner":"joe"}`,
+			"/prs/99?repo_name=infra&repo_owner=joe"},
+		"status, zero": {"get_pr_status", `{"pr_number":0,"repo_name":"infra","repo_owner":"joe"}`,
+			"/prs/0?repo_name=infra&repo_owner=joe"},
+		"status, no number": {"get_pr_status", `{"pr_number":"x","repo_name":"infra","repo_owner":"joe"}`,
+			"/prs/x?repo_name=infra&repo_owner=joe"},
+		"status, number twice": {"get_pr_status", `{"pr_number":1,"pr_number":"2","repo_name":"infra","repo_owner":"joe"}`,
+			"/prs/1?pr_number=2&repo_name=infra&repo_owner=joe"},
+		"status, with clone_url": {"get_pr_status",
+			`{"pr_number":1,"clone_url":"https://git.example.org/joe/infra.git","repo_name":"infra","repo_owner":"joe"}`,
 			"/prs/1?clone_url=https%3A%2F%2Fgit.example.org%2Fjoe%2Finfra.git&repo_name=infra&repo_owner=joe"},
 	}
 	for name, c := range cases {

@@ -43,11 +43,14 @@ func peopleWorld(t testing.TB) (*world, *fakeoidc.Provider) {
 		provider = fakeoidc.New(w.Now)
 		t.Cleanup(provider.Close)
 		s := identity.Settings{
-			Name: "gitea", Kind: identity.OpenID, Issuer: provider.Issuer(), ClientID: provider.ID, ClientSecret: provider.Secret, Text: "Continue with Gitea",
+			Name: "gitea", Kind: identity.OpenID, Issuer: provider.Issuer(), ClientID: provider.ID,
+			ClientSecret: provider.Secret, Text: "Continue with Gitea",
 		}
-		w.web.SignIn = []*identity.Provider{identity.New(s, identity.Options{Redirect: "http://127.0.0.1:8080/sign-in/callback/", Now: w.Now})}
+		w.web.SignIn = []*identity.Provider{identity.New(s,
+			identity.Options{Redirect: "http://127.0.0.1:8080/sign-in/callback/", Now: w.Now})}
 		for _, role := range policy.Roles() {
-			w.flow.Authority.Policy.People.Roles = append(w.flow.Authority.Policy.People.Roles, policy.RoleRule{Role: role, Provider: "gitea", Group: string(role) + "s"})
+			w.flow.Authority.Policy.People.Roles = append(w.flow.Authority.Policy.People.Roles,
+				policy.RoleRule{Role: role, Provider: "gitea", Group: string(role) + "s"})
 		}
 	})
 	return w, provider
@@ -64,8 +67,8 @@ func cookies(list ...*http.Cookie) edit {
 	}
 }
 
-// begin begins a sign-in, and goes to the provider: it returns the address that the browser is sent back to, without the
-// host, and the cookie that it keeps.
+// begin begins a sign-in, and goes to the provider: it returns the address that the browser is sent back to, without
+// the host, and the cookie that it keeps.
 func (w *world) begin(next string) (back *url.URL, kept *http.Cookie) {
 	w.Helper()
 	a := w.get("/sign-in/with/gitea?next="+url.QueryEscape(next), browser)

@@ -68,7 +68,8 @@ func (s *Server) redacted(violations []fault.Violation) (out []fault.Violation) 
 // signInFirst is where a person goes who asked for a page and has to sign in first; "" for everybody else.
 func (s *Server) signInFirst(req *handler.Request, p handler.Problem) string {
 	reads := req.Method == http.MethodGet || req.Method == http.MethodHead
-	refresh := req.Header.Get("HX-Request") != ""                       // of a part of a page, where another page would be of no use
+	// of a part of a page, where another page would be of no use
+	refresh := req.Header.Get("HX-Request") != ""
 	back := strings.HasPrefix(req.Pattern, "GET "+guard.SignInPath+"/") // from a provider, with an answer of its own
 	if !req.Page || !reads || refresh || back || p.Code != fault.Unauthenticated {
 		return ""

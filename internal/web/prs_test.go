@@ -45,20 +45,21 @@ func TestABodyThatCannotBeReadIsRefusedAndRecorded(t *testing.T) {
 		edits  []edit
 		status int
 	}{
-		"no content type":         {request(nil), []edit{drop("Content-Type")}, 415},
-		"a form":                  {request(nil), []edit{set("Content-Type", "application/x-www-form-urlencoded")}, 415},
-		"plain text":              {request(nil), []edit{set("Content-Type", "text/plain")}, 415},
-		"two content types":       {request(nil), []edit{header("Content-Type", "text/plain")}, 415},
-		"another charset":         {request(nil), []edit{set("Content-Type", "application/json; charset=utf-16")}, 415},
-		"gzip":                    {request(nil), []edit{header("Content-Encoding", "gzip")}, 415},
-		"too large":               {`{"title":"` + strings.Repeat("x", 4<<20) + `"}`, nil, 413},
-		"no JSON":                 {`{"title":`, nil, 400},
-		"half of a surrogate":     {strings.Replace(request(nil), `Disks`, `\ud800`, 1), nil, 400},
-		"two objects":             {request(nil) + request(nil), nil, 400},
-		"an array":                {`[` + request(nil) + `]`, nil, 400},
-		"deep":                    {strings.Repeat(`{"a":`, 10000), nil, 400},
-		"an empty key":            {request(nil), []edit{header("Idempotency-Key", "")}, 400},
-		"two keys":                {request(nil), []edit{header("Idempotency-Key", "a"), header("Idempotency-Key", "b")}, 400},
+		"no content type":     {request(nil), []edit{drop("Content-Type")}, 415},
+		"a form":              {request(nil), []edit{set("Content-Type", "application/x-www-form-urlencoded")}, 415},
+		"plain text":          {request(nil), []edit{set("Content-Type", "text/plain")}, 415},
+		"two content types":   {request(nil), []edit{header("Content-Type", "text/plain")}, 415},
+		"another charset":     {request(nil), []edit{set("Content-Type", "application/json; charset=utf-16")}, 415},
+		"gzip":                {request(nil), []edit{header("Content-Encoding", "gzip")}, 415},
+		"too large":           {`{"title":"` + strings.Repeat("x", 4<<20) + `"}`, nil, 413},
+		"no JSON":             {`{"title":`, nil, 400},
+		"half of a surrogate": {strings.Replace(request(nil), `Disks`, `\ud800`, 1), nil, 400},
+		"two objects":         {request(nil) + request(nil), nil, 400},
+		"an array":            {`[` + request(nil) + `]`, nil, 400},
+		"deep":                {strings.Repeat(`{"a":`, 10000), nil, 400},
+		"an empty key":        {request(nil), []edit{header("Idempotency-Key", "")}, 400},
+		"two keys": {request(nil), []edit{header("Idempotency-Key", "a"), header("Idempotency-Key", "b")},
+			400},
 		"a long key":              {request(nil), []edit{header("Idempotency-Key", strings.Repeat("k", 256))}, 400},
 		"a key with a space":      {request(nil), []edit{header("Idempotency-Key", "a b")}, 400},
 		"a key that is not ASCII": {request(nil), []edit{header("Idempotency-Key", "ä")}, 400},
@@ -70,7 +71,8 @@ func TestABodyThatCannotBeReadIsRefusedAndRecorded(t *testing.T) {
 			a := w.do("POST", "/api/v1/prs", c.body, c.edits...)
 			w.want(a, c.status, fault.InvalidArgument)
 			rows := w.attempts()
-			if len(rows) != before+1 || rows[0].Code != fault.InvalidArgument || rows[0].Door != record.DoorREST || w.fake.Script.Writes() != 0 {
+			if len(rows) != before+1 || rows[0].Code != fault.InvalidArgument || rows[0].Door != record.DoorREST ||
+				w.fake.Script.Writes() != 0 {
 				t.Errorf("%d rows more, %d writes, the last is %+v", len(rows)-before, w.fake.Script.Writes(), rows[0])
 			}
 		})
@@ -92,7 +94,8 @@ func TestRefusalsSayWhenToComeBackAndWhatIsInTheWay(t *testing.T) {
 	w.fake.World(t, gitprovider.RepoRef{Owner: "joe", Name: "infra"}).Close(1)
 	a = w.do("POST", "/api/v1/prs", other)
 	w.want(a, 429, fault.CooldownActive)
-	if a.Header.Get("Retry-After") != "86400" || a.json["retry_after_seconds"] != float64(86400) || a.json["retryable"] != true {
+	if a.Header.Get("Retry-After") != "86400" || a.json["retry_after_seconds"] != float64(86400) ||
+		a.json["retryable"] != true {
 		t.Errorf("Retry-After %q: %s", a.Header.Get("Retry-After"), a.body)
 	}
 }
@@ -107,7 +110,8 @@ func TestAnIdempotencyKeyAnswersTheSameAgain(t *testing.T) {
 	w.want(first, 201, "")
 	again := post(ann, "k1", request(nil))
 	w.want(again, 201, "")
-	if string(again.body) != string(first.body) || again.Header.Get("Idempotency-Replayed") != "true" || len(w.attempts()) != 1 {
+	if string(again.body) != string(first.body) || again.Header.Get("Idempotency-Replayed") != "true" ||
+		len(w.attempts()) != 1 {
 		t.Errorf("got %s after %s, %d attempts", again.body, first.body, len(w.attempts()))
 	}
 	w.want(post(ann, "k1", request(map[string]any{"title": "Another"})), 409, fault.Conflict)
@@ -174,7 +178,8 @@ func TestNoAnswerHoldsATokenOfOurs(t *testing.T) {
 	for _, a := range []reply{
 		w.do("POST", "/api/v1/prs", request(map[string]any{"title": ownToken})),
 		w.do("POST", "/api/v1/prs", request(files(file("checks/"+ownToken+".md", "create", "x\n")))),
-		w.get("/api/v1/proposals"), w.get("/api/v1/audit"), w.get("/" + ownToken), w.get("/api/v1/proposals?" + ownToken + "=1"),
+		w.get("/api/v1/proposals"), w.get("/api/v1/audit"), w.get("/" + ownToken),
+		w.get("/api/v1/proposals?" + ownToken + "=1"),
 		w.get("/api/v1/proposals/" + ownToken),
 	} {
 		var text any
@@ -219,7 +224,8 @@ func TestOnlySoManyProposalsAreJudgedAtOnceAndReadingGoesOn(t *testing.T) {
 	w.want(w.get("/api/v1/proposals", bearer(token)), 200, "")
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	w.want(w.do("POST", "/api/v1/prs", "{}", bearer(token), func(r *http.Request) { *r = *r.WithContext(gone) }), 504, fault.Timeout)
+	w.want(w.do("POST", "/api/v1/prs", "{}", bearer(token), func(r *http.Request) { *r = *r.WithContext(gone) }), 504,
+		fault.Timeout)
 	if rows := w.attempts(); len(rows) != 1 || rows[0].Code != fault.Timeout {
 		t.Errorf("recorded %+v", rows)
 	}

@@ -20,7 +20,8 @@ func TestAProposalWhoseContentsWereRemovedSaysSo(t *testing.T) {
 	w.want(dry, 200, "")
 	id := w.attempts()[0].RequestID
 	w.advance(100 * 24 * time.Hour)
-	_, err := w.store.Retention.Prune(context.Background(), w.Now(), func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
+	_, err := w.store.Retention.Prune(context.Background(), w.Now(),
+		func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,8 @@ func TestAProposalWhoseContentsWereRemovedSaysSo(t *testing.T) {
 		t.Errorf("got %v", change)
 	}
 	page := string(w.get("/proposals/"+id, person).body)
-	for _, want := range []string{"Text and contents were removed on 2027-02-28", "checks/inodes.md", "cannot be opened any more"} {
+	for _, want := range []string{"Text and contents were removed on 2027-02-28", "checks/inodes.md",
+		"cannot be opened any more"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -47,7 +49,8 @@ func TestAProposalWhoseContentsWereRemovedSaysSo(t *testing.T) {
 
 // TestAnOldChangeIsStillOnePullRequest asks for the same change again after all that retention removes is gone.
 func TestAnOldChangeIsStillOnePullRequest(t *testing.T) {
-	other := map[string]any{"files": []any{map[string]any{"path": "checks/inodes.md", "action": "create", "content": "# Other\n"}}}
+	other := map[string]any{"files": []any{map[string]any{"path": "checks/inodes.md", "action": "create",
+		"content": "# Other\n"}}}
 	for name, tt := range map[string]struct {
 		happens func(w *world, people providertest.World) // to the pull request meanwhile
 		body    string
@@ -71,7 +74,8 @@ func TestAnOldChangeIsStillOnePullRequest(t *testing.T) {
 				return w.fake.Script.Count(forgetest.MethodCommit) + w.fake.Script.Count(forgetest.MethodOpenPullRequest)
 			}
 			ctx, before := context.Background(), made()
-			removed, err := w.store.Retention.Prune(ctx, w.Now().AddDate(0, 0, -90), func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
+			removed, err := w.store.Retention.Prune(ctx, w.Now().AddDate(0, 0, -90),
+				func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
 			if err != nil || removed[0] != (record.Pruned{Kind: "proposals", Rows: 1}) {
 				t.Fatalf("removed %v, %v", removed, err)
 			}

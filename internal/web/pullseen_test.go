@@ -29,7 +29,8 @@ func TestAProposalTellsWhatBecameOfItsPullRequest(t *testing.T) {
 		}
 		return inDetail
 	}
-	r, found, err := w.store.Pulls.FindPull(t.Context(), record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra", Number: 1})
+	r, found, err := w.store.Pulls.FindPull(t.Context(), record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra",
+		Number: 1})
 	if err != nil || !found {
 		t.Fatal(found, err)
 	}
@@ -39,13 +40,15 @@ func TestAProposalTellsWhatBecameOfItsPullRequest(t *testing.T) {
 	}
 
 	w.advance(time.Hour)
-	r.State, r.EndedAt, r.EndedBy, r.SeenBy = gitprovider.StateMerged, w.Now().Add(-time.Minute), "ann <b>"+ownToken, record.DoorWebhook
+	r.State, r.EndedAt, r.EndedBy, r.SeenBy = gitprovider.StateMerged, w.Now().Add(-time.Minute), "ann <b>"+
+		ownToken, record.DoorWebhook
 	r.SeenAt, r.Approvals, r.Checks = w.Now(), 2, gitprovider.ChecksSuccess
 	if ok, err := w.store.Pulls.SeePull(t.Context(), r, nil); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	got := pull().(map[string]any)
-	if got["state"] != "merged" || got["as_of"] != "2026-11-20T13:00:00Z" || got["ended_at"] != "2026-11-20T12:59:00Z" || got["seen_by"] != "webhook" ||
+	if got["state"] != "merged" || got["as_of"] != "2026-11-20T13:00:00Z" || got["ended_at"] != "2026-11-20T12:59:00Z" ||
+		got["seen_by"] != "webhook" ||
 		got["approvals"] != 2.0 || got["checks"] != "success" {
 		t.Errorf("got %v", got)
 	}
@@ -62,11 +65,13 @@ func TestListingsTellTheStateOfPullRequestsAndFilterByIt(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, n := range []string{"a", "b", "c"} {
 		w.want(w.do("POST", "/api/v1/prs", request(map[string]any{
-			"title": "Check " + n, "files": []any{map[string]any{"path": "checks/" + n + ".md", "action": "create", "content": n}},
+			"title": "Check " + n, "files": []any{map[string]any{"path": "checks/" + n + ".md", "action": "create",
+				"content": n}},
 		})), 201, "")
 	}
 	for number, state := range map[int]gitprovider.State{1: gitprovider.StateMerged, 2: gitprovider.StateClosed} {
-		r, found, err := w.store.Pulls.FindPull(t.Context(), record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra", Number: number})
+		r, found, err := w.store.Pulls.FindPull(t.Context(), record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra",
+			Number: number})
 		r.State, r.SeenAt = state, w.Now()
 		if ok, seeErr := w.store.Pulls.SeePull(t.Context(), r, nil); !ok || !found || err != nil || seeErr != nil {
 			t.Fatal(ok, found, err, seeErr)
@@ -79,12 +84,14 @@ func TestListingsTellTheStateOfPullRequestsAndFilterByIt(t *testing.T) {
 			t.Errorf("proposals with pull=%s: %v", state, list)
 		}
 		rows := w.get("/api/v1/audit?pull=" + state).json["entries"].([]any)
-		if len(rows) != 1 || rows[0].(map[string]any)["pr_number"] != number || rows[0].(map[string]any)["pull_state"] != state {
+		if len(rows) != 1 || rows[0].(map[string]any)["pr_number"] != number ||
+			rows[0].(map[string]any)["pull_state"] != state {
 			t.Errorf("audit with pull=%s: %v", state, rows)
 		}
 		n := strconv.Itoa(int(number))
 		tab := map[string]string{"merged": "Merged", "closed": "Closed", "open": "Needs review"}
-		w.page(w.get("/proposals?pull="+state).Header.Get("Location"), 200).has("#"+n, tab[state], "Check "+string(rune('a'+int(number)-1)))
+		w.page(w.get("/proposals?pull="+state).Header.Get("Location"), 200).has("#"+n, tab[state],
+			"Check "+string(rune('a'+int(number)-1)))
 	}
 	if list := w.get("/api/v1/proposals?pull=gone").json["proposals"].([]any); len(list) != 0 {
 		t.Errorf("gone are %v", list)

@@ -24,7 +24,8 @@ func twoForges(t *testing.T, log *bytes.Buffer) (w *world, second *forgetest.Fak
 	second.SetName("second")
 	return newWorld(t, func(w *world) {
 		w.web.Providers.Registry = gitprovider.NewRegistry([]gitprovider.Registration{
-			{Name: "fake", Provider: w.fake}, {Name: "gitea", Disabled: "GITEA_TOKEN is not set"}, {Name: "second", Provider: second},
+			{Name: "fake", Provider: w.fake}, {Name: "gitea", Disabled: "GITEA_TOKEN is not set"},
+			{Name: "second", Provider: second},
 		}, nil, "", nil)
 		w.web.Env.Log = slog.New(slog.NewTextHandler(log, nil))
 	}), second
@@ -35,10 +36,11 @@ func TestReadinessNamesEachProviderAndFailsForThemOnlyIfAskedTo(t *testing.T) {
 		err  *fault.Error
 		code fault.Code // "" for ready
 	}{
-		"all answer":            {nil, ""},
-		"one is down":           {fault.New(fault.UpstreamError, "git.example.org failed (503)"), fault.UpstreamError},
-		"one refuses our token": {fault.New(fault.ProviderDisabled, "GITEA_TOKEN %s was refused", ownToken), fault.ProviderDisabled},
-		"one limits us":         {fault.New(fault.RateLimited, "no more"), fault.RateLimited},
+		"all answer":  {nil, ""},
+		"one is down": {fault.New(fault.UpstreamError, "git.example.org failed (503)"), fault.UpstreamError},
+		"one refuses our token": {fault.New(fault.ProviderDisabled, "GITEA_TOKEN %s was refused", ownToken),
+			fault.ProviderDisabled},
+		"one limits us": {fault.New(fault.RateLimited, "no more"), fault.RateLimited},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
@@ -63,7 +65,8 @@ func TestReadinessNamesEachProviderAndFailsForThemOnlyIfAskedTo(t *testing.T) {
 			if a.json["detail"] != "fake is ok, gitea is disabled, second is down" {
 				t.Errorf("got %s", a.body)
 			}
-			if want := fmt.Sprintf(`"violations":[{"code":%q,"rule":"second",`, tt.code); !strings.Contains(string(a.body), want) {
+			if want := fmt.Sprintf(`"violations":[{"code":%q,"rule":"second",`, tt.code); !strings.Contains(string(a.body),
+				want) {
 				t.Errorf("got %s, want %s", a.body, want)
 			}
 			for _, kept := range []string{ownToken, tt.err.Message} {
@@ -96,7 +99,8 @@ func TestProvidersAreAskedOnceForManyCallersAndAgainAfterHalfAMinute(t *testing.
 	wg.Wait()
 	asked := func(want int) {
 		t.Helper()
-		if a, b := w.fake.Script.Count(forgetest.MethodPing), second.Script.Count(forgetest.MethodPing); a != want || b != want {
+		if a, b := w.fake.Script.Count(forgetest.MethodPing), second.Script.Count(forgetest.MethodPing); a != want ||
+			b != want {
 			t.Errorf("asked %d and %d times, want %d", a, b, want)
 		}
 	}
@@ -152,7 +156,8 @@ func TestACallerWhoGoesAwayDoesNotMakeProvidersLookDown(t *testing.T) {
 
 func TestWithoutAProviderOrRecordsNothingIsReady(t *testing.T) {
 	w := newWorld(t, func(w *world) {
-		w.web.Providers.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "gitea", Disabled: "GITEA_TOKEN is not set"}}, nil, "", nil)
+		w.web.Providers.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "gitea",
+			Disabled: "GITEA_TOKEN is not set"}}, nil, "", nil)
 	})
 	w.want(w.get("/readyz"), 200, "")
 	w.want(w.get("/readyz?providers=1"), 503, fault.ProviderDisabled)

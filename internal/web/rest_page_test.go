@@ -38,11 +38,14 @@ func TestThePageOfRESTIsMadeFromTheDescription(t *testing.T) {
 		}
 	}
 	slices.SortFunc(all, func(a, b operation) int {
-		return cmp.Or(strings.Compare(strings.Join(a.Tags, " "), strings.Join(b.Tags, " ")), strings.Compare(a.Path, b.Path), strings.Compare(a.Method, b.Method))
+		return cmp.Or(strings.Compare(strings.Join(a.Tags, " "), strings.Join(b.Tags, " ")), strings.Compare(a.Path, b.Path),
+			strings.Compare(a.Method, b.Method))
 	})
 	var b strings.Builder
-	b.WriteString("# REST\n\n<!-- Written by `make golden` from the description of the API; edit the operations in the code. -->\n\n" +
-		"Every route of `claudeops serve` for programs. `/openapi.json` has fields and answers; [Call the REST API](../guides/rest.md) says how.\n")
+	b.WriteString(
+		"# REST\n\n<!-- Written by `make golden` from the description of the API; edit the operations in the code. -->\n\n" +
+			"Every route of `claudeops serve` for programs. `/openapi.json` has fields and answers; [Call the REST " +
+			"API](../guides/rest.md) says how.\n")
 	tag := "-"
 	scope := regexp.MustCompile(`Needs the scope (\w+)`)
 	for _, o := range all {

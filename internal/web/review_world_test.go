@@ -28,19 +28,22 @@ func (r *reviewer) service() *review.Service {
 	return review.New(review.Options{
 		Provider: "fake", Host: reviewHost{r}, Records: r.store.Ledger, Notifier: nobody{}, Starters: r.store.Pulls.Starters,
 		Kernel: operation.NewKernel(operation.KernelOptions{
-			Authority: operation.Authority{DryRun: r.flow.Authority.DryRun, Rules: operation.Rules{Policy: r.flow.Authority.Policy, Problem: r.problem}},
-			Audit:     r.store.Ledger, Redact: scanner.Redact, Log: r.flow.Log, Now: r.Now, NewID: r.flow.NewID,
+			Authority: operation.Authority{DryRun: r.flow.Authority.DryRun,
+				Rules: operation.Rules{Policy: r.flow.Authority.Policy, Problem: r.problem}},
+			Audit: r.store.Ledger, Redact: scanner.Redact, Log: r.flow.Log, Now: r.Now, NewID: r.flow.NewID,
 		}),
 	})
 }
 
 func (r *reviewer) Reviews(provider string) bool { return r.service().Reviews(provider) }
 
-func (r *reviewer) Show(ctx context.Context, provider string, ref gitprovider.RepoRef, number int) (local.Detail, error) {
+func (r *reviewer) Show(ctx context.Context, provider string, ref gitprovider.RepoRef, number int) (local.Detail,
+	error) {
 	return r.service().Show(ctx, provider, ref, number)
 }
 
-func (r *reviewer) Texts(ctx context.Context, provider string, ref gitprovider.RepoRef, head string, paths []string, maxBytes int) (map[string]string, error) {
+func (r *reviewer) Texts(ctx context.Context, provider string, ref gitprovider.RepoRef, head string, paths []string,
+	maxBytes int) (map[string]string, error) {
 	return r.service().Texts(ctx, provider, ref, head, paths, maxBytes)
 }
 
@@ -71,7 +74,8 @@ func (h reviewHost) Show(ctx context.Context, ref gitprovider.RepoRef, number in
 	return local.Detail{Status: status, Diff: cmp.Or(h.diff, "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new <i>\n")}, err
 }
 
-func (h reviewHost) List(ctx context.Context, ref gitprovider.RepoRef, _ gitprovider.State) ([]gitprovider.PullRequest, error) {
+func (h reviewHost) List(ctx context.Context, ref gitprovider.RepoRef, _ gitprovider.State) ([]gitprovider.PullRequest,
+	error) {
 	return h.fake.ListOpen(ctx, ref, gitprovider.LabelOurs)
 }
 

@@ -30,7 +30,8 @@ func TestEveryRoleIsHeldAtEveryRoute(t *testing.T) {
 	for _, line := range strings.Split(strings.TrimSpace(string(table)), "\n")[1:] {
 		f := strings.Fields(line)
 		method, pattern, scope, may := f[0], f[1], f[2], f[3:]
-		if scope == "-" || scope == "(agents)" || pattern == "/events" || pattern == "/audit.jsonl" { // open, a stream without end, many documents
+		// open, a stream without end, many documents
+		if scope == "-" || scope == "(agents)" || pattern == "/events" || pattern == "/audit.jsonl" {
 			continue
 		}
 		target := strings.TrimSuffix(regexp.MustCompile(`\{[^$}]*\}`).ReplaceAllString(pattern, "x1"), "{$}")
@@ -47,7 +48,8 @@ func TestEveryRoleIsHeldAtEveryRoute(t *testing.T) {
 		}
 		for i, role := range roles {
 			a := ask(cookies(logins[i]))
-			if denied := a.StatusCode == http.StatusForbidden && a.code() == string(fault.Forbidden) && strings.Contains(string(a.body), "needs the scope"); denied != (may[i] == "no") {
+			if denied := a.StatusCode == http.StatusForbidden && a.code() == string(fault.Forbidden) &&
+				strings.Contains(string(a.body), "needs the scope"); denied != (may[i] == "no") {
 				t.Errorf("%s %s, %s: %d %s; the table says %s", method, pattern, role, a.StatusCode, a.body, may[i])
 			}
 			if a.StatusCode == http.StatusUnauthorized {

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
-// TestEveryRouteByEveryRole holds the table of docs: which role may ask what. It is made from the routes that are served,
-// so that a new one has to be looked at here. TestEveryRoleIsHeldAtEveryRoute asks them all.
+// TestEveryRouteByEveryRole holds the table of docs: which role may ask what. It is made from the routes that are
+// served, so that a new one has to be looked at here. TestEveryRoleIsHeldAtEveryRoute asks them all.
 func TestEveryRouteByEveryRole(t *testing.T) {
 	var lines []string
 	for name, r := range routesOf(t) {
@@ -35,7 +35,8 @@ func TestEveryRouteByEveryRole(t *testing.T) {
 		lines = append(lines, strings.TrimRight(line, " "))
 	}
 	slices.Sort(lines)
-	got := fmt.Sprintf("%-60s %-8s %-8s %-8s %s\n", "route", "scope", "viewer", "reviewer", "operator") + strings.Join(lines, "\n") + "\n"
+	got := fmt.Sprintf("%-60s %-8s %-8s %-8s %s\n", "route", "scope", "viewer", "reviewer", "operator") +
+		strings.Join(lines, "\n") + "\n"
 	file := filepath.Join("testdata", "roles.txt")
 	if os.Getenv("UPDATE_GOLDEN") != "" {
 		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {

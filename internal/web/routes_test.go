@@ -30,7 +30,8 @@ func KnownWebhooks(secret string) (out []api.Sender) {
 // openRoutes are the routes that answer whoever asks: probes, what signing in needs, and webhooks, which are signed.
 func openRoutes() []string {
 	return []string{
-		"GET /healthz", "GET /readyz", "GET /sign-in", "POST /sign-in", "POST /sign-out", "GET /sign-out", "GET /static/{name}",
+		"GET /healthz", "GET /readyz", "GET /sign-in", "POST /sign-in", "POST /sign-out", "GET /sign-out",
+		"GET /static/{name}",
 		"POST /webhooks/github", "POST /webhooks/gitea",
 	}
 }
@@ -41,7 +42,8 @@ func routesOf(t *testing.T) map[string]handler.Route {
 	routes, _, err := assemble(Options{
 		Webhooks: api.Webhooks{Senders: KnownWebhooks("")}, Env: handler.Env{Now: time.Now},
 		Toolsets: Toolsets{Operations: []operation.Toolset{prflow.Toolset(nil)}},
-		People:   People{Acts: slices.Concat(session.Acts{}.Operations(), connections.Acts{}.Operations(), logins.Acts{}.Operations(), tokens.Acts{}.Operations())},
+		People: People{Acts: slices.Concat(session.Acts{}.Operations(), connections.Acts{}.Operations(),
+			logins.Acts{}.Operations(), tokens.Acts{}.Operations())},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +72,8 @@ func TestEveryOtherRouteAsksForAScope(t *testing.T) {
 
 func TestStrangersSendLittle(t *testing.T) {
 	routes := routesOf(t)
-	for name, most := range map[string]int64{"POST /sign-in": 4 << 10, "POST /webhooks/github": 1 << 20, "POST /webhooks/gitea": 1 << 20} {
+	for name, most := range map[string]int64{"POST /sign-in": 4 << 10, "POST /webhooks/github": 1 << 20,
+		"POST /webhooks/gitea": 1 << 20} {
 		if limit := routes[name].Body; limit.Bytes != most || limit.Within != handler.OpenBodyTime {
 			t.Errorf("%s: %+v", name, limit)
 		}
@@ -81,9 +84,9 @@ func TestStrangersSendLittle(t *testing.T) {
 	}
 }
 
-// TestEveryRouteThatChangesSomethingIsRecordedWhenItIsRefused goes over all routes: one that is not for reading records that a
-// caller has not the scope, as a proposal, a review or an action on sessions. A new one has to say how, and belongs into the
-// parity test of internal/cli.
+// TestEveryRouteThatChangesSomethingIsRecordedWhenItIsRefused goes over all routes: one that is not for reading records
+// that a caller has not the scope, as a proposal, a review or an action on sessions. A new one has to say how, and
+// belongs into the parity test of internal/cli.
 func TestEveryRouteThatChangesSomethingIsRecordedWhenItIsRefused(t *testing.T) {
 	without := []string{ // nobody is refused for a scope there, or nothing is changed
 		"POST /sign-in", "POST /sign-out", "POST /api/v1/policy/check", "POST /webhooks/github", "POST /webhooks/gitea",

@@ -59,8 +59,8 @@ func (s *Server) register(routes []handler.Route) error {
 	return nil
 }
 
-// maxProposals bounds how many proposals are judged at the same time, and with them the memory that their bodies and the
-// search for secrets take. Others wait, their bodies unread.
+// maxProposals bounds how many proposals are judged at the same time, and with them the memory that their bodies and
+// the search for secrets take. Others wait, their bodies unread.
 const maxProposals = 8
 
 // assemble makes the parts of a Server, and the routes that they have.
@@ -69,7 +69,8 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 		env: o.Env, mux: http.NewServeMux(),
 		guard: guard.New(guard.Options{Network: o.Network, Access: o.Access, Tier: o.Settings.Tier, Now: o.Env.Now}),
 		health: health.New(health.Options{
-			Doctor: o.Rules.Doctor, Audit: o.Records.Audit, ComparePulls: o.Rules.ComparePulls, Registry: o.Providers.Registry, Env: o.Env,
+			Doctor: o.Rules.Doctor, Audit: o.Records.Audit, ComparePulls: o.Rules.ComparePulls, Registry: o.Providers.Registry,
+			Env: o.Env,
 		}),
 	}
 	s.kept = &kept{changes: o.Records.Changes, verified: s.health.LastVerification, env: o.Env}
@@ -82,14 +83,18 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 	turns := handler.NewTurns(maxProposals)
 	routes := api.Routes(api.Options{
 		Settings: o.Settings, Toolsets: o.Toolsets.Operations, Turns: turns, Records: o.Records,
-		Acts: o.Acts, Webhooks: o.Webhooks, Registry: o.Providers.Registry, Policy: o.Rules.Policy, Guard: s.guard, Health: s.health,
+		Acts: o.Acts, Webhooks: o.Webhooks, Registry: o.Providers.Registry, Policy: o.Rules.Policy, Guard: s.guard,
+		Health:  s.health,
 		Metrics: s.metrics, Env: o.Env,
 	})
-	people := signin.New(signin.Options{Providers: o.SignIn, Access: o.Access, Guard: s.guard, Random: rand.Reader, Now: o.Env.Now})
+	people := signin.New(signin.Options{Providers: o.SignIn, Access: o.Access, Guard: s.guard, Random: rand.Reader,
+		Now: o.Env.Now})
 	routes = append(routes, people.Routes()...)
 	pages, err := dashboard.New(dashboard.Options{
-		Settings: o.Settings, Promote: named(operation.List(o.Toolsets.Operations...), prflow.OpPromote), Turns: turns, Records: o.Records,
-		People: dashboard.People{Sessions: o.Sessions, Acts: o.Acts}, Providers: o.Providers.Providers, Policy: o.Rules.Policy, Guard: s.guard, SignIn: people,
+		Settings: o.Settings, Promote: named(operation.List(o.Toolsets.Operations...), prflow.OpPromote), Turns: turns,
+		Records: o.Records,
+		People:  dashboard.People{Sessions: o.Sessions, Acts: o.Acts}, Providers: o.Providers.Providers,
+		Policy: o.Rules.Policy, Guard: s.guard, SignIn: people,
 		Health: s.health, Hub: s.hub, Toolsets: o.Toolsets.Pages, Env: o.Env,
 	})
 	if err != nil {
@@ -137,8 +142,8 @@ const (
 	maxHeaderBytes    = 32 << 10
 )
 
-// HTTPServer wraps the handler with limits that slow clients cannot get round. Its Shutdown ends the streams of changes and the connections of
-// agents; see mcphttp.Server.End.
+// HTTPServer wraps the handler with limits that slow clients cannot get round. Its Shutdown ends the streams of changes
+// and the connections of agents; see mcphttp.Server.End.
 func (s *Server) HTTPServer() *http.Server {
 	server := &http.Server{
 		Handler: s, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
@@ -306,7 +311,8 @@ func giveTime(w http.ResponseWriter, req *handler.Request, route handler.Route) 
 	if _, served := req.Context().Value(http.ServerContextKey).(*http.Server); !served || route.Takes == 0 {
 		return nil
 	}
-	return http.NewResponseController(w).SetWriteDeadline(time.Now().Add(route.Takes + time.Minute)) // of the network's clock
+	// of the network's clock
+	return http.NewResponseController(w).SetWriteDeadline(time.Now().Add(route.Takes + time.Minute))
 }
 
 // recorder remembers the status for log and metrics.

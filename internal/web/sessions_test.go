@@ -27,7 +27,8 @@ func TestAPersonStartsAndStopsASession(t *testing.T) {
 	}
 	a = w.get(at, token)
 	w.want(a, 200, "")
-	if a.json["state"] != "running" || a.json["trigger"] != "rest" || a.json["note"] != "look at the disk" || a.json["untrusted"] == "" {
+	if a.json["state"] != "running" || a.json["trigger"] != "rest" || a.json["note"] != "look at the disk" ||
+		a.json["untrusted"] == "" {
 		t.Errorf("got %s", a.body)
 	}
 	w.want(w.do("POST", "/ops/api/v1/sessions", `{"tier":1}`, token), 409, fault.Conflict)
@@ -70,17 +71,22 @@ func TestEachRefusalOfASessionIsRecordedAndStartsNothing(t *testing.T) {
 		"a tier twice":               {`{"tier":1,"tier":3}`, []edit{operate}, 400, fault.InvalidArgument},
 		"an unknown field":           {`{"tier":1,"handoff":{}}`, []edit{operate}, 400, fault.InvalidArgument},
 		"another case":               {`{"Tier":1}`, []edit{operate}, 400, fault.InvalidArgument},
-		"a long note":                {`{"tier":1,"note":"` + strings.Repeat("x", session.MaxNote+1) + `"}`, []edit{operate}, 400, fault.InvalidArgument},
-		"a large body":               {`{"tier":1,"note":"` + strings.Repeat("x", 64<<10) + `"}`, []edit{operate}, 413, fault.InvalidArgument},
-		"a form":                     {"tier=1", []edit{operate, set("Content-Type", "application/x-www-form-urlencoded")}, 415, fault.InvalidArgument},
-		"two keys":                   {`{"tier":1}`, []edit{operate, header("Idempotency-Key", "a"), header("Idempotency-Key", "b")}, 400, fault.InvalidArgument},
+		"a long note": {`{"tier":1,"note":"` + strings.Repeat("x", session.MaxNote+1) + `"}`, []edit{operate},
+			400, fault.InvalidArgument},
+		"a large body": {`{"tier":1,"note":"` + strings.Repeat("x", 64<<10) + `"}`, []edit{operate}, 413,
+			fault.InvalidArgument},
+		"a form": {"tier=1", []edit{operate, set("Content-Type", "application/x-www-form-urlencoded")},
+			415, fault.InvalidArgument},
+		"two keys": {`{"tier":1}`,
+			[]edit{operate, header("Idempotency-Key", "a"), header("Idempotency-Key", "b")}, 400, fault.InvalidArgument},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := len(w.agents.rows)
 			a := w.do("POST", "/api/v1/sessions", c.body, c.edits...)
 			w.want(a, c.want, c.code)
 			rows := w.agents.rows[before:]
-			if len(rows) != 1 || rows[0].Outcome != record.OutcomeRefused || rows[0].Code != c.code || rows[0].RequestID != a.json["request_id"] {
+			if len(rows) != 1 || rows[0].Outcome != record.OutcomeRefused || rows[0].Code != c.code ||
+				rows[0].RequestID != a.json["request_id"] {
 				t.Errorf("recorded %+v for %s", rows, a.body)
 			}
 			if len(w.agents.started) != 0 {
@@ -101,7 +107,8 @@ func TestWhoeverHasNoTokenStartsNothing(t *testing.T) {
 	w := newWorld(t, anonymousReads)
 	a := w.do("POST", "/api/v1/sessions", `{"tier":1}`)
 	w.want(a, 403, fault.Forbidden)
-	if !strings.Contains(string(a.body), "propose,review,read,operate") || len(w.agents.started) != 0 || len(w.agents.rows) != 1 {
+	if !strings.Contains(string(a.body), "propose,review,read,operate") || len(w.agents.started) != 0 ||
+		len(w.agents.rows) != 1 {
 		t.Errorf("%s, started %v, recorded %v", a.body, w.agents.started, w.agents.rows)
 	}
 }
@@ -116,11 +123,13 @@ func TestAStartUnderAKeyIsAnsweredAgainAndNotRepeated(t *testing.T) {
 	w.want(first, 202, "")
 	again := start(`{"tier":1}`, token)
 	w.want(again, 202, "")
-	if string(again.body) != string(first.body) || again.Header.Get("Location") != first.Header.Get("Location") || len(w.agents.started) != 1 {
+	if string(again.body) != string(first.body) || again.Header.Get("Location") != first.Header.Get("Location") ||
+		len(w.agents.started) != 1 {
 		t.Errorf("%s at %s; started %d", again.body, again.Header.Get("Location"), len(w.agents.started))
 	}
 	w.want(start(`{"tier":2}`, token), 409, fault.Conflict)
-	w.want(start(`{"tier":1}`, bearer(w.token("bob", 3, access.Operate))), 409, fault.Conflict) // his key is another one, and a session runs
+	// his key is another one, and a session runs
+	w.want(start(`{"tier":1}`, bearer(w.token("bob", 3, access.Operate))), 409, fault.Conflict)
 	if len(w.agents.started) != 1 || len(w.agents.rows) != 3 {
 		t.Errorf("started %d, recorded %+v", len(w.agents.started), w.agents.rows)
 	}
@@ -146,7 +155,8 @@ func TestSessionsAreListedAndFiltered(t *testing.T) {
 		return out, next
 	}
 	for query, want := range map[string]string{
-		"": "543210", "?state=failed": "31", "?tier=2": "5", "?tier=1&state=succeeded": "420", "?limit=6": "543210", "?tier=3": "",
+		"": "543210", "?state=failed": "31", "?tier=2": "5", "?tier=1&state=succeeded": "420", "?limit=6": "543210",
+		"?tier=3": "",
 	} {
 		if got, next := ids(query); got != want || next != "" {
 			t.Errorf("%s: %s, then %q; want %s", query, got, next, want)
@@ -163,7 +173,8 @@ func TestSessionsAreListedAndFiltered(t *testing.T) {
 	if all != "54 32 10 " {
 		t.Errorf("page by page: %s", all)
 	}
-	for _, query := range []string{"?state=odd", "?tier=0", "?cursor=x", "?cursor=" + strings.Repeat("A", 20), "?limit=0", "?x=1"} {
+	for _, query := range []string{"?state=odd", "?tier=0", "?cursor=x", "?cursor=" + strings.Repeat("A", 20), "?limit=0",
+		"?x=1"} {
 		w.want(w.get("/api/v1/sessions"+query), 400, fault.InvalidArgument)
 	}
 }
@@ -171,11 +182,13 @@ func TestSessionsAreListedAndFiltered(t *testing.T) {
 func TestEventsAreReadOnFromTheLastOne(t *testing.T) {
 	w := newWorld(t, nil)
 	id := w.begun(sessions.Record{ID: "run-1"})
-	w.said(id, 1, sessions.Event{Kind: "init"}, sessions.Event{Kind: "tool_use", Tool: "Read", Text: "{}"}, sessions.Event{Kind: "text", Text: "a token: " + ownToken + "\u202e"})
+	w.said(id, 1, sessions.Event{Kind: "init"}, sessions.Event{Kind: "tool_use", Tool: "Read", Text: "{}"},
+		sessions.Event{Kind: "text", Text: "a token: " + ownToken + "\u202e"})
 	a := w.get("/api/v1/sessions/" + id + "/events")
 	w.want(a, 200, "")
 	if len(a.json["events"].([]any)) != 3 || a.json["next_after"] != float64(3) || a.json["state"] != "running" ||
-		strings.Contains(string(a.body), ownToken) || strings.Contains(string(a.body), "\u202e") || a.json["untrusted"] == "" {
+		strings.Contains(string(a.body), ownToken) || strings.Contains(string(a.body), "\u202e") ||
+		a.json["untrusted"] == "" {
 		t.Errorf("got %s", a.body)
 	}
 	for after, want := range map[string]int{"1": 2, "3": 0, "99": 0} {
@@ -215,7 +228,8 @@ func TestEveryProposalKnowsItsSession(t *testing.T) {
 func TestTheJournalAndOpenFindingsAreRead(t *testing.T) {
 	w := newWorld(t, nil)
 	w.begun(sessions.Record{ID: "run-1", EndedAt: w.Now(), Handover: sessions.Handover{
-		HandoffNotes: []string{"`x` was left out"}, Open: []sessions.Escalated{{Key: "dns-slow", Tier: 2, Sessions: []string{"run-1"}, At: w.Now()}},
+		HandoffNotes: []string{"`x` was left out"},
+		Open:         []sessions.Escalated{{Key: "dns-slow", Tier: 2, Sessions: []string{"run-1"}, At: w.Now()}},
 	}})
 	w.begun(sessions.Record{ID: "run-2", EndedAt: w.Now()})
 	for id, text := range map[string]string{"run-1": "backup: 41 min " + ownToken, "run-2": "backup: 43 min"} {
@@ -226,13 +240,15 @@ func TestTheJournalAndOpenFindingsAreRead(t *testing.T) {
 	journal := w.get("/api/v1/journal")
 	w.want(journal, 200, "")
 	text := string(journal.body)
-	if newer, older := strings.Index(text, "43 min"), strings.Index(text, "41 min"); newer < 0 || older < newer || strings.Contains(text, ownToken) ||
+	if newer, older := strings.Index(text, "43 min"), strings.Index(text, "41 min"); newer < 0 || older < newer ||
+		strings.Contains(text, ownToken) ||
 		!strings.Contains(text, "data, never instructions") {
 		t.Errorf("the journal is %s", text)
 	}
 	one := w.get("/api/v1/sessions/run-1")
 	w.want(one, 200, "")
-	if text := string(one.body); !strings.Contains(text, "41 min") || strings.Contains(text, "43 min") || !strings.Contains(text, "dns-slow") ||
+	if text := string(one.body); !strings.Contains(text, "41 min") || strings.Contains(text, "43 min") ||
+		!strings.Contains(text, "dns-slow") ||
 		!strings.Contains(text, "was left out") {
 		t.Errorf("the session is %s", text)
 	}

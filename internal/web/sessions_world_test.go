@@ -60,7 +60,8 @@ func (a *agents) Stop(ctx context.Context, id string) error {
 }
 
 // Record implements operation.Audit.
-func (a *agents) Record(ctx context.Context, row record.Attempt, dryRun *record.Proposal, notices ...record.Notice) error {
+func (a *agents) Record(ctx context.Context, row record.Attempt, dryRun *record.Proposal,
+	notices ...record.Notice) error {
 	if strings.HasPrefix(row.Action, "session.") {
 		a.rows = append(a.rows, row)
 	}

@@ -27,16 +27,20 @@ func TestMetricsSayWhatStandsOpenAndHowProposalsEnded(t *testing.T) {
 			}
 		}
 	}
-	lines("claudeops_records_readable 1\n", `claudeops_notices{state="waiting"} 0`+"\n", "!claudeops_open_pull_requests{", "!claudeops_audit_whole")
+	lines("claudeops_records_readable 1\n", `claudeops_notices{state="waiting"} 0`+"\n", "!claudeops_open_pull_requests{",
+		"!claudeops_audit_whole")
 	w.refuse(2)
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	w.verify()
 	const open = `claudeops_open_pull_requests{age="`
 	lines(`claudeops_proposals_total{outcome="opened"} 1`+"\n", `claudeops_proposals_total{outcome="refused"} 2`+"\n",
-		`claudeops_refusals_total{gate="scope"} 2`+"\n", "claudeops_audit_whole 1\n", "claudeops_audit_rows 3\n", "claudeops_audit_verified_timestamp_seconds ",
-		open+`under_1d",provider="fake",repository="joe/infra"} 1`+"\n", open+`over_30d",provider="fake",repository="joe/infra"} 0`+"\n")
+		`claudeops_refusals_total{gate="scope"} 2`+"\n", "claudeops_audit_whole 1\n", "claudeops_audit_rows 3\n",
+		"claudeops_audit_verified_timestamp_seconds ",
+		open+`under_1d",provider="fake",repository="joe/infra"} 1`+"\n",
+		open+`over_30d",provider="fake",repository="joe/infra"} 0`+"\n")
 	w.advance(8 * 24 * time.Hour)
-	lines(open+`under_1d",provider="fake",repository="joe/infra"} 0`+"\n", open+`7d_to_30d",provider="fake",repository="joe/infra"} 1`+"\n")
+	lines(open+`under_1d",provider="fake",repository="joe/infra"} 0`+"\n",
+		open+`7d_to_30d",provider="fake",repository="joe/infra"} 1`+"\n")
 	broken.err = errors.New("the disk is gone")
 	lines("claudeops_records_readable 0\n", `claudeops_proposals_total{outcome="refused"} 2`+"\n")
 }

@@ -20,7 +20,8 @@ func TestTokensAreMadeListedAndRevokedOverREST(t *testing.T) {
 	a := w.do("POST", "/api/v1/tokens", `{"name":"ann","scopes":["read","review"],"max_tier":2}`, boss)
 	w.want(a, 201, "")
 	var made struct{ ID, Token, Name string }
-	if err := json.Unmarshal(a.body, &made); err != nil || !strings.HasPrefix(made.Token, "cops_") || a.Header.Get("Cache-Control") != "no-store" {
+	if err := json.Unmarshal(a.body, &made); err != nil || !strings.HasPrefix(made.Token, "cops_") ||
+		a.Header.Get("Cache-Control") != "no-store" {
 		t.Fatalf("%s, %v", a.body, a.Header)
 	}
 	ann := bearer(made.Token)
@@ -31,12 +32,17 @@ func TestTokensAreMadeListedAndRevokedOverREST(t *testing.T) {
 		status               int
 		code                 fault.Code
 	}{
-		"a scope that one lacks":    {"POST", "/api/v1/tokens", `{"name":"x","scopes":["propose"]}`, boss, 403, fault.Forbidden},
-		"a tier that one lacks":     {"POST", "/api/v1/tokens", `{"name":"x","scopes":["read"],"max_tier":3}`, boss, 403, fault.Forbidden},
-		"a name that is taken":      {"POST", "/api/v1/tokens", `{"name":"ann","scopes":["read"]}`, boss, 409, fault.Conflict},
-		"a scope that is none":      {"POST", "/api/v1/tokens", `{"name":"x","scopes":["root"]}`, boss, 400, fault.InvalidArgument},
-		"no scope":                  {"POST", "/api/v1/tokens", `{"name":"x","scopes":[]}`, boss, 400, fault.InvalidArgument},
-		"no name":                   {"POST", "/api/v1/tokens", `{"name":"","scopes":["read"]}`, boss, 400, fault.InvalidArgument},
+		"a scope that one lacks": {"POST", "/api/v1/tokens", `{"name":"x","scopes":["propose"]}`, boss, 403,
+			fault.Forbidden},
+		"a tier that one lacks": {"POST", "/api/v1/tokens", `{"name":"x","scopes":["read"],"max_tier":3}`, boss, 403,
+			fault.Forbidden},
+		"a name that is taken": {"POST", "/api/v1/tokens", `{"name":"ann","scopes":["read"]}`, boss, 409,
+			fault.Conflict},
+		"a scope that is none": {"POST", "/api/v1/tokens", `{"name":"x","scopes":["root"]}`, boss, 400,
+			fault.InvalidArgument},
+		"no scope": {"POST", "/api/v1/tokens", `{"name":"x","scopes":[]}`, boss, 400, fault.InvalidArgument},
+		"no name": {"POST", "/api/v1/tokens", `{"name":"","scopes":["read"]}`, boss, 400,
+			fault.InvalidArgument},
 		"without the scope operate": {"POST", "/api/v1/tokens", `{"name":"x","scopes":["read"]}`, ann, 403, fault.Forbidden},
 		"a list, without the scope": {"GET", "/api/v1/tokens", "", ann, 403, fault.Forbidden},
 		"one that is not there":     {"POST", "/api/v1/tokens/none/revoke", "", boss, 404, fault.NotFound},
@@ -52,7 +58,8 @@ func TestTokensAreMadeListedAndRevokedOverREST(t *testing.T) {
 		}
 	}
 	list := w.get("/api/v1/tokens", boss)
-	if w.want(list, 200, ""); !strings.Contains(string(list.body), `"name":"ann"`) || strings.Contains(string(list.body), made.Token) {
+	if w.want(list, 200, ""); !strings.Contains(string(list.body), `"name":"ann"`) ||
+		strings.Contains(string(list.body), made.Token) {
 		t.Errorf("%s", list.body)
 	}
 	w.want(w.do("POST", "/api/v1/tokens/"+made.ID+"/revoke", "", boss), 200, "")
@@ -89,12 +96,14 @@ func TestATokenIsShownOnceInTheDashboard(t *testing.T) {
 	w.page("/tokens", 200, with(boss)).lacks("Revoke ann", "Revoke boss")
 	w.want(w.get("/api/v1/proposals", bearer(secret)), 200, "")
 	for status, form := range map[int]url.Values{
-		409: {"name": {"ann"}, "tier": {"1"}, "scope": {"read"}}, 403: {"name": {"eve"}, "tier": {"1"}, "scope": {"review"}}, 400: {"name": {"eve"}, "tier": {"1"}},
+		409: {"name": {"ann"}, "tier": {"1"}, "scope": {"read"}}, 403: {"name": {"eve"}, "tier": {"1"}, "scope": {"review"}},
+		400: {"name": {"eve"}, "tier": {"1"}},
 	} {
 		w.read(w.submit("/tokens/people", form, with(boss)), "/tokens/people", status).has("Make a token", form.Get("name"))
 	}
 	id := w.tokenID("ann")
-	if a := w.submit("/tokens/"+id+"/revoke", nil, with(boss)); a.StatusCode != 303 || a.Header.Get("Location") != "/tokens/people?revoked="+id {
+	if a := w.submit("/tokens/"+id+"/revoke", nil, with(boss)); a.StatusCode != 303 ||
+		a.Header.Get("Location") != "/tokens/people?revoked="+id {
 		t.Errorf("%d %v", a.StatusCode, a.Header)
 	}
 	w.page("/tokens/people?revoked="+id, 200, with(boss)).has("The token ann is revoked")
@@ -142,19 +151,23 @@ func TestAnAgentsTokenIsMadeInTheDashboardWithTheLinesForItsClient(t *testing.T)
 	a := w.submit("/tokens", form, with(boss))
 	d := w.read(a, "/tokens", 201)
 	secret := shownSecret(d)
-	if !strings.HasPrefix(secret, "cops_") || strings.Count(string(a.body), secret) != 1 || a.Header.Get("Cache-Control") != "no-store" {
+	if !strings.HasPrefix(secret, "cops_") || strings.Count(string(a.body), secret) != 1 ||
+		a.Header.Get("Cache-Control") != "no-store" {
 		t.Fatalf("secret %q, %v: %s", secret, a.Header, a.body)
 	}
 	if len(d.find("script")) > 0 {
 		t.Error("the page with the secret has a script")
 	}
-	d.has("It is shown this once", "Claude Code", "Codex", "Gemini", "Cursor", "VS Code", "claude mcp add-json", "read -rs CLAUDEOPS_AGENT_TOKEN",
+	d.has("It is shown this once", "Claude Code", "Codex", "Gemini", "Cursor", "VS Code", "claude mcp add-json",
+		"read -rs CLAUDEOPS_AGENT_TOKEN",
 		"http://127.0.0.1:8080/mcp", `"Authorization": "Bearer ${env:CLAUDEOPS_AGENT_TOKEN}"`)
 	got := w.tokenNamed("laptop")
-	if !got.Agent || got.MaxTier != 2 || len(got.Scopes) > 0 || !slices.Equal(got.Repos, []string{"joe/infra", "joe/*"}) || !got.ExpiresAt.Equal(w.Now().AddDate(0, 0, 90)) {
+	if !got.Agent || got.MaxTier != 2 || len(got.Scopes) > 0 || !slices.Equal(got.Repos, []string{"joe/infra", "joe/*"}) ||
+		!got.ExpiresAt.Equal(w.Now().AddDate(0, 0, 90)) {
 		t.Errorf("%+v", got)
 	}
-	if row := w.attempts()[0]; row.Action != "token.create" || row.Caller != "boss" || strings.Contains(fmt.Sprint(row), secret) {
+	if row := w.attempts()[0]; row.Action != "token.create" || row.Caller != "boss" ||
+		strings.Contains(fmt.Sprint(row), secret) {
 		t.Errorf("%+v", row)
 	}
 	w.want(w.get("/api/v1/proposals", bearer(secret)), 401, fault.Unauthenticated)
@@ -166,14 +179,17 @@ func TestAnAgentsTokenIsMadeInTheDashboardWithTheLinesForItsClient(t *testing.T)
 	list.has("laptop", "joe/infra, joe/*", "Tier 2", "in 89 d", "used 1 h ago", "its connections end within seconds")
 	list.lacks(secret, "Revoke boss")
 	w.page("/tokens/people", 200, with(boss)).lacks("laptop")
-	if a := w.submit("/tokens/"+got.ID+"/revoke", nil, with(boss)); a.StatusCode != 303 || a.Header.Get("Location") != "/tokens?revoked="+got.ID {
+	if a := w.submit("/tokens/"+got.ID+"/revoke", nil, with(boss)); a.StatusCode != 303 ||
+		a.Header.Get("Location") != "/tokens?revoked="+got.ID {
 		t.Errorf("%d %v", a.StatusCode, a.Header)
 	}
-	w.page("/tokens?revoked="+got.ID, 200, with(boss)).has("The token laptop is revoked", "No agent has a token", "Revoked and expired tokens")
+	w.page("/tokens?revoked="+got.ID, 200, with(boss)).has("The token laptop is revoked", "No agent has a token",
+		"Revoked and expired tokens")
 	if _, err := w.web.Access.AgentToken(t.Context(), secret); fault.CodeOf(err) != fault.Unauthenticated {
 		t.Errorf("%v", err)
 	}
-	if a := w.get("/tokens/"+got.ID+"/revoke", browser, with(boss)); a.StatusCode != 303 || a.Header.Get("Location") != "/tokens" {
+	if a := w.get("/tokens/"+got.ID+"/revoke", browser, with(boss)); a.StatusCode != 303 ||
+		a.Header.Get("Location") != "/tokens" {
 		t.Errorf("%d %v", a.StatusCode, a.Header)
 	}
 }
@@ -234,7 +250,8 @@ func TestTheLinesForAClientHaveTheAddressAtWhichItReachesTheServer(t *testing.T)
 func TestAnAgentsTokenIsMadeOverREST(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.strangers = true })
 	boss := bearer(w.token("boss", 2, "read", "operate"))
-	a := w.do("POST", "/api/v1/tokens", `{"name":"laptop","agent":true,"max_tier":2,"repos":["joe/*"],"expires_in_days":7}`, boss)
+	a := w.do("POST", "/api/v1/tokens",
+		`{"name":"laptop","agent":true,"max_tier":2,"repos":["joe/*"],"expires_in_days":7}`, boss)
 	w.want(a, 201, "")
 	if until := w.Now().AddDate(0, 0, 7).Format(time.RFC3339); a.json["agent"] != true || a.json["expires_at"] != until {
 		t.Errorf("%s", a.body)
@@ -246,7 +263,8 @@ func TestAnAgentsTokenIsMadeOverREST(t *testing.T) {
 		"a repository that is not one":    `{"name":"x","agent":true,"repos":["joe"]}`,
 		"more repositories than it names": `{"name":"x","agent":true,"repos":["a/b"` + strings.Repeat(`,"a/b"`, 50) + `]}`,
 	} {
-		if before := w.countTokens(); w.do("POST", "/api/v1/tokens", body, boss).StatusCode != 400 || w.countTokens() != before {
+		if before := w.countTokens(); w.do("POST", "/api/v1/tokens", body, boss).StatusCode != 400 ||
+			w.countTokens() != before {
 			t.Errorf("%s is taken", name)
 		}
 	}

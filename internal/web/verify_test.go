@@ -45,7 +45,8 @@ func TestTheAuditIsVerifiedFromWhereTheLastTimeEndedAndWholeOnceADay(t *testing.
 		return record.AuditReport{Rows: seq, HeadSeq: seq, Head: fmt.Sprintf("head-%d", seq)}
 	}
 	broken := record.AuditReport{Rows: 2, HeadSeq: 2, Head: "head-2", Problem: "rows were cut off"}
-	audit := &scriptedAudit{answers: []record.AuditReport{sound(3), sound(5), sound(6), broken, broken, sound(7), sound(8)}}
+	audit := &scriptedAudit{answers: []record.AuditReport{sound(3), sound(5), sound(6), broken, broken, sound(7),
+		sound(8)}}
 	w := newWorld(t, func(w *world) { audit.Audit = w.web.Records.Audit; w.web.Records.Audit = audit })
 	for i, want := range []string{"whole", "whole", "whole", "broken", "broken", "whole", "whole"} {
 		if i == 2 {

@@ -58,7 +58,9 @@ func hooked(t *testing.T) (*world, *acceptor) {
 }
 
 func merge(repo string, number int) string {
-	return fmt.Sprintf(`{"action":"closed","number":%[2]d,"pull_request":{"number":%[2]d,"merged":true},"repository":{"full_name":%[1]q}}`, repo, number)
+	return fmt.Sprintf(
+		`{"action":"closed","number":%[2]d,"pull_request":{"number":%[2]d,"merged":true},"repository":{"full_name":%[1]q}}`,
+		repo, number)
 }
 
 func signature(body string) string {
@@ -70,8 +72,9 @@ func signature(body string) string {
 // github sends a delivery as GitHub does; edits come last.
 func (w *world) github(id, event, body string, edits ...edit) reply {
 	w.Helper()
-	return w.do("POST", "/webhooks/github", body, append([]edit{header("X-GitHub-Delivery", id), header("X-GitHub-Event", event),
-		header("X-Hub-Signature-256", "sha256="+signature(body)), from("192.0.2.1:1")}, edits...)...)
+	return w.do("POST", "/webhooks/github", body,
+		append([]edit{header("X-GitHub-Delivery", id), header("X-GitHub-Event", event),
+			header("X-Hub-Signature-256", "sha256="+signature(body)), from("192.0.2.1:1")}, edits...)...)
 }
 
 func replaced(name, value string) edit { return func(r *http.Request) { r.Header.Set(name, value) } }
@@ -94,21 +97,28 @@ func TestWebhooksAreTakenIgnoredOrRefused(t *testing.T) {
 		{"another repository", w.github("e", "pull_request", merge("joe/other", 7)), 202, "ignored", ""},
 		{"without an id", w.github("", "pull_request", body), 400, "", fault.InvalidArgument},
 		{"no JSON", w.github("f", "pull_request", "payload=1"), 400, "", fault.InvalidArgument},
-		{"a wrong signature", w.github("g", "pull_request", body, replaced("X-Hub-Signature-256", "sha256="+signature(body+" "))), 401, "", fault.Unauthenticated},
-		{"no signature", w.github("g", "pull_request", body, replaced("X-Hub-Signature-256", "")), 401, "", fault.Unauthenticated},
-		{"a form", w.github("g", "pull_request", body, replaced("Content-Type", "application/x-www-form-urlencoded")), 415, "", fault.InvalidArgument},
+		{"a wrong signature", w.github("g", "pull_request", body,
+			replaced("X-Hub-Signature-256", "sha256="+signature(body+" "))), 401, "", fault.Unauthenticated},
+		{"no signature", w.github("g", "pull_request", body, replaced("X-Hub-Signature-256", "")), 401, "",
+			fault.Unauthenticated},
+		{"a form", w.github("g", "pull_request", body, replaced("Content-Type", "application/x-www-form-urlencoded")), 415,
+			"", fault.InvalidArgument},
 		{"no type", w.github("g", "pull_request", body, replaced("Content-Type", "")), 415, "", fault.InvalidArgument},
-		{"compressed", w.github("g", "pull_request", body, header("Content-Encoding", "gzip")), 415, "", fault.InvalidArgument},
+		{"compressed", w.github("g", "pull_request", body, header("Content-Encoding", "gzip")), 415, "",
+			fault.InvalidArgument},
 		{"too large", w.github("g", "pull_request", strings.Repeat(" ", 1<<20)+body), 413, "", fault.InvalidArgument},
 		{"another host", w.github("g", "pull_request", body, host("evil.example")), 403, "", fault.Forbidden},
-		{"at Gitea's address", w.do("POST", "/webhooks/gitea", body, header("X-GitHub-Delivery", "g"), header("X-GitHub-Event", "pull_request"),
+		{"at Gitea's address", w.do("POST", "/webhooks/gitea", body, header("X-GitHub-Delivery", "g"),
+			header("X-GitHub-Event", "pull_request"),
 			header("X-Hub-Signature-256", "sha256="+signature(body))), 401, "", fault.Unauthenticated},
-		{"Gitea's", w.do("POST", "/webhooks/gitea", body, header("X-Gitea-Delivery", "a"), header("X-Gitea-Event", "pull_request"),
+		{"Gitea's", w.do("POST", "/webhooks/gitea", body, header("X-Gitea-Delivery", "a"),
+			header("X-Gitea-Event", "pull_request"),
 			header("X-Gitea-Signature", signature(body))), 202, "taken", ""},
 		{"another method", w.get("/webhooks/github"), 405, "", fault.InvalidArgument},
 		{"another forge", w.do("POST", "/webhooks/gitlab", body), 404, "", fault.NotFound},
 	} {
-		if row.got.StatusCode != row.status || row.got.code() != string(row.code) || row.code == "" && row.got.json["status"] != row.said {
+		if row.got.StatusCode != row.status || row.got.code() != string(row.code) || row.code == "" &&
+			row.got.json["status"] != row.said {
 			t.Errorf("%s: %d %s", row.name, row.got.StatusCode, row.got.body)
 		}
 		if strings.Contains(string(row.got.body), hookSecret) || strings.Contains(string(row.got.body), signature(body)) {
@@ -127,8 +137,10 @@ func TestWebhooksAreTakenIgnoredOrRefused(t *testing.T) {
 	}
 	metrics := string(w.get("/metrics", bearer("a-token-that-nobody-sends")).body)
 	for _, line := range []string{
-		`claudeops_webhook_deliveries_total{provider="github",result="taken"} 2`, `claudeops_webhook_deliveries_total{provider="github",result="conflict"} 1`,
-		`claudeops_webhook_deliveries_total{provider="github",result="pong"} 1`, `claudeops_webhook_deliveries_total{provider="github",result="unauthenticated"} 2`,
+		`claudeops_webhook_deliveries_total{provider="github",result="taken"} 2`,
+		`claudeops_webhook_deliveries_total{provider="github",result="conflict"} 1`,
+		`claudeops_webhook_deliveries_total{provider="github",result="pong"} 1`,
+		`claudeops_webhook_deliveries_total{provider="github",result="unauthenticated"} 2`,
 	} {
 		if !strings.Contains(metrics, line) {
 			t.Errorf("the metrics lack %s", line)
@@ -144,7 +156,8 @@ func TestWithoutASecretWebhooksAreOff(t *testing.T) {
 	if !strings.Contains(string(got.body), "GITHUB_WEBHOOK_SECRET") || len(a.taken) != 0 {
 		t.Errorf("got %s, taken %v", got.body, a.taken)
 	}
-	w.want(w.do("POST", "/webhooks/gitea", merge("joe/infra", 7), header("X-Gitea-Signature", "")), 503, fault.ProviderDisabled)
+	w.want(w.do("POST", "/webhooks/gitea", merge("joe/infra", 7), header("X-Gitea-Signature", "")), 503,
+		fault.ProviderDisabled)
 }
 
 func TestWhoeverGuessesIsToldToWaitAndTheForgeIsNot(t *testing.T) {
@@ -172,7 +185,8 @@ func TestGuessesFromEverywhereDoNotShutOutTheForge(t *testing.T) {
 	w, _ := hooked(t)
 	body := merge("joe/infra", 7)
 	for i := range 1100 {
-		w.want(w.github("a", "pull_request", body, replaced("X-Hub-Signature-256", ""), from(fmt.Sprintf("10.9.%d.%d:1", i/250, i%250))), 401, fault.Unauthenticated)
+		w.want(w.github("a", "pull_request", body, replaced("X-Hub-Signature-256", ""),
+			from(fmt.Sprintf("10.9.%d.%d:1", i/250, i%250))), 401, fault.Unauthenticated)
 	}
 	w.want(w.github("b", "pull_request", body), 202, "")
 }

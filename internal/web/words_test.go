@@ -15,7 +15,8 @@ func TestNoMessageAboutABodySaysAWordTwice(t *testing.T) {
 	w.signedIn()
 	word := regexp.MustCompile(`[a-z]+`)
 	for _, target := range []string{"/api/v1/prs", "/api/v1/policy/check", "/api/v1/sessions", "/sign-in"} {
-		for _, body := range []string{"{", "x", "{}{}", "[]", `{"a":1}`, `{"tier":"x","paths":7}`, strings.Repeat("[", 100), strings.Repeat(" ", 1<<23)} {
+		for _, body := range []string{"{", "x", "{}{}", "[]", `{"a":1}`, `{"tier":"x","paths":7}`, strings.Repeat("[", 100),
+			strings.Repeat(" ", 1<<23)} {
 			a := w.do(http.MethodPost, target, body)
 			if a.StatusCode < 400 {
 				continue
@@ -31,7 +32,8 @@ func TestNoMessageAboutABodySaysAWordTwice(t *testing.T) {
 	}
 }
 
-// riddles are words that only somebody who has read the code understands. internal/cli has the same list for the commands.
+// riddles are words that only somebody who has read the code understands. internal/cli has the same list for the
+// commands.
 func riddles() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(the( \w+)? door|what spoke|for real|remarks?)\b`)
 }

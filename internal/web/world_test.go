@@ -62,9 +62,12 @@ type world struct {
 	tokens  []string // of CLAUDEOPS_API_TOKENS
 	handler http.Handler
 	agents  *agents
-	served  func(context.Context, door.Rights, door.Client) error // serves agents that are connected; nil: with the tools of pull requests
-	person  string                                                // token that requests carry unless they carry something else; "" for none
-	asked   []string                                              // of what was asked of create_pr by the page of deployments
+	// serves agents that are connected; nil: with the tools of pull requests
+	served func(context.Context, door.Rights, door.Client) error
+	// token that requests carry unless they carry something else; "" for none
+	person string
+	// of what was asked of create_pr by the page of deployments
+	asked []string
 
 	limits    door.Limits // of agents that are connected
 	strangers bool        // requests carry none until signedIn
@@ -102,34 +105,43 @@ func newWorld(t testing.TB, change func(*world)) *world {
 		Registry: registry, Ledger: s.Ledger, History: s.History, Secrets: scanner,
 		Authority: prflow.Authority{Policy: policy.Default(), Tier: gitprovider.TierInvestigate}, Log: log, NewID: newID,
 		Clock: prflow.Clock{Now: w.Now, Sleep: func(_ context.Context, d time.Duration) { w.advance(d) }},
-		Proof: prflow.Proof{Key: func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil }, Head: s.Audit.Head},
+		Proof: prflow.Proof{Key: func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil },
+			Head: s.Audit.Head},
 	}
 	w.web = web.Options{
 		Settings: handler.Settings{Version: "test"}, Callers: web.Callers{Network: guard.Network{Loopback: true}},
 		Records: records.Records{
-			Attempts: attempts{s.History, s}, Audit: s.Audit, Replies: s.Replies, Summary: s.History, Pulls: s.Pulls, Sessions: s.AgentSessions, Notices: s.Outbox, Changes: s.Changes(),
+			Attempts: attempts{s.History, s}, Audit: s.Audit, Replies: s.Replies, Summary: s.History, Pulls: s.Pulls,
+			Sessions: s.AgentSessions, Notices: s.Outbox, Changes: s.Changes(),
 		},
 		Providers: web.Providers{Providers: dashboard.Providers{Registry: registry}},
 		Webhooks:  api.Webhooks{Senders: web.KnownWebhooks("")},
-		Rules:     web.Rules{Doctor: func(context.Context) []doctor.Finding { return []doctor.Finding{{Name: "tier", Status: "ok"}} }},
+		Rules: web.Rules{Doctor: func(context.Context) []doctor.Finding {
+			return []doctor.Finding{{Name: "tier",
+				Status: "ok"}}
+		}},
 		Env: handler.Env{
-			Redact: scanner.Redact, Redaction: scanner.Redaction, Log: log, Now: w.Now, NewID: func() string { return fmt.Sprintf("exchange-%04d", exchanges.Add(1)) },
+			Redact: scanner.Redact, Redaction: scanner.Redaction, Log: log, Now: w.Now,
+			NewID: func() string { return fmt.Sprintf("exchange-%04d", exchanges.Add(1)) },
 		},
 	}
 	w.agents = &agents{w: w, settings: session.Settings{MaxTier: gitprovider.TierInvestigate}}
 	w.web.Sessions = w.agents
 	kernel := w.kernel()
 	w.web.Acts = connections.Acts{
-		Kernel: func() *operation.Kernel { return kernel }, Store: func() connections.Store { return s.Connections() }, Now: w.Now,
+		Kernel: func() *operation.Kernel { return kernel }, Store: func() connections.Store { return s.Connections() },
+		Now: w.Now,
 	}.Operations()
 	w.web.Acts = append(w.web.Acts, logins.Acts{
 		Kernel: func() *operation.Kernel { return kernel }, Store: func() logins.Store { return s.Access }, Now: w.Now,
 	}.Operations()...)
 	w.web.Acts = append(w.web.Acts, tokens.Acts{
-		Kernel: func() *operation.Kernel { return kernel }, Store: func() tokens.Store { return s.Access }, Random: rand.Reader, Now: w.Now, NewID: newID,
+		Kernel: func() *operation.Kernel { return kernel }, Store: func() tokens.Store { return s.Access },
+		Random: rand.Reader, Now: w.Now, NewID: newID,
 	}.Operations()...)
 	w.web.Acts = append(w.web.Acts, session.Acts{
-		Kernel: func() *operation.Kernel { return kernel }, Audit: func() operation.Audit { return w.agents }, Runs: func() (session.Runs, error) { return w.agents, nil },
+		Kernel: func() *operation.Kernel { return kernel }, Audit: func() operation.Audit { return w.agents },
+		Runs: func() (session.Runs, error) { return w.agents, nil },
 	}.Operations()...)
 	w.web.Providers.Reviewer = review.New(review.Options{Provider: "local", Disabled: "the test has none"})
 	if change != nil {
@@ -144,7 +156,8 @@ func newWorld(t testing.TB, change func(*world)) *world {
 // kernel judges and records the acts of people.
 func (w *world) kernel() *operation.Kernel {
 	return operation.NewKernel(operation.KernelOptions{
-		Authority: operation.Authority{Enabled: func(string) bool { return true }}, Audit: w.agents, Redact: scanner.Redact, Log: w.flow.Log, Now: w.Now, NewID: w.flow.NewID,
+		Authority: operation.Authority{Enabled: func(string) bool { return true }}, Audit: w.agents, Redact: scanner.Redact,
+		Log: w.flow.Log, Now: w.Now, NewID: w.flow.NewID,
 	})
 }
 
@@ -161,7 +174,8 @@ func (w *world) build() {
 	w.web.Settings.Tier, w.web.Settings.DryRun = w.flow.Authority.Tier, w.flow.Authority.DryRun
 	w.web.Settings.ReadOnly = w.flow.Authority.ReadOnly
 	w.web.Access = access.NewGatekeeper(access.Options{
-		Tokens: w.store.Access, Logins: w.store.Access, Configured: w.tokens, AnonymousRead: w.anonymous, Now: w.Now, Random: rand.Reader,
+		Tokens: w.store.Access, Logins: w.store.Access, Configured: w.tokens, AnonymousRead: w.anonymous, Now: w.Now,
+		Random:    rand.Reader,
 		Directory: w.directory(),
 	})
 	w.web.Agents.Tokens = w.agentTokens()
@@ -190,7 +204,8 @@ func (w *world) token(name string, tier gitprovider.Tier, scopes ...access.Scope
 	if err != nil {
 		w.Fatal(err)
 	}
-	t := access.Token{ID: "id-" + name, Name: name, Hash: access.Hash(secret), MaxTier: tier, Scopes: scopes, CreatedAt: w.Now()}
+	t := access.Token{ID: "id-" + name, Name: name, Hash: access.Hash(secret), MaxTier: tier, Scopes: scopes,
+		CreatedAt: w.Now()}
 	if err := w.store.Access.InsertToken(context.Background(), t); err != nil {
 		w.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package gitleaks compares our search for secrets with that of gitleaks. It is a module of its own, so that the program's go.mod does
-// not carry what the library needs.
+// Package gitleaks compares our search for secrets with that of gitleaks. It is a module of its own, so that the
+// program's go.mod does not carry what the library needs.
 package gitleaks
 
 import (
@@ -47,7 +47,8 @@ func library(t testing.TB) *detect.Detector {
 				continue
 			}
 			for i, x := range e.Regexes {
-				e.Regexes[i] = map[bool]func(string) string{true: secretrules.FromName, false: secretrules.WholeValue}[e.RegexTarget == "match"](x)
+				e.Regexes[i] = map[bool]func(string) string{true: secretrules.FromName,
+					false: secretrules.WholeValue}[e.RegexTarget == "match"](x)
 			}
 			e.Paths, e.StopWords = nil, nil
 			lists = append(lists, e)
@@ -148,7 +149,8 @@ func TestFindsWhatTheLibraryFinds(t *testing.T) {
 			samples = append(samples, b.String())
 		}
 	}
-	between := []string{"token ", "secret = ", "x", "\n", " key: ", "api_", "\"", "the ", "password ", "é", "🙂", "Größe ", "\u212a", "\u017f"}
+	between := []string{"token ", "secret = ", "x", "\n", " key: ", "api_", "\"", "the ", "password ", "é", "🙂", "Größe ",
+		"\u212a", "\u017f"}
 	ascii := between[:9]
 	matches := 0
 	for i := range samples {

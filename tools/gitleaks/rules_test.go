@@ -22,6 +22,7 @@ func TestTheRulesAreThoseOfGitleaks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(rules) != config.DefaultConfig {
-		t.Error("gitleaks/rules.toml is not the one of the module in tools/gitleaks/go.mod; run `make golden`, and look at the difference")
+		t.Error("gitleaks/rules.toml is not the one of the module in tools/gitleaks/go.mod; run `make golden`, and look at " +
+			"the difference")
 	}
 }

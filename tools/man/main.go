@@ -1,5 +1,6 @@
-// Command man writes the manual pages of claudeops, one of section 1 for each command, to a folder. The packages of a release install
-// them; see deploy/packages/generate.sh. It is a module of its own, so that the program does not carry what renders them.
+// Command man writes the manual pages of claudeops, one of section 1 for each command, to a folder. The packages of a
+// release install them; see deploy/packages/generate.sh. It is a module of its own, so that the program does not carry
+// what renders them.
 package main
 
 import (
@@ -30,5 +31,6 @@ func write(root *cobra.Command, folder string) error {
 	}
 	root.DisableAutoGenTag = true
 	root.InitDefaultCompletionCmd()
-	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "claudeops " + root.Version, Manual: "Claude Ops"}, folder)
+	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "claudeops " + root.Version, Manual: "Claude Ops"},
+		folder)
 }

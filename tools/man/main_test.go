@@ -14,7 +14,8 @@ func TestEveryCommandHasAPage(t *testing.T) {
 	if err := write(cli.Command(), folder); err != nil {
 		t.Fatal(err)
 	}
-	for _, words := range []string{"claudeops", "claudeops init", "claudeops audit list", "claudeops packages registry add"} {
+	for _, words := range []string{"claudeops", "claudeops init", "claudeops audit list",
+		"claudeops packages registry add"} {
 		text, err := os.ReadFile(filepath.Join(folder, strings.ReplaceAll(words, " ", "-")+".1"))
 		if err != nil {
 			t.Error(err)

@@ -1,5 +1,5 @@
-// Command notices writes the licences of everything that is linked into the programs of a release: usage: notices FILE. It needs the
-// modules of go.mod, and fails for one whose licence it does not know.
+// Command notices writes the licences of everything that is linked into the programs of a release: usage: notices FILE.
+// It needs the modules of go.mod, and fails for one whose licence it does not know.
 package main
 
 import (
@@ -56,7 +56,8 @@ func notices() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "Claude Ops (MIT, see LICENSE) contains the following works of others. What is under MPL-2.0 is unchanged; its sources are at\n" +
+	return "Claude Ops (MIT, see LICENSE) contains the following works of others. What is under MPL-2.0 is unchanged; " +
+		"its sources are at\n" +
 		"the Go module proxy under the name and version that stand here.\n\n" + list.String() + texts.String() + pages, nil
 }
 
@@ -64,7 +65,8 @@ func notices() (string, error) {
 func linkedModules() ([]part, error) {
 	seen := map[string]string{}
 	for _, system := range []string{"linux", "darwin", "windows"} {
-		cmd := exec.CommandContext(context.Background(), "env", "GOOS="+system, "CGO_ENABLED=0", "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}",
+		cmd := exec.CommandContext(context.Background(), "env", "GOOS="+system, "CGO_ENABLED=0", "go", "list", "-deps", "-f",
+			"{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}",
 			"./cmd/claudeops", "./cmd/claudeops-connect")
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
@@ -136,8 +138,8 @@ func kindOf(text string) string {
 	return ""
 }
 
-// filesOfPages are the licences of files of others that are embedded: styles and icons of the dashboard, rules for secrets. (htmx is under the
-// Zero-Clause BSD licence, which asks for no notice.)
+// filesOfPages are the licences of files of others that are embedded: styles and icons of the dashboard, rules for
+// secrets. (htmx is under the Zero-Clause BSD licence, which asks for no notice.)
 func filesOfPages() (string, error) {
 	names, err := filepath.Glob(filepath.Join("internal", "web", "pages", "static", "*.LICENSE"))
 	if err != nil {
@@ -150,7 +152,8 @@ func filesOfPages() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&b, "\n%s\nThe files beside %s (MIT)\n\n%s\n", strings.Repeat("=", 78), filepath.ToSlash(name), strings.TrimSpace(string(text)))
+		fmt.Fprintf(&b, "\n%s\nThe files beside %s (MIT)\n\n%s\n", strings.Repeat("=", 78), filepath.ToSlash(name),
+			strings.TrimSpace(string(text)))
 	}
 	return b.String(), nil
 }

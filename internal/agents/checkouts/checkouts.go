@@ -201,7 +201,8 @@ func isName(text string) bool {
 
 // tip is the commit that the repository has for the branch.
 func (c *checkout) tip(ctx context.Context, remote git.Remote) (string, error) {
-	out, err := c.run(ctx, git.Call{Remote: &remote, Args: []string{"ls-remote", "--", remote.URL.Value(), "refs/heads/" + c.branch}})
+	out, err := c.run(ctx, git.Call{Remote: &remote,
+		Args: []string{"ls-remote", "--", remote.URL.Value(), "refs/heads/" + c.branch}})
 	if err != nil {
 		return "", fmt.Errorf("its repository cannot be asked: %w", err)
 	}
@@ -230,8 +231,10 @@ func (c *checkout) forward(ctx context.Context, remote git.Remote, tip string) e
 		return errors.New("files were changed here, so it is left as it is")
 	}
 	_, err = c.run(ctx, git.Call{
-		Dir: c.dir, GitDir: filepath.Join(c.dir, ".git"), Remote: &remote, Config: []string{"submodule.recurse=false", "fetch.writeCommitGraph=false"},
-		Args: []string{"fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--refmap=", "--", remote.URL.Value(),
+		Dir: c.dir, GitDir: filepath.Join(c.dir, ".git"), Remote: &remote,
+		Config: []string{"submodule.recurse=false", "fetch.writeCommitGraph=false"},
+		Args: []string{"fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--refmap=", "--",
+			remote.URL.Value(),
 			"+refs/heads/" + c.branch + ":refs/remotes/" + c.remote + "/" + c.branch},
 	})
 	if err != nil {

@@ -23,7 +23,8 @@ type place struct {
 func newPlace(t *testing.T) *place {
 	t.Helper()
 	dir := t.TempDir()
-	p := &place{T: t, dir: dir, origin: filepath.Join(dir, "origin.git"), copy: filepath.Join(dir, "repos", "infra"), named: true}
+	p := &place{T: t, dir: dir, origin: filepath.Join(dir, "origin.git"), copy: filepath.Join(dir, "repos", "infra"),
+		named: true}
 	p.git(dir, "init", "--quiet", "--bare", "--initial-branch=main", p.origin)
 	p.git(dir, "clone", "--quiet", p.origin, filepath.Join(dir, "writer"))
 	p.push("checks/disk.md", "# Disk\n")
@@ -35,7 +36,8 @@ func (p *place) git(dir string, args ...string) string {
 	p.Helper()
 	cmd := exec.CommandContext(p.Context(), "git", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "HOME="+p.dir, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org",
+	cmd.Env = append(os.Environ(), "HOME="+p.dir, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a",
+		"GIT_AUTHOR_EMAIL=a@example.org",
 		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -99,7 +101,8 @@ func TestACleanWorkingCopyIsMovedForward(t *testing.T) {
 	tip := p.push("checks/disk.md", "# Disks\n")
 	p.write(filepath.Join(p.copy, "notes.txt"), "untracked")
 	s := p.update()
-	if s.Problem != "" || !s.Updated || !strings.HasPrefix(tip, s.Commit) || p.text() != "# Disks\n" || p.git(p.copy, "status", "--porcelain") != "?? notes.txt" {
+	if s.Problem != "" || !s.Updated || !strings.HasPrefix(tip, s.Commit) || p.text() != "# Disks\n" ||
+		p.git(p.copy, "status", "--porcelain") != "?? notes.txt" {
 		t.Fatalf("%+v, %q, %s", s, p.text(), p.git(p.copy, "status"))
 	}
 	if s = p.update(); s.Problem != "" || s.Updated {
@@ -123,7 +126,8 @@ func TestAWorkingCopyThatIsNotPlainIsLeftAsItIs(t *testing.T) {
 		change func(p *place)
 		want   string
 	}{
-		"a changed file": {func(p *place) { p.write(filepath.Join(p.copy, "checks/disk.md"), "# Mine\n") }, "files were changed here"},
+		"a changed file": {func(p *place) { p.write(filepath.Join(p.copy, "checks/disk.md"), "# Mine\n") },
+			"files were changed here"},
 		"a commit": {func(p *place) {
 			p.write(filepath.Join(p.copy, "a"), "a")
 			p.git(p.copy, "add", "a")
@@ -146,7 +150,8 @@ func TestAWorkingCopyThatIsNotPlainIsLeftAsItIs(t *testing.T) {
 		"linked objects":        {link("objects"), ".git/objects is a link"},
 		"linked configuration":  {link("config"), ".git/config is a link"},
 		"a common folder":       {func(p *place) { p.write(filepath.Join(p.copy, ".git/commondir"), p.origin) }, "commondir"},
-		"nonsense":              {func(p *place) { p.write(filepath.Join(p.copy, ".git/config"), "[core") }, "cannot be understood"},
+		"nonsense": {func(p *place) { p.write(filepath.Join(p.copy, ".git/config"), "[core") },
+			"cannot be understood"},
 		"a link for .git": {func(p *place) {
 			os.Rename(filepath.Join(p.copy, ".git"), filepath.Join(p.dir, "g"))
 			os.Symlink(filepath.Join(p.dir, "g"), filepath.Join(p.copy, ".git"))
@@ -170,7 +175,8 @@ func TestAWorkingCopyThatIsNotPlainIsLeftAsItIs(t *testing.T) {
 					t.Error("a program of its configuration was run")
 				}
 			}
-			if _, err := os.Stat(filepath.Join(p.copy, ".git", "HEAD")); err == nil && name != "a commit" && strings.TrimSpace(p.headCommit()) != before {
+			if _, err := os.Stat(filepath.Join(p.copy, ".git", "HEAD")); err == nil && name != "a commit" &&
+				strings.TrimSpace(p.headCommit()) != before {
 				t.Errorf("its branch was moved from %s to %s", before, p.headCommit())
 			}
 		})

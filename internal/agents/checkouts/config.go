@@ -19,7 +19,8 @@ func harmless() *regexp.Regexp {
 		`extensions\.objectformat`,
 		`remote\.[^\n]*\.(?:url|pushurl|fetch|tagopt|gh-resolved)`,
 		`branch\.[^\n]*\.(?:remote|merge|rebase|description|vscode-merge-base)`,
-		`user\.(?:name|email)`, `init\.defaultbranch`, `pull\.(?:ff|rebase)`, `push\.(?:default|autosetupremote)`, `color\.[^\n]*`,
+		`user\.(?:name|email)`, `init\.defaultbranch`, `pull\.(?:ff|rebase)`, `push\.(?:default|autosetupremote)`,
+		`color\.[^\n]*`,
 		`gc\.auto`, `maintenance\.(?:auto|strategy)`,
 	}, "|") + `)$`)
 }
@@ -27,7 +28,8 @@ func harmless() *regexp.Regexp {
 // settings are the settings of a configuration file, the last value of each. It is an error if one is not harmless: it
 // is not known what git would do with it.
 func (c *checkout) settings(ctx context.Context, text []byte) (map[string]string, error) {
-	list, err := c.run(ctx, git.Call{Args: []string{"config", "--file", "-", "--no-includes", "--null", "--list"}, Stdin: bytes.NewReader(text)})
+	list, err := c.run(ctx, git.Call{Args: []string{"config", "--file", "-", "--no-includes", "--null", "--list"},
+		Stdin: bytes.NewReader(text)})
 	if err != nil {
 		return nil, errors.New("its .git/config cannot be understood")
 	}

@@ -35,7 +35,8 @@ func Command(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 		flags.PrintDefaults()
 	}
 	flags.StringVar(&a.Address, "connect", "", "address of the door, such as unix:/run/claudeops/door/mcp.sock")
-	flags.StringVar(&a.TicketFile, "ticket-file", "", "file that holds the ticket; by default "+TicketName+" beside the socket")
+	flags.StringVar(&a.TicketFile, "ticket-file", "", "file that holds the ticket; by default "+TicketName+
+		" beside the socket")
 	flags.IntVar(&a.Lower.Tier, "tier", 0, "the highest tier of this connection: 1, 2 or 3")
 	flags.BoolVar(&a.Lower.DryRun, "dry-run", false, "check everything, write nothing")
 	flags.BoolVar(&a.Lower.ReadOnly, "read-only", false, "refuse every proposal")
@@ -50,7 +51,8 @@ func Command(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 		return exitUsage
 	}
 	if scheme, _, _ := strings.Cut(a.Address, ":"); scheme == "https" || scheme == "http" {
-		fmt.Fprintln(errOut, "claudeops-connect: this program speaks no HTTP; a client reaches such an address by itself (claudeops mcp-config --url)")
+		fmt.Fprintln(errOut,
+			"claudeops-connect: this program speaks no HTTP; a client reaches such an address by itself (claudeops mcp-config --url)")
 		return exitUsage
 	}
 	err := a.Run(ctx, in, out, func(text string) { fmt.Fprintln(errOut, "claudeops-connect: "+text) })

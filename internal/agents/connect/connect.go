@@ -1,15 +1,17 @@
-// Package connect is the agent's side of the door: it copies MCP messages between a client's standard streams and a Claude Ops that
-// runs elsewhere, and holds neither tokens nor rights. The programs claudeops-connect and `claudeops mcp-server --connect` are both
-// made of it. It imports the standard library alone, so that the small program stays small.
+// Package connect is the agent's side of the door: it copies MCP messages between a client's standard streams and a
+// Claude Ops that runs elsewhere, and holds neither tokens nor rights. The programs claudeops-connect and `claudeops
+// mcp-server --connect` are both made of it. It imports the standard library alone, so that the small program stays
+// small.
 //
 // Rights are the door's. What this side sends (Lower) can take some away, and never add any.
 //
 // # How to add a transport
 //
-// A transport is a function of the type Transport: it reaches the address, says Hello in its own way (a line on a socket, a header of a
-// request), reads the door's Answer, and returns a Conn on which lines of MCP pass in both directions from then on. It returns a
-// *RefusedError if the door refuses, and any other error if the door cannot be reached, which is tried again. Its line in Transports
-// names the scheme of its addresses. On the door's side its listener calls door.Host.Serve with what it accepts.
+// A transport is a function of the type Transport: it reaches the address, says Hello in its own way (a line on a
+// socket, a header of a request), reads the door's Answer, and returns a Conn on which lines of MCP pass in both
+// directions from then on. It returns a *RefusedError if the door refuses, and any other error if the door cannot be
+// reached, which is tried again. Its line in Transports names the scheme of its addresses. On the door's side its
+// listener calls door.Host.Serve with what it accepts.
 package connect
 
 import (
@@ -27,8 +29,8 @@ const Version = 1
 // MaxHello bounds a Hello or an Answer as a line, in bytes, its end included.
 const MaxHello = 4 << 10
 
-// MaxMessage is the largest message that is kept whole, in bytes; the door takes none that is larger. Longer ones are passed on in
-// pieces, so that it is the door that refuses and records them.
+// MaxMessage is the largest message that is kept whole, in bytes; the door takes none that is larger. Longer ones are
+// passed on in pieces, so that it is the door that refuses and records them.
 const MaxMessage = 4 << 20
 
 // Hello is the first thing that a connector says, as one line of JSON.
@@ -62,7 +64,8 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("[%s] %s", e.Code, e.Message) }
 
-// Conn is a connection after its handshake: lines of MCP in both directions. Read and Write may be called side by side; Close ends both.
+// Conn is a connection after its handshake: lines of MCP in both directions. Read and Write may be called side by side;
+// Close ends both.
 type Conn interface {
 	io.ReadWriteCloser
 	CloseWrite() error // no more is sent; answers still come
@@ -74,8 +77,8 @@ type Transport func(ctx context.Context, address string, hello Hello) (Conn, err
 // Transports are those that need nothing but the standard library's sockets, by the scheme of their addresses.
 func Transports() map[string]Transport { return map[string]Transport{"unix": Unix} }
 
-// Dial connects to an address, SCHEME:REST. An error that is not a *RefusedError says that nobody answered, or that the address is
-// malformed (*AddressError).
+// Dial connects to an address, SCHEME:REST. An error that is not a *RefusedError says that nobody answered, or that the
+// address is malformed (*AddressError).
 func Dial(ctx context.Context, address string, hello Hello, transports map[string]Transport) (Conn, error) {
 	scheme, rest, found := strings.Cut(address, ":")
 	transport := transports[scheme]

@@ -24,7 +24,8 @@ type envelope struct {
 	} `json:"params"`
 }
 
-// look reads a message; false if it is no JSON object. What has another type than MCP gives it is left out: the door refuses it.
+// look reads a message; false if it is no JSON object. What has another type than MCP gives it is left out: the door
+// refuses it.
 func look(line []byte) (envelope, bool) {
 	var e envelope
 	err := json.Unmarshal(line, &e)
@@ -70,7 +71,8 @@ type failure struct {
 	RequestID         string `json:"request_id"` // of no record: the door has written none under it
 }
 
-// answer is the failure as the answer to a request: a tool's result with isError, and for other methods an error of JSON-RPC.
+// answer is the failure as the answer to a request: a tool's result with isError, and for other methods an error of
+// JSON-RPC.
 func (f failure) answer(to envelope) []byte {
 	out := map[string]any{"jsonrpc": "2.0", "id": to.ID}
 	if to.Method == methodCall {

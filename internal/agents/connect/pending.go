@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// keptRequest is the size in bytes up to which a request that calls no tool is kept, to be sent again on the next connection.
+// keptRequest is the size in bytes up to which a request that calls no tool is kept, to be sent again on the next
+// connection.
 const keptRequest = 64 << 10
 
 // replayID is the id of an initialize that is sent again; its answer is for nobody.
@@ -83,8 +84,8 @@ func (p *pending) empty() bool {
 	return len(p.requests) == 0
 }
 
-// lost are the answers to the requests that cannot be sent again, after the connection broke. The others stay; none does when the
-// connection was the last one.
+// lost are the answers to the requests that cannot be sent again, after the connection broke. The others stay; none
+// does when the connection was the last one.
 func (p *pending) lost(last bool) (answers [][]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,11 +117,14 @@ func (p *pending) again() (lines [][]byte) {
 
 // lostCall is the failure of a request whose connection broke before its answer came.
 func lostCall(e envelope) failure {
-	f := failure{Code: "upstream_error", RequestID: rand.Text(), Message: "The connection to Claude Ops broke before the answer came, so it is " +
-		"not known whether this call was carried out. If it only reads, make it again; if it changes something, look first whether it has."}
+	f := failure{Code: "upstream_error", RequestID: rand.Text(),
+		Message: "The connection to Claude Ops broke before the answer came, so it is " +
+			"not known whether this call was carried out. If it only reads, make it again; if it changes something, look first " +
+			"whether it has."}
 	if e.Params.Tool == "create_pr" {
 		f.Retryable = true
-		f.Message = "The connection to Claude Ops broke before the answer came, so it is not known whether the pull request was made. " +
+		f.Message = "The connection to Claude Ops broke before the answer came, so it is not known whether the pull " +
+			"request was made. " +
 			"Make the identical call again: what was begun is found and completed, and no second pull request is made."
 	}
 	return f

@@ -37,7 +37,8 @@ func (o Options) withDefaults() Options {
 	if o.Tell == nil {
 		o.Tell = func(string) {}
 	}
-	for value, fallback := range map[*time.Duration]time.Duration{&o.Hold: holdTime, &o.GiveUp: giveUpTime, &o.End: endTime} {
+	for value, fallback := range map[*time.Duration]time.Duration{&o.Hold: holdTime, &o.GiveUp: giveUpTime,
+		&o.End: endTime} {
 		if *value <= 0 {
 			*value = fallback
 		}
@@ -45,10 +46,11 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Run copies messages between a client and a door until in ends and all is answered, out breaks, or ctx ends; then it returns nil. While
-// the door is away it tries again and again: calls of tools that were under way are answered with an error, since nobody knows what
-// became of them; everything else is sent once more, after the client's own initialize. An error says that the door refuses
-// (*RefusedError), that its address is malformed, or that it stayed away; all requests are answered before.
+// Run copies messages between a client and a door until in ends and all is answered, out breaks, or ctx ends; then it
+// returns nil. While the door is away it tries again and again: calls of tools that were under way are answered with an
+// error, since nobody knows what became of them; everything else is sent once more, after the client's own initialize.
+// An error says that the door refuses (*RefusedError), that its address is malformed, or that it stayed away; all
+// requests are answered before.
 //
 // A Read of in may outlive Run.
 func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
@@ -119,8 +121,8 @@ func (b *bridge) dial(ctx context.Context) (Conn, error) {
 	}
 }
 
-// wait waits for the next attempt. With refuse, what the client sends meanwhile is answered; otherwise one piece is held, so that the client's end is
-// noticed behind it.
+// wait waits for the next attempt. With refuse, what the client sends meanwhile is answered; otherwise one piece is
+// held, so that the client's end is noticed behind it.
 func (b *bridge) wait(ctx context.Context, pause time.Duration, refuse bool) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -159,8 +161,8 @@ func (b *bridge) refuse(p piece) {
 	}
 }
 
-// copy passes messages in both directions until the connection ends, and reports whether the client has ended it, and what else is known of the
-// end, for people.
+// copy passes messages in both directions until the connection ends, and reports whether the client has ended it, and
+// what else is known of the end, for people.
 func (b *bridge) copy(ctx context.Context, conn Conn) (over bool, why string) {
 	var closing sync.Once
 	end := func() { closing.Do(func() { _ = conn.Close() }) } // what was not sent is lost, as with a broken connection
@@ -233,7 +235,8 @@ func (b *bridge) pass(p piece, conn io.Writer) bool {
 	return err == nil
 }
 
-// receive passes on what the door says, whole messages alone, until there is no more, which is an error, or nobody reads.
+// receive passes on what the door says, whole messages alone, until there is no more, which is an error, or nobody
+// reads.
 func (b *bridge) receive(conn io.Reader) error {
 	in := bufio.NewReaderSize(conn, readAhead)
 	for {

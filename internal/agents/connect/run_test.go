@@ -39,7 +39,8 @@ func start(t *testing.T, o connect.Options) *client {
 		ended: make(chan error, 1), stop: stop,
 	}
 	o.Address = "test:x"
-	o.Transports = map[string]connect.Transport{"test": func(context.Context, string, connect.Hello) (connect.Conn, error) {
+	o.Transports = map[string]connect.Transport{"test": func(context.Context, string, connect.Hello) (connect.Conn,
+		error) {
 		if err := c.away.Load(); err != nil {
 			return nil, *err
 		}
@@ -351,14 +352,17 @@ func TestArgumentsThatCannotBeUsed(t *testing.T) {
 	for want, cases := range map[int][][]string{
 		0: {{"--help"}},
 		2: {
-			{}, {"--connect", ""}, {"--connect", "unix:" + dir + "/s", "more"}, {"--connect", "ftp:x", "--ticket-file", "/dev/null"}, {"--connect", "unix:" + dir + "/s"},
-			{"--connect", "unix:" + dir + "/s", "--tier", "4"}, {"--connect", "unix:" + dir + "/s", "--ticket-file", dir}, {"--nonsense"},
+			{}, {"--connect", ""}, {"--connect", "unix:" + dir + "/s", "more"},
+			{"--connect", "ftp:x", "--ticket-file", "/dev/null"}, {"--connect", "unix:" + dir + "/s"},
+			{"--connect", "unix:" + dir + "/s", "--tier", "4"}, {"--connect", "unix:" + dir + "/s", "--ticket-file", dir},
+			{"--nonsense"},
 			{"--connect", "x:y", "--ticket-file", ""},
 		},
 	} {
 		for _, args := range cases {
 			var out, errOut bytes.Buffer
-			if got := connect.Command(t.Context(), args, strings.NewReader(""), &out, &errOut); got != want || errOut.Len() == 0 || out.Len() > 0 {
+			if got := connect.Command(t.Context(), args, strings.NewReader(""), &out, &errOut); got != want ||
+				errOut.Len() == 0 || out.Len() > 0 {
 				t.Errorf("%q: exit code %d, said %q and %q", args, got, out.String(), errOut.String())
 			}
 		}
@@ -366,7 +370,8 @@ func TestArgumentsThatCannotBeUsed(t *testing.T) {
 }
 
 func FuzzAnswersToWhatIsLost(f *testing.F) {
-	for _, line := range []string{initialize, createPR, listTools, `[]`, `{"id":null,"method":"x"}`, `{"id":"\u0061","method":"tools/call","params":[]}`} {
+	for _, line := range []string{initialize, createPR, listTools, `[]`, `{"id":null,"method":"x"}`,
+		`{"id":"\u0061","method":"tools/call","params":[]}`} {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {

@@ -71,7 +71,8 @@ type unixConn struct {
 // Read implements io.Reader.
 func (c *unixConn) Read(p []byte) (int, error) { return c.reader.Read(p) }
 
-// TicketFile is where the ticket of an address is looked for if nothing else is said: beside the socket. "" for other addresses.
+// TicketFile is where the ticket of an address is looked for if nothing else is said: beside the socket. "" for other
+// addresses.
 func TicketFile(address string) string {
 	path, isUnix := strings.CutPrefix(address, "unix:")
 	if !isUnix {

@@ -46,10 +46,11 @@ type Acts struct {
 // Operations are the list and the cut.
 func (a Acts) Operations() []operation.Operation {
 	return []operation.Operation{
-		operation.Define(a.Kernel, "", listed(), operation.Way[struct{}]{}, func(ctx context.Context, _ operation.Call, _ struct{}) (ConnectionList, error) {
-			open, err := a.Store().Connections(ctx)
-			return ConnectionList{entriesOf(open)}, err
-		}),
+		operation.Define(a.Kernel, "", listed(), operation.Way[struct{}]{},
+			func(ctx context.Context, _ operation.Call, _ struct{}) (ConnectionList, error) {
+				open, err := a.Store().Connections(ctx)
+				return ConnectionList{entriesOf(open)}, err
+			}),
 		operation.Define(a.Kernel, "", a.cutOff(), operation.Way[CutRequest]{}, a.cut),
 	}
 }
@@ -75,7 +76,8 @@ func entriesOf(open []record.Connection) []Entry {
 	out := []Entry{}
 	for _, c := range open {
 		e := Entry{
-			ID: c.ID, Session: c.Session, Token: c.Credential, Tier: int(c.Tier), DryRun: c.DryRun, ReadOnly: c.ReadOnly, Way: c.Way, Peer: c.Peer,
+			ID: c.ID, Session: c.Session, Token: c.Credential, Tier: int(c.Tier), DryRun: c.DryRun, ReadOnly: c.ReadOnly,
+			Way: c.Way, Peer: c.Peer,
 			Since: c.Since.UTC(), Calls: c.Calls, CutBy: c.CutBy,
 		}
 		if !c.CutAt.IsZero() {
@@ -107,22 +109,30 @@ type ConnectionCut struct {
 
 func listed() operation.Operation {
 	return operation.Operation{
-		Name: "list_connections", Summary: "List the agents that are connected now, the oldest connection first", Effect: operation.Read, Command: "connections list",
+		Name: "list_connections", Summary: "List the agents that are connected now, the oldest connection first",
+		Effect: operation.Read, Command: "connections list",
 		Needs: operation.Needs{For: operation.People, Scope: access.Read},
 		Route: operation.Route{
 			Method: http.MethodGet, Path: "/connections", ID: "listConnections",
-			Notes: "Those of every process that shares these records: of sessions, whatever process runs them, and those with an agent's token.",
+			Notes: "Those of every process that shares these records: of sessions, whatever process runs them, and those with " +
+				"an agent's token.",
 		},
 		Shown: operation.Shown{
-			Help: "list shows the agents that speak MCP with a process of these records: those of sessions, whatever process runs them, and those\n" +
-				"with an agent's token at claudeops serve. A server that a client started by itself, with claudeops mcp-server, is not listed.",
+			Help: "list shows the agents that speak MCP with a process of these records: those of sessions, whatever process " +
+				"runs them, and those\n" +
+				"with an agent's token at claudeops serve. A server that a client started by itself, with claudeops mcp-server, " +
+				"is not listed.",
 			View: view,
 			Page: operation.Page{
-				Path: "/connections", Title: "Connected agents", Topic: "connections", Link: "Connected", Caption: "Connected agents, the oldest connection first",
-				Intro: "Agents that speak MCP with this server, or with a process that shares its records: those of [sessions](/sessions), and those with an agent's token.",
+				Path: "/connections", Title: "Connected agents", Topic: "connections", Link: "Connected",
+				Caption: "Connected agents, the oldest connection first",
+				Intro: "Agents that speak MCP with this server, or with a process that shares its records: those of " +
+					"[sessions](/sessions), and those with an agent's token.",
 				Needs: "Cutting an agent off needs the scope operate.",
-				Empty: "No agent is connected now. Those of sessions connect by themselves; start one on the page [Sessions](/sessions). An agent of your own connects " +
-					"with a token: `claudeops token create --agent` makes one, and `claudeops mcp-config --connect` prints what the agent needs. An agent that runs " +
+				Empty: "No agent is connected now. Those of sessions connect by themselves; start one on the page " +
+					"[Sessions](/sessions). An agent of your own connects " +
+					"with a token: `claudeops token create --agent` makes one, and `claudeops mcp-config --connect` prints what the " +
+					"agent needs. An agent that runs " +
 					"`claudeops mcp-server` by itself is not listed: it has a server of its own.",
 			},
 		},
@@ -131,19 +141,25 @@ func listed() operation.Operation {
 
 func (a Acts) cutOff() operation.Operation {
 	return operation.Operation{
-		Name: "cut_connection", Action: "connection.cut", Summary: "Cut a connected agent off", Effect: operation.Write, Command: "connections cut",
-		Needs: operation.Needs{For: operation.People, Scope: access.Operate, Dry: operation.DryDone},
+		Name: "cut_connection", Action: "connection.cut", Summary: "Cut a connected agent off", Effect: operation.Write,
+		Command: "connections cut",
+		Needs:   operation.Needs{For: operation.People, Scope: access.Operate, Dry: operation.DryDone},
 		Route: operation.Route{
 			Method: http.MethodPost, Path: "/connections/{id}/cut", ID: "cutConnection", Status: http.StatusAccepted,
-			Notes: "It ends within a second or two; listConnections shows when it has. Calls that have written nothing end, others are finished " +
-				"and recorded. Other connections of the same session or token end as well. The agent of a session cannot connect again; an agent's " +
+			Notes: "It ends within a second or two; listConnections shows when it has. Calls that have written nothing end, " +
+				"others are finished " +
+				"and recorded. Other connections of the same session or token end as well. The agent of a session cannot connect " +
+				"again; an agent's " +
 				"token lets nobody in for an hour, and revoking it (revokeToken) keeps its holder out for good.",
 		},
 		Shown: operation.Shown{
 			Short: "Cut a connected agent off, whatever process serves it",
-			Help: "cut ends the connection: calls that have written nothing end, others are finished and recorded. The process that serves it is told by\n" +
-				"the record, at which that process looks every second. Other connections of the same session or token end as well. The agent of a\n" +
-				"session cannot connect again; the session goes on without us, and session stop ends it. An agent's token lets nobody in for an hour, and token revoke keeps its holder out for good. The command\n" +
+			Help: "cut ends the connection: calls that have written nothing end, others are finished and recorded. The " +
+				"process that serves it is told by\n" +
+				"the record, at which that process looks every second. Other connections of the same session or token end as " +
+				"well. The agent of a\n" +
+				"session cannot connect again; the session goes on without us, and session stop ends it. An agent's token lets " +
+				"nobody in for an hour, and token revoke keeps its holder out for good. The command\n" +
 				"waits up to 45 seconds for the end.",
 			Over: func(ctx context.Context, out any) (bool, error) {
 				open, err := a.Store().Connections(ctx)
@@ -155,7 +171,8 @@ func (a Acts) cutOff() operation.Operation {
 				}
 				return fmt.Sprintf("Connection %s was told to end, and has not ended yet.", out.(ConnectionCut).ID)
 			},
-			Page: operation.Page{Path: "/connections/{id}/cut", Title: "Cut an agent off?", Link: "Cut off", Button: "Cut it off"},
+			Page: operation.Page{Path: "/connections/{id}/cut", Title: "Cut an agent off?", Link: "Cut off",
+				Button: "Cut it off"},
 		},
 	}
 }
@@ -178,7 +195,8 @@ func (a Acts) cut(ctx context.Context, call operation.Call, in CutRequest) (Conn
 			what = fmt.Sprintf("connection %s of tier %s (%s) of session %s", c.ID, c.Tier, c.Peer, c.Session)
 		default:
 			until := a.Now().Add(KeptOut).UTC().Format(time.RFC3339)
-			what = fmt.Sprintf("connection %s of tier %s (%s) of token %s, which lets nobody in until %s", c.ID, c.Tier, c.Peer, c.Credential, until)
+			what = fmt.Sprintf("connection %s of tier %s (%s) of token %s, which lets nobody in until %s", c.ID, c.Tier, c.Peer,
+				c.Credential, until)
 		}
 	}
 	return ConnectionCut(in), a.Store().CutConnection(ctx, in.ID, call.Caller.Name, call.Done(what))
@@ -188,13 +206,15 @@ func (a Acts) cut(ctx context.Context, call operation.Call, in CutRequest) (Conn
 func view(out any) operation.View {
 	v := operation.View{
 		Empty: "No agent is connected.", Table: [][]string{{"ID", "AGENT", "TIER", "RIGHTS", "PEER", "SINCE", "CALLS"}},
-		Columns: []operation.Column{{Name: "Agent"}, {Name: "Tier"}, {Name: "At the other end", Wide: true}, {Name: "Calls under way", Number: true}, {Name: "Since"}},
+		Columns: []operation.Column{{Name: "Agent"}, {Name: "Tier"}, {Name: "At the other end", Wide: true},
+			{Name: "Calls under way", Number: true}, {Name: "Since"}},
 	}
 	for _, c := range out.(ConnectionList).Connections {
 		row, rights := rowOf(c)
 		v.Rows = append(v.Rows, row)
 		v.Table = append(v.Table, []string{
-			c.ID, strings.ToLower(row.Cells[0].Text) + row.Cells[0].Name, strconv.Itoa(c.Tier), rights, c.Peer + " (" + c.Way + ")",
+			c.ID, strings.ToLower(row.Cells[0].Text) + row.Cells[0].Name, strconv.Itoa(c.Tier), rights,
+			c.Peer + " (" + c.Way + ")",
 			c.Since.Format(time.RFC3339), strconv.Itoa(c.Calls),
 		})
 	}
@@ -203,16 +223,19 @@ func view(out any) operation.View {
 
 // rowOf is a connection as the page shows it. rights say at the terminal what it may not, and whether it was cut off.
 func rowOf(c Entry) (row operation.Row, rights string) {
-	agent, ask := operation.Cell{Text: "Token ", Name: c.Token}, "token end as well. The token lets nobody in for "+strings.TrimSuffix(KeptOut.String(), "0m0s")+
+	agent, ask := operation.Cell{Text: "Token ", Name: c.Token}, "token end as well. The token lets nobody in for "+
+		strings.TrimSuffix(KeptOut.String(), "0m0s")+
 		". To keep its holder out for good, revoke it on the page [Agent tokens](/tokens)."
 	if c.Session != "" {
 		agent = operation.Cell{Text: "Session ", Name: c.Session, Link: "/sessions/" + url.PathEscape(c.Session)}
-		ask = "session end as well. The agent of the session cannot connect again. The session itself goes on without Claude Ops; stop it on [its page](" + agent.Link + ")."
+		ask = "session end as well. The agent of the session cannot connect again. The session itself goes on without " +
+			"Claude Ops; stop it on [its page](" + agent.Link + ")."
 	}
 	row = operation.Row{ID: c.ID, Name: agent.Text + agent.Name, Cells: []operation.Cell{
 		agent, {Text: strconv.Itoa(c.Tier)}, {Name: c.Peer, Sub: c.Way}, {Text: strconv.Itoa(c.Calls)}, {When: c.Since},
 	}}
-	row.Ask = "Calls that have written nothing end; those that write to a repository are finished and recorded. Other connections of the same " + ask
+	row.Ask = "Calls that have written nothing end; those that write to a repository are finished and recorded. Other " +
+		"connections of the same " + ask
 	var words []string
 	if c.DryRun {
 		words, row.Tags = append(words, "dry run"), append(row.Tags, operation.Tag{Text: "dry run", Class: "dry_run"})
@@ -222,8 +245,10 @@ func rowOf(c Entry) (row operation.Row, rights string) {
 	}
 	if c.CutAt != nil {
 		words = append(words, "cut off by "+c.CutBy)
-		row.Note = []operation.Cell{{Text: "cut off "}, {When: *c.CutAt}, {Text: " by ", Name: c.CutBy}, {Text: ", and ending"}}
-		row.Over = []operation.Cell{{Text: "It was cut off "}, {When: *c.CutAt}, {Text: " by ", Name: c.CutBy}, {Text: ", and is ending."}}
+		row.Note = []operation.Cell{{Text: "cut off "}, {When: *c.CutAt}, {Text: " by ", Name: c.CutBy},
+			{Text: ", and ending"}}
+		row.Over = []operation.Cell{{Text: "It was cut off "}, {When: *c.CutAt}, {Text: " by ", Name: c.CutBy},
+			{Text: ", and is ending."}}
 	}
 	if len(words) == 0 {
 		return row, "-"
@@ -239,7 +264,8 @@ func Admit(ctx context.Context, store Store, token string, made, now time.Time) 
 		return err
 	}
 	if until := cut.Add(KeptOut); cut.After(made) && now.Before(until) {
-		return fault.New(fault.Unauthenticated, "a person cut off the agent with this token; it lets nobody in until %s", until.UTC().Format(time.RFC3339))
+		return fault.New(fault.Unauthenticated, "a person cut off the agent with this token; it lets nobody in until %s",
+			until.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

@@ -17,8 +17,8 @@ const (
 	leaveLook           = 20 * time.Millisecond
 )
 
-// Tokens lets in agents that the operator has given a token each, whatever they come through. Its bounds hold for all ways in together. It is
-// safe for concurrent use.
+// Tokens lets in agents that the operator has given a token each, whatever they come through. Its bounds hold for all
+// ways in together. It is safe for concurrent use.
 type Tokens struct {
 	host *Host
 	// admit says who has a token, with which rights; an error refuses the connection. Credential names the token.
@@ -32,7 +32,8 @@ type Tokens struct {
 	holders map[string]*holder
 }
 
-// holder is what the connections of one credential have in common. It outlasts them, so that nobody gains by connecting anew.
+// holder is what the connections of one credential have in common. It outlasts them, so that nobody gains by connecting
+// anew.
 type holder struct {
 	open     int     // connections
 	arrivals *Budget // of connections
@@ -40,9 +41,10 @@ type holder struct {
 	told     time.Time // when it was recorded last that one was refused
 }
 
-// NewTokens makes Tokens. admit says who has a token, with which rights; an error refuses the connection. good reports whether the token that
-// a credential names still lets in; an error keeps those who are in.
-func NewTokens(h *Host, admit func(ctx context.Context, token string) (Arrival, error), good func(ctx context.Context, credential string) (bool, error)) *Tokens {
+// NewTokens makes Tokens. admit says who has a token, with which rights; an error refuses the connection. good reports
+// whether the token that a credential names still lets in; an error keeps those who are in.
+func NewTokens(h *Host, admit func(ctx context.Context, token string) (Arrival, error),
+	good func(ctx context.Context, credential string) (bool, error)) *Tokens {
 	return &Tokens{host: h, admit: admit, good: good, rows: map[string]*rows{}, holders: map[string]*holder{}}
 }
 
@@ -67,17 +69,19 @@ func (t *Tokens) Leave() {
 	t.in--
 }
 
-// Admit finds what the ticket of a handshake, which is a token, lets its holder do, and counts the connection for that token until done is
-// called. way and peer are those of the Connection. A refusal is recorded, and done is nil then; limit_reached may pass, and is recorded once an
-// hour for each token.
-func (t *Tokens) Admit(ctx context.Context, hello connect.Hello, way string, peer fmt.Stringer) (a Arrival, done func(), refused *fault.Error) {
+// Admit finds what the ticket of a handshake, which is a token, lets its holder do, and counts the connection for that
+// token until done is called. way and peer are those of the Connection. A refusal is recorded, and done is nil then;
+// limit_reached may pass, and is recorded once an hour for each token.
+func (t *Tokens) Admit(ctx context.Context, hello connect.Hello, way string, peer fmt.Stringer) (a Arrival, done func(),
+	refused *fault.Error) {
 	a, done, refused = t.Count(ctx, hello.Ticket, way, peer)
 	a.Rights = a.Rights.Lower(hello.Lower)
 	return a, done, refused
 }
 
 // Count is Admit for a token that comes without a handshake.
-func (t *Tokens) Count(ctx context.Context, token, way string, peer fmt.Stringer) (a Arrival, done func(), refused *fault.Error) {
+func (t *Tokens) Count(ctx context.Context, token, way string, peer fmt.Stringer) (a Arrival, done func(),
+	refused *fault.Error) {
 	if a, refused = t.Check(ctx, token, way, peer); refused != nil {
 		return Arrival{}, nil, refused
 	}
@@ -120,7 +124,8 @@ func (t *Tokens) rowsOf(way string) *rows {
 	return t.rows[way]
 }
 
-// take counts a connection of a credential, or says why it may have no more, and whether that was recorded not long ago.
+// take counts a connection of a credential, or says why it may have no more, and whether that was recorded not long
+// ago.
 func (t *Tokens) take(credential string) (h *holder, refused *fault.Error, told bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,7 +138,8 @@ func (t *Tokens) take(credential string) (h *holder, refused *fault.Error, told 
 	if h.open >= limits.Connections {
 		refused = fault.New(fault.LimitReached, "this token has %d connections already, and can have no more", h.open)
 	} else if wait := h.arrivals.Take(0); wait > 0 {
-		refused = fault.New(fault.LimitReached, "this token has connected %d times within an hour, and can again in %s", limits.Messages, wait.Truncate(time.Second)+time.Second)
+		refused = fault.New(fault.LimitReached, "this token has connected %d times within an hour, and can again in %s",
+			limits.Messages, wait.Truncate(time.Second)+time.Second)
 		refused.RetryAfter = wait
 	}
 	if refused == nil {
@@ -153,7 +159,8 @@ func (t *Tokens) give(h *holder) {
 	h.open--
 }
 
-// Keep ends connections whose token was revoked or has expired, until ctx ends; then it waits until all have left, for Limits.End at most.
+// Keep ends connections whose token was revoked or has expired, until ctx ends; then it waits until all have left, for
+// Limits.End at most.
 func (t *Tokens) Keep(ctx context.Context) {
 	ticker := time.NewTicker(tokenLook)
 	defer ticker.Stop()
@@ -189,7 +196,8 @@ func (t *Tokens) look(ctx context.Context) {
 			continue
 		}
 		if good, err := t.good(ctx, c.Credential); err == nil && !good {
-			t.host.options.Log.Info("an agent is cut off: its token is good no more", "connection", c.ID, "credential", c.Credential)
+			t.host.options.Log.Info("an agent is cut off: its token is good no more", "connection", c.ID, "credential",
+				c.Credential)
 			t.host.Cut(c.ID)
 		}
 	}

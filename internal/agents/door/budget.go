@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Budget is how much a session, or the holder of a token, may still send. What it refuses is recorded as well, so that this bounds what an agent can write to the
-// disk. It fills again at the rate of its size for an hour.
+// Budget is how much a session, or the holder of a token, may still send. What it refuses is recorded as well, so that
+// this bounds what an agent can write to the disk. It fills again at the rate of its size for an hour.
 type Budget struct {
 	limits Limits
 	now    func() time.Time
@@ -22,7 +22,8 @@ type Budget struct {
 // NewBudget makes a full one.
 func (h *Host) NewBudget() *Budget {
 	l := h.options.Limits
-	return &Budget{limits: l, now: h.options.Now, messages: float64(l.Messages), bytes: float64(l.Bytes), at: h.options.Now()}
+	return &Budget{limits: l, now: h.options.Now, messages: float64(l.Messages), bytes: float64(l.Bytes),
+		at: h.options.Now()}
 }
 
 // spend takes what was read, and returns how long to wait before more is read.
@@ -36,12 +37,14 @@ func (b *Budget) spend(size, messages int) time.Duration {
 	return time.Duration(owed * float64(time.Hour))
 }
 
-// Take takes a message of a size, in bytes, if there is room for it, and returns how long it is until there is; 0 if it was taken.
+// Take takes a message of a size, in bytes, if there is room for it, and returns how long it is until there is; 0 if it
+// was taken.
 func (b *Budget) Take(size int) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.refill()
-	lacks := max((1-b.messages)/float64(b.limits.Messages), (min(float64(size), float64(b.limits.Bytes))-b.bytes)/float64(b.limits.Bytes), 0)
+	lacks := max((1-b.messages)/float64(b.limits.Messages),
+		(min(float64(size), float64(b.limits.Bytes))-b.bytes)/float64(b.limits.Bytes), 0)
 	if lacks > 0 {
 		return max(time.Duration(lacks*float64(time.Hour)), 1)
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/claudeops/claudeops/internal/mcpserver/stdio"
 )
 
-// tools is an MCP server behind a door: size tells how long its argument is, with a notification of progress before; wait waits for the end of its
-// context, and says why it ended.
+// tools is an MCP server behind a door: size tells how long its argument is, with a notification of progress before;
+// wait waits for the end of its context, and says why it ended.
 type tools struct {
 	started chan struct{}
 	ended   chan error
@@ -34,7 +34,8 @@ func (s tools) serve(ctx context.Context, _ door.Rights, c door.Client) error {
 		var arguments struct{ Text string }
 		_ = json.Unmarshal(stdio.Arguments(ctx), &arguments) // without text there is none
 		if r.Params.Meta != nil && r.Params.Meta.ProgressToken != nil {
-			_ = m.SendNotificationToClient(ctx, "notifications/progress", map[string]any{"progressToken": r.Params.Meta.ProgressToken, "progress": 1})
+			_ = m.SendNotificationToClient(ctx, "notifications/progress",
+				map[string]any{"progressToken": r.Params.Meta.ProgressToken, "progress": 1})
 		}
 		return mcp.NewToolResultText(strconv.Itoa(len(arguments.Text))), nil
 	})
@@ -79,7 +80,9 @@ func (w *world) connector() connected {
 
 func (c connected) call(t *testing.T, id int, tool, arguments string) {
 	t.Helper()
-	if _, err := fmt.Fprintf(c.in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{"progressToken":"p%d"}}}`+"\n",
+	if _, err := fmt.Fprintf(c.in,
+		`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{"progressToken":"p%d"}}}`+
+			"\n",
 		id, tool, arguments, id); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +113,8 @@ func TestAConnectorPassesEverythingThroughTheDoor(t *testing.T) {
 	c.hears(t, `"id":2`, `"error"`) // refused by the server, by its own bound
 	c.call(t, 3, "wait", `{}`)
 	<-s.started
-	if _, err := io.WriteString(c.in, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`+"\n"); err != nil {
+	if _, err := io.WriteString(c.in, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`+
+		"\n"); err != nil {
 		t.Fatal(err)
 	}
 	if cause := <-s.ended; !errors.Is(cause, stdio.ErrCancelledByClient) {

@@ -1,10 +1,10 @@
-// Package door is where agents reach Claude Ops: a process that holds tokens, store and policy listens, and a connector in the agent's
-// process tree (internal/agents/connect) copies MCP messages to it. Which rights a connection has is decided here,
-// before anything of the agent is read; what the agent's side sends can only lower them.
+// Package door is where agents reach Claude Ops: a process that holds tokens, store and policy listens, and a connector
+// in the agent's process tree (internal/agents/connect) copies MCP messages to it. Which rights a connection has is
+// decided here, before anything of the agent is read; what the agent's side sends can only lower them.
 //
-// A Host serves connections, whatever they come through, and knows those that are open. Host.Open makes a Door: a unix socket for one
-// session, with a ticket of its own. Another way in, such as HTTPS with a token, finds out by itself who speaks and with which Rights, and
-// calls Host.Serve.
+// A Host serves connections, whatever they come through, and knows those that are open. Host.Open makes a Door: a unix
+// socket for one session, with a ticket of its own. Another way in, such as HTTPS with a token, finds out by itself who
+// speaks and with which Rights, and calls Host.Serve.
 package door
 
 import (
@@ -32,8 +32,8 @@ type Rights struct {
 	Folder     string   // that those toolsets look at; "" for this process's working folder
 }
 
-// Lower takes away what the agent's side gives up. It adds nothing, whatever it says: a tier that is higher, or that is none, leaves the
-// tier as it is.
+// Lower takes away what the agent's side gives up. It adds nothing, whatever it says: a tier that is higher, or that is
+// none, leaves the tier as it is.
 func (r Rights) Lower(l connect.Lower) Rights {
 	if asked := gitprovider.Tier(l.Tier); asked >= gitprovider.TierObserve && asked < r.Tier {
 		r.Tier = asked
@@ -47,8 +47,8 @@ func (r Rights) Lower(l connect.Lower) Rights {
 type Client struct {
 	In  io.Reader
 	Out io.Writer
-	// Messages are what it says, in place of In, where each message has a way back of its own; Out takes what is said to nobody in particular.
-	// nil for a client with one stream in each direction.
+	// Messages are what it says, in place of In, where each message has a way back of its own; Out takes what is said to
+	// nobody in particular. nil for a client with one stream in each direction.
 	Messages <-chan exchange.Exchange
 	// Credential names the token that let it in; "" for a session's ticket.
 	Credential string
@@ -70,8 +70,8 @@ type Audit interface {
 // internal/records/store implements it.
 type Records interface {
 	OpenConnection(ctx context.Context, c record.Connection) error
-	// HeedConnection records how many calls are under way, and reports whether the connection is to be cut off. known is false for one that is
-	// not recorded any more, though it is open.
+	// HeedConnection records how many calls are under way, and reports whether the connection is to be cut off. known is
+	// false for one that is not recorded any more, though it is open.
 	HeedConnection(ctx context.Context, id string, calls int) (known, cut bool, err error)
 	CloseConnection(ctx context.Context, id string) error
 	// IsCut reports whether somebody has cut off the connection, or another one of its session; session may be "".
@@ -96,16 +96,20 @@ type Limits struct {
 	Handshake   time.Duration // for a connector to say its ticket, and for this side to know its session's processes; 5 s
 	Connections int           // of one door at the same time, with those in their handshake; 8
 	End         time.Duration // for calls that are under way when a door is closed; 35 s, which leaves a write 30 s
-	Messages    int64         // that a session, or all connections of a token, may send in an hour; beyond, they wait. Also how often they may connect: a session waits, a token is refused; 5,000
-	Bytes       int64         // the same in bytes; 128 MiB
-	Look        time.Duration // how often it is looked whether a connection is to be cut off; 1 s
-	Rows        int           // of the audit about refused connections, for each door in an hour; 20. The last one says how many were left out.
+	// that a session, or all connections of a token, may send in an hour; beyond, they wait. Also how often they may
+	// connect: a session waits, a token is refused; 5,000
+	Messages int64
+	Bytes    int64         // the same in bytes; 128 MiB
+	Look     time.Duration // how often it is looked whether a connection is to be cut off; 1 s
+	// of the audit about refused connections, for each door in an hour; 20. The last one says how many were left out.
+	Rows int
 }
 
 func (l Limits) withDefaults() Limits {
 	const defaultBytes = 128 << 20
 	return Limits{
-		Handshake: orDefault(l.Handshake, 5*time.Second), Connections: orDefault(l.Connections, 8), End: orDefault(l.End, 35*time.Second),
+		Handshake: orDefault(l.Handshake, 5*time.Second), Connections: orDefault(l.Connections, 8),
+		End:      orDefault(l.End, 35*time.Second),
 		Messages: orDefault(l.Messages, 5000), Bytes: orDefault(l.Bytes, defaultBytes), Rows: orDefault(l.Rows, 20),
 		Look: orDefault(l.Look, time.Second),
 	}

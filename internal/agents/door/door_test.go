@@ -36,30 +36,46 @@ func TestAHandshakeThatIsNotOfTheSessionIsRefusedAndRecorded(t *testing.T) {
 		text     func(w *world) string
 		message  string
 	}{
-		"a wrong ticket":       {text: func(*world) string { return `{"claudeops":1,"ticket":"wrong"}` + "\n" }, message: "ticket"},
-		"no ticket":            {text: func(*world) string { return `{"claudeops":1}` + "\n" }, message: "ticket"},
-		"a ticket cut short":   {text: func(w *world) string { return fmt.Sprintf(`{"claudeops":1,"ticket":%q}`, w.ticket()[:42]) + "\n" }, message: "ticket"},
-		"one that is too long": {text: func(*world) string { return strings.Repeat("x", 2*connect.MaxHello) }, message: "longer than"},
-		"one that stays away":  {settings: settings{limits: short}, text: func(*world) string { return "" }, message: "in time"},
-		"one without its end":  {settings: settings{limits: short}, text: func(w *world) string { return strings.TrimSpace(hello(w)) }, message: "in time"},
-		"no JSON":              {text: func(*world) string { return "GET / HTTP/1.1\n" }, message: "cannot be read"},
-		"another version":      {text: func(w *world) string { return fmt.Sprintf(`{"claudeops":2,"ticket":%q}`, w.ticket()) + "\n" }, message: "cannot be read"},
+		"a wrong ticket": {text: func(*world) string { return `{"claudeops":1,"ticket":"wrong"}` + "\n" },
+			message: "ticket"},
+		"no ticket": {text: func(*world) string { return `{"claudeops":1}` + "\n" }, message: "ticket"},
+		"a ticket cut short": {text: func(w *world) string {
+			return fmt.Sprintf(`{"claudeops":1,"ticket":%q}`,
+				w.ticket()[:42]) + "\n"
+		}, message: "ticket"},
+		"one that is too long": {text: func(*world) string { return strings.Repeat("x", 2*connect.MaxHello) },
+			message: "longer than"},
+		"one that stays away": {settings: settings{limits: short}, text: func(*world) string { return "" },
+			message: "in time"},
+		"one without its end": {settings: settings{limits: short},
+			text: func(w *world) string { return strings.TrimSpace(hello(w)) }, message: "in time"},
+		"no JSON": {text: func(*world) string { return "GET / HTTP/1.1\n" }, message: "cannot be read"},
+		"another version": {text: func(w *world) string {
+			return fmt.Sprintf(`{"claudeops":2,"ticket":%q}`, w.ticket()) +
+				"\n"
+		}, message: "cannot be read"},
 		"a right that is asked for": {text: func(w *world) string {
 			return fmt.Sprintf(`{"claudeops":1,"ticket":%q,"session":"x"}`, w.ticket()) + "\n"
 		}, message: "cannot be read"},
-		"two in one line": {text: func(w *world) string { return strings.TrimSpace(hello(w)) + hello(w) }, message: "cannot be read"},
+		"two in one line": {text: func(w *world) string { return strings.TrimSpace(hello(w)) + hello(w) },
+			message: "cannot be read"},
 		"another user": {
-			settings: settings{credentials: peerOf(door.Peer{Known: true, UID: uid() + 1, PID: 7})}, text: hello, message: "is of user",
+			settings: settings{credentials: peerOf(door.Peer{Known: true, UID: uid() + 1, PID: 7})}, text: hello,
+			message: "is of user",
 		},
 		"no credentials": {
-			settings: settings{credentials: func(net.Conn) (door.Peer, error) { return door.Peer{}, errors.New("none") }}, text: hello, message: "does not say who",
+			settings: settings{credentials: func(net.Conn) (door.Peer, error) { return door.Peer{}, errors.New("none") }},
+			text:     hello, message: "does not say who",
 		},
-		"a process that is none of the session's": {settings: settings{strangers: true}, text: hello, message: "none of this session's"},
+		"a process that is none of the session's": {settings: settings{strangers: true}, text: hello,
+			message: "none of this session's"},
 		"a process that has ended": {
-			settings: settings{credentials: peerOf(door.Peer{Known: true, UID: uid(), PID: 7, Ended: func() bool { return true }})},
-			text:     hello, message: "none of this session's",
+			settings: settings{credentials: peerOf(door.Peer{Known: true, UID: uid(), PID: 7,
+				Ended: func() bool { return true }})},
+			text: hello, message: "none of this session's",
 		},
-		"before the session has processes": {settings: settings{limits: short, unknown: true}, text: hello, message: "none of this session's"},
+		"before the session has processes": {settings: settings{limits: short, unknown: true}, text: hello,
+			message: "none of this session's"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := open(t, c.settings)
@@ -72,7 +88,8 @@ func TestAHandshakeThatIsNotOfTheSessionIsRefusedAndRecorded(t *testing.T) {
 				t.Fatalf("%d connections were served, rows %+v", len(w.rights), rows)
 			}
 			row := rows[0]
-			if row.Outcome != record.OutcomeRefused || row.Code != fault.Unauthenticated || row.Action != door.ActionConnect || row.Session != session ||
+			if row.Outcome != record.OutcomeRefused || row.Code != fault.Unauthenticated || row.Action != door.ActionConnect ||
+				row.Session != session ||
 				!strings.Contains(row.Message, c.message) {
 				t.Errorf("row %+v", row)
 			}
@@ -148,7 +165,8 @@ func TestAFurtherConnectionIsRecordedAndTheirNumberIsBounded(t *testing.T) {
 		t.Errorf("a third one: %+v", refused)
 	}
 	open := w.host.Connections()
-	if len(open) != 2 || open[0].Session != session || open[0].Tier != 2 || open[0].Way != "unix" || !strings.Contains(open[0].Peer, "uid") {
+	if len(open) != 2 || open[0].Session != session || open[0].Tier != 2 || open[0].Way != "unix" ||
+		!strings.Contains(open[0].Peer, "uid") {
 		t.Errorf("open are %+v", open)
 	}
 	_ = first.CloseWrite()
@@ -256,10 +274,11 @@ func TestTheEndOfADoorAwaitsCallsThatGoOn(t *testing.T) {
 func TestTheEndOfADoorIsBounded(t *testing.T) {
 	forever := make(chan struct{})
 	defer close(forever)
-	w := open(t, settings{limits: door.Limits{End: 10 * time.Millisecond}, serve: func(context.Context, door.Rights, door.Client) error {
-		<-forever
-		return nil
-	}})
+	w := open(t, settings{limits: door.Limits{End: 10 * time.Millisecond},
+		serve: func(context.Context, door.Rights, door.Client) error {
+			<-forever
+			return nil
+		}})
 	w.enter(connect.Lower{})
 	<-w.rights
 	if err := w.door.Close(); err == nil || !strings.Contains(err.Error(), "go on") {
@@ -279,7 +298,8 @@ func TestTheFolderIsOursAndTheAgentsUserReachesIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if stat, ok := info.Sys().(*syscall.Stat_t); info.Mode().Perm() != modes[i] || !ok || int(stat.Uid) != uid() || int(stat.Gid) != group && runtime.GOOS == "linux" {
+		if stat, ok := info.Sys().(*syscall.Stat_t); info.Mode().Perm() != modes[i] || !ok || int(stat.Uid) != uid() ||
+			int(stat.Gid) != group && runtime.GOOS == "linux" {
 			t.Errorf("%s: mode %s, owner %+v", filepath.Base(path), info.Mode(), info.Sys())
 		}
 	}

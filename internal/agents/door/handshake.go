@@ -50,9 +50,11 @@ func (d *Door) serve(conn net.Conn) {
 	}
 	rights := d.rights.Lower(hello.Lower)
 	if d.isFurther() {
-		d.state.served.Go(func() { d.rows.further(d.state.ctx, rights, peer) }) // the client need not wait for it, and the end of the door does
+		// the client need not wait for it, and the end of the door does
+		d.state.served.Go(func() { d.rows.further(d.state.ctx, rights, peer) })
 	}
-	err = d.host.Serve(d.state.ctx, Arrival{Rights: rights, Way: "unix", Peer: peer.String(), Budget: d.budget, Still: d.state.still, CutOff: d.shutOut}, &buffered{conn, in}, conn)
+	err = d.host.Serve(d.state.ctx, Arrival{Rights: rights, Way: "unix", Peer: peer.String(), Budget: d.budget,
+		Still: d.state.still, CutOff: d.shutOut}, &buffered{conn, in}, conn)
 	if err != nil {
 		d.host.options.Log.Warn("an agent's connection ended with an error", "session", d.rights.Session, "error", err)
 	}
@@ -73,11 +75,13 @@ func (d *Door) arrive() bool {
 // judge reads who is there, and says why they are not let in; nil if they are.
 func (d *Door) judge(in *bufio.Reader, peer Peer) (connect.Hello, *fault.Error) {
 	if peer.Known && peer.UID != d.owner {
-		return connect.Hello{}, fault.New(fault.Unauthenticated, "the connection is of user %d, and the agent's is %d", peer.UID, d.owner)
+		return connect.Hello{}, fault.New(fault.Unauthenticated, "the connection is of user %d, and the agent's is %d",
+			peer.UID, d.owner)
 	}
 	line, err := in.ReadSlice('\n')
 	if err != nil {
-		return connect.Hello{}, fault.Wrap(err, fault.Unauthenticated, "the handshake did not come in time, or is longer than %d bytes", connect.MaxHello)
+		return connect.Hello{}, fault.Wrap(err, fault.Unauthenticated,
+			"the handshake did not come in time, or is longer than %d bytes", connect.MaxHello)
 	}
 	hello, refused := ReadHello(line)
 	if refused != nil {
@@ -115,14 +119,17 @@ func ReadHello(text []byte) (connect.Hello, *fault.Error) {
 		err = fmt.Errorf("its version is %d, not %d", hello.Version, connect.Version)
 	}
 	if err != nil {
-		return connect.Hello{}, fault.Wrap(err, fault.Unauthenticated, "the handshake cannot be read; connect with the connector of the same release")
+		return connect.Hello{}, fault.Wrap(err, fault.Unauthenticated,
+			"the handshake cannot be read; connect with the connector of the same release")
 	}
 	return connect.Hello{
-		Version: hello.Version, Ticket: hello.Ticket, Lower: connect.Lower{Tier: hello.Tier, DryRun: hello.DryRun, ReadOnly: hello.ReadOnly},
+		Version: hello.Version, Ticket: hello.Ticket,
+		Lower: connect.Lower{Tier: hello.Tier, DryRun: hello.DryRun, ReadOnly: hello.ReadOnly},
 	}, nil
 }
 
-// belongs reports whether the process is one of the session's. It waits until those are known, for as long as a handshake may take.
+// belongs reports whether the process is one of the session's. It waits until those are known, for as long as a
+// handshake may take.
 func (d *Door) belongs(peer Peer) bool {
 	bound := time.NewTimer(d.host.options.Limits.Handshake)
 	defer bound.Stop()
@@ -158,10 +165,11 @@ func (d *Door) answer(conn net.Conn, a connect.Answer) bool {
 	return err == nil
 }
 
-// isFurther reports whether the session has a connection already. A further one is recorded. It has the rights of the first, and nothing is wrong
-// with it: a client may start its server anew.
+// isFurther reports whether the session has a connection already. A further one is recorded. It has the rights of the
+// first, and nothing is wrong with it: a client may start its server anew.
 func (d *Door) isFurther() bool {
-	return slices.ContainsFunc(d.host.Connections(), func(c record.Connection) bool { return c.Session == d.rights.Session })
+	return slices.ContainsFunc(d.host.Connections(),
+		func(c record.Connection) bool { return c.Session == d.rights.Session })
 }
 
 // buffered is a connection of which something was read ahead.

@@ -63,14 +63,14 @@ type Arrival struct {
 	Budget *Budget
 	// Still asks again whether the credential lets in; nil for one that nobody can revoke.
 	Still func(ctx context.Context) error
-	// CutOff shuts out whoever would connect again with the same credential; it is called when a person cuts the connection off, before it
-	// ends. nil for nothing.
+	// CutOff shuts out whoever would connect again with the same credential; it is called when a person cuts the
+	// connection off, before it ends. nil for nothing.
 	CutOff func()
 }
 
-// Serve speaks MCP with an agent that has arrived, and returns when the connection is over. in and out are the caller's to close; a Read
-// of in has to end when ctx does. The connection is over when in ends and what was asked is answered; or when ctx ends or somebody cuts it
-// off: then calls that have written nothing end, and others have Limits.End.
+// Serve speaks MCP with an agent that has arrived, and returns when the connection is over. in and out are the caller's
+// to close; a Read of in has to end when ctx does. The connection is over when in ends and what was asked is answered;
+// or when ctx ends or somebody cuts it off: then calls that have written nothing end, and others have Limits.End.
 func (h *Host) Serve(ctx context.Context, a Arrival, in io.Reader, out io.Writer) error {
 	c := h.newConnection(a)
 	budget := a.Budget
@@ -82,17 +82,20 @@ func (h *Host) Serve(ctx context.Context, a Arrival, in io.Reader, out io.Writer
 	return h.serve(ctx, a, c, Client{In: read, Out: out})
 }
 
-// ServeExchanges is Serve for messages that come each with a way back of its own; notes takes what is said to nobody in particular. What
-// Arrival.Budget has is taken by whoever takes the messages in. No message is taken any more when it has returned.
-func (h *Host) ServeExchanges(ctx context.Context, a Arrival, messages <-chan exchange.Exchange, notes io.Writer) error {
+// ServeExchanges is Serve for messages that come each with a way back of its own; notes takes what is said to nobody in
+// particular. What Arrival.Budget has is taken by whoever takes the messages in. No message is taken any more when it
+// has returned.
+func (h *Host) ServeExchanges(ctx context.Context, a Arrival, messages <-chan exchange.Exchange,
+	notes io.Writer) error {
 	return h.serve(ctx, a, h.newConnection(a), Client{Messages: messages, Out: notes})
 }
 
 func (h *Host) newConnection(a Arrival) *connection {
 	return &connection{
 		Connection: record.Connection{
-			ID: h.options.NewID(), Session: a.Rights.Session, Tier: a.Rights.Tier, DryRun: a.Rights.DryRun, ReadOnly: a.Rights.ReadOnly,
-			Since: h.options.Now(), Way: a.Way, Peer: a.Peer, Credential: a.Credential,
+			ID: h.options.NewID(), Session: a.Rights.Session, Tier: a.Rights.Tier, DryRun: a.Rights.DryRun,
+			ReadOnly: a.Rights.ReadOnly,
+			Since:    h.options.Now(), Way: a.Way, Peer: a.Peer, Credential: a.Credential,
 		},
 		gone: make(chan struct{}), cutOff: a.CutOff,
 	}
@@ -106,7 +109,8 @@ func (h *Host) serve(ctx context.Context, a Arrival, c *connection, client Clien
 	stop := context.AfterFunc(ctx, c.end)
 	defer stop()
 	log := h.options.Log.With("connection", c.ID, "session", c.Session, "credential", c.Credential)
-	log.Info("an agent is connected", "tier", int(c.Tier), "dry_run", c.DryRun, "read_only", c.ReadOnly, "way", c.Way, "peer", c.Peer)
+	log.Info("an agent is connected", "tier", int(c.Tier), "dry_run", c.DryRun, "read_only", c.ReadOnly, "way", c.Way,
+		"peer", c.Peer)
 	client.Credential, client.Calling, client.Gone = c.Credential, c.calling, c.gone
 	client.Admitted = func(ctx context.Context) error { return h.admitted(ctx, c, a.Still) }
 	err := h.options.Serve(context.WithoutCancel(ctx), a.Rights, client)
@@ -125,7 +129,8 @@ func (h *Host) admitted(ctx context.Context, c *connection, still func(context.C
 		}
 	}
 	if cut {
-		return fault.New(fault.Unauthenticated, "the connection is over: its session has ended, or a person has cut it off; nothing was done")
+		return fault.New(fault.Unauthenticated,
+			"the connection is over: its session has ended, or a person has cut it off; nothing was done")
 	}
 	if still == nil {
 		return nil
@@ -177,9 +182,9 @@ func (h *Host) Connections() []record.Connection {
 	return out
 }
 
-// Cut ends a connection and, where it came in by a ticket, every other one of its session, and lets nobody in with the ticket again. What
-// came in by a token may connect again, unless whoever admits it refuses that. false if there is none with the id. It does not wait for the
-// end.
+// Cut ends a connection and, where it came in by a ticket, every other one of its session, and lets nobody in with the
+// ticket again. What came in by a token may connect again, unless whoever admits it refuses that. false if there is
+// none with the id. It does not wait for the end.
 func (h *Host) Cut(id string) (record.Connection, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

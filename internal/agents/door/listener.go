@@ -30,11 +30,11 @@ const (
 // Spec is what a Door is opened for.
 type Spec struct {
 	Rights Rights // with the Session, which names the folder
-	// Dir is where the door's folder is made, outside of the state folder; "" for os.TempDir(). Where the socket's path would be too long,
-	// it is made in /tmp.
+	// Dir is where the door's folder is made, outside of the state folder; "" for os.TempDir(). Where the socket's path
+	// would be too long, it is made in /tmp.
 	Dir string
-	// Account is the agent's user: the only one who may connect, and by whose group folder, socket and ticket can be reached. nil: the user of
-	// this process, and nobody else reaches them.
+	// Account is the agent's user: the only one who may connect, and by whose group folder, socket and ticket can be
+	// reached. nil: the user of this process, and nobody else reaches them.
 	Account *confine.Account
 	// Still asks whether the session may go on; nil where nobody can have it end but by closing the door.
 	Still func(ctx context.Context) error
@@ -60,7 +60,8 @@ func IsFolder(path, session string) bool {
 	return session != "" && filepath.IsAbs(path) && filepath.Base(path) == folderPrefix+session
 }
 
-// Door is the way in of one session. Its folder, which only the agent's user can enter beside us, holds the socket and the ticket.
+// Door is the way in of one session. Its folder, which only the agent's user can enter beside us, holds the socket and
+// the ticket.
 type Door struct {
 	host     *Host
 	rights   Rights
@@ -91,7 +92,8 @@ type state struct {
 // Open opens a door. An error is one of this machine's, and leaves nothing.
 func (h *Host) Open(s Spec) (*Door, error) {
 	d := &Door{
-		host: h, rights: s.Rights, owner: os.Getuid(), folder: Folder(s.Dir, s.Rights.Session), rows: newRows(h), budget: h.NewBudget(),
+		host: h, rights: s.Rights, owner: os.Getuid(), folder: Folder(s.Dir, s.Rights.Session), rows: newRows(h),
+		budget:   h.NewBudget(),
 		arrivals: h.NewBudget(), members: make(chan struct{}),
 	}
 	d.state.still, d.state.conns = s.Still, map[net.Conn]bool{}
@@ -135,7 +137,8 @@ func (d *Door) furnish(account *confine.Account) error {
 			return err
 		}
 		return errors.Join( // the folder last
-			os.Chmod(d.TicketFile(), 0o600|shared&read), os.Chmod(d.socket(), 0o600|shared&connectTo), os.Chmod(d.folder, 0o700|shared&enter),
+			os.Chmod(d.TicketFile(), 0o600|shared&read), os.Chmod(d.socket(), 0o600|shared&connectTo),
+			os.Chmod(d.folder, 0o700|shared&enter),
 		)
 	})
 }
@@ -157,8 +160,8 @@ func (d *Door) Admit(member func(pid int) bool) {
 	close(d.members)
 }
 
-// Close shuts the door: ticket and socket are of no use any more, calls that have written nothing end, and others have Limits.End.
-// It returns when they are over and recorded, or their time is.
+// Close shuts the door: ticket and socket are of no use any more, calls that have written nothing end, and others have
+// Limits.End. It returns when they are over and recorded, or their time is.
 func (d *Door) Close() error {
 	d.shutOut()
 	err := errors.Join(d.listener.Close(), os.RemoveAll(d.folder))
@@ -208,7 +211,8 @@ func (d *Door) accept() {
 			continue
 		}
 		if n := d.enter(conn); n > d.host.options.Limits.Connections {
-			d.refuse(conn, Peer{}, fault.New(fault.LimitReached, "this session has %d connections already, and can have no more", n-1), true)
+			d.refuse(conn, Peer{}, fault.New(fault.LimitReached, "this session has %d connections already, and can have no more",
+				n-1), true)
 			d.leave(conn)
 			continue
 		}

@@ -9,7 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/confine"
 )
 
-// The folder, the socket and the ticket keep every user out but the owner, who can use them; only root can be anybody here.
+// The folder, the socket and the ticket keep every user out but the owner, who can use them; only root can be anybody
+// here.
 func TestOnlyTheOwnerComesIn(t *testing.T) {
 	if uid() != 0 {
 		t.Log("this needs root: other users cannot be played")
@@ -18,7 +19,8 @@ func TestOnlyTheOwnerComesIn(t *testing.T) {
 	const agent, other = 54321, 54322
 	w := open(t, settings{account: &confine.Account{Name: "agent", UID: agent, GID: agent}})
 	for user, want := range map[uint32]string{agent: "<nil>", other: "permission denied"} {
-		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", w.door.Address(), w.door.TicketFile()) // another user may not look into its folder
+		// another user may not look into its folder
+		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", w.door.Address(), w.door.TicketFile())
 		cmd.Args[0] = asOther
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
 		out, err := cmd.CombinedOutput()

@@ -12,7 +12,8 @@ type Peer struct {
 	Known bool // UID is
 	UID   int
 	PID   int // 0 if it is not known
-	// Ended reports whether the process has ended, so that PID may name another one by now; nil where the kernel does not say.
+	// Ended reports whether the process has ended, so that PID may name another one by now; nil where the kernel does not
+	// say.
 	Ended func() bool
 	// Release gives up what Ended needs; nil for nothing.
 	Release func()

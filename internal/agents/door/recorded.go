@@ -15,8 +15,8 @@ func (c *connection) calling() (ended func()) {
 	return func() { once.Do(func() { c.calls.Add(-1) }) }
 }
 
-// record keeps a connection in the records, and cuts it off when somebody asks for that there, until over is called. The connection need not
-// wait for the records; what cannot be read or written is tried again.
+// record keeps a connection in the records, and cuts it off when somebody asks for that there, until over is called.
+// The connection need not wait for the records; what cannot be read or written is tried again.
 func (h *Host) record(ctx context.Context, c *connection) (over func()) {
 	records := h.options.Records
 	if records == nil {
@@ -31,7 +31,8 @@ func (h *Host) record(ctx context.Context, c *connection) (over func()) {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), rowTime)
 		defer cancel()
 		if err := records.CloseConnection(last, c.ID); err != nil {
-			h.options.Log.Warn("the end of an agent's connection could not be recorded", "connection", c.ID, "error", fault.From(err).Message)
+			h.options.Log.Warn("the end of an agent's connection could not be recorded", "connection", c.ID, "error",
+				fault.From(err).Message)
 		}
 	}
 }

@@ -104,13 +104,15 @@ func (r *records) one(is func(record.Connection) bool) func() bool {
 func TestAConnectionIsRecordedWithItsCallsUntilItIsOver(t *testing.T) {
 	r := &records{open: map[string]record.Connection{}, broken: 3}
 	calls := make(chan func(), 1)
-	w := open(t, settings{records: r, limits: door.Limits{Look: time.Millisecond}, serve: func(ctx context.Context, rights door.Rights, c door.Client) error {
-		calls <- c.Calling()
-		return echo(ctx, rights, c)
-	}})
+	w := open(t, settings{records: r, limits: door.Limits{Look: time.Millisecond},
+		serve: func(ctx context.Context, rights door.Rights, c door.Client) error {
+			calls <- c.Calling()
+			return echo(ctx, rights, c)
+		}})
 	s := w.enter(connect.Lower{Tier: 1})
 	ended := <-calls
-	r.await(t, "the connection with its call", r.one(func(c record.Connection) bool { return c.Session == session && c.Tier == 1 && c.Calls == 1 }))
+	r.await(t, "the connection with its call",
+		r.one(func(c record.Connection) bool { return c.Session == session && c.Tier == 1 && c.Calls == 1 }))
 	ended()
 	ended() // once counts
 	r.await(t, "the end of the call", r.one(func(c record.Connection) bool { return c.Calls == 0 }))

@@ -31,13 +31,15 @@ func newRows(h *Host) *rows { return &rows{host: h, since: h.options.Now()} }
 // refused records a connection that was not let in.
 func (r *rows) refused(ctx context.Context, rights Rights, peer fmt.Stringer, why *fault.Error) {
 	r.add(ctx, rights, record.Attempt{
-		Outcome: record.OutcomeRefused, Code: why.Code, Message: fmt.Sprintf("a connection of %s was refused: %s", peer, why.Message),
+		Outcome: record.OutcomeRefused, Code: why.Code,
+		Message: fmt.Sprintf("a connection of %s was refused: %s", peer, why.Message),
 	})
 }
 
 // further records a connection that is not the only one of its session.
 func (r *rows) further(ctx context.Context, rights Rights, peer Peer) {
-	r.add(ctx, rights, record.Attempt{Outcome: record.OutcomeDone, Message: fmt.Sprintf("%s is connected beside another process of the session", peer)})
+	r.add(ctx, rights, record.Attempt{Outcome: record.OutcomeDone,
+		Message: fmt.Sprintf("%s is connected beside another process of the session", peer)})
 }
 
 func (r *rows) add(ctx context.Context, rights Rights, row record.Attempt) {
@@ -55,7 +57,8 @@ func (r *rows) add(ctx context.Context, rights Rights, row record.Attempt) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rowTime)
 	defer cancel()
 	if err := o.Audit.Record(ctx, row, nil); err != nil {
-		o.Log.Error("an agent's connection could not be recorded", "session", rights.Session, "error", fault.From(err).Message)
+		o.Log.Error("an agent's connection could not be recorded", "session", rights.Session, "error",
+			fault.From(err).Message)
 	}
 }
 

@@ -109,7 +109,8 @@ func (t TokenDoor) serve(ctx context.Context, conn net.Conn) {
 	}
 	if refused != nil {
 		_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
-		answer(conn, connect.Answer{Code: string(refused.Code), Message: refused.Message, Retry: refused.Code == fault.LimitReached})
+		answer(conn, connect.Answer{Code: string(refused.Code), Message: refused.Message,
+			Retry: refused.Code == fault.LimitReached})
 		return
 	}
 	if !answer(conn, connect.Answer{OK: true}) || conn.SetDeadline(time.Time{}) != nil || ctx.Err() != nil {
@@ -124,7 +125,8 @@ func (t TokenDoor) serve(ctx context.Context, conn net.Conn) {
 func greeted(in *bufio.Reader) (connect.Hello, *fault.Error) {
 	line, err := in.ReadSlice('\n')
 	if err != nil {
-		return connect.Hello{}, fault.Wrap(err, fault.Unauthenticated, "the handshake did not come in time, or is longer than %d bytes", connect.MaxHello)
+		return connect.Hello{}, fault.Wrap(err, fault.Unauthenticated,
+			"the handshake did not come in time, or is longer than %d bytes", connect.MaxHello)
 	}
 	return ReadHello(line)
 }

@@ -64,7 +64,8 @@ func openTokensWith(t *testing.T, s settings) *tokens {
 
 func (w *tokens) mustDial(t *testing.T, token string, l connect.Lower) connect.Conn {
 	t.Helper()
-	conn, err := connect.Dial(context.Background(), "unix:"+w.path, connect.Hello{Ticket: token, Lower: l}, connect.Transports())
+	conn, err := connect.Dial(context.Background(), "unix:"+w.path, connect.Hello{Ticket: token, Lower: l},
+		connect.Transports())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,8 @@ func TestAConnectionWhoseTokenWasRevokedIsCutOffAndDoesNotComeBack(t *testing.T)
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err == nil { // ends when the connection does
 		t.Errorf("it goes on: %q", line)
 	}
-	_, err := connect.Dial(context.Background(), "unix:"+w.path, connect.Hello{Ticket: "good-laptop"}, connect.Transports())
+	_, err := connect.Dial(context.Background(), "unix:"+w.path, connect.Hello{Ticket: "good-laptop"},
+		connect.Transports())
 	if e := refusal(t, err); e.Code != string(fault.Unauthenticated) || e.Retry {
 		t.Errorf("got %+v", e)
 	}
@@ -140,7 +142,8 @@ func TestManyConnectionsAndRefusedHandshakesAreBounded(t *testing.T) {
 	}
 }
 
-// TestATokenThatConnectsAgainAndAgainIsRefused connects and leaves: beyond the bound nothing is written any more, but for one row.
+// TestATokenThatConnectsAgainAndAgainIsRefused connects and leaves: beyond the bound nothing is written any more, but
+// for one row.
 func TestATokenThatConnectsAgainAndAgainIsRefused(t *testing.T) {
 	const bound = 3
 	kept := &records{open: map[string]record.Connection{}}
@@ -164,11 +167,13 @@ func TestATokenThatConnectsAgainAndAgainIsRefused(t *testing.T) {
 		}
 	}
 	for range 50 {
-		if e := refusal(t, try("good-laptop")); e.Code != string(fault.LimitReached) || !e.Retry || !strings.Contains(e.Message, "within an hour, and can again in") {
+		if e := refusal(t, try("good-laptop")); e.Code != string(fault.LimitReached) || !e.Retry ||
+			!strings.Contains(e.Message, "within an hour, and can again in") {
 			t.Fatalf("got %+v", e)
 		}
 	}
-	if rows := w.audit(); len(rows) != 1 || rows[0].Code != fault.LimitReached || !strings.Contains(rows[0].Message, "laptop: this token") {
+	if rows := w.audit(); len(rows) != 1 || rows[0].Code != fault.LimitReached ||
+		!strings.Contains(rows[0].Message, "laptop: this token") {
 		t.Errorf("recorded: %+v", rows)
 	}
 	kept.mu.Lock()

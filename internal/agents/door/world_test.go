@@ -63,7 +63,8 @@ func open(t *testing.T, s settings) *world {
 			w.rights <- r
 			return serve(ctx, r, c)
 		},
-		Audit: w, Records: s.records, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: w.time, NewID: w.id, Limits: s.limits, Credentials: s.credentials,
+		Audit: w, Records: s.records, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: w.time, NewID: w.id,
+		Limits: s.limits, Credentials: s.credentials,
 	})
 	dir, err := os.MkdirTemp("", "door") // that of t is too long for a socket
 	if err == nil {
@@ -73,7 +74,8 @@ func open(t *testing.T, s settings) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	w.door, err = w.host.Open(door.Spec{Dir: dir, Account: s.account, Still: s.still, Rights: door.Rights{Session: session, Tier: gitprovider.TierInvestigate}})
+	w.door, err = w.host.Open(door.Spec{Dir: dir, Account: s.account, Still: s.still,
+		Rights: door.Rights{Session: session, Tier: gitprovider.TierInvestigate}})
 	if err != nil {
 		t.Fatal(err)
 	}

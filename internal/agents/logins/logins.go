@@ -1,5 +1,5 @@
-// Package logins is what a person sees and does of the browsers that are signed in: their own or, with the scope operate,
-// everybody's.
+// Package logins is what a person sees and does of the browsers that are signed in: their own or, with the scope
+// operate, everybody's.
 package logins
 
 import (
@@ -63,14 +63,18 @@ type LoginEnded struct {
 
 func listed() operation.Operation {
 	return operation.Operation{
-		Name: "list_logins", Summary: "List the browsers that are signed in, the newest first", Effect: operation.Read, Command: "login list",
-		Needs: operation.Needs{For: operation.People, Scope: access.Read},
-		Route: operation.Route{Method: http.MethodGet, Path: "/logins", ID: "listLogins", Notes: "Your own; with the scope operate, everybody's."},
+		Name: "list_logins", Summary: "List the browsers that are signed in, the newest first", Effect: operation.Read,
+		Command: "login list",
+		Needs:   operation.Needs{For: operation.People, Scope: access.Read},
+		Route: operation.Route{Method: http.MethodGet, Path: "/logins", ID: "listLogins",
+			Notes: "Your own; with the scope operate, everybody's."},
 		Shown: operation.Shown{
 			Fresh: true, View: view,
 			Page: operation.Page{
-				Path: "/logins", Title: "Signed-in browsers", Link: "Browsers", Caption: "Browsers that are signed in, the newest first",
-				Intro: "Browsers that are signed in: yours or, if you may operate, everybody's. One that nobody uses ends after 12 hours, and any after 7 days.",
+				Path: "/logins", Title: "Signed-in browsers", Link: "Browsers",
+				Caption: "Browsers that are signed in, the newest first",
+				Intro: "Browsers that are signed in: yours or, if you may operate, everybody's. One that nobody uses ends after " +
+					"12 hours, and any after 7 days.",
 				Empty: "No browser of yours is signed in.",
 			},
 		},
@@ -79,13 +83,16 @@ func listed() operation.Operation {
 
 func ended() operation.Operation {
 	return operation.Operation{
-		Name: "end_login", Action: access.ActionEnd, Summary: "Sign a browser out, at once", Effect: operation.Write, Command: "login end",
-		Needs: operation.Needs{For: operation.People, Scope: access.Read, Dry: operation.DryDone},
-		Route: operation.Route{Method: http.MethodPost, Path: "/logins/{id}/end", ID: "endLogin", Notes: "Your own; with the scope operate, anybody's."},
+		Name: "end_login", Action: access.ActionEnd, Summary: "Sign a browser out, at once", Effect: operation.Write,
+		Command: "login end",
+		Needs:   operation.Needs{For: operation.People, Scope: access.Read, Dry: operation.DryDone},
+		Route: operation.Route{Method: http.MethodPost, Path: "/logins/{id}/end", ID: "endLogin",
+			Notes: "Your own; with the scope operate, anybody's."},
 		Shown: operation.Shown{
 			Fresh: true, Help: "ID is the one that login list shows.",
 			Said: func(out any, _ bool) string { return "Signed out " + out.(LoginEnded).ID + "." },
-			Page: operation.Page{Path: "/logins/{id}/end", Title: "Sign this browser out?", Link: "Sign out", Button: "Sign it out"},
+			Page: operation.Page{Path: "/logins/{id}/end", Title: "Sign this browser out?", Link: "Sign out",
+				Button: "Sign it out"},
 		},
 	}
 }
@@ -108,8 +115,9 @@ func (a Acts) list(ctx context.Context, call operation.Call, _ struct{}) (LoginL
 	seen, err := a.seen(ctx, call)
 	for _, l := range seen {
 		e := LoginEntry{
-			ID: l.ID, Name: l.Name, Provider: l.Issuer, Browser: browser(l.Browser), Since: l.CreatedAt.UTC(), SeenAt: l.SeenAt.UTC(),
-			Until: l.CreatedAt.Add(access.LoginLife).UTC(),
+			ID: l.ID, Name: l.Name, Provider: l.Issuer, Browser: browser(l.Browser), Since: l.CreatedAt.UTC(),
+			SeenAt: l.SeenAt.UTC(),
+			Until:  l.CreatedAt.Add(access.LoginLife).UTC(),
 		}
 		if e.Name == "" {
 			e.Name = "a token of CLAUDEOPS_API_TOKENS"
@@ -130,7 +138,8 @@ func (a Acts) end(ctx context.Context, call operation.Call, in EndLoginRequest) 
 			return LoginEnded(in), a.Store().EndLogin(ctx, in.ID, call.Done("login "+l.ID+" of "+l.Name))
 		}
 	}
-	return LoginEnded{}, fault.New(fault.NotFound, "no browser of yours is signed in with this id; the list shows those that are")
+	return LoginEnded{}, fault.New(fault.NotFound,
+		"no browser of yours is signed in with this id; the list shows those that are")
 }
 
 // view is the list as people see it.
@@ -141,10 +150,12 @@ func view(out any) operation.View {
 	}
 	for _, e := range out.(LoginList).Logins {
 		v.Rows = append(v.Rows, operation.Row{
-			ID: e.ID, Name: e.Name + ", " + e.Browser, Cells: []operation.Cell{{Name: e.Name}, {Text: e.Browser}, {When: e.Since}, {When: e.SeenAt}},
-			Ask: "The browser is asked to sign in again at once. If it is this one, so are you.",
+			ID: e.ID, Name: e.Name + ", " + e.Browser,
+			Cells: []operation.Cell{{Name: e.Name}, {Text: e.Browser}, {When: e.Since}, {When: e.SeenAt}},
+			Ask:   "The browser is asked to sign in again at once. If it is this one, so are you.",
 		})
-		v.Table = append(v.Table, []string{e.ID, e.Name, e.Browser, e.Since.Format(time.RFC3339), e.SeenAt.Format(time.RFC3339)})
+		v.Table = append(v.Table, []string{e.ID, e.Name, e.Browser, e.Since.Format(time.RFC3339),
+			e.SeenAt.Format(time.RFC3339)})
 	}
 	return v
 }
@@ -159,8 +170,10 @@ func browser(agent string) string {
 		}
 		return ""
 	}
-	name := first([][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}})
-	system := first([][2]string{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"Linux", "Linux"}})
+	name := first([][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"},
+		{"Safari/", "Safari"}})
+	system := first([][2]string{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"},
+		{"Mac OS X", "macOS"}, {"Linux", "Linux"}})
 	switch {
 	case name == "" && agent == "":
 		return "unknown"

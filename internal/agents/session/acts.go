@@ -76,13 +76,16 @@ func (a Acts) Operations() []operation.Operation {
 		},
 	}
 	run := operation.Operation{
-		Name: ActRun, Action: start.Action, Summary: "Run an agent session at a tier", Effect: operation.Write, Command: "run",
-		Needs: operation.Needs{For: operation.Person, Dry: operation.DryDone},
+		Name: ActRun, Action: start.Action, Summary: "Run an agent session at a tier", Effect: operation.Write,
+		Command: "run",
+		Needs:   operation.Needs{For: operation.Person, Dry: operation.DryDone},
 	}
 	stop := operation.Operation{
-		Name: ActStop, Action: "session.stop", Summary: "Have a session end; read it to see when it has", Effect: operation.Write, Command: "session stop",
+		Name: ActStop, Action: "session.stop", Summary: "Have a session end; read it to see when it has",
+		Effect: operation.Write, Command: "session stop",
 		Needs: operation.Needs{For: operation.People, Scope: access.Operate, Dry: operation.DryDone},
-		Route: operation.Route{Method: http.MethodPost, Path: "/sessions/{id}/stop", ID: "stopSession", Status: http.StatusAccepted},
+		Route: operation.Route{Method: http.MethodPost, Path: "/sessions/{id}/stop", ID: "stopSession",
+			Status: http.StatusAccepted},
 	}
 	starting := operation.Way[StartRequest]{
 		Timeout: operation.Unbounded,
@@ -145,7 +148,8 @@ func (a Acts) stop(ctx context.Context, call operation.Call, in StopRequest) (Se
 	}
 	if err := a.Audit().Record(context.WithoutCancel(ctx), call.Done("session "+in.ID), nil); err != nil {
 		e := fault.From(err)
-		return SessionAccepted{}, fault.Wrap(err, e.Code, "the session was told to end, but that is not recorded in the audit: %s", e.Message)
+		return SessionAccepted{}, fault.Wrap(err, e.Code,
+			"the session was told to end, but that is not recorded in the audit: %s", e.Message)
 	}
 	return SessionAccepted(in), nil
 }

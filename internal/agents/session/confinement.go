@@ -17,17 +17,18 @@ type Confinement struct {
 	Profile confine.Profile
 	// Users are those that sessions run as, one at a time, where that is the boundary.
 	Users confine.Users
-	// Login is the folder in which the CLI keeps the login that agents use; "" where they have a credential in their environment.
+	// Login is the folder in which the CLI keeps the login that agents use; "" where they have a credential in their
+	// environment.
 	Login string
 	// Required says why no session may start without a boundary that lacks nothing; "" where one may. nil: it may.
 	Required func() string
-	// Exposed says which files of ours agents could change or read by the files' modes, owners and access lists, so that no session may start, and what to do
-	// about it; "" for none. nil: that is not looked at.
+	// Exposed says which files of ours agents could change or read by the files' modes, owners and access lists, so that
+	// no session may start, and what to do about it; "" for none. nil: that is not looked at.
 	Exposed func() string
 }
 
-// boundary is that of sessions. Without doors the MCP server is among the agent's processes, with the tokens and the records that a boundary
-// keeps from them.
+// boundary is that of sessions. Without doors the MCP server is among the agent's processes, with the tokens and the
+// records that a boundary keeps from them.
 func (s Settings) boundary() confine.Boundary {
 	b := s.Confinement.Profile.Boundary
 	switch {
@@ -63,7 +64,8 @@ func (s Settings) checkBoundary() error {
 	if b.Why != "" {
 		has += " (" + b.Why + ")"
 	}
-	return fault.New(fault.Misconfigured, "no session may start: %s, and the boundary here is %s; docs/explain/boundary.md says how to get one", why, has)
+	return fault.New(fault.Misconfigured,
+		"no session may start: %s, and the boundary here is %s; docs/explain/boundary.md says how to get one", why, has)
 }
 
 // boundaryOf is that of the session of a user; nil for ours.
@@ -83,8 +85,9 @@ func (s Settings) claim() (*confine.Claim, error) {
 	}
 	c, err := s.Confinement.Users.Claim()
 	if errors.Is(err, confine.ErrAllClaimed) {
-		return nil, fault.Wrap(err, fault.Conflict, "no user is left for the agent: other sessions on this machine run as %s; wait until one ends, or "+
-			"give agents more users (CLAUDEOPS_AGENT_USER)", s.boundary().Account)
+		return nil, fault.Wrap(err, fault.Conflict,
+			"no user is left for the agent: other sessions on this machine run as %s; wait until one ends, or "+
+				"give agents more users (CLAUDEOPS_AGENT_USER)", s.boundary().Account)
 	}
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Internal, "no user can be claimed for the agent in %s", s.Confinement.Users.Folder)
@@ -108,7 +111,8 @@ func (s Settings) profile(f *folder, binary string) confine.Profile {
 	return p
 }
 
-// programFiles are the files of the CLI: its binary, and where that is a script of a package, the packages that were installed with it.
+// programFiles are the files of the CLI: its binary, and where that is a script of a package, the packages that were
+// installed with it.
 func programFiles(binary string) []string {
 	resolved := files.Resolve(binary)
 	const packages = "/node_modules/"
@@ -134,7 +138,8 @@ func (s Settings) environment(f *folder, mark string) []string {
 		name, _, _ := strings.Cut(variable, "=")
 		return name
 	}
-	env := slices.DeleteFunc(slices.Clone(s.Claude.Env), func(given string) bool { // which of two counts differs from program to program
+	// which of two counts differs from program to program
+	env := slices.DeleteFunc(slices.Clone(s.Claude.Env), func(given string) bool {
 		return slices.ContainsFunc(own, func(o string) bool { return named(o) == named(given) })
 	})
 	return append(env, own...)

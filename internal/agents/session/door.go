@@ -16,7 +16,8 @@ func (s Settings) openDoor(id string, tier gitprovider.Tier, account *confine.Ac
 	return s.Server.Doors.Open(door.Spec{Rights: rights, Dir: s.Folders.Temp, Account: account, Still: s.Server.still})
 }
 
-// doorFolder is where the door of a session has its folder below that of temporary files; "" where sessions have no doors.
+// doorFolder is where the door of a session has its folder below that of temporary files; "" where sessions have no
+// doors.
 func (s Server) doorFolder(temp, id string) string {
 	if s.Doors == nil {
 		return ""
@@ -31,7 +32,8 @@ func (s Server) connector(d *door.Door) serverEntry {
 	return serverEntry{Type: "stdio", Command: command[0], Args: args, Env: map[string]string{}}
 }
 
-// closeDoor ends the session's connections: calls that write are finished and recorded first, for a bounded time. It may be called again.
+// closeDoor ends the session's connections: calls that write are finished and recorded first, for a bounded time. It
+// may be called again.
 func (f *folder) closeDoor() error {
 	if f.door == nil {
 		return nil

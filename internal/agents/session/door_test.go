@@ -37,7 +37,8 @@ func (w *world) withDoors(serve func(ctx context.Context, r door.Rights, c door.
 	a := audit{make(chan record.Attempt, 100)}
 	s := &w.runner.Settings.Server
 	s.Doors = door.NewHost(door.Options{Serve: serve, Audit: a, Log: w.runner.Log, Now: time.Now, NewID: w.runner.NewID})
-	s.Connector, s.Rights = []string{"/app/claudeops-connect"}, door.Rights{Tier: gitprovider.TierRemediate, Toolsets: []string{"pr"}}
+	s.Connector, s.Rights = []string{"/app/claudeops-connect"}, door.Rights{Tier: gitprovider.TierRemediate,
+		Toolsets: []string{"pr"}}
 	return a
 }
 
@@ -169,7 +170,8 @@ func TestAProcessThatIsNoneOfTheSessionsIsRefused(t *testing.T) {
 	}()
 	w.until(t, "entered")
 	e := w.entered(t)
-	_, err := connect.Dial(t.Context(), e.Address, connect.Hello{Ticket: e.Ticket}, connect.Transports()) // with a ticket that is right
+	// with a ticket that is right
+	_, err := connect.Dial(t.Context(), e.Address, connect.Hello{Ticket: e.Ticket}, connect.Transports())
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -32,7 +32,8 @@ func (r *Runner) decideEscalation(record *sessions.Record, ceiling gitprovider.T
 	next := min(gitprovider.Tier(h.RecommendedTier), highest, gitprovider.TierRemediate)
 	switch {
 	case h.RecommendedTier <= int(record.Tier):
-		record.Escalation = fmt.Sprintf("not escalated: the handoff recommends tier %d, which is not higher", h.RecommendedTier)
+		record.Escalation = fmt.Sprintf("not escalated: the handoff recommends tier %d, which is not higher",
+			h.RecommendedTier)
 	case record.State != sessions.StateSucceeded:
 		record.Escalation = "not escalated: the session did not succeed"
 	case record.DryRun:

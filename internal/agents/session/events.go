@@ -8,8 +8,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// message is a line of the CLI's stream-json output, as far as it is read (Claude Code 2.1.329). Fields that are missing
-// or new do no harm.
+// message is a line of the CLI's stream-json output, as far as it is read (Claude Code 2.1.329). Fields that are
+// missing or new do no harm.
 type message struct {
 	Type    string `json:"type"`
 	Subtype string `json:"subtype"`
@@ -27,8 +27,8 @@ type message struct {
 	text []byte // the line; valid while it is counted
 }
 
-// turn is a message of the conversation. In other events the member is a sentence, which is not kept: in permission_denied
-// the tool's result says the same.
+// turn is a message of the conversation. In other events the member is a sentence, which is not kept: in
+// permission_denied the tool's result says the same.
 type turn struct {
 	ID      string          `json:"id"`
 	Model   string          `json:"model"`

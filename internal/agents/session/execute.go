@@ -30,15 +30,17 @@ type cliRun struct {
 }
 
 // execute runs the CLI to its end, or ends it, with everything that it started.
-func (r *Runner) execute(ctx context.Context, binary string, spec Spec, f *folder, known history, record *sessions.Record) outcome {
+func (r *Runner) execute(ctx context.Context, binary string, spec Spec, f *folder, known history,
+	record *sessions.Record) outcome {
 	text, err := r.Settings.firstMessage(spec, f, known)
 	if err != nil {
 		return outcome{sessions.StateFailed, "the first message could not be written"}
 	}
 	mark := runMark + "=" + record.ID
 	command := processtree.Command{
-		Path: binary, Args: append([]string{binary}, r.Settings.arguments(spec, f)...), Dir: f.work(), Stdin: strings.NewReader(text),
-		Env: r.Settings.environment(f, mark),
+		Path: binary, Args: append([]string{binary}, r.Settings.arguments(spec, f)...), Dir: f.work(),
+		Stdin: strings.NewReader(text),
+		Env:   r.Settings.environment(f, mark),
 	}
 	profile := r.Settings.profile(f, binary)
 	if command, err = profile.Wrap(command); err != nil {
@@ -60,7 +62,8 @@ func (r *Runner) execute(ctx context.Context, binary string, spec Spec, f *folde
 		default:
 			ended = c.outcomeOf(end.Exit)
 			if profile.Boundary.Held() && end.Exit.Code == confine.ExitNotConfined && c.output.result == nil {
-				ended = &outcome{sessions.StateFailed, "claude was not started: " + c.output.clean.text(string(c.stderr.data), maxText)}
+				ended = &outcome{sessions.StateFailed, "claude was not started: " +
+					c.output.clean.text(string(c.stderr.data), maxText)}
 			}
 		}
 	}
@@ -106,8 +109,8 @@ func (r *Runner) newRun(ctx context.Context, f *folder, record *sessions.Record,
 	return c
 }
 
-// saveProgress saves what a session has done so far, for whoever watches, if that is more than what was saved before. What
-// fails here is saved at the end.
+// saveProgress saves what a session has done so far, for whoever watches, if that is more than what was saved before.
+// What fails here is saved at the end.
 func (r *Runner) saveProgress(ctx context.Context, record *sessions.Record, saved *int64) {
 	done := int64(record.Turns+record.ToolCalls+record.Denied) + record.Tokens()
 	if done == *saved {
@@ -173,9 +176,11 @@ func (c *cliRun) wait(ctx context.Context) *outcome {
 			start.Stop()
 			begun = nil
 		case <-start.C:
-			return &outcome{sessions.StateFailed, fmt.Sprintf("claude did not say within %s that it is connected to the claudeops MCP server", c.limits.Start)}
+			return &outcome{sessions.StateFailed,
+				fmt.Sprintf("claude did not say within %s that it is connected to the claudeops MCP server", c.limits.Start)}
 		case <-whole.C:
-			return &outcome{sessions.StateTimeout, fmt.Sprintf("it took longer than %s (CLAUDEOPS_SESSION_TIMEOUT)", c.limits.Time)}
+			return &outcome{sessions.StateTimeout, fmt.Sprintf("it took longer than %s (CLAUDEOPS_SESSION_TIMEOUT)",
+				c.limits.Time)}
 		case <-ctx.Done():
 			if errors.Is(context.Cause(ctx), stopped{}) {
 				return &outcome{sessions.StateCancelled, "a person stopped it"}
@@ -185,8 +190,8 @@ func (c *cliRun) wait(ctx context.Context) *outcome {
 	}
 }
 
-// finishReading waits for the readers. All writers are gone, so the pipes have ended; if one remains that cannot be ended,
-// its end is cut off.
+// finishReading waits for the readers. All writers are gone, so the pipes have ended; if one remains that cannot be
+// ended, its end is cut off.
 func (c *cliRun) finishReading() {
 	const readTime = 5 * time.Second
 	timer := time.NewTimer(readTime)

@@ -20,8 +20,9 @@ import (
 // folderPrefix begins the name of each session's private folder; the session's id follows.
 const folderPrefix = "claudeops-session-"
 
-// folder is what one session has on disk, readable by this user alone, and by the agent's where that is another: the files that the CLI is
-// started with, which are ours, and the agent's own: an empty working folder, a home, a folder for temporary files, and that of the handoff.
+// folder is what one session has on disk, readable by this user alone, and by the agent's where that is another: the
+// files that the CLI is started with, which are ours, and the agent's own: an empty working folder, a home, a folder
+// for temporary files, and that of the handoff.
 type folder struct {
 	path    string
 	account *confine.Account // the agent's user; nil for ours
@@ -40,8 +41,8 @@ func (f *folder) handoffDir() string  { return filepath.Join(f.path, "handoff") 
 func (f *folder) handoffFile() string { return filepath.Join(f.handoffDir(), handoffName) }
 func (f *folder) journalFile() string { return filepath.Join(f.handoffDir(), journalName) }
 
-// private is the folder of what the CLI is started with. Where the agent has a user of its own, it is beside the agent's folder: the CLI writes
-// only where every folder on the way belongs to its user or to root.
+// private is the folder of what the CLI is started with. Where the agent has a user of its own, it is beside the
+// agent's folder: the CLI writes only where every folder on the way belongs to its user or to root.
 func (f *folder) private() string {
 	if f.account != nil {
 		return f.path + "-private"
@@ -59,7 +60,8 @@ func (f Folders) folderOf(id string) string {
 }
 
 // makeFolder makes the folder and its files. On an error nothing is left.
-func (s Settings) makeFolder(id string, tier gitprovider.Tier, prompt []byte, account *confine.Account) (*folder, error) {
+func (s Settings) makeFolder(id string, tier gitprovider.Tier, prompt []byte, account *confine.Account) (*folder,
+	error) {
 	path, err := filepath.Abs(s.Folders.folderOf(id))
 	if err != nil {
 		return nil, err
@@ -67,7 +69,8 @@ func (s Settings) makeFolder(id string, tier gitprovider.Tier, prompt []byte, ac
 	f := &folder{path: path, account: account, offers: s.offering()}
 	if err := f.account.As(func() error { return files.Mkdir(path, 0o700) }); err != nil {
 		if f.account != nil && errors.Is(err, fs.ErrPermission) {
-			err = fmt.Errorf("%w: the agents' user %s makes it; set TMPDIR to a folder that it may write, such as /tmp", err, f.account.Name)
+			err = fmt.Errorf("%w: the agents' user %s makes it; set TMPDIR to a folder that it may write, such as /tmp", err,
+				f.account.Name)
 		}
 		return nil, err
 	}
@@ -102,8 +105,8 @@ func (s Settings) fill(f *folder, id string, tier gitprovider.Tier, prompt []byt
 	return nil
 }
 
-// removeConfig removes the MCP configuration, which holds tokens where there is no door. The CLI has read it when it says that the server is connected,
-// and starts the server again from memory if need be.
+// removeConfig removes the MCP configuration, which holds tokens where there is no door. The CLI has read it when it
+// says that the server is connected, and starts the server again from memory if need be.
 func (f *folder) removeConfig() error { return files.Remove(f.config()) }
 
 func (f *folder) remove() error {
@@ -140,8 +143,8 @@ func (s Settings) mcpConfig(id string, tier gitprovider.Tier, f *folder) ([]byte
 	return json.Marshal(map[string]any{"mcpServers": servers})
 }
 
-// ownServer is the entry of a server that the CLI starts by itself, where there are no doors. Tier, session and tokens stand in it as values: the
-// server takes nothing from the agent's environment.
+// ownServer is the entry of a server that the CLI starts by itself, where there are no doors. Tier, session and tokens
+// stand in it as values: the server takes nothing from the agent's environment.
 func (s Settings) ownServer(id string, tier gitprovider.Tier) (serverEntry, error) {
 	env := maps.Clone(s.Server.Env)
 	if env == nil {

@@ -46,19 +46,22 @@ func mapTexts(h sessions.Handoff, f func(string) string) sessions.Handoff {
 	for _, s := range h.Resolved {
 		out.Resolved = append(out.Resolved, f(s))
 	}
-	out.WantedChange = sessions.Wanted{File: f(h.WantedChange.File), Evidence: f(h.WantedChange.Evidence), Text: f(h.WantedChange.Text)}
+	out.WantedChange = sessions.Wanted{File: f(h.WantedChange.File), Evidence: f(h.WantedChange.Evidence),
+		Text: f(h.WantedChange.Text)}
 	return out
 }
 
-// keyOf is a key as findings are compared by it: lower case, with one hyphen for each run of what is neither letter nor digit.
+// keyOf is a key as findings are compared by it: lower case, with one hyphen for each run of what is neither letter nor
+// digit.
 func keyOf(text string) string {
-	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	words := strings.FieldsFunc(strings.ToLower(text),
+		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	key := []rune(strings.Join(words, "-"))
 	return strings.Trim(string(key[:min(len(key), maxKey)]), "-")
 }
 
-// giveKeys names the findings whose agent gave them no key: by the services and the file that the handoff is about, or else
-// by the first words that hold no digit, since figures and times change from session to session.
+// giveKeys names the findings whose agent gave them no key: by the services and the file that the handoff is about, or
+// else by the first words that hold no digit, since figures and times change from session to session.
 func giveKeys(h *sessions.Handoff) {
 	services := slices.Clone(h.Services)
 	slices.Sort(services)
@@ -79,7 +82,8 @@ func giveKeys(h *sessions.Handoff) {
 
 func firstWords(text string) string {
 	const most = 8
-	words := slices.DeleteFunc(strings.Fields(text), func(w string) bool { return strings.ContainsFunc(w, unicode.IsDigit) })
+	words := slices.DeleteFunc(strings.Fields(text),
+		func(w string) bool { return strings.ContainsFunc(w, unicode.IsDigit) })
 	if key := keyOf(strings.Join(words[:min(len(words), most)], " ")); key != "" {
 		return key
 	}

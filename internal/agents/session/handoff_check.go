@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// CheckCommand is the argument by which this program is called as a hook of the CLI, with the folder of the handoff behind it: when
-// the agent has written there, and when it is about to end. See CheckHandoff.
+// CheckCommand is the argument by which this program is called as a hook of the CLI, with the folder of the handoff
+// behind it: when the agent has written there, and when it is about to end. See CheckHandoff.
 const CheckCommand = "session-handoff"
 
 // hookCall is what the CLI says to a hook (2.1.329), as far as it is read.
@@ -24,8 +24,9 @@ type hookCall struct {
 	} `json:"tool_input"`
 }
 
-// CheckHandoff is a hook of the CLI. It tells the agent what is wrong with the handoff that it left in the folder, if anything, and
-// keeps it from ending once. It returns the exit code of its process, which is 0: what it finds is in its answer.
+// CheckHandoff is a hook of the CLI. It tells the agent what is wrong with the handoff that it left in the folder, if
+// anything, and keeps it from ending once. It returns the exit code of its process, which is 0: what it finds is in its
+// answer.
 func CheckHandoff(folder string, in io.Reader, out io.Writer) int {
 	const mostCall = 1 << 20
 	var call hookCall
@@ -45,12 +46,14 @@ func CheckHandoff(folder string, in io.Reader, out io.Writer) int {
 	reason := ""
 	switch {
 	case err != nil:
-		reason = fmt.Sprintf("%s cannot be used as a handoff: %s. Write the whole file again, as your prompt shows it.", handoffName, err)
+		reason = fmt.Sprintf("%s cannot be used as a handoff: %s. Write the whole file again, as your prompt shows it.",
+			handoffName, err)
 		if ends {
 			reason += " Then end with your final report once more."
 		}
 	case len(notes) > 0 && !ends:
-		reason = fmt.Sprintf("%s can be used, but not all of it: %s. Write it again only if what is missing matters.", handoffName, strings.Join(notes, "; "))
+		reason = fmt.Sprintf("%s can be used, but not all of it: %s. Write it again only if what is missing matters.",
+			handoffName, strings.Join(notes, "; "))
 	}
 	if reason == "" {
 		return 0
@@ -79,7 +82,8 @@ func takeHandoff(folder *files.Dir, redact func(string) string) (given *sessions
 func (s Settings) hooks(f *folder) map[string]any {
 	const seconds = 30
 	run := map[string]any{
-		"type": "command", "command": shellWord(s.Server.Command[0]) + " " + CheckCommand + " " + shellWord(f.handoffDir()), "timeout": seconds,
+		"type": "command", "command": shellWord(s.Server.Command[0]) + " " + CheckCommand + " " + shellWord(f.handoffDir()),
+		"timeout": seconds,
 	}
 	return map[string]any{
 		"PostToolUse": []any{map[string]any{"matcher": "Write", "hooks": []any{run}}},

@@ -27,8 +27,8 @@ func readHandoff(folder *files.Dir) ([]byte, error) {
 	return raw, nil
 }
 
-// openLeft opens a file that an agent left in the folder; nil if there is none. Whatever the agent put there: only a regular file is
-// opened, links are not followed, and nothing blocks.
+// openLeft opens a file that an agent left in the folder; nil if there is none. Whatever the agent put there: only a
+// regular file is opened, links are not followed, and nothing blocks.
 func openLeft(folder *files.Dir, name string) (*os.File, error) {
 	named, err := folder.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {

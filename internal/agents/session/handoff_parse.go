@@ -17,9 +17,10 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// ParseHandoff reads what an agent left as its handoff. Deviations that leave no doubt about what is meant are accepted, and
-// notes says of those that lose something what was left out or cut. The error is one line for people and agents and quotes little
-// of the text. redact is applied to each text before it is cut, since half a token is not recognised any more.
+// ParseHandoff reads what an agent left as its handoff. Deviations that leave no doubt about what is meant are
+// accepted, and notes says of those that lose something what was left out or cut. The error is one line for people and
+// agents and quotes little of the text. redact is applied to each text before it is cut, since half a token is not
+// recognised any more.
 func ParseHandoff(raw []byte, redact func(string) string) (h sessions.Handoff, notes []string, err error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return sessions.Handoff{}, nil, errors.New("the handoff is empty")
@@ -65,7 +66,8 @@ func problems(h sessions.Handoff) (out []string) {
 		out = append(out, "`findings` has no entry: say what you saw, each with its proof")
 	}
 	escalates := len(h.Findings) > 0 || h.RecommendedTier != 0
-	if escalates && (h.RecommendedTier < int(gitprovider.TierObserve) || h.RecommendedTier > int(gitprovider.TierRemediate)) {
+	if escalates && (h.RecommendedTier < int(gitprovider.TierObserve) ||
+		h.RecommendedTier > int(gitprovider.TierRemediate)) {
 		out = append(out, "`recommended_tier` must be 1, 2 or 3: the tier of the session that shall follow")
 	}
 	return out
@@ -98,7 +100,8 @@ func (r *handoffReader) read(members map[string]any) sessions.Handoff {
 	}
 	h.WantedChange = r.wanted(members["wanted_change"])
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if !slices.Contains([]string{"version", "recommended_tier", "services", "resolved", "findings", "wanted_change"}, name) {
+		if !slices.Contains([]string{"version", "recommended_tier", "services", "resolved", "findings", "wanted_change"},
+			name) {
 			r.note("`%s` is no member of a handoff and was left out", name)
 		}
 	}
@@ -184,8 +187,8 @@ func (r *handoffReader) finding(given any) sessions.Found {
 	return f
 }
 
-// objectText is the text of an object whose members are texts: that of the member that is named so, then the others with their
-// names.
+// objectText is the text of an object whose members are texts: that of the member that is named so, then the others
+// with their names.
 func objectText(members map[string]any) string {
 	var lines []string
 	main := ""

@@ -24,25 +24,32 @@ func TestAHandoffIsReadAsItIsMeant(t *testing.T) {
 	}{
 		"as the prompt shows it": {
 			text: `{"version":1,"recommended_tier":2,"services":["dns"],"findings":[{"key":"dns slow","text":"slow"}],"wanted_change":{"file":"checks/a.md","evidence":"e","text":"t"}}`,
-			want: sessions.Handoff{Version: 1, RecommendedTier: 2, Services: []string{"dns"}, Findings: slow, WantedChange: sessions.Wanted{File: "checks/a.md", Evidence: "e", Text: "t"}},
+			want: sessions.Handoff{Version: 1, RecommendedTier: 2, Services: []string{"dns"}, Findings: slow,
+				WantedChange: sessions.Wanted{File: "checks/a.md", Evidence: "e", Text: "t"}},
 		},
-		"numbers in quotes":     {text: `{"version":"1","recommended_tier":"2","findings":[{"key":"dns-slow","text":"slow"}]}`, want: sessions.Handoff{Version: 1, RecommendedTier: 2, Findings: slow}},
-		"a tier in words":       {text: `{"recommended_tier":"Tier 3","findings":[{"key":"dns-slow","text":"slow"}]}`, want: sessions.Handoff{Version: 1, RecommendedTier: 3, Findings: slow}},
-		"a code fence":          {text: "```json\n{\"recommended_tier\":2,\"findings\":[{\"key\":\"dns-slow\",\"text\":\"slow\"}]}\n```\n", want: sessions.Handoff{Version: 1, RecommendedTier: 2, Findings: slow}},
-		"a byte order mark":     {text: "\ufeff" + `{"recommended_tier":2,"findings":[{"key":"dns-slow","text":"slow"}]}`, want: sessions.Handoff{Version: 1, RecommendedTier: 2, Findings: slow}},
+		"numbers in quotes": {text: `{"version":"1","recommended_tier":"2","findings":[{"key":"dns-slow","text":"slow"}]}`,
+			want: sessions.Handoff{Version: 1, RecommendedTier: 2, Findings: slow}},
+		"a tier in words": {text: `{"recommended_tier":"Tier 3","findings":[{"key":"dns-slow","text":"slow"}]}`,
+			want: sessions.Handoff{Version: 1, RecommendedTier: 3, Findings: slow}},
+		"a code fence": {text: "```json\n{\"recommended_tier\":2,\"findings\":[{\"key\":\"dns-slow\",\"text\":\"slow\"}]}\n```\n", want: sessions.Handoff{Version: 1, RecommendedTier: 2, Findings: slow}},
+		"a byte order mark": {text: "\ufeff" + `{"recommended_tier":2,"findings":[{"key":"dns-slow","text":"slow"}]}`,
+			want: sessions.Handoff{Version: 1, RecommendedTier: 2, Findings: slow}},
 		"a finding as a text":   {text: `{"recommended_tier":2,"services":["web","dns"],"findings":"slow","wanted_change":{"file":"checks/a.md"}}`, want: sessions.Handoff{Version: 1, RecommendedTier: 2, Services: []string{"web", "dns"}, Findings: []sessions.Found{{Key: "dns-web-checks-a-md", Text: "slow"}}, WantedChange: sessions.Wanted{File: "checks/a.md"}}},
 		"findings without keys": {text: `{"recommended_tier":2,"findings":["resolver 10.0.0.2 answers in 4 s since 03:10","4711"]}`, want: sessions.Handoff{Version: 1, RecommendedTier: 2, Findings: []sessions.Found{{Key: "resolver-answers-in-s-since", Text: "resolver 10.0.0.2 answers in 4 s since 03:10"}, {Key: "finding-4", Text: "4711"}}}},
 		"a finding with a proof of its own": {
 			text: `{"recommended_tier":2,"findings":[{"key":"dns-slow","finding":"slow","proof":"dig took 4 s","seconds":4}]}`,
-			want: sessions.Handoff{Version: 1, RecommendedTier: 2, Findings: []sessions.Found{{Key: "dns-slow", Text: "slow\nproof: dig took 4 s\nseconds: 4"}}},
+			want: sessions.Handoff{Version: 1, RecommendedTier: 2,
+				Findings: []sessions.Found{{Key: "dns-slow", Text: "slow\nproof: dig took 4 s\nseconds: 4"}}},
 		},
 		"a service as an object": {text: `{"recommended_tier":2,"services":[{"name":"dns"}],"findings":[{"key":"dns-slow","text":"slow"}]}`, want: sessions.Handoff{Version: 1, RecommendedTier: 2, Services: []string{"dns"}, Findings: slow}},
 		"null where nothing is":  {text: `{"recommended_tier":2,"services":null,"findings":[{"key":"dns-slow","text":"slow"}],"wanted_change":null}`, want: sessions.Handoff{Version: 1, RecommendedTier: 2, Findings: slow}},
 		"a wanted change as a text": {
 			text: `{"recommended_tier":2,"findings":[{"key":"dns-slow","text":"slow"}],"wanted_change":"warn earlier"}`,
-			want: sessions.Handoff{Version: 1, RecommendedTier: 2, Findings: slow, WantedChange: sessions.Wanted{Text: "warn earlier"}},
+			want: sessions.Handoff{Version: 1, RecommendedTier: 2, Findings: slow,
+				WantedChange: sessions.Wanted{Text: "warn earlier"}},
 		},
-		"only what is gone": {text: `{"version":1,"resolved":["DNS slow"]}`, want: sessions.Handoff{Version: 1, Resolved: []string{"dns-slow"}}},
+		"only what is gone": {text: `{"version":1,"resolved":["DNS slow"]}`,
+			want: sessions.Handoff{Version: 1, Resolved: []string{"dns-slow"}}},
 		"unknown members": {
 			text:  `{"recommended_tier":2,"severity":"high","findings":[{"key":"dns-slow","text":"slow"}],"wanted_change":{"why":"x"}}`,
 			want:  sessions.Handoff{Version: 1, RecommendedTier: 2, Findings: slow},
@@ -77,12 +84,14 @@ func TestAHandoffIsReadAsItIsMeant(t *testing.T) {
 
 func TestAHandoffThatIsTooMuchIsCutAndSaysSo(t *testing.T) {
 	long := strings.Repeat("ü", maxFinding+1)
-	many, err := json.Marshal(map[string]any{"recommended_tier": 2, "findings": slices.Repeat([]string{long}, maxFindings+1)})
+	many, err := json.Marshal(map[string]any{"recommended_tier": 2,
+		"findings": slices.Repeat([]string{long}, maxFindings+1)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, notes, err := ParseHandoff(many, asIs)
-	if err != nil || len(got.Findings) != maxFindings || len(notes) != 1+maxFindings || !strings.Contains(notes[0], "21 entries; the first 20") {
+	if err != nil || len(got.Findings) != maxFindings || len(notes) != 1+maxFindings ||
+		!strings.Contains(notes[0], "21 entries; the first 20") {
 		t.Fatalf("%d findings, notes %q, %v", len(got.Findings), notes, err)
 	}
 	if text := got.Findings[0].Text; utf8.RuneCountInString(text) != maxFinding || !strings.HasSuffix(text, "ü…") {
@@ -93,11 +102,13 @@ func TestAHandoffThatIsTooMuchIsCutAndSaysSo(t *testing.T) {
 // A token that the bound would cut in two must not stay in halves.
 func TestATokenAtTheBoundIsRedactedBeforeTheTextIsCut(t *testing.T) {
 	text := strings.Repeat("x", maxFinding-5) + ourTokenInHandoff
-	raw, err := json.Marshal(map[string]any{"recommended_tier": 2, "findings": []any{map[string]any{"key": ourTokenInHandoff, "text": text}}})
+	raw, err := json.Marshal(map[string]any{"recommended_tier": 2,
+		"findings": []any{map[string]any{"key": ourTokenInHandoff, "text": text}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := ParseHandoff(raw, func(text string) string { return strings.ReplaceAll(text, ourTokenInHandoff, "[redacted]") })
+	got, _, err := ParseHandoff(raw,
+		func(text string) string { return strings.ReplaceAll(text, ourTokenInHandoff, "[redacted]") })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +149,8 @@ func TestAHandoffThatLeavesDoubtIsNotUsed(t *testing.T) {
 }
 
 func FuzzParseHandoff(f *testing.F) {
-	for _, seed := range []string{`{"recommended_tier":2,"findings":[{"key":"a","text":"b"}]}`, "```\n{}\n```", `{"findings":{"a":[1,null,{}]},"resolved":7}`} {
+	for _, seed := range []string{`{"recommended_tier":2,"findings":[{"key":"a","text":"b"}]}`, "```\n{}\n```",
+		`{"findings":{"a":[1,null,{}]},"resolved":7}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -173,7 +185,8 @@ func FuzzParseHandoff(f *testing.F) {
 func TestTheAgentHearsOfAHandoffThatCannotBeUsed(t *testing.T) {
 	const good, unusable, cut = `{"recommended_tier":2,"findings":[{"key":"a","text":"b"}]}`, `{"recommended_tier":2}`, `{"recommended_tier":2,"findings":["a"],"x":1}`
 	written := func(name string) string {
-		return `{"hook_event_name":"PostToolUse","tool_name":"Write","tool_input":{"file_path":"/tmp/x/` + name + `","content":"c"}}`
+		return `{"hook_event_name":"PostToolUse","tool_name":"Write","tool_input":{"file_path":"/tmp/x/` + name +
+			`","content":"c"}}`
 	}
 	const stop, stopAgain = `{"hook_event_name":"Stop","stop_hook_active":false}`, `{"hook_event_name":"Stop","stop_hook_active":true}`
 	for name, test := range map[string]struct{ file, call, want string }{
@@ -207,7 +220,8 @@ func TestTheAgentHearsOfAHandoffThatCannotBeUsed(t *testing.T) {
 				return
 			}
 			var answer struct{ Decision, Reason string }
-			if err := json.Unmarshal([]byte(out.String()), &answer); err != nil || answer.Decision != "block" || !strings.Contains(answer.Reason, test.want) {
+			if err := json.Unmarshal([]byte(out.String()), &answer); err != nil || answer.Decision != "block" ||
+				!strings.Contains(answer.Reason, test.want) {
 				t.Errorf("answered %q, %v", out.String(), err)
 			}
 		})

@@ -25,15 +25,16 @@ type history struct {
 	copies []checkouts.State // of the working copies; nil if nobody updates them here
 }
 
-// recall reads what a session is told of those before it, and leaves out of its record the findings that are settled. What cannot be
-// read is missing: a session does not fail of it.
+// recall reads what a session is told of those before it, and leaves out of its record the findings that are settled.
+// What cannot be read is missing: a session does not fail of it.
 func (r *Runner) recall(ctx context.Context, current *sessions.Record) history {
 	var known history
 	if r.Pulls != nil {
 		var err error
 		if known.pulls, err = r.Pulls.Recent(ctx, current.Tier); err != nil {
 			known.unread = fault.From(err).Message
-			r.Log.Warn("a session is told of no pull requests: they cannot be read", "session", current.ID, "error", known.unread)
+			r.Log.Warn("a session is told of no pull requests: they cannot be read", "session", current.ID, "error",
+				known.unread)
 		}
 	}
 	clean := cleaner{r.Secrets}
@@ -44,12 +45,14 @@ func (r *Runner) recall(ctx context.Context, current *sessions.Record) history {
 	known.open = current.Open
 	last, err := r.lastOf(ctx, current)
 	if err != nil {
-		r.Log.Warn("a session is told of none before it: they cannot be read", "session", current.ID, "error", fault.From(err).Message)
+		r.Log.Warn("a session is told of none before it: they cannot be read", "session", current.ID, "error",
+			fault.From(err).Message)
 	}
 	known.last = last
 	if r.Journal != nil {
 		if known.journal, err = r.Journal.Journal(ctx, sessions.JournalQuery{}); err != nil {
-			r.Log.Warn("a session is not told what others noted: it cannot be read", "session", current.ID, "error", fault.From(err).Message)
+			r.Log.Warn("a session is not told what others noted: it cannot be read", "session", current.ID, "error",
+				fault.From(err).Message)
 		}
 	}
 	return known
@@ -62,9 +65,10 @@ func (r *Runner) previous(ctx context.Context) (last sessions.Record, found bool
 
 // lastOf are the last session of the same tier that has left a report or a handoff, and those that it handed over to.
 func (r *Runner) lastOf(ctx context.Context, current *sessions.Record) ([]sessions.Record, error) {
-	last, found, err := r.newest(ctx, sessions.Query{Tier: current.Tier, Before: current.ID}, func(s sessions.Record) bool {
-		return s.Report != "" || s.Handoff != nil
-	})
+	last, found, err := r.newest(ctx, sessions.Query{Tier: current.Tier, Before: current.ID},
+		func(s sessions.Record) bool {
+			return s.Report != "" || s.Handoff != nil
+		})
 	if err != nil || !found {
 		return nil, err
 	}
@@ -87,7 +91,8 @@ func (r *Runner) lastOf(ctx context.Context, current *sessions.Record) ([]sessio
 const maxChain = 3
 
 // newest is the newest session that fits.
-func (r *Runner) newest(ctx context.Context, q sessions.Query, fits func(sessions.Record) bool) (sessions.Record, bool, error) {
+func (r *Runner) newest(ctx context.Context, q sessions.Query, fits func(sessions.Record) bool) (sessions.Record, bool,
+	error) {
 	q.Limit = lookBackPage
 	for range lookBackPages {
 		page, err := r.Records.Sessions(ctx, q)

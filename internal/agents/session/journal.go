@@ -52,8 +52,8 @@ func (r *Runner) keepJournal(ctx context.Context, f *folder, record *sessions.Re
 	record.Noted = len(texts)
 }
 
-// journalLines are the entries in a text, within the bounds and fit to be kept, without those that were copied as they were told: the
-// same figure again is news. Of too many the last ones are kept.
+// journalLines are the entries in a text, within the bounds and fit to be kept, without those that were copied as they
+// were told: the same figure again is news. Of too many the last ones are kept.
 func journalLines(raw string, clean cleaner, known []sessions.JournalEntry) (texts []string) {
 	if strings.TrimSpace(raw) == "" {
 		return nil
@@ -61,7 +61,8 @@ func journalLines(raw string, clean cleaner, known []sessions.JournalEntry) (tex
 	for line := range strings.Lines(clean.text(raw, maxJournalFile)) {
 		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "- "))
 		line = firstRunes(line, maxJournalEntry)
-		copied := slices.ContainsFunc(known, func(e sessions.JournalEntry) bool { return lineOf(e) == line }) || slices.Contains(texts, line)
+		copied := slices.ContainsFunc(known, func(e sessions.JournalEntry) bool { return lineOf(e) == line }) ||
+			slices.Contains(texts, line)
 		if line != "" && !copied {
 			texts = append(texts, line)
 		}

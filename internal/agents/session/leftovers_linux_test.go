@@ -105,7 +105,8 @@ func TestTheNextSessionWaitsForWhatAKilledSupervisorLeft(t *testing.T) {
 func TestNoSessionStartsBesideProcessesOfTheLast(t *testing.T) {
 	w := newWorld(t, "good")
 	w.runner.Settings.Limits.Clear = 50 * time.Millisecond
-	other, err := os.OpenFile(filepath.Join(w.runner.Settings.Folders.State, processLockName), os.O_RDWR|os.O_CREATE, 0o600)
+	other, err := os.OpenFile(filepath.Join(w.runner.Settings.Folders.State, processLockName), os.O_RDWR|os.O_CREATE,
+		0o600)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,8 @@ func (f Folders) openLock(name string) (*os.File, error) {
 	path := filepath.Join(f.State, name)
 	file, err := files.OpenLock(path)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Misconfigured, "the lock %s cannot be opened; check the folder and its permissions (CLAUDEOPS_STATE_DIR)", path)
+		return nil, fault.Wrap(err, fault.Misconfigured,
+			"the lock %s cannot be opened; check the folder and its permissions (CLAUDEOPS_STATE_DIR)", path)
 	}
 	return file, nil
 }
@@ -54,7 +55,8 @@ func tryLock(f *os.File) (taken bool, err error) {
 	return taken, nil
 }
 
-// takeLock takes the lock. conflict, naming the session, if a session runs already; internal if the folder cannot be used.
+// takeLock takes the lock. conflict, naming the session, if a session runs already; internal if the folder cannot be
+// used.
 func (f Folders) takeLock() (*lock, error) {
 	file, err := f.openLock(lockName)
 	if err != nil {
@@ -70,17 +72,19 @@ func (f Folders) takeLock() (*lock, error) {
 		if before.Session != "" {
 			who = "session " + before.Session
 		}
-		return nil, errors.Join(fault.New(fault.Conflict, "%s is running in this state folder; wait until it ends, or stop it", who), file.Close())
+		return nil, errors.Join(fault.New(fault.Conflict,
+			"%s is running in this state folder; wait until it ends, or stop it", who), file.Close())
 	}
 	return &lock{file, before}, nil
 }
 
-// removeLeftovers ends and removes what a killed supervisor, and whatever kept its processes together, left: what is in its
-// session's control group or carries its mark, and its folder.
+// removeLeftovers ends and removes what a killed supervisor, and whatever kept its processes together, left: what is in
+// its session's control group or carries its mark, and its folder.
 func (l *lock) removeLeftovers(users confine.Users) {
 	left := l.before
 	l.before = lockContent{}
-	if !regexp.MustCompile(`^[0-9A-Z]{26}$`).MatchString(left.Session) || filepath.Base(left.Folder) != folderPrefix+left.Session {
+	if !regexp.MustCompile(`^[0-9A-Z]{26}$`).MatchString(left.Session) || filepath.Base(left.Folder) != folderPrefix+
+		left.Session {
 		return
 	}
 	if filepath.Base(left.Group) == folderPrefix+left.Session {
@@ -94,7 +98,8 @@ func (l *lock) removeLeftovers(users confine.Users) {
 		_ = removeFolder(left.Folder, nil) // where this fails, the system's own cleaning of temporary files is left
 		return
 	}
-	claim, err := users.ClaimOne(left.UID) // unless another session has the user by now, which then has ended and removed what it found
+	// unless another session has the user by now, which then has ended and removed what it found
+	claim, err := users.ClaimOne(left.UID)
 	_ = removeFolder(left.Folder, &confine.Account{UID: left.UID, GID: left.GID})
 	switch {
 	case claim != nil && err == nil:

@@ -23,7 +23,8 @@ func TestWhatMountedRepositoriesOfferReachesTheAgentAndTheRecord(t *testing.T) {
 				"notes":     json.RawMessage(`{"type":"http","url":"http://127.0.0.1:1/"}`),
 				"claudeops": json.RawMessage(`{"command":"/repos/evil"}`),
 			},
-			Text: "<mounted-repositories>\n- /repos/infra\n</mounted-repositories>\n", Refused: []string{"infra: refused, it held " + ourToken},
+			Text:    "<mounted-repositories>\n- /repos/infra\n</mounted-repositories>\n",
+			Refused: []string{"infra: refused, it held " + ourToken},
 		}
 	}
 	record, err := w.run(t, Spec{Tier: 1, Trigger: sessions.TriggerCommand})
@@ -45,7 +46,8 @@ func TestWhatMountedRepositoriesOfferReachesTheAgentAndTheRecord(t *testing.T) {
 		!strings.Contains(seen.Config, `"command":"/app/claudeops"`) {
 		t.Errorf("the configuration is %s", seen.Config)
 	}
-	if len(record.LeftOut) != 1 || strings.Contains(record.LeftOut[0], ourToken) || !slices.Equal(w.records[0].LeftOut, record.LeftOut) {
+	if len(record.LeftOut) != 1 || strings.Contains(record.LeftOut[0], ourToken) ||
+		!slices.Equal(w.records[0].LeftOut, record.LeftOut) {
 		t.Errorf("left out: %q, recorded %q", record.LeftOut, w.records[0].LeftOut)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// openFor is how long after it was handed over a finding starts no further session. Then one may look again, whatever has become of
-// the first.
+// openFor is how long after it was handed over a finding starts no further session. Then one may look again, whatever
+// has become of the first.
 const openFor = 7 * 24 * time.Hour
 
 // lastOf is the last session that it started.
@@ -35,8 +35,8 @@ func openText(e sessions.Escalated) string {
 	return text + ")"
 }
 
-// unheld are the keys of the findings that may start a session of the tier: those that have not started one of it or a higher one
-// yet. why says of the others what has become of them.
+// unheld are the keys of the findings that may start a session of the tier: those that have not started one of it or a
+// higher one yet. why says of the others what has become of them.
 func unheld(open []sessions.Escalated, findings []sessions.Found, next gitprovider.Tier) (fresh []string, why string) {
 	var held []string
 	for _, f := range findings {
@@ -51,7 +51,8 @@ func unheld(open []sessions.Escalated, findings []sessions.Found, next gitprovid
 }
 
 // withEscalated is the list with findings that start a session now.
-func withEscalated(open []sessions.Escalated, keys []string, tier gitprovider.Tier, session string, now time.Time) []sessions.Escalated {
+func withEscalated(open []sessions.Escalated, keys []string, tier gitprovider.Tier, session string,
+	now time.Time) []sessions.Escalated {
 	open = slices.Clone(open)
 	for _, key := range keys {
 		at := slices.IndexFunc(open, func(e sessions.Escalated) bool { return e.Key == key })
@@ -76,8 +77,8 @@ func withoutResolved(open []sessions.Escalated, h sessions.Handoff) []sessions.E
 	})
 }
 
-// stillOpen are those of the findings that record has from the session before which are open still. What cannot be read leaves a
-// finding open.
+// stillOpen are those of the findings that record has from the session before which are open still. What cannot be read
+// leaves a finding open.
 func (r *Runner) stillOpen(ctx context.Context, current *sessions.Record, pulls []Pull) (open []sessions.Escalated) {
 	for _, e := range current.Open {
 		if lastOf(e) == current.ID {
@@ -95,8 +96,8 @@ func (r *Runner) stillOpen(ctx context.Context, current *sessions.Record, pulls 
 	return open
 }
 
-// startedBy are the sessions that a finding started, and those that they handed over to. worked reports whether the last one has looked
-// at it, as far as anybody knows: it was not ended from outside, and did not fail.
+// startedBy are the sessions that a finding started, and those that they handed over to. worked reports whether the
+// last one has looked at it, as far as anybody knows: it was not ended from outside, and did not fail.
 func (r *Runner) startedBy(ctx context.Context, e sessions.Escalated) (ids []string, worked bool) {
 	ids = slices.Clone(e.Sessions)
 	for id := lastOf(e); len(ids) < len(e.Sessions)+maxChain; {
@@ -104,7 +105,8 @@ func (r *Runner) startedBy(ctx context.Context, e sessions.Escalated) (ids []str
 		if err != nil {
 			return ids, id != lastOf(e) || fault.CodeOf(err) != fault.NotFound
 		}
-		if worked = s.State != sessions.StateFailed && s.State != sessions.StateInterrupted && s.State != sessions.StateCancelled; s.Next == "" || !worked {
+		if worked = s.State != sessions.StateFailed && s.State != sessions.StateInterrupted &&
+			s.State != sessions.StateCancelled; s.Next == "" || !worked {
 			return ids, worked
 		}
 		id = s.Next
@@ -113,8 +115,8 @@ func (r *Runner) startedBy(ctx context.Context, e sessions.Escalated) (ids []str
 	return ids, true
 }
 
-// settled reports whether the pull requests that came of a finding have all ended, or one was reviewed after the last attempt at it:
-// then the next move is not a person's. It notes the pull requests.
+// settled reports whether the pull requests that came of a finding have all ended, or one was reviewed after the last
+// attempt at it: then the next move is not a person's. It notes the pull requests.
 func (r *Runner) settled(ctx context.Context, e *sessions.Escalated, ids []string, pulls []Pull) bool {
 	if r.Pulls == nil {
 		return false
@@ -156,7 +158,8 @@ type Pull struct {
 // reviewedSince reports whether somebody has asked for changes or said something after the time.
 func (p Pull) reviewedSince(last time.Time) bool {
 	return slices.ContainsFunc(p.Reviews, func(r gitprovider.Review) bool {
-		return r.SubmittedAt.After(last) && (r.State == gitprovider.ReviewChangesRequested || r.State == gitprovider.ReviewCommented)
+		return r.SubmittedAt.After(last) && (r.State == gitprovider.ReviewChangesRequested ||
+			r.State == gitprovider.ReviewCommented)
 	})
 }
 
@@ -165,6 +168,7 @@ type Pulls interface {
 	// Recent returns those that are open, and those that have ended in the last days, newest first, with their reviews,
 	// for a session of a tier.
 	Recent(ctx context.Context, tier gitprovider.Tier) ([]Pull, error)
-	// OfSessions returns those that sessions opened, changed or found in their way, and when an attempt was last made at each.
+	// OfSessions returns those that sessions opened, changed or found in their way, and when an attempt was last made at
+	// each.
 	OfSessions(ctx context.Context, ids []string) (map[record.PullKey]time.Time, error)
 }

@@ -72,7 +72,8 @@ func TestAFindingThatIsOpenStartsNoFurtherSession(t *testing.T) {
 	opened := func(state gitprovider.State, reviews ...gitprovider.Review) func(*world, *forge) {
 		return func(_ *world, f *forge) {
 			f.touched = time.Now()
-			f.pull = &Pull{PullRecord: record.PullRecord{PullKey: key, State: state, EndedAt: time.Now().Add(time.Minute)}, Reviews: reviews}
+			f.pull = &Pull{PullRecord: record.PullRecord{PullKey: key, State: state, EndedAt: time.Now().Add(time.Minute)},
+				Reviews: reviews}
 		}
 	}
 	reviewed := func(state gitprovider.ReviewState, after time.Duration) gitprovider.Review {
@@ -96,31 +97,45 @@ func TestAFindingThatIsOpenStartsNoFurtherSession(t *testing.T) {
 		"seen again":           {handoffs: []string{toTier(2, "dns-slow")}, says: "dns-slow (tier 2 since"},
 		"seen again and again": {handoffs: []string{toTier(2, "dns-slow"), toTier(2, "DNS slow"), toTier(2, "dns-slow")}},
 		"seen again after a session without a word": {handoffs: []string{silence, toTier(2, "dns-slow")}},
-		"gone, and seen again":                      {handoffs: []string{`{"resolved":["dns-slow"]}`, toTier(2, "dns-slow")}, escalates: true},
-		"said to be gone while it is seen":          {handoffs: []string{strings.Replace(toTier(2, "dns-slow"), "{", `{"resolved":["dns-slow"],`, 1)}},
-		"another one beside it":                     {handoffs: []string{toTier(2, "dns-slow", "disk-full")}, escalates: true},
-		"for a higher tier":                         {handoffs: []string{toTier(3, "dns-slow")}, escalates: true, says: "escalated to tier 3"},
-		"its pull request is open":                  {handoffs: []string{toTier(2, "dns-slow")}, between: opened(gitprovider.StateOpen), says: "pull request demo/home-cluster#7"},
-		"its pull request was merged":               {handoffs: []string{toTier(2, "dns-slow")}, between: opened(gitprovider.StateMerged), escalates: true},
-		"its pull request was closed":               {handoffs: []string{toTier(2, "dns-slow")}, between: opened(gitprovider.StateClosed), escalates: true},
-		"changes were requested since":              {handoffs: []string{toTier(2, "dns-slow")}, between: opened(gitprovider.StateOpen, reviewed(gitprovider.ReviewChangesRequested, time.Minute)), escalates: true},
-		"it was approved since":                     {handoffs: []string{toTier(2, "dns-slow")}, between: opened(gitprovider.StateOpen, reviewed(gitprovider.ReviewApproved, time.Minute))},
-		"changes were requested and made":           {handoffs: []string{toTier(2, "dns-slow")}, between: opened(gitprovider.StateOpen, reviewed(gitprovider.ReviewChangesRequested, -time.Minute))},
-		"a closed pull request was in the way": {handoffs: []string{toTier(2, "dns-slow")}, between: func(w *world, f *forge) {
-			opened(gitprovider.StateClosed)(w, f)
-			f.pull.EndedAt = f.touched.Add(-time.Hour)
-		}},
+		"gone, and seen again": {handoffs: []string{`{"resolved":["dns-slow"]}`, toTier(2, "dns-slow")},
+			escalates: true},
+		"said to be gone while it is seen": {handoffs: []string{strings.Replace(toTier(2, "dns-slow"), "{",
+			`{"resolved":["dns-slow"],`, 1)}},
+		"another one beside it": {handoffs: []string{toTier(2, "dns-slow", "disk-full")},
+			escalates: true},
+		"for a higher tier": {handoffs: []string{toTier(3, "dns-slow")}, escalates: true,
+			says: "escalated to tier 3"},
+		"its pull request is open": {handoffs: []string{toTier(2, "dns-slow")},
+			between: opened(gitprovider.StateOpen), says: "pull request demo/home-cluster#7"},
+		"its pull request was merged": {handoffs: []string{toTier(2, "dns-slow")},
+			between: opened(gitprovider.StateMerged), escalates: true},
+		"its pull request was closed": {handoffs: []string{toTier(2, "dns-slow")},
+			between: opened(gitprovider.StateClosed), escalates: true},
+		"changes were requested since": {handoffs: []string{toTier(2, "dns-slow")},
+			between: opened(gitprovider.StateOpen, reviewed(gitprovider.ReviewChangesRequested, time.Minute)), escalates: true},
+		"it was approved since": {handoffs: []string{toTier(2, "dns-slow")},
+			between: opened(gitprovider.StateOpen, reviewed(gitprovider.ReviewApproved, time.Minute))},
+		"changes were requested and made": {handoffs: []string{toTier(2, "dns-slow")},
+			between: opened(gitprovider.StateOpen, reviewed(gitprovider.ReviewChangesRequested, -time.Minute))},
+		"a closed pull request was in the way": {handoffs: []string{toTier(2, "dns-slow")},
+			between: func(w *world, f *forge) {
+				opened(gitprovider.StateClosed)(w, f)
+				f.pull.EndedAt = f.touched.Add(-time.Hour)
+			}},
 		"the forge does not answer": {handoffs: []string{toTier(2, "dns-slow")}, between: func(_ *world, f *forge) {
 			f.broken = fault.New(fault.UpstreamError, "the forge is down")
 		}},
-		"its session failed":          {handoffs: []string{toTier(2, "dns-slow")}, between: ended(sessions.StateFailed), escalates: true},
-		"its session was interrupted": {handoffs: []string{toTier(2, "dns-slow")}, between: ended(sessions.StateInterrupted), escalates: true},
+		"its session failed": {handoffs: []string{toTier(2, "dns-slow")}, between: ended(sessions.StateFailed),
+			escalates: true},
+		"its session was interrupted": {handoffs: []string{toTier(2, "dns-slow")}, between: ended(sessions.StateInterrupted),
+			escalates: true},
 		"its session ran out of time": {handoffs: []string{toTier(2, "dns-slow")}, between: ended(sessions.StateTimeout)},
 		"it was a week ago": {handoffs: []string{toTier(2, "dns-slow")}, escalates: true, between: func(w *world, _ *forge) {
 			w.runner.Now = func() time.Time { return time.Now().Add(openFor + time.Hour) }
 		}},
 		"a session was skipped meanwhile": {handoffs: []string{toTier(2, "dns-slow")}, between: func(w *world, _ *forge) {
-			if err := NewSupervisor(w.runner).skip(context.Background(), sessions.TriggerSchedule, "another one ran"); err != nil {
+			if err := NewSupervisor(w.runner).skip(context.Background(), sessions.TriggerSchedule,
+				"another one ran"); err != nil {
 				panic(err)
 			}
 		}},
@@ -163,8 +178,11 @@ func TestAFindingIsFollowedToTheSessionsThatItsOwnHandedOverTo(t *testing.T) {
 	}
 	f.pull = &Pull{PullRecord: record.PullRecord{State: gitprovider.StateMerged, EndedAt: now}}
 	f.touched = now.Add(-time.Minute)
-	current := &sessions.Record{ID: "s4", Handover: sessions.Handover{Open: []sessions.Escalated{{Key: "a", Tier: 2, Sessions: []string{"s2"}, At: now.Add(-time.Hour)}}}}
-	if open := w.runner.stillOpen(t.Context(), current, []Pull{*f.pull}); len(open) > 0 || strings.Join(f.by, " ") != "s2 s3" {
+	current := &sessions.Record{ID: "s4",
+		Handover: sessions.Handover{Open: []sessions.Escalated{{Key: "a", Tier: 2, Sessions: []string{"s2"},
+			At: now.Add(-time.Hour)}}}}
+	if open := w.runner.stillOpen(t.Context(), current, []Pull{*f.pull}); len(open) > 0 ||
+		strings.Join(f.by, " ") != "s2 s3" {
 		t.Errorf("open %+v, asked about %v", open, f.by)
 	}
 }

@@ -18,11 +18,13 @@ type outcome struct {
 func (v *outcome) addProblems(end processtree.End) {
 	var problems []string
 	if end.ReaperLost {
-		problems = append(problems, "the process that keeps the session's processes together was killed, so some may have been missed")
+		problems = append(problems,
+			"the process that keeps the session's processes together was killed, so some may have been missed")
 	}
 	if len(end.Remaining) > 0 {
-		problems = append(problems, fmt.Sprintf("processes %v do not end, and no session can start until they have; the operator has to end them",
-			end.Remaining))
+		problems = append(problems,
+			fmt.Sprintf("processes %v do not end, and no session can start until they have; the operator has to end them",
+				end.Remaining))
 	}
 	if len(problems) == 0 {
 		return
@@ -55,9 +57,11 @@ func (c *cliRun) outcomeOf(exit processtree.Exit) *outcome {
 	case m == nil:
 		return &outcome{sessions.StateFailed, fmt.Sprintf("claude exited with code %d without a result", code)}
 	case m.Subtype == "error_max_turns":
-		return &outcome{sessions.StateLimit, fmt.Sprintf("it reached the limit of %d turns (CLAUDEOPS_MAX_TURNS)", c.limits.Turns)}
+		return &outcome{sessions.StateLimit, fmt.Sprintf("it reached the limit of %d turns (CLAUDEOPS_MAX_TURNS)",
+			c.limits.Turns)}
 	case m.Subtype == "error_max_budget_usd":
-		return &outcome{sessions.StateLimit, fmt.Sprintf("it cost %s and reached the limit of %s", record.Cost(), c.limits.cost())}
+		return &outcome{sessions.StateLimit, fmt.Sprintf("it cost %s and reached the limit of %s", record.Cost(),
+			c.limits.cost())}
 	case !record.Connected:
 		return &outcome{sessions.StateFailed, "claude never connected to the claudeops MCP server"}
 	case m.IsError:

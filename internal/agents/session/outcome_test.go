@@ -16,9 +16,12 @@ func TestProcessesThatDoNotEndFailTheSession(t *testing.T) {
 		words  []string
 	}{
 		{outcome{sessions.StateSucceeded, ""}, processtree.End{}, sessions.StateSucceeded, nil},
-		{outcome{sessions.StateSucceeded, ""}, processtree.End{Remaining: []int{7, 9}}, sessions.StateFailed, []string{"[7 9]", "the operator"}},
-		{outcome{sessions.StateSucceeded, ""}, processtree.End{ReaperLost: true}, sessions.StateFailed, []string{"was killed"}},
-		{outcome{sessions.StateTimeout, "too long"}, processtree.End{Remaining: []int{7}}, sessions.StateTimeout, []string{"too long; ", "[7]"}},
+		{outcome{sessions.StateSucceeded, ""}, processtree.End{Remaining: []int{7, 9}}, sessions.StateFailed,
+			[]string{"[7 9]", "the operator"}},
+		{outcome{sessions.StateSucceeded, ""}, processtree.End{ReaperLost: true}, sessions.StateFailed,
+			[]string{"was killed"}},
+		{outcome{sessions.StateTimeout, "too long"}, processtree.End{Remaining: []int{7}}, sessions.StateTimeout,
+			[]string{"too long; ", "[7]"}},
 	} {
 		v := test.before
 		v.addProblems(test.end)

@@ -87,8 +87,8 @@ func (o *outputReader) count(m message) {
 	}
 }
 
-// countPiece counts what a message of the model used as soon as it is known: its first piece says what was read, the last one how
-// much was written.
+// countPiece counts what a message of the model used as soon as it is known: its first piece says what was read, the
+// last one how much was written.
 func (o *outputReader) countPiece(p piece) {
 	switch p.Event.Type {
 	case "message_start":
@@ -110,7 +110,8 @@ func (o *outputReader) used(t turn) {
 	o.holdCost()
 }
 
-// holdCost ends a session that has cost more than it may. The CLI does so by itself, by its own sum, when a turn is over.
+// holdCost ends a session that has cost more than it may. The CLI does so by itself, by its own sum, when a turn is
+// over.
 func (o *outputReader) holdCost() {
 	u := o.record.Usage
 	if o.limits.CostUSD > 0 && u.CostUSD > o.limits.CostUSD {
@@ -165,6 +166,7 @@ func (o *outputReader) save(events ...sessions.Event) {
 // put stores events, and what the record has so far.
 func (o *outputReader) put(events []sessions.Event) {
 	if err := o.store(events); err != nil {
-		o.stop(&outcome{sessions.StateFailed, "what the agent does could not be recorded, so it was ended: " + o.clean.text(err.Error(), 500)})
+		o.stop(&outcome{sessions.StateFailed, "what the agent does could not be recorded, so it was ended: " +
+			o.clean.text(err.Error(), 500)})
 	}
 }

@@ -9,7 +9,8 @@ import (
 type price struct {
 	input, output float64
 	cacheRead     float64
-	// A request whose whole prompt is longer than longPrompt tokens costs longFactor times as much; 0 for models without that.
+	// A request whose whole prompt is longer than longPrompt tokens costs longFactor times as much; 0 for models without
+	// that.
 	longPrompt int64
 	longFactor float64
 }
@@ -41,7 +42,8 @@ func prices() map[string]price {
 // modelVersion finds family and version in the names that APIs, clouds and gateways give to models: claude-opus-5-5,
 // us.anthropic.claude-opus-4-8-v1:0, anthropic/claude-sonnet-5.5, claude-sonnet-4-20250514. "" if it is another name.
 func modelVersion(name string) string {
-	m := regexp.MustCompile(`(?:^|[./])claude-(fable|mythos|opus|sonnet|haiku)-(\d{1,2})(?:[-.](\d{1,2}))?(?:\D|$)`).FindStringSubmatch(name)
+	m := regexp.MustCompile(
+		`(?:^|[./])claude-(fable|mythos|opus|sonnet|haiku)-(\d{1,2})(?:[-.](\d{1,2}))?(?:\D|$)`).FindStringSubmatch(name)
 	if m == nil {
 		return ""
 	}

@@ -33,8 +33,8 @@ func (p *processes) account() *confine.Account {
 	return &p.claim.Account
 }
 
-// lockProcesses waits until no process of an earlier session runs, and keeps the next session from starting. conflict if
-// some run still after that time.
+// lockProcesses waits until no process of an earlier session runs, and keeps the next session from starting. conflict
+// if some run still after that time.
 func (f Folders) lockProcesses(ctx context.Context, atMost time.Duration) (*processes, error) {
 	file, err := f.openLock(processLockName)
 	if err != nil {
@@ -51,7 +51,8 @@ func (f Folders) lockProcesses(ctx context.Context, atMost time.Duration) (*proc
 			return &processes{lock: file}, nil
 		case bounded.Err() != nil:
 			return nil, errors.Join(fault.New(fault.Conflict,
-				"processes of the last session have not ended yet; try again in a minute, or end them (its record may name them)"), file.Close())
+				"processes of the last session have not ended yet; try again in a minute, or end them (its record may name them)"),
+				file.Close())
 		}
 		timer := time.NewTimer(lockRetry)
 		select {

@@ -51,7 +51,8 @@ func (r retries) add(answer string) {
 
 // answers are those that came, the most frequent first.
 func (r retries) answers() []string {
-	return slices.SortedFunc(maps.Keys(r), func(a, b string) int { return cmp.Or(cmp.Compare(r[b], r[a]), cmp.Compare(a, b)) })
+	return slices.SortedFunc(maps.Keys(r),
+		func(a, b string) int { return cmp.Or(cmp.Compare(r[b], r[a]), cmp.Compare(a, b)) })
 }
 
 // text says what the model's API answered, the most frequent first; "" if it answered well.
@@ -85,11 +86,12 @@ func (r retries) cause() string {
 // credentialAdvice says what an operator does about an agent that is not signed in.
 const credentialAdvice = "set ANTHROPIC_API_KEY, or CLAUDE_CODE_OAUTH_TOKEN as `claude setup-token` prints it"
 
-// refusedCredential is the end of a session whose credential the API does not take; nil for other failures. The CLI itself would
-// ask for three minutes more.
+// refusedCredential is the end of a session whose credential the API does not take; nil for other failures. The CLI
+// itself would ask for three minutes more.
 func (r retry) refusedCredential() *outcome {
 	if r.Status != http.StatusUnauthorized {
 		return nil
 	}
-	return &outcome{sessions.StateFailed, "the model's API does not take the agent's credential (status 401); " + credentialAdvice}
+	return &outcome{sessions.StateFailed, "the model's API does not take the agent's credential (status 401); " +
+		credentialAdvice}
 }

@@ -19,7 +19,8 @@ func (s Settings) Check(spec Spec) error {
 		return fault.New(fault.InvalidArgument, "%d is no tier; 1, 2 and 3 are", spec.Tier)
 	}
 	if spec.Tier > s.MaxTier {
-		return fault.New(fault.TierDenied, "tier %s is above what sessions may have here, tier %s; the operator sets CLAUDEOPS_MAX_TIER",
+		return fault.New(fault.TierDenied,
+			"tier %s is above what sessions may have here, tier %s; the operator sets CLAUDEOPS_MAX_TIER",
 			spec.Tier, s.MaxTier)
 	}
 	if spec.Ceiling != 0 && spec.Tier > spec.Ceiling {
@@ -38,8 +39,8 @@ func (s Settings) Check(spec Spec) error {
 }
 
 // Run runs one session to its end and returns its record. Whatever goes wrong with the agent is in the record's State
-// and Reason; an error means that nothing was started (see Settings.Check), or that the store failed. When ctx ends, the
-// session is ended, and recorded all the same.
+// and Reason; an error means that nothing was started (see Settings.Check), or that the store failed. When ctx ends,
+// the session is ended, and recorded all the same.
 func (r *Runner) Run(ctx context.Context, spec Spec) (sessions.Record, error) {
 	if err := r.Settings.Check(spec); err != nil {
 		return sessions.Record{}, err
@@ -58,7 +59,8 @@ func (r *Runner) Run(ctx context.Context, spec Spec) (sessions.Record, error) {
 func (r *Runner) begin(ctx context.Context, spec Spec) (sessions.Record, error) {
 	record := sessions.Record{
 		ID: spec.ID, Parent: spec.Parent, Task: r.Settings.task(spec.Tier, spec.Trigger), StartedAt: r.Now().UTC(),
-		Ending: sessions.Ending{State: sessions.StateRunning, ExitCode: -1}, Handover: sessions.Handover{Received: spec.Handoff},
+		Ending:   sessions.Ending{State: sessions.StateRunning, ExitCode: -1},
+		Handover: sessions.Handover{Received: spec.Handoff},
 	}
 	boundary := r.Settings.boundaryOf(spec.processes.account())
 	record.Boundary = &boundary
@@ -79,7 +81,8 @@ func (r *Runner) begin(ctx context.Context, spec Spec) (sessions.Record, error) 
 
 // task is what a session is started for, but for the operator's note.
 func (s Settings) task(tier gitprovider.Tier, trigger sessions.Trigger) sessions.Task {
-	return sessions.Task{Tier: tier, Trigger: trigger, Model: s.Claude.Models[tier], DryRun: s.DryRun, Toolsets: s.Server.Toolsets}
+	return sessions.Task{Tier: tier, Trigger: trigger, Model: s.Claude.Models[tier], DryRun: s.DryRun,
+		Toolsets: s.Server.Toolsets}
 }
 
 // finish runs a session that has begun to its end; see Run.
@@ -110,7 +113,8 @@ func (r *Runner) updateCopies(ctx context.Context, record *sessions.Record) []ch
 		if s.Problem != "" {
 			record.LeftOut = append(record.LeftOut, "the working copy "+s.String())
 		}
-		r.Log.Info("working copy", "session", record.ID, "folder", s.Folder, "commit", s.Commit, "updated", s.Updated, "problem", s.Problem)
+		r.Log.Info("working copy", "session", record.ID, "folder", s.Folder, "commit", s.Commit, "updated", s.Updated,
+			"problem", s.Problem)
 	}
 	return states
 }
@@ -143,7 +147,8 @@ func (r *Runner) runClaude(ctx context.Context, spec Spec, record *sessions.Reco
 	}()
 	for _, refused := range f.offers.Refused {
 		record.LeftOut = append(record.LeftOut, r.Secrets.Redact(refused))
-		r.Log.Warn("a contribution of a mounted repository was refused", "session", record.ID, "what", r.Secrets.Redact(refused))
+		r.Log.Warn("a contribution of a mounted repository was refused", "session", record.ID, "what",
+			r.Secrets.Redact(refused))
 	}
 	known := r.recall(ctx, record)
 	known.copies = copies
@@ -154,7 +159,8 @@ func (r *Runner) runClaude(ctx context.Context, spec Spec, record *sessions.Reco
 	r.keepJournal(ctx, f, record, known.journal)
 	r.keepHandoff(f, record)
 	if record.HandoffProblem != "" && end.state == sessions.StateSucceeded {
-		end = outcome{sessions.StateFailed, "what it left as a handoff cannot be used, though it was told so: " + record.HandoffProblem}
+		end = outcome{sessions.StateFailed, "what it left as a handoff cannot be used, though it was told so: " +
+			record.HandoffProblem}
 	}
 	return end
 }

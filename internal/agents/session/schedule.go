@@ -17,8 +17,8 @@ const (
 	maxWait = time.Minute
 	// startRetry is how long it waits after the records could not be read or written.
 	startRetry = time.Minute
-	// lookBack is how many scheduled sessions it reads to find the last one: a clock that was wrong may have left some that
-	// lie far ahead.
+	// lookBack is how many scheduled sessions it reads to find the last one: a clock that was wrong may have left some
+	// that lie far ahead.
 	lookBack = 20
 )
 
@@ -42,10 +42,10 @@ type Plan struct {
 	Missing string        // what is missing for a session to start here, for people; "" if nothing is
 }
 
-// Schedule starts sessions of tier 1 at an interval. When one is due follows from the start of the last scheduled one in
-// the records, so that a restart neither repeats nor leaves out any, and processes that share records share one schedule.
-// Those that were missed are not made up for: one starts at once, and the next is due an interval later. It is safe for
-// concurrent use.
+// Schedule starts sessions of tier 1 at an interval. When one is due follows from the start of the last scheduled one
+// in the records, so that a restart neither repeats nor leaves out any, and processes that share records share one
+// schedule. Those that were missed are not made up for: one starts at once, and the next is due an interval later. It
+// is safe for concurrent use.
 type Schedule struct {
 	ScheduleOptions
 	mu   sync.Mutex
@@ -115,7 +115,8 @@ var errAlreadyStarted = errors.New("the session that was due has been started")
 // start starts a session and returns when the next one is due.
 func (s *Schedule) start(ctx context.Context) time.Time {
 	now := s.Now()
-	_, err := s.Supervisor.Start(ctx, Spec{Tier: gitprovider.TierObserve, Trigger: sessions.TriggerSchedule, Scheduled: true, Admit: s.stillDue})
+	_, err := s.Supervisor.Start(ctx, Spec{Tier: gitprovider.TierObserve, Trigger: sessions.TriggerSchedule,
+		Scheduled: true, Admit: s.stillDue})
 	if fault.CodeOf(err) == fault.Conflict && ctx.Err() == nil {
 		if taken := s.stillDue(ctx, ""); taken != nil {
 			err = taken

@@ -181,7 +181,8 @@ func TestARestartNeitherRepeatsNorSkips(t *testing.T) {
 		"the clock was far ahead":             {before(20, 0), "20:00 succeeded, 12:00 succeeded", "13:00"},
 		"a person started one meanwhile": {func(s *scheduled) {
 			before(11, 30)(s)
-			s.records = append(s.records, sessions.Record{ID: "later", StartedAt: s.clock.now, Task: sessions.Task{Trigger: sessions.TriggerREST}, Ending: sessions.Ending{State: sessions.StateFailed}})
+			s.records = append(s.records, sessions.Record{ID: "later", StartedAt: s.clock.now,
+				Task: sessions.Task{Trigger: sessions.TriggerREST}, Ending: sessions.Ending{State: sessions.StateFailed}})
 		}, "11:30 succeeded, 12:00 failed", "12:30"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -204,7 +205,8 @@ func TestASlotIsSkippedWhileAnotherSessionRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.want("11:00 succeeded, 12:00 cancelled, 13:00 skipped, 14:00 skipped")
-	if r := s.records[2]; !strings.Contains(r.Reason, id) || r.Trigger != sessions.TriggerSchedule || r.EndedAt.IsZero() || r.Turns != 0 {
+	if r := s.records[2]; !strings.Contains(r.Reason, id) || r.Trigger != sessions.TriggerSchedule || r.EndedAt.IsZero() ||
+		r.Turns != 0 {
 		t.Errorf("recorded %+v", r)
 	}
 	if !strings.Contains(s.log.String(), "skipped") {
@@ -217,7 +219,8 @@ func TestTwoServersOnOneFolderShareASchedule(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScheduled(t, act, before(11, 30))
 			other := NewSchedule(ScheduleOptions{
-				Every: time.Hour, Supervisor: NewSupervisor(s.runner), Records: s.world, Now: s.clock.Now, After: s.clock.After, Log: s.schedule.Log,
+				Every: time.Hour, Supervisor: NewSupervisor(s.runner), Records: s.world, Now: s.clock.Now, After: s.clock.After,
+				Log: s.schedule.Log,
 			})
 			if wait := other.startDue(t.Context()); wait.Round(time.Second) != 30*time.Minute {
 				t.Fatalf("it waits %s", wait)
@@ -257,7 +260,8 @@ func TestASessionThatIsRefusedIsSkippedAndOnTheRecord(t *testing.T) {
 		s.schedule.Refused = func(_ context.Context, why error) { refused = append(refused, why) }
 	})
 	s.want("12:00 skipped")
-	if len(refused) != 1 || fault.CodeOf(refused[0]) != fault.Misconfigured || !strings.Contains(s.records[0].Reason, exposed) {
+	if len(refused) != 1 || fault.CodeOf(refused[0]) != fault.Misconfigured ||
+		!strings.Contains(s.records[0].Reason, exposed) {
 		t.Errorf("refused %v, recorded %+v", refused, s.records[0])
 	}
 	exposed = ""
@@ -301,7 +305,8 @@ func TestAServerThatEndsEndsItsSessionAndStartsNone(t *testing.T) {
 func TestWhoeverStartsASessionCapsWhatItEscalatesTo(t *testing.T) {
 	w := newWorld(t, "handoff-to 3")
 	ran, err := NewSupervisor(w.runner).Run(t.Context(), Spec{Tier: 1, Ceiling: 2})
-	if err != nil || len(ran) != 2 || ran[1].Tier != 2 || !strings.Contains(ran[0].Escalation, "whoever started it may start tier 2 at most") {
+	if err != nil || len(ran) != 2 || ran[1].Tier != 2 ||
+		!strings.Contains(ran[0].Escalation, "whoever started it may start tier 2 at most") {
 		t.Errorf("%v: %+v", err, ran)
 	}
 	w = newWorld(t, "handoff-to 3")
@@ -322,7 +327,8 @@ func TestASessionThatIsNotAdmittedDoesNotStart(t *testing.T) {
 	if asked == "" || len(w.records) != 0 {
 		t.Errorf("asked for %q, recorded %+v", asked, w.records)
 	}
-	if ran, err := s.Run(t.Context(), Spec{Tier: 1, Admit: func(context.Context, string) error { return nil }}); err != nil || len(ran) != 1 {
+	if ran, err := s.Run(t.Context(), Spec{Tier: 1,
+		Admit: func(context.Context, string) error { return nil }}); err != nil || len(ran) != 1 {
 		t.Errorf("%v, %v", ran, err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 // Service is what a server does for sessions by itself. It is safe for concurrent use.
 type Service struct {
-	// Supervisor gives what runs sessions, the same at each call. It is made when it is first asked for, so that a server that
-	// runs no session starts no slower.
+	// Supervisor gives what runs sessions, the same at each call. It is made when it is first asked for, so that a server
+	// that runs no session starts no slower.
 	Supervisor func() (*Supervisor, error)
 	Schedule   *Schedule // nil without an interval
 	MaxTier    gitprovider.Tier

@@ -28,7 +28,8 @@ type Limits struct {
 	Clear        time.Duration // for processes of a session whose supervisor was killed, before the next one is refused
 }
 
-// DefaultLimits are the limits where nobody says otherwise. A write that is under way has its own time, when the door of the session is closed.
+// DefaultLimits are the limits where nobody says otherwise. A write that is under way has its own time, when the door
+// of the session is closed.
 func DefaultLimits() Limits {
 	return Limits{
 		Time: 30 * time.Minute, Turns: 60, Start: 2 * time.Minute, Grace: 10 * time.Second, Version: 30 * time.Second,
@@ -77,8 +78,8 @@ type Server struct {
 	Toolsets []string
 	// Scripts names the operator's scripts that agents of a tier have as tools, for the first message; nil for none.
 	Scripts func(gitprovider.Tier) string
-	// Doors serves sessions in this process, at Rights with the tier of each; the CLI starts Connector, which holds no secret. nil: the CLI
-	// starts Command with Env, tokens among it.
+	// Doors serves sessions in this process, at Rights with the tier of each; the CLI starts Connector, which holds no
+	// secret. nil: the CLI starts Command with Env, tokens among it.
 	Doors     *door.Host
 	Rights    door.Rights // without session, tier and dry run
 	Connector []string
@@ -127,7 +128,8 @@ type Runner struct {
 func resourceTools() []string { return []string{"ListMcpResourcesTool", "ReadMcpResourceTool"} }
 
 // builtIn are the CLI's own tools that an agent has. Reading is confined to the working copies and the folder of the
-// handoff, Write to the handoff itself and the journal; Bash and WebFetch exist only where the operator permits a pattern.
+// handoff, Write to the handoff itself and the journal; Bash and WebFetch exist only where the operator permits a
+// pattern.
 func (s Settings) builtIn(tier gitprovider.Tier) []string {
 	tools := append([]string{"Read", "Glob", "Grep", "Write"}, resourceTools()...)
 	for _, optional := range []string{"Bash", "WebFetch"} {
@@ -148,7 +150,8 @@ func (s Settings) settingsFile(tier gitprovider.Tier, f *folder) ([]byte, error)
 		Deny   []string `json:"deny"`
 		Bypass string   `json:"disableBypassPermissionsMode"`
 	}
-	allow := append([]string{"mcp__" + serverName + "__*", "Edit(/" + f.handoffFile() + ")", "Edit(/" + f.journalFile() + ")"}, resourceTools()...)
+	allow := append([]string{"mcp__" + serverName + "__*", "Edit(/" + f.handoffFile() + ")", "Edit(/" + f.journalFile() +
+		")"}, resourceTools()...)
 	if s.Folders.Repos != "" {
 		allow = append(allow, "Read(/"+s.Folders.Repos+"/**)")
 	}
@@ -165,17 +168,20 @@ func (s Settings) settingsFile(tier gitprovider.Tier, f *folder) ([]byte, error)
 	for _, path := range hidden {
 		deny = append(deny, "Read(/"+path+"/**)", "Edit(/"+path+"/**)", "Bash(*"+path+"*)")
 	}
-	return json.Marshal(map[string]any{"permissions": permissions{Allow: allow, Deny: deny, Bypass: "disable"}, "hooks": s.hooks(f)})
+	return json.Marshal(map[string]any{"permissions": permissions{Allow: allow, Deny: deny, Bypass: "disable"},
+		"hooks": s.hooks(f)})
 }
 
-// arguments of the CLI, as observed with 2.1.329: --restricted ignores the settings of user and project and confines the
-// file tools to the working folders; dontAsk with --permission-prompts none refuses what is not permitted instead of
-// waiting; --tools removes what it does not name; --include-partial-messages says how many tokens a message took when it is complete,
-// where its parts come with the number at its beginning. None of them is a secret: arguments are for everybody to see.
+// arguments of the CLI, as observed with 2.1.329: --restricted ignores the settings of user and project and confines
+// the file tools to the working folders; dontAsk with --permission-prompts none refuses what is not permitted instead
+// of waiting; --tools removes what it does not name; --include-partial-messages says how many tokens a message took
+// when it is complete, where its parts come with the number at its beginning. None of them is a secret: arguments are
+// for everybody to see.
 func (s Settings) arguments(spec Spec, f *folder) []string {
 	tier, limits := spec.Tier, s.limits(spec)
 	args := []string{
-		"-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages", "--restricted", "--no-session-persistence",
+		"-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages", "--restricted",
+		"--no-session-persistence",
 		"--disable-slash-commands", "--permission-mode", "dontAsk", "--permission-prompts", "none",
 		"--strict-mcp-config", "--mcp-config", f.config(), "--settings", f.settings(),
 		"--append-system-prompt-file", f.prompt(), "--model", s.Claude.Models[tier],

@@ -18,7 +18,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// spend is a turn as the real CLI says it with --include-partial-messages: its parts carry what was known at its beginning.
+// spend is a turn as the real CLI says it with --include-partial-messages: its parts carry what was known at its
+// beginning.
 func (f *fake) spend() {
 	f.turns++
 	var usage object
@@ -36,7 +37,8 @@ func (f *fake) spend() {
 }
 
 func (f *fake) retried(status any, kind string) {
-	f.line(object{"type": "system", "subtype": "api_retry", "attempt": 1, "max_retries": 10, "error_status": status, "error": kind})
+	f.line(object{"type": "system", "subtype": "api_retry", "attempt": 1, "max_retries": 10, "error_status": status,
+		"error": kind})
 }
 
 // spends takes two turns and then ends as it is told.
@@ -63,9 +65,11 @@ func spendingActs() map[string]func(*fake) int {
 			return 0
 		}),
 		"spends-and-ends": spends(func(f *fake) int {
-			f.line(object{"type": "result", "subtype": "success", "result": "done", "total_cost_usd": 0.06, "usage": object{"input_tokens": 1}, "modelUsage": object{
-				"claude-opus-5-5": object{"inputTokens": 2100, "outputTokens": 800, "cacheReadInputTokens": 60000, "cacheCreationInputTokens": 4000, "costBasis": "list"},
-			}})
+			f.line(object{"type": "result", "subtype": "success", "result": "done", "total_cost_usd": 0.06,
+				"usage": object{"input_tokens": 1}, "modelUsage": object{
+					"claude-opus-5-5": object{"inputTokens": 2100, "outputTokens": 800, "cacheReadInputTokens": 60000,
+						"cacheCreationInputTokens": 4000, "costBasis": "list"},
+				}})
 			return 0
 		}),
 		"retries-and-hangs": spends(func(f *fake) int {
@@ -85,7 +89,13 @@ func spendingActs() map[string]func(*fake) int {
 		"overloaded":  gaveUp(529, "overloaded", "API Error: Repeated 529 Overloaded errors"),
 		"unreachable": gaveUp(nil, "unknown", "API Error: Connection error. The token is "+ourToken),
 		"failing":     gaveUp(500, "api_error", "API Error: 500"),
-		"refused":     func(f *fake) int { f.init("connected"); f.retried(401, "authentication_failed"); forever(); return 0 },
+		"refused": func(f *fake) int {
+			f.init("connected")
+			f.retried(401,
+				"authentication_failed")
+			forever()
+			return 0
+		},
 	}
 }
 
@@ -107,7 +117,8 @@ func isTwoTurns(u sessions.Usage, source sessions.CostSource) bool {
 
 func TestWhatASessionUsedIsKnownHoweverItEnds(t *testing.T) {
 	for act, want := range map[string]sessions.State{
-		"spends-and-hangs": sessions.StateTimeout, "spends-and-crashes": sessions.StateFailed, "spends-and-is-killed": sessions.StateFailed, "retries-and-hangs": sessions.StateTimeout,
+		"spends-and-hangs": sessions.StateTimeout, "spends-and-crashes": sessions.StateFailed,
+		"spends-and-is-killed": sessions.StateFailed, "retries-and-hangs": sessions.StateTimeout,
 	} {
 		t.Run(act, func(t *testing.T) {
 			t.Parallel()
@@ -157,7 +168,9 @@ func TestWhatASessionUsedIsSavedWhileItRuns(t *testing.T) {
 
 func TestTheClientsLastWordReplacesTheEstimate(t *testing.T) {
 	record, err := newWorld(t, "spends-and-ends").run(t, Spec{Tier: 3})
-	if want := (sessions.Usage{InputTokens: 2100, OutputTokens: 800, CacheReadTokens: 60000, CacheWriteTokens: 4000, CostUSD: 0.06, CostSource: sessions.CostClient}); err != nil || record.State != sessions.StateSucceeded || record.Usage != want {
+	if want := (sessions.Usage{InputTokens: 2100, OutputTokens: 800, CacheReadTokens: 60000, CacheWriteTokens: 4000,
+		CostUSD: 0.06, CostSource: sessions.CostClient}); err != nil || record.State != sessions.StateSucceeded ||
+		record.Usage != want {
 		t.Errorf("%+v, %v", record, err)
 	}
 }
@@ -166,7 +179,8 @@ func TestASessionEndsWhenItCostsMoreThanItMay(t *testing.T) {
 	w := newWorld(t, "spends-all")
 	w.runner.Settings.Limits.CostUSD, w.runner.Settings.Limits.Turns = 0.1, 0
 	record, err := w.run(t, Spec{Tier: 3})
-	if err != nil || record.State != sessions.StateLimit || record.CostUSD < 0.1 || record.CostSource != sessions.CostEstimate ||
+	if err != nil || record.State != sessions.StateLimit || record.CostUSD < 0.1 ||
+		record.CostSource != sessions.CostEstimate ||
 		!strings.Contains(record.Reason, "more than the limit of 0.1 USD (CLAUDEOPS_MAX_COST_USD)") {
 		t.Errorf("%+v, %v", record, err)
 	}
@@ -190,7 +204,8 @@ func TestWhatTheModelsAPIAnsweredIsInTheReason(t *testing.T) {
 	w := newWorld(t, "retries-and-hangs")
 	w.runner.Settings.Limits.Time = 2 * time.Second
 	record, err := w.run(t, Spec{Tier: 3})
-	want := "; the model's API answered with status 529 (overloaded), 2 times; no answer, once; status 429 (rate_limit), once"
+	want := "; the model's API answered with status 529 (overloaded), 2 times; no answer, once; status 429 " +
+		"(rate_limit), once"
 	if err != nil || !strings.HasSuffix(record.Reason, want) {
 		t.Errorf("%+v, %v", record, err)
 	}
@@ -201,7 +216,8 @@ func TestWhatTheModelsAPIAnsweredIsInTheReason(t *testing.T) {
 
 func TestACredentialThatIsRefusedEndsTheSessionAtOnce(t *testing.T) {
 	record, err := newWorld(t, "refused").run(t, Spec{Tier: 1})
-	if err != nil || record.State != sessions.StateFailed || !strings.Contains(record.Reason, "status 401") || !strings.Contains(record.Reason, "ANTHROPIC_API_KEY") {
+	if err != nil || record.State != sessions.StateFailed || !strings.Contains(record.Reason, "status 401") ||
+		!strings.Contains(record.Reason, "ANTHROPIC_API_KEY") {
 		t.Errorf("%+v, %v", record, err)
 	}
 }

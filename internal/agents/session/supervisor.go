@@ -34,9 +34,9 @@ type chain struct {
 // NewSupervisor makes a Supervisor.
 func NewSupervisor(r *Runner) *Supervisor { return &Supervisor{runner: r} }
 
-// Start starts a session and returns its id as soon as its beginning is recorded. conflict, naming the other, if one runs in this state folder; the
-// errors of Settings.Check and of Spec.Admit. The session lives on when ctx ends; Stop and Close end it. Sessions of killed processes are
-// closed first.
+// Start starts a session and returns its id as soon as its beginning is recorded. conflict, naming the other, if one
+// runs in this state folder; the errors of Settings.Check and of Spec.Admit. The session lives on when ctx ends; Stop
+// and Close end it. Sessions of killed processes are closed first.
 func (s *Supervisor) Start(ctx context.Context, spec Spec) (id string, err error) {
 	c, err := s.begin(ctx, context.WithoutCancel(ctx), spec)
 	if err != nil {
@@ -165,9 +165,11 @@ func (s *Supervisor) heed(ctx context.Context, c *chain) {
 func (s *Supervisor) announce(ctx context.Context, l *lock, spec Spec) (sessions.Record, error) {
 	group, why := processtree.MakeGroup(folderPrefix + spec.ID)
 	spec.processes.group = group
-	s.runner.Log.Info("processes of a session are kept together", "session", spec.ID, "control_group", group, "no_control_group", why)
+	s.runner.Log.Info("processes of a session are kept together", "session", spec.ID, "control_group", group,
+		"no_control_group", why)
 	content := lockContent{
-		Session: spec.ID, Folder: s.runner.Settings.Folders.folderOf(spec.ID), Group: group, Door: s.runner.Settings.Server.doorFolder(s.runner.Settings.Folders.Temp, spec.ID),
+		Session: spec.ID, Folder: s.runner.Settings.Folders.folderOf(spec.ID), Group: group,
+		Door: s.runner.Settings.Server.doorFolder(s.runner.Settings.Folders.Temp, spec.ID),
 	}
 	if account := spec.processes.account(); account != nil {
 		content.UID, content.GID = account.UID, account.GID
@@ -208,7 +210,8 @@ func (s *Supervisor) run(ctx context.Context, c *chain, l *lock, record sessions
 	for spec := c.spec; ; {
 		record, c.err = s.runner.finish(ctx, spec, record)
 		if err := spec.processes.release(); err != nil {
-			s.runner.Log.Error("what kept a session's processes together could not be given back", "session", spec.ID, "error", err)
+			s.runner.Log.Error("what kept a session's processes together could not be given back", "session", spec.ID, "error",
+				err)
 		}
 		c.ran = append(c.ran, record)
 		if c.err != nil {
@@ -262,8 +265,8 @@ func (s *Supervisor) Current() (id string, running bool) {
 	return s.current.id, true
 }
 
-// Stop has the session with the id end, and does not wait for that. One that another process runs is told by the record, at which that
-// process looks every second. not_found if there is none, conflict if it has ended.
+// Stop has the session with the id end, and does not wait for that. One that another process runs is told by the
+// record, at which that process looks every second. not_found if there is none, conflict if it has ended.
 func (s *Supervisor) Stop(ctx context.Context, id string) error {
 	s.mu.Lock()
 	c := s.current

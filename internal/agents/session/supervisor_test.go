@@ -25,18 +25,25 @@ func TestAHandoffIsValidatedCappedAndShown(t *testing.T) {
 	}{
 		{name: "up to the next tier", act: "to 2", from: 1, cap: 3, ran: 2, escalation: "escalated to tier 2"},
 		{name: "up two tiers", act: "to 3", from: 1, cap: 3, ran: 2, escalation: "escalated to tier 3"},
-		{name: "lowered by the cap", act: "to 3", from: 1, cap: 2, ran: 2, escalation: "escalated to tier 2: the handoff recommends tier 3"},
-		{name: "held by the cap", act: "to 2", from: 1, cap: 1, ran: 1, escalation: "not escalated: the handoff recommends tier 2, and CLAUDEOPS_MAX_TIER is 1"},
-		{name: "not higher", act: "to 1", from: 1, cap: 3, ran: 1, escalation: "not escalated: the handoff recommends tier 1"},
+		{name: "lowered by the cap", act: "to 3", from: 1, cap: 2, ran: 2,
+			escalation: "escalated to tier 2: the handoff recommends tier 3"},
+		{name: "held by the cap", act: "to 2", from: 1, cap: 1, ran: 1,
+			escalation: "not escalated: the handoff recommends tier 2, and CLAUDEOPS_MAX_TIER is 1"},
+		{name: "not higher", act: "to 1", from: 1, cap: 3, ran: 1,
+			escalation: "not escalated: the handoff recommends tier 1"},
 		{name: "dry run", act: "to 2", from: 1, cap: 3, dry: true, ran: 1, escalation: "not escalated: a dry run"},
-		{name: "tier 9", act: "to 9", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "`recommended_tier` must be 1, 2 or 3"},
+		{name: "tier 9", act: "to 9", from: 1, cap: 3, ran: 1, escalation: "cannot be used",
+			problem: "`recommended_tier` must be 1, 2 or 3"},
 		{name: "malformed", act: "malformed", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "JSON"},
 		{name: "empty", act: "empty", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "empty"},
 		{name: "an array", act: "array", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "object"},
 		{name: "an unknown field", act: "unknown", from: 1, cap: 3, ran: 2, escalation: "escalated to tier 2"},
-		{name: "a field twice", act: "twice", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "recommended_tier"},
-		{name: "another version", act: "new", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "`version` is 2"},
-		{name: "too large", act: "large", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "larger than 65536"},
+		{name: "a field twice", act: "twice", from: 1, cap: 3, ran: 1, escalation: "cannot be used",
+			problem: "recommended_tier"},
+		{name: "another version", act: "new", from: 1, cap: 3, ran: 1, escalation: "cannot be used",
+			problem: "`version` is 2"},
+		{name: "too large", act: "large", from: 1, cap: 3, ran: 1, escalation: "cannot be used",
+			problem: "larger than 65536"},
 		{name: "a link", act: "link", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "no regular file"},
 		{name: "a pipe", act: "fifo", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "no regular file"},
 		{name: "a folder", act: "folder", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "no regular file"},
@@ -52,7 +59,8 @@ func TestAHandoffIsValidatedCappedAndShown(t *testing.T) {
 				t.Fatalf("%d sessions, %v: %+v", len(ran), err, ran)
 			}
 			first := ran[0]
-			if unusable := first.State == sessions.StateFailed && strings.Contains(first.Reason, first.HandoffProblem); unusable != (test.problem != "") {
+			if unusable := first.State == sessions.StateFailed &&
+				strings.Contains(first.Reason, first.HandoffProblem); unusable != (test.problem != "") {
 				t.Errorf("ended as %s: %s", first.State, first.Reason)
 			}
 			if !strings.Contains(first.Escalation, test.escalation) || !strings.Contains(first.HandoffProblem, test.problem) {
@@ -69,7 +77,8 @@ func TestAHandoffIsValidatedCappedAndShown(t *testing.T) {
 func TestAHandoffHoldsNoToken(t *testing.T) {
 	w := newWorld(t, "handoff-secret")
 	record, err := w.run(t, Spec{Tier: 1})
-	if err != nil || record.Handoff == nil || strings.Contains(record.Handoff.Findings[0].Text+record.Handoff.Findings[0].Key, ourToken) {
+	if err != nil || record.Handoff == nil || strings.Contains(record.Handoff.Findings[0].Text+
+		record.Handoff.Findings[0].Key, ourToken) {
 		t.Errorf("%+v, %v", record.Handoff, err)
 	}
 }
@@ -84,7 +93,8 @@ func TestAHandoffFolderThatIsGoneIsNoHandoff(t *testing.T) {
 
 func TestOneSessionRunsAtATime(t *testing.T) {
 	w := newWorld(t, "hang")
-	here, there := NewSupervisor(w.runner), NewSupervisor(w.runner) // the second is as good as another process: it has the lock file only
+	// the second is as good as another process: it has the lock file only
+	here, there := NewSupervisor(w.runner), NewSupervisor(w.runner)
 	id, err := here.Start(t.Context(), Spec{Tier: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -57,9 +57,11 @@ func (w *world) withUsers(t *testing.T, users confine.Users) {
 	users.Leavings = []string{left}
 	s := &w.runner.Settings
 	s.Claude.Binary = claude
-	s.Claude.Env = slices.DeleteFunc(s.Claude.Env, func(variable string) bool { return strings.HasPrefix(variable, fakeArg+"=") })
+	s.Claude.Env = slices.DeleteFunc(s.Claude.Env,
+		func(variable string) bool { return strings.HasPrefix(variable, fakeArg+"=") })
 	s.Claude.Env = append(s.Claude.Env, fakeArg+"="+left)
-	s.Confinement = Confinement{Profile: confine.Profile{Boundary: confine.Boundary{Kind: confine.User, Account: "a to b"}, Limits: confine.DefaultLimits()}, Users: users}
+	s.Confinement = Confinement{Profile: confine.Profile{Boundary: confine.Boundary{Kind: confine.User, Account: "a to b"},
+		Limits: confine.DefaultLimits()}, Users: users}
 }
 
 // mayHaveUsers says how the tests are run that need root.
@@ -107,10 +109,11 @@ func TestSessionsOfTwoStateFoldersNeverShareAUser(t *testing.T) {
 			second.withUsers(t, users)
 			var beside []sessions.Record
 			var refused error
-			ran, err := NewSupervisor(first.runner).Run(t.Context(), Spec{Tier: 1, Admit: func(ctx context.Context, _ string) error {
-				beside, refused = NewSupervisor(second.runner).Run(ctx, Spec{Tier: 1})
-				return nil
-			}})
+			ran, err := NewSupervisor(first.runner).Run(t.Context(),
+				Spec{Tier: 1, Admit: func(ctx context.Context, _ string) error {
+					beside, refused = NewSupervisor(second.runner).Run(ctx, Spec{Tier: 1})
+					return nil
+				}})
 			if err != nil || len(ran) != 1 || ran[0].State != sessions.StateSucceeded {
 				t.Fatalf("%+v, %v", ran, err)
 			}
@@ -124,7 +127,8 @@ func TestSessionsOfTwoStateFoldersNeverShareAUser(t *testing.T) {
 				}
 				return
 			}
-			if refused != nil || len(beside) != 1 || beside[0].State != sessions.StateSucceeded || beside[0].Boundary.Account == ran[0].Boundary.Account {
+			if refused != nil || len(beside) != 1 || beside[0].State != sessions.StateSucceeded ||
+				beside[0].Boundary.Account == ran[0].Boundary.Account {
 				t.Errorf("%+v, %v, beside %+v", beside, refused, ran)
 			}
 		})
@@ -151,7 +155,9 @@ func TestWhatAKilledSupervisorLeftOfAUserIsRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(l.write(lockContent{Session: id, Folder: folder, UID: a.UID, GID: a.GID}), l.file.Close()); err != nil { // as a kill leaves it
+	// as a kill leaves it
+	if err := errors.Join(l.write(lockContent{Session: id, Folder: folder, UID: a.UID, GID: a.GID}),
+		l.file.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := NewSupervisor(w.runner).Run(t.Context(), Spec{Tier: 1}); err != nil {

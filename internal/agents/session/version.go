@@ -29,8 +29,9 @@ type versions struct {
 func (r *Runner) probe(ctx context.Context) (path, version string, err error) {
 	s := r.Settings
 	if path, err = processtree.Find(s.Claude.Binary); err != nil {
-		return "", "", fmt.Errorf("there is no claude to run (%s); install Claude Code, or name its binary in CLAUDEOPS_CLAUDE_BIN",
-			s.Claude.Binary)
+		return "", "",
+			fmt.Errorf("there is no claude to run (%s); install Claude Code, or name its binary in CLAUDEOPS_CLAUDE_BIN",
+				s.Claude.Binary)
 	}
 	info, err := files.Stat(path)
 	if err != nil {
@@ -52,7 +53,8 @@ func (r *Runner) probe(ctx context.Context) (path, version string, err error) {
 // askVersion runs claude --version, bounded in time and in what is read.
 func (s Settings) askVersion(ctx context.Context, path string) (string, error) {
 	ran, err := processtree.Run(ctx, processtree.Spec{
-		Command: processtree.Command{Path: path, Args: []string{path, "--version"}, Env: s.Claude.Env}, Time: s.Limits.Version, Output: maxStderr,
+		Command: processtree.Command{Path: path, Args: []string{path, "--version"}, Env: s.Claude.Env},
+		Time:    s.Limits.Version, Output: maxStderr,
 	})
 	switch {
 	case err == nil && (ran.TimedOut || ran.Canceled):
@@ -77,7 +79,8 @@ func checkVersion(path string, out []byte) (string, error) {
 	for i := range got {
 		if got[i] != want[i] {
 			if got[i] < want[i] {
-				return version, fmt.Errorf("claude is %s, and %d.%d.%d or newer is needed; update it", version, want[0], want[1], want[2])
+				return version, fmt.Errorf("claude is %s, and %d.%d.%d or newer is needed; update it", version, want[0], want[1],
+					want[2])
 			}
 			break
 		}

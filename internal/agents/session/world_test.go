@@ -179,7 +179,8 @@ func makeWorld(dir, act string) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{dir: dir, memory: &memory{events: map[string][]sessions.Event{}, faults: map[string]error{}, appended: make(chan sessions.Event, 1000)}}
+	w := &world{dir: dir, memory: &memory{events: map[string][]sessions.Event{}, faults: map[string]error{},
+		appended: make(chan sessions.Event, 1000)}}
 	for _, name := range []string{"state", "tmp", "repos"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
 			return nil, err
@@ -196,18 +197,21 @@ func makeWorld(dir, act string) (*world, error) {
 					"tier1-observe.md": {Data: []byte("observe")}, "tier2-investigate.md": {Data: []byte("investigate")},
 					"tier3-remediate.md": {Data: []byte("remediate")},
 				},
-				Env: []string{"PATH=" + os.Getenv("PATH"), fakeMode + "=" + act, fakeArg + "=" + filepath.Join(dir, "seen"), "GORACE=atexit_sleep_ms=0"},
+				Env: []string{"PATH=" + os.Getenv("PATH"), fakeMode + "=" + act, fakeArg + "=" + filepath.Join(dir, "seen"),
+					"GORACE=atexit_sleep_ms=0"},
 			},
 			Server: Server{
-				Command: []string{"/app/claudeops", "mcp-server"}, Env: map[string]string{"GITHUB_TOKEN": ourToken, "CLAUDEOPS_TIER": "3"},
+				Command: []string{"/app/claudeops", "mcp-server"},
+				Env:     map[string]string{"GITHUB_TOKEN": ourToken, "CLAUDEOPS_TIER": "3"},
 			},
 			Folders: Folders{
 				Repos: filepath.Join(dir, "repos"), State: filepath.Join(dir, "state"), Temp: filepath.Join(dir, "tmp"),
 				Hidden: []string{filepath.Join(dir, "state")},
 			},
 			MaxTier: gitprovider.TierRemediate,
-			Limits:  Limits{Time: time.Minute, Turns: 20, CostUSD: 5, Start: time.Minute, Grace: 10 * time.Second, Version: 30 * time.Second, Clear: 2 * time.Minute},
-			Deny:    []string{"Bash(git push *)"},
+			Limits: Limits{Time: time.Minute, Turns: 20, CostUSD: 5, Start: time.Minute, Grace: 10 * time.Second,
+				Version: 30 * time.Second, Clear: 2 * time.Minute},
+			Deny: []string{"Bash(git push *)"},
 		},
 		Records: w, Secrets: quick{content.NewScanner([]string{ourToken})}, Now: time.Now,
 		NewID: rand.Text, // 26 letters and digits, as an id has

@@ -45,9 +45,10 @@ type Acts struct {
 func (a Acts) Operations() []operation.Operation {
 	return []operation.Operation{
 		operation.Define(a.Kernel, "", a.listed(), operation.Way[struct{}]{}, a.list),
-		operation.Define(a.Kernel, "", created(), operation.Way[TokenRequest]{}, func(ctx context.Context, call operation.Call, in TokenRequest) (TokenMade, error) {
-			return a.create(ctx, call, a.wanted(call, in))
-		}),
+		operation.Define(a.Kernel, "", created(), operation.Way[TokenRequest]{},
+			func(ctx context.Context, call operation.Call, in TokenRequest) (TokenMade, error) {
+				return a.create(ctx, call, a.wanted(call, in))
+			}),
 		operation.Define(a.Kernel, "", revoked(), operation.Way[RevokeRequest]{}, a.revoke),
 	}
 }
@@ -132,7 +133,8 @@ type TokenRevoked struct {
 
 // Entry is a token without its secret.
 func Entry(t access.Token) TokenEntry {
-	e := TokenEntry{ID: t.ID, Name: t.Name, MaxTier: int(t.MaxTier), Scopes: append(access.Scopes{}, t.Scopes...), CreatedAt: t.CreatedAt.UTC(), Agent: t.Agent, Repos: t.Repos}
+	e := TokenEntry{ID: t.ID, Name: t.Name, MaxTier: int(t.MaxTier), Scopes: append(access.Scopes{}, t.Scopes...),
+		CreatedAt: t.CreatedAt.UTC(), Agent: t.Agent, Repos: t.Repos}
 	e.Owner = t.OwnerName
 	if !t.UsedAt.IsZero() {
 		used := t.UsedAt.UTC()
@@ -179,7 +181,8 @@ type AtTerminal struct {
 
 // AtTerminal is the token as the terminal has it.
 func (e TokenEntry) AtTerminal(secret string) AtTerminal {
-	return AtTerminal{TokenEntry: e, Scopes: e.Scopes.String(), RevokedAt: e.RevokedAt, ExpiresAt: e.ExpiresAt, Agent: e.Agent, Token: secret}
+	return AtTerminal{TokenEntry: e, Scopes: e.Scopes.String(), RevokedAt: e.RevokedAt, ExpiresAt: e.ExpiresAt,
+		Agent: e.Agent, Token: secret}
 }
 
 func (a Acts) listed() operation.Operation {
@@ -205,22 +208,27 @@ func (a Acts) listed() operation.Operation {
 
 func created() operation.Operation {
 	return operation.Operation{
-		Name: "create_token", Action: "token.create", Summary: "Make a token", Effect: operation.Write, Command: "token create",
-		Needs: operation.Needs{For: operation.People, Scope: access.Operate, Dry: operation.DryDone},
+		Name: "create_token", Action: "token.create", Summary: "Make a token", Effect: operation.Write,
+		Command: "token create",
+		Needs:   operation.Needs{For: operation.People, Scope: access.Operate, Dry: operation.DryDone},
 		Route: operation.Route{
-			Method: "POST", Path: "/tokens", ID: "createToken", Status: 201, MaxBody: 16 << 10, TooLarge: "name fewer repositories",
-			Notes: "Nobody gives a scope or a tier that they have not. Only the hash of the secret is kept.",
+			Method: "POST", Path: "/tokens", ID: "createToken", Status: 201, MaxBody: 16 << 10,
+			TooLarge: "name fewer repositories",
+			Notes:    "Nobody gives a scope or a tier that they have not. Only the hash of the secret is kept.",
 		},
 	}
 }
 
 func revoked() operation.Operation {
 	return operation.Operation{
-		Name: "revoke_token", Action: "token.revoke", Summary: "Revoke a token, and the logins made with it, at once", Effect: operation.Write,
+		Name: "revoke_token", Action: "token.revoke", Summary: "Revoke a token, and the logins made with it, at once",
+		Effect:  operation.Write,
 		Command: "token revoke", Needs: operation.Needs{For: operation.People, Scope: access.Operate, Dry: operation.DryDone},
-		Route: operation.Route{Method: "POST", Path: "/tokens/{id}/revoke", ID: "revokeToken", Notes: "id is the token's id or its name."},
+		Route: operation.Route{Method: "POST", Path: "/tokens/{id}/revoke", ID: "revokeToken",
+			Notes: "id is the token's id or its name."},
 		Shown: operation.Shown{
-			Fresh: true, Short: "Revoke a token, and end the logins made with it, at once", Help: "ID is the token's id or its name.",
+			Fresh: true, Short: "Revoke a token, and end the logins made with it, at once",
+			Help: "ID is the token's id or its name.",
 			Said: func(out any, _ bool) string { return "Revoked " + out.(TokenRevoked).Revoked + "." },
 		},
 	}
@@ -242,7 +250,8 @@ func (a Acts) view(out any) operation.View {
 		if e.Agent {
 			scopes = strings.Join(append([]string{"agent"}, e.Repos...), " ")
 		}
-		v.Table = append(v.Table, []string{e.ID, e.Name, fmt.Sprint(e.MaxTier), scopes, e.CreatedAt.Format(time.RFC3339), state})
+		v.Table = append(v.Table, []string{e.ID, e.Name, fmt.Sprint(e.MaxTier), scopes, e.CreatedAt.Format(time.RFC3339),
+			state})
 	}
 	return v
 }
@@ -273,19 +282,23 @@ func (a Acts) create(ctx context.Context, call operation.Call, w Wanted) (TokenM
 	case tier < gitprovider.TierObserve || tier > gitprovider.TierRemediate:
 		return TokenMade{}, fault.New(fault.InvalidArgument, "the highest tier of a token is 1, 2 or 3")
 	case access.Reserved(w.Name):
-		return TokenMade{}, fault.New(fault.InvalidArgument, "%s is a name that the record has for other callers; choose another one", w.Name)
+		return TokenMade{}, fault.New(fault.InvalidArgument,
+			"%s is a name that the record has for other callers; choose another one", w.Name)
 	case !goodName(w.Name):
-		return TokenMade{}, fault.New(fault.InvalidArgument, "the name of a token must be 1 to %d bytes without control characters", MaxName)
+		return TokenMade{}, fault.New(fault.InvalidArgument,
+			"the name of a token must be 1 to %d bytes without control characters", MaxName)
 	case len(lacks) > 0:
 		return TokenMade{}, fault.New(fault.Forbidden, "you have not the scope %s yourself, and cannot give it", lacks)
 	case tier > call.Ceiling:
-		return TokenMade{}, fault.New(fault.Forbidden, "you have tier %s at most, and cannot give tier %s", call.Ceiling, tier)
+		return TokenMade{}, fault.New(fault.Forbidden, "you have tier %s at most, and cannot give tier %s", call.Ceiling,
+			tier)
 	}
 	secret, err := access.NewSecret(a.Random)
 	if err != nil {
 		return TokenMade{}, err
 	}
-	t := access.Token{ID: a.NewID(), Name: w.Name, Hash: access.Hash(secret), MaxTier: tier, Scopes: scopes, CreatedAt: a.Now(), ExpiresAt: w.ExpiresAt, Agent: w.Agent, Repos: w.Repos}
+	t := access.Token{ID: a.NewID(), Name: w.Name, Hash: access.Hash(secret), MaxTier: tier, Scopes: scopes,
+		CreatedAt: a.Now(), ExpiresAt: w.ExpiresAt, Agent: w.Agent, Repos: w.Repos}
 	if t.Owner = call.Caller.Account; t.Owner != (access.Account{}) {
 		t.OwnerName = call.Caller.Name
 	}
@@ -318,7 +331,8 @@ func (w Wanted) checkRepos() error {
 		return fmt.Errorf("a token names at most %d repositories; a pattern such as owner/* stands for many", maxRepos)
 	}
 	for _, r := range w.Repos {
-		if _, err := policy.ParseRepoPattern(r); err != nil || strings.ContainsFunc(r, unicode.IsSpace) || len(r) > maxRepoPattern {
+		if _, err := policy.ParseRepoPattern(r); err != nil || strings.ContainsFunc(r, unicode.IsSpace) ||
+			len(r) > maxRepoPattern {
 			return fmt.Errorf("%.100q names no repository; owner/name, owner/* or gitea:owner/name does", r)
 		}
 	}

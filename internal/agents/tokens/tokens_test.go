@@ -47,12 +47,14 @@ func actsOver(k *kept) Acts {
 		Log: slog.New(slog.DiscardHandler), Now: time.Now, NewID: func() string { return "id-1" },
 	})
 	return Acts{
-		Kernel: func() *operation.Kernel { return kernel }, Store: func() Store { return k }, Random: rand.Reader, Now: time.Now, NewID: func() string { return "token-1" },
+		Kernel: func() *operation.Kernel { return kernel }, Store: func() Store { return k }, Random: rand.Reader,
+		Now: time.Now, NewID: func() string { return "token-1" },
 	}
 }
 
 func call(tier gitprovider.Tier, arguments string, scopes ...access.Scope) operation.Call {
-	return operation.Call{Caller: operation.Caller{Door: record.DoorREST, Name: "boss"}, Ceiling: tier, Scopes: scopes, Arguments: []byte(arguments)}
+	return operation.Call{Caller: operation.Caller{Door: record.DoorREST, Name: "boss"}, Ceiling: tier, Scopes: scopes,
+		Arguments: []byte(arguments)}
 }
 
 func TestTheAnswerHasTheSecretAndNothingElseHas(t *testing.T) {
@@ -63,10 +65,12 @@ func TestTheAnswerHasTheSecretAndNothingElseHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	made := out.(TokenMade)
-	if !strings.HasPrefix(made.Token, access.TokenPrefix) || len(k.tokens) != 1 || k.tokens[0].Hash != access.Hash(made.Token) {
+	if !strings.HasPrefix(made.Token, access.TokenPrefix) || len(k.tokens) != 1 ||
+		k.tokens[0].Hash != access.Hash(made.Token) {
 		t.Errorf("%+v, %+v", made, k.tokens)
 	}
-	list, err := operation.Named(actsOver(k).Operations(), "list_tokens").Handle(t.Context(), call(2, `{}`, access.Operate))
+	list, err := operation.Named(actsOver(k).Operations(), "list_tokens").Handle(t.Context(),
+		call(2, `{}`, access.Operate))
 	text, _ := json.Marshal([]any{list, k.rows}) //nolint:errchkjson // of texts and numbers
 	if err != nil || strings.Contains(string(text), made.Token) || len(k.rows) != 1 || k.rows[0].Action != "token.create" {
 		t.Errorf("%s, %v", text, err)
@@ -95,7 +99,8 @@ func TestNobodyGivesWhatTheyLack(t *testing.T) {
 			create = actsOver(k).Any()
 		}
 		_, err := create.Handle(t.Context(), call(2, c.arguments, access.Read, access.Operate))
-		if fault.CodeOf(err) != c.code || len(k.tokens) > 0 || len(k.rows) != 1 || k.rows[0].Code != c.code || k.rows[0].Action != "token.create" {
+		if fault.CodeOf(err) != c.code || len(k.tokens) > 0 || len(k.rows) != 1 || k.rows[0].Code != c.code ||
+			k.rows[0].Action != "token.create" {
 			t.Errorf("%s: %v, %+v, %+v", c.arguments, err, k.tokens, k.rows)
 		}
 	}
@@ -103,8 +108,10 @@ func TestNobodyGivesWhatTheyLack(t *testing.T) {
 
 func TestASecretIsNoNameOfAToken(t *testing.T) {
 	k := &kept{}
-	_, err := operation.Named(actsOver(k).Operations(), "revoke_token").Handle(t.Context(), call(2, `{"id":"cops_0123456789"}`, access.Operate))
-	if fault.CodeOf(err) != fault.InvalidArgument || len(k.rows) != 1 || strings.Contains(k.rows[0].Message, "0123456789") {
+	_, err := operation.Named(actsOver(k).Operations(), "revoke_token").Handle(t.Context(),
+		call(2, `{"id":"cops_0123456789"}`, access.Operate))
+	if fault.CodeOf(err) != fault.InvalidArgument || len(k.rows) != 1 ||
+		strings.Contains(k.rows[0].Message, "0123456789") {
 		t.Errorf("%v, %+v", err, k.rows)
 	}
 }

@@ -21,9 +21,9 @@ const (
 )
 
 // decoded replaces each run of base64 (both alphabets), base32 and hexadecimal digits that stands for text, or for
-// compressed text (gzip, zlib), by that text. Runs may be broken into lines. The layer's changed is nil if there is none.
-// If the layer would have more than limit bytes, it is not made, and beyond is the offset in the original of where that
-// showed; else it is negative.
+// compressed text (gzip, zlib), by that text. Runs may be broken into lines. The layer's changed is nil if there is
+// none. If the layer would have more than limit bytes, it is not made, and beyond is the offset in the original of
+// where that showed; else it is negative.
 func (l layer) decoded(limit int) (next layer, beyond int) {
 	b := layerBuilder{from: l, text: make([]byte, 0, len(l.text)), origins: make([]int, 0, len(l.text)+1)}
 	for at := 0; at < len(l.text); {
@@ -117,7 +117,8 @@ func decodeBase64(digits string) ([]byte, error) {
 	return base64.RawStdEncoding.DecodeString(standard)
 }
 
-// inflate unpacks data that gzip or zlib has compressed, up to a byte beyond maxInflated, and gives other data as they are.
+// inflate unpacks data that gzip or zlib has compressed, up to a byte beyond maxInflated, and gives other data as they
+// are.
 func inflate(data []byte) []byte {
 	var reader io.Reader
 	var err error
@@ -159,8 +160,8 @@ func withoutUTF16(data []byte) []byte {
 	return data
 }
 
-// readable says whether data look like text: three bytes in four are printable ASCII, which hardly ever holds for a digest,
-// a picture or a key. It leaves room for bytes that were strewn in to make it look otherwise.
+// readable says whether data look like text: three bytes in four are printable ASCII, which hardly ever holds for a
+// digest, a picture or a key. It leaves room for bytes that were strewn in to make it look otherwise.
 func readable(data []byte) bool {
 	printable := 0
 	for _, c := range data {

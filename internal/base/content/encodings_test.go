@@ -77,7 +77,10 @@ func encodings(t *testing.T) map[string]func(string) string {
 		"base64 behind a path":  func(s string) string { return "/etc/secret/" + b64(b64("token "+s)) },
 		"base64 with odd bytes": func(s string) string { return b64(b64("\xff\x00" + s)) },
 		"base32":                func(s string) string { return base32.StdEncoding.EncodeToString([]byte(s)) },
-		"base32 in lower case":  func(s string) string { return strings.ToLower(base32.StdEncoding.EncodeToString([]byte("t=" + s))) },
+		"base32 in lower case": func(s string) string {
+			return strings.ToLower(
+				base32.StdEncoding.EncodeToString([]byte("t=" + s)))
+		},
 		"base32 of base64":      func(s string) string { return base32.StdEncoding.EncodeToString([]byte(b64(s))) },
 		"hex twice":             func(s string) string { return hex.EncodeToString([]byte(hex.EncodeToString([]byte(s)))) },
 		"gzip in base64":        func(s string) string { return b64(packed(t, s, gzipped)) },
@@ -176,17 +179,22 @@ func TestCredentialsInPartsAreFound(t *testing.T) {
 		want  string // indices
 	}{
 		{"in one text", []string{"a", "x " + random + " y"}, "[1]"},
-		{"over files", []string{"one: " + random[:10], "nothing", "two: " + random[10:20] + ".", "three: " + random[20:]}, "[0 2 3]"},
+		{"over files", []string{"one: " + random[:10], "nothing", "two: " + random[10:20] + ".", "three: " + random[20:]},
+			"[0 2 3]"},
 		{"over labelled lines", []string{"a=" + random[:10] + "\nb=" + random[10:20] + "\nc=" + random[20:30]}, "[0]"},
 		{"in another order", []string{"1 " + random[20:30] + "\n2 " + random[:20]}, "[0]"},
-		{"in base64", []string{"a", base64.StdEncoding.EncodeToString([]byte(random[:20])), base64.StdEncoding.EncodeToString([]byte(random[20:]))}, "[1 2]"},
+		{"in base64", []string{"a", base64.StdEncoding.EncodeToString([]byte(random[:20])),
+			base64.StdEncoding.EncodeToString([]byte(random[20:]))}, "[1 2]"},
 		{"reversed", []string{reversed(random)[:16] + " - ", " - " + reversed(random)[16:32]}, "[0 1]"},
 		{"over comments", []string{strings.Join(chunks(random, 4), " <!-- no -->")}, "[0]"},
 		{"over comments of a shell", []string{strings.Join(chunks(random, 4), " # no\n")}, "[0]"},
-		{"a hexadecimal one", []string{"a " + hexadecimal[:14], "b " + hexadecimal[14:28], "c " + hexadecimal[28:]}, "[0 1 2]"},
-		{"at the ends of texts", []string{random[:5], random[5:10], random[10:15], random[15:20], random[20:25], random[25:30]}, "[6]"},
+		{"a hexadecimal one", []string{"a " + hexadecimal[:14], "b " + hexadecimal[14:28], "c " + hexadecimal[28:]},
+			"[0 1 2]"},
+		{"at the ends of texts", []string{random[:5], random[5:10], random[10:15], random[15:20], random[20:25],
+			random[25:30]}, "[6]"},
 		{"less than twenty characters", []string{random[:9], random[20:28]}, "[]"},
-		{"nothing", []string{"", "prose about tokens", base64.StdEncoding.EncodeToString([]byte("nothing of ours here"))}, "[]"},
+		{"nothing", []string{"", "prose about tokens", base64.StdEncoding.EncodeToString([]byte("nothing of ours here"))},
+			"[]"},
 		{"thousands of digests", []string{digests}, "[]"},
 	}
 	for _, tt := range tests {
@@ -248,7 +256,8 @@ func TestTextThatCannotBeLookedIntoIsRefused(t *testing.T) {
 	for name, text := range map[string]string{
 		"many backslashes": strings.Repeat(`\\`, 300) + "u0041",
 		"many ampersands":  "&" + strings.Repeat("amp;", 300),
-		"one small bomb":   b64(packed(t, strings.Repeat("a", 1<<19), func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) })),
+		"one small bomb": b64(packed(t, strings.Repeat("a", 1<<19),
+			func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) })),
 	} {
 		if found := secretsOf(t, s, "body", text); len(found) != 0 {
 			t.Errorf("%s: %v", name, found)
@@ -259,7 +268,8 @@ func TestTextThatCannotBeLookedIntoIsRefused(t *testing.T) {
 func FuzzLayers(f *testing.F) {
 	f.Add(`\x41&#65;%41\u0041` + fullWidth("A") + "QUFBQUFBQUFBQUFBQUFBQUFBQUE=")
 	f.Add("&amp;#38;#65;\xff%zz\\u{110000}\\")
-	f.Add(base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte("plain text, and more of it")))))
+	f.Add(base64.StdEncoding.EncodeToString(
+		[]byte(base64.StdEncoding.EncodeToString([]byte("plain text, and more of it")))))
 	f.Fuzz(func(t *testing.T, text string) {
 		layers, beyond := layersOf(text)
 		if beyond > len(text) {

@@ -8,7 +8,8 @@ import (
 func TestWhatHidesIsEscapedInJSON(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"plain", "ümlaut and 😀", "a\u202egnp.exe", "a\u200bb\ufeff", "\U000e0041\U000e0042 tags", "\x7f\u0085\u009b31m", "\u2028\u2029", "\u3164", "❤️", "\U000f0000",
+		"plain", "ümlaut and 😀", "a\u202egnp.exe", "a\u200bb\ufeff", "\U000e0041\U000e0042 tags", "\x7f\u0085\u009b31m",
+		"\u2028\u2029", "\u3164", "❤️", "\U000f0000",
 		"\x1b[2J\r", "a\u034fb",
 	} {
 		raw, err := json.Marshal(map[string]string{"text": text})

@@ -13,7 +13,8 @@ func harmless(rule, value string) bool {
 	value = strings.Trim(value, "\"'`")
 	switch rule {
 	case "generic-api-key":
-		return identifier(value) || alphabet(value) || published(value) || standIn(value) || decoded(value, standInOrPublic) || cutShort(value)
+		return identifier(value) || alphabet(value) || published(value) || standIn(value) ||
+			decoded(value, standInOrPublic) || cutShort(value)
 	case "hashicorp-tf-password":
 		return identifier(value) || standIn(value)
 	case "nuget-config-password", "netrc-password", "pgpass-password":
@@ -40,7 +41,8 @@ func harmless(rule, value string) bool {
 // is assigned to.
 func hasForm(rule string) bool {
 	switch rule {
-	case "generic-api-key", "hashicorp-tf-password", "nuget-config-password", "kubernetes-secret-yaml", "curl-auth-header", "curl-auth-user",
+	case "generic-api-key", "hashicorp-tf-password", "nuget-config-password", "kubernetes-secret-yaml", "curl-auth-header",
+		"curl-auth-user",
 		"netrc-password", "pgpass-password", "url-password":
 		return false
 	}
@@ -157,7 +159,8 @@ func isVariable(value string) bool {
 		return false
 	}
 	const longest = 32
-	return strings.Trim(value, "*.•…xX-") == "" || len(value) <= longest && strings.Trim(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == "" && strings.Trim(value[:2], "_") == value[:2]
+	return strings.Trim(value, "*.•…xX-") == "" || len(value) <= longest &&
+		strings.Trim(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == "" && strings.Trim(value[:2], "_") == value[:2]
 }
 
 // camelCase calls yield with the words that capitals divide a word in, such as "new", "Root", "Password123". More than
@@ -189,12 +192,15 @@ func camelCase(word string) func(yield func(part string) bool) {
 // tellsItself says whether a word in small letters is one of those that documentation has in the place of passwords.
 func tellsItself(word string) bool {
 	switch word {
-	case "user", "username", "name", "login", "admin", "root", "guest", "test", "testing", "pw", "pwd", "pass", "key", "example", "foo", "bar",
-		"baz", "foobar", "xxx", "demo", "sample", "dummy", "fake", "default", "changeme", "changeit", "replace", "redacted", "placeholder",
+	case "user", "username", "name", "login", "admin", "root", "guest", "test", "testing", "pw", "pwd", "pass", "key",
+		"example", "foo", "bar",
+		"baz", "foobar", "xxx", "demo", "sample", "dummy", "fake", "default", "changeme", "changeit", "replace", "redacted",
+		"placeholder",
 		"minioadmin", "postgres", "mysql":
 		return true
 	}
-	for _, of := range []string{"my", "your", "our", "the", "root", "user", "admin", "db", "super", "api", "auth", "access", "new", "test", "clear", "text"} {
+	for _, of := range []string{"my", "your", "our", "the", "root", "user", "admin", "db", "super", "api", "auth",
+		"access", "new", "test", "clear", "text"} {
 		word = strings.TrimPrefix(word, of)
 	}
 	switch strings.TrimSuffix(word, "s") {

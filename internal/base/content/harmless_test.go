@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Of the examples that gitleaks calls harmless, some are credentials in the form of another provider; those are found on
-// purpose, by the rule of that provider. Of the rest nearly none may be refused.
+// Of the examples that gitleaks calls harmless, some are credentials in the form of another provider; those are found
+// on purpose, by the rule of that provider. Of the rest nearly none may be refused.
 func TestHarmlessExamplesPass(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/gitleaks-harmless.json")
@@ -36,7 +36,8 @@ func TestHarmlessExamplesPass(t *testing.T) {
 	}
 	t.Logf("%d are refused, %d of them as credentials of another provider", guessed+known, known)
 	if guessed > 15 || known > 19 {
-		t.Errorf("%d harmless examples are refused (at most 15), and %d as credentials of another provider (at most 19)", guessed, known)
+		t.Errorf("%d harmless examples are refused (at most 15), and %d as credentials of another provider (at most 19)",
+			guessed, known)
 	}
 }
 
@@ -78,10 +79,13 @@ func TestSamplesOfDocumentationPass(t *testing.T) {
 	for _, text := range []string{
 		"curl http://127.0.0.1:9180/admin/routes/1 -H 'X-API-KEY: your-admin-key' -X PUT -d '{}'\n",
 		"curl -i http://127.0.0.1:9080/get -H 'apikey: john-key'\n", "curl -u admin:password1 https://example.com\n",
-		"curl -H \"Authorization: Bearer secret-token\" https://example.com\n", "curl --user 'claude-ops-cli:' https://example.com\n",
+		"curl -H \"Authorization: Bearer secret-token\" https://example.com\n",
+		"curl --user 'claude-ops-cli:' https://example.com\n",
 		"curl -H 'Authorization: Basic " + b64("user:password") + "' https://example.com\n",
-		"kind: Secret\ndata:\n  password: " + b64("secure-password") + "\n", "kind: Secret\ndata:\n  service.teams: |\n    recipientUrls:\n      a: b\n",
-		"kind: Secret\ndata:\n  tls.key: " + b64(begin+"\n"+end+"\n") + "\n", `"key": "` + begin + `\n...\n` + end + `\n"` + strings.Repeat("\n", 80),
+		"kind: Secret\ndata:\n  password: " + b64("secure-password") + "\n",
+		"kind: Secret\ndata:\n  service.teams: |\n    recipientUrls:\n      a: b\n",
+		"kind: Secret\ndata:\n  tls.key: " + b64(begin+"\n"+end+"\n") + "\n", `"key": "` + begin + `\n...\n` + end + `\n"` +
+			strings.Repeat("\n", 80),
 		"rootPassword: \"newRootPassword123\"\n", "password = \"your_secret_password\"\n", "token: eyJhbGciOiJIUzI1Ni...\n",
 		"Generated from https://github.com/sourcegraph/handbook/tree/" + noise("0123456789abcdef", 40, 210) + "\n",
 	} {

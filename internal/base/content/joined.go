@@ -59,7 +59,8 @@ func (j *joiner) layer(ctx context.Context, l layer) (beyond int, err error) {
 
 // hasDigit says whether there is a digit in pieces, without which they are no credential.
 func (l layer) hasDigit(run []piece) bool {
-	return slices.ContainsFunc(run, func(p piece) bool { return strings.ContainsAny(l.text[p.whole.start:p.whole.end], "0123456789") })
+	return slices.ContainsFunc(run,
+		func(p piece) bool { return strings.ContainsAny(l.text[p.whole.start:p.whole.end], "0123456789") })
 }
 
 // changedIn says whether the step that made a layer has changed something from start to end, as far as is known.
@@ -82,7 +83,8 @@ func (j *joiner) run(ctx context.Context, l layer, run []piece, probe *secretrul
 		last := reach(run, first)
 		j.beyond = l.origin(run[first].line)
 		named := probe.Between(around(l, run[first]), run[first].whole.start)
-		if !named && !hints[0].within(first, last) && !hints[1].within(first, last) || !j.mayHold(l, run[first:last+1], probe) {
+		if !named && !hints[0].within(first, last) && !hints[1].within(first, last) ||
+			!j.mayHold(l, run[first:last+1], probe) {
 			continue
 		}
 		for end := first + 1; end <= last && j.budget >= 0; end++ {
@@ -132,7 +134,8 @@ func (h hints) within(first, last int) bool {
 	if len(h.at) == 0 {
 		return false
 	}
-	i, _ := slices.BinarySearchFunc(h.at, h.starts[first], func(hint secretrules.Hint, start int) int { return hint.At - start })
+	i, _ := slices.BinarySearchFunc(h.at, h.starts[first],
+		func(hint secretrules.Hint, start int) int { return hint.At - start })
 	for ; i < len(h.at) && h.at[i].At < h.starts[last+1]; i++ {
 		if h.at[i].From < h.starts[first+1] {
 			return true

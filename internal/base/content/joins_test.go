@@ -80,10 +80,14 @@ func formed() map[string]string {
 
 // ordinaryLines are lines that stand in any text.
 var ordinaryLines = []string{ //nolint:gochecknoglobals // a table
-	"# Check", "Run `df -h /var` on each node", "- item one", "1. first", "> a note", "see playbooks/rotate-token.md", "v1.2.3", "node-07",
-	"kubernetes-secret-name-01", "claude-ops-gitea-token-for-the-home-cluster", "https://example.com/path/to/some/long/page.html",
-	"| name | value |", "|---|---|", "| cpu0 | 85 |", "<!-- note -->", "echo done \\", "export A=b", "key: value", "the end", "Version 2",
-	"usr/share/doc/packages/a/b/c/d/e/f/g/h/i/j/k/l", "", "ends with a full stop.", "x", "* * *", "```sh", "```", "/* 5", "2024-10-01",
+	"# Check", "Run `df -h /var` on each node", "- item one", "1. first", "> a note", "see playbooks/rotate-token.md",
+	"v1.2.3", "node-07",
+	"kubernetes-secret-name-01", "claude-ops-gitea-token-for-the-home-cluster",
+	"https://example.com/path/to/some/long/page.html",
+	"| name | value |", "|---|---|", "| cpu0 | 85 |", "<!-- note -->", "echo done \\", "export A=b", "key: value",
+	"the end", "Version 2",
+	"usr/share/doc/packages/a/b/c/d/e/f/g/h/i/j/k/l", "", "ends with a full stop.", "x", "* * *", "```sh", "```", "/* 5",
+	"2024-10-01",
 }
 
 func TestDividedCredentialsAreFound(t *testing.T) {

@@ -61,8 +61,9 @@ func knownSecrets(ctx context.Context, rules *secretrules.Set, layers []layer) (
 			}
 			if beyond >= 0 {
 				line, column := s.lines.position(beyond)
-				return append(s.found, Secret{Rule: DividedRule, Description: "Too many words that may be parts of credentials to try them all.",
-					Line: line, Column: column, LastLine: len(s.lines.starts)}), nil
+				return append(s.found, Secret{Rule: DividedRule,
+					Description: "Too many words that may be parts of credentials to try them all.",
+					Line:        line, Column: column, LastLine: len(s.lines.starts)}), nil
 			}
 		}
 		s.endLayer()
@@ -89,7 +90,8 @@ func (s *search) any(f secretrules.Finding, in layer) {
 	}
 	s.here[at] = true
 	last, _ := s.lines.position(in.lastOrigin(f.To))
-	s.found = append(s.found, Secret{Rule: f.Rule, Description: f.Description, Line: line, Column: column, LastLine: max(line, last)})
+	s.found = append(s.found, Secret{Rule: f.Rule, Description: f.Description, Line: line, Column: column,
+		LastLine: max(line, last)})
 }
 
 // form takes only findings of rules that look for one kind of credential, and no names that were put together.

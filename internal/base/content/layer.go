@@ -78,10 +78,10 @@ const (
 	maxUnescapes = 16
 )
 
-// layersOf gives the text, and the text with one, two and more layers of encoding taken off, as far as there are any: see
-// unescaped, decoded and fromQuotedPrintable. limit, if not negative, is the offset in text of encoded text that is not
-// in the layers, because there are more than maxDepth, or because they would have more than three times the bytes of
-// text and a MiB.
+// layersOf gives the text, and the text with one, two and more layers of encoding taken off, as far as there are any:
+// see unescaped, decoded and fromQuotedPrintable. limit, if not negative, is the offset in text of encoded text that is
+// not in the layers, because there are more than maxDepth, or because they would have more than three times the bytes
+// of text and a MiB.
 func layersOf(text string) (all []layer, limit int) {
 	all = unescapedLayers(layer{text: text})
 	if plain, ok := all[0].fromQuotedPrintable(); ok {

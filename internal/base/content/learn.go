@@ -45,8 +45,8 @@ func (o *ownCredentials) set() *ownSet {
 	return o.all
 }
 
-// Learn adds credentials that the process came by while it runs, such as a token that a forge made for it. They are found
-// and redacted from now on, until forget is called: when they are worth nothing any more.
+// Learn adds credentials that the process came by while it runs, such as a token that a forge made for it. They are
+// found and redacted from now on, until forget is called: when they are worth nothing any more.
 func (s *Scanner) Learn(own ...string) (forget func()) { return s.own.add(own) }
 
 // Redaction is a number that grows whenever Redact begins to keep out something else.

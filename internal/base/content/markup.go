@@ -69,7 +69,8 @@ func markup(text string, at int) int {
 	switch {
 	case before == '\n' && (strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~")):
 		return len(line)
-	case strings.IndexByte("\n \t", before) >= 0 && (line != "" && line[0] == '#' || strings.HasPrefix(line, "//") || strings.HasPrefix(line, "-- ")):
+	case strings.IndexByte("\n \t", before) >= 0 &&
+		(line != "" && line[0] == '#' || strings.HasPrefix(line, "//") || strings.HasPrefix(line, "-- ")):
 		return len(line)
 	}
 	return 0

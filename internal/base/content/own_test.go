@@ -10,16 +10,17 @@ import (
 // ownForms are the ways to write an own credential that must be found.
 func ownForms(token string) map[string]string {
 	forms := map[string]string{
-		"as it is":                          token,
-		"in lower-case hex":                 hex.EncodeToString([]byte(token)),
-		"in upper-case hex":                 strings.ToUpper(hex.EncodeToString([]byte(token))),
-		"in hex bytes with colons":          strings.Join(chunks(hex.EncodeToString([]byte(token)), 2), ":"),
-		"percent-encoded in full":           percentEncoded(token),
-		"percent-encoded in part":           token[:3] + percentEncoded(token[3:4]) + token[4:],
-		"percent-encoded twice":             strings.ReplaceAll(percentEncoded(token), "%", "%25"),
-		"split over lines":                  strings.Join(chunks(token, 5), "\n"),
-		"split by spaces and tabs":          strings.Join(chunks(token, 1), " \t"),
-		"base64 split over lines":           strings.Join(chunks(base64.StdEncoding.EncodeToString([]byte(token)), 8), "\r\n"),
+		"as it is":                 token,
+		"in lower-case hex":        hex.EncodeToString([]byte(token)),
+		"in upper-case hex":        strings.ToUpper(hex.EncodeToString([]byte(token))),
+		"in hex bytes with colons": strings.Join(chunks(hex.EncodeToString([]byte(token)), 2), ":"),
+		"percent-encoded in full":  percentEncoded(token),
+		"percent-encoded in part":  token[:3] + percentEncoded(token[3:4]) + token[4:],
+		"percent-encoded twice":    strings.ReplaceAll(percentEncoded(token), "%", "%25"),
+		"split over lines":         strings.Join(chunks(token, 5), "\n"),
+		"split by spaces and tabs": strings.Join(chunks(token, 1), " \t"),
+		"base64 split over lines": strings.Join(chunks(base64.StdEncoding.EncodeToString([]byte(token)), 8),
+			"\r\n"),
 		"percent-encoded base64 with equal": strings.ReplaceAll(base64.StdEncoding.EncodeToString([]byte(token)), "=", "%3D"),
 	}
 	for _, prefix := range []string{"", "a", "ab"} {

@@ -95,7 +95,8 @@ func (w *windowSet) add(text string) {
 	})
 }
 
-// find calls found with the offset of each window that folded holds, and where it is in which of the texts that were added.
+// find calls found with the offset of each window that folded holds, and where it is in which of the texts that were
+// added.
 func (w *windowSet) find(folded string, found func(at, text, offset int)) {
 	if len(w.at) == 0 {
 		return
@@ -131,8 +132,8 @@ func roll(text string, size int, visit func(hash uint64, at int)) {
 	}
 }
 
-// spans gives where own credentials, or windowSize characters of one, stand in the layers of a text: spans of the original, in
-// order and without overlaps.
+// spans gives where own credentials, or windowSize characters of one, stand in the layers of a text: spans of the
+// original, in order and without overlaps.
 func (o *ownSet) spans(layers []layer) []span {
 	if len(o.needles) == 0 {
 		return nil

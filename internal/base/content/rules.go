@@ -7,9 +7,9 @@ import (
 	"github.com/claudeops/claudeops/internal/base/content/secretrules"
 )
 
-// gitleaksRules are the rules of gitleaks v8 (MIT, see gitleaks/LICENSE), byte for byte: tools/gitleaks compares them with
-// the module, and `make golden` takes them from it. The module itself is not linked, since the
-// package that has the rules brings viper with readers of six formats, which took a tenth of the time of compiling.
+// gitleaksRules are the rules of gitleaks v8 (MIT, see gitleaks/LICENSE), byte for byte: tools/gitleaks compares them
+// with the module, and `make golden` takes them from it. The module itself is not linked, since the package that has
+// the rules brings viper with readers of six formats, which took a tenth of the time of compiling.
 //
 //go:embed gitleaks/rules.toml
 var gitleaksRules string

@@ -44,7 +44,8 @@ func TestSecretsCannotBeSilenced(t *testing.T) {
 func TestTokensOfTheServerAreFound(t *testing.T) {
 	t.Parallel()
 	token := "cops" + "_" + noise(alnum+"_-", 43, 90)
-	for _, text := range []string{token, "curl -H 'Authorization: Bearer " + token + "' x", base64.StdEncoding.EncodeToString([]byte("t=" + token))} {
+	for _, text := range []string{token, "curl -H 'Authorization: Bearer " + token + "' x",
+		base64.StdEncoding.EncodeToString([]byte("t=" + token))} {
 		if found := secretsOf(t, NewScanner(nil), "checks/a.md", text); !hasRule(found, "claude-ops-token") {
 			t.Errorf("%q: found %v", text, found)
 		}
@@ -65,7 +66,8 @@ func TestSecretsPassesOrdinaryText(t *testing.T) {
 		{"kubectl commands", "kubectl -n kube-system get pods -l app.kubernetes.io/name=traefik -o wide\n" +
 			"kubectl get secret grafana-admin -o jsonpath='{.data.admin-password}' | base64 -d\n" +
 			"kubectl create secret generic db --from-literal=password=\"$DB_PASSWORD\"\n"},
-		{"a secret reference", "env:\n- name: API_TOKEN\n  valueFrom:\n    secretKeyRef:\n      name: api-token-v2\n      key: token\n"},
+		{"a secret reference",
+			"env:\n- name: API_TOKEN\n  valueFrom:\n    secretKeyRef:\n      name: api-token-v2\n      key: token\n"},
 		{"names of secrets", "secret_name: claude-ops-gitea-token\ntokenSecret: \"home-cluster-api-token-01\"\n" +
 			"secretName: wildcard-example-com-tls\naccessKey: minio-root-credentials.access-key\n"},
 		{"an image digest", "image: ghcr.io/example/app@sha256:" + digest + "\n"},
@@ -73,7 +75,8 @@ func TestSecretsPassesOrdinaryText(t *testing.T) {
 		{"a commit", "Fixed in " + noise("0123456789abcdef", 40, 71) + ".\n"},
 		{"UUIDs", "UUID=550e8400-e29b-41d4-a716-446655440000 /data ext4 defaults 0 2\n"},
 		{"an icon", "![ok](data:image/png;base64," + icon + ")\n"},
-		{"an environment placeholder", "GITHUB_TOKEN=${GITHUB_TOKEN}\npassword: \"{{ vault_password }}\"\ntoken: <your token here>\n"},
+		{"an environment placeholder",
+			"GITHUB_TOKEN=${GITHUB_TOKEN}\npassword: \"{{ vault_password }}\"\ntoken: <your token here>\n"},
 		{"curl with a variable", "curl -fsS -H \"Authorization: Bearer $TOKEN\" https://api.example.com/health\n" +
 			"curl -u \"$USER:$PASSWORD\" https://example.com\n"},
 		{"a public key", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + noise(alnum, 43, 72) + " joe@example\n"},

@@ -16,8 +16,8 @@ const (
 	MaxSecrets = 50
 	// OwnTokenRule is the rule of a Secret that is one of this server's own credentials.
 	OwnTokenRule = "own-token"
-	// EncodedRule is the rule of encoded text that was not looked into: it is encoded more than five times, or unpacks to more
-	// than a MiB beside three times the size of the text.
+	// EncodedRule is the rule of encoded text that was not looked into: it is encoded more than five times, or unpacks to
+	// more than a MiB beside three times the size of the text.
 	EncodedRule = "encoded-text"
 	// DividedRule is the rule of text with so many words that may be parts of credentials that not all ways to put them
 	// together were tried: more than fills the size of the text, or a MiB if it is smaller.
@@ -51,14 +51,15 @@ func NewScanner(own []string) *Scanner {
 }
 
 // Secrets lists the first MaxSecrets credentials in text by position. name says in errors which text was scanned; no
-// rule and no exception depends on it, nor on comments in text (see secretrules.Load). Encoded text is decoded up to five times:
-// base64, base32, hexadecimal digits, gzip and zlib in one of these, percent-encoding, the escapes of JSON, JavaScript,
-// Python and C, character references of HTML, and full-width and similar letters; quoted-printable once. A credential
-// that rules know by its form is also found in parts, over lines and in strings, lists and tables (see joiner).
+// rule and no exception depends on it, nor on comments in text (see secretrules.Load). Encoded text is decoded up to
+// five times: base64, base32, hexadecimal digits, gzip and zlib in one of these, percent-encoding, the escapes of JSON,
+// JavaScript, Python and C, character references of HTML, and full-width and similar letters; quoted-printable once. A
+// credential that rules know by its form is also found in parts, over lines and in strings, lists and tables (see
+// joiner).
 //
-// Own credentials are found besides base64-encoded at any offset, reversed, in other letter case, and when white space or
-// punctuation is strewn in; 20 letters and digits in a row of one count as the credential. See Spread for those that are
-// divided further.
+// Own credentials are found besides base64-encoded at any offset, reversed, in other letter case, and when white space
+// or punctuation is strewn in; 20 letters and digits in a row of one count as the credential. See Spread for those that
+// are divided further.
 //
 // An error means that text was not scanned to the end: the rules could not be loaded (this holds for every later call
 // too), or ctx ended. Callers refuse then.
@@ -75,8 +76,9 @@ func (s *Scanner) Secrets(ctx context.Context, name, text string) ([]Secret, err
 	found := ownSecrets(s.own.set().spans(layers), text)
 	if beyond >= 0 {
 		line, column := position(text[:beyond])
-		found = append(found, Secret{Rule: EncodedRule, Description: "Text that is encoded too often, or unpacks to too much, to look into.",
-			Line: line, Column: column, LastLine: 1 + strings.Count(text, "\n")})
+		found = append(found, Secret{Rule: EncodedRule,
+			Description: "Text that is encoded too often, or unpacks to too much, to look into.",
+			Line:        line, Column: column, LastLine: 1 + strings.Count(text, "\n")})
 	}
 	known, err := knownSecrets(ctx, rules, layers)
 	if err != nil {
@@ -86,7 +88,10 @@ func (s *Scanner) Secrets(ctx context.Context, name, text string) ([]Secret, err
 	slices.SortFunc(found, func(a, b Secret) int {
 		return cmp.Or(a.Line-b.Line, a.Column-b.Column, strings.Compare(a.Rule, b.Rule), b.LastLine-a.LastLine)
 	})
-	found = slices.CompactFunc(found, func(a, b Secret) bool { return a.Line == b.Line && a.Column == b.Column && a.Rule == b.Rule })
+	found = slices.CompactFunc(found, func(a, b Secret) bool {
+		return a.Line == b.Line && a.Column == b.Column &&
+			a.Rule == b.Rule
+	})
 	return found[:min(len(found), MaxSecrets)], nil
 }
 

@@ -21,8 +21,8 @@ func newPartSet(folded string) partSet {
 	return set
 }
 
-// holders says which of the folded texts hold parts of the credential, if all of them together hold at least windowSize of its
-// letters and digits and half of it; else nil.
+// holders says which of the folded texts hold parts of the credential, if all of them together hold at least windowSize
+// of its letters and digits and half of it; else nil.
 func (p partSet) holders(folded [][]string) []int {
 	covered := make([]bool, p.length)
 	var holders []int
@@ -53,10 +53,10 @@ func (p partSet) holders(folded [][]string) []int {
 }
 
 // Spread finds an own credential that is strewn over texts which leave together, such as the files of one proposal: in
-// parts of at least 6 letters and digits (8 for credentials of hexadecimal digits), in any order, encoded or reversed. It
-// returns the indices of the texts that hold the parts of the first credential found, or nil; len(texts) stands for parts
-// that are only there where one text ends and the next begins. A credential that stands in one piece is found too; see
-// Secrets.
+// parts of at least 6 letters and digits (8 for credentials of hexadecimal digits), in any order, encoded or reversed.
+// It returns the indices of the texts that hold the parts of the first credential found, or nil; len(texts) stands for
+// parts that are only there where one text ends and the next begins. A credential that stands in one piece is found
+// too; see Secrets.
 func (s *Scanner) Spread(texts []string) []int {
 	own := s.own.set()
 	if len(own.parts) == 0 {

@@ -12,9 +12,11 @@ type red string
 type blue string
 
 func TestAnErrorHasTheCodesOfOneContract(t *testing.T) {
-	err := fmt.Errorf("around it: %w", New[red]("RED_GONE", "%s is gone", "it").With("name", "it").Suggest("look", "ask").Because(io.EOF))
+	err := fmt.Errorf("around it: %w", New[red]("RED_GONE", "%s is gone", "it").With("name", "it").Suggest("look",
+		"ask").Because(io.EOF))
 	e := Of[red](err)
-	if e == nil || e.Error() != "[RED_GONE] it is gone" || e.Details["name"] != "it" || !slices.Equal(e.Suggestions, []string{"look", "ask"}) {
+	if e == nil || e.Error() != "[RED_GONE] it is gone" || e.Details["name"] != "it" ||
+		!slices.Equal(e.Suggestions, []string{"look", "ask"}) {
 		t.Errorf("got %+v", e)
 	}
 	if !errors.Is(err, io.EOF) {

@@ -11,14 +11,16 @@ import (
 	"time"
 )
 
-// Code classifies a failure. The set is a contract with clients (docs/reference/codes.md): codes are added, never renamed.
+// Code classifies a failure. The set is a contract with clients (docs/reference/codes.md): codes are added, never
+// renamed.
 type Code string
 
 // The codes, in the order of the table in docs/reference/codes.md.
 const (
-	InvalidArgument    Code = "invalid_argument"    // malformed request; Violations lists all
-	Unauthenticated    Code = "unauthenticated"     // REST, and the connectors of agents
-	Forbidden          Code = "forbidden"           // REST only: the token, or where the request comes from, may not do this
+	InvalidArgument Code = "invalid_argument" // malformed request; Violations lists all
+	Unauthenticated Code = "unauthenticated"  // REST, and the connectors of agents
+	// REST only: the token, or where the request comes from, may not do this
+	Forbidden          Code = "forbidden"
 	TierDenied         Code = "tier_denied"         // this tier may not do this
 	ScopeDenied        Code = "scope_denied"        // a path outside the scope
 	ContentDenied      Code = "content_denied"      // secret, hidden characters, size
@@ -96,8 +98,8 @@ func (c Code) Retryable() bool { return facts(c).retryable }
 // ExitCode is the exit code of a command that ended with the code.
 func (c Code) ExitCode() int { return facts(c).exit }
 
-// Ambiguous says whether what was asked for may have been done although the call failed, or may still be done: the failure
-// says nothing about it. Whoever meets one looks, and neither repeats nor undoes blindly.
+// Ambiguous says whether what was asked for may have been done although the call failed, or may still be done: the
+// failure says nothing about it. Whoever meets one looks, and neither repeats nor undoes blindly.
 func (c Code) Ambiguous() bool { return facts(c).ambiguous }
 
 // Refusal says whether the rules have refused, rather than that the provider, the settings or this program failed.

@@ -1,6 +1,6 @@
-// Package logqueue keeps a log that nobody reads from stopping the program that writes it. A pipe whose reader has stopped
-// fills up, and then every write waits for ever. So lines go through a bounded queue: when it is full, they are dropped and
-// counted.
+// Package logqueue keeps a log that nobody reads from stopping the program that writes it. A pipe whose reader has
+// stopped fills up, and then every write waits for ever. So lines go through a bounded queue: when it is full, they are
+// dropped and counted.
 package logqueue
 
 import (
@@ -30,7 +30,8 @@ type Writer struct {
 	done    chan struct{} // closed when all has been written after Close
 }
 
-// New makes a Writer. droppedLine makes the line that stands in place of lines that were dropped; nil for one in plain text.
+// New makes a Writer. droppedLine makes the line that stands in place of lines that were dropped; nil for one in plain
+// text.
 func New(out io.Writer, droppedLine func(lines int) []byte) *Writer {
 	if droppedLine == nil {
 		droppedLine = func(lines int) []byte {

@@ -1,8 +1,8 @@
 package outgoing
 
 // closingForm is a keyword that changes an issue, up to where its reference begins: GitHub's and Gitea's keywords
-// (docs.github.com, "Linking a pull request to an issue"; Gitea's CLOSE_KEYWORDS and REOPEN_KEYWORDS), and GitHub's mark of a
-// duplicate. The forges allow a colon and one space; more is matched.
+// (docs.github.com, "Linking a pull request to an issue"; Gitea's CLOSE_KEYWORDS and REOPEN_KEYWORDS), and GitHub's
+// mark of a duplicate. The forges allow a colon and one space; more is matched.
 const closingForm = `(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?|reopen(?:s|ed)?|duplicate\s+of)\s*:?[\s(\[{'"]*`
 
 // referenceForm is a reference to an issue or a pull request: #1, !1, GH-1, owner/name#1, its page.

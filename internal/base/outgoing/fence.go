@@ -12,8 +12,8 @@ func drawnForm() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^(?:mermaid|math|geojson|topojson|stl|plantuml)$`)
 }
 
-// fence are the edits for a fenced code block: it ends before the footer, is not drawn as a picture, and has no text in the
-// line that opens it, where no reader sees it.
+// fence are the edits for a fenced code block: it ends before the footer, is not drawn as a picture, and has no text in
+// the line that opens it, where no reader sees it.
 func (r pageRules) fence(p *page, n *ast.FencedCodeBlock) []edit {
 	var out []edit
 	if n == p.nodes.openFence {

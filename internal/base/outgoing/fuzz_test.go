@@ -13,7 +13,8 @@ import (
 )
 
 // footer has the form of prflow's.
-const footer = "\n\n---\n\nProposed by an agent through Claude Ops at tier 2. Files: `checks/a.md`.\n\n<!-- claude-ops:v1 e30 AAAA -->\n"
+const footer = "\n\n---\n\nProposed by an agent through Claude Ops at tier 2. Files: `checks/a.md`.\n\n<!-- " +
+	"claude-ops:v1 e30 AAAA -->\n"
 
 // acceptable reports whether the content gate accepts a text.
 func acceptable(text string) bool {
@@ -103,23 +104,35 @@ func FuzzTitle(f *testing.F) {
 
 func titleSeeds() []string {
 	return []string{
-		"Plain", "Fixes #12", "fixup! squash! x", "WIP: x", "[skip ci] x", "[ci skip", "x ***NO_CI***", "@ann's disk", "@@@ann", "<!-- x -->",
-		"<img src=x>", "![a](b)", "Signed-off-by: a", "/merge", "bors r+", "Fix&#32;&#35;1", "＠ann ［ｓｋｉｐ ｃｉ］", `Fixes \#1`, "skip-checks: true",
+		"Plain", "Fixes #12", "fixup! squash! x", "WIP: x", "[skip ci] x", "[ci skip", "x ***NO_CI***", "@ann's disk",
+		"@@@ann", "<!-- x -->",
+		"<img src=x>", "![a](b)", "Signed-off-by: a", "/merge", "bors r+", "Fix&#32;&#35;1", "＠ann ［ｓｋｉｐ ｃｉ］", `Fixes \#1`,
+		"skip-checks: true",
 		"<<b>", "fix owner/x#1 closes GH-2", "[[skip ci]]", "&#64;ann",
 	}
 }
 
 func bodySeeds() []string {
 	return []string{
-		"@ann fixes #1 <!-- x -->", "```\n@a\n```", "`` ` @a ``", "<!-<!-- -->-->", "fix: o/r#1`", "~~~~\n#1\n~~~", "@a/b/c @a.b-", "closes `#1`",
-		"_@e_ .@t x/@y &#64;y [@e](https://x) *@*x", "Fixes&nbsp;#1 Fix*es* [#2](x) closes\n#3 fixes <https://h/o/r/issues/4>",
-		"<details>\n<summary>a</summary>\n\n```\nx", "<?php x", "<![CDATA[ x", "<!DOCTYPE x", "<script>\nx\n\n@a", "a <b>c</b> d <i", "<div>\n```\n@a\n```\n</div>",
-		"[//]: # (x)", "[a]: b 'c'\n\n[a]", "[a]: b\n[a]: c\n\n[a][]", "[x](y 'z') ![i](j) [![k](l)](m)", "[^1]: x\n\n    y\n\na[^1]",
-		"| a |\n|-|\n| b | c |\n| @d |", "# h {#id .c}", "t\n: d\n\n    @x", "- a\n  ```\n  b", "> ```sh x\n> y\n@z", "1. a\n\n   <!-- x\n", "``` a b\nc\n```",
-		"```mermaid\nx\n```", "---\na: b\n---\nc", "$\\x$ `a` $$\ny", "\\[ a\n\nb", "[[a.png]]", "&#x202e;a &shy;b &amp;shy;", "[skip ci] `[no ci]` ***NO_CI***",
-		"/merge\n - /lgtm\n> /approve", "bors r+\n\n@dependabot merge\n`@claude`", "Signed-off-by: a\n    Co-authored-by: b\n```\nReviewed-by: c",
-		"https://h/a.png <https://h/@b> https://h/@c", "a\n===\nb\n---", "- [x] a\n- [ ] @b", "a  \nb\\\nc", "* * *\n***", "[a](<b c>) [d]() [](e)",
-		"Proposed by an agent through Claude Ops at tier 3", "<br>\n@a", "fixes<br>#1", "*fixes* **#1**", "~~fixes~~ #1", "> fixes\n> #1", "<a@b.c> <x.@b.c>",
-		"``<!-- claude-ops:v1 a b -->``", "    <!-- claude-ops:v1 a b -->", "- - - - a", "> > > @a", "[a]\n\n[a]: <javascript:x>", "\ta\n\tb", "a\r\nfixes #1\r\n```\r\nb",
+		"@ann fixes #1 <!-- x -->", "```\n@a\n```", "`` ` @a ``", "<!-<!-- -->-->", "fix: o/r#1`", "~~~~\n#1\n~~~",
+		"@a/b/c @a.b-", "closes `#1`",
+		"_@e_ .@t x/@y &#64;y [@e](https://x) *@*x",
+		"Fixes&nbsp;#1 Fix*es* [#2](x) closes\n#3 fixes <https://h/o/r/issues/4>",
+		"<details>\n<summary>a</summary>\n\n```\nx", "<?php x", "<![CDATA[ x", "<!DOCTYPE x", "<script>\nx\n\n@a",
+		"a <b>c</b> d <i", "<div>\n```\n@a\n```\n</div>",
+		"[//]: # (x)", "[a]: b 'c'\n\n[a]", "[a]: b\n[a]: c\n\n[a][]", "[x](y 'z') ![i](j) [![k](l)](m)",
+		"[^1]: x\n\n    y\n\na[^1]",
+		"| a |\n|-|\n| b | c |\n| @d |", "# h {#id .c}", "t\n: d\n\n    @x", "- a\n  ```\n  b", "> ```sh x\n> y\n@z",
+		"1. a\n\n   <!-- x\n", "``` a b\nc\n```",
+		"```mermaid\nx\n```", "---\na: b\n---\nc", "$\\x$ `a` $$\ny", "\\[ a\n\nb", "[[a.png]]", "&#x202e;a &shy;b &amp;shy;",
+		"[skip ci] `[no ci]` ***NO_CI***",
+		"/merge\n - /lgtm\n> /approve", "bors r+\n\n@dependabot merge\n`@claude`",
+		"Signed-off-by: a\n    Co-authored-by: b\n```\nReviewed-by: c",
+		"https://h/a.png <https://h/@b> https://h/@c", "a\n===\nb\n---", "- [x] a\n- [ ] @b", "a  \nb\\\nc", "* * *\n***",
+		"[a](<b c>) [d]() [](e)",
+		"Proposed by an agent through Claude Ops at tier 3", "<br>\n@a", "fixes<br>#1", "*fixes* **#1**", "~~fixes~~ #1",
+		"> fixes\n> #1", "<a@b.c> <x.@b.c>",
+		"``<!-- claude-ops:v1 a b -->``", "    <!-- claude-ops:v1 a b -->", "- - - - a", "> > > @a",
+		"[a]\n\n[a]: <javascript:x>", "\ta\n\tb", "a\r\nfixes #1\r\n```\r\nb",
 	}
 }

@@ -5,19 +5,25 @@ import (
 	"strings"
 )
 
-// lineForm is what may act at the start of a line: a bot's command, a trailer of a commit. What may stand before it are the
-// signs of quotes and lists.
-const lineForm = `(?im)^(?:[\s>]|[-*+]\s|\d+[.)]\s)*([/!]([a-z]+(?:-[a-z]+)*)(?:$|[\s:])|` + commandForm + `|` + trailerForm + `)`
+// lineForm is what may act at the start of a line: a bot's command, a trailer of a commit. What may stand before it are
+// the signs of quotes and lists.
+const lineForm = `(?im)^(?:[\s>]|[-*+]\s|\d+[.)]\s)*([/!]([a-z]+(?:-[a-z]+)*)(?:$|[\s:])|` + commandForm + `|` +
+	trailerForm + `)`
 
-// isCommand reports whether a word behind a slash is a command of one of the bots of Kubernetes, Mergify, Renovate, Azure,
-// Atlantis, code reviewers and others.
+// isCommand reports whether a word behind a slash is a command of one of the bots of Kubernetes, Mergify, Renovate,
+// Azure, Atlantis, code reviewers and others.
 func isCommand(word string) bool {
-	const words = " allow-tests approve approved area assign atlantis autofix azp backport benchmark bot build cancel cc cherry-pick " +
-		"cherrypick cla claude clear close code-review codex command compile copilot deploy describe destroy draft duplicate easycla " +
+	const words = " allow-tests approve approved area assign atlantis autofix azp backport benchmark bot build cancel " +
+		"cc cherry-pick " +
+		"cherrypick cla claude clear close code-review codex command compile copilot deploy describe destroy draft " +
+		"duplicate easycla " +
 		"enhance estimate execute fix force-merge forge format gemini hold improve integrate joke kind label land lgtm lifecycle " +
-		"lint lock meow merge milestone ok-to-test opencode override packit pipeline plan priority promote publish queue ready rebase " +
-		"rebuild recheck reject release remove reopen request-review rerun resolve restart retest retitle retry review rollback shipit " +
-		"shrug sig skip spend squash start stop submit summary sync tag take test test-all tide title transfer transfer-issue trigger " +
+		"lint lock meow merge milestone ok-to-test opencode override packit pipeline plan priority promote publish queue " +
+		"ready rebase " +
+		"rebuild recheck reject release remove reopen request-review rerun resolve restart retest retitle retry review " +
+		"rollback shipit " +
+		"shrug sig skip spend squash start stop submit summary sync tag take test test-all tide title transfer " +
+		"transfer-issue trigger " +
 		"try unapprove unassign uncc undeploy unhold unlabel unlgtm unlock unqueue update update-branch verify woof "
 	word = strings.ToLower(word)
 	return strings.Contains(words, " "+word+" ") || strings.HasPrefix(word, "remove-")
@@ -91,8 +97,8 @@ func (r textRules) titleStart(v *view) []edit {
 	return []edit{insertion(int(v.from[found[2]]), "("), insertion(int(v.to[found[3]-1]), ")")}
 }
 
-// titleMarkupForm is mark-up in a title that hides or loads something where the title is shown as Markdown, such as in notes
-// of a release.
+// titleMarkupForm is mark-up in a title that hides or loads something where the title is shown as Markdown, such as in
+// notes of a release.
 func titleMarkupForm() *regexp.Regexp {
 	return regexp.MustCompile(`<()[!?]|<()/?[A-Za-z][^>]*>|!()\[[^\]]*[\](]`)
 }

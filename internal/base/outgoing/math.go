@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// math writes the signs of formulas as entities where a formula could hide text or reach over the end of code: GitHub and
-// Gitea render what stands between dollars, older versions of Gitea also between \( and \), and \[ and \].
+// math writes the signs of formulas as entities where a formula could hide text or reach over the end of code: GitHub
+// and Gitea render what stands between dollars, older versions of Gitea also between \( and \), and \[ and \].
 func (r pageRules) math(p *page) []edit {
 	var out []edit
 	for _, b := range p.nodes.blocks {
@@ -39,7 +39,8 @@ func (r pageRules) formulas(p *page, b span) []edit {
 	}
 	for _, at := range escaped {
 		rest := p.text[at:end]
-		if closing := map[byte]string{'(': `\)`, '[': `\]`}[rest[1]]; strings.Contains(rest, closing) || startsLine(p.text, at) {
+		if closing := map[byte]string{'(': `\)`, '[': `\]`}[rest[1]]; strings.Contains(rest, closing) ||
+			startsLine(p.text, at) {
 			r.warn(`\%c in the body is written so that it begins no formula`, rest[1])
 			out = append(out, edit{at, 2, entity(rest, 1).put})
 		}
@@ -47,8 +48,8 @@ func (r pageRules) formulas(p *page, b span) []edit {
 	return out
 }
 
-// mayBeFormula reports whether text, which begins with a dollar, may be read as a formula with a command, a comment or code
-// in it.
+// mayBeFormula reports whether text, which begins with a dollar, may be read as a formula with a command, a comment or
+// code in it.
 func mayBeFormula(text string) bool {
 	return strings.HasPrefix(text, "$$") || strings.Contains(text[1:], "$$") ||
 		strings.Contains(text[1:], "$") && strings.ContainsAny(text, "\\%{`")
@@ -70,8 +71,8 @@ func (r textRules) shortLinks(v *view) []edit {
 	return out
 }
 
-// frontMatter writes a rule in the first line with other signs: Gitea would take what follows it for data of a page, and
-// not show it.
+// frontMatter writes a rule in the first line with other signs: Gitea would take what follows it for data of a page,
+// and not show it.
 func (r textRules) frontMatter(text string) []edit {
 	found := regexp.MustCompile(`^[ \t\r\n]*(-{3,})[ \t\r]*(?:\n|$)`).FindStringSubmatchIndex(text)
 	if found == nil {

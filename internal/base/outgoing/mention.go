@@ -6,23 +6,25 @@ import (
 	"strings"
 )
 
-// mentionForm is a mention. GitHub, Gitea and Forgejo accept letters, digits, '-', '_', '.' and one slash for teams. What
-// may stand before the sign is judged by mentions.
+// mentionForm is a mention. GitHub, Gitea and Forgejo accept letters, digits, '-', '_', '.' and one slash for teams.
+// What may stand before the sign is judged by mentions.
 const mentionForm = `@([A-Za-z0-9_-][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_-][A-Za-z0-9_.-]*)?)`
 
-// isBot reports whether a name is that of a program that reads the source of a body, code included, and does what it finds
-// there.
+// isBot reports whether a name is that of a program that reads the source of a body, code included, and does what it
+// finds there.
 func isBot(name string) bool {
-	const names = " allcontributors amazon-q bors claude codecov codecov-commenter codex coderabbit coderabbitai copilot cursor " +
-		"cursoragent deepsource deepsourcebot dependabot dependabot-preview devin devin-ai-integration ellipsis-dev gemini gemini-cli " +
+	const names = " allcontributors amazon-q bors claude codecov codecov-commenter codex coderabbit coderabbitai " +
+		"copilot cursor " +
+		"cursoragent deepsource deepsourcebot dependabot dependabot-preview devin devin-ai-integration ellipsis-dev gemini " +
+		"gemini-cli " +
 		"gemini-code-assist github-actions gitstream-cm google-labs-jules greptile greptileai greptile-apps homu imgbot jules " +
 		"k8s-ci-robot kodiakhq meeseeksdev mergify mergifyio netlify openhands openhands-agent pre-commit-ci qodo qodo-ai " +
 		"qodo-merge qodo-merge-pro renovate renovate-bot rfcbot rust-timer rustbot sourcery-ai sweep-ai swe-agent trunk-io "
 	return strings.Contains(names, " "+strings.ToLower(name)+" ")
 }
 
-// mentions puts a space behind the @ of every mention that is not allowed; in an address, where nobody is mentioned but a
-// commit's message has no addresses, the sign is written as %40. A mail address mentions nobody.
+// mentions puts a space behind the @ of every mention that is not allowed; in an address, where nobody is mentioned but
+// a commit's message has no addresses, the sign is written as %40. A mail address mentions nobody.
 func (r textRules) mentions(v *view) []edit {
 	var out []edit
 	for _, found := range r.forms.mention.FindAllSubmatchIndex(v.text, -1) {

@@ -33,8 +33,10 @@ func TestOrdinaryBodiesStayAsTheyAre(t *testing.T) {
 
 func TestOrdinaryTitlesStayAsTheyAre(t *testing.T) {
 	for _, title := range []string{
-		"Warn about inodes on barn at 70 percent", "fix(checks): raise the limit (#12)", "Use `df -i` in checks/disk.md", "Revert \"Warn about inodes\"",
-		"Fixes the disk check", "Skip CI hosts in the check", "Update ops@example.org", "docs: x < y, a && b", "[barn] raise 70 % → 80 %", "C:\\Temp is full",
+		"Warn about inodes on barn at 70 percent", "fix(checks): raise the limit (#12)", "Use `df -i` in checks/disk.md",
+		"Revert \"Warn about inodes\"",
+		"Fixes the disk check", "Skip CI hosts in the check", "Update ops@example.org", "docs: x < y, a && b",
+		"[barn] raise 70 % → 80 %", "C:\\Temp is full",
 	} {
 		if got, warnings := (outgoing.Rules{}).Title(title); got != title || len(warnings) > 0 {
 			t.Errorf("%q became %q: %q", title, got, warnings)
@@ -55,7 +57,8 @@ func TestWarningsAreBounded(t *testing.T) {
 
 func TestThePolicyMayAllow(t *testing.T) {
 	rules := outgoing.Rules{Mentions: []string{"ann", "org/team", "claude"}, ClosingKeywords: true}
-	for _, text := range []string{"@Ann and @org/team: fixes #1, resolves [#2](https://example.org)", "@claude `@claude`"} {
+	for _, text := range []string{"@Ann and @org/team: fixes #1, resolves [#2](https://example.org)",
+		"@claude `@claude`"} {
 		if got, warnings := rules.Body(text); got != text || len(warnings) > 0 {
 			t.Errorf("%q became %q: %q", text, got, warnings)
 		}

@@ -1,10 +1,12 @@
 // Package outgoing rewrites the title and the body that an agent gives to a pull request, so that on a forge they do
 // nothing but be read. What a forge or a bot would act on (mentions, closing keywords, CI switches, trailers, bots'
-// commands, images) is written so that they do not; what a rendered page would hide (HTML, comments, definitions, titles
-// of links) is written so that it is seen. Both texts also become messages of commits, which are read without Markdown.
+// commands, images) is written so that they do not; what a rendered page would hide (HTML, comments, definitions,
+// titles of links) is written so that it is seen. Both texts also become messages of commits, which are read without
+// Markdown.
 //
 // The body is parsed with the grammars of the forges. Nothing is removed: characters are added, or written as an entity
-// of the same character. Text that does none of this stays as it is, byte for byte. docs/explain/outgoing-text.md lists all cases.
+// of the same character. Text that does none of this stays as it is, byte for byte. docs/explain/outgoing-text.md lists
+// all cases.
 package outgoing
 
 import (
@@ -24,11 +26,11 @@ type Rules struct {
 // else; text that somebody wrote to be read needs two rounds or three.
 const maxRounds = 10
 
-// Title rewrites a title: one line, read without Markdown. The result may be longer. Rewriting it again changes nothing.
-// warnings say what was changed, in English, at most maxWarnings of them.
+// Title rewrites a title: one line, read without Markdown. The result may be longer. Rewriting it again changes
+// nothing. warnings say what was changed, in English, at most maxWarnings of them.
 //
-// The text should be what the content gate accepts: valid UTF-8 without control and hidden characters. What is promised of
-// the result is promised for such a text.
+// The text should be what the content gate accepts: valid UTF-8 without control and hidden characters. What is promised
+// of the result is promised for such a text.
 func (r Rules) Title(text string) (rewritten string, warnings []string) {
 	w := newRewriter(r, "title")
 	text = strings.ToValidUTF8(text, "\ufffd")
@@ -64,8 +66,9 @@ func (r Rules) Body(text string) (rewritten string, warnings []string) {
 	return w.sourceOnly(fenced(text)), w.list()
 }
 
-// harmless rewrites a body until nothing is left to change. It fails if that comes to no end, if a footer would be part of
-// something in the body, or if a change took something off the page, such as a star that has become a sign of emphasis.
+// harmless rewrites a body until nothing is left to change. It fails if that comes to no end, if a footer would be part
+// of something in the body, or if a change took something off the page, such as a star that has become a sign of
+// emphasis.
 func (w *rewriter) harmless(text string) (string, bool) {
 	var before []string // what each grammar's page shows of the text as it was written
 	for range maxRounds {
@@ -92,7 +95,8 @@ type rewriter struct {
 func newRewriter(r Rules, where string) *rewriter {
 	w := &warnings{where: where}
 	return &rewriter{
-		warnings: w, text: textRules{Rules: r, forms: newTextForms(), warnings: w}, page: pageRules{forms: newPageForms(), warnings: w},
+		warnings: w, text: textRules{Rules: r, forms: newTextForms(), warnings: w},
+		page: pageRules{forms: newPageForms(), warnings: w},
 	}
 }
 
@@ -149,7 +153,8 @@ func (w *rewriter) read(text string) reading {
 		for _, rule := range []func(*page) []edit{w.page.structure, w.page.math} {
 			r.edits = append(r.edits, rule(p)...)
 		}
-		for _, rule := range []func(*view) []edit{w.text.switches, w.text.lines, w.text.mentions, w.text.closing, w.text.shortLinks, w.text.footers} {
+		for _, rule := range []func(*view) []edit{w.text.switches, w.text.lines, w.text.mentions, w.text.closing,
+			w.text.shortLinks, w.text.footers} {
 			r.edits = append(r.edits, rule(p.view)...)
 		}
 	}

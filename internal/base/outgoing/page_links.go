@@ -67,7 +67,8 @@ func targetEnd(source string, at int) int {
 		case '\\':
 			at++
 		case '<':
-			if end := strings.IndexByte(source[at:], '>'); end > 0 && strings.TrimSpace(source[:at]) != "" && source[at-1] == '(' {
+			if end := strings.IndexByte(source[at:], '>'); end > 0 && strings.TrimSpace(source[:at]) != "" &&
+				source[at-1] == '(' {
 				at += end
 			}
 		case '(':

@@ -12,13 +12,20 @@ import (
 // pieces are what bodies are made of, in TestRandomBodies.
 func pieces() []string {
 	return []string{
-		"a", "b c", "@x", "@claude", "Fixes", "closes", "#12", "o/r#1", "GH-2", ":", "&nbsp;", "&#64;", "&#35;1", "&shy;", " ", " ", " ", "\n", "\n", "\n\n", "\n\n",
-		"*", "**", "_", "`", "``", "```", "~~~", "~~", "[", "]", "(", ")", "![", "](u)", "](u 't')", "[r]", "[r]: u\n", "\n[r]: u 't'\n", "[^1]", "\n[^1]: n\n",
-		"<", ">", "<b>", "</b>", "<br>", "<!--", "-->", "<?", "?>", "<![CDATA[", "]]>", "<!X", "<div>", "\n<div>\n", "</details>", "\n<script>\n",
-		"\n- ", "\n1. ", "\n> ", "\n  ", "\n    ", "\n\t", "|", "\n|-|-|\n", "\n| a | b |\n|-|-|\n| c | d | e |\n", "\n# ", "{#i .c}", "\n===\n", "\n---\n",
-		"\n: ", "\\", "\\[", "\\(", "\\]", "$", "$$", "[[", "]]", "https://e.org/i.png", "<https://e.org/@x>", "https://h.org/issues/3", "www.e.org/@y",
-		"\n/merge\n", "\nbors r+\n", "\nSigned-off-by: x\n", "[skip ci]", "[skip", "ci]", "***NO_CI***", "skip-checks: true", "\n```sh x\n", "\n```\n", "\n~~~\n",
-		"\n```mermaid\n", "- [x] ", "é", "＠z", "a@b.org", "\r\n", "!", "'", "\"", "&", ";", "#", "\x00", "\xff", "\r", "\u202e", "<!-- claude-ops:v1 a b -->", "\nProposed by an agent through Claude Ops",
+		"a", "b c", "@x", "@claude", "Fixes", "closes", "#12", "o/r#1", "GH-2", ":", "&nbsp;", "&#64;", "&#35;1", "&shy;",
+		" ", " ", " ", "\n", "\n", "\n\n", "\n\n",
+		"*", "**", "_", "`", "``", "```", "~~~", "~~", "[", "]", "(", ")", "![", "](u)", "](u 't')", "[r]", "[r]: u\n",
+		"\n[r]: u 't'\n", "[^1]", "\n[^1]: n\n",
+		"<", ">", "<b>", "</b>", "<br>", "<!--", "-->", "<?", "?>", "<![CDATA[", "]]>", "<!X", "<div>", "\n<div>\n",
+		"</details>", "\n<script>\n",
+		"\n- ", "\n1. ", "\n> ", "\n  ", "\n    ", "\n\t", "|", "\n|-|-|\n", "\n| a | b |\n|-|-|\n| c | d | e |\n", "\n# ",
+		"{#i .c}", "\n===\n", "\n---\n",
+		"\n: ", "\\", "\\[", "\\(", "\\]", "$", "$$", "[[", "]]", "https://e.org/i.png", "<https://e.org/@x>",
+		"https://h.org/issues/3", "www.e.org/@y",
+		"\n/merge\n", "\nbors r+\n", "\nSigned-off-by: x\n", "[skip ci]", "[skip", "ci]", "***NO_CI***", "skip-checks: true",
+		"\n```sh x\n", "\n```\n", "\n~~~\n",
+		"\n```mermaid\n", "- [x] ", "é", "＠z", "a@b.org", "\r\n", "!", "'", "\"", "&", ";", "#", "\x00", "\xff", "\r",
+		"\u202e", "<!-- claude-ops:v1 a b -->", "\nProposed by an agent through Claude Ops",
 	}
 }
 

@@ -30,13 +30,15 @@ type rendered struct {
 
 func renderGitHub(t *testing.T, source string) rendered {
 	t.Helper()
-	return parseRendered(t, source, goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(render.WithUnsafe())))
+	return parseRendered(t, source, goldmark.New(goldmark.WithExtensions(extension.GFM),
+		goldmark.WithRendererOptions(render.WithUnsafe())))
 }
 
 func renderGitea(t *testing.T, source string) rendered {
 	t.Helper()
-	return parseRendered(t, source, goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList),
-		goldmark.WithParserOptions(parser.WithAttribute()), goldmark.WithRendererOptions(render.WithUnsafe())))
+	return parseRendered(t, source,
+		goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList),
+			goldmark.WithParserOptions(parser.WithAttribute()), goldmark.WithRendererOptions(render.WithUnsafe())))
 }
 
 func parseRendered(t *testing.T, source string, markdown goldmark.Markdown) rendered {
@@ -45,7 +47,8 @@ func parseRendered(t *testing.T, source string, markdown goldmark.Markdown) rend
 	if err := markdown.Convert([]byte(source), &b); err != nil {
 		t.Fatal(err)
 	}
-	document, err := html.Parse(strings.NewReader("<!DOCTYPE html><html><head></head><body>" + b.String() + "</body></html>"))
+	document, err := html.Parse(strings.NewReader("<!DOCTYPE html><html><head></head><body>" + b.String() +
+		"</body></html>"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +136,8 @@ func (r rendered) acts() string {
 	}
 	for _, e := range r.elements {
 		switch e {
-		case "body", "p", "a", "em", "strong", "del", "code", "pre", "ul", "ol", "li", "blockquote", "hr", "br", "input", "table", "thead",
+		case "body", "p", "a", "em", "strong", "del", "code", "pre", "ul", "ol", "li", "blockquote", "hr", "br", "input",
+			"table", "thead",
 			"tbody", "tr", "td", "th", "h1", "h2", "h3", "h4", "h5", "h6", "dl", "dt", "dd":
 		default:
 			return "the element " + e
@@ -145,8 +149,10 @@ func (r rendered) acts() string {
 // actsInSource says what acts in a text that is read without Markdown.
 func actsInSource(text string) string {
 	forms := []string{
-		`(?i)\[\s*(?:skip[ _-]*(?:ci|actions)|(?:ci|actions)[ _-]*skip|no[ _-]*ci)\s*\]`, `(?i)\*\*\*NO_CI\*\*\*`, `(?i)skip-checks:\s*true`,
-		`(?im)^\s*/(?:merge|lgtm|approve|retest|rebase)\s*$`, `(?im)^(?:signed-off|co-authored|reviewed)-by:`, `(?im)^bors r\+`,
+		`(?i)\[\s*(?:skip[ _-]*(?:ci|actions)|(?:ci|actions)[ _-]*skip|no[ _-]*ci)\s*\]`, `(?i)\*\*\*NO_CI\*\*\*`,
+		`(?i)skip-checks:\s*true`,
+		`(?im)^\s*/(?:merge|lgtm|approve|retest|rebase)\s*$`, `(?im)^(?:signed-off|co-authored|reviewed)-by:`,
+		`(?im)^bors r\+`,
 		`(?i)(?:^|\s)@(?:dependabot|claude|coderabbitai)\b`, `<!-- claude-ops:`,
 	}
 	for _, form := range forms {
@@ -157,8 +163,8 @@ func actsInSource(text string) string {
 	return ""
 }
 
-// lacks is a character of which a text has fewer than another, spaces aside, or -1. What became code shows its entities as
-// they are written.
+// lacks is a character of which a text has fewer than another, spaces aside, or -1. What became code shows its entities
+// as they are written.
 func lacks(all, text string) rune {
 	entity := regexp.MustCompile(`&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);`)
 	normal := func(s string) string {

@@ -2,8 +2,8 @@ package outgoing
 
 import "regexp"
 
-// textRules find what acts in a text: mentions, closing keywords, switches of CI, commands, trailers. They look at a view,
-// in which every space is ' ' or a line end, and code is opaque.
+// textRules find what acts in a text: mentions, closing keywords, switches of CI, commands, trailers. They look at a
+// view, in which every space is ' ' or a line end, and code is opaque.
 type textRules struct {
 	Rules
 	forms textForms
@@ -22,8 +22,9 @@ func newTextForms() textForms {
 		mention: regexp.MustCompile(mentionForm),
 		closing: regexp.MustCompile(closingForm + referenceForm), closingEnd: regexp.MustCompile(closingForm + `$`),
 		issueAddress: regexp.MustCompile(issueAddressForm),
-		square:       regexp.MustCompile(squareForm), stars: regexp.MustCompile(starsForm), skipChecks: regexp.MustCompile(skipChecksForm),
-		line: regexp.MustCompile(lineForm), footer: regexp.MustCompile(footerForm), mark: regexp.MustCompile(markForm),
+		square:       regexp.MustCompile(squareForm), stars: regexp.MustCompile(starsForm),
+		skipChecks: regexp.MustCompile(skipChecksForm),
+		line:       regexp.MustCompile(lineForm), footer: regexp.MustCompile(footerForm), mark: regexp.MustCompile(markForm),
 	}
 }
 

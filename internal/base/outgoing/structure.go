@@ -105,8 +105,8 @@ func (r pageRules) misleads(p *page, l linkNode) string {
 	return ""
 }
 
-// asWritten are the edits that make text of a link. Brackets before it could make a link of what is around it then, so they
-// become text as well.
+// asWritten are the edits that make text of a link. Brackets before it could make a link of what is around it then, so
+// they become text as well.
 func asWritten(p *page, l linkNode) []edit {
 	out := []edit{entity(p.text, l.node.Pos())}
 	of := sort.Search(len(p.nodes.blocks), func(i int) bool { return p.nodes.blocks[i].to >= l.view.from })
@@ -196,8 +196,8 @@ func (r pageRules) embedded(p *page) []edit {
 }
 
 // unseen are the edits for text that is in the source and not on the page, for whatever reason: cells beyond a table's
-// last column, attributes of a heading, a footnote that nothing refers to. The sign that begins it is written as an entity;
-// of lines that are not shown as a whole only the first is changed, since the others may be shown when it is.
+// last column, attributes of a heading, a footnote that nothing refers to. The sign that begins it is written as an
+// entity; of lines that are not shown as a whole only the first is changed, since the others may be shown when it is.
 func (r pageRules) unseen(p *page) []edit {
 	var out []edit
 	lineBefore := -1 // end of the last line that is not shown from its start

@@ -2,8 +2,8 @@ package outgoing
 
 import "regexp"
 
-// Texts in the message of a commit, wherever they stand, that switch CI off: of GitHub Actions, Gitea and Forgejo, GitLab,
-// Woodpecker, Azure Pipelines and others ("[skip netlify]").
+// Texts in the message of a commit, wherever they stand, that switch CI off: of GitHub Actions, Gitea and Forgejo,
+// GitLab, Woodpecker, Azure Pipelines and others ("[skip netlify]").
 const (
 	squareForm = `(?i)\[[\s_*~-]*(?:(?:skip|no)[\s_*~:-]*(` + systems + `)|` + systems + `[\s_*~:-]*(skip)|` +
 		`skip[\s_*~:-]+([a-z][a-z0-9-]{0,20})|[a-z][a-z0-9-]{0,20}[\s_*~:-]+(skip))[\s_*~-]*\]`
@@ -13,8 +13,8 @@ const (
 	skipChecksForm = `(?i)(?:skip|request)[\s_-]*checks?\s*[:=]\s*(true|yes|1|on)`
 )
 
-// switches puts words into them. What is put there begins and ends with a letter or a space where the switch had one, so
-// that signs of emphasis next to it mean what they meant.
+// switches puts words into them. What is put there begins and ends with a letter or a space where the switch had one,
+// so that signs of emphasis next to it mean what they meant.
 func (r textRules) switches(v *view) []edit {
 	var out []edit
 	add := func(found []int, before, after string) {
@@ -22,7 +22,8 @@ func (r textRules) switches(v *view) []edit {
 			if found[i] < 0 {
 				continue
 			}
-			r.warn("%s in the %s was changed so that it switches no checks off", quote(string(v.text[found[0]:found[1]])), r.where)
+			r.warn("%s in the %s was changed so that it switches no checks off", quote(string(v.text[found[0]:found[1]])),
+				r.where)
 			if before != "" {
 				out = append(out, insertion(int(v.from[found[i]]), before))
 			}

@@ -48,7 +48,8 @@ func decodedView(source string) *view {
 
 func newView(source string) *view {
 	n := len(source) + 16
-	return &view{source: source, text: make([]byte, 0, n), from: make([]int32, 0, n), to: make([]int32, 0, n), edge: make([]bool, 0, n)}
+	return &view{source: source, text: make([]byte, 0, n), from: make([]int32, 0, n), to: make([]int32, 0, n),
+		edge: make([]bool, 0, n)}
 }
 
 // add appends a character that stands at source[from:to].

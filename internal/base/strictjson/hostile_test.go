@@ -14,12 +14,14 @@ const mebibyte = 1 << 20
 // hostile is a shape of JSON whose only purpose is to cost its reader time.
 type hostile struct{ name, raw string }
 
-// hostileShapes are documents of about size bytes each. Some break no rule but that the program asked for something else.
+// hostileShapes are documents of about size bytes each. Some break no rule but that the program asked for something
+// else.
 func hostileShapes(size int) []hostile {
 	times := func(s string) string { return strings.TrimSuffix(strings.Repeat(s, size/len(s)), ",") }
 	return []hostile{
 		{"unknown keys", "{" + unknownKeys(size/10) + "}"},
-		{"as many unknown keys as are listed, and more", "{" + unknownKeys(MaxViolations) + `,"labels":[` + times(`"",`) + "]}"},
+		{"as many unknown keys as are listed, and more", "{" + unknownKeys(MaxViolations) + `,"labels":[` + times(`"",`) +
+			"]}"},
 		{"keys like a known one", "{" + times(`"titel":1,`) + "}"},
 		{"one key again and again", "{" + times(`"title":"",`) + "}"},
 		{"a long key", `{"` + times("k") + `":1}`},
@@ -27,7 +29,8 @@ func hostileShapes(size int) []hostile {
 		{"long keys of escapes", "{" + times(`"`+strings.Repeat(`\u006b`, size/400)+`":1,`) + "}"},
 		{"brackets", times("[")},
 		{"objects in objects", times(`{"a":`)},
-		{"nested in an unknown key", with(`"x":` + strings.Repeat("[", MaxDepth-2) + times("[],") + strings.Repeat("]", MaxDepth-2))},
+		{"nested in an unknown key", with(`"x":` + strings.Repeat("[", MaxDepth-2) + times("[],") +
+			strings.Repeat("]", MaxDepth-2))},
 		{"empty arrays in an unknown key", with(`"x":[` + times("[],") + "]")},
 		{"small numbers in an unknown key", with(`"x":[` + times("1,") + "]")},
 		{"empty strings in an unknown key", with(`"x":[` + times(`"",`) + "]")},
@@ -78,7 +81,8 @@ func BenchmarkDecodeHostile(b *testing.B) {
 
 func TestTheSearchEndsAtTheViolationAfterTheLastThatIsListed(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"unknown keys", "keys like a known one", "one key again and again", "wrong elements", "empty objects"} {
+	for _, name := range []string{"unknown keys", "keys like a known one", "one key again and again", "wrong elements",
+		"empty objects"} {
 		for _, shape := range hostileShapes(mebibyte) {
 			if shape.name != name {
 				continue
@@ -95,7 +99,8 @@ func TestTheSearchEndsAtTheViolationAfterTheLastThatIsListed(t *testing.T) {
 	}
 }
 
-// Allocations are work that can be counted, unlike time: what a document costs must not grow with how many values it has.
+// Allocations are work that can be counted, unlike time: what a document costs must not grow with how many values it
+// has.
 func TestHostileShapesAllocateLittle(t *testing.T) {
 	for _, shape := range hostileShapes(256 << 10) {
 		raw := []byte(shape.raw)

@@ -13,10 +13,10 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// Limits returns each value in v that is beyond the limits of its field, in the order of the fields. v is a pointer to a
-// struct that Decode takes. The limits are tags, with the names that JSON Schema has for them: minLength and maxLength (in
-// characters), pattern, enum (comma-separated; of a slice: of its elements), minItems; and maxBytes. The tag fix says what to
-// do about a value beyond them. Decode keeps to maxItems, minimum and maximum by itself.
+// Limits returns each value in v that is beyond the limits of its field, in the order of the fields. v is a pointer to
+// a struct that Decode takes. The limits are tags, with the names that JSON Schema has for them: minLength and
+// maxLength (in characters), pattern, enum (comma-separated; of a slice: of its elements), minItems; and maxBytes. The
+// tag fix says what to do about a value beyond them. Decode keeps to maxItems, minimum and maximum by itself.
 //
 // An empty string and a missing pointer count as absent unless the field is required.
 func Limits(v any) []fault.Violation {
@@ -37,8 +37,8 @@ func DecodeWithinLimits(raw []byte, dst any, opts Options) []fault.Violation {
 	return violations
 }
 
-// Limit is the number that a field of a struct has as a limit, by its name in JSON and the name of the tag. It panics if
-// there is none.
+// Limit is the number that a field of a struct has as a limit, by its name in JSON and the name of the tag. It panics
+// if there is none.
 func Limit(of reflect.Type, name, tag string) int {
 	for i := range of.NumField() {
 		f := of.Field(i)
@@ -135,7 +135,8 @@ func (l *limiter) oneOf(at string, f reflect.StructField, text string) {
 
 func (l *limiter) note(at string, f reflect.StructField, format string, args ...any) {
 	l.violations = append(l.violations, fault.Violation{
-		Code: fault.InvalidArgument, Path: at, Message: "`" + at + "` " + fmt.Sprintf(format, args...), Suggestion: f.Tag.Get("fix"),
+		Code: fault.InvalidArgument, Path: at, Message: "`" + at + "` " + fmt.Sprintf(format, args...),
+		Suggestion: f.Tag.Get("fix"),
 	})
 }
 

@@ -38,14 +38,17 @@ func TestLimits(t *testing.T) {
 		{"a text too long", func(b *bounded) { b.Title = "üüüüüü" }, []string{
 			"title: `title` has 6 characters; at most 5 are accepted (shorten it)"}},
 		{"bytes", func(b *bounded) { b.Body = "üüü" }, []string{"body: `body` has 6 bytes; at most 4 are accepted ()"}},
-		{"a text too short", func(b *bounded) { b.Name = "a" }, []string{"name: `name` has 1 characters; at least 2 are needed ()"}},
+		{"a text too short", func(b *bounded) { b.Name = "a" },
+			[]string{"name: `name` has 1 characters; at least 2 are needed ()"}},
 		{"a pattern", func(b *bounded) { b.Name = "A1" }, []string{"name: `name` must match ^[a-z]+$ ()"}},
 		{"a value unknown", func(b *bounded) { b.Kind = "c" }, []string{"kind: `kind` is not one of a, b ()"}},
-		{"an element unknown", func(b *bounded) { b.Tags = []string{"x", "z"} }, []string{"tags[1]: `tags[1]` is not one of x, y ()"}},
+		{"an element unknown", func(b *bounded) { b.Tags = []string{"x", "z"} },
+			[]string{"tags[1]: `tags[1]` is not one of x, y ()"}},
 		{"too few", func(b *bounded) { b.Parts = []part{} }, []string{"parts: `parts` is empty ()"}},
 		{"within an element", func(b *bounded) { b.Parts = []part{{"create"}, {"x"}} }, []string{
 			"parts[1].action: `parts[1].action` is not one of create, delete ()"}},
-		{"behind a pointer", func(b *bounded) { b.Text = &long }, []string{"text: `text` has 2 characters; at most 1 are accepted ()"}},
+		{"behind a pointer", func(b *bounded) { b.Text = &long },
+			[]string{"text: `text` has 2 characters; at most 1 are accepted ()"}},
 		{"all at once, in order", func(b *bounded) { b.Parts, b.Title, b.Kind = nil, "", "c" }, []string{
 			"title: `title` is empty (shorten it)", "kind: `kind` is not one of a, b ()", "parts: `parts` is empty ()"}},
 	}
@@ -98,7 +101,8 @@ func TestDecodeReadsTimes(t *testing.T) {
 	var dst struct {
 		At time.Time `json:"at,omitempty"`
 	}
-	if violations := Decode([]byte(`{"at":"2026-11-20T12:00:00+01:00"}`), &dst, Options{}); len(violations) > 0 || dst.At.UTC().Hour() != 11 {
+	if violations := Decode([]byte(`{"at":"2026-11-20T12:00:00+01:00"}`), &dst, Options{}); len(violations) > 0 ||
+		dst.At.UTC().Hour() != 11 {
 		t.Errorf("%v, %v", dst.At, violations)
 	}
 	for raw, want := range map[string]string{
@@ -114,8 +118,9 @@ func TestDecodeReadsTimes(t *testing.T) {
 func TestDecodeWithinLimitsSaysAllAtOnceAndNothingTwice(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string][]string{
-		`{"title":"a","parts":[{"action":"create"}]}`:                       nil,
-		`{"title":"abcdef","kind":"c","x":1,"parts":[{"action":"y"},7,{}]}`: {"x", "parts[1]", "parts[2].action", "title", "kind", "parts[0].action"},
+		`{"title":"a","parts":[{"action":"create"}]}`: nil,
+		`{"title":"abcdef","kind":"c","x":1,"parts":[{"action":"y"},7,{}]}`: {"x", "parts[1]", "parts[2].action", "title",
+			"kind", "parts[0].action"},
 		`{}`:        {"title", "parts"},
 		`{"title":`: {""},
 	} {

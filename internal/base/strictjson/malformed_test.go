@@ -13,10 +13,14 @@ func TestDecodeReportsMalformedJSONWithItsOffset(t *testing.T) {
 		name, raw, want string
 	}{
 		{"text", "hello", "the arguments must be JSON: at byte offset 0, "},
-		{"a cut object", `{"title":"a",`, "the arguments must be complete JSON: the text stops within a value after byte offset 13"},
-		{"a cut string", `{"title":"a`, "the arguments must be complete JSON: the text stops within a value after byte offset 11"},
-		{"a cut array", `{"labels":["a"`, "the arguments must be complete JSON: the text stops within a value after byte offset 14"},
-		{"a cut value that does not fit", `{"title":[[`, "the arguments must be complete JSON: the text stops within a value after byte offset 11"},
+		{"a cut object", `{"title":"a",`,
+			"the arguments must be complete JSON: the text stops within a value after byte offset 13"},
+		{"a cut string", `{"title":"a`,
+			"the arguments must be complete JSON: the text stops within a value after byte offset 11"},
+		{"a cut array", `{"labels":["a"`,
+			"the arguments must be complete JSON: the text stops within a value after byte offset 14"},
+		{"a cut value that does not fit", `{"title":[[`,
+			"the arguments must be complete JSON: the text stops within a value after byte offset 11"},
 		{"a trailing comma", `{"title":"a",}`, "the arguments must be JSON: at byte offset 12, "},
 		{"single quotes", `{'title':"a"}`, "the arguments must be JSON: at byte offset 1, "},
 		{"a comment", `{"title":"a" /* x */}`, "the arguments must be JSON: at byte offset 13, "},
@@ -44,7 +48,8 @@ func TestDecodeReportsMalformedJSONWithItsOffset(t *testing.T) {
 func TestDecodeKeepsWhatItFoundBeforeMalformedJSON(t *testing.T) {
 	t.Parallel()
 	violations := Decode([]byte(`{"draft":1,"title":]`), &proposal{}, Options{})
-	if len(violations) != 2 || violations[0].Path != "draft" || !strings.Contains(violations[1].Message, "byte offset 19") {
+	if len(violations) != 2 || violations[0].Path != "draft" ||
+		!strings.Contains(violations[1].Message, "byte offset 19") {
 		t.Errorf("violations: %v", lines(violations))
 	}
 }
@@ -59,7 +64,8 @@ func TestDecodeRefusesDeepNesting(t *testing.T) {
 		{"at the limit in an unknown field", with(`"x":` + nested(MaxDepth-1)), false},
 		{"beyond the limit in an unknown field", with(`"x":` + nested(MaxDepth)), true},
 		{"beyond the limit in a wrong type", with(`"draft":` + nested(MaxDepth)), true},
-		{"objects beyond the limit", with(`"x":` + strings.Repeat(`{"a":`, MaxDepth) + "1" + strings.Repeat("}", MaxDepth)), true},
+		{"objects beyond the limit", with(`"x":` + strings.Repeat(`{"a":`, MaxDepth) + "1" + strings.Repeat("}", MaxDepth)),
+			true},
 		{"a million levels", strings.Repeat("[", 1_000_000), true},
 	}
 	for _, tt := range tests {
@@ -96,7 +102,8 @@ func TestDecodeSomeGivesWhatWasRead(t *testing.T) {
 		name, raw string
 		want      proposal
 	}{
-		{"beside a violation", with(`"tier":3,"labels":["a",1,"b"]`), proposal{Owner: "joe", Title: "Fix", Labels: []string{"a", "", "b"}}},
+		{"beside a violation", with(`"tier":3,"labels":["a",1,"b"]`),
+			proposal{Owner: "joe", Title: "Fix", Labels: []string{"a", "", "b"}}},
 		{"the first of two", with(`"title":"Other"`), proposal{Owner: "joe", Title: "Fix"}},
 		{"of a text that is cut", `{"repo_owner":"joe","title":"Fi`, proposal{}},
 		{"of a text that is nested too deep", `{"repo_owner":"joe","x":` + strings.Repeat("[", 99), proposal{}},

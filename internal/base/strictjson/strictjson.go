@@ -43,11 +43,12 @@ var errEnough = errors.New("enough violations")
 // of the text; names that an object lacks follow its end. Without a violation dst is replaced as a whole; with one it
 // is left as it was. Empty input counts as {}.
 //
-// The exported fields of a struct carry a tag `json:"name"`, and `required:"true"` if the name must be present. They are
-// of kind string, *string and *bool (null gives nil, unless required), bool, int, time.Time, a slice or a struct of such; anything else is a
-// mistake of the program and panics. A number for an int is written without fraction and exponent, so 1.0 and 1e3 are
-// refused as encoding/json refuses them. A slice may carry `maxItems:"100"`: what follows that many elements, of it and of
-// slices within it, is a violation and not decoded; and `nullable:"true"`: null gives nil. An int may carry `minimum:"1"` and `maximum:"3"`. See also Limits.
+// The exported fields of a struct carry a tag `json:"name"`, and `required:"true"` if the name must be present. They
+// are of kind string, *string and *bool (null gives nil, unless required), bool, int, time.Time, a slice or a struct of
+// such; anything else is a mistake of the program and panics. A number for an int is written without fraction and
+// exponent, so 1.0 and 1e3 are refused as encoding/json refuses them. A slice may carry `maxItems:"100"`: what follows
+// that many elements, of it and of slices within it, is a violation and not decoded; and `nullable:"true"`: null gives
+// nil. An int may carry `minimum:"1"` and `maximum:"3"`. See also Limits.
 //
 // Each violation has code invalid_argument and as Path where it is, such as files[2].content; empty for the whole. Byte
 // offsets count from 0. Submitted text is repeated in at most 60 characters and without control characters. Malformed
@@ -62,12 +63,12 @@ func Decode(raw []byte, dst any, opts Options) []fault.Violation {
 	return violations
 }
 
-// DecodeSome is Decode, but with violations dst gets what was read, so that more can be said of a document that is refused:
-// the first value of a name that is given more than once, and nothing that follows the end of the search. Of malformed JSON
-// and of what is nested too deep it gets the zero value.
+// DecodeSome is Decode, but with violations dst gets what was read, so that more can be said of a document that is
+// refused: the first value of a name that is given more than once, and nothing that follows the end of the search. Of
+// malformed JSON and of what is nested too deep it gets the zero value.
 //
-// check, if not nil, is then asked what else is wrong with dst. What it says of a place that has a violation already is left out. It
-// is not asked if the search ended early: what was not read would look like missing.
+// check, if not nil, is then asked what else is wrong with dst. What it says of a place that has a violation already is
+// left out. It is not asked if the search ended early: what was not read would look like missing.
 func DecodeSome(raw []byte, dst any, opts Options, check func() []fault.Violation) []fault.Violation {
 	fresh, violations, wellFormed := decode(raw, dst, opts)
 	if !wellFormed {

@@ -50,7 +50,8 @@ func lines(violations []fault.Violation) []string {
 
 func TestDecodeFillsEveryKindOfField(t *testing.T) {
 	t.Parallel()
-	const raw = " \r\n{\"repo_owner\":\"joe\", \"title\":\"Gr\\u00f6\\u00dfe \\ud83d\\ude80 \\u0000 日本\", \"base_branch\":\"\"," +
+	const raw = " \r\n{\"repo_owner\":\"joe\", \"title\":\"Gr\\u00f6\\u00dfe \\ud83d\\ude80 \\u0000 日本\", " +
+		"\"base_branch\":\"\"," +
 		`"pr_number":-0, "draft":true, "labels":[], "files":[{"path":"checks/a.md","content":null},` +
 		`{"path":"checks/b.md","content":"x"}], "author":{"name":"Joe"}, "matrix":[[1,-2],[],[9223372036854775807]]}` + "\n"
 	empty, x := "", "x"
@@ -84,7 +85,8 @@ func TestDecodeSaysWhatIsWrong(t *testing.T) {
 		{"white space is empty input", " \n\t", missing},
 		{"an empty object lacks the required fields", "{}", missing},
 		{"null is no object", "null", []string{": the arguments must be an object, not null (give an object)"}},
-		{"an array is no object", `[{"title":1}]`, []string{": the arguments must be an object, not an array (give an object)"}},
+		{"an array is no object", `[{"title":1}]`,
+			[]string{": the arguments must be an object, not an array (give an object)"}},
 		{"a string is no object", `"{}"`, []string{": the arguments must be an object, not a string (give an object)"}},
 		{"a field of a nested object is missing", with(`"files":[{"path":"a"},{}]`), []string{
 			"files[1].path: `files[1].path` is required but missing (add `files[1].path`)"}},
@@ -143,9 +145,11 @@ func TestDecodeSaysWhatIsWrong(t *testing.T) {
 		{"rubbish after the end", with(`"draft":true`) + `}`, []string{
 			": the arguments must end after the JSON object: more follows byte offset 47 (send one JSON object and nothing after it)"}},
 		{"half a surrogate pair", with(`"base_branch":"a\ud800b"`), []string{
-			"base_branch: `base_branch` holds half of a surrogate pair at byte offset 50 (write the whole pair, or the character itself)"}},
+			"base_branch: `base_branch` holds half of a surrogate pair at byte offset 50 (write the whole pair, or the " +
+				"character itself)"}},
 		{"a surrogate pair the wrong way round", with(`"base_branch":"\ude80\ud83d"`), []string{
-			"base_branch: `base_branch` holds half of a surrogate pair at byte offset 49 (write the whole pair, or the character itself)"}},
+			"base_branch: `base_branch` holds half of a surrogate pair at byte offset 49 (write the whole pair, or the " +
+				"character itself)"}},
 		{"invalid UTF-8 in a value", with("\"base_branch\":\"日\xff\""), []string{
 			"base_branch: `base_branch` holds invalid UTF-8 at byte offset 52 (send it as UTF-8)"}},
 		{"invalid UTF-8 in a name", with("\"bas\xe9\":\"x\""), []string{
@@ -215,7 +219,8 @@ func TestSlicesMayBeNullWhereTheirFieldSaysSo(t *testing.T) {
 		Types []string `json:"types" nullable:"true" maxItems:"2"`
 		Other []string `json:"other"`
 	}
-	if got := lines(Decode([]byte(`{"types":null,"other":["a"]}`), &dst, Options{})); len(got) > 0 || dst.Types != nil || len(dst.Other) != 1 {
+	if got := lines(Decode([]byte(`{"types":null,"other":["a"]}`), &dst, Options{})); len(got) > 0 || dst.Types != nil ||
+		len(dst.Other) != 1 {
 		t.Errorf("violations: %v, decoded %+v", got, dst)
 	}
 	if got := lines(Decode([]byte(`{"types":[null],"other":null}`), &dst, Options{})); len(got) != 2 {
@@ -270,7 +275,8 @@ func TestDecodeReadsABooleanThatMayBeMissing(t *testing.T) {
 	type switched struct {
 		On *bool `json:"on,omitempty"`
 	}
-	for raw, want := range map[string]string{`{}`: "unset", `{"on":null}`: "unset", `{"on":true}`: "true", `{"on":false}`: "false", `{"on":"no"}`: "refused", `{"on":1}`: "refused"} {
+	for raw, want := range map[string]string{`{}`: "unset", `{"on":null}`: "unset", `{"on":true}`: "true",
+		`{"on":false}`: "false", `{"on":"no"}`: "refused", `{"on":1}`: "refused"} {
 		var s switched
 		got := "unset"
 		switch violations := Decode([]byte(raw), &s, Options{}); {

@@ -16,8 +16,8 @@ const (
 	maxReason = 120 // how many characters of the library's reason, which quotes a few of the text
 )
 
-// text is the value of the JSON string raw, which was read last. A flaw in it is noted about subject, or about where the
-// decoder is, and ok is false. The error is errEnough.
+// text is the value of the JSON string raw, which was read last. A flaw in it is noted about subject, or about where
+// the decoder is, and ok is false. The error is errEnough.
 func (d *decoder) text(subject func() string, raw jsontext.Value) (value string, ok bool, err error) {
 	at, flaw, fix := flawIn(raw, d.opts.RefuseNUL)
 	if flaw != "" {

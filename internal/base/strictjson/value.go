@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// value decodes the next value. One that does not fit is noted and skipped. most bounds the elements of an array, unless it
-// is 0. The error is of jsontext, or errEnough.
+// value decodes the next value. One that does not fit is noted and skipped. most bounds the elements of an array,
+// unless it is 0. The error is of jsontext, or errEnough.
 func (d *decoder) value(into reflect.Value, required bool, most int) error {
 	kind := d.in.PeekKind()
 	switch kind {

@@ -25,14 +25,17 @@ func TestATextIsReadOrSaysWhatIsWrongInItsOwnWords(t *testing.T) {
 		"comments":                 {text: "# none\n\n", empty: true},
 		"an unknown key":           {text: "nam: a\n", wrong: []string{"line 1: unknown key nam"}},
 		"an unknown key, left out": {text: "nam: a\n", o: Options{Unknown: true}},
-		"two problems":             {text: "count: many\ninner: []\n", wrong: []string{"line 1: wrong type str `many`", "line 2: wrong type seq"}},
-		"a key twice":              {text: "name: a\nname: b\n", wrong: []string{`key "name" is there already, at line 1`}},
-		"two documents":            {text: "name: a\n---\nname: b\n", wrong: []string{"more than one YAML document"}},
-		"two, one left out":        {text: "name: a\n---\nname: b\n", o: Options{More: true}},
-		"something broken after":   {text: "name: a\n---\n\t- x\n", wrong: []string{"line 3: found character"}},
-		"no YAML":                  {text: "name: [a\n", wrong: []string{"line "}},
-		"a list":                   {text: "- a\n", wrong: []string{"wrong type seq"}},
-		"aliases that multiply":    {text: "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n", wrong: []string{"excessive aliasing"}},
+		"two problems": {text: "count: many\ninner: []\n",
+			wrong: []string{"line 1: wrong type str `many`", "line 2: wrong type seq"}},
+		"a key twice":            {text: "name: a\nname: b\n", wrong: []string{`key "name" is there already, at line 1`}},
+		"two documents":          {text: "name: a\n---\nname: b\n", wrong: []string{"more than one YAML document"}},
+		"two, one left out":      {text: "name: a\n---\nname: b\n", o: Options{More: true}},
+		"something broken after": {text: "name: a\n---\n\t- x\n", wrong: []string{"line 3: found character"}},
+		"no YAML":                {text: "name: [a\n", wrong: []string{"line "}},
+		"a list":                 {text: "- a\n", wrong: []string{"wrong type seq"}},
+		"aliases that multiply": {text: "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c " +
+			"[*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: " +
+			"[*e,*e,*e,*e,*e,*e,*e,*e,*e]\n", wrong: []string{"excessive aliasing"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var into settings
@@ -48,7 +51,8 @@ func TestATextIsReadOrSaysWhatIsWrongInItsOwnWords(t *testing.T) {
 			if problems == nil {
 				return
 			}
-			if len(problems.Problems) != len(c.wrong) || strings.ContainsAny(err.Error(), "\n!") || strings.Contains(err.Error(), "strictyaml") {
+			if len(problems.Problems) != len(c.wrong) || strings.ContainsAny(err.Error(), "\n!") ||
+				strings.Contains(err.Error(), "strictyaml") {
 				t.Errorf("%q", problems.Problems)
 			}
 			for i, want := range c.wrong {

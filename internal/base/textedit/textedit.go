@@ -1,4 +1,5 @@
-// Package textedit changes a text by replacing parts of it, each of which must be there exactly once, and says how two texts differ.
+// Package textedit changes a text by replacing parts of it, each of which must be there exactly once, and says how two
+// texts differ.
 package textedit
 
 import (
@@ -133,8 +134,8 @@ func inLines(lines []int) string {
 // maxPlaces bounds how many places of one line are looked at.
 const maxPlaces = 200
 
-// similar are the lines where something like a part begins, at most 5: where most of its lines stand, spaces aside, and at least half, or
-// for want of such a place, the lines that are most like its longest line.
+// similar are the lines where something like a part begins, at most 5: where most of its lines stand, spaces aside, and
+// at least half, or for want of such a place, the lines that are most like its longest line.
 func similar(text, part string) []int {
 	lines, wanted := bare(text), bare(part)
 	places := map[string][]int{}

@@ -18,11 +18,13 @@ func TestApply(t *testing.T) {
 		edits []Edit
 		want  string
 	}{
-		"one":                 {text, []Edit{{"80 %", "90 %"}}, strings.Replace(text, "80", "90", 1)},
-		"one after the other": {text, []Edit{{"# Disk", "# Disks"}, {"Disks\n\nLook", "Disks\nSee"}}, strings.Replace(text, "# Disk\n\nLook", "# Disks\nSee", 1)},
-		"of several lines":    {text, []Edit{{"say so.\nLook at df -h.\n", "say so.\n"}}, "# Disk\n\nLook at df -h.\n  If it is over 80 %, say so.\n"},
-		"to nothing":          {"a\n", []Edit{{"a\n", ""}}, ""},
-		"none":                {text, nil, text},
+		"one": {text, []Edit{{"80 %", "90 %"}}, strings.Replace(text, "80", "90", 1)},
+		"one after the other": {text, []Edit{{"# Disk", "# Disks"}, {"Disks\n\nLook", "Disks\nSee"}},
+			strings.Replace(text, "# Disk\n\nLook", "# Disks\nSee", 1)},
+		"of several lines": {text, []Edit{{"say so.\nLook at df -h.\n", "say so.\n"}},
+			"# Disk\n\nLook at df -h.\n  If it is over 80 %, say so.\n"},
+		"to nothing": {"a\n", []Edit{{"a\n", ""}}, ""},
+		"none":       {text, nil, text},
 	} {
 		got, err := Apply(c.text, c.edits)
 		if err != nil || got != c.want {
@@ -37,14 +39,22 @@ func TestApplySaysWhatDoesNotFit(t *testing.T) {
 		edits []Edit
 		want  Mismatch
 	}{
-		"twice":             {text, []Edit{{"Disk", "Disks"}, {"Look at", "See"}}, Mismatch{Index: 1, Found: 2, Lines: []int{3, 5}, Why: "`old` is there 2 times, in lines 3, 5; give more of the text around it, so that it is there once"}},
-		"overlap":           {"aaa", []Edit{{"aa", "b"}}, Mismatch{Found: 2, Lines: []int{1, 1}, Why: "`old` is there 2 times, in lines 1, 1; give more of the text around it, so that it is there once"}},
-		"empty":             {text, []Edit{{"", "x"}}, Mismatch{Why: "`old` is empty; give the text that is to be replaced"}},
-		"spaces":            {text, []Edit{{"If it is over 80 %,  say so.\nLook at df -h.", "x"}}, Mismatch{Lines: []int{4}, Why: "`old` is not there; something like it begins in line 4"}},
-		"half of the lines": {text, []Edit{{"Look at df -h.\n  If it is over 70 %, say so.\n", "x"}}, Mismatch{Lines: []int{3, 5}, Why: "`old` is not there; something like it begins in lines 3, 5"}},
-		"most of the words": {text, []Edit{{"If it is over 70 %, say so.", "x"}}, Mismatch{Lines: []int{4}, Why: "`old` is not there; something like it begins in line 4"}},
-		"nothing like it":   {text, []Edit{{"quite another thing", "x"}}, Mismatch{Why: "`old` is not there"}},
-		"ends of lines":     {"a\r\nb\r\n", []Edit{{"a\nb", "x"}}, Mismatch{Lines: []int{1}, Why: "`old` is in line 1 but for the ends of lines: the file has \\r\\n"}},
+		"twice": {text, []Edit{{"Disk", "Disks"}, {"Look at", "See"}},
+			Mismatch{Index: 1, Found: 2, Lines: []int{3, 5},
+				Why: "`old` is there 2 times, in lines 3, 5; give more of the text around it, so that it is there once"}},
+		"overlap": {"aaa", []Edit{{"aa", "b"}},
+			Mismatch{Found: 2, Lines: []int{1, 1},
+				Why: "`old` is there 2 times, in lines 1, 1; give more of the text around it, so that it is there once"}},
+		"empty": {text, []Edit{{"", "x"}}, Mismatch{Why: "`old` is empty; give the text that is to be replaced"}},
+		"spaces": {text, []Edit{{"If it is over 80 %,  say so.\nLook at df -h.", "x"}},
+			Mismatch{Lines: []int{4}, Why: "`old` is not there; something like it begins in line 4"}},
+		"half of the lines": {text, []Edit{{"Look at df -h.\n  If it is over 70 %, say so.\n", "x"}},
+			Mismatch{Lines: []int{3, 5}, Why: "`old` is not there; something like it begins in lines 3, 5"}},
+		"most of the words": {text, []Edit{{"If it is over 70 %, say so.", "x"}},
+			Mismatch{Lines: []int{4}, Why: "`old` is not there; something like it begins in line 4"}},
+		"nothing like it": {text, []Edit{{"quite another thing", "x"}}, Mismatch{Why: "`old` is not there"}},
+		"ends of lines": {"a\r\nb\r\n", []Edit{{"a\nb", "x"}},
+			Mismatch{Lines: []int{1}, Why: "`old` is in line 1 but for the ends of lines: the file has \\r\\n"}},
 	} {
 		got, err := Apply(c.text, c.edits)
 		var m *Mismatch
@@ -63,7 +73,8 @@ func TestCompare(t *testing.T) {
 		before, after string
 		want          Counts
 	}{
-		"nothing": {text, text, Counts{}}, "a new file": {"", "a\nb\n", Counts{2, 0}}, "a file that goes": {"a\nb", "", Counts{0, 2}}, "one line": {"a\nb\nc\n", "a\nB\nc\n", Counts{1, 1}},
+		"nothing": {text, text, Counts{}}, "a new file": {"", "a\nb\n", Counts{2, 0}},
+		"a file that goes": {"a\nb", "", Counts{0, 2}}, "one line": {"a\nb\nc\n", "a\nB\nc\n", Counts{1, 1}},
 		"the last line's end": {"a", "a\n", Counts{1, 1}},
 	} {
 		if got := Compare(c.before, c.after); got != c.want {
@@ -95,15 +106,17 @@ func TestMade(t *testing.T) {
 		edits []Edit
 		want  bool
 	}{
-		"replaced":               {[]Edit{{"Report what is over 80 %.", "Report what is over 90 %."}}, true},
-		"added":                  {[]Edit{{"Look at df -h.\n", "Look at df -h.\nReport what is over 90 %.\n"}}, true},
-		"replaced and taken out": {[]Edit{{"Report what is over 80 %.", "Report what is over 90 %."}, {"Then wait.", ""}}, true},
-		"in part":                {[]Edit{{"Report what is over 80 %.", "Report what is over 90 %."}, {"Look at df", "See df"}}, false},
-		"not yet":                {[]Edit{{"Look at df -h.", "Look at df -h, and at lsblk."}}, false},
-		"a shorter part":         {[]Edit{{"Report what is over 90 %.", "what is over 90 %"}}, false},
-		"by chance":              {[]Edit{{"something gone", "90 %"}}, false},
-		"taken out alone":        {[]Edit{{"something gone", ""}}, false},
-		"none":                   {nil, false},
+		"replaced": {[]Edit{{"Report what is over 80 %.", "Report what is over 90 %."}}, true},
+		"added":    {[]Edit{{"Look at df -h.\n", "Look at df -h.\nReport what is over 90 %.\n"}}, true},
+		"replaced and taken out": {[]Edit{{"Report what is over 80 %.", "Report what is over 90 %."}, {"Then wait.", ""}},
+			true},
+		"in part": {[]Edit{{"Report what is over 80 %.", "Report what is over 90 %."},
+			{"Look at df", "See df"}}, false},
+		"not yet":         {[]Edit{{"Look at df -h.", "Look at df -h, and at lsblk."}}, false},
+		"a shorter part":  {[]Edit{{"Report what is over 90 %.", "what is over 90 %"}}, false},
+		"by chance":       {[]Edit{{"something gone", "90 %"}}, false},
+		"taken out alone": {[]Edit{{"something gone", ""}}, false},
+		"none":            {nil, false},
 	} {
 		if got := Made(text, c.edits); got != c.want {
 			t.Errorf("%s: %t", name, got)

@@ -1,8 +1,8 @@
 // Package trust says by type whose word a value is. What the operator has said may open a host, a repository or a
 // folder; what a project's file or a caller says chooses among that, and opens nothing itself. What reaches past the
-// program (internal/system/transport, internal/system/git) takes an Operator; the only ways to one are Said, which a test
-// of the architecture allows to the readers of the operator's settings alone, and a choice from a list that the operator
-// has made (internal/settings/sources).
+// program (internal/system/transport, internal/system/git) takes an Operator; the only ways to one are Said, which a
+// test of the architecture allows to the readers of the operator's settings alone, and a choice from a list that the
+// operator has made (internal/settings/sources).
 package trust
 
 // Operator is what the operator has said: by a flag, a variable, the policy file or a file of their own. The zero value

@@ -43,8 +43,10 @@ func Public(addr netip.Addr) bool {
 		return false
 	}
 	for _, special := range []string{
-		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4", // this network, carriers, protocols, benchmarks, reserved
-		"64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "fec0::/10", // translated to IPv4, 6to4, Teredo, site-local
+		// this network, carriers, protocols, benchmarks, reserved
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4",
+		// translated to IPv4, 6to4, Teredo, site-local
+		"64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "fec0::/10",
 	} {
 		if netip.MustParsePrefix(special).Contains(addr) {
 			return false

@@ -1,7 +1,7 @@
-// Package driver says what the product has to know of a forge beside its Provider: which variables configure it, which clone
-// URLs lead to it, how its Provider is made, and how it signs its webhooks. The package of each forge gives a Driver, and
-// internal/gitprovider/forges lists them; everything else (configuration, wiring, webhooks, doctor) walks over that
-// list.
+// Package driver says what the product has to know of a forge beside its Provider: which variables configure it, which
+// clone URLs lead to it, how its Provider is made, and how it signs its webhooks. The package of each forge gives a
+// Driver, and internal/gitprovider/forges lists them; everything else (configuration, wiring, webhooks, doctor) walks
+// over that list.
 package driver
 
 import (
@@ -17,7 +17,8 @@ import (
 
 // Driver is a kind of forge that is reached over HTTP.
 type Driver struct {
-	// Name is the provider's name in configuration and records: "github". The variables begin with it in capitals: GITHUB_.
+	// Name is the provider's name in configuration and records: "github". The variables begin with it in capitals:
+	// GITHUB_.
 	Name string
 	// Variables configure it, in the order in which documentation has them; that of HookVariable is not among them.
 	Variables []Variable
@@ -25,7 +26,8 @@ type Driver struct {
 	Read func(Environment) Settings
 	// Hosts are the hosts of clone URLs that lead to the forge; base is nil if none is configured.
 	Hosts func(base *url.URL) []string
-	// New makes the Provider, and says what carries its requests. It calls nobody. The error names the variable to correct.
+	// New makes the Provider, and says what carries its requests. It calls nobody. The error names the variable to
+	// correct.
 	New func(Settings, Runtime) (gitprovider.Provider, *transport.Transport, error)
 	// Webhooks says how the forge signs and names what it sends.
 	Webhooks webhook.Source
@@ -34,12 +36,13 @@ type Driver struct {
 // Variable is one variable that the product reads.
 type Variable struct {
 	Name, Meaning string
-	Default       string // what holds when it is unset, as the configuration of an MCP client passes it on; "" if that needs words
-	Values        string // what it may be, with its bounds, in words; "" if its meaning says it
-	Secret        bool   // has the form NAME_FILE, too
-	Server        bool   // is read by `claudeops mcp-server` (design §4, Configuration)
-	Needed        bool   // without it the provider is off
-	Each          bool   // there is one for each name that the operator chooses, which stands in place of NAME
+	// what holds when it is unset, as the configuration of an MCP client passes it on; "" if that needs words
+	Default string
+	Values  string // what it may be, with its bounds, in words; "" if its meaning says it
+	Secret  bool   // has the form NAME_FILE, too
+	Server  bool   // is read by `claudeops mcp-server` (design §4, Configuration)
+	Needed  bool   // without it the provider is off
+	Each    bool   // there is one for each name that the operator chooses, which stands in place of NAME
 }
 
 // Prefix is what the names of the forge's variables begin with.

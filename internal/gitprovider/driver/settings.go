@@ -26,7 +26,8 @@ type Secret struct {
 	File string // where Text is from, so that it can be read again; "" if it is from a variable
 }
 
-// Source is the secret while the process runs: if it is from a file, the file may be replaced. learn is told what it then holds.
+// Source is the secret while the process runs: if it is from a file, the file may be replaced. learn is told what it
+// then holds.
 func (s Secret) Source(learn func(text string) (forget func())) transport.Source {
 	if s.File == "" {
 		return constant(s.Text)
@@ -46,8 +47,8 @@ func (c constant) Reread() string { return string(c) }
 // IsKey reports whether a secret is a private key in PEM.
 func IsKey(secret string) bool { return strings.HasPrefix(secret, "-----BEGIN") }
 
-// Redacted is a secret as it is looked for in texts: a key with its line breaks, which a variable may have as \n, so that what is
-// the same in all keys can be told from what is secret.
+// Redacted is a secret as it is looked for in texts: a key with its line breaks, which a variable may have as \n, so
+// that what is the same in all keys can be told from what is secret.
 func Redacted(secret string) string {
 	if !IsKey(secret) {
 		return secret

@@ -54,15 +54,16 @@ func removeBranch(ctx context.Context, b Branches, repo gitprovider.RepoRef, bra
 }
 
 func branchMoved(branch string) error {
-	return fault.New(fault.Conflict, "the branch %s has moved since, so it was not deleted; somebody has added to it", branch)
+	return fault.New(fault.Conflict, "the branch %s has moved since, so it was not deleted; somebody has added to it",
+		branch)
 }
 
 // undoTime bounds the removal of a branch that is not to stay. It runs also when the caller has given up.
 const undoTime = 30 * time.Second
 
-// Undo removes the request's branch, which is not to stay, if its tip is the given commit, and returns the failure for which
-// it does. If a commit of ours may remain, the error says that by its code, so that somebody looks; a branch that somebody
-// took before there was one is theirs.
+// Undo removes the request's branch, which is not to stay, if its tip is the given commit, and returns the failure for
+// which it does. If a commit of ours may remain, the error says that by its code, so that somebody looks; a branch that
+// somebody took before there was one is theirs.
 func Undo(ctx context.Context, b Branches, req gitprovider.CommitRequest, tip string, failure error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
 	defer cancel()

@@ -13,8 +13,8 @@ func RepoKey(repo gitprovider.RepoRef) string { return strings.ToLower(repo.Stri
 // maxPaths bounds, in bytes of paths, what Paths remembers: the files of some thousand pull requests.
 const maxPaths = 4 << 20
 
-// Paths remembers which files pull requests change. They follow from the commits that decide it, so an entry is never out of
-// date.
+// Paths remembers which files pull requests change. They follow from the commits that decide it, so an entry is never
+// out of date.
 type Paths struct {
 	known *LRU[pathsKey, []string]
 }

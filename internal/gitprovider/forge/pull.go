@@ -7,8 +7,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// RefusedNames asks for all the names at once and, if that is refused, for each alone: forges refuse a whole request for one
-// name without saying which. It returns the names that are refused alone.
+// RefusedNames asks for all the names at once and, if that is refused, for each alone: forges refuse a whole request
+// for one name without saying which. It returns the names that are refused alone.
 func RefusedNames(names []string, isRefusal func(error) bool, ask func(names ...string) error) ([]string, error) {
 	if len(names) == 0 {
 		return nil, nil

@@ -38,8 +38,9 @@ func NoCommit(repo gitprovider.RepoRef, id string) error {
 
 // BaseMoved is for a base branch that is at another commit than the snapshot says. cause may be nil.
 func BaseMoved(s *gitprovider.Snapshot, cause error) error {
-	return fault.Wrap(cause, fault.Conflict, "the base branch %s of %s has moved since it was read; look at it again, and "+
-		"propose against what is there now", Clean(s.Base), s.Repo)
+	return fault.Wrap(cause, fault.Conflict,
+		"the base branch %s of %s has moved since it was read; look at it again, and "+
+			"propose against what is there now", Clean(s.Base), s.Repo)
 }
 
 // NothingToPropose is for a head branch whose commits the base has.
@@ -50,8 +51,9 @@ func NothingToPropose(spec gitprovider.PullRequestSpec) error {
 
 // NoLabels is for labels that a repository lacks and that are not to be made.
 func NoLabels(repo gitprovider.RepoRef, missing []string) error {
-	return fault.New(fault.NotFound, "the repository %s has no label %s; have it created there, or let the policy allow that "+
-		"labels are created", repo, Clean(strings.Join(missing, ", ")))
+	return fault.New(fault.NotFound,
+		"the repository %s has no label %s; have it created there, or let the policy allow that "+
+			"labels are created", repo, Clean(strings.Join(missing, ", ")))
 }
 
 // NotBuilt is for a request that could not be put into words: a mistake of ours.
@@ -61,6 +63,7 @@ func NotBuilt(err error) error {
 
 // NotItsAPI is for an answer that is not what the forge's API promises. address is the variable that leads there.
 func NotItsAPI(err error, name, address string) error {
-	return fault.Wrap(err, fault.UpstreamError, "%s answered with something else than its API promises; check %s, and proxies "+
-		"in between", name, address)
+	return fault.Wrap(err, fault.UpstreamError,
+		"%s answered with something else than its API promises; check %s, and proxies "+
+			"in between", name, address)
 }

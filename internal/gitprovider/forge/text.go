@@ -23,8 +23,8 @@ func Clean(s string) string {
 	return string(runes)
 }
 
-// Mentions reports whether a forge's words hold one of the phrases, which are in lower case. Phrases choose the advice of a
-// message; none decides alone whether something was done.
+// Mentions reports whether a forge's words hold one of the phrases, which are in lower case. Phrases choose the advice
+// of a message; none decides alone whether something was done.
 func Mentions(said string, phrases ...string) bool {
 	said = strings.ToLower(said)
 	for _, phrase := range phrases {

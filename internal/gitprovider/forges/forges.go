@@ -1,5 +1,5 @@
-// Package forges is the table of the forges that the product knows. One that is added here is read from the environment, wired,
-// looked at by doctor and listened to by serve; docs/guides/development.md says what else it takes.
+// Package forges is the table of the forges that the product knows. One that is added here is read from the
+// environment, wired, looked at by doctor and listened to by serve; docs/guides/development.md says what else it takes.
 package forges
 
 import (

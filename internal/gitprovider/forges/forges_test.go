@@ -64,7 +64,8 @@ func TestADriverIsWhole(t *testing.T) {
 		}
 		d.Hosts(nil) // must not panic
 		hooks := d.Webhooks
-		if hooks.Name != d.Name || hooks.Title == "" || len(hooks.Signatures) == 0 || len(hooks.Headers) == 0 || len(hooks.Events) == 0 {
+		if hooks.Name != d.Name || hooks.Title == "" || len(hooks.Signatures) == 0 || len(hooks.Headers) == 0 ||
+			len(hooks.Events) == 0 {
 			t.Errorf("%s: its webhooks are %+v", d.Name, hooks)
 		}
 	}

@@ -26,7 +26,8 @@ type examiner struct {
 	labels   labels
 }
 
-func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base string, labels []string) (gitprovider.Access,
+func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base string,
+	labels []string) (gitprovider.Access,
 	error) {
 	var access gitprovider.Access
 	var from *gitea.Repository
@@ -89,10 +90,10 @@ func (e examiner) user(ctx context.Context) string {
 	return user.UserName
 }
 
-// scopes finds out what the token lacks, whatever its user may do. The server does not tell a token its scopes, but
-// it looks at them before anything else, and names them where one is missing. So two requests are made that need the scopes and
-// could not do anything if they had them: to ask nobody for a review, and to add no label, each of number 0, which is neither a
-// pull request nor an issue. With the scope they are a 404.
+// scopes finds out what the token lacks, whatever its user may do. The server does not tell a token its scopes, but it
+// looks at them before anything else, and names them where one is missing. So two requests are made that need the
+// scopes and could not do anything if they had them: to ask nobody for a review, and to add no label, each of number 0,
+// which is neither a pull request nor an issue. With the scope they are a 404.
 func (e examiner) scopes(ctx context.Context, repo gitprovider.RepoRef, access *gitprovider.Access) {
 	probe := func(told *error, body string, at ...string) func() error {
 		return func() error {
@@ -186,11 +187,13 @@ func (e examiner) hasWorkflow(ctx context.Context, repo gitprovider.RepoRef, bas
 	return &has
 }
 
-// ping asks for the version, which needs no scope; a token that the server does not know is refused there as everywhere.
+// ping asks for the version, which needs no scope; a token that the server does not know is refused there as
+// everywhere.
 func (a *api) ping(ctx context.Context) error {
 	version, err := call(ctx, a, func(c *gitea.Client) (string, *gitea.Response, error) { return c.ServerVersion() })
 	if err == nil && version == "" {
-		return fault.New(fault.UpstreamError, "%s does not tell its version; check that %s is the address of a Gitea or Forgejo",
+		return fault.New(fault.UpstreamError,
+			"%s does not tell its version; check that %s is the address of a Gitea or Forgejo",
 			a.base.Host, urlVariable)
 	}
 	return err

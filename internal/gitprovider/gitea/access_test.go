@@ -45,7 +45,8 @@ func TestAssignNamesWhomTheServerDoesNotTake(t *testing.T) {
 		"a team of another owner": {routes{requested: created, "GET " + repoPath + "/pulls/1": team("ops")},
 			[]string{"joe/ops", "acme/ops"}, nil, fault.NotFound, "acme/ops", 2},
 		"an unknown assignee, for whom the server fails": {routes{issue: []reply{refused(500, "user does not exist"), done},
-			"GET " + repoPath + "/assignees": []object{{"login": "Bob"}}}, nil, []string{"bob", "nobody"}, fault.NotFound, "nobody", 3},
+			"GET " + repoPath + "/assignees": []object{{"login": "Bob"}}}, nil, []string{"bob", "nobody"}, fault.NotFound,
+			"nobody", 3},
 		"a server that fails for another reason": {
 			routes{issue: reply{status: 500}, "GET " + repoPath + "/assignees": []object{{"login": "bob"}}}, nil,
 			[]string{"bob"}, fault.UpstreamError, "", 2},
@@ -79,7 +80,8 @@ func TestAssignOnAServerOfPeople(t *testing.T) {
 func TestExamineTellsWhatTheTokenMayDo(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
-	const writeRepository, writeIssue = "POST " + repoPath + "/pulls/0/requested_reviewers", "POST " + repoPath + "/issues/0/labels"
+	const writeRepository, writeIssue = "POST " + repoPath + "/pulls/0/requested_reviewers", "POST " + repoPath +
+		"/issues/0/labels"
 	lacks := func(scope, have string) reply {
 		return refused(403, "token does not have at least one of required scope(s), required=["+scope+"]"+have)
 	}
@@ -93,7 +95,8 @@ func TestExamineTellsWhatTheTokenMayDo(t *testing.T) {
 			writeRepository: refused(404, "GetPullRequestByIndex"), writeIssue: refused(404, "not found"),
 		}
 	}
-	all := gitprovider.Access{User: "joe", Base: "main", CanPush: &yes, CanPushToBase: &no, CanMerge: &yes, BaseProtected: &yes,
+	all := gitprovider.Access{User: "joe", Base: "main", CanPush: &yes, CanPushToBase: &no, CanMerge: &yes,
+		BaseProtected: &yes,
 		MissingLabels: []string{"automated"}, ChecksRun: &no}
 	with := func(change func(a *gitprovider.Access)) gitprovider.Access {
 		a := all
@@ -110,7 +113,10 @@ func TestExamineTellsWhatTheTokenMayDo(t *testing.T) {
 		code   fault.Code
 	}{
 		"everything is told": {func(routes) {}, all, ""},
-		"a label of the organization": {func(r routes) { r["GET /orgs/joe/labels"] = []object{{"id": 9, "name": "automated"}} },
+		"a label of the organization": {func(r routes) {
+			r["GET /orgs/joe/labels"] = []object{{"id": 9,
+				"name": "automated"}}
+		},
 			with(func(a *gitprovider.Access) { a.MissingLabels = nil }), ""},
 		"a token that may not read its user": {func(r routes) { r["GET /user"] = refused(403, "required scope(s)") },
 			with(func(a *gitprovider.Access) { a.User = "" }), ""},
@@ -210,7 +216,8 @@ func TestExamineOfATokenForReadingChangesNothing(t *testing.T) {
 	sc.s.SetScopes("all")
 	status, err := sc.p.Status(t.Context(), sc.Ref(), pr.Number)
 	sc.must(err)
-	if diff := cmp.Diff(before, sc.Branches()); diff != "" || status.State != gitprovider.StateOpen || len(status.Reviews) > 0 {
+	if diff := cmp.Diff(before, sc.Branches()); diff != "" || status.State != gitprovider.StateOpen ||
+		len(status.Reviews) > 0 {
 		t.Errorf("something has changed: %s %+v", diff, status)
 	}
 }

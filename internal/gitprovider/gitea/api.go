@@ -23,8 +23,8 @@ type api struct {
 	http *transport.Transport
 }
 
-// exchange is one request with its answer. It keeps the answer, because the SDK gives neither the headers nor the body of
-// an error, and because every call, the SDK's or a plain one, shall be judged by the same rules.
+// exchange is one request with its answer. It keeps the answer, because the SDK gives neither the headers nor the body
+// of an error, and because every call, the SDK's or a plain one, shall be judged by the same rules.
 type exchange struct {
 	next   http.RoundTripper
 	answer *http.Response // nil when the last request got none
@@ -69,7 +69,8 @@ func call[T any](ctx context.Context, a *api, do func(*gitea.Client) (T, *gitea.
 	return value, err
 }
 
-func callWithHeader[T any](ctx context.Context, a *api, do func(*gitea.Client) (T, *gitea.Response, error)) (T, http.Header,
+func callWithHeader[T any](ctx context.Context, a *api, do func(*gitea.Client) (T, *gitea.Response, error)) (T,
+	http.Header,
 	error) {
 	var none T
 	e := &exchange{next: a.http}

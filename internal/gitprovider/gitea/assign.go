@@ -21,7 +21,8 @@ type assigner struct {
 	pulls pulls
 }
 
-func (a assigner) assign(ctx context.Context, repo gitprovider.RepoRef, number int, reviewers, assignees []string) error {
+func (a assigner) assign(ctx context.Context, repo gitprovider.RepoRef, number int,
+	reviewers, assignees []string) error {
 	refused, err := a.requestReviews(ctx, repo, number, reviewers)
 	if err != nil {
 		return err
@@ -38,9 +39,10 @@ func (a assigner) assign(ctx context.Context, repo gitprovider.RepoRef, number i
 		"access", a.api.base.Host, strings.Join(slices.Compact(refused), ", "), pullName(number), repo)
 }
 
-// requestReviews returns the names that the server does not take. A team of another owner cannot review here. Teams that the
-// server does not know it may leave out without a word, so they are looked for afterwards.
-func (a assigner) requestReviews(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) ([]string, error) {
+// requestReviews returns the names that the server does not take. A team of another owner cannot review here. Teams
+// that the server does not know it may leave out without a word, so they are looked for afterwards.
+func (a assigner) requestReviews(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) ([]string,
+	error) {
 	var teams, foreign []string
 	for _, name := range names {
 		owner, _, isTeam := strings.Cut(name, "/")
@@ -95,7 +97,8 @@ func (a assigner) requestReview(ctx context.Context, repo gitprovider.RepoRef, n
 
 // setAssignees answers which names the server does not take. For an unknown name it answers 404, 422 or, at Gitea 1.26,
 // 500; then it is looked who may be assigned, and the others are assigned.
-func (a assigner) setAssignees(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) ([]string, error) {
+func (a assigner) setAssignees(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) ([]string,
+	error) {
 	if len(names) == 0 {
 		return nil, nil
 	}

@@ -26,8 +26,9 @@ func (b branches) Tip(ctx context.Context, repo gitprovider.RepoRef, branch stri
 	return tips[branch], b.api.toFault(err, repo, "")
 }
 
-// Remove implements forge.Branches. Gitea has no deletion that is guarded by a commit: somebody who pushes in the moment
-// between the look and the deletion loses the branch, though not the commits, which the server keeps for its pull request.
+// Remove implements forge.Branches. Gitea has no deletion that is guarded by a commit: somebody who pushes in the
+// moment between the look and the deletion loses the branch, though not the commits, which the server keeps for its
+// pull request.
 func (b branches) Remove(ctx context.Context, repo gitprovider.RepoRef, branch, _ string) error {
 	_, err := call(ctx, b.api, func(c *gitea.Client) (bool, *gitea.Response, error) {
 		return c.DeleteRepoBranch(repo.Owner, repo.Name, branch)
@@ -40,8 +41,8 @@ func (b branches) Remove(ctx context.Context, repo gitprovider.RepoRef, branch, 
 	return b.api.toFault(err, repo, "the branch "+branch)
 }
 
-// existing is heads with a second look when there is nothing: a missing repository has no branches either, and the server
-// words both alike.
+// existing is heads with a second look when there is nothing: a missing repository has no branches either, and the
+// server words both alike.
 func (b branches) existing(ctx context.Context, repo gitprovider.RepoRef, prefix string) (map[string]string, error) {
 	tips, err := b.heads(ctx, repo, prefix)
 	if err != nil || len(tips) > 0 {
@@ -84,8 +85,8 @@ func (b branches) ours(ctx context.Context, repo gitprovider.RepoRef) (map[strin
 	return out, err
 }
 
-// tips gives the tips of those of the branches that exist. A request finds every branch that begins with a name, so that
-// a name and the longer ones that begin with it cost one.
+// tips gives the tips of those of the branches that exist. A request finds every branch that begins with a name, so
+// that a name and the longer ones that begin with it cost one.
 func (b branches) tips(ctx context.Context, repo gitprovider.RepoRef, names []string) (map[string]string, error) {
 	found := map[string]string{}
 	var mu sync.Mutex
@@ -121,7 +122,8 @@ func (b branches) commit(ctx context.Context, repo gitprovider.RepoRef, branch s
 		return "", err
 	}
 	if from.Commit == nil || !isObjectID(from.Commit.ID) {
-		return "", fault.New(fault.UpstreamError, "%s does not say which commit the branch %s of %s is at", b.api.base.Host, branch, repo)
+		return "", fault.New(fault.UpstreamError, "%s does not say which commit the branch %s of %s is at", b.api.base.Host,
+			branch, repo)
 	}
 	return from.Commit.ID, nil
 }

@@ -31,7 +31,8 @@ func version(pr *gitea.PullRequest) string {
 func versionOf(base, head string) string { return base + ".." + head }
 
 // readAll gives the files of each of the pull requests, reading those that are not remembered.
-func (f changedFiles) readAll(ctx context.Context, repo gitprovider.RepoRef, prs []*gitea.PullRequest) ([][]string, error) {
+func (f changedFiles) readAll(ctx context.Context, repo gitprovider.RepoRef, prs []*gitea.PullRequest) ([][]string,
+	error) {
 	out := make([][]string, len(prs))
 	f, end := f.batched(ctx, repo, prs)
 	defer end()
@@ -64,7 +65,8 @@ func (f changedFiles) list(repo gitprovider.RepoRef, pr *gitea.PullRequest) page
 }
 
 // fromList remembers all the files of a pull request, if they are those of its head, and gives their names.
-func (f changedFiles) fromList(ctx context.Context, repo gitprovider.RepoRef, pr *gitea.PullRequest, files []*gitea.ChangedFile,
+func (f changedFiles) fromList(ctx context.Context, repo gitprovider.RepoRef, pr *gitea.PullRequest,
+	files []*gitea.ChangedFile,
 ) []string {
 	paths := namesOf(files)
 	if areOf(files, pr.Head) {
@@ -94,7 +96,8 @@ func areOf(files []*gitea.ChangedFile, head *gitea.PRBranchInfo) bool {
 	})
 }
 
-func (f changedFiles) remembered(ctx context.Context, repo gitprovider.RepoRef, pr *gitea.PullRequest) ([]string, bool) {
+func (f changedFiles) remembered(ctx context.Context, repo gitprovider.RepoRef, pr *gitea.PullRequest) ([]string,
+	bool) {
 	number, at := int(pr.Index), version(pr)
 	if at == "" {
 		return nil, false
@@ -130,7 +133,8 @@ func (f changedFiles) opened(ctx context.Context, repo gitprovider.RepoRef, made
 
 // appended keeps what a pull request changes to which this process has just added the commit head: what was known to be
 // changed before, and what the commit changes, if that is as much as the server counts.
-func (f changedFiles) appended(ctx context.Context, repo gitprovider.RepoRef, number int, base, head string, count int) {
+func (f changedFiles) appended(ctx context.Context, repo gitprovider.RepoRef, number int, base, head string,
+	count int) {
 	added, ours := f.known.TakeAppended(repo, head)
 	if !ours {
 		return
@@ -144,5 +148,6 @@ func (f changedFiles) appended(ctx context.Context, repo gitprovider.RepoRef, nu
 	if paths = slices.Compact(paths); len(paths) != count {
 		return
 	}
-	f.remember(ctx, repo, &gitea.PullRequest{Index: int64(number), MergeBase: base, Head: &gitea.PRBranchInfo{Sha: head}}, paths)
+	f.remember(ctx, repo, &gitea.PullRequest{Index: int64(number), MergeBase: base, Head: &gitea.PRBranchInfo{Sha: head}},
+		paths)
 }

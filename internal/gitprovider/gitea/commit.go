@@ -43,7 +43,8 @@ func (w commitWriter) commit(ctx context.Context, req gitprovider.CommitRequest)
 		return "", w.toFault(ctx, req, err)
 	}
 	if made.Commit == nil || !isObjectID(made.Commit.SHA) {
-		return "", fault.New(fault.UpstreamError, "%s does not say which commit it made on the branch %s of %s", w.api.base.Host,
+		return "", fault.New(fault.UpstreamError, "%s does not say which commit it made on the branch %s of %s",
+			w.api.base.Host,
 			req.Branch, repo)
 	}
 	id := made.Commit.SHA
@@ -86,8 +87,9 @@ func (w commitWriter) toFault(ctx context.Context, req gitprovider.CommitRequest
 	case isMissing(err):
 		return w.api.toFault(err, repo, "the base branch "+req.Snapshot.Base)
 	case statusIs(err, http.StatusConflict, http.StatusUnprocessableEntity):
-		return fault.Wrap(err, fault.Conflict, "%s did not make the branch %s in %s: it exists already, or the base branch %s "+
-			"has moved since it was read%s", w.api.base.Host, req.Branch, repo, req.Snapshot.Base, refused(err).said())
+		return fault.Wrap(err, fault.Conflict,
+			"%s did not make the branch %s in %s: it exists already, or the base branch %s "+
+				"has moved since it was read%s", w.api.base.Host, req.Branch, repo, req.Snapshot.Base, refused(err).said())
 	case statusIs(err, http.StatusForbidden):
 		if why := w.conflictingBranch(ctx, req, err); why != nil {
 			return why
@@ -99,8 +101,8 @@ func (w commitWriter) toFault(ctx context.Context, req gitprovider.CommitRequest
 	return w.api.toFault(err, repo, "")
 }
 
-// conflictingBranch looks for what keeps a branch from being made: itself, one above or below it, or a base that has moved. nil
-// means that none of these does, or that they could not be looked at.
+// conflictingBranch looks for what keeps a branch from being made: itself, one above or below it, or a base that has
+// moved. nil means that none of these does, or that they could not be looked at.
 func (w commitWriter) conflictingBranch(ctx context.Context, req gitprovider.CommitRequest, cause error) error {
 	repo := req.Snapshot.Repo
 	heads := func(prefix string) func() (map[string]string, error) {
@@ -120,11 +122,12 @@ func (w commitWriter) conflictingBranch(ctx context.Context, req gitprovider.Com
 				"another title, or have that branch removed", req.Branch, repo, branch)
 		}
 	}
-	// The words are git's own, which the server passes on. They count only when looking has shown nothing: whoever was in the
-	// way may be gone again.
+	// The words are git's own, which the server passes on. They count only when looking has shown nothing: whoever was in
+	// the way may be gone again.
 	if strings.Contains(refused(cause).message, "cannot lock ref") {
-		return fault.Wrap(cause, fault.Conflict, "the branch %s could not be made in %s: somebody changed a branch at the same "+
-			"moment; try again", req.Branch, repo)
+		return fault.Wrap(cause, fault.Conflict,
+			"the branch %s could not be made in %s: somebody changed a branch at the same "+
+				"moment; try again", req.Branch, repo)
 	}
 	return nil
 }

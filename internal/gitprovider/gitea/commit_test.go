@@ -85,7 +85,8 @@ func TestCommitRefusals(t *testing.T) {
 		want   fault.Code
 		says   string
 	}{
-		"a branch that exists is a conflict": {refused(422, "branch already exists [name: x]"), nil, fault.Conflict, ourBranch},
+		"a branch that exists is a conflict": {refused(422, "branch already exists [name: x]"), nil, fault.Conflict,
+			ourBranch},
 		"losing a race is a conflict though the status says forbidden": {
 			refused(403, "cannot lock ref 'refs/heads/x': reference already exists"), free, fault.Conflict, "same moment"},
 		"losing a race is a conflict however it is worded": {refused(403, "verboten"),
@@ -97,16 +98,19 @@ func TestCommitRefusals(t *testing.T) {
 			routes{baseRefs: refsAt("main", baseCommit), ourRefs: refsAt(ourBranch+"/more", otherID)}, fault.Conflict, "/more"},
 		"a base that moved is a conflict": {refused(403, "verboten"),
 			routes{baseRefs: refsAt("main", otherID), ourRefs: refused(404, "not found")}, fault.Conflict, "moved"},
-		"a protected name is not allowed": {refused(403, "Not allowed to push to protected branch claude-ops/check/disk"), free,
+		"a protected name is not allowed": {refused(403, "Not allowed to push to protected branch claude-ops/check/disk"),
+			free,
 			fault.RepoNotAllowed, "protected branch"},
-		"a user who may not write is a matter of configuration": {refused(403, "user should have a permission to write"), free,
+		"a user who may not write is a matter of configuration": {refused(403, "user should have a permission to write"),
+			free,
 			fault.ProviderDisabled, "write access"},
 		"a token without the scope is a matter of configuration": {
 			refused(403, "token does not have at least one of required scope(s), required=[write:repository]"), free,
 			fault.ProviderDisabled, "GITEA_TOKEN"},
 		"an archived repository is not allowed": {refused(423, "joe/home-cluster is not allowed to edit"), nil,
 			fault.RepoNotAllowed, "archived"},
-		"a missing base branch is not found": {refused(404, "branch does not exist"), nil, fault.NotFound, "base branch main"},
+		"a missing base branch is not found": {refused(404, "branch does not exist"), nil, fault.NotFound,
+			"base branch main"},
 		"a renamed repository is not found": {
 			reply{status: 301, header: map[string]string{"Location": "/api/v1/repos/joe/new/contents"}}, nil, fault.NotFound,
 			"another name"},
@@ -117,7 +121,8 @@ func TestCommitRefusals(t *testing.T) {
 			fault.ProviderDisabled, "GITEA_TOKEN"},
 		"a server without the route is a matter of configuration": {reply{status: 404, body: "404 page not found\n"}, nil,
 			fault.ProviderDisabled, "GITEA_URL"},
-		"a gateway's limit of size is the content's fault": {reply{status: 413, body: "<html>"}, nil, fault.ContentDenied, "large"},
+		"a gateway's limit of size is the content's fault": {reply{status: 413, body: "<html>"}, nil, fault.ContentDenied,
+			"large"},
 		"a failing server may have acted": {reply{status: 500, body: object{"message": "/var/lib/x"}}, nil,
 			fault.UpstreamError, "500"},
 		"an answer that is a page may hide success": {reply{body: "<html>"}, nil, fault.UpstreamError, "GITEA_URL"},
@@ -194,7 +199,8 @@ func TestCommitOfSomethingElseIsUndone(t *testing.T) {
 
 func TestCommitOfSomethingElseLeavesABranchThatSomebodyTook(t *testing.T) {
 	t.Parallel()
-	s := serve(t, routes{contentsRoute: made(object{"commit": object{"sha": madeCommit}}), branchRefs: refsAt(ourBranch, otherID)})
+	s := serve(t, routes{contentsRoute: made(object{"commit": object{"sha": madeCommit}}),
+		branchRefs: refsAt(ourBranch, otherID)})
 	_, err := s.provider(t).Commit(t.Context(), diskRequest(t))
 	wantCode(t, err, fault.UpstreamError)
 	if s.count(deleteRoute) != 0 {
@@ -205,10 +211,11 @@ func TestCommitOfSomethingElseLeavesABranchThatSomebodyTook(t *testing.T) {
 func TestCommitWhoseFilesAreNotAllListedIsProvenByItsTree(t *testing.T) {
 	t.Parallel()
 	tree := "GET " + repoPath + "/git/trees/" + madeCommit
-	s := serve(t, routes{contentsRoute: made(object{"files": []object{}}), tree: object{"sha": madeCommit, "tree": []object{
-		{"path": "checks", "mode": "040000", "sha": otherID},
-		{"path": "checks/disk.md", "mode": "100644", "sha": gitprovider.BlobID([]byte("new\n"), baseCommit)},
-	}}})
+	s := serve(t, routes{contentsRoute: made(object{"files": []object{}}),
+		tree: object{"sha": madeCommit, "tree": []object{
+			{"path": "checks", "mode": "040000", "sha": otherID},
+			{"path": "checks/disk.md", "mode": "100644", "sha": gitprovider.BlobID([]byte("new\n"), baseCommit)},
+		}}})
 	_, err := s.provider(t).Commit(t.Context(), diskRequest(t))
 	wantCode(t, err, "")
 	if s.count(tree) != 1 {

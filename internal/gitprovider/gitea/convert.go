@@ -51,8 +51,8 @@ func repoID(id int64) string {
 }
 
 // headBranch is the name of the head branch: the label, since ref turns into refs/pull/N/head once the branch is gone.
-// The label of a pull request from a fork does not name the fork; here it is prefixed, so that a stranger's branch never
-// looks like one of ours.
+// The label of a pull request from a fork does not name the fork; here it is prefixed, so that a stranger's branch
+// never looks like one of ours.
 func headBranch(pr *gitea.PullRequest) string {
 	if pr.Head == nil {
 		return ""
@@ -84,7 +84,8 @@ func headGone(pr *gitea.PullRequest) bool {
 	return pr.Head != nil && pr.Head.Name != "" && pr.Head.Ref == "refs/pull/"+strconv.FormatInt(pr.Index, 10)+"/head"
 }
 
-// labelNames are sorted and without repetition: label names need not be unique, and their order differs between answers.
+// labelNames are sorted and without repetition: label names need not be unique, and their order differs between
+// answers.
 func labelNames(labels []*gitea.Label) []string {
 	var names []string
 	for _, l := range withoutNulls(slices.Clone(labels)) {

@@ -160,7 +160,8 @@ func TestWhatTheMethodsCost(t *testing.T) {
 			_, err := sc.p.OpenPullRequest(ctx, sc.spec(pr.Branch))
 			return err
 		}, 2},
-		"Snapshot with two branch names of one stem": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
+		"Snapshot with two branch names of one stem": {func(sc *scene, ctx context.Context,
+			pr gitprovider.PullRequest) error {
 			q := sc.query(nil)
 			q.Branches = []string{pr.Branch, pr.Branch + "-abc"}
 			_, err := sc.p.Snapshot(ctx, q)

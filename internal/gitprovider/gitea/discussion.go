@@ -54,7 +54,8 @@ func (d discussion) withReviews(ctx context.Context, repo gitprovider.RepoRef, n
 
 func (d discussion) comment(ctx context.Context, repo gitprovider.RepoRef, number int, text string) error {
 	var made struct{ ID int64 } // read, so that something else than the server's answer is noticed
-	err := d.api.post(ctx, d.api.repoURL(repo, "issues", strconv.Itoa(number), "comments"), map[string]string{"body": text}, &made)
+	err := d.api.post(ctx, d.api.repoURL(repo, "issues", strconv.Itoa(number), "comments"),
+		map[string]string{"body": text}, &made)
 	if statusIs(err, http.StatusInternalServerError) { // its answer for a number that does not exist
 		if _, lookErr := d.pulls.read(ctx, repo, number); isMissing(lookErr) {
 			return lookErr
@@ -63,8 +64,8 @@ func (d discussion) comment(ctx context.Context, repo gitprovider.RepoRef, numbe
 	return err
 }
 
-// reviewComment is a comment on a line of a review that is made: the line after the change, or that before it; the other
-// is 0.
+// reviewComment is a comment on a line of a review that is made: the line after the change, or that before it; the
+// other is 0.
 type reviewComment struct {
 	Path   string `json:"path"`
 	Body   string `json:"body"`
@@ -72,7 +73,8 @@ type reviewComment struct {
 	Before int    `json:"old_position"`
 }
 
-func (d discussion) reply(ctx context.Context, repo gitprovider.RepoRef, number int, replies []gitprovider.LineReply) error {
+func (d discussion) reply(ctx context.Context, repo gitprovider.RepoRef, number int,
+	replies []gitprovider.LineReply) error {
 	in := struct {
 		Event    string          `json:"event"`
 		Comments []reviewComment `json:"comments"`
@@ -89,8 +91,8 @@ func (d discussion) reply(ctx context.Context, repo gitprovider.RepoRef, number 
 }
 
 // remarks reads reviews, comments and those who may be assigned. The server lets those be assigned who may write, and
-// tells it to everybody who may read; asking for somebody's permission is for administrators. Without the scope for issues
-// comments are left out, and where that list is closed nobody counts as one who may write.
+// tells it to everybody who may read; asking for somebody's permission is for administrators. Without the scope for
+// issues comments are left out, and where that list is closed nobody counts as one who may write.
 func (d discussion) remarks(ctx context.Context, repo gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
 	var reviews []foundReview
 	var comments []*gitea.Comment

@@ -16,7 +16,8 @@ func Driver() driver.Driver {
 		Name: Name,
 		Variables: []driver.Variable{
 			{Name: urlVariable, Meaning: "address of a Gitea or Forgejo server", Server: true, Needed: true},
-			{Name: tokenVariable, Meaning: "token of Gitea or Forgejo; without it the provider is off", Secret: true, Server: true, Needed: true},
+			{Name: tokenVariable, Meaning: "token of Gitea or Forgejo; without it the provider is off", Secret: true,
+				Server: true, Needed: true},
 		},
 		Read: readSettings, Hosts: hosts, New: fromSettings,
 		Webhooks: webhook.Source{
@@ -44,7 +45,8 @@ func hosts(base *url.URL) []string {
 }
 
 func fromSettings(s driver.Settings, r driver.Runtime) (gitprovider.Provider, *transport.Transport, error) {
-	client, err := r.Client(s, transport.Options{Name: Name, Variables: transport.Variables{Token: tokenVariable, Address: urlVariable}, Scheme: "token"})
+	client, err := r.Client(s, transport.Options{Name: Name,
+		Variables: transport.Variables{Token: tokenVariable, Address: urlVariable}, Scheme: "token"})
 	if err != nil {
 		return nil, nil, err
 	}

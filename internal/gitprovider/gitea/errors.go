@@ -92,12 +92,12 @@ func (r *refusal) said() string {
 	return ": " + fault.Said(r.message)
 }
 
-// isScope knows the message by which Gitea and Forgejo refuse a token that lacks a scope. That it says no more than what to
-// mend makes matching it harmless: without a match the refusal is still a refusal.
+// isScope knows the message by which Gitea and Forgejo refuse a token that lacks a scope. That it says no more than
+// what to mend makes matching it harmless: without a match the refusal is still a refusal.
 func (r *refusal) isScope() bool { return strings.Contains(r.message, "required scope") }
 
-// isAccount reports whether a 403 is about the token's user: one who is blocked, was never activated, or has to choose a
-// password before anything else. As with isScope, the words only choose the advice.
+// isAccount reports whether a 403 is about the token's user: one who is blocked, was never activated, or has to choose
+// a password before anything else. As with isScope, the words only choose the advice.
 func (r *refusal) isAccount() bool {
 	return forge.Mentions(r.message, "prohibited from signing in", "must change your password", "account is not activated")
 }
@@ -131,8 +131,9 @@ func (a *api) toFault(err error, repo gitprovider.RepoRef, what string) error {
 	case http.StatusMethodNotAllowed:
 		return a.notGitea(r)
 	case http.StatusRequestEntityTooLarge:
-		return fault.Wrap(err, fault.ContentDenied, "%s takes no request that large (413); propose less at once, or have its "+
-			"limit raised", host)
+		return fault.Wrap(err, fault.ContentDenied,
+			"%s takes no request that large (413); propose less at once, or have its "+
+				"limit raised", host)
 	default:
 		return fault.Wrap(err, fault.Conflict, "%s refused the request for %s (%d)%s", host, repo, r.status, r.said())
 	}
@@ -153,9 +154,10 @@ func (a *api) moved(r *refusal, repo gitprovider.RepoRef) error {
 func (a *api) missing(r *refusal, repo gitprovider.RepoRef, what string) error {
 	host := a.base.Host
 	if below := strings.Trim(a.base.Path, "/"); !r.isJSON && below != "" {
-		return fault.Wrap(r, fault.ProviderDisabled, "%s has no API below /%s (404 without an answer of Gitea's); %s is to be the "+
-			"address of the installation itself, with a path only if the installation is below one: leave out owner, "+
-			"repository and api/v1", host, forge.Clean(below), urlVariable)
+		return fault.Wrap(r, fault.ProviderDisabled,
+			"%s has no API below /%s (404 without an answer of Gitea's); %s is to be the "+
+				"address of the installation itself, with a path only if the installation is below one: leave out owner, "+
+				"repository and api/v1", host, forge.Clean(below), urlVariable)
 	}
 	if !r.isJSON {
 		return a.notGitea(r)
@@ -171,27 +173,33 @@ func (a *api) missing(r *refusal, repo gitprovider.RepoRef, what string) error {
 // notGitea is for a route that every supported server has.
 func (a *api) notGitea(r *refusal) error {
 	return fault.Wrap(r, fault.ProviderDisabled, "%s does not know this part of the API (%d); check "+
-		"that %s is the address of a Gitea or Forgejo, and that its version is a supported one", a.base.Host, r.status, urlVariable)
+		"that %s is the address of a Gitea or Forgejo, and that its version is a supported one", a.base.Host, r.status,
+		urlVariable)
 }
 
 func (a *api) forbidden(r *refusal, repo gitprovider.RepoRef) error {
 	if r.isScope() {
-		return fault.Wrap(r, fault.ProviderDisabled, "%s lacks a scope that this needs (%s and %s are enough for everything)%s",
+		return fault.Wrap(r, fault.ProviderDisabled,
+			"%s lacks a scope that this needs (%s and %s are enough for everything)%s",
 			tokenVariable, scopeRepository, scopeIssue, r.said())
 	}
 	if forge.Mentions(r.message, "limited to public") {
-		return fault.Wrap(r, fault.ProviderDisabled, "%s is limited to public repositories, and %s is private; make a token for public and "+
-			"private ones%s", tokenVariable, repo, r.said())
+		return fault.Wrap(r, fault.ProviderDisabled,
+			"%s is limited to public repositories, and %s is private; make a token for public and "+
+				"private ones%s", tokenVariable, repo, r.said())
 	}
 	if r.isAccount() {
-		return fault.Wrap(r, fault.ProviderDisabled, "the user of %s may not sign in at %s%s; sign in as that user, or have an "+
-			"administrator unblock or activate the account, or use another user's token", tokenVariable, a.base.Host,
+		return fault.Wrap(r, fault.ProviderDisabled,
+			"the user of %s may not sign in at %s%s; sign in as that user, or have an "+
+				"administrator unblock or activate the account, or use another user's token", tokenVariable, a.base.Host,
 			strings.TrimSuffix(r.said(), "."))
 	}
 	if forge.Mentions(r.message, "protected branch") {
-		return fault.Wrap(r, fault.RepoNotAllowed, "a rule of %s forbids it%s; have the branches %s exempted from the rule", repo, r.said(),
+		return fault.Wrap(r, fault.RepoNotAllowed, "a rule of %s forbids it%s; have the branches %s exempted from the rule",
+			repo, r.said(),
 			gitprovider.BranchPrefix+"**")
 	}
-	return fault.Wrap(r, fault.ProviderDisabled, "%s does not let the user of %s do this in %s (403)%s; give that user write "+
-		"access to the repository", a.base.Host, tokenVariable, repo, r.said())
+	return fault.Wrap(r, fault.ProviderDisabled,
+		"%s does not let the user of %s do this in %s (403)%s; give that user write "+
+			"access to the repository", a.base.Host, tokenVariable, repo, r.said())
 }

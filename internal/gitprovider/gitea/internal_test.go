@@ -39,13 +39,15 @@ func TestTreeIDIsGits(t *testing.T) {
 			deep := git("100644 blob "+blob+"\tx.md\n", "mktree")
 			// git sorts a-b before a/ and a.md before a/: the order that naive sorting gets wrong.
 			checks := git("040000 tree "+deep+"\ta\n100644 blob "+blob+"\ta-b\n100644 blob "+blob+"\ta.md\n", "mktree")
-			root := git("040000 tree "+checks+"\tchecks\n100755 blob "+blob+"\trun.sh\n120000 blob "+blob+"\tlink\n160000 commit "+
+			root := git("040000 tree "+checks+"\tchecks\n100755 blob "+blob+"\trun.sh\n120000 blob "+blob+
+				"\tlink\n160000 commit "+
 				commit+"\tsub\n", "mktree", "--missing")
 			file := gitprovider.Entry{Kind: gitprovider.KindFile, ID: blob}
 			tree := gitprovider.Tree{
 				"checks": {Kind: gitprovider.KindDir}, "checks/a": {Kind: gitprovider.KindDir}, "checks/a/x.md": file,
 				"checks/a-b": file, "checks/a.md": file, "link": {Kind: gitprovider.KindSymlink, ID: blob},
-				"run.sh": {Kind: gitprovider.KindFile, Executable: true, ID: blob}, "sub": {Kind: gitprovider.KindSubmodule, ID: commit},
+				"run.sh": {Kind: gitprovider.KindFile, Executable: true, ID: blob},
+				"sub":    {Kind: gitprovider.KindSubmodule, ID: commit},
 			}
 			if got := treeID(tree, blob); got != root {
 				t.Errorf("tree %s, git says %s", got, root)

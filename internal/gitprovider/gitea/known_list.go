@@ -31,7 +31,8 @@ func (p pulls) listKnown(ctx context.Context, repo gitprovider.RepoRef, wanted f
 		out.PRs = append(out.PRs, one)
 	}
 	out.ReadPaths = func(ctx context.Context, numbers []int) (map[int][]string, error) {
-		some := slices.DeleteFunc(slices.Clone(all), func(pr *gitea.PullRequest) bool { return !slices.Contains(numbers, int(pr.Index)) })
+		some := slices.DeleteFunc(slices.Clone(all),
+			func(pr *gitea.PullRequest) bool { return !slices.Contains(numbers, int(pr.Index)) })
 		paths, err := p.files.readAll(ctx, repo, some)
 		found := map[int][]string{}
 		for i, pr := range some {

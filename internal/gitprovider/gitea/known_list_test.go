@@ -122,8 +122,8 @@ func TestExamineSaysWhatIsToBeDone(t *testing.T) {
 	}
 }
 
-// Servers differ in when they tell the number of reviews. None hides a review, and where the number of a pull request that
-// nobody has reviewed is left out, it is found out from the rest of the list.
+// Servers differ in when they tell the number of reviews. None hides a review, and where the number of a pull request
+// that nobody has reviewed is left out, it is found out from the rest of the list.
 func TestPullRequestsWithoutReviewsAreKnownFromTheList(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -40,7 +40,8 @@ func (l labels) set(ctx context.Context, repo gitprovider.RepoRef, number int, n
 	}
 	for _, name := range missing {
 		_, err := call(ctx, l.api, func(c *gitea.Client) (*gitea.Label, *gitea.Response, error) {
-			return c.CreateLabel(repo.Owner, repo.Name, gitea.CreateLabelOption{Name: name, Color: labelColor, Description: labelAbout})
+			return c.CreateLabel(repo.Owner, repo.Name, gitea.CreateLabelOption{Name: name, Color: labelColor,
+				Description: labelAbout})
 		})
 		if err != nil {
 			return l.api.toFault(err, repo, "")
@@ -71,7 +72,8 @@ func (l labels) add(ctx context.Context, repo gitprovider.RepoRef, number int, n
 	return without(names, withoutNulls(have)), nil
 }
 
-func (l labels) addByID(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) ([]*gitea.Label, error) {
+func (l labels) addByID(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) ([]*gitea.Label,
+	error) {
 	defined, err := l.defined(ctx, repo)
 	if err != nil {
 		return nil, err
@@ -97,7 +99,8 @@ func (l labels) defined(ctx context.Context, repo gitprovider.RepoRef) ([]*gitea
 }
 
 // missing looks among the labels of the repository and then, for what is missing, of the organization that owns it.
-func (l labels) missing(ctx context.Context, repo gitprovider.RepoRef, owner string, wanted []string) ([]string, error) {
+func (l labels) missing(ctx context.Context, repo gitprovider.RepoRef, owner string, wanted []string) ([]string,
+	error) {
 	if len(wanted) == 0 {
 		return nil, nil
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// TestLastNumberCountsNoPullRequestThatWasOpenedAfterTheOpenOnesWereRead lets two be opened between the reading of the open
-// pull requests and that of the closed ones, of which the second one is closed at once. The first one is in neither list, so
-// LastNumber must not be the number of the second one.
+// TestLastNumberCountsNoPullRequestThatWasOpenedAfterTheOpenOnesWereRead lets two be opened between the reading of the
+// open pull requests and that of the closed ones, of which the second one is closed at once. The first one is in
+// neither list, so LastNumber must not be the number of the second one.
 func TestLastNumberCountsNoPullRequestThatWasOpenedAfterTheOpenOnesWereRead(t *testing.T) {
 	t.Parallel()
 	sc := newScene(t)

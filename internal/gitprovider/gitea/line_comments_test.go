@@ -41,7 +41,8 @@ func (sc *scene) remarks() []gitprovider.Remark {
 // on a line belongs to the review that the comment came with, however much later it was made.
 func TestAnAnswerToACommentOnALineIsARemarkOfItsOwn(t *testing.T) {
 	sc := proposed(t)
-	sc.ReviewLines(1, "ann", gitprovider.ReviewChangesRequested, "", on("checks/disk.md", 1, "Which disk?"), on("checks/disk.md", 1, "Really?"))
+	sc.ReviewLines(1, "ann", gitprovider.ReviewChangesRequested, "", on("checks/disk.md", 1, "Which disk?"),
+		on("checks/disk.md", 1, "Really?"))
 	before := sc.remarks()
 	if len(before) != 1 || len(before[0].Lines) != 2 || !before[0].MayWrite || !before[0].Lines[0].At.IsZero() {
 		t.Fatalf("the remarks are %+v", before)
@@ -53,7 +54,8 @@ func TestAnAnswerToACommentOnALineIsARemarkOfItsOwn(t *testing.T) {
 			t.Fatalf("after the answer the remarks are %+v", remarks)
 		}
 		last := remarks[len(remarks)-1]
-		if last.Author != author || last.Body != "The first one." || last.State != "" || len(last.Lines) != 1 || last.Lines[0].Line != 1 ||
+		if last.Author != author || last.Body != "The first one." || last.State != "" || len(last.Lines) != 1 ||
+			last.Lines[0].Line != 1 ||
 			!last.At.After(before[0].At) || last.MayWrite != (author != "eve") {
 			t.Errorf("the answer is %+v", last)
 		}
@@ -120,7 +122,8 @@ func TestCommentsOnLinesCostABoundedNumberOfRequests(t *testing.T) {
 			for _, r := range status.Reviews {
 				out = append(out, r.Comments...)
 			}
-			if last := status.Reviews[len(status.Reviews)-1]; len(last.Comments) != 1 || last.SubmittedAt.Before(time.Unix(1, 0)) {
+			if last := status.Reviews[len(status.Reviews)-1]; len(last.Comments) != 1 ||
+				last.SubmittedAt.Before(time.Unix(1, 0)) {
 				t.Errorf("the newest review lacks its comment: %+v", last)
 			}
 			return out

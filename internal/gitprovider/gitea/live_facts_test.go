@@ -28,7 +28,8 @@ func TestLiveFacts(t *testing.T) {
 	h.owner = me.Login
 	h.person(t, "ann")
 	h.person(t, "bob")
-	w, is := h.NewRepo(t, providertest.File{Path: "README.md", Content: "# Home\n"}, providertest.File{Path: "checks/disk.md", Content: "old\n"}).(*liveWorld)
+	w, is := h.NewRepo(t, providertest.File{Path: "README.md", Content: "# Home\n"},
+		providertest.File{Path: "checks/disk.md", Content: "old\n"}).(*liveWorld)
 	if !is {
 		t.Fatal("no world of a real server")
 	}
@@ -45,13 +46,15 @@ func TestLiveFacts(t *testing.T) {
 		ID int64 `json:"id"`
 	}
 	w.api("ann", http.MethodPost, fmt.Sprintf("pulls/%d/reviews", pr.Number), map[string]any{
-		"event": "PENDING", "body": "Not yet.", "comments": []map[string]any{{"path": "checks/disk.md", "new_position": 1, "body": "Which disk?"}},
+		"event": "PENDING", "body": "Not yet.",
+		"comments": []map[string]any{{"path": "checks/disk.md", "new_position": 1, "body": "Which disk?"}},
 	}, &begun)
 	remarks, err := reader.Remarks(t.Context(), w.Ref(), pr.Number)
 	s.Must(err)
 	s.Same("remarks before it is submitted", len(remarks), 0)
 	s.Must(reader.Comment(t.Context(), w.Ref(), pr.Number, "Said in between."))
-	w.api("ann", http.MethodPost, fmt.Sprintf("pulls/%d/reviews/%d", pr.Number, begun.ID), map[string]any{"event": "COMMENT", "body": "See the line."}, nil)
+	w.api("ann", http.MethodPost, fmt.Sprintf("pulls/%d/reviews/%d", pr.Number, begun.ID),
+		map[string]any{"event": "COMMENT", "body": "See the line."}, nil)
 	remarks, err = reader.Remarks(t.Context(), w.Ref(), pr.Number)
 	s.Must(err)
 	if len(remarks) != 2 || remarks[0].ID == remarks[1].ID {

@@ -19,8 +19,9 @@ import (
 )
 
 // TestLive holds the adapter against a real Gitea or Forgejo, one that may be thrown away: GITEA_URL is its address and
-// GITEA_TOKEN a token of an administrator's, with all scopes. It makes and removes repositories of that administrator's,
-// and, once, the users ann, bob and eve, in whose names it reviews and comments. Only eve may not write.
+// GITEA_TOKEN a token of an administrator's, with all scopes. It makes and removes repositories of that
+// administrator's, and, once, the users ann, bob and eve, in whose names it reviews and comments. Only eve may not
+// write.
 func TestLive(t *testing.T) {
 	address, token := os.Getenv("GITEA_URL"), os.Getenv("GITEA_TOKEN")
 	if address == "" || token == "" {
@@ -73,7 +74,8 @@ func (h *live) NewRepo(t testing.TB, files ...providertest.File) providertest.Wo
 
 func (h *live) provider(t testing.TB) *gitea.Provider {
 	client, err := transport.New(transport.Options{
-		Name: gitea.Name, Variables: transport.Variables{Token: "GITEA_TOKEN"}, Base: h.base.JoinPath("api", "v1"), Token: h.token, Scheme: "token",
+		Name: gitea.Name, Variables: transport.Variables{Token: "GITEA_TOKEN"}, Base: h.base.JoinPath("api", "v1"),
+		Token: h.token, Scheme: "token",
 		UserAgent: "claudeops-test",
 	})
 	if err != nil {

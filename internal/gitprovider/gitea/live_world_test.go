@@ -85,8 +85,8 @@ func (w *liveWorld) pushAPI(branch string, exists bool, from string, files []pro
 }
 
 // untilRechecked waits until the server has found out anew which pull requests can be merged: each first shows the old
-// answer for two seconds or, on a busy machine, some more, then false, and in the end the truth. Nothing shows when that is
-// over, so this waits for the false and then for a while for a true.
+// answer for two seconds or, on a busy machine, some more, then false, and in the end the truth. Nothing shows when
+// that is over, so this waits for the false and then for a while for a true.
 func (w *liveWorld) untilRechecked() {
 	w.t.Helper()
 	var open []struct {
@@ -120,7 +120,8 @@ func (w *liveWorld) poll(atMost time.Duration, done func() bool) {
 func (w *liveWorld) DeleteBranch(branch string) {
 	w.t.Helper()
 	w.api("", http.MethodDelete, "branches/"+branch, nil, nil)
-	w.poll(60*time.Second, func() bool { return !w.isHeadOfOpen(branch) }) // the server closes its pull request after a while
+	// the server closes its pull request after a while
+	w.poll(60*time.Second, func() bool { return !w.isHeadOfOpen(branch) })
 }
 
 func (w *liveWorld) isHeadOfOpen(branch string) bool {
@@ -184,7 +185,8 @@ func (w *liveWorld) Review(number int, author string, state gitprovider.ReviewSt
 }
 
 // ReviewLines implements providertest.LineReviewer.
-func (w *liveWorld) ReviewLines(number int, author string, state gitprovider.ReviewState, body string, lines ...gitprovider.LineComment) {
+func (w *liveWorld) ReviewLines(number int, author string, state gitprovider.ReviewState, body string,
+	lines ...gitprovider.LineComment) {
 	w.t.Helper()
 	comments := []map[string]any{}
 	for _, c := range lines {

@@ -44,7 +44,8 @@ func (s *scripted) snapshot(t *testing.T, q gitprovider.SnapshotQuery) (*gitprov
 
 func TestATreeOfSomePagesIsReadWhole(t *testing.T) {
 	t.Parallel()
-	entries := []object{entry("a", "100644", otherID), entry("checks", "040000", otherID), entry("checks/deep", "040000", otherID),
+	entries := []object{entry("a", "100644", otherID), entry("checks", "040000", otherID),
+		entry("checks/deep", "040000", otherID),
 		entry("checks/deep/x.md", "100644", otherID), entry("checks/z.md", "100755", otherID)}
 	s := serve(t, looking(routes{
 		"GET " + repoPath + "/git/trees/HEAD":          treePages(baseCommit, 2, entries...),
@@ -106,16 +107,19 @@ func TestSnapshotRefusals(t *testing.T) {
 		want   fault.Code
 		says   string
 	}{
-		"a missing repository, whatever else fails": {routes{"GET " + repoPath: refused(404, "not found"), tree: reply{status: 500}},
+		"a missing repository, whatever else fails": {routes{"GET " + repoPath: refused(404, "not found"),
+			tree: reply{status: 500}},
 			fault.NotFound, "joe/home-cluster"},
 		"pull requests that are switched off": {routes{"GET " + repoPath: off, tree: fine,
 			"GET " + repoPath + "/pulls": refused(404, "not found")}, fault.RepoNotAllowed, "switched off"},
 		"a tree without a commit": {routes{tree: object{"sha": "main"}}, fault.UpstreamError, "which commit"},
-		"another program at the address": {routes{"GET " + repoPath: reply{status: 404, body: "<html>nginx</html>"}, tree: fine},
+		"another program at the address": {routes{"GET " + repoPath: reply{status: 404, body: "<html>nginx</html>"},
+			tree: fine},
 			fault.ProviderDisabled, "GITEA_URL"},
 		"a page instead of an answer": {routes{"GET " + repoPath: reply{body: "<html>sign in</html>"}, tree: fine},
 			fault.UpstreamError, "GITEA_URL"},
-		"a limit": {routes{"GET " + repoPath: reply{status: 429, header: map[string]string{"Retry-After": "600"}}, tree: fine},
+		"a limit": {routes{"GET " + repoPath: reply{status: 429, header: map[string]string{"Retry-After": "600"}},
+			tree: fine},
 			fault.RateLimited, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +136,8 @@ func TestSnapshotRefusals(t *testing.T) {
 func TestContentsThatTheServerLeavesOutAreReadOneByOne(t *testing.T) {
 	t.Parallel()
 	one, two := gitprovider.BlobID([]byte("one"), baseCommit), gitprovider.BlobID([]byte("two"), baseCommit)
-	tree := object{"sha": baseCommit, "tree": []object{entry("checks", "040000", otherID), entry("checks/1.md", "100644", one),
+	tree := object{"sha": baseCommit, "tree": []object{entry("checks", "040000", otherID),
+		entry("checks/1.md", "100644", one),
 		entry("checks/2.md", "100644", two), entry("checks/link.md", "120000", otherID),
 		{"path": "checks/big.md", "mode": "100644", "sha": otherID, "size": gitprovider.MaxContentRead + 1}}}
 	encode := base64.StdEncoding.EncodeToString
@@ -171,7 +176,8 @@ func TestContentsOfManyFilesCostAFewRequests(t *testing.T) {
 	for name, tc := range map[string]struct {
 		old  bool
 		want int
-	}{"at once": {false, 4 + 3}, "by a server without file-contents, three tries and then one by one": {true, 4 + 3 + 50}} {
+	}{"at once": {false, 4 + 3}, "by a server without file-contents, three tries and then one by one": {true,
+		4 + 3 + 50}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sc := newScene(t)
@@ -271,7 +277,8 @@ func TestAStrangersForkNeverLooksLikeOurs(t *testing.T) {
 		return object{"head": object{"label": ourBranch, "ref": ourBranch, "sha": madeCommit, "repo_id": id, "repo": repo},
 			"labels": []object{}, "user": object{"login": "eve"}}
 	}
-	s := serve(t, routes{"GET " + repoPath + "/pulls": list(2, pull(1, fork(object{"owner": object{"login": "mallory"}}, 2)),
+	s := serve(t, routes{"GET " + repoPath +
+		"/pulls": list(2, pull(1, fork(object{"owner": object{"login": "mallory"}}, 2)),
 		pull(2, fork(nil, 0)))})
 	found, err := s.provider(t).FindByHead(t.Context(), ref(), ourBranch)
 	wantCode(t, err, "")

@@ -35,7 +35,8 @@ func TestThatPullRequestsAreSwitchedOffIsSaid(t *testing.T) {
 func TestThatTheUserMayNotSignInIsSaid(t *testing.T) {
 	t.Parallel()
 	for name, wrong := range map[string]string{
-		"blocked": fakegitea.Prohibited, "not activated": fakegitea.NotActivated, "has to choose a password": fakegitea.MustChangePassword,
+		"blocked": fakegitea.Prohibited, "not activated": fakegitea.NotActivated,
+		"has to choose a password": fakegitea.MustChangePassword,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

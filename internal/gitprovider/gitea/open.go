@@ -14,10 +14,11 @@ import (
 // draftPrefix makes a pull request a draft: Gitea and Forgejo know drafts by their title alone.
 const draftPrefix = "WIP: "
 
-// opener opens pull requests. The server refuses a second one for a head and a base that have an open one, but not when both
-// are sent at the same moment, and it opens one for a branch without a change. A branch that this process has just made can
-// have neither trouble, so that one request does. For every other branch it is looked before (is there one, is there anything
-// to propose) and after (did somebody open one at the same moment: then the older stays and ours is closed).
+// opener opens pull requests. The server refuses a second one for a head and a base that have an open one, but not when
+// both are sent at the same moment, and it opens one for a branch without a change. A branch that this process has just
+// made can have neither trouble, so that one request does. For every other branch it is looked before (is there one, is
+// there anything to propose) and after (did somebody open one at the same moment: then the older stays and ours is
+// closed).
 type opener struct {
 	api    *api
 	pulls  pulls
@@ -54,7 +55,10 @@ func (o opener) checkBefore(ctx context.Context, spec gitprovider.PullRequestSpe
 	var there *gitea.PullRequest
 	var commits int
 	err := forge.Together(
-		forge.Into(&there, func() (*gitea.PullRequest, error) { return o.pulls.openFor(ctx, spec.Repo, spec.Base, spec.Head) }),
+		forge.Into(&there, func() (*gitea.PullRequest,
+			error) {
+			return o.pulls.openFor(ctx, spec.Repo, spec.Base, spec.Head)
+		}),
 		forge.Into(&commits, func() (int, error) { return o.commitsAhead(ctx, spec) }),
 	)
 	if err == nil && there == nil && commits == 0 {
@@ -88,7 +92,8 @@ func (o opener) create(ctx context.Context, spec gitprovider.PullRequestSpec) (*
 		})
 	})
 	if err == nil && made.Index < 1 {
-		return nil, fault.New(fault.UpstreamError, "%s does not say which pull request it opened in %s", o.api.base.Host, spec.Repo)
+		return nil, fault.New(fault.UpstreamError, "%s does not say which pull request it opened in %s", o.api.base.Host,
+			spec.Repo)
 	}
 	return made, err
 }

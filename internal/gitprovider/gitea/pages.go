@@ -16,7 +16,8 @@ import (
 
 const (
 	// pageSize is what lists are asked for: the largest page that a server gives unless it is configured otherwise
-	// (MAX_RESPONSE_ITEMS). One that is configured to give less does so without a word, so the size of a page is what came.
+	// (MAX_RESPONSE_ITEMS). One that is configured to give less does so without a word, so the size of a page is what
+	// came.
 	pageSize = 50
 	// maxPages bounds how far a list is followed: 50,000 entries of the usual size. No list that this program reads is
 	// that long, and a server that counts wrongly must not keep it busy for ever.
@@ -123,5 +124,6 @@ func withoutNulls[T any](items []*T) []*T {
 }
 
 func tooLong() error {
-	return fault.New(fault.UpstreamError, "the server's list has no end within %d pages; the server may be at fault", maxPages)
+	return fault.New(fault.UpstreamError, "the server's list has no end within %d pages; the server may be at fault",
+		maxPages)
 }

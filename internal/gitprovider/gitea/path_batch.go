@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 )
 
-// BulkPathMemory is what a driver.PathMemory may be besides: one that looks up, and keeps, the files of many pull requests of a
-// repository at once.
+// BulkPathMemory is what a driver.PathMemory may be besides: one that looks up, and keeps, the files of many pull
+// requests of a repository at once.
 type BulkPathMemory interface {
 	driver.PathMemory
 	// ManyPathsAt returns the files of those pull requests, by number, that were remembered with the given heads.
@@ -21,8 +21,8 @@ type BulkPathMemory interface {
 	RememberManyPaths(ctx context.Context, repo gitprovider.RepoRef, heads map[int]string, paths map[int][]string)
 }
 
-// pathBatch is the driver.PathMemory of one call about many pull requests: it asks the memory behind it once, before, and tells it
-// once, after.
+// pathBatch is the driver.PathMemory of one call about many pull requests: it asks the memory behind it once, before,
+// and tells it once, after.
 type pathBatch struct {
 	heads map[int]string
 	known map[int][]string
@@ -32,9 +32,10 @@ type pathBatch struct {
 	found map[int][]string // to be remembered
 }
 
-// batched returns what remembers in a batch, and what ends it. With a memory that knows no batches, or for a single pull
-// request, it is f itself.
-func (f changedFiles) batched(ctx context.Context, repo gitprovider.RepoRef, prs []*gitea.PullRequest) (with changedFiles,
+// batched returns what remembers in a batch, and what ends it. With a memory that knows no batches, or for a single
+// pull request, it is f itself.
+func (f changedFiles) batched(ctx context.Context, repo gitprovider.RepoRef,
+	prs []*gitea.PullRequest) (with changedFiles,
 	end func()) {
 	memory, can := f.memory.(BulkPathMemory)
 	if !can || len(prs) < 2 {

@@ -27,7 +27,8 @@ func (m *bulk) ManyPathsAt(ctx context.Context, repo gitprovider.RepoRef, heads 
 	return out
 }
 
-func (m *bulk) RememberManyPaths(ctx context.Context, repo gitprovider.RepoRef, heads map[int]string, paths map[int][]string) {
+func (m *bulk) RememberManyPaths(ctx context.Context, repo gitprovider.RepoRef, heads map[int]string,
+	paths map[int][]string) {
 	m.told++
 	for number := range paths {
 		m.RememberPaths(ctx, repo, number, heads[number], paths[number])
@@ -44,7 +45,8 @@ func TestTheMemoryIsAskedAndToldOnceForAList(t *testing.T) {
 		sc.Push(branch, memhost.File{Path: fmt.Sprintf("checks/n%d.md", i), Content: "n"})
 		sc.OpenPR(branch, "t", gitprovider.LabelOurs)
 	}
-	for _, want := range [][3]int{{1 + 1 + 20, 1, 1}, {1, 2, 1}} { // requests of a new process; how often it was asked and told so far
+	// requests of a new process; how often it was asked and told so far
+	for _, want := range [][3]int{{1 + 1 + 20, 1, 1}, {1, 2, 1}} {
 		sc.requests()
 		prs, err := sc.provider(remember).ListOpen(t.Context(), sc.Ref(), gitprovider.LabelOurs)
 		sc.must(err)

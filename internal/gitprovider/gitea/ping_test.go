@@ -19,8 +19,10 @@ func TestAPingTellsWhetherGiteaServesUs(t *testing.T) {
 		{"it is down", httpfault.Fault{Kind: httpfault.Status, Status: 503}, fault.UpstreamError},
 		{"it resets connections", httpfault.Fault{Kind: httpfault.ResetBefore}, fault.UpstreamError},
 		{"a portal answers with a page", httpfault.Fault{Kind: httpfault.HTML}, fault.UpstreamError},
-		{"something else answers", httpfault.Fault{Kind: httpfault.Status, Status: 200, Body: `{"ok":true}`}, fault.UpstreamError},
-		{"no API is there", httpfault.Fault{Kind: httpfault.Status, Status: 404, Body: "404 page not found\n"}, fault.ProviderDisabled},
+		{"something else answers", httpfault.Fault{Kind: httpfault.Status, Status: 200, Body: `{"ok":true}`},
+			fault.UpstreamError},
+		{"no API is there", httpfault.Fault{Kind: httpfault.Status, Status: 404, Body: "404 page not found\n"},
+			fault.ProviderDisabled},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			sc := newScene(t)

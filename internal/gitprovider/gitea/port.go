@@ -19,9 +19,9 @@ func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*
 	return snap, p.api.toFault(err, q.Repo, "")
 }
 
-// Commit implements gitprovider.Provider. One request makes branch and commit. The server takes the base as it is at that
-// moment, so the answer is checked: a commit with another parent, or with other files, is undone. The commit belongs to
-// the token's user.
+// Commit implements gitprovider.Provider. One request makes branch and commit. The server takes the base as it is at
+// that moment, so the answer is checked: a commit with another parent, or with other files, is undone. The commit
+// belongs to the token's user.
 //
 // Beside the port's codes: repo_not_allowed if the repository is archived, the user may not write, or a rule protects
 // branches of this name.
@@ -38,7 +38,8 @@ func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (g
 // The answer has no Paths: whoever opens a pull request knows them. Labels whose ids are known by then are set with the
 // creation. Beside the port's codes: repo_not_allowed if the repository is archived or the user may not open pull
 // requests.
-func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest, error) {
+func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest,
+	error) {
 	pr, err := p.opener.open(ctx, spec)
 	if err != nil {
 		return gitprovider.PullRequest{}, p.api.toFault(err, spec.Repo, "the branch "+spec.Head+" or "+spec.Base)
@@ -47,8 +48,8 @@ func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullReq
 }
 
 // Label implements gitprovider.Provider. One request adds labels by their names; those that are there already stay as
-// they are. What the repository lacks is made first if that is allowed (Options.CreateLabels), else it is not_found and named,
-// and the others are set all the same.
+// they are. What the repository lacks is made first if that is allowed (Options.CreateLabels), else it is not_found and
+// named, and the others are set all the same.
 //
 // A number that belongs to an issue is not told from a pull request.
 func (p *Provider) Label(ctx context.Context, repo gitprovider.RepoRef, number int, labels []string) error {
@@ -63,7 +64,8 @@ func (p *Provider) Label(ctx context.Context, repo gitprovider.RepoRef, number i
 }
 
 // FindByHead implements gitprovider.Provider.
-func (p *Provider) FindByHead(ctx context.Context, repo gitprovider.RepoRef, branch string) (*gitprovider.PullRequest, error) {
+func (p *Provider) FindByHead(ctx context.Context, repo gitprovider.RepoRef, branch string) (*gitprovider.PullRequest,
+	error) {
 	pr, err := p.pulls.byHead(ctx, repo, branch)
 	return pr, p.api.toFault(err, repo, "")
 }
@@ -81,15 +83,18 @@ func (p *Provider) DeleteBranch(ctx context.Context, repo gitprovider.RepoRef, b
 
 // ListOpen implements gitprovider.Provider. The label is compared here, by its exact name. Beside the port's codes:
 // repo_not_allowed for a repository whose pull requests are switched off.
-func (p *Provider) ListOpen(ctx context.Context, repo gitprovider.RepoRef, label string) ([]gitprovider.PullRequest, error) {
+func (p *Provider) ListOpen(ctx context.Context, repo gitprovider.RepoRef, label string) ([]gitprovider.PullRequest,
+	error) {
 	prs, err := p.pulls.openOf(ctx, repo, func(pr gitprovider.PullRequest) bool { return gitprovider.Listed(pr, label) })
 	return prs, p.api.toFaultOfPull(ctx, err, repo, "", true)
 }
 
 // ListKnown implements gitprovider.Lister with one request for each 50 open pull requests, and ReadPaths of its answer
 // with one for each pull request and one for each commit that several start from.
-func (p *Provider) ListKnown(ctx context.Context, repo gitprovider.RepoRef, label string) (gitprovider.KnownList, error) {
-	list, err := p.pulls.listKnown(ctx, repo, func(pr gitprovider.PullRequest) bool { return gitprovider.Listed(pr, label) })
+func (p *Provider) ListKnown(ctx context.Context, repo gitprovider.RepoRef, label string) (gitprovider.KnownList,
+	error) {
+	list, err := p.pulls.listKnown(ctx, repo,
+		func(pr gitprovider.PullRequest) bool { return gitprovider.Listed(pr, label) })
 	if err != nil {
 		return list, p.api.toFaultOfPull(ctx, err, repo, "", true)
 	}
@@ -122,7 +127,8 @@ func (p *Provider) OurBranches(ctx context.Context, repo gitprovider.RepoRef) (m
 }
 
 // OpenOurs implements gitprovider.Settler.
-func (p *Provider) OpenOurs(ctx context.Context, repo gitprovider.RepoRef, below int) ([]gitprovider.PullRequest, error) {
+func (p *Provider) OpenOurs(ctx context.Context, repo gitprovider.RepoRef, below int) ([]gitprovider.PullRequest,
+	error) {
 	prs, err := p.pulls.openOf(ctx, repo, func(pr gitprovider.PullRequest) bool {
 		return pr.Number < below && gitprovider.MayBeOurs(pr)
 	})
@@ -130,7 +136,8 @@ func (p *Provider) OpenOurs(ctx context.Context, repo gitprovider.RepoRef, below
 }
 
 // ReadCommit implements gitprovider.Settler with one request, and one for each page of the two trees.
-func (p *Provider) ReadCommit(ctx context.Context, repo gitprovider.RepoRef, id string) (gitprovider.CommitInfo, error) {
+func (p *Provider) ReadCommit(ctx context.Context, repo gitprovider.RepoRef, id string) (gitprovider.CommitInfo,
+	error) {
 	info, err := p.trees.readCommit(ctx, repo, id)
 	return info, p.api.toFault(err, repo, "the commit "+id)
 }
@@ -148,7 +155,8 @@ func (p *Provider) Lateness() time.Duration { return gitprovider.ForgeLateness }
 
 // Assign implements gitprovider.Assigner. The assignees are set as given: the API replaces them. Teams are those of the
 // organization that owns the repository.
-func (p *Provider) Assign(ctx context.Context, repo gitprovider.RepoRef, number int, reviewers, assignees []string) error {
+func (p *Provider) Assign(ctx context.Context, repo gitprovider.RepoRef, number int,
+	reviewers, assignees []string) error {
 	if err := forge.CheckNumber(repo, number); err != nil {
 		return err
 	}
@@ -173,7 +181,8 @@ func (p *Provider) Append(ctx context.Context, req gitprovider.CommitRequest) (g
 }
 
 // SetText implements gitprovider.Editor.
-func (p *Provider) SetText(ctx context.Context, repo gitprovider.RepoRef, number int, title, body string) (gitprovider.State, error) {
+func (p *Provider) SetText(ctx context.Context, repo gitprovider.RepoRef, number int,
+	title, body string) (gitprovider.State, error) {
 	if err := forge.CheckNumber(repo, number); err != nil {
 		return "", err
 	}
@@ -190,14 +199,16 @@ func (p *Provider) Comment(ctx context.Context, repo gitprovider.RepoRef, number
 }
 
 // Checks implements gitprovider.CheckReader with one request for each page of statuses.
-func (p *Provider) Checks(ctx context.Context, repo gitprovider.RepoRef, _ int, head string) (gitprovider.Checks, error) {
+func (p *Provider) Checks(ctx context.Context, repo gitprovider.RepoRef, _ int, head string) (gitprovider.Checks,
+	error) {
 	checks, err := p.api.checks(ctx, repo, head)
 	return checks, p.api.toFault(err, repo, "the checks of "+head)
 }
 
 // Reply implements gitprovider.Replier with one request. The API has no way to answer in a conversation: it is one
 // review with a comment on the line of each, which the pages show together.
-func (p *Provider) Reply(ctx context.Context, repo gitprovider.RepoRef, number int, replies []gitprovider.LineReply) error {
+func (p *Provider) Reply(ctx context.Context, repo gitprovider.RepoRef, number int,
+	replies []gitprovider.LineReply) error {
 	if err := forge.CheckNumber(repo, number); err != nil {
 		return err
 	}
@@ -215,9 +226,10 @@ func (p *Provider) Remarks(ctx context.Context, repo gitprovider.RepoRef, number
 	return remarks, p.api.toFaultOfPull(ctx, err, repo, pullName(number), false)
 }
 
-// Examine implements gitprovider.Examiner. It costs up to twelve requests in three rounds. Scopes are known only of a token that
-// lacks one; see examiner.scopes.
-func (p *Provider) Examine(ctx context.Context, repo gitprovider.RepoRef, base string, labels []string) (gitprovider.Access,
+// Examine implements gitprovider.Examiner. It costs up to twelve requests in three rounds. Scopes are known only of a
+// token that lacks one; see examiner.scopes.
+func (p *Provider) Examine(ctx context.Context, repo gitprovider.RepoRef, base string,
+	labels []string) (gitprovider.Access,
 	error) {
 	access, err := p.examiner.examine(ctx, repo, base, labels)
 	return access, p.api.toFault(err, repo, "")

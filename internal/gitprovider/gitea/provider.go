@@ -37,9 +37,9 @@ type Options struct {
 	Sleep func(ctx context.Context, d time.Duration)
 }
 
-// Provider implements gitprovider.Provider, and what a provider can do besides (gitprovider.Assigner, Editor, RemarkReader,
-// Examiner and Pinger), for one Gitea or Forgejo. Each of its methods hands on to the part that does it, and makes of what
-// the server refuses the codes of the port.
+// Provider implements gitprovider.Provider, and what a provider can do besides (gitprovider.Assigner, Editor,
+// RemarkReader, Examiner and Pinger), for one Gitea or Forgejo. Each of its methods hands on to the part that does it,
+// and makes of what the server refuses the codes of the port.
 type Provider struct {
 	api        *api
 	branches   branches

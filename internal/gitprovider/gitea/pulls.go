@@ -17,8 +17,8 @@ import (
 // listAttempts is how often a list is read that changes while it is read.
 const listAttempts = 3
 
-// clockMargin is how much earlier than a reading a pull request must have been opened to count as opened before it. The server's
-// times are in seconds, and those of its answers may come from another machine.
+// clockMargin is how much earlier than a reading a pull request must have been opened to count as opened before it. The
+// server's times are in seconds, and those of its answers may come from another machine.
 const clockMargin = time.Minute
 
 // pulls reads pull requests.
@@ -40,7 +40,8 @@ func (p pulls) convert(from *gitea.PullRequest) gitprovider.PullRequest {
 }
 
 // withPaths converts pull requests and fills in the files that they change.
-func (p pulls) withPaths(ctx context.Context, repo gitprovider.RepoRef, from []*gitea.PullRequest) ([]gitprovider.PullRequest,
+func (p pulls) withPaths(ctx context.Context, repo gitprovider.RepoRef,
+	from []*gitea.PullRequest) ([]gitprovider.PullRequest,
 	error) {
 	paths, err := p.files.readAll(ctx, repo, from)
 	if err != nil {
@@ -65,8 +66,8 @@ func (p pulls) read(ctx context.Context, repo gitprovider.RepoRef, number int) (
 	return pr, err
 }
 
-// list reads pull requests. No filter by label is ever sent: the server drops names that it does not know, and without a
-// known one lists everything.
+// list reads pull requests. No filter by label is ever sent: the server drops names that it does not know, and without
+// a known one lists everything.
 func (p pulls) list(repo gitprovider.RepoRef, state gitea.StateType, sort string) pageReader[*gitea.PullRequest] {
 	return func(ctx context.Context, number int) (page[*gitea.PullRequest], error) {
 		query := atPage(number)
@@ -133,10 +134,11 @@ func (p pulls) openOf(ctx context.Context, repo gitprovider.RepoRef, wanted func
 	}))
 }
 
-// closed reads the pull requests that were closed without merging at since or later. They come by their last
-// update, which is never before the closing, so the first older one ends the search. last is the highest number of those that
+// closed reads the pull requests that were closed without merging at since or later. They come by their last update,
+// which is never before the closing, so the first older one ends the search. last is the highest number of those that
 // were opened before this call, merged ones and those closed before included.
-func (p pulls) closed(ctx context.Context, repo gitprovider.RepoRef, since time.Time) (found []*gitea.PullRequest, last int,
+func (p pulls) closed(ctx context.Context, repo gitprovider.RepoRef, since time.Time) (found []*gitea.PullRequest,
+	last int,
 	err error) {
 	if since.IsZero() {
 		return nil, 0, nil
@@ -195,10 +197,10 @@ func (p pulls) openFor(ctx context.Context, repo gitprovider.RepoRef, base, head
 	return nil, err
 }
 
-// byHead finds the newest pull request of a branch. There is no search by head in all states, so pull requests are read newest
-// first, 50 a request, until the first that fits: one request in nearly every case, since it is asked about branches
-// that were made a moment ago. That there is none is known only at the end of the list, whose pages are read side by
-// side.
+// byHead finds the newest pull request of a branch. There is no search by head in all states, so pull requests are read
+// newest first, 50 a request, until the first that fits: one request in nearly every case, since it is asked about
+// branches that were made a moment ago. That there is none is known only at the end of the list, whose pages are read
+// side by side.
 func (p pulls) byHead(ctx context.Context, repo gitprovider.RepoRef, branch string) (*gitprovider.PullRequest, error) {
 	read := p.list(repo, gitea.StateAll, "")
 	first, err := read(ctx, 1)
@@ -253,7 +255,8 @@ func (p pulls) withdraw(ctx context.Context, repo gitprovider.RepoRef, w gitprov
 }
 
 // change replaces fields of a pull request, and gives its state after that.
-func (p pulls) change(ctx context.Context, repo gitprovider.RepoRef, number int, fields map[string]string) (gitprovider.State, error) {
+func (p pulls) change(ctx context.Context, repo gitprovider.RepoRef, number int,
+	fields map[string]string) (gitprovider.State, error) {
 	var now struct {
 		forge.Changed
 		MergeBase string `json:"merge_base"`

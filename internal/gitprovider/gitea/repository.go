@@ -20,22 +20,23 @@ func (a *api) repository(ctx context.Context, ref gitprovider.RepoRef) (*gitea.R
 	return repo, err
 }
 
-// switchedOff is the refusal of a repository that takes no pull requests, or nil. The server itself answers 404 then, to
-// everything that is about them.
+// switchedOff is the refusal of a repository that takes no pull requests, or nil. The server itself answers 404 then,
+// to everything that is about them.
 func (a *api) switchedOff(from *gitea.Repository, repo gitprovider.RepoRef) error {
 	switch {
 	case !from.HasPullRequests:
 		return fault.New(fault.RepoNotAllowed, "pull requests are switched off for %s at %s; switch them on in its settings",
 			repo, a.base.Host)
 	case from.Mirror:
-		return fault.New(fault.RepoNotAllowed, "%s at %s is a mirror, which takes no pull requests; propose to the repository "+
-			"that it mirrors", repo, a.base.Host)
+		return fault.New(fault.RepoNotAllowed,
+			"%s at %s is a mirror, which takes no pull requests; propose to the repository "+
+				"that it mirrors", repo, a.base.Host)
 	}
 	return nil
 }
 
-// toFaultOfPull is toFault for what is about pull requests. empty says that a repository without a commit, which has none, is no
-// error.
+// toFaultOfPull is toFault for what is about pull requests. empty says that a repository without a commit, which has
+// none, is no error.
 func (a *api) toFaultOfPull(ctx context.Context, err error, repo gitprovider.RepoRef, what string, empty bool) error {
 	if isMissing(err) {
 		if from, lookErr := a.repository(ctx, repo); lookErr == nil {
@@ -47,19 +48,22 @@ func (a *api) toFaultOfPull(ctx context.Context, err error, repo gitprovider.Rep
 	return a.toFault(err, repo, what)
 }
 
-// forbiddenByRule is the refusal (403) of a change to a branch for somebody who may write to the repository: then a rule for branches
-// of this name or for files keeps it off, or a hook of the server's. nil means that the user may not write, or that it could
-// not be looked at.
+// forbiddenByRule is the refusal (403) of a change to a branch for somebody who may write to the repository: then a
+// rule for branches of this name or for files keeps it off, or a hook of the server's. nil means that the user may not
+// write, or that it could not be looked at.
 func (a *api) forbiddenByRule(ctx context.Context, repo gitprovider.RepoRef, branch string, cause error) error {
 	r := refused(cause)
-	if r == nil || r.isScope() || r.isAccount() || a.http.StatusFault(r.resp, r.quotable()) != nil { // as for coming too often
+	// as for coming too often
+	if r == nil || r.isScope() || r.isAccount() || a.http.StatusFault(r.resp, r.quotable()) != nil {
 		return nil
 	}
 	from, err := a.repository(ctx, repo)
 	if err != nil || from.Permissions == nil || !from.Permissions.Push {
 		return nil
 	}
-	return fault.Wrap(cause, fault.RepoNotAllowed, "a rule of %s keeps the branch %s from being changed, although the user of %s "+
-		"may write to the repository%s; in its settings, under branch protection, let that user push to %s, and leave the files "+
-		"of proposals out of the protected file patterns", repo, branch, tokenVariable, r.said(), gitprovider.BranchPrefix+"**")
+	return fault.Wrap(cause, fault.RepoNotAllowed,
+		"a rule of %s keeps the branch %s from being changed, although the user of %s "+
+			"may write to the repository%s; in its settings, under branch protection, let that user push to %s, and leave the files "+
+			"of proposals out of the protected file patterns", repo, branch, tokenVariable, r.said(), gitprovider.BranchPrefix+
+			"**")
 }

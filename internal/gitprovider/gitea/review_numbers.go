@@ -10,20 +10,20 @@ import (
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
-// reviewNumbers tells of which pull requests of a list somebody may have submitted a review. Some servers leave the number
-// of reviews out where it is 0, others do not know it.
+// reviewNumbers tells of which pull requests of a list somebody may have submitted a review. Some servers leave the
+// number of reviews out where it is 0, others do not know it.
 type reviewNumbers struct {
 	api   *api
 	known *atomic.Bool // the server is known to know the number
 }
 
-// fewUnknown is how many pull requests may lack the number without the server's description being asked for: to ask for the
-// reviews of so few costs less.
+// fewUnknown is how many pull requests may lack the number without the server's description being asked for: to ask for
+// the reviews of so few costs less.
 const fewUnknown = 5
 
-// of gives what tells whether a pull request may have a review. A server that gives the number for any of the list leaves
-// out nothing but zeros, and so does one whose description of its API has it. Otherwise only a pull request to which
-// nothing has happened since it was opened counts as one without: a review is a change of it.
+// of gives what tells whether a pull request may have a review. A server that gives the number for any of the list
+// leaves out nothing but zeros, and so does one whose description of its API has it. Otherwise only a pull request to
+// which nothing has happened since it was opened counts as one without: a review is a change of it.
 func (n reviewNumbers) of(ctx context.Context, list []*gitea.PullRequest) func(*gitea.PullRequest) bool {
 	unsure := 0
 	for _, pr := range list {
@@ -48,7 +48,8 @@ func isUntouched(pr *gitea.PullRequest) bool {
 	return pr.Created != nil && pr.Updated != nil && pr.Updated.Equal(*pr.Created)
 }
 
-// described reports whether the server's description of its API has the number. Servers may be set to have no description.
+// described reports whether the server's description of its API has the number. Servers may be set to have no
+// description.
 func (n reviewNumbers) described(ctx context.Context) bool {
 	var description struct {
 		Definitions struct {

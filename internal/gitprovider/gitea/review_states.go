@@ -11,13 +11,15 @@ import (
 )
 
 // ReviewStates implements gitprovider.ReviewLister with one request for each, and one for those who may write.
-func (p *Provider) ReviewStates(ctx context.Context, repo gitprovider.RepoRef, numbers []int) (map[int]gitprovider.ReviewState, error) {
+func (p *Provider) ReviewStates(ctx context.Context, repo gitprovider.RepoRef,
+	numbers []int) (map[int]gitprovider.ReviewState, error) {
 	states, err := p.discussion.reviewStates(ctx, repo, numbers)
 	return states, p.api.toFault(err, repo, "")
 }
 
 // reviewStates takes nobody for one who may write where the server does not tell; see remarks.
-func (d discussion) reviewStates(ctx context.Context, repo gitprovider.RepoRef, numbers []int) (map[int]gitprovider.ReviewState, error) {
+func (d discussion) reviewStates(ctx context.Context, repo gitprovider.RepoRef,
+	numbers []int) (map[int]gitprovider.ReviewState, error) {
 	numbers = numbers[:min(len(numbers), gitprovider.MaxReviewStates)]
 	reviews := map[int][]gitprovider.Review{}
 	var writers map[string]bool

@@ -33,7 +33,8 @@ func plainReviews(found []foundReview) (out []gitprovider.Review) {
 // reviews reads all reviews, oldest first and pending ones last, without comments on lines. Requests for a review are
 // listed among them and left out.
 func (d discussion) reviews(ctx context.Context, repo gitprovider.RepoRef, number int) ([]foundReview, error) {
-	from, _, err := pagesOf(d.api, func(c *gitea.Client, o gitea.ListOptions) ([]*gitea.PullReview, *gitea.Response, error) {
+	from, _, err := pagesOf(d.api, func(c *gitea.Client, o gitea.ListOptions) ([]*gitea.PullReview, *gitea.Response,
+		error) {
 		return c.ListPullReviews(repo.Owner, repo.Name, int64(number), gitea.ListPullReviewsOptions{ListOptions: o})
 	}).all(ctx)
 	if err != nil {
@@ -43,7 +44,8 @@ func (d discussion) reviews(ctx context.Context, repo gitprovider.RepoRef, numbe
 	var reviews, pending []foundReview
 	for _, r := range from {
 		review := foundReview{
-			Review: gitprovider.Review{State: reviewState(r), Body: r.Body}, id: r.ID, event: eventOf(r), lines: r.CodeCommentsCount, commit: r.CommitID,
+			Review: gitprovider.Review{State: reviewState(r), Body: r.Body}, id: r.ID, event: eventOf(r),
+			lines: r.CodeCommentsCount, commit: r.CommitID,
 		}
 		if r.Reviewer != nil {
 			review.Author = r.Reviewer.UserName

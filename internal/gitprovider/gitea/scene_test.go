@@ -82,13 +82,15 @@ func (sc *scene) commit(p *gitea.Provider, branch string, files ...gitprovider.F
 	snap, err := p.Snapshot(sc.t.Context(), sc.query(files))
 	sc.must(err)
 	return p.Commit(sc.t.Context(), gitprovider.CommitRequest{
-		Snapshot: snap, Branch: branch, Changes: providertest.ChangeSet(sc.t, files...), Message: "m\n", Time: time.Unix(1e9, 0),
+		Snapshot: snap, Branch: branch, Changes: providertest.ChangeSet(sc.t, files...), Message: "m\n",
+		Time: time.Unix(1e9, 0),
 	})
 }
 
 func (sc *scene) spec(branch string) gitprovider.PullRequestSpec {
 	return gitprovider.PullRequestSpec{
-		Repo: sc.Ref(), Base: memhost.MainBranch, Head: branch, Title: "t", Body: "b", Labels: []string{gitprovider.LabelOurs},
+		Repo: sc.Ref(), Base: memhost.MainBranch, Head: branch, Title: "t", Body: "b",
+		Labels: []string{gitprovider.LabelOurs},
 	}
 }
 

@@ -118,7 +118,8 @@ func newProvider(t testing.TB, address, token string, change ...func(*gitea.Opti
 		t.Fatal(err)
 	}
 	client, err := transport.New(transport.Options{
-		Name: gitea.Name, Variables: transport.Variables{Token: "GITEA_TOKEN", Address: "GITEA_URL"}, Base: base.JoinPath("api", "v1"), Token: token,
+		Name: gitea.Name, Variables: transport.Variables{Token: "GITEA_TOKEN", Address: "GITEA_URL"},
+		Base: base.JoinPath("api", "v1"), Token: token,
 		Scheme: "token", Clock: transport.Clock{Sleep: func(context.Context, time.Duration) {}},
 	})
 	if err != nil {
@@ -155,7 +156,8 @@ func list(total int, items ...object) reply {
 // pull is an open pull request of ours, with changes.
 func pull(number int, change object) object {
 	pr := object{
-		"number": number, "title": "t", "state": "open", "mergeable": true, "html_url": fmt.Sprintf("https://x/pulls/%d", number),
+		"number": number, "title": "t", "state": "open", "mergeable": true,
+		"html_url":   fmt.Sprintf("https://x/pulls/%d", number),
 		"head":       object{"label": ourBranch, "ref": ourBranch, "sha": madeCommit, "repo_id": 1},
 		"base":       object{"label": "main", "ref": "main", "sha": baseCommit, "repo_id": 1},
 		"merge_base": baseCommit, "labels": []object{{"id": 7, "name": gitprovider.LabelOurs}},

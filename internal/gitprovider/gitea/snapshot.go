@@ -26,9 +26,9 @@ type firstRound struct {
 	open   []*gitea.PullRequest
 	closed []*gitea.PullRequest
 	tips   map[string]string
-	// lastNumber is the highest number among the open ones and among those others that were opened before this round. The two
-	// lists are read by two requests: whoever was opened in between and is closed by now proves nothing about those opened just
-	// before, which may be in neither list.
+	// lastNumber is the highest number among the open ones and among those others that were opened before this round. The
+	// two lists are read by two requests: whoever was opened in between and is closed by now proves nothing about those
+	// opened just before, which may be in neither list.
 	lastNumber int
 }
 
@@ -124,7 +124,8 @@ func noBase(repo *gitea.Repository, q gitprovider.SnapshotQuery, cause error) er
 }
 
 // secondRound reads the files of pull requests, and contents.
-func (s snapshots) secondRound(ctx context.Context, q gitprovider.SnapshotQuery, snap *gitprovider.Snapshot, l firstRound) error {
+func (s snapshots) secondRound(ctx context.Context, q gitprovider.SnapshotQuery, snap *gitprovider.Snapshot,
+	l firstRound) error {
 	ours := slices.DeleteFunc(slices.Concat(l.open, l.closed), func(pr *gitea.PullRequest) bool {
 		return !gitprovider.MayBeOurs(s.pulls.convert(pr))
 	})
@@ -156,8 +157,8 @@ func (s snapshots) secondRound(ctx context.Context, q gitprovider.SnapshotQuery,
 }
 
 // foreign fills in the pull requests of others into the base branch, with the first page of their files: those that are
-// remembered, and of the rest the newest MaxForeign. One whose files cannot be read, or have further pages, is counted as
-// not read.
+// remembered, and of the rest the newest MaxForeign. One whose files cannot be read, or have further pages, is counted
+// as not read.
 func (s snapshots) foreign(ctx context.Context, snap *gitprovider.Snapshot, open []*gitea.PullRequest) {
 	files := s.pulls.files
 	var unread []*gitea.PullRequest

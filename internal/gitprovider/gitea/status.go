@@ -46,14 +46,15 @@ func (s status) read(ctx context.Context, repo gitprovider.RepoRef, number int) 
 	return out, err
 }
 
-// settlingStep is the first pause before the server is asked again for what it may still be working on; see forge.Settled.
+// settlingStep is the first pause before the server is asked again for what it may still be working on; see
+// forge.Settled.
 const settlingStep = 500 * time.Millisecond
 
-// inTransit reports whether the server may say otherwise in a moment. Gitea has no word for "still computing": it answers that
-// a pull request cannot be merged, for half a second to two seconds after the base has moved. So that answer is looked at
-// again a few times, and is believed when it stays; drafts can never be merged. Up to two seconds before, the answer is the
-// one from before the base moved: nothing shows that. In the same way a pull request whose head branch is gone is looked at
-// again until the server has closed it.
+// inTransit reports whether the server may say otherwise in a moment. Gitea has no word for "still computing": it
+// answers that a pull request cannot be merged, for half a second to two seconds after the base has moved. So that
+// answer is looked at again a few times, and is believed when it stays; drafts can never be merged. Up to two seconds
+// before, the answer is the one from before the base moved: nothing shows that. In the same way a pull request whose
+// head branch is gone is looked at again until the server has closed it.
 func inTransit(pr *gitea.PullRequest) bool {
 	if pr.HasMerged || pr.State != gitea.StateOpen {
 		return false

@@ -23,9 +23,11 @@ func TestChecksCombineEveryPage(t *testing.T) {
 		statuses []fakegitea.Status
 		want     gitprovider.Checks
 	}{
-		"none":                 {nil, gitprovider.Checks{State: gitprovider.ChecksNone}},
-		"success":              {[]fakegitea.Status{status("success", "a")}, gitprovider.Checks{State: gitprovider.ChecksSuccess}},
-		"a warning is success": {[]fakegitea.Status{status("warning", "a")}, gitprovider.Checks{State: gitprovider.ChecksSuccess}},
+		"none": {nil, gitprovider.Checks{State: gitprovider.ChecksNone}},
+		"success": {[]fakegitea.Status{status("success", "a")},
+			gitprovider.Checks{State: gitprovider.ChecksSuccess}},
+		"a warning is success": {[]fakegitea.Status{status("warning", "a")},
+			gitprovider.Checks{State: gitprovider.ChecksSuccess}},
 		"one is pending": {[]fakegitea.Status{status("success", "a"), status("pending", "b")},
 			gitprovider.Checks{State: gitprovider.ChecksPending}},
 		"an unknown word is pending": {[]fakegitea.Status{status("frob", "a"), status("success", "b")},
@@ -95,7 +97,8 @@ func TestAReviewPageThatIsHiddenFromUsDoesNotEndTheList(t *testing.T) {
 			if r.URL.Query().Get("page") == "1" {
 				return list(51)
 			}
-			return list(51, object{"id": 9, "state": "APPROVED", "user": object{"login": "bob"}, "submitted_at": "2026-11-20T10:00:00Z"})
+			return list(51, object{"id": 9, "state": "APPROVED", "user": object{"login": "bob"},
+				"submitted_at": "2026-11-20T10:00:00Z"})
 		},
 	})
 	status, err := s.provider(t).Status(t.Context(), ref(), 1)
@@ -110,7 +113,8 @@ func TestFindByHeadLooksBeyondThePageWhenTheSecondIsShared(t *testing.T) {
 	const at = "2026-11-20T18:50:38Z"
 	var first []object
 	for i := 100; i > 50; i-- {
-		change := object{"created_at": "2026-11-20T18:50:39Z", "head": object{"label": "x", "ref": "x", "sha": otherID, "repo_id": 1}}
+		change := object{"created_at": "2026-11-20T18:50:39Z",
+			"head": object{"label": "x", "ref": "x", "sha": otherID, "repo_id": 1}}
 		if i == 51 {
 			change = object{"created_at": at, "state": "closed"}
 		}

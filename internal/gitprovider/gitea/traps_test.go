@@ -219,9 +219,10 @@ func TestMergeableIsLookedAtAgainWhileTheServerRechecks(t *testing.T) {
 		want     bool
 		slept    []time.Duration
 	}{
-		"true at once":        {0, false, true, nil},
-		"true after two":      {2, false, true, []time.Duration{500 * time.Millisecond, time.Second}},
-		"false when it stays": {1, true, false, []time.Duration{500 * time.Millisecond, time.Second, 1500 * time.Millisecond}},
+		"true at once":   {0, false, true, nil},
+		"true after two": {2, false, true, []time.Duration{500 * time.Millisecond, time.Second}},
+		"false when it stays": {1, true, false, []time.Duration{500 * time.Millisecond, time.Second,
+			1500 * time.Millisecond}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -39,10 +39,11 @@ type baseTree struct {
 
 // branch reads the root folder and the folders above the paths. name "" is the branch that HEAD names.
 //
-// One request is enough for up to 1000 entries in the whole repository: it is recursive, and its sha is the commit's. The
-// branch is named in full, since a tag of the same name would come first. A name as long as an object id is taken for
-// one by the server, so that its commit is asked for before, which costs a request.
-func (t trees) branch(ctx context.Context, repo gitprovider.RepoRef, name string, paths []gitprovider.Path) (baseTree, error) {
+// One request is enough for up to 1000 entries in the whole repository: it is recursive, and its sha is the commit's.
+// The branch is named in full, since a tag of the same name would come first. A name as long as an object id is taken
+// for one by the server, so that its commit is asked for before, which costs a request.
+func (t trees) branch(ctx context.Context, repo gitprovider.RepoRef, name string, paths []gitprovider.Path) (baseTree,
+	error) {
 	ref := "HEAD"
 	if name != "" {
 		ref = refsPrefix + name
@@ -70,7 +71,8 @@ func (t trees) branch(ctx context.Context, repo gitprovider.RepoRef, name string
 }
 
 // commit is branch for a commit.
-func (t trees) commit(ctx context.Context, repo gitprovider.RepoRef, id string, paths []gitprovider.Path) (baseTree, error) {
+func (t trees) commit(ctx context.Context, repo gitprovider.RepoRef, id string, paths []gitprovider.Path) (baseTree,
+	error) {
 	first, err := t.page(ctx, repo, id, true, 1)
 	if err != nil {
 		return baseTree{}, err
@@ -79,10 +81,12 @@ func (t trees) commit(ctx context.Context, repo gitprovider.RepoRef, id string, 
 }
 
 // complete takes what is wanted from the first page, and reads further ones if they are needed.
-func (t trees) complete(ctx context.Context, repo gitprovider.RepoRef, first gitea.GitTreeResponse, paths []gitprovider.Path) (
+func (t trees) complete(ctx context.Context, repo gitprovider.RepoRef, first gitea.GitTreeResponse,
+	paths []gitprovider.Path) (
 	baseTree, error) {
 	if !isObjectID(first.SHA) {
-		return baseTree{}, fault.New(fault.UpstreamError, "%s does not say which commit the base of %s is at", t.api.base.Host, repo)
+		return baseTree{}, fault.New(fault.UpstreamError, "%s does not say which commit the base of %s is at",
+			t.api.base.Host, repo)
 	}
 	out := baseTree{commit: first.SHA, tree: gitprovider.Tree{}, sizes: map[string]int64{}}
 	folders := foldersOf(paths)
@@ -209,8 +213,8 @@ func (t trees) folder(ctx context.Context, repo gitprovider.RepoRef, id string) 
 	return entries, err
 }
 
-// isNoCommit reports whether a tree could not be read because its reference does not exist: 400 from Gitea 1.26, 404 and
-// 409 (empty repository) from others.
+// isNoCommit reports whether a tree could not be read because its reference does not exist: 400 from Gitea 1.26, 404
+// and 409 (empty repository) from others.
 func isNoCommit(err error) bool {
 	return isMissing(err) || statusIs(err, http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity)
 }

@@ -25,11 +25,12 @@ const (
 // fileTree is what a commit holds: mode and object by path, without the folders.
 type fileTree map[string]string
 
-// sharedBases reads the trees of the merge bases that many of the pull requests have in common. Two trees differ in exactly
-// the paths that a pull request changes, old names of renames included, and reading one is half the work for the server of
-// listing the files of a pull request, which takes several processes of git. Where a tree cannot be had, or is large, the
-// files are asked for.
-func (f changedFiles) sharedBases(ctx context.Context, repo gitprovider.RepoRef, prs []*gitea.PullRequest) map[string]fileTree {
+// sharedBases reads the trees of the merge bases that many of the pull requests have in common. Two trees differ in
+// exactly the paths that a pull request changes, old names of renames included, and reading one is half the work for
+// the server of listing the files of a pull request, which takes several processes of git. Where a tree cannot be had,
+// or is large, the files are asked for.
+func (f changedFiles) sharedBases(ctx context.Context, repo gitprovider.RepoRef,
+	prs []*gitea.PullRequest) map[string]fileTree {
 	count := map[string]int{}
 	for _, pr := range prs {
 		if _, known := f.remembered(ctx, repo, pr); !known && version(pr) != "" {
@@ -39,7 +40,8 @@ func (f changedFiles) sharedBases(ctx context.Context, repo gitprovider.RepoRef,
 	maps.DeleteFunc(count, func(_ string, n int) bool { return n < sharedBy })
 	var mu sync.Mutex
 	out := map[string]fileTree{}
-	_ = forge.Each(ctx, slices.Collect(maps.Keys(count)), func(ctx context.Context, _ int, base string) error { // none fails
+	// none fails
+	_ = forge.Each(ctx, slices.Collect(maps.Keys(count)), func(ctx context.Context, _ int, base string) error {
 		if tree, ok := f.trees.onePage(ctx, repo, base, maxComparedTree); ok {
 			mu.Lock()
 			defer mu.Unlock()
@@ -56,7 +58,8 @@ func (t trees) onePage(ctx context.Context, repo gitprovider.RepoRef, commit str
 		return nil, false
 	}
 	from, err := t.page(ctx, repo, commit, true, 1)
-	if err != nil || from.SHA != commit || from.Truncated || len(from.Entries) > atMost || len(from.Entries) != from.TotalCount {
+	if err != nil || from.SHA != commit || from.Truncated || len(from.Entries) > atMost ||
+		len(from.Entries) != from.TotalCount {
 		return nil, false
 	}
 	tree := fileTree{}
@@ -83,7 +86,8 @@ func (t trees) allPages(ctx context.Context, repo gitprovider.RepoRef, commit st
 			return tree, nil
 		}
 	}
-	return nil, fault.New(fault.UpstreamError, "the commit %s of %s has more than %d files and folders, which are not compared",
+	return nil, fault.New(fault.UpstreamError,
+		"the commit %s of %s has more than %d files and folders, which are not compared",
 		commit, repo, maxComparedPages*treePage)
 }
 
@@ -96,7 +100,8 @@ func (t fileTree) add(entries []gitea.GitEntry) {
 }
 
 // comparedWith is read for a pull request whose merge base holds base; nil if that is not known.
-func (f changedFiles) comparedWith(ctx context.Context, repo gitprovider.RepoRef, pr *gitea.PullRequest, base fileTree) ([]string,
+func (f changedFiles) comparedWith(ctx context.Context, repo gitprovider.RepoRef, pr *gitea.PullRequest,
+	base fileTree) ([]string,
 	error) {
 	if base == nil {
 		return f.read(ctx, repo, pr)
@@ -130,8 +135,8 @@ func (t fileTree) diff(other fileTree) []string {
 	return paths
 }
 
-// readCommit reads a commit, and compares its tree with its first parent's: the list of files that Gitea has of a commit
-// leaves out files that turn into symbolic links, and the like.
+// readCommit reads a commit, and compares its tree with its first parent's: the list of files that Gitea has of a
+// commit leaves out files that turn into symbolic links, and the like.
 func (t trees) readCommit(ctx context.Context, repo gitprovider.RepoRef, id string) (gitprovider.CommitInfo, error) {
 	none := gitprovider.CommitInfo{}
 	if !isObjectID(id) {
@@ -162,7 +167,8 @@ func (t trees) readCommit(ctx context.Context, repo gitprovider.RepoRef, id stri
 	if from.SHA != id {
 		return none, t.api.wrongAnswer("the commit "+id, repo)
 	}
-	info := gitprovider.CommitInfo{ID: from.SHA, Message: from.Commit.Message, Author: from.Commit.Author.Name, Time: from.Commit.Committer.Date.UTC()}
+	info := gitprovider.CommitInfo{ID: from.SHA, Message: from.Commit.Message, Author: from.Commit.Author.Name,
+		Time: from.Commit.Committer.Date.UTC()}
 	if from.Author != nil && from.Author.Login != "" {
 		info.Author = from.Author.Login
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// pullsOfEveryKind opens a pull request for each way in which a path can change, all on one merge base that the base branch
-// then leaves behind, and returns their paths, oldest first.
+// pullsOfEveryKind opens a pull request for each way in which a path can change, all on one merge base that the base
+// branch then leaves behind, and returns their paths, oldest first.
 func pullsOfEveryKind(sc *scene) (want [][]string) {
 	open := func(branch string, paths ...string) {
 		sc.OpenPR(branch, branch, gitprovider.LabelOurs)
@@ -26,12 +26,14 @@ func pullsOfEveryKind(sc *scene) (want [][]string) {
 	open("claude-ops/check/changed", "checks/disk.md")
 	sc.Push("claude-ops/check/mode", memhost.File{Path: "checks/disk.md", Content: "old\n", Executable: true})
 	open("claude-ops/check/mode", "checks/disk.md")
-	sc.Push("claude-ops/check/type", memhost.File{Path: "checks/disk.md", Content: "memory.md", Kind: gitprovider.KindSymlink})
+	sc.Push("claude-ops/check/type", memhost.File{Path: "checks/disk.md", Content: "memory.md",
+		Kind: gitprovider.KindSymlink})
 	open("claude-ops/check/type", "checks/disk.md")
 	sc.Push("claude-ops/check/twice", memhost.File{Path: "checks/disk.md", Content: "n\n"})
 	sc.Push("claude-ops/check/twice", memhost.File{Path: "a/b/deep.md", Content: "n\n"})
 	open("claude-ops/check/twice", "a/b/deep.md", "checks/disk.md")
-	_, err := sc.commit(sc.p, "claude-ops/check/moved", providertest.Delete("checks/memory.md"), providertest.Create("checks/ram.md", "old\n"))
+	_, err := sc.commit(sc.p, "claude-ops/check/moved", providertest.Delete("checks/memory.md"),
+		providertest.Create("checks/ram.md", "old\n"))
 	sc.must(err)
 	open("claude-ops/check/moved", "checks/memory.md", "checks/ram.md")
 	sc.Push(memhost.MainBranch, memhost.File{Path: "README.md", Content: "# Moved on\n"})

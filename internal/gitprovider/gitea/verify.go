@@ -13,7 +13,8 @@ import (
 )
 
 // verify demands that the commit is on the base that the gates saw and holds exactly the approved change. The server
-// rewrites odd paths, filters contents (Git LFS) and takes the base as it is when the request arrives, all without a word.
+// rewrites odd paths, filters contents (Git LFS) and takes the base as it is when the request arrives, all without a
+// word.
 //
 // The best proof costs no request: the id of the root tree follows from the snapshot and the change. Where it differs
 // (git keeps file modes from long ago that a snapshot does not show) the files that the answer lists decide, and, since
@@ -62,8 +63,8 @@ func (w commitWriter) otherFiles(req gitprovider.CommitRequest, path string) err
 		"repository filters files, by Git LFS for example", w.api.base.Host, path, req.Snapshot.Repo)
 }
 
-// expectedTree is the snapshot's tree with the change made: the folders that lead to it, and all that is in them. Folders
-// that the change empties are gone; the ids of folders that it touches are empty.
+// expectedTree is the snapshot's tree with the change made: the folders that lead to it, and all that is in them.
+// Folders that the change empties are gone; the ids of folders that it touches are empty.
 func expectedTree(req gitprovider.CommitRequest) gitprovider.Tree {
 	tree := maps.Clone(req.Snapshot.Tree)
 	for _, c := range req.Changes.Changes() {
@@ -150,7 +151,8 @@ func modeOf(e gitprovider.Entry) string {
 	return "100644"
 }
 
-// listsExactly reports whether the answer lists every file that was written, each with its path and bytes, and no other.
+// listsExactly reports whether the answer lists every file that was written, each with its path and bytes, and no
+// other.
 func listsExactly(req gitprovider.CommitRequest, made filesChanged) bool {
 	wrote := map[string]string{}
 	for _, f := range made.Files {

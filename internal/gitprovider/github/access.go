@@ -16,15 +16,17 @@ import (
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
-// examiner finds out what the token may do in a repository. Protections are read as far as GitHub shows them to somebody who
-// may not administer the repository: a rule that this token alone may bypass is not told apart from one that binds it.
+// examiner finds out what the token may do in a repository. Protections are read as far as GitHub shows them to
+// somebody who may not administer the repository: a rule that this token alone may bypass is not told apart from one
+// that binds it.
 type examiner struct {
 	api    *api
 	labels labels
 	app    *githubapp.App // nil for a token of a user
 }
 
-func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base string, labels []string) (gitprovider.Access,
+func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base string,
+	labels []string) (gitprovider.Access,
 	error) {
 	var (
 		who       identity
@@ -41,8 +43,9 @@ func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base st
 		forge.Into(&workflows, func() (*bool, error) { return e.hasWorkflows(ctx, repo) }),
 	)
 	if fault.CodeOf(err) == fault.NotFound && who.sees() == "public" {
-		return gitprovider.Access{}, fault.Wrap(err, fault.NotFound, "the repository %s is not to be seen: it does not exist, or it is private, and "+
-			"%s has no scope for private ones; check the name, or give the token the scope repo", repo, tokenVariable)
+		return gitprovider.Access{}, fault.Wrap(err, fault.NotFound,
+			"the repository %s is not to be seen: it does not exist, or it is private, and "+
+				"%s has no scope for private ones; check the name, or give the token the scope repo", repo, tokenVariable)
 	}
 	if err != nil {
 		return gitprovider.Access{}, err
@@ -74,8 +77,8 @@ func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base st
 	return access, nil
 }
 
-// identity is whom GitHub takes the token for. scopes is nil for a fine-grained token: it has permissions instead. grant is
-// what an app was given, nil for a user's token.
+// identity is whom GitHub takes the token for. scopes is nil for a fine-grained token: it has permissions instead.
+// grant is what an app was given, nil for a user's token.
 type identity struct {
 	login  string
 	scopes []string
@@ -155,7 +158,8 @@ func (e examiner) hasWorkflows(ctx context.Context, repo gitprovider.RepoRef) (*
 }
 
 // branchRules reads the rules that rulesets make for a branch; ok is false if GitHub does not show them.
-func (e examiner) branchRules(ctx context.Context, repo gitprovider.RepoRef, branch string) (rules []branchRule, ok bool,
+func (e examiner) branchRules(ctx context.Context, repo gitprovider.RepoRef, branch string) (rules []branchRule,
+	ok bool,
 	err error) {
 	_, err = e.api.get(ctx, page(e.api.repoURL(repo, "rules", "branches", branch), 1), needMetadata, &rules)
 	if refused(err) != nil {
@@ -165,7 +169,8 @@ func (e examiner) branchRules(ctx context.Context, repo gitprovider.RepoRef, bra
 }
 
 // repository reads what GraphQL tells of the repository and its base branch, and which of the labels it lacks.
-func (e examiner) repository(ctx context.Context, repo gitprovider.RepoRef, base string, names []string) (node *accessNode,
+func (e examiner) repository(ctx context.Context, repo gitprovider.RepoRef, base string,
+	names []string) (node *accessNode,
 	missing []string, err error) {
 	q := newQuery(repo)
 	q.add("isArchived isFork isPrivate viewerPermission")
@@ -198,10 +203,10 @@ func (e examiner) repository(ctx context.Context, repo gitprovider.RepoRef, base
 // impossible is no name of a branch and no object id for git, so that a request that names it can make nothing.
 const impossible = ".."
 
-// lacking gives the permissions that a proposal needs and that the token was not granted, whatever its user may do. GitHub does
-// not list a fine-grained token's permissions, but it looks at them before the body of a request. So a branch and a pull request
-// are asked for that cannot exist: with the permission the request is invalid (422), without it forbidden. Classic tokens say
-// their scopes, and are not asked; see identity.mayWrite.
+// lacking gives the permissions that a proposal needs and that the token was not granted, whatever its user may do.
+// GitHub does not list a fine-grained token's permissions, but it looks at them before the body of a request. So a
+// branch and a pull request are asked for that cannot exist: with the permission the request is invalid (422), without
+// it forbidden. Classic tokens say their scopes, and are not asked; see identity.mayWrite.
 func (e examiner) lacking(ctx context.Context, repo gitprovider.RepoRef) ([]string, error) {
 	type probe struct {
 		need need
@@ -210,7 +215,8 @@ func (e examiner) lacking(ctx context.Context, repo gitprovider.RepoRef) ([]stri
 	}
 	probes := []probe{
 		{needContents, []string{"git", "refs"}, map[string]string{"ref": impossible, "sha": impossible}},
-		{needPulls, []string{"pulls"}, map[string]string{"title": "claudeops doctor", "head": impossible, "base": impossible}},
+		{needPulls, []string{"pulls"}, map[string]string{"title": "claudeops doctor", "head": impossible,
+			"base": impossible}},
 	}
 	denied := make([]bool, len(probes))
 	err := forge.Each(ctx, probes, func(ctx context.Context, i int, p probe) error {
@@ -234,8 +240,9 @@ func (e examiner) lacking(ctx context.Context, repo gitprovider.RepoRef) ([]stri
 	return out, nil
 }
 
-// ping asks for the rate limit, which does not count against the limit and which every token may ask. An app, which has no token
-// of its own, asks for itself. An Enterprise Server without limits answers 404 and says why, but to known tokens alone.
+// ping asks for the rate limit, which does not count against the limit and which every token may ask. An app, which has
+// no token of its own, asks for itself. An Enterprise Server without limits answers 404 and says why, but to known
+// tokens alone.
 func (e examiner) ping(ctx context.Context) error {
 	if e.app != nil {
 		return e.app.Ping(ctx)

@@ -50,7 +50,8 @@ func (n *accessNode) writable() bool {
 	return false
 }
 
-// checksRun tells whether CI can be expected on a pull request: there is a workflow, or something has reported on the base.
+// checksRun tells whether CI can be expected on a pull request: there is a workflow, or something has reported on the
+// base.
 func (n *accessNode) checksRun(workflows *bool) *bool {
 	ref, yes := n.ref(), true
 	if ref != nil && ref.Target != nil && ref.Target.StatusCheckRollup != nil {
@@ -59,7 +60,8 @@ func (n *accessNode) checksRun(workflows *bool) *bool {
 	return workflows
 }
 
-// permissions fills in what the token may do. rules are those of the rulesets; ruled is false if they could not be read.
+// permissions fills in what the token may do. rules are those of the rulesets; ruled is false if they could not be
+// read.
 func (n *accessNode) permissions(access *gitprovider.Access, who identity, rules []branchRule, ruled bool) {
 	if n.ViewerPermission == "" && who.grant == nil {
 		return
@@ -92,8 +94,8 @@ func (n *accessNode) permissions(access *gitprovider.Access, who identity, rules
 	}
 }
 
-// protection sums up the rules of a branch: whether there are any, whether it may be pushed to all the same, and whether
-// a merge needs somebody's approval.
+// protection sums up the rules of a branch: whether there are any, whether it may be pushed to all the same, and
+// whether a merge needs somebody's approval.
 func (r *accessRef) protection(rules []branchRule) (protected, direct, reviewed bool) {
 	direct = true
 	if rule := r.RefUpdateRule; rule != nil {

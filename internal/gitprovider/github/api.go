@@ -16,8 +16,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
-// api makes the requests, by REST and by GraphQL. Errors are a *fault.Error, or a *refusal when the method may know better what
-// it means; fault.From finds the fault in it.
+// api makes the requests, by REST and by GraphQL. Errors are a *fault.Error, or a *refusal when the method may know
+// better what it means; fault.From finds the fault in it.
 type api struct {
 	root, graph *url.URL
 	sdk         *gogithub.Client
@@ -59,7 +59,8 @@ const rawBlob = "application/vnd.github.raw+json"
 // pageSize is the largest page of a REST list and of a GraphQL connection.
 const pageSize = 100
 
-// send sends a REST request and decodes the JSON of its answer into out; a *[]byte gets the bytes as they are, nil nothing.
+// send sends a REST request and decodes the JSON of its answer into out; a *[]byte gets the bytes as they are, nil
+// nothing.
 func (a *api) send(ctx context.Context, r request, out any) (*gogithub.Response, error) {
 	if r.method != http.MethodGet {
 		ctx = transport.ForWrite(ctx)
@@ -98,7 +99,8 @@ func (a *api) post(ctx context.Context, u *url.URL, n need, body, out any) error
 }
 
 // changePull replaces fields of a pull request, and gives its state after that.
-func (a *api) changePull(ctx context.Context, repo gitprovider.RepoRef, number int, fields map[string]string) (gitprovider.State, error) {
+func (a *api) changePull(ctx context.Context, repo gitprovider.RepoRef, number int,
+	fields map[string]string) (gitprovider.State, error) {
 	if err := forge.CheckNumber(repo, number); err != nil {
 		return "", err
 	}

@@ -60,7 +60,8 @@ func TestAnAppsTokensAreForOneRepositoryAndWhatTheRequestDoes(t *testing.T) {
 
 	tokens := s.s.AppTokens()
 	s.same("what a reading token may do", tokens[0].Permissions, map[string]string{
-		"metadata": "read", "contents": "read", "pull_requests": "read", "actions": "read", "checks": "read", "statuses": "read",
+		"metadata": "read", "contents": "read", "pull_requests": "read", "actions": "read", "checks": "read",
+		"statuses": "read",
 	})
 	s.same("what a writing token may do", tokens[1].Permissions, map[string]string{
 		"metadata": "read", "contents": "write", "pull_requests": "write",
@@ -125,7 +126,8 @@ func TestATokenIsRenewedBeforeItEndsAndRedactedForSomeTimeAfter(t *testing.T) {
 func TestARevokedTokenIsReplacedAtOnce(t *testing.T) {
 	s := newAppScene(t)
 	req := s.request("claude-ops/fix/x")
-	must(t, s.p.Label(t.Context(), s.Ref(), s.OpenPR("main", "X"), []string{gitprovider.LabelOurs})) // has the writing token made
+	// has the writing token made
+	must(t, s.p.Label(t.Context(), s.Ref(), s.OpenPR("main", "X"), []string{gitprovider.LabelOurs}))
 	revoked := s.s.AppTokens()
 	s.s.RevokeAppTokens()
 	if _, err := s.p.Commit(t.Context(), req); err != nil {
@@ -151,21 +153,37 @@ func TestWhatAnAppLacksIsSaid(t *testing.T) {
 		code      fault.Code
 		says      string
 	}{
-		"not installed":         {func(s *appScene) { s.app(func(a *fakegithub.App) { a.Uninstalled = true }) }, false, fault.NotFound, "is not installed for octo"},
-		"uninstalled meanwhile": {func(s *appScene) { s.app(func(a *fakegithub.App) { a.Uninstalled = true }) }, true, fault.NotFound, "is not installed for octo"},
+		"not installed": {func(s *appScene) { s.app(func(a *fakegithub.App) { a.Uninstalled = true }) }, false,
+			fault.NotFound, "is not installed for octo"},
+		"uninstalled meanwhile": {func(s *appScene) { s.app(func(a *fakegithub.App) { a.Uninstalled = true }) }, true,
+			fault.NotFound, "is not installed for octo"},
 		"the repository left out": {func(s *appScene) {
 			s.app(func(a *fakegithub.App) { a.Selected = []gitprovider.RepoRef{{Owner: "octo", Name: "x"}} })
 		}, false, fault.NotFound, "leaves it out"},
-		"suspended":                         {func(s *appScene) { s.app(func(a *fakegithub.App) { a.Suspended = true }) }, false, fault.ProviderDisabled, "suspended"},
-		"suspended meanwhile":               {func(s *appScene) { s.app(func(a *fakegithub.App) { a.Suspended = true }) }, true, fault.ProviderDisabled, "suspended"},
-		"without a permission":              {func(s *appScene) { s.app(func(a *fakegithub.App) { delete(a.Permissions, "pull_requests") }) }, false, fault.ProviderDisabled, `"Pull requests: read"`},
-		"another key":                       {func(s *appScene) { s.a.key.value = pemOf(other) }, false, fault.ProviderDisabled, "belong together"},
-		"a key that cannot be read":         {func(s *appScene) { s.a.key.value = "no key" }, false, fault.ProviderDisabled, "GITHUB_APP_PRIVATE_KEY is no key in PEM"},
-		"an ID that GitHub does not know":   {func(s *appScene) { s.app(func(a *fakegithub.App) { a.ID = "999" }) }, false, fault.ProviderDisabled, "GITHUB_APP_ID"},
-		"a clock that is behind":            {func(s *appScene) { s.skewed(-time.Hour) }, false, fault.ProviderDisabled, "the clock of this machine differs from GitHub's by -"},
-		"a clock that is ahead":             {func(s *appScene) { s.skewed(time.Hour) }, false, fault.ProviderDisabled, "the clock of this machine differs from GitHub's by "},
-		"a server that is no GitHub":        {func(s *appScene) { s.s.Faults().Plan(nil, always(200, nil, "[]")) }, false, fault.UpstreamError, "GITHUB_API_URL"},
-		"an app that comes too often":       {func(s *appScene) { s.s.Faults().Plan(nil, always(403, http.Header{"Retry-After": {"90"}}, "{}")) }, false, fault.RateLimited, "1m30s"},
+		"suspended": {func(s *appScene) { s.app(func(a *fakegithub.App) { a.Suspended = true }) },
+			false, fault.ProviderDisabled, "suspended"},
+		"suspended meanwhile": {func(s *appScene) { s.app(func(a *fakegithub.App) { a.Suspended = true }) },
+			true, fault.ProviderDisabled, "suspended"},
+		"without a permission": {func(
+			s *appScene) {
+			s.app(func(a *fakegithub.App) { delete(a.Permissions, "pull_requests") })
+		}, false, fault.ProviderDisabled, `"Pull requests: read"`},
+		"another key": {func(s *appScene) { s.a.key.value = pemOf(other) }, false,
+			fault.ProviderDisabled, "belong together"},
+		"a key that cannot be read": {func(s *appScene) { s.a.key.value = "no key" }, false, fault.ProviderDisabled,
+			"GITHUB_APP_PRIVATE_KEY is no key in PEM"},
+		"an ID that GitHub does not know": {func(s *appScene) { s.app(func(a *fakegithub.App) { a.ID = "999" }) }, false,
+			fault.ProviderDisabled, "GITHUB_APP_ID"},
+		"a clock that is behind": {func(s *appScene) { s.skewed(-time.Hour) }, false, fault.ProviderDisabled,
+			"the clock of this machine differs from GitHub's by -"},
+		"a clock that is ahead": {func(s *appScene) { s.skewed(time.Hour) }, false, fault.ProviderDisabled,
+			"the clock of this machine differs from GitHub's by "},
+		"a server that is no GitHub": {func(s *appScene) { s.s.Faults().Plan(nil, always(200, nil, "[]")) }, false,
+			fault.UpstreamError, "GITHUB_API_URL"},
+		"an app that comes too often": {func(s *appScene) {
+			s.s.Faults().Plan(nil,
+				always(403, http.Header{"Retry-After": {"90"}}, "{}"))
+		}, false, fault.RateLimited, "1m30s"},
 		"a server that fails all the while": {func(s *appScene) { s.fails(9) }, false, fault.UpstreamError, "failed (502)"},
 	}
 	for name, tt := range tests {

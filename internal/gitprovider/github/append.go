@@ -45,7 +45,8 @@ func notAppended(req gitprovider.CommitRequest, err error) error {
 	case r == nil:
 		return err
 	case r.kind == "STALE_DATA":
-		return fault.Wrap(err, fault.Conflict, "the branch %s has moved since it was read; somebody has added to it", req.Branch)
+		return fault.Wrap(err, fault.Conflict, "the branch %s has moved since it was read; somebody has added to it",
+			req.Branch)
 	case r.kind == "NOT_FOUND" && r.says("to a ref"):
 		return fault.Wrap(err, fault.NotFound, "the repository %s has no branch %s any more", req.Snapshot.Repo, req.Branch)
 	}

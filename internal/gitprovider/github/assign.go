@@ -17,7 +17,8 @@ import (
 // assigner asks for reviews and assigns.
 type assigner struct{ api *api }
 
-func (a assigner) assign(ctx context.Context, repo gitprovider.RepoRef, number int, reviewers, assignees []string) error {
+func (a assigner) assign(ctx context.Context, repo gitprovider.RepoRef, number int,
+	reviewers, assignees []string) error {
 	refusedReviewers, err := forge.RefusedNames(reviewers, isUnprocessable, func(names ...string) error {
 		return a.requestReview(ctx, repo, number, names)
 	})
@@ -38,7 +39,8 @@ func (a assigner) assign(ctx context.Context, repo gitprovider.RepoRef, number i
 	if len(said) == 0 {
 		return nil
 	}
-	return fault.New(fault.NotFound, "GitHub does not take %s; only collaborators of %s other than the author can be named",
+	return fault.New(fault.NotFound,
+		"GitHub does not take %s; only collaborators of %s other than the author can be named",
 		forge.Clean(strings.Join(said, "; ")), repo)
 }
 
@@ -62,7 +64,8 @@ func (a assigner) requestReview(ctx context.Context, repo gitprovider.RepoRef, n
 }
 
 // setAssignees returns the names that GitHub left out: it ignores those that it does not take.
-func (a assigner) setAssignees(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) ([]string, error) {
+func (a assigner) setAssignees(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) ([]string,
+	error) {
 	if len(names) == 0 {
 		return nil, nil
 	}

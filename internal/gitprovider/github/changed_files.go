@@ -18,8 +18,8 @@ type changedFiles struct {
 	known *forge.Paths
 }
 
-// versionOf names what decides the files of a pull request: they follow from head and base. That the base branch has meanwhile
-// taken up a part of the head's commits, so that fewer files differ, shows only when the head changes.
+// versionOf names what decides the files of a pull request: they follow from head and base. That the base branch has
+// meanwhile taken up a part of the head's commits, so that fewer files differ, shows only when the head changes.
 func versionOf(head, base string) string { return head + " " + base }
 
 func (n *pullNode) version() string { return versionOf(n.HeadRefOid, n.BaseRefName) }
@@ -58,7 +58,8 @@ func (f changedFiles) keep(repo gitprovider.RepoRef, nodes []*pullNode) {
 }
 
 // convert gives nodes as pull requests, with their files: from the nodes themselves, from memory, or by asking.
-func (f changedFiles) convert(ctx context.Context, repo gitprovider.RepoRef, nodes []*pullNode) ([]gitprovider.PullRequest,
+func (f changedFiles) convert(ctx context.Context, repo gitprovider.RepoRef,
+	nodes []*pullNode) ([]gitprovider.PullRequest,
 	error) {
 	f.keep(repo, nodes)
 	if err := f.read(ctx, repo, f.unread(repo, nodes)); err != nil {

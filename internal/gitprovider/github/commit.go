@@ -36,7 +36,8 @@ func (w commitWriter) commit(ctx context.Context, req gitprovider.CommitRequest)
 	return id, nil
 }
 
-// onBranch creates the branch at the snapshot's commit, and makes the commit on it under the condition that it is still there.
+// onBranch creates the branch at the snapshot's commit, and makes the commit on it under the condition that it is still
+// there.
 func (w commitWriter) onBranch(ctx context.Context, req gitprovider.CommitRequest, repoID string) (string, error) {
 	if err := w.createRef(ctx, req, repoID, req.Snapshot.BaseCommit); err != nil {
 		return "", err
@@ -51,8 +52,8 @@ func (w commitWriter) onBranch(ctx context.Context, req gitprovider.CommitReques
 	return id, nil
 }
 
-// undo removes the branch after a definite failure. After an ambiguous one nothing is undone: what GitHub does late would not
-// be seen.
+// undo removes the branch after a definite failure. After an ambiguous one nothing is undone: what GitHub does late
+// would not be seen.
 func (w commitWriter) undo(ctx context.Context, req gitprovider.CommitRequest, tip string, failure error) error {
 	if fault.CodeOf(failure).Ambiguous() {
 		return failure
@@ -89,8 +90,9 @@ func (w commitWriter) createRef(ctx context.Context, req gitprovider.CommitReque
 	}), &data)
 	if err != nil {
 		if r := refused(err); r != nil && r.kind == "UNPROCESSABLE" && r.fault.Code == fault.Conflict {
-			r.fault = fault.New(fault.Conflict, "the branch %s cannot be created: %s; it exists, or one above or below it does, "+
-				"or the base commit is gone; choose another title, or have that branch removed", req.Branch, fault.Said(r.said))
+			r.fault = fault.New(fault.Conflict,
+				"the branch %s cannot be created: %s; it exists, or one above or below it does, "+
+					"or the base commit is gone; choose another title, or have that branch removed", req.Branch, fault.Said(r.said))
 		}
 		return err
 	}

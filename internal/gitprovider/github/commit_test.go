@@ -131,9 +131,11 @@ func TestACommitIsRefusedForGood(t *testing.T) {
 	}{
 		"by a rule for branches": {func(s *fakegithub.Settings) { s.Protection.Protected = []string{"claude-ops/*/*"} },
 			fault.RepoNotAllowed},
-		"by an archived repository":      {func(s *fakegithub.Settings) { s.Archived = true }, fault.RepoNotAllowed},
-		"for a token that may only read": {func(s *fakegithub.Settings) { s.Token.Permission = "read" }, fault.ProviderDisabled},
-		"for a token without the scope":  {func(s *fakegithub.Settings) { s.Token.MissingScopes = true }, fault.ProviderDisabled},
+		"by an archived repository": {func(s *fakegithub.Settings) { s.Archived = true }, fault.RepoNotAllowed},
+		"for a token that may only read": {func(s *fakegithub.Settings) { s.Token.Permission = "read" },
+			fault.ProviderDisabled},
+		"for a token without the scope": {func(s *fakegithub.Settings) { s.Token.MissingScopes = true },
+			fault.ProviderDisabled},
 		"for a repository that is gone": {func(s *fakegithub.Settings) { s.Private, s.Token.Permission = true, "none" },
 			fault.NotFound},
 	} {

@@ -49,8 +49,8 @@ func (d discussion) details(ctx context.Context, repo gitprovider.RepoRef, numbe
 	return out, nil
 }
 
-// remarkFields are the newest of what people said. Empty ones and those of strangers are left out afterwards, so that more
-// than one is asked for.
+// remarkFields are the newest of what people said. Empty ones and those of strangers are left out afterwards, so that
+// more than one is asked for.
 const remarkFields = `comments(last: 50) { nodes { id author { login } authorAssociation body createdAt isMinimized } }
     reviews(last: 50) { nodes { id author { login } authorAssociation body submittedAt state } } `
 
@@ -99,7 +99,8 @@ func (n *remarkNode) said() time.Time {
 	return time.Time{}
 }
 
-// remark converts a node. GitHub calls those who may write owners, members of the owning organisation, or collaborators.
+// remark converts a node. GitHub calls those who may write owners, members of the owning organisation, or
+// collaborators.
 func (n *remarkNode) remark(at time.Time) gitprovider.Remark {
 	out := gitprovider.Remark{ID: n.ID, Author: n.Author.Login, Body: n.Body, At: at}
 	if n.SubmittedAt != nil {
@@ -123,7 +124,8 @@ func (d discussion) comment(ctx context.Context, repo gitprovider.RepoRef, numbe
 }
 
 // reply answers below the first comment of each conversation: GitHub takes no answers to answers.
-func (d discussion) reply(ctx context.Context, repo gitprovider.RepoRef, number int, replies []gitprovider.LineReply) error {
+func (d discussion) reply(ctx context.Context, repo gitprovider.RepoRef, number int,
+	replies []gitprovider.LineReply) error {
 	if err := forge.CheckNumber(repo, number); err != nil {
 		return err
 	}

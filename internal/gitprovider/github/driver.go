@@ -30,7 +30,8 @@ func Driver() driver.Driver {
 		Name: Name,
 		Variables: []driver.Variable{
 			{Name: urlVariable, Meaning: "the API of GitHub Enterprise; unset means GitHub's own", Server: true},
-			{Name: tokenVariable, Meaning: "token of GitHub; without it the provider is off", Secret: true, Server: true, Needed: true},
+			{Name: tokenVariable, Meaning: "token of GitHub; without it the provider is off", Secret: true, Server: true,
+				Needed: true},
 			{Name: appVariable, Meaning: "ID or client ID of a GitHub App to act as, instead of by a token", Server: true},
 			{Name: keyVariable, Meaning: "private key of the GitHub App, in PEM", Secret: true, Server: true},
 		},
@@ -60,8 +61,8 @@ func readSettings(e driver.Environment) driver.Settings {
 	return s
 }
 
-// readApp reads the variables of the app. They go together: one alone is a problem, since a token that is set besides may
-// do more than the app, and is not taken in its stead.
+// readApp reads the variables of the app. They go together: one alone is a problem, since a token that is set besides
+// may do more than the app, and is not taken in its stead.
 func readApp(e driver.Environment, token driver.Secret) (*driver.App, error) {
 	id, key := e.Get(appVariable), e.Secret(keyVariable)
 	switch {
@@ -70,7 +71,8 @@ func readApp(e driver.Environment, token driver.Secret) (*driver.App, error) {
 	case id == "":
 		return nil, fmt.Errorf("%s is set, and %s is not", keyVariable, appVariable)
 	case key.Text == "":
-		return nil, fmt.Errorf("%s is set, and %[2]s is not (nor is there a key in the file of %[2]s_FILE)", appVariable, keyVariable)
+		return nil, fmt.Errorf("%s is set, and %[2]s is not (nor is there a key in the file of %[2]s_FILE)", appVariable,
+			keyVariable)
 	case !regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`).MatchString(id):
 		return nil, fmt.Errorf("%s is no ID of an app: a number, or the client ID", appVariable)
 	}
@@ -80,7 +82,8 @@ func readApp(e driver.Environment, token driver.Secret) (*driver.App, error) {
 	return &driver.App{ID: id, Key: key}, nil
 }
 
-// hosts are github.com for api.github.com, the same with data residency (api.NAME.ghe.com), and an Enterprise Server's own host.
+// hosts are github.com for api.github.com, the same with data residency (api.NAME.ghe.com), and an Enterprise Server's
+// own host.
 func hosts(api *url.URL) []string {
 	if api == nil {
 		return []string{"github.com"}
@@ -92,7 +95,8 @@ func hosts(api *url.URL) []string {
 }
 
 func fromSettings(s driver.Settings, r driver.Runtime) (gitprovider.Provider, *transport.Transport, error) {
-	o := transport.Options{Name: Name, Variables: transport.Variables{Token: tokenVariable, Address: urlVariable}, Scheme: "Bearer"}
+	o := transport.Options{Name: Name, Variables: transport.Variables{Token: tokenVariable, Address: urlVariable},
+		Scheme: "Bearer"}
 	app, err := newApp(s, r)
 	if err != nil {
 		return nil, nil, err
@@ -104,10 +108,12 @@ func fromSettings(s driver.Settings, r driver.Runtime) (gitprovider.Provider, *t
 	if err != nil {
 		return nil, nil, err
 	}
-	return New(Options{API: s.URL, Client: client, CreateLabels: r.CreateLabels, App: app, Now: r.Now, Sleep: r.Sleep}), client, nil
+	return New(Options{API: s.URL, Client: client, CreateLabels: r.CreateLabels, App: app, Now: r.Now, Sleep: r.Sleep}),
+		client, nil
 }
 
-// newApp is the app in whose name requests are made, nil without one. Its tokens are redacted like those of the configuration.
+// newApp is the app in whose name requests are made, nil without one. Its tokens are redacted like those of the
+// configuration.
 func newApp(s driver.Settings, r driver.Runtime) (*githubapp.App, error) {
 	if s.App == nil {
 		return nil, nil

@@ -8,8 +8,9 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// readOpen fills in the open pull requests: ours, and if they are asked for those of others. What the latter change is known
-// from the list itself, from an earlier look, or from the one request that reads ours; REST is asked about ours alone.
+// readOpen fills in the open pull requests: ours, and if they are asked for those of others. What the latter change is
+// known from the list itself, from an earlier look, or from the one request that reads ours; REST is asked about ours
+// alone.
 func (s snapshots) readOpen(ctx context.Context, q *snapshotQuery, out *gitprovider.Snapshot) error {
 	all, err := s.pulls.readOn(ctx, out.Repo, q.open, q.repository.Open)
 	if err != nil {

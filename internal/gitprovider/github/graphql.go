@@ -167,7 +167,8 @@ type connection[T any] struct {
 	Nodes    []*T
 }
 
-// follow gives the nodes of a list from its first page on. next reads the page after another one; nil ends the list there.
+// follow gives the nodes of a list from its first page on. next reads the page after another one; nil ends the list
+// there.
 func follow[T any](first *connection[T], next func(last *connection[T]) (*connection[T], error)) ([]*T, error) {
 	var all []*T
 	for at := first; at != nil; {

@@ -24,7 +24,8 @@ func setup(t testing.TB, root, token string, change ...func(*github.Options)) *g
 	}
 	noWait := func(context.Context, time.Duration) {}
 	client, err := transport.New(transport.Options{
-		Name: github.Name, Variables: transport.Variables{Token: "GITHUB_TOKEN", Address: "GITHUB_API_URL"}, Base: base, Token: token, Clock: transport.Clock{Sleep: noWait},
+		Name: github.Name, Variables: transport.Variables{Token: "GITHUB_TOKEN", Address: "GITHUB_API_URL"}, Base: base,
+		Token: token, Clock: transport.Clock{Sleep: noWait},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,8 @@ func (h history) read(ctx context.Context, repo gitprovider.RepoRef, id string) 
 	none := gitprovider.CommitInfo{}
 	q := newQuery(repo)
 	q.variable("oid", "GitObjectID!", id)
-	q.add("object(oid: $oid) { ... on Commit { oid message committedDate author { name user { login } } parents(first: 10) { nodes { oid } } } }")
+	q.add("object(oid: $oid) { ... on Commit { oid message committedDate author { name user { login } } parents(first: " +
+		"10) { nodes { oid } } } }")
 	from, err := ask[struct{ Object *commitNode }](ctx, h.api, q, needContents)
 	if err != nil {
 		return none, err
@@ -66,8 +67,8 @@ func (h history) read(ctx context.Context, repo gitprovider.RepoRef, id string) 
 // foldersAtOnce bounds the folders that one query reads, of two commits each.
 const foldersAtOnce = 50
 
-// differing lists the files that differ between two commits, sorted. The first may be "", for nothing. Object ids tell which
-// folders differ, so that one query for each level of folders is enough.
+// differing lists the files that differ between two commits, sorted. The first may be "", for nothing. Object ids tell
+// which folders differ, so that one query for each level of folders is enough.
 func (h history) differing(ctx context.Context, repo gitprovider.RepoRef, from, to string) ([]string, error) {
 	var paths []string
 	for dirs := []string{""}; len(dirs) > 0; {

@@ -61,14 +61,17 @@ type ownBranches = connection[struct{ AssociatedPullRequests pullConnection }]
 // selectOwn adds a page of our branches to a query. after is the argument that names its cursor.
 func selectOwn(q *query, after string) {
 	q.text("ours", branchRef(gitprovider.BranchPrefix))
-	q.add("branches: refs(refPrefix: $ours, first: " + strconv.Itoa(pageSize) + after + ") { pageInfo { hasNextPage endCursor } " +
-		"nodes { associatedPullRequests(states: [OPEN], first: " + strconv.Itoa(pullsOfBranch) + ") { nodes { ...pull } } } }")
+	q.add("branches: refs(refPrefix: $ours, first: " + strconv.Itoa(pageSize) + after +
+		") { pageInfo { hasNextPage endCursor } " +
+		"nodes { associatedPullRequests(states: [OPEN], first: " + strconv.Itoa(pullsOfBranch) +
+		") { nodes { ...pull } } } }")
 }
 
 // firstPage reads the first page of the list, and in the same request the open pull requests of our branches: a mark is
-// true only on such a branch, so that those whose label is missing are found without reading everybody's. Each further 100
-// branches cost a request, up to maxRefPages.
-func (l lists) firstPage(ctx context.Context, repo gitprovider.RepoRef, list pullList) (first *pullConnection, own []*pullNode,
+// true only on such a branch, so that those whose label is missing are found without reading everybody's. Each further
+// 100 branches cost a request, up to maxRefPages.
+func (l lists) firstPage(ctx context.Context, repo gitprovider.RepoRef, list pullList) (first *pullConnection,
+	own []*pullNode,
 	err error) {
 	q := list.query(repo, "")
 	selectOwn(q, "")

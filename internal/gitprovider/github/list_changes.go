@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// changedSize is how many pull requests are looked through for changes, the last changed first. If more than these have
-	// changed the list is read whole.
+	// changedSize is how many pull requests are looked through for changes, the last changed first. If more than these
+	// have changed the list is read whole.
 	changedSize = 50
-	// changedMargin is how far behind the last change that was seen it is looked again: what GitHub dated before may have become
-	// visible after.
+	// changedMargin is how far behind the last change that was seen it is looked again: what GitHub dated before may have
+	// become visible after.
 	changedMargin = 2 * time.Minute
 	// listingFresh is how long a list is kept up to date by its changes before it is read whole again.
 	listingFresh = time.Hour
@@ -22,7 +22,8 @@ const (
 	maxListings = 16 << 20
 )
 
-// listing is a list of open pull requests as it was after the last change that was seen. It does not change once it is made.
+// listing is a list of open pull requests as it was after the last change that was seen. It does not change once it is
+// made.
 type listing struct {
 	nodes []*pullNode // by number
 	last  time.Time   // change that was seen
@@ -42,17 +43,20 @@ func listingKey(repo gitprovider.RepoRef, label string) string {
 	return forge.RepoKey(repo) + "\n" + labelKey(label)
 }
 
-// changedPulls are all pull requests, the last changed first. GitHub dates everything that can bring one into a list, out of
-// it, or change what is shown of it: opening, closing, merging, pushes, labels, titles, bodies and base branches.
+// changedPulls are all pull requests, the last changed first. GitHub dates everything that can bring one into a list,
+// out of it, or change what is shown of it: opening, closing, merging, pushes, labels, titles, bodies and base
+// branches.
 func changedPulls() pullList {
-	return pullList{arguments: "states: [OPEN, CLOSED, MERGED], orderBy: {field: UPDATED_AT, direction: DESC}", size: changedSize}
+	return pullList{arguments: "states: [OPEN, CLOSED, MERGED], orderBy: {field: UPDATED_AT, direction: DESC}",
+		size: changedSize}
 }
 
-// changed brings a list that was read before up to date, with one request whatever its length. ok is false if it was not
-// read before or is so short that to read it costs one request, too, if too much has changed since, or if what comes out has
-// not as many with the label as GitHub says: then it has to be read whole, and last is the last change that was seen before
-// that, if any was.
-func (l lists) changed(ctx context.Context, repo gitprovider.RepoRef, label string) (nodes []*pullNode, last time.Time, ok bool,
+// changed brings a list that was read before up to date, with one request whatever its length. ok is false if it was
+// not read before or is so short that to read it costs one request, too, if too much has changed since, or if what
+// comes out has not as many with the label as GitHub says: then it has to be read whole, and last is the last change
+// that was seen before that, if any was.
+func (l lists) changed(ctx context.Context, repo gitprovider.RepoRef, label string) (nodes []*pullNode, last time.Time,
+	ok bool,
 	err error) {
 	known, found := l.kept.Get(listingKey(repo, label))
 	if !found || len(known.nodes) <= pageSize || l.now().Sub(known.read) > listingFresh {
@@ -128,8 +132,8 @@ func (l listing) with(changed []*pullNode, label string) []*pullNode {
 
 func (n *pullNode) labelled(label string) bool { return labelKeys(n.Labels.names())[labelKey(label)] }
 
-// keep remembers a list that was read whole. last is a change that was seen before it was read; zero: the last one in the
-// list is.
+// keep remembers a list that was read whole. last is a change that was seen before it was read; zero: the last one in
+// the list is.
 func (l lists) keep(repo gitprovider.RepoRef, label string, nodes []*pullNode, last, began time.Time) {
 	if last.IsZero() {
 		for _, n := range nodes {

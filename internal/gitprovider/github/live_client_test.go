@@ -14,9 +14,9 @@ import (
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
-// call is one request of REST as somebody. path may have a query; the segments before it are escaped. An answer that is a
-// success is decoded into into, unless that is nil. The transport waits when headers say for how long; here it is waited
-// when only the words say that we come too often.
+// call is one request of REST as somebody. path may have a query; the segments before it are escaped. An answer that is
+// a success is decoded into into, unless that is nil. The transport waits when headers say for how long; here it is
+// waited when only the words say that we come too often.
 func (h *live) call(t testing.TB, as livePerson, method, path string, body, into any) (status int, answer string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // cleanups make requests too
@@ -93,8 +93,8 @@ const (
 	livePause = time.Second
 )
 
-// eventually looks until done says so, and says whether it did: what GitHub shows of a push, and of all that follows from
-// it, comes some seconds later.
+// eventually looks until done says so, and says whether it did: what GitHub shows of a push, and of all that follows
+// from it, comes some seconds later.
 func (h *live) eventually(t testing.TB, done func() bool) bool {
 	t.Helper()
 	for range liveLooks {

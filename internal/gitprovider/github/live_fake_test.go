@@ -26,8 +26,8 @@ func (n *naps) sleep(_ context.Context, d time.Duration) {
 	n.all = append(n.all, d)
 }
 
-// liveOnFake is the live harness on a fake GitHub, whose new repositories begin with the branch master, with what it has
-// slept through.
+// liveOnFake is the live harness on a fake GitHub, whose new repositories begin with the branch master, with what it
+// has slept through.
 func liveOnFake(t *testing.T, owner string) (*live, *fakegithub.Server, *naps) {
 	t.Helper()
 	s, n := fakegithub.New(t), &naps{}
@@ -36,7 +36,8 @@ func liveOnFake(t *testing.T, owner string) (*live, *fakegithub.Server, *naps) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := liveSettings{api: api, owner: owner, token: s.Token(), reviewers: [2]string{s.TokenOf("Ada"), s.TokenOf("grace")}}
+	set := liveSettings{api: api, owner: owner, token: s.Token(),
+		reviewers: [2]string{s.TokenOf("Ada"), s.TokenOf("grace")}}
 	return newLive(t, set, n.sleep), s, n
 }
 

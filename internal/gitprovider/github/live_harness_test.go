@@ -70,7 +70,8 @@ func pass(ctx context.Context, d time.Duration) {
 func (h *live) person(t testing.TB, variable, token string) livePerson {
 	t.Helper()
 	client, err := transport.New(transport.Options{
-		Name: github.Name, Variables: transport.Variables{Token: variable, Address: "GITHUB_API_URL"}, Base: h.set.api, Token: token, Clock: transport.Clock{Sleep: h.sleep},
+		Name: github.Name, Variables: transport.Variables{Token: variable, Address: "GITHUB_API_URL"}, Base: h.set.api,
+		Token: token, Clock: transport.Clock{Sleep: h.sleep},
 		UserAgent: "claudeops-test",
 		Limits:    transport.Limits{WritePause: time.Second, Retries: 4, MaxRetryAfter: time.Hour},
 	})
@@ -101,7 +102,8 @@ func (h *live) ManyPRs() int { return 101 }
 // NewRepo makes a private repository, which is removed after the test.
 func (h *live) NewRepo(t testing.TB, files ...providertest.File) providertest.World {
 	t.Helper()
-	w := &liveWorld{t: t, live: h, name: h.create(t, len(files) > 0), blobs: map[string]string{}, invited: map[string]bool{}}
+	w := &liveWorld{t: t, live: h, name: h.create(t, len(files) > 0), blobs: map[string]string{},
+		invited: map[string]bool{}}
 	t.Cleanup(func() {
 		if status, answer := h.remove(t, w.name); status != http.StatusNoContent {
 			t.Errorf("the repository %s is left; delete it by hand: %d %.300s", w.Ref(), status, answer)

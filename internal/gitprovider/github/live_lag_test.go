@@ -114,7 +114,8 @@ func TestTheLiveWorldWaitsUntilGitHubHasCaughtUp(t *testing.T) {
 func TestTheLiveWorldSeesThroughAnOldTrialMerge(t *testing.T) {
 	l := newLiveScene(t)
 	l.pull(1) // the first read makes the fake try
-	old := fmt.Sprintf(`{"number": 1, "state": "open", "mergeable": true, "merge_commit_sha": %q}`, l.pull(1).MergeCommitSHA)
+	old := fmt.Sprintf(`{"number": 1, "state": "open", "mergeable": true, "merge_commit_sha": %q}`,
+		l.pull(1).MergeCommitSHA)
 	l.s.Faults().Forget()
 	l.answers(3, http.MethodGet, "pulls/1", http.StatusOK, old)
 	tip := l.Push("main", providertest.File{Path: "README.md", Content: "# New\n"})
@@ -137,7 +138,8 @@ func TestTheLiveWorldRepeatsWhatGitHubRefusesForATime(t *testing.T) {
 		"a merge, while the base is being looked at": {http.MethodPut, "pulls/1/merge", 405,
 			`{"message": "Base branch was modified. Review and try the merge again."}`, livePause,
 			func(l liveScene) { l.Merge(1) }},
-		"a review, while the invitation is new": {http.MethodPost, "pulls/1/reviews", 404, `{"message": "Not Found"}`, livePause,
+		"a review, while the invitation is new": {http.MethodPost, "pulls/1/reviews", 404, `{"message": "Not Found"}`,
+			livePause,
 			func(l liveScene) { l.Review(1, "ann", gitprovider.ReviewApproved, "") }},
 		"anything, for coming too often": {http.MethodPatch, "pulls/1", 403,
 			`{"message": "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}`,

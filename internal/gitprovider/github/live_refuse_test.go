@@ -52,10 +52,12 @@ func TestTheLiveSettingsSayWhatIsMissing(t *testing.T) {
 		"github.com":       {map[string]string{"GITHUB_API_URL": ""}, nil},
 		"nothing there": {map[string]string{"GITHUB_TOKEN": "", "GITHUB_LIVE_OWNER": "", "GITHUB_REVIEWER_TOKENS": ""},
 			[]string{"GITHUB_TOKEN", "GITHUB_LIVE_OWNER", "GITHUB_REVIEWER_TOKENS"}},
-		"no token":                {map[string]string{"GITHUB_TOKEN": ""}, []string{"GITHUB_TOKEN"}},
-		"no owner":                {map[string]string{"GITHUB_LIVE_OWNER": ""}, []string{"GITHUB_LIVE_OWNER"}},
-		"one reviewer":            {map[string]string{"GITHUB_REVIEWER_TOKENS": "token-2"}, []string{"GITHUB_REVIEWER_TOKENS"}},
-		"an empty reviewer":       {map[string]string{"GITHUB_REVIEWER_TOKENS": "token-2,"}, []string{"GITHUB_REVIEWER_TOKENS"}},
+		"no token": {map[string]string{"GITHUB_TOKEN": ""}, []string{"GITHUB_TOKEN"}},
+		"no owner": {map[string]string{"GITHUB_LIVE_OWNER": ""}, []string{"GITHUB_LIVE_OWNER"}},
+		"one reviewer": {map[string]string{"GITHUB_REVIEWER_TOKENS": "token-2"},
+			[]string{"GITHUB_REVIEWER_TOKENS"}},
+		"an empty reviewer": {map[string]string{"GITHUB_REVIEWER_TOKENS": "token-2,"},
+			[]string{"GITHUB_REVIEWER_TOKENS"}},
 		"three reviewers":         {map[string]string{"GITHUB_REVIEWER_TOKENS": "a,b,c"}, []string{"GITHUB_REVIEWER_TOKENS"}},
 		"an address that is none": {map[string]string{"GITHUB_API_URL": "https://host:port/"}, []string{"GITHUB_API_URL"}},
 	} {
@@ -119,7 +121,8 @@ func TestTheLiveHarnessRemovesNoRepositoryOfOthers(t *testing.T) {
 	h, s, _ := liveOnFake(t, "octo")
 	ref := s.AddRepo(providertest.File{Path: "README.md", Content: "# Home\n"})
 	before := len(s.Faults().Requests())
-	if said := fatal(t, func(t testing.TB) { h.remove(t, ref.Name) }); !strings.Contains(said, "no repository of this test's") {
+	if said := fatal(t, func(t testing.TB) { h.remove(t, ref.Name) }); !strings.Contains(said,
+		"no repository of this test's") {
 		t.Errorf("it says %q", said)
 	}
 	if n := len(s.Faults().Requests()); n != before {

@@ -61,9 +61,9 @@ func (w *liveWorld) untilNoticed(branch, tip string) {
 	}
 }
 
-// untilRetried waits until GitHub has tried the merge into the new tip of the base: it does that some time after the push,
-// and shows the old result until then. A conflict cannot be told from an older one: it is taken for the new result. If
-// nothing shows, the test goes on, and tells on its own what is wrong.
+// untilRetried waits until GitHub has tried the merge into the new tip of the base: it does that some time after the
+// push, and shows the old result until then. A conflict cannot be told from an older one: it is taken for the new
+// result. If nothing shows, the test goes on, and tells on its own what is wrong.
 func (w *liveWorld) untilRetried(number int, base string) {
 	w.t.Helper()
 	w.live.eventually(w.t, func() bool {
@@ -93,8 +93,8 @@ func (w *liveWorld) DeleteBranch(branch string) {
 	}
 }
 
-// begin replaces the commit that GitHub made by one with the files, on the branch that the suite expects: new repositories
-// have the one that their owner's settings name.
+// begin replaces the commit that GitHub made by one with the files, on the branch that the suite expects: new
+// repositories have the one that their owner's settings name.
 func (w *liveWorld) begin(files []providertest.File) {
 	w.t.Helper()
 	var repo struct {

@@ -46,7 +46,8 @@ func (w *liveWorld) must(method, path string, body, into any) {
 	w.live.must(w.t, w.live.me, method, w.at(path), body, into)
 }
 
-// insist repeats a request of somebody's while GitHub gives the answer that it also gives as long as it has not caught up.
+// insist repeats a request of somebody's while GitHub gives the answer that it also gives as long as it has not caught
+// up.
 func (w *liveWorld) insist(as livePerson, while int, method, path string, body any) {
 	w.t.Helper()
 	status, answer := 0, ""

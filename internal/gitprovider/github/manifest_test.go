@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The permissions in the app's manifest of the documentation are those that the tests of the app have, with which it keeps the
-// contract.
+// The permissions in the app's manifest of the documentation are those that the tests of the app have, with which it
+// keeps the contract.
 func TestTheManifestAsksForWhatTheAppNeeds(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "guides", "providers.md"))
 	if err != nil {

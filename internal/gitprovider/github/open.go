@@ -34,7 +34,8 @@ func (o opener) open(ctx context.Context, spec gitprovider.PullRequestSpec) (git
 		case err != nil:
 			return none, err
 		case found == nil:
-			return none, fault.New(fault.UpstreamError, "GitHub has a pull request for %s already but did not show it; try again",
+			return none, fault.New(fault.UpstreamError,
+				"GitHub has a pull request for %s already but did not show it; try again",
 				forge.Clean(spec.Head))
 		}
 		return *found, nil
@@ -48,7 +49,8 @@ func (o opener) open(ctx context.Context, spec gitprovider.PullRequestSpec) (git
 	return none, err
 }
 
-func (o opener) create(ctx context.Context, spec gitprovider.PullRequestSpec, draft bool) (gitprovider.PullRequest, error) {
+func (o opener) create(ctx context.Context, spec gitprovider.PullRequestSpec, draft bool) (gitprovider.PullRequest,
+	error) {
 	none := gitprovider.PullRequest{}
 	body := &gogithub.NewPullRequest{
 		Title: &spec.Title, Body: &spec.Body, Head: &spec.Head, Base: &spec.Base, Draft: &draft,
@@ -58,7 +60,8 @@ func (o opener) create(ctx context.Context, spec gitprovider.PullRequestSpec, dr
 		return none, err
 	}
 	if made.GetNumber() < 1 || made.GetHTMLURL() == "" {
-		return none, fault.New(fault.UpstreamError, "GitHub did not say which pull request it opened for %s", forge.Clean(spec.Head))
+		return none, fault.New(fault.UpstreamError, "GitHub did not say which pull request it opened for %s",
+			forge.Clean(spec.Head))
 	}
 	pr := gitprovider.PullRequest{
 		Number: made.GetNumber(), Title: made.GetTitle(), Body: made.GetBody(), URL: made.GetHTMLURL(), Branch: spec.Head,

@@ -66,9 +66,11 @@ func TestAnOpeningIsRefusedForGood(t *testing.T) {
 		set  func(*fakegithub.Settings)
 		want fault.Code
 	}{
-		"in an archived repository":      {func(s *fakegithub.Settings) { s.Archived = true }, fault.RepoNotAllowed},
-		"for a token without the scope":  {func(s *fakegithub.Settings) { s.Token.MissingScopes = true }, fault.ProviderDisabled},
-		"in a repository that is hidden": {func(s *fakegithub.Settings) { s.Private, s.Token.Permission = true, "none" }, fault.NotFound},
+		"in an archived repository": {func(s *fakegithub.Settings) { s.Archived = true }, fault.RepoNotAllowed},
+		"for a token without the scope": {func(s *fakegithub.Settings) { s.Token.MissingScopes = true },
+			fault.ProviderDisabled},
+		"in a repository that is hidden": {func(s *fakegithub.Settings) { s.Private, s.Token.Permission = true, "none" },
+			fault.NotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
@@ -115,7 +117,8 @@ func TestASecondRoundOnTheSameFilesStartsFromWhatIsThere(t *testing.T) {
 	s.DeleteBranch(branch)
 	second := s.propose(branch, providertest.Update("checks/a.md", "b\n"))
 	s.same("paths", s.status(second.Number).Paths, []string{"checks/a.md"})
-	s.same("file", s.Files(second.HeadCommit)[1], memhost.File{Path: "checks/a.md", Kind: gitprovider.KindFile, Content: "b\n"})
+	s.same("file", s.Files(second.HeadCommit)[1], memhost.File{Path: "checks/a.md", Kind: gitprovider.KindFile,
+		Content: "b\n"})
 }
 
 func TestAnOldMemoryOfLabelsDoesNotBringBackWhatWasDeleted(t *testing.T) {

@@ -67,8 +67,9 @@ func TestExamineTellsWhatTheTokenMayDo(t *testing.T) {
 		set  func(*fakegithub.Settings)
 		want []string // push, push to base, merge, protected
 	}{
-		"in a plain repository":     {func(*fakegithub.Settings) {}, []string{"yes", "yes", "yes", "no"}},
-		"as a reader":               {func(s *fakegithub.Settings) { s.Token.Permission = "read" }, []string{"no", "no", "no", "no"}},
+		"in a plain repository": {func(*fakegithub.Settings) {}, []string{"yes", "yes", "yes", "no"}},
+		"as a reader": {func(s *fakegithub.Settings) { s.Token.Permission = "read" },
+			[]string{"no", "no", "no", "no"}},
 		"in an archived repository": {func(s *fakegithub.Settings) { s.Archived = true }, []string{"no", "no", "no", "no"}},
 		"with a protected base": {func(s *fakegithub.Settings) { s.Protection.Protected = []string{"main"} },
 			[]string{"yes", "no", "no", "yes"}},
@@ -148,12 +149,18 @@ func TestExamineFindsWhatAFineGrainedTokenLacksWithoutWriting(t *testing.T) {
 		lacks []string
 		push  string
 	}{
-		"nothing":       {func(*fakegithub.Settings) {}, nil, "yes"},
-		"contents":      {func(s *fakegithub.Settings) { s.Token.NotGranted = []string{"contents"} }, []string{"Contents: read and write"}, "no"},
-		"pull requests": {func(s *fakegithub.Settings) { s.Token.NotGranted = []string{"pull_requests"} }, []string{"Pull requests: read and write"}, "no"},
+		"nothing": {func(*fakegithub.Settings) {}, nil, "yes"},
+		"contents": {func(s *fakegithub.Settings) { s.Token.NotGranted = []string{"contents"} },
+			[]string{"Contents: read and write"}, "no"},
+		"pull requests": {func(s *fakegithub.Settings) { s.Token.NotGranted = []string{"pull_requests"} },
+			[]string{"Pull requests: read and write"}, "no"},
 		"both": {func(s *fakegithub.Settings) { s.Token.NotGranted = []string{"contents", "pull_requests"} },
 			[]string{"Contents: read and write", "Pull requests: read and write"}, "no"},
-		"what its user may not do either": {func(s *fakegithub.Settings) { s.Token.Permission = "read"; s.Token.NotGranted = []string{"contents"} }, nil, "no"},
+		"what its user may not do either": {func(
+			s *fakegithub.Settings) {
+			s.Token.Permission = "read"
+			s.Token.NotGranted = []string{"contents"}
+		}, nil, "no"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)

@@ -25,16 +25,20 @@ func TestAPingTellsWhetherGitHubServesUs(t *testing.T) {
 		code  fault.Code // "" for an answer that is good
 	}{
 		{"it answers", nil, ""},
-		{"the token was revoked", &httpfault.Fault{Kind: httpfault.Status, Status: 401, Body: `{"message":"Bad credentials"}`}, fault.ProviderDisabled},
+		{"the token was revoked", &httpfault.Fault{Kind: httpfault.Status, Status: 401,
+			Body: `{"message":"Bad credentials"}`}, fault.ProviderDisabled},
 		{"it is down", &httpfault.Fault{Kind: httpfault.Status, Status: 503, Body: `{"message":"x"}`}, fault.UpstreamError},
 		{"it resets connections", &httpfault.Fault{Kind: httpfault.ResetBefore}, fault.UpstreamError},
-		{"it comes too often", &httpfault.Fault{Kind: httpfault.Status, Status: 403, Header: http.Header{"Retry-After": {"60"}},
-			Body: `{"message":"You have exceeded a secondary rate limit"}`}, fault.RateLimited},
+		{"it comes too often", &httpfault.Fault{Kind: httpfault.Status, Status: 403,
+			Header: http.Header{"Retry-After": {"60"}},
+			Body:   `{"message":"You have exceeded a secondary rate limit"}`}, fault.RateLimited},
 		{"an Enterprise Server without limits", &httpfault.Fault{Kind: httpfault.Status, Status: 404,
 			Body: `{"message":"Rate limiting is not enabled."}`}, ""},
-		{"no API is there", &httpfault.Fault{Kind: httpfault.Status, Status: 404, Body: `{"message":"Not Found"}`}, fault.NotFound},
+		{"no API is there", &httpfault.Fault{Kind: httpfault.Status, Status: 404, Body: `{"message":"Not Found"}`},
+			fault.NotFound},
 		{"a portal answers with a page", &httpfault.Fault{Kind: httpfault.HTML}, fault.UpstreamError},
-		{"something else answers", &httpfault.Fault{Kind: httpfault.Status, Status: 200, Body: `{"ok":true}`}, fault.UpstreamError},
+		{"something else answers", &httpfault.Fault{Kind: httpfault.Status, Status: 200, Body: `{"ok":true}`},
+			fault.UpstreamError},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			faults, root := script(t, answers)

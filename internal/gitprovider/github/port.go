@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
-// about notes which repository the requests made with the context are about. Whether a request may change something is noted
-// where it is sent.
+// about notes which repository the requests made with the context are about. Whether a request may change something is
+// noted where it is sent.
 func about(ctx context.Context, repo gitprovider.RepoRef) context.Context {
 	return transport.For(ctx, transport.Use{Owner: repo.Owner, Repo: repo.Name})
 }
@@ -49,13 +49,14 @@ func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (g
 // OpenPullRequest implements gitprovider.Provider. GitHub sets no labels at a creation: see Label. A draft is opened as
 // ready for review where the repository has no drafts. Beside the codes of the port: repo_not_allowed for an archived
 // repository, invalid_argument for what GitHub takes for malformed.
-func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest, error) {
+func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest,
+	error) {
 	pr, err := p.opener.open(about(ctx, spec.Repo), spec)
 	return pr, publish(err)
 }
 
-// Label implements gitprovider.Provider. Unless Options.CreateLabels says so, labels that the repository lacks are not set: the
-// others are, and the error, not_found, names the missing ones.
+// Label implements gitprovider.Provider. Unless Options.CreateLabels says so, labels that the repository lacks are not
+// set: the others are, and the error, not_found, names the missing ones.
 func (p *Provider) Label(ctx context.Context, repo gitprovider.RepoRef, number int, labels []string) error {
 	if len(labels) == 0 {
 		return nil
@@ -67,7 +68,8 @@ func (p *Provider) Label(ctx context.Context, repo gitprovider.RepoRef, number i
 }
 
 // FindByHead implements gitprovider.Provider. A fork's branch of the same name is another branch.
-func (p *Provider) FindByHead(ctx context.Context, repo gitprovider.RepoRef, branch string) (*gitprovider.PullRequest, error) {
+func (p *Provider) FindByHead(ctx context.Context, repo gitprovider.RepoRef, branch string) (*gitprovider.PullRequest,
+	error) {
 	pr, err := p.pulls.byHead(about(ctx, repo), repo, branch)
 	return pr, publish(err)
 }
@@ -78,22 +80,23 @@ func (p *Provider) BranchTip(ctx context.Context, repo gitprovider.RepoRef, bran
 	return tip, publish(err)
 }
 
-// DeleteBranch implements gitprovider.Provider, under the condition that the tip is still the given one. Beside the codes of
-// the port: repo_not_allowed if a rule or the archive keeps the branch.
+// DeleteBranch implements gitprovider.Provider, under the condition that the tip is still the given one. Beside the
+// codes of the port: repo_not_allowed if a rule or the archive keeps the branch.
 func (p *Provider) DeleteBranch(ctx context.Context, repo gitprovider.RepoRef, branch, tip string) error {
 	return publish(forge.DeleteBranch(about(ctx, repo), p.branches, repo, branch, tip))
 }
 
-// ListOpen implements gitprovider.Provider: one request for each 100 pull requests with the label; see lists.firstPage for those
-// without. A list that this process read before costs one, whatever its length, and one more for each 50 heads that are new;
-// see lists.changed.
-func (p *Provider) ListOpen(ctx context.Context, repo gitprovider.RepoRef, label string) ([]gitprovider.PullRequest, error) {
+// ListOpen implements gitprovider.Provider: one request for each 100 pull requests with the label; see lists.firstPage
+// for those without. A list that this process read before costs one, whatever its length, and one more for each 50
+// heads that are new; see lists.changed.
+func (p *Provider) ListOpen(ctx context.Context, repo gitprovider.RepoRef, label string) ([]gitprovider.PullRequest,
+	error) {
 	prs, err := p.lists.open(about(ctx, repo), repo, label)
 	return prs, publish(err)
 }
 
-// Status implements gitprovider.Provider with one query, and further ones for further pages of reviews and checks. Whether a
-// pull request can be merged is asked up to three times more within 2.4 s, then Mergeable stays nil.
+// Status implements gitprovider.Provider with one query, and further ones for further pages of reviews and checks.
+// Whether a pull request can be merged is asked up to three times more within 2.4 s, then Mergeable stays nil.
 func (p *Provider) Status(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Status, error) {
 	status, err := p.status.read(about(ctx, repo), repo, number)
 	if err != nil {
@@ -109,14 +112,16 @@ func (p *Provider) OurBranches(ctx context.Context, repo gitprovider.RepoRef) (m
 }
 
 // OpenOurs implements gitprovider.Settler.
-func (p *Provider) OpenOurs(ctx context.Context, repo gitprovider.RepoRef, below int) ([]gitprovider.PullRequest, error) {
+func (p *Provider) OpenOurs(ctx context.Context, repo gitprovider.RepoRef, below int) ([]gitprovider.PullRequest,
+	error) {
 	prs, err := p.pulls.openOurs(about(ctx, repo), repo, below)
 	return prs, publish(err)
 }
 
-// ReadCommit implements gitprovider.Settler. One query reads the commit, and one for each level of folders compares it with
-// its parent.
-func (p *Provider) ReadCommit(ctx context.Context, repo gitprovider.RepoRef, id string) (gitprovider.CommitInfo, error) {
+// ReadCommit implements gitprovider.Settler. One query reads the commit, and one for each level of folders compares it
+// with its parent.
+func (p *Provider) ReadCommit(ctx context.Context, repo gitprovider.RepoRef, id string) (gitprovider.CommitInfo,
+	error) {
 	info, err := p.history.read(about(ctx, repo), repo, id)
 	return info, publish(err)
 }
@@ -129,9 +134,10 @@ func (p *Provider) Withdraw(ctx context.Context, repo gitprovider.RepoRef, w git
 // Lateness implements gitprovider.Settler.
 func (p *Provider) Lateness() time.Duration { return gitprovider.ForgeLateness }
 
-// Assign implements gitprovider.Assigner: one request for the reviewers, one for the assignees, and further ones only to
-// tell which name GitHub did not take. not_found names them all.
-func (p *Provider) Assign(ctx context.Context, repo gitprovider.RepoRef, number int, reviewers, assignees []string) error {
+// Assign implements gitprovider.Assigner: one request for the reviewers, one for the assignees, and further ones only
+// to tell which name GitHub did not take. not_found names them all.
+func (p *Provider) Assign(ctx context.Context, repo gitprovider.RepoRef, number int,
+	reviewers, assignees []string) error {
 	if err := forge.CheckNumber(repo, number); err != nil {
 		return err
 	}
@@ -144,8 +150,8 @@ func (p *Provider) Details(ctx context.Context, repo gitprovider.RepoRef, number
 	return details, publish(err)
 }
 
-// Append implements gitprovider.Reviser: one mutation, under the condition that the branch is where it was read. An executable file
-// keeps its mode, which takes four requests.
+// Append implements gitprovider.Reviser: one mutation, under the condition that the branch is where it was read. An
+// executable file keeps its mode, which takes four requests.
 func (p *Provider) Append(ctx context.Context, req gitprovider.CommitRequest) (gitprovider.Commit, error) {
 	if err := req.CheckAppend(); err != nil {
 		return gitprovider.Commit{}, err
@@ -158,7 +164,8 @@ func (p *Provider) Append(ctx context.Context, req gitprovider.CommitRequest) (g
 }
 
 // SetText implements gitprovider.Editor.
-func (p *Provider) SetText(ctx context.Context, repo gitprovider.RepoRef, number int, title, body string) (gitprovider.State, error) {
+func (p *Provider) SetText(ctx context.Context, repo gitprovider.RepoRef, number int,
+	title, body string) (gitprovider.State, error) {
 	ctx = transport.Repeatable(about(ctx, repo))
 	state, err := p.pulls.api.changePull(ctx, repo, number, forge.TextFields(title, body))
 	return state, publish(err)
@@ -170,13 +177,15 @@ func (p *Provider) Comment(ctx context.Context, repo gitprovider.RepoRef, number
 }
 
 // Checks implements gitprovider.CheckReader with one query, and one for each further 100 contexts.
-func (p *Provider) Checks(ctx context.Context, repo gitprovider.RepoRef, number int, head string) (gitprovider.Checks, error) {
+func (p *Provider) Checks(ctx context.Context, repo gitprovider.RepoRef, number int, head string) (gitprovider.Checks,
+	error) {
 	checks, err := p.status.checksOf(about(ctx, repo), repo, number, head)
 	return checks, publish(err)
 }
 
 // Reply implements gitprovider.Replier with a request for each.
-func (p *Provider) Reply(ctx context.Context, repo gitprovider.RepoRef, number int, replies []gitprovider.LineReply) error {
+func (p *Provider) Reply(ctx context.Context, repo gitprovider.RepoRef, number int,
+	replies []gitprovider.LineReply) error {
 	return publish(p.discussion.reply(about(ctx, repo), repo, number, replies))
 }
 
@@ -187,9 +196,10 @@ func (p *Provider) Remarks(ctx context.Context, repo gitprovider.RepoRef, number
 }
 
 // Examine implements gitprovider.Examiner with three requests side by side (who the token is, what GitHub lets it do in
-// the repository, whether there are workflows) and a fourth for the rulesets of the base branch; for a token that names no
-// scopes two more, see examiner.lacking.
-func (p *Provider) Examine(ctx context.Context, repo gitprovider.RepoRef, base string, labels []string) (gitprovider.Access,
+// the repository, whether there are workflows) and a fourth for the rulesets of the base branch; for a token that names
+// no scopes two more, see examiner.lacking.
+func (p *Provider) Examine(ctx context.Context, repo gitprovider.RepoRef, base string,
+	labels []string) (gitprovider.Access,
 	error) {
 	access, err := p.examiner.examine(about(ctx, repo), repo, base, labels)
 	return access, publish(err)

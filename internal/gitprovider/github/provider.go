@@ -28,9 +28,9 @@ type Options struct {
 	Sleep func(context.Context, time.Duration) // nil waits for the time to pass or the context to end
 }
 
-// Provider implements gitprovider.Provider, and what a provider can do besides: gitprovider.Assigner, Editor, RemarkReader,
-// Examiner and Pinger. Each of its methods notes which repository its requests are about, hands on to the part that does it,
-// and gives the codes of the port.
+// Provider implements gitprovider.Provider, and what a provider can do besides: gitprovider.Assigner, Editor,
+// RemarkReader, Examiner and Pinger. Each of its methods notes which repository its requests are about, hands on to the
+// part that does it, and gives the codes of the port.
 type Provider struct {
 	branches   branches
 	pulls      pulls
@@ -74,8 +74,9 @@ func New(opts Options) *Provider {
 	labels := labels{api: a, facts: facts, create: opts.CreateLabels, now: clock.Now}
 	return &Provider{
 		branches: branches, pulls: pulls, labels: labels, history: history{a}, assigner: assigner{a},
-		snapshots:  snapshots{api: a, pulls: pulls, facts: facts, trees: trees, now: clock.Now},
-		lists:      lists{pulls: pulls, facts: facts, kept: forge.NewLRU[string](maxListings, weightOfListing), now: clock.Now},
+		snapshots: snapshots{api: a, pulls: pulls, facts: facts, trees: trees, now: clock.Now},
+		lists: lists{pulls: pulls, facts: facts, kept: forge.NewLRU[string](maxListings, weightOfListing),
+			now: clock.Now},
 		commits:    commitWriter{api: a, branches: branches, files: files, trees: trees},
 		opener:     opener{a, pulls},
 		status:     status{pulls, clock.Sleep},

@@ -85,8 +85,8 @@ func (n *pullNode) pullRequest() gitprovider.PullRequest {
 	return pr
 }
 
-// branch is the head branch. One of a fork is none of the repository's, whatever its name: the fork's owner is put before
-// it, as GitHub itself writes it, so that nobody takes it for one of ours.
+// branch is the head branch. One of a fork is none of the repository's, whatever its name: the fork's owner is put
+// before it, as GitHub itself writes it, so that nobody takes it for one of ours.
 func (n *pullNode) branch() string {
 	switch {
 	case !n.IsCrossRepository:

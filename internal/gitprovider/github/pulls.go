@@ -71,7 +71,8 @@ func (l pullList) query(repo gitprovider.RepoRef, cursor string) *query {
 }
 
 // page reads one page of the list.
-func (p pulls) page(ctx context.Context, repo gitprovider.RepoRef, list pullList, cursor string) (*pullConnection, error) {
+func (p pulls) page(ctx context.Context, repo gitprovider.RepoRef, list pullList, cursor string) (*pullConnection,
+	error) {
 	from, err := ask[struct{ Pulls *pullConnection }](ctx, p.api, list.query(repo, cursor), needPullsRead)
 	if err != nil {
 		return nil, err
@@ -82,9 +83,10 @@ func (p pulls) page(ctx context.Context, repo gitprovider.RepoRef, list pullList
 	return from.Pulls, nil
 }
 
-// readOn reads the pages after the first one, and returns the nodes of all. What moves within the order while it is read may
-// appear twice.
-func (p pulls) readOn(ctx context.Context, repo gitprovider.RepoRef, list pullList, first *pullConnection) ([]*pullNode, error) {
+// readOn reads the pages after the first one, and returns the nodes of all. What moves within the order while it is
+// read may appear twice.
+func (p pulls) readOn(ctx context.Context, repo gitprovider.RepoRef, list pullList, first *pullConnection) ([]*pullNode,
+	error) {
 	all, err := follow(first, func(last *pullConnection) (*pullConnection, error) {
 		if list.ended(last) {
 			return nil, nil
@@ -157,7 +159,8 @@ func (p pulls) first(ctx context.Context, repo gitprovider.RepoRef, list pullLis
 }
 
 // one reads fields of one pull request into out. What is below the field hidden may be forbidden, and is null then.
-func (p pulls) one(ctx context.Context, repo gitprovider.RepoRef, number int, q *query, fields, hidden string, out any) error {
+func (p pulls) one(ctx context.Context, repo gitprovider.RepoRef, number int, q *query, fields, hidden string,
+	out any) error {
 	if err := forge.CheckNumber(repo, number); err != nil {
 		return err
 	}

@@ -16,7 +16,8 @@ import (
 // recordedAnswer is an answer of GitHub's, from the recordings that the fake is held to.
 func recordedAnswer(t *testing.T, file string, at int) httpfault.Fault {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("..", "..", "testkit", "forgetest", "fakegithub", "testdata", "recorded", file+".json"))
+	raw, err := os.ReadFile(filepath.Join("..", "..", "testkit", "forgetest", "fakegithub", "testdata", "recorded",
+		file+".json"))
 	if err != nil {
 		t.Fatal(err)
 	}

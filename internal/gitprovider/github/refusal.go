@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
-// need is a permission that a request asks of the token, as GitHub names it for fine-grained tokens. A classic token has
-// all of them with the scope repo.
+// need is a permission that a request asks of the token, as GitHub names it for fine-grained tokens. A classic token
+// has all of them with the scope repo.
 type need string
 
 const (
@@ -119,7 +119,8 @@ func (r refusals) translate(err error, n need) error {
 // (docs.github.com, "Rate limits for the REST API").
 const secondaryWait = time.Minute
 
-// fromLimit is a rate limit. go-github answers in GitHub's stead while a limit that it has seen lasts, without its headers.
+// fromLimit is a rate limit. go-github answers in GitHub's stead while a limit that it has seen lasts, without its
+// headers.
 func (r refusals) fromLimit(resp *http.Response, message string, wait time.Duration) error {
 	if resp != nil && len(resp.Header) > 0 {
 		if f := r.transport.StatusFault(resp, r.said(message)); f != nil {
@@ -159,8 +160,8 @@ func (r refusals) fromAnswer(e *gogithub.ErrorResponse, n need) error {
 	return &refusal{status: status, said: said, errors: e.Errors, fault: f}
 }
 
-// errGaveUp is the cause of a failure that GitHub's gateway tells, or GraphQL in its stead: as a rule of a query that took
-// longer than the 10 seconds that it is given.
+// errGaveUp is the cause of a failure that GitHub's gateway tells, or GraphQL in its stead: as a rule of a query that
+// took longer than the 10 seconds that it is given.
 type errGaveUp struct{}
 
 // Error implements error.

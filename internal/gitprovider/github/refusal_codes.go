@@ -20,7 +20,8 @@ func (r refusals) fromStatus(status int, said string, n need, header http.Header
 	case http.StatusNotFound:
 		return r.notFound()
 	case http.StatusConflict:
-		return fault.New(fault.Conflict, "GitHub could not do it in the repository's present state: %s; look again", fault.Said(said))
+		return fault.New(fault.Conflict, "GitHub could not do it in the repository's present state: %s; look again",
+			fault.Said(said))
 	case http.StatusGone:
 		return fault.New(fault.RepoNotAllowed, "the repository has switched this off: %s", fault.Said(said))
 	case http.StatusUnavailableForLegalReasons:
@@ -29,7 +30,8 @@ func (r refusals) fromStatus(status int, said string, n need, header http.Header
 		return fault.New(fault.InvalidArgument, "GitHub did not take the request: %s", fault.Said(said))
 	}
 	return fault.New(fault.ProviderDisabled,
-		"the answer %d is none that GitHub gives here: %s; check that GITHUB_API_URL is the root of its API", status, fault.Said(said))
+		"the answer %d is none that GitHub gives here: %s; check that GITHUB_API_URL is the root of its API", status,
+		fault.Said(said))
 }
 
 // notFound cannot tell a repository that does not exist from one that the token may not see: GitHub does not.
@@ -53,15 +55,19 @@ func (r refusals) fromWords(said string, n need) *fault.Error {
 	case forge.Mentions(said, "was archived so is read-only", "repository is archived"):
 		return fault.New(fault.RepoNotAllowed, "the repository is archived, so it takes no changes; have it unarchived first")
 	case forge.Mentions(said, "installation has been suspended"):
-		return fault.New(fault.ProviderDisabled, "the installation of the GitHub App is suspended; have the owner end that in the "+
-			"installation's settings")
+		return fault.New(fault.ProviderDisabled,
+			"the installation of the GitHub App is suspended; have the owner end that in the "+
+				"installation's settings")
 	case forge.Mentions(said, "saml enforcement", "saml sso", "single sign-on"):
-		return fault.New(fault.ProviderDisabled, "the organisation asks for single sign-on; authorise %s for it in its settings",
+		return fault.New(fault.ProviderDisabled,
+			"the organisation asks for single sign-on; authorise %s for it in its settings",
 			r.token)
-	case forge.Mentions(said, "rule violations", "protected branch", "protected ref", "is protected", "creations being restricted",
+	case forge.Mentions(said, "rule violations", "protected branch", "protected ref", "is protected",
+		"creations being restricted",
 		"not authorized to push", "ref creation restricted"):
-		return fault.New(fault.RepoNotAllowed, "a rule of the repository forbids it: %s; have the branches %s exempted from the "+
-			"rule", fault.Said(said), gitprovider.BranchPrefix+"**")
+		return fault.New(fault.RepoNotAllowed,
+			"a rule of the repository forbids it: %s; have the branches %s exempted from the "+
+				"rule", fault.Said(said), gitprovider.BranchPrefix+"**")
 	case forge.Mentions(said, "submitted too quickly", "secondary rate limit"):
 		return rateLimited(secondaryWait)
 	case forge.Mentions(said, "resource not accessible by", "must have push access", "must have admin rights",
@@ -78,7 +84,8 @@ func (r refusals) forbidden(said string, n need, header http.Header) *fault.Erro
 	}
 	accepted, have := header.Get("X-Accepted-OAuth-Scopes"), header.Get("X-OAuth-Scopes")
 	if accepted != "" && header.Values("X-OAuth-Scopes") != nil && !shares(accepted, have) {
-		return fault.New(fault.ProviderDisabled, "%s lacks a scope: it has %q, and one of %q is needed", r.token, forge.Clean(have),
+		return fault.New(fault.ProviderDisabled, "%s lacks a scope: it has %q, and one of %q is needed", r.token,
+			forge.Clean(have),
 			forge.Clean(accepted))
 	}
 	return r.missingPermission(n, said)
@@ -86,11 +93,13 @@ func (r refusals) forbidden(said string, n need, header http.Header) *fault.Erro
 
 func (r refusals) missingPermission(n need, said string) *fault.Error {
 	if r.isApp {
-		return fault.New(fault.ProviderDisabled, "the GitHub App may not do this: %s; it needs the permission %q for the repository: "+
-			"add it in the app's settings, and have the owner accept it in the installation's", fault.Said(said), string(n))
+		return fault.New(fault.ProviderDisabled,
+			"the GitHub App may not do this: %s; it needs the permission %q for the repository: "+
+				"add it in the app's settings, and have the owner accept it in the installation's", fault.Said(said), string(n))
 	}
-	return fault.New(fault.ProviderDisabled, "GITHUB_TOKEN may not do this: %s; a fine-grained token needs the permission "+
-		"%q for the repository, a classic one the scope repo, and its user the right to write", fault.Said(said), string(n))
+	return fault.New(fault.ProviderDisabled,
+		"GITHUB_TOKEN may not do this: %s; a fine-grained token needs the permission "+
+			"%q for the repository, a classic one the scope repo, and its user the right to write", fault.Said(said), string(n))
 }
 
 // shares reports whether two lists of scopes have one in common.
@@ -105,8 +114,8 @@ func shares(a, b string) bool {
 	return false
 }
 
-// translateGraphQL tells what an error of a GraphQL answer means. One without a type is a failure inside GitHub, after which
-// a mutation may have been done.
+// translateGraphQL tells what an error of a GraphQL answer means. One without a type is a failure inside GitHub, after
+// which a mutation may have been done.
 func (r refusals) translateGraphQL(e graphError, resp *http.Response, op operation) error {
 	said := r.said(e.Message)
 	out := &refusal{kind: e.Type, said: said}
@@ -114,8 +123,9 @@ func (r refusals) translateGraphQL(e graphError, resp *http.Response, op operati
 	case e.Extensions.SAML:
 		out.fault = r.fromWords("saml enforcement", op.need)
 	case e.Type == "" && e.Extensions.Code != "":
-		out.fault = fault.New(fault.ProviderDisabled, "this GitHub does not know what is asked of it: %s; an Enterprise Server of "+
-			"a supported version is needed at GITHUB_API_URL", fault.Said(said))
+		out.fault = fault.New(fault.ProviderDisabled,
+			"this GitHub does not know what is asked of it: %s; an Enterprise Server of "+
+				"a supported version is needed at GITHUB_API_URL", fault.Said(said))
 	case e.Type == "RATE_LIMITED", e.Type == "RATE_LIMIT":
 		out.fault = r.transport.LimitFault(resp, said)
 	default:

@@ -12,7 +12,8 @@ import (
 )
 
 func spec() gitprovider.PullRequestSpec {
-	return gitprovider.PullRequestSpec{Repo: repo(), Base: "main", Head: "claude-ops/fix/archived-scope", Title: "t", Body: "b"}
+	return gitprovider.PullRequestSpec{Repo: repo(), Base: "main", Head: "claude-ops/fix/archived-scope", Title: "t",
+		Body: "b"}
 }
 
 // After a definite refusal nobody looks whether GitHub acted all the same; after an ambiguous failure somebody must.
@@ -42,25 +43,31 @@ func TestRESTRefusalsOfAWriteHaveTheirCode(t *testing.T) {
 			fault.ProviderDisabled, "pull_requests=write"},
 		"a classic scope": {403, header("X-OAuth-Scopes", "gist, read:org", "X-Accepted-OAuth-Scopes", "repo"), said("No"),
 			fault.ProviderDisabled, `one of "repo"`},
-		"no rights at all": {403, header(), said("Must have push access to the repository"), fault.ProviderDisabled, "GITHUB_TOKEN"},
-		"single sign-on": {403, header("X-GitHub-SSO", "required"), said("Resource protected by organization SAML enforcement."),
+		"no rights at all": {403, header(), said("Must have push access to the repository"), fault.ProviderDisabled,
+			"GITHUB_TOKEN"},
+		"single sign-on": {403, header("X-GitHub-SSO", "required"),
+			said("Resource protected by organization SAML enforcement."),
 			fault.ProviderDisabled, "single sign-on"},
 		"a used-up limit": {403, header("X-RateLimit-Remaining", "0", "X-RateLimit-Reset",
 			strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)), said("API rate limit exceeded"), fault.RateLimited, ""},
 		"a secondary limit": {403, header(), said("You have exceeded a secondary rate limit."), fault.RateLimited, ""},
-		"a secondary limit by its documentation": {403, header("Retry-After", "90"), `{"message":"slow","documentation_url":` +
-			`"https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits"}`, fault.RateLimited, ""},
+		"a secondary limit by its documentation": {403, header("Retry-After", "90"),
+			`{"message":"slow","documentation_url":` +
+				`"https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits"}`,
+			fault.RateLimited, ""},
 		"a second factor": {401, header("X-GitHub-OTP", "required; app"), said("Must specify two-factor code"),
 			fault.ProviderDisabled, "GITHUB_TOKEN"},
 		"too many requests": {429, header("Retry-After", "120"), said("slow down"), fault.RateLimited, ""},
-		"too quick creations": {422, header(), `{"message":"Validation Failed","errors":[{"message":"was submitted too quickly"}]}`,
+		"too quick creations": {422, header(),
+			`{"message":"Validation Failed","errors":[{"message":"was submitted too quickly"}]}`,
 			fault.RateLimited, ""},
 		"a state in the way":     {409, header(), said("Git Repository is empty."), fault.Conflict, ""},
 		"a feature switched off": {410, header(), said("Pull requests are off"), fault.RepoNotAllowed, ""},
 		"a legal block":          {451, header(), said("Repository access blocked"), fault.RepoNotAllowed, ""},
 		"a rule of the repository": {422, header(), said("Repository rule violations found"), fault.RepoNotAllowed,
 			"rule of the repository"},
-		"a malformed title": {422, header(), `{"message":"Validation Failed","errors":[{"field":"title","code":"missing_field"}]}`,
+		"a malformed title": {422, header(),
+			`{"message":"Validation Failed","errors":[{"field":"title","code":"missing_field"}]}`,
 			fault.InvalidArgument, "title is missing_field"},
 		"a renamed repository": {301, header("Location", "/repositories/1/pulls"), said("Moved Permanently"),
 			fault.Conflict, "renamed"},
@@ -102,18 +109,22 @@ func TestGraphQLErrorsHaveTheirCode(t *testing.T) {
 		want  fault.Code
 		words string
 	}{
-		"a missing repository": {problem("NOT_FOUND", "Could not resolve to a Repository with the name 'octo/was archived so is'.",
+		"a missing repository": {problem("NOT_FOUND",
+			"Could not resolve to a Repository with the name 'octo/was archived so is'.",
 			`,"path":["repository"]`), fault.NotFound, "may not see it"},
-		"a missing permission": {problem("FORBIDDEN", "Resource not accessible by personal access token", `,"path":["repository"]`),
+		"a missing permission": {problem("FORBIDDEN", "Resource not accessible by personal access token",
+			`,"path":["repository"]`),
 			fault.ProviderDisabled, "Pull requests: read"},
 		"missing scopes": {problem("INSUFFICIENT_SCOPES", "Your token has not been granted the required scopes", ""),
 			fault.ProviderDisabled, "GITHUB_TOKEN"},
 		"single sign-on": {problem("FORBIDDEN", "Resource protected", `,"extensions":{"saml_failure":true}`),
 			fault.ProviderDisabled, "single sign-on"},
 		"a used-up limit": {problem("RATE_LIMITED", "API rate limit exceeded", ""), fault.RateLimited, ""},
-		"an unknown field": {problem("", "Field 'x' doesn't exist on type 'Query'", `,"extensions":{"code":"undefinedField"}`),
+		"an unknown field": {problem("", "Field 'x' doesn't exist on type 'Query'",
+			`,"extensions":{"code":"undefinedField"}`),
 			fault.ProviderDisabled, "GITHUB_API_URL"},
-		"a failure inside":      {problem("", "Something went wrong while executing your query.", ""), fault.UpstreamError, ""},
+		"a failure inside": {problem("", "Something went wrong while executing your query.", ""), fault.UpstreamError,
+			""},
 		"a type of the future":  {problem("SERVICE_UNAVAILABLE", "down", ""), fault.UpstreamError, ""},
 		"no data and no errors": {`{"data":null}`, fault.UpstreamError, ""},
 		"data of another shape": {`{"data":{"repository":{"pulls":{"nodes":"?"}}}}`, fault.UpstreamError, ""},
@@ -199,7 +210,8 @@ func TestNamesInAddressesAreEscaped(t *testing.T) {
 	s.Repo = gitprovider.RepoRef{Owner: "..", Name: "a/b?c#d%2e"}
 	_, err := setup(t, root, "t0ken").OpenPullRequest(t.Context(), s)
 	wantCode(t, err, fault.NotFound)
-	if got := faults.Requests()[0]; strings.Count(got.Path, "/") != 4 || got.Query != "" || strings.Contains(got.Path, "..") {
+	if got := faults.Requests()[0]; strings.Count(got.Path, "/") != 4 || got.Query != "" ||
+		strings.Contains(got.Path, "..") {
 		t.Errorf("asked %s ? %s", got.Path, got.Query)
 	}
 }

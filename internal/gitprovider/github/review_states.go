@@ -10,12 +10,14 @@ import (
 )
 
 // ReviewStates implements gitprovider.ReviewLister with one query over the newest 50 reviews of each.
-func (p *Provider) ReviewStates(ctx context.Context, repo gitprovider.RepoRef, numbers []int) (map[int]gitprovider.ReviewState, error) {
+func (p *Provider) ReviewStates(ctx context.Context, repo gitprovider.RepoRef,
+	numbers []int) (map[int]gitprovider.ReviewState, error) {
 	states, err := p.discussion.reviewStates(about(ctx, repo), repo, numbers)
 	return states, publish(err)
 }
 
-func (d discussion) reviewStates(ctx context.Context, repo gitprovider.RepoRef, numbers []int) (map[int]gitprovider.ReviewState, error) {
+func (d discussion) reviewStates(ctx context.Context, repo gitprovider.RepoRef,
+	numbers []int) (map[int]gitprovider.ReviewState, error) {
 	const fields = `reviews(last: 50) { nodes { author { login } authorAssociation body submittedAt state } }`
 	out := map[int]gitprovider.ReviewState{}
 	q := newQuery(repo)

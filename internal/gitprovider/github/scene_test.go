@@ -68,7 +68,8 @@ func (s *scene) request(branch string, files ...gitprovider.FileChange) gitprovi
 		paths = append(paths, file.Path)
 	}
 	return gitprovider.CommitRequest{
-		Snapshot: s.look(paths...), Branch: branch, Changes: providertest.ChangeSet(s.t, files...), Message: "Change\n\nWhy.\n",
+		Snapshot: s.look(paths...), Branch: branch, Changes: providertest.ChangeSet(s.t, files...),
+		Message: "Change\n\nWhy.\n",
 	}
 }
 
@@ -80,7 +81,8 @@ func (s *scene) commit(branch string, files ...gitprovider.FileChange) gitprovid
 }
 
 func (s *scene) spec(branch string) gitprovider.PullRequestSpec {
-	return gitprovider.PullRequestSpec{Repo: s.Ref(), Base: memhost.MainBranch, Head: branch, Title: "Change", Body: "Why."}
+	return gitprovider.PullRequestSpec{Repo: s.Ref(), Base: memhost.MainBranch, Head: branch, Title: "Change",
+		Body: "Why."}
 }
 
 // propose does all that a create_pr does.

@@ -52,8 +52,8 @@ type baseNode struct {
 	Target map[string]json.RawMessage
 }
 
-// How many pull requests come along with their files although most were seen before. A head that moved, or a pull request
-// that was closed, was updated last, so the first page of the order shows what is new.
+// How many pull requests come along with their files although most were seen before. A head that moved, or a pull
+// request that was closed, was updated last, so the first page of the order shows what is new.
 const (
 	recentOpen   = 20
 	recentClosed = 20
@@ -87,7 +87,10 @@ func (s snapshots) read(ctx context.Context, query gitprovider.SnapshotQuery) (*
 			return err
 		})
 	}
-	err = forge.Each(ctx, reads, func(ctx context.Context, _ int, read func(context.Context) error) error { return read(ctx) })
+	err = forge.Each(ctx, reads, func(ctx context.Context, _ int,
+		read func(context.Context) error) error {
+		return read(ctx)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +126,8 @@ func newSnapshotQuery(query gitprovider.SnapshotQuery) *snapshotQuery {
 // ask sends the query.
 func (s snapshots) ask(ctx context.Context, sq *snapshotQuery) error {
 	q := newQuery(sq.Repo)
-	q.add("id databaseId name owner { login } url isArchived isLocked isDisabled isFork labels(first: 100) { nodes { name } }")
+	q.add(
+		"id databaseId name owner { login } url isArchived isLocked isDisabled isFork labels(first: 100) { nodes { name } }")
 	commit := sq.commitFields(q)
 	if sq.Base == "" {
 		q.add("defaultBranchRef { name " + commit + " }")
@@ -186,7 +190,8 @@ func (s snapshots) begin(q *snapshotQuery) (*gitprovider.Snapshot, error) {
 		return nil, notShown("pull requests", ref)
 	}
 	out := &gitprovider.Snapshot{
-		Repo: ref, RepoID: repoID(r.DatabaseID), URL: r.URL, Base: base.Name, Archived: r.IsArchived || r.IsLocked || r.IsDisabled, Fork: r.IsFork,
+		Repo: ref, RepoID: repoID(r.DatabaseID), URL: r.URL, Base: base.Name,
+		Archived: r.IsArchived || r.IsLocked || r.IsDisabled, Fork: r.IsFork,
 		Tips: map[string]string{}, Contents: map[gitprovider.Path][]byte{},
 	}
 	if r.Newest != nil && len(r.Newest.Nodes) > 0 {

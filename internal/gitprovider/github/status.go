@@ -29,7 +29,8 @@ func reviewFields(after string) string {
 
 // rollupFields selects a page of the checks on the head commit.
 func rollupFields(after string) string {
-	return "commits(last: 1) { nodes { commit { statusCheckRollup { state contexts(first: 100" + after + ") { " + contextNodes +
+	return "commits(last: 1) { nodes { commit { statusCheckRollup { state contexts(first: 100" + after + ") { " +
+		contextNodes +
 		" } } } } }"
 }
 
@@ -74,9 +75,10 @@ func (n *statusNode) rollup() rollup {
 	return *n.Commits.Nodes[0].Commit.StatusCheckRollup
 }
 
-// ask reads fields of one pull request. Checks that the token may not see count as not reported: fine-grained tokens cannot be
-// given the permission for all of them.
-func (s status) ask(ctx context.Context, repo gitprovider.RepoRef, number int, q *query, fields string) (*statusNode, error) {
+// ask reads fields of one pull request. Checks that the token may not see count as not reported: fine-grained tokens
+// cannot be given the permission for all of them.
+func (s status) ask(ctx context.Context, repo gitprovider.RepoRef, number int, q *query, fields string) (*statusNode,
+	error) {
 	var n statusNode
 	err := s.pulls.one(ctx, repo, number, q, fields, "statusCheckRollup", &n)
 	return &n, err
@@ -86,7 +88,8 @@ func (s status) read(ctx context.Context, repo gitprovider.RepoRef, number int) 
 	none := gitprovider.Status{}
 	q := newQuery(repo)
 	q.fragment(pullFragment + changedFragment)
-	n, err := s.ask(ctx, repo, number, q, "...pull ...changed mergeable mergedBy { login } "+threadFields()+reviewFields("")+
+	n, err := s.ask(ctx, repo, number, q, "...pull ...changed mergeable mergedBy { login } "+threadFields()+
+		reviewFields("")+
 		rollupFields(""))
 	if err != nil {
 		return none, err
@@ -111,8 +114,8 @@ func (s status) read(ctx context.Context, repo gitprovider.RepoRef, number int) 
 	return out, err
 }
 
-// settlingStep is the first pause before GitHub is asked again whether a pull request can be merged; see forge.Settled. It
-// begins to find out when it is asked for the first time.
+// settlingStep is the first pause before GitHub is asked again whether a pull request can be merged; see forge.Settled.
+// It begins to find out when it is asked for the first time.
 const settlingStep = 400 * time.Millisecond
 
 func (s status) mergeable(ctx context.Context, repo gitprovider.RepoRef, n *statusNode) (*bool, error) {
@@ -195,7 +198,8 @@ func (n *contextNode) failing() (gitprovider.FailedCheck, bool) {
 }
 
 // checksOf reads what CI reported on a commit, if that is the head of a pull request.
-func (s status) checksOf(ctx context.Context, repo gitprovider.RepoRef, number int, head string) (gitprovider.Checks, error) {
+func (s status) checksOf(ctx context.Context, repo gitprovider.RepoRef, number int, head string) (gitprovider.Checks,
+	error) {
 	n, err := s.ask(ctx, repo, number, newQuery(repo), "number headRefOid "+rollupFields(""))
 	if err != nil || n.HeadRefOid != head {
 		return gitprovider.Checks{State: gitprovider.ChecksNone}, err

@@ -29,7 +29,8 @@ func TestMergeableIsAskedAgainAFewTimes(t *testing.T) {
 			s.p = setup(t, s.s.URL(), s.s.Token(), func(o *github.Options) {
 				o.Sleep = func(_ context.Context, d time.Duration) { waits = append(waits, d) }
 			})
-			s.configure(func(set *fakegithub.Settings) { set.Delays.MergeableReads = 1 + row.unknown }) // the opening reads it too
+			// the opening reads it too
+			s.configure(func(set *fakegithub.Settings) { set.Delays.MergeableReads = 1 + row.unknown })
 			pr := s.propose(branch)
 			s.same("mergeable", s.status(pr.Number).Mergeable, row.want)
 			s.same("waits", waits, row.waits)
@@ -94,8 +95,10 @@ func TestFailingChecksAreTold(t *testing.T) {
 	s := newScene(t)
 	pr := s.propose(branch)
 	s.configure(func(set *fakegithub.Settings) {
-		set.CI.CheckRuns = map[string][]fakegithub.CheckRun{pr.HeadCommit: {{Name: "ci", Conclusion: "failure", Title: "2 errors", Summary: "in a file", Text: "the log"}}}
-		set.CI.Statuses = map[string][]fakegithub.Status{pr.HeadCommit: {{Context: "lint", State: "failure", Description: "too long"}}}
+		set.CI.CheckRuns = map[string][]fakegithub.CheckRun{pr.HeadCommit: {{Name: "ci", Conclusion: "failure",
+			Title: "2 errors", Summary: "in a file", Text: "the log"}}}
+		set.CI.Statuses = map[string][]fakegithub.Status{pr.HeadCommit: {{Context: "lint", State: "failure",
+			Description: "too long"}}}
 	})
 	got, err := s.p.Checks(t.Context(), s.Ref(), pr.Number, pr.HeadCommit)
 	if err != nil {

@@ -18,8 +18,10 @@ const (
 // threadFields select the conversations about lines, and the head that lines of those that are not outdated are counted
 // in.
 func threadFields() string {
-	return "linesHead: headRefOid reviewThreads(last: " + strconv.Itoa(maxThreads) + ") { nodes { isResolved isOutdated path line originalLine diffSide " +
-		"comments(first: " + strconv.Itoa(commentsOfThread) + ") { nodes { fullDatabaseId author { login } body isMinimized " +
+	return "linesHead: headRefOid reviewThreads(last: " + strconv.Itoa(maxThreads) +
+		") { nodes { isResolved isOutdated path line originalLine diffSide " +
+		"comments(first: " + strconv.Itoa(commentsOfThread) +
+		") { nodes { fullDatabaseId author { login } body isMinimized " +
 		"originalCommit { oid } pullRequestReview { id } } } } } "
 }
 

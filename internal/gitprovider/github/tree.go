@@ -51,8 +51,8 @@ type fileNode struct {
 	}
 }
 
-// commitFields selects all that is read of the base commit: everything hangs on this one commit, so that nothing can move
-// between the reads.
+// commitFields selects all that is read of the base commit: everything hangs on this one commit, so that nothing can
+// move between the reads.
 func (s *snapshotQuery) commitFields(q *query) string {
 	var b strings.Builder
 	file := func(alias, path, object string) {
@@ -127,7 +127,8 @@ func (s snapshots) contents(ctx context.Context, repo gitprovider.RepoRef, targe
 		if err := decodeField(target, "file"+strconv.Itoa(i), &file); err != nil {
 			return err
 		}
-		if file.entry().Kind != gitprovider.KindFile || file.Object == nil || file.Object.ByteSize > gitprovider.MaxContentRead {
+		if file.entry().Kind != gitprovider.KindFile || file.Object == nil ||
+			file.Object.ByteSize > gitprovider.MaxContentRead {
 			return nil
 		}
 		content, err := s.content(ctx, repo, file)

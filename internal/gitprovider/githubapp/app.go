@@ -19,14 +19,14 @@ type Options struct {
 	API *url.URL
 	// Client carries requests in the name of the app: its credential is a Signer.
 	Client *transport.Transport
-	// Learn is told each token that is obtained, before it is used, and returns what is called when the token is worth nothing
-	// any more. It is for what redacts secrets; nil: nobody is told.
+	// Learn is told each token that is obtained, before it is used, and returns what is called when the token is worth
+	// nothing any more. It is for what redacts secrets; nil: nobody is told.
 	Learn func(token string) (forget func())
 	Now   func() time.Time // nil means time.Now
 }
 
-// App gives the tokens of a GitHub App's installations. It is safe for concurrent use and calls nobody before a token is
-// needed.
+// App gives the tokens of a GitHub App's installations. It is safe for concurrent use and calls nobody before a token
+// is needed.
 type App struct {
 	api    *url.URL
 	client *transport.Transport
@@ -85,8 +85,8 @@ type slot struct {
 	forget  func()
 }
 
-// renewBefore is how long before its end a token is replaced: longer than a request with all of its repetitions takes, and
-// than two clocks differ.
+// renewBefore is how long before its end a token is replaced: longer than a request with all of its repetitions takes,
+// and than two clocks differ.
 const renewBefore = 5 * time.Minute
 
 // forgetAfter is how long after its end a token is still redacted.
@@ -150,8 +150,8 @@ func (a *App) sweep() {
 	})
 }
 
-// Refused implements transport.Credential: the token is not used again. The installation is looked up anew, so that what has
-// become of it (suspended, removed, fewer permissions) is told.
+// Refused implements transport.Credential: the token is not used again. The installation is looked up anew, so that
+// what has become of it (suspended, removed, fewer permissions) is told.
 func (a *App) Refused(use transport.Use, token string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -18,9 +18,9 @@ import (
 // apiVersion is the version of the REST API that the requests are written for.
 const apiVersion = "2022-11-28"
 
-// ask makes a request in the name of the app and decodes the answer of a success into out; path is where it was found after
-// redirects. 403, 404 and 422 are for the caller to understand and no errors; every other refusal is a *fault.Error. A token
-// that is made twice does no harm, so each request may be repeated.
+// ask makes a request in the name of the app and decodes the answer of a success into out; path is where it was found
+// after redirects. 403, 404 and 422 are for the caller to understand and no errors; every other refusal is a
+// *fault.Error. A token that is made twice does no harm, so each request may be repeated.
 func (a *App) ask(ctx context.Context, method string, u *url.URL, body, out any) (status int, path string, err error) {
 	var content io.Reader
 	if body != nil {
@@ -57,7 +57,8 @@ func (a *App) ask(ctx context.Context, method string, u *url.URL, body, out any)
 		return 0, "", a.unsigned(resp, said)
 	}
 	if resp.StatusCode == http.StatusNotFound && strings.Contains(said, "Integration not found") {
-		return 0, "", fault.New(fault.ProviderDisabled, "GitHub knows no app with the ID in GITHUB_APP_ID; check it, and GITHUB_API_URL")
+		return 0, "", fault.New(fault.ProviderDisabled,
+			"GitHub knows no app with the ID in GITHUB_APP_ID; check it, and GITHUB_API_URL")
 	}
 	if known := a.client.StatusFault(resp, said); known != nil {
 		return 0, "", known
@@ -89,7 +90,8 @@ func (a *App) unsigned(resp *http.Response, said string) error {
 			advice = "the clock of this machine differs from GitHub's by " + off.String() + ": set it right"
 		}
 	}
-	return fault.New(fault.ProviderDisabled, "GitHub does not take the signature of the GitHub App (401: %s); %s", fault.Said(a.client.Scrub(said)), advice)
+	return fault.New(fault.ProviderDisabled, "GitHub does not take the signature of the GitHub App (401: %s); %s",
+		fault.Said(a.client.Scrub(said)), advice)
 }
 
 func notGitHub(err error) error { return forge.NotItsAPI(err, "GitHub", "GITHUB_API_URL") }

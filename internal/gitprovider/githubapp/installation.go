@@ -37,7 +37,8 @@ type cachedInstallation struct {
 }
 
 // installation finds the installation that sees the repository. fresh asks GitHub even if it was asked lately.
-func (a *App) installation(ctx context.Context, owner, repo string, fresh bool) (in installation, cached bool, err error) {
+func (a *App) installation(ctx context.Context, owner, repo string, fresh bool) (in installation, cached bool,
+	err error) {
 	k := keyOf(transport.Use{Owner: owner, Repo: repo}).repo
 	if !fresh {
 		if known, ok := a.installations.Get(k); ok && a.now().Before(known.until) {
@@ -51,8 +52,9 @@ func (a *App) installation(ctx context.Context, owner, repo string, fresh bool) 
 	case status == http.StatusNotFound:
 		return in, false, a.notInstalled(ctx, owner, repo)
 	case status == http.StatusForbidden:
-		return in, false, fault.New(fault.ProviderDisabled, "GitHub does not let the GitHub App see its installation for %s (403); look "+
-			"at the app's and the installation's settings", owner)
+		return in, false, fault.New(fault.ProviderDisabled,
+			"GitHub does not let the GitHub App see its installation for %s (403); look "+
+				"at the app's and the installation's settings", owner)
 	case in.ID == 0:
 		return in, false, notGitHub(nil)
 	case in.SuspendedAt != nil:
@@ -66,12 +68,13 @@ func (a *App) installation(ctx context.Context, owner, repo string, fresh bool) 
 }
 
 func suspended(owner string) *fault.Error {
-	return fault.New(fault.ProviderDisabled, "the installation of the GitHub App for %s is suspended; have the owner end that in the "+
-		"installation's settings", owner)
+	return fault.New(fault.ProviderDisabled,
+		"the installation of the GitHub App for %s is suspended; have the owner end that in the "+
+			"installation's settings", owner)
 }
 
-// notInstalled tells why no installation sees a repository: the owner has none, or it leaves this repository out. GitHub answers
-// both in the same way, so the owner's is asked for: that of an organisation, or of a person.
+// notInstalled tells why no installation sees a repository: the owner has none, or it leaves this repository out.
+// GitHub answers both in the same way, so the owner's is asked for: that of an organisation, or of a person.
 func (a *App) notInstalled(ctx context.Context, owner, repo string) error {
 	for _, u := range []*url.URL{
 		transport.URL(a.api, "orgs", owner, "installation"), transport.URL(a.api, "users", owner, "installation"),
@@ -88,13 +91,15 @@ func (a *App) notInstalled(ctx context.Context, owner, repo string) error {
 		}
 		return leftOut(owner, repo)
 	}
-	return fault.New(fault.NotFound, "the GitHub App is not installed for %s, or GitHub has no such owner; install it there, with "+
-		"access to %s", owner, repo)
+	return fault.New(fault.NotFound,
+		"the GitHub App is not installed for %s, or GitHub has no such owner; install it there, with "+
+			"access to %s", owner, repo)
 }
 
 func leftOut(owner, repo string) *fault.Error {
-	return fault.New(fault.NotFound, "GitHub has no repository %s/%s, or the installation of the GitHub App for %s leaves it out; "+
-		"check its name, or add it in the installation's settings", owner, repo, owner)
+	return fault.New(fault.NotFound,
+		"GitHub has no repository %s/%s, or the installation of the GitHub App for %s leaves it out; "+
+			"check its name, or add it in the installation's settings", owner, repo, owner)
 }
 
 // Grant is what an installation allows the app.

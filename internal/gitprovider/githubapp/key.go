@@ -12,8 +12,8 @@ import (
 // minKeyBits is the smallest RSA key that is taken; GitHub's have 2048.
 const minKeyBits = 2048
 
-// ParseKey reads an app's private key as GitHub hands it out: RSA in PEM, PKCS #1 or PKCS #8. Line breaks may be written as \n,
-// as is usual in variables. Errors say what is wrong and hold nothing of the key.
+// ParseKey reads an app's private key as GitHub hands it out: RSA in PEM, PKCS #1 or PKCS #8. Line breaks may be
+// written as \n, as is usual in variables. Errors say what is wrong and hold nothing of the key.
 func ParseKey(text string) (*rsa.PrivateKey, error) {
 	if !strings.Contains(text, "\n") {
 		text = strings.ReplaceAll(text, `\n`, "\n")

@@ -13,8 +13,9 @@ import (
 // permissions are what an installation grants, or a token may do: "read", "write" or "admin" by GitHub's name.
 type permissions map[string]string
 
-// required are the permissions that a request needs, and optional those that it makes use of if the installation grants them:
-// what CI said, and whether it is set up. Labels, reviewers and assignees of pull requests need no permission of their own.
+// required are the permissions that a request needs, and optional those that it makes use of if the installation grants
+// them: what CI said, and whether it is set up. Labels, reviewers and assignees of pull requests need no permission of
+// their own.
 func required(use transport.Use) permissions {
 	if use.Write {
 		return permissions{"contents": "write", "pull_requests": "write"}
@@ -29,8 +30,8 @@ func optional(use transport.Use) []string {
 	return []string{"actions", "checks", "statuses"}
 }
 
-// wanted picks what a token is asked for from what the installation grants. GitHub refuses the whole token for one permission
-// that is not granted, so that such a one is told of here instead: provider_disabled.
+// wanted picks what a token is asked for from what the installation grants. GitHub refuses the whole token for one
+// permission that is not granted, so that such a one is told of here instead: provider_disabled.
 func wanted(granted permissions, use transport.Use) (permissions, error) {
 	out := permissions{"metadata": "read"}
 	var lacks []string
@@ -47,8 +48,9 @@ func wanted(granted permissions, use transport.Use) (permissions, error) {
 	}
 	if len(lacks) > 0 {
 		slices.Sort(lacks)
-		return nil, fault.New(fault.ProviderDisabled, "the installation of the GitHub App for %s lacks the permission %s; add it in the "+
-			"app's settings, and have the owner accept it in the installation's", use.Owner, strings.Join(lacks, " and "))
+		return nil, fault.New(fault.ProviderDisabled,
+			"the installation of the GitHub App for %s lacks the permission %s; add it in the "+
+				"app's settings, and have the owner accept it in the installation's", use.Owner, strings.Join(lacks, " and "))
 	}
 	return out, nil
 }

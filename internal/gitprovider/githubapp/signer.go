@@ -15,8 +15,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
-// A JWT may be valid for ten minutes at most, from GitHub's point of view. It begins a minute ago for servers whose clock is
-// behind ours (docs.github.com, "Generating a JSON Web Token (JWT) for a GitHub App").
+// A JWT may be valid for ten minutes at most, from GitHub's point of view. It begins a minute ago for servers whose
+// clock is behind ours (docs.github.com, "Generating a JSON Web Token (JWT) for a GitHub App").
 const (
 	jwtBackdated = time.Minute
 	jwtLasts     = 9 * time.Minute
@@ -33,8 +33,8 @@ type Signer struct {
 	parsed *rsa.PrivateKey
 }
 
-// NewSigner makes a Signer for the app of the ID, or client ID. key is its private key, see ParseKey; it may be replaced while
-// the process runs. now is nil for time.Now.
+// NewSigner makes a Signer for the app of the ID, or client ID. key is its private key, see ParseKey; it may be
+// replaced while the process runs. now is nil for time.Now.
 func NewSigner(id string, key transport.Source, now func() time.Time) *Signer {
 	if now == nil {
 		now = time.Now

@@ -16,8 +16,8 @@ type made struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// obtain has a token made. If GitHub refuses it for what an installation seen some time ago does not allow any more, the
-// installation is looked up anew, once.
+// obtain has a token made. If GitHub refuses it for what an installation seen some time ago does not allow any more,
+// the installation is looked up anew, once.
 func (a *App) obtain(ctx context.Context, use transport.Use) (made, error) {
 	for fresh := false; ; fresh = true {
 		in, cached, err := a.installation(ctx, use.Owner, use.Repo, fresh)
@@ -32,7 +32,8 @@ func (a *App) obtain(ctx context.Context, use transport.Use) (made, error) {
 	}
 }
 
-// request asks for a token of an installation. outdated says that the error may come from the installation being another now.
+// request asks for a token of an installation. outdated says that the error may come from the installation being
+// another now.
 func (a *App) request(ctx context.Context, in installation, use transport.Use) (out made, outdated bool, err error) {
 	ask, err := wanted(in.Permissions, use)
 	if err != nil {
@@ -48,13 +49,17 @@ func (a *App) request(ctx context.Context, in installation, use transport.Use) (
 	case err != nil:
 		return made{}, false, err
 	case status == http.StatusNotFound:
-		return made{}, true, fault.New(fault.NotFound, "the GitHub App is not installed for %s any more; install it there, with access "+
-			"to %s", use.Owner, use.Repo)
+		return made{}, true, fault.New(fault.NotFound,
+			"the GitHub App is not installed for %s any more; install it there, with access "+
+				"to %s", use.Owner, use.Repo)
 	case status == http.StatusForbidden:
 		return made{}, true, suspended(use.Owner)
 	case status == http.StatusUnprocessableEntity:
-		return made{}, true, fault.New(fault.ProviderDisabled, "GitHub makes no token for %s/%s: its installation of the GitHub App "+
-			"leaves the repository out, or does not grant %v any more; look at the installation's settings", use.Owner, use.Repo, ask.list())
+		return made{}, true, fault.New(fault.ProviderDisabled,
+			"GitHub makes no token for %s/%s: its installation of the GitHub App "+
+				"leaves the repository out, or does not grant %v any more; look at the installation's settings", use.Owner,
+			use.Repo,
+			ask.list())
 	case out.Token == "" || out.ExpiresAt.IsZero():
 		return made{}, false, notGitHub(nil)
 	}

@@ -160,7 +160,8 @@ func (repo *repository) removeBranch(ctx context.Context, branch, tip string) er
 // process that was killed included.
 func (p *Provider) Lateness() time.Duration { return 0 }
 
-// OurBranches implements gitprovider.Settler. It waits for nobody who writes: what has just been made is for those who make it.
+// OurBranches implements gitprovider.Settler. It waits for nobody who writes: what has just been made is for those who
+// make it.
 func (p *Provider) OurBranches(ctx context.Context, ref gitprovider.RepoRef) (map[string]string, error) {
 	repo, err := p.open(ctx, ref)
 	if err != nil {

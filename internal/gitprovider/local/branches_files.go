@@ -11,12 +11,12 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// readBranches lists the branches by reading the files that git keeps them in, without a process. sure is false where there is
-// anything but plain references in files: a symbolic or malformed one, a name that git would not take, another way of storing them.
-// Git is to be asked then.
+// readBranches lists the branches by reading the files that git keeps them in, without a process. sure is false where
+// there is anything but plain references in files: a symbolic or malformed one, a name that git would not take, another
+// way of storing them. Git is to be asked then.
 //
-// As git does, it reads loose references before packed ones: packing writes the packed one before it removes the loose one, so that
-// none is missed.
+// As git does, it reads loose references before packed ones: packing writes the packed one before it removes the loose
+// one, so that none is missed.
 func (repo *repository) readBranches(ctx context.Context) (found branches, sure bool, err error) {
 	if ctx.Err() != nil {
 		return branches{}, false, fault.From(ctx.Err())

@@ -18,11 +18,24 @@ func TestBranchesAreReadFromFilesAsGitReadsThem(t *testing.T) {
 		do   func(r refRepository)
 		want bool
 	}{
-		"loose":                 {func(r refRepository) { r.git("update-ref", "refs/heads/a/b/c", "main") }, sure},
-		"packed":                {func(r refRepository) { r.git("update-ref", "refs/heads/a/b", "main"); r.git("pack-refs", "--all") }, sure},
-		"packed, with a tag":    {func(r refRepository) { r.git("tag", "-m", "x", "v1"); r.git("pack-refs", "--all") }, sure},
-		"packed, then moved":    {func(r refRepository) { r.git("pack-refs", "--all"); r.git("update-ref", "refs/heads/main", r.second()) }, sure},
-		"packed, then deleted":  {func(r refRepository) { r.git("branch", "x"); r.git("pack-refs", "--all"); r.git("branch", "-D", "x") }, sure},
+		"loose": {func(r refRepository) { r.git("update-ref", "refs/heads/a/b/c", "main") }, sure},
+		"packed": {func(r refRepository) {
+			r.git("update-ref", "refs/heads/a/b", "main")
+			r.git("pack-refs",
+				"--all")
+		}, sure},
+		"packed, with a tag": {func(r refRepository) { r.git("tag", "-m", "x", "v1"); r.git("pack-refs", "--all") }, sure},
+		"packed, then moved": {func(r refRepository) {
+			r.git("pack-refs", "--all")
+			r.git("update-ref", "refs/heads/main",
+				r.second())
+		}, sure},
+		"packed, then deleted": {func(r refRepository) {
+			r.git("branch", "x")
+			r.git("pack-refs", "--all")
+			r.git("branch",
+				"-D", "x")
+		}, sure},
 		"an odd name":           {func(r refRepository) { r.git("update-ref", "refs/heads/büro/größe", "main") }, sure},
 		"a lock of a writer":    {func(r refRepository) { r.write("refs/heads/main.lock", "") }, sure},
 		"detached HEAD":         {func(r refRepository) { r.write("HEAD", r.second()+"\n") }, sure},
@@ -33,9 +46,11 @@ func TestBranchesAreReadFromFilesAsGitReadsThem(t *testing.T) {
 			r.git("branch", "-D", "d/e")
 			r.folder("refs/heads/d/f")
 		}, sure},
-		"HEAD outside of heads":  {func(r refRepository) { r.git("symbolic-ref", "HEAD", "refs/other/x") }, asked},
-		"symbolic":               {func(r refRepository) { r.git("symbolic-ref", "refs/heads/link", "refs/heads/main") }, asked},
-		"symbolic, to nothing":   {func(r refRepository) { r.git("symbolic-ref", "refs/heads/link", "refs/heads/none") }, asked},
+		"HEAD outside of heads": {func(r refRepository) { r.git("symbolic-ref", "HEAD", "refs/other/x") }, asked},
+		"symbolic": {func(r refRepository) { r.git("symbolic-ref", "refs/heads/link", "refs/heads/main") },
+			asked},
+		"symbolic, to nothing": {func(r refRepository) { r.git("symbolic-ref", "refs/heads/link", "refs/heads/none") },
+			asked},
 		"empty":                  {func(r refRepository) { r.write("refs/heads/empty", "") }, asked},
 		"no line end":            {func(r refRepository) { r.write("refs/heads/short", r.second()) }, asked},
 		"something behind":       {func(r refRepository) { r.write("refs/heads/more", r.second()+" and more\n") }, asked},
@@ -85,7 +100,8 @@ func (r refRepository) git(args ...string) string {
 	r.t.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Dir = r.repo.gitDir
-	cmd.Env = append(os.Environ(), "GIT_DIR="+r.repo.gitDir, "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a",
+	cmd.Env = append(os.Environ(), "GIT_DIR="+r.repo.gitDir, "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org",
+		"GIT_COMMITTER_NAME=a",
 		"GIT_COMMITTER_EMAIL=a@example.org", "GIT_CONFIG_GLOBAL=/dev/null")
 	out, err := cmd.CombinedOutput()
 	if err != nil {

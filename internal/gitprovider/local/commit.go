@@ -34,9 +34,9 @@ func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (g
 	return gitprovider.Commit{ID: id, Branch: req.Branch}, nil
 }
 
-// createBranch makes the commit visible. A failure without a reason that can be seen (somebody else's lock that was held
-// too long, a git that was ended) is tried again: the transaction takes effect as a whole or not at all, and what it
-// expects guards it.
+// createBranch makes the commit visible. A failure without a reason that can be seen (somebody else's lock that was
+// held too long, a git that was ended) is tried again: the transaction takes effect as a whole or not at all, and what
+// it expects guards it.
 func (repo *repository) createBranch(ctx context.Context, req gitprovider.CommitRequest, id string) error {
 	const attempts = 3
 	var err error
@@ -144,7 +144,8 @@ func draftCommit(o *objects, req gitprovider.CommitRequest, stamp string, idLen 
 	if d.tree, err = trees.write(d.pack); err != nil {
 		return d, err
 	}
-	d.body = fmt.Appendf(nil, "tree %s\nparent %s\nauthor %s\ncommitter %s\n\n%s\n", d.tree, req.Snapshot.BaseCommit, stamp, stamp,
+	d.body = fmt.Appendf(nil, "tree %s\nparent %s\nauthor %s\ncommitter %s\n\n%s\n", d.tree, req.Snapshot.BaseCommit,
+		stamp, stamp,
 		strings.TrimRight(req.Message, "\n"))
 	d.id = d.pack.add(packedCommit, "commit", d.body)
 	return d, nil

@@ -35,7 +35,8 @@ func removeForgotten(temp string, now time.Time) {
 		}
 		info, err := entry.Info()
 		if err == nil && info.IsDir() && isOurs(info) && now.Sub(info.ModTime()) > forgottenAfter {
-			_ = files.Temporary{Path: filepath.Join(temp, entry.Name())}.Remove() // where this fails, the system's own cleaning is left
+			// where this fails, the system's own cleaning is left
+			_ = files.Temporary{Path: filepath.Join(temp, entry.Name())}.Remove()
 		}
 	}
 }

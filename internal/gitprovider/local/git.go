@@ -69,7 +69,8 @@ func (g *runner) run(ctx context.Context, c command) (out []byte, code int, err 
 
 func (g *runner) callOf(c command) git.Call {
 	call := git.Call{
-		GitDir: c.gitDir, Config: c.config, Env: append(g.committer.environ("COMMITTER"), c.env...), Args: c.args, Stdin: c.stdin,
+		GitDir: c.gitDir, Config: c.config, Env: append(g.committer.environ("COMMITTER"), c.env...), Args: c.args,
+		Stdin: c.stdin,
 	}
 	if c.lock != nil {
 		call.Finish, call.Keep = true, c.lock.files()

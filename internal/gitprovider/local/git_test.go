@@ -145,7 +145,8 @@ func TestGitVersions(t *testing.T) {
 func TestAnOldGitIsNamedWhenItDoesNotKnowAnOption(t *testing.T) {
 	t.Parallel()
 	w := home(t, bare())
-	p := w.imposter(`for last; do :; done; [ "$last" = version ] && echo git version 2.30.2 && exit; exit 129`, local.Options{})
+	p := w.imposter(`for last; do :; done; [ "$last" = version ] && echo git version 2.30.2 && exit; exit 129`,
+		local.Options{})
 	_, err := p.BranchTip(t.Context(), w.Ref(), "main")
 	w.refused(err, fault.ProviderDisabled, "2.30.2", "2.38")
 }

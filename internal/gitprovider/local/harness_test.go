@@ -191,9 +191,11 @@ func (w *world) UpdateBranch(number int, rebase bool, files ...providertest.File
 	branches := w.Branches()
 	head, base := branches[pr.Branch], branches[pr.Base]
 	tree := strings.TrimSpace(w.git("merge-tree", "--write-tree", head, base))
-	args := []string{"-c", "user.name=Person", "-c", "user.email=person@example.org", "commit-tree", "-m", "updated", "-p", head, "-p", base, tree}
+	args := []string{"-c", "user.name=Person", "-c", "user.email=person@example.org", "commit-tree", "-m", "updated", "-p",
+		head, "-p", base, tree}
 	if rebase {
-		args = []string{"-c", "user.name=Person", "-c", "user.email=person@example.org", "commit-tree", "-m", "rebased", "-p", base, tree}
+		args = []string{"-c", "user.name=Person", "-c", "user.email=person@example.org", "commit-tree", "-m", "rebased", "-p",
+			base, tree}
 	}
 	w.git("update-ref", "refs/heads/"+pr.Branch, strings.TrimSpace(w.git(args...)))
 	if len(files) > 0 {
@@ -230,7 +232,8 @@ func (w *world) Review(number int, author string, state gitprovider.ReviewState,
 }
 
 // ReviewLines implements providertest.LineReviewer.
-func (w *world) ReviewLines(number int, author string, state gitprovider.ReviewState, body string, lines ...gitprovider.LineComment) {
+func (w *world) ReviewLines(number int, author string, state gitprovider.ReviewState, body string,
+	lines ...gitprovider.LineComment) {
 	w.t.Helper()
 	note, say := local.Note{Who: author, Body: body, Comments: lines}, w.review.Comment
 	if state == gitprovider.ReviewChangesRequested {

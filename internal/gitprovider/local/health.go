@@ -57,9 +57,10 @@ func newEnough(version string) bool {
 	return errA == nil && errB == nil && (a > wantMajor || a == wantMajor && b >= wantMinor)
 }
 
-// Examine implements gitprovider.Examiner: the repository is there, has the base branch, and may be written by the user that this
-// process runs as. There is no token, and there are no labels to be missing.
-func (p *Provider) Examine(ctx context.Context, ref gitprovider.RepoRef, base string, _ []string) (gitprovider.Access, error) {
+// Examine implements gitprovider.Examiner: the repository is there, has the base branch, and may be written by the user
+// that this process runs as. There is no token, and there are no labels to be missing.
+func (p *Provider) Examine(ctx context.Context, ref gitprovider.RepoRef, base string, _ []string) (gitprovider.Access,
+	error) {
 	repo, err := p.open(ctx, ref)
 	if err != nil {
 		return gitprovider.Access{}, err

@@ -69,7 +69,8 @@ func (l layout) top() error {
 
 // unopened names what none of our git commands opens, and what people and tools do link.
 func unopened(name string) bool {
-	return slices.Contains([]string{"hooks", "branches", "description", "modules", "lfs", "annex", "fsmonitor--daemon.ipc"}, name)
+	return slices.Contains([]string{"hooks", "branches", "description", "modules", "lfs", "annex",
+		"fsmonitor--daemon.ipc"}, name)
 }
 
 // walk looks at everything below a folder, which need not be there.
@@ -243,5 +244,6 @@ func (l layout) refuse(path string, mode fs.FileMode) error {
 }
 
 func (l layout) refusef(format string, args ...any) error {
-	return fault.New(fault.RepoNotAllowed, "the repository %s is not served: "+format, append([]any{l.repo.ref}, args...)...)
+	return fault.New(fault.RepoNotAllowed, "the repository %s is not served: "+format,
+		append([]any{l.repo.ref}, args...)...)
 }

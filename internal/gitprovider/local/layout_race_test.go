@@ -13,7 +13,8 @@ import (
 func TestFoldersThatComeAndGoAreNoFault(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	l := layout{ctx: t.Context(), repo: &repository{root: dir, gitDir: dir, ref: gitprovider.RepoRef{Owner: "o", Name: "r"}}}
+	l := layout{ctx: t.Context(), repo: &repository{root: dir, gitDir: dir,
+		ref: gitprovider.RepoRef{Owner: "o", Name: "r"}}}
 	stop := make(chan struct{})
 	var git sync.WaitGroup
 	for _, name := range []string{"a", "b", "c"} {

@@ -69,9 +69,12 @@ func TestLinksInARepositoryLeadNowhere(t *testing.T) {
 	t.Parallel()
 	for name, k := range map[string]kind{"bare": bare(), "ordinary": ordinary()} {
 		for _, place := range []string{
-			"refs/heads", "refs/heads/claude-ops", "refs/heads/claude-ops/check", "refs/heads/main", "refs/tags", "logs", "logs/refs",
-			"logs/refs/heads", "logs/HEAD", "logs/refs/heads/main", "objects/ab", "objects/info", "objects/pack", "objects/pack/a.idx",
-			"packed-refs", "HEAD", "config", "config.worktree", "info", "info/attributes", "worktrees", "worktrees/a", "worktrees/a/gitdir",
+			"refs/heads", "refs/heads/claude-ops", "refs/heads/claude-ops/check", "refs/heads/main", "refs/tags", "logs",
+			"logs/refs",
+			"logs/refs/heads", "logs/HEAD", "logs/refs/heads/main", "objects/ab", "objects/info", "objects/pack",
+			"objects/pack/a.idx",
+			"packed-refs", "HEAD", "config", "config.worktree", "info", "info/attributes", "worktrees", "worktrees/a",
+			"worktrees/a/gitdir",
 			"shallow", "reftable", "index", "FETCH_HEAD",
 		} {
 			t.Run(name+"/"+place, func(t *testing.T) {
@@ -96,8 +99,10 @@ func TestLinksInARepositoryLeadNowhere(t *testing.T) {
 func TestWhatIsNoFileIsNeverOpened(t *testing.T) {
 	t.Parallel()
 	for _, place := range []string{
-		"HEAD", "config", "packed-refs", "shallow", "refs/heads/main", "refs/heads/claude-ops/check/disk", "logs/HEAD", "logs/refs/heads/main",
-		"objects/ab/" + strings.Repeat("c", 38), "objects/info/alternates", "objects/info/commit-graph", "objects/pack/multi-pack-index",
+		"HEAD", "config", "packed-refs", "shallow", "refs/heads/main", "refs/heads/claude-ops/check/disk", "logs/HEAD",
+		"logs/refs/heads/main",
+		"objects/ab/" + strings.Repeat("c", 38), "objects/info/alternates", "objects/info/commit-graph",
+		"objects/pack/multi-pack-index",
 		"objects/pack/pack-1.idx", "info/grafts", "worktrees/a/HEAD", "worktrees/a/gitdir", "index",
 	} {
 		t.Run(place, func(t *testing.T) {

@@ -22,20 +22,22 @@ func checkLineComments(comments []gitprovider.LineComment) error {
 		case c.Path == "" || c.Line < 1:
 			return fault.New(fault.InvalidArgument, "a comment on a line names a file and a line from 1")
 		case strings.TrimSpace(c.Body) == "":
-			return fault.New(fault.InvalidArgument, "the comment on line %d of %.200q is empty; write it, or leave it out", c.Line, c.Path)
+			return fault.New(fault.InvalidArgument, "the comment on line %d of %.200q is empty; write it, or leave it out",
+				c.Line, c.Path)
 		}
 	}
 	switch {
 	case len(comments) > maxComments:
-		return fault.New(fault.InvalidArgument, "at most %d lines can be commented on at once; send the others after these", maxComments)
+		return fault.New(fault.InvalidArgument, "at most %d lines can be commented on at once; send the others after these",
+			maxComments)
 	case total > maxBody:
 		return fault.New(fault.InvalidArgument, "the comments on lines have more than %d bytes; shorten them", maxBody)
 	}
 	return nil
 }
 
-// placed are the comments with the head that their lines are counted in. invalid_argument for a file that the pull request does not
-// change, and for a line that the file does not have.
+// placed are the comments with the head that their lines are counted in. invalid_argument for a file that the pull
+// request does not change, and for a line that the file does not have.
 func (repo *repository) placed(ctx context.Context, have branches, pr gitprovider.PullRequest,
 	comments []gitprovider.LineComment) ([]gitprovider.LineComment, error) {
 	if len(comments) == 0 {
@@ -48,7 +50,8 @@ func (repo *repository) placed(ctx context.Context, have branches, pr gitprovide
 	out := slices.Clone(comments)
 	for i, c := range out {
 		if !slices.Contains(pr.Paths, c.Path) {
-			return nil, fault.New(fault.InvalidArgument, "the pull request does not change the file %.200q; it changes %s", c.Path,
+			return nil, fault.New(fault.InvalidArgument, "the pull request does not change the file %.200q; it changes %s",
+				c.Path,
 				strings.Join(pr.Paths[:min(len(pr.Paths), maxComments)], ", "))
 		}
 		commit, when := pr.HeadCommit, "after the change"
@@ -62,7 +65,8 @@ func (repo *repository) placed(ctx context.Context, have branches, pr gitprovide
 			return nil, err
 		}
 		if lines := linesIn(text); c.Line > lines {
-			return nil, fault.New(fault.InvalidArgument, "%s has %d lines %s, so there is no line %d", c.Path, lines, when, c.Line)
+			return nil, fault.New(fault.InvalidArgument, "%s has %d lines %s, so there is no line %d", c.Path, lines, when,
+				c.Line)
 		}
 		out[i].Commit = pr.HeadCommit
 	}
@@ -110,9 +114,10 @@ func (repo *repository) fileAt(ctx context.Context, commit, path string) ([]byte
 	return text, err
 }
 
-// Texts are the contents of files as the head has them: of those that are there, are not empty and have at most maxBytes. Those
-// with white space in their names are left out.
-func (r *Reviewer) Texts(ctx context.Context, ref gitprovider.RepoRef, head string, paths []string, maxBytes int) (map[string]string, error) {
+// Texts are the contents of files as the head has them: of those that are there, are not empty and have at most
+// maxBytes. Those with white space in their names are left out.
+func (r *Reviewer) Texts(ctx context.Context, ref gitprovider.RepoRef, head string, paths []string,
+	maxBytes int) (map[string]string, error) {
 	repo, err := r.p.open(ctx, ref)
 	if err != nil || !isID(head) {
 		return nil, err
@@ -133,7 +138,8 @@ func (r *Reviewer) Texts(ctx context.Context, ref gitprovider.RepoRef, head stri
 			continue
 		}
 		found, err := o.info(head + ":" + path)
-		if errors.Is(err, errMissing) || err == nil && (found.kind != "blob" || found.size > int64(maxBytes) || found.size == 0) {
+		if errors.Is(err, errMissing) || err == nil &&
+			(found.kind != "blob" || found.size > int64(maxBytes) || found.size == 0) {
 			continue
 		}
 		var text []byte

@@ -14,7 +14,8 @@ func on(path string, line int, body string) gitprovider.LineComment {
 	return gitprovider.LineComment{Path: path, Line: line, Body: body}
 }
 
-// commented is a world with an open pull request that adds a file of two lines, changes one of three to two and removes one.
+// commented is a world with an open pull request that adds a file of two lines, changes one of three to two and removes
+// one.
 func commented(t *testing.T) (w *world, number int, head string) {
 	t.Helper()
 	w = newWorld(t, kind{format: "sha1"}, providertest.File{Path: "checks/old.md", Content: "a\nb\nc\n"})
@@ -27,7 +28,8 @@ func TestCommentsOnLinesComeBackWithPathAndLine(t *testing.T) {
 	w, number, head := commented(t)
 	before := on("checks/old.md", 3, "Why was it there?")
 	before.Before = true
-	n := local.Note{Who: "ann", Head: head, Comments: []gitprovider.LineComment{on("checks/disk.md", 2, "Say which disk."), before}}
+	n := local.Note{Who: "ann", Head: head,
+		Comments: []gitprovider.LineComment{on("checks/disk.md", 2, "Say which disk."), before}}
 	if err := w.review.RequestChanges(t.Context(), w.Ref(), number, n); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +81,8 @@ func TestACommentOnALineThatIsNotThereIsRefused(t *testing.T) {
 			}
 		}
 	}
-	err := w.review.Comment(t.Context(), w.Ref(), number, local.Note{Who: "ann", Head: "0123", Comments: []gitprovider.LineComment{on("checks/disk.md", 1, "x")}})
+	err := w.review.Comment(t.Context(), w.Ref(), number,
+		local.Note{Who: "ann", Head: "0123", Comments: []gitprovider.LineComment{on("checks/disk.md", 1, "x")}})
 	if fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("on lines of another head: %v", err)
 	}
@@ -96,7 +99,8 @@ func reviewsOf(t *testing.T, w *world, number int) []gitprovider.Review {
 
 func TestTextsOfTheHeadAreRead(t *testing.T) {
 	w, _, head := commented(t)
-	got, err := w.review.Texts(t.Context(), w.Ref(), head, []string{"checks/disk.md", "checks/none.md", "checks/old.md", "a b"}, 7)
+	got, err := w.review.Texts(t.Context(), w.Ref(), head,
+		[]string{"checks/disk.md", "checks/none.md", "checks/old.md", "a b"}, 7)
 	if err != nil || len(got) != 2 || got["checks/disk.md"] != "one\ntwo" || got["checks/old.md"] != "a\nb\n" {
 		t.Errorf("%q, %v", got, err)
 	}

@@ -12,9 +12,10 @@ const (
 	lockPause = 5 * time.Millisecond
 )
 
-// lockForWriting waits until no claudeops process on this machine writes references of the repository, and keeps others from
-// it until the lock is given up. A git command that was started under the lock inherits it, so it lasts until that command
-// has ended, whatever becomes of this process. Other programs know nothing of it: git's own locks keep them apart.
+// lockForWriting waits until no claudeops process on this machine writes references of the repository, and keeps others
+// from it until the lock is given up. A git command that was started under the lock inherits it, so it lasts until that
+// command has ended, whatever becomes of this process. Other programs know nothing of it: git's own locks keep them
+// apart.
 func lockForWriting(ctx context.Context, repo *repository) (*writeLock, error) {
 	bounded, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()
@@ -29,7 +30,8 @@ func lockForWriting(ctx context.Context, repo *repository) (*writeLock, error) {
 		case ctx.Err() != nil:
 			return nil, fault.From(ctx.Err())
 		case bounded.Err() != nil:
-			return nil, fault.New(fault.Timeout, "other claudeops processes have been writing to the repository %s for %s; try again",
+			return nil, fault.New(fault.Timeout,
+				"other claudeops processes have been writing to the repository %s for %s; try again",
 				repo.ref, lockWait)
 		}
 		pause(bounded, lockPause)

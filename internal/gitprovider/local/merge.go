@@ -82,7 +82,8 @@ func (r *Reviewer) Merge(ctx context.Context, ref gitprovider.RepoRef, number in
 	if err := repo.update(ctx, t, fmt.Sprintf("claude-ops: merged #%d", number)); err != nil {
 		return Merged{}, repo.whyNotMoved(ctx, pr.Base, base, err)
 	}
-	return r.afterMerge(ctx, repo, pr, Merged{Commit: id}, head, out[pr.Branch] != "" || seen.branches.head == pr.Branch), nil
+	return r.afterMerge(ctx, repo, pr, Merged{Commit: id}, head, out[pr.Branch] != "" || seen.branches.head == pr.Branch),
+		nil
 }
 
 // afterMerge brings record and head branch up to date. The merge stands, so failures are warnings, and a cancelled

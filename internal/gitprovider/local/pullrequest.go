@@ -30,7 +30,8 @@ func (p *Provider) openPull(ctx context.Context, ref gitprovider.RepoRef, number
 
 // OpenPullRequest implements gitprovider.Provider. Beside the codes of the port: not_found for a missing head or base
 // branch, no_change if the base contains the head already, invalid_argument for a head that is not one of ours.
-func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest, error) {
+func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest,
+	error) {
 	none := gitprovider.PullRequest{}
 	if err := gitprovider.CheckOurs(spec.Head); err != nil {
 		return none, err
@@ -60,7 +61,8 @@ func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullReq
 			spec.Head, spec.Base)
 	}
 	pr, err := p.pulls.records.InsertPR(ctx, repo.key(), gitprovider.PullRequest{
-		Title: spec.Title, Body: spec.Body, Branch: spec.Head, HeadCommit: k.head, Base: spec.Base, State: gitprovider.StateOpen,
+		Title: spec.Title, Body: spec.Body, Branch: spec.Head, HeadCommit: k.head, Base: spec.Base,
+		State:  gitprovider.StateOpen,
 		Labels: missingFrom(nil, spec.Labels), CreatedAt: p.now().UTC(), Paths: slices.Clone(compared[k].paths),
 	})
 	if err != nil {
@@ -93,7 +95,8 @@ func (p *Provider) Label(ctx context.Context, ref gitprovider.RepoRef, number in
 }
 
 // FindByHead implements gitprovider.Provider.
-func (p *Provider) FindByHead(ctx context.Context, ref gitprovider.RepoRef, branch string) (*gitprovider.PullRequest, error) {
+func (p *Provider) FindByHead(ctx context.Context, ref gitprovider.RepoRef, branch string) (*gitprovider.PullRequest,
+	error) {
 	repo, seen, err := p.openPulls(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -112,18 +115,24 @@ func (p *Provider) FindByHead(ctx context.Context, ref gitprovider.RepoRef, bran
 }
 
 // ListOpen implements gitprovider.Provider.
-func (p *Provider) ListOpen(ctx context.Context, ref gitprovider.RepoRef, label string) ([]gitprovider.PullRequest, error) {
+func (p *Provider) ListOpen(ctx context.Context, ref gitprovider.RepoRef, label string) ([]gitprovider.PullRequest,
+	error) {
 	_, seen, err := p.openPulls(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(seen.open, func(pr gitprovider.PullRequest) bool { return !gitprovider.Listed(pr, label) }), nil
+	return slices.DeleteFunc(seen.open, func(pr gitprovider.PullRequest) bool { return !gitprovider.Listed(pr, label) }),
+		nil
 }
 
 // OpenOurs implements gitprovider.Settler.
-func (p *Provider) OpenOurs(ctx context.Context, ref gitprovider.RepoRef, below int) ([]gitprovider.PullRequest, error) {
+func (p *Provider) OpenOurs(ctx context.Context, ref gitprovider.RepoRef, below int) ([]gitprovider.PullRequest,
+	error) {
 	_, seen, err := p.openPulls(ctx, ref)
-	return slices.DeleteFunc(seen.open, func(pr gitprovider.PullRequest) bool { return pr.Number >= below || notOurs(pr) }), err
+	return slices.DeleteFunc(seen.open, func(pr gitprovider.PullRequest) bool {
+		return pr.Number >= below ||
+			notOurs(pr)
+	}), err
 }
 
 // Status implements gitprovider.Provider.

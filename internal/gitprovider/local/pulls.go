@@ -28,7 +28,8 @@ type Records interface {
 	// Adopt gives what was recorded before roots had identities to the root of this process, as far as holds finds its
 	// commits: holds is asked for each repository which of the commits it has. What is recorded of another root stays as
 	// it is.
-	Adopt(ctx context.Context, holds func(ctx context.Context, repo string, commits []string) (map[string]bool, error)) error
+	Adopt(ctx context.Context, holds func(ctx context.Context, repo string, commits []string) (map[string]bool,
+		error)) error
 }
 
 // pulls keeps the records of pull requests in step with the repositories.
@@ -43,9 +44,9 @@ type pullsNow struct {
 	open     []gitprovider.PullRequest // oldest first
 }
 
-// refresh reads the open pull requests and compares them with the repository. What people did with plain git is recorded:
-// a pull request whose head is in the base was merged, one whose branch is gone was closed. Records are read before
-// branches, so that a pull request that is opened meanwhile is not taken for one whose branch is gone.
+// refresh reads the open pull requests and compares them with the repository. What people did with plain git is
+// recorded: a pull request whose head is in the base was merged, one whose branch is gone was closed. Records are read
+// before branches, so that a pull request that is opened meanwhile is not taken for one whose branch is gone.
 func (p *pulls) refresh(ctx context.Context, repo *repository) (pullsNow, error) {
 	recorded, err := p.records.PRs(ctx, repo.key(), gitprovider.StateOpen)
 	if err != nil {
@@ -83,7 +84,8 @@ func (p *pulls) end(ctx context.Context, repo *repository, number int, state git
 	})
 }
 
-func (p *pulls) change(ctx context.Context, repo *repository, number int, change func(*gitprovider.PullRequest) error) error {
+func (p *pulls) change(ctx context.Context, repo *repository, number int,
+	change func(*gitprovider.PullRequest) error) error {
 	return p.records.UpdatePR(ctx, repo.key(), number, change)
 }
 
@@ -95,7 +97,8 @@ func (p *pulls) status(ctx context.Context, repo *repository, number int, seen p
 		return gitprovider.Status{}, err
 	}
 	status := gitprovider.Status{
-		PullRequest: seen.current(repo, pr), Reviews: withIDs(reviews), Checks: gitprovider.Checks{State: gitprovider.ChecksNone},
+		PullRequest: seen.current(repo, pr), Reviews: withIDs(reviews),
+		Checks: gitprovider.Checks{State: gitprovider.ChecksNone},
 	}
 	if status.State != gitprovider.StateOpen {
 		return status, nil
@@ -123,7 +126,8 @@ func (p *pulls) closedSince(ctx context.Context, repo *repository, since time.Ti
 func notOurs(pr gitprovider.PullRequest) bool { return !gitprovider.MayBeOurs(pr) }
 
 // addReview records what a person said.
-func (p *pulls) addReview(ctx context.Context, repo *repository, number int, state gitprovider.ReviewState, n Note) error {
+func (p *pulls) addReview(ctx context.Context, repo *repository, number int, state gitprovider.ReviewState,
+	n Note) error {
 	return p.records.AddReview(ctx, repo.key(), number, gitprovider.Review{
 		Author: n.Who, Account: n.Account, State: state, Body: n.Body, SubmittedAt: p.now().UTC(), Comments: n.Comments,
 	})
@@ -141,7 +145,8 @@ func (s pullsNow) current(repo *repository, recorded gitprovider.PullRequest) gi
 }
 
 // asOfNow fills in what is read from git. A head or base that is gone leaves what was recorded.
-func asOfNow(repo *repository, pr gitprovider.PullRequest, have branches, compared map[pair]comparison) gitprovider.PullRequest {
+func asOfNow(repo *repository, pr gitprovider.PullRequest, have branches,
+	compared map[pair]comparison) gitprovider.PullRequest {
 	pr.URL = repo.prURL(pr.Number)
 	if tip := have.tips[pr.Branch]; tip != "" && pr.State == gitprovider.StateOpen {
 		pr.HeadCommit = tip
@@ -164,7 +169,8 @@ func pairsOf(prs []gitprovider.PullRequest, have branches) (pairs []pair) {
 
 // stateOf tells whether a pull request that is recorded as open still is. A head that is in the base says "merged" if
 // it is, or comes after, the head that was recorded; a branch that was merely set back to an older commit says nothing.
-func (repo *repository) stateOf(ctx context.Context, pr gitprovider.PullRequest, have branches, compared map[pair]comparison) (gitprovider.State, error) {
+func (repo *repository) stateOf(ctx context.Context, pr gitprovider.PullRequest, have branches,
+	compared map[pair]comparison) (gitprovider.State, error) {
 	base, tip := have.tips[pr.Base], have.tips[pr.Branch]
 	contained := compared[pair{base, tip}].contained
 	switch {

@@ -41,7 +41,8 @@ func (p *Provider) ReadCommit(ctx context.Context, ref gitprovider.RepoRef, id s
 	if err != nil {
 		return none, err
 	}
-	out, _, err = w.run(ctx, nil, nil, "diff-tree", "--root", "-r", "-z", "-m", "--first-parent", "--no-commit-id", "--name-only",
+	out, _, err = w.run(ctx, nil, nil, "diff-tree", "--root", "-r", "-z", "-m", "--first-parent", "--no-commit-id",
+		"--name-only",
 		"--no-renames", id)
 	if err != nil {
 		return none, err

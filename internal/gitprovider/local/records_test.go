@@ -88,7 +88,8 @@ func (m *memory) UpdatePR(_ context.Context, repo string, number int,
 	return nil
 }
 
-func (m *memory) Adopt(ctx context.Context, holds func(context.Context, string, []string) (map[string]bool, error)) error {
+func (m *memory) Adopt(ctx context.Context, holds func(context.Context, string, []string) (map[string]bool,
+	error)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.adopts != nil {

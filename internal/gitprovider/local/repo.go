@@ -30,8 +30,8 @@ func (repo *repository) key() string { return repo.ref.String() }
 // url is what git clone takes.
 func (repo *repository) url() string { return (&url.URL{Scheme: "file", Path: repo.dir}).String() }
 
-// prURL is the page of a pull request of the repository, where its address is known. Otherwise it names the pull request: the part
-// before the # can be cloned, the number is what claudeops review and the dashboard take.
+// prURL is the page of a pull request of the repository, where its address is known. Otherwise it names the pull
+// request: the part before the # can be cloned, the number is what claudeops review and the dashboard take.
 func (repo *repository) prURL(number int) string {
 	if repo.page != nil {
 		return repo.page(repo.ref, number)
@@ -41,7 +41,8 @@ func (repo *repository) prURL(number int) string {
 
 // open finds a repository below the root: owner/name.git or owner/name, letter case aside if nothing is spelled exactly
 // so. Symbolic links are followed, but what they lead to must again be owner/name below the root, and counts under that
-// name: every repository has one identity, and none is outside. What lies in it must not lead outside either; see layout.
+// name: every repository has one identity, and none is outside. What lies in it must not lead outside either; see
+// layout.
 func (p *Provider) open(ctx context.Context, ref gitprovider.RepoRef) (*repository, error) {
 	if ctx.Err() != nil {
 		return nil, fault.From(ctx.Err())
@@ -112,8 +113,8 @@ func locate(root string, ref gitprovider.RepoRef) (string, error) {
 // maxEntries bounds how many folders of the root, or of an owner, are looked at.
 const maxEntries = 1_000_000
 
-// entryNamed returns the entry of a folder that is called name: exactly, or else the only one that differs in letter case.
-// "" if there is none.
+// entryNamed returns the entry of a folder that is called name: exactly, or else the only one that differs in letter
+// case. "" if there is none.
 func entryNamed(dir, name string) (string, error) {
 	folder, err := files.OpenDir(dir)
 	if err != nil {

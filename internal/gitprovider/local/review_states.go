@@ -8,7 +8,8 @@ import (
 )
 
 // ReviewStates implements gitprovider.ReviewLister.
-func (p *Provider) ReviewStates(ctx context.Context, ref gitprovider.RepoRef, numbers []int) (map[int]gitprovider.ReviewState, error) {
+func (p *Provider) ReviewStates(ctx context.Context, ref gitprovider.RepoRef,
+	numbers []int) (map[int]gitprovider.ReviewState, error) {
 	if _, err := p.open(ctx, ref); err != nil {
 		return nil, err
 	}

@@ -30,8 +30,8 @@ type Note struct {
 	// Head is the head commit that the person looked at. If it is given and the branch has moved since, the call is a
 	// conflict and does nothing. "" takes the branch as it is.
 	Head string
-	// Comments are on lines of files that the pull request changes, at most 50. Their Commit is set by the call. They are for
-	// Approve, RequestChanges and Comment.
+	// Comments are on lines of files that the pull request changes, at most 50. Their Commit is set by the call. They are
+	// for Approve, RequestChanges and Comment.
 	Comments []gitprovider.LineComment
 	// Admitted, if not nil, asks whether the person may still do this: after all waiting, before the first write. Its
 	// error is the call's, and nothing was done.
@@ -214,7 +214,8 @@ func (r *Reviewer) openPR(ctx context.Context, ref gitprovider.RepoRef, number i
 }
 
 func movedSince(pr gitprovider.PullRequest) *fault.Error {
-	return fault.New(fault.Conflict, "the branch %s has moved since you looked at it; look at the pull request again", pr.Branch)
+	return fault.New(fault.Conflict, "the branch %s has moved since you looked at it; look at the pull request again",
+		pr.Branch)
 }
 
 func stillOpen(pr gitprovider.PullRequest) error {
@@ -268,7 +269,8 @@ func (repo *repository) diff(ctx context.Context, have branches, pr gitprovider.
 	return string(out), false, err
 }
 
-// forkOf is the commit where base and head of an open pull request part; "" where there is none, and for one that has ended.
+// forkOf is the commit where base and head of an open pull request part; "" where there is none, and for one that has
+// ended.
 func (repo *repository) forkOf(ctx context.Context, have branches, pr gitprovider.PullRequest) (string, error) {
 	k := pair{have.tips[pr.Base], pr.HeadCommit}
 	if k.base == "" || pr.State != gitprovider.StateOpen {

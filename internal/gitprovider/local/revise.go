@@ -8,9 +8,9 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// Append implements gitprovider.Reviser. The record keeps the head that was opened or last approved, so that a person approves
-// the new one before it is merged. Beside the codes of the port: conflict for a branch that is checked out in a work tree, which
-// would look as if the commit had been undone there.
+// Append implements gitprovider.Reviser. The record keeps the head that was opened or last approved, so that a person
+// approves the new one before it is merged. Beside the codes of the port: conflict for a branch that is checked out in
+// a work tree, which would look as if the commit had been undone there.
 func (p *Provider) Append(ctx context.Context, req gitprovider.CommitRequest) (gitprovider.Commit, error) {
 	none := gitprovider.Commit{}
 	if err := req.CheckAppend(); err != nil {
@@ -28,8 +28,9 @@ func (p *Provider) Append(ctx context.Context, req gitprovider.CommitRequest) (g
 		return none, err
 	}
 	if dir := out[req.Branch]; dir != "" {
-		return none, fault.New(fault.Conflict, "the branch %s is checked out in %s, so it is not moved behind that work tree's back; "+
-			"ask a person to check out another branch there", req.Branch, dir)
+		return none, fault.New(fault.Conflict,
+			"the branch %s is checked out in %s, so it is not moved behind that work tree's back; "+
+				"ask a person to check out another branch there", req.Branch, dir)
 	}
 	id, err := makeCommit(ctx, p, repo, req)
 	if err != nil {
@@ -41,8 +42,8 @@ func (p *Provider) Append(ctx context.Context, req gitprovider.CommitRequest) (g
 	return gitprovider.Commit{ID: id, Branch: req.Branch, Parent: req.Snapshot.BaseCommit}, nil
 }
 
-// moveBranch moves a branch from one commit to the next. As with createBranch, a failure without a reason that can be seen is
-// tried again.
+// moveBranch moves a branch from one commit to the next. As with createBranch, a failure without a reason that can be
+// seen is tried again.
 func (repo *repository) moveBranch(ctx context.Context, branch, to, from string) error {
 	const attempts = 3
 	var err error
@@ -70,7 +71,8 @@ func (repo *repository) moveBranch(ctx context.Context, branch, to, from string)
 }
 
 // SetText implements gitprovider.Editor.
-func (p *Provider) SetText(ctx context.Context, ref gitprovider.RepoRef, number int, title, body string) (state gitprovider.State, err error) {
+func (p *Provider) SetText(ctx context.Context, ref gitprovider.RepoRef, number int,
+	title, body string) (state gitprovider.State, err error) {
 	repo, _, err := p.openPulls(ctx, ref) // so that what has ended in git meanwhile is recorded
 	if err != nil {
 		return "", err
@@ -95,7 +97,8 @@ func (p *Provider) Comment(ctx context.Context, ref gitprovider.RepoRef, number 
 }
 
 // Reply implements gitprovider.Replier: one review of the author of our commits, with a comment on the line of each.
-func (p *Provider) Reply(ctx context.Context, ref gitprovider.RepoRef, number int, replies []gitprovider.LineReply) error {
+func (p *Provider) Reply(ctx context.Context, ref gitprovider.RepoRef, number int,
+	replies []gitprovider.LineReply) error {
 	repo, err := p.open(ctx, ref)
 	if err != nil {
 		return err

@@ -59,15 +59,19 @@ func identityOf(root string) (string, error) {
 	id, err := readRoot(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		const everybodyReads = 0o644
-		if err := secretfile.Create(root, RootFile, everybodyReads, func() (string, error) { return strings.ToLower(rand.Text()) + "\n", nil }); err != nil {
-			return "", fault.Wrap(err, fault.ProviderDisabled, "the folder of CLAUDEOPS_LOCAL_ROOT has no identity yet, and this user cannot write one there; "+
-				"let it write the folder, or make the file once: od -An -N16 -tx1 /dev/urandom | tr -d ' ' > %s", filepath.Join(root, RootFile))
+		if err := secretfile.Create(root, RootFile, everybodyReads,
+			func() (string, error) { return strings.ToLower(rand.Text()) + "\n", nil }); err != nil {
+			return "", fault.Wrap(err, fault.ProviderDisabled,
+				"the folder of CLAUDEOPS_LOCAL_ROOT has no identity yet, and this user cannot write one there; "+
+					"let it write the folder, or make the file once: od -An -N16 -tx1 /dev/urandom | tr -d ' ' > %s",
+				filepath.Join(root, RootFile))
 		}
 		id, err = readRoot(root)
 	}
 	if err != nil {
-		return "", fault.Wrap(err, fault.ProviderDisabled, "the identity of the folder of CLAUDEOPS_LOCAL_ROOT cannot be read from %s; "+
-			"restore that file, or correct its permissions", filepath.Join(root, RootFile))
+		return "", fault.Wrap(err, fault.ProviderDisabled,
+			"the identity of the folder of CLAUDEOPS_LOCAL_ROOT cannot be read from %s; "+
+				"restore that file, or correct its permissions", filepath.Join(root, RootFile))
 	}
 	return id, nil
 }
@@ -91,7 +95,8 @@ func arrive(ctx context.Context, p *Provider, root string) error {
 	case p.place.id == id:
 		return nil
 	case p.place.id != "":
-		return fault.New(fault.ProviderDisabled, "the folder of CLAUDEOPS_LOCAL_ROOT is another one than when this process began (%s); restart claudeops", RootFile)
+		return fault.New(fault.ProviderDisabled,
+			"the folder of CLAUDEOPS_LOCAL_ROOT is another one than when this process began (%s); restart claudeops", RootFile)
 	}
 	err = p.pulls.records.Adopt(ctx, func(ctx context.Context, repo string, commits []string) (map[string]bool, error) {
 		return holds(ctx, p, root, repo, commits)

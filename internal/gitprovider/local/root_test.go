@@ -99,7 +99,8 @@ func TestARootHasACommitThatIsOnABranchOfIts(t *testing.T) {
 	main := w.Branches()["main"]
 	w.DeleteBranch("elsewhere")
 	p := w.provider(local.Options{TempDir: t.TempDir()})
-	w.records.adopts = func(ctx context.Context, holds func(context.Context, string, []string) (map[string]bool, error)) error {
+	w.records.adopts = func(ctx context.Context,
+		holds func(context.Context, string, []string) (map[string]bool, error)) error {
 		has, err := holds(ctx, w.Ref().String(), []string{onBranch, gone, main, "", "no id", "--all"})
 		if err != nil || len(has) != 2 || !has[onBranch] || !has[main] {
 			t.Errorf("it has %v, %v", has, err)

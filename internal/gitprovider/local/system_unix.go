@@ -18,12 +18,12 @@ func isOurs(info fs.FileInfo) bool {
 	return known && int(stat.Uid) == os.Geteuid()
 }
 
-// writeLock is an advisory lock (flock(2)) on the repository's folder itself, so that nothing is made there. It lasts until its
-// last copy is closed: ours, and that of the git command that inherited it.
+// writeLock is an advisory lock (flock(2)) on the repository's folder itself, so that nothing is made there. It lasts
+// until its last copy is closed: ours, and that of the git command that inherited it.
 type writeLock struct{ folder *os.File }
 
-// tryLock takes the lock; nil without an error if somebody else has it. A file system that has no such locks gives it to
-// everybody: git's own locks must do there.
+// tryLock takes the lock; nil without an error if somebody else has it. A file system that has no such locks gives it
+// to everybody: git's own locks must do there.
 func tryLock(gitDir string) (*writeLock, error) {
 	folder, err := files.OpenFolderUnlinked(gitDir)
 	if err != nil {

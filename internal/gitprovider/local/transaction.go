@@ -14,7 +14,8 @@ import (
 type transaction struct {
 	script   strings.Builder
 	branches []string
-	admitted func(ctx context.Context) error // asked under the lock of writers, before anything is written; nil for nothing
+	// asked under the lock of writers, before anything is written; nil for nothing
+	admitted func(ctx context.Context) error
 }
 
 // verify demands that a branch points to old.
@@ -29,8 +30,8 @@ func (t *transaction) update(branch, tip, old string) { t.add("update", branch, 
 // remove deletes a branch that points to old.
 func (t *transaction) remove(branch, old string) { t.add("delete", branch, old) }
 
-// git waits for the locks of branches (see refConfig), and not always for that of HEAD, which it takes when HEAD names one
-// of the branches. So we do.
+// git waits for the locks of branches (see refConfig), and not always for that of HEAD, which it takes when HEAD names
+// one of the branches. So we do.
 const (
 	headLock  = "HEAD.lock"
 	headWait  = 2 * time.Second
@@ -47,8 +48,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// leftLock is a lock file that stands in the way of the transaction, or "". git takes one for a moment; one that stays was
-// left by a git that was killed.
+// leftLock is a lock file that stands in the way of the transaction, or "". git takes one for a moment; one that stays
+// was left by a git that was killed.
 func (t *transaction) leftLock(repo *repository) string {
 	names := []string{"packed-refs"}
 	for _, branch := range t.branches {
@@ -73,8 +74,8 @@ func (t *transaction) add(verb, branch string, fields ...string) {
 	}
 }
 
-// update runs the transaction under the lock of writers; from then on the end of ctx no longer stops it. Why it failed is
-// for the caller to find out by looking at the references.
+// update runs the transaction under the lock of writers; from then on the end of ctx no longer stops it. Why it failed
+// is for the caller to find out by looking at the references.
 func (repo *repository) update(ctx context.Context, t *transaction, reason string) error {
 	lock, err := lockForWriting(ctx, repo)
 	if err != nil {
@@ -107,8 +108,9 @@ func (repo *repository) update(ctx context.Context, t *transaction, reason strin
 		pause(patience, headPause)
 	}
 	if left != "" {
-		return fault.Wrap(err, fault.UpstreamError, "git's lock file %s is in the way; a git command that was killed left it. "+
-			"Ask the operator to make sure that no git command runs there, and to remove it", left)
+		return fault.Wrap(err, fault.UpstreamError,
+			"git's lock file %s is in the way; a git command that was killed left it. "+
+				"Ask the operator to make sure that no git command runs there, and to remove it", left)
 	}
 	return err
 }

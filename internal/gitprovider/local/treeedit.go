@@ -32,8 +32,8 @@ func canonical(mode string) string {
 	return modeFile
 }
 
-// treeEditor makes the trees of a new commit: those of the base with files put in and taken out. What does not fit is done as asked:
-// verify finds it afterwards.
+// treeEditor makes the trees of a new commit: those of the base with files put in and taken out. What does not fit is
+// done as asked: verify finds it afterwards.
 type treeEditor struct {
 	objects *objects
 	idLen   int
@@ -78,7 +78,8 @@ func (e *treeEditor) remove(path string) error {
 	return nil
 }
 
-// folder is the folder of a path; with make, one that is not there is made, in the place of what is. nil if there is none.
+// folder is the folder of a path; with make, one that is not there is made, in the place of what is. nil if there is
+// none.
 func (e *treeEditor) folder(path string, make bool) (*folder, error) {
 	if f := e.folders[path]; f != nil {
 		return f, nil
@@ -164,7 +165,8 @@ func encodeTree(entries map[string]treeEntry) ([]byte, error) {
 	return out, nil
 }
 
-// readEntries reads a tree object by the name of its entries. One that has a name twice is broken: nobody could say which is meant.
+// readEntries reads a tree object by the name of its entries. One that has a name twice is broken: nobody could say
+// which is meant.
 func readEntries(o *objects, id string, idLen int) (map[string]treeEntry, error) {
 	raw, err := o.contents(id)
 	if err != nil {

@@ -18,15 +18,17 @@ type difference struct {
 	status           string // A, M, D or T
 }
 
-// verify reads the new commit back from the repository and holds it against the change set: every approved file differs from the base
-// in the approved way, in bytes and mode, and no other file differs. Only then may a reference point to the commit.
+// verify reads the new commit back from the repository and holds it against the change set: every approved file differs
+// from the base in the approved way, in bytes and mode, and no other file differs. Only then may a reference point to
+// the commit.
 func (d draft) verify(o *objects, req gitprovider.CommitRequest, idLen int) error {
 	body, err := o.contents(d.id)
 	if err != nil {
 		return err
 	}
 	if !bytes.Equal(body, d.body) {
-		return fault.Wrap(fmt.Errorf("commit %s is not what was written", d.id), fault.Internal, "git has another commit than was written")
+		return fault.Wrap(fmt.Errorf("commit %s is not what was written", d.id), fault.Internal,
+			"git has another commit than was written")
 	}
 	c := treeComparison{o, idLen, map[string]difference{}}
 	if err := c.compare("", d.base, d.tree); err != nil {
@@ -38,7 +40,8 @@ func (d draft) verify(o *objects, req gitprovider.CommitRequest, idLen int) erro
 			return err
 		}
 		if change.Action != gitprovider.ActionDelete {
-			if blob, err := o.info(c.found[path].newID); err != nil || blob.kind != "blob" || blob.size != int64(len(change.Content)) {
+			if blob, err := o.info(c.found[path].newID); err != nil || blob.kind != "blob" ||
+				blob.size != int64(len(change.Content)) {
 				return cmp.Or(err, fmt.Errorf("%s is %+v", path, blob))
 			}
 		}

@@ -15,8 +15,8 @@ import (
 )
 
 // workspace is a private, temporary git directory of ours that borrows the objects of a repository; see the package
-// comment. What is written to a workspace goes away with it, unless the workspace keeps. That of a process which was killed is removed
-// by another process a day later.
+// comment. What is written to a workspace goes away with it, unless the workspace keeps. That of a process which was
+// killed is removed by another process a day later.
 type workspace struct {
 	git   *runner
 	dir   string
@@ -98,7 +98,8 @@ func configuration(idLen int, objects fs.FileMode) string {
 }
 
 // close removes the workspace.
-func (w *workspace) close() { _ = files.Temporary{Path: w.dir}.Remove() } // a leftover in the temporary folder harms nobody
+// a leftover in the temporary folder harms nobody
+func (w *workspace) close() { _ = files.Temporary{Path: w.dir}.Remove() }
 
 // run runs git in the workspace.
 func (w *workspace) run(ctx context.Context, stdin io.Reader, accept []int, args ...string) ([]byte, int, error) {

@@ -59,7 +59,8 @@ type World interface {
 	Message(commit string) string
 }
 
-// Commenter is what a World is besides if people can comment on its pull requests. ann and bob may write to the repository.
+// Commenter is what a World is besides if people can comment on its pull requests. ann and bob may write to the
+// repository.
 type Commenter interface {
 	Comment(number int, author, body string)
 }

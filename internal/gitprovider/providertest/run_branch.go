@@ -89,7 +89,8 @@ func branchAsLongAsAnID(t *testing.T, h Harness) {
 		s := newScene(t, h)
 		base := "release/" + strings.Repeat("r", length-len("release/"))
 		s.Push(base, File{Path: "checks/old.md", Content: "old\n"})
-		q := gitprovider.SnapshotQuery{Repo: s.Ref(), Base: base, Contents: true, Paths: []gitprovider.Path{Path(t, "checks/old.md")}}
+		q := gitprovider.SnapshotQuery{Repo: s.Ref(), Base: base, Contents: true,
+			Paths: []gitprovider.Path{Path(t, "checks/old.md")}}
 		for _, q.FilesOnly = range []bool{false, true} {
 			snap, err := s.p.Snapshot(s.ctx, q)
 			s.Must(err)

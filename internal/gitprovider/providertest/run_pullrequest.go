@@ -41,7 +41,8 @@ func openPR(t *testing.T, h Harness) {
 	s.Same("pull request", got, gitprovider.PullRequest{
 		Number: pr.Number, Title: "Watch the disk", Body: "Why: the disk was full.", URL: pr.URL, Branch: made.Branch,
 		HeadCommit: made.ID, Base: MainBranch, State: gitprovider.StateOpen, Labels: []string{gitprovider.LabelOurs},
-		RepoID: s.Look().RepoID, CreatedAt: got.CreatedAt, Author: got.Author, Paths: []string{"checks/a.md", "checks/disk.md"},
+		RepoID: s.Look().RepoID, CreatedAt: got.CreatedAt, Author: got.Author,
+		Paths: []string{"checks/a.md", "checks/disk.md"},
 	})
 }
 

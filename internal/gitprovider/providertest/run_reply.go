@@ -30,7 +30,8 @@ func linesSaid(s *Scene, number int) map[string]gitprovider.LineComment {
 	return out
 }
 
-// reviseReply demands that replies stand at the lines of their comments, are ours, and can be told by their first lines.
+// reviseReply demands that replies stand at the lines of their comments, are ours, and can be told by their first
+// lines.
 func reviseReply(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	people, can := s.World.(LineReviewer)
@@ -46,7 +47,8 @@ func reviseReply(t *testing.T, h Harness) {
 	if why.ID == "" || whyToo.ID == "" || why.ID == whyToo.ID {
 		t.Fatalf("the ids of the comments are %q and %q", why.ID, whyToo.ID)
 	}
-	first, second := gitprovider.ReplyOpening+"(request R1, comment 1).", gitprovider.ReplyOpening+"(request R1, comment 2)."
+	first, second := gitprovider.ReplyOpening+"(request R1, comment 1).", gitprovider.ReplyOpening+
+		"(request R1, comment 2)."
 	s.Must(s.replier().Reply(s.ctx, s.Ref(), pr.Number, []gitprovider.LineReply{
 		{To: why, Text: first + "\n\nSo.", Quoting: first + "\n\n> Why b?\n\nSo."},
 		{To: whyToo, Text: second + "\n\nThus.", Quoting: second + "\n\n> Why c?\n\nThus."},
@@ -72,5 +74,6 @@ func reviseReplyMissing(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	s.Propose("claude-ops/check/disk")
 	to := gitprovider.LineComment{ID: "1", Path: "checks/disk.md", Line: 1}
-	s.Code(s.replier().Reply(s.ctx, s.Ref(), 4711, []gitprovider.LineReply{{To: to, Text: "x", Quoting: "x"}}), fault.NotFound)
+	s.Code(s.replier().Reply(s.ctx, s.Ref(), 4711, []gitprovider.LineReply{{To: to, Text: "x", Quoting: "x"}}),
+		fault.NotFound)
 }

@@ -51,7 +51,8 @@ func (s *Scene) more(branch string, files ...gitprovider.FileChange) gitprovider
 	snap, err := s.p.Snapshot(s.ctx, q)
 	s.Must(err)
 	return gitprovider.CommitRequest{
-		Snapshot: snap, Branch: branch, Changes: ChangeSet(s.t, files...), Message: "Say how\n\nAs ann asked.\n", Time: when(),
+		Snapshot: snap, Branch: branch, Changes: ChangeSet(s.t, files...), Message: "Say how\n\nAs ann asked.\n",
+		Time: when(),
 	}
 }
 
@@ -73,7 +74,10 @@ func reviseUpdated(t *testing.T, h Harness) {
 		s.Same("there is an author", info.Author != "", true)
 		snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref()})
 		s.Must(err)
-		at := slices.IndexFunc(snap.Open, func(open gitprovider.PullRequest) bool { return open.Number == pr.Number && open.HeadCommit == tip })
+		at := slices.IndexFunc(snap.Open, func(open gitprovider.PullRequest) bool {
+			return open.Number == pr.Number &&
+				open.HeadCommit == tip
+		})
 		if at < 0 {
 			t.Fatalf("the pull request is not shown with its new head: %+v", snap.Open)
 		}
@@ -85,7 +89,8 @@ func reviseFiles(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	pr := s.Propose("claude-ops/check/disk", Update("checks/disk.md", "new\n"), Create("checks/inodes.md", "i\n"))
 	req := s.more(pr.Branch, Update("checks/disk.md", "newer\n"), Create("checks/other.md", "o\n"))
-	s.Same("branch and commit", []string{req.Snapshot.Base, req.Snapshot.BaseCommit}, []string{pr.Branch, s.Tip(pr.Branch)})
+	s.Same("branch and commit", []string{req.Snapshot.Base, req.Snapshot.BaseCommit},
+		[]string{pr.Branch, s.Tip(pr.Branch)})
 	s.Same("content", string(req.Snapshot.Contents[Path(t, "checks/disk.md")]), "new\n")
 	if _, exists := req.Snapshot.Tree["checks/inodes.md"]; !exists {
 		t.Error("the tree lacks a file of the branch")
@@ -100,7 +105,8 @@ func reviseFiles(t *testing.T, h Harness) {
 func reviseDefaultFiles(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	s.Propose("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
-	q := gitprovider.SnapshotQuery{Repo: s.Ref(), FilesOnly: true, Contents: true, Paths: []gitprovider.Path{Path(t, "checks/disk.md")}}
+	q := gitprovider.SnapshotQuery{Repo: s.Ref(), FilesOnly: true, Contents: true,
+		Paths: []gitprovider.Path{Path(t, "checks/disk.md")}}
 	snap, err := s.p.Snapshot(s.ctx, q)
 	s.Must(err)
 	s.Same("commit", snap.BaseCommit, s.Branches()[MainBranch])
@@ -114,7 +120,8 @@ func reviseAppend(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	pr := s.Propose("claude-ops/check/disk", Update("checks/disk.md", "new\n"), Create("checks/inodes.md", "i\n"))
 	before := s.Branches()
-	req := s.more(pr.Branch, Update("checks/disk.md", "newer\n"), Delete("checks/inodes.md"), Create("checks/load.md", "l\n"))
+	req := s.more(pr.Branch, Update("checks/disk.md", "newer\n"), Delete("checks/inodes.md"),
+		Create("checks/load.md", "l\n"))
 	made, err := s.reviser().Append(s.ctx, req)
 	s.Must(err)
 	s.Same("commit", made, gitprovider.Commit{ID: s.Tip(pr.Branch), Branch: pr.Branch, Parent: before[pr.Branch]})
@@ -295,7 +302,8 @@ func reviseReviewStates(t *testing.T, h Harness) {
 	quiet := s.Propose("claude-ops/check/quiet", Create("checks/d.md", "d\n")).Number
 	states, err := lister.ReviewStates(s.ctx, s.Ref(), []int{asked, approved, remarked, quiet, 9999})
 	s.Must(err)
-	s.Same("states", states, map[int]gitprovider.ReviewState{asked: gitprovider.ReviewChangesRequested, approved: gitprovider.ReviewApproved})
+	s.Same("states", states, map[int]gitprovider.ReviewState{asked: gitprovider.ReviewChangesRequested,
+		approved: gitprovider.ReviewApproved})
 	states, err = lister.ReviewStates(s.ctx, s.Ref(), nil)
 	s.Must(err)
 	s.Same("of none", len(states), 0)

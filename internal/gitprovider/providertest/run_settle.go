@@ -42,7 +42,8 @@ func settleOpen(t *testing.T, h Harness) {
 	s.Push("feature/x", File{Path: "x.md", Content: "x\n"})
 	s.OpenPR("feature/x", "Somebody else's")
 	last := s.Propose("claude-ops/check/inodes", Create("checks/inodes.md", "i\n"))
-	for below, want := range map[int][]int{first.Number: nil, last.Number: {first.Number}, last.Number + 1: {first.Number, last.Number}} {
+	for below, want := range map[int][]int{first.Number: nil, last.Number: {first.Number},
+		last.Number + 1: {first.Number, last.Number}} {
 		prs, err := s.p.OpenOurs(s.ctx, s.Ref(), below)
 		s.Must(err)
 		var numbers []int
@@ -60,8 +61,10 @@ func settleCommit(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	base := s.Branches()[MainBranch]
 	req := gitprovider.CommitRequest{
-		Snapshot: s.Look("checks/disk.md", "checks/memory.md", "checks/inodes.md"), Branch: "claude-ops/check/disk", Time: when(),
-		Changes: ChangeSet(t, Update("checks/disk.md", "new\n"), Delete("checks/memory.md"), Create("checks/inodes.md", "# Inodes\n")),
+		Snapshot: s.Look("checks/disk.md", "checks/memory.md", "checks/inodes.md"), Branch: "claude-ops/check/disk",
+		Time: when(),
+		Changes: ChangeSet(t, Update("checks/disk.md", "new\n"), Delete("checks/memory.md"),
+			Create("checks/inodes.md", "# Inodes\n")),
 		Message: "Watch the disk\n\nA line.\n\nClaude-Ops-Change: v1 x\n",
 	}
 	made, err := s.p.Commit(s.ctx, req)
@@ -141,7 +144,8 @@ func settleWithdrawClosed(t *testing.T, h Harness) {
 	s.Must(s.p.Withdraw(s.ctx, s.Ref(), w))
 	status, err := s.p.Status(s.ctx, s.Ref(), pr.Number)
 	s.Must(err)
-	s.Same("state and body", []string{string(status.State), strings.TrimSpace(status.Body)}, []string{"closed", strings.TrimSpace(w.Body)})
+	s.Same("state and body", []string{string(status.State), strings.TrimSpace(status.Body)},
+		[]string{"closed", strings.TrimSpace(w.Body)})
 }
 
 func settleWithdrawMerged(t *testing.T, h Harness) {

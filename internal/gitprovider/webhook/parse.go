@@ -15,8 +15,8 @@ type Delivery struct {
 	ID    string // of the delivery, as the source numbers them
 	Event string
 	Ping  bool // nothing has happened: the source tries the connection
-	// Owner and Repo, with Numbers or Branch, name the pull requests that something has happened to. Both are empty for what
-	// does not concern the records.
+	// Owner and Repo, with Numbers or Branch, name the pull requests that something has happened to. Both are empty for
+	// what does not concern the records.
 	Owner, Repo string
 	Numbers     []int
 	Branch      string // of a push: it may be the head of a pull request of ours
@@ -47,12 +47,13 @@ type payload struct {
 	}
 }
 
-// Parse reads a delivery whose signature is right; invalid_argument if it is none that the source is known to send. An event
-// that does not matter here is no error.
+// Parse reads a delivery whose signature is right; invalid_argument if it is none that the source is known to send. An
+// event that does not matter here is no error.
 func (s Source) Parse(header http.Header, body []byte) (Delivery, error) {
 	d := Delivery{ID: s.word(header, "Delivery"), Event: s.word(header, "Event")}
 	if d.ID == "" || d.Event == "" {
-		return d, malformed("it has no %[1]sDelivery and %[1]sEvent, of at most %[2]d visible characters each", s.Headers[0], maxWord)
+		return d, malformed("it has no %[1]sDelivery and %[1]sEvent, of at most %[2]d visible characters each", s.Headers[0],
+			maxWord)
 	}
 	if d.Event == "ping" {
 		d.Ping = true
@@ -98,7 +99,8 @@ func (d *Delivery) in(p payload) error {
 	return nil
 }
 
-// pushed fills in the branch of a push, if it can be one of ours: those of other pull requests do not concern the records.
+// pushed fills in the branch of a push, if it can be one of ours: those of other pull requests do not concern the
+// records.
 func (d *Delivery) pushed(p payload) error {
 	branch, isBranch := strings.CutPrefix(p.Ref, "refs/heads/")
 	if !isBranch || !strings.HasPrefix(branch, gitprovider.BranchPrefix) || len(branch) > maxBranch {
@@ -128,7 +130,8 @@ func (d *Delivery) about(p payload, numbers []int64) error {
 	return nil
 }
 
-// changes reports whether an action of such an event may change what is recorded: labels, titles and assignments do not.
+// changes reports whether an action of such an event may change what is recorded: labels, titles and assignments do
+// not.
 func changes(event, action string) bool {
 	switch event {
 	case "pull_request", "pull_request_sync":
@@ -139,8 +142,8 @@ func changes(event, action string) bool {
 	return true
 }
 
-// word is the value of the first of the headers with this ending that is there; "" if it is not one of at most maxWord visible
-// characters.
+// word is the value of the first of the headers with this ending that is there; "" if it is not one of at most maxWord
+// visible characters.
 func (s Source) word(header http.Header, ending string) string {
 	for _, prefix := range s.Headers {
 		values := header.Values(prefix + ending)

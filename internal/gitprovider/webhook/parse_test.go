@@ -27,9 +27,12 @@ func sent(t testing.TB, file string) (from webhook.Source, event string, body []
 
 func TestEachEventNamesItsPullRequests(t *testing.T) {
 	for file, numbers := range map[string][]int{
-		"github-pull_request-closed.json": {7}, "github-pull_request-synchronize.json": {7}, "github-pull_request-labeled.json": nil,
-		"github-pull_request_review-submitted.json": {7}, "github-check_suite-completed.json": {7, 9}, "github-ping.json": nil,
-		"gitea-pull_request-closed.json": {7}, "gitea-pull_request-synchronized.json": {7}, "gitea-pull_request_rejected-reviewed.json": {7},
+		"github-pull_request-closed.json": {7}, "github-pull_request-synchronize.json": {7},
+		"github-pull_request-labeled.json":          nil,
+		"github-pull_request_review-submitted.json": {7}, "github-check_suite-completed.json": {7, 9},
+		"github-ping.json":               nil,
+		"gitea-pull_request-closed.json": {7}, "gitea-pull_request-synchronized.json": {7},
+		"gitea-pull_request_rejected-reviewed.json": {7},
 	} {
 		from, event, body := sent(t, file)
 		prefix := from.Headers[0]
@@ -49,7 +52,8 @@ func TestEachEventNamesItsPullRequests(t *testing.T) {
 		from, event, body := sent(t, file)
 		prefix := from.Headers[0]
 		got, err := from.Parse(headers(prefix+"Delivery", "a", prefix+"Event", event), body)
-		if err != nil || got.Branch != branch || got.Concerns() != (branch != "") || branch != "" && !strings.EqualFold(got.Repo, "home-cluster") {
+		if err != nil || got.Branch != branch || got.Concerns() != (branch != "") || branch != "" &&
+			!strings.EqualFold(got.Repo, "home-cluster") {
 			t.Errorf("%s: %+v, %v", file, got, err)
 		}
 	}
@@ -110,18 +114,24 @@ func TestADeliveryThatIsNoneIsRefused(t *testing.T) {
 	for name, row := range map[string]struct {
 		delivery, event, body string
 	}{
-		"without an id": {"", "pull_request", good}, "without an event": {"a", "", good}, "with a long id": {long, "pull_request", good},
-		"with a long event": {"a", long, good}, "with an id of two lines": {"a\nb", "pull_request", good}, "with an id in letters": {"ä", "pull_request", good},
-		"empty": {"a", "pull_request", ""}, "no JSON": {"a", "pull_request", "payload=%7B%7D"}, "a list": {"a", "pull_request", "[]"},
+		"without an id": {"", "pull_request", good}, "without an event": {"a", "", good},
+		"with a long id":    {long, "pull_request", good},
+		"with a long event": {"a", long, good}, "with an id of two lines": {"a\nb", "pull_request", good},
+		"with an id in letters": {"ä", "pull_request", good},
+		"empty":                 {"a", "pull_request", ""}, "no JSON": {"a", "pull_request", "payload=%7B%7D"},
+		"a list":  {"a", "pull_request", "[]"},
 		"cut off": {"a", "pull_request", good[:40]}, "two objects": {"a", "pull_request", good + good},
 		"without a repository": {"a", "pull_request", `{"action":"closed","pull_request":{"number":7}}`},
-		"of half a one":        {"a", "pull_request", `{"action":"closed","pull_request":{"number":7},"repository":{"full_name":"joe"}}`},
-		"of a path":            {"a", "pull_request", `{"action":"closed","pull_request":{"number":7},"repository":{"full_name":"../../etc/x"}}`},
-		"without a number":     {"a", "pull_request", `{"action":"closed",` + about + `}`},
-		"with zero":            {"a", "pull_request", `{"action":"closed","pull_request":{"number":0},` + about + `}`},
-		"with less":            {"a", "pull_request", `{"action":"closed","pull_request":{"number":-7},` + about + `}`},
-		"with too much":        {"a", "pull_request", `{"action":"closed","pull_request":{"number":99999999999},` + about + `}`},
-		"with a word":          {"a", "pull_request", `{"action":"closed","pull_request":{"number":"7"},` + about + `}`},
+		"of half a one": {"a", "pull_request",
+			`{"action":"closed","pull_request":{"number":7},"repository":{"full_name":"joe"}}`},
+		"of a path": {"a", "pull_request",
+			`{"action":"closed","pull_request":{"number":7},"repository":{"full_name":"../../etc/x"}}`},
+		"without a number": {"a", "pull_request", `{"action":"closed",` + about + `}`},
+		"with zero":        {"a", "pull_request", `{"action":"closed","pull_request":{"number":0},` + about + `}`},
+		"with less":        {"a", "pull_request", `{"action":"closed","pull_request":{"number":-7},` + about + `}`},
+		"with too much": {"a", "pull_request", `{"action":"closed","pull_request":{"number":99999999999},` + about +
+			`}`},
+		"with a word": {"a", "pull_request", `{"action":"closed","pull_request":{"number":"7"},` + about + `}`},
 	} {
 		d, err := github().Parse(headers("X-GitHub-Delivery", row.delivery, "X-GitHub-Event", row.event), []byte(row.body))
 		if fault.CodeOf(err) != fault.InvalidArgument || len(d.Numbers) != 0 {
@@ -161,7 +171,8 @@ func FuzzParse(f *testing.F) {
 		if len(d.Numbers) > 10 || d.Ping && len(d.Numbers) > 0 {
 			t.Fatalf("%+v", d)
 		}
-		if d.Branch != "" && (len(d.Numbers) > 0 || gitprovider.CheckRepoPart(d.Owner) != nil || gitprovider.CheckRepoPart(d.Repo) != nil) {
+		if d.Branch != "" && (len(d.Numbers) > 0 || gitprovider.CheckRepoPart(d.Owner) != nil ||
+			gitprovider.CheckRepoPart(d.Repo) != nil) {
 			t.Fatalf("%+v", d)
 		}
 		for _, n := range d.Numbers {

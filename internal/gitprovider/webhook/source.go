@@ -11,8 +11,9 @@ import (
 type Source struct {
 	Name, Title string      // of its provider, and for people
 	Signatures  []Signature // every one that is there has to be right
-	Headers     []string    // what the names of its other headers begin with: X-GitHub- for X-GitHub-Event; the first that is there counts
-	Events      []string    // after which the records may have to change
+	// what the names of its other headers begin with: X-GitHub- for X-GitHub-Event; the first that is there counts
+	Headers []string
+	Events  []string // after which the records may have to change
 }
 
 // Signature is a header that proves that the sender knows the secret: as the HMAC-SHA256 of the body, the prefix and
@@ -29,7 +30,8 @@ func (s Signature) mayBe(value string) bool {
 	return prefixed && (s.Plain && given != "" || !s.Plain && len(given) == hex.EncodedLen(sha256.Size))
 }
 
-// right reports whether a header's value is the signature of a body. How long it takes says nothing about the right one.
+// right reports whether a header's value is the signature of a body. How long it takes says nothing about the right
+// one.
 func (s Signature) right(value string, body []byte, secret string) bool {
 	given, _ := strings.CutPrefix(value, s.Prefix)
 	if s.Plain {

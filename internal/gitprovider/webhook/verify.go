@@ -6,8 +6,8 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// Signed reports whether a delivery carries what may be a signature: unauthenticated if not. It costs nothing, so that nobody has
-// to read the body of a delivery that Verify refuses in any case.
+// Signed reports whether a delivery carries what may be a signature: unauthenticated if not. It costs nothing, so that
+// nobody has to read the body of a delivery that Verify refuses in any case.
 func (s Source) Signed(header http.Header) error {
 	found := false
 	for _, kind := range s.Signatures {
@@ -27,9 +27,9 @@ func (s Source) Signed(header http.Header) error {
 	return nil
 }
 
-// Verify reports whether a delivery was signed with the secret: unauthenticated if not, and always for an empty secret. body
-// is what arrived, byte by byte. Every signature that the source is known to send and that is there has to be right; a
-// weaker one, such as SHA-1, is none.
+// Verify reports whether a delivery was signed with the secret: unauthenticated if not, and always for an empty secret.
+// body is what arrived, byte by byte. Every signature that the source is known to send and that is there has to be
+// right; a weaker one, such as SHA-1, is none.
 func (s Source) Verify(header http.Header, body []byte, secret string) error {
 	if secret == "" {
 		return unsigned("no secret is configured")

@@ -12,9 +12,9 @@ import (
 // maxEnvelope is how many bytes a message may have beside the arguments of a tools/call.
 const maxEnvelope = 64 << 10
 
-// split takes the arguments of a tools/call out of a message: envelope is the message with empty ones in their place, which
-// is all that mcp-go gets to see. It decodes what it gets into maps, several times, which costs seconds for a few megabytes
-// that are made for it, and loses duplicate names. Whoever handles the call decodes the arguments once.
+// split takes the arguments of a tools/call out of a message: envelope is the message with empty ones in their place,
+// which is all that mcp-go gets to see. It decodes what it gets into maps, several times, which costs seconds for a few
+// megabytes that are made for it, and loses duplicate names. Whoever handles the call decodes the arguments once.
 func split(raw []byte, env envelope) (envelope []byte, arguments json.RawMessage) {
 	p := env.params
 	if env.method != string(mcp.MethodToolsCall) || p.arguments != '{' || p.to <= p.from {
@@ -42,9 +42,10 @@ func checkSize(raw []byte, env envelope) *refusal {
 
 type argumentsKey struct{}
 
-// Arguments returns the JSON text of the arguments of the tools/call under way, exactly as the client sent it: duplicate
-// names, spelling of names and the digits of numbers are still there. mcp-go's own decoded arguments are always empty. It is
-// valid UTF-8, one JSON object, and must not be changed; nil outside of a call, and of one without arguments.
+// Arguments returns the JSON text of the arguments of the tools/call under way, exactly as the client sent it:
+// duplicate names, spelling of names and the digits of numbers are still there. mcp-go's own decoded arguments are
+// always empty. It is valid UTF-8, one JSON object, and must not be changed; nil outside of a call, and of one without
+// arguments.
 func Arguments(ctx context.Context) json.RawMessage {
 	raw, _ := ctx.Value(argumentsKey{}).(json.RawMessage)
 	return raw

@@ -89,8 +89,8 @@ func store[T any](c *connection, field *T, value T) {
 	*field = value
 }
 
-// callConnection is the connection as one call sees it: notifications that its handler sends stay apart from those of other
-// calls, so that they can be written before its answer and dropped after it.
+// callConnection is the connection as one call sees it: notifications that its handler sends stay apart from those of
+// other calls, so that they can be written before its answer and dropped after it.
 type callConnection struct {
 	*connection
 	notes chan mcp.JSONRPCNotification

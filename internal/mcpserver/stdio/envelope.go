@@ -220,7 +220,8 @@ func (n *names) check(name string) (sound bool, known string) {
 	return true, ""
 }
 
-// check notes a name that is not sound. The message is made for the first one only: there may be as many as fit the message.
+// check notes a name that is not sound. The message is made for the first one only: there may be as many as fit the
+// message.
 func (w *walker) check(seen *names, name, where string) (sound bool) {
 	sound, known := seen.check(name)
 	switch {

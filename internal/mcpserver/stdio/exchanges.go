@@ -11,10 +11,12 @@ import (
 	"github.com/claudeops/claudeops/internal/base/exchange"
 )
 
-// ServeExchanges is Serve for a transport whose messages come each with a way of its own for what comes of it: the same loop, with the same bounds
-// and the same record of what is refused. What is sent to all clients goes to notes, and tagged to those calls of subscriptions/listen that asked
-// for it. It ends as Serve does; the end of input is that of messages, which is closed then.
-func ServeExchanges(ctx context.Context, messages <-chan exchange.Exchange, notes io.Writer, srv *server.MCPServer, opts Options) error {
+// ServeExchanges is Serve for a transport whose messages come each with a way of its own for what comes of it: the same
+// loop, with the same bounds and the same record of what is refused. What is sent to all clients goes to notes, and
+// tagged to those calls of subscriptions/listen that asked for it. It ends as Serve does; the end of input is that of
+// messages, which is closed then.
+func ServeExchanges(ctx context.Context, messages <-chan exchange.Exchange, notes io.Writer, srv *server.MCPServer,
+	opts Options) error {
 	l := newLoop(ctx, notes, srv, opts)
 	l.out.also = l.tellStreams
 	return l.serve(ctx, func() error { return l.receive(ctx, messages) })
@@ -27,7 +29,8 @@ func (l *loop) receive(ctx context.Context, messages <-chan exchange.Exchange) e
 	go func() {
 		var scope uint64
 		for x := range messages {
-			f := frame{raw: x.Message, size: max(x.Size, int64(len(x.Message))), tooLong: x.Size > int64(len(x.Message)), to: said{x}, until: x.Context}
+			f := frame{raw: x.Message, size: max(x.Size, int64(len(x.Message))), tooLong: x.Size > int64(len(x.Message)),
+				to: said{x}, until: x.Context}
 			if x.Alone {
 				scope++
 				f.scope = scope
@@ -53,7 +56,8 @@ type said struct{ exchange.Exchange }
 func (s said) send(line []byte) { s.Say(line) }
 func (s said) end()             { s.End() }
 
-// tellStreams passes a notification on to the streams whose clients asked for it, each tagged with the id of its request.
+// tellStreams passes a notification on to the streams whose clients asked for it, each tagged with the id of its
+// request.
 func (l *loop) tellStreams(note mcp.JSONRPCNotification) {
 	if note.Method != mcp.MethodNotificationToolsListChanged {
 		return

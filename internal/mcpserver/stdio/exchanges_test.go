@@ -44,7 +44,8 @@ func (h *heard) says(t *testing.T, want string) {
 }
 
 // exchanging serves a server's exchanges until the test ends, and hands messages over.
-func exchanging(t *testing.T, srv *server.MCPServer, opts Options) (hand func(ctx context.Context, message string, alone bool) *heard, notes *heard) {
+func exchanging(t *testing.T, srv *server.MCPServer,
+	opts Options) (hand func(ctx context.Context, message string, alone bool) *heard, notes *heard) {
 	t.Helper()
 	messages, over, notes := make(chan exchange.Exchange), make(chan error, 1), &heard{}
 	go func() { over <- ServeExchanges(context.Background(), messages, notes, srv, opts) }()
@@ -68,11 +69,13 @@ func TestWhatIsSentToAllClientsReachesThoseStreamsThatAskedForIt(t *testing.T) {
 	srv := server.NewMCPServer("test", "1", server.WithToolCapabilities(true))
 	hand, notes := exchanging(t, srv, Options{})
 	listen := func(id, filter string) string {
-		return `{"jsonrpc":"2.0","id":` + id + `,"method":"subscriptions/listen","params":{"notifications":` + filter + `,"_meta":{` +
+		return `{"jsonrpc":"2.0","id":` + id + `,"method":"subscriptions/listen","params":{"notifications":` + filter +
+			`,"_meta":{` +
 			`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
 	}
 	ctx, leave := context.WithCancel(context.Background())
-	first, second := hand(ctx, listen("1", `{"toolsListChanged":true}`), true), hand(context.Background(), listen("1", `{"toolsListChanged":true}`), true)
+	first, second := hand(ctx, listen("1", `{"toolsListChanged":true}`), true), hand(context.Background(),
+		listen("1", `{"toolsListChanged":true}`), true)
 	none := hand(context.Background(), listen("2", `{}`), true)
 	<-none.ended
 	for _, h := range []*heard{first, second} {
@@ -114,7 +117,8 @@ func TestExchangesHaveTheirIDsForThemselvesOrNot(t *testing.T) {
 	close(release)
 	for i, h := range calls {
 		<-h.ended
-		if got := h.text.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"id":7`) || !strings.Contains(got, "done") {
+		if got := h.text.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"id":7`) ||
+			!strings.Contains(got, "done") {
 			t.Errorf("call %d: %s", i, got)
 		}
 	}
@@ -125,12 +129,14 @@ func TestAnExchangeThatIsTooLongIsRefusedAndReported(t *testing.T) {
 	srv := server.NewMCPServer("test", "1")
 	messages, over := make(chan exchange.Exchange), make(chan error, 1)
 	go func() {
-		over <- ServeExchanges(context.Background(), messages, &heard{}, srv, Options{MaxMessage: 100, OnReject: func(_ context.Context, r Rejection) { rejected = append(rejected, r) }})
+		over <- ServeExchanges(context.Background(), messages, &heard{}, srv,
+			Options{MaxMessage: 100, OnReject: func(_ context.Context, r Rejection) { rejected = append(rejected, r) }})
 	}()
 	h := &heard{ended: make(chan struct{})}
 	messages <- exchange.Exchange{
-		Message: []byte(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x","arguments":{"a":"`), Size: 5 << 20,
-		Say: func(line []byte) { _, _ = h.Write(line) }, End: func() { close(h.ended) },
+		Message: []byte(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x","arguments":{"a":"`),
+		Size:    5 << 20,
+		Say:     func(line []byte) { _, _ = h.Write(line) }, End: func() { close(h.ended) },
 	}
 	<-h.ended
 	close(messages)

@@ -31,7 +31,8 @@ func TestHostileLinesAreAnsweredAndSurvived(t *testing.T) {
 		{"a lone surrogate", callTool("1", "echo", `{"text":"\ud800"}`), -32600, "1", ReasonMalformed, "echo"},
 		{"a lone surrogate as a name", callTool("1", "echo", `{"\udc00":1}`), -32600, "1", ReasonMalformed, "echo"},
 		{"a lone surrogate in the id", callTool(`"\ud800"`, "echo", `{}`), -32600, "null", ReasonMalformed, "echo"},
-		{"a lone surrogate and no JSON", callTool("1", "echo", `{"text":"\ud800",}`), -32700, "null", ReasonMalformed, "echo"},
+		{"a lone surrogate and no JSON", callTool("1", "echo", `{"text":"\ud800",}`), -32700, "null", ReasonMalformed,
+			"echo"},
 		{"invalid UTF-8", callTool("1", "echo", "{\"text\":\"\xff\"}"), -32700, "null", ReasonBadUTF8, "echo"},
 		{"UTF-8 in overlong form", callTool("1", "echo", "{\"text\":\"\xc0\xaf\"}"),
 			-32700, "null", ReasonBadUTF8, "echo"},
@@ -124,9 +125,11 @@ func TestHostileLinesAreAnsweredAndSurvived(t *testing.T) {
 			ReasonTooLarge, "create_pr"},
 		{"a long line with its id at the end", `{"method":"tools/call","params":{"name":"create_pr","arguments":{"x":"` +
 			strings.Repeat("x", 300_000) + `"}},"jsonrpc":"2.0","id":"a-1"}`, -32600, `"a-1"`, ReasonTooLarge, "create_pr"},
-		{"a call that is large beside its arguments", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"create_pr","_meta":{"x":"` +
-			strings.Repeat("x", maxEnvelope) + `"}}}`, -32600, "1", ReasonTooLarge, "create_pr"},
-		{"a ping that is large", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"arguments":"` + strings.Repeat("x", maxEnvelope) + `"}}`,
+		{"a call that is large beside its arguments",
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"create_pr","_meta":{"x":"` +
+				strings.Repeat("x", maxEnvelope) + `"}}}`, -32600, "1", ReasonTooLarge, "create_pr"},
+		{"a ping that is large", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"arguments":"` +
+			strings.Repeat("x", maxEnvelope) + `"}}`,
 			-32600, "1", ReasonTooLarge, ""},
 		{"a long line of nothing", strings.Repeat("x", 300_000), -32600, "null", ReasonTooLarge, ""},
 	}

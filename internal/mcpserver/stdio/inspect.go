@@ -59,8 +59,8 @@ func inspectTooLong(f frame, limit int, inFlight func(requestID) bool) (envelope
 	return env, r
 }
 
-// halfCharacter refuses a line that is JSON but for an escape such as \ud800, which some encoders write: its grammar is sound, so
-// that its id is beyond doubt. Any other line is malformed; env is what was read of it.
+// halfCharacter refuses a line that is JSON but for an escape such as \ud800, which some encoders write: its grammar is
+// sound, so that its id is beyond doubt. Any other line is malformed; env is what was read of it.
 func halfCharacter(raw []byte, env envelope, err error, inFlight func(requestID) bool) (envelope, *refusal) {
 	whole, wholeErr := parseEnvelope(raw, jsontext.AllowInvalidUTF8(true))
 	if wholeErr != nil || whole.top != '{' {

@@ -14,7 +14,8 @@ type Reason string
 
 // The reasons.
 const (
-	ReasonTooLarge       Reason = "too_large"       // longer than Options.MaxMessage, or more than 64 KiB beside the arguments
+	// longer than Options.MaxMessage, or more than 64 KiB beside the arguments
+	ReasonTooLarge       Reason = "too_large"
 	ReasonBadUTF8        Reason = "bad_utf8"        // not valid UTF-8
 	ReasonMalformed      Reason = "malformed"       // not one valid JSON value
 	ReasonBatch          Reason = "batch"           // an array of messages

@@ -13,12 +13,13 @@ const readLine = `{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"u
 func TestAResourceThatIsSlowHoldsNothingUpAndIsCancelled(t *testing.T) {
 	began, ended := make(chan struct{}), make(chan struct{})
 	srv := newServer(newGate())
-	srv.AddResourceTemplate(mcp.NewResourceTemplate("x://{a}", "x"), func(ctx context.Context, _ mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
-		close(began)
-		<-ctx.Done()
-		close(ended)
-		return nil, ctx.Err()
-	})
+	srv.AddResourceTemplate(mcp.NewResourceTemplate("x://{a}", "x"),
+		func(ctx context.Context, _ mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
+			close(began)
+			<-ctx.Done()
+			close(ended)
+			return nil, ctx.Err()
+		})
 	c := start(t, t.Context(), srv, Options{})
 	c.send(readLine)
 	<-began
@@ -69,8 +70,10 @@ func TestAHandlerOfAResourceSaysWhatItsClientGets(t *testing.T) {
 	for scheme, handler := range answers {
 		srv.AddResourceTemplate(mcp.NewResourceTemplate(scheme+"://{a}", scheme), handler)
 	}
-	got := serveAll(t, srv, Options{}, readLine+"\n"+`{"jsonrpc":"2.0","id":9,"method":"resources/read","params":{"uri":"y://a"}}`+"\n")
-	if e := byID(t, got, "7").Error; e == nil || e.Code != mcp.INVALID_PARAMS || e.Message != "[scope_denied] no" || e.Data["error"] != "x" {
+	got := serveAll(t, srv, Options{}, readLine+"\n"+
+		`{"jsonrpc":"2.0","id":9,"method":"resources/read","params":{"uri":"y://a"}}`+"\n")
+	if e := byID(t, got, "7").Error; e == nil || e.Code != mcp.INVALID_PARAMS || e.Message != "[scope_denied] no" ||
+		e.Data["error"] != "x" {
 		t.Errorf("%+v", e)
 	}
 	if e := byID(t, got, "9").Error; e == nil || e.Code != mcp.INTERNAL_ERROR || e.Message != textInternal {

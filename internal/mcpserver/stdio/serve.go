@@ -26,9 +26,9 @@ import (
 //   - At the end of input, queued and running calls go on for DrainTimeout and are answered.
 //   - When ctx ends (the caller ties it to SIGINT and SIGTERM), also during a drain, queued calls are refused and
 //     running ones go on for ShutdownTimeout. Their contexts do not end with ctx.
-//   - When out breaks, or Options.Gone is closed, contexts end at once with ErrClientGone, queued calls are dropped, and handlers that go on
-//     regardless, because a write to a repository is under way, have DrainTimeout. The caller must keep SIGPIPE from
-//     ending the process (signal.Ignore or signal.Notify) if out is the standard output.
+//   - When out breaks, or Options.Gone is closed, contexts end at once with ErrClientGone, queued calls are dropped,
+//     and handlers that go on regardless, because a write to a repository is under way, have DrainTimeout. The caller
+//     must keep SIGPIPE from ending the process (signal.Ignore or signal.Notify) if out is the standard output.
 //
 // When the time is over, contexts end with ErrShutdown, handlers have another second to return, and calls that still
 // run are answered with an error and left behind.
@@ -147,7 +147,8 @@ func (l *loop) handle(f frame) {
 // asksForLong are the methods that may ask other machines: other requests are answered meanwhile.
 func asksForLong() []string {
 	return []string{
-		string(mcp.MethodToolsCall), string(mcp.MethodResourcesRead), string(mcp.MethodPromptsGet), string(mcp.MethodSubscriptionsListen),
+		string(mcp.MethodToolsCall), string(mcp.MethodResourcesRead), string(mcp.MethodPromptsGet),
+		string(mcp.MethodSubscriptionsListen),
 	}
 }
 

@@ -141,7 +141,8 @@ func TestOutputIsNotEscapedForHTML(t *testing.T) {
 func TestAHandlerSeesTheArgumentsAsTheyWereSent(t *testing.T) {
 	const arguments = `{"a":1, "a":1.50,"A":"\u0061", "n":1e999}`
 	for _, between := range []string{"", " ", "\t \r "} {
-		line := `{"jsonrpc":"2.0", "id":1,"method":"tools/call","params":{"name":"raw","arguments"` + between + ":" + between +
+		line := `{"jsonrpc":"2.0", "id":1,"method":"tools/call","params":{"name":"raw","arguments"` + between + ":" +
+			between +
 			arguments + between + `,"_meta":{}}}`
 		got := serveAll(t, newServer(nil), Options{}, " "+line+"\r\n")
 		var result struct{ Content []struct{ Text string } }

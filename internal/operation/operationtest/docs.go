@@ -11,10 +11,13 @@ import (
 // Docs is the page of everything that can be asked, in markdown.
 func Docs(toolsets []operation.Toolset) []byte {
 	var b strings.Builder
-	b.WriteString("# What can be asked\n\n<!-- Written by `make golden` from the operations in the code; edit those. -->\n\n" +
-		"An operation is one thing that agents, programs and people can ask of Claude Ops. Whatever way it comes in (MCP tool, REST,\n" +
-		"command line), the same code handles it, with the same limits and the same [codes](codes.md).\n\n" +
-		"| operation | what it does | effect | from tier | dry run | MCP tool | REST | command |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString(
+		"# What can be asked\n\n<!-- Written by `make golden` from the operations in the code; edit those. -->\n\n" +
+			"An operation is one thing that agents, programs and people can ask of Claude Ops. Whatever way it comes in (MCP " +
+			"tool, REST,\n" +
+			"command line), the same code handles it, with the same limits and the same [codes](codes.md).\n\n" +
+			"| operation | what it does | effect | from tier | dry run | MCP tool | REST | command " +
+			"|\n|---|---|---|---|---|---|---|---|\n")
 	for _, o := range operation.List(toolsets...) {
 		rest, tool, command := "", "", ""
 		if o.Route.Method != "" {
@@ -90,7 +93,8 @@ func facts(f reflect.StructField) (list []string) {
 	}
 	tell("default", "default %s")
 	for _, bounds := range []struct{ least, most, unit string }{
-		{"minLength", "maxLength", " characters"}, {"", "maxBytes", " bytes"}, {"minimum", "maximum", ""}, {"minItems", "maxItems", " entries"},
+		{"minLength", "maxLength", " characters"}, {"", "maxBytes", " bytes"}, {"minimum", "maximum", ""},
+		{"minItems", "maxItems", " entries"},
 	} {
 		least, most := f.Tag.Get(bounds.least), f.Tag.Get(bounds.most)
 		switch {

@@ -14,7 +14,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// WriteFiles writes the files of a tree below a folder, which it returns: their names, with slashes, and their contents.
+// WriteFiles writes the files of a tree below a folder, which it returns: their names, with slashes, and their
+// contents.
 func WriteFiles(t testing.TB, dir string, files map[string]string) string {
 	t.Helper()
 	return writeFiles(t, dir, 0o644, files)
@@ -64,8 +65,8 @@ func Match(t testing.TB, tool string, schema, answer []byte) {
 	}
 }
 
-// SchemaFields lists the fields of a schema by their path, such as agents[].name, with their type or the values of an enumeration. A
-// question mark stands before what may be missing; null stands for what may be null.
+// SchemaFields lists the fields of a schema by their path, such as agents[].name, with their type or the values of an
+// enumeration. A question mark stands before what may be missing; null stands for what may be null.
 func SchemaFields(t testing.TB, schema []byte) map[string]string {
 	t.Helper()
 	var parsed map[string]any
@@ -111,7 +112,8 @@ func kindOf(property map[string]any) string {
 	return kind
 }
 
-// ContractFields are the fields of a contract that is written as words such as tags?:array or source:local|global, as SchemaFields has them.
+// ContractFields are the fields of a contract that is written as words such as tags?:array or source:local|global, as
+// SchemaFields has them.
 func ContractFields(contract string) map[string]string {
 	fields := map[string]string{}
 	for field := range strings.FieldsSeq(contract) {

@@ -1,5 +1,5 @@
-// Package operationtest makes the files that are derived from operations, and holds them against what is embedded. It is for
-// tests: no program makes schemas when it starts.
+// Package operationtest makes the files that are derived from operations, and holds them against what is embedded. It
+// is for tests: no program makes schemas when it starts.
 package operationtest
 
 import (
@@ -178,8 +178,8 @@ func (s *schema) object(t reflect.Type) {
 	s.set("additionalProperties", false)
 }
 
-// fieldSchema is the schema of a field with its limits. The tag brief leaves out what would only cost a model's attention:
-// the doc of a field, what the elements of a list hold.
+// fieldSchema is the schema of a field with its limits. The tag brief leaves out what would only cost a model's
+// attention: the doc of a field, what the elements of a list hold.
 func fieldSchema(f operation.Field) *schema {
 	s, of := &schema{}, schemaOf(f.Type)
 	brief := f.Tag.Get("brief") == "true"

@@ -52,16 +52,20 @@ type List struct {
 // Operations are the list, allow and remove.
 func (a Acts) Operations() []operation.Operation {
 	list := operation.Operation{
-		Name: "list_sources", Summary: "List the sources that are allowed, and the file that has each", Effect: operation.Read, Command: "sources list",
+		Name: "list_sources", Summary: "List the sources that are allowed, and the file that has each",
+		Effect: operation.Read, Command: "sources list",
 		Needs: operation.Needs{For: operation.Person}, Shown: operation.Shown{Fresh: true, View: view},
 	}
 	allow := operation.Operation{
-		Name: "allow_source", Action: "source.allow", Summary: "Let files of projects use a registry, a git repository or a folder",
-		Effect: operation.Write, Command: "sources allow", Needs: operation.Needs{For: operation.Person, Policy: true},
+		Name: "allow_source", Action: "source.allow",
+		Summary: "Let files of projects use a registry, a git repository or a folder",
+		Effect:  operation.Write, Command: "sources allow", Needs: operation.Needs{For: operation.Person, Policy: true},
 		Shown: operation.Shown{
 			Fresh: true,
-			Help: "allow puts an address on the list of sources. A file of a project, such as .fractary/config.json, agentpack.yaml or aam.yaml, may\n" +
-				"then name that address and what lies below it. An address is a URL of https, http, ssh, git or file, git's form USER@HOST:PATH, or the\n" +
+			Help: "allow puts an address on the list of sources. A file of a project, such as .fractary/config.json, " +
+				"agentpack.yaml or aam.yaml, may\n" +
+				"then name that address and what lies below it. An address is a URL of https, http, ssh, git or file, git's form " +
+				"USER@HOST:PATH, or the\n" +
 				"path of a folder. Name as little as possible: https://git.example.org/team rather than https://git.example.org.",
 			Example: "  claudeops sources allow https://registry.example.org\n" +
 				"  claudeops sources allow https://git.example.org/ops --token-env OPS_REGISTRY_TOKEN",
@@ -71,8 +75,9 @@ func (a Acts) Operations() []operation.Operation {
 		},
 	}
 	remove := operation.Operation{
-		Name: "remove_source", Action: "source.remove", Summary: "Take a source off the list", Effect: operation.Write, Command: "sources remove",
-		Needs: operation.Needs{For: operation.Person},
+		Name: "remove_source", Action: "source.remove", Summary: "Take a source off the list", Effect: operation.Write,
+		Command: "sources remove",
+		Needs:   operation.Needs{For: operation.Person},
 		Shown: operation.Shown{
 			Fresh: true, Example: "  claudeops sources remove https://registry.example.org",
 			Said: func(out any, _ bool) string {
@@ -117,7 +122,8 @@ func (r Request) source() (s sources.Source, err error) {
 }
 
 func view(out any) operation.View {
-	v := operation.View{Empty: "No source is allowed beside those of your own configuration.", Table: [][]string{{"ORIGIN", "TOKEN", "FROM"}}}
+	v := operation.View{Empty: "No source is allowed beside those of your own configuration.",
+		Table: [][]string{{"ORIGIN", "TOKEN", "FROM"}}}
 	for _, e := range out.(List).Sources {
 		token := e.TokenEnv
 		if token == "" {

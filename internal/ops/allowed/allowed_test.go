@@ -65,22 +65,39 @@ func TestTheListIsChangedOnlyByAPersonWhoMayAndOnTheRecord(t *testing.T) {
 		rows                 int
 		message              string // of the first row
 	}{
-		"allow":                 {"allow_source", `{"origin":"` + other + `/"}`, operation.Authority{}, record.DoorCLI, nil, "", here + " " + other, 1, other},
-		"allow what is there":   {"allow_source", `{"origin":"` + here + `"}`, operation.Authority{}, record.DoorCLI, nil, "", here, 1, here},
-		"with a token":          {"allow_source", `{"origin":"` + other + `","token_env":"OPS_TOKEN","private":true}`, operation.Authority{}, record.DoorCLI, nil, "", here + " " + other, 1, other + ", with the token in OPS_TOKEN, also at a private address"},
-		"a token of ours":       {"allow_source", `{"origin":"` + other + `","token_env":"GITHUB_TOKEN"}`, operation.Authority{}, record.DoorCLI, nil, fault.InvalidArgument, here, 0, ""},
-		"no address":            {"allow_source", `{"origin":"registry"}`, operation.Authority{}, record.DoorCLI, nil, fault.InvalidArgument, here, 0, ""},
-		"a password":            {"allow_source", `{"origin":"https://joe:word@example.org"}`, operation.Authority{}, record.DoorCLI, nil, fault.InvalidArgument, here, 0, ""},
-		"an agent":              {"allow_source", `{"origin":"` + other + `"}`, operation.Authority{}, record.DoorMCP, nil, fault.Forbidden, here, 1, ""},
-		"an agent, remove":      {"remove_source", `{"origin":"` + here + `"}`, operation.Authority{}, record.DoorMCP, nil, fault.Forbidden, here, 1, ""},
-		"a program":             {"allow_source", `{"origin":"` + other + `"}`, operation.Authority{}, record.DoorPoll, nil, fault.Forbidden, here, 1, ""},
-		"in dry run":            {"allow_source", `{"origin":"` + other + `"}`, operation.Authority{DryRun: true}, record.DoorCLI, nil, fault.ReadOnly, here, 1, ""},
-		"with a broken policy":  {"allow_source", `{"origin":"` + other + `"}`, operation.Authority{Rules: operation.Rules{Problem: "broken"}}, record.DoorCLI, nil, fault.ReadOnly, here, 1, ""},
-		"remove":                {"remove_source", `{"origin":"` + here + `"}`, operation.Authority{}, record.DoorCLI, nil, "", "", 1, here},
-		"remove, broken policy": {"remove_source", `{"origin":"` + here + `"}`, operation.Authority{Rules: operation.Rules{Problem: "broken"}}, record.DoorCLI, nil, "", "", 1, here},
-		"remove, in dry run":    {"remove_source", `{"origin":"` + here + `"}`, operation.Authority{DryRun: true}, record.DoorCLI, nil, fault.ReadOnly, here, 1, ""},
-		"remove what is not":    {"remove_source", `{"origin":"` + other + `"}`, operation.Authority{}, record.DoorCLI, nil, fault.NotFound, here, 2, other},
-		"no record":             {"allow_source", `{"origin":"` + other + `"}`, operation.Authority{}, record.DoorCLI, errors.New("the disk is full"), fault.Internal, here, 0, ""},
+		"allow": {"allow_source", `{"origin":"` + other + `/"}`, operation.Authority{}, record.DoorCLI, nil,
+			"", here + " " + other, 1, other},
+		"allow what is there": {"allow_source", `{"origin":"` + here + `"}`, operation.Authority{}, record.DoorCLI, nil, "",
+			here, 1, here},
+		"with a token": {"allow_source", `{"origin":"` + other + `","token_env":"OPS_TOKEN","private":true}`,
+			operation.Authority{}, record.DoorCLI, nil, "", here + " " + other, 1,
+			other + ", with the token in OPS_TOKEN, also at a private address"},
+		"a token of ours": {"allow_source", `{"origin":"` + other + `","token_env":"GITHUB_TOKEN"}`,
+			operation.Authority{}, record.DoorCLI, nil, fault.InvalidArgument, here, 0, ""},
+		"no address": {"allow_source", `{"origin":"registry"}`, operation.Authority{}, record.DoorCLI, nil,
+			fault.InvalidArgument, here, 0, ""},
+		"a password": {"allow_source", `{"origin":"https://joe:word@example.org"}`, operation.Authority{},
+			record.DoorCLI, nil, fault.InvalidArgument, here, 0, ""},
+		"an agent": {"allow_source", `{"origin":"` + other + `"}`, operation.Authority{}, record.DoorMCP, nil,
+			fault.Forbidden, here, 1, ""},
+		"an agent, remove": {"remove_source", `{"origin":"` + here + `"}`, operation.Authority{}, record.DoorMCP, nil,
+			fault.Forbidden, here, 1, ""},
+		"a program": {"allow_source", `{"origin":"` + other + `"}`, operation.Authority{}, record.DoorPoll, nil,
+			fault.Forbidden, here, 1, ""},
+		"in dry run": {"allow_source", `{"origin":"` + other + `"}`, operation.Authority{DryRun: true},
+			record.DoorCLI, nil, fault.ReadOnly, here, 1, ""},
+		"with a broken policy": {"allow_source", `{"origin":"` + other + `"}`,
+			operation.Authority{Rules: operation.Rules{Problem: "broken"}}, record.DoorCLI, nil, fault.ReadOnly, here, 1, ""},
+		"remove": {"remove_source", `{"origin":"` + here + `"}`, operation.Authority{}, record.DoorCLI, nil,
+			"", "", 1, here},
+		"remove, broken policy": {"remove_source", `{"origin":"` + here + `"}`,
+			operation.Authority{Rules: operation.Rules{Problem: "broken"}}, record.DoorCLI, nil, "", "", 1, here},
+		"remove, in dry run": {"remove_source", `{"origin":"` + here + `"}`, operation.Authority{DryRun: true},
+			record.DoorCLI, nil, fault.ReadOnly, here, 1, ""},
+		"remove what is not": {"remove_source", `{"origin":"` + other + `"}`, operation.Authority{}, record.DoorCLI, nil,
+			fault.NotFound, here, 2, other},
+		"no record": {"allow_source", `{"origin":"` + other + `"}`, operation.Authority{}, record.DoorCLI,
+			errors.New("the disk is full"), fault.Internal, here, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &list{file: sources.File{Path: filepath.Join(t.TempDir(), "sources.yaml")}}
@@ -102,7 +119,8 @@ func TestTheListIsChangedOnlyByAPersonWhoMayAndOnTheRecord(t *testing.T) {
 			if got := strings.Join(origins, " "); err != nil || got != c.after {
 				t.Errorf("the list is %q, %v, want %q", got, err, c.after)
 			}
-			if c.rows > 0 && (!strings.HasPrefix(l.rows[0].Action, "source.") || c.message != "" && l.rows[0].Message != c.message || l.sizes[0] != 1) {
+			if c.rows > 0 && (!strings.HasPrefix(l.rows[0].Action, "source.") || c.message != "" &&
+				l.rows[0].Message != c.message || l.sizes[0] != 1) {
 				t.Errorf("rows %+v, the list had %v", l.rows, l.sizes)
 			}
 		})
@@ -121,7 +139,8 @@ func TestTheListHasWhatThePolicyNamesAndWhatWasAllowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err = o.Handle(t.Context(), call)
-	if view := o.Shown.View(out); err != nil || strings.Join(view.Table[1], " ") != "https://example.org OPS_TOKEN "+l.file.Path {
+	if view := o.Shown.View(out); err != nil || strings.Join(view.Table[1], " ") != "https://example.org OPS_TOKEN "+
+		l.file.Path {
 		t.Errorf("%+v, %v", out, err)
 	}
 	if err := os.WriteFile(l.file.Path, []byte("sources: 7"), 0o600); err != nil {

@@ -24,7 +24,8 @@ type connection struct{ client *client.Client }
 func (b *sandbox) connect(ctx context.Context, tier string, dryRun bool) (*connection, error) {
 	env := b.environment(tier, dryRun)
 	spawn := func(ctx context.Context, command string, _ []string, args []string) (*exec.Cmd, error) {
-		return processtree.Cmd(ctx, processtree.Command{Path: command, Args: append([]string{command}, args...), Env: env}), nil
+		return processtree.Cmd(ctx, processtree.Command{Path: command, Args: append([]string{command}, args...), Env: env}),
+			nil
 	}
 	c, err := client.NewStdioMCPClientWithOptions(b.Binary, env, []string{"mcp-server"}, transport.WithCommandFunc(spawn))
 	if err != nil {
@@ -91,7 +92,8 @@ func (s *story) person(ctx context.Context, args ...string) (string, error) {
 func (s *story) command(ctx context.Context, dir string, env, args []string) (string, error) {
 	const most = 1 << 20 // bytes of its answer
 	ran, err := processtree.Run(ctx, processtree.Spec{
-		Command: processtree.Command{Path: s.Binary, Args: append([]string{s.Binary}, args...), Dir: dir, Env: env, Stderr: os.Stderr}, Output: most,
+		Command: processtree.Command{Path: s.Binary, Args: append([]string{s.Binary}, args...), Dir: dir, Env: env,
+			Stderr: os.Stderr}, Output: most,
 	})
 	if err == nil && ran.Exit != (processtree.Exit{}) {
 		err = errors.New(ran.Exit.Text)

@@ -1,5 +1,6 @@
-// Package demo shows the product at work: it makes a repository, drives a real `claudeops mcp-server` through a real MCP
-// client, plays the person who reviews, and prints what happens. It needs git and this binary, no token, no network.
+// Package demo shows the product at work: it makes a repository, drives a real `claudeops mcp-server` through a real
+// MCP client, plays the person who reviews, and prints what happens. It needs git and this binary, no token, no
+// network.
 package demo
 
 import (
@@ -116,7 +117,8 @@ func (b *sandbox) prepare(ctx context.Context) error {
 // sayCommands says what to type next. Without these variables, commands are about the person's own records.
 func (b *sandbox) sayCommands(title string) {
 	b.say("\n%s:\n\n", title)
-	b.say("  export CLAUDEOPS_STATE_DIR=%s\n  export CLAUDEOPS_LOCAL_ROOT=%s\n  export CLAUDEOPS_TIER=2\n", quoted(b.state), quoted(b.root))
+	b.say("  export CLAUDEOPS_STATE_DIR=%s\n  export CLAUDEOPS_LOCAL_ROOT=%s\n  export CLAUDEOPS_TIER=2\n",
+		quoted(b.state), quoted(b.root))
 	for _, command := range []string{
 		"audit list", "pr list --repo " + owner + "/" + repo, "review show 1 --repo " + owner + "/" + repo,
 		"token create --name NAME --max-tier 2 --scopes propose,review,read",

@@ -83,13 +83,15 @@ func (l *life) at(name string) string { return filepath.Join(l.Dir, filepath.Fro
 // operator runs claudeops in a folder as who may deploy and install.
 func (l *life) operator(ctx context.Context, folder string, args ...string) (string, error) {
 	l.say("%s$ claudeops %s\n", folder, shellWords(args))
-	return l.command(ctx, l.at(folder), append(l.environment("3", false), "CLAUDEOPS_TOOLSETS=pr,deploy,packages", "CLAUDEOPS_ALLOW_WRITE=true"), args)
+	return l.command(ctx, l.at(folder), append(l.environment("3", false), "CLAUDEOPS_TOOLSETS=pr,deploy,packages",
+		"CLAUDEOPS_ALLOW_WRITE=true"), args)
 }
 
 // git runs git in a folder.
 func (l *life) git(ctx context.Context, folder string, args ...string) error {
 	l.say("%s$ git %s\n", folder, shellWords(args))
-	result, err := l.runner.Run(ctx, git.Call{Dir: l.at(folder), Args: args, Remote: &git.Remote{URL: trust.Said(l.repository())}}, git.Limits{})
+	result, err := l.runner.Run(ctx, git.Call{Dir: l.at(folder), Args: args,
+		Remote: &git.Remote{URL: trust.Said(l.repository())}}, git.Limits{})
 	if err == nil && result.Code != 0 {
 		err = fmt.Errorf("git %s: exit status %d: %s", args[0], result.Code, result.Said)
 	}
@@ -139,7 +141,8 @@ func (l *life) correct(ctx context.Context) error {
 }
 
 func (l *life) proposeIt(ctx context.Context) error {
-	out, err := l.operator(ctx, project, "deploy", "propose", "--title", "Keep a week of journals", "--why", "The skill removed the journals of the incident that it was called for.")
+	out, err := l.operator(ctx, project, "deploy", "propose", "--title", "Keep a week of journals", "--why",
+		"The skill removed the journals of the incident that it was called for.")
 	if err == nil && !strings.Contains(out, "Proposed: #1 of "+owner+"/"+repo) {
 		err = errUnexpected
 	}
@@ -148,9 +151,11 @@ func (l *life) proposeIt(ctx context.Context) error {
 
 func (l *life) comment(ctx context.Context) error {
 	for _, args := range [][]string{
-		{"comment", "1", "--line", skillFile + ":7:Is the disk free then? Say how to see it.", "--as", "ann"}, {"request-changes", "1", "--comment", "One question.", "--as", "ann"},
+		{"comment", "1", "--line", skillFile + ":7:Is the disk free then? Say how to see it.", "--as", "ann"},
+		{"request-changes", "1", "--comment", "One question.", "--as", "ann"},
 	} {
-		if _, err := l.operator(ctx, project, append(append([]string{"review"}, args...), "--repo", owner+"/"+repo)...); err != nil {
+		if _, err := l.operator(ctx, project, append(append([]string{"review"}, args...), "--repo",
+			owner+"/"+repo)...); err != nil {
 			return err
 		}
 	}
@@ -159,7 +164,8 @@ func (l *life) comment(ctx context.Context) error {
 
 // revise is done over MCP, as agents do.
 func (l *life) revise(ctx context.Context) error {
-	read, err := l.ask(ctx, "2", false, "get_pr_status", map[string]any{"repo_owner": owner, "repo_name": repo, "pr_number": 1, "include": []string{"files"}})
+	read, err := l.ask(ctx, "2", false, "get_pr_status",
+		map[string]any{"repo_owner": owner, "repo_name": repo, "pr_number": 1, "include": []string{"files"}})
 	if err != nil {
 		return err
 	}
@@ -167,7 +173,8 @@ func (l *life) revise(ctx context.Context) error {
 	if comment == "" {
 		return fmt.Errorf("%w: the review has no comment on a line: %s", errUnexpected, read.text)
 	}
-	change := arguments("Keep a week of journals", "Says how to see that the disk is free, as the review asks.", []map[string]any{{"path": skillFile, "action": "update", "content": revised}})
+	change := arguments("Keep a week of journals", "Says how to see that the disk is free, as the review asks.",
+		[]map[string]any{{"path": skillFile, "action": "update", "content": revised}})
 	change["revises"], change["change_type"] = 1, "skill"
 	change["replies"] = []map[string]any{{"comment": comment, "text": "It says so now: df -h."}}
 	answer, err := l.propose(ctx, false, change, nil)
@@ -218,7 +225,8 @@ func (l *life) publish(ctx context.Context) error {
 		return err
 	}
 	for _, args := range [][]string{
-		{"registry", "add", "team", l.at("registry")}, {"create", "--name", skill, "--version", "1.0.0", "--description", "Frees room on full disks"}, {"publish"},
+		{"registry", "add", "team", l.at("registry")},
+		{"create", "--name", skill, "--version", "1.0.0", "--description", "Frees room on full disks"}, {"publish"},
 	} {
 		if _, err := l.operator(ctx, packing, append([]string{"packages"}, args...)...); err != nil {
 			return err

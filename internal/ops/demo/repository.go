@@ -58,7 +58,8 @@ func data(b *bytes.Buffer, content []byte) {
 
 // git runs git in the demo repository.
 func (b *sandbox) git(ctx context.Context, stdin []byte, args ...string) (string, error) {
-	result, err := b.runner.Run(ctx, git.Call{Dir: b.repository(), Stdin: bytes.NewReader(stdin), Args: args}, git.Limits{})
+	result, err := b.runner.Run(ctx, git.Call{Dir: b.repository(), Stdin: bytes.NewReader(stdin), Args: args},
+		git.Limits{})
 	if err == nil && result.Code != 0 {
 		err = fmt.Errorf("git %s: exit status %d: %s", args[0], result.Code, result.Said)
 	}

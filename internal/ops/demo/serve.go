@@ -17,8 +17,9 @@ import (
 // serverGrace is how long the server may take to end before it is killed.
 const serverGrace = 40 * time.Second
 
-// Serve plays the whole demo in front of a `claudeops serve` at addr (host:port), leaves a pull request and a dry run for a
-// person, and stays until ctx is done. The error says what did not happen as it must, or why the server ended by itself.
+// Serve plays the whole demo in front of a `claudeops serve` at addr (host:port), leaves a pull request and a dry run
+// for a person, and stays until ctx is done. The error says what did not happen as it must, or why the server ended by
+// itself.
 func Serve(ctx context.Context, o Options, addr string) error {
 	s, err := begin(ctx, o, nil)
 	if err != nil {
@@ -40,7 +41,8 @@ func Serve(ctx context.Context, o Options, addr string) error {
 	if played == nil {
 		s.say("\n=== The demo is done, and the server stays. What to do next:\n\n")
 		s.say("Open the dashboard (the address works once, within ten minutes):\n\n  %s\n\n", server.address)
-		s.say("To sign in again later, paste what this prints:\n\n  cat %s\n", quoted(filepath.Join(s.state, "operator-token")))
+		s.say("To sign in again later, paste what this prints:\n\n  cat %s\n",
+			quoted(filepath.Join(s.state, "operator-token")))
 		s.sayCommands("Or look around in a second terminal, in the same folder")
 		s.say("\nTo use your own repository: %s init\n", s.Command)
 		s.say("\nAll files are in %s. Ctrl-C ends the server.\n", s.Dir)
@@ -87,8 +89,8 @@ func (b *sandbox) serve(ctx context.Context, addr string) (*server, error) {
 	return s, nil
 }
 
-// announced reads where a server listens and how to sign in, and returns the address to open. It waits until the server says so,
-// or ends.
+// announced reads where a server listens and how to sign in, and returns the address to open. It waits until the server
+// says so, or ends.
 func announced(out *bufio.Reader) (address string, err error) {
 	for range 2 {
 		line, err := out.ReadString('\n')

@@ -43,7 +43,8 @@ func (s *story) steps() []step {
 
 // change is the request that the demo makes: one file updated, one created.
 func (s *story) change() (map[string]any, error) {
-	updated, err := s.longer(changedFile, "A file system can be full of files while blocks are free: see [inode pressure](inode-pressure.md).")
+	updated, err := s.longer(changedFile,
+		"A file system can be full of files while blocks are free: see [inode pressure](inode-pressure.md).")
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +69,8 @@ func (s *story) longer(file, paragraph string) (string, error) {
 // appended is a request that adds a paragraph to one of the procedures.
 func (s *story) appended(title, file, paragraph string) (map[string]any, error) {
 	content, err := s.longer(file, paragraph)
-	return arguments(title, "## What\n\n"+paragraph+"\n", []map[string]any{{"path": file, "action": "update", "content": content}}), err
+	return arguments(title, "## What\n\n"+paragraph+"\n",
+		[]map[string]any{{"path": file, "action": "update", "content": content}}), err
 }
 
 func arguments(title, body string, files []map[string]any) map[string]any {
@@ -78,7 +80,8 @@ func arguments(title, body string, files []map[string]any) map[string]any {
 }
 
 // ask connects at a tier, makes one call and shows question and answer.
-func (s *story) ask(ctx context.Context, tier string, dryRun bool, tool string, args map[string]any) (answer reply, err error) {
+func (s *story) ask(ctx context.Context, tier string, dryRun bool, tool string, args map[string]any) (answer reply,
+	err error) {
 	c, err := s.connect(ctx, tier, dryRun)
 	if err != nil {
 		return reply{}, err
@@ -111,7 +114,8 @@ func (s *story) listTools(ctx context.Context) error {
 		names = append(names, t.Name)
 		s.say("  %-14s %s\n", t.Name, t.Annotations.Title)
 	}
-	if lacks := func(tool string) bool { return !slices.Contains(names, tool) }; slices.ContainsFunc([]string{"create_pr", "get_pr_status", "list_prs"}, lacks) {
+	if lacks := func(tool string) bool { return !slices.Contains(names, tool) }; slices.ContainsFunc([]string{"create_pr",
+		"get_pr_status", "list_prs"}, lacks) {
 		return fmt.Errorf("%w: the tools are %v", errUnexpected, names)
 	}
 	return c.close()
@@ -167,7 +171,8 @@ func (s *story) open(ctx context.Context) error {
 	if answer.structured["number"] != 1.0 || branch == "" {
 		return fmt.Errorf("%w: %s", errUnexpected, answer.text)
 	}
-	s.say("  number %v\n  url    %v\n  branch %s\n  commit %v\n", answer.structured["number"], answer.structured["url"], branch,
+	s.say("  number %v\n  url    %v\n  branch %s\n  commit %v\n", answer.structured["number"], answer.structured["url"],
+		branch,
 		answer.structured["commit"])
 	// By its id, since the branch goes when it is merged.
 	s.say("Look at the commit with:\n  git -C %s log -1 --stat %v\n  git -C %s show %v\n",
@@ -196,7 +201,8 @@ func (s *story) again(ctx context.Context) error {
 }
 
 // refused makes a call that must be refused with the code, and shows the refusal.
-func (s *story) refused(ctx context.Context, tier string, change map[string]any, code fault.Code, violations int) (reply, error) {
+func (s *story) refused(ctx context.Context, tier string, change map[string]any, code fault.Code,
+	violations int) (reply, error) {
 	before, err := s.branches(ctx)
 	if err != nil {
 		return reply{}, err
@@ -273,7 +279,8 @@ func (s *story) review(ctx context.Context) error {
 }
 
 func (s *story) status(ctx context.Context) error {
-	answer, err := s.ask(ctx, "1", false, "get_pr_status", map[string]any{"repo_owner": owner, "repo_name": repo, "pr_number": 1})
+	answer, err := s.ask(ctx, "1", false, "get_pr_status",
+		map[string]any{"repo_owner": owner, "repo_name": repo, "pr_number": 1})
 	if err != nil {
 		return err
 	}
@@ -314,7 +321,8 @@ func (s *story) openAnother(ctx context.Context) error {
 	if answer.structured["number"] != 2.0 {
 		return fmt.Errorf("%w: %s", errUnexpected, answer.text)
 	}
-	_, err = s.person(ctx, "review", "request-changes", "2", "--repo", owner+"/"+repo, "--comment", "Say which hosts this is about.")
+	_, err = s.person(ctx, "review", "request-changes", "2", "--repo", owner+"/"+repo, "--comment",
+		"Say which hosts this is about.")
 	return err
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// Agents says what agents lack here to do their work: a credential for their model, commands that they may run, working copies.
-// None of it keeps a session from starting, and each without it costs money for little.
+// Agents says what agents lack here to do their work: a credential for their model, commands that they may run, working
+// copies. None of it keeps a session from starting, and each without it costs money for little.
 func (d *Doctor) Agents() []Finding {
 	return d.fit([]Finding{d.credential(), d.commands(), d.workingCopies()})
 }
@@ -40,7 +40,8 @@ func boundary(d *Doctor) Finding {
 	if !b.Whole() {
 		f.Status = Warning
 		if required {
-			f.Status, f.Detail = problem, f.Detail+"; no session can start, since the policy requires a boundary that lacks nothing (sessions.require_boundary)"
+			f.Status, f.Detail = problem, f.Detail+
+				"; no session can start, since the policy requires a boundary that lacks nothing (sessions.require_boundary)"
 		}
 	}
 	return f
@@ -55,7 +56,8 @@ func (d *Doctor) credential() Finding {
 		values[name] = value
 	}
 	for _, of := range []string{
-		"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX",
+		"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK",
+		"CLAUDE_CODE_USE_VERTEX",
 	} {
 		if values[of] != "" {
 			return Finding{Name: name, Status: ok, Detail: "that of " + of}
@@ -65,11 +67,13 @@ func (d *Doctor) credential() Finding {
 	if dir == "" && values["HOME"] != "" {
 		dir = filepath.Join(values["HOME"], ".claude")
 	}
-	if info, err := files.Stat(filepath.Join(dir, ".credentials.json")); dir != "" && err == nil && info.Mode().IsRegular() {
+	if info, err := files.Stat(filepath.Join(dir, ".credentials.json")); dir != "" && err == nil &&
+		info.Mode().IsRegular() {
 		return Finding{Name: name, Status: ok, Detail: "the login that claude keeps in " + dir}
 	}
-	return Finding{Name: name, Status: Warning, Detail: "none is seen, so no agent can ask its model; set ANTHROPIC_API_KEY, or " +
-		"CLAUDE_CODE_OAUTH_TOKEN as `claude setup-token` prints it"}
+	return Finding{Name: name, Status: Warning,
+		Detail: "none is seen, so no agent can ask its model; set ANTHROPIC_API_KEY, or " +
+			"CLAUDE_CODE_OAUTH_TOKEN as `claude setup-token` prints it"}
 }
 
 // commands says from which tier upwards agents may run commands.
@@ -82,8 +86,9 @@ func (d *Doctor) commands() Finding {
 		}
 	}
 	if len(byTier) == 0 {
-		return Finding{Name: name, Status: Warning, Detail: "they may run none, so they can carry out no check and no playbook that needs one; " +
-			"docs/guides/sessions.md has a line for CLAUDEOPS_AGENT_TOOLS with commands that only read"}
+		return Finding{Name: name, Status: Warning,
+			Detail: "they may run none, so they can carry out no check and no playbook that needs one; " +
+				"docs/guides/sessions.md has a line for CLAUDEOPS_AGENT_TOOLS with commands that only read"}
 	}
 	var parts []string
 	for tier := 1; tier <= 3; tier++ {
@@ -93,7 +98,8 @@ func (d *Doctor) commands() Finding {
 	}
 	f := Finding{Name: name, Status: ok, Detail: "permissions to run commands: " + strings.Join(parts, ", ")}
 	if byTier[1] == 0 {
-		f.Status, f.Detail = Warning, f.Detail+"; sessions of tier 1 may run none, so they can carry out no check that needs one"
+		f.Status, f.Detail = Warning, f.Detail+
+			"; sessions of tier 1 may run none, so they can carry out no check that needs one"
 	}
 	return f
 }
@@ -103,14 +109,17 @@ func (d *Doctor) workingCopies() Finding {
 	const name = "agents' working copies"
 	offers := mounted.Repos{Dir: d.Config.Mounted.Dir}.Offers()
 	if len(offers.Repositories) == 0 {
-		return Finding{Name: name, Status: Warning, Detail: "there are none below " + d.Config.Mounted.Dir + ", so agents see no checks and no " +
+		return Finding{Name: name, Status: Warning, Detail: "there are none below " + d.Config.Mounted.Dir +
+			", so agents see no checks and no " +
 			"playbooks; put working copies there, or name their folder in CLAUDEOPS_REPOS_DIR"}
 	}
 	if !slices.ContainsFunc(offers.Repositories, func(r mounted.Repository) bool { return len(r.Checks) > 0 }) {
-		return Finding{Name: name, Status: Warning, Detail: "none below " + d.Config.Mounted.Dir + " has a check, so agents have nothing to look at; " +
+		return Finding{Name: name, Status: Warning, Detail: "none below " + d.Config.Mounted.Dir +
+			" has a check, so agents have nothing to look at; " +
 			"checks are files such as checks/disk.md"}
 	}
-	return Finding{Name: name, Status: ok, Detail: fmt.Sprintf("%d below %s", len(offers.Repositories), d.Config.Mounted.Dir)}
+	return Finding{Name: name, Status: ok,
+		Detail: fmt.Sprintf("%d below %s", len(offers.Repositories), d.Config.Mounted.Dir)}
 }
 
 // connectorName is the program by which agents reach this one.
@@ -126,6 +135,7 @@ func (d *Doctor) connector() Finding {
 	if _, err := files.Stat(filepath.Join(filepath.Dir(binary), connectorName)); err == nil {
 		return Finding{}
 	}
-	return Finding{Name: "connector", Status: Warning, Detail: connectorName + " is not beside " + binary + ": sessions start claudeops mcp-server --connect in " +
-		"its place, which takes more time and memory; install both programs in one folder"}
+	return Finding{Name: "connector", Status: Warning,
+		Detail: connectorName + " is not beside " + binary + ": sessions start claudeops mcp-server --connect in " +
+			"its place, which takes more time and memory; install both programs in one folder"}
 }

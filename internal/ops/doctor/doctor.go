@@ -1,5 +1,5 @@
-// Package doctor says what would stop a pull request. It opens what is configured, and looks up the repositories that are named:
-// without a network those of the local provider, online all of them.
+// Package doctor says what would stop a pull request. It opens what is configured, and looks up the repositories that
+// are named: without a network those of the local provider, online all of them.
 package doctor
 
 import (
@@ -73,8 +73,8 @@ type Rules struct {
 type Boundary struct {
 	// Held says what holds; an error names the setting that is no good. nil: agents are not looked at.
 	Held func() (confine.Boundary, error)
-	// Exposed says which files of ours agents could change or read by the files' modes, owners and access lists, so that no session can start; "" for none.
-	// nil: that is not looked at.
+	// Exposed says which files of ours agents could change or read by the files' modes, owners and access lists, so that
+	// no session can start; "" for none. nil: that is not looked at.
 	Exposed func() string
 	Scripts func() []string // the places of the operator's scripts; nil: there are none
 }

@@ -56,10 +56,12 @@ func newDoctor(f *forge, repos ...string) *Doctor {
 	}
 	return New(Options{
 		Config: config.Config{
-			Permissions: config.Permissions{Tier: gitprovider.TierInvestigate}, Sessions: config.Sessions{Binary: config.DefaultClaude},
-			Mounted: config.Mounted{Dir: "/does/not/exist"},
+			Permissions: config.Permissions{Tier: gitprovider.TierInvestigate},
+			Sessions:    config.Sessions{Binary: config.DefaultClaude},
+			Mounted:     config.Mounted{Dir: "/does/not/exist"},
 		},
-		Rules: Rules{Policy: p}, Records: sound{}, Audit: sound{}, Outbox: sound{}, Key: func() ([]byte, error) { return nil, nil },
+		Rules: Rules{Policy: p}, Records: sound{}, Audit: sound{}, Outbox: sound{},
+		Key: func() ([]byte, error) { return nil, nil },
 		Registry: gitprovider.NewRegistry([]gitprovider.Registration{
 			{Name: "fake", Provider: f}, {Name: "gitea", Disabled: "GITEA_TOKEN is not set"},
 		}, nil, "", nil),
@@ -85,25 +87,44 @@ func TestWhatStopsPullRequestsBlocks(t *testing.T) {
 		want   string // what blocks
 		says   string
 	}{
-		"records":                 {change: func(d *Doctor, _ *forge) { d.Records = sound{errors.New("x")} }, want: "records"},
-		"a key":                   {change: func(d *Doctor, _ *forge) { d.Key = func() ([]byte, error) { return nil, errors.New("x") } }, want: "key of the marks"},
-		"a policy":                {change: func(d *Doctor, _ *forge) { d.Rules.Problem = "broken" }, want: "policy", says: "broken"},
-		"a malformed list":        {change: func(d *Doctor, _ *forge) { d.Config.Permissions.ReposProblem = "malformed" }, want: "allowlist"},
-		"an unknown provider":     {repos: []string{"fkae:joe/infra"}, want: "allowlist", says: "there is no provider"},
-		"a disabled provider":     {repos: []string{"gitea:joe/infra"}, want: "allowlist", says: "GITEA_TOKEN"},
-		"lists that do not meet":  {change: onlyOthers, repos: []string{"joe/infra"}, want: "allowlist", says: "must be in both"},
-		"a default provider":      {change: func(d *Doctor, _ *forge) { d.Config.Forges.DefaultProvider = "fkae" }, want: "default provider"},
-		"a provider half set":     {change: func(d *Doctor, _ *forge) { d.Config.Forges = config.Load(giteaToken, forges.All()).Forges }, want: "provider gitea"},
-		"a provider that is down": {change: func(_ *Doctor, f *forge) { f.ping = fault.New(fault.Timeout, "with a-secret") }, want: "provider fake", says: "[redacted]"},
-		"a missing repository":    {repos: []string{"joe/infra", "joe/infar"}, want: "repository joe/infar", says: "does not exist"},
+		"records": {change: func(d *Doctor, _ *forge) { d.Records = sound{errors.New("x")} },
+			want: "records"},
+		"a key": {change: func(d *Doctor,
+			_ *forge) {
+			d.Key = func() ([]byte, error) { return nil, errors.New("x") }
+		}, want: "key of the marks"},
+		"a policy": {change: func(d *Doctor, _ *forge) { d.Rules.Problem = "broken" }, want: "policy",
+			says: "broken"},
+		"a malformed list": {change: func(d *Doctor, _ *forge) { d.Config.Permissions.ReposProblem = "malformed" },
+			want: "allowlist"},
+		"an unknown provider": {repos: []string{"fkae:joe/infra"}, want: "allowlist", says: "there is no provider"},
+		"a disabled provider": {repos: []string{"gitea:joe/infra"}, want: "allowlist", says: "GITEA_TOKEN"},
+		"lists that do not meet": {change: onlyOthers, repos: []string{"joe/infra"}, want: "allowlist",
+			says: "must be in both"},
+		"a default provider": {change: func(d *Doctor, _ *forge) { d.Config.Forges.DefaultProvider = "fkae" },
+			want: "default provider"},
+		"a provider half set": {change: func(d *Doctor,
+			_ *forge) {
+			d.Config.Forges = config.Load(giteaToken, forges.All()).Forges
+		}, want: "provider gitea"},
+		"a provider that is down": {change: func(_ *Doctor, f *forge) { f.ping = fault.New(fault.Timeout, "with a-secret") },
+			want: "provider fake", says: "[redacted]"},
+		"a missing repository": {repos: []string{"joe/infra", "joe/infar"}, want: "repository joe/infar",
+			says: "does not exist"},
 		"one that is asked about": {ask: []string{"joe/infar"}, want: "repository joe/infar", says: "does not exist"},
-		"one that is not listed":  {repos: []string{"joe/infra"}, ask: []string{"joe/x"}, want: "repository joe/x", says: "not on the operator's list"},
-		"a token for reading": {change: func(_ *Doctor, f *forge) { f.access.Lacks, f.access.CanPush = []string{"write:repository"}, &no },
+		"one that is not listed": {repos: []string{"joe/infra"}, ask: []string{"joe/x"}, want: "repository joe/x",
+			says: "not on the operator's list"},
+		"a token for reading": {change: func(_ *Doctor,
+			f *forge) {
+			f.access.Lacks, f.access.CanPush = []string{"write:repository"}, &no
+		},
 			repos: []string{"joe/infra"}, want: "repository joe/infra", says: "lacks write:repository"},
 		"a user for reading": {change: func(_ *Doctor, f *forge) { f.access.CanPush = &no }, repos: []string{"joe/infra"},
 			want: "repository joe/infra", says: "may not push"},
-		"an archive": {change: func(_ *Doctor, f *forge) { f.access.Archived = true }, repos: []string{"joe/infra"}, want: "repository joe/infra"},
-		"a fork":     {change: func(_ *Doctor, f *forge) { f.access.Fork = true }, repos: []string{"joe/infra"}, want: "repository joe/infra"},
+		"an archive": {change: func(_ *Doctor, f *forge) { f.access.Archived = true }, repos: []string{"joe/infra"},
+			want: "repository joe/infra"},
+		"a fork": {change: func(_ *Doctor, f *forge) { f.access.Fork = true }, repos: []string{"joe/infra"},
+			want: "repository joe/infra"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &forge{Fake: forgetest.NewFake(), access: gitprovider.Access{Base: "main"}}
@@ -121,7 +142,10 @@ func TestWhatStopsPullRequestsBlocks(t *testing.T) {
 			if !slices.Contains(blocking, c.want) {
 				t.Fatalf("blocked by %q, want %q: %+v", blocking, c.want, findings)
 			}
-			if !slices.ContainsFunc(findings, func(f Finding) bool { return f.Name == c.want && f.Blocks && strings.Contains(f.Detail, c.says) }) {
+			if !slices.ContainsFunc(findings, func(f Finding) bool {
+				return f.Name == c.want && f.Blocks &&
+					strings.Contains(f.Detail, c.says)
+			}) {
 				t.Errorf("nothing says %q: %+v", c.says, findings)
 			}
 			for _, f := range findings {
@@ -146,12 +170,14 @@ func giteaToken(name string) (value string, set bool) {
 func TestNobodyIsToldToRequireAReviewWhereOneIsRequired(t *testing.T) {
 	yes := true
 	for _, reviewed := range []bool{false, true} {
-		d := newDoctor(&forge{Fake: forgetest.NewFake(), access: gitprovider.Access{Base: "main", CanPush: &yes, CanMerge: &yes, Reviewed: reviewed}}, "joe/infra")
+		d := newDoctor(&forge{Fake: forgetest.NewFake(),
+			access: gitprovider.Access{Base: "main", CanPush: &yes, CanMerge: &yes, Reviewed: reviewed}}, "joe/infra")
 		var said string
 		for _, f := range d.Online(t.Context(), nil) {
 			said += f.Detail + "\n"
 		}
-		if strings.Contains(said, "Require a review") == reviewed || strings.Contains(said, "once they are approved") != reviewed {
+		if strings.Contains(said, "Require a review") == reviewed ||
+			strings.Contains(said, "once they are approved") != reviewed {
 			t.Errorf("a review is required: %t; said: %s", reviewed, said)
 		}
 	}

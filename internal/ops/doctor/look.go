@@ -17,9 +17,11 @@ func (d *Doctor) tier() Finding {
 	tier := d.Config.Permissions.Tier
 	limit := d.Rules.Policy.Tiers.MaxFiles(tier)
 	if limit == 0 {
-		return blocks("tier", fmt.Sprintf("tier %s may not propose; set CLAUDEOPS_TIER to 2 or 3 for an agent that may", tier))
+		return blocks("tier", fmt.Sprintf("tier %s may not propose; set CLAUDEOPS_TIER to 2 or 3 for an agent that may",
+			tier))
 	}
-	return Finding{Name: "tier", Status: ok, Detail: fmt.Sprintf("tier %s may change up to %d files in one pull request", tier, limit)}
+	return Finding{Name: "tier", Status: ok,
+		Detail: fmt.Sprintf("tier %s may change up to %d files in one pull request", tier, limit)}
 }
 
 func (d *Doctor) switches() Finding {
@@ -64,8 +66,9 @@ func (d *Doctor) key() Finding {
 	case key != nil:
 		return Finding{Name: "key of the marks", Status: ok, Detail: "that of the state folder"}
 	case d.Config.Records.DatabaseURL != "":
-		return Finding{Name: "key of the marks", Status: Warning, Detail: "the first proposal makes one in this machine's state folder; machines " +
-			"that share a database need the same CLAUDEOPS_MARK_KEY"}
+		return Finding{Name: "key of the marks", Status: Warning,
+			Detail: "the first proposal makes one in this machine's state folder; machines " +
+				"that share a database need the same CLAUDEOPS_MARK_KEY"}
 	}
 	return Finding{Name: "key of the marks", Status: ok, Detail: "the first proposal makes one in the state folder"}
 }
@@ -92,7 +95,8 @@ func (d *Doctor) providers() (out []Finding) {
 		}
 	}
 	if enabled == 0 {
-		out = append(out, blocks("providers", "none is enabled; set "+strings.Join(append(needed, "CLAUDEOPS_LOCAL_ROOT"), ", or ")))
+		out = append(out, blocks("providers", "none is enabled; set "+
+			strings.Join(append(needed, "CLAUDEOPS_LOCAL_ROOT"), ", or ")))
 	}
 	return out
 }
@@ -133,7 +137,8 @@ func (d *Doctor) NoSession() string {
 	return ""
 }
 
-// sessions says whether agents could be run here. Their CLI is looked for and not started: a session asks for its version.
+// sessions says whether agents could be run here. Their CLI is looked for and not started: a session asks for its
+// version.
 func (d *Doctor) sessions() Finding {
 	c := d.Config.Sessions
 	f := Finding{Name: "sessions", Status: Warning}
@@ -219,7 +224,8 @@ func (d *Doctor) mounted() Finding {
 	}
 	if refused := len(merged.Refused); refused > 0 || problems > 0 {
 		f.Status = Warning
-		f.Detail += fmt.Sprintf("; %d contributions refused, %d problems: see claudeops mcp-config --explain", refused, problems)
+		f.Detail += fmt.Sprintf("; %d contributions refused, %d problems: see claudeops mcp-config --explain", refused,
+			problems)
 	}
 	if n := len(merged.Servers) - 1; n > 0 {
 		f.Detail += fmt.Sprintf("; MCP servers merged: %d", n)

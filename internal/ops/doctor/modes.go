@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// Guarded are the files and folders that an agent must not be able to write, and those of secrets not even to read. scripts are the places of
-// the operator's scripts.
+// Guarded are the files and folders that an agent must not be able to write, and those of secrets not even to read.
+// scripts are the places of the operator's scripts.
 func Guarded(c config.Config, scripts []string) []filemodes.Subject {
 	out := []filemodes.Subject{
 		{What: "the policy file", Path: c.Permissions.PolicyFile},
@@ -40,21 +40,23 @@ func Guarded(c config.Config, scripts []string) []filemodes.Subject {
 	return out
 }
 
-// Repositories are the local repositories, so that nobody changes one but by a pull request. Of their objects the folder alone counts: they are
-// read-only, and named by what is in them.
+// Repositories are the local repositories, so that nobody changes one but by a pull request. Of their objects the
+// folder alone counts: they are read-only, and named by what is in them.
 func Repositories(root string) (out []filemodes.Subject) {
 	if root == "" {
 		return nil
 	}
 	for _, path := range files.Glob(root, "*/*.git") {
 		for _, part := range []string{"HEAD", "config", "packed-refs", "objects", "refs", "hooks"} {
-			out = append(out, filemodes.Subject{What: "a local repository", Path: filepath.Join(path, part), Tree: part == "refs" || part == "hooks"})
+			out = append(out, filemodes.Subject{What: "a local repository", Path: filepath.Join(path, part),
+				Tree: part == "refs" || part == "hooks"})
 		}
 	}
 	return out
 }
 
-// modes says which of them somebody else could change. Where agents run as the user of claudeops, modes keep nothing from them: the boundary does.
+// modes says which of them somebody else could change. Where agents run as the user of claudeops, modes keep nothing
+// from them: the boundary does.
 func modes(d *Doctor) Finding {
 	const name = "modes and owners"
 	var scripts []string
@@ -65,7 +67,8 @@ func modes(d *Doctor) Finding {
 	for _, p := range filemodes.Look(filemodes.User{}, Guarded(d.Config, scripts)) {
 		found = append(found, p.String())
 	}
-	f := Finding{Name: name, Status: ok, Detail: "nobody else can write the state folder, keys, policy, prompts or scripts"}
+	f := Finding{Name: name, Status: ok,
+		Detail: "nobody else can write the state folder, keys, policy, prompts or scripts"}
 	if len(found) > 0 {
 		f.Status, f.Detail = Warning, strings.Join(found, "; ")
 	}

@@ -31,7 +31,8 @@ func (d *Doctor) list() (out []Finding) {
 	case len(out) > 0:
 		return out
 	case len(names) == 0:
-		return []Finding{{Name: name, Status: off, Detail: "CLAUDEOPS_REPOS is not set: every repository that a provider serves"}}
+		return []Finding{{Name: name, Status: off,
+			Detail: "CLAUDEOPS_REPOS is not set: every repository that a provider serves"}}
 	}
 	return []Finding{{Name: name, Status: ok, Detail: strings.Join(names, ", ")}}
 }
@@ -81,7 +82,8 @@ func exact(r policy.RepoPattern) (repo gitprovider.RepoRef, one bool) {
 func (d *Doctor) named() (out []gitprovider.RepoRef) {
 	for _, r := range d.Rules.Policy.AllRepositories() {
 		repo, one := exact(r)
-		if one && !slices.ContainsFunc(out, func(o gitprovider.RepoRef) bool { return strings.EqualFold(o.String(), repo.String()) }) {
+		if one && !slices.ContainsFunc(out,
+			func(o gitprovider.RepoRef) bool { return strings.EqualFold(o.String(), repo.String()) }) {
 			out = append(out, repo)
 		}
 	}
@@ -109,8 +111,8 @@ func (d *Doctor) providerOf(repo gitprovider.RepoRef) string {
 	return resolution.Provider.Name()
 }
 
-// Online asks every provider whether it serves us, and looks up the repositories: those given, and those of the allowlist that
-// are written out, but for those of the local provider, which Look looks up.
+// Online asks every provider whether it serves us, and looks up the repositories: those given, and those of the
+// allowlist that are written out, but for those of the local provider, which Look looks up.
 func (d *Doctor) Online(ctx context.Context, repos []gitprovider.RepoRef) []Finding {
 	out := d.askSignIns(ctx)
 	for _, e := range d.Registry.Entries() {
@@ -120,7 +122,8 @@ func (d *Doctor) Online(ctx context.Context, repos []gitprovider.RepoRef) []Find
 	}
 	asked := slices.Clone(repos)
 	for _, repo := range d.named() {
-		given := slices.ContainsFunc(repos, func(o gitprovider.RepoRef) bool { return strings.EqualFold(o.String(), repo.String()) })
+		given := slices.ContainsFunc(repos,
+			func(o gitprovider.RepoRef) bool { return strings.EqualFold(o.String(), repo.String()) })
 		if !given && d.providerOf(repo) != "local" {
 			asked = append(asked, repo)
 		}
@@ -151,7 +154,8 @@ func (d *Doctor) ask(ctx context.Context, repo gitprovider.RepoRef) []Finding {
 	}
 	provider := resolution.Provider
 	if _, listed := d.Rules.Policy.AllowsRepo(provider.Name(), repo.Owner, repo.Name); !listed {
-		return []Finding{blocks(name, "it is not on the operator's list at "+provider.Name()+"; add it to CLAUDEOPS_REPOS and to the policy's "+
+		return []Finding{blocks(name, "it is not on the operator's list at "+provider.Name()+
+			"; add it to CLAUDEOPS_REPOS and to the policy's "+
 			"repositories, whichever is set")}
 	}
 	examiner, can := provider.(gitprovider.Examiner)

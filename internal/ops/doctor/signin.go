@@ -26,7 +26,8 @@ func (d *Doctor) signIns() (out []Finding) {
 		known = append(known, p.Name())
 		f := Finding{Name: "sign-in by " + p.Name(), Status: ok, Detail: "enter as redirect address there: " + p.Redirect()}
 		if !slices.ContainsFunc(d.Rules.Policy.People.Roles, func(r policy.RoleRule) bool { return r.Provider == p.Name() }) {
-			f.Status, f.Detail = Warning, f.Detail+"; the policy gives nobody of it a role, so that nobody can sign in by it (roles)"
+			f.Status, f.Detail = Warning, f.Detail+
+				"; the policy gives nobody of it a role, so that nobody can sign in by it (roles)"
 		}
 		out = append(out, f)
 	}

@@ -28,14 +28,16 @@ func (f fakeSignIn) Check(context.Context) ([]string, error) {
 
 func TestSignInIsLookedAt(t *testing.T) {
 	d := New(Options{SignIn: []SignIn{fakeSignIn{name: "gitea"}, fakeSignIn{"company", true}}})
-	d.Rules.Policy.People.Roles = []policy.RoleRule{{Role: policy.RoleViewer, Provider: "gitea", User: "ann"}, {Role: policy.RoleViewer, Provider: "gone", User: "x"}}
+	d.Rules.Policy.People.Roles = []policy.RoleRule{{Role: policy.RoleViewer, Provider: "gitea", User: "ann"},
+		{Role: policy.RoleViewer, Provider: "gone", User: "x"}}
 	var got []string
 	for _, f := range append(d.signIns(), d.askSignIns(t.Context())...) {
 		got = append(got, f.Status+" "+f.Name+": "+f.Detail)
 	}
 	want := []string{
 		"ok sign-in by gitea: enter as redirect address there: https://ops.example/sign-in/callback/gitea",
-		"warning sign-in by company: enter as redirect address there: https://ops.example/sign-in/callback/company; the policy gives nobody of it a role, " +
+		"warning sign-in by company: enter as redirect address there: https://ops.example/sign-in/callback/company; the " +
+			"policy gives nobody of it a role, " +
 			"so that nobody can sign in by it (roles)",
 		"warning sign-in by gone: the policy gives roles to people of it, and CLAUDEOPS_SIGN_IN does not name it",
 		"ok sign-in by gitea: its description was read; it can end sessions here",

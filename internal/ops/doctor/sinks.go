@@ -18,11 +18,13 @@ func (d *Doctor) sinks(ctx context.Context) Finding {
 	case err != nil:
 		return Finding{Name: name, Status: Warning, Detail: fault.From(err).Message}
 	case len(exports) == 0 && required:
-		return blocks(name, "the policy requires one (audit.require_sink), and CLAUDEOPS_AUDIT_SINK names none that can be used")
+		return blocks(name,
+			"the policy requires one (audit.require_sink), and CLAUDEOPS_AUDIT_SINK names none that can be used")
 	case len(exports) == 0 && len(d.Config.Records.AuditSinks) > 0:
 		return Finding{Name: name, Status: Warning, Detail: "CLAUDEOPS_AUDIT_SINK names none that can be used"}
 	case len(exports) == 0:
-		return Finding{Name: name, Status: off, Detail: "CLAUDEOPS_AUDIT_SINK is not set: whoever can write the records can replace them by others that are sound"}
+		return Finding{Name: name, Status: off,
+			Detail: "CLAUDEOPS_AUDIT_SINK is not set: whoever can write the records can replace them by others that are sound"}
 	}
 	f := Finding{Name: name, Status: ok}
 	var parts []string

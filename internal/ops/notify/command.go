@@ -68,14 +68,17 @@ func (c *command) Send(ctx context.Context, d Delivery) error {
 		config, err = folder.Write("urls.conf", []byte(c.url+"\n"))
 	}
 	if err != nil {
-		return c.failure(false, "cannot be told the URL: its private file could not be written; check the space and permissions of the "+
-			"folder for temporary files")
+		return c.failure(false,
+			"cannot be told the URL: its private file could not be written; check the space and permissions of the "+
+				"folder for temporary files")
 	}
 	ran, err := processtree.Run(ctx, processtree.Spec{
 		Command: processtree.Command{
 			Path: path,
-			Args: []string{path, "--config=" + config, "--title=" + Title(d.Message), "--notification-type=" + kind(d.Message.Event), "--input-format=text"},
-			Env:  append([]string{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8"}, c.options.Env...), Stdin: strings.NewReader(Text(d.Message)),
+			Args: []string{path, "--config=" + config, "--title=" + Title(d.Message),
+				"--notification-type=" + kind(d.Message.Event), "--input-format=text"},
+			Env:   append([]string{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8"}, c.options.Env...),
+			Stdin: strings.NewReader(Text(d.Message)),
 		},
 		Options: processtree.Options{Grace: endGrace}, Time: c.timeout,
 	})
@@ -89,7 +92,8 @@ func (c *command) Send(ctx context.Context, d Delivery) error {
 	default:
 		code := ran.Exit.Code
 		const usage, nobody = 2, 3 // apprise(1), "EXIT STATUS"; 1 is a failure, which may pass
-		return c.failure(code == usage || code == nobody, fmt.Sprintf("failed (exit code %d); run it by hand with -v to see why", code))
+		return c.failure(code == usage || code == nobody,
+			fmt.Sprintf("failed (exit code %d); run it by hand with -v to see why", code))
 	}
 }
 

@@ -26,8 +26,8 @@ func fakeApprise(t *testing.T, script string) (o SenderOptions, out string) {
 	return SenderOptions{Command: CommandOptions{Path: path, Env: []string{"OUT=" + out}, TempDir: temp}}, out
 }
 
-// writeProgram writes a program. No other test may start a process meanwhile: the child would inherit the file opened for writing,
-// and the system would refuse to run it (ETXTBSY, golang.org/issue/22315).
+// writeProgram writes a program. No other test may start a process meanwhile: the child would inherit the file opened
+// for writing, and the system would refuse to run it (ETXTBSY, golang.org/issue/22315).
 func writeProgram(t *testing.T, path, text string) {
 	t.Helper()
 	syscall.ForkLock.RLock()
@@ -192,7 +192,8 @@ func TestACommandThatFloodsIsNotListenedTo(t *testing.T) {
 
 func TestCommandEnvironmentPassesNoTokens(t *testing.T) {
 	t.Parallel()
-	values := map[string]string{"HOME": "/home/joe", "HTTPS_PROXY": "http://proxy:3128", "GITHUB_TOKEN": sentinel, "LANG": ""}
+	values := map[string]string{"HOME": "/home/joe", "HTTPS_PROXY": "http://proxy:3128", "GITHUB_TOKEN": sentinel,
+		"LANG": ""}
 	got := strings.Join(CommandEnvironment(func(name string) (string, bool) {
 		value, ok := values[name]
 		return value, ok

@@ -42,8 +42,8 @@ type Options struct {
 	Log  *slog.Logger     // default: none
 }
 
-// Deliverer makes notices, and takes them from the outbox to their targets. It is safe for concurrent use; any number of them
-// may work on one outbox. It implements record.Notifier.
+// Deliverer makes notices, and takes them from the outbox to their targets. It is safe for concurrent use; any number
+// of them may work on one outbox. It implements record.Notifier.
 type Deliverer struct {
 	options Options
 	outbox  Outbox
@@ -100,9 +100,9 @@ func (d *Deliverer) Deliver(ctx context.Context) (delivered, pending int, err er
 	return p.delivered, p.pending, err
 }
 
-// Kick begins a pass behind the caller, now or after the present one. From the first Kick until Close there is another pass
-// when a retry is due, and each minute, for what other processes have left. Before it nothing touches the outbox. It never
-// blocks, and goes on after ctx has ended.
+// Kick begins a pass behind the caller, now or after the present one. From the first Kick until Close there is another
+// pass when a retry is due, and each minute, for what other processes have left. Before it nothing touches the outbox.
+// It never blocks, and goes on after ctx has ended.
 func (d *Deliverer) Kick(ctx context.Context) {
 	if len(d.senders) == 0 {
 		return
@@ -114,8 +114,8 @@ func (d *Deliverer) Kick(ctx context.Context) {
 	}
 }
 
-// Close lets the pass that is under way end, and makes a last one for what came behind it. It is called once, when no Kick
-// comes any more. What could not be delivered waits for a later process.
+// Close lets the pass that is under way end, and makes a last one for what came behind it. It is called once, when no
+// Kick comes any more. What could not be delivered waits for a later process.
 func (d *Deliverer) Close() {
 	close(d.stop)
 	d.running.Wait()
@@ -142,8 +142,8 @@ func (d *Deliverer) run(ctx context.Context) {
 	}
 }
 
-// boundedPass makes one pass and returns when the next one is due. It is never broken off but by its bound: an attempt that
-// was not waited for would have to be made again.
+// boundedPass makes one pass and returns when the next one is due. It is never broken off but by its bound: an attempt
+// that was not waited for would have to be made again.
 func (d *Deliverer) boundedPass(ctx context.Context) (wait time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()

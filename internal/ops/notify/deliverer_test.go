@@ -305,7 +305,8 @@ func TestWhatWaitsAtTheEndIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		box := &outbox{}
 		var log bytes.Buffer
-		d := New(box, []Sender{&fakeSender{name: "webhook", fail: down}}, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		d := New(box, []Sender{&fakeSender{name: "webhook", fail: down}},
+			Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		box.addMessages(t, time.Now(), 1, "webhook")
 		d.Kick(t.Context())
 		d.Close()

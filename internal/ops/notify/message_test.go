@@ -48,7 +48,8 @@ func TestMarshalCleansAndBounds(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 5000)
 	m := Message{
-		Event: record.EventRefused, Time: noon(), RequestID: long, Provider: long, Repository: long, Title: "a\u202eb\x00" + long,
+		Event: record.EventRefused, Time: noon(), RequestID: long, Provider: long, Repository: long,
+		Title:  "a\u202eb\x00" + long,
 		Branch: long, Paths: slicesOf(long, 150), Caller: long, Code: fault.Code(long), Message: long, Number: -1,
 		URL: "https://git.example.net/" + strings.Repeat("x", 3000), Untrusted: "trust me", Version: 7,
 	}

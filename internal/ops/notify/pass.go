@@ -92,7 +92,8 @@ func (p *pass) try(ctx context.Context, q *targetQueue, one opened) {
 	case q.sender == nil:
 		p.settle(ctx, one.notice, q.target, &Failure{Text: "no target of this name is configured here"})
 	case ctx.Err() != nil:
-		p.record(ctx, one.notice, q.target, record.NoticeSettlement{RetryAt: p.options.Now(), Error: "this program is ending"})
+		p.record(ctx, one.notice, q.target, record.NoticeSettlement{RetryAt: p.options.Now(),
+			Error: "this program is ending"})
 	case !q.nextAt.IsZero():
 		q.nextAt = q.nextAt.Add(spacing)
 		p.record(ctx, one.notice, q.target, record.NoticeSettlement{

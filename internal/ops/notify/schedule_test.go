@@ -27,7 +27,8 @@ func TestARetriedNoticeIsTriedLessAndLessOftenForADay(t *testing.T) {
 		n.Attempts++
 	}
 	want := []string{
-		"10s", "1m0s", "5m0s", "30m0s", "2h0m0s", "2h0m0s", "2h0m0s", "2h0m0s", "2h0m0s", "2h0m0s", "2h0m0s", "2h0m0s", "2h0m0s",
+		"10s", "1m0s", "5m0s", "30m0s", "2h0m0s", "2h0m0s", "2h0m0s", "2h0m0s", "2h0m0s", "2h0m0s", "2h0m0s", "2h0m0s",
+		"2h0m0s",
 		"2h0m0s", "2h0m0s", "1h23m50s",
 	}
 	if diff := cmp.Diff(want, waits); diff != "" {

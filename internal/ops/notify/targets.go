@@ -15,8 +15,8 @@ import (
 
 // Settings are the configured values, as the operator wrote them; empty means unset.
 type Settings struct {
-	// AppriseURLs is CLAUDEOPS_APPRISE_URLS: entries separated by white space, or by commas that SCHEME:// follows (other commas
-	// are of the URL). See the package's documentation for what an entry can be.
+	// AppriseURLs is CLAUDEOPS_APPRISE_URLS: entries separated by white space, or by commas that SCHEME:// follows (other
+	// commas are of the URL). See the package's documentation for what an entry can be.
 	AppriseURLs string
 	// WebhookURL is CLAUDEOPS_WEBHOOK_URL, an http or https URL. A name and password in it go by basic authentication.
 	WebhookURL string
@@ -154,7 +154,8 @@ func (p *parser) apprise(entries []string) {
 	}
 }
 
-// server reads the URL of an Apprise API server, nil with a problem. keyed says that it has a configuration under a key.
+// server reads the URL of an Apprise API server, nil with a problem. keyed says that it has a configuration under a
+// key.
 func (p *parser) server(where, entry string) (server *url.URL, keyed bool) {
 	if server = p.http(where, entry); server == nil {
 		return nil, false

@@ -118,7 +118,8 @@ func fileList(m Message) string {
 // full of them, and the worst that it does is to slant a word.
 func plain(text string, runes int) string {
 	return strings.NewReplacer(
-		"\n", " ", "\r", " ", "\t", " ", `"`, "'", "`", "'", "@", "＠", "<", "‹", ">", "›", "[", "(", "]", ")", "*", "∗", "~", "∼",
+		"\n", " ", "\r", " ", "\t", " ", `"`, "'", "`", "'", "@", "＠", "<", "‹", ">", "›", "[", "(", "]", ")", "*", "∗", "~",
+		"∼",
 		"|", "¦", `\`, "⧵", "://", ": //",
 	).Replace(content.Clean(text, runes))
 }

@@ -26,8 +26,9 @@ func TestTextForPeople(t *testing.T) {
 	}
 	deployed := Message{Event: record.EventDeployed, Number: 3, Repository: "joe/home-cluster"}
 	waits := Message{
-		Event: record.EventDeployWaits, Number: 3, Repository: "joe/home-cluster", Code: fault.Conflict, Message: "1 files are there that were not deployed",
-		Paths: []string{"/home/joe/.codex/AGENTS.md"},
+		Event: record.EventDeployWaits, Number: 3, Repository: "joe/home-cluster", Code: fault.Conflict,
+		Message: "1 files are there that were not deployed",
+		Paths:   []string{"/home/joe/.codex/AGENTS.md"},
 	}
 	tests := []struct {
 		name, title, text string
@@ -53,7 +54,8 @@ https://git.example.net/joe/home-cluster/pulls/12
 Request 01JQ7Z`, merged},
 		{"a closed one of which little is known", "Claude Ops: pull request #3 closed without merging",
 			"Pull request #3 was closed without merging.", closed},
-		{"a merge that was deployed", "Claude Ops: pull request #3 deployed in joe/home-cluster", "Pull request #3 was deployed in joe/home-cluster.", deployed},
+		{"a merge that was deployed", "Claude Ops: pull request #3 deployed in joe/home-cluster",
+			"Pull request #3 was deployed in joe/home-cluster.", deployed},
 		{"a merge that waits", "Claude Ops: pull request #3 merged and not deployed yet in joe/home-cluster",
 			`Pull request #3 was merged and not deployed yet in joe/home-cluster. A person has to decide.
 Reason: conflict "1 files are there that were not deployed"

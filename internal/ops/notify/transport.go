@@ -38,7 +38,8 @@ func newPoster(name string, to *url.URL, o SenderOptions) poster {
 	return poster{
 		label: fmt.Sprintf("%s (%s)", name, to.Host), url: to, now: o.Now,
 		client: transport.NewClient(transport.ClientOptions{
-			Over: o.Transport, Timeout: o.Timeout, Host: transport.Only(to, trust.Said(transport.Host{Private: true, Plain: true})),
+			Over: o.Transport, Timeout: o.Timeout,
+			Host: transport.Only(to, trust.Said(transport.Host{Private: true, Plain: true})),
 		}),
 	}
 }

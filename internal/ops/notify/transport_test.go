@@ -172,7 +172,8 @@ func TestServersThatDoNotAnswer(t *testing.T) {
 		{"one that acts and drops the connection", dropping.URL, "dropped the connection", t.Context(), 0},
 		{"one that is not there", gone.URL, "refused the connection", t.Context(), 0},
 		{"one whose certificate nobody vouches for", untrustedTLS.URL, "not trusted", t.Context(), 0},
-		{"one that does not speak TLS", "https" + strings.TrimPrefix(plain.URL, "http"), "does not speak TLS", t.Context(), 0},
+		{"one that does not speak TLS", "https" + strings.TrimPrefix(plain.URL, "http"), "does not speak TLS", t.Context(),
+			0},
 		{"one that is not waited for", plain.URL, "this program is ending", cancelled, 0},
 	}
 	for _, tt := range tests {

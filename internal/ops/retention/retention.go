@@ -42,11 +42,14 @@ type Answer struct {
 // Operation removes what is old. The server asks for it, too, once a day.
 func (a Acts) Operation() operation.Operation {
 	return operation.Define(a.Kernel, "", operation.Operation{
-		Name: "prune", Action: "prune", Summary: "Remove contents that are older than the retention; never the audit", Effect: operation.Write, Command: "prune",
+		Name: "prune", Action: "prune", Summary: "Remove contents that are older than the retention; never the audit",
+		Effect: operation.Write, Command: "prune",
 		Needs: operation.Needs{For: operation.Person, Dry: operation.DryTried},
 		Shown: operation.Shown{
-			Help: "prune removes texts and file contents of settled proposals, settled notices, answers under idempotency keys, sessions of\n" +
-				"browsers, and what agents said and noted, older than CLAUDEOPS_RETENTION, as serve does once a day. The audit stays whole, and\n" +
+			Help: "prune removes texts and file contents of settled proposals, settled notices, answers under idempotency " +
+				"keys, sessions of\n" +
+				"browsers, and what agents said and noted, older than CLAUDEOPS_RETENTION, as serve does once a day. The audit " +
+				"stays whole, and\n" +
 				"what is needed to recognise a change stays, too. With --dry-run it prints what would go.",
 			View: func(out any) operation.View {
 				v := operation.View{Table: [][]string{{"KIND", "ROWS"}}}
@@ -70,7 +73,8 @@ func (a Acts) Operation() operation.Operation {
 			case err != nil:
 				return operation.Invalid("older_than", "--older-than: %s", err)
 			case keep == 0:
-				return operation.Invalid("older_than", "everything is kept: set CLAUDEOPS_RETENTION, such as 90d, or give --older-than")
+				return operation.Invalid("older_than",
+					"everything is kept: set CLAUDEOPS_RETENTION, such as 90d, or give --older-than")
 			}
 			return nil
 		},

@@ -23,7 +23,8 @@ func (o *old) CountPrunable(_ context.Context, before time.Time) ([]record.Prune
 	return []record.Pruned{{Kind: "proposals", Rows: 1}}, nil
 }
 
-func (o *old) Prune(ctx context.Context, before time.Time, row func([]record.Pruned) record.Attempt) ([]record.Pruned, error) {
+func (o *old) Prune(ctx context.Context, before time.Time, row func([]record.Pruned) record.Attempt) ([]record.Pruned,
+	error) {
 	out, err := o.CountPrunable(ctx, before)
 	o.removed, o.rows = true, append(o.rows, row(out))
 	return out, err
@@ -47,26 +48,32 @@ func TestPruneRemovesWhatIsOldAndRecordsIt(t *testing.T) {
 		removed   bool
 		rows      int
 	}{
-		"as configured":          {30 * day, record.DoorWeb, false, `{}`, "", now.Add(-30 * day), true, 1},
-		"another age":            {30 * day, record.DoorCLI, false, `{"older_than":"7d"}`, "", now.Add(-7 * day), true, 1},
-		"in dry run":             {30 * day, record.DoorCLI, true, `{}`, "", now.Add(-30 * day), false, 0},
-		"nothing is configured":  {0, record.DoorCLI, false, `{}`, fault.InvalidArgument, time.Time{}, false, 0},
-		"no age":                 {30 * day, record.DoorCLI, false, `{"older_than":"soon"}`, fault.InvalidArgument, time.Time{}, false, 0},
-		"too young":              {30 * day, record.DoorCLI, false, `{"older_than":"6d"}`, fault.InvalidArgument, time.Time{}, false, 0},
-		"an agent":               {30 * day, record.DoorMCP, false, `{}`, fault.Forbidden, time.Time{}, false, 1},
-		"no age, from elsewhere": {30 * day, record.DoorWeb, false, `{"older_than":"soon"}`, fault.InvalidArgument, time.Time{}, false, 1},
+		"as configured":         {30 * day, record.DoorWeb, false, `{}`, "", now.Add(-30 * day), true, 1},
+		"another age":           {30 * day, record.DoorCLI, false, `{"older_than":"7d"}`, "", now.Add(-7 * day), true, 1},
+		"in dry run":            {30 * day, record.DoorCLI, true, `{}`, "", now.Add(-30 * day), false, 0},
+		"nothing is configured": {0, record.DoorCLI, false, `{}`, fault.InvalidArgument, time.Time{}, false, 0},
+		"no age": {30 * day, record.DoorCLI, false, `{"older_than":"soon"}`, fault.InvalidArgument,
+			time.Time{}, false, 0},
+		"too young": {30 * day, record.DoorCLI, false, `{"older_than":"6d"}`, fault.InvalidArgument, time.Time{},
+			false, 0},
+		"an agent": {30 * day, record.DoorMCP, false, `{}`, fault.Forbidden, time.Time{}, false, 1},
+		"no age, from elsewhere": {30 * day, record.DoorWeb, false, `{"older_than":"soon"}`, fault.InvalidArgument,
+			time.Time{}, false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &old{}
 			kernel := operation.NewKernel(operation.KernelOptions{
-				Authority: operation.Authority{DryRun: c.dry}, Audit: o, Redact: func(s string) string { return s }, Log: slog.New(slog.DiscardHandler),
+				Authority: operation.Authority{DryRun: c.dry}, Audit: o, Redact: func(s string) string { return s },
+				Log: slog.New(slog.DiscardHandler),
 				Now: func() time.Time { return now }, NewID: func() string { return "id" },
 			})
 			prune := Acts{
-				Kernel: func() *operation.Kernel { return kernel }, Store: func() Store { return o }, Keep: func() time.Duration { return c.keep },
-				Now: func() time.Time { return now },
+				Kernel: func() *operation.Kernel { return kernel }, Store: func() Store { return o },
+				Keep: func() time.Duration { return c.keep },
+				Now:  func() time.Time { return now },
 			}.Operation()
-			_, err := prune.Handle(t.Context(), operation.Call{Caller: operation.Caller{Door: c.door, Name: "ann"}, Arguments: []byte(c.arguments)})
+			_, err := prune.Handle(t.Context(), operation.Call{Caller: operation.Caller{Door: c.door, Name: "ann"},
+				Arguments: []byte(c.arguments)})
 			if fault.CodeOf(err) != c.code || !o.before.Equal(c.before) || o.removed != c.removed || len(o.rows) != c.rows {
 				t.Errorf("%v, %+v", err, o)
 			}

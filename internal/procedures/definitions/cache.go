@@ -104,7 +104,8 @@ func (c *Cache) keep(r Registry, manifest []byte, etag string) error {
 	if err != nil {
 		return err
 	}
-	content, err := json.Marshal(cachedIndex{URL: withoutPassword(r.URL), Manifest: manifest, FetchedAt: at, TTL: r.TTL, ETag: etag})
+	content, err := json.Marshal(cachedIndex{URL: withoutPassword(r.URL), Manifest: manifest, FetchedAt: at, TTL: r.TTL,
+		ETag: etag})
 	if err != nil {
 		return err
 	}

@@ -50,12 +50,15 @@ func same(t *testing.T, about string, want, got map[string]string) {
 
 func TestAFileOfTheProjectDoesNotSayWhereTheCacheIs(t *testing.T) {
 	f := newForge(t)
-	theirs := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"settings.json": "{}", "downloads/letter.pdf": "dear", "test.json": "mine"})
+	theirs := operationtest.WriteFiles(t, t.TempDir(),
+		map[string]string{"settings.json": "{}", "downloads/letter.pdf": "dear", "test.json": "mine"})
 	before := tree(t, theirs)
 	config := fmt.Sprintf(`{"registries":[{"name":"settings","url":"%s/registry.json"}]}`, f.URL)
-	b := newBench(t, map[string]string{".fractary/config.json": fmt.Sprintf(`{"cache":{"directory":%q}}`, theirs)}, map[string]string{".fractary/config.json": config})
+	b := newBench(t, map[string]string{".fractary/config.json": fmt.Sprintf(`{"cache":{"directory":%q}}`, theirs)},
+		map[string]string{".fractary/config.json": config})
 	b.ask("plugin_info", `{"plugin":"@org/faber","remote":true}`)
-	b.same("cache_stats", `{}`, map[string]any{"manifests.count": 1.0, "downloads.count": 1.0, "location": filepath.Join(b.settings.Home, ".fractary/cache")})
+	b.same("cache_stats", `{}`, map[string]any{"manifests.count": 1.0, "downloads.count": 1.0,
+		"location": filepath.Join(b.settings.Home, ".fractary/cache")})
 	b.same("cache_clear", `{}`, map[string]any{"cleared.manifests": 1.0, "cleared.downloads": 1.0})
 	same(t, "the folder that the project named", before, tree(t, theirs))
 	for _, tool := range []string{"config_get", "cache_stats"} {
@@ -81,8 +84,9 @@ func TestAFileOfTheProjectDoesNotSayWhereTheCacheIs(t *testing.T) {
 func TestNothingButWhatTheCacheListsIsWrittenOverOrRemoved(t *testing.T) {
 	f := newForge(t)
 	strangers := map[string]string{
-		"r.json": "not Forge's", "other.json": `{"url":"x"}`, "downloads/" + strings.Repeat("a", 64): "theirs", "claudeops/downloads/" + strings.Repeat("b", 64): "theirs",
-		"claudeops/registries/x.json": "theirs", "claudeops/notes.txt": "theirs", ".new-1": "theirs",
+		"r.json": "not Forge's", "other.json": `{"url":"x"}`, "downloads/" + strings.Repeat("a", 64): "theirs",
+		"claudeops/downloads/" + strings.Repeat("b", 64): "theirs",
+		"claudeops/registries/x.json":                    "theirs", "claudeops/notes.txt": "theirs", ".new-1": "theirs",
 	}
 	dir := operationtest.WriteFiles(t, t.TempDir(), strangers)
 	w := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL + "/registry.json"})
@@ -100,7 +104,8 @@ func TestNothingButWhatTheCacheListsIsWrittenOverOrRemoved(t *testing.T) {
 	if err := os.WriteFile(list, []byte(more), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := NewCache(dir, "", false, time.Now).Clear(CacheClearing{Indexes: true, Downloads: true}, false); err != nil || got.Indexes != 1 || got.Downloads != 1 {
+	if got, err := NewCache(dir, "", false, time.Now).Clear(CacheClearing{Indexes: true, Downloads: true},
+		false); err != nil || got.Indexes != 1 || got.Downloads != 1 {
 		t.Errorf("cleared %+v, %v", got, err)
 	}
 	left := tree(t, dir)
@@ -111,7 +116,8 @@ func TestNothingButWhatTheCacheListsIsWrittenOverOrRemoved(t *testing.T) {
 func TestTheCacheFollowsNoLink(t *testing.T) {
 	f := newForge(t)
 	index := indexName(Registry{Name: "r", URL: f.URL + "/registry.json"})
-	links := []string{"claudeops", "claudeops/registries", "claudeops/downloads", "claudeops/files", "claudeops/lock", "claudeops/" + index, "r.json"}
+	links := []string{"claudeops", "claudeops/registries", "claudeops/downloads", "claudeops/files", "claudeops/lock",
+		"claudeops/" + index, "r.json"}
 	for i, link := range append(links, links[1:]...) {
 		dir := t.TempDir()
 		theirs := filepath.Join(dir, "theirs")
@@ -122,7 +128,8 @@ func TestTheCacheFollowsNoLink(t *testing.T) {
 		target := theirs
 		if strings.Contains(filepath.Base(link), ".json") || link == "claudeops/files" || link == "claudeops/lock" {
 			target = operationtest.WriteFiles(t, theirs, map[string]string{"file": fmt.Sprintf(
-				`{"url":"%s/registry.json","manifest":{"plugins":[{"name":"forged","version":"9.0.0"}]},"fetched_at":%d}`, f.URL, time.Now().UnixMilli())}) + "/file"
+				`{"url":"%s/registry.json","manifest":{"plugins":[{"name":"forged","version":"9.0.0"}]},"fetched_at":%d}`, f.URL,
+				time.Now().UnixMilli())}) + "/file"
 		}
 		cache := filepath.Join(dir, "cache")
 		if err := os.MkdirAll(filepath.Join(cache, filepath.Dir(link)), 0o700); err != nil {
@@ -141,13 +148,15 @@ func TestTheCacheFollowsNoLink(t *testing.T) {
 		if got, failed := w.search(t, ""); len(failed) > 0 || len(got) != 1 || strings.Contains(got[0], "forged") {
 			t.Errorf("%s: %v, %v", link, got, failed)
 		}
-		_, _ = NewCache(cache, "", false, time.Now).Clear(CacheClearing{Indexes: true, Downloads: true}, false) // may say why not
+		// may say why not
+		_, _ = NewCache(cache, "", false, time.Now).Clear(CacheClearing{Indexes: true, Downloads: true}, false)
 		same(t, link, before, tree(t, theirs))
 	}
 }
 
 func TestACallThatReadsWritesNothingWhereNothingMayBeWritten(t *testing.T) {
-	b, f := withForge(t, map[string]string{".fractary/agents/mine.yaml": agentYAML("mine", "1.0.0", "fork_of: {name: writer, version: 2.0.0}")}, nil)
+	b, f := withForge(t, map[string]string{".fractary/agents/mine.yaml": agentYAML("mine", "1.0.0",
+		"fork_of: {name: writer, version: 2.0.0}")}, nil)
 	b.settings.Frozen, b.authority.DryRun = true, true
 	home, project := tree(t, b.settings.Home), tree(t, b.settings.Project)
 	b.everyTool()

@@ -177,7 +177,8 @@ func (c *Cache) list(root *files.Writing) (*cacheList, error) {
 		return c.listed, nil
 	case err != nil:
 		return nil, err
-	case c.listed != nil && c.listed.info != nil && os.SameFile(info, c.listed.info) && info.Size() == c.listed.info.Size() && info.ModTime().Equal(c.listed.info.ModTime()):
+	case c.listed != nil && c.listed.info != nil && os.SameFile(info, c.listed.info) &&
+		info.Size() == c.listed.info.Size() && info.ModTime().Equal(c.listed.info.ModTime()):
 		return c.listed, nil
 	}
 	names, info, err := readList(&root.Dir)

@@ -30,8 +30,8 @@ func (c *Catalog) listTime(ctx context.Context) (context.Context, context.Cancel
 	return context.WithTimeout(ctx, cmp.Or(c.opts.ListTimeout, listTimeout))
 }
 
-// Catalog finds definitions and knows what it has read. Files are looked at anew by every call, and read only if they changed. It
-// is safe for concurrent use.
+// Catalog finds definitions and knows what it has read. Files are looked at anew by every call, and read only if they
+// changed. It is safe for concurrent use.
 type Catalog struct {
 	opts      Options
 	validator *Validator
@@ -89,7 +89,8 @@ func (s stamp) holds(f file) bool {
 func (c *Catalog) places() []place {
 	var out []place
 	if c.opts.Project != "" {
-		out = append(out, place{source: Local, root: c.opts.Project, below: ".fractary"}, place{source: Local, root: c.opts.Project, below: claudeFolder})
+		out = append(out, place{source: Local, root: c.opts.Project, below: ".fractary"},
+			place{source: Local, root: c.opts.Project, below: claudeFolder})
 	}
 	if c.opts.Home != "" {
 		out = append(out, place{source: Global, root: filepath.Join(c.opts.Home, ".fractary", "registry")})
@@ -128,7 +129,8 @@ func (c *Catalog) List(ctx context.Context, kind Kind, source Source) ([]Summary
 		out, problems = append(out, listed...), append(problems, unread...)
 	}
 	slices.SortStableFunc(out, func(a, b Summary) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), slices.Index(Sources(), a.Source)-slices.Index(Sources(), b.Source), -compareVersions(a.Version, b.Version))
+		return cmp.Or(strings.Compare(a.Name, b.Name), slices.Index(Sources(), a.Source)-slices.Index(Sources(), b.Source),
+			-compareVersions(a.Version, b.Version))
 	})
 	return out, problems.sorted(), nil
 }
@@ -140,7 +142,8 @@ func twins(all []Summary) (out Problems) {
 		key := s.Name + "@" + s.Version
 		if other, has := known[key]; has && s.Errors == 0 && other.Errors == 0 && (s.misnamed || other.misnamed) {
 			out = append(out, Problem{
-				File: s.Path, Severity: SeverityWarning, Message: "says the same name as " + other.Path, Suggestion: "give one of the two another name",
+				File: s.Path, Severity: SeverityWarning, Message: "says the same name as " + other.Path,
+				Suggestion: "give one of the two another name",
 			})
 		}
 		known[key] = s
@@ -180,8 +183,8 @@ func (c *Catalog) summaries(ctx context.Context, files []file) ([]Summary, Probl
 	return out, problems, nil
 }
 
-// settled is how old a file must be, when it is read, to be known by its size and time: one that changes within the same tick of
-// the clock looks the same.
+// settled is how old a file must be, when it is read, to be known by its size and time: one that changes within the
+// same tick of the clock looks the same.
 const settled = 2 * time.Second
 
 // summary is that of one file, from memory if the file did not change.
@@ -201,7 +204,8 @@ func (c *Catalog) summary(f file) (Summary, Problems) {
 	}
 	if definition != nil {
 		s.Format = definition.Format
-		s.Name, s.Version, s.Description, s.Tags, s.Extends = f.called(definition), definition.Version, definition.Description, definition.Tags, definition.Extends
+		s.Name, s.Version, s.Description, s.Tags, s.Extends = f.called(
+			definition), definition.Version, definition.Description, definition.Tags, definition.Extends
 	}
 	s.misnamed = s.Name != "" && s.Name != f.name
 	c.memory.mu.Lock()
@@ -220,7 +224,8 @@ func (c *Catalog) load(f file) (*Definition, Problems) {
 	return definition, append(problems, f.misnamed(definition)...)
 }
 
-// called is the name of a definition: the one that its file says, or that of the file where it says none that can be one.
+// called is the name of a definition: the one that its file says, or that of the file where it says none that can be
+// one.
 func (f file) called(d *Definition) string {
 	other := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_:", r)

@@ -45,7 +45,8 @@ tags: [demo]
 
 func catalog(t testing.TB, project, home map[string]string) *Catalog {
 	t.Helper()
-	return NewCatalog(Options{Project: operationtest.WriteFiles(t, t.TempDir(), project), Home: operationtest.WriteFiles(t, t.TempDir(), home), Now: time.Now})
+	return NewCatalog(Options{Project: operationtest.WriteFiles(t, t.TempDir(), project),
+		Home: operationtest.WriteFiles(t, t.TempDir(), home), Now: time.Now})
 }
 
 func listed(t testing.TB, c *Catalog, kind Kind, source Source) []string {
@@ -115,7 +116,8 @@ func TestLinksThatLeaveAreLeftOut(t *testing.T) {
 	}, nil)
 	agents := filepath.Join(c.opts.Project, ".fractary", "agents")
 	for link, target := range map[string]string{
-		"secret.yaml": filepath.Join(outside, "secret.yaml"), "folder": filepath.Join(outside, "folder"), "inside.yaml": "../../elsewhere/inside.yaml",
+		"secret.yaml": filepath.Join(outside, "secret.yaml"), "folder": filepath.Join(outside, "folder"),
+		"inside.yaml": "../../elsewhere/inside.yaml",
 	} {
 		if err := os.Symlink(target, filepath.Join(agents, link)); err != nil {
 			t.Fatal(err)
@@ -129,7 +131,8 @@ func TestLinksThatLeaveAreLeftOut(t *testing.T) {
 			t.Errorf("info of %q: %v", name, err)
 		}
 	}
-	for _, name := range []string{".fractary/agents/secret.yaml", "../../etc/passwd", filepath.Join(outside, "secret.yaml")} {
+	for _, name := range []string{".fractary/agents/secret.yaml", "../../etc/passwd",
+		filepath.Join(outside, "secret.yaml")} {
 		if _, err := c.ValidatePath(t.Context(), Agent, name, false); codeOf(err) != PermissionDenied {
 			t.Errorf("validate %q: %v", name, err)
 		}
@@ -143,14 +146,16 @@ func TestResolvePrefersTheProjectAndThenTheHighestVersion(t *testing.T) {
 		".fractary/registry/agents/a@2.0.0/agent.yaml": agentYAML("a", "2.0.0"),
 	})
 	for ref, want := range map[string]string{
-		"a": "1.0.0", "a@latest": "1.0.0", "a@1.0.0": "1.0.0", "a@^1.1.0": "1.9.0", "a@>=1.1.0 <1.5.0": "1.2.0", "a@2.x": "2.0.0", "a@1.2.0 - 1.9.0": "1.9.0",
+		"a": "1.0.0", "a@latest": "1.0.0", "a@1.0.0": "1.0.0", "a@^1.1.0": "1.9.0", "a@>=1.1.0 <1.5.0": "1.2.0",
+		"a@2.x": "2.0.0", "a@1.2.0 - 1.9.0": "1.9.0",
 	} {
 		found, err := c.Resolve(t.Context(), Agent, ParseReference(ref), "")
 		if err != nil || found.Definition.Version != want {
 			t.Errorf("%s: %+v, %v, want %s", ref, found, err, want)
 		}
 	}
-	if found, err := c.Resolve(t.Context(), Agent, Reference{Name: "a"}, Global); err != nil || found.Definition.Version != "2.0.0" {
+	if found, err := c.Resolve(t.Context(), Agent, Reference{Name: "a"}, Global); err != nil ||
+		found.Definition.Version != "2.0.0" {
 		t.Errorf("global: %+v, %v", found, err)
 	}
 	_, err := c.Resolve(t.Context(), Agent, ParseReference("a@3.x"), "")
@@ -167,13 +172,16 @@ func TestResolvePrefersTheProjectAndThenTheHighestVersion(t *testing.T) {
 func TestMergeFollowsWhatIsExtended(t *testing.T) {
 	c := catalog(t, map[string]string{
 		".fractary/agents/child.yaml": agentYAML("child", "1.0.0", "extends: parent@^1.0.0", "config: {b: 2}") + "",
-		".fractary/agents/parent.md": strings.Replace(strings.Replace(agentMarkdown("parent", "1.4.0", "Be kind.\n", "extends: root", "config: {a: 1, b: 1}"),
+		".fractary/agents/parent.md": strings.Replace(strings.Replace(agentMarkdown("parent", "1.4.0", "Be kind.\n",
+			"extends: root", "config: {a: 1, b: 1}"),
 			"tools: []", "tools: [print]", 1), "tags: [demo]", "tags: [base, demo]", 1),
-		".fractary/agents/root.yaml": strings.Replace(agentYAML("root", "0.1.0", "author: Ann"), "tools: []", "tools: [grep, print]", 1),
+		".fractary/agents/root.yaml": strings.Replace(agentYAML("root", "0.1.0", "author: Ann"), "tools: []",
+			"tools: [grep, print]", 1),
 	}, nil)
 	project := c.opts.Project
 	operationtest.WriteFiles(t, project, map[string]string{
-		".fractary/agents/child.yaml": strings.Replace(agentYAML("child", "1.0.0", "extends: parent@^1.0.0", "config: {b: 2, c: 3}"), "system_prompt: Do it.\n", "", 1),
+		".fractary/agents/child.yaml": strings.Replace(agentYAML("child", "1.0.0", "extends: parent@^1.0.0",
+			"config: {b: 2, c: 3}"), "system_prompt: Do it.\n", "", 1),
 	})
 	merged, err := c.Info(t.Context(), Agent, Reference{Name: "child"}, "")
 	if err != nil {
@@ -181,11 +189,13 @@ func TestMergeFollowsWhatIsExtended(t *testing.T) {
 	}
 	d := merged.Definition
 	got := map[string]any{
-		"chain": merged.Chain, "tools": d.Tools, "tags": d.Tags, "prompt": d.Prompt, "author": d.Author, "extends": d.Extends, "version": d.Version,
-		"config": d.tree.get("config").plain(),
+		"chain": merged.Chain, "tools": d.Tools, "tags": d.Tags, "prompt": d.Prompt, "author": d.Author, "extends": d.Extends,
+		"version": d.Version,
+		"config":  d.tree.get("config").plain(),
 	}
 	want := map[string]any{
-		"chain": []string{"child@1.0.0", "parent@1.4.0", "root@0.1.0"}, "tools": []string{"grep", "print"}, "tags": []string{"demo", "base"},
+		"chain": []string{"child@1.0.0", "parent@1.4.0", "root@0.1.0"}, "tools": []string{"grep", "print"},
+		"tags":   []string{"demo", "base"},
 		"prompt": "Be kind.", "author": "Ann", "extends": "parent@^1.0.0", "version": "1.0.0",
 		"config": map[string]any{"a": int64(1), "b": int64(2), "c": int64(3)},
 	}
@@ -228,7 +238,8 @@ func TestMergeRefusesWhatCannotBeMerged(t *testing.T) {
 		".fractary/agents/bad.yaml":    "name: bad\nversion: 1.0.0\n",
 	}
 	for i := range 100 {
-		files[fmt.Sprintf(".fractary/agents/deep%d.yaml", i)] = agentYAML(fmt.Sprintf("deep%d", i), "1.0.0", fmt.Sprintf("extends: deep%d", i+1))
+		files[fmt.Sprintf(".fractary/agents/deep%d.yaml", i)] = agentYAML(fmt.Sprintf("deep%d", i), "1.0.0",
+			fmt.Sprintf("extends: deep%d", i+1))
 	}
 	c := catalog(t, files, nil)
 	for name, want := range map[string]string{

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// ClaudeCode is the format of Claude Code's own agents: Markdown below .claude/agents whose header has name, description, tools and
-// model, and whose text is the prompt. They have no version.
+// ClaudeCode is the format of Claude Code's own agents: Markdown below .claude/agents whose header has name,
+// description, tools and model, and whose text is the prompt. They have no version.
 const ClaudeCode Format = "claude-code"
 
 // Format is how a definition is written; "" is Forge's.
@@ -44,7 +44,8 @@ func claudeSchema() *shape {
 		field{"system_prompt", false, text()}, // the text below the header; see withBody
 	)
 	for _, more := range []string{
-		"background", "color", "effort", "hooks", "initialPrompt", "isolation", "maxTurns", "mcpServers", "memory", "permissionMode", "skills",
+		"background", "color", "effort", "hooks", "initialPrompt", "isolation", "maxTurns", "mcpServers", "memory",
+		"permissionMode", "skills",
 	} {
 		out.fields = append(out.fields, field{more, false, &shape{}})
 	}
@@ -59,10 +60,12 @@ func (c *checker) checkClaude(definition *Definition, d document) {
 		})
 	}
 	if strings.TrimSpace(definition.Prompt) == "" {
-		warn(&value{line: d.bodyLine, column: 1}, "", "has no prompt: the text below the header is empty", "write the prompt below the header")
+		warn(&value{line: d.bodyLine, column: 1}, "", "has no prompt: the text below the header is empty",
+			"write the prompt below the header")
 	}
 	if strings.Trim(definition.Name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-		warn(d.root.get("name"), "name", fmt.Sprintf("%q is not a name of small letters, digits and -", short(definition.Name)), "")
+		warn(d.root.get("name"), "name", fmt.Sprintf("%q is not a name of small letters, digits and -",
+			short(definition.Name)), "")
 	}
 }
 
@@ -80,8 +83,8 @@ func wordsOf(v *value) []string {
 	return out
 }
 
-// leniently reads the header of an agent of Claude Code whose lines are no YAML, such as a description with a colon in it: each line
-// is a key and its text. d is what the strict reading made of it.
+// leniently reads the header of an agent of Claude Code whose lines are no YAML, such as a description with a colon in
+// it: each line is a key and its text. d is what the strict reading made of it.
 func (d document) leniently(name string, content []byte) document {
 	if d.root != nil || len(d.problems) == 0 {
 		return d
@@ -110,12 +113,14 @@ func (d document) leniently(name string, content []byte) document {
 		return d
 	}
 	strict := d.problems[0]
-	strict.Severity, strict.Suggestion = SeverityWarning, "put the text in quotes; Claude Code may read it otherwise than it is meant"
+	strict.Severity, strict.Suggestion = SeverityWarning, "put the text in quotes; Claude Code may read it otherwise "+
+		"than it is meant"
 	d.root, d.problems = root, Problems{strict}
 	return d.in(name)
 }
 
-// looksLikeClaude tells the writer of an agent in Forge's folder, which is one of Claude Code's by its fields, where those are read.
+// looksLikeClaude tells the writer of an agent in Forge's folder, which is one of Claude Code's by its fields, where
+// those are read.
 func (c *checker) looksLikeClaude(d document) {
 	for _, missing := range []string{"type", "llm", "version"} {
 		if d.root.get(missing) != nil {
@@ -127,7 +132,8 @@ func (c *checker) looksLikeClaude(d document) {
 	}
 	c.problems = append(c.problems, Problem{
 		Line: d.root.line, Column: d.root.column, Severity: SeverityWarning,
-		Message:    "has the fields of Claude Code's own agents, which lie in .claude/agents; in this folder an agent is one of Forge",
+		Message: "has the fields of Claude Code's own agents, which lie in .claude/agents; in this folder an agent is " +
+			"one of Forge",
 		Suggestion: "move it to .claude/agents, or add type, llm, version and tags",
 	})
 }

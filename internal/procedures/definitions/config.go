@@ -142,7 +142,8 @@ func (c Config) Values(defaults bool) map[string]any {
 	registries := []any{}
 	for _, r := range c.Registries {
 		entry := map[string]any{
-			"name": r.Name, "type": r.Type, "url": withoutPassword(r.URL), "enabled": r.asked(), "priority": r.Priority, "cache_ttl": r.TTL,
+			"name": r.Name, "type": r.Type, "url": withoutPassword(r.URL), "enabled": r.asked(), "priority": r.Priority,
+			"cache_ttl": r.TTL,
 		}
 		if r.TokenEnv != "" {
 			entry["auth"] = map[string]any{"type": r.AuthType, "token_env": r.TokenEnv}
@@ -155,7 +156,8 @@ func (c Config) Values(defaults bool) map[string]any {
 	for section, value := range map[string]any{
 		"registries": registries,
 		"cache":      map[string]any{"directory": c.CacheDir, "ttl": c.TTL},
-		"resolution": map[string]any{"local": c.Resolution.Local, "global": c.Resolution.Global, "stockyard": c.Resolution.Stockyard},
+		"resolution": map[string]any{"local": c.Resolution.Local, "global": c.Resolution.Global,
+			"stockyard": c.Resolution.Stockyard},
 	} {
 		if _, given := out[section]; given || defaults {
 			out[section] = value

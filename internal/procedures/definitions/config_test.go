@@ -14,7 +14,8 @@ import (
 
 func TestConfigIsTheOperatorsAndThenTheProjects(t *testing.T) {
 	project, home := t.TempDir(), t.TempDir()
-	users, asJSON, asYAML := filepath.Join(home, ".fractary/config.json"), filepath.Join(project, ".fractary/config.json"), filepath.Join(project, ".fractary/config.yaml")
+	users, asJSON, asYAML := filepath.Join(home, ".fractary/config.json"), filepath.Join(project,
+		".fractary/config.json"), filepath.Join(project, ".fractary/config.yaml")
 	load := func(file string) []string {
 		t.Helper()
 		c, err := LoadConfig(ConfigOptions{File: file, Project: project, Home: home})
@@ -36,19 +37,25 @@ func TestConfigIsTheOperatorsAndThenTheProjects(t *testing.T) {
 	if got := load(""); len(got) != 0 {
 		t.Errorf("without a file: %v", got)
 	}
-	operationtest.WriteFiles(t, home, map[string]string{".fractary/config.json": `{"registries":[{"name":"user","url":"https://example.org/r.json"}]}`})
+	operationtest.WriteFiles(t, home,
+		map[string]string{".fractary/config.json": `{"registries":[{"name":"user","url":"https://example.org/r.json"}]}`})
 	same(load(""), users, "user true")
 	operationtest.WriteFiles(t, project, map[string]string{".fractary/config.yaml": "cache: {ttl: 5}\n"})
 	same(load(""), users, asYAML, "user true")
-	operationtest.WriteFiles(t, project, map[string]string{".fractary/config.yaml": "registries:\n  - {name: later, url: ./r, priority: 9}\n  - {name: sooner, url: ./r, priority: 1}\n"})
+	operationtest.WriteFiles(t, project,
+		map[string]string{".fractary/config.yaml": "registries:\n  - {name: later, url: ./r, priority: 9}\n  - {name: " +
+			"sooner, url: ./r, priority: 1}\n"})
 	same(load(""), users, asYAML, "sooner false", "later false")
 	operationtest.WriteFiles(t, project, map[string]string{".fractary/config.json": "{\n\t\"registries\": []\n}\n"})
 	same(load(""), users, asJSON)
-	operationtest.WriteFiles(t, project, map[string]string{"other.json": `{"registries":[{"name":"other","url":"x.json"}]}`})
+	operationtest.WriteFiles(t, project,
+		map[string]string{"other.json": `{"registries":[{"name":"other","url":"x.json"}]}`})
 	same(load("other.json"), users, filepath.Join(project, "other.json"), "other false")
-	outside := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"f.json": `{"registries":[{"name":"other","url":"x.json"}]}`})
+	outside := operationtest.WriteFiles(t, t.TempDir(),
+		map[string]string{"f.json": `{"registries":[{"name":"other","url":"x.json"}]}`})
 	same(load(filepath.Join(outside, "f.json")), filepath.Join(outside, "f.json"), "other true")
-	for to, name := range map[string]string{filepath.Join(project, "other.json"): "in", filepath.Join(outside, "f.json"): "out"} {
+	for to, name := range map[string]string{filepath.Join(project, "other.json"): "in",
+		filepath.Join(outside, "f.json"): "out"} {
 		if err := os.Symlink(to, filepath.Join(map[string]string{"in": outside, "out": project}[name], name)); err != nil {
 			t.Fatal(err)
 		}
@@ -65,11 +72,14 @@ func TestConfigIsTheOperatorsAndThenTheProjects(t *testing.T) {
 
 func TestConfigRefusesWhatIsMalformed(t *testing.T) {
 	for name, text := range map[string]string{
-		"no JSON": `{`, "a list": `[]`, "no url": `{"registries":[{"name":"a"}]}`, "a scheme": `{"registries":[{"name":"a","url":"ftp://x/y"}]}`,
-		"a priority": `{"registries":[{"name":"a","url":"x","priority":0}]}`, "a type": `{"registries":[{"name":"a","url":"x","type":"other"}]}`,
+		"no JSON": `{`, "a list": `[]`, "no url": `{"registries":[{"name":"a"}]}`,
+		"a scheme":   `{"registries":[{"name":"a","url":"ftp://x/y"}]}`,
+		"a priority": `{"registries":[{"name":"a","url":"x","priority":0}]}`,
+		"a type":     `{"registries":[{"name":"a","url":"x","type":"other"}]}`,
 	} {
 		project := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".fractary/config.json": text})
-		if _, err := LoadConfig(ConfigOptions{Project: project}); codeOf(err) != ConfigError || !strings.Contains(err.Error(), "config.json") {
+		if _, err := LoadConfig(ConfigOptions{Project: project}); codeOf(err) != ConfigError ||
+			!strings.Contains(err.Error(), "config.json") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -79,13 +89,15 @@ func TestConfigRefusesWhatIsMalformed(t *testing.T) {
 }
 
 func TestConfigGet(t *testing.T) {
-	home := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".fractary/config.json": `{"registries":[{"name":"a","url":"x","auth":{"token_env":"T","token":"s3cret"}}],"custom":{"n":1,"none":null}}`})
+	home := operationtest.WriteFiles(t, t.TempDir(),
+		map[string]string{".fractary/config.json": `{"registries":[{"name":"a","url":"x","auth":{"token_env":"T","token":"s3cret"}}],"custom":{"n":1,"none":null}}`})
 	c, err := LoadConfig(ConfigOptions{Home: home})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]any{
-		"registries.0.url": "x", "registries.0.priority": "100", "cache.directory": filepath.Join(home, ".fractary/cache"), "custom.none": nil, "resolution.local": true,
+		"registries.0.url": "x", "registries.0.priority": "100", "cache.directory": filepath.Join(home, ".fractary/cache"),
+		"custom.none": nil, "resolution.local": true,
 	} {
 		got, exists := c.Get(key)
 		if text, ok := got.(interface{ String() string }); ok {

@@ -139,7 +139,8 @@ func readConfig(name string, read func() ([]byte, error)) (configFile, error) {
 	}
 	f := configFile{
 		name: name, chooses: root.get("registries") != nil, cacheDir: root.get("cache").get("directory").string(),
-		ttl: number(root.get("cache").get("ttl"), unset), resolution: readResolution(root.get("resolution")), given: map[string]any{},
+		ttl: number(root.get("cache").get("ttl"), unset), resolution: readResolution(root.get("resolution")),
+		given: map[string]any{},
 	}
 	if given, ok := hideSecrets(root.plain()).(map[string]any); ok {
 		f.given = given
@@ -180,8 +181,10 @@ func configSchema() *shape {
 				field{"token_env", false, nonEmptyText()},
 			)},
 		))},
-		{"cache", false, mappingOf(field{"directory", false, nonEmptyText()}, field{"ttl", false, between(0, 1e9, kindInteger)})},
-		{"resolution", false, mappingOf(field{"local", false, flag()}, field{"global", false, flag()}, field{"stockyard", false, flag()})},
+		{"cache", false, mappingOf(field{"directory", false, nonEmptyText()},
+			field{"ttl", false, between(0, 1e9, kindInteger)})},
+		{"resolution", false, mappingOf(field{"local", false, flag()}, field{"global", false, flag()},
+			field{"stockyard", false, flag()})},
 	}}
 }
 

@@ -55,14 +55,17 @@ type Definition struct {
 // readDefinition takes the known fields from a tree, whatever is wrong with the rest.
 func readDefinition(kind Kind, v *value) *Definition {
 	return &Definition{
-		Kind: kind, Name: v.get("name").string(), Version: v.get("version").string(), Description: v.get("description").string(),
-		Author: v.get("author").string(), License: v.get("license").string(), Tags: v.get("tags").strings(), Extends: v.get("extends").string(),
-		Prompt: v.get("system_prompt").string(), Tools: v.get("tools").strings(), DependsOn: v.get("depends_on").strings(), tree: v,
+		Kind: kind, Name: v.get("name").string(), Version: v.get("version").string(),
+		Description: v.get("description").string(),
+		Author:      v.get("author").string(), License: v.get("license").string(), Tags: v.get("tags").strings(),
+		Extends: v.get("extends").string(),
+		Prompt:  v.get("system_prompt").string(), Tools: v.get("tools").strings(), DependsOn: v.get("depends_on").strings(),
+		tree: v,
 	}
 }
 
-// withBody is the tree with the text below a Markdown file's header: an agent's prompt, which wins over one in the header, or a
-// tool's extended description.
+// withBody is the tree with the text below a Markdown file's header: an agent's prompt, which wins over one in the
+// header, or a tool's extended description.
 func (d document) withBody(kind Kind) *value {
 	body := strings.TrimSpace(d.body)
 	if !d.markdown || d.root == nil || body == "" && kind == Tool {

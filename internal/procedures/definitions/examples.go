@@ -3,7 +3,8 @@ package definitions
 // examples are calls of the commands, by command.
 func examples() map[string]string {
 	return map[string]string{
-		"definitions agent list": "claudeops definitions agent list\nclaudeops definitions agent list --source local --tags demo --json",
+		"definitions agent list": "claudeops definitions agent list\nclaudeops definitions agent list --source local " +
+			"--tags demo --json",
 		"definitions agent info": "claudeops definitions agent info reviewer",
 		"definitions agent validate": "claudeops definitions agent validate reviewer\n" +
 			"claudeops definitions agent validate .claude/agents/reviewer.md --strict",

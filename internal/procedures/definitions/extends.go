@@ -31,9 +31,10 @@ type Merged struct {
 	Chain []string // names with versions, from the definition itself to the one that extends nothing
 }
 
-// Merge merges what a definition extends: a key of the child wins; of tools, tags and depends_on the base's come first and then what the
-// child adds; parameters and config are merged one level deep, custom_tools by name. The reference in `extends` stays, so
-// that it can be shown. *InheritanceError for a base that is missing or broken, a cycle, or a chain of more than 50.
+// Merge merges what a definition extends: a key of the child wins; of tools, tags and depends_on the base's come first
+// and then what the child adds; parameters and config are merged one level deep, custom_tools by name. The reference in
+// `extends` stays, so that it can be shown. *InheritanceError for a base that is missing or broken, a cycle, or a chain
+// of more than 50.
 func (c *Catalog) Merge(ctx context.Context, found *Found) (*Merged, error) {
 	self := found.Definition
 	chain := []string{label(found)}
@@ -53,7 +54,8 @@ func (c *Catalog) Merge(ctx context.Context, found *Found) (*Merged, error) {
 		case slices.Contains(seen, identity(base)):
 			return nil, &InheritanceError{Chain: chain, Why: "the definitions extend each other in a circle"}
 		case len(chain) > maxInheritance:
-			return nil, &InheritanceError{Chain: chain, Why: fmt.Sprintf("more than %d definitions extend each other", maxInheritance)}
+			return nil, &InheritanceError{Chain: chain,
+				Why: fmt.Sprintf("more than %d definitions extend each other", maxInheritance)}
 		case len(base.Problems.Errors()) > 0:
 			return nil, &InheritanceError{Chain: chain, Why: "what is extended is broken: " + base.Problems.Errors()[0].String()}
 		}
@@ -113,7 +115,8 @@ func mergeField(key string, base, child *value) *value {
 	return child
 }
 
-// union is the base's items and then those that the child adds; an item of the child replaces the base's of the same name.
+// union is the base's items and then those that the child adds; an item of the child replaces the base's of the same
+// name.
 func union(base, child *value, name func(*value) string) *value {
 	out := *child
 	out.items = slices.Clone(base.items)

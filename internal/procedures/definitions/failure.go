@@ -31,7 +31,8 @@ func form() *operation.Form {
 }
 
 func failureOf(f *operation.Fault, requestID string) Failure {
-	out := Failure{Error: true, Code: Code(f.Code), Message: f.General.Message, Details: map[string]any{}, Suggestions: []string{}}
+	out := Failure{Error: true, Code: Code(f.Code), Message: f.General.Message, Details: map[string]any{},
+		Suggestions: []string{}}
 	for key, value := range f.Details {
 		out.Details[key] = value
 	}

@@ -140,7 +140,8 @@ func (f *fetcher) client(r Registry, token string) *transport.Client {
 }
 
 // notNamed says why a host is not asked that data names.
-const notNamed = "which the operator has not named: a registry of the operator's configuration admits its host, and claudeops sources allow an address"
+const notNamed = "which the operator has not named: a registry of the operator's configuration admits its host, and " +
+	"claudeops sources allow an address"
 
 // defaultTokenVariable holds the token of registries of type stockyard that name none.
 const defaultTokenVariable = "FRACTARY_REGISTRY_TOKEN"
@@ -187,7 +188,8 @@ func (f *fetcher) get(ctx context.Context, r Registry, l location, etag string) 
 	case got.Status == http.StatusUnauthorized || got.Status == http.StatusForbidden:
 		return answer{}, notAdmitted(r, got.Status, token != "")
 	case got.Status != http.StatusOK:
-		return answer{}, newError(NetworkError, "the registry %q answered %d %s for %s", r.Name, got.Status, http.StatusText(got.Status), l).With("registry", r.Name).With("status", got.Status)
+		return answer{}, newError(NetworkError, "the registry %q answered %d %s for %s", r.Name, got.Status,
+			http.StatusText(got.Status), l).With("registry", r.Name).With("status", got.Status)
 	}
 	return answer{content: got.Body, etag: got.Header.Get("ETag")}, nil
 }
@@ -202,7 +204,8 @@ func readFile(r Registry, l location) (answer, error) {
 	dir, name := base.folder()
 	if l.file != base.file {
 		if name, err = filepath.Rel(dir, l.file); err != nil || !filepath.IsLocal(name) {
-			return answer{}, newError(PermissionDenied, "the registry %q names %s, which lies outside of its folder", r.Name, l).With("registry", r.Name)
+			return answer{}, newError(PermissionDenied, "the registry %q names %s, which lies outside of its folder", r.Name,
+				l).With("registry", r.Name)
 		}
 	}
 	root, err := files.OpenDir(dir)
@@ -231,7 +234,8 @@ func unreadableRegistry(r Registry, name string, err error) *Error {
 }
 
 func tooLarge(r Registry, l location) *Error {
-	return newError(NetworkError, "the registry %q: %s has more than %d bytes, which is the most that is read", r.Name, l, maxFetchBytes).With("registry", r.Name)
+	return newError(NetworkError, "the registry %q: %s has more than %d bytes, which is the most that is read", r.Name, l,
+		maxFetchBytes).With("registry", r.Name)
 }
 
 func notAdmitted(r Registry, status int, withToken bool) *Error {
@@ -272,9 +276,11 @@ func refusedRegistry(r Registry, l location, refused *transport.RefusedError) *E
 	case transport.NotNamed:
 		code, why = PermissionDenied, fmt.Sprintf("it redirects to %s, %s", refused.At.Redacted(), notNamed)
 	case transport.PrivateAddress:
-		code, why = PermissionDenied, "its host is this machine or of a private network, which its source does not admit; claudeops sources allow --private does"
+		code, why = PermissionDenied, "its host is this machine or of a private network, which its source does not admit; "+
+			"claudeops sources allow --private does"
 	case transport.PlainCredential:
-		return newError(ConfigError, "the registry %q has a token, which is not sent over plain http", r.Name).With("registry", r.Name).
+		return newError(ConfigError, "the registry %q has a token, which is not sent over plain http",
+			r.Name).With("registry", r.Name).
 			Suggest("use https in the registry's url")
 	}
 	e := newError(code, "the registry %q at %s: %s", r.Name, l, why).With("registry", r.Name)

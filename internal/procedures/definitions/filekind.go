@@ -18,8 +18,8 @@ func FileKind() gitprovider.FileKind {
 	}
 }
 
-// ClaudeFileKind is Claude Code's own agents as files that may be proposed, if they are sound and take no rights: what runs
-// programs, opens servers or lowers the permissions of a session is for a person to write.
+// ClaudeFileKind is Claude Code's own agents as files that may be proposed, if they are sound and take no rights: what
+// runs programs, opens servers or lowers the permissions of a session is for a person to write.
 func ClaudeFileKind() gitprovider.FileKind {
 	validator := sync.OnceValue(NewValidator)
 	return gitprovider.FileKind{
@@ -55,8 +55,9 @@ func soundFile(v *Validator, name, content string) (out []gitprovider.FileProble
 	kind, ok := kindOfPath(name)
 	if !ok {
 		return []gitprovider.FileProblem{{
-			Message:    "it is none of the files that a definition has",
-			Suggestion: "name it .fractary/agents/NAME/agent.md or .fractary/agents/NAME.md, for a tool .fractary/tools/NAME/tool.md or .fractary/tools/NAME.md, or .yaml or .yml instead of .md",
+			Message: "it is none of the files that a definition has",
+			Suggestion: "name it .fractary/agents/NAME/agent.md or .fractary/agents/NAME.md, for a tool " +
+				".fractary/tools/NAME/tool.md or .fractary/tools/NAME.md, or .yaml or .yml instead of .md",
 		}}
 	}
 	_, problems := v.Validate(kind, name, []byte(content))

@@ -15,12 +15,13 @@ func TestOnlySoundDefinitionsMayBeProposed(t *testing.T) {
 		"an agent in its folder": {".fractary/agents/a/agent.md", agentMarkdown("a", "1.0.0", "Do it.\n"), "", 0},
 		"a tool":                 {".fractary/tools/t/tool.yml", toolYAML("t", "1.0.0"), "", 0},
 		"an unknown field":       {".fractary/agents/a.yaml", agentYAML("a", "1.0.0", "extra: 1"), "", 0},
-		"a wrong provider":       {".fractary/agents/a.yaml", strings.Replace(agentYAML("a", "1.0.0"), "anthropic", "nobody", 1), "llm.provider", 4},
-		"no YAML":                {".fractary/agents/a.yaml", "name: a\n\tb", "tab", 2},
-		"an agent as a tool":     {".fractary/tools/a.yaml", agentYAML("a", "1.0.0"), "parameters", 1},
-		"a script":               {".fractary/agents/a/run.sh", "#!/bin/sh\n", "none of the files", 0},
-		"a note beside":          {".fractary/agents/a/notes.md", "# x\n", "none of the files", 0},
-		"too deep":               {".fractary/agents/a/b/agent.md", agentMarkdown("a", "1.0.0", "x"), "none of the files", 0},
+		"a wrong provider": {".fractary/agents/a.yaml",
+			strings.Replace(agentYAML("a", "1.0.0"), "anthropic", "nobody", 1), "llm.provider", 4},
+		"no YAML":            {".fractary/agents/a.yaml", "name: a\n\tb", "tab", 2},
+		"an agent as a tool": {".fractary/tools/a.yaml", agentYAML("a", "1.0.0"), "parameters", 1},
+		"a script":           {".fractary/agents/a/run.sh", "#!/bin/sh\n", "none of the files", 0},
+		"a note beside":      {".fractary/agents/a/notes.md", "# x\n", "none of the files", 0},
+		"too deep":           {".fractary/agents/a/b/agent.md", agentMarkdown("a", "1.0.0", "x"), "none of the files", 0},
 	} {
 		problems := kind.Validate(c.path, c.content)
 		if c.says == "" {
@@ -29,7 +30,8 @@ func TestOnlySoundDefinitionsMayBeProposed(t *testing.T) {
 			}
 			continue
 		}
-		if len(problems) == 0 || !strings.Contains(problems[0].Message, c.says) || c.line > 0 && (problems[0].Line != c.line || problems[0].Column < 1) {
+		if len(problems) == 0 || !strings.Contains(problems[0].Message, c.says) || c.line > 0 &&
+			(problems[0].Line != c.line || problems[0].Column < 1) {
 			t.Errorf("%s: %+v", name, problems)
 		}
 	}
@@ -52,7 +54,8 @@ func TestAgentsOfClaudeCodeAreProposedWithoutRights(t *testing.T) {
 		"no header":          {"hooks: {}\n", "has no header"},
 	} {
 		problems := kind.Validate(".claude/agents/a.md", c.content)
-		if c.says == "" && len(problems) > 0 || c.says != "" && (len(problems) == 0 || !strings.Contains(problems[0].Message, c.says)) {
+		if c.says == "" && len(problems) > 0 || c.says != "" &&
+			(len(problems) == 0 || !strings.Contains(problems[0].Message, c.says)) {
 			t.Errorf("%s: %+v", name, problems)
 		}
 	}

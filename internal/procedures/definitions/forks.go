@@ -43,8 +43,8 @@ func (f Fork) Breaking() bool {
 	return err1 == nil && err2 == nil && to.Major() > from.Major()
 }
 
-// originOf reads where a definition comes from, in the three spellings of Forge: fork_of and fork in the definition, and
-// metadata.json beside it. ok is false for what is no fork.
+// originOf reads where a definition comes from, in the three spellings of Forge: fork_of and fork in the definition,
+// and metadata.json beside it. ok is false for what is no fork.
 func originOf(f *Found) (Origin, bool) {
 	tree := f.Definition.tree
 	if v := tree.get("fork_of"); v != nil && v.get("name") != nil {
@@ -85,7 +85,8 @@ func (f file) metadata() (Origin, bool) {
 	if err != nil || json.Unmarshal(content, &m) != nil || m.Fork.FromName == "" {
 		return Origin{}, false
 	}
-	return Origin{Name: m.Fork.FromName, Version: m.Fork.FromVersion, CreatedAt: m.Fork.CreatedAt, LastMerged: m.Fork.MergedAt}, true
+	return Origin{Name: m.Fork.FromName, Version: m.Fork.FromVersion, CreatedAt: m.Fork.CreatedAt,
+		LastMerged: m.Fork.MergedAt}, true
 }
 
 // Forks lists the forks among the definitions of this machine, by name.
@@ -108,7 +109,8 @@ func (c *Catalog) Forks(ctx context.Context, kinds ...Kind) ([]Fork, error) {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Fork) int {
-		return cmp.Or(strings.Compare(a.Definition.Name, b.Definition.Name), strings.Compare(string(a.Definition.Kind), string(b.Definition.Kind)))
+		return cmp.Or(strings.Compare(a.Definition.Name, b.Definition.Name),
+			strings.Compare(string(a.Definition.Kind), string(b.Definition.Kind)))
 	})
 	return out, nil
 }
@@ -137,7 +139,8 @@ func (c *Catalog) forkOf(ctx context.Context, found *Found, origin Origin) Fork 
 	return f
 }
 
-// Fork is the fork with this name, whatever its kind; an agent before a tool. VALIDATION_ERROR for a definition that is no fork.
+// Fork is the fork with this name, whatever its kind; an agent before a tool. VALIDATION_ERROR for a definition that is
+// no fork.
 func (c *Catalog) Fork(ctx context.Context, name string) (Fork, error) {
 	var plain *Found
 	for _, kind := range Kinds() {
@@ -154,7 +157,8 @@ func (c *Catalog) Fork(ctx context.Context, name string) (Fork, error) {
 		plain = found
 	}
 	if plain != nil {
-		return Fork{}, newError(ValidationError, "%s %q is no fork: it has neither fork_of nor fork, and no metadata.json that names an upstream",
+		return Fork{}, newError(ValidationError,
+			"%s %q is no fork: it has neither fork_of nor fork, and no metadata.json that names an upstream",
 			plain.Definition.Kind, name).With("path", plain.Path)
 	}
 	return Fork{}, newError(AgentNotFound, "no agent and no tool is named %q", name).With("name", name)
@@ -217,7 +221,8 @@ func (c *Catalog) upstream(ctx context.Context, f Fork) (*Found, error) {
 			return found, nil
 		}
 	}
-	return nil, newError(notFoundCode(kind), "version %s of %s, which %q was forked from, was not found", ref.Range, ref.Name, f.Definition.Name).
+	return nil, newError(notFoundCode(kind), "version %s of %s, which %q was forked from, was not found", ref.Range,
+		ref.Name, f.Definition.Name).
 		With("upstream", ref.Name).With("version", ref.Range).
 		Suggest("put that version into the global registry, or configure the registry that has it")
 }
@@ -240,8 +245,8 @@ type Difference struct {
 	Change   Change `json:"changeType" enum:"added,removed,modified"`
 }
 
-// Diff compares the fields of a fork, one by one, with the version of upstream that it was forked from. A Markdown file's text is a field;
-// what says where the fork comes from is none.
+// Diff compares the fields of a fork, one by one, with the version of upstream that it was forked from. A Markdown
+// file's text is a field; what says where the fork comes from is none.
 func (c *Catalog) Diff(ctx context.Context, f Fork) ([]Difference, error) {
 	upstream, err := c.upstream(ctx, f)
 	if err != nil {

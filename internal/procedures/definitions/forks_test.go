@@ -15,12 +15,14 @@ func forks(t testing.TB) *Catalog {
 	return catalog(t, map[string]string{
 		".fractary/agents/key.yaml": agentYAML("key", "1.0.1", "license: MIT",
 			"fork_of: {name: base, version: 1.0.0, forked_at: '2026-01-02T03:04:05Z', merged_at: '2026-02-02T03:04:05Z'}"),
-		".fractary/agents/camel.md":             agentMarkdown("camel", "1.1.1", "Do it.\n", "fork: {upstream: base, upstreamVersion: 1.1.0, forkedAt: '2026-01-03T00:00:00Z', localChanges: true}"),
+		".fractary/agents/camel.md": agentMarkdown("camel", "1.1.1", "Do it.\n",
+			"fork: {upstream: base, upstreamVersion: 1.1.0, forkedAt: '2026-01-03T00:00:00Z', localChanges: true}"),
 		".fractary/agents/beside/agent.yaml":    agentYAML("beside", "3.0.0"),
 		".fractary/agents/beside/metadata.json": `{"fork":{"created_at":"2026-01-04T00:00:00Z","from_name":"base","from_version":"2.0.0"}}`,
-		".fractary/agents/base.yaml":            strings.Replace(agentYAML("base", "1.0.5", "fork_of: {name: base, version: 1.0.0}"), "Do it.", "Do it well.", 1),
-		".fractary/agents/plain.yaml":           agentYAML("plain", "1.0.0"),
-		".fractary/agents/orphan.yaml":          agentYAML("orphan", "1.0.0", "fork_of: {name: nobody, version: 1.0.0}"),
+		".fractary/agents/base.yaml": strings.Replace(agentYAML("base", "1.0.5",
+			"fork_of: {name: base, version: 1.0.0}"), "Do it.", "Do it well.", 1),
+		".fractary/agents/plain.yaml":  agentYAML("plain", "1.0.0"),
+		".fractary/agents/orphan.yaml": agentYAML("orphan", "1.0.0", "fork_of: {name: nobody, version: 1.0.0}"),
 	}, map[string]string{
 		".fractary/registry/agents/base@1.0.0/agent.yaml": upstream("1.0.0"),
 		".fractary/registry/agents/base@1.1.0/agent.yaml": upstream("1.1.0"),
@@ -40,7 +42,8 @@ func TestForksInEverySpelling(t *testing.T) {
 	}
 	var got []line
 	for _, f := range list {
-		got = append(got, line{f.Definition.Name, f.Origin.Name + "@" + f.Origin.Version, f.Current, f.Origin.CreatedAt, f.Origin.LastMerged, f.Updated(), f.Breaking()})
+		got = append(got, line{f.Definition.Name, f.Origin.Name + "@" + f.Origin.Version, f.Current, f.Origin.CreatedAt,
+			f.Origin.LastMerged, f.Updated(), f.Breaking()})
 	}
 	want := []line{
 		{"base", "base@1.0.0", "2.0.0", "", "", true, true},
@@ -58,11 +61,14 @@ func TestDiffComparesWithTheForkedVersion(t *testing.T) {
 	c := forks(t)
 	for name, want := range map[string][]Difference{
 		"key": {
-			{"author", nil, "Ann", Removed}, {"license", "MIT", nil, Added}, {"name", "key", "base", Modified}, {"version", "1.0.1", "1.0.0", Modified},
+			{"author", nil, "Ann", Removed}, {"license", "MIT", nil, Added}, {"name", "key", "base", Modified},
+			{"version", "1.0.1", "1.0.0", Modified},
 		},
-		"camel": {{"author", nil, "Ann", Removed}, {"name", "camel", "base", Modified}, {"version", "1.1.1", "1.1.0", Modified}},
+		"camel": {{"author", nil, "Ann", Removed}, {"name", "camel", "base", Modified},
+			{"version", "1.1.1", "1.1.0", Modified}},
 		"base": {
-			{"author", nil, "Ann", Removed}, {"system_prompt", "Do it well.", "Do it.", Modified}, {"version", "1.0.5", "1.0.0", Modified},
+			{"author", nil, "Ann", Removed}, {"system_prompt", "Do it well.", "Do it.", Modified},
+			{"version", "1.0.5", "1.0.0", Modified},
 		},
 	} {
 		fork, err := c.Fork(t.Context(), name)
@@ -110,10 +116,12 @@ func TestPluginsOfProjectAndUser(t *testing.T) {
 	for _, p := range plugins {
 		got = append(got, string(p.Scope)+" "+p.Manifest.Name+"@"+p.Manifest.Version)
 	}
-	if diff := cmp.Diff([]string{"local @org/faber@1.0.0", "global @org/faber@0.9.0", "local bare@0.1.0"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"local @org/faber@1.0.0", "global @org/faber@0.9.0", "local bare@0.1.0"},
+		got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if !plugins[0].named("faber") || !plugins[0].named("@org/faber") || plugins[0].Manifest.Agents[0].Name != "writer" || plugins[0].Manifest.Tools[0].Name != "print" {
+	if !plugins[0].named("faber") || !plugins[0].named("@org/faber") || plugins[0].Manifest.Agents[0].Name != "writer" ||
+		plugins[0].Manifest.Tools[0].Name != "print" {
 		t.Errorf("%+v", plugins[0])
 	}
 }
@@ -125,8 +133,10 @@ func TestPluginsInTheFormOfClaudeCodeAreListed(t *testing.T) {
 	}, nil)
 	list := b.ask("plugin_list", `{}`)
 	notes := fmt.Sprint(list["notes"])
-	if list["total"] != 1.0 || !strings.Contains(notes, "version is of a wrong type, number") || strings.Contains(notes, "Go struct") {
+	if list["total"] != 1.0 || !strings.Contains(notes, "version is of a wrong type, number") ||
+		strings.Contains(notes, "Go struct") {
 		t.Errorf("the list is %v", list)
 	}
-	b.same("plugin_info", `{"plugin":"ops"}`, map[string]any{"components.commands": []any{"./commands/"}, "components.agents": []any{"./agents/x.md"}, "components.tools": []any{}})
+	b.same("plugin_info", `{"plugin":"ops"}`, map[string]any{"components.commands": []any{"./commands/"},
+		"components.agents": []any{"./agents/x.md"}, "components.tools": []any{}})
 }

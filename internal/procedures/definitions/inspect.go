@@ -20,7 +20,8 @@ type Validation struct {
 // Valid reports whether there is no error.
 func (v Validation) Valid() bool { return len(v.Problems.Errors()) == 0 }
 
-// ValidateNamed validates a definition that Resolve finds. strict also resolves what it refers to, and warns of unknown fields.
+// ValidateNamed validates a definition that Resolve finds. strict also resolves what it refers to, and warns of unknown
+// fields.
 func (c *Catalog) ValidateNamed(ctx context.Context, kind Kind, ref Reference, strict bool) (Validation, error) {
 	found, err := c.Resolve(ctx, kind, ref, "")
 	if err != nil {
@@ -29,8 +30,8 @@ func (c *Catalog) ValidateNamed(ctx context.Context, kind Kind, ref Reference, s
 	return c.judged(ctx, found, strict), nil
 }
 
-// ValidatePath validates a file of the project or of the user's registry, whatever its folder. VALIDATION_ERROR for a path that lies in
-// neither, PERMISSION_DENIED for one that a symbolic link leads out.
+// ValidatePath validates a file of the project or of the user's registry, whatever its folder. VALIDATION_ERROR for a
+// path that lies in neither, PERMISSION_DENIED for one that a symbolic link leads out.
 func (c *Catalog) ValidatePath(ctx context.Context, kind Kind, name string, strict bool) (Validation, error) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(c.opts.Project, name)
@@ -50,9 +51,11 @@ func (c *Catalog) ValidatePath(ctx context.Context, kind Kind, name string, stri
 		if definition == nil {
 			return Validation{Path: name, Problems: problems}, nil
 		}
-		return c.judged(ctx, &Found{Definition: definition, Source: p.source, Path: name, Problems: problems, file: f}, strict), nil
+		return c.judged(ctx, &Found{Definition: definition, Source: p.source, Path: name, Problems: problems, file: f},
+			strict), nil
 	}
-	return Validation{}, newError(PermissionDenied, "%s lies outside of the project and of the user's registry", name).With("path", name).
+	return Validation{}, newError(PermissionDenied, "%s lies outside of the project and of the user's registry",
+		name).With("path", name).
 		Suggest("give a path below the project's folder")
 }
 
@@ -124,8 +127,8 @@ func (f *Found) at(field, item, message string) Problem {
 	return p
 }
 
-// Info is a definition with what it extends merged in. A broken one is VALIDATION_ERROR with its problems; what cannot be merged is
-// DEPENDENCY_ERROR.
+// Info is a definition with what it extends merged in. A broken one is VALIDATION_ERROR with its problems; what cannot
+// be merged is DEPENDENCY_ERROR.
 func (c *Catalog) Info(ctx context.Context, kind Kind, ref Reference, source Source) (*Merged, error) {
 	found, err := c.Resolve(ctx, kind, ref, source)
 	var missing *NotFoundError
@@ -139,7 +142,8 @@ func (c *Catalog) Info(ctx context.Context, kind Kind, ref Reference, source Sou
 		return nil, err
 	}
 	if errs := found.Problems.Errors(); len(errs) > 0 {
-		return nil, newError(ValidationError, "the %s %s is broken: %s", kind, ref, errs[0]).With("problems", errs).With("path", found.Path).
+		return nil, newError(ValidationError, "the %s %s is broken: %s", kind, ref, errs[0]).With("problems",
+			errs).With("path", found.Path).
 			Suggest("correct the file; " + toolOf(kind, "validate") + " lists every problem")
 	}
 	merged, err := c.Merge(ctx, found)

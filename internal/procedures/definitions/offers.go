@@ -21,8 +21,8 @@ type registryOffers struct {
 	silent []Registry // those that failed, be it in a part
 }
 
-// offers lists the definitions of a kind in all plugins of all registries, which are asked side by side, once for all calls: a
-// registry that does not answer is waited for once. A name is that of the first registry that has it.
+// offers lists the definitions of a kind in all plugins of all registries, which are asked side by side, once for all
+// calls: a registry that does not answer is waited for once. A name is that of the first registry that has it.
 func (r *Registries) offers(ctx context.Context, kind Kind) registryOffers {
 	r.offering.Lock()
 	defer r.offering.Unlock()
@@ -134,12 +134,16 @@ func failures(errs []error) Problems {
 func (r *Registries) component(ctx context.Context, v *Validator, kind Kind, ref Reference) (*Found, Problems) {
 	all := r.offers(ctx, kind)
 	offers, failed := slices.Clone(all.found), slices.Clone(all.failed)
-	offers = slices.DeleteFunc(offers, func(o offered) bool { return o.item.Name != ref.Name || !ref.admits(o.item.Version) })
+	offers = slices.DeleteFunc(offers, func(o offered) bool {
+		return o.item.Name != ref.Name ||
+			!ref.admits(o.item.Version)
+	})
 	slices.SortStableFunc(offers, func(a, b offered) int { return -compareVersions(a.item.Version, b.item.Version) })
 	for _, o := range offers {
 		registry := o.plugin.registry
 		if preferred(all.silent, registry) {
-			failed = append([]error{newError(NetworkError, "%s is not taken from the registry %q while another one, which is preferred to it, does not answer",
+			failed = append([]error{newError(NetworkError,
+				"%s is not taken from the registry %q while another one, which is preferred to it, does not answer",
 				ref.Name, registry.Name)}, failed...)
 			break
 		}
@@ -153,7 +157,8 @@ func (r *Registries) component(ctx context.Context, v *Validator, kind Kind, ref
 			failed = append(failed, newError(ValidationError, "%s", problems[0]))
 			continue
 		}
-		return &Found{Definition: definition, Source: Stockyard, Registry: registry.Name, Path: o.address(), Problems: problems}, nil
+		return &Found{Definition: definition, Source: Stockyard, Registry: registry.Name, Path: o.address(),
+			Problems: problems}, nil
 	}
 	reasons := failures(failed)
 	for _, why := range r.unused {

@@ -41,7 +41,8 @@ func (s set) cacheStats() operation.Operation {
 				return CacheStatsAnswer{}, cacheError(v.config.CacheDir, err)
 			}
 			return CacheStatsAnswer{
-				Manifests: CachedIndexes{stats.Indexes, sizeText(stats.IndexBytes), moment(stats.OldestIndex), moment(stats.NewestIndex)},
+				Manifests: CachedIndexes{stats.Indexes, sizeText(stats.IndexBytes), moment(stats.OldestIndex),
+					moment(stats.NewestIndex)},
 				Downloads: CachedDownloads{stats.Downloads, sizeText(stats.DownloadBytes)},
 				TotalSize: sizeText(stats.IndexBytes + stats.DownloadBytes), Location: stats.Location,
 				Notes: v.notes(nil, nil),
@@ -71,25 +72,30 @@ type CacheClearAnswer struct {
 
 func (s set) cacheClear() operation.Operation {
 	o := named("cache_clear", "cache clear", "Clear the cache", "Remove what is cached of registries",
-		"Remove what is cached of registries; it is fetched again when it is needed. Needs tier 2. With dry_run in the answer nothing was removed.")
-	o.Effect, o.Needs = operation.Write, operation.Needs{Tier: gitprovider.TierInvestigate, Own: true, Dry: operation.DryTried}
+		"Remove what is cached of registries; it is fetched again when it is needed. Needs tier 2. With dry_run in the "+
+			"answer nothing was removed.")
+	o.Effect, o.Needs = operation.Write, operation.Needs{Tier: gitprovider.TierInvestigate, Own: true,
+		Dry: operation.DryTried}
 	o.Tool.Destructive, o.Tool.Repeatable = true, true
 	way := operation.Way[CacheClearRequest]{Roots: func(CacheClearRequest) []string { return s.service().cacheDirs() }}
-	return operation.Define(s.kernel, ToolsetName, o, way, func(_ context.Context, call operation.Call, in CacheClearRequest) (CacheClearAnswer, error) {
-		v, err := s.service().open()
-		if err != nil {
-			return CacheClearAnswer{}, faultOf(err)
-		}
-		cleared, err := v.cache.Clear(CacheClearing{
-			Indexes: in.Type != "downloads", Downloads: in.Type != "manifests", OlderThan: time.Duration(in.OlderThan) * 24 * time.Hour,
-		}, call.DryRun)
-		if err != nil {
-			return CacheClearAnswer{}, faultOf(cacheError(v.config.CacheDir, err))
-		}
-		return CacheClearAnswer{
-			Success: true, DryRun: call.DryRun, Cleared: ClearedEntries{cleared.Indexes, cleared.Downloads, sizeText(cleared.Bytes)},
-		}, nil
-	})
+	return operation.Define(s.kernel, ToolsetName, o, way,
+		func(_ context.Context, call operation.Call, in CacheClearRequest) (CacheClearAnswer, error) {
+			v, err := s.service().open()
+			if err != nil {
+				return CacheClearAnswer{}, faultOf(err)
+			}
+			cleared, err := v.cache.Clear(CacheClearing{
+				Indexes: in.Type != "downloads", Downloads: in.Type != "manifests",
+				OlderThan: time.Duration(in.OlderThan) * 24 * time.Hour,
+			}, call.DryRun)
+			if err != nil {
+				return CacheClearAnswer{}, faultOf(cacheError(v.config.CacheDir, err))
+			}
+			return CacheClearAnswer{
+				Success: true, DryRun: call.DryRun,
+				Cleared: ClearedEntries{cleared.Indexes, cleared.Downloads, sizeText(cleared.Bytes)},
+			}, nil
+		})
 }
 
 func cacheError(dir string, err error) *Error {

@@ -23,7 +23,8 @@ type ConfigValue struct {
 
 func (s set) configGet() operation.Operation {
 	return reading(s, named("config_get", "config get", "Read a setting", "Show one value of the configuration",
-		"Read one value of the effective configuration, defaults included; exists is false for a key that is not there. Values of secrets are hidden."), nil,
+		"Read one value of the effective configuration, defaults included; exists is false for a key that is not there. "+
+			"Values of secrets are hidden."), nil,
 		func(_ context.Context, v *view, in ConfigGetRequest) (ConfigValue, error) {
 			value, exists := v.config.Get(in.Key)
 			return ConfigValue{in.Key, value, exists, v.notes(nil, nil)}, nil
@@ -67,16 +68,19 @@ type ConfigShowAnswer struct {
 
 func (s set) configShow() operation.Operation {
 	return reading(s, named("config_show", "config show", "Show the configuration", "Show the whole configuration",
-		"Show the effective configuration: registries, cache, and which sources names are resolved in; sources are the files that it was read from. Without "+
+		"Show the effective configuration: registries, cache, and which sources names are resolved in; sources are the "+
+			"files that it was read from. Without "+
 			"includeDefaults, sections that the files do not have are left out."), nil,
 		func(_ context.Context, v *view, in ConfigShowRequest) (ConfigShowAnswer, error) {
 			shown := func(section string) bool {
 				_, given := v.config.given[section]
 				return given || in.IncludeDefaults == nil || *in.IncludeDefaults
 			}
-			out := ConfigShowAnswer{Sources: append([]string{}, v.config.Sources...), Notes: v.notes(nil, nil), Config: ShownConfig{Registries: []ShownRegistry{}}}
+			out := ConfigShowAnswer{Sources: append([]string{}, v.config.Sources...), Notes: v.notes(nil, nil),
+				Config: ShownConfig{Registries: []ShownRegistry{}}}
 			for _, r := range v.config.Registries {
-				out.Config.Registries = append(out.Config.Registries, ShownRegistry{r.Name, withoutPassword(r.URL), r.Priority, r.Unused})
+				out.Config.Registries = append(out.Config.Registries,
+					ShownRegistry{r.Name, withoutPassword(r.URL), r.Priority, r.Unused})
 			}
 			if shown("cache") {
 				out.Config.Cache = &ShownCache{v.config.CacheDir, v.config.TTL}
@@ -116,9 +120,11 @@ type RegistryList struct {
 }
 
 func (s set) configRegistryList() operation.Operation {
-	return reading(s, named("config_registry_list", "config registry-list", "List registries", "List the configured registries",
+	return reading(s, named("config_registry_list", "config registry-list", "List registries",
+		"List the configured registries",
 		"List the configured registries in the order in which they are asked; authenticated says whether a token is set for one. "+
-			"not_used says why one is never asked: a project's file may only choose among the operator's. None is contacted."), nil,
+			"not_used says why one is never asked: a project's file may only choose among the operator's. None is contacted."),
+		nil,
 		func(_ context.Context, v *view, _ NoArguments) (RegistryList, error) {
 			out := RegistryList{Registries: []RegistryEntry{}, Notes: v.notes(nil, nil)}
 			for _, r := range v.config.Registries {

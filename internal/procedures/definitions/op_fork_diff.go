@@ -36,7 +36,8 @@ type ForkDiffAnswer struct {
 
 func (s set) forkDiff() operation.Operation {
 	return reading(s, named("fork_diff", "fork diff", "Compare a fork", "Show how a fork differs from its upstream",
-		"Compare a fork with the version of upstream that it was forked from, field by field: added only the fork has, removed only upstream. unified is the same as a "+
+		"Compare a fork with the version of upstream that it was forked from, field by field: added only the fork has, "+
+			"removed only upstream. unified is the same as a "+
 			"diff of YAML from upstream to the fork."), nil,
 		func(ctx context.Context, v *view, in ForkDiffRequest) (ForkDiffAnswer, error) {
 			f, err := v.catalog.Fork(ctx, in.Name)
@@ -49,8 +50,9 @@ func (s set) forkDiff() operation.Operation {
 			}
 			differences := differences(f, upstream)
 			out := ForkDiffAnswer{
-				Name: f.Definition.Name, UpstreamVersion: f.Origin.Version, LocalVersion: f.Definition.Version, Differences: differences,
-				Registry: upstream.Registry,
+				Name: f.Definition.Name, UpstreamVersion: f.Origin.Version, LocalVersion: f.Definition.Version,
+				Differences: differences,
+				Registry:    upstream.Registry,
 			}
 			for _, d := range differences {
 				switch d.Change {

@@ -38,7 +38,8 @@ type ForkList struct {
 
 func (s set) forkList() operation.Operation {
 	return reading(s, named("fork_list", "fork list", "List forks", "List forked agents and tools",
-		"List the agents and tools of the project and of the user's registry that were forked from others, with the version that each was forked from, and "+
+		"List the agents and tools of the project and of the user's registry that were forked from others, with the "+
+			"version that each was forked from, and "+
 			"whether upstream has a higher one."), nil,
 		func(ctx context.Context, v *view, in ForkListRequest) (ForkList, error) {
 			kinds := Kinds()
@@ -84,7 +85,8 @@ type ForkInfo struct {
 
 func (s set) forkInfo() operation.Operation {
 	return reading(s, named("fork_info", "fork info", "Read a fork", "Show where a fork comes from",
-		"Read where a forked agent or tool comes from: upstream's name, the version that was forked, the highest that there is now, when it was forked and last merged. "+
+		"Read where a forked agent or tool comes from: upstream's name, the version that was forked, the highest that "+
+			"there is now, when it was forked and last merged. "+
 			"VALIDATION_ERROR for what is no fork."), nil,
 		func(ctx context.Context, v *view, in ForkRequest) (ForkInfo, error) {
 			f, err := v.catalog.Fork(ctx, in.Name)
@@ -94,7 +96,8 @@ func (s set) forkInfo() operation.Operation {
 			return ForkInfo{
 				Name: f.Definition.Name, Type: f.Definition.Kind, Path: f.Path,
 				Upstream:     CurrentUpstream{f.Origin.Name, f.Origin.Version, f.Current},
-				LocalVersion: f.Definition.Version, CreatedAt: f.Origin.CreatedAt, LastMerged: f.Origin.LastMerged, HasUpstreamUpdate: f.Updated(), Registry: f.From,
+				LocalVersion: f.Definition.Version, CreatedAt: f.Origin.CreatedAt, LastMerged: f.Origin.LastMerged,
+				HasUpstreamUpdate: f.Updated(), Registry: f.From,
 			}, nil
 		})
 }
@@ -124,16 +127,19 @@ type ForkCheckAnswer struct {
 
 func (s set) forkCheck() operation.Operation {
 	return reading(s, named("fork_check", "fork check", "Check forks", "Check forks for upstream's updates",
-		"List the forks whose upstream has a higher version than the one that was forked or merged last. breakingChanges says that its major number is higher. "+
+		"List the forks whose upstream has a higher version than the one that was forked or merged last. breakingChanges "+
+			"says that its major number is higher. "+
 			"See what differs with fractary_forge_fork_diff."), nil,
 		func(ctx context.Context, v *view, in ForkCheckRequest) (ForkCheckAnswer, error) {
 			forks, err := v.forks(ctx, in.Name)
 			forks = slices.DeleteFunc(forks, func(f Fork) bool { return !f.Updated() })
 			out := ForkCheckAnswer{
-				Updates: []ForkUpdate{}, Total: len(forks), HasUpdates: len(forks) > 0, Notes: v.notes(nil, v.registries.troubles()),
+				Updates: []ForkUpdate{}, Total: len(forks), HasUpdates: len(forks) > 0,
+				Notes: v.notes(nil, v.registries.troubles()),
 			}
 			for _, f := range forks {
-				out.Updates = append(out.Updates, ForkUpdate{f.Definition.Name, f.Definition.Kind, f.Definition.Version, f.Current, f.Breaking(), f.From})
+				out.Updates = append(out.Updates, ForkUpdate{f.Definition.Name, f.Definition.Kind, f.Definition.Version, f.Current,
+					f.Breaking(), f.From})
 			}
 			return out, err
 		})

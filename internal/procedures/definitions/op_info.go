@@ -66,9 +66,12 @@ type ToolInfo struct {
 
 func (s set) agentInfo() operation.Operation {
 	return reading(s, named("agent_info", "agent info", "Read an agent", "Show an agent with what it extends",
-		"Read one agent: prompt, tools, tags, version, and where it is. What it extends is merged in. dependencies are the agent that it extends and its "+
-			"tools, with the versions that they resolve to here. The project is looked at first, then the user's registry (the highest version that "+
-			"satisfies version), then the first of the configured registries that has the name. A broken agent is VALIDATION_ERROR with its problems."), nil,
+		"Read one agent: prompt, tools, tags, version, and where it is. What it extends is merged in. dependencies are the "+
+			"agent that it extends and its "+
+			"tools, with the versions that they resolve to here. The project is looked at first, then the user's registry "+
+			"(the highest version that "+
+			"satisfies version), then the first of the configured registries that has the name. A broken agent is "+
+			"VALIDATION_ERROR with its problems."), nil,
 		func(ctx context.Context, v *view, in InfoRequest) (AgentInfo, error) {
 			m, err := v.catalog.Info(ctx, Agent, in.reference(), sourceOf(in.Source))
 			if err != nil {
@@ -76,16 +79,20 @@ func (s set) agentInfo() operation.Operation {
 			}
 			d := m.Definition
 			return AgentInfo{
-				Name: d.Name, Version: d.Version, Description: d.Description, Author: d.Author, License: d.License, Tags: d.Tags, Tools: d.Tools,
-				Extends: d.Extends, Prompt: d.Prompt, Source: m.Source, Path: m.Path, Registry: m.Registry, Format: d.Format, Dependencies: v.dependencies(ctx, d),
+				Name: d.Name, Version: d.Version, Description: d.Description, Author: d.Author, License: d.License, Tags: d.Tags,
+				Tools:   d.Tools,
+				Extends: d.Extends, Prompt: d.Prompt, Source: m.Source, Path: m.Path, Registry: m.Registry, Format: d.Format,
+				Dependencies: v.dependencies(ctx, d),
 			}, nil
 		})
 }
 
 func (s set) toolInfo() operation.Operation {
 	return reading(s, named("tool_info", "tool info", "Read a tool", "Show a tool with what it extends",
-		"Read the definition of one tool: description, and its parameters and output as JSON Schema. What it extends is merged in. The project is looked at "+
-			"first, then the user's registry (the highest version that satisfies version), then the first of the configured registries that has the name. A broken definition is "+
+		"Read the definition of one tool: description, and its parameters and output as JSON Schema. What it extends is "+
+			"merged in. The project is looked at "+
+			"first, then the user's registry (the highest version that satisfies version), then the first of the configured "+
+			"registries that has the name. A broken definition is "+
 			"VALIDATION_ERROR with its problems."), nil,
 		func(ctx context.Context, v *view, in InfoRequest) (ToolInfo, error) {
 			m, err := v.catalog.Info(ctx, Tool, in.reference(), sourceOf(in.Source))
@@ -100,8 +107,8 @@ func (s set) toolInfo() operation.Operation {
 		})
 }
 
-// dependencies are what an agent extends and its tools. Only project and home are asked for versions: a description of what is here must
-// not wait for registries.
+// dependencies are what an agent extends and its tools. Only project and home are asked for versions: a description of
+// what is here must not wait for registries.
 func (v *view) dependencies(ctx context.Context, d *Definition) (out []Dependency) {
 	if d.Format == ClaudeCode { // its tools are those of Claude Code
 		return nil

@@ -60,23 +60,28 @@ type ToolList struct {
 	Notes  []string `json:"notes,omitempty" doc:"What could not be read or was left out"`
 }
 
-const listDescription = " of the project, of the user's registry and of configured registries, by name, each with version, tags, source and path, and the registry that it comes from. Of registries that have the same name, the preferred one's is listed. total counts all that " +
+const listDescription = " of the project, of the user's registry and of configured registries, by name, each with " +
+	"version, tags, source and path, and the registry that it comes from. Of registries that have the same name, the " +
+	"preferred one's is listed. total counts all that " +
 	"match; page with limit and offset. notes names files that are broken and registries that did not answer; they are left out."
 
 func (s set) agentList() operation.Operation {
-	return reading(s, named("agent_list", "agent list", "List agents", "List agents", "List the agents"+listDescription+" Claude Code's own agents (.claude/agents) are listed too; they have no version."), nil,
+	return reading(s, named("agent_list", "agent list", "List agents", "List agents", "List the agents"+listDescription+
+		" Claude Code's own agents (.claude/agents) are listed too; they have no version."), nil,
 		func(ctx context.Context, v *view, in ListRequest) (AgentList, error) {
 			list, err := v.list(ctx, Agent, in)
 			agents := make([]AgentEntry, 0, len(list.Tools))
 			for _, e := range list.Tools {
-				agents = append(agents, AgentEntry{e.Name, e.Version, e.Description, e.Tags, e.Source, e.Path, e.Registry, e.format})
+				agents = append(agents, AgentEntry{e.Name, e.Version, e.Description, e.Tags, e.Source, e.Path, e.Registry,
+					e.format})
 			}
 			return AgentList{Agents: agents, Total: list.Total, Limit: list.Limit, Offset: list.Offset, Notes: list.Notes}, err
 		})
 }
 
 func (s set) toolList() operation.Operation {
-	return reading(s, named("tool_list", "tool list", "List tools", "List tools", "List the definitions of tools"+listDescription), nil,
+	return reading(s, named("tool_list", "tool list", "List tools", "List tools", "List the definitions of tools"+
+		listDescription), nil,
 		func(ctx context.Context, v *view, in ListRequest) (ToolList, error) { return v.list(ctx, Tool, in) })
 }
 
@@ -85,7 +90,8 @@ func (v *view) list(ctx context.Context, kind Kind, in ListRequest) (ToolList, e
 	if err != nil {
 		return ToolList{}, err
 	}
-	out := ToolList{Tools: []Entry{}, Limit: cmp.Or(in.Limit, defaultPage), Offset: in.Offset, Notes: v.notes(problems, nil)}
+	out := ToolList{Tools: []Entry{}, Limit: cmp.Or(in.Limit, defaultPage), Offset: in.Offset,
+		Notes: v.notes(problems, nil)}
 	matching := found[:0]
 	for _, f := range found {
 		if f.Errors == 0 && (len(in.Tags) == 0 || anyOf(f.Tags, in.Tags)) { // notes name the others

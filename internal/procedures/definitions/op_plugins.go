@@ -33,7 +33,8 @@ type PluginList struct {
 
 func (s set) pluginList() operation.Operation {
 	return reading(s, named("plugin_list", "plugin list", "List plugins", "List installed plugins",
-		"List the plugins that are installed in the project and for the user, with scope and path. hasUpdate and latestVersion are there for those that a "+
+		"List the plugins that are installed in the project and for the user, with scope and path. hasUpdate and "+
+			"latestVersion are there for those that a "+
 			"configured registry has, the first one that has the name. notes names registries that did not answer."), nil,
 		func(ctx context.Context, v *view, in PluginListRequest) (PluginList, error) {
 			scope := Scope(in.Scope)
@@ -113,8 +114,10 @@ type PluginInfo struct {
 
 func (s set) pluginInfo() operation.Operation {
 	return reading(s, named("plugin_info", "plugin info", "Read a plugin", "Show a plugin",
-		"Read one plugin: what it is, the names of its agents, tools, workflows, hooks and commands, what it depends on, and where it is installed. With remote, the "+
-			"first of the configured registries that has the name is taken, and availableVersions lists what it has; the content must match the checksum of the registry's "+
+		"Read one plugin: what it is, the names of its agents, tools, workflows, hooks and commands, what it depends on, "+
+			"and where it is installed. With remote, the "+
+			"first of the configured registries that has the name is taken, and availableVersions lists what it has; the "+
+			"content must match the checksum of the registry's "+
 			"index, or it is INTEGRITY_ERROR."), nil,
 		func(ctx context.Context, v *view, in PluginInfoRequest) (PluginInfo, error) {
 			ref := ParseReference(in.Plugin)
@@ -144,7 +147,8 @@ func (s set) pluginInfo() operation.Operation {
 		})
 }
 
-// installedAs is where a plugin is installed, the project's before the user's; fits is it, if its version satisfies the range.
+// installedAs is where a plugin is installed, the project's before the user's; fits is it, if its version satisfies the
+// range.
 func installedAs(all []Installed, ref Reference) (place *PluginPlace, fits *Installed) {
 	for _, scope := range []Scope{LocalScope, GlobalScope} {
 		for _, p := range all {
@@ -166,7 +170,8 @@ func installedAs(all []Installed, ref Reference) (place *PluginPlace, fits *Inst
 func notInstalled(ref Reference, place *PluginPlace, problems Problems) error {
 	e := newError(PluginNotFound, "plugin %s is not installed", ref).With("plugin", ref.Name)
 	if place != nil {
-		e.Message = "plugin " + ref.Name + " is installed in version " + place.InstalledVersion + ", which does not satisfy " + ref.Range
+		e.Message = "plugin " + ref.Name + " is installed in version " + place.InstalledVersion +
+			", which does not satisfy " + ref.Range
 		e = e.With("installedVersion", place.InstalledVersion)
 	}
 	if notes := notesOf(nil, problems, nil); len(notes) > 0 {
@@ -178,11 +183,14 @@ func notInstalled(ref Reference, place *PluginPlace, problems Problems) error {
 
 func pluginInfo(m Manifest, index IndexPlugin) PluginInfo {
 	out := PluginInfo{
-		Name: cmp.Or(m.Name, index.Name), Version: cmp.Or(m.Version, index.Version), Description: cmp.Or(m.Description, index.Description),
-		Author: cmp.Or(textIn(m.Author, "name"), index.Author), License: cmp.Or(m.License, index.License),
-		Homepage: cmp.Or(m.Homepage, index.Homepage), Repository: cmp.Or(textIn(m.Repository, "url"), index.Repository), Keywords: m.Keywords,
+		Name: cmp.Or(m.Name, index.Name), Version: cmp.Or(m.Version, index.Version),
+		Description: cmp.Or(m.Description, index.Description),
+		Author:      cmp.Or(textIn(m.Author, "name"), index.Author), License: cmp.Or(m.License, index.License),
+		Homepage: cmp.Or(m.Homepage, index.Homepage), Repository: cmp.Or(textIn(m.Repository, "url"), index.Repository),
+		Keywords: m.Keywords,
 		Components: Components{
-			Agents: namesOf(m.Agents), Tools: namesOf(m.Tools), Workflows: namesOf(m.Workflows), Hooks: namesOf(m.Hooks), Commands: namesOf(m.Commands),
+			Agents: namesOf(m.Agents), Tools: namesOf(m.Tools), Workflows: namesOf(m.Workflows), Hooks: namesOf(m.Hooks),
+			Commands: namesOf(m.Commands),
 		},
 		Dependencies: m.Dependencies,
 	}

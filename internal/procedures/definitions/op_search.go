@@ -39,8 +39,10 @@ type SearchAnswer struct {
 
 func (s set) pluginSearch() operation.Operation {
 	return reading(s, named("plugin_search", "plugin search", "Search plugins", "Search the registries for plugins",
-		"Search the configured registries for plugins whose name, description or tags hold the query: exact names first, then those that begin with it. A name is that of the first registry that has it; of "+
-			"several versions the highest. notes names registries that did not answer; if none did, the call fails with the reason of the first."), nil,
+		"Search the configured registries for plugins whose name, description or tags hold the query: exact names first, "+
+			"then those that begin with it. A name is that of the first registry that has it; of "+
+			"several versions the highest. notes names registries that did not answer; if none did, the call fails with the "+
+			"reason of the first."), nil,
 		func(ctx context.Context, v *view, in SearchRequest) (SearchAnswer, error) {
 			ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 			defer cancel()
@@ -56,7 +58,8 @@ func (s set) pluginSearch() operation.Operation {
 				out.Notes = append(out.Notes, "no registry is asked: none that is configured is used and switched on")
 			}
 			for _, p := range page(found, in.Offset, cmp.Or(in.Limit, defaultResults)) {
-				out.Results = append(out.Results, SearchResult{p.Name, p.Version, p.Description, p.Author, p.Tags, p.Downloads, p.Registry})
+				out.Results = append(out.Results, SearchResult{p.Name, p.Version, p.Description, p.Author, p.Tags, p.Downloads,
+					p.Registry})
 			}
 			return out, nil
 		})

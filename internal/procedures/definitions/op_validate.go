@@ -56,12 +56,15 @@ type ValidateAnswer struct {
 	Notes         []string  `json:"notes,omitempty" doc:"What was left out"`
 }
 
-const validateDescription = " against its schema, given by path or by name. Every problem is listed with its field, line and column: errors make it invalid, warnings do " +
-	"not. With strict, what it extends and other references must resolve, and unknown fields are warnings. A definition that is invalid is an " +
+const validateDescription = " against its schema, given by path or by name. Every problem is listed with its field, " +
+	"line and column: errors make it invalid, warnings do " +
+	"not. With strict, what it extends and other references must resolve, and unknown fields are warnings. A definition " +
+	"that is invalid is an " +
 	"answer with valid: false, no error of the call."
 
 func (s set) agentValidate() operation.Operation {
-	return s.validate(Agent, named("agent_validate", "agent validate", "Validate an agent", "Check an agent against its schema",
+	return s.validate(Agent, named("agent_validate", "agent validate", "Validate an agent",
+		"Check an agent against its schema",
 		"Check an agent (YAML or Markdown)"+validateDescription))
 }
 
@@ -71,7 +74,8 @@ func (s set) toolValidate() operation.Operation {
 }
 
 func (s set) validate(kind Kind, o operation.Operation) operation.Operation {
-	return reading(s, o, ValidateRequest.check, func(ctx context.Context, v *view, in ValidateRequest) (ValidateAnswer, error) {
+	return reading(s, o, ValidateRequest.check, func(ctx context.Context, v *view, in ValidateRequest) (ValidateAnswer,
+		error) {
 		if in.Path == "" && knownExtension(path.Ext(in.Name)) {
 			in.Path = in.Name
 		}
@@ -86,7 +90,8 @@ func (s set) validate(kind Kind, o operation.Operation) operation.Operation {
 func (v ValidateAnswer) Incomplete() bool { return !v.Valid }
 
 func validated(v Validation, err error) (ValidateAnswer, error) {
-	out := ValidateAnswer{Valid: v.Valid(), Path: v.Path, Errors: []Flaw{}, Warnings: []Warning{}, SchemaVersion: schemaVersion}
+	out := ValidateAnswer{Valid: v.Valid(), Path: v.Path, Errors: []Flaw{}, Warnings: []Warning{},
+		SchemaVersion: schemaVersion}
 	for _, p := range v.Problems {
 		if p.Severity == SeverityError {
 			out.Errors = append(out.Errors, Flaw{p.Field, p.Message, p.Severity, p.Line, p.Column, p.Suggestion})

@@ -22,8 +22,8 @@ const ServerName = "fractary-forge"
 // callTimeout leaves the registries that answer the time to do so, also where one does not.
 const callTimeout = fetchTimeout + 15*time.Second
 
-// listTimeout bounds how long a list waits for registries: one that does not answer is named, and what others and this machine have is
-// listed. searchTimeout is that of a search, which is about registries alone.
+// listTimeout bounds how long a list waits for registries: one that does not answer is named, and what others and this
+// machine have is listed. searchTimeout is that of a search, which is about registries alone.
 const (
 	listTimeout   = 5 * time.Second
 	searchTimeout = 15 * time.Second
@@ -46,7 +46,8 @@ func Toolset(kernel func() *operation.Kernel, service func() *Service) operation
 	s := set{kernel, service}
 	return operation.Toolset{
 		Name: ToolsetName, Schemas: schemas, Form: form(),
-		Instructions: "Look at definitions of agents and tools and at plugins with fractary_forge_*: list and info find them, validate checks one " +
+		Instructions: "Look at definitions of agents and tools and at plugins with fractary_forge_*: list and info find " +
+			"them, validate checks one " +
 			"before you propose a change to it, fork_check says what upstream has changed.",
 		Operations: operation.WithExamples([]operation.Operation{
 			s.agentList(), s.agentInfo(), s.agentValidate(), s.toolList(), s.toolInfo(), s.toolValidate(),
@@ -64,27 +65,30 @@ func Toolset(kernel func() *operation.Kernel, service func() *Service) operation
 // named begins a tool that reads. command is what follows `claudeops definitions`.
 func named(name, command, title, summary, description string) operation.Operation {
 	return operation.Operation{
-		Name: "fractary_forge_" + name, Summary: summary, Effect: operation.Read, Needs: operation.Needs{Tier: gitprovider.TierObserve},
+		Name: "fractary_forge_" + name, Summary: summary, Effect: operation.Read,
+		Needs:   operation.Needs{Tier: gitprovider.TierObserve},
 		Command: ToolsetName + " " + command, Tool: operation.Tool{Title: title, Description: description},
 	}
 }
 
 // reading completes a tool that reads.
 func reading[In, Out any](
-	s set, o operation.Operation, check func(in In) *operation.Fault, handle func(ctx context.Context, v *view, in In) (Out, error),
+	s set, o operation.Operation, check func(in In) *operation.Fault,
+	handle func(ctx context.Context, v *view, in In) (Out, error),
 ) operation.Operation {
 	way := operation.Way[In]{Check: check, Timeout: callTimeout}
-	return operation.Define(s.kernel, ToolsetName, o, way, func(ctx context.Context, _ operation.Call, in In) (Out, error) {
-		return limited(ctx, func() (Out, error) {
-			var none Out
-			v, err := s.service().open()
-			if err != nil {
-				return none, faultOf(err)
-			}
-			out, err := handle(ctx, v, in)
-			return out, faultOf(err)
+	return operation.Define(s.kernel, ToolsetName, o, way,
+		func(ctx context.Context, _ operation.Call, in In) (Out, error) {
+			return limited(ctx, func() (Out, error) {
+				var none Out
+				v, err := s.service().open()
+				if err != nil {
+					return none, faultOf(err)
+				}
+				out, err := handle(ctx, v, in)
+				return out, faultOf(err)
+			})
 		})
-	})
 }
 
 // limited ends with the context, whatever do waits for. A panic in do is one here.

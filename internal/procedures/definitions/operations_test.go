@@ -37,7 +37,8 @@ func (b *bench) Record(_ context.Context, a record.Attempt, _ *record.Proposal, 
 func newBench(t testing.TB, project, home map[string]string) *bench {
 	b := &bench{TB: t, variables: map[string]string{}}
 	b.settings = Settings{
-		Project: operationtest.WriteFiles(t, t.TempDir(), project), Home: operationtest.WriteFiles(t, t.TempDir(), home), Transport: http.DefaultTransport, Now: time.Now,
+		Project: operationtest.WriteFiles(t, t.TempDir(), project), Home: operationtest.WriteFiles(t, t.TempDir(), home),
+		Transport: http.DefaultTransport, Now: time.Now,
 		Token: func(name string) string { return b.variables[name] },
 	}
 	b.authority = operation.Authority{Enabled: func(string) bool { return true }, Tier: 2}
@@ -55,7 +56,8 @@ func (b *bench) toolset() operation.Toolset {
 	return Toolset(func() *operation.Kernel { return kernel }, func() *Service { return b.service })
 }
 
-// ask calls a tool and gives its answer, or its failure in the contract's form, as JSON has it. Both match the output schema.
+// ask calls a tool and gives its answer, or its failure in the contract's form, as JSON has it. Both match the output
+// schema.
 func (b *bench) ask(tool, arguments string) map[string]any {
 	b.Helper()
 	set := b.toolset()
@@ -116,59 +118,87 @@ func (b *bench) same(tool, arguments string, want map[string]any) {
 
 func TestSchemas(t *testing.T) { operationtest.Schemas(t, newBench(t, nil, nil).toolset()) }
 
-// contractTools are what the contract has for each tool: input, then output. A question mark stands behind what may be missing, a
-// type or the values of an enumeration behind a colon.
+// contractTools are what the contract has for each tool: input, then output. A question mark stands behind what may be
+// missing, a type or the values of an enumeration behind a colon.
 func contractTools() map[string][2]string {
 	list := "tags?:array source?:local|global|stockyard|all limit?:number offset?:number"
-	entry := ":array %[1]s[].name:string %[1]s[].version:string %[1]s[].description?:string %[1]s[].tags?:array %[1]s[].source:local|global|stockyard %[1]s[].path:string total:number limit:number offset:number"
+	entry := ":array %[1]s[].name:string %[1]s[].version:string %[1]s[].description?:string %[1]s[].tags?:array " +
+		"%[1]s[].source:local|global|stockyard %[1]s[].path:string total:number limit:number offset:number"
 	named := "name:string version?:string source?:local|global|stockyard|all"
-	info := "name:string version:string description?:string author?:string license?:string tags?:array source:local|global|stockyard path:string "
-	validated := "valid:boolean path:string errors:array errors[].field:string errors[].message:string errors[].severity:error|warning " +
+	info := "name:string version:string description?:string author?:string license?:string tags?:array " +
+		"source:local|global|stockyard path:string "
+	validated := "valid:boolean path:string errors:array errors[].field:string errors[].message:string " +
+		"errors[].severity:error|warning " +
 		"warnings:array warnings[].field:string warnings[].message:string schema_version:string"
 	fork := "name:string type:agent|tool path:string localVersion:string hasUpstreamUpdate:boolean "
 	return map[string][2]string{
 		"agent_list": {list, fmt.Sprintf("agents"+entry, "agents")},
-		"agent_info": {named, info + "tools?:array extends?:string prompt?:string dependencies?:array dependencies[].name:string " +
+		"agent_info": {named, info +
+			"tools?:array extends?:string prompt?:string dependencies?:array dependencies[].name:string " +
 			"dependencies[].version:string dependencies[].type:tool|agent"},
 		"agent_validate": {"path?:string name?:string strict?:boolean", validated},
 		"tool_list":      {list, fmt.Sprintf("tools"+entry, "tools")},
 		"tool_info":      {named, info + "inputSchema?:object outputSchema?:object"},
 		"tool_validate":  {"path?:string name?:string strict?:boolean", validated},
-		"plugin_list": {"scope?:global|local|all outdated?:boolean", "plugins:array plugins[].name:string plugins[].version:string " +
-			"plugins[].scope:global|local plugins[].path:string plugins[].hasUpdate?:boolean plugins[].latestVersion?:string total:number"},
-		"plugin_info": {"plugin:string version?:string remote?:boolean", "name:string version:string description?:string author?:string license?:string " +
-			"homepage?:string repository?:string keywords?:array components:object components.agents:array components.tools:array " +
-			"components.workflows:array components.hooks:array components.commands:array dependencies?:object installed?:object " +
-			"installed.scope:global|local installed.path:string installed.installedVersion:string availableVersions?:array"},
-		"plugin_search": {"query:string tags?:array limit?:number offset?:number", "results:array results[].name:string results[].version:string " +
-			"results[].description?:string results[].author?:string results[].tags?:array results[].downloads?:number results[].registry:string " +
-			"total:number query:string"},
+		"plugin_list": {"scope?:global|local|all outdated?:boolean",
+			"plugins:array plugins[].name:string plugins[].version:string " +
+				"plugins[].scope:global|local plugins[].path:string plugins[].hasUpdate?:boolean plugins[].latestVersion?:string " +
+				"total:number"},
+		"plugin_info": {"plugin:string version?:string remote?:boolean",
+			"name:string version:string description?:string author?:string license?:string " +
+				"homepage?:string repository?:string keywords?:array components:object components.agents:array " +
+				"components.tools:array " +
+				"components.workflows:array components.hooks:array components.commands:array dependencies?:object " +
+				"installed?:object " +
+				"installed.scope:global|local installed.path:string installed.installedVersion:string availableVersions?:array"},
+		"plugin_search": {"query:string tags?:array limit?:number offset?:number",
+			"results:array results[].name:string results[].version:string " +
+				"results[].description?:string results[].author?:string results[].tags?:array results[].downloads?:number " +
+				"results[].registry:string " +
+				"total:number query:string"},
 		"config_get": {"key:string", "key:string value: exists:boolean"},
-		"config_show": {"includeDefaults?:boolean format?:json|yaml", "config:object config.registries:array config.registries[].name:string " +
-			"config.registries[].url:string config.registries[].priority:number config.cache?:object config.cache.directory:string config.cache.ttl:number " +
-			"config.resolution?:object config.resolution.local:boolean config.resolution.global:boolean config.resolution.stockyard:boolean sources:array"},
-		"config_registry_list": {"", "registries:array registries[].name:string registries[].url:string registries[].priority:number registries[].authenticated:boolean"},
-		"cache_clear": {"type?:manifests|downloads|all olderThan?:number", "success:boolean cleared:object cleared.manifests:number " +
-			"cleared.downloads:number cleared.totalSize:string"},
-		"cache_stats": {"", "manifests:object manifests.count:number manifests.size:string manifests.oldestEntry:string manifests.newestEntry:string " +
-			"downloads:object downloads.count:number downloads.size:string totalSize:string location:string"},
-		"fork_list": {"type?:agent|tool|all", "forks:array forks[].name:string forks[].type:agent|tool forks[].upstream:object " +
-			"forks[].upstream.name:string forks[].upstream.version:string forks[].localVersion:string forks[].path:string forks[].hasUpstreamUpdate:boolean total:number"},
-		"fork_info": {"name:string", fork + "upstream:object upstream.name:string upstream.version:string upstream.currentVersion:string createdAt:string lastMerged?:string"},
-		"fork_diff": {"name:string format?:unified|json", "name:string upstreamVersion:string localVersion:string differences:array differences[].field:string " +
-			"differences[].local: differences[].upstream: differences[].changeType:added|removed|modified summary:object summary.added:number " +
-			"summary.removed:number summary.modified:number"},
-		"fork_check": {"name?:string", "updates:array updates[].name:string updates[].type:agent|tool updates[].localVersion:string " +
-			"updates[].upstreamVersion:string updates[].breakingChanges:boolean total:number hasUpdates:boolean"},
+		"config_show": {"includeDefaults?:boolean format?:json|yaml",
+			"config:object config.registries:array config.registries[].name:string " +
+				"config.registries[].url:string config.registries[].priority:number config.cache?:object " +
+				"config.cache.directory:string config.cache.ttl:number " +
+				"config.resolution?:object config.resolution.local:boolean config.resolution.global:boolean " +
+				"config.resolution.stockyard:boolean sources:array"},
+		"config_registry_list": {"",
+			"registries:array registries[].name:string registries[].url:string registries[].priority:number " +
+				"registries[].authenticated:boolean"},
+		"cache_clear": {"type?:manifests|downloads|all olderThan?:number",
+			"success:boolean cleared:object cleared.manifests:number " +
+				"cleared.downloads:number cleared.totalSize:string"},
+		"cache_stats": {"",
+			"manifests:object manifests.count:number manifests.size:string manifests.oldestEntry:string " +
+				"manifests.newestEntry:string " +
+				"downloads:object downloads.count:number downloads.size:string totalSize:string location:string"},
+		"fork_list": {"type?:agent|tool|all",
+			"forks:array forks[].name:string forks[].type:agent|tool forks[].upstream:object " +
+				"forks[].upstream.name:string forks[].upstream.version:string forks[].localVersion:string forks[].path:string " +
+				"forks[].hasUpstreamUpdate:boolean total:number"},
+		"fork_info": {"name:string", fork +
+			"upstream:object upstream.name:string upstream.version:string upstream.currentVersion:string createdAt:string " +
+			"lastMerged?:string"},
+		"fork_diff": {"name:string format?:unified|json",
+			"name:string upstreamVersion:string localVersion:string differences:array differences[].field:string " +
+				"differences[].local: differences[].upstream: differences[].changeType:added|removed|modified summary:object " +
+				"summary.added:number " +
+				"summary.removed:number summary.modified:number"},
+		"fork_check": {"name?:string",
+			"updates:array updates[].name:string updates[].type:agent|tool updates[].localVersion:string " +
+				"updates[].upstreamVersion:string updates[].breakingChanges:boolean total:number hasUpdates:boolean"},
 	}
 }
 
 // ours is what our answers have beside the contract's fields. All of it may be missing.
 func ours() []string {
 	return []string{
-		"notes", "errors[].line", "errors[].column", "errors[].suggestion", "warnings[].line", "warnings[].column", "warnings[].suggestion",
+		"notes", "errors[].line", "errors[].column", "errors[].suggestion", "warnings[].line", "warnings[].column",
+		"warnings[].suggestion",
 		"yaml", "unified", "registries[].disabled", "dry_run",
-		"format", "agents[].format", "registry", "agents[].registry", "tools[].registry", "plugins[].registry", "forks[].registry", "updates[].registry", "registries[].not_used",
+		"format", "agents[].format", "registry", "agents[].registry", "tools[].registry", "plugins[].registry",
+		"forks[].registry", "updates[].registry", "registries[].not_used",
 		"config.registries[].not_used",
 	}
 }
@@ -194,7 +224,9 @@ func TestEveryToolHasTheFieldsOfTheContract(t *testing.T) {
 			got, fields := operationtest.SchemaFields(t, text), operationtest.ContractFields(want[i])
 			maps.DeleteFunc(got, func(name, kind string) bool {
 				_, has := fields[name]
-				return !has && side == "output" && strings.HasPrefix(kind, "?") && (slices.Contains(ours(), name) || slices.Contains([]string{"error", "code", "message", "details", "suggestions"}, name))
+				return !has && side == "output" && strings.HasPrefix(kind, "?") &&
+					(slices.Contains(ours(), name) || slices.Contains([]string{"error", "code", "message", "details", "suggestions"},
+						name))
 			})
 			if diff := cmp.Diff(fields, got); diff != "" {
 				t.Errorf("%s of %s (-contract +ours):\n%s", side, o.Name, diff)

@@ -27,8 +27,8 @@ type document struct {
 	problems Problems
 }
 
-// parse reads a file by the ending of its name: .md has a header of YAML between lines of three hyphens. What cannot be read at
-// all leaves root nil and says why in problems.
+// parse reads a file by the ending of its name: .md has a header of YAML between lines of three hyphens. What cannot be
+// read at all leaves root nil and says why in problems.
 func parse(name string, content []byte) document {
 	d := document{markdown: path.Ext(name) == ".md"}
 	if problem, bad := unreadable(content); bad {
@@ -40,7 +40,8 @@ func parse(name string, content []byte) document {
 		var ok bool
 		if text, d.body, d.bodyLine, ok = splitHeader(content); !ok {
 			d.problems = Problems{{
-				Line: 1, Column: 1, Severity: SeverityError, Message: "has no header: the first line must be ---, and another line of --- must end it",
+				Line: 1, Column: 1, Severity: SeverityError,
+				Message:    "has no header: the first line must be ---, and another line of --- must end it",
 				Suggestion: "begin the file with ---, the fields in YAML, and ---",
 			}}
 			return d.in(name)
@@ -127,7 +128,8 @@ func (d *document) read(text []byte, before int) {
 	d.problems = append(d.problems, c.problems...)
 	if d.root != nil && d.root.kind != kindMapping {
 		d.problems = append(d.problems, Problem{
-			Line: d.root.line, Column: d.root.column, Severity: SeverityError, Message: fmt.Sprintf("is %s; fields are needed", d.root.kind),
+			Line: d.root.line, Column: d.root.column, Severity: SeverityError,
+			Message:    fmt.Sprintf("is %s; fields are needed", d.root.kind),
 			Suggestion: "write one field a line, such as name: my-agent",
 		})
 		d.root = nil
@@ -139,7 +141,8 @@ const notYAML = "is no YAML: "
 
 // syntaxProblem is a problem for an error of the YAML parser, which names the line in its text alone.
 func syntaxProblem(err error, text []byte, before int) Problem {
-	p := Problem{Line: 1 + before, Column: 1, Severity: SeverityError, Message: notYAML + strings.TrimPrefix(err.Error(), "yaml: ")}
+	p := Problem{Line: 1 + before, Column: 1, Severity: SeverityError,
+		Message: notYAML + strings.TrimPrefix(err.Error(), "yaml: ")}
 	if m := regexp.MustCompile(`line (\d+): (.*)`).FindStringSubmatch(err.Error()); m != nil {
 		if line, err := strconv.Atoi(m[1]); err == nil {
 			p.Line, p.Message = line+before, notYAML+m[2]

@@ -49,8 +49,8 @@ func (p place) open() (*files.Dir, error) {
 	return root, err
 }
 
-// files lists the files of a kind, those of one name if only is not "", and what cannot be read. A folder without a definition is no
-// problem. More than maxDefinitions entries are a *LimitError.
+// files lists the files of a kind, those of one name if only is not "", and what cannot be read. A folder without a
+// definition is no problem. More than maxDefinitions entries are a *LimitError.
 func (p place) files(kind Kind, only string) (found []file, problems Problems, err error) {
 	if p.isClaudes() && kind != Agent {
 		return nil, nil, nil
@@ -138,7 +138,8 @@ func (p place) names(kind Kind) []string {
 		return nil
 	}
 	defer func() { _ = root.Close() }()
-	entries, _, err := root.Entries(path.Join(p.below, kind.folder()), maxDefinitions) // as many as can be read: they are suggestions
+	// as many as can be read: they are suggestions
+	entries, _, err := root.Entries(path.Join(p.below, kind.folder()), maxDefinitions)
 	if err != nil {
 		return nil
 	}

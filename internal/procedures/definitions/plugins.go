@@ -112,7 +112,8 @@ func (r *Registries) Latest(ctx context.Context) (latest map[string]Newest, fail
 		}
 		for _, p := range one.index.Plugins {
 			known, has := latest[p.Name]
-			if !has && !preferred(silent, one.Registry) || has && known.Registry == one.Name && compareVersions(p.Version, known.Version) > 0 {
+			if !has && !preferred(silent, one.Registry) || has && known.Registry == one.Name &&
+				compareVersions(p.Version, known.Version) > 0 {
 				latest[p.Name] = Newest{p.Version, one.Name}
 			}
 		}
@@ -203,7 +204,8 @@ type Remote struct {
 func (r *Registries) Plugin(ctx context.Context, ref Reference) (Remote, error) {
 	all := r.indexes(ctx)
 	at := slices.IndexFunc(all, func(one asked) bool {
-		return one.err == nil && slices.ContainsFunc(one.index.Plugins, func(p IndexPlugin) bool { return p.Name == ref.Name })
+		return one.err == nil && slices.ContainsFunc(one.index.Plugins,
+			func(p IndexPlugin) bool { return p.Name == ref.Name })
 	})
 	if at < 0 {
 		return Remote{}, r.pluginNotFound(ref, nil, all)
@@ -247,7 +249,8 @@ func (r *Registries) pluginNotFound(ref Reference, versions []string, all []aske
 	if len(searched) == 0 && len(failed) > 0 {
 		return failed[0] // nobody could be asked
 	}
-	e := newError(PluginNotFound, "plugin %s was not found in any registry", ref).With("plugin", ref.Name).With("searchedRegistries", searched)
+	e := newError(PluginNotFound, "plugin %s was not found in any registry", ref).With("plugin",
+		ref.Name).With("searchedRegistries", searched)
 	if len(versions) > 0 {
 		e.Message = "no version of the plugin " + ref.Name + " satisfies " + ref.Range
 		e = e.With("availableVersions", versions)

@@ -17,10 +17,11 @@ const (
 
 // Problem is what is wrong at one place of a file.
 type Problem struct {
-	File       string   `json:"file,omitempty"`
-	Line       int      `json:"line,omitempty"`   // from 1; 0 where no line is to blame
-	Column     int      `json:"column,omitempty"` // from 1, in characters
-	Field      string   `json:"field"`            // keys and indexes joined with dots, such as llm.model; "" for the whole file
+	File   string `json:"file,omitempty"`
+	Line   int    `json:"line,omitempty"`   // from 1; 0 where no line is to blame
+	Column int    `json:"column,omitempty"` // from 1, in characters
+	// keys and indexes joined with dots, such as llm.model; "" for the whole file
+	Field      string   `json:"field"`
 	Message    string   `json:"message"`
 	Severity   Severity `json:"severity"`
 	Suggestion string   `json:"suggestion,omitempty"`

@@ -21,8 +21,8 @@ import (
 // registriesAtOnce is how many registries, and how many plugins of each, are asked side by side.
 const registriesAtOnce = 8
 
-// Registries are the configured registries with their cache. They are asked side by side, and one that fails is named while the
-// others answer. It is safe for concurrent use.
+// Registries are the configured registries with their cache. They are asked side by side, and one that fails is named
+// while the others answer. It is safe for concurrent use.
 type Registries struct {
 	list    []Registry // that are asked, by priority
 	unused  []string   // why others are not
@@ -45,7 +45,8 @@ func NewRegistries(c Config, cache *Cache, transport http.RoundTripper, token fu
 			unused = append(unused, fmt.Sprintf("the registry %q is not used: %s", short(r.Name), r.Unused))
 		}
 	}
-	return &Registries{list: list, unused: unused, fetcher: &fetcher{over: transport, token: token, known: c.known}, cache: cache, offered: map[Kind]registryOffers{}}
+	return &Registries{list: list, unused: unused, fetcher: &fetcher{over: transport, token: token, known: c.known},
+		cache: cache, offered: map[Kind]registryOffers{}}
 }
 
 // Index is a registry.json.
@@ -145,11 +146,13 @@ func (r *Registries) index(ctx context.Context, registry Registry) (*Index, erro
 func readIndex(registry Registry, content []byte) (*Index, error) {
 	var index Index
 	if err := json.Unmarshal(content, &index); err != nil {
-		e := newError(NetworkError, "the registry %q sent no registry.json: %s", registry.Name, err).With("registry", registry.Name)
+		e := newError(NetworkError, "the registry %q sent no registry.json: %s", registry.Name, err).With("registry",
+			registry.Name)
 		return nil, e.Suggest("check the registry's url in the configuration")
 	}
 	if index.Plugins == nil { // some other JSON, such as a page that says that there is nothing
-		e := newError(NetworkError, "the registry %q sent JSON without a list `plugins`, which is no registry.json", registry.Name).With("registry", registry.Name)
+		e := newError(NetworkError, "the registry %q sent JSON without a list `plugins`, which is no registry.json",
+			registry.Name).With("registry", registry.Name)
 		return nil, e.Suggest("check the registry's url in the configuration")
 	}
 	index.Plugins = slices.DeleteFunc(index.Plugins, func(p IndexPlugin) bool { return p.Name == "" })
@@ -220,7 +223,8 @@ func (m *Manifest) items(kind Kind) []ManifestItem {
 	return m.Agents
 }
 
-// manifest fetches a plugin's plugin.json. One whose checksum is another than the index says is INTEGRITY_ERROR, and is not kept.
+// manifest fetches a plugin's plugin.json. One whose checksum is another than the index says is INTEGRITY_ERROR, and is
+// not kept.
 func (r *Registries) manifest(ctx context.Context, p IndexPlugin) (*Manifest, error) {
 	content, err := r.checked(ctx, p.registry, p.ManifestURL, p.Checksum, "the plugin "+p.Name)
 	if err != nil {
@@ -228,7 +232,8 @@ func (r *Registries) manifest(ctx context.Context, p IndexPlugin) (*Manifest, er
 	}
 	var m Manifest
 	if err := json.Unmarshal(content, &m); err != nil {
-		return nil, newError(NetworkError, "the registry %q sent no plugin.json for %s: %s", p.registry.Name, p.Name, err).With("plugin", p.Name)
+		return nil, newError(NetworkError, "the registry %q sent no plugin.json for %s: %s", p.registry.Name, p.Name,
+			err).With("plugin", p.Name)
 	}
 	return &m, nil
 }
@@ -237,7 +242,8 @@ func (r *Registries) manifest(ctx context.Context, p IndexPlugin) (*Manifest, er
 func (r *Registries) checked(ctx context.Context, registry Registry, at, checksum, what string) ([]byte, error) {
 	sum := strings.ToLower(checksum)
 	if checksum != "" && !isChecksum(sum) {
-		return nil, newError(IntegrityError, "%s: the registry %q gives a checksum that is no sha256:<64 hexadecimal digits>", what, registry.Name).
+		return nil, newError(IntegrityError, "%s: the registry %q gives a checksum that is no sha256:<64 hexadecimal digits>",
+			what, registry.Name).
 			With("registry", registry.Name)
 	}
 	l, err := r.refer(registry, at, what)
@@ -255,7 +261,8 @@ func (r *Registries) checked(ctx context.Context, registry Registry, at, checksu
 		return got.content, nil
 	}
 	if found := checksumOf(got.content); found != sum {
-		return nil, newError(IntegrityError, "%s from the registry %q has another checksum than its index says; it was not kept", what, registry.Name).
+		return nil, newError(IntegrityError,
+			"%s from the registry %q has another checksum than its index says; it was not kept", what, registry.Name).
 			With("registry", registry.Name).With("expected", sum).With("actual", found).
 			Suggest("do not use it; ask the registry's owner what happened")
 	}
@@ -270,18 +277,21 @@ func (r *Registries) checked(ctx context.Context, registry Registry, at, checksu
 func (r *Registries) refer(registry Registry, at, what string) (location, error) {
 	l, err := registry.refer(at)
 	if err != nil {
-		return l, newError(NetworkError, "%s: the registry %q names an address that %s", what, registry.Name, err).With("registry", registry.Name)
+		return l, newError(NetworkError, "%s: the registry %q names an address that %s", what, registry.Name,
+			err).With("registry", registry.Name)
 	}
 	index, err := registry.location()
 	switch {
 	case err != nil:
 		return l, newError(ConfigError, "the registry %q has a url that %s", registry.Name, err)
 	case l.url == nil && index.url != nil:
-		return l, newError(PermissionDenied, "%s: the registry %q names a file of this machine", what, registry.Name).With("registry", registry.Name)
+		return l, newError(PermissionDenied, "%s: the registry %q names a file of this machine", what,
+			registry.Name).With("registry", registry.Name)
 	case l.url == nil || index.url != nil && weborigin.Same(index.url, l.url) && sameUser(index.url, l.url):
 		return l, nil
 	case !r.fetcher.admits(l.url):
-		return l, newError(PermissionDenied, "%s: the registry %q names %s, %s", what, registry.Name, l, notNamed).With("registry", registry.Name).
+		return l, newError(PermissionDenied, "%s: the registry %q names %s, %s", what, registry.Name, l,
+			notNamed).With("registry", registry.Name).
 			Suggest("a person who trusts the address runs: claudeops sources allow ADDRESS")
 	}
 	return l, nil
@@ -292,8 +302,8 @@ func sameUser(index, at *url.URL) bool {
 	return at.User == nil || index.User != nil && index.User.String() == at.User.String()
 }
 
-// isChecksum reports whether a text is sha256: and 64 hexadecimal digits. There is one for each of thousands of plugins, for which a regular
-// expression would be compiled each time.
+// isChecksum reports whether a text is sha256: and 64 hexadecimal digits. There is one for each of thousands of
+// plugins, for which a regular expression would be compiled each time.
 func isChecksum(text string) bool {
 	digits, ok := strings.CutPrefix(text, "sha256:")
 	return ok && len(digits) == 2*sha256.Size && strings.Trim(digits, "0123456789abcdef") == ""

@@ -45,17 +45,20 @@ func newForge(t testing.TB) *forge {
 	f.files["/faber-2.json"] = plugin("2.0.0", checksumOf([]byte(agent)))
 	f.files["/faber-1.json"] = plugin("1.0.0", checksumOf([]byte("another text")))
 	entry := func(version, file string) string {
-		return fmt.Sprintf(`{"name":"@org/faber","version":%q,"description":"Workflows","manifest_url":%q,"tags":["flow"],"checksum":%q}`,
+		return fmt.Sprintf(
+			`{"name":"@org/faber","version":%q,"description":"Workflows","manifest_url":%q,"tags":["flow"],"checksum":%q}`,
 			version, file, checksumOf([]byte(f.files["/"+file])))
 	}
-	f.files["/registry.json"] = fmt.Sprintf(`{"name":"test","version":"1","plugins":[%s,%s]}`, entry("1.0.0", "faber-1.json"), entry("2.0.0", "faber-2.json"))
+	f.files["/registry.json"] = fmt.Sprintf(`{"name":"test","version":"1","plugins":[%s,%s]}`,
+		entry("1.0.0", "faber-1.json"), entry("2.0.0", "faber-2.json"))
 	return f
 }
 
 func (f *forge) serve(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.requests = append(f.requests, strings.TrimSpace(r.Method+" "+r.URL.Path+" "+r.Header.Get("Authorization")+r.Header.Get("X-Api-Key")))
+	f.requests = append(f.requests, strings.TrimSpace(r.Method+" "+r.URL.Path+" "+r.Header.Get("Authorization")+
+		r.Header.Get("X-Api-Key")))
 	text, ok := f.files[r.URL.Path]
 	etag := `"` + checksumOf([]byte(text))[7:20] + `"`
 	switch {
@@ -121,8 +124,10 @@ func TestSearchAsksEveryRegistryAndNamesTheOneThatIsDown(t *testing.T) {
 	f := newForge(t)
 	down := httptest.NewServer(nil)
 	down.Close()
-	w := newWorld(t, nil, map[string]any{"name": "up", "url": f.URL + "/registry.json"}, map[string]any{"name": "down", "url": down.URL, "priority": 1})
-	for query, want := range map[string][]string{"FABER": {"up @org/faber@2.0.0"}, "flow": {"up @org/faber@2.0.0"}, "nothing": {}} {
+	w := newWorld(t, nil, map[string]any{"name": "up", "url": f.URL + "/registry.json"},
+		map[string]any{"name": "down", "url": down.URL, "priority": 1})
+	for query, want := range map[string][]string{"FABER": {"up @org/faber@2.0.0"}, "flow": {"up @org/faber@2.0.0"},
+		"nothing": {}} {
 		got, failed := w.search(t, query)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", query, diff)
@@ -152,7 +157,8 @@ func TestARegistryThatHangsIsNamedAndDelaysAListByItsTimeLimitOnly(t *testing.T)
 		"registry.json": `{"plugins":[{"name":"@a/b","version":"1.0.0","manifest_url":"plugin.json"}]}`,
 		"plugin.json":   `{"name":"@a/b","version":"1.0.0","agents":[{"name":"far","version":"2.0.0"}]}`,
 	})
-	w := newWorld(t, nil, map[string]any{"name": "hangs", "url": hangs.URL}, map[string]any{"name": "up", "url": up + "/registry.json"})
+	w := newWorld(t, nil, map[string]any{"name": "hangs", "url": hangs.URL},
+		map[string]any{"name": "up", "url": up + "/registry.json"})
 	o := w.opts
 	o.ListTimeout = 100 * time.Millisecond
 	operationtest.WriteFiles(t, o.Project, map[string]string{
@@ -216,7 +222,8 @@ func TestADefinitionComesFromARegistryWithItsChecksum(t *testing.T) {
 	}
 	_, err = w.Info(t.Context(), Agent, Reference{Name: "writer", Range: "1.0.0"}, "")
 	var refused *Error
-	if !errors.As(err, &refused) || refused.Code != AgentNotFound || !strings.Contains(fmt.Sprint(refused.Suggestions), "another checksum") {
+	if !errors.As(err, &refused) || refused.Code != AgentNotFound ||
+		!strings.Contains(fmt.Sprint(refused.Suggestions), "another checksum") {
 		t.Errorf("a wrong checksum: %v", err)
 	}
 	if got := listed(t, w.Catalog, Agent, Stockyard); len(got) != 2 {
@@ -248,10 +255,13 @@ func TestAPluginWithAWrongChecksumIsNotKept(t *testing.T) {
 func TestATokenGoesToItsOwnHostAlone(t *testing.T) {
 	f, other := newForge(t), newForge(t)
 	f.wants = "Bearer s3cret"
-	f.files["/registry.json"] = strings.ReplaceAll(f.files["/registry.json"], `"faber-2.json"`, `"`+other.URL+`/faber-2.json"`)
-	own := map[string]any{"name": "own", "url": f.URL + "/registry.json", "auth": map[string]any{"type": "bearer", "token_env": "OWN"}}
+	f.files["/registry.json"] = strings.ReplaceAll(f.files["/registry.json"], `"faber-2.json"`,
+		`"`+other.URL+`/faber-2.json"`)
+	own := map[string]any{"name": "own", "url": f.URL + "/registry.json",
+		"auth": map[string]any{"type": "bearer", "token_env": "OWN"}}
 	w := newWorld(t, map[string]string{"OWN": "s3cret", defaultTokenVariable: "default"}, own)
-	if _, err := w.opts.Registries.Plugin(t.Context(), Reference{Name: "@org/faber"}); codeOf(err) != PermissionDenied || !strings.Contains(err.Error(), other.URL) {
+	if _, err := w.opts.Registries.Plugin(t.Context(), Reference{Name: "@org/faber"}); codeOf(err) != PermissionDenied ||
+		!strings.Contains(err.Error(), other.URL) {
 		t.Errorf("a host that the operator has not named: %v", err)
 	}
 	if seen := other.seen(); len(seen) != 0 {
@@ -282,7 +292,8 @@ func TestARedirectToAnotherHostHasNoToken(t *testing.T) {
 	for _, auth := range []string{"bearer", "apikey"} {
 		r := map[string]any{"name": "r", "url": from.URL, "auth": map[string]any{"type": auth, "token_env": "OWN"}}
 		w := newWorld(t, map[string]string{"OWN": "s3cret"}, r)
-		if _, failed := w.search(t, "faber"); len(failed) != 1 || codeOf(failed[0]) != PermissionDenied || !strings.Contains(failed[0].Error(), target.URL) {
+		if _, failed := w.search(t, "faber"); len(failed) != 1 || codeOf(failed[0]) != PermissionDenied ||
+			!strings.Contains(failed[0].Error(), target.URL) {
 			t.Errorf("to a host that the operator has not named: %v", failed)
 		}
 		if seen := target.seen(); len(seen) != 0 {
@@ -307,19 +318,22 @@ func TestRegistriesThatAnswerJunkAreNamed(t *testing.T) {
 	for status, want := range map[int]Code{404: NetworkError, 500: NetworkError, 401: AuthRequired, 403: AuthRequired} {
 		f := newForge(t)
 		f.status = status
-		if _, failed := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL}).search(t, "x"); len(failed) != 1 || codeOf(failed[0]) != want {
+		if _, failed := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL}).search(t, "x"); len(failed) != 1 ||
+			codeOf(failed[0]) != want {
 			t.Errorf("status %d: %v", status, failed)
 		}
 	}
 	f := newForge(t)
 	for _, junk := range []string{"<html>", "{}", `{"name": "r", "plugins": null}`, `{"message": "Not Found"}`, "[]"} {
 		f.files["/registry.json"] = junk
-		if _, failed := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL + "/registry.json"}).search(t, "x"); len(failed) != 1 {
+		if _, failed := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL + "/registry.json"}).search(t,
+			"x"); len(failed) != 1 {
 			t.Errorf("%s: %v", junk, failed)
 		}
 	}
 	f.files["/registry.json"] = `{"plugins": []}`
-	if got, failed := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL + "/registry.json"}).search(t, "x"); len(got)+len(failed) > 0 {
+	if got, failed := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL + "/registry.json"}).search(t,
+		"x"); len(got)+len(failed) > 0 {
 		t.Errorf("an empty registry: %v, %v", got, failed)
 	}
 }
@@ -382,9 +396,15 @@ func TestTheOlderPlaceOfTheCacheIsRead(t *testing.T) {
 	f := newForge(t)
 	older := t.TempDir()
 	now := time.Now()
-	for name, at := range map[string]string{"ms": fmt.Sprint(now.UnixMilli()), "s": fmt.Sprint(now.Unix()), "text": `"` + now.Format(time.RFC3339) + `"`} {
-		operationtest.WriteFiles(t, older, map[string]string{name + ".json": fmt.Sprintf(`{"url":"http://127.0.0.1:1/x","manifest":%s,"fetched_at":%s,"ttl":3600}`, f.files["/registry.json"], at)})
-		c := Config{Registries: []Registry{{Name: name, Type: "manifest", URL: "http://127.0.0.1:1/x", Priority: 1, TTL: 3600, named: trust.Said(&url.URL{Scheme: "http", Host: "127.0.0.1:1", Path: "/x"})}}, Resolution: Resolution{true, true, true}}
+	for name, at := range map[string]string{"ms": fmt.Sprint(now.UnixMilli()), "s": fmt.Sprint(now.Unix()),
+		"text": `"` + now.Format(time.RFC3339) + `"`} {
+		operationtest.WriteFiles(t, older,
+			map[string]string{name +
+				".json": fmt.Sprintf(`{"url":"http://127.0.0.1:1/x","manifest":%s,"fetched_at":%s,"ttl":3600}`,
+				f.files["/registry.json"], at)})
+		c := Config{Registries: []Registry{{Name: name, Type: "manifest", URL: "http://127.0.0.1:1/x", Priority: 1, TTL: 3600,
+			named: trust.Said(&url.URL{Scheme: "http", Host: "127.0.0.1:1", Path: "/x"})}},
+			Resolution: Resolution{true, true, true}}
 		r := NewRegistries(c, NewCache(t.TempDir(), older, false, time.Now), http.DefaultTransport, os.Getenv)
 		if found, failed := r.Search(t.Context(), "faber", nil); len(found) != 1 || len(failed) > 0 {
 			t.Errorf("%s: %v, %v", name, found, failed)

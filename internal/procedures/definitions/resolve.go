@@ -64,7 +64,8 @@ func (e *NotFoundError) Error() string {
 	text := fmt.Sprintf("%s %q was not found", e.Kind, e.Reference)
 	switch {
 	case len(e.Versions) > 0:
-		text = fmt.Sprintf("no version of %s %q satisfies %q; there are %s", e.Kind, e.Reference.Name, e.Reference.Range, strings.Join(e.Versions, ", "))
+		text = fmt.Sprintf("no version of %s %q satisfies %q; there are %s", e.Kind, e.Reference.Name, e.Reference.Range,
+			strings.Join(e.Versions, ", "))
 	case len(e.Reasons) > 0:
 		text += "; " + e.Reasons[0].String()
 	}
@@ -81,9 +82,9 @@ type Found struct {
 	file       file
 }
 
-// Resolve finds a definition: in the project, else the highest version in the global registry that satisfies the range, else in the
-// first of the configured registries, in the order of their priority, that has the name. source "" is all of them.
-// *NotFoundError if there is none; a broken definition is found, with its problems.
+// Resolve finds a definition: in the project, else the highest version in the global registry that satisfies the range,
+// else in the first of the configured registries, in the order of their priority, that has the name. source "" is all
+// of them. *NotFoundError if there is none; a broken definition is found, with its problems.
 func (c *Catalog) Resolve(ctx context.Context, kind Kind, ref Reference, source Source) (*Found, error) {
 	missing := &NotFoundError{Kind: kind, Reference: ref}
 	for _, p := range c.places() {

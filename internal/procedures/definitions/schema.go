@@ -128,8 +128,8 @@ func parameterSchema(depth int) *shape {
 	return mappingOf(append(fields, field{"properties", false, properties})...)
 }
 
-// implementationSchema depends on the implementation's type. What belongs to a type stands beside it, or below a key of its name, as Forge's
-// own programs write it: {type: bash, bash: {command: ls}}. The key alone says the type, too.
+// implementationSchema depends on the implementation's type. What belongs to a type stands beside it, or below a key of
+// its name, as Forge's own programs write it: {type: bash, bash: {command: ls}}. The key alone says the type, too.
 func implementationSchema() *shape {
 	kinds := map[string][]field{
 		"bash":   {{"command", true, nonEmptyText()}, {"sandbox", false, anyMapping()}},

@@ -18,14 +18,14 @@ type Settings struct {
 	Sources   func() sources.List
 	Frozen    bool // nothing is written, the cache neither
 	Transport http.RoundTripper
-	// Token is the value of a registry's token; "" for none. It is called for each before anything is answered, so that it can
-	// see to it that no answer has the value.
+	// Token is the value of a registry's token; "" for none. It is called for each before anything is answered, so that it
+	// can see to it that no answer has the value.
 	Token func(variable string) string
 	Now   func() time.Time
 }
 
-// Service answers the tools. It keeps what it has read of definitions; the configuration is read anew for each call. It is safe
-// for concurrent use.
+// Service answers the tools. It keeps what it has read of definitions; the configuration is read anew for each call. It
+// is safe for concurrent use.
 type Service struct {
 	settings Settings
 	catalog  *Catalog // whose memory all calls share

@@ -43,7 +43,8 @@ type checker struct {
 
 func (c *checker) fail(v *value, field, suggestion, format string, args ...any) {
 	c.problems = append(c.problems, Problem{
-		Line: v.line, Column: v.column, Field: field, Message: fmt.Sprintf(format, args...), Severity: SeverityError, Suggestion: suggestion,
+		Line: v.line, Column: v.column, Field: field, Message: fmt.Sprintf(format, args...), Severity: SeverityError,
+		Suggestion: suggestion,
 	})
 }
 

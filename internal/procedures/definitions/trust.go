@@ -16,9 +16,9 @@ import (
 )
 
 // Registries, hosts, folders and credentials come from the operator: the file of FRACTARY_CONFIG or the user's, the
-// list of sources (docs/guides/sources.md), variables. A project's file is data. It chooses among the operator's registries by
-// name or by address, puts them in another order, switches off and shortens times. What else it says is listed as not
-// used.
+// list of sources (docs/guides/sources.md), variables. A project's file is data. It chooses among the operator's
+// registries by name or by address, puts them in another order, switches off and shortens times. What else it says is
+// listed as not used.
 
 // refusal says why an address of a project's file is not used, and what admits it.
 func refusal(address string) string {
@@ -36,7 +36,8 @@ func (r Registry) unfit() string {
 	case r.TokenEnv == defaultTokenVariable && r.Type != "stockyard":
 		return defaultTokenVariable + " is for registries of type stockyard; name another variable as auth.token_env"
 	case sources.Reserved(r.TokenEnv):
-		return "auth.token_env is " + r.TokenEnv + ", which holds a secret of Claude Ops or of the model; name a variable that is for the registry alone"
+		return "auth.token_env is " + r.TokenEnv +
+			", which holds a secret of Claude Ops or of the model; name a variable that is for the registry alone"
 	case withSecret && l.url != nil && !weborigin.Confidential(l.url):
 		return "its token would go over plain http; use https"
 	}
@@ -90,7 +91,8 @@ func (m *merger) ignore(format string, args ...any) {
 
 // cacheDir is the operator's: what lies in it is believed, and removed.
 func (m *merger) cacheDir() {
-	const where = "the operator names the cache's folder, in FRACTARY_CACHE_DIR or in cache.directory of ~/.fractary/config.json"
+	const where = "the operator names the cache's folder, in FRACTARY_CACHE_DIR or in cache.directory of " +
+		"~/.fractary/config.json"
 	dir, from := m.options.CacheDir, "FRACTARY_CACHE_DIR"
 	if dir == "" && m.operators.cacheDir != "" {
 		dir, from = m.operators.cacheDir, "cache.directory of "+m.operators.name
@@ -111,7 +113,9 @@ func (m *merger) cacheDir() {
 	case dir == "" || !filepath.IsAbs(dir):
 		return
 	case m.options.inProject(dir):
-		m.ignore("%s is not used, and nothing is cached: %s lies in the project, where others write; name a folder outside of it", from, dir)
+		m.ignore(
+			"%s is not used, and nothing is cached: %s lies in the project, where others write; name a folder outside of it",
+			from, dir)
 	default:
 		m.out.CacheDir = dir
 	}
@@ -200,7 +204,8 @@ func (m *merger) chosen(own []Registry) (out []Registry) {
 		}
 		taken[r.Name] = true
 		if wanted.TokenEnv != "" && wanted.TokenEnv != r.TokenEnv {
-			m.ignore("auth of the registry %q of %s is not used: the operator alone names credentials", short(wanted.Name), m.projects.name)
+			m.ignore("auth of the registry %q of %s is not used: the operator alone names credentials", short(wanted.Name),
+				m.projects.name)
 		}
 		if wanted.Priority != unset {
 			r.Priority = wanted.Priority
@@ -262,5 +267,6 @@ func (r Registry) at(wanted Registry) bool {
 	if b.User != nil && (a.User == nil || a.User.String() != b.User.String()) {
 		return false
 	}
-	return weborigin.Same(&a, &b) && cmp.Or(a.EscapedPath(), "/") == cmp.Or(b.EscapedPath(), "/") && a.RawQuery == b.RawQuery
+	return weborigin.Same(&a, &b) && cmp.Or(a.EscapedPath(), "/") == cmp.Or(b.EscapedPath(), "/") &&
+		a.RawQuery == b.RawQuery
 }

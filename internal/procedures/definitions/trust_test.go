@@ -22,15 +22,20 @@ import (
 // everyTool asks all tools for what may make them ask registries.
 func (b *bench) everyTool() {
 	for tool, arguments := range map[string]string{
-		"agent_list": `{}`, "tool_list": `{}`, "agent_info": `{"name":"writer"}`, "tool_info": `{"name":"reader"}`, "agent_validate": `{"name":"writer","strict":true}`,
-		"tool_validate": `{"name":"reader"}`, "plugin_list": `{"outdated":true}`, "plugin_info": `{"plugin":"@org/faber","remote":true}`,
-		"plugin_search": `{"query":"faber"}`, "config_get": `{"key":"registries"}`, "config_show": `{"format":"yaml"}`, "config_registry_list": `{}`,
-		"cache_stats": `{}`, "cache_clear": `{}`, "fork_list": `{}`, "fork_info": `{"name":"mine"}`, "fork_diff": `{"name":"mine"}`, "fork_check": `{}`,
+		"agent_list": `{}`, "tool_list": `{}`, "agent_info": `{"name":"writer"}`, "tool_info": `{"name":"reader"}`,
+		"agent_validate": `{"name":"writer","strict":true}`,
+		"tool_validate":  `{"name":"reader"}`, "plugin_list": `{"outdated":true}`,
+		"plugin_info":   `{"plugin":"@org/faber","remote":true}`,
+		"plugin_search": `{"query":"faber"}`, "config_get": `{"key":"registries"}`, "config_show": `{"format":"yaml"}`,
+		"config_registry_list": `{}`,
+		"cache_stats":          `{}`, "cache_clear": `{}`, "fork_list": `{}`, "fork_info": `{"name":"mine"}`,
+		"fork_diff": `{"name":"mine"}`, "fork_check": `{}`,
 	} {
 		b.ask(tool, arguments)
 	}
 	for _, err := range []error{
-		second(b.service.Select(b.Context(), Selection{})), second(b.service.Inspect(b.Context(), Agent, Reference{Name: "mine"}, "")),
+		second(b.service.Select(b.Context(), Selection{})),
+		second(b.service.Inspect(b.Context(), Agent, Reference{Name: "mine"}, "")),
 	} {
 		if err != nil {
 			b.Error(err)
@@ -51,15 +56,18 @@ func (b *bench) notes(tool, arguments string) string {
 func TestAFileOfTheProjectNamesNoRegistryAndNoVariable(t *testing.T) {
 	f := newForge(t)
 	folder := t.TempDir()
-	operationtest.WriteFiles(t, folder, map[string]string{"registry.json": `{"plugins":[{"name":"@org/secret","version":"1.0.0"}]}`})
+	operationtest.WriteFiles(t, folder,
+		map[string]string{"registry.json": `{"plugins":[{"name":"@org/secret","version":"1.0.0"}]}`})
 	for name, text := range map[string]string{
 		".fractary/config.json": `{"registries":[
 			{"name":"a","url":"%[1]s/registry.json","auth":{"token_env":"GITHUB_TOKEN"}},{"name":"b","type":"stockyard","url":"%[1]s/registry.json"},
 			{"name":"c","url":"%[2]s"},{"name":"d","url":"file://%[2]s/registry.json"},{"name":"e","url":"../outside/registry.json"}]}`,
-		".fractary/config.yaml": "forge:\n  registries:\n    - {name: a, url: '%[1]s/registry.json', auth: {token_env: ANTHROPIC_API_KEY, type: apikey}}\n    - {name: b, url: '%[2]s'}\n",
+		".fractary/config.yaml": "forge:\n  registries:\n    - {name: a, url: '%[1]s/registry.json', auth: {token_env: " +
+			"ANTHROPIC_API_KEY, type: apikey}}\n    - {name: b, url: '%[2]s'}\n",
 	} {
 		b := newBench(t, map[string]string{
-			name: fmt.Sprintf(text, f.URL, folder), ".fractary/agents/mine.yaml": agentYAML("mine", "1.0.0", "fork_of: {name: writer, version: 1.0.0}"),
+			name: fmt.Sprintf(text, f.URL, folder), ".fractary/agents/mine.yaml": agentYAML("mine", "1.0.0",
+				"fork_of: {name: writer, version: 1.0.0}"),
 			".fractary/plugins/faber/plugin.json": pluginJSON,
 		}, nil)
 		var read []string
@@ -73,23 +81,28 @@ func TestAFileOfTheProjectNamesNoRegistryAndNoVariable(t *testing.T) {
 		}
 		b.same("config_get", `{"key":"registries.0.enabled"}`, map[string]any{"value": false, "exists": true})
 		b.same("config_registry_list", `{}`, map[string]any{
-			"registries.0.name": "a", "registries.0.url": f.URL + "/registry.json", "registries.0.disabled": true, "registries.0.authenticated": false,
+			"registries.0.name": "a", "registries.0.url": f.URL + "/registry.json", "registries.0.disabled": true,
+			"registries.0.authenticated": false,
 		})
-		for _, tool := range []string{"config_get", "config_show", "config_registry_list", "agent_list", "tool_list", "plugin_list", "plugin_search", "fork_list", "fork_check"} {
+		for _, tool := range []string{"config_get", "config_show", "config_registry_list", "agent_list", "tool_list",
+			"plugin_list", "plugin_search", "fork_list", "fork_check"} {
 			arguments := map[string]string{"config_get": `{"key":"registries"}`, "plugin_search": `{"query":""}`}[tool]
 			if arguments == "" {
 				arguments = `{}`
 			}
 			notes := b.notes(tool, arguments)
-			if want := fmt.Sprintf(`the registry "a" of %s is not used: only a file of the project names %s/registry.json; a person who trusts it runs: claudeops sources allow`,
+			if want := fmt.Sprintf(
+				`the registry "a" of %s is not used: only a file of the project names %s/registry.json; a person who trusts it runs: claudeops sources allow`,
 				filepath.Join(b.settings.Project, name), f.URL); !strings.Contains(notes, want) {
 				t.Errorf("%s: %s says %s, want %s", name, tool, notes, want)
 			}
 		}
-		if listing, err := b.service.Select(t.Context(), Selection{}); err != nil || !strings.Contains(fmt.Sprint(listing.Problems), `the registry "a" of`) {
+		if listing, err := b.service.Select(t.Context(), Selection{}); err != nil ||
+			!strings.Contains(fmt.Sprint(listing.Problems), `the registry "a" of`) {
 			t.Errorf("the catalogue says %v, %v", listing.Problems, err)
 		}
-		if text := fmt.Sprint(b.ask("plugin_info", `{"plugin":"@org/faber","remote":true}`)); !strings.Contains(text, "unusedRegistries") {
+		if text := fmt.Sprint(b.ask("plugin_info", `{"plugin":"@org/faber","remote":true}`)); !strings.Contains(text,
+			"unusedRegistries") {
 			t.Errorf("a plugin that was not found: %s", text)
 		}
 	}
@@ -105,7 +118,8 @@ func loaded(t *testing.T, admitted sources.List, operators, projects string) (li
 		t.Fatal(err)
 	}
 	for _, r := range c.Registries {
-		lines = append(lines, fmt.Sprintf("%s %s priority %d ttl %d token %q asked %t", r.Name, r.Type, r.Priority, r.TTL, r.TokenEnv, r.asked()))
+		lines = append(lines, fmt.Sprintf("%s %s priority %d ttl %d token %q asked %t", r.Name, r.Type, r.Priority, r.TTL,
+			r.TokenEnv, r.asked()))
 	}
 	return lines, c
 }
@@ -123,31 +137,48 @@ func TestAFileOfTheProjectChoosesAmongTheOperatorsRegistries(t *testing.T) {
 		want           []string
 		ignored        string
 	}{
-		{"says nothing", `{}`, []string{corp, `public manifest priority 5 ttl 1000 token "" asked true`, `off manifest priority 100 ttl 1000 token "" asked false`}, ""},
+		{"says nothing", `{}`, []string{corp, `public manifest priority 5 ttl 1000 token "" asked true`,
+			`off manifest priority 100 ttl 1000 token "" asked false`}, ""},
 		{"chooses none", `{"registries":[]}`, nil, ""},
-		{"by name, lowered and behind", `{"registries":[{"name":"corp","url":"https://corp.example/r.json","priority":9,"cache_ttl":60},{"name":"public","url":"https://public.example/r.json"}]}`,
-			[]string{`public manifest priority 5 ttl 1000 token "" asked true`, `corp stockyard priority 9 ttl 60 token "CORP" asked true`}, ""},
-		{"by address in another spelling", `{"registries":[{"name":"mine","url":"https://CORP.example:443/r.json"}]}`, []string{corp}, ""},
-		{"twice", `{"registries":[{"name":"corp","url":"https://corp.example/r.json"},{"name":"x","url":"https://corp.example/r.json"}]}`, []string{corp}, ""},
-		{"switched off", `{"registries":[{"name":"corp","url":"https://corp.example/r.json","enabled":false}]}`, []string{`corp stockyard priority 1 ttl 600 token "CORP" asked false`}, ""},
-		{"switched on, longer", `{"registries":[{"name":"off","url":"https://off.example/r.json","enabled":true,"cache_ttl":99999}],"cache":{"ttl":99999}}`,
+		{"by name, lowered and behind",
+			`{"registries":[{"name":"corp","url":"https://corp.example/r.json","priority":9,"cache_ttl":60},{"name":"public","url":"https://public.example/r.json"}]}`,
+			[]string{`public manifest priority 5 ttl 1000 token "" asked true`,
+				`corp stockyard priority 9 ttl 60 token "CORP" asked true`}, ""},
+		{"by address in another spelling", `{"registries":[{"name":"mine","url":"https://CORP.example:443/r.json"}]}`,
+			[]string{corp}, ""},
+		{"twice",
+			`{"registries":[{"name":"corp","url":"https://corp.example/r.json"},{"name":"x","url":"https://corp.example/r.json"}]}`, []string{corp}, ""},
+		{"switched off", `{"registries":[{"name":"corp","url":"https://corp.example/r.json","enabled":false}]}`,
+			[]string{`corp stockyard priority 1 ttl 600 token "CORP" asked false`}, ""},
+		{"switched on, longer",
+			`{"registries":[{"name":"off","url":"https://off.example/r.json","enabled":true,"cache_ttl":99999}],"cache":{"ttl":99999}}`,
 			[]string{`off manifest priority 100 ttl 1000 token "" asked false`}, ""},
-		{"times lowered", `{"cache":{"ttl":10},"registries":[{"name":"corp","url":"https://corp.example/r.json"}]}`, []string{`corp stockyard priority 1 ttl 10 token "CORP" asked true`}, ""},
-		{"another address under the name", `{"registries":[{"name":"corp","url":"https://evil.example/r.json"}]}`, []string{`corp manifest priority 100 ttl 1000 token "" asked false`}, "has another address"},
-		{"another path of the host", `{"registries":[{"name":"x","url":"https://corp.example/evil.json"}]}`, []string{`x manifest priority 100 ttl 1000 token "" asked false`}, "sources allow https://corp.example/evil.json"},
-		{"a user in the address", `{"registries":[{"name":"corp","url":"https://a:b@corp.example/r.json"}]}`, []string{`corp manifest priority 100 ttl 1000 token "" asked false`}, "has another address"},
-		{"another credential", `{"registries":[{"name":"corp","url":"https://corp.example/r.json","auth":{"token_env":"MINE"}}]}`, []string{corp}, "the operator alone names credentials"},
-		{"a source", `{"registries":[{"name":"team","type":"stockyard","url":"https://team.example/ok/r.json","auth":{"token_env":"MINE"},"cache_ttl":99999}]}`,
+		{"times lowered", `{"cache":{"ttl":10},"registries":[{"name":"corp","url":"https://corp.example/r.json"}]}`,
+			[]string{`corp stockyard priority 1 ttl 10 token "CORP" asked true`}, ""},
+		{"another address under the name", `{"registries":[{"name":"corp","url":"https://evil.example/r.json"}]}`,
+			[]string{`corp manifest priority 100 ttl 1000 token "" asked false`}, "has another address"},
+		{"another path of the host", `{"registries":[{"name":"x","url":"https://corp.example/evil.json"}]}`,
+			[]string{`x manifest priority 100 ttl 1000 token "" asked false`}, "sources allow https://corp.example/evil.json"},
+		{"a user in the address", `{"registries":[{"name":"corp","url":"https://a:b@corp.example/r.json"}]}`,
+			[]string{`corp manifest priority 100 ttl 1000 token "" asked false`}, "has another address"},
+		{"another credential",
+			`{"registries":[{"name":"corp","url":"https://corp.example/r.json","auth":{"token_env":"MINE"}}]}`, []string{corp},
+			"the operator alone names credentials"},
+		{"a source",
+			`{"registries":[{"name":"team","type":"stockyard","url":"https://team.example/ok/r.json","auth":{"token_env":"MINE"},"cache_ttl":99999}]}`,
 			[]string{`team manifest priority 100 ttl 1000 token "TEAM" asked true`}, "the operator alone names credentials"},
-		{"beside a source", `{"registries":[{"name":"team","url":"https://team.example/other/r.json"}]}`, []string{`team manifest priority 100 ttl 1000 token "" asked false`}, "is not used: only a file of the project"},
-		{"what is off stays off", `{"registries":[],"resolution":{"global":true,"local":false}}`, nil, "resolution.global of"},
+		{"beside a source", `{"registries":[{"name":"team","url":"https://team.example/other/r.json"}]}`,
+			[]string{`team manifest priority 100 ttl 1000 token "" asked false`}, "is not used: only a file of the project"},
+		{"what is off stays off", `{"registries":[],"resolution":{"global":true,"local":false}}`, nil,
+			"resolution.global of"},
 		{"the cache", `{"registries":[],"cache":{"directory":"/somewhere"}}`, nil, "cache.directory of"},
 	} {
 		got, config := loaded(t, admitted, operators, c.projects)
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
-		if ignored := strings.Join(config.Ignored, "\n"); (c.ignored == "") != (ignored == "") || !strings.Contains(ignored, c.ignored) {
+		if ignored := strings.Join(config.Ignored, "\n"); (c.ignored == "") != (ignored == "") ||
+			!strings.Contains(ignored, c.ignored) {
 			t.Errorf("%s: ignored %q, want %q", c.name, ignored, c.ignored)
 		}
 		if config.Resolution.Global || strings.HasPrefix(config.CacheDir, "/somewhere") {
@@ -158,7 +189,8 @@ func TestAFileOfTheProjectChoosesAmongTheOperatorsRegistries(t *testing.T) {
 
 func TestACredentialIsNeverOneOfClaudeOpsAndGoesOverHTTPS(t *testing.T) {
 	entry := func(address, kind, variable string) string {
-		return fmt.Sprintf(`{"registries":[{"name":"r","type":%q,"url":%q,"auth":{"token_env":%q}}]}`, kind, address, variable)
+		return fmt.Sprintf(`{"registries":[{"name":"r","type":%q,"url":%q,"auth":{"token_env":%q}}]}`, kind, address,
+			variable)
 	}
 	for operators, why := range map[string]string{
 		entry("https://r.example", "manifest", "MINE"):                             "",
@@ -188,9 +220,11 @@ func TestACredentialIsNeverOneOfClaudeOpsAndGoesOverHTTPS(t *testing.T) {
 type carrier struct{ seen []string }
 
 func (c *carrier) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.seen = append(c.seen, strings.TrimSpace(r.URL.Redacted()+" "+r.Header.Get("Authorization")+r.Header.Get("X-Api-Key")))
+	c.seen = append(c.seen, strings.TrimSpace(r.URL.Redacted()+" "+r.Header.Get("Authorization")+
+		r.Header.Get("X-Api-Key")))
 	w := httptest.NewRecorder()
-	_, _ = w.WriteString(`{"plugins":[{"name":"p","version":"1.0.0","manifest_url":"` + r.URL.Query().Get("names") + `"}]}`)
+	_, _ = w.WriteString(`{"plugins":[{"name":"p","version":"1.0.0","manifest_url":"` + r.URL.Query().Get("names") +
+		`"}]}`)
 	return w.Result(), nil
 }
 
@@ -204,7 +238,8 @@ func TestTheDefaultTokenGoesToStockyardsOfTheOperatorAlone(t *testing.T) {
 		got := &carrier{}
 		token := func(name string) string { return map[string]string{defaultTokenVariable: "s3cret"}[name] }
 		_, failed := NewRegistries(c, NewCache("", "", false, time.Now), got, token).Search(t.Context(), "p", nil)
-		if strings.Join(got.seen, "\n") != want || (want == "") != (len(failed) == 1 && strings.Contains(failed[0].Error(), "plain http")) {
+		if strings.Join(got.seen, "\n") != want ||
+			(want == "") != (len(failed) == 1 && strings.Contains(failed[0].Error(), "plain http")) {
 			t.Errorf("%s: %v, %v", operators, got.seen, failed)
 		}
 	}
@@ -233,7 +268,8 @@ func TestDataChoosesAmongWhatTheOperatorNamed(t *testing.T) {
 	} {
 		_, c := loaded(t, admitted, fmt.Sprintf(operators, address), `{}`)
 		got := &carrier{}
-		r := NewRegistries(c, NewCache("", "", false, time.Now), got, func(name string) string { return map[string]string{"T": "s3cret"}[name] })
+		r := NewRegistries(c, NewCache("", "", false, time.Now), got,
+			func(name string) string { return map[string]string{"T": "s3cret"}[name] })
 		_, err := r.Plugin(t.Context(), Reference{Name: "p"})
 		asked := got.seen[1:]
 		if want == "" && (len(asked) > 0 || err == nil) || want != "" && !slices.Equal(asked, []string{want}) {
@@ -244,15 +280,19 @@ func TestDataChoosesAmongWhatTheOperatorNamed(t *testing.T) {
 
 func TestARegistryInAFolderNamesNothingOutsideOfIt(t *testing.T) {
 	top := t.TempDir()
-	operationtest.WriteFiles(t, top, map[string]string{"r/in.json": `{"name":"p"}`, "r/deep/in.json": `{"name":"p"}`, "out.json": `{"name":"secret"}`})
+	operationtest.WriteFiles(t, top, map[string]string{"r/in.json": `{"name":"p"}`, "r/deep/in.json": `{"name":"p"}`,
+		"out.json": `{"name":"secret"}`})
 	if err := os.Symlink("../out.json", filepath.Join(top, "r", "link.json")); err != nil {
 		t.Fatal(err)
 	}
 	for address, fine := range map[string]bool{
 		"in.json": true, "./deep/in.json": true, filepath.Join(top, "r/in.json"): true, "file://" + top + "/r/in.json": true,
-		"../out.json": false, filepath.Join(top, "out.json"): false, "file://" + top + "/out.json": false, "link.json": false, "deep/../../out.json": false,
+		"../out.json": false, filepath.Join(top, "out.json"): false, "file://" + top + "/out.json": false, "link.json": false,
+		"deep/../../out.json": false,
 	} {
-		operationtest.WriteFiles(t, top, map[string]string{"r/registry.json": fmt.Sprintf(`{"plugins":[{"name":"p","version":"1.0.0","manifest_url":%q}]}`, address)})
+		operationtest.WriteFiles(t, top,
+			map[string]string{"r/registry.json": fmt.Sprintf(`{"plugins":[{"name":"p","version":"1.0.0","manifest_url":%q}]}`,
+				address)})
 		for _, at := range []string{filepath.Join(top, "r"), filepath.Join(top, "r", "registry.json")} {
 			w := newWorld(t, nil, map[string]any{"name": "r", "url": at})
 			remote, err := w.opts.Registries.Plugin(t.Context(), Reference{Name: "p"})
@@ -279,7 +319,9 @@ func TestARegistryInAFolderNamesNothingOutsideOfIt(t *testing.T) {
 func TestOnlyASourceThatSaysSoIsPrivate(t *testing.T) {
 	f := newForge(t)
 	for _, private := range []bool{false, true} {
-		b := newBench(t, map[string]string{".fractary/config.json": fmt.Sprintf(`{"registries":[{"name":"r","url":"%s/registry.json"}]}`, f.URL)}, nil)
+		b := newBench(t,
+			map[string]string{".fractary/config.json": fmt.Sprintf(`{"registries":[{"name":"r","url":"%s/registry.json"}]}`,
+				f.URL)}, nil)
 		b.settings.Sources = func() sources.List { return sources.List{{Origin: f.URL, Private: private}} }
 		b.settings.Transport = transport.NewPool(nil)
 		answer := b.ask("plugin_search", `{"query":"faber"}`)
@@ -311,7 +353,8 @@ func TestTheConfigurationOfTheProjectIsNoLinkOutOfIt(t *testing.T) {
 		}
 	}
 	b := newBench(t, nil, map[string]string{".fractary/x": ""})
-	if err := os.Symlink(filepath.Join(secret, "config.json"), filepath.Join(b.settings.Home, ".fractary/config.json")); err != nil {
+	if err := os.Symlink(filepath.Join(secret, "config.json"),
+		filepath.Join(b.settings.Home, ".fractary/config.json")); err != nil {
 		t.Fatal(err)
 	}
 	b.same("config_get", `{"key":"private"}`, map[string]any{"value": "treasure"})

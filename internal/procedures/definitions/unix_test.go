@@ -58,12 +58,15 @@ func TestWhatIsNoFileIsSaidAtOnce(t *testing.T) {
 	} {
 		for _, kind := range []string{"pipe", "folder", "device"} {
 			about := c.at + " as a " + kind
-			b := newBench(t, map[string]string{".fractary/x": "", ".fractary/agents/mine/agent.yaml": agentYAML("mine", "1.0.0")}, map[string]string{
-				".fractary/config.json": `{"registries":[{"name":"r","url":"../r"},{"name":"web","url":"http://127.0.0.1:1/x"}]}`,
-				"r/registry.json":       `{"plugins":[{"name":"p","version":"1.0.0","manifest_url":"plugin.json"}]}`, ".fractary/cache/claudeops/registries/x": "",
-				".fractary/cache/claudeops/downloads/x": "", ".fractary/registry/x": "",
+			b := newBench(t, map[string]string{".fractary/x": "",
+				".fractary/agents/mine/agent.yaml": agentYAML("mine", "1.0.0")}, map[string]string{
+				".fractary/config.json":                  `{"registries":[{"name":"r","url":"../r"},{"name":"web","url":"http://127.0.0.1:1/x"}]}`,
+				"r/registry.json":                        `{"plugins":[{"name":"p","version":"1.0.0","manifest_url":"plugin.json"}]}`,
+				".fractary/cache/claudeops/registries/x": "",
+				".fractary/cache/claudeops/downloads/x":  "", ".fractary/registry/x": "",
 			})
-			name := strings.Replace(strings.Replace(c.at, "project/", b.settings.Project+"/", 1), "home/", b.settings.Home+"/", 1)
+			name := strings.Replace(strings.Replace(c.at, "project/", b.settings.Project+"/", 1), "home/", b.settings.Home+"/",
+				1)
 			isFolder := !strings.Contains(filepath.Base(name)[1:], ".") && filepath.Base(name) != "files"
 			if kind == "folder" && isFolder {
 				continue
@@ -100,7 +103,8 @@ func TestWhatIsNoFileIsSaidAtOnce(t *testing.T) {
 // everyToolAnyhow asks all tools, whatever they answer.
 func (b *bench) everyToolAnyhow() {
 	for _, o := range b.toolset().Operations {
-		for _, arguments := range []string{`{}`, `{"name":"mine"}`, `{"plugin":"p","remote":true}`, `{"query":""}`, `{"key":"registries"}`} {
+		for _, arguments := range []string{`{}`, `{"name":"mine"}`, `{"plugin":"p","remote":true}`, `{"query":""}`,
+			`{"key":"registries"}`} {
 			_, _ = o.Handle(b.Context(), operation.Call{Ceiling: operation.Unlimited, Arguments: []byte(arguments)})
 		}
 	}
@@ -117,7 +121,8 @@ func (d deaf) RoundTrip(*http.Request) (*http.Response, error) {
 }
 
 func TestTheLimitOfACallHoldsWhateverItWaitsFor(t *testing.T) {
-	b := newBench(t, nil, map[string]string{".fractary/config.json": `{"registries":[{"name":"web","url":"http://127.0.0.1:1/x"}]}`})
+	b := newBench(t, nil,
+		map[string]string{".fractary/config.json": `{"registries":[{"name":"web","url":"http://127.0.0.1:1/x"}]}`})
 	until := make(chan struct{})
 	defer close(until)
 	b.settings.Transport = deaf{until}
@@ -129,7 +134,8 @@ func TestTheLimitOfACallHoldsWhateverItWaitsFor(t *testing.T) {
 			continue
 		}
 		within(t, o.Name, func() {
-			arguments := map[string]string{"fractary_forge_plugin_search": `{"query":"x"}`, "fractary_forge_agent_info": `{"name":"x"}`}[o.Name]
+			arguments := map[string]string{"fractary_forge_plugin_search": `{"query":"x"}`,
+				"fractary_forge_agent_info": `{"name":"x"}`}[o.Name]
 			if _, err := o.Handle(ctx, operation.Call{Ceiling: operation.Unlimited, Arguments: []byte(arguments)}); err == nil {
 				t.Errorf("%s answered", o.Name)
 			}

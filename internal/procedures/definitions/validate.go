@@ -2,8 +2,8 @@ package definitions
 
 import "strings"
 
-// Validator holds files against the schemas. Make one with NewValidator and keep it: the schemas are compiled once. It is safe for
-// concurrent use.
+// Validator holds files against the schemas. Make one with NewValidator and keep it: the schemas are compiled once. It
+// is safe for concurrent use.
 type Validator struct {
 	schemas map[Kind]*shape
 	claude  *shape // of Claude Code's own agents
@@ -14,8 +14,8 @@ func NewValidator() *Validator {
 	return &Validator{schemas: map[Kind]*shape{Agent: agentSchema(), Tool: toolSchema()}, claude: claudeSchema()}
 }
 
-// Validate reads a file and lists what is wrong with it, unknown fields included. The name's ending says how it is read: .md,
-// or YAML for all others. definition is nil if nothing could be read.
+// Validate reads a file and lists what is wrong with it, unknown fields included. The name's ending says how it is
+// read: .md, or YAML for all others. definition is nil if nothing could be read.
 func (v *Validator) Validate(kind Kind, name string, content []byte) (definition *Definition, problems Problems) {
 	d := parse(name, content)
 	if formatOf(kind, name) == ClaudeCode {
@@ -51,7 +51,8 @@ func (v *Validator) validate(kind Kind, d document, name string) (definition *De
 	return definition, append(d.problems, inFile(name, c.problems)...), inFile(name, c.unknown)
 }
 
-// checkPrompt demands that a Markdown agent has text below its header; an agent in YAML without a prompt is odd, but allowed.
+// checkPrompt demands that a Markdown agent has text below its header; an agent in YAML without a prompt is odd, but
+// allowed.
 func (c *checker) checkPrompt(definition *Definition, d document) {
 	if definition.Kind != Agent || strings.TrimSpace(definition.Prompt) != "" {
 		return
@@ -64,7 +65,8 @@ func (c *checker) checkPrompt(definition *Definition, d document) {
 	case definition.Extends != "":
 		return
 	default:
-		p.Message, p.Suggestion = "is missing: the agent has no prompt", "add system_prompt, or make it a Markdown file with the prompt as its text"
+		p.Message, p.Suggestion = "is missing: the agent has no prompt", "add system_prompt, or make it a Markdown file "+
+			"with the prompt as its text"
 	}
 	c.problems = append(c.problems, p)
 }

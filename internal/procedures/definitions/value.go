@@ -122,7 +122,8 @@ type converter struct {
 
 func (c *converter) problem(n *yaml.Node, field, message, suggestion string) {
 	c.problems = append(c.problems, Problem{
-		Line: n.Line + c.lineOffset, Column: n.Column, Field: field, Message: message, Severity: SeverityError, Suggestion: suggestion,
+		Line: n.Line + c.lineOffset, Column: n.Column, Field: field, Message: message, Severity: SeverityError,
+		Suggestion: suggestion,
 	})
 }
 
@@ -132,7 +133,8 @@ func (c *converter) convert(n *yaml.Node, field string, depth int) *value {
 	if c.over || c.values > maxValues || depth > maxDepth {
 		if !c.over {
 			c.over = true
-			c.problem(n, field, fmt.Sprintf("has more than %d values or %d levels, its aliases written out", maxValues, maxDepth),
+			c.problem(n, field, fmt.Sprintf("has more than %d values or %d levels, its aliases written out", maxValues,
+				maxDepth),
 				"write it without aliases of aliases")
 		}
 		return nil
@@ -190,7 +192,8 @@ func (c *converter) add(v *value, e entry, key *yaml.Node, field string) {
 		if known.merged {
 			v.entries[i] = e
 		} else if !e.merged {
-			c.problem(key, join(field, e.key), fmt.Sprintf("the key is given twice; first in line %d", known.line), "remove one of them")
+			c.problem(key, join(field, e.key), fmt.Sprintf("the key is given twice; first in line %d", known.line),
+				"remove one of them")
 		}
 		return
 	}

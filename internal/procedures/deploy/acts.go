@@ -40,7 +40,8 @@ func (a Acts) Operations() []operation.Operation {
 	return []operation.Operation{
 		operation.Define(a.Kernel, "", pruned(), operation.Way[PruneRequest]{Timeout: operation.Unbounded}, a.prune),
 		operation.Define(a.Kernel, "", operation.Operation{
-			Name: NameRollBack, Action: "deploy.rollback", Summary: "Put back the files of a snapshot as the plan that was shown says", Effect: operation.Write,
+			Name: NameRollBack, Action: "deploy.rollback",
+			Summary: "Put back the files of a snapshot as the plan that was shown says", Effect: operation.Write,
 			Needs: operation.Needs{For: operation.Person, Scope: access.Operate, Writable: true},
 		}, operation.Way[ShownRollback]{Timeout: operation.Unbounded}, a.rollBack),
 	}
@@ -57,18 +58,22 @@ func (a Acts) rollBack(ctx context.Context, call operation.Call, in ShownRollbac
 
 func pruned() operation.Operation {
 	return operation.Operation{
-		Name: "prune_snapshots", Action: "prune", Summary: "Remove the oldest snapshots, and contents that no snapshot needs", Effect: operation.Write,
+		Name: "prune_snapshots", Action: "prune", Summary: "Remove the oldest snapshots, and contents that no snapshot needs",
+		Effect:  operation.Write,
 		Command: "deploy prune", Needs: operation.Needs{For: operation.Person, Dry: operation.DryTried},
 		Shown: operation.Shown{
 			Fresh: true, Example: "  claudeops deploy prune --keep 100 --dry-run",
-			Help: "prune removes all snapshots but the newest ones, and the contents that none of those needs: each one that is left can be rolled\n" +
-				"back to. Snapshots of deployments that replaced a person's file stay, with the file. With --dry-run it prints what would go.",
+			Help: "prune removes all snapshots but the newest ones, and the contents that none of those needs: each one that " +
+				"is left can be rolled\n" +
+				"back to. Snapshots of deployments that replaced a person's file stay, with the file. With --dry-run it prints " +
+				"what would go.",
 			Said: func(out any, _ bool) string {
 				p, verb := out.(change.Pruned), "Removed"
 				if p.DryRun {
 					verb = "This is a dry run. It would remove"
 				}
-				return fmt.Sprintf("%s %d snapshots, %d contents (%d bytes in all) and %d commits of the cache; %d snapshots are left.",
+				return fmt.Sprintf(
+					"%s %d snapshots, %d contents (%d bytes in all) and %d commits of the cache; %d snapshots are left.",
 					verb, p.Snapshots, p.Objects, p.Bytes, p.Commits, p.Kept)
 			},
 		},
@@ -83,6 +88,7 @@ func (a Acts) prune(ctx context.Context, call operation.Call, in PruneRequest) (
 	if err != nil || out.DryRun {
 		return out, err
 	}
-	row := call.Done(fmt.Sprintf("deployments: removed %d snapshots, %d contents and %d commits of the cache", out.Snapshots, out.Objects, out.Commits))
+	row := call.Done(fmt.Sprintf("deployments: removed %d snapshots, %d contents and %d commits of the cache",
+		out.Snapshots, out.Objects, out.Commits))
 	return out, a.Audit().Record(context.WithoutCancel(ctx), row, nil)
 }

@@ -14,12 +14,15 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
-// BenchmarkPlan plans over 1,000 modules of ten files each, 10,000 in all, and runs git status on the tree that they are deployed to:
-// cold is a plan before anything was deployed, unchanged one with nothing to change, of files whose hashes are remembered.
+// BenchmarkPlan plans over 1,000 modules of ten files each, 10,000 in all, and runs git status on the tree that they
+// are deployed to: cold is a plan before anything was deployed, unchanged one with nothing to change, of files whose
+// hashes are remembered.
 func BenchmarkPlan(b *testing.B) {
 	files := map[string]string{}
 	var config strings.Builder
-	config.WriteString("version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets: {claude_code: {options: {write_repo_skills: true}}}\nmodules:\n")
+	config.WriteString(
+		"version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets: {claude_code: {options: {write_repo_skills: " +
+			"true}}}\nmodules:\n")
 	for i := range 1000 {
 		fmt.Fprintf(&config, "- {id: 'skill:s%d', type: skill, tags: [x], source: {local_path: {path: m/s%d}}}\n", i, i)
 		files[fmt.Sprintf("repo/m/s%d/SKILL.md", i)] = fmt.Sprintf("---\nname: s%d\ndescription: d\n---\n", i)
@@ -39,7 +42,8 @@ func BenchmarkPlan(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	settings := Settings{Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "user"), Folder: project, Git: GitCommand{Path: program, Env: []string{"PATH=" + os.Getenv("PATH")}}, Now: time.Now}
+	settings := Settings{Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "user"), Folder: project,
+		Git: GitCommand{Path: program, Env: []string{"PATH=" + os.Getenv("PATH")}}, Now: time.Now}
 	service := NewService(settings)
 	plan := func(b *testing.B, want int) {
 		for b.Loop() {

@@ -57,7 +57,8 @@ func (g *Git) Folder(ctx context.Context, s *GitSource, commit string) (string, 
 	case err != nil:
 		return "", ioError(folder, err)
 	case !info.IsDir():
-		return "", change.NewError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"}, "%s is no folder; move it away", folder).With("path", folder)
+		return "", change.NewError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"},
+			"%s is no folder; move it away", folder).With("path", folder)
 	}
 	touch(folder)
 	return folder, nil
@@ -93,7 +94,8 @@ func (g *Git) fetch(ctx context.Context, s *GitSource, commit, folder string) er
 	if err != nil {
 		return gitFailed(s, "the files of %s at %.12s cannot be used: %s", shown(s.URL), commit, reason(err)).Because(err)
 	}
-	if err := files.Rename(tree, folder); err != nil && !errors.Is(err, fs.ErrExist) { // another process may have been faster
+	// another process may have been faster
+	if err := files.Rename(tree, folder); err != nil && !errors.Is(err, fs.ErrExist) {
 		return ioError(folder, err)
 	}
 	return nil
@@ -109,7 +111,8 @@ func firstOf(failure string, err error) string {
 // fetchInto fetches a commit into a new bare repository: alone if the server gives it so, or else with the branch or
 // tag that has it.
 func (g *Git) fetchInto(ctx context.Context, s *GitSource, commit, repo string) error {
-	if _, failure, err := g.run(ctx, "", nil, "init", "--bare", "--quiet", "--template=", repo); err != nil || failure != "" {
+	if _, failure, err := g.run(ctx, "", nil, "init", "--bare", "--quiet", "--template=", repo); err != nil ||
+		failure != "" {
 		return gitFailed(s, "git init: %s", firstOf(failure, err)).Because(err)
 	}
 	ctx, cancel := within(ctx, s, g.limits.fetch)
@@ -126,15 +129,18 @@ func (g *Git) fetchInto(ctx context.Context, s *GitSource, commit, repo string) 
 		if err != nil {
 			return remoteFailed(s, "the repository "+shown(s.URL)+" cannot be fetched", err)
 		}
-		if _, missing, err := g.run(ctx, repo, nil, "cat-file", "-e", commit+"^{commit}"); err == nil && missing == "" && failure == "" {
+		if _, missing, err := g.run(ctx, repo, nil, "cat-file", "-e", commit+"^{commit}"); err == nil && missing == "" &&
+			failure == "" {
 			if size, err := files.Size(repo); err != nil || size > g.limits.scratch {
-				return gitFailed(s, "the repository %s cannot be fetched: it sends more than %d MiB", shown(s.URL), g.limits.scratch>>20).Because(err)
+				return gitFailed(s, "the repository %s cannot be fetched: it sends more than %d MiB", shown(s.URL),
+					g.limits.scratch>>20).Because(err)
 			}
 			return nil
 		}
 		last = failure
 	}
-	return gitFailed(s, "the repository %s does not have the commit %s: %s", shown(s.URL), commit, lastLine(last)).With("stderr", last)
+	return gitFailed(s, "the repository %s does not have the commit %s: %s", shown(s.URL), commit,
+		lastLine(last)).With("stderr", last)
 }
 
 // watch ends a context when a folder has grown by more than the bytes that a fetch may write. stop ends the watching.
@@ -215,7 +221,9 @@ func (g *Git) room(need int64) error {
 		total -= c.size
 	}
 	if total > g.limits.cache {
-		return fmt.Errorf("the cache %s would have more than %d MiB, and all of it was used in the last %d minutes; try again later", g.cache, g.limits.cache>>20, inUse/time.Minute)
+		return fmt.Errorf(
+			"the cache %s would have more than %d MiB, and all of it was used in the last %d minutes; try again later", g.cache,
+			g.limits.cache>>20, inUse/time.Minute)
 	}
 	return nil
 }

@@ -32,7 +32,8 @@ func imported(t *testing.T, stream string) (s *GitSource, commit string) {
 // commitOf is a stream with files that all have one content.
 func commitOf(content string, files int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "blob\nmark :1\ndata %d\n%s\ncommit refs/heads/main\ncommitter a <a@example.org> 0 +0000\ndata 0\n", len(content), content)
+	fmt.Fprintf(&b, "blob\nmark :1\ndata %d\n%s\ncommit refs/heads/main\ncommitter a <a@example.org> 0 +0000\ndata 0\n",
+		len(content), content)
 	for i := range files {
 		fmt.Fprintf(&b, "M 100644 :1 d/%d.md\n", i)
 	}
@@ -69,14 +70,16 @@ func TestARepositoryThatIsTooLargeIsRefused(t *testing.T) {
 		"many files":        {commitOf("x", 101), "it has more than 100 files"},
 	} {
 		g := testGit(t)
-		if l := g.limits; l.file != change.MaxFileBytes || l.files != maxCommitFiles || l.bytes != maxCommitBytes || l.cache != DefaultCacheBytes {
+		if l := g.limits; l.file != change.MaxFileBytes || l.files != maxCommitFiles || l.bytes != maxCommitBytes ||
+			l.cache != DefaultCacheBytes {
 			t.Fatalf("the limits of every day: %+v", l)
 		}
 		g.limits.file, g.limits.files, g.limits.bytes = 1000, 100, 5000
 		s, commit := imported(t, c.stream)
 		folder, err := g.Folder(t.Context(), s, commit)
 		if c.want == "" {
-			if info, statErr := os.Stat(filepath.Join(folder, "d", "0.md")); err != nil || statErr != nil || info.Size() != 1000 {
+			if info, statErr := os.Stat(filepath.Join(folder, "d", "0.md")); err != nil || statErr != nil ||
+				info.Size() != 1000 {
 				t.Errorf("%s: %v, %v", name, err, statErr)
 			}
 			continue
@@ -123,7 +126,8 @@ func TestAFetchThatSendsTooMuchIsEnded(t *testing.T) {
 	s, commit := imported(t, commitOf(string(noise), 1))
 	g := testGit(t)
 	g.limits.scratch = 1 << 20
-	if _, err := g.Folder(t.Context(), s, commit); codeOf(err) != GitFailed || !strings.Contains(err.Error(), "it sends more than 1 MiB") {
+	if _, err := g.Folder(t.Context(), s, commit); codeOf(err) != GitFailed ||
+		!strings.Contains(err.Error(), "it sends more than 1 MiB") {
 		t.Errorf("%v", err)
 	}
 	if left := cached(t, g); len(left) > 0 {
@@ -154,7 +158,8 @@ func TestTheCacheStaysBelowItsCap(t *testing.T) {
 		}
 		folders = append(folders, folder)
 	}
-	if _, err := g.Folder(t.Context(), s, commits[3]); codeOf(err) != GitFailed || !strings.Contains(err.Error(), "all of it was used in the last 15 minutes") {
+	if _, err := g.Folder(t.Context(), s, commits[3]); codeOf(err) != GitFailed ||
+		!strings.Contains(err.Error(), "all of it was used in the last 15 minutes") {
 		t.Errorf("all are in use: %v", err)
 	}
 	if left := cached(t, g); len(left) != 3 {
@@ -189,7 +194,8 @@ func TestWhatAKillLeftIsSwept(t *testing.T) {
 	s, commit := imported(t, commitOf("x", 1))
 	g := testGit(t)
 	old := time.Now().Add(-time.Hour)
-	for name, at := range map[string]time.Time{"aa/.new-1": old, "aa/.new-2": time.Now(), ".checkout-1": old, ".checkout-2": time.Now()} {
+	for name, at := range map[string]time.Time{"aa/.new-1": old, "aa/.new-2": time.Now(), ".checkout-1": old,
+		".checkout-2": time.Now()} {
 		operationtest.WriteFiles(t, filepath.Join(g.cache, name), map[string]string{"files/x": "x"})
 		if err := os.Chtimes(filepath.Join(g.cache, name), at, at); err != nil {
 			t.Fatal(err)
@@ -198,7 +204,8 @@ func TestWhatAKillLeftIsSwept(t *testing.T) {
 	if _, err := g.Folder(t.Context(), s, commit); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]bool{"aa/.new-1": false, "aa/.new-2": true, ".checkout-1": false, ".checkout-2": true} {
+	for name, want := range map[string]bool{"aa/.new-1": false, "aa/.new-2": true, ".checkout-1": false,
+		".checkout-2": true} {
 		if change.Exists(filepath.Join(g.cache, name)) != want {
 			t.Errorf("%s is there: %t", name, !want)
 		}
@@ -211,7 +218,8 @@ func TestACommitIsFetchedOnce(t *testing.T) {
 	g := testGit(t)
 	count := filepath.Join(t.TempDir(), "count")
 	counting := operationtest.WriteFiles(t, t.TempDir(), map[string]string{
-		"git": "#!/bin/sh\ncase \"$*\" in *' fetch '*) echo fetch >>" + count + ";; esac\nexec " + g.git.Program + " \"$@\"\n",
+		"git": "#!/bin/sh\ncase \"$*\" in *' fetch '*) echo fetch >>" + count + ";; esac\nexec " + g.git.Program +
+			" \"$@\"\n",
 	})
 	g.git.Program = filepath.Join(counting, "git")
 	if err := os.Chmod(g.git.Program, 0o700); err != nil { //nolint:gosec // a program

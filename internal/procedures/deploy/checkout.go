@@ -21,18 +21,21 @@ type Checkout struct {
 	To     string
 }
 
-// Update brings the checkout AGENTPACK_HOME/repo to the newest commit of the branch that it follows: it fetches, and goes forward if each
-// file is as one of the two commits has it. Nothing that a person has in the checkout is changed or lost, no hook runs, and neither the
-// checkout's configuration nor the user's says which programs run: the work is done in a git directory of its own, over the checkout's
-// objects, files and index. A git that is killed in the middle is mended by the next call.
+// Update brings the checkout AGENTPACK_HOME/repo to the newest commit of the branch that it follows: it fetches, and
+// goes forward if each file is as one of the two commits has it. Nothing that a person has in the checkout is changed
+// or lost, no hook runs, and neither the checkout's configuration nor the user's says which programs run: the work is
+// done in a git directory of its own, over the checkout's objects, files and index. A git that is killed in the middle
+// is mended by the next call.
 //
-// E_CHECKOUT_NOT_READY says what a person has to do: reason_code not_a_checkout, detached, no_remote, changed_files, diverged or busy.
+// E_CHECKOUT_NOT_READY says what a person has to do: reason_code not_a_checkout, detached, no_remote, changed_files,
+// diverged or busy.
 func (s *Service) Update(ctx context.Context) (Checkout, error) {
 	if err := s.ready(); err != nil {
 		return Checkout{}, faultOf(err)
 	}
 	if why := s.engine.NoWriting; why != "" {
-		return Checkout{}, faultOf(change.NewError(NotAllowed, "read_only", []string{"ask_operator"}, "nothing is written: %s", why))
+		return Checkout{}, faultOf(change.NewError(NotAllowed, "read_only", []string{"ask_operator"},
+			"nothing is written: %s", why))
 	}
 	c, err := s.setup.Git.update(ctx, s.setup.repo(""))
 	return c, faulted(err)
@@ -55,7 +58,8 @@ func notReady(why, next, format string, args ...any) *Error {
 
 func (g *Git) update(ctx context.Context, dir string) (Checkout, error) {
 	if _, err := files.Lstat(filepath.Join(dir, ".git")); err != nil {
-		return Checkout{}, notReady("not_a_checkout", "clone_repository", "%s is no checkout of a git repository", dir).With("path", dir)
+		return Checkout{}, notReady("not_a_checkout", "clone_repository", "%s is no checkout of a git repository",
+			dir).With("path", dir)
 	}
 	if err := files.MkdirAll(g.cache, 0o700); err != nil {
 		return Checkout{}, ioError(g.cache, err)
@@ -91,7 +95,8 @@ func (c *checkout) call(ctx context.Context, env, args []string) (out []byte, fa
 func (c *checkout) in(ctx context.Context, args ...string) (out string, ok bool, err error) {
 	text, failure, err := c.call(ctx, nil, args)
 	if err != nil {
-		return "", false, change.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s", err).Because(err)
+		return "", false, change.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s",
+			err).Because(err)
 	}
 	return strings.TrimSpace(string(text)), failure == "", nil
 }
@@ -109,7 +114,8 @@ func (c *checkout) over(ctx context.Context, env []string, args ...string) (out 
 func (c *checkout) must(ctx context.Context, env []string, args ...string) (string, error) {
 	out, failure, err := c.over(ctx, env, args...)
 	if err == nil && failure != "" {
-		err = change.NewError(GitFailed, "git_failed", []string{"check_checkout", "retry_command"}, "git %s in %s: %s", args[0], c.dir, lastLine(failure)).With("stderr", failure)
+		err = change.NewError(GitFailed, "git_failed", []string{"check_checkout", "retry_command"}, "git %s in %s: %s",
+			args[0], c.dir, lastLine(failure)).With("stderr", failure)
 	}
 	return out, err
 }
@@ -121,14 +127,17 @@ func (c *checkout) follows(ctx context.Context) (*GitSource, error) {
 		return nil, err
 	}
 	if !on {
-		return nil, notReady("detached", "switch_to_branch", "%s is on no branch, or git does not trust the owner of its files", c.dir).With("path", c.dir)
+		return nil, notReady("detached", "switch_to_branch",
+			"%s is on no branch, or git does not trust the owner of its files", c.dir).With("path", c.dir)
 	}
 	c.Branch = branch
 	if c.From, on, err = c.in(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil || !on {
-		return nil, errors.Join(err, notReady("detached", "switch_to_branch", "the branch %s of %s has no commit", branch, c.dir))
+		return nil, errors.Join(err, notReady("detached", "switch_to_branch", "the branch %s of %s has no commit", branch,
+			c.dir))
 	}
 	config := func(name, otherwise string) string {
-		if value, found, err := c.in(ctx, "config", "--local", "--no-includes", "--get", name); err == nil && found && value != "" {
+		if value, found, err := c.in(ctx, "config", "--local", "--no-includes", "--get", name); err == nil && found &&
+			value != "" {
 			return value
 		}
 		return otherwise
@@ -140,7 +149,8 @@ func (c *checkout) follows(ctx context.Context) (*GitSource, error) {
 		source.URL = filepath.Join(c.dir, source.URL)
 	}
 	if err := source.complete("of the checkout"); err != nil || source.URL == "" {
-		return nil, notReady("no_remote", "add_remote", "the branch %s of %s follows no repository that could be fetched from", branch, c.dir).Because(err)
+		return nil, notReady("no_remote", "add_remote",
+			"the branch %s of %s follows no repository that could be fetched from", branch, c.dir).Because(err)
 	}
 	return source.operators(), nil // the checkout is the operator's own configuration
 }
@@ -151,14 +161,17 @@ func (c *checkout) prepare(ctx context.Context) error {
 	if len(c.From) == 64 {
 		format = "sha256"
 	}
-	if _, failure, err := c.git.run(ctx, "", nil, "init", "--bare", "--quiet", "--template=", "--object-format="+format, c.scratch); err != nil || failure != "" {
-		return change.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git init: %s", firstOf(failure, err)).Because(err)
+	if _, failure, err := c.git.run(ctx, "", nil, "init", "--bare", "--quiet", "--template=", "--object-format="+format,
+		c.scratch); err != nil || failure != "" {
+		return change.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git init: %s",
+			firstOf(failure, err)).Because(err)
 	}
 	at := map[string]string{}
 	for _, name := range []string{"objects", "index", "shallow", "info/exclude"} {
 		path, ok, err := c.in(ctx, "rev-parse", "--git-path", name)
 		if err != nil || !ok {
-			return errors.Join(err, notReady("not_a_checkout", "clone_repository", "%s is no checkout of a git repository", c.dir))
+			return errors.Join(err, notReady("not_a_checkout", "clone_repository", "%s is no checkout of a git repository",
+				c.dir))
 		}
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(c.dir, path)
@@ -171,7 +184,8 @@ func (c *checkout) prepare(ctx context.Context) error {
 			continue
 		}
 		if err == nil {
-			err = errors.Join(files.MkdirAll(filepath.Join(c.scratch, "info"), 0o700), files.Replace(filepath.Join(c.scratch, filepath.FromSlash(name)), text, 0o600))
+			err = errors.Join(files.MkdirAll(filepath.Join(c.scratch, "info"), 0o700),
+				files.Replace(filepath.Join(c.scratch, filepath.FromSlash(name)), text, 0o600))
 		}
 		if err != nil {
 			return ioError(at[name], err)
@@ -190,13 +204,15 @@ func (c *checkout) fetch(ctx context.Context, s *GitSource) error {
 	bounded, stop := c.git.watch(bounded, c.objects)
 	defer stop()
 	_, failure, err := c.git.remote(bounded, s, sysgit.Call{Dir: c.dir, Env: c.env, Args: []string{
-		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--", s.URL, "+refs/heads/" + s.Ref + ":refs/heads/to",
+		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--", s.URL,
+		"+refs/heads/" + s.Ref + ":refs/heads/to",
 	}})
 	if err != nil {
 		return change.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s", err).Because(err)
 	}
 	if failure != "" {
-		return gitFailed(s, "the branch %s of %s cannot be fetched: %s", s.Ref, shown(s.URL), lastLine(failure)).With("stderr", failure)
+		return gitFailed(s, "the branch %s of %s cannot be fetched: %s", s.Ref, shown(s.URL),
+			lastLine(failure)).With("stderr", failure)
 	}
 	c.To, err = c.must(ctx, nil, "rev-parse", "--verify", "refs/heads/to^{commit}")
 	return err
@@ -209,7 +225,8 @@ func (c *checkout) forward(ctx context.Context) error {
 		return err
 	}
 	if base != c.From {
-		return notReady("diverged", "push_or_reset", "the branch %s of %s has commits that its remote branch does not have", c.Branch, c.dir).With("path", c.dir)
+		return notReady("diverged", "push_or_reset", "the branch %s of %s has commits that its remote branch does not have",
+			c.Branch, c.dir).With("path", c.dir)
 	}
 	before, err := c.differs(ctx, c.From)
 	if err != nil {
@@ -224,15 +241,19 @@ func (c *checkout) forward(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := c.refuse(slices.DeleteFunc(before, func(name string) bool { return !slices.Contains(after, name) })); err != nil {
+		if err := c.refuse(slices.DeleteFunc(before,
+			func(name string) bool { return !slices.Contains(after, name) })); err != nil {
 			return err
 		}
 		move = []string{"read-tree", "--reset", "-u", c.To}
 	}
-	if _, failure, err := c.over(context.WithoutCancel(ctx), []string{"GIT_INDEX_FILE=" + c.index}, move...); err != nil || failure != "" {
-		return errors.Join(err, notReady("busy", "look_at_checkout", "git could not bring %s forward: %s", c.dir, lastLine(failure)).With("stderr", failure))
+	if _, failure, err := c.over(context.WithoutCancel(ctx), []string{"GIT_INDEX_FILE=" + c.index}, move...); err != nil ||
+		failure != "" {
+		return errors.Join(err, notReady("busy", "look_at_checkout", "git could not bring %s forward: %s", c.dir,
+			lastLine(failure)).With("stderr", failure))
 	}
-	_, moved, err := c.in(context.WithoutCancel(ctx), "update-ref", "-m", "claudeops: fast-forward", "refs/heads/"+c.Branch, c.To, c.From)
+	_, moved, err := c.in(context.WithoutCancel(ctx), "update-ref", "-m", "claudeops: fast-forward",
+		"refs/heads/"+c.Branch, c.To, c.From)
 	if err == nil && !moved {
 		err = notReady("busy", "look_at_checkout", "somebody else moved the branch %s of %s meanwhile", c.Branch, c.dir)
 	}
@@ -246,11 +267,14 @@ func (c *checkout) refuse(names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return notReady("changed_files", "commit_or_remove", "%s has files that no commit has, so that nothing is fetched into it or deployed from it: %s", c.dir,
-		strings.Join(names[:min(len(names), maxDirty)], ", ")).With("path", c.dir).With("files", names[:min(len(names), maxDirty)])
+	return notReady("changed_files", "commit_or_remove",
+		"%s has files that no commit has, so that nothing is fetched into it or deployed from it: %s", c.dir,
+		strings.Join(names[:min(len(names), maxDirty)], ", ")).With("path", c.dir).With("files",
+		names[:min(len(names), maxDirty)])
 }
 
-// differs are the files of the checkout, and the entries of its index, that are not as a commit has them; those that are ignored aside.
+// differs are the files of the checkout, and the entries of its index, that are not as a commit has them; those that
+// are ignored aside.
 func (c *checkout) differs(ctx context.Context, commit string) ([]string, error) {
 	own := []string{"GIT_INDEX_FILE=" + filepath.Join(c.scratch, "index-"+commit)}
 	if _, err := c.must(ctx, own, "read-tree", commit); err != nil {

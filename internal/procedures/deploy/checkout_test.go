@@ -44,7 +44,8 @@ func TestAnUpdateBringsTheCheckoutForward(t *testing.T) {
 	if err != nil || done.To != head || at != head || done.From != same.To || status != "" {
 		t.Fatalf("%+v, %v, at %s, %s", done, err, at, status)
 	}
-	if files["agentpack/repo/modules/deep/new.md"] != "new\n" || files["agentpack/repo/modules/fix.md"] != "changed\n" || files["agentpack/repo/modules/old.md"] != "" {
+	if files["agentpack/repo/modules/deep/new.md"] != "new\n" || files["agentpack/repo/modules/fix.md"] != "changed\n" ||
+		files["agentpack/repo/modules/old.md"] != "" {
 		t.Errorf("%v", files)
 	}
 }
@@ -61,8 +62,10 @@ func TestAnUpdateNeverTouchesWhatAPersonHasInTheCheckout(t *testing.T) {
 		"a changed file":             {edit("modules/fix.md", "mine\n"), CheckoutNotReady, "changed_files"},
 		"a new file":                 {edit("modules/mine.md", "mine\n"), CheckoutNotReady, "changed_files"},
 		"a new file where one comes": {edit("modules/new.md", "mine\n"), CheckoutNotReady, "changed_files"},
-		"a removed file":             {func(f *forge) { _ = os.Remove(filepath.Join(f.repo(), "modules", "fix.md")) }, CheckoutNotReady, "changed_files"},
-		"a staged file":              {func(f *forge) { edit("mine.md", "x")(f); git(f, f.repo(), "add", "-A") }, CheckoutNotReady, "changed_files"},
+		"a removed file": {func(f *forge) { _ = os.Remove(filepath.Join(f.repo(), "modules", "fix.md")) },
+			CheckoutNotReady, "changed_files"},
+		"a staged file": {func(f *forge) { edit("mine.md", "x")(f); git(f, f.repo(), "add", "-A") },
+			CheckoutNotReady, "changed_files"},
 		"a staged change that was undone": {func(f *forge) {
 			edit("modules/fix.md", "x")(f)
 			git(f, f.repo(), "add", "-A")
@@ -74,13 +77,23 @@ func TestAnUpdateNeverTouchesWhatAPersonHasInTheCheckout(t *testing.T) {
 			git(f, f.repo(), "add", "-A")
 			git(f, f.repo(), "commit", "-q", "-m", "x")
 		}, CheckoutNotReady, "diverged"},
-		"no branch":                  {func(f *forge) { git(f, f.repo(), "checkout", "-q", "--detach") }, CheckoutNotReady, "detached"},
-		"no remote":                  {func(f *forge) { git(f, f.repo(), "remote", "remove", "origin") }, CheckoutNotReady, "no_remote"},
-		"a remote that is a program": {func(f *forge) { git(f, f.repo(), "remote", "set-url", "origin", "ext::touch "+f.dir+"/run") }, CheckoutNotReady, "no_remote"},
-		"a remote that is an option": {func(f *forge) { git(f, f.repo(), "config", "remote.origin.url", "--upload-pack=touch "+f.dir+"/run") }, CheckoutNotReady, "no_remote"},
-		"a remote that is gone":      {func(f *forge) { git(f, f.repo(), "remote", "set-url", "origin", f.dir+"/gone") }, GitFailed, "git_failed"},
-		"a git at work":              {edit(".git/index.lock", ""), CheckoutNotReady, "busy"},
-		"no checkout":                {func(f *forge) { _ = os.RemoveAll(filepath.Join(f.repo(), ".git")) }, CheckoutNotReady, "not_a_checkout"},
+		"no branch": {func(f *forge) { git(f, f.repo(), "checkout", "-q", "--detach") }, CheckoutNotReady,
+			"detached"},
+		"no remote": {func(f *forge) { git(f, f.repo(), "remote", "remove", "origin") }, CheckoutNotReady,
+			"no_remote"},
+		"a remote that is a program": {func(f *forge) {
+			git(f, f.repo(), "remote", "set-url", "origin",
+				"ext::touch "+f.dir+"/run")
+		}, CheckoutNotReady, "no_remote"},
+		"a remote that is an option": {func(f *forge) {
+			git(f, f.repo(), "config", "remote.origin.url",
+				"--upload-pack=touch "+f.dir+"/run")
+		}, CheckoutNotReady, "no_remote"},
+		"a remote that is gone": {func(f *forge) { git(f, f.repo(), "remote", "set-url", "origin", f.dir+"/gone") },
+			GitFailed, "git_failed"},
+		"a git at work": {edit(".git/index.lock", ""), CheckoutNotReady, "busy"},
+		"no checkout": {func(f *forge) { _ = os.RemoveAll(filepath.Join(f.repo(), ".git")) }, CheckoutNotReady,
+			"not_a_checkout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newForge(t)
@@ -114,16 +127,20 @@ func TestAnUpdateNeverTouchesWhatAPersonHasInTheCheckout(t *testing.T) {
 
 func TestAnUpdateRunsNoProgramOfTheCheckout(t *testing.T) {
 	f := newForge(t)
-	head := f.commit("main", map[string]string{"modules/new.md": "new\n", ".gitattributes": "*.md filter=evil diff=evil merge=evil\n"})
+	head := f.commit("main", map[string]string{"modules/new.md": "new\n",
+		".gitattributes": "*.md filter=evil diff=evil merge=evil\n"})
 	run := "touch " + f.dir + "/run"
 	for _, name := range []string{
-		"filter.evil.smudge", "filter.evil.clean", "filter.evil.process", "diff.evil.textconv", "core.fsmonitor", "core.sshCommand", "core.pager", "core.editor",
-		"remote.origin.uploadpack", "credential.helper", "uploadpack.packObjectsHook", "core.alternateRefsCommand", "gpg.program",
+		"filter.evil.smudge", "filter.evil.clean", "filter.evil.process", "diff.evil.textconv", "core.fsmonitor",
+		"core.sshCommand", "core.pager", "core.editor",
+		"remote.origin.uploadpack", "credential.helper", "uploadpack.packObjectsHook", "core.alternateRefsCommand",
+		"gpg.program",
 	} {
 		git(t, f.repo(), "config", name, run)
 	}
 	hooks := map[string]string{}
-	for _, hook := range []string{"post-checkout", "post-merge", "reference-transaction", "post-index-change", "pre-auto-gc", "fsmonitor-watchman"} {
+	for _, hook := range []string{"post-checkout", "post-merge", "reference-transaction", "post-index-change",
+		"pre-auto-gc", "fsmonitor-watchman"} {
 		hooks[".git/hooks/"+hook] = "#!/bin/sh\n" + run + "\n"
 	}
 	operationtest.WriteExecutables(t, f.repo(), hooks)
@@ -139,7 +156,8 @@ func TestAnUpdateRunsNoProgramOfTheCheckout(t *testing.T) {
 	}
 }
 
-// TestAnUpdateThatWasKilledIsMended leaves the checkout as a git does that is killed while it goes from one commit to the next.
+// TestAnUpdateThatWasKilledIsMended leaves the checkout as a git does that is killed while it goes from one commit to
+// the next.
 func TestAnUpdateThatWasKilledIsMended(t *testing.T) {
 	for name, left := range map[string]func(f *forge, to string){
 		"some files are new": func(f *forge, _ string) {

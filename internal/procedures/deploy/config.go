@@ -135,8 +135,8 @@ func (g *GitSource) operators() *GitSource {
 	return &out
 }
 
-// LoadConfig reads the configuration of a repository. E_CONFIG_MISSING, E_CONFIG_INVALID or E_CONFIG_UNSUPPORTED_VERSION name the
-// file and what is wrong.
+// LoadConfig reads the configuration of a repository. E_CONFIG_MISSING, E_CONFIG_INVALID or
+// E_CONFIG_UNSUPPORTED_VERSION name the file and what is wrong.
 func LoadConfig(repo string) (*Config, error) { return loadConfig(repo, false) }
 
 // loadConfig is LoadConfig; the operator's own file may be a link to anywhere.
@@ -147,7 +147,8 @@ func loadConfig(repo string, own bool) (*Config, error) {
 	case errors.Is(err, files.ErrTooLarge):
 		return nil, invalidConfig("%s has more than %d bytes", name, maxConfigBytes).With("path", name)
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, change.NewError(ConfigMissing, "config_missing", []string{"run_init", "retry_command"}, "there is no %s; a person makes one with: claudeops deploy init", name).With("path", name)
+		return nil, change.NewError(ConfigMissing, "config_missing", []string{"run_init", "retry_command"},
+			"there is no %s; a person makes one with: claudeops deploy init", name).With("path", name)
 	case err != nil:
 		return nil, invalidConfig("%s cannot be read: %s", name, reason(err)).With("path", name).Because(err)
 	}
@@ -184,7 +185,8 @@ func parseConfig(text []byte) (*Config, error) {
 	}
 	if c.Version != 1 {
 		return nil, change.NewError(ConfigUnsupported, "config_unsupported_version", []string{"fix_config", "retry_command"},
-			"agentpack.yaml has the version %d; 1 is supported", c.Version).With("version", c.Version).With("supported", []int{1})
+			"agentpack.yaml has the version %d; 1 is supported", c.Version).With("version", c.Version).With("supported",
+			[]int{1})
 	}
 	if _, ok := c.Profiles["default"]; !ok {
 		return nil, invalidConfig("agentpack.yaml has no profile named default")
@@ -210,7 +212,8 @@ func parseConfig(text []byte) (*Config, error) {
 }
 
 func unsupportedTarget(name change.TargetName) *Error {
-	return change.NewError(TargetUnsupported, "target_unsupported", []string{"fix_config", "retry_command"}, "the target %q is not supported; %v are", name, TargetNames()).
+	return change.NewError(TargetUnsupported, "target_unsupported", []string{"fix_config", "retry_command"},
+		"the target %q is not supported; %v are", name, TargetNames()).
 		With("target", name).With("supported", TargetNames())
 }
 
@@ -265,10 +268,12 @@ func (p *LocalPath) check(id string) error {
 func (g *GitSource) complete(id string) error {
 	g.Ref = cmp.Or(g.Ref, "main")
 	switch scheme, _, hasScheme := strings.Cut(g.URL, "://"); {
-	case g.URL == "" || strings.HasPrefix(g.URL, "-") || strings.ContainsAny(g.URL, "\n\x00") || strings.Contains(g.URL, "::"):
+	case g.URL == "" || strings.HasPrefix(g.URL, "-") || strings.ContainsAny(g.URL, "\n\x00") ||
+		strings.Contains(g.URL, "::"):
 		return invalidConfig("the module %s: git.url %q is no address of a repository", id, g.URL)
 	case hasScheme && !slices.Contains([]string{"https", "http", "ssh", "git", "file"}, scheme):
-		return invalidConfig("the module %s: git.url has the scheme %q; https, http, ssh, git and file are supported", id, scheme)
+		return invalidConfig("the module %s: git.url has the scheme %q; https, http, ssh, git and file are supported", id,
+			scheme)
 	case strings.HasPrefix(g.Ref, "-") || strings.ContainsAny(g.Ref, " ~^:?*[\\\n\x00") || strings.Contains(g.Ref, ".."):
 		return invalidConfig("the module %s: git.ref %q is no name of a branch, a tag or a commit", id, g.Ref)
 	case g.Subdir != "" && change.Leaves(g.Subdir) != "":
@@ -277,16 +282,19 @@ func (g *GitSource) complete(id string) error {
 	return nil
 }
 
-// Select returns the modules of a profile, by id: enabled ones that it does not exclude, and that have one of its tags or are named by it.
+// Select returns the modules of a profile, by id: enabled ones that it does not exclude, and that have one of its tags
+// or are named by it.
 func (c *Config) Select(profile string) ([]Module, error) {
 	p, ok := c.Profiles[profile]
 	if !ok {
-		return nil, invalidConfig("there is no profile %q; there are %s", profile, strings.Join(slices.Sorted(maps.Keys(c.Profiles)), ", ")).With("profile", profile)
+		return nil, invalidConfig("there is no profile %q; there are %s", profile,
+			strings.Join(slices.Sorted(maps.Keys(c.Profiles)), ", ")).With("profile", profile)
 	}
 	var out []Module
 	for _, m := range c.Modules {
 		tagged := slices.ContainsFunc(m.Tags, func(t string) bool { return slices.Contains(p.IncludeTags, t) })
-		if (m.Enabled == nil || *m.Enabled) && !slices.Contains(p.ExcludeModules, m.ID) && (tagged || slices.Contains(p.IncludeModules, m.ID)) {
+		if (m.Enabled == nil || *m.Enabled) && !slices.Contains(p.ExcludeModules, m.ID) &&
+			(tagged || slices.Contains(p.IncludeModules, m.ID)) {
 			out = append(out, m)
 		}
 	}

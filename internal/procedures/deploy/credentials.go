@@ -35,7 +35,8 @@ func (g *Git) remote(ctx context.Context, s *GitSource, c sysgit.Call) (out []by
 	case err != nil:
 		return nil, "the file of git's credentials cannot be read: " + reason(err), nil
 	case !info.Mode().IsRegular() || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
-		return nil, "the file of git's credentials " + g.credentials + " may be read by others than its owner; chmod 600 mends it", nil
+		return nil, "the file of git's credentials " + g.credentials +
+			" may be read by others than its owner; chmod 600 mends it", nil
 	}
 	if g.stored != nil {
 		_ = g.stored.Value() // what is new in it is kept out of texts from now on
@@ -50,7 +51,9 @@ func remoteFailed(s *GitSource, what string, err error) *Error {
 	if !errors.Is(err, sysgit.ErrPrivate) {
 		return gitFailed(s, "%s: %s", what, err).Because(err)
 	}
-	refused := notNamed(s.URL, "the repository %s is not read: %s, which its source does not admit; claudeops sources allow --private does", shown(s.URL), err)
+	refused := notNamed(s.URL,
+		"the repository %s is not read: %s, which its source does not admit; claudeops sources allow --private does",
+		shown(s.URL), err)
 	if origin, err := sources.OriginOf(s.URL); err == nil {
 		refused = refused.With("allow", "claudeops sources allow "+origin+" --private")
 	}

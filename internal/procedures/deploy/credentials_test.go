@@ -43,7 +43,8 @@ func newPrivateServer(t *testing.T, folder string) *privateServer {
 	s := &privateServer{}
 	backend := &cgi.Handler{
 		Path: program, Args: []string{"http-backend"},
-		Env: []string{"GIT_PROJECT_ROOT=" + folder, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"}, InheritEnv: []string{"PATH"},
+		Env: []string{"GIT_PROJECT_ROOT=" + folder, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1",
+			"GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"}, InheritEnv: []string{"PATH"},
 	}
 	s.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
@@ -71,7 +72,8 @@ func privateSetup(t *testing.T, s *privateServer, credentials ...string) Setup {
 	t.Helper()
 	setup := setup(t, gitModule(s.URL+"/repo/.git", ""))
 	authority := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600); err != nil {
+	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	setup.Git.git.Env = append(setup.Git.git.Env, "GIT_SSL_CAINFO="+authority)
@@ -142,7 +144,8 @@ func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
 		}
 	})
 	for name, lines := range map[string][]string{
-		"no file": nil, "a token of another host": {"https://bot:" + gitToken + "@example.org"}, "one of another port": {"https://bot:" + gitToken + "@127.0.0.1:1"},
+		"no file": nil, "a token of another host": {"https://bot:" + gitToken + "@example.org"},
+		"one of another port":                {"https://bot:" + gitToken + "@127.0.0.1:1"},
 		"one of a server without encryption": {strings.Replace(own, "https://", "http://", 1)}, "a wrong one": {wrong},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +155,8 @@ func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
 			if codeOf(err) != GitFailed || strings.Contains(err.Error(), "token") {
 				t.Errorf("%v", err)
 			}
-			if asked := server.got(); name != "a wrong one" && strings.Contains(strings.Join(asked, ""), "Basic") && !emptyPassword(asked) {
+			if asked := server.got(); name != "a wrong one" && strings.Contains(strings.Join(asked, ""), "Basic") &&
+				!emptyPassword(asked) {
 				t.Errorf("signed in with %v", asked)
 			}
 			if lines != nil {

@@ -38,7 +38,8 @@ func TestConfigSelectsModules(t *testing.T) {
 		t.Fatal(err)
 	}
 	for profile, want := range map[string][]string{
-		"default": {"command:fix", "instructions:a", "instructions:b"}, "more": {"instructions:a", "instructions:b", "skill:look"},
+		"default": {"command:fix", "instructions:a", "instructions:b"},
+		"more":    {"instructions:a", "instructions:b", "skill:look"},
 	} {
 		modules, err := c.Select(profile)
 		got := []string{}
@@ -68,17 +69,26 @@ func TestConfigRefusals(t *testing.T) {
 		return base + "modules: [{id: m, type: prompt, source: " + source + "}]\n"
 	}
 	for text, want := range map[string]Code{
-		"": ConfigInvalid, "# none\n": ConfigInvalid, base + "---\n" + base: ConfigInvalid, "version: 2\n": ConfigUnsupported, "version: 1\n": ConfigInvalid, "version: [\n": ConfigInvalid, base: "",
-		base + "targets: {emacs: {}}\n": TargetUnsupported, base + "targets: {cursor: {scope: user}}\n": ConfigInvalid, base + "targets: {codex: {mode: links}}\n": ConfigInvalid,
-		base + "targets: {codex: {scope: all}}\n": ConfigInvalid, base + "unknown: 1\n": "",
-		module("{}"): ConfigInvalid, module("{local_path: {path: x}, git: {url: 'https://e.org/x'}}"): ConfigInvalid, module("{local_path: {path: ../x}}"): ConfigInvalid,
-		module("{local_path: {path: /x}}"): ConfigInvalid, module("{local_path: {path: a/../../x}}"): ConfigInvalid, module("{local_path: {path: a/../x}}"): "",
-		module("{git: {url: '--upload-pack=touch x'}}"): ConfigInvalid, module("{git: {url: 'ext::sh -c touch'}}"): ConfigInvalid, module("{git: {url: 'foo://x'}}"): ConfigInvalid,
-		module("{git: {url: 'https://e.org/x', ref: -x}}"): ConfigInvalid, module("{git: {url: 'https://e.org/x', ref: a..b}}"): ConfigInvalid,
+		"": ConfigInvalid, "# none\n": ConfigInvalid, base + "---\n" + base: ConfigInvalid, "version: 2\n": ConfigUnsupported,
+		"version: 1\n": ConfigInvalid, "version: [\n": ConfigInvalid, base: "",
+		base + "targets: {emacs: {}}\n": TargetUnsupported, base + "targets: {cursor: {scope: user}}\n": ConfigInvalid,
+		base + "targets: {codex: {mode: links}}\n": ConfigInvalid,
+		base + "targets: {codex: {scope: all}}\n":  ConfigInvalid, base + "unknown: 1\n": "",
+		module("{}"): ConfigInvalid, module("{local_path: {path: x}, git: {url: 'https://e.org/x'}}"): ConfigInvalid,
+		module("{local_path: {path: ../x}}"): ConfigInvalid,
+		module("{local_path: {path: /x}}"):   ConfigInvalid, module("{local_path: {path: a/../../x}}"): ConfigInvalid,
+		module("{local_path: {path: a/../x}}"):          "",
+		module("{git: {url: '--upload-pack=touch x'}}"): ConfigInvalid,
+		module("{git: {url: 'ext::sh -c touch'}}"):      ConfigInvalid, module("{git: {url: 'foo://x'}}"): ConfigInvalid,
+		module("{git: {url: 'https://e.org/x', ref: -x}}"):      ConfigInvalid,
+		module("{git: {url: 'https://e.org/x', ref: a..b}}"):    ConfigInvalid,
 		module("{git: {url: 'https://e.org/x', subdir: ../y}}"): ConfigInvalid, module("{git: {url: 'git@e.org:x.git'}}"): "",
-		base + "modules: [{id: m, type: what, source: {local_path: {path: x}}}]\n":                                                           ConfigInvalid,
-		base + "modules: [{id: m, type: prompt, targets: [emacs], source: {local_path: {path: x}}}]\n":                                       TargetUnsupported,
-		base + "modules: [{id: m, type: prompt, source: {local_path: {path: x}}}, {id: m, type: prompt, source: {local_path: {path: y}}}]\n": ConfigInvalid,
+		base +
+			"modules: [{id: m, type: what, source: {local_path: {path: x}}}]\n": ConfigInvalid,
+		base +
+			"modules: [{id: m, type: prompt, targets: [emacs], source: {local_path: {path: x}}}]\n": TargetUnsupported,
+		base + "modules: [{id: m, type: prompt, source: {local_path: {path: x}}}, {id: m, type: prompt, source: " +
+			"{local_path: {path: y}}}]\n": ConfigInvalid,
 	} {
 		_, err := LoadConfig(operationtest.WriteFiles(t, t.TempDir(), map[string]string{ConfigName: text}))
 		e := errorOf(err)
@@ -93,8 +103,10 @@ func TestConfigRefusals(t *testing.T) {
 
 func TestNamesOfModulesMachinesAndProjects(t *testing.T) {
 	for got, want := range map[string]string{
-		fsKey("instructions:a"): "instructions_a--" + change.Hash([]byte("instructions:a"))[:10], fsKey(""): "module--e3b0c44298", fsKey(strings.Repeat("é", 70))[:66]: strings.Repeat("_", 64) + "--",
-		skillName("skill:look"): "look", skillName("look"): "look", skillName("skill:../../x"): "skill_______x", skillName("skill:/x"): "skill__x", skillName("skill:.x"): "skill__x",
+		fsKey("instructions:a"): "instructions_a--" + change.Hash([]byte("instructions:a"))[:10],
+		fsKey(""):               "module--e3b0c44298", fsKey(strings.Repeat("é", 70))[:66]: strings.Repeat("_", 64) + "--",
+		skillName("skill:look"): "look", skillName("look"): "look", skillName("skill:../../x"): "skill_______x",
+		skillName("skill:/x"): "skill__x", skillName("skill:.x"): "skill__x",
 		MachineID("", " My Laptop.local "): "my-laptop-local", MachineID("", "--"): "unknown",
 	} {
 		if got != want {
@@ -102,7 +114,8 @@ func TestNamesOfModulesMachinesAndProjects(t *testing.T) {
 		}
 	}
 	want := ProjectID("https://example.org/Joe/Repo.git", "/x")
-	for _, origin := range []string{"http://example.org/joe/repo", "git@example.org:Joe/Repo.git", "https://example.org/Joe/Repo/"} {
+	for _, origin := range []string{"http://example.org/joe/repo", "git@example.org:Joe/Repo.git",
+		"https://example.org/Joe/Repo/"} {
 		if got := ProjectID(origin, "/y"); got != want {
 			t.Errorf("%s: %s, want %s", origin, got, want)
 		}
@@ -139,23 +152,39 @@ func TestOverlaysFromLowToHigh(t *testing.T) {
 		want  string // of SKILL.md
 		code  Code
 	}{
-		"none":            {nil, "upstream\n", ""},
-		"global":          {map[string]string{"overlays/" + key + "/SKILL.md": "global\n"}, "global\n", ""},
-		"machine":         {map[string]string{"overlays/" + key + "/SKILL.md": "global\n", "overlays/machines/box/" + key + "/SKILL.md": "machine\n"}, "machine\n", ""},
+		"none":   {nil, "upstream\n", ""},
+		"global": {map[string]string{"overlays/" + key + "/SKILL.md": "global\n"}, "global\n", ""},
+		"machine": {map[string]string{"overlays/" + key + "/SKILL.md": "global\n", "overlays/machines/box/" + key +
+			"/SKILL.md": "machine\n"}, "machine\n", ""},
 		"another machine": {map[string]string{"overlays/machines/other/" + key + "/SKILL.md": "machine\n"}, "upstream\n", ""},
-		"project":         {map[string]string{"overlays/machines/box/" + key + "/SKILL.md": "machine\n", "projects/p/overlays/" + key + "/SKILL.md": "project\n"}, "project\n", ""},
+		"project": {map[string]string{"overlays/machines/box/" + key + "/SKILL.md": "machine\n",
+			"projects/p/overlays/" + key + "/SKILL.md": "project\n"}, "project\n", ""},
 		"a patch over files": {map[string]string{
-			"overlays/" + key + "/SKILL.md": "global\n", "overlays/machines/box/" + key + "/.agentpack/overlay.json": `{"overlay_kind":"patch"}`,
+			"overlays/" + key + "/SKILL.md": "global\n", "overlays/machines/box/" + key +
+				"/.agentpack/overlay.json": `{"overlay_kind":"patch"}`,
 			"overlays/machines/box/" + key + "/.agentpack/patches/SKILL.md.patch": patch,
 		}, "patched\n", ""},
-		"a patch that does not apply": {map[string]string{"overlays/" + key + "/.agentpack/overlay.json": `{"overlay_kind":"patch"}`, "overlays/" + key + "/.agentpack/patches/SKILL.md.patch": patch}, "", OverlayPatchFailed},
-		"both kinds":                  {map[string]string{"overlays/" + key + "/.agentpack/overlay.json": `{"overlay_kind":"patch"}`, "overlays/" + key + "/SKILL.md": "x"}, "", ConfigInvalid},
-		"patches without the kind":    {map[string]string{"overlays/" + key + "/.agentpack/patches/SKILL.md.patch": patch}, "", ConfigInvalid},
-		"another kind":                {map[string]string{"overlays/" + key + "/.agentpack/overlay.json": `{"overlay_kind":"link"}`}, "", ConfigInvalid},
-		"broken JSON":                 {map[string]string{"overlays/" + key + "/.agentpack/overlay.json": `{`}, "", ConfigInvalid},
-		"a patch of another file":     {map[string]string{"overlays/" + key + "/.agentpack/overlay.json": `{"overlay_kind":"patch"}`, "overlays/" + key + "/.agentpack/patches/other.md.patch": patch}, "", ConfigInvalid},
-		"a patch that leaves":         {map[string]string{"overlays/" + key + "/.agentpack/overlay.json": `{"overlay_kind":"patch"}`, "overlays/" + key + "/.agentpack/patches/x.patch": "--- a/../x\n+++ b/../x\n"}, "", ConfigInvalid},
-		"a patch that adds":           {map[string]string{"overlays/" + key + "/.agentpack/overlay.json": `{"overlay_kind":"patch"}`, "overlays/" + key + "/.agentpack/patches/new.md.patch": "--- /dev/null\n+++ b/new.md\n@@ -0,0 +1 @@\n+x\n"}, "", ConfigInvalid},
+		"a patch that does not apply": {map[string]string{"overlays/" + key +
+			"/.agentpack/overlay.json": `{"overlay_kind":"patch"}`,
+			"overlays/" + key + "/.agentpack/patches/SKILL.md.patch": patch}, "", OverlayPatchFailed},
+		"both kinds": {map[string]string{"overlays/" + key +
+			"/.agentpack/overlay.json": `{"overlay_kind":"patch"}`, "overlays/" + key + "/SKILL.md": "x"}, "", ConfigInvalid},
+		"patches without the kind": {map[string]string{"overlays/" + key + "/.agentpack/patches/SKILL.md.patch": patch},
+			"", ConfigInvalid},
+		"another kind": {map[string]string{"overlays/" + key +
+			"/.agentpack/overlay.json": `{"overlay_kind":"link"}`}, "", ConfigInvalid},
+		"broken JSON": {map[string]string{"overlays/" + key + "/.agentpack/overlay.json": `{`}, "",
+			ConfigInvalid},
+		"a patch of another file": {map[string]string{"overlays/" + key +
+			"/.agentpack/overlay.json": `{"overlay_kind":"patch"}`,
+			"overlays/" + key + "/.agentpack/patches/other.md.patch": patch}, "", ConfigInvalid},
+		"a patch that leaves": {map[string]string{"overlays/" + key +
+			"/.agentpack/overlay.json": `{"overlay_kind":"patch"}`,
+			"overlays/" + key + "/.agentpack/patches/x.patch": "--- a/../x\n+++ b/../x\n"}, "", ConfigInvalid},
+		"a patch that adds": {map[string]string{"overlays/" + key +
+			"/.agentpack/overlay.json": `{"overlay_kind":"patch"}`,
+			"overlays/" + key + "/.agentpack/patches/new.md.patch": "--- /dev/null\n+++ b/new.md\n@@ -0,0 +1 @@\n+x\n"}, "",
+			ConfigInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, err := files.OpenDir(operationtest.WriteFiles(t, t.TempDir(), c.files))
@@ -163,7 +192,8 @@ func TestOverlaysFromLowToHigh(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = root.Close() }()
-			got, err := overlaid(t.Context(), root, m, change.Tree{"SKILL.md": {Content: change.Bytes([]byte("upstream\n"))}}, levelsIn(root, "box", "p"), fakePatch)
+			got, err := overlaid(t.Context(), root, m, change.Tree{"SKILL.md": {Content: change.Bytes([]byte("upstream\n"))}},
+				levelsIn(root, "box", "p"), fakePatch)
 			if codeOf(err) != c.code || string(bytesOf(top(got)["SKILL.md"].Content)) != c.want {
 				t.Errorf("%q, %v", bytesOf(top(got)["SKILL.md"].Content), err)
 			}
@@ -206,10 +236,12 @@ func TestRenderEachTarget(t *testing.T) {
 		return m
 	}
 	modules := []rendered{
-		module("c", Command, "fix.md", "fix"), module("i:a", Instructions, "AGENTS.md", "A"), module("i:b", Instructions, "AGENTS.md", "B\n", "other.md", "x"),
+		module("c", Command, "fix.md", "fix"), module("i:a", Instructions, "AGENTS.md", "A"),
+		module("i:b", Instructions, "AGENTS.md", "B\n", "other.md", "x"),
 		module("p", Prompt, "ask.md", "ask"), module("skill:look", Skill, "SKILL.md", "look", "bin/run", "run"),
 	}
-	both := "<!-- agentpack:module=i:a -->\nA\n<!-- /agentpack -->\n\n---\n\n<!-- agentpack:module=i:b -->\nB\n<!-- /agentpack -->"
+	both := "<!-- agentpack:module=i:a -->\nA\n<!-- /agentpack -->\n\n---\n\n<!-- agentpack:module=i:b -->\nB\n<!-- " +
+		"/agentpack -->"
 	rule := func(id, text string) string {
 		return "---\ndescription: \"agentpack: " + id + "\"\nglobs: []\nalwaysApply: true\n---\n\n" + text
 	}
@@ -219,14 +251,22 @@ func TestRenderEachTarget(t *testing.T) {
 		want   map[string]string
 	}{
 		"codex": {Codex, TargetConf{Scope: "both"}, map[string]string{
-			"/home/u/.codex/AGENTS.md": both, "/home/u/.codex/prompts/ask.md": "ask", "/home/u/.codex/skills/look/SKILL.md": "look", "/home/u/.codex/skills/look/bin/run": "run",
+			"/home/u/.codex/AGENTS.md": both, "/home/u/.codex/prompts/ask.md": "ask",
+			"/home/u/.codex/skills/look/SKILL.md": "look", "/home/u/.codex/skills/look/bin/run": "run",
 			"/p/AGENTS.md": both, "/p/.codex/skills/look/SKILL.md": "look", "/p/.codex/skills/look/bin/run": "run",
 		}},
-		"codex elsewhere": {Codex, TargetConf{Scope: "user", Options: map[string]any{"codex_home": "~/c", "write_user_skills": "no", "write_agents_global": false}}, map[string]string{"/home/u/c/prompts/ask.md": "ask"}},
-		"claude":          {ClaudeCode, TargetConf{Scope: "both"}, map[string]string{"/home/u/.claude/commands/fix.md": "fix", "/p/.claude/commands/fix.md": "fix"}},
-		"claude's skills": {ClaudeCode, TargetConf{Options: map[string]any{"write_repo_skills": 1, "write_repo_commands": 0}}, map[string]string{"/p/.claude/skills/look/SKILL.md": "look", "/p/.claude/skills/look/bin/run": "run"}},
-		"cursor":          {Cursor, TargetConf{}, map[string]string{"/p/.cursor/rules/" + fsKey("i:a") + ".mdc": rule("i:a", "A\n"), "/p/.cursor/rules/" + fsKey("i:b") + ".mdc": rule("i:b", "B\n")}},
-		"vscode":          {VSCode, TargetConf{}, map[string]string{"/p/.github/copilot-instructions.md": both, "/p/.github/prompts/ask.prompt.md": "ask"}},
+		"codex elsewhere": {Codex, TargetConf{Scope: "user",
+			Options: map[string]any{"codex_home": "~/c", "write_user_skills": "no", "write_agents_global": false}},
+			map[string]string{"/home/u/c/prompts/ask.md": "ask"}},
+		"claude": {ClaudeCode, TargetConf{Scope: "both"},
+			map[string]string{"/home/u/.claude/commands/fix.md": "fix", "/p/.claude/commands/fix.md": "fix"}},
+		"claude's skills": {ClaudeCode, TargetConf{Options: map[string]any{"write_repo_skills": 1, "write_repo_commands": 0}},
+			map[string]string{"/p/.claude/skills/look/SKILL.md": "look", "/p/.claude/skills/look/bin/run": "run"}},
+		"cursor": {Cursor, TargetConf{},
+			map[string]string{"/p/.cursor/rules/" + fsKey("i:a") + ".mdc": rule("i:a", "A\n"),
+				"/p/.cursor/rules/" + fsKey("i:b") + ".mdc": rule("i:b", "B\n")}},
+		"vscode": {VSCode, TargetConf{}, map[string]string{"/p/.github/copilot-instructions.md": both,
+			"/p/.github/prompts/ask.prompt.md": "ask"}},
 	} {
 		if diff := cmp.Diff(c.want, desired(t, map[change.TargetName]TargetConf{c.target: c.conf}, modules...)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -234,11 +274,14 @@ func TestRenderEachTarget(t *testing.T) {
 	}
 	d := change.NewDesired(change.Agentpack, "repo", "/p")
 	conf := TargetConf{Scope: "project"}
-	err := render(d, ClaudeCode, conf, []rendered{module("c1", Command, "x.md", "1"), module("c2", Command, "x.md", "1")}, Places{Project: "/p"}, nil, &broken{})
-	if f := d.Files[change.FileKey{Target: ClaudeCode, Path: "/p/.claude/commands/x.md"}]; err != nil || fmt.Sprint(f.Modules) != "[c1 c2]" {
+	err := render(d, ClaudeCode, conf, []rendered{module("c1", Command, "x.md", "1"), module("c2", Command, "x.md", "1")},
+		Places{Project: "/p"}, nil, &broken{})
+	if f := d.Files[change.FileKey{Target: ClaudeCode, Path: "/p/.claude/commands/x.md"}]; err != nil ||
+		fmt.Sprint(f.Modules) != "[c1 c2]" {
 		t.Errorf("the same bytes of two modules: %+v, %v", f, err)
 	}
-	err = render(d, ClaudeCode, conf, []rendered{module("c3", Command, "x.md", "2")}, Places{Project: "/p"}, nil, &broken{})
+	err = render(d, ClaudeCode, conf, []rendered{module("c3", Command, "x.md", "2")}, Places{Project: "/p"}, nil,
+		&broken{})
 	e := errorOf(err)
 	if e == nil || e.Code != DesiredStateConflict || e.Details["path"] != "/p/.claude/commands/x.md" {
 		t.Errorf("other bytes: %v", err)
@@ -251,18 +294,27 @@ func TestModulesAreChecked(t *testing.T) {
 		files map[string]string
 		ok    bool
 	}{
-		"instructions": {Instructions, map[string]string{"AGENTS.md": ""}, true}, "no AGENTS.md": {Instructions, map[string]string{"agents.md": ""}, false},
-		"skill": {Skill, map[string]string{"SKILL.md": "---\nname: n\ndescription: d\n---\nx"}, true}, "blank": {Skill, map[string]string{"SKILL.md": "---\nname: ' '\ndescription: d\n---\n"}, false},
-		"no header": {Skill, map[string]string{"SKILL.md": "# n"}, false}, "number": {Skill, map[string]string{"SKILL.md": "---\nname: 1\ndescription: d\n---\n"}, false},
-		"prompt": {Prompt, map[string]string{"a.md": ""}, true}, "two files": {Prompt, map[string]string{"a.md": "", "b.md": ""}, false}, "no md": {Prompt, map[string]string{"a.txt": ""}, false},
-		"command": {Command, map[string]string{"a.md": "---\ndescription: d\n---\n"}, true}, "no description": {Command, map[string]string{"a.md": "x"}, false},
-		"shell": {Command, map[string]string{"a.md": "---\ndescription: d\nallowed-tools: [Read, 'Bash(git:*)']\n---\n!`git status`"}, true}, "shell that is not allowed": {Command, map[string]string{"a.md": "---\ndescription: d\n---\n!bash ls"}, false},
+		"instructions":   {Instructions, map[string]string{"AGENTS.md": ""}, true},
+		"no AGENTS.md":   {Instructions, map[string]string{"agents.md": ""}, false},
+		"skill":          {Skill, map[string]string{"SKILL.md": "---\nname: n\ndescription: d\n---\nx"}, true},
+		"blank":          {Skill, map[string]string{"SKILL.md": "---\nname: ' '\ndescription: d\n---\n"}, false},
+		"no header":      {Skill, map[string]string{"SKILL.md": "# n"}, false},
+		"number":         {Skill, map[string]string{"SKILL.md": "---\nname: 1\ndescription: d\n---\n"}, false},
+		"prompt":         {Prompt, map[string]string{"a.md": ""}, true},
+		"two files":      {Prompt, map[string]string{"a.md": "", "b.md": ""}, false},
+		"no md":          {Prompt, map[string]string{"a.txt": ""}, false},
+		"command":        {Command, map[string]string{"a.md": "---\ndescription: d\n---\n"}, true},
+		"no description": {Command, map[string]string{"a.md": "x"}, false},
+		"shell": {Command,
+			map[string]string{"a.md": "---\ndescription: d\nallowed-tools: [Read, 'Bash(git:*)']\n---\n!`git status`"}, true},
+		"shell that is not allowed": {Command, map[string]string{"a.md": "---\ndescription: d\n---\n!bash ls"}, false},
 	} {
 		tree := change.Tree{}
 		for p, text := range c.files {
 			tree[p] = change.TreeFile{Content: change.Bytes([]byte(text))}
 		}
-		if err := checkModule(Module{ID: "m", Type: c.of}, tree); (err == nil) != c.ok || err != nil && codeOf(err) != ConfigInvalid {
+		if err := checkModule(Module{ID: "m", Type: c.of}, tree); (err == nil) != c.ok || err != nil &&
+			codeOf(err) != ConfigInvalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -68,8 +68,9 @@ func form(version string) *operation.Form {
 		Failure: func(o operation.Operation, err error, requestID string) any {
 			c := commandOf(o.Name)
 			return Envelope[map[string]any]{
-				SchemaVersion: 1, Command: c.name, CommandID: c.id, CommandPath: c.path, Version: version, Data: map[string]any{}, Warnings: []string{},
-				Errors: []EnvelopeFailure{failureOf(c, operation.FaultOf(err), requestID)},
+				SchemaVersion: 1, Command: c.name, CommandID: c.id, CommandPath: c.path, Version: version, Data: map[string]any{},
+				Warnings: []string{},
+				Errors:   []EnvelopeFailure{failureOf(c, operation.FaultOf(err), requestID)},
 			}
 		},
 	}

@@ -43,8 +43,8 @@ type ExplainedLayer struct {
 	Gives      bool   `json:"gives" doc:"It decides the file, or the line that was asked for"`
 }
 
-// Explain says which modules and overlays give a file, or one of its lines; line is 0 for the whole file. E_FILE_UNKNOWN
-// if no module gives it, or the file does not have the line.
+// Explain says which modules and overlays give a file, or one of its lines; line is 0 for the whole file.
+// E_FILE_UNKNOWN if no module gives it, or the file does not have the line.
 func (s *Service) Explain(ctx context.Context, r Request, name string, line int) (out []ExplainedFile, err error) {
 	name = s.absolute(name)
 	traced, err := s.traced(ctx, r)
@@ -74,9 +74,13 @@ func (s *Service) Explain(ctx context.Context, r Request, name string, line int)
 	}
 	switch {
 	case len(out) == 0:
-		return nil, change.NewError(FileUnknown, "file_unknown", []string{"look_at_plan"}, "no module gives %s; claudeops deploy diff lists the files of all modules that are not in place, claudeops deploy status the others that are not as they were deployed", name).With("path", name)
+		return nil, change.NewError(FileUnknown, "file_unknown", []string{"look_at_plan"},
+			"no module gives %s; claudeops deploy diff lists the files of all modules that are not in place, claudeops deploy "+
+				"status the others that are not as they were deployed", name).With("path", name)
 	case len(out[0].Parts) == 0:
-		return nil, change.NewError(FileUnknown, "line_unknown", []string{"fix_arguments"}, "no module gives line %d of %s: it is beyond the file's end, or stands between the parts of two modules", line, name).With("path", name)
+		return nil, change.NewError(FileUnknown, "line_unknown", []string{"fix_arguments"},
+			"no module gives line %d of %s: it is beyond the file's end, or stands between the parts of two modules", line,
+			name).With("path", name)
 	}
 	return out, nil
 }
@@ -165,7 +169,8 @@ func (s *Service) layers(from reading, p part, line int) (out []ExplainedLayer, 
 		switch {
 		case i == 0:
 			kept := s.placeOf(from, p.module, p.file)
-			one = ExplainedLayer{Level: "upstream", How: "source", Repository: shown(kept.address), Commit: kept.commit, File: kept.path}
+			one = ExplainedLayer{Level: "upstream", How: "source", Repository: shown(kept.address), Commit: kept.commit,
+				File: kept.path}
 		case patch != "":
 			one.How, one.File = "patches", patch
 		case len(out) == 0:

@@ -15,12 +15,16 @@ import (
 // layered is a configuration whose skill has a file of each kind of layer, and two modules in one file.
 func layered() map[string]string {
 	files := life()
-	files["agentpack/repo/"+ConfigName] += "  - {id: \"instructions:b\", type: instructions, tags: [base], source: {local_path: {path: modules/b}}}\n"
+	files["agentpack/repo/"+
+		ConfigName] += "  - {id: \"instructions:b\", type: instructions, tags: [base], source: {local_path: {path: " +
+		"modules/b}}}\n"
 	files["agentpack/repo/modules/b/AGENTS.md"] = "# More\nand more\n"
 	files["agentpack/repo/modules/look/steps.md"] = "one\ntwo\nthree\n"
 	key := fsKey("skill:look")
 	files["agentpack/repo/overlays/"+key+"/.agentpack/overlay.json"] = `{"overlay_kind":"patch"}`
-	files["agentpack/repo/overlays/"+key+"/.agentpack/patches/steps.md.patch"] = "--- a/steps.md\n+++ b/steps.md\n@@ -1,3 +1,4 @@\n one\n+one and a half\n two\n three\n"
+	files["agentpack/repo/overlays/"+key+
+		"/.agentpack/patches/steps.md.patch"] = "--- a/steps.md\n+++ b/steps.md\n@@ -1,3 +1,4 @@\n one\n+one and a half\n " +
+		"two\n three\n"
 	files["agentpack/repo/overlays/machines/box/"+key+"/here.md"] = "here\n"
 	files["agentpack/repo/overlays/machines/box/"+fsKey("instructions:a")+"/AGENTS.md"] = "# Rules of this machine\n"
 	return files
@@ -30,27 +34,35 @@ func TestExplainSaysWhichModuleAndOverlayGiveALine(t *testing.T) {
 	b := newBench(t, layered())
 	b.mustOK(ToolApply, `{"yes":true}`)
 	for name, c := range map[string]struct{ arguments, want string }{
-		"a line of a module among several": {`{"path":"AGENTS.md","line":9}`, "codex instructions:b AGENTS.md 8-9: upstream source modules/b/AGENTS.md:2*"},
+		"a line of a module among several": {`{"path":"AGENTS.md","line":9}`,
+			"codex instructions:b AGENTS.md 8-9: upstream source modules/b/AGENTS.md:2*"},
 		"an overlay in place of the source": {
 			`{"path":"AGENTS.md","line":2}`,
-			"codex instructions:a AGENTS.md 2-2: upstream source modules/a/AGENTS.md; machine replaces overlays/machines/box/" + fsKey("instructions:a") + "/AGENTS.md:1*",
+			"codex instructions:a AGENTS.md 2-2: upstream source modules/a/AGENTS.md; machine replaces overlays/machines/box/" +
+				fsKey("instructions:a") + "/AGENTS.md:1*",
 		},
 		"a line of a patch": {
 			`{"path":".codex/skills/look/steps.md","line":2}`,
-			"codex skill:look steps.md 1-4: upstream source modules/look/steps.md; global patches overlays/" + fsKey("skill:look") + "/.agentpack/patches/steps.md.patch*",
+			"codex skill:look steps.md 1-4: upstream source modules/look/steps.md; global patches overlays/" +
+				fsKey("skill:look") + "/.agentpack/patches/steps.md.patch*",
 		},
 		"a line beside the patch": {
 			`{"path":".codex/skills/look/steps.md","line":3}`,
-			"codex skill:look steps.md 1-4: upstream source modules/look/steps.md:2*; global patches overlays/" + fsKey("skill:look") + "/.agentpack/patches/steps.md.patch",
+			"codex skill:look steps.md 1-4: upstream source modules/look/steps.md:2*; global patches overlays/" +
+				fsKey("skill:look") + "/.agentpack/patches/steps.md.patch",
 		},
 		"a file that an overlay adds": {
-			`{"path":".claude/skills/look/here.md"}`, "claude_code skill:look here.md 1-1: machine adds overlays/machines/box/" + fsKey("skill:look") + "/here.md*",
+			`{"path":".claude/skills/look/here.md"}`, "claude_code skill:look here.md 1-1: machine adds overlays/machines/box/" +
+				fsKey("skill:look") + "/here.md*",
 		},
-		"a module that is one file": {`{"path":"` + b.dir + `/project/.claude/commands/fix.md"}`, "claude_code command:fix fix.md 1-4: upstream source modules/fix.md*"},
+		"a module that is one file": {`{"path":"` + b.dir + `/project/.claude/commands/fix.md"}`,
+			"claude_code command:fix fix.md 1-4: upstream source modules/fix.md*"},
 		"a header that the target wants": {
-			`{"path":".cursor/rules/` + fsKey("instructions:b") + `.mdc","line":8}`, "cursor instructions:b AGENTS.md 7-8: upstream source modules/b/AGENTS.md:2*",
+			`{"path":".cursor/rules/` + fsKey("instructions:b") + `.mdc","line":8}`,
+			"cursor instructions:b AGENTS.md 7-8: upstream source modules/b/AGENTS.md:2*",
 		},
-		"a file of the user": {`{"path":"~/.codex/AGENTS.md","line":9}`, "codex instructions:b AGENTS.md 8-9: upstream source modules/b/AGENTS.md:2*"},
+		"a file of the user": {`{"path":"~/.codex/AGENTS.md","line":9}`,
+			"codex instructions:b AGENTS.md 8-9: upstream source modules/b/AGENTS.md:2*"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := explained(t, b.mustOK(NameExplain, c.arguments)); got != c.want {
@@ -59,10 +71,12 @@ func TestExplainSaysWhichModuleAndOverlayGiveALine(t *testing.T) {
 		})
 	}
 	for arguments, want := range map[string]string{
-		`{"path":"README.md"}`: "no module gives", `{"path":"AGENTS.md","line":4}`: "between the parts", `{"path":"AGENTS.md","line":400}`: "beyond the file's end",
-		`{"path":"../../etc/passwd"}`: "no module gives",
+		`{"path":"README.md"}`: "no module gives", `{"path":"AGENTS.md","line":4}`: "between the parts",
+		`{"path":"AGENTS.md","line":400}`: "beyond the file's end",
+		`{"path":"../../etc/passwd"}`:     "no module gives",
 	} {
-		if out := b.ask(NameExplain, arguments); out.OK || out.Errors[0].Code != FileUnknown || !strings.Contains(out.Errors[0].Message, want) {
+		if out := b.ask(NameExplain, arguments); out.OK || out.Errors[0].Code != FileUnknown ||
+			!strings.Contains(out.Errors[0].Message, want) {
 			t.Errorf("%s: %+v", arguments, out.Errors)
 		}
 	}
@@ -127,7 +141,8 @@ func inLines(d ExplainData) string {
 				}
 				layers = append(layers, text)
 			}
-			lines = append(lines, fmt.Sprintf("%s %s %s %d-%d: %s", f.Target, p.Module, p.File, p.First, p.Last, strings.Join(layers, "; ")))
+			lines = append(lines, fmt.Sprintf("%s %s %s %d-%d: %s", f.Target, p.Module, p.File, p.First, p.Last,
+				strings.Join(layers, "; ")))
 		}
 	}
 	return strings.Join(lines, "\n")

@@ -8,9 +8,9 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
-// FileKind is the configuration of a deploy repository, and its modules, as files that may be proposed. The configuration must be
-// sound, and so must the front matter of a skill. Else a module's file may hold anything that the gates let through: it is
-// text for agents.
+// FileKind is the configuration of a deploy repository, and its modules, as files that may be proposed. The
+// configuration must be sound, and so must the front matter of a skill. Else a module's file may hold anything that the
+// gates let through: it is text for agents.
 func FileKind() gitprovider.FileKind {
 	return gitprovider.FileKind{
 		Name: ToolsetName, Patterns: []string{ConfigName, "modules/**"}, Skills: []string{"modules/*/**/" + skillFile},
@@ -33,7 +33,8 @@ func FileKind() gitprovider.FileKind {
 }
 
 func skillProblems(content string) []gitprovider.FileProblem {
-	if err := checkSkill(Module{ID: "of this file"}, change.Tree{skillFile: {Content: change.Bytes([]byte(content))}}); err != nil {
+	if err := checkSkill(Module{ID: "of this file"},
+		change.Tree{skillFile: {Content: change.Bytes([]byte(content))}}); err != nil {
 		return []gitprovider.FileProblem{gitprovider.NewFileProblem(errorOf(err).Message)}
 	}
 	return nil

@@ -7,7 +7,8 @@ import (
 
 func TestOnlyASoundConfigurationMayBeProposed(t *testing.T) {
 	t.Parallel()
-	const sound = "version: 1\nprofiles:\n  default: {}\nmodules:\n  - {id: 'skill:disk', type: skill, source: {local_path: {path: modules/disk}}}\n"
+	const sound = "version: 1\nprofiles:\n  default: {}\nmodules:\n  - {id: 'skill:disk', type: skill, source: " +
+		"{local_path: {path: modules/disk}}}\n"
 	for name, c := range map[string]struct {
 		path, content, says string
 		line                int
@@ -25,7 +26,8 @@ func TestOnlyASoundConfigurationMayBeProposed(t *testing.T) {
 		switch {
 		case c.says == "" && len(problems) > 0:
 			t.Errorf("%s: %v", name, problems)
-		case c.says != "" && (len(problems) == 0 || !strings.Contains(problems[0].Message, c.says) || problems[0].Line != c.line):
+		case c.says != "" && (len(problems) == 0 || !strings.Contains(problems[0].Message, c.says) ||
+			problems[0].Line != c.line):
 			t.Errorf("%s: %+v", name, problems)
 		}
 	}

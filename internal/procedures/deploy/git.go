@@ -40,7 +40,8 @@ func NewGit(program, userHome, agentpackHome string, env []string) *Git {
 }
 
 func gitFailed(g *GitSource, format string, args ...any) *Error {
-	return change.NewError(GitFailed, "git_failed", []string{"check_source", "retry_command"}, format, args...).With("url", shown(g.URL)).With("ref", g.Ref)
+	return change.NewError(GitFailed, "git_failed", []string{"check_source", "retry_command"}, format, args...).With("url",
+		shown(g.URL)).With("ref", g.Ref)
 }
 
 // Resolve is the commit that a source means now: a branch, a tag, or the commit itself.
@@ -50,12 +51,15 @@ func (g *Git) Resolve(ctx context.Context, s *GitSource) (string, error) {
 	}
 	ctx, cancel := within(ctx, s, g.limits.ask)
 	defer cancel()
-	out, failure, err := g.remote(ctx, s, sysgit.Call{Args: []string{"ls-remote", "--", s.URL, "refs/heads/" + s.Ref, "refs/tags/" + s.Ref, "refs/tags/" + s.Ref + "^{}"}})
+	out, failure, err := g.remote(ctx, s,
+		sysgit.Call{Args: []string{"ls-remote", "--", s.URL, "refs/heads/" + s.Ref, "refs/tags/" + s.Ref,
+			"refs/tags/" + s.Ref + "^{}"}})
 	if err != nil {
 		return "", remoteFailed(s, "git cannot be run", err)
 	}
 	if failure != "" {
-		return "", gitFailed(s, "the repository %s cannot be read: %s", shown(s.URL), lastLine(failure)).With("stderr", failure)
+		return "", gitFailed(s, "the repository %s cannot be read: %s", shown(s.URL), lastLine(failure)).With("stderr",
+			failure)
 	}
 	found := map[string]string{}
 	for _, line := range strings.Split(string(out), "\n") {

@@ -25,7 +25,8 @@ type gitLimits struct {
 
 func defaultGitLimits() gitLimits {
 	return gitLimits{
-		ask: 30 * time.Second, fetch: 5 * time.Minute, silence: 30 * time.Second, scratch: maxCommitBytes, cache: DefaultCacheBytes,
+		ask: 30 * time.Second, fetch: 5 * time.Minute, silence: 30 * time.Second, scratch: maxCommitBytes,
+		cache: DefaultCacheBytes,
 		files: maxCommitFiles, bytes: maxCommitBytes, file: change.MaxFileBytes,
 	}
 }
@@ -39,7 +40,8 @@ const (
 
 // run runs git in a folder, "" for one that is in no repository, and returns what it prints; failure is what it said if
 // it failed.
-func (g *Git) run(ctx context.Context, dir string, input []byte, args ...string) (out []byte, failure string, err error) {
+func (g *Git) run(ctx context.Context, dir string, input []byte, args ...string) (out []byte, failure string,
+	err error) {
 	return g.call(ctx, sysgit.Call{Dir: dir, Stdin: bytes.NewReader(input), Args: args})
 }
 

@@ -19,7 +19,8 @@ func TestAModuleHasNothingThatGitTakesForItsOwnFolder(t *testing.T) {
 			operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/" + at + name + "/config": "[core]\n"})
 			s := NewService(b.settings)
 			for range 2 { // the second time with what is remembered
-				if _, err := s.Plan(t.Context(), Request{}); codeOf(err) != ConfigInvalid || !strings.Contains(err.Error(), "git's own folder") && !strings.Contains(err.Error(), "cannot be seen") {
+				if _, err := s.Plan(t.Context(), Request{}); codeOf(err) != ConfigInvalid ||
+					!strings.Contains(err.Error(), "git's own folder") && !strings.Contains(err.Error(), "cannot be seen") {
 					t.Errorf("%s%+q: %v", at, name, err)
 				}
 			}
@@ -32,7 +33,8 @@ func TestAModuleHasNothingThatGitTakesForItsOwnFolder(t *testing.T) {
 
 func TestACheckoutsOwnGitFolderIsLeftOut(t *testing.T) {
 	b := newBench(t, life())
-	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/modules/look/.git/config": "[core]\n", "agentpack/repo/modules/look/.gitignore": "x\n"})
+	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/modules/look/.git/config": "[core]\n",
+		"agentpack/repo/modules/look/.gitignore": "x\n"})
 	b.mustOK(ToolApply, `{"yes":true}`)
 	for name := range b.tree("project") {
 		if strings.Contains(name, "/.git/") {

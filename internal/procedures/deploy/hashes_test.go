@@ -19,7 +19,8 @@ import (
 // manyFiles is a configuration of skills with 300 files.
 func manyFiles() map[string]string {
 	files := map[string]string{}
-	config := "version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets: {claude_code: {options: {write_repo_skills: true}}}\nmodules:\n"
+	config := "version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets: {claude_code: {options: " +
+		"{write_repo_skills: true}}}\nmodules:\n"
 	for i := range 100 {
 		config += fmt.Sprintf("- {id: 'skill:s%d', type: skill, tags: [x], source: {local_path: {path: m/s%d}}}\n", i, i)
 		files[fmt.Sprintf("agentpack/repo/m/s%d/SKILL.md", i)] = fmt.Sprintf("---\nname: s%d\ndescription: d\n---\n", i)
@@ -42,7 +43,8 @@ func changesOf(t *testing.T, s *Service) (out []string) {
 	return out
 }
 
-// TestAPlanBelievesNoHashOfAChangedFile changes files in each way that hides a change, and plans with remembered hashes.
+// TestAPlanBelievesNoHashOfAChangedFile changes files in each way that hides a change, and plans with remembered
+// hashes.
 func TestAPlanBelievesNoHashOfAChangedFile(t *testing.T) {
 	b := newBench(t, manyFiles())
 	clock := time.Now
@@ -54,7 +56,8 @@ func TestAPlanBelievesNoHashOfAChangedFile(t *testing.T) {
 	if got := changesOf(t, service); got != nil {
 		t.Fatalf("%v", got)
 	}
-	if info, err := os.Stat(filepath.Join(b.dir, "agentpack", "cache", "hashes")); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(filepath.Join(b.dir, "agentpack", "cache", "hashes")); err != nil ||
+		info.Mode().Perm() != 0o600 {
 		t.Fatalf("nothing is kept: %v, %v", info, err)
 	}
 	skills := filepath.Join(b.dir, "project", ".claude", "skills")
@@ -74,7 +77,8 @@ func TestAPlanBelievesNoHashOfAChangedFile(t *testing.T) {
 	other := filepath.Join(b.dir, "other.md")
 	same(filepath.Join(skills, "s1", "a.md"), "A 1\n")
 	same(filepath.Join(b.dir, "agentpack", "repo", "m", "s2", "a.md"), "A 2\n")
-	operationtest.WriteFiles(t, b.dir, map[string]string{"other.md": "c 3\n", "project/.claude/skills/s4/a.md": "longer than before\n"})
+	operationtest.WriteFiles(t, b.dir, map[string]string{"other.md": "c 3\n",
+		"project/.claude/skills/s4/a.md": "longer than before\n"})
 	if err := os.Rename(other, filepath.Join(skills, "s3", "a.md")); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +88,8 @@ func TestAPlanBelievesNoHashOfAChangedFile(t *testing.T) {
 	if err := os.Chmod(filepath.Join(skills, "s6", "a.md"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"update s1/a.md", "update s2/a.md", "update s3/a.md", "update s4/a.md", "create s5/a.md", "update s6/a.md"}
+	want := []string{"update s1/a.md", "update s2/a.md", "update s3/a.md", "update s4/a.md", "create s5/a.md",
+		"update s6/a.md"}
 	for name, s := range map[string]*Service{"in the same process": service, "in another one": NewService(b.settings)} {
 		if diff := cmp.Diff(want, changesOf(t, s)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -93,7 +98,8 @@ func TestAPlanBelievesNoHashOfAChangedFile(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, list, err)
 		}
 	}
-	if _, done, err := service.Apply(t.Context(), Request{}, change.Approval{}, false); err != nil || len(done.Steps) != 6 {
+	if _, done, err := service.Apply(t.Context(), Request{}, change.Approval{}, false); err != nil ||
+		len(done.Steps) != 6 {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	if got := changesOf(t, NewService(b.settings)); got != nil {
@@ -118,7 +124,8 @@ func TestHashesThatLieAreHarmless(t *testing.T) {
 	}
 	changed := append([]byte{}, sound...)
 	changed[len(changed)-1] ^= 1
-	for what, text := range map[string][]byte{"empty": {}, "cut": sound[:len(sound)/2], "changed": changed, "other": []byte("claudeops hashes 2\n"), "the mark alone": []byte("claudeops hashes 1\n")} {
+	for what, text := range map[string][]byte{"empty": {}, "cut": sound[:len(sound)/2], "changed": changed,
+		"other": []byte("claudeops hashes 2\n"), "the mark alone": []byte("claudeops hashes 1\n")} {
 		if err := os.WriteFile(name, text, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// fsKey names a module's folder and file: each character other than a letter, a digit, - and _ as _, the first 64 of them, and ten
-// digits of the id's hash, so that no two modules share one.
+// fsKey names a module's folder and file: each character other than a letter, a digit, - and _ as _, the first 64 of
+// them, and ten digits of the id's hash, so that no two modules share one.
 func fsKey(id string) string {
 	key := safe(id)
 	if key == "" {
@@ -33,8 +33,8 @@ func safe(text string) string {
 	}, text)
 }
 
-// skillName is the folder of a skill: what follows the first colon of its id, in any script, or the id with all but letters and
-// digits of ASCII, _ and - replaced.
+// skillName is the folder of a skill: what follows the first colon of its id, in any script, or the id with all but
+// letters and digits of ASCII, _ and - replaced.
 func skillName(id string) string {
 	_, name, _ := strings.Cut(id, ":")
 	if isFolderName(name) {
@@ -46,16 +46,19 @@ func skillName(id string) string {
 	return "module"
 }
 
-// isFolderName reports whether a text can be the name of a folder, on every system, that no program takes for an option.
+// isFolderName reports whether a text can be the name of a folder, on every system, that no program takes for an
+// option.
 func isFolderName(name string) bool {
-	if name == "" || !utf8.ValidString(name) || strings.ContainsAny(name[:1], ".- ") || strings.ContainsAny(name[len(name)-1:], ". ") {
+	if name == "" || !utf8.ValidString(name) || strings.ContainsAny(name[:1], ".- ") ||
+		strings.ContainsAny(name[len(name)-1:], ". ") {
 		return false
 	}
-	return !strings.ContainsAny(name, `/\:*?"<>|`) && !strings.ContainsFunc(name, unicode.IsControl) && files.CheckName(name) == nil
+	return !strings.ContainsAny(name, `/\:*?"<>|`) && !strings.ContainsFunc(name, unicode.IsControl) &&
+		files.CheckName(name) == nil
 }
 
-// MachineID is the name by which overlays call a machine: the first of the candidates that is not empty, in small letters, runs of
-// other than letters, digits, _ and - as one hyphen; unknown if there is none.
+// MachineID is the name by which overlays call a machine: the first of the candidates that is not empty, in small
+// letters, runs of other than letters, digits, _ and - as one hyphen; unknown if there is none.
 func MachineID(candidates ...string) string {
 	for _, c := range candidates {
 		id := regexp.MustCompile(`[^a-z0-9_-]+`).ReplaceAllString(strings.ToLower(strings.TrimSpace(c)), "-")
@@ -66,8 +69,8 @@ func MachineID(candidates ...string) string {
 	return "unknown"
 }
 
-// ProjectID is the name by which overlays call a project: from the address of its remote origin, however it is written, or else from
-// its path.
+// ProjectID is the name by which overlays call a project: from the address of its remote origin, however it is written,
+// or else from its path.
 func ProjectID(origin, dir string) string {
 	text := dir
 	if origin = strings.TrimSpace(origin); origin != "" {

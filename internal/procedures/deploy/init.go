@@ -64,7 +64,8 @@ func initPlaces(user bool) []initPlace {
 		}
 	}
 	return []initPlace{
-		{Codex, Instructions, "AGENTS.md"}, {Codex, Skill, ".codex/skills"}, {ClaudeCode, Command, ".claude/commands"}, {ClaudeCode, Skill, ".claude/skills"},
+		{Codex, Instructions, "AGENTS.md"}, {Codex, Skill, ".codex/skills"}, {ClaudeCode, Command, ".claude/commands"},
+		{ClaudeCode, Skill, ".claude/skills"},
 		{VSCode, Instructions, ".github/copilot-instructions.md"}, {VSCode, Prompt, ".github/prompts"},
 	}
 }
@@ -76,15 +77,16 @@ type initializer struct {
 	leftOut []string
 }
 
-// Init makes the first configuration, from the files that agents read in the project, or with user in the user's folders: each becomes a
-// module for the target that it was found at, so that a plan changes nothing. It writes below AGENTPACK_HOME/repo alone. E_CONFIG_INVALID
-// if there is a configuration already.
+// Init makes the first configuration, from the files that agents read in the project, or with user in the user's
+// folders: each becomes a module for the target that it was found at, so that a plan changes nothing. It writes below
+// AGENTPACK_HOME/repo alone. E_CONFIG_INVALID if there is a configuration already.
 func (s *Service) Init(user bool) (InitData, error) {
 	if err := s.ready(); err != nil {
 		return InitData{}, err
 	}
 	if s.engine.NoWriting != "" {
-		return InitData{}, change.NewError(NotAllowed, "read_only", []string{"ask_operator"}, "nothing is written: %s", s.engine.NoWriting)
+		return InitData{}, change.NewError(NotAllowed, "read_only", []string{"ask_operator"}, "nothing is written: %s",
+			s.engine.NoWriting)
 	}
 	repo := s.setup.repo("")
 	name := filepath.Join(repo, ConfigName)
@@ -101,7 +103,8 @@ func (s *Service) Init(user bool) (InitData, error) {
 	}
 	defer func() { _ = root.Close() }()
 	i := initializer{files: map[string]change.TreeFile{}, config: initConfig{
-		Version: 1, Profiles: map[string]initProfile{"default": {IncludeTags: []string{"base"}}}, Targets: map[change.TargetName]initTarget{}, Modules: []initModule{},
+		Version: 1, Profiles: map[string]initProfile{"default": {IncludeTags: []string{"base"}}},
+		Targets: map[change.TargetName]initTarget{}, Modules: []initModule{},
 	}}
 	for _, p := range initPlaces(user) {
 		if err := i.take(root, p, scope); err != nil {
@@ -148,7 +151,8 @@ func (i *initializer) take(root *files.Dir, p initPlace, scope string) error {
 		options = map[string]any{"write_user_skills": scope == "user", "write_repo_skills": scope == "project"}
 	}
 	for _, name := range sortedNames(modules) {
-		i.add(p, strings.TrimSuffix(strings.TrimSuffix(name, ".md"), ".prompt"), modules[name], initTarget{"files", scope, options})
+		i.add(p, strings.TrimSuffix(strings.TrimSuffix(name, ".md"), ".prompt"), modules[name],
+			initTarget{"files", scope, options})
 	}
 	return nil
 }
@@ -162,7 +166,8 @@ func sortedNames(modules map[string]change.Tree) (names []string) {
 }
 
 func (i *initializer) add(p initPlace, name string, tree change.Tree, target initTarget) {
-	m := initModule{ID: string(p.of) + ":" + name, Type: p.of, Tags: []string{"base"}, Targets: []change.TargetName{p.target}}
+	m := initModule{ID: string(p.of) + ":" + name, Type: p.of, Tags: []string{"base"},
+		Targets: []change.TargetName{p.target}}
 	same := slices.IndexFunc(i.config.Modules, func(other initModule) bool { return other.ID == m.ID })
 	switch err := checkModule(Module{ID: m.ID, Type: m.Type}, tree); {
 	case err != nil:
@@ -176,7 +181,8 @@ func (i *initializer) add(p initPlace, name string, tree change.Tree, target ini
 		i.config.Targets[p.target] = target
 		return
 	case same >= 0:
-		i.leftOut = append(i.leftOut, path.Join(p.path, name)+": another target has a "+string(p.of)+" of this name with other files")
+		i.leftOut = append(i.leftOut, path.Join(p.path, name)+": another target has a "+string(p.of)+
+			" of this name with other files")
 		return
 	}
 	m.Source.LocalPath.Path = path.Join("modules", string(p.of), name)
@@ -209,9 +215,12 @@ func (i *initializer) write(repo, name string) error {
 		if err != nil {
 			return err
 		}
-		if err := change.WriteBelow(repo, filepath.Join(repo, filepath.FromSlash(rel)), content, f.Executable, "init"); err != nil {
+		if err := change.WriteBelow(repo, filepath.Join(repo, filepath.FromSlash(rel)), content, f.Executable,
+			"init"); err != nil {
 			return err
 		}
 	}
-	return change.WriteBelow(repo, name, append([]byte(fmt.Sprintf("# Made from %d files by claudeops deploy init.\n", len(i.files))), text.Bytes()...), false, "init")
+	return change.WriteBelow(repo, name,
+		append([]byte(fmt.Sprintf("# Made from %d files by claudeops deploy init.\n", len(i.files))), text.Bytes()...), false,
+		"init")
 }

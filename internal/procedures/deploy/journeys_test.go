@@ -12,15 +12,16 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
-// TestOneSkillForTwoTargets deploys a skill for Codex's folder of the user and for Claude Code's of the project, twice, and rolls back:
-// both have what they had.
+// TestOneSkillForTwoTargets deploys a skill for Codex's folder of the user and for Claude Code's of the project, twice,
+// and rolls back: both have what they had.
 func TestOneSkillForTwoTargets(t *testing.T) {
 	skill := func(version string) string {
 		return "---\nname: look\ndescription: Looks\n---\n\n# look " + version + "\n"
 	}
 	b := newBench(t, map[string]string{
 		"agentpack/repo/" + ConfigName: "version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets:\n" +
-			"  codex: {scope: user, options: {write_agents_global: false, write_user_prompts: false}}\n  claude_code: {options: {write_repo_skills: true, write_repo_commands: false}}\n" +
+			"  codex: {scope: user, options: {write_agents_global: false, write_user_prompts: false}}\n  claude_code: " +
+			"{options: {write_repo_skills: true, write_repo_commands: false}}\n" +
 			"modules: [{id: 'skill:look', type: skill, tags: [x], targets: [codex, claude_code], source: {local_path: {path: m}}}]\n",
 		"agentpack/repo/m/SKILL.md": skill("v1"),
 	})
@@ -37,7 +38,8 @@ func TestOneSkillForTwoTargets(t *testing.T) {
 	first := b.mustOK(ToolApply, `{"yes":true}`)
 	have("v1")
 	for place, target := range map[string]string{places[0]: "codex", places[1]: "claude_code"} {
-		if _, err := os.Stat(filepath.Join(b.dir, filepath.FromSlash(place), ".agentpack.manifest."+target+".json")); err != nil {
+		if _, err := os.Stat(filepath.Join(b.dir, filepath.FromSlash(place), ".agentpack.manifest."+target+
+			".json")); err != nil {
 			t.Error(err)
 		}
 	}
@@ -59,7 +61,8 @@ func TestAServerThatGivesNoSingleCommit(t *testing.T) {
 	url, _ := upstream(t)
 	s := setup(t, gitModule(url, ", ref: old"))
 	log := filepath.Join(t.TempDir(), "asked")
-	script := "#!/bin/sh\ncase \" $* \" in *' --depth=1 '*) echo shallow >> '" + log + "'; echo 'fatal: no such remote ref' >&2; exit 128;; esac\nexec '" + s.Git.git.Program + "' \"$@\"\n"
+	script := "#!/bin/sh\ncase \" $* \" in *' --depth=1 '*) echo shallow >> '" + log +
+		"'; echo 'fatal: no such remote ref' >&2; exit 128;; esac\nexec '" + s.Git.git.Program + "' \"$@\"\n"
 	s.Git.git.Program = filepath.Join(t.TempDir(), "git")
 	if err := os.WriteFile(s.Git.git.Program, []byte(script), 0o700); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
@@ -76,7 +79,9 @@ func TestAServerThatGivesNoSingleCommit(t *testing.T) {
 // TestAModuleBelowAFolderThatModulesLeaveOut: .agentpack is left out below a module, and not above it.
 func TestAModuleBelowAFolderThatModulesLeaveOut(t *testing.T) {
 	b := newBench(t, map[string]string{
-		"agentpack/.agentpack/repo/" + ConfigName:                "version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets: {vscode: {}}\nmodules: [{id: ask, type: prompt, tags: [x], source: {local_path: {path: .agentpack/m}}}]\n",
+		"agentpack/.agentpack/repo/" +
+			ConfigName: "version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets: {vscode: {}}\nmodules: [{id: ask, " +
+			"type: prompt, tags: [x], source: {local_path: {path: .agentpack/m}}}]\n",
 		"agentpack/.agentpack/repo/.agentpack/m/ask.md":          "Ask.\n",
 		"agentpack/.agentpack/repo/.agentpack/m/.agentpack/x.md": "left out\n",
 	})
@@ -87,7 +92,8 @@ func TestAModuleBelowAFolderThatModulesLeaveOut(t *testing.T) {
 		}
 	}
 	b.mustOK(ToolApply, `{"yes":true}`)
-	if text, err := os.ReadFile(filepath.Join(b.dir, "project", ".github", "prompts", "ask.prompt.md")); string(text) != "Ask.\n" || err != nil {
+	if text, err := os.ReadFile(filepath.Join(b.dir, "project", ".github", "prompts",
+		"ask.prompt.md")); string(text) != "Ask.\n" || err != nil {
 		t.Errorf("%q, %v", text, err)
 	}
 }

@@ -59,7 +59,8 @@ const plannedSeals = 3
 func (s *Service) question(r Request) string {
 	p := s.setup.Places
 	return fmt.Sprintf("%q", []string{
-		s.version, s.setup.Home, p.Home, p.CodexHome, p.Project, s.setup.repo(r.Repo), cmp.Or(r.Profile, "default"), cmp.Or(r.Target, "all"),
+		s.version, s.setup.Home, p.Home, p.CodexHome, p.Project, s.setup.repo(r.Repo), cmp.Or(r.Profile, "default"),
+		cmp.Or(r.Target, "all"),
 		s.setup.machineID(r.Machine),
 	})
 }

@@ -21,7 +21,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
-// limitedProcess is what a process of its own does that may write files of so many bytes at most, as on a disk that is full.
+// limitedProcess is what a process of its own does that may write files of so many bytes at most, as on a disk that is
+// full.
 type limitedProcess struct {
 	Bytes                       uint64
 	Home, UserHome, Folder, Git string
@@ -53,7 +54,8 @@ func (l limitedProcess) run() error {
 	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
 		return err
 	}
-	s, err := NewService(Settings{Home: l.Home, UserHome: l.UserHome, Folder: l.Folder, Git: GitCommand{Path: l.Git, Env: l.GitEnv}, Now: time.Now}), error(nil)
+	s, err := NewService(Settings{Home: l.Home, UserHome: l.UserHome, Folder: l.Folder,
+		Git: GitCommand{Path: l.Git, Env: l.GitEnv}, Now: time.Now}), error(nil)
 	if l.To != "" {
 		_, _, err = s.Rollback(context.Background(), l.To, "")
 	} else {
@@ -65,7 +67,8 @@ func (l limitedProcess) run() error {
 
 func (b *bench) limited(bytesOfFiles uint64, to string) string {
 	b.Helper()
-	text, err := json.Marshal(limitedProcess{bytesOfFiles, b.settings.Home, b.settings.UserHome, b.settings.Folder, b.settings.Git.Path, b.settings.Git.Env, to})
+	text, err := json.Marshal(limitedProcess{bytesOfFiles, b.settings.Home, b.settings.UserHome, b.settings.Folder,
+		b.settings.Git.Path, b.settings.Git.Env, to})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -92,18 +95,21 @@ func (b *bench) withoutState() map[string]string {
 	return files
 }
 
-// TestADiskThatIsFullChangesNothing lets writing fail at many sizes: of contents, of the journal, of the new files, of manifests and of
-// the snapshot. Whatever fails, the files are as before, and the next call does what this one could not.
+// TestADiskThatIsFullChangesNothing lets writing fail at many sizes: of contents, of the journal, of the new files, of
+// manifests and of the snapshot. Whatever fails, the files are as before, and the next call does what this one could
+// not.
 func TestADiskThatIsFullChangesNothing(t *testing.T) {
 	b := newBench(t, manyFiles())
 	big := strings.Repeat("x", 200<<10)
 	operationtest.WriteFiles(t, b.dir, map[string]string{
-		"agentpack/repo/m/s1/big.md": big, "project/.claude/skills/s1/a.md": "a person's\n", "project/.claude/skills/s2/SKILL.md": "another\n",
+		"agentpack/repo/m/s1/big.md": big, "project/.claude/skills/s1/a.md": "a person's\n",
+		"project/.claude/skills/s2/SKILL.md": "another\n",
 	})
 	before := b.withoutState()
 	for _, limit := range []uint64{0, 1, 4 << 10, 20 << 10, 60 << 10, 100 << 10, 199 << 10} {
 		said := b.limited(limit, "")
-		if !strings.HasPrefix(said, "E_UNEXPECTED ") || !strings.Contains(said, "file too large") || strings.Contains(said, "taken back") {
+		if !strings.HasPrefix(said, "E_UNEXPECTED ") || !strings.Contains(said, "file too large") ||
+			strings.Contains(said, "taken back") {
 			t.Errorf("%d bytes: %s", limit, said)
 		}
 		if diff := cmp.Diff(before, b.withoutState()); diff != "" {
@@ -122,7 +128,8 @@ func TestADiskThatIsFullChangesNothing(t *testing.T) {
 	before = b.withoutState()
 	for _, limit := range []uint64{0, 4 << 10, 100 << 10, 199 << 10} {
 		said := b.limited(limit, first.ID)
-		if !strings.HasPrefix(said, "E_UNEXPECTED ") || !strings.Contains(said, "file too large") || strings.Contains(said, "taken back") {
+		if !strings.HasPrefix(said, "E_UNEXPECTED ") || !strings.Contains(said, "file too large") ||
+			strings.Contains(said, "taken back") {
 			t.Errorf("a rollback with %d bytes: %s", limit, said)
 		}
 		if diff := cmp.Diff(before, b.withoutState()); diff != "" {
@@ -140,7 +147,8 @@ func TestADiskThatIsFullChangesNothing(t *testing.T) {
 	if diff := cmp.Diff(deployed, after); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if left, err := filepath.Glob(filepath.Join(b.dir, "project", ".claude", "skills", "*", ".agentpack-new-"+"*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(b.dir, "project", ".claude", "skills", "*",
+		".agentpack-new-"+"*")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }

@@ -30,7 +30,8 @@ type lockedModule struct {
 // maxLockBytes bounds a lock file, which names each file of the modules.
 const maxLockBytes = 64 << 20
 
-// readLock reads the lock file; one that is not there locks nothing. E_LOCKFILE_INVALID and E_LOCKFILE_UNSUPPORTED_VERSION say what is wrong.
+// readLock reads the lock file; one that is not there locks nothing. E_LOCKFILE_INVALID and
+// E_LOCKFILE_UNSUPPORTED_VERSION say what is wrong.
 func readLock(repo string, own bool) (*lockFile, error) {
 	name := filepath.Join(repo, LockName)
 	text, err := readIn(repo, LockName, maxLockBytes, own)
@@ -43,15 +44,18 @@ func readLock(repo string, own bool) (*lockFile, error) {
 	}
 	next := []string{"regenerate_lockfile", "retry_command"}
 	if err != nil {
-		return nil, change.NewError(LockfileInvalid, "lockfile_invalid", next, "%s is broken: %s", name, reason(err)).With("path", name).Because(err)
+		return nil, change.NewError(LockfileInvalid, "lockfile_invalid", next, "%s is broken: %s", name,
+			reason(err)).With("path", name).Because(err)
 	}
 	if l.Version != 1 {
-		return nil, change.NewError(LockfileUnsupported, "lockfile_unsupported_version", next, "%s has the version %d; 1 is supported", name, l.Version).
+		return nil, change.NewError(LockfileUnsupported, "lockfile_unsupported_version", next,
+			"%s has the version %d; 1 is supported", name, l.Version).
 			With("path", name).With("version", l.Version).With("supported", []int{1})
 	}
 	for _, m := range l.Modules {
 		if g := m.Resolved.Git; g != nil && !isCommit(g.Commit) {
-			return nil, change.NewError(LockfileInvalid, "lockfile_invalid", next, "%s: the commit %q of the module %s is none", name, change.Short(g.Commit), m.ID).With("path", name).With("module_id", m.ID)
+			return nil, change.NewError(LockfileInvalid, "lockfile_invalid", next, "%s: the commit %q of the module %s is none",
+				name, change.Short(g.Commit), m.ID).With("path", name).With("module_id", m.ID)
 		}
 	}
 	return &l, nil

@@ -7,8 +7,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
-// Merges is what this machine remembers of merges that are deployed by themselves. It stands in the state, so that a server that was
-// killed goes on where it was.
+// Merges is what this machine remembers of merges that are deployed by themselves. It stands in the state, so that a
+// server that was killed goes on where it was.
 type Merges struct {
 	// Position is how far in the audit merges were seen; -1 before the first look.
 	Position int64 `json:"position"`
@@ -37,7 +37,8 @@ type DueMerge struct {
 
 const mergesName = "merges.json"
 
-// ReadMerges reads what is remembered. What cannot be read counts as nothing: the merges that are seen from now on are deployed.
+// ReadMerges reads what is remembered. What cannot be read counts as nothing: the merges that are seen from now on are
+// deployed.
 func ReadMerges(s change.State) (Merges, error) {
 	m := Merges{Position: -1}
 	text, err := s.ReadFile(mergesName)
@@ -53,8 +54,8 @@ func ReadMerges(s change.State) (Merges, error) {
 // WriteMerges remembers, on disk.
 func WriteMerges(s change.State, m Merges) error { return s.WriteJSON(mergesName, m) }
 
-// LockMerges keeps other processes of this machine from deploying merges until unlock is called, or this process ends. ok is false if
-// another has it.
+// LockMerges keeps other processes of this machine from deploying merges until unlock is called, or this process ends.
+// ok is false if another has it.
 func LockMerges(s change.State) (unlock func(), ok bool, err error) { return s.TryLock("merges.lock") }
 
 // Waiting is the merge that waits for a person; nil if there is none.

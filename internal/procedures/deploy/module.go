@@ -23,7 +23,8 @@ func checkModule(m Module, t change.Tree) error {
 	case Prompt, Command:
 		paths := t.Paths()
 		if len(paths) != 1 || strings.Contains(paths[0], "/") || path.Ext(paths[0]) != ".md" {
-			return invalidConfig("the module %s must be exactly one file *.md; it has %d files", m.ID, len(paths)).With("module_id", m.ID)
+			return invalidConfig("the module %s must be exactly one file *.md; it has %d files", m.ID,
+				len(paths)).With("module_id", m.ID)
 		}
 		if m.Type == Command {
 			text, err := t[paths[0]].Content.Bytes()
@@ -76,8 +77,10 @@ func checkCommand(m Module, text string) error {
 	if description, _ := fields["description"].(string); !ok || strings.TrimSpace(description) == "" {
 		return invalidConfig("the module %s: the command's front matter has no description", m.ID).With("module_id", m.ID)
 	}
-	if runsShell := regexp.MustCompile("(?m)!\\s*`|!bash").MatchString(text); runsShell && !allowsBash(fields["allowed-tools"]) {
-		return invalidConfig("the module %s: the command runs a shell, and its allowed-tools have no Bash(...)", m.ID).With("module_id", m.ID)
+	if runsShell := regexp.MustCompile("(?m)!\\s*`|!bash").MatchString(text); runsShell &&
+		!allowsBash(fields["allowed-tools"]) {
+		return invalidConfig("the module %s: the command runs a shell, and its allowed-tools have no Bash(...)",
+			m.ID).With("module_id", m.ID)
 	}
 	return nil
 }

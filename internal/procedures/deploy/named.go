@@ -20,7 +20,8 @@ import (
 // the sources that it names only those are used that the operator has admitted (internal/settings/sources).
 
 func notNamed(address, format string, args ...any) *Error {
-	e := change.NewError(SourceNotAllowed, "source_not_allowed", []string{"ask_operator"}, format, args...).With("source", address)
+	e := change.NewError(SourceNotAllowed, "source_not_allowed", []string{"ask_operator"}, format, args...).With("source",
+		address)
 	if origin, err := sources.OriginOf(address); err == nil {
 		e = e.With("allow", "claudeops sources allow "+origin)
 	}
@@ -62,7 +63,8 @@ func (s *Service) fromCaller(call operation.Call, repo string) (string, error) {
 		return name, nil
 	}
 	address := filepath.ToSlash(name)
-	refused := notNamed(address, "the configuration %s is not used: the operator has not named it. A person who trusts it runs: claudeops sources allow %s", name, address)
+	refused := notNamed(address,
+		"the configuration %s is not used: the operator has not named it. A person who trusts it runs: claudeops sources allow %s", name, address)
 	call.Note(operation.Note{Message: refused.Message})
 	return "", refused
 }
@@ -79,7 +81,8 @@ func (s Setup) choose(m Module) (*GitSource, error) {
 		}
 	}
 	if !ok {
-		return nil, notNamed(address, "the module %s: %s", m.ID, sources.Refusal(address)).With("module_id", m.ID).With("url", address)
+		return nil, notNamed(address, "the module %s: %s", m.ID, sources.Refusal(address)).With("module_id", m.ID).With("url",
+			address)
 	}
 	chosen := *m.Source.Git
 	chosen.named, chosen.exact, chosen.public = picked, true, !source.Private

@@ -47,7 +47,8 @@ func (b *bench) fetched() []string {
 }
 
 func moduleOf(url, more string) string {
-	return "version: 1\nprofiles: {default: {include_modules: [p]}}\ntargets: {vscode: {}}\nmodules: [{id: p, type: prompt, source: {git: {url: '" + url + "'" + more + "}}}]\n"
+	return "version: 1\nprofiles: {default: {include_modules: [p]}}\ntargets: {vscode: {}}\nmodules: [{id: p, type: " +
+		"prompt, source: {git: {url: '" + url + "'" + more + "}}}]\n"
 }
 
 func (b *bench) callers() map[string]record.Door {
@@ -65,13 +66,16 @@ func TestAnAgentReadsNoConfigurationOfItsOwn(t *testing.T) {
 	}
 	own := filepath.Join(b.dir, "project", "mine")
 	for name, door := range b.callers() {
-		for _, repo := range []string{own, "mine", "link", own + "/../mine", filepath.Join(b.dir, "agentpack", "repo", "..", "..", "project", "mine"), "/nowhere"} {
-			for tool, more := range map[string]string{ToolPlan: "", ToolDiff: "", ToolStatus: "", ToolDoctor: "", ToolApply: `,"yes":true`} {
+		for _, repo := range []string{own, "mine", "link", own + "/../mine",
+			filepath.Join(b.dir, "agentpack", "repo", "..", "..", "project", "mine"), "/nowhere"} {
+			for tool, more := range map[string]string{ToolPlan: "", ToolDiff: "", ToolStatus: "", ToolDoctor: "",
+				ToolApply: `,"yes":true`} {
 				b.door, b.rows = door, nil
 				arguments, _ := json.Marshal(repo)
 				out := b.ask(tool, `{"repo":`+string(arguments)+more+`}`)
 				text, _ := json.Marshal(out)
-				if out.OK || out.Errors[0].Code != SourceNotAllowed || strings.Contains(string(text), "secret of") || !strings.Contains(out.Errors[0].Message, "claudeops sources allow /") {
+				if out.OK || out.Errors[0].Code != SourceNotAllowed || strings.Contains(string(text), "secret of") ||
+					!strings.Contains(out.Errors[0].Message, "claudeops sources allow /") {
 					t.Errorf("%s, %s, %s: %s", name, tool, repo, text)
 				}
 				if len(b.rows) != 1 || b.rows[0].Outcome != record.OutcomeRefused {
@@ -104,10 +108,12 @@ func TestAProjectsConfigurationChoosesAmongSources(t *testing.T) {
 		return b.ask(ToolDiff, `{"repo":"mine"}`)
 	}
 	link := "file://" + filepath.ToSlash(filepath.Join(b.dir, "project", "way"))
-	foreign := []string{url, filepath.Join(b.dir, "secret"), "../secret", "secret", link, "https://git.invalid/x", "http://git.invalid/x", "ssh://git@git.invalid/x", "git@git.invalid:x", "git://git.invalid/x"}
+	foreign := []string{url, filepath.Join(b.dir, "secret"), "../secret", "secret", link, "https://git.invalid/x",
+		"http://git.invalid/x", "ssh://git@git.invalid/x", "git@git.invalid:x", "git://git.invalid/x"}
 	b.door = record.DoorCLI
 	for _, address := range foreign {
-		if out := plan(address, ""); out.OK || out.Errors[0].Code != SourceNotAllowed || !strings.Contains(out.Errors[0].Message, "not used") {
+		if out := plan(address, ""); out.OK || out.Errors[0].Code != SourceNotAllowed ||
+			!strings.Contains(out.Errors[0].Message, "not used") {
 			t.Errorf("%s: %+v", address, out.Errors)
 		} else if address == url && !strings.Contains(out.Errors[0].Message, "claudeops sources allow "+url) {
 			t.Errorf("%s", out.Errors[0].Message)
@@ -129,7 +135,8 @@ func TestAProjectsConfigurationChoosesAmongSources(t *testing.T) {
 	if !strings.Contains(string(text), "secret of") || len(b.fetched()) != 1 {
 		t.Errorf("an admitted source: %s", text)
 	}
-	if len(b.rows) != 1 || b.rows[0].Action != ToolDiff || b.rows[0].Outcome != record.OutcomeDone || !strings.Contains(b.rows[0].Message, "fetched from "+url) {
+	if len(b.rows) != 1 || b.rows[0].Action != ToolDiff || b.rows[0].Outcome != record.OutcomeDone ||
+		!strings.Contains(b.rows[0].Message, "fetched from "+url) {
 		t.Errorf("the audit: %+v", b.rows)
 	}
 	b.allow(filepath.Join(b.dir, "project")) // and no more
@@ -140,7 +147,9 @@ func TestAProjectsConfigurationChoosesAmongSources(t *testing.T) {
 
 // Only the operator's own configuration says where Codex's folder is.
 func TestAProjectsConfigurationNamesNoFolderOfCodex(t *testing.T) {
-	b := newBench(t, map[string]string{"project/mine/" + ConfigName: "version: 1\nprofiles: {default: {}}\ntargets: {codex: {scope: user, options: {codex_home: /elsewhere/codex}}}\n"})
+	b := newBench(t, map[string]string{"project/mine/" +
+		ConfigName: "version: 1\nprofiles: {default: {}}\ntargets: {codex: {scope: user, options: {codex_home: " +
+		"/elsewhere/codex}}}\n"})
 	b.door = record.DoorCLI
 	if out := b.ask(ToolPlan, `{"repo":"mine"}`); out.OK || out.Errors[0].Code != ConfigInvalid {
 		t.Errorf("%+v", out)
@@ -164,9 +173,11 @@ func TestEveryFetchIsInTheAudit(t *testing.T) {
 	if len(b.rows) != 1 || !strings.Contains(b.rows[0].Message, "1 changes; fetched from "+url) {
 		t.Errorf("%+v", b.rows)
 	}
-	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/" + ConfigName: moduleOf("file://joe:token@/nowhere", "")})
+	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/" +
+		ConfigName: moduleOf("file://joe:token@/nowhere", "")})
 	b.rows = nil
-	if out := b.ask(ToolPlan, `{}`); out.OK || len(b.rows) != 1 || b.rows[0].Outcome == record.OutcomeDone || !strings.Contains(b.rows[0].Message, "fetched from file:///nowhere") {
+	if out := b.ask(ToolPlan, `{}`); out.OK || len(b.rows) != 1 || b.rows[0].Outcome == record.OutcomeDone ||
+		!strings.Contains(b.rows[0].Message, "fetched from file:///nowhere") {
 		t.Errorf("a fetch that fails: %+v, %+v", out, b.rows)
 	}
 	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/" + ConfigName: moduleOf(url, ", ref: "+commit)})
@@ -181,12 +192,17 @@ func TestALockFileNamesCommitsAlone(t *testing.T) {
 	b := newBench(t, nil)
 	url, _ := b.private("secret")
 	outside := filepath.Join(b.dir, "written")
-	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/" + ConfigName: moduleOf(url, ""), "elsewhere/ask.md": "another folder\n"})
-	for _, commit := range []string{"../../../../elsewhere", filepath.Join(b.dir, "elsewhere"), "--output=" + outside, "main", "", "abc", strings.Repeat("A", 40)} {
-		text, _ := json.Marshal(map[string]any{"version": 1, "modules": []any{map[string]any{"id": "p", "resolved_source": map[string]any{"git": map[string]any{"url": url, "commit": commit}}}}})
+	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/" + ConfigName: moduleOf(url, ""),
+		"elsewhere/ask.md": "another folder\n"})
+	for _, commit := range []string{"../../../../elsewhere", filepath.Join(b.dir, "elsewhere"), "--output=" + outside,
+		"main", "", "abc", strings.Repeat("A", 40)} {
+		text, _ := json.Marshal(map[string]any{"version": 1,
+			"modules": []any{map[string]any{"id": "p",
+				"resolved_source": map[string]any{"git": map[string]any{"url": url, "commit": commit}}}}})
 		operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/" + LockName: string(text)})
 		out := b.ask(ToolDiff, `{}`)
-		if said, _ := json.Marshal(out); out.OK || out.Errors[0].Code != LockfileInvalid || strings.Contains(string(said), "another folder") {
+		if said, _ := json.Marshal(out); out.OK || out.Errors[0].Code != LockfileInvalid ||
+			strings.Contains(string(said), "another folder") {
 			t.Errorf("%q: %s", commit, said)
 		}
 	}

@@ -37,36 +37,39 @@ type ApplyData struct {
 
 func (s set) apply() operation.Operation {
 	o := named(ToolApply, "Deploy", "Put procedures in place for the agents of this machine",
-		"Put the modules in place for Codex, Claude Code, Cursor and VS Code: all of the plan or nothing of it. Call plan or diff first, and ask a person. "+
-			"Files that were there before are replaced only with adopt: true. snapshot_id is for rollback. With dry_run nothing is changed.")
+		"Put the modules in place for Codex, Claude Code, Cursor and VS Code: all of the plan or nothing of it. Call plan "+
+			"or diff first, and ask a person. "+
+			"Files that were there before are replaced only with adopt: true. snapshot_id is for rollback. With dry_run "+
+			"nothing is changed.")
 	o.Effect, o.Needs.Yes, o.Tool.Destructive, o.Tool.Repeatable = operation.Write, true, true, true
 	way := operation.Way[ApplyRequest]{
 		Timeout: writeTimeout, DryRun: func(in ApplyRequest) bool { return in.DryRun },
 		Check: func(in ApplyRequest) *operation.Fault { return in.plan().check() },
 	}
-	return operation.Define(s.kernel, ToolsetName, o, way, func(ctx context.Context, call operation.Call, in ApplyRequest) (out Envelope[ApplyData], err error) {
-		service := s.service()
-		if in.Repo, err = service.fromCaller(call, in.Repo); err != nil {
-			return out, faultOf(err)
-		}
-		ctx, fetched := noting(ctx)
-		var note operation.Note
-		defer func() { fetched.noteTo(call, note) }()
-		p, done, err := service.Apply(ctx, in.plan().request(), change.Approval{Adopt: in.Adopt}, call.DryRun)
-		if err != nil {
-			return out, faultOf(err)
-		}
-		plan := dataOf(in.plan().profile(), p)
-		data := ApplyData{Profile: plan.Profile, Targets: plan.Targets, Changes: plan.Changes, Summary: plan.Summary}
-		switch {
-		case done != nil:
-			data.Applied, data.SnapshotID, data.Previous = true, done.ID, done.Previous
-			note = noteOf(done)
-		case !call.DryRun:
-			data.Reason = "no_changes"
-		}
-		return enveloped(ToolApply, service.version, data, append(p.Warnings, changedMeanwhile(done)...)), nil
-	})
+	return operation.Define(s.kernel, ToolsetName, o, way,
+		func(ctx context.Context, call operation.Call, in ApplyRequest) (out Envelope[ApplyData], err error) {
+			service := s.service()
+			if in.Repo, err = service.fromCaller(call, in.Repo); err != nil {
+				return out, faultOf(err)
+			}
+			ctx, fetched := noting(ctx)
+			var note operation.Note
+			defer func() { fetched.noteTo(call, note) }()
+			p, done, err := service.Apply(ctx, in.plan().request(), change.Approval{Adopt: in.Adopt}, call.DryRun)
+			if err != nil {
+				return out, faultOf(err)
+			}
+			plan := dataOf(in.plan().profile(), p)
+			data := ApplyData{Profile: plan.Profile, Targets: plan.Targets, Changes: plan.Changes, Summary: plan.Summary}
+			switch {
+			case done != nil:
+				data.Applied, data.SnapshotID, data.Previous = true, done.ID, done.Previous
+				note = noteOf(done)
+			case !call.DryRun:
+				data.Reason = "no_changes"
+			}
+			return enveloped(ToolApply, service.version, data, append(p.Warnings, changedMeanwhile(done)...)), nil
+		})
 }
 
 // warnings tell of files that somebody changed while they were being deployed.

@@ -42,19 +42,21 @@ func (s set) diff() operation.Operation {
 	o := named(ToolDiff, "Show what a deployment would change", "Show the lines that a deployment would change",
 		"The same as plan, with a unified diff for each file in files[].unified. Changes nothing.")
 	way := operation.Way[PlanRequest]{Check: PlanRequest.check, Timeout: readTimeout}
-	return operation.Define(s.kernel, ToolsetName, o, way, func(ctx context.Context, call operation.Call, in PlanRequest) (out Envelope[DiffData], err error) {
-		service := s.service()
-		p, err := s.planned(ctx, call, service, in)
-		if err != nil {
-			return out, faultOf(err)
-		}
-		files, warnings, err := Diff(p)
-		if err != nil {
-			return out, faultOf(err)
-		}
-		data := dataOf(in.profile(), p)
-		return enveloped(ToolDiff, service.version, DiffData{data.Profile, data.Targets, data.Changes, data.Summary, files}, append(p.Warnings, warnings...)), nil
-	})
+	return operation.Define(s.kernel, ToolsetName, o, way,
+		func(ctx context.Context, call operation.Call, in PlanRequest) (out Envelope[DiffData], err error) {
+			service := s.service()
+			p, err := s.planned(ctx, call, service, in)
+			if err != nil {
+				return out, faultOf(err)
+			}
+			files, warnings, err := Diff(p)
+			if err != nil {
+				return out, faultOf(err)
+			}
+			data := dataOf(in.profile(), p)
+			return enveloped(ToolDiff, service.version, DiffData{data.Profile, data.Targets, data.Changes, data.Summary, files},
+				append(p.Warnings, warnings...)), nil
+		})
 }
 
 // Diff shows what changes in each file, in the plan's order. A warning tells of each that is not shown.
@@ -62,7 +64,8 @@ func Diff(p *change.Plan) (files []FileDiff, warnings []string, err error) {
 	files = []FileDiff{}
 	total := 0
 	for _, c := range p.Changes {
-		one := FileDiff{Target: c.Target, Path: c.Path, Root: p.Root(c), Op: c.Op, BeforeHash: prefixed(c.Before), AfterHash: prefixed(c.After)}
+		one := FileDiff{Target: c.Target, Path: c.Path, Root: p.Root(c), Op: c.Op, BeforeHash: prefixed(c.Before),
+			AfterHash: prefixed(c.After)}
 		var before, after []byte
 		if c.Before != nil {
 			if before, err = p.Read(c.Path); err != nil {

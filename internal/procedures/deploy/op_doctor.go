@@ -31,21 +31,24 @@ type DoctorData struct {
 
 func (s set) doctor() operation.Operation {
 	o := named(ToolDoctor, "Look what stands in the way", "Say what would stop a deployment",
-		"Look at the folders that are deployed to: whether they are there and can be written, and whether git would commit the manifests in them. Changes nothing.")
-	way := operation.Way[DoctorRequest]{Timeout: readTimeout, Check: func(in DoctorRequest) *operation.Fault { return bounded(map[string]string{"repo": in.Repo}) }}
-	return operation.Define(s.kernel, ToolsetName, o, way, func(ctx context.Context, call operation.Call, in DoctorRequest) (out Envelope[DoctorData], err error) {
-		service := s.service()
-		if in.Repo, err = service.fromCaller(call, in.Repo); err != nil {
-			return out, faultOf(err)
-		}
-		ctx, fetched := noting(ctx)
-		defer func() { fetched.noteTo(call, operation.Note{}) }()
-		data, warnings, err := service.Doctor(ctx, Request{Repo: in.Repo, Target: in.Target})
-		if err != nil {
-			return out, faultOf(err)
-		}
-		return enveloped(ToolDoctor, service.version, data, warnings), nil
-	})
+		"Look at the folders that are deployed to: whether they are there and can be written, and whether git would commit "+
+			"the manifests in them. Changes nothing.")
+	way := operation.Way[DoctorRequest]{Timeout: readTimeout,
+		Check: func(in DoctorRequest) *operation.Fault { return bounded(map[string]string{"repo": in.Repo}) }}
+	return operation.Define(s.kernel, ToolsetName, o, way,
+		func(ctx context.Context, call operation.Call, in DoctorRequest) (out Envelope[DoctorData], err error) {
+			service := s.service()
+			if in.Repo, err = service.fromCaller(call, in.Repo); err != nil {
+				return out, faultOf(err)
+			}
+			ctx, fetched := noting(ctx)
+			defer func() { fetched.noteTo(call, operation.Note{}) }()
+			data, warnings, err := service.Doctor(ctx, Request{Repo: in.Repo, Target: in.Target})
+			if err != nil {
+				return out, faultOf(err)
+			}
+			return enveloped(ToolDoctor, service.version, data, warnings), nil
+		})
 }
 
 // Doctor looks at the folders that are deployed to.
@@ -54,7 +57,8 @@ func (s *Service) Doctor(ctx context.Context, r Request) (data DoctorData, warni
 	if err != nil {
 		return data, nil, err
 	}
-	data = DoctorData{MachineID: s.setup.machineID(r.Machine), Roots: []change.RootHealth{}, GitignoreFixes: []GitignoreFix{}}
+	data = DoctorData{MachineID: s.setup.machineID(r.Machine), Roots: []change.RootHealth{},
+		GitignoreFixes: []GitignoreFix{}}
 	for _, root := range d.Roots {
 		h := d.Health(root)
 		data.Roots = append(data.Roots, h)
@@ -63,7 +67,10 @@ func (s *Service) Doctor(ctx context.Context, r Request) (data DoctorData, warni
 		}
 		manifest := change.ManifestPath(root.Dir, root.Target)
 		if ignored, knows := s.setup.Git.ignores(ctx, manifest); knows && !ignored {
-			warnings = append(warnings, fmt.Sprintf("%s would be committed with the repository that it lies in; add .agentpack.manifest*.json to its .gitignore", manifest))
+			warnings = append(warnings,
+				fmt.Sprintf(
+					"%s would be committed with the repository that it lies in; add .agentpack.manifest*.json to its .gitignore",
+					manifest))
 		}
 	}
 	return data, warnings, nil

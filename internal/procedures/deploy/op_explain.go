@@ -22,22 +22,25 @@ type ExplainData struct {
 
 func (s set) explain() operation.Operation {
 	o := beside(NameExplain, "Say which module and which overlay gives a file, or one of its lines",
-		"Say which module gives a file that agents read, from which file of which repository and commit, and which overlays change it. With a line: which\n"+
+		"Say which module gives a file that agents read, from which file of which repository and commit, and which "+
+			"overlays change it. With a line: which\n"+
 			"of these gives the line. It is about the files that a deployment would put in place now.")
 	way := operation.Way[ExplainRequest]{Timeout: readTimeout, Check: func(in ExplainRequest) *operation.Fault {
 		return bounded(map[string]string{"repo": in.Repo, "profile": in.Profile, "machine": in.Machine})
 	}}
-	return operation.Define(s.kernel, ToolsetName, o, way, func(ctx context.Context, call operation.Call, in ExplainRequest) (out Envelope[ExplainData], err error) {
-		service := s.service()
-		if in.Repo, err = service.fromCaller(call, in.Repo); err != nil {
-			return out, faultOf(err)
-		}
-		ctx, fetched := noting(ctx)
-		defer func() { fetched.noteTo(call, operation.Note{}) }()
-		files, err := service.Explain(ctx, Request{Repo: in.Repo, Profile: in.Profile, Machine: in.Machine}, in.Path, in.Line)
-		if err != nil {
-			return out, faultOf(err)
-		}
-		return enveloped(NameExplain, service.version, ExplainData{files}, nil), nil
-	})
+	return operation.Define(s.kernel, ToolsetName, o, way,
+		func(ctx context.Context, call operation.Call, in ExplainRequest) (out Envelope[ExplainData], err error) {
+			service := s.service()
+			if in.Repo, err = service.fromCaller(call, in.Repo); err != nil {
+				return out, faultOf(err)
+			}
+			ctx, fetched := noting(ctx)
+			defer func() { fetched.noteTo(call, operation.Note{}) }()
+			files, err := service.Explain(ctx, Request{Repo: in.Repo, Profile: in.Profile, Machine: in.Machine}, in.Path,
+				in.Line)
+			if err != nil {
+				return out, faultOf(err)
+			}
+			return enveloped(NameExplain, service.version, ExplainData{files}, nil), nil
+		})
 }

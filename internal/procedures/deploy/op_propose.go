@@ -47,31 +47,36 @@ type ProposeRequest struct {
 
 func (s set) proposeDrift() operation.Operation {
 	o := beside(NamePropose, "Propose what was changed in a target to the repository that it comes from",
-		"Make a pull request of files that a person or an agent has changed where they were deployed, to the repository of their modules, or of the overlay\n"+
-			"that gives them. It is a proposal like all others: create_pr's gates judge it. The pull request says what was deployed as its base, so that\n"+
-			"nothing newer is overwritten. Files that are missing, or extra in the folder of a skill, are proposed only by name. Nothing is changed in a target.")
-	o.Effect, o.Needs = operation.Write, operation.Needs{Tier: gitprovider.TierInvestigate, Dry: operation.DryTried, Gated: true}
+		"Make a pull request of files that a person or an agent has changed where they were deployed, to the repository of "+
+			"their modules, or of the overlay\n"+
+			"that gives them. It is a proposal like all others: create_pr's gates judge it. The pull request says what was "+
+			"deployed as its base, so that\n"+
+			"nothing newer is overwritten. Files that are missing, or extra in the folder of a skill, are proposed only by "+
+			"name. Nothing is changed in a target.")
+	o.Effect, o.Needs = operation.Write, operation.Needs{Tier: gitprovider.TierInvestigate, Dry: operation.DryTried,
+		Gated: true}
 	way := operation.Way[ProposeRequest]{Timeout: operation.Unbounded, Check: func(in ProposeRequest) *operation.Fault {
 		return bounded(map[string]string{"profile": in.Profile, "machine": in.Machine})
 	}}
-	return operation.Define(s.kernel, ToolsetName, o, way, func(ctx context.Context, call operation.Call, in ProposeRequest) (out Envelope[Proposed], err error) {
-		if call.Scopes != nil && !call.Scopes.Has(access.Propose) {
-			return out, fault.New(fault.Forbidden, "proposing needs the scope %s", access.Propose)
-		}
-		service := s.service()
-		ctx, fetched := noting(ctx)
-		defer func() { fetched.noteTo(call, operation.Note{}) }()
-		draft, err := service.DraftOf(ctx, Request{Profile: in.Profile, Machine: in.Machine}, in.Paths)
-		if err != nil {
-			return out, faultOf(err)
-		}
-		call.Records(func(context.Context, *fault.Error) error { return nil }) // the use case records what it judges
-		done, warnings, err := s.propose(ctx, call, proposalOf(draft, in))
-		if err != nil {
-			return out, refused(err)
-		}
-		return enveloped(NamePropose, service.version, done, warnings), nil
-	})
+	return operation.Define(s.kernel, ToolsetName, o, way,
+		func(ctx context.Context, call operation.Call, in ProposeRequest) (out Envelope[Proposed], err error) {
+			if call.Scopes != nil && !call.Scopes.Has(access.Propose) {
+				return out, fault.New(fault.Forbidden, "proposing needs the scope %s", access.Propose)
+			}
+			service := s.service()
+			ctx, fetched := noting(ctx)
+			defer func() { fetched.noteTo(call, operation.Note{}) }()
+			draft, err := service.DraftOf(ctx, Request{Profile: in.Profile, Machine: in.Machine}, in.Paths)
+			if err != nil {
+				return out, faultOf(err)
+			}
+			call.Records(func(context.Context, *fault.Error) error { return nil }) // the use case records what it judges
+			done, warnings, err := s.propose(ctx, call, proposalOf(draft, in))
+			if err != nil {
+				return out, refused(err)
+			}
+			return enveloped(NamePropose, service.version, done, warnings), nil
+		})
 }
 
 // refused is a refusal of the use case in agentpack's form.
@@ -102,7 +107,9 @@ func proposalOf(d Draft, in ProposeRequest) Proposal {
 	if why := strings.TrimSpace(in.Why); why != "" {
 		b.WriteString(why + "\n\n")
 	}
-	b.WriteString("Files were changed where they are deployed. This takes the changes over into what they are deployed from.\n\n| file | module | deployed as |\n|---|---|---|\n")
+	b.WriteString(
+		"Files were changed where they are deployed. This takes the changes over into what they are deployed from.\n\n| " +
+			"file | module | deployed as |\n|---|---|---|\n")
 	for _, f := range d.Files {
 		fmt.Fprintf(&b, "| `%s` | `%s` | `%s` |\n", inCode(f.Path), inCode(f.Module), inCode(f.From))
 	}

@@ -24,8 +24,10 @@ type RollbackData struct {
 
 func (s set) rollback() operation.Operation {
 	o := named(ToolRollback, "Roll back", "Put back the files of an earlier deployment",
-		"Put back the files of a snapshot in this project and in the user's folders, byte for byte, and what stood there before of files that were adopted since. "+
-			"What is there now is kept, so that rolling back to the snapshot before undoes it. to is the snapshot_id that deploy_apply gave.")
+		"Put back the files of a snapshot in this project and in the user's folders, byte for byte, and what stood there "+
+			"before of files that were adopted since. "+
+			"What is there now is kept, so that rolling back to the snapshot before undoes it. to is the snapshot_id that "+
+			"deploy_apply gave.")
 	o.Effect, o.Needs.Yes, o.Tool.Destructive, o.Tool.Repeatable = operation.Write, true, true, true
 	way := operation.Way[RollbackRequest]{
 		Timeout: writeTimeout,
@@ -33,23 +35,25 @@ func (s set) rollback() operation.Operation {
 			return bounded(map[string]string{"repo": in.Repo, "to": in.To})
 		},
 	}
-	return operation.Define(s.kernel, ToolsetName, o, way, func(ctx context.Context, call operation.Call, in RollbackRequest) (out Envelope[RollbackData], err error) {
-		service := s.service()
-		if call.DryRun {
-			p, err := service.PlanRollback(ctx, in.To)
+	return operation.Define(s.kernel, ToolsetName, o, way,
+		func(ctx context.Context, call operation.Call, in RollbackRequest) (out Envelope[RollbackData], err error) {
+			service := s.service()
+			if call.DryRun {
+				p, err := service.PlanRollback(ctx, in.To)
+				if err != nil {
+					return out, faultOf(err)
+				}
+				summary := p.Summary()
+				data := RollbackData{RolledBackTo: in.To, Changes: p.Changes, Summary: &summary}
+				return enveloped(ToolRollback, service.version, data, append(p.Warnings, "this is a dry run: nothing was changed")),
+					nil
+			}
+			done, warnings, err := service.Rollback(ctx, in.To, "")
 			if err != nil {
 				return out, faultOf(err)
 			}
-			summary := p.Summary()
-			data := RollbackData{RolledBackTo: in.To, Changes: p.Changes, Summary: &summary}
-			return enveloped(ToolRollback, service.version, data, append(p.Warnings, "this is a dry run: nothing was changed")), nil
-		}
-		done, warnings, err := service.Rollback(ctx, in.To, "")
-		if err != nil {
-			return out, faultOf(err)
-		}
-		call.Note(noteOf(done))
-		data := RollbackData{RolledBackTo: done.RolledBackTo, EventSnapshotID: done.ID}
-		return enveloped(ToolRollback, service.version, data, append(warnings, changedMeanwhile(done)...)), nil
-	})
+			call.Note(noteOf(done))
+			data := RollbackData{RolledBackTo: done.RolledBackTo, EventSnapshotID: done.ID}
+			return enveloped(ToolRollback, service.version, data, append(warnings, changedMeanwhile(done)...)), nil
+		})
 }

@@ -64,29 +64,32 @@ type StatusData struct {
 
 func (s set) status() operation.Operation {
 	o := named(ToolStatus, "See drift", "Say which files are not as they were deployed",
-		"Say which files are not as they were deployed: modified, missing, or extra, which nobody has deployed. only filters. Changes nothing.")
+		"Say which files are not as they were deployed: modified, missing, or extra, which nobody has deployed. only "+
+			"filters. Changes nothing.")
 	way := operation.Way[StatusRequest]{Timeout: readTimeout, Check: func(in StatusRequest) *operation.Fault {
 		return bounded(map[string]string{"repo": in.Repo, "profile": in.Profile, "machine": in.Machine})
 	}}
-	return operation.Define(s.kernel, ToolsetName, o, way, func(ctx context.Context, call operation.Call, in StatusRequest) (out Envelope[StatusData], err error) {
-		service := s.service()
-		if in.Repo, err = service.fromCaller(call, in.Repo); err != nil {
-			return out, faultOf(err)
-		}
-		ctx, fetched := noting(ctx)
-		defer func() { fetched.noteTo(call, operation.Note{}) }()
-		plan := PlanRequest{Repo: in.Repo, Profile: in.Profile, Target: in.Target, Machine: in.Machine}
-		targets, list, warnings, err := service.Status(ctx, plan.request())
-		if err != nil {
-			return out, faultOf(err)
-		}
-		return enveloped(ToolStatus, service.version, statusData(plan.profile(), targets, list, in.Only), warnings), nil
-	})
+	return operation.Define(s.kernel, ToolsetName, o, way,
+		func(ctx context.Context, call operation.Call, in StatusRequest) (out Envelope[StatusData], err error) {
+			service := s.service()
+			if in.Repo, err = service.fromCaller(call, in.Repo); err != nil {
+				return out, faultOf(err)
+			}
+			ctx, fetched := noting(ctx)
+			defer func() { fetched.noteTo(call, operation.Note{}) }()
+			plan := PlanRequest{Repo: in.Repo, Profile: in.Profile, Target: in.Target, Machine: in.Machine}
+			targets, list, warnings, err := service.Status(ctx, plan.request())
+			if err != nil {
+				return out, faultOf(err)
+			}
+			return enveloped(ToolStatus, service.version, statusData(plan.profile(), targets, list, in.Only), warnings), nil
+		})
 }
 
 // statusData counts and filters drift.
 func statusData(profile string, targets []change.TargetName, list []change.Drift, only []string) StatusData {
-	data := StatusData{Profile: profile, Targets: append([]change.TargetName{}, targets...), Drift: []change.Drift{}, SummaryByRoot: []RootSummary{}}
+	data := StatusData{Profile: profile, Targets: append([]change.TargetName{}, targets...), Drift: []change.Drift{},
+		SummaryByRoot: []RootSummary{}}
 	var total DriftSummary
 	for _, item := range list {
 		total.add(item.Kind)
@@ -95,10 +98,12 @@ func statusData(profile string, targets []change.TargetName, list []change.Drift
 		}
 		data.Drift = append(data.Drift, item)
 		data.Summary.add(item.Kind)
-		at := slices.IndexFunc(data.SummaryByRoot, func(r RootSummary) bool { return r.Target == item.Target && r.Root == item.Root })
+		at := slices.IndexFunc(data.SummaryByRoot,
+			func(r RootSummary) bool { return r.Target == item.Target && r.Root == item.Root })
 		if at < 0 {
 			at = len(data.SummaryByRoot)
-			data.SummaryByRoot = append(data.SummaryByRoot, RootSummary{Target: item.Target, Root: item.Root, RootPosix: item.RootPosix})
+			data.SummaryByRoot = append(data.SummaryByRoot, RootSummary{Target: item.Target, Root: item.Root,
+				RootPosix: item.RootPosix})
 		}
 		data.SummaryByRoot[at].Summary.add(item.Kind)
 	}

@@ -28,41 +28,45 @@ type UpdateData struct {
 
 func (s set) update() operation.Operation {
 	o := beside(NameUpdate, "Lock modules of other repositories to their newest commits",
-		"Look for the newest commits of the modules of other repositories, and show what a deployment would change with them. With yes, the lock file\n"+
+		"Look for the newest commits of the modules of other repositories, and show what a deployment would change with "+
+			"them. With yes, the lock file\n"+
 			"names these commits from then on. Nothing is deployed: deploy apply does that.")
 	o.Effect = operation.Write
 	way := operation.Way[UpdateRequest]{
-		Timeout: writeTimeout, DryRun: func(in UpdateRequest) bool { return !in.Yes }, Roots: func(UpdateRequest) []string { return []string{s.service().setup.repo("")} },
+		Timeout: writeTimeout, DryRun: func(in UpdateRequest) bool { return !in.Yes },
+		Roots: func(UpdateRequest) []string { return []string{s.service().setup.repo("")} },
 		Check: func(in UpdateRequest) *operation.Fault {
 			return bounded(map[string]string{"profile": in.Profile, "machine": in.Machine})
 		},
 	}
-	return operation.Define(s.kernel, ToolsetName, o, way, func(ctx context.Context, call operation.Call, in UpdateRequest) (out Envelope[UpdateData], err error) {
-		service := s.service()
-		ctx, fetched := noting(ctx)
-		var note operation.Note
-		defer func() { fetched.noteTo(call, note) }()
-		u, err := service.Newest(ctx, Request{Profile: in.Profile, Machine: in.Machine}, in.Modules)
-		if err != nil {
-			return out, faultOf(err)
-		}
-		plan := dataOf(in.Profile, u.Plan)
-		data := UpdateData{Lock: u.LockPath(), Modules: u.Modules, Targets: plan.Targets, Changes: plan.Changes, Summary: plan.Summary}
-		if !call.DryRun {
-			if data.Written, err = service.WriteLock(u); err != nil {
+	return operation.Define(s.kernel, ToolsetName, o, way,
+		func(ctx context.Context, call operation.Call, in UpdateRequest) (out Envelope[UpdateData], err error) {
+			service := s.service()
+			ctx, fetched := noting(ctx)
+			var note operation.Note
+			defer func() { fetched.noteTo(call, note) }()
+			u, err := service.Newest(ctx, Request{Profile: in.Profile, Machine: in.Machine}, in.Modules)
+			if err != nil {
 				return out, faultOf(err)
 			}
-		}
-		if data.Written {
-			for _, m := range u.Modules {
-				if m.Newer() {
-					note.Message += fmt.Sprintf("%s to %.12s; ", m.Module, m.To)
+			plan := dataOf(in.Profile, u.Plan)
+			data := UpdateData{Lock: u.LockPath(), Modules: u.Modules, Targets: plan.Targets, Changes: plan.Changes,
+				Summary: plan.Summary}
+			if !call.DryRun {
+				if data.Written, err = service.WriteLock(u); err != nil {
+					return out, faultOf(err)
 				}
 			}
-			if said := service.committed(u); said != "" {
-				u.Warnings = append(u.Warnings, said)
+			if data.Written {
+				for _, m := range u.Modules {
+					if m.Newer() {
+						note.Message += fmt.Sprintf("%s to %.12s; ", m.Module, m.To)
+					}
+				}
+				if said := service.committed(u); said != "" {
+					u.Warnings = append(u.Warnings, said)
+				}
 			}
-		}
-		return enveloped(NameUpdate, service.version, data, u.Warnings), nil
-	})
+			return enveloped(NameUpdate, service.version, data, u.Warnings), nil
+		})
 }

@@ -55,11 +55,13 @@ type set struct {
 
 // Toolset is the six tools of agentpack's published contract, and what people have beside them. kernel and service are
 // called for each call.
-func Toolset(version string, kernel func() *operation.Kernel, service func() *Service, propose Proposer) operation.Toolset {
+func Toolset(version string, kernel func() *operation.Kernel, service func() *Service,
+	propose Proposer) operation.Toolset {
 	s := set{kernel, service, propose}
 	return operation.Toolset{
 		Name: ToolsetName, Schemas: schemas, Form: form(version),
-		Instructions: "Put procedures in place for the agents of this machine: plan and diff say what deploy_apply would change, status what has drifted, " +
+		Instructions: "Put procedures in place for the agents of this machine: plan and diff say what deploy_apply would " +
+			"change, status what has drifted, " +
 			"doctor what stands in the way. deploy_apply and rollback need yes: true.",
 		Operations: operation.WithExamples([]operation.Operation{
 			s.plan(), s.diff(), s.status(), s.doctor(), s.apply(), s.rollback(), s.explain(), s.proposeDrift(), s.update(),
@@ -74,7 +76,8 @@ func Toolset(version string, kernel func() *operation.Kernel, service func() *Se
 // named begins a tool.
 func named(name, title, summary, description string) operation.Operation {
 	return operation.Operation{
-		Name: name, Summary: summary, Effect: operation.Read, Needs: operation.Needs{Tier: gitprovider.TierObserve, Dry: operation.DryTried},
+		Name: name, Summary: summary, Effect: operation.Read,
+		Needs:   operation.Needs{Tier: gitprovider.TierObserve, Dry: operation.DryTried},
 		Command: ToolsetName + " " + commandOf(name).words(), Tool: operation.Tool{Title: title, Description: description},
 	}
 }
@@ -138,11 +141,13 @@ type PlanData struct {
 }
 
 func dataOf(profile string, p *change.Plan) PlanData {
-	return PlanData{profile, append([]change.TargetName{}, p.Targets...), append([]change.Change{}, p.Changes...), p.Summary()}
+	return PlanData{profile, append([]change.TargetName{}, p.Targets...), append([]change.Change{}, p.Changes...),
+		p.Summary()}
 }
 
 // planned is the plan that a call asks for. The audit has a row if something was fetched for it.
-func (s set) planned(ctx context.Context, call operation.Call, service *Service, in PlanRequest) (p *change.Plan, err error) {
+func (s set) planned(ctx context.Context, call operation.Call, service *Service, in PlanRequest) (p *change.Plan,
+	err error) {
 	if in.Repo, err = service.fromCaller(call, in.Repo); err != nil {
 		return nil, err
 	}
@@ -153,14 +158,16 @@ func (s set) planned(ctx context.Context, call operation.Call, service *Service,
 
 func (s set) plan() operation.Operation {
 	o := named(ToolPlan, "Plan a deployment", "Say which files a deployment would change",
-		"Say which files deploy_apply would create, update and delete. update_kind adopt_update marks files that were there before and need adopt. Changes nothing.")
+		"Say which files deploy_apply would create, update and delete. update_kind adopt_update marks files that were "+
+			"there before and need adopt. Changes nothing.")
 	way := operation.Way[PlanRequest]{Check: PlanRequest.check, Timeout: readTimeout}
-	return operation.Define(s.kernel, ToolsetName, o, way, func(ctx context.Context, call operation.Call, in PlanRequest) (out Envelope[PlanData], err error) {
-		service := s.service()
-		p, err := s.planned(ctx, call, service, in)
-		if err != nil {
-			return out, faultOf(err)
-		}
-		return enveloped(ToolPlan, service.version, dataOf(in.profile(), p), p.Warnings), nil
-	})
+	return operation.Define(s.kernel, ToolsetName, o, way,
+		func(ctx context.Context, call operation.Call, in PlanRequest) (out Envelope[PlanData], err error) {
+			service := s.service()
+			p, err := s.planned(ctx, call, service, in)
+			if err != nil {
+				return out, faultOf(err)
+			}
+			return enveloped(ToolPlan, service.version, dataOf(in.profile(), p), p.Warnings), nil
+		})
 }

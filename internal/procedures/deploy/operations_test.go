@@ -52,10 +52,12 @@ func newBench(t testing.TB, files map[string]string) *bench {
 	operationtest.WriteFiles(t, dir, map[string]string{"user/.keep": "", "project/.keep": ""})
 	operationtest.WriteFiles(t, dir, files)
 	return &bench{
-		TB: t, dir: dir, authority: operation.Authority{Enabled: func(string) bool { return true }, Tier: 3, AllowWrite: true},
+		TB: t, dir: dir, authority: operation.Authority{Enabled: func(string) bool { return true }, Tier: 3,
+			AllowWrite: true},
 		settings: Settings{
-			Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "user"), Folder: filepath.Join(dir, "project"), Machine: []string{"Box"},
-			Git: GitCommand{Path: program, Env: []string{"PATH=" + os.Getenv("PATH")}}, Version: "1.2.3", Now: time.Now,
+			Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "user"), Folder: filepath.Join(dir, "project"),
+			Machine: []string{"Box"},
+			Git:     GitCommand{Path: program, Env: []string{"PATH=" + os.Getenv("PATH")}}, Version: "1.2.3", Now: time.Now,
 		},
 	}
 }
@@ -77,7 +79,8 @@ func (b *bench) ask(tool, arguments string) Envelope[map[string]any] {
 		if o.Name != tool {
 			continue
 		}
-		answer, err := o.Handle(b.Context(), operation.Call{Caller: operation.Caller{Door: or.Or(b.door, record.DoorMCP)}, Ceiling: operation.Unlimited, Arguments: []byte(arguments)})
+		answer, err := o.Handle(b.Context(), operation.Call{Caller: operation.Caller{Door: or.Or(b.door, record.DoorMCP)},
+			Ceiling: operation.Unlimited, Arguments: []byte(arguments)})
 		if err != nil {
 			answer = set.Form.Failure(o, err, operation.RequestIDOf(err))
 		}
@@ -119,15 +122,16 @@ func (b *bench) mustOK(tool, arguments string) map[string]any {
 func (b *bench) tree(below ...string) map[string]string {
 	b.Helper()
 	out := map[string]string{}
-	err := filepath.WalkDir(filepath.Join(append([]string{b.dir}, below...)...), func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+	err := filepath.WalkDir(filepath.Join(append([]string{b.dir}, below...)...),
+		func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			rel, _ := filepath.Rel(b.dir, name)
+			text, err := os.ReadFile(name)
+			out[filepath.ToSlash(rel)] = string(text)
 			return err
-		}
-		rel, _ := filepath.Rel(b.dir, name)
-		text, err := os.ReadFile(name)
-		out[filepath.ToSlash(rel)] = string(text)
-		return err
-	})
+		})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -138,7 +142,8 @@ func TestSchemas(t *testing.T) { operationtest.Schemas(t, newBench(t, nil).tools
 
 func TestInputSchemasAreTheContractsToTheLetter(t *testing.T) {
 	set := newBench(t, nil).toolset()
-	tools := slices.DeleteFunc(slices.Clone(set.Operations), func(o operation.Operation) bool { return o.Tool.Title == "" })
+	tools := slices.DeleteFunc(slices.Clone(set.Operations),
+		func(o operation.Operation) bool { return o.Tool.Title == "" })
 	if len(tools) != 6 {
 		t.Errorf("%d tools", len(tools))
 	}
@@ -190,8 +195,10 @@ func TestTheLifeOfADeployment(t *testing.T) {
 	}
 	first := plan["changes"].([]any)[0].(map[string]any)
 	want := map[string]any{
-		"target": "claude_code", "op": "create", "path": b.dir + "/project/.claude/commands/fix.md", "path_posix": b.dir + "/project/.claude/commands/fix.md",
-		"before_sha256": nil, "after_sha256": change.Hash([]byte("---\ndescription: Fix\n---\nFix it.\n")), "reason": "is not there",
+		"target": "claude_code", "op": "create", "path": b.dir + "/project/.claude/commands/fix.md",
+		"path_posix":    b.dir + "/project/.claude/commands/fix.md",
+		"before_sha256": nil, "after_sha256": change.Hash([]byte("---\ndescription: Fix\n---\nFix it.\n")),
+		"reason": "is not there",
 	}
 	if diff := cmp.Diff(want, first); diff != "" {
 		t.Errorf("a change: %s", diff)
@@ -200,10 +207,12 @@ func TestTheLifeOfADeployment(t *testing.T) {
 		t.Errorf("plan has written: %s", diff)
 	}
 	diff := b.mustOK(ToolDiff, `{"target":"claude_code"}`)
-	if files := diff["files"].([]any); len(files) != 2 || !strings.Contains(files[0].(map[string]any)["unified"].(string), "@@ -0,0 +1,4 @@") {
+	if files := diff["files"].([]any); len(files) != 2 ||
+		!strings.Contains(files[0].(map[string]any)["unified"].(string), "@@ -0,0 +1,4 @@") {
 		t.Errorf("diff: %v", diff)
 	}
-	if dry := b.mustOK(ToolApply, `{"yes":true,"dry_run":true}`); dry["applied"] != false || dry["reason"] != nil || len(b.tree("project")) != len(fresh) {
+	if dry := b.mustOK(ToolApply, `{"yes":true,"dry_run":true}`); dry["applied"] != false || dry["reason"] != nil ||
+		len(b.tree("project")) != len(fresh) {
 		t.Errorf("dry run: %v", dry)
 	}
 	done := b.mustOK(ToolApply, `{"yes":true}`)
@@ -218,9 +227,12 @@ func TestTheLifeOfADeployment(t *testing.T) {
 	if len(more["changes"].([]any)) != 2 {
 		t.Errorf("%v", more)
 	}
-	operationtest.WriteFiles(t, b.dir, map[string]string{"project/AGENTS.md": "drift", "project/.claude/skills/mine/SKILL.md": "mine"})
+	operationtest.WriteFiles(t, b.dir, map[string]string{"project/AGENTS.md": "drift",
+		"project/.claude/skills/mine/SKILL.md": "mine"})
 	status := b.mustOK(ToolStatus, `{"profile":"more","only":["modified"]}`)
-	if diff := cmp.Diff([]any{map[string]any{"modified": 1.0, "missing": 0.0, "extra": 0.0}, map[string]any{"modified": 1.0, "missing": 0.0, "extra": 1.0}}, []any{status["summary"], status["summary_total"]}); diff != "" {
+	if diff := cmp.Diff([]any{map[string]any{"modified": 1.0, "missing": 0.0, "extra": 0.0},
+		map[string]any{"modified": 1.0, "missing": 0.0, "extra": 1.0}},
+		[]any{status["summary"], status["summary_total"]}); diff != "" {
 		t.Errorf("status: %s\n%v", diff, status)
 	}
 	back := b.mustOK(ToolRollback, `{"to":"`+id+`","yes":true}`)
@@ -255,23 +267,30 @@ func TestRefusalsWriteNothingAndAreRecorded(t *testing.T) {
 		reason          string
 		row             bool
 	}{
-		"no yes":                      {ToolApply, `{}`, nil, ConfirmRequired, "confirm_required", true},
-		"no yes beside other faults":  {ToolApply, `{"nonsense":1,"target":"x"}`, func(b *bench) { _ = os.RemoveAll(filepath.Join(b.dir, "agentpack/repo")) }, ConfirmRequired, "confirm_required", true},
-		"no yes in a dry run":         {ToolApply, `{"dry_run":true}`, nil, ConfirmRequired, "confirm_required", true},
-		"yes false":                   {ToolApply, `{"yes":false}`, nil, ConfirmRequired, "confirm_required", true},
-		"yes as a text":               {ToolApply, `{"yes":"true"}`, nil, ConfirmRequired, "confirm_required", true},
-		"rollback without yes":        {ToolRollback, `{"to":"1"}`, nil, ConfirmRequired, "confirm_required", true},
-		"adoption":                    {ToolApply, `{"yes":true}`, nil, AdoptConfirmRequired, "adopt_confirm_required", true},
-		"no such snapshot":            {ToolRollback, `{"to":"../../x","yes":true}`, nil, SnapshotNotFound, "snapshot_not_found", true},
-		"writing is not allowed":      {ToolApply, `{"yes":true,"adopt":true}`, func(b *bench) { b.authority.AllowWrite = false }, NotAllowed, "read_only", true},
-		"the tier is too low":         {ToolRollback, `{"to":"1","yes":true}`, func(b *bench) { b.authority.Tier = 2 }, NotAllowed, "tier_denied", true},
+		"no yes": {ToolApply, `{}`, nil, ConfirmRequired, "confirm_required", true},
+		"no yes beside other faults": {ToolApply, `{"nonsense":1,"target":"x"}`,
+			func(b *bench) { _ = os.RemoveAll(filepath.Join(b.dir, "agentpack/repo")) }, ConfirmRequired, "confirm_required",
+			true},
+		"no yes in a dry run":  {ToolApply, `{"dry_run":true}`, nil, ConfirmRequired, "confirm_required", true},
+		"yes false":            {ToolApply, `{"yes":false}`, nil, ConfirmRequired, "confirm_required", true},
+		"yes as a text":        {ToolApply, `{"yes":"true"}`, nil, ConfirmRequired, "confirm_required", true},
+		"rollback without yes": {ToolRollback, `{"to":"1"}`, nil, ConfirmRequired, "confirm_required", true},
+		"adoption":             {ToolApply, `{"yes":true}`, nil, AdoptConfirmRequired, "adopt_confirm_required", true},
+		"no such snapshot": {ToolRollback, `{"to":"../../x","yes":true}`, nil, SnapshotNotFound,
+			"snapshot_not_found", true},
+		"writing is not allowed": {ToolApply, `{"yes":true,"adopt":true}`,
+			func(b *bench) { b.authority.AllowWrite = false }, NotAllowed, "read_only", true},
+		"the tier is too low": {ToolRollback, `{"to":"1","yes":true}`, func(b *bench) { b.authority.Tier = 2 },
+			NotAllowed, "tier_denied", true},
 		"a target that is none":       {ToolPlan, `{"target":"emacs"}`, nil, TargetUnsupported, "target_unsupported", false},
 		"an argument that is unknown": {ToolPlan, `{"nonsense":1}`, nil, ArgumentsInvalid, "arguments_invalid", false},
-		"no configuration":            {ToolPlan, `{}`, func(b *bench) { _ = os.RemoveAll(filepath.Join(b.dir, "agentpack/repo")) }, ConfigMissing, "config_missing", false},
-		"a repository of one's own":   {ToolPlan, `{"repo":"/nowhere"}`, nil, SourceNotAllowed, "source_not_allowed", true},
-		"an unknown profile":          {ToolStatus, `{"profile":"x"}`, nil, ConfigInvalid, "config_invalid", false},
-		"a profile that is too long":  {ToolPlan, `{"profile":"` + strings.Repeat("x", 5000) + `"}`, nil, ArgumentsInvalid, "arguments_invalid", false},
-		"a NUL":                       {ToolPlan, `{"repo":"a\u0000b"}`, nil, ArgumentsInvalid, "arguments_invalid", false},
+		"no configuration": {ToolPlan, `{}`,
+			func(b *bench) { _ = os.RemoveAll(filepath.Join(b.dir, "agentpack/repo")) }, ConfigMissing, "config_missing", false},
+		"a repository of one's own": {ToolPlan, `{"repo":"/nowhere"}`, nil, SourceNotAllowed, "source_not_allowed", true},
+		"an unknown profile":        {ToolStatus, `{"profile":"x"}`, nil, ConfigInvalid, "config_invalid", false},
+		"a profile that is too long": {ToolPlan, `{"profile":"` + strings.Repeat("x", 5000) + `"}`, nil, ArgumentsInvalid,
+			"arguments_invalid", false},
+		"a NUL": {ToolPlan, `{"repo":"a\u0000b"}`, nil, ArgumentsInvalid, "arguments_invalid", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, adopt)
@@ -280,7 +299,8 @@ func TestRefusalsWriteNothingAndAreRecorded(t *testing.T) {
 			}
 			before := b.tree("project")
 			got := b.ask(c.tool, c.arguments)
-			if got.OK || got.Errors[0].Code != c.code || got.Errors[0].Details["reason_code"] != c.reason || got.Errors[0].Details["next_actions"] == nil {
+			if got.OK || got.Errors[0].Code != c.code || got.Errors[0].Details["reason_code"] != c.reason ||
+				got.Errors[0].Details["next_actions"] == nil {
 				t.Errorf("%+v", got.Errors)
 			}
 			if diff := cmp.Diff(before, b.tree("project")); diff != "" {
@@ -299,7 +319,9 @@ func TestRefusalsWriteNothingAndAreRecorded(t *testing.T) {
 func TestAnEnvelopeOfAFailureHasTheCommandsName(t *testing.T) {
 	b := newBench(t, nil)
 	got := b.ask(ToolApply, `{}`)
-	if got.Command != "deploy" || got.CommandID != "deploy --apply" || cmp.Diff([]string{"deploy", "--apply"}, got.CommandPath) != "" || got.Errors[0].Details["command"] != "deploy --apply" {
+	if got.Command != "deploy" || got.CommandID != "deploy --apply" ||
+		cmp.Diff([]string{"deploy", "--apply"}, got.CommandPath) != "" ||
+		got.Errors[0].Details["command"] != "deploy --apply" {
 		t.Errorf("%+v", got)
 	}
 	b.settings.Home = filepath.Join(b.dir, "elsewhere")
@@ -318,11 +340,13 @@ func TestAReadOnlyServerFinishesNothing(t *testing.T) {
 	half := b.tree("project")
 	b.settings.NoWriting = "the server is read-only"
 	out := b.ask(ToolPlan, `{}`)
-	if diff := cmp.Diff(half, b.tree("project")); diff != "" || !strings.Contains(strings.Join(out.Warnings, ""), "read-only") {
+	if diff := cmp.Diff(half, b.tree("project")); diff != "" ||
+		!strings.Contains(strings.Join(out.Warnings, ""), "read-only") {
 		t.Errorf("%v (-before +after):\n%s", out.Warnings, diff)
 	}
 	b.settings.NoWriting = ""
-	if out := b.ask(ToolPlan, `{}`); len(out.Data["changes"].([]any)) != 0 || !strings.Contains(strings.Join(out.Warnings, ""), "was finished") {
+	if out := b.ask(ToolPlan, `{}`); len(out.Data["changes"].([]any)) != 0 ||
+		!strings.Contains(strings.Join(out.Warnings, ""), "was finished") {
 		t.Errorf("%+v", out)
 	}
 }
@@ -330,11 +354,14 @@ func TestAReadOnlyServerFinishesNothing(t *testing.T) {
 func TestALargeAnswerSaysWhatItLeavesOut(t *testing.T) {
 	files := life()
 	for i := range 1500 {
-		files["agentpack/repo/modules/look/f/"+strings.Repeat("x", 100)+string(rune('a'+i%26))+strings.Repeat("y", i/26)] = "x"
+		files["agentpack/repo/modules/look/f/"+strings.Repeat("x", 100)+string(rune('a'+i%26))+
+			strings.Repeat("y", i/26)] = "x"
 	}
 	out := newBench(t, files).ask(ToolPlan, `{"target":"claude_code"}`)
 	changes := out.Data["changes"].([]any)
-	if !out.OK || len(changes) == 0 || len(changes) > 1000 || !strings.Contains(strings.Join(out.Warnings, ""), "left out") || out.Data["summary"].(map[string]any)["create"] != 1502.0 {
+	if !out.OK || len(changes) == 0 || len(changes) > 1000 ||
+		!strings.Contains(strings.Join(out.Warnings, ""), "left out") ||
+		out.Data["summary"].(map[string]any)["create"] != 1502.0 {
 		t.Errorf("%d changes, %v, %v", len(changes), out.Warnings, out.Data["summary"])
 	}
 }

@@ -66,8 +66,8 @@ func levelsIn(root *files.Dir, machine, project string) (out []overlay) {
 	return out
 }
 
-// readOverlay reads an overlay's folder; ok is false if there is none. E_CONFIG_INVALID if its kind is unknown, or it has files of
-// both kinds.
+// readOverlay reads an overlay's folder; ok is false if there is none. E_CONFIG_INVALID if its kind is unknown, or it
+// has files of both kinds.
 func readOverlay(root *files.Dir, o overlay) (_ overlay, ok bool, err error) {
 	whole, ok, err := change.ReadTree(root, o.dir, nil)
 	if err != nil {
@@ -82,13 +82,15 @@ func readOverlay(root *files.Dir, o overlay) (_ overlay, ok bool, err error) {
 	}
 	patches, _, err := change.ReadTree(root, path.Join(o.dir, ".agentpack", "patches"), nil)
 	if err != nil {
-		return o, false, invalidConfig("the patches of the overlay %s cannot be read: %s", o.dir, err).With("overlay_dir", o.dir)
+		return o, false, invalidConfig("the patches of the overlay %s cannot be read: %s", o.dir, err).With("overlay_dir",
+			o.dir)
 	}
 	switch {
 	case kind == "dir" && len(patches) > 0:
 		return o, false, invalidConfig("the overlay %s is of the kind dir, and has patches", o.dir).With("overlay_dir", o.dir)
 	case kind == "patch" && len(whole) > 0:
-		return o, false, invalidConfig("the overlay %s is of the kind patch, and has files besides its patches", o.dir).With("overlay_dir", o.dir)
+		return o, false, invalidConfig("the overlay %s is of the kind patch, and has files besides its patches",
+			o.dir).With("overlay_dir", o.dir)
 	}
 	o.files = whole
 	for _, rel := range patches.Paths() {
@@ -99,7 +101,8 @@ func readOverlay(root *files.Dir, o overlay) (_ overlay, ok bool, err error) {
 		}
 		p := patchFile{file: path.Join(o.dir, ".agentpack", "patches", rel), rel: name, text: string(text)}
 		if why := p.bad(); !isPatch || why != "" {
-			return o, false, invalidConfig("%s %s", p.file, strings.TrimSpace("is no patch of one file of the module. "+why)).With("patch_file", p.file)
+			return o, false, invalidConfig("%s %s", p.file,
+				strings.TrimSpace("is no patch of one file of the module. "+why)).With("patch_file", p.file)
 		}
 		o.patches = append(o.patches, p)
 	}
@@ -122,12 +125,14 @@ func overlayKind(root *files.Dir, dir string) (string, error) {
 		err = json.Unmarshal(text, &said)
 	}
 	if err != nil || said.Kind != "dir" && said.Kind != "patch" {
-		return "", invalidConfig(`%s must be {"overlay_kind": "dir"} or {"overlay_kind": "patch"}`, name).With("overlay_dir", dir)
+		return "", invalidConfig(`%s must be {"overlay_kind": "dir"} or {"overlay_kind": "patch"}`, name).With("overlay_dir",
+			dir)
 	}
 	return said.Kind, nil
 }
 
-// bad says why a patch is none that may be applied; "" if it may: text, for this one file, which it neither adds nor removes.
+// bad says why a patch is none that may be applied; "" if it may: text, for this one file, which it neither adds nor
+// removes.
 func (p patchFile) bad() string {
 	parts, why := takeApart(p.text)
 	if why == "" {
@@ -153,7 +158,8 @@ func (o overlay) apply(ctx context.Context, id string, base change.Tree, patch P
 		}
 		switch {
 		case !ok:
-			return nil, invalidConfig("%s is for %s, which the module %s does not have", p.file, p.rel, id).With("patch_file", p.file)
+			return nil, invalidConfig("%s is for %s, which the module %s does not have", p.file, p.rel, id).With("patch_file",
+				p.file)
 		case !utf8.Valid(before):
 			return nil, invalidConfig("%s is for %s, which is no text", p.file, p.rel).With("patch_file", p.file)
 		}
@@ -162,8 +168,10 @@ func (o overlay) apply(ctx context.Context, id string, base change.Tree, patch P
 			return nil, change.NewError(Unexpected, "", nil, "the patch %s could not be applied: %s", p.file, err).Because(err)
 		}
 		if failure != "" {
-			return nil, change.NewError(OverlayPatchFailed, "overlay_patch_apply_failed", []string{"regenerate_patch", "switch_to_dir_overlay", "retry_command"},
-				"the patch %s does not apply to %s of the module %s", p.file, p.rel, id).With("module_id", id).With("scope", string(o.level)).
+			return nil, change.NewError(OverlayPatchFailed, "overlay_patch_apply_failed",
+				[]string{"regenerate_patch", "switch_to_dir_overlay", "retry_command"},
+				"the patch %s does not apply to %s of the module %s", p.file, p.rel, id).With("module_id", id).With("scope",
+				string(o.level)).
 				With("overlay_dir", o.dir).With("patch_file", p.file).With("relpath", p.rel).With("stderr", failure)
 		}
 		f.Content = change.Bytes([]byte(after))
@@ -179,7 +187,8 @@ type layer struct {
 }
 
 // overlaid are the layers of a module, from its source, of the levels that there are.
-func overlaid(ctx context.Context, root *files.Dir, m Module, base change.Tree, there []overlay, patch Patcher) ([]layer, error) {
+func overlaid(ctx context.Context, root *files.Dir, m Module, base change.Tree, there []overlay,
+	patch Patcher) ([]layer, error) {
 	out := []layer{{tree: base}}
 	for _, level := range there {
 		level.dir = path.Join(level.dir, fsKey(m.ID))

@@ -17,22 +17,26 @@ import (
 // FuzzOverlay reads overlays of any kind, with files of any name: each is laid over the module, or refused with a code.
 func FuzzOverlay(f *testing.F) {
 	f.Add(`{"overlay_kind":"dir"}`, "SKILL.md", "new\n")
-	f.Add(`{"overlay_kind":"patch"}`, ".agentpack/patches/SKILL.md.patch", "--- a/SKILL.md\n+++ b/SKILL.md\n@@ -1 +1 @@\n-a\n+b\n")
+	f.Add(`{"overlay_kind":"patch"}`, ".agentpack/patches/SKILL.md.patch",
+		"--- a/SKILL.md\n+++ b/SKILL.md\n@@ -1 +1 @@\n-a\n+b\n")
 	f.Add(`{"overlay_kind":"patch"}`, ".agentpack/patches/../../../x.patch", "--- a/x\n+++ b/x\n")
 	f.Add(`{`, "deep/er.md", "")
 	f.Add(`{"overlay_kind":1}`, ".agentpack/patches/.patch", "\x00")
-	for _, text := range append(patchSeeds(), "---\r\nname: x\r\n---\r\n", "\ufeff# x", "no newline", "\t- tab\n  - inner\n", "手順 🙂\n", strings.Repeat("long ", 3000)) {
+	for _, text := range append(patchSeeds(), "---\r\nname: x\r\n---\r\n", "\ufeff# x", "no newline",
+		"\t- tab\n  - inner\n", "手順 🙂\n", strings.Repeat("long ", 3000)) {
 		f.Add(`{"overlay_kind":"patch"}`, ".agentpack/patches/SKILL.md.patch", text)
 		f.Add(`{"overlay_kind":"dir"}`, "Übergabe/a b.md", text)
 	}
 	m := Module{ID: "m", Type: Skill}
 	f.Fuzz(func(t *testing.T, kind, name, text string) {
 		clean := filepath.ToSlash(filepath.Clean(name))
-		if change.Leaves(name) != "" || len(clean) > 200 || strings.HasSuffix(name, "/") || clean == "." || clean == ".agentpack" || clean == ".agentpack/overlay.json" ||
+		if change.Leaves(name) != "" || len(clean) > 200 || strings.HasSuffix(name, "/") || clean == "." ||
+			clean == ".agentpack" || clean == ".agentpack/overlay.json" ||
 			strings.HasPrefix(clean, ".agentpack/overlay.json/") {
 			return
 		}
-		dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"overlays/" + fsKey("m") + "/.agentpack/overlay.json": kind})
+		dir := operationtest.WriteFiles(t, t.TempDir(),
+			map[string]string{"overlays/" + fsKey("m") + "/.agentpack/overlay.json": kind})
 		file := filepath.Join(dir, "overlays", fsKey("m"), filepath.FromSlash(clean))
 		if os.MkdirAll(filepath.Dir(file), 0o755) != nil || os.WriteFile(file, []byte(text), 0o600) != nil {
 			return // no name of a file
@@ -73,7 +77,8 @@ func FuzzPatchByGit(f *testing.F) {
 		f.Add(strings.ReplaceAll(seed, "SKILL.md", "m/SKILL.md"))
 	}
 	f.Add("diff --git a/x b/x\nnew file mode 120000\n--- a/m/SKILL.md\n+++ b/m/SKILL.md\n@@ -0,0 +1 @@\n+/etc/passwd\n")
-	f.Add("--- a/m/SKILL.md\n+++ b/m/SKILL.md\n@@ -1 +1 @@\n-a\n+b\ndiff --git a/y b/y\nrename from m/SKILL.md\nrename to ../y\n")
+	f.Add(
+		"--- a/m/SKILL.md\n+++ b/m/SKILL.md\n@@ -1 +1 @@\n-a\n+b\ndiff --git a/y b/y\nrename from m/SKILL.md\nrename to ../y\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		if (patchFile{rel: "m/SKILL.md", text: text}).bad() != "" {
 			return
@@ -92,7 +97,8 @@ func FuzzPatchByGit(f *testing.F) {
 			names = append(names, e.Name())
 		}
 		outside, readErr := os.ReadFile(filepath.Join(temp, "y"))
-		if diff := cmp.Diff([]string{"home", "y"}, names); diff != "" || string(outside) != "outside\n" || err != nil || readErr != nil {
+		if diff := cmp.Diff([]string{"home", "y"}, names); diff != "" || string(outside) != "outside\n" || err != nil ||
+			readErr != nil {
 			t.Errorf("the patch %q reached beyond its file: %s, %q", text, diff, outside)
 		}
 	})

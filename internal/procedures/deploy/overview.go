@@ -62,7 +62,8 @@ func driftText(item change.Drift, before, after []byte) string {
 	if item.Actual == nil {
 		to = "/dev/null"
 	}
-	return fmt.Sprintf("diff --git a%s b%s\n", item.PathPosix, item.PathPosix) + udiff.Unified(from, to, string(before), string(after))
+	return fmt.Sprintf("diff --git a%s b%s\n", item.PathPosix, item.PathPosix) +
+		udiff.Unified(from, to, string(before), string(after))
 }
 
 // deployed is the content that a drifted file had; nil if it is not kept.

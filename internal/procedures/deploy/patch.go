@@ -13,8 +13,8 @@ type onePatch struct {
 	hunks    []string // lines, each with its end
 }
 
-// takeApart separates a patch's hunks from what says which file it is for, by the lines that each hunk says it has: within a hunk, a line
-// may look like a header. why says why it is none that may be applied; "" if it may.
+// takeApart separates a patch's hunks from what says which file it is for, by the lines that each hunk says it has:
+// within a hunk, a line may look like a header. why says why it is none that may be applied; "" if it may.
 func takeApart(text string) (p onePatch, why string) {
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return p, "It is no text."
@@ -110,8 +110,8 @@ func (p onePatch) isFor(rel string) (why string) {
 	return ""
 }
 
-// headerName is the file name of a --- or +++ line. git puts one with other letters than ASCII's in quotes, its bytes as in a string of C
-// (git-config(1), core.quotePath), all of which Go's strings know too.
+// headerName is the file name of a --- or +++ line. git puts one with other letters than ASCII's in quotes, its bytes
+// as in a string of C (git-config(1), core.quotePath), all of which Go's strings know too.
 func headerName(text string) string {
 	if quoted, err := strconv.QuotedPrefix(text); err == nil && quoted[0] == '"' {
 		if name, err := strconv.Unquote(quoted); err == nil {

@@ -20,10 +20,14 @@ import (
 // moduleLines are lines of the kinds that procedures have, with some that look like parts of a patch.
 func moduleLines() []string {
 	return []string{
-		"", "", "---", "name: triage", "description: 'Sorts alerts: first by service'", "# Triage", "## Steps", "- first", "  - inner", "    1. innermost", "\t- with a tab",
-		"* [ ] a task", "Übergabe an die nächste Schicht", "手順を確認する", "naïve “quotes” – dash", "🙂", "| a | b |", "|---|:-:|", "```sh", "curl -s \"$URL\" | jq .", "```",
-		"-- a comment of SQL", "++ twice", "- - nested", "@@ -1,2 +1,2 @@ no hunk", "--- a/SKILL.md", "+++ b/SKILL.md", "diff --git a/x b/x", "rename from x",
-		`\ No newline at end of file`, "trailing spaces   ", " leading space", strings.Repeat("long ", 2000), "allowed-tools: Bash(git:*)", "!`git status`", "<!-- a mark -->", "a\\b", "%s",
+		"", "", "---", "name: triage", "description: 'Sorts alerts: first by service'", "# Triage", "## Steps", "- first",
+		"  - inner", "    1. innermost", "\t- with a tab",
+		"* [ ] a task", "Übergabe an die nächste Schicht", "手順を確認する", "naïve “quotes” – dash", "🙂", "| a | b |", "|---|:-:|",
+		"```sh", "curl -s \"$URL\" | jq .", "```",
+		"-- a comment of SQL", "++ twice", "- - nested", "@@ -1,2 +1,2 @@ no hunk", "--- a/SKILL.md", "+++ b/SKILL.md",
+		"diff --git a/x b/x", "rename from x",
+		`\ No newline at end of file`, "trailing spaces   ", " leading space", strings.Repeat("long ", 2000),
+		"allowed-tools: Bash(git:*)", "!`git status`", "<!-- a mark -->", "a\\b", "%s",
 	}
 }
 
@@ -67,8 +71,9 @@ func edited(random *rand.Rand, text string) string {
 	return strings.Join(lines, "")
 }
 
-// TestPatchesComeOutAsGitHasThem makes pairs of texts, lets git write the patch of each, and holds what comes of it against the text that it
-// was made from, byte for byte; then the same patches for texts that somebody has edited meanwhile, against what git itself does with them.
+// TestPatchesComeOutAsGitHasThem makes pairs of texts, lets git write the patch of each, and holds what comes of it
+// against the text that it was made from, byte for byte; then the same patches for texts that somebody has edited
+// meanwhile, against what git itself does with them.
 func TestPatchesComeOutAsGitHasThem(t *testing.T) {
 	random := rand.New(rand.NewPCG(18, 2026))
 	dir := t.TempDir()
@@ -84,7 +89,8 @@ func TestPatchesComeOutAsGitHasThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "-c", "core.autocrlf=false", "diff", "--no-index", "--text", "--no-color", "--no-ext-diff", "before", "after")
+	cmd := exec.Command(program, "-c", "core.autocrlf=false", "diff", "--no-index", "--text", "--no-color",
+		"--no-ext-diff", "before", "after")
 	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1"}
 	out, _ := cmd.Output() // it says by its code that there are differences
 	g := NewGit(program, dir, dir, []string{"PATH=" + os.Getenv("PATH")})
@@ -118,7 +124,8 @@ func TestPatchesComeOutAsGitHasThem(t *testing.T) {
 			got, failure, err = g.Patch(t.Context(), "SKILL.md", other, text)
 			want, applied := byGit(t, program, other, text)
 			if err != nil || applied != (failure == "") || applied && got != want {
-				t.Errorf("%s, edited meanwhile: %v, %q, git applies it: %t (-want +got):\n%s", name, err, failure, applied, cmp.Diff(want, got))
+				t.Errorf("%s, edited meanwhile: %v, %q, git applies it: %t (-want +got):\n%s", name, err, failure, applied,
+					cmp.Diff(want, got))
 			}
 			return nil
 		})
@@ -134,7 +141,8 @@ func byGit(t *testing.T, program, before, patch string) (after string, applied b
 	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"SKILL.md": before})
 	cmd := exec.Command(program, "apply", "--whitespace=nowarn", "-")
 	cmd.Dir, cmd.Stdin = dir, strings.NewReader(patch)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_CEILING_DIRECTORIES=" +
+		filepath.Dir(dir)}
 	applied = cmd.Run() == nil
 	text, err := os.ReadFile(filepath.Join(dir, "SKILL.md"))
 	if err != nil {
@@ -154,25 +162,39 @@ func TestPatchesOfEachForm(t *testing.T) {
 		rel, before, patch string
 		want, refused      string // one of the two
 	}{
-		"a line that begins with two hyphens goes": {patch: "@@ -1,3 +1,2 @@\n one\n--- two\n three\n", want: "one\nthree\nfour\nfive\nsix\nseven\n"},
-		"a line that begins with two pluses comes": {patch: "@@ -1,2 +1,3 @@\n one\n+++ b/x\n -- two\n", want: "one\n++ b/x\n-- two\nthree\nfour\nfive\nsix\nseven\n"},
-		"a name with marks of patterns":            {rel: "a[1]*?.md", patch: "@@ -1,2 +1,2 @@\n-one\n+1\n -- two\n", want: "1" + before[3:]},
-		"a name with spaces and other letters":     {rel: "Über uns.md", patch: "@@ -1,2 +1,2 @@\n-one\n+1\n -- two\n", want: "1" + before[3:]},
-		"lines that have moved":                    {patch: "@@ -4,3 +4,3 @@\n three\n-four\n+4\n five\n", want: strings.Replace(before, "four", "4", 1)},
-		"a text after the hunks, as of a mail":     {patch: "@@ -1,2 +1,2 @@\n-one\n+1\n -- two\n-- \n2.39.5\n", want: "1" + before[3:]},
-		"the end of a file without a newline":      {before: "a\nb", patch: "@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n\\ No newline at end of file\n", want: "a\nc"},
-		"a newline at the end comes":               {before: "a", patch: "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n", want: "a\n"},
-		"an empty file gets lines":                 {before: "", patch: "@@ -0,0 +1 @@\n+a\n", want: "a\n"},
-		"all lines go":                             {before: "a\n", patch: "@@ -1 +0,0 @@\n-a\n", want: ""},
-		"line ends of Windows":                     {before: "a\r\nb\r\n", patch: "@@ -1,2 +1,2 @@\n a\r\n-b\r\n+c\r\n", want: "a\r\nc\r\n"},
-		"other line ends than the file's":          {before: "a\r\nb\r\n", patch: "@@ -1,2 +1,2 @@\n a\n-b\n+c\n", refused: "does not apply"},
-		"a context that is nearly right":           {patch: "@@ -1,3 +1,3 @@\n one\n -- too\n-three\n+3\n", refused: "does not apply"},
-		"a hunk that is cut off":                   {patch: "@@ -1,3 +1,3 @@\n one\n--- two\n", refused: "fewer lines"},
-		"a hunk of more lines":                     {patch: "@@ -1,1 +1,2 @@\n one\n two\n", refused: "more lines"},
-		"no hunk":                                  {patch: "", refused: "atch"},
-		"a second file":                            {patch: "@@ -1 +1 @@\n-one\n+1\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-one\n+1\n", refused: "exactly one"},
-		"a file that is renamed after it":          {patch: "@@ -1 +1 @@\n-one\n+1\ndiff --git a/y b/z\nrename from y\nrename to z\n", refused: "renames"},
-		"a binary file after it":                   {patch: "@@ -1 +1 @@\n-one\n+1\nGIT binary patch\nliteral 0\n", refused: "binary"},
+		"a line that begins with two hyphens goes": {patch: "@@ -1,3 +1,2 @@\n one\n--- two\n three\n",
+			want: "one\nthree\nfour\nfive\nsix\nseven\n"},
+		"a line that begins with two pluses comes": {patch: "@@ -1,2 +1,3 @@\n one\n+++ b/x\n -- two\n",
+			want: "one\n++ b/x\n-- two\nthree\nfour\nfive\nsix\nseven\n"},
+		"a name with marks of patterns": {rel: "a[1]*?.md", patch: "@@ -1,2 +1,2 @@\n-one\n+1\n -- two\n",
+			want: "1" + before[3:]},
+		"a name with spaces and other letters": {rel: "Über uns.md", patch: "@@ -1,2 +1,2 @@\n-one\n+1\n -- two\n",
+			want: "1" + before[3:]},
+		"lines that have moved": {patch: "@@ -4,3 +4,3 @@\n three\n-four\n+4\n five\n",
+			want: strings.Replace(before, "four", "4", 1)},
+		"a text after the hunks, as of a mail": {patch: "@@ -1,2 +1,2 @@\n-one\n+1\n -- two\n-- \n2.39.5\n",
+			want: "1" + before[3:]},
+		"the end of a file without a newline": {before: "a\nb",
+			patch: "@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n\\ No newline at end of file\n", want: "a\nc"},
+		"a newline at the end comes": {before: "a",
+			patch: "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n", want: "a\n"},
+		"an empty file gets lines": {before: "", patch: "@@ -0,0 +1 @@\n+a\n", want: "a\n"},
+		"all lines go":             {before: "a\n", patch: "@@ -1 +0,0 @@\n-a\n", want: ""},
+		"line ends of Windows": {before: "a\r\nb\r\n", patch: "@@ -1,2 +1,2 @@\n a\r\n-b\r\n+c\r\n",
+			want: "a\r\nc\r\n"},
+		"other line ends than the file's": {before: "a\r\nb\r\n", patch: "@@ -1,2 +1,2 @@\n a\n-b\n+c\n",
+			refused: "does not apply"},
+		"a context that is nearly right": {patch: "@@ -1,3 +1,3 @@\n one\n -- too\n-three\n+3\n",
+			refused: "does not apply"},
+		"a hunk that is cut off": {patch: "@@ -1,3 +1,3 @@\n one\n--- two\n", refused: "fewer lines"},
+		"a hunk of more lines":   {patch: "@@ -1,1 +1,2 @@\n one\n two\n", refused: "more lines"},
+		"no hunk":                {patch: "", refused: "atch"},
+		"a second file": {patch: "@@ -1 +1 @@\n-one\n+1\n--- a/y\n+++ b/y\n@@ -1 +1 " +
+			"@@\n-one\n+1\n", refused: "exactly one"},
+		"a file that is renamed after it": {patch: "@@ -1 +1 @@\n-one\n+1\ndiff --git a/y b/z\nrename from " +
+			"y\nrename to z\n", refused: "renames"},
+		"a binary file after it": {patch: "@@ -1 +1 @@\n-one\n+1\nGIT binary patch\nliteral 0\n",
+			refused: "binary"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.rel == "" {
@@ -187,7 +209,8 @@ func TestPatchesOfEachForm(t *testing.T) {
 			why := o.patches[0].bad()
 			var got change.Tree
 			if why == "" {
-				if got, err = o.apply(t.Context(), "m", change.Tree{c.rel: {Content: change.Bytes([]byte(c.before))}}, g.Patch); err != nil {
+				if got, err = o.apply(t.Context(), "m", change.Tree{c.rel: {Content: change.Bytes([]byte(c.before))}},
+					g.Patch); err != nil {
 					e := errorOf(err)
 					why = err.Error() + fmt.Sprint(e.Details["stderr"])
 				}
@@ -208,7 +231,8 @@ func TestPatchesOfNamesThatGitQuotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"plain.md", "a b.md", "Über uns.md", "手順/確認.md", "🙂.md", `"quoted".md`, `back\slash.md`, "a\ttab.md", "a\nline.md", "\a\b\f\v\r.md", "'.md", "a\" b.md", "\u0301.md"} {
+	for _, name := range []string{"plain.md", "a b.md", "Über uns.md", "手順/確認.md", "🙂.md", `"quoted".md`, `back\slash.md`,
+		"a\ttab.md", "a\nline.md", "\a\b\f\v\r.md", "'.md", "a\" b.md", "\u0301.md"} {
 		dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{name: "a\n"})
 		env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1"}
 		var out []byte
@@ -234,11 +258,16 @@ func TestPatchesOfNamesThatGitQuotes(t *testing.T) {
 // patchSeeds are patches of SKILL.md with what patches of procedures have.
 func patchSeeds() (out []string) {
 	for _, hunks := range []string{
-		"@@ -1 +1 @@\n-a\n+b\n", "@@ -1 +1 @@\r\n-a\r\n+b\r\n", "@@ -1,0 +1,2 @@\n+\ufeff# x\n+\t- tab\n", "@@ -1 +1 @@ ## Übergabe\n-a\n\\ No newline at end of file\n+手順 🙂\n\\ No newline at end of file\n",
-		"@@ -1,3 +1,3 @@\n a\n\n-b\n+c\n@@ -90,2 +90,3 @@\n y\n+--- a/x\n z\n", "@@ -1 +0,0 @@\n---- old\n", "@@ -0,0 +1 @@\n++++ b/x\n", "@@ -1 +1 @@\n-a\n+" + strings.Repeat("long ", 3000) + "\n",
-		"@@ -1,9 +1,9 @@\n a\n", "@@ -1 +1 @@\n-a\n+b\nrename from x\nrename to y\n", "@@ -999999999,1 +1 @@\n-a\n+b\n", "@@@ -1 -1 +1 @@@\n",
+		"@@ -1 +1 @@\n-a\n+b\n", "@@ -1 +1 @@\r\n-a\r\n+b\r\n", "@@ -1,0 +1,2 @@\n+\ufeff# x\n+\t- tab\n",
+		"@@ -1 +1 @@ ## Übergabe\n-a\n\\ No newline at end of file\n+手順 🙂\n\\ No newline at end of file\n",
+		"@@ -1,3 +1,3 @@\n a\n\n-b\n+c\n@@ -90,2 +90,3 @@\n y\n+--- a/x\n z\n", "@@ -1 +0,0 @@\n---- old\n",
+		"@@ -0,0 +1 @@\n++++ b/x\n", "@@ -1 +1 @@\n-a\n+" + strings.Repeat("long ", 3000) + "\n",
+		"@@ -1,9 +1,9 @@\n a\n", "@@ -1 +1 @@\n-a\n+b\nrename from x\nrename to y\n", "@@ -999999999,1 +1 @@\n-a\n+b\n",
+		"@@@ -1 -1 +1 @@@\n",
 	} {
-		out = append(out, "--- a/SKILL.md\n+++ b/SKILL.md\n"+hunks, "diff --git a/SKILL.md b/SKILL.md\nindex 1..2 100644\n--- a/SKILL.md\t2026-01-01\n+++ b/SKILL.md\t2026-01-01\n"+hunks)
+		out = append(out, "--- a/SKILL.md\n+++ b/SKILL.md\n"+hunks,
+			"diff --git a/SKILL.md b/SKILL.md\nindex 1..2 100644\n--- a/SKILL.md\t2026-01-01\n+++ b/SKILL.md\t2026-01-01\n"+
+				hunks)
 	}
 	return out
 }

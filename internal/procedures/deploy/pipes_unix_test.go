@@ -63,10 +63,12 @@ func TestNoFileIsWaitedFor(t *testing.T) {
 			if err := make(name); err != nil {
 				t.Fatal(err)
 			}
-			for tool, arguments := range map[string]string{ToolPlan: `{}`, ToolDiff: `{}`, ToolStatus: `{}`, ToolDoctor: `{}`, ToolApply: `{"yes":true,"dry_run":true}`} {
+			for tool, arguments := range map[string]string{ToolPlan: `{}`, ToolDiff: `{}`, ToolStatus: `{}`, ToolDoctor: `{}`,
+				ToolApply: `{"yes":true,"dry_run":true}`} {
 				out := inTime(t, file+", "+kind+", "+tool, func() Envelope[map[string]any] { return b.ask(tool, arguments) })
 				text, _ := json.Marshal(out)
-				if fails := want != "" && !strings.HasSuffix(want, "|"); fails && out.OK && tool != ToolStatus && tool != ToolDoctor {
+				if fails := want != "" && !strings.HasSuffix(want, "|"); fails && out.OK && tool != ToolStatus &&
+					tool != ToolDoctor {
 					t.Errorf("%s, %s, %s: %s", file, kind, tool, text)
 				}
 				said := want == "" || out.OK
@@ -120,7 +122,8 @@ func TestNoFileOfTheStateIsWaitedFor(t *testing.T) {
 			t.Errorf("%s as a kept content: %+v", kind, out)
 		}
 		put("agentpack/state/snapshots/" + first + ".json")
-		if out := ask(ToolRollback, `{"yes":true,"to":"`+first+`"}`); out.OK || !strings.Contains(out.Errors[0].Message, "the snapshot "+first+" cannot be read") {
+		if out := ask(ToolRollback, `{"yes":true,"to":"`+first+`"}`); out.OK ||
+			!strings.Contains(out.Errors[0].Message, "the snapshot "+first+" cannot be read") {
 			t.Errorf("%s as a snapshot: %+v", kind, out)
 		}
 		if out := ask(ToolPlan, `{"profile":"more"}`); !out.OK {
@@ -130,7 +133,8 @@ func TestNoFileOfTheStateIsWaitedFor(t *testing.T) {
 		ask(ToolPlan, `{}`)
 		b.door = record.DoorCLI
 		put("project/other")
-		if out := ask(ToolPlan, `{"repo":"other"}`); out.OK || (out.Errors[0].Code != ConfigInvalid && out.Errors[0].Code != ConfigMissing) {
+		if out := ask(ToolPlan, `{"repo":"other"}`); out.OK ||
+			(out.Errors[0].Code != ConfigInvalid && out.Errors[0].Code != ConfigMissing) {
 			t.Errorf("%s as a repository: %+v", kind, out)
 		}
 	}
@@ -141,7 +145,8 @@ func TestNoEntryOfTheCacheIsWaitedFor(t *testing.T) {
 		for _, inside := range []string{"", "ask.md"} {
 			b := newBench(t, nil)
 			url, commit := b.private("far")
-			operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/" + ConfigName: moduleOf(url, ", ref: "+commit)})
+			operationtest.WriteFiles(t, b.dir,
+				map[string]string{"agentpack/repo/" + ConfigName: moduleOf(url, ", ref: "+commit)})
 			name := filepath.Join(b.dir, "agentpack", "cache", "git", change.Hash([]byte(url)), commit, inside)
 			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 				t.Fatal(err)

@@ -29,9 +29,9 @@ type Preview struct {
 	Warnings []string
 }
 
-// Concerns reports whether the configuration, or one of its modules, comes from a repository: one that the operator has named
-// (Settings.Repos), or, if none is named, the one whose address the checkout AGENTPACK_HOME/repo was cloned from, or that of a module. It
-// reads the configuration and starts git once, at most.
+// Concerns reports whether the configuration, or one of its modules, comes from a repository: one that the operator has
+// named (Settings.Repos), or, if none is named, the one whose address the checkout AGENTPACK_HOME/repo was cloned from,
+// or that of a module. It reads the configuration and starts git once, at most.
 func (s *Service) Concerns(ctx context.Context, provider, owner, name string) (bool, error) {
 	if err := s.ready(); err != nil {
 		return false, err
@@ -75,11 +75,13 @@ func modulesOf(c *Config, owner, name string) (ids []string) {
 // sameRepository reports whether an address of git ends with the name of a repository, small and capital letters aside.
 func sameRepository(address, owner, name string) bool {
 	home, err := homeOf(address)
-	return err == nil && strings.EqualFold(home.Owner, owner) && strings.EqualFold(home.Name, strings.TrimSuffix(name, ".git"))
+	return err == nil && strings.EqualFold(home.Owner, owner) &&
+		strings.EqualFold(home.Name, strings.TrimSuffix(name, ".git"))
 }
 
-// Preview says what a deployment would change with a candidate. It changes no target, and fetches from no address that the configuration
-// in place does not have: what is proposed may name any. Errors are those of Plan, and E_GIT_FAILED if the commit cannot be had.
+// Preview says what a deployment would change with a candidate. It changes no target, and fetches from no address that
+// the configuration in place does not have: what is proposed may name any. Errors are those of Plan, and E_GIT_FAILED
+// if the commit cannot be had.
 func (s *Service) Preview(ctx context.Context, c Candidate) (p Preview, err error) {
 	if p.Concerned, err = s.Concerns(ctx, c.Provider, c.Owner, c.Name); err != nil || !p.Concerned {
 		return p, faulted(err)
@@ -134,7 +136,8 @@ func (s *Service) pending(ctx context.Context, with *change.Plan) map[change.Fil
 // candidate is where the configuration is read if the candidate is part of it.
 func (s *Service) candidate(ctx context.Context, c Candidate) (from reading, warnings []string, err error) {
 	if !isCommit(c.Commit) {
-		return from, nil, change.NewError(GitFailed, "git_failed", []string{"retry_command"}, "it is not known which commit is the head of the pull request")
+		return from, nil, change.NewError(GitFailed, "git_failed", []string{"retry_command"},
+			"it is not known which commit is the head of the pull request")
 	}
 	repo := s.setup.repo("")
 	current, err := loadConfig(repo, true)
@@ -151,7 +154,8 @@ func (s *Service) candidate(ctx context.Context, c Candidate) (from reading, war
 		if address == "" {
 			address = repo
 		}
-		if from.dir, err = s.setup.Git.Folder(ctx, (&GitSource{URL: address, Ref: c.Commit}).operators(), c.Commit); err != nil {
+		if from.dir, err = s.setup.Git.Folder(ctx, (&GitSource{URL: address, Ref: c.Commit}).operators(),
+			c.Commit); err != nil {
 			return from, nil, err
 		}
 		proposed, err := LoadConfig(from.dir)
@@ -181,7 +185,9 @@ func (s *Service) candidate(ctx context.Context, c Candidate) (from reading, war
 	}
 	for _, m := range current.Modules {
 		if m.Source.Git != nil && sameRepository(m.Source.Git.URL, c.Owner, c.Name) && lock.commit(m) != "" {
-			warnings = append(warnings, fmt.Sprintf("the module %s is pinned by %s to the commit %.12s: it changes when the lock file does", m.ID, LockName, lock.commit(m)))
+			warnings = append(warnings,
+				fmt.Sprintf("the module %s is pinned by %s to the commit %.12s: it changes when the lock file does", m.ID, LockName,
+					lock.commit(m)))
 		}
 	}
 	return from, warnings, nil
@@ -202,8 +208,10 @@ func (s Setup) chooseOf(current *Config) func(Module) (*GitSource, error) {
 		}
 		chosen, err := s.choose(m)
 		if err != nil {
-			err = notNamed(m.Source.Git.URL, "the module %s comes from %s, which neither the configuration in place uses nor the operator has admitted; "+
-				"nothing is fetched from there before the pull request is merged, so that what it would change is not known", m.ID, change.Short(m.Source.Git.URL)).
+			err = notNamed(m.Source.Git.URL,
+				"the module %s comes from %s, which neither the configuration in place uses nor the operator has admitted; "+
+					"nothing is fetched from there before the pull request is merged, so that what it would change is not known", m.ID,
+				change.Short(m.Source.Git.URL)).
 				With("module_id", m.ID).With("url", m.Source.Git.URL)
 		}
 		return chosen, err

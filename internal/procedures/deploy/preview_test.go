@@ -33,7 +33,8 @@ func newForge(t *testing.T) *forge {
 	operationtest.WriteFiles(t, f.dir, map[string]string{"forge/joe/.keep": "", "agentpack/.keep": ""})
 	git(t, f.dir, "init", "-q", "--bare", "-b", "main", f.remote)
 	git(t, f.dir, "clone", "-q", f.remote, f.work)
-	f.commit("main", map[string]string{ConfigName: proceduresConfig, "modules/fix.md": "---\ndescription: Fix\n---\nFix it.\n"})
+	f.commit("main", map[string]string{ConfigName: proceduresConfig,
+		"modules/fix.md": "---\ndescription: Fix\n---\nFix it.\n"})
 	git(t, f.dir, "clone", "-q", f.remote, filepath.Join(f.dir, "agentpack", "repo"))
 	f.service = NewService(f.settings)
 	return f
@@ -62,14 +63,17 @@ func TestAPreviewSaysWhatAPullRequestWouldChange(t *testing.T) {
 	operationtest.WriteFiles(t, f.dir, map[string]string{"project/AGENTS.md": "a person's\n"})
 	head := f.commit("proposal", map[string]string{
 		"modules/fix.md": "---\ndescription: Fix\n---\nFix it well.\n", "modules/rules/AGENTS.md": "# Rules\n",
-		ConfigName: proceduresConfig + "  - {id: rules, type: instructions, tags: [base], source: {local_path: {path: modules/rules}}}\n",
+		ConfigName: proceduresConfig +
+			"  - {id: rules, type: instructions, tags: [base], source: {local_path: {path: modules/rules}}}\n",
 	})
 	before := f.tree("project")
 	p, err := f.preview(head)
-	if err != nil || !p.Concerned || p.Plan.Summary() != (change.Summary{Update: 2}) || p.Adopts != 1 || len(p.Pending) != 0 {
+	if err != nil || !p.Concerned || p.Plan.Summary() != (change.Summary{Update: 2}) || p.Adopts != 1 ||
+		len(p.Pending) != 0 {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	if text := *p.Files[0].Unified + *p.Files[1].Unified; !strings.Contains(text, "+Fix it well.") || !strings.Contains(text, "-a person's") {
+	if text := *p.Files[0].Unified + *p.Files[1].Unified; !strings.Contains(text, "+Fix it well.") ||
+		!strings.Contains(text, "-a person's") {
 		t.Errorf("%s", text)
 	}
 	if after := f.tree("project"); len(after) != len(before) || after["project/AGENTS.md"] != "a person's\n" {
@@ -91,8 +95,10 @@ func TestAPreviewIsAboutTheRepositoriesThatAreDeployed(t *testing.T) {
 		provider, owner, name string
 		want                  bool
 	}{
-		{"", "gitea", "Joe", "Procedures", true}, {"", "github", "joe", "procedures", true}, {"", "gitea", "joe", "other", false}, {"", "gitea", "ann", "procedures", false},
-		{"joe/other", "gitea", "joe", "other", true}, {"joe/other", "gitea", "joe", "procedures", false}, {"gitea:joe/other", "github", "joe", "other", false},
+		{"", "gitea", "Joe", "Procedures", true}, {"", "github", "joe", "procedures", true},
+		{"", "gitea", "joe", "other", false}, {"", "gitea", "ann", "procedures", false},
+		{"joe/other", "gitea", "joe", "other", true}, {"joe/other", "gitea", "joe", "procedures", false},
+		{"gitea:joe/other", "github", "joe", "other", false},
 		{"gitea:joe/other", "gitea", "JOE", "Other", true},
 	} {
 		f.settings.Repos = nil
@@ -105,8 +111,10 @@ func TestAPreviewIsAboutTheRepositoriesThatAreDeployed(t *testing.T) {
 		}
 	}
 	for address, want := range map[string]bool{
-		"https://git.example.org/joe/infra": true, "git@example.org:joe/infra.git": true, "git@example.org:JOE/Infra/": true, "/srv/git/joe/infra.git": true,
-		"https://git.example.org/x/joe/infra.git": true, "https://git.example.org/joe-infra": false, "infra": false, "": false, "joe/infra/more": false,
+		"https://git.example.org/joe/infra": true, "git@example.org:joe/infra.git": true, "git@example.org:JOE/Infra/": true,
+		"/srv/git/joe/infra.git":                  true,
+		"https://git.example.org/x/joe/infra.git": true, "https://git.example.org/joe-infra": false, "infra": false,
+		"": false, "joe/infra/more": false,
 	} {
 		if got := sameRepository(address, "joe", "infra"); got != want {
 			t.Errorf("%s: %t", address, got)
@@ -123,8 +131,9 @@ func TestAPreviewOfAModuleOfAnotherRepository(t *testing.T) {
 	git(t, module, "commit", "-q", "-m", "x")
 	repo := filepath.Join(f.dir, "agentpack", "repo")
 	url := "file://" + filepath.ToSlash(module)
-	operationtest.WriteFiles(t, repo, map[string]string{ConfigName: "version: 1\nprofiles: {default: {include_tags: [base]}}\ntargets: {claude_code: {}}\n" +
-		"modules: [{id: far, type: command, tags: [base], source: {git: {url: '" + url + "', subdir: fix.md}}}]\n"})
+	operationtest.WriteFiles(t, repo,
+		map[string]string{ConfigName: "version: 1\nprofiles: {default: {include_tags: [base]}}\ntargets: {claude_code: {}}\n" +
+			"modules: [{id: far, type: command, tags: [base], source: {git: {url: '" + url + "', subdir: fix.md}}}]\n"})
 	if _, _, err := f.service.Apply(t.Context(), Request{}, change.Approval{}, false); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +147,9 @@ func TestAPreviewOfAModuleOfAnotherRepository(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	main := git(t, module, "rev-parse", "main")
-	operationtest.WriteFiles(t, repo, map[string]string{LockName: `{"version":1,"modules":[{"id":"far","type":"command","resolved_source":{"git":{"url":"` + url + `","commit":"` + main + `","subdir":"fix.md"}},"resolved_version":"` + main + `"}]}`})
+	operationtest.WriteFiles(t, repo,
+		map[string]string{LockName: `{"version":1,"modules":[{"id":"far","type":"command","resolved_source":{"git":{"url":"` +
+			url + `","commit":"` + main + `","subdir":"fix.md"}},"resolved_version":"` + main + `"}]}`})
 	p, err = f.service.Preview(t.Context(), Candidate{"gitea", "ann", "skills", head})
 	if err != nil || len(p.Plan.Changes) != 0 || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "is pinned") {
 		t.Errorf("a locked module: %+v, %v", p, err)
@@ -156,11 +167,15 @@ func TestAPreviewRefusesWhatIsNotKnown(t *testing.T) {
 		files map[string]string
 		code  Code
 	}{
-		"an address of its own": {map[string]string{ConfigName: proceduresConfig + "  - {id: far, type: command, tags: [base], source: {git: {url: '" + secret + "', subdir: fix.md}}}\n"}, SourceNotAllowed},
-		"a folder of Codex":     {map[string]string{ConfigName: strings.Replace(proceduresConfig, "codex: {scope: project}", "codex: {scope: user, options: {codex_home: /etc/codex}}", 1)}, ConfigInvalid},
-		"a broken file":         {map[string]string{ConfigName: "version: ["}, ConfigInvalid},
-		"no configuration":      {map[string]string{ConfigName: "version: 2\n"}, ConfigUnsupported},
-		"a module that is gone": {map[string]string{ConfigName: strings.Replace(proceduresConfig, "fix.md", "gone.md", 1)}, ConfigInvalid},
+		"an address of its own": {map[string]string{ConfigName: proceduresConfig +
+			"  - {id: far, type: command, tags: [base], source: {git: {url: '" + secret + "', subdir: fix.md}}}\n"},
+			SourceNotAllowed},
+		"a folder of Codex": {map[string]string{ConfigName: strings.Replace(proceduresConfig, "codex: {scope: project}",
+			"codex: {scope: user, options: {codex_home: /etc/codex}}", 1)}, ConfigInvalid},
+		"a broken file":    {map[string]string{ConfigName: "version: ["}, ConfigInvalid},
+		"no configuration": {map[string]string{ConfigName: "version: 2\n"}, ConfigUnsupported},
+		"a module that is gone": {map[string]string{ConfigName: strings.Replace(proceduresConfig, "fix.md", "gone.md", 1)},
+			ConfigInvalid},
 	}
 	for name, c := range cases {
 		head := f.commit("proposal", c.files)

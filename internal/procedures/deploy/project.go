@@ -59,7 +59,8 @@ type reading struct {
 	// choose says from where a module of another repository is read, or why it is not; nil: every source is the operator's
 	// word.
 	choose func(Module) (*GitSource, error)
-	// commit is the commit of a module's repository that is used where the lock file has none; nil, and "", for what its ref means now.
+	// commit is the commit of a module's repository that is used where the lock file has none; nil, and "", for what its
+	// ref means now.
 	commit func(*GitSource) string
 	hashes *change.Hashes // nil: every file is read
 	seal   *change.Seal   // of all that was read; nil if nobody asks again
@@ -145,8 +146,10 @@ func (m Module) rendersFor(t change.TargetName) bool {
 	return false
 }
 
-// read reads the modules that one of the targets needs, side by side, with their overlays. Those that are broken are left in bad.
-func (s Setup) read(ctx context.Context, from reading, modules []Module, targets []change.TargetName, machine string, bad *broken) ([]rendered, error) {
+// read reads the modules that one of the targets needs, side by side, with their overlays. Those that are broken are
+// left in bad.
+func (s Setup) read(ctx context.Context, from reading, modules []Module, targets []change.TargetName, machine string,
+	bad *broken) ([]rendered, error) {
 	from.seal.Tree(from.dir, LockName)
 	lock, err := from.lock, error(nil)
 	if lock == nil {
@@ -229,7 +232,8 @@ func (s Setup) projectID(ctx context.Context, root *files.Dir, from reading) str
 
 // files are a module's files without overlays. known is the commit of a module of another
 // repository, if it is known; commit is the one that was read, "" for a module of the configuration's own.
-func (s Setup) files(ctx context.Context, root *files.Dir, m Module, from reading, known func(*GitSource) string) (tree change.Tree, commit string, err error) {
+func (s Setup) files(ctx context.Context, root *files.Dir, m Module, from reading,
+	known func(*GitSource) string) (tree change.Tree, commit string, err error) {
 	if g := m.Source.Git; g != nil {
 		if g = g.operators(); !from.own() {
 			chosen, err := from.choose(m)
@@ -247,7 +251,8 @@ func (s Setup) files(ctx context.Context, root *files.Dir, m Module, from readin
 		tree, err = s.Git.files(ctx, g, commit, from)
 		return tree, commit, err
 	}
-	if tree := change.SealedTree(root, m.Source.LocalPath.Path, from.seal.Tree(root.Name(), m.Source.LocalPath.Path), from.hashes); tree != nil {
+	if tree := change.SealedTree(root, m.Source.LocalPath.Path, from.seal.Tree(root.Name(), m.Source.LocalPath.Path),
+		from.hashes); tree != nil {
 		return tree, "", nil
 	}
 	tree, ok, err := change.ReadTree(root, filepath.ToSlash(m.Source.LocalPath.Path), from.hashes)
@@ -255,7 +260,8 @@ func (s Setup) files(ctx context.Context, root *files.Dir, m Module, from readin
 	case err != nil:
 		return nil, "", invalidConfig("the module %s cannot be read: %s", m.ID, err).With("module_id", m.ID)
 	case !ok:
-		return nil, "", invalidConfig("the module %s: there is no %s in the repository", m.ID, m.Source.LocalPath.Path).With("module_id", m.ID)
+		return nil, "", invalidConfig("the module %s: there is no %s in the repository", m.ID,
+			m.Source.LocalPath.Path).With("module_id", m.ID)
 	}
 	return tree, "", nil
 }

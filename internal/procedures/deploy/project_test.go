@@ -17,7 +17,8 @@ func git(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org")
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a",
+		"GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("git %v: %v\n%s", args, err, out)
@@ -36,8 +37,10 @@ func setup(t testing.TB, files map[string]string) Setup {
 		t.Fatal(err)
 	}
 	return Setup{
-		Home: home, Places: Places{Home: filepath.Join(dir, "user"), Project: filepath.Join(dir, "project")}, Machine: []string{"Box"},
-		Origin: func(context.Context, string) string { return "" }, Git: NewGit(program, dir, home, []string{"PATH=" + os.Getenv("PATH")}),
+		Home: home, Places: Places{Home: filepath.Join(dir, "user"), Project: filepath.Join(dir, "project")},
+		Machine: []string{"Box"},
+		Origin:  func(context.Context, string) string { return "" },
+		Git:     NewGit(program, dir, home, []string{"PATH=" + os.Getenv("PATH")}),
 	}
 }
 
@@ -58,7 +61,8 @@ func upstream(t testing.TB) (url string, commits []string) {
 }
 
 func gitModule(url, more string) map[string]string {
-	return map[string]string{ConfigName: "version: 1\nprofiles: {default: {include_modules: [p]}}\ntargets: {vscode: {}}\nmodules: [{id: p, type: prompt, source: {git: {url: '" + url + "', subdir: prompts" + more + "}}}]\n"}
+	return map[string]string{ConfigName: "version: 1\nprofiles: {default: {include_modules: [p]}}\ntargets: {vscode: " +
+		"{}}\nmodules: [{id: p, type: prompt, source: {git: {url: '" + url + "', subdir: prompts" + more + "}}}]\n"}
 }
 
 func desiredTexts(t testing.TB, s Setup) (map[string]string, error) {
@@ -80,7 +84,8 @@ func desiredTexts(t testing.TB, s Setup) (map[string]string, error) {
 
 func TestModulesOfOtherRepositories(t *testing.T) {
 	url, commits := upstream(t)
-	for more, want := range map[string]string{"": "two", ", ref: main": "two", ", ref: old": "one", ", ref: v1": "one", ", ref: " + commits[0]: "one"} {
+	for more, want := range map[string]string{"": "two", ", ref: main": "two", ", ref: old": "one", ", ref: v1": "one",
+		", ref: " + commits[0]: "one"} {
 		s := setup(t, gitModule(url, more))
 		for range 2 {
 			got, err := desiredTexts(t, s)
@@ -90,7 +95,8 @@ func TestModulesOfOtherRepositories(t *testing.T) {
 		}
 	}
 	locked := gitModule(url, "")
-	locked[LockName] = `{"version":1,"modules":[{"id":"p","type":"prompt","resolved_source":{"git":{"url":"` + url + `","commit":"` + commits[0] + `","subdir":"prompts"}}}]}`
+	locked[LockName] = `{"version":1,"modules":[{"id":"p","type":"prompt","resolved_source":{"git":{"url":"` + url +
+		`","commit":"` + commits[0] + `","subdir":"prompts"}}}]}`
 	if got, err := desiredTexts(t, setup(t, locked)); err != nil || got[".github/prompts/ask.prompt.md"] != "one" {
 		t.Errorf("locked: %v, %v", got, err)
 	}
@@ -115,10 +121,12 @@ func TestModulesOfOtherRepositories(t *testing.T) {
 func TestARealPatchIsApplied(t *testing.T) {
 	key := fsKey("i")
 	s := setup(t, map[string]string{
-		ConfigName:    "version: 1\nprofiles: {default: {include_modules: [i]}}\ntargets: {codex: {scope: project}}\nmodules: [{id: i, type: instructions, source: {local_path: {path: m}}}]\n",
+		ConfigName: "version: 1\nprofiles: {default: {include_modules: [i]}}\ntargets: {codex: {scope: " +
+			"project}}\nmodules: [{id: i, type: instructions, source: {local_path: {path: m}}}]\n",
 		"m/AGENTS.md": "one\ntwo\nthree\n",
-		"overlays/" + key + "/.agentpack/overlay.json":            `{"overlay_kind":"patch"}`,
-		"overlays/" + key + "/.agentpack/patches/AGENTS.md.patch": "--- a/AGENTS.md\n+++ b/AGENTS.md\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n",
+		"overlays/" + key + "/.agentpack/overlay.json": `{"overlay_kind":"patch"}`,
+		"overlays/" + key +
+			"/.agentpack/patches/AGENTS.md.patch": "--- a/AGENTS.md\n+++ b/AGENTS.md\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n",
 	})
 	got, err := desiredTexts(t, s)
 	if diff := cmp.Diff(map[string]string{"AGENTS.md": "one\n2\nthree\n"}, got); diff != "" || err != nil {
@@ -134,7 +142,8 @@ func TestARealPatchIsApplied(t *testing.T) {
 func TestALinkOutOfTheRepositoryIsNotFollowed(t *testing.T) {
 	outside := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"AGENTS.md": "secret"})
 	s := setup(t, map[string]string{
-		ConfigName: "version: 1\nprofiles: {default: {include_modules: [i]}}\ntargets: {codex: {scope: project}}\nmodules: [{id: i, type: instructions, source: {local_path: {path: m}}}]\n",
+		ConfigName: "version: 1\nprofiles: {default: {include_modules: [i]}}\ntargets: {codex: {scope: project}}\nmodules: " +
+			"[{id: i, type: instructions, source: {local_path: {path: m}}}]\n",
 	})
 	for _, link := range []string{"m", "m/AGENTS.md"} {
 		name := filepath.Join(s.Home, "repo", filepath.FromSlash(link))
@@ -157,7 +166,8 @@ func TestALinkOutOfTheRepositoryIsNotFollowed(t *testing.T) {
 
 func TestGitThatIsMissing(t *testing.T) {
 	s := setup(t, map[string]string{
-		ConfigName: "version: 1\nprofiles: {default: {include_modules: [far]}, near: {}}\ntargets: {codex: {scope: project}}\n" +
+		ConfigName: "version: 1\nprofiles: {default: {include_modules: [far]}, near: {}}\ntargets: {codex: {scope: " +
+			"project}}\n" +
 			"modules: [{id: far, type: instructions, source: {git: {url: 'https://example.org/x.git'}}}]\n",
 	})
 	s.Git = NewGit(filepath.Join(t.TempDir(), "no-git"), s.Places.Home, s.Home, nil)

@@ -50,8 +50,8 @@ type drafting struct {
 	byHome  map[Home][]DraftFile
 }
 
-// DraftOf makes a Draft of drift: of the files that are named, or else of all that were modified. A missing file becomes a
-// deletion, and an extra one in the folder of a skill a new file, only if they are named.
+// DraftOf makes a Draft of drift: of the files that are named, or else of all that were modified. A missing file
+// becomes a deletion, and an extra one in the folder of a skill a new file, only if they are named.
 //
 // E_NOTHING_TO_PROPOSE if nothing has drifted, or nothing of that can be proposed; it says why, by file.
 func (s *Service) DraftOf(ctx context.Context, r Request, names []string) (Draft, error) {
@@ -98,11 +98,15 @@ func (s *Service) chosen(drift []change.Drift, names []string) (out []change.Dri
 			}
 		}
 		if !found {
-			return nil, nothingToPropose("no_drift", "look_at_status", "%s is as it was deployed, or was never deployed; claudeops deploy status lists what is not", full).With("path", full)
+			return nil, nothingToPropose("no_drift", "look_at_status",
+				"%s is as it was deployed, or was never deployed; claudeops deploy status lists what is not", full).With("path",
+				full)
 		}
 	}
 	if len(out) == 0 {
-		return nil, nothingToPropose("no_drift", "look_at_status", "no file was modified since it was deployed; name those to propose that are missing, or extra, if there are any: claudeops deploy status lists them")
+		return nil, nothingToPropose("no_drift", "look_at_status",
+			"no file was modified since it was deployed; name those to propose that are missing, or extra, if there are any: "+
+				"claudeops deploy status lists them")
 	}
 	return out, nil
 }
@@ -114,15 +118,20 @@ func (d *drafting) take(ctx context.Context, item change.Drift) error {
 	}
 	of, wanted := d.traced.files[change.FileKey{Target: item.Target, Path: item.Path}]
 	if !wanted {
-		return nothingToPropose("not_wanted", "deploy_first", "no module gives %s any more; the next deployment removes it", item.Path).With("path", item.Path)
+		return nothingToPropose("not_wanted", "deploy_first", "no module gives %s any more; the next deployment removes it",
+			item.Path).With("path", item.Path)
 	}
 	before, ok := of.apart(string(deployed(d.state, item)))
 	if !ok {
-		return nothingToPropose("modules_changed", "deploy_first", "%s is made of other modules than those that were deployed; deploy, which keeps what is there in a snapshot, and change it again", item.Path).With("path", item.Path)
+		return nothingToPropose("modules_changed", "deploy_first",
+			"%s is made of other modules than those that were deployed; deploy, which keeps what is there in a snapshot, and "+
+				"change it again", item.Path).With("path", item.Path)
 	}
 	if item.Kind == change.Missing {
 		if len(of.parts) > 1 {
-			return nothingToPropose("several_modules", "change_modules", "%s is made of %d modules, so that nobody knows which one should go; remove it from %s", item.Path, len(of.parts), ConfigName).With("path", item.Path)
+			return nothingToPropose("several_modules", "change_modules",
+				"%s is made of %d modules, so that nobody knows which one should go; remove it from %s", item.Path, len(of.parts),
+				ConfigName).With("path", item.Path)
 		}
 		return d.edit(ctx, item, of.parts[0], before[0], nil)
 	}
@@ -132,7 +141,9 @@ func (d *drafting) take(ctx context.Context, item change.Drift) error {
 	}
 	after, ok := of.apart(text)
 	if !ok {
-		return nothingToPropose("outside_of_modules", "change_modules", "%s was changed outside of the parts that modules have in it, or in the lines that mark them; put those lines back", item.Path).With("path", item.Path)
+		return nothingToPropose("outside_of_modules", "change_modules",
+			"%s was changed outside of the parts that modules have in it, or in the lines that mark them; put those lines back",
+			item.Path).With("path", item.Path)
 	}
 	for i, p := range of.parts {
 		if before[i] != after[i] {
@@ -151,7 +162,8 @@ func (d *drafting) text(item change.Drift) (string, error) {
 		return "", ioError(item.Path, err)
 	}
 	if item.Actual == nil || !utf8.Valid(content) {
-		return "", nothingToPropose("no_text", "look_at_file", "%s is no regular file with a text", item.Path).With("path", item.Path)
+		return "", nothingToPropose("no_text", "look_at_file", "%s is no regular file with a text", item.Path).With("path",
+			item.Path)
 	}
 	return string(content), nil
 }
@@ -164,7 +176,8 @@ func (d *drafting) edit(ctx context.Context, item change.Drift, p part, before s
 		tree[rel] = f
 	}
 	delete(tree, p.file)
-	if now, err := p.module.tree[p.file].Content.Bytes(); err == nil && p.line && withNewline(string(now)) == before && string(now) != before {
+	if now, err := p.module.tree[p.file].Content.Bytes(); err == nil && p.line && withNewline(string(now)) == before &&
+		string(now) != before {
 		before = string(now)
 		if after != nil { // the newline was added, as it will be again
 			*after = strings.TrimSuffix(*after, "\n")
@@ -176,7 +189,8 @@ func (d *drafting) edit(ctx context.Context, item change.Drift, p part, before s
 	}
 	file.BaseSHA = blobName(before)
 	if err := checkModule(p.module.Module, tree); err != nil {
-		return nothingToPropose("module_invalid", "correct_file", "%s cannot be proposed as it is: %s", item.Path, errorOf(err).Message).With("path", item.Path).With("module_id", p.module.ID)
+		return nothingToPropose("module_invalid", "correct_file", "%s cannot be proposed as it is: %s", item.Path,
+			errorOf(err).Message).With("path", item.Path).With("module_id", p.module.ID)
 	}
 	home, err := d.home(ctx, p, &file)
 	if err != nil {
@@ -189,7 +203,9 @@ func (d *drafting) edit(ctx context.Context, item change.Drift, p part, before s
 func (d *drafting) home(ctx context.Context, p part, file *DraftFile) (Home, error) {
 	for _, l := range slices.Backward(p.module.layers[1:]) {
 		if patch := l.patchOf(p.file); patch != "" {
-			return Home{}, nothingToPropose("patched", "change_patch", "%s of the module %s is patched by %s; change that patch, or make the overlay one of files", p.file, p.module.ID, patch).With("patch_file", patch)
+			return Home{}, nothingToPropose("patched", "change_patch",
+				"%s of the module %s is patched by %s; change that patch, or make the overlay one of files", p.file, p.module.ID,
+				patch).With("patch_file", patch)
 		}
 		if _, has := l.files[p.file]; has {
 			file.Path = path.Join(l.dir, p.file)
@@ -235,7 +251,9 @@ func (d *drafting) extra(ctx context.Context, item change.Drift) error {
 		}
 		return d.add(home, file)
 	}
-	return nothingToPropose("no_module", "add_module", "%s lies in the folder of no skill; give it a module in %s, and propose that", item.Path, ConfigName).With("path", item.Path)
+	return nothingToPropose("no_module", "add_module",
+		"%s lies in the folder of no skill; give it a module in %s, and propose that", item.Path, ConfigName).With("path",
+		item.Path)
 }
 
 // add refuses two changes of one file that are not the same.
@@ -244,7 +262,9 @@ func (d *drafting) add(home Home, file DraftFile) error {
 		switch {
 		case other.Path != file.Path:
 		case other.Action != file.Action || other.Content != file.Content:
-			return nothingToPropose("two_changes", "name_one", "%s and %s have come to differ, and are both %s of %s/%s; name the one to propose", other.From, file.From, file.Path, home.Owner, home.Name)
+			return nothingToPropose("two_changes", "name_one",
+				"%s and %s have come to differ, and are both %s of %s/%s; name the one to propose", other.From, file.From,
+				file.Path, home.Owner, home.Name)
 		default:
 			d.byHome[home][i].From += ", " + file.From
 			return nil
@@ -266,7 +286,9 @@ func (d *drafting) draft() (out Draft, err error) {
 			names = append(names, fmt.Sprintf("%s/%s: %s", home.Owner, home.Name, strings.Join(from, ", ")))
 		}
 		slices.Sort(names)
-		return out, nothingToPropose("several_repositories", "name_files", "the files come from several repositories, and a proposal is about one; name those of one: %s", strings.Join(names, "; "))
+		return out, nothingToPropose("several_repositories", "name_files",
+			"the files come from several repositories, and a proposal is about one; name those of one: %s",
+			strings.Join(names, "; "))
 	}
 	out.Skills = true
 	types := map[string]ModuleType{}
@@ -330,7 +352,9 @@ func (s *Service) configurationHome(ctx context.Context) (Home, error) {
 		home.Provider, home.Owner, home.Name, problem = provider, owner, repo, nil
 	}
 	if problem != nil || home.Name == "" {
-		return Home{}, notReady("not_a_checkout", "clone_repository", "it is not known which repository %s comes from, so that nothing can be proposed to it; make it a clone of one, or name it with CLAUDEOPS_DEPLOY_REPOS", dir).With("path", dir)
+		return Home{}, notReady("not_a_checkout", "clone_repository",
+			"it is not known which repository %s comes from, so that nothing can be proposed to it; make it a clone of one, "+
+				"or name it with CLAUDEOPS_DEPLOY_REPOS", dir).With("path", dir)
 	}
 	return home, nil
 }
@@ -340,7 +364,8 @@ func homeOf(address string) (Home, error) {
 	address = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(address), "/"), ".git")
 	parts := strings.FieldsFunc(address, func(r rune) bool { return r == '/' || r == ':' || r == '\\' })
 	if len(parts) < 2 {
-		return Home{}, nothingToPropose("no_repository", "look_at_config", "the address %s does not end with the owner and the name of a repository", shown(address))
+		return Home{}, nothingToPropose("no_repository", "look_at_config",
+			"the address %s does not end with the owner and the name of a repository", shown(address))
 	}
 	home := Home{Owner: parts[len(parts)-2], Name: parts[len(parts)-1]}
 	if u, err := url.Parse(address); err == nil && u.Scheme != "" && u.Scheme != "file" {
@@ -349,7 +374,8 @@ func homeOf(address string) (Home, error) {
 		}
 		address = u.String()
 	}
-	if remote, err := gitprovider.ParseRemote(address); err == nil && remote.Host != gitprovider.HostLocal && remote.Names(home.Owner, home.Name) {
+	if remote, err := gitprovider.ParseRemote(address); err == nil && remote.Host != gitprovider.HostLocal &&
+		remote.Names(home.Owner, home.Name) {
 		home.CloneURL = address
 	}
 	return home, nil
@@ -370,5 +396,6 @@ func (g *Git) follows(ctx context.Context, dir string) string {
 	if branch == "" {
 		return ""
 	}
-	return strings.TrimPrefix(said("config", "--local", "--no-includes", "--get", "branch."+branch+".merge"), "refs/heads/")
+	return strings.TrimPrefix(said("config", "--local", "--no-includes", "--get", "branch."+branch+".merge"),
+		"refs/heads/")
 }

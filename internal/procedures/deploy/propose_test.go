@@ -26,7 +26,8 @@ func proposing(t *testing.T, files map[string]string) (*bench, *[]Proposal) {
 			t.Errorf("the call has the id %q", call.ID)
 		}
 		got = append(got, p)
-		return Proposed{Repository: p.Home.Owner + "/" + p.Home.Name, Number: 7, Branch: "b", Title: p.Title, Files: []string{}}, nil, nil
+		return Proposed{Repository: p.Home.Owner + "/" + p.Home.Name, Number: 7, Branch: "b", Title: p.Title,
+			Files: []string{}}, nil, nil
 	}
 	b.git("init", "--quiet", "--initial-branch=live")
 	b.git("remote", "add", "origin", "https://git.example.org/joe/procedures.git")
@@ -59,7 +60,8 @@ func (b *bench) change(name, text string) {
 
 // inShort is a proposal's repository and files.
 func inShort(p Proposal) (lines []string) {
-	lines = append(lines, fmt.Sprintf("%s/%s %s %s %s", p.Home.Owner, p.Home.Name, p.Home.CloneURL, p.Home.Base, p.ChangeType))
+	lines = append(lines, fmt.Sprintf("%s/%s %s %s %s", p.Home.Owner, p.Home.Name, p.Home.CloneURL, p.Home.Base,
+		p.ChangeType))
 	for _, f := range p.Files {
 		lines = append(lines, fmt.Sprintf("%s %s %q %s", f.Action, f.Path, f.Content, f.BaseSHA))
 	}
@@ -70,7 +72,8 @@ const head = "joe/procedures https://git.example.org/joe/procedures main "
 
 func TestDriftIsProposedToWhereItComesFrom(t *testing.T) {
 	skill, more := "---\nname: look\ndescription: Look\n---\n", "---\nname: look\ndescription: Look well\n---\n"
-	marked := "<!-- agentpack:module=instructions:a -->\n# Rules of this machine\n<!-- /agentpack -->\n\n---\n\n<!-- agentpack:module=instructions:b -->\n# More\nand %s\n<!-- /agentpack -->"
+	marked := "<!-- agentpack:module=instructions:a -->\n# Rules of this machine\n<!-- /agentpack -->\n\n---\n\n<!-- " +
+		"agentpack:module=instructions:b -->\n# More\nand %s\n<!-- /agentpack -->"
 	for name, c := range map[string]struct {
 		changed   map[string]string
 		arguments string
@@ -85,20 +88,26 @@ func TestDriftIsProposedToWhereItComesFrom(t *testing.T) {
 			[]string{head + "skill", fmt.Sprintf("update modules/look/SKILL.md %q %s", more, blobName(skill))},
 		},
 		"the part of a module": {
-			map[string]string{"project/AGENTS.md": fmt.Sprintf(marked, "even more")}, `{"title":"Say more","why":"It was seen."}`,
+			map[string]string{"project/AGENTS.md": fmt.Sprintf(marked, "even more")},
+			`{"title":"Say more","why":"It was seen."}`,
 			[]string{head + "fix", `update modules/b/AGENTS.md "# More\nand even more\n" ` + blobName("# More\nand more\n")},
 		},
 		"below a header": {
-			map[string]string{"project/.cursor/rules/" + fsKey("instructions:b") + ".mdc": "---\ndescription: \"agentpack: instructions:b\"\nglobs: []\nalwaysApply: true\n---\n\nNew.\n"}, `{}`,
+			map[string]string{"project/.cursor/rules/" + fsKey("instructions:b") +
+				".mdc": "---\ndescription: \"agentpack: instructions:b\"\nglobs: []\nalwaysApply: true\n---\n\nNew.\n"}, `{}`,
 			[]string{head + "fix", `update modules/b/AGENTS.md "New.\n" ` + blobName("# More\nand more\n")},
 		},
 		"what an overlay gives": {
 			map[string]string{"project/.claude/skills/look/here.md": "there\n"}, `{}`,
-			[]string{head + "skill", `update overlays/machines/box/` + fsKey("skill:look") + `/here.md "there\n" ` + blobName("here\n")},
+			[]string{head + "skill", `update overlays/machines/box/` + fsKey("skill:look") + `/here.md "there\n" ` +
+				blobName("here\n")},
 		},
 		"one of several, by name": {
-			map[string]string{"project/.claude/skills/look/SKILL.md": more, "project/.claude/commands/fix.md": "---\ndescription: Fix\n---\nFix it well.\n"}, `{"paths":[".claude/commands/fix.md"]}`,
-			[]string{head + "fix", `update modules/fix.md "---\ndescription: Fix\n---\nFix it well.\n" ` + blobName("---\ndescription: Fix\n---\nFix it.\n")},
+			map[string]string{"project/.claude/skills/look/SKILL.md": more,
+				"project/.claude/commands/fix.md": "---\ndescription: Fix\n---\nFix it well.\n"},
+			`{"paths":[".claude/commands/fix.md"]}`,
+			[]string{head + "fix", `update modules/fix.md "---\ndescription: Fix\n---\nFix it well.\n" ` +
+				blobName("---\ndescription: Fix\n---\nFix it.\n")},
 		},
 		"a new file of a skill, by name": {
 			map[string]string{"project/.codex/skills/look/new.md": "new\n"}, `{"paths":[".codex/skills/look/new.md"]}`,
@@ -140,7 +149,8 @@ func TestAProposalSaysWhatItIsAbout(t *testing.T) {
 	b.mustOK(NamePropose, `{"why":"Seen | today."}`)
 	p := (*got)[0]
 	if p.Title != "Take over what was changed in skill:look" || !strings.HasPrefix(p.Body, "Seen | today.\n\n") ||
-		!strings.Contains(p.Body, "| `modules/look/SKILL.md` | `skill:look` | `codex: ~/.codex/skills/look/SKILL.md` |") || strings.Contains(p.Body, b.dir) {
+		!strings.Contains(p.Body, "| `modules/look/SKILL.md` | `skill:look` | `codex: ~/.codex/skills/look/SKILL.md` |") ||
+		strings.Contains(p.Body, b.dir) {
 		t.Errorf("%q\n%s", p.Title, p.Body)
 	}
 }
@@ -152,18 +162,24 @@ func TestWhatCannotBeProposedIsRefusedWithTheReason(t *testing.T) {
 		arguments string
 		reason    string
 	}{
-		"no drift":                        {nil, `{}`, "no_drift"},
-		"a file without drift":            {nil, `{"paths":["AGENTS.md"]}`, "no_drift"},
-		"only what has to be named":       {map[string]string{"project/.claude/commands/fix.md": ""}, `{}`, "no_drift"},
-		"a patched file":                  {map[string]string{"project/.codex/skills/look/steps.md": "x\n"}, `{}`, "patched"},
-		"outside of the parts":            {map[string]string{"project/AGENTS.md": "mine\n"}, `{}`, "outside_of_modules"},
-		"a part that is gone":             {map[string]string{"project/AGENTS.md": marked}, `{}`, "outside_of_modules"},
-		"two changes of one file":         {map[string]string{"project/.claude/skills/look/here.md": "1\n", "project/.codex/skills/look/here.md": "2\n"}, `{}`, "two_changes"},
-		"a skill that is none any more":   {map[string]string{"project/.claude/skills/look/SKILL.md": "x\n"}, `{}`, "module_invalid"},
-		"a command that would go":         {map[string]string{"project/.claude/commands/fix.md": ""}, `{"paths":[".claude/commands/fix.md"]}`, "module_invalid"},
-		"no text":                         {map[string]string{"project/.claude/skills/look/here.md": "\xff\n"}, `{}`, "no_text"},
-		"an extra file of nobody's":       {map[string]string{"project/.claude/commands/new.md": "x\n"}, `{"paths":[".claude/commands/new.md"]}`, "no_module"},
-		"instructions of several modules": {map[string]string{"project/AGENTS.md": ""}, `{"paths":["AGENTS.md"]}`, "several_modules"},
+		"no drift":                  {nil, `{}`, "no_drift"},
+		"a file without drift":      {nil, `{"paths":["AGENTS.md"]}`, "no_drift"},
+		"only what has to be named": {map[string]string{"project/.claude/commands/fix.md": ""}, `{}`, "no_drift"},
+		"a patched file":            {map[string]string{"project/.codex/skills/look/steps.md": "x\n"}, `{}`, "patched"},
+		"outside of the parts":      {map[string]string{"project/AGENTS.md": "mine\n"}, `{}`, "outside_of_modules"},
+		"a part that is gone":       {map[string]string{"project/AGENTS.md": marked}, `{}`, "outside_of_modules"},
+		"two changes of one file": {map[string]string{"project/.claude/skills/look/here.md": "1\n",
+			"project/.codex/skills/look/here.md": "2\n"}, `{}`, "two_changes"},
+		"a skill that is none any more": {map[string]string{"project/.claude/skills/look/SKILL.md": "x\n"}, `{}`,
+			"module_invalid"},
+		"a command that would go": {map[string]string{"project/.claude/commands/fix.md": ""},
+			`{"paths":[".claude/commands/fix.md"]}`, "module_invalid"},
+		"no text": {map[string]string{"project/.claude/skills/look/here.md": "\xff\n"}, `{}`,
+			"no_text"},
+		"an extra file of nobody's": {map[string]string{"project/.claude/commands/new.md": "x\n"},
+			`{"paths":[".claude/commands/new.md"]}`, "no_module"},
+		"instructions of several modules": {map[string]string{"project/AGENTS.md": ""}, `{"paths":["AGENTS.md"]}`,
+			"several_modules"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, got := proposing(t, layered())
@@ -171,7 +187,8 @@ func TestWhatCannotBeProposedIsRefusedWithTheReason(t *testing.T) {
 				b.change(file, text)
 			}
 			out := b.ask(NamePropose, c.arguments)
-			if out.OK || out.Errors[0].Code != NothingToPropose || out.Errors[0].Details["reason_code"] != c.reason || len(*got) != 0 {
+			if out.OK || out.Errors[0].Code != NothingToPropose || out.Errors[0].Details["reason_code"] != c.reason ||
+				len(*got) != 0 {
 				t.Errorf("%+v", out.Errors)
 			}
 			if last := b.rows[len(b.rows)-1]; last.Action != NamePropose || last.Code != fault.NoChange {
@@ -184,13 +201,16 @@ func TestWhatCannotBeProposedIsRefusedWithTheReason(t *testing.T) {
 func TestAProposalIsAboutOneRepository(t *testing.T) {
 	files := life()
 	b, _ := proposing(t, files)
-	b.change("agentpack/repo/"+ConfigName, strings.Replace(files["agentpack/repo/"+ConfigName], "source: {local_path: {path: modules/fix.md}}", `source: {git: {url: "`+b.dir+`/far", ref: main, subdir: fix.md}}`, 1))
+	b.change("agentpack/repo/"+ConfigName, strings.Replace(files["agentpack/repo/"+ConfigName],
+		"source: {local_path: {path: modules/fix.md}}", `source: {git: {url: "`+b.dir+`/far", ref: main, subdir: fix.md}}`,
+		1))
 	far := filepath.Join(b.dir, "far")
 	if err := os.Mkdir(far, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	b.change("far/fix.md", "---\ndescription: Fix\n---\nFix it from afar.\n")
-	for _, args := range [][]string{{"init", "--quiet", "--initial-branch=main"}, {"add", "."}, {"-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "-m", "x"}} {
+	for _, args := range [][]string{{"init", "--quiet", "--initial-branch=main"}, {"add", "."},
+		{"-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "-m", "x"}} {
 		if out, err := exec.Command("git", append([]string{"-C", far}, args...)...).CombinedOutput(); err != nil {
 			t.Fatalf("%s", out)
 		}
@@ -199,7 +219,9 @@ func TestAProposalIsAboutOneRepository(t *testing.T) {
 	b.change("project/.claude/commands/fix.md", "---\ndescription: Fix\n---\nFix it here.\n")
 	b.change("project/AGENTS.md", "# Other rules\n")
 	out := b.ask(NamePropose, `{}`)
-	if out.OK || out.Errors[0].Details["reason_code"] != "several_repositories" || !strings.Contains(out.Errors[0].Message, filepath.Base(b.dir)+"/far: claude_code: .claude/commands/fix.md; joe/procedures: codex: AGENTS.md") {
+	if out.OK || out.Errors[0].Details["reason_code"] != "several_repositories" ||
+		!strings.Contains(out.Errors[0].Message, filepath.Base(b.dir)+
+			"/far: claude_code: .claude/commands/fix.md; joe/procedures: codex: AGENTS.md") {
 		t.Errorf("%+v", out.Errors)
 	}
 	b2 := b.mustOK(NamePropose, `{"paths":[".claude/commands/fix.md"]}`)
@@ -226,11 +248,13 @@ func TestTheUseCasesRefusalKeepsItsCode(t *testing.T) {
 	b, _ := proposing(t, life())
 	b.change("project/AGENTS.md", "# Other rules\n")
 	b.propose = func(context.Context, operation.Call, Proposal) (Proposed, []string, error) {
-		return Proposed{}, nil, fault.Refusal([]fault.Violation{{Code: fault.ScopeDenied, Path: "modules/a/AGENTS.md", Message: "no"}})
+		return Proposed{}, nil,
+			fault.Refusal([]fault.Violation{{Code: fault.ScopeDenied, Path: "modules/a/AGENTS.md", Message: "no"}})
 	}
 	rows := len(b.rows)
 	out := b.ask(NamePropose, `{}`)
-	if out.OK || out.Errors[0].Code != ProposalRefused || out.Errors[0].Details["reason_code"] != string(fault.ScopeDenied) || out.Errors[0].Details["violations"] == nil {
+	if out.OK || out.Errors[0].Code != ProposalRefused ||
+		out.Errors[0].Details["reason_code"] != string(fault.ScopeDenied) || out.Errors[0].Details["violations"] == nil {
 		t.Errorf("%+v", out.Errors)
 	}
 	if len(b.rows) != rows {
@@ -242,7 +266,8 @@ func TestProposingNeedsItsScope(t *testing.T) {
 	b, got := proposing(t, life())
 	b.change("project/AGENTS.md", "# Other rules\n")
 	o := operation.Named(b.toolset().Operations, NamePropose)
-	_, err := o.Handle(t.Context(), operation.Call{Ceiling: operation.Unlimited, Scopes: access.Scopes{access.Operate}, Arguments: []byte(`{}`)})
+	_, err := o.Handle(t.Context(), operation.Call{Ceiling: operation.Unlimited, Scopes: access.Scopes{access.Operate},
+		Arguments: []byte(`{}`)})
 	if fault.CodeOf(err) != fault.Forbidden || len(*got) != 0 {
 		t.Errorf("%v", err)
 	}

@@ -41,7 +41,8 @@ func (s *Service) pruneCommits(dryRun bool) (count int, err error) {
 	cache := s.setup.Git.cache
 	for _, name := range slices.Concat(files.Glob(cache, filepath.Join("*", "*")), files.Glob(cache, ".checkout-*")) {
 		info, err := files.Lstat(name)
-		if err != nil || s.engine.State().Now().Sub(info.ModTime()) < keepCommits || strings.HasPrefix(filepath.Base(filepath.Dir(name)), ".") && filepath.Dir(name) != cache {
+		if err != nil || s.engine.State().Now().Sub(info.ModTime()) < keepCommits ||
+			strings.HasPrefix(filepath.Base(filepath.Dir(name)), ".") && filepath.Dir(name) != cache {
 			continue
 		}
 		if !dryRun {

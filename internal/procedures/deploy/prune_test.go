@@ -34,7 +34,8 @@ func TestWhatIsLeftAfterPruningCanBeRolledBackTo(t *testing.T) {
 	for i := range 12 {
 		operationtest.WriteFiles(t, b.dir, commandText(fmt.Sprint(i)))
 		if i%3 == 2 {
-			operationtest.WriteFiles(t, b.dir, map[string]string{"project/.claude/commands/fix.md": fmt.Sprintf("drift %d\n", i)})
+			operationtest.WriteFiles(t, b.dir,
+				map[string]string{"project/.claude/commands/fix.md": fmt.Sprintf("drift %d\n", i)})
 		}
 		_, done, err := s.Apply(t.Context(), Request{}, change.Approval{Adopt: true}, false)
 		if err != nil {
@@ -74,7 +75,8 @@ func TestWhatIsLeftAfterPruningCanBeRolledBackTo(t *testing.T) {
 			t.Errorf("%d: %v (-want +got):\n%s", i, err, diff)
 		}
 	}
-	if text, err := s.engine.State().Kept(change.Hash([]byte("a person's\n"))); err != nil || string(text) != "a person's\n" {
+	if text, err := s.engine.State().Kept(change.Hash([]byte("a person's\n"))); err != nil ||
+		string(text) != "a person's\n" {
 		t.Errorf("the adopted file is lost: %v", err)
 	}
 }
@@ -112,7 +114,8 @@ func TestNothingIsPrunedThatIsNotUnderstood(t *testing.T) {
 
 func TestCommitsThatNobodyUsesAreRemoved(t *testing.T) {
 	b := newBench(t, commandText("0"))
-	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/cache/git/aa/old/x": "1", "agentpack/cache/git/aa/new/x": "1", "agentpack/cache/git/.checkout-1/git/HEAD": "x"})
+	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/cache/git/aa/old/x": "1",
+		"agentpack/cache/git/aa/new/x": "1", "agentpack/cache/git/.checkout-1/git/HEAD": "x"})
 	old := time.Now().Add(-40 * 24 * time.Hour)
 	for _, name := range []string{"aa/old", ".checkout-1"} {
 		if err := os.Chtimes(filepath.Join(b.dir, "agentpack", "cache", "git", name), old, old); err != nil {
@@ -120,7 +123,8 @@ func TestCommitsThatNobodyUsesAreRemoved(t *testing.T) {
 		}
 	}
 	out, err := NewService(b.settings).Prune(t.Context(), 1, false)
-	if files := b.tree("agentpack", "cache"); err != nil || out.Commits != 2 || len(files) != 1 || files["agentpack/cache/git/aa/new/x"] != "1" {
+	if files := b.tree("agentpack", "cache"); err != nil || out.Commits != 2 || len(files) != 1 ||
+		files["agentpack/cache/git/aa/new/x"] != "1" {
 		t.Errorf("%+v, %v, %v", out, err, files)
 	}
 }

@@ -29,7 +29,8 @@ type rendered struct {
 
 // render says which files a target should have. modules are those that are meant for it, by id.
 // What is wrong with a module's files is left in bad, so that all of it is named at once.
-func render(d *change.Desired, name change.TargetName, conf TargetConf, modules []rendered, p Places, t *trace, bad *broken) error {
+func render(d *change.Desired, name change.TargetName, conf TargetConf, modules []rendered, p Places, t *trace,
+	bad *broken) error {
 	r := renderer{desired: d, target: name, conf: conf, modules: modules, trace: t, bad: bad}
 	switch name {
 	case Codex:
@@ -151,8 +152,8 @@ func (r *renderer) skills(root string) error {
 	return nil
 }
 
-// codexHome is Codex's folder of the user, and the folder that holds it. E_CONFIG_INVALID if the configuration of a repository that
-// is not the user's own would have it elsewhere than with the user or the project.
+// codexHome is Codex's folder of the user, and the folder that holds it. E_CONFIG_INVALID if the configuration of a
+// repository that is not the user's own would have it elsewhere than with the user or the project.
 func (r *renderer) codexHome(p Places) (home, base string, err error) {
 	home, _ = r.conf.Options["codex_home"].(string)
 	if rest, ok := strings.CutPrefix(home, "~/"); ok {
@@ -170,7 +171,10 @@ func (r *renderer) codexHome(p Places) (home, base string, err error) {
 		}
 	}
 	if asked != "" && !p.Trusted {
-		return "", "", invalidConfig("targets.codex.options.codex_home is %s, which lies neither in the project nor with the user; only the user's own configuration may say so", asked)
+		return "", "",
+			invalidConfig(
+				"targets.codex.options.codex_home is %s, which lies neither in the project nor with the user; only the user's "+
+					"own configuration may say so", asked)
 	}
 	return home, home, nil
 }
@@ -186,7 +190,10 @@ func (r *renderer) codex(p Places) error {
 			do     func() error
 		}{
 			{"write_agents_global", func() error { return r.instructions(r.root(base, home, false), "AGENTS.md") }},
-			{"write_user_prompts", func() error { return r.single(r.root(base, filepath.Join(home, "prompts"), true), Prompt, asIs) }},
+			{"write_user_prompts", func() error {
+				return r.single(r.root(base, filepath.Join(home, "prompts"), true), Prompt,
+					asIs)
+			}},
 			{"write_user_skills", func() error { return r.skills(r.root(base, filepath.Join(home, "skills"), true)) }},
 		} {
 			if err := r.when(part.option, true, part.do); err != nil {
@@ -197,7 +204,8 @@ func (r *renderer) codex(p Places) error {
 	if !r.conf.project() {
 		return nil
 	}
-	err := r.when("write_agents_repo_root", true, func() error { return r.instructions(r.root(p.Project, p.Project, false), "AGENTS.md") })
+	err := r.when("write_agents_repo_root", true,
+		func() error { return r.instructions(r.root(p.Project, p.Project, false), "AGENTS.md") })
 	if err != nil {
 		return err
 	}
@@ -226,7 +234,8 @@ func (r *renderer) claude(p Places) error {
 		if err != nil {
 			return err
 		}
-		if err := r.when(part.skills, false, func() error { return r.skills(r.root(part.base, filepath.Join(dir, "skills"), true)) }); err != nil {
+		if err := r.when(part.skills, false,
+			func() error { return r.skills(r.root(part.base, filepath.Join(dir, "skills"), true)) }); err != nil {
 			return err
 		}
 	}
@@ -242,7 +251,8 @@ func (r *renderer) cursor(p Places) error {
 				return err
 			}
 			header := fmt.Sprintf("---\ndescription: %s\nglobs: []\nalwaysApply: true\n---\n\n", description)
-			err = r.joined(root, fsKey(m.ID)+".mdc", madeOf{parts: []part{{module: m, file: instructionsName, before: header, line: true}}})
+			err = r.joined(root, fsKey(m.ID)+".mdc",
+				madeOf{parts: []part{{module: m, file: instructionsName, before: header, line: true}}})
 			if err != nil {
 				return err
 			}
@@ -253,7 +263,8 @@ func (r *renderer) cursor(p Places) error {
 
 func (r *renderer) vscode(p Places) error {
 	github := filepath.Join(p.Project, ".github")
-	err := r.when("write_instructions", true, func() error { return r.instructions(r.root(p.Project, github, false), "copilot-instructions.md") })
+	err := r.when("write_instructions", true,
+		func() error { return r.instructions(r.root(p.Project, github, false), "copilot-instructions.md") })
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,8 @@ func TestADryRunOfARollbackSaysWhatItWouldChange(t *testing.T) {
 	b.authority.DryRun = true
 	before := b.tree("project")
 	data := b.mustOK(ToolRollback, `{"to":"`+first+`","yes":true}`)
-	if changes, _ := data["changes"].([]any); len(changes) != 2 || data["event_snapshot_id"] != nil || data["summary"].(map[string]any)["delete"] != 2.0 {
+	if changes, _ := data["changes"].([]any); len(changes) != 2 || data["event_snapshot_id"] != nil ||
+		data["summary"].(map[string]any)["delete"] != 2.0 {
 		t.Errorf("%v", data)
 	}
 	if diff := cmp.Diff(before, b.tree("project")); diff != "" {
@@ -103,7 +104,8 @@ func TestThePlanOfARollbackHasItsLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, _, err := Diff(p)
-	if err != nil || len(files) != 1 || !strings.Contains(*files[0].Unified, "-after") || !strings.Contains(*files[0].Unified, "+before") {
+	if err != nil || len(files) != 1 || !strings.Contains(*files[0].Unified, "-after") ||
+		!strings.Contains(*files[0].Unified, "+before") {
 		t.Errorf("%+v, %v", files, err)
 	}
 }

@@ -27,8 +27,8 @@ type Settings struct {
 	// Sources are the places, beside those of the configuration AGENTPACK_HOME/repo, that modules may come from; nil for
 	// none.
 	Sources func() sources.List
-	// Repos are the repositories that the configuration comes from, as owner/name or provider:owner/name; none for the one that the
-	// checkout was cloned from.
+	// Repos are the repositories that the configuration comes from, as owner/name or provider:owner/name; none for the one
+	// that the checkout was cloned from.
 	Repos []string
 	Now   func() time.Time
 }
@@ -50,7 +50,8 @@ type GitCommand struct {
 
 // GitEnvironment is what of the program's environment git needs: the search path, and how to reach other machines.
 func GitEnvironment(lookup func(name string) (string, bool)) (variables []string) {
-	for _, name := range []string{"PATH", "SSH_AUTH_SOCK", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy"} {
+	for _, name := range []string{"PATH", "SSH_AUTH_SOCK", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy",
+		"http_proxy", "no_proxy"} {
 		if value, _ := lookup(name); value != "" {
 			variables = append(variables, name+"="+value)
 		}
@@ -104,7 +105,8 @@ func NewService(s Settings) *Service {
 		Machine: s.Machine, Origin: git.Origin, Git: git, Sources: s.Sources,
 	}
 	git.token = func(address string) string { return setup.tokenAt(address, s.Git.Token) }
-	return &Service{engine: engine, version: s.Version, repos: s.Repos, plans: change.NewPlanCache(unchanged, touch), setup: setup}
+	return &Service{engine: engine, version: s.Version, repos: s.Repos, plans: change.NewPlanCache(unchanged, touch),
+		setup: setup}
 }
 
 // Engine puts files in place; other toolsets use it too.
@@ -117,13 +119,15 @@ func (s *Service) ready() error {
 	}
 	project := s.setup.Places.Project
 	if now, err := change.RealPath(project); err == nil && now != project {
-		return change.NewError(PermissionDenied, "path_in_the_way", []string{"remove_path", "retry_command"}, "the project %s leads to another folder by now: start again in the one that is meant", project).With("path", project)
+		return change.NewError(PermissionDenied, "path_in_the_way", []string{"remove_path", "retry_command"},
+			"the project %s leads to another folder by now: start again in the one that is meant", project).With("path", project)
 	}
 	return nil
 }
 
 // Status compares with what was deployed.
-func (s *Service) Status(ctx context.Context, r Request) (targets []change.TargetName, list []change.Drift, warnings []string, err error) {
+func (s *Service) Status(ctx context.Context, r Request) (targets []change.TargetName, list []change.Drift,
+	warnings []string, err error) {
 	d, err := s.desire(ctx, r, s.engine.Hashes)
 	if err != nil {
 		return nil, nil, nil, err
@@ -144,8 +148,8 @@ func (s *Service) Plan(ctx context.Context, r Request) (*change.Plan, error) {
 	return p, err
 }
 
-// planAgain is the plan that another process has kept, if nothing has changed since; nil if there is none. said tells what a killed process
-// began and this call has finished.
+// planAgain is the plan that another process has kept, if nothing has changed since; nil if there is none. said tells
+// what a killed process began and this call has finished.
 func (s *Service) planAgain(ctx context.Context, r Request) (p *change.Plan, said string, err error) {
 	if err := s.ready(); err != nil {
 		return nil, "", err
@@ -177,7 +181,8 @@ func (s *Service) fullPlan(ctx context.Context, r Request) (*change.Plan, error)
 }
 
 // Apply deploys. done is nil if nothing had to be done, or in a dry run.
-func (s *Service) Apply(ctx context.Context, r Request, approval change.Approval, dryRun bool) (p *change.Plan, done *change.Done, err error) {
+func (s *Service) Apply(ctx context.Context, r Request, approval change.Approval, dryRun bool) (p *change.Plan,
+	done *change.Done, err error) {
 	d, err := s.desire(ctx, r, nil) // what is written is what is read now
 	if err != nil {
 		return nil, nil, err
@@ -208,7 +213,8 @@ func (s *Service) PlanRollback(ctx context.Context, id string) (*change.Plan, er
 // reach is the project, and the folders of the user.
 func (s *Service) reach() change.Reach {
 	p := s.setup.Places
-	return change.Reach{Project: p.Project, User: slices.DeleteFunc([]string{p.Home, p.CodexHome}, func(dir string) bool { return dir == "" })}
+	return change.Reach{Project: p.Project,
+		User: slices.DeleteFunc([]string{p.Home, p.CodexHome}, func(dir string) bool { return dir == "" })}
 }
 
 func (s *Service) desire(ctx context.Context, r Request, known *change.Hashes) (*change.Desired, error) {
@@ -233,7 +239,8 @@ func (s *Service) desire(ctx context.Context, r Request, known *change.Hashes) (
 // Project is the folder that project files go to.
 func (s *Service) Project() string { return s.setup.Places.Project }
 
-// projectOf is the repository that a folder lies in, or the folder itself. Links are resolved, so that one project has one name.
+// projectOf is the repository that a folder lies in, or the folder itself. Links are resolved, so that one project has
+// one name.
 func projectOf(folder string) string {
 	if real, err := change.RealPath(folder); err == nil {
 		folder = real
@@ -266,7 +273,8 @@ func (g *Git) origin(ctx context.Context, dir string) (string, error) {
 		return "", nil
 	}
 	if err != nil {
-		return "", change.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s", err).Because(err)
+		return "", change.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s",
+			err).Because(err)
 	}
 	if failure != "" {
 		return "", nil
@@ -289,7 +297,8 @@ func soundGit(dir string) bool {
 	return err != nil || info.IsDir() || info.Mode().IsRegular() || info.Mode()&fs.ModeSymlink != 0
 }
 
-// ignores reports whether git leaves a file out of commits. A folder in no repository ignores nothing, and knows is false.
+// ignores reports whether git leaves a file out of commits. A folder in no repository ignores nothing, and knows is
+// false.
 func (g *Git) ignores(ctx context.Context, name string) (ignored, knows bool) {
 	dir := filepath.Dir(name)
 	for {
@@ -310,7 +319,8 @@ func (g *Git) ignores(ctx context.Context, name string) (ignored, knows bool) {
 	return len(out) > 0, err == nil
 }
 
-// Snapshots lists what was deployed and rolled back, the newest first, at most so many. One that cannot be read is left out.
+// Snapshots lists what was deployed and rolled back, the newest first, at most so many. One that cannot be read is left
+// out.
 func (s *Service) Snapshots(most int) (out []*change.Snapshot, err error) {
 	if err := s.ready(); err != nil {
 		return nil, err

@@ -30,13 +30,19 @@ func TestGitUsesTheTokenOfASource(t *testing.T) {
 		says     string
 		signedIn bool
 	}{
-		"with a token":                        {server: server, source: sources.Source{TokenEnv: "TEAM", Private: true}, signedIn: true},
-		"with a token, below the reaper":      {server: server, source: sources.Source{TokenEnv: "TEAM", Private: true}, reaped: true, signedIn: true},
-		"for the operator's own":              {server: server, source: sources.Source{TokenEnv: "TEAM"}, own: true, reaped: true, signedIn: true},
-		"with the token of a variable unset":  {server: server, source: sources.Source{TokenEnv: "NONE", Private: true}, refused: GitFailed},
-		"without a token":                     {server: server, source: sources.Source{Private: true}, refused: GitFailed},
-		"at a private address":                {server: server, source: sources.Source{TokenEnv: "TEAM"}, refused: SourceNotAllowed, says: "claudeops sources allow --private"},
-		"at a server that leads on elsewhere": {server: leading, source: sources.Source{TokenEnv: "TEAM", Private: true}, reaped: true, refused: GitFailed, signedIn: true},
+		"with a token": {server: server, source: sources.Source{TokenEnv: "TEAM", Private: true},
+			signedIn: true},
+		"with a token, below the reaper": {server: server, source: sources.Source{TokenEnv: "TEAM", Private: true},
+			reaped: true, signedIn: true},
+		"for the operator's own": {server: server, source: sources.Source{TokenEnv: "TEAM"}, own: true,
+			reaped: true, signedIn: true},
+		"with the token of a variable unset": {server: server, source: sources.Source{TokenEnv: "NONE", Private: true},
+			refused: GitFailed},
+		"without a token": {server: server, source: sources.Source{Private: true}, refused: GitFailed},
+		"at a private address": {server: server, source: sources.Source{TokenEnv: "TEAM"},
+			refused: SourceNotAllowed, says: "claudeops sources allow --private"},
+		"at a server that leads on elsewhere": {server: leading, source: sources.Source{TokenEnv: "TEAM", Private: true},
+			reaped: true, refused: GitFailed, signedIn: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			trusting := privateSetup(t, test.server)
@@ -71,16 +77,19 @@ func TestGitUsesTheTokenOfASource(t *testing.T) {
 			switch {
 			case test.refused == "" && (!out.OK || !strings.Contains(string(text), "two")):
 				t.Errorf("%s", text)
-			case test.refused != "" && (out.OK || out.Errors[0].Code != test.refused || !strings.Contains(out.Errors[0].Message, test.says)):
+			case test.refused != "" && (out.OK || out.Errors[0].Code != test.refused ||
+				!strings.Contains(out.Errors[0].Message, test.says)):
 				t.Errorf("%s", text)
 			}
-			if asked := test.server.got(); emptyPassword(asked) == test.signedIn || test.refused == SourceNotAllowed && len(asked) > 0 {
+			if asked := test.server.got(); emptyPassword(asked) == test.signedIn || test.refused == SourceNotAllowed &&
+				len(asked) > 0 {
 				t.Errorf("signed in with %v", asked)
 			}
 			if asked := elsewhere.got(); len(asked) > 0 {
 				t.Errorf("elsewhere signed in with %v", asked)
 			}
-			if way, err := os.ReadFile(seen); test.refused != SourceNotAllowed && err != nil || strings.Contains(string(way)+string(text), gitToken) {
+			if way, err := os.ReadFile(seen); test.refused != SourceNotAllowed && err != nil ||
+				strings.Contains(string(way)+string(text), gitToken) {
 				t.Errorf("%v: the token is in the answer, in git's arguments or in its environment", err)
 			}
 			if left := filesWith(t, b.dir, gitToken); left != nil {

@@ -86,13 +86,16 @@ func following(c *Config, ids []string) (out []Module, err error) {
 		case at < 0:
 			return nil, operation.Invalid("modules", "%s has no module %s", ConfigName, change.Short(id))
 		case c.Modules[at].Source.Git == nil:
-			return nil, operation.Invalid("modules", "the module %s is of the configuration's own repository, which is brought forward as a whole", id)
+			return nil, operation.Invalid("modules",
+				"the module %s is of the configuration's own repository, which is brought forward as a whole", id)
 		case isCommit(c.Modules[at].Source.Git.Ref):
-			return nil, operation.Invalid("modules", "the module %s names a commit as its ref; change that in %s", id, ConfigName)
+			return nil, operation.Invalid("modules", "the module %s names a commit as its ref; change that in %s", id,
+				ConfigName)
 		}
 	}
 	for _, m := range c.Modules {
-		if g := m.Source.Git; g != nil && !isCommit(g.Ref) && (len(ids) == 0 || slices.Contains(ids, m.ID)) && (m.Enabled == nil || *m.Enabled) {
+		if g := m.Source.Git; g != nil && !isCommit(g.Ref) && (len(ids) == 0 || slices.Contains(ids, m.ID)) &&
+			(m.Enabled == nil || *m.Enabled) {
 			out = append(out, m)
 		}
 	}
@@ -110,7 +113,8 @@ func (s *Service) newest(ctx context.Context, modules []Module, lock *lockFile) 
 	for i, m := range modules {
 		group.Go(func() error {
 			commit, err := s.setup.Git.Resolve(ctx, m.Source.Git.operators())
-			out[i] = ModuleUpdate{Module: m.ID, URL: shown(m.Source.Git.URL), Ref: m.Source.Git.Ref, From: lock.commit(m), To: commit}
+			out[i] = ModuleUpdate{Module: m.ID, URL: shown(m.Source.Git.URL), Ref: m.Source.Git.Ref, From: lock.commit(m),
+				To: commit}
 			return err
 		})
 	}
@@ -146,8 +150,8 @@ type fullEntry struct {
 	Files []lockedFile `json:"file_manifest"`
 }
 
-// lockText is the lock file with the newer modules. What else is in it stays as it is; modules of the configuration's own
-// that it lacks come in.
+// lockText is the lock file with the newer modules. What else is in it stays as it is; modules of the configuration's
+// own that it lacks come in.
 func (s *Service) lockText(ctx context.Context, from reading, config *Config, updates []ModuleUpdate) ([]byte, error) {
 	text, err := readIn(from.dir, LockName, maxLockBytes, true)
 	if err != nil {
@@ -178,7 +182,8 @@ func (s *Service) lockText(ctx context.Context, from reading, config *Config, up
 	for _, id := range slices.Sorted(maps.Keys(entries)) {
 		list = append(list, entries[id])
 	}
-	for name, value := range map[string]any{"version": 1, "generated_at": s.engine.State().Now().UTC().Format(time.RFC3339), "modules": list} {
+	for name, value := range map[string]any{"version": 1,
+		"generated_at": s.engine.State().Now().UTC().Format(time.RFC3339), "modules": list} {
 		if members[name], err = json.Marshal(value); err != nil {
 			return nil, err
 		}
@@ -188,7 +193,8 @@ func (s *Service) lockText(ctx context.Context, from reading, config *Config, up
 }
 
 // newEntries puts the entries of newer modules, and of those of the configuration's own that have none, to the others.
-func (s *Service) newEntries(ctx context.Context, from reading, config *Config, updates []ModuleUpdate, entries map[string]json.RawMessage) error {
+func (s *Service) newEntries(ctx context.Context, from reading, config *Config, updates []ModuleUpdate,
+	entries map[string]json.RawMessage) error {
 	root, err := files.OpenDir(from.dir)
 	if err != nil {
 		return ioError(from.dir, err)
@@ -211,7 +217,8 @@ func (s *Service) newEntries(ctx context.Context, from reading, config *Config, 
 }
 
 func entryOf(m Module, tree change.Tree, commit string) (json.RawMessage, error) {
-	entry := fullEntry{lockedModule: lockedModule{ID: m.ID, Type: m.Type, Resolved: m.Source, Version: "local", SHA256: tree.Hash()}, Files: []lockedFile{}}
+	entry := fullEntry{lockedModule: lockedModule{ID: m.ID, Type: m.Type, Resolved: m.Source, Version: "local",
+		SHA256: tree.Hash()}, Files: []lockedFile{}}
 	if m.Source.Git != nil {
 		entry.Resolved.Git = &GitSource{URL: m.Source.Git.URL, Subdir: m.Source.Git.Subdir, Commit: commit}
 		entry.Version = commit
@@ -238,5 +245,6 @@ func (s *Service) committed(u Updates) string {
 	if !change.Exists(filepath.Join(u.repo, ".git")) {
 		return ""
 	}
-	return "commit and push " + u.LockPath() + ": until then, merges are not deployed by themselves, since the checkout has a file that no commit has"
+	return "commit and push " + u.LockPath() +
+		": until then, merges are not deployed by themselves, since the checkout has a file that no commit has"
 }

@@ -17,7 +17,8 @@ func (b *bench) afar(text string) string {
 	far := filepath.Join(b.dir, "far")
 	fresh := os.MkdirAll(far, 0o700) == nil
 	git := func(args ...string) string {
-		out, err := exec.Command(b.settings.Git.Path, append([]string{"-C", far, "-c", "user.name=a", "-c", "user.email=a@example.org"}, args...)...).CombinedOutput()
+		out, err := exec.Command(b.settings.Git.Path,
+			append([]string{"-C", far, "-c", "user.name=a", "-c", "user.email=a@example.org"}, args...)...).CombinedOutput()
 		if err != nil {
 			b.Fatalf("git %v: %s", args, out)
 		}
@@ -38,7 +39,8 @@ func updating(t *testing.T) (b *bench, first string) {
 	files := life()
 	b = newBench(t, files)
 	first = b.afar("one")
-	b.change("agentpack/repo/"+ConfigName, strings.Replace(files["agentpack/repo/"+ConfigName], "source: {local_path: {path: modules/fix.md}}", `source: {git: {url: "`+b.dir+`/far", subdir: fix.md}}`, 1))
+	b.change("agentpack/repo/"+ConfigName, strings.Replace(files["agentpack/repo/"+ConfigName],
+		"source: {local_path: {path: modules/fix.md}}", `source: {git: {url: "`+b.dir+`/far", subdir: fix.md}}`, 1))
 	return b, first
 }
 
@@ -47,7 +49,8 @@ func TestUpdateShowsThePlanBeforeItLocks(t *testing.T) {
 	before := b.tree("agentpack", "repo")
 	shown := b.mustOK(NameUpdate, `{}`)
 	want := []any{map[string]any{"module": "command:fix", "url": b.dir + "/far", "ref": "main", "to": first}}
-	if diff := cmp.Diff(want, shown["modules"]); diff != "" || shown["written"] != false || len(shown["changes"].([]any)) == 0 {
+	if diff := cmp.Diff(want, shown["modules"]); diff != "" || shown["written"] != false ||
+		len(shown["changes"].([]any)) == 0 {
 		t.Errorf("%v (-want +got):\n%s", shown, diff)
 	}
 	if diff := cmp.Diff(before, b.tree("agentpack", "repo")); diff != "" {
@@ -62,13 +65,15 @@ func TestUpdateShowsThePlanBeforeItLocks(t *testing.T) {
 		t.Errorf("the lock does not hold: %v", plan)
 	}
 	shown = b.mustOK(NameUpdate, `{"modules":["command:fix"]}`)
-	if m := shown["modules"].([]any)[0].(map[string]any); m["from"] != first || m["to"] != second || len(shown["changes"].([]any)) != 1 {
+	if m := shown["modules"].([]any)[0].(map[string]any); m["from"] != first || m["to"] != second ||
+		len(shown["changes"].([]any)) != 1 {
 		t.Errorf("%v", shown)
 	}
 	if done := b.mustOK(NameUpdate, `{"yes":true}`); done["written"] != true || len(done["changes"].([]any)) != 1 {
 		t.Errorf("%v", done)
 	}
-	if last := b.rows[len(b.rows)-1]; last.Action != NameUpdate || !strings.Contains(last.Message, "command:fix to "+second[:12]) {
+	if last := b.rows[len(b.rows)-1]; last.Action != NameUpdate ||
+		!strings.Contains(last.Message, "command:fix to "+second[:12]) {
 		t.Errorf("%+v", last)
 	}
 	if plan := b.mustOK(ToolPlan, `{}`); len(plan["changes"].([]any)) != 1 {
@@ -81,8 +86,10 @@ func TestUpdateShowsThePlanBeforeItLocks(t *testing.T) {
 
 func TestUpdateKeepsWhatElseTheLockHas(t *testing.T) {
 	b, first := updating(t)
-	b.change("agentpack/repo/"+LockName, `{"version":1,"note":"kept","modules":[{"id":"gone","type":"prompt","resolved_version":"local","mine":[1]},`+
-		`{"id":"command:fix","type":"command","resolved_source":{"git":{"url":"`+b.dir+`/far","commit":"`+first+`","subdir":"fix.md"}},"resolved_version":"`+first+`","sha256":"x"}]}`)
+	b.change("agentpack/repo/"+LockName,
+		`{"version":1,"note":"kept","modules":[{"id":"gone","type":"prompt","resolved_version":"local","mine":[1]},`+
+			`{"id":"command:fix","type":"command","resolved_source":{"git":{"url":"`+b.dir+`/far","commit":"`+first+
+			`","subdir":"fix.md"}},"resolved_version":"`+first+`","sha256":"x"}]}`)
 	second := b.afar("two")
 	b.mustOK(NameUpdate, `{"yes":true}`)
 	text, err := os.ReadFile(filepath.Join(b.dir, "agentpack", "repo", LockName))
@@ -102,7 +109,8 @@ func TestUpdateKeepsWhatElseTheLockHas(t *testing.T) {
 	for _, m := range lock.Modules {
 		ids = append(ids, m["id"])
 	}
-	if diff := cmp.Diff([]any{"command:fix", "gone", "instructions:a", "prompt:ask", "skill:look"}, ids); diff != "" || lock.Note != "kept" || lock.Version != 1 || lock.GeneratedAt == "" {
+	if diff := cmp.Diff([]any{"command:fix", "gone", "instructions:a", "prompt:ask", "skill:look"}, ids); diff != "" ||
+		lock.Note != "kept" || lock.Version != 1 || lock.GeneratedAt == "" {
 		t.Errorf("%s\n%s", diff, text)
 	}
 	fix := lock.Modules[0]
@@ -110,7 +118,8 @@ func TestUpdateKeepsWhatElseTheLockHas(t *testing.T) {
 	if diff := cmp.Diff(source, fix["resolved_source"]); diff != "" || fix["resolved_version"] != second {
 		t.Errorf("%s\n%v", diff, fix)
 	}
-	if file := fix["file_manifest"].([]any)[0].(map[string]any); file["path"] != "fix.md" || file["bytes"] != 29.0 || len(file["sha256"].(string)) != 64 {
+	if file := fix["file_manifest"].([]any)[0].(map[string]any); file["path"] != "fix.md" || file["bytes"] != 29.0 ||
+		len(file["sha256"].(string)) != 64 {
 		t.Errorf("%v", file)
 	}
 	if lock.Modules[1]["mine"] == nil || lock.Modules[2]["resolved_version"] != "local" {
@@ -120,7 +129,8 @@ func TestUpdateKeepsWhatElseTheLockHas(t *testing.T) {
 
 func TestUpdateIsRefusedWhereNothingMayBeWritten(t *testing.T) {
 	b, _ := updating(t)
-	for arguments, want := range map[string]Code{`{"modules":["none"]}`: ArgumentsInvalid, `{"modules":["skill:look"]}`: ArgumentsInvalid} {
+	for arguments, want := range map[string]Code{`{"modules":["none"]}`: ArgumentsInvalid,
+		`{"modules":["skill:look"]}`: ArgumentsInvalid} {
 		if out := b.ask(NameUpdate, arguments); out.OK || out.Errors[0].Code != want {
 			t.Errorf("%s: %+v", arguments, out.Errors)
 		}

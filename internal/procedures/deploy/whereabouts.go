@@ -30,7 +30,8 @@ type Whereabouts struct {
 
 // WhereIs says what the targets have of files of a repository; hashes are the SHA-256 of their proposed contents, by
 // path. Files that no module has are left out. It changes nothing, and may fetch modules of other repositories.
-func (s *Service) WhereIs(ctx context.Context, provider, owner, name string, hashes map[string]string) (out []Whereabouts, err error) {
+func (s *Service) WhereIs(ctx context.Context, provider, owner, name string,
+	hashes map[string]string) (out []Whereabouts, err error) {
 	t, err := s.traced(ctx, Request{})
 	if err != nil {
 		return nil, faultOf(err)

@@ -12,8 +12,9 @@ import (
 func TestWhereIsSaysWhatTheTargetsHaveOfAProposal(t *testing.T) {
 	b, _ := proposing(t, layered())
 	proposed := map[string]string{
-		"modules/look/SKILL.md": change.Hash([]byte("---\nname: look\ndescription: Look well\n---\n")), "modules/b/AGENTS.md": change.Hash([]byte("# More\nand more\n")),
-		"README.md": change.Hash([]byte("x")),
+		"modules/look/SKILL.md": change.Hash([]byte("---\nname: look\ndescription: Look well\n---\n")),
+		"modules/b/AGENTS.md":   change.Hash([]byte("# More\nand more\n")),
+		"README.md":             change.Hash([]byte("x")),
 	}
 	where := func(owner string) (out []string) {
 		t.Helper()

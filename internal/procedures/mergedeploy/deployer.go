@@ -1,8 +1,9 @@
-// Package mergedeploy deploys what was merged: after a merge that the audit tells of, it brings the configuration's checkout forward and
-// deploys, if the plan replaces nothing that a person has. Else it waits for a person, and tells.
+// Package mergedeploy deploys what was merged: after a merge that the audit tells of, it brings the configuration's
+// checkout forward and deploys, if the plan replaces nothing that a person has. Else it waits for a person, and tells.
 //
-// What is merged is only said by the audit, whoever has seen it: a webhook, the poll, or a person at a local repository. What is deployed
-// is what the checkout's remote branch has. A server that is killed at any moment goes on at its next start.
+// What is merged is only said by the audit, whoever has seen it: a webhook, the poll, or a person at a local
+// repository. What is deployed is what the checkout's remote branch has. A server that is killed at any moment goes on
+// at its next start.
 package mergedeploy
 
 import (
@@ -140,7 +141,8 @@ func (d *Deployer) note(ctx context.Context, m *deploy.Merges, r record.Recorded
 		return nil
 	}
 	for _, known := range []*deploy.DueMerge{m.Last, m.Due} {
-		if known != nil && known.Provider == r.Provider && known.Owner == r.Owner && known.Name == r.Repo && known.Number == r.PRNumber {
+		if known != nil && known.Provider == r.Provider && known.Owner == r.Owner && known.Name == r.Repo &&
+			known.Number == r.PRNumber {
 			return nil
 		}
 	}
@@ -152,7 +154,8 @@ func (d *Deployer) note(ctx context.Context, m *deploy.Merges, r record.Recorded
 		concerned = true
 	}
 	if concerned {
-		m.Due = &deploy.DueMerge{Provider: r.Provider, Owner: r.Owner, Name: r.Repo, Number: r.PRNumber, Title: r.Title, Seen: d.Now().UTC()}
+		m.Due = &deploy.DueMerge{Provider: r.Provider, Owner: r.Owner, Name: r.Repo, Number: r.PRNumber, Title: r.Title,
+			Seen: d.Now().UTC()}
 	}
 	return nil
 }
@@ -186,8 +189,10 @@ func (d *Deployer) deploy(ctx context.Context, m deploy.Merges) error {
 		return nil // the next start goes on
 	}
 	row := record.Attempt{
-		Time: started, RequestID: d.NewID(), Door: record.DoorPoll, Action: record.ActionDeployMerge, Provider: due.Provider, Owner: due.Owner, Repo: due.Name,
-		Base: checkout.Branch, Title: due.Title, PRNumber: due.Number, Outcome: record.OutcomeDone, Duration: d.Now().Sub(started),
+		Time: started, RequestID: d.NewID(), Door: record.DoorPoll, Action: record.ActionDeployMerge, Provider: due.Provider,
+		Owner: due.Owner, Repo: due.Name,
+		Base: checkout.Branch, Title: due.Title, PRNumber: due.Number, Outcome: record.OutcomeDone,
+		Duration: d.Now().Sub(started),
 	}
 	if err != nil {
 		return d.wait(ctx, m, row, err)
@@ -240,7 +245,8 @@ func (d *Deployer) wait(ctx context.Context, m deploy.Merges, row record.Attempt
 		if err := d.record(ctx, row, record.EventDeployWaits); err != nil {
 			return err
 		}
-		d.Log.Warn("a merge waits for a person before it is deployed", "repo", due.Owner+"/"+due.Name, "number", due.Number, "reason", text)
+		d.Log.Warn("a merge waits for a person before it is deployed", "repo", due.Owner+"/"+due.Name, "number", due.Number,
+			"reason", text)
 	}
 	m.Due = &due
 	return deploy.WriteMerges(d.State, m)

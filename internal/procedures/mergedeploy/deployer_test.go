@@ -54,11 +54,13 @@ func newWorld(t *testing.T) *world {
 		Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "user"), Folder: filepath.Join(dir, "project"),
 		Git: deploy.GitCommand{Path: program, Env: []string{"PATH=" + os.Getenv("PATH")}}, Now: time.Now,
 	}
-	operationtest.WriteFiles(t, dir, map[string]string{"user/.keep": "", "project/.keep": "", "agentpack/.keep": "", "forge/joe/.keep": ""})
+	operationtest.WriteFiles(t, dir, map[string]string{"user/.keep": "", "project/.keep": "", "agentpack/.keep": "",
+		"forge/joe/.keep": ""})
 	w.git(dir, "init", "-q", "--bare", "-b", "main", filepath.Join(dir, "forge", "joe", "procedures.git"))
 	w.git(dir, "clone", "-q", filepath.Join(dir, "forge", "joe", "procedures.git"), "work")
 	w.land(map[string]string{"agentpack.yaml": configuration, "fix.md": command("one")})
-	w.git(dir, "clone", "-q", filepath.Join(dir, "forge", "joe", "procedures.git"), filepath.Join(dir, "agentpack", "repo"))
+	w.git(dir, "clone", "-q", filepath.Join(dir, "forge", "joe", "procedures.git"),
+		filepath.Join(dir, "agentpack", "repo"))
 	w.round() // the first look
 	return w
 }
@@ -69,7 +71,8 @@ func (w *world) git(dir string, args ...string) {
 	w.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org",
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a",
+		"GIT_AUTHOR_EMAIL=a@example.org",
 		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		w.Fatalf("git %v: %v\n%s", args, err, out)
@@ -95,7 +98,8 @@ func (w *world) merged(number int, files map[string]string) {
 }
 
 func (w *world) tell(action, repo string, number int, outcome record.Outcome) {
-	w.add(record.Attempt{Action: action, Provider: "gitea", Owner: "joe", Repo: repo, PRNumber: number, Title: "Fix it", Outcome: outcome})
+	w.add(record.Attempt{Action: action, Provider: "gitea", Owner: "joe", Repo: repo, PRNumber: number, Title: "Fix it",
+		Outcome: outcome})
 }
 
 func (w *world) add(a record.Attempt) {
@@ -130,8 +134,9 @@ func (w *world) service() *deploy.Service { return deploy.NewService(w.settings)
 func (w *world) round() error {
 	service := w.service()
 	return mergedeploy.New(mergedeploy.Options{
-		Service: service, State: service.Engine().State(), Audit: w, Ledger: w, Notifier: w, Redact: func(s string) string { return s },
-		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return w.now }, NewID: func() string { return "id" },
+		Service: service, State: service.Engine().State(), Audit: w, Ledger: w, Notifier: w,
+		Redact: func(s string) string { return s },
+		Log:    slog.New(slog.DiscardHandler), Now: func() time.Time { return w.now }, NewID: func() string { return "id" },
 	}).Round(w.Context())
 }
 
@@ -142,7 +147,8 @@ func (w *world) sees(deployed, why string, rows ...string) {
 		w.Error(err)
 	}
 	text, err := os.ReadFile(filepath.Join(w.dir, "project", ".claude", "commands", "fix.md"))
-	if got := strings.TrimSuffix(strings.TrimPrefix(string(text), "---\ndescription: Fix\n---\n"), "\n"); got != deployed || err != nil && deployed != "" {
+	if got := strings.TrimSuffix(strings.TrimPrefix(string(text), "---\ndescription: Fix\n---\n"),
+		"\n"); got != deployed || err != nil && deployed != "" {
 		w.Errorf("deployed is %q, %v; want %q", got, err, deployed)
 	}
 	var got []string
@@ -183,7 +189,8 @@ func TestAMergeIsDeployedOnce(t *testing.T) {
 	if w.events[1] != record.EventDeployed {
 		t.Errorf("%v", w.events)
 	}
-	if last := w.rows[len(w.rows)-1]; last.PRNumber != 5 || !strings.Contains(last.Message, "snapshot") || len(last.Paths) != 1 {
+	if last := w.rows[len(w.rows)-1]; last.PRNumber != 5 || !strings.Contains(last.Message, "snapshot") ||
+		len(last.Paths) != 1 {
 		t.Errorf("%+v", last)
 	}
 }
@@ -196,7 +203,8 @@ func TestAMergeThatWouldReplaceAPersonsFileWaits(t *testing.T) {
 	w.sees("mine", "1 files are there", "refused conflict") // told once
 	w.now = w.now.Add(time.Hour)
 	w.sees("mine", "1 files are there", "refused conflict")
-	if due, err := w.service().Waiting(); err != nil || len(due.Adopt) != 1 || due.Code != deploy.AdoptConfirmRequired || w.events[0] != record.EventDeployWaits {
+	if due, err := w.service().Waiting(); err != nil || len(due.Adopt) != 1 || due.Code != deploy.AdoptConfirmRequired ||
+		w.events[0] != record.EventDeployWaits {
 		t.Errorf("%+v, %v, %v", due, err, w.events)
 	}
 	if list, err := w.service().Snapshots(1); err != nil || len(list) != 0 {
@@ -273,8 +281,9 @@ func TestKeepEndsWithItsContext(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	service := w.service()
 	d := mergedeploy.New(mergedeploy.Options{
-		Service: service, State: service.Engine().State(), Audit: w, Ledger: w, Notifier: w, Redact: func(s string) string { return s },
-		Log: slog.New(slog.DiscardHandler), Now: time.Now, NewID: func() string { return "id" },
+		Service: service, State: service.Engine().State(), Audit: w, Ledger: w, Notifier: w,
+		Redact: func(s string) string { return s },
+		Log:    slog.New(slog.DiscardHandler), Now: time.Now, NewID: func() string { return "id" },
 	})
 	d.Keep(ctx, func(time.Duration) <-chan time.Time {
 		stop()

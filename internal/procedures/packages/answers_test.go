@@ -35,9 +35,11 @@ artifacts:
 func (b *bench) full(name, version string, more string) {
 	b.Helper()
 	dir := operationtest.WriteFiles(b, b.TempDir(), map[string]string{
-		ManifestName: fmt.Sprintf(everything, name, version) + more, "agents/helper/agent.yaml": "name: helper\nsystem_prompt: prompt.md\n", "agents/helper/prompt.md": "You help.\n",
-		"skills/pdf/SKILL.md": "---\nname: pdf\ndescription: Reads PDFs\n---\n# PDF " + version + "\n", "skills/pdf/scripts/run.sh": "#!/bin/sh\n",
-		"prompts/ask.md": "Ask $1\n", "instructions/rules.md": "Be kind.\n\n",
+		ManifestName:               fmt.Sprintf(everything, name, version) + more,
+		"agents/helper/agent.yaml": "name: helper\nsystem_prompt: prompt.md\n", "agents/helper/prompt.md": "You help.\n",
+		"skills/pdf/SKILL.md":       "---\nname: pdf\ndescription: Reads PDFs\n---\n# PDF " + version + "\n",
+		"skills/pdf/scripts/run.sh": "#!/bin/sh\n",
+		"prompts/ask.md":            "Ask $1\n", "instructions/rules.md": "Be kind.\n\n",
 	})
 	if err := os.Chmod(filepath.Join(dir, "skills/pdf/scripts/run.sh"), 0o755); err != nil {
 		b.Fatal(err)
@@ -73,7 +75,8 @@ func (b *bench) put(name, text string) {
 // emptyFolders are a person's, of platforms that packages are put into.
 func (b *bench) emptyFolders() {
 	b.Helper()
-	for _, name := range []string{filepath.Join(b.settings.Home, ".codex"), filepath.Join(b.settings.Project, ".github", "prompts"), filepath.Join(b.settings.Project, ".claude", "agents")} {
+	for _, name := range []string{filepath.Join(b.settings.Home, ".codex"),
+		filepath.Join(b.settings.Project, ".github", "prompts"), filepath.Join(b.settings.Project, ".claude", "agents")} {
 		if err := os.MkdirAll(name, 0o755); err != nil {
 			b.Fatal(err)
 		}
@@ -92,35 +95,50 @@ func TestInstallIntoEveryPlatformAndUninstallLeavesNothing(t *testing.T) {
 	b.emptyFolders()
 	before := b.tree()
 	b.same("install", `{"packages":["@ops/all@^1.0.0"]}`, map[string]any{
-		"installed.0.name": "@ops/all", "installed.0.version": "1.0.0", "installed.0.source": "dev", "installed.0.artifact_count": 4.0,
-		"installed.0.artifacts": map[string]any{"agents": 1.0, "skills": 1.0, "prompts": 1.0, "instructions": 1.0},
-		"already_installed":     []any{}, "failed": []any{}, "dependencies_resolved": 0.0, "notes": nil,
+		"installed.0.name": "@ops/all", "installed.0.version": "1.0.0", "installed.0.source": "dev",
+		"installed.0.artifact_count": 4.0,
+		"installed.0.artifacts":      map[string]any{"agents": 1.0, "skills": 1.0, "prompts": 1.0, "instructions": 1.0},
+		"already_installed":          []any{}, "failed": []any{}, "dependencies_resolved": 0.0, "notes": nil,
 	})
 	for name, want := range map[string]string{
-		".cursor/skills/pdf/SKILL.md": "---\nname: pdf\ndescription: Reads PDFs\n---\n# PDF 1.0.0\n", ".cursor/rules/agent-helper.mdc": "---\ndescription: Helps\nalwaysApply: true\n---\n\nYou help.\n",
-		".cursor/prompts/ask.md": "Ask $1\n", ".cursor/rules/rules.mdc": "---\ndescription: 'Rules: how'\nalwaysApply: true\n---\n\nBe kind.\n\n",
-		".claude/agents/helper.md": "---\nname: helper\ndescription: Helps\n---\n\nYou help.\n", ".claude/commands/ask.md": "Ask $1\n", ".claude/skills/pdf/scripts/run.sh": "#!/bin/sh\n",
-		"CLAUDE.md":                      "# Mine, without a line's end\n\n<!-- BEGIN AAM: rules instruction -->\nBe kind.\n<!-- END AAM: rules instruction -->\n",
-		".github/agents/helper.agent.md": "---\nname: helper\ndescription: Helps\n---\n\nYou help.\n", ".github/prompts/ask.md": "Ask $1\n",
-		".github/instructions/rules.instructions.md": "---\napplyTo: '**'\n---\n\nBe kind.\n\n", ".github/skills/pdf/SKILL.md": "---\nname: pdf\ndescription: Reads PDFs\n---\n# PDF 1.0.0\n",
-		"AGENTS.md":                          "<!-- BEGIN AAM: helper agent -->\nYou help.\n<!-- END AAM: helper agent -->\n\n<!-- BEGIN AAM: rules instruction -->\nBe kind.\n<!-- END AAM: rules instruction -->\n",
-		"../home/.codex/skills/pdf/SKILL.md": "---\nname: pdf\ndescription: Reads PDFs\n---\n# PDF 1.0.0\n", "../home/.codex/prompts/ask.md": "Ask $1\n",
+		".cursor/skills/pdf/SKILL.md":    "---\nname: pdf\ndescription: Reads PDFs\n---\n# PDF 1.0.0\n",
+		".cursor/rules/agent-helper.mdc": "---\ndescription: Helps\nalwaysApply: true\n---\n\nYou help.\n",
+		".cursor/prompts/ask.md":         "Ask $1\n",
+		".cursor/rules/rules.mdc":        "---\ndescription: 'Rules: how'\nalwaysApply: true\n---\n\nBe kind.\n\n",
+		".claude/agents/helper.md":       "---\nname: helper\ndescription: Helps\n---\n\nYou help.\n",
+		".claude/commands/ask.md":        "Ask $1\n", ".claude/skills/pdf/scripts/run.sh": "#!/bin/sh\n",
+		"CLAUDE.md": "# Mine, without a line's end\n\n<!-- BEGIN AAM: rules instruction -->\nBe " +
+			"kind.\n<!-- END AAM: rules instruction -->\n",
+		".github/agents/helper.agent.md":             "---\nname: helper\ndescription: Helps\n---\n\nYou help.\n",
+		".github/prompts/ask.md":                     "Ask $1\n",
+		".github/instructions/rules.instructions.md": "---\napplyTo: '**'\n---\n\nBe kind.\n\n",
+		".github/skills/pdf/SKILL.md":                "---\nname: pdf\ndescription: Reads PDFs\n---\n# PDF 1.0.0\n",
+		"AGENTS.md": "<!-- BEGIN AAM: helper agent -->\nYou help.\n<!-- END AAM: helper agent " +
+			"-->\n\n<!-- BEGIN AAM: rules instruction -->\nBe kind.\n<!-- END AAM: rules instruction -->\n",
+		"../home/.codex/skills/pdf/SKILL.md": "---\nname: pdf\ndescription: Reads PDFs\n---\n# PDF 1.0.0\n",
+		"../home/.codex/prompts/ask.md":      "Ask $1\n",
 	} {
 		if diff := cmp.Diff(want, b.file(name)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if info, err := os.Stat(filepath.Join(b.settings.Project, ".claude/skills/pdf/scripts/run.sh")); err != nil || info.Mode()&0o100 == 0 {
+	if info, err := os.Stat(filepath.Join(b.settings.Project, ".claude/skills/pdf/scripts/run.sh")); err != nil ||
+		info.Mode()&0o100 == 0 {
 		t.Errorf("the script is not executable: %v", err)
 	}
 	b.same("doctor", `{}`, map[string]any{"healthy": true, "summary": "7 passed, 0 warnings, 0 failed"})
-	b.same("install", `{"packages":["@ops/all"]}`, map[string]any{"already_installed": []any{"@ops/all"}, "installed": []any{}})
+	b.same("install", `{"packages":["@ops/all"]}`,
+		map[string]any{"already_installed": []any{"@ops/all"}, "installed": []any{}})
 	b.same("install", `{"packages":["top"]}`, map[string]any{
-		"installed.0.name": "base", "installed.1.name": "top", "installed.2": nil, "dependencies_resolved": 1.0, "failed": []any{},
+		"installed.0.name": "base", "installed.1.name": "top", "installed.2": nil, "dependencies_resolved": 1.0,
+		"failed": []any{},
 	})
-	b.same("list", `{}`, map[string]any{"result.0.name": "@ops/all", "result.0.artifact_count": 4.0, "result.1.name": "base", "result.2.name": "top", "result.3": nil})
-	b.same("uninstall", `{"package_name":"base"}`, map[string]any{"package_name": "base", "version": "1.2.0", "dependents_warning": []any{"top"}, "notes": nil})
-	b.same("uninstall", `{"package_name":"@ops/all"}`, map[string]any{"dependents_warning": []any{"top"}, "files_removed": 27.0})
+	b.same("list", `{}`, map[string]any{"result.0.name": "@ops/all", "result.0.artifact_count": 4.0,
+		"result.1.name": "base", "result.2.name": "top", "result.3": nil})
+	b.same("uninstall", `{"package_name":"base"}`,
+		map[string]any{"package_name": "base", "version": "1.2.0", "dependents_warning": []any{"top"}, "notes": nil})
+	b.same("uninstall", `{"package_name":"@ops/all"}`,
+		map[string]any{"dependents_warning": []any{"top"}, "files_removed": 27.0})
 	b.same("uninstall", `{"package_name":"top"}`, map[string]any{"dependents_warning": []any{}})
 	if diff := cmp.Diff(before, b.tree()); diff != "" {
 		t.Errorf("the tree is not what it was (-before +after):\n%s", diff)
@@ -135,14 +153,16 @@ func TestADryRunWritesNothingAndSaysTheSame(t *testing.T) {
 	b.full("all", "1.0.0", "")
 	b.authority.DryRun = true
 	before := b.tree()
-	b.same("install", `{"packages":["all"]}`, map[string]any{"installed.0.name": "all", "installed.0.artifact_count": 4.0, "dry_run": true})
+	b.same("install", `{"packages":["all"]}`, map[string]any{"installed.0.name": "all", "installed.0.artifact_count": 4.0,
+		"dry_run": true})
 	b.put("aam.yaml", manifestOf("mine", "1.0.0"))
 	b.put("skills/look/SKILL.md", "x")
 	before["project/aam.yaml"] = "-rw-r--r-- " + manifestOf("mine", "1.0.0")
 	before["project/skills/"], before["project/skills/look/"] = "", ""
 	before["project/skills/look/SKILL.md"] = "-rw-r--r-- x"
 	b.same("publish", `{}`, map[string]any{"package_name": "mine", "dry_run": true})
-	b.same("config_set", `{"key":"author.name","value":"ann"}`, map[string]any{"value": "ann", "source": "global", "dry_run": true})
+	b.same("config_set", `{"key":"author.name","value":"ann"}`,
+		map[string]any{"value": "ann", "source": "global", "dry_run": true})
 	b.asPerson(func() {
 		b.same("registry_add", `{"name":"more","url":"."}`, map[string]any{"name": "more", "dry_run": true})
 	})
@@ -166,7 +186,8 @@ func TestFilesOfPeopleAreNeverReplacedOrRemoved(t *testing.T) {
 		b.put(name, text)
 		before := b.tree()
 		answer, _ := b.ask("install", `{"packages":["all"]}`)
-		if part(answer, "failed.0.code") != "AAM_NAME_CONFLICT" || !strings.Contains(fmt.Sprint(part(answer, "failed.0.message")), filepath.FromSlash(name)) {
+		if part(answer, "failed.0.code") != "AAM_NAME_CONFLICT" ||
+			!strings.Contains(fmt.Sprint(part(answer, "failed.0.message")), filepath.FromSlash(name)) {
 			t.Errorf("%s: %v", name, answer)
 		}
 		if diff := cmp.Diff(before, b.tree()); diff != "" {
@@ -182,11 +203,13 @@ func TestFilesOfPeopleAreNeverReplacedOrRemoved(t *testing.T) {
 	b.put(".claude/agents/helper.md", "edited")
 	b.put("CLAUDE.md", b.file("CLAUDE.md")+"\nmore of mine\n")
 	b.same("install", `{"packages":["all"]}`, map[string]any{"installed.0.version": "2.0.0"})
-	if b.file(".claude/agents/helper.md") != "edited" || !strings.Contains(b.file(".claude/skills/pdf/SKILL.md"), "PDF 2.0.0") {
+	if b.file(".claude/agents/helper.md") != "edited" ||
+		!strings.Contains(b.file(".claude/skills/pdf/SKILL.md"), "PDF 2.0.0") {
 		t.Error("the edited file was replaced, or the other was not")
 	}
 	answer, _ := b.ask("uninstall", `{"package_name":"all"}`)
-	if notes := fmt.Sprint(answer["notes"]); !strings.Contains(notes, "helper.md was changed") || b.file(".claude/agents/helper.md") != "edited" {
+	if notes := fmt.Sprint(answer["notes"]); !strings.Contains(notes, "helper.md was changed") ||
+		b.file(".claude/agents/helper.md") != "edited" {
 		t.Errorf("notes %s", notes)
 	}
 	if got := b.file("CLAUDE.md"); got != "# Mine\n\nmore of mine\n" {
@@ -200,10 +223,12 @@ func TestASectionThatSomebodyHasChangedStays(t *testing.T) {
 	b.full("all", "1.1.0", "")
 	b.same("install", `{"packages":["all@1.0.0"]}`, map[string]any{"failed": []any{}})
 	b.put("CLAUDE.md", strings.Replace(b.file("CLAUDE.md"), "Be kind.", "Be strict.", 1))
-	b.same("install", `{"packages":["all"]}`, map[string]any{"failed.0.code": "AAM_NAME_CONFLICT", "failed.0.details.path": "CLAUDE.md", "installed": []any{}})
+	b.same("install", `{"packages":["all"]}`, map[string]any{"failed.0.code": "AAM_NAME_CONFLICT",
+		"failed.0.details.path": "CLAUDE.md", "installed": []any{}})
 	b.same("list", `{}`, map[string]any{"result.0.version": "1.0.0"})
 	answer, _ := b.ask("uninstall", `{"package_name":"all"}`)
-	if !strings.Contains(fmt.Sprint(answer["notes"]), "was changed") || !strings.Contains(b.file("CLAUDE.md"), "Be strict.") {
+	if !strings.Contains(fmt.Sprint(answer["notes"]), "was changed") ||
+		!strings.Contains(b.file("CLAUDE.md"), "Be strict.") {
 		t.Errorf("%v", answer)
 	}
 }
@@ -215,11 +240,13 @@ func TestTwoPackagesThatWantOneNameAreRefusedWithBoth(t *testing.T) {
 	publish(t, b.registry, "latest", "@a/b", "1.0.0")
 	publish(t, b.registry, "latest", "ontwo", "1.0.0", "two", "*")
 	b.same("install", `{"packages":["one","ontwo","@a/b"]}`, map[string]any{
-		"installed.0.name": "one", "installed.1.name": "@a/b", "installed.2": nil, "failed.0.package": "ontwo", "failed.0.code": "AAM_NAME_CONFLICT", "failed.1": nil,
+		"installed.0.name": "one", "installed.1.name": "@a/b", "installed.2": nil, "failed.0.package": "ontwo",
+		"failed.0.code": "AAM_NAME_CONFLICT", "failed.1": nil,
 	})
 	before := b.tree()
 	b.same("install", `{"packages":["two"]}`, map[string]any{
-		"installed": []any{}, "failed.0.package": "two", "failed.0.code": "AAM_NAME_CONFLICT", "failed.0.details.packages": []any{"one", "two"}, "failed.0.hint": "uninstall one of the two",
+		"installed": []any{}, "failed.0.package": "two", "failed.0.code": "AAM_NAME_CONFLICT",
+		"failed.0.details.packages": []any{"one", "two"}, "failed.0.hint": "uninstall one of the two",
 	})
 	b.fails("install", `{"packages":["two"],"platform":"nowhere"}`, InvalidArgument, "cursor, claude, copilot, codex")
 	if diff := cmp.Diff(before, b.tree()); diff != "" {
@@ -231,7 +258,8 @@ func TestTwoPackagesThatWantOneNameAreRefusedWithBoth(t *testing.T) {
 func TestWhatCannotBeInstalledSaysWhy(t *testing.T) {
 	b := newBench(t)
 	for _, p := range [][]string{
-		{"lib", "1.0.0"}, {"lib", "2.0.0"}, {"good", "1.0.0"}, {"needs1", "1.0.0", "lib", "^1.0.0"}, {"needs2", "1.0.0", "lib", "^2.0.0"}, {"orphan", "1.0.0", "gone", "*"}, {"bad", "1.0.0"},
+		{"lib", "1.0.0"}, {"lib", "2.0.0"}, {"good", "1.0.0"}, {"needs1", "1.0.0", "lib", "^1.0.0"},
+		{"needs2", "1.0.0", "lib", "^2.0.0"}, {"orphan", "1.0.0", "gone", "*"}, {"bad", "1.0.0"},
 		{"onbad", "1.0.0", "bad", "*"},
 	} {
 		publish(t, b.registry, "latest", p[0], p[1], p[2:]...)
@@ -240,15 +268,18 @@ func TestWhatCannotBeInstalledSaysWhy(t *testing.T) {
 	b.same("install", `{"packages":["gone","good@^9.0.0","A b","orphan","onbad","good"],"no_deploy":true}`, map[string]any{
 		"installed.0.name": "good", "installed.1": nil,
 		"failed.0.package": "A b", "failed.0.code": "AAM_INVALID_ARGUMENT",
-		"failed.1.package": "gone", "failed.1.code": "AAM_PACKAGE_NOT_FOUND", "failed.1.message": "no registry has a package gone", "failed.1.hint": "search for it with aam_search",
+		"failed.1.package": "gone", "failed.1.code": "AAM_PACKAGE_NOT_FOUND",
+		"failed.1.message": "no registry has a package gone", "failed.1.hint": "search for it with aam_search",
 		"failed.1.details.registries": []any{"dev"},
 		"failed.2.package":            "good@^9.0.0", "failed.2.code": "AAM_PACKAGE_NOT_FOUND",
-		"failed.3.package": "orphan", "failed.3.code": "AAM_PACKAGE_NOT_FOUND", "failed.3.message": "no registry has the package gone, which orphan 1.0.0 depends on",
+		"failed.3.package": "orphan", "failed.3.code": "AAM_PACKAGE_NOT_FOUND",
+		"failed.3.message": "no registry has the package gone, which orphan 1.0.0 depends on",
 		"failed.4.package": "onbad", "failed.4.code": "AAM_INTEGRITY_ERROR", "failed.5": nil,
 	})
 	b.fails("install", `{"packages":["needs1","needs2"],"no_deploy":true}`, DependencyConflict,
 		"Because needs1 1.0.0 needs lib ^1.0.0 and needs2 1.0.0 needs lib ^2.0.0, needs1 1.0.0 and needs2 1.0.0 do not go together.")
-	b.same("install", `{"packages":["needs1"],"no_deploy":true}`, map[string]any{"installed.0.name": "lib", "installed.0.version": "1.0.0", "installed.1.name": "needs1"})
+	b.same("install", `{"packages":["needs1"],"no_deploy":true}`,
+		map[string]any{"installed.0.name": "lib", "installed.0.version": "1.0.0", "installed.1.name": "needs1"})
 	b.fails("install", `{"packages":["needs2"],"no_deploy":true}`, DependencyConflict, "needs1 1.0.0 is installed")
 	b.fails("install", `{"packages":["lib@2.0.0"],"no_deploy":true}`, DependencyConflict, "^1.0.0")
 	b.same("install", `{"packages":["lib@^1.0.0"],"no_deploy":true}`, map[string]any{"already_installed": []any{"lib"}})
@@ -283,7 +314,8 @@ func TestChecksumsAreVerified(t *testing.T) {
 	b.same("install", `{"packages":["p"]}`, map[string]any{"failed.0.code": "AAM_INTEGRITY_ERROR", "installed": []any{}})
 	b.fails("config_set", `{"key":"security.require_checksum","value":"false"}`, PermissionDenied, "a person")
 	b.door = record.DoorCLI
-	b.same("config_set", `{"key":"security.require_checksum","value":"false"}`, map[string]any{"value": false, "key": "security.require_checksum"})
+	b.same("config_set", `{"key":"security.require_checksum","value":"false"}`,
+		map[string]any{"value": false, "key": "security.require_checksum"})
 	b.same("install", `{"packages":["p"]}`, map[string]any{"installed.0.name": "p", "installed.0.checksum": ""})
 	b.same("doctor", `{}`, map[string]any{"healthy": true})
 	b.put(".aam/packages/p/skills/look/SKILL.md", "changed")
@@ -292,7 +324,9 @@ func TestChecksumsAreVerified(t *testing.T) {
 	b.same("install", `{"packages":["p"],"force":true}`, map[string]any{"installed.0.name": "p"})
 	b.same("doctor", `{}`, map[string]any{"healthy": true})
 	b.same("config_set", `{"key":"security.require_signature","value":"true"}`, nil)
-	b.same("install", `{"packages":["p"],"force":true}`, map[string]any{"installed.0.name": "p", "notes.0": "packages have no signatures, which the configuration asks for; their checksums were verified"})
+	b.same("install", `{"packages":["p"],"force":true}`,
+		map[string]any{"installed.0.name": "p",
+			"notes.0": "packages have no signatures, which the configuration asks for; their checksums were verified"})
 	b.same("config_set", `{"key":"security.on_signature_failure","value":"error"}`, nil)
 	b.same("install", `{"packages":["p"],"force":true}`, map[string]any{"failed.0.code": "AAM_INTEGRITY_ERROR"})
 }
@@ -305,8 +339,10 @@ func TestSearchInfoAndRegistries(t *testing.T) {
 	b.full("my-pdf", "1.0.0", "")
 	b.full("other", "1.0.0", "")
 	b.same("search", `{"query":"PDF"}`, map[string]any{
-		"result.0.name": "pdf", "result.1.name": "pdf-tools", "result.2.name": "my-pdf", "result.3": nil, "result.0.author": "ann", "result.0.registry": "dev",
-		"result.0.version": "1.0.0", "result.0.description": "Brings one of each", "result.0.artifact_types": []any{"agent", "instruction", "prompt", "skill"},
+		"result.0.name": "pdf", "result.1.name": "pdf-tools", "result.2.name": "my-pdf", "result.3": nil,
+		"result.0.author": "ann", "result.0.registry": "dev",
+		"result.0.version": "1.0.0", "result.0.description": "Brings one of each",
+		"result.0.artifact_types": []any{"agent", "instruction", "prompt", "skill"},
 	})
 	b.same("search", `{"query":"ops","limit":1}`, map[string]any{"result.0.name": "my-pdf", "result.1": nil})
 	b.same("search", `{"query":"brings one"}`, map[string]any{"result.3.name": "pdf-tools"})
@@ -317,14 +353,18 @@ func TestSearchInfoAndRegistries(t *testing.T) {
 	b.fails("search", `{"query":"pdf","package_type":"tool"}`, InvalidArgument, "package_type")
 	b.fails("search", `{"query":"pdf","limit":51}`, InvalidArgument, "limit")
 	b.same("info", `{"package_name":"pdf-tools"}`, map[string]any{
-		"name": "pdf-tools", "version": "1.0.0", "description": "Brings one of each", "author": "ann", "license": "MIT", "installed": false, "installed_version": nil,
-		"artifacts.skills.0": map[string]any{"name": "pdf", "path": "skills/pdf/", "description": "Reads PDFs"}, "dependencies": map[string]any{"pdf": "^1.0.0"},
-		"platforms": map[string]any{"cursor": map[string]any{"skill_scope": "project"}},
+		"name": "pdf-tools", "version": "1.0.0", "description": "Brings one of each", "author": "ann", "license": "MIT",
+		"installed": false, "installed_version": nil,
+		"artifacts.skills.0": map[string]any{"name": "pdf", "path": "skills/pdf/", "description": "Reads PDFs"},
+		"dependencies":       map[string]any{"pdf": "^1.0.0"},
+		"platforms":          map[string]any{"cursor": map[string]any{"skill_scope": "project"}},
 	})
 	b.full("pdf", "2.0.0", "")
 	b.same("install", `{"packages":["pdf@1.0.0"]}`, nil)
-	b.same("info", `{"package_name":"pdf"}`, map[string]any{"version": "1.0.0", "installed": true, "installed_version": "1.0.0"})
-	b.same("info", `{"package_name":"pdf","version":"latest"}`, map[string]any{"version": "2.0.0", "installed": true, "installed_version": "1.0.0"})
+	b.same("info", `{"package_name":"pdf"}`, map[string]any{"version": "1.0.0", "installed": true,
+		"installed_version": "1.0.0"})
+	b.same("info", `{"package_name":"pdf","version":"latest"}`,
+		map[string]any{"version": "2.0.0", "installed": true, "installed_version": "1.0.0"})
 	b.fails("info", `{"package_name":"pdf","version":"3.0.0"}`, PackageNotFound, "2.0.0, 1.0.0")
 	b.fails("info", `{"package_name":"nope"}`, PackageNotFound, "nope")
 	b.door = record.DoorCLI
@@ -333,7 +373,8 @@ func TestSearchInfoAndRegistries(t *testing.T) {
 	b.same("registry_add", fmt.Sprintf(`{"name":"more","url":%q,"set_default":true}`, "file://"+more), map[string]any{
 		"name": "more", "url": more, "type": "local", "is_default": true, "accessible": true,
 	})
-	b.same("registry_list", `{}`, map[string]any{"result.0.name": "dev", "result.0.is_default": false, "result.1.name": "more", "result.1.is_default": true, "result.1.url": more})
+	b.same("registry_list", `{}`, map[string]any{"result.0.name": "dev", "result.0.is_default": false,
+		"result.1.name": "more", "result.1.is_default": true, "result.1.url": more})
 	b.fails("registry_add", fmt.Sprintf(`{"name":"more","url":%q}`, more), InvalidArgument, "already")
 	b.fails("registry_add", `{"name":"x","url":"/does/not/exist"}`, RegistryUnreachable, "/does/not/exist")
 	b.fails("registry_add", `{"name":"x","url":"https://example.com/r"}`, RegistryUnreachable, "folders")
@@ -359,19 +400,27 @@ func TestSearchInfoAndRegistries(t *testing.T) {
 func TestSettingsHaveCheckedValuesAndTrueSources(t *testing.T) {
 	b := newBench(t)
 	for key, want := range map[string][2]any{
-		"default_platform": {"cursor", "default"}, "active_platforms": {[]any{"claude"}, "project"}, "author.name": {nil, "default"}, "author": {map[string]any{"name": nil, "email": nil}, "default"},
-		"security.require_checksum": {true, "default"}, "registries": {[]any{map[string]any{"name": "dev", "url": b.registry.Dir, "type": "local", "default": true}}, "global"},
+		"default_platform": {"cursor", "default"}, "active_platforms": {[]any{"claude"}, "project"},
+		"author.name": {nil, "default"}, "author": {map[string]any{"name": nil, "email": nil}, "default"},
+		"security.require_checksum": {true, "default"},
+		"registries": {[]any{map[string]any{"name": "dev", "url": b.registry.Dir, "type": "local",
+			"default": true}}, "global"},
 	} {
 		b.same("config_get", fmt.Sprintf(`{"key":%q}`, key), map[string]any{"key": key, "value": want[0], "source": want[1]})
 	}
-	b.same("config_get", `{}`, map[string]any{"key": nil, "source": "merged", "value.default_platform": "cursor", "value.security.on_signature_failure": "warn"})
+	b.same("config_get", `{}`, map[string]any{"key": nil, "source": "merged", "value.default_platform": "cursor",
+		"value.security.on_signature_failure": "warn"})
 	b.door = record.DoorCLI
-	b.same("config_set", `{"key":"security.on_signature_failure","value":"ignore"}`, map[string]any{"key": "security.on_signature_failure", "value": "ignore", "source": "global"})
+	b.same("config_set", `{"key":"security.on_signature_failure","value":"ignore"}`,
+		map[string]any{"key": "security.on_signature_failure", "value": "ignore", "source": "global"})
 	b.same("config_get", `{"key":"security"}`, map[string]any{"source": "merged"})
-	b.same("config_set", `{"key":"active_platforms","value":"cursor, codex"}`, map[string]any{"value": []any{"cursor", "codex"}, "notes.0": "the project's configuration has another value, which counts here: " + configFile(b.settings.Project)})
+	b.same("config_set", `{"key":"active_platforms","value":"cursor, codex"}`,
+		map[string]any{"value": []any{"cursor", "codex"},
+			"notes.0": "the project's configuration has another value, which counts here: " + configFile(b.settings.Project)})
 	before := b.tree()
 	for key, value := range map[string]string{
-		"default_platform": "klingon", "security.require_checksum": "maybe", "registries": "x", "nothing": "1", "security": "x", "active_platforms": "cursor,klingon", "publish.default_scope": "A B",
+		"default_platform": "klingon", "security.require_checksum": "maybe", "registries": "x", "nothing": "1",
+		"security": "x", "active_platforms": "cursor,klingon", "publish.default_scope": "A B",
 	} {
 		b.fails("config_set", fmt.Sprintf(`{"key":%q,"value":%q}`, key, value), InvalidArgument, "")
 	}
@@ -382,7 +431,8 @@ func TestSettingsHaveCheckedValuesAndTrueSources(t *testing.T) {
 	if diff := cmp.Diff(before, b.tree()); diff != "" {
 		t.Errorf("something was written:\n%s", diff)
 	}
-	operationtest.WriteFiles(t, b.settings.Home, map[string]string{".aam/config.yaml": "# mine\nunknown: 1\nauthor:\n  name: ann # me\n"})
+	operationtest.WriteFiles(t, b.settings.Home,
+		map[string]string{".aam/config.yaml": "# mine\nunknown: 1\nauthor:\n  name: ann # me\n"})
 	b.same("config_set", `{"key":"author.email","value":"a@example.com"}`, nil)
 	text = b.file("../home/.aam/config.yaml")
 	if want := "# mine\nunknown: 1\nauthor:\n  name: ann # me\n  email: a@example.com\n"; text != want {
@@ -407,7 +457,8 @@ func TestMakeValidateAndPublishAPackage(t *testing.T) {
 	b := newBench(t)
 	b.fails("create_package", `{}`, InvalidArgument, "no skills")
 	b.fails("publish", `{}`, ManifestNotFound, "aam.yaml")
-	b.same("validate", `{}`, map[string]any{"valid": false, "package_name": nil, "errors.0": "No aam.yaml found at " + b.settings.Project})
+	b.same("validate", `{}`, map[string]any{"valid": false, "package_name": nil, "errors.0": "No aam.yaml found at " +
+		b.settings.Project})
 	b.put("skills/PDF Reader/SKILL.md", "---\nname: x\ndescription: Reads PDFs\n---\n")
 	b.put("prompts/ask.md", "# Ask people\n")
 	b.put(".cursor/rules/agent-ops.mdc", "x")
@@ -415,18 +466,23 @@ func TestMakeValidateAndPublishAPackage(t *testing.T) {
 	b.fails("create_package", `{"artifact_types":["tool"]}`, InvalidArgument, "tool")
 	b.fails("create_package", `{"path":"/etc"}`, PermissionDenied, "/etc")
 	b.fails("create_package", `{"name":"Bad Name"}`, InvalidArgument, "Bad Name")
-	b.same("create_package", `{"name":"@ops/mine","artifact_types":["skill","prompt"],"description":"Mine"}`, map[string]any{
-		"manifest_path": filepath.Join(b.settings.Project, "aam.yaml"), "package_name": "@ops/mine", "version": "0.1.0", "artifacts_included": map[string]any{"skills": 1.0, "prompts": 1.0}, "total_artifacts": 2.0,
-	})
+	b.same("create_package", `{"name":"@ops/mine","artifact_types":["skill","prompt"],"description":"Mine"}`,
+		map[string]any{
+			"manifest_path": filepath.Join(b.settings.Project, "aam.yaml"), "package_name": "@ops/mine", "version": "0.1.0",
+			"artifacts_included": map[string]any{"skills": 1.0, "prompts": 1.0}, "total_artifacts": 2.0,
+		})
 	b.fails("create_package", `{}`, InvalidArgument, "already")
-	b.same("validate", `{"path":"aam.yaml"}`, map[string]any{"valid": true, "package_name": "@ops/mine", "package_version": "0.1.0", "errors": []any{}, "artifact_count": 2.0, "artifacts_valid": true, "warnings.0": "No author provided"})
+	b.same("validate", `{"path":"aam.yaml"}`, map[string]any{"valid": true, "package_name": "@ops/mine",
+		"package_version": "0.1.0", "errors": []any{}, "artifact_count": 2.0, "artifacts_valid": true,
+		"warnings.0": "No author provided"})
 	b.fails("validate", `{"path":"../.."}`, PermissionDenied, "")
 	b.same("publish", `{"tag":"beta"}`, map[string]any{"package_name": "@ops/mine", "version": "0.1.0", "registry": "dev"})
 	b.fails("publish", `{}`, VersionExists, "0.1.0")
 	b.fails("publish", `{"registry":"nope"}`, RegistryNotFound, "nope")
 	b.fails("publish", `{"tag":"1.0"}`, InvalidArgument, "tag")
 	b.put("aam.yaml", strings.Replace(b.file("aam.yaml"), "skills/PDF Reader/", "skills/gone/", 1))
-	b.same("validate", `{}`, map[string]any{"valid": false, "artifacts_valid": false, "errors.0": "Artifact path 'skills/gone/' does not exist", "package_name": "@ops/mine"})
+	b.same("validate", `{}`, map[string]any{"valid": false, "artifacts_valid": false,
+		"errors.0": "Artifact path 'skills/gone/' does not exist", "package_name": "@ops/mine"})
 	b.fails("publish", `{}`, ManifestInvalid, "skills/gone/")
 	b.put("aam.yaml", "name: [")
 	answer, _ := b.ask("validate", `{}`)

@@ -23,7 +23,8 @@ const (
 // leftOut are names of files and folders that no archive has, at any depth.
 func leftOut(name string, isDir bool) bool {
 	switch name {
-	case "node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", "dist", "build", ".aam":
+	case "node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", "dist", "build",
+		".aam":
 		return isDir
 	}
 	return !isDir && strings.HasSuffix(name, ".aam")
@@ -57,9 +58,11 @@ func pack(root *files.Dir, list []packedFile) ([]byte, error) {
 			return nil, newError(ManifestInvalid, "%s cannot be packed: %s", f.name, reason(err)).Because(err)
 		}
 		if total += int64(len(content)); total > MaxUnpackedBytes {
-			return nil, newError(ManifestInvalid, "the package has more than %d bytes", MaxUnpackedBytes).Suggest("leave large files out")
+			return nil, newError(ManifestInvalid, "the package has more than %d bytes",
+				MaxUnpackedBytes).Suggest("leave large files out")
 		}
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Size: int64(len(content)), Mode: f.mode, Format: tar.FormatPAX}
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Size: int64(len(content)), Mode: f.mode,
+			Format: tar.FormatPAX}
 		if err := out.WriteHeader(header); err != nil {
 			return nil, newError(ManifestInvalid, "%s cannot be packed: %s", f.name, err).Because(err)
 		}
@@ -71,7 +74,8 @@ func pack(root *files.Dir, list []packedFile) ([]byte, error) {
 		return nil, newError(InternalError, "the archive cannot be written").Because(err)
 	}
 	if packed.Len() > MaxArchiveBytes {
-		return nil, newError(ManifestInvalid, "the archive has %d bytes; at most %d", packed.Len(), MaxArchiveBytes).Suggest("leave large files out")
+		return nil, newError(ManifestInvalid, "the archive has %d bytes; at most %d", packed.Len(),
+			MaxArchiveBytes).Suggest("leave large files out")
 	}
 	return packed.Bytes(), nil
 }
@@ -110,7 +114,8 @@ func packedFiles(root *files.Dir) ([]packedFile, error) {
 		return nil
 	})
 	if at := names.repository(); err == nil && at != "" {
-		return nil, newError(ManifestInvalid, "git takes %+q for a repository, whose config can name programs", at).Suggest("move it out of the package")
+		return nil, newError(ManifestInvalid, "git takes %+q for a repository, whose config can name programs",
+			at).Suggest("move it out of the package")
 	}
 	slices.SortFunc(out, func(a, b packedFile) int { return strings.Compare(a.name, b.name) })
 	return out, err
@@ -131,21 +136,24 @@ func packable(name string, d fs.DirEntry) (skip bool, err error) {
 	case name == gitFolder, leftOut(d.Name(), d.IsDir()):
 		return true, leave()
 	case badEntry(name) != "":
-		return true, newError(ManifestInvalid, "%s", badEntry(name)).Suggest("move it out of the package, or give it another name")
+		return true, newError(ManifestInvalid, "%s",
+			badEntry(name)).Suggest("move it out of the package, or give it another name")
 	}
 	return d.IsDir(), nil
 }
 
 func packedFileOf(name string, d fs.DirEntry) (packedFile, error) {
 	if !d.Type().IsRegular() {
-		return packedFile{}, newError(ManifestInvalid, "%s is a link or a special file; a package has files alone", name).Suggest("replace it by a file")
+		return packedFile{}, newError(ManifestInvalid, "%s is a link or a special file; a package has files alone",
+			name).Suggest("replace it by a file")
 	}
 	info, err := d.Info()
 	if err != nil {
 		return packedFile{}, newError(ManifestInvalid, "%s cannot be read: %s", name, reason(err)).Because(err)
 	}
 	if info.Mode()&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != 0 {
-		return packedFile{}, newError(ManifestInvalid, "%s has a mode that gives rights to whoever runs it", name).Suggest("take that away: chmod ug-s,-t")
+		return packedFile{}, newError(ManifestInvalid, "%s has a mode that gives rights to whoever runs it",
+			name).Suggest("take that away: chmod ug-s,-t")
 	}
 	if info.Mode()&0o100 != 0 {
 		return packedFile{name, 0o755}, nil

@@ -30,9 +30,10 @@ func refused(format string, args ...any) error {
 	return newError(IntegrityError, "the archive is refused: "+format, args...)
 }
 
-// Unpack reads an archive into memory. AAM_INTEGRITY_ERROR for one that breaks the rules: too large, a name that leads out or is there
-// twice (letter case, accents' form and the like aside), that git takes for its own folder or that has hidden
-// characters, a mode that gives rights, a link or device, something after its end, no sound manifest at its root.
+// Unpack reads an archive into memory. AAM_INTEGRITY_ERROR for one that breaks the rules: too large, a name that leads
+// out or is there twice (letter case, accents' form and the like aside), that git takes for its own folder or that has
+// hidden characters, a mode that gives rights, a link or device, something after its end, no sound manifest at its
+// root.
 func Unpack(archive []byte) (*Packed, error) {
 	if len(archive) > MaxArchiveBytes {
 		return nil, refused("it has %d bytes; at most %d", len(archive), MaxArchiveBytes)

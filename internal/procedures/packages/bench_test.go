@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// manyPackages is a registry of so many packages with ten versions each, every one of which depends on up to two others.
+// manyPackages is a registry of so many packages with ten versions each, every one of which depends on up to two
+// others.
 func manyPackages(b *testing.B, count int) Registry {
 	b.Helper()
 	r := Registry{Name: "dev", Dir: b.TempDir()}
@@ -20,11 +21,13 @@ func manyPackages(b *testing.B, count int) Registry {
 	defer lock.close()
 	for i := range count {
 		m := Metadata{
-			Name: fmt.Sprintf("package-%05d", i), Description: fmt.Sprintf("Reads and writes files of kind %d", i%97), Author: "ann", Keywords: []string{fmt.Sprintf("kind%d", i%97)},
+			Name: fmt.Sprintf("package-%05d", i), Description: fmt.Sprintf("Reads and writes files of kind %d", i%97),
+			Author: "ann", Keywords: []string{fmt.Sprintf("kind%d", i%97)},
 			ArtifactTypes: []string{"skill"}, DistTags: map[string]string{"latest": "1.9.0"},
 		}
 		for v := range 10 {
-			p := Published{Version: fmt.Sprintf("1.%d.0", v), Published: "2026-03-01T00:00:00Z", Checksum: Checksum(nil), Dependencies: map[string]string{}}
+			p := Published{Version: fmt.Sprintf("1.%d.0", v), Published: "2026-03-01T00:00:00Z", Checksum: Checksum(nil),
+				Dependencies: map[string]string{}}
 			for _, other := range []int{i + 1, 2*i + 1} {
 				if other < count {
 					p.Dependencies[fmt.Sprintf("package-%05d", other)] = fmt.Sprintf("^1.%d.0", v/2)
@@ -69,7 +72,8 @@ func BenchmarkRegistry(b *testing.B) {
 	})
 	b.Run("resolve 1000", func(b *testing.B) {
 		for b.Loop() {
-			choices, err := (&Resolver{Registries: []Registry{r}}).Resolve(b.Context(), []Spec{{Name: Name{Bare: "package-09000"}}})
+			choices, err := (&Resolver{Registries: []Registry{r}}).Resolve(b.Context(),
+				[]Spec{{Name: Name{Bare: "package-09000"}}})
 			if err != nil || len(choices) != 1000 {
 				b.Fatal(len(choices), err)
 			}
@@ -77,8 +81,9 @@ func BenchmarkRegistry(b *testing.B) {
 	})
 }
 
-// BenchmarkDiamonds chooses versions of 500 packages of 50 versions, as a registry has them on disk: each version needs three
-// other packages in a range about its own, so that each package is needed by several, and its highest versions fit only some.
+// BenchmarkDiamonds chooses versions of 500 packages of 50 versions, as a registry has them on disk: each version needs
+// three other packages in a range about its own, so that each package is needed by several, and its highest versions
+// fit only some.
 func BenchmarkDiamonds(b *testing.B) {
 	const packages, versions = 500, 50
 	r := Registry{Name: "dev", Dir: b.TempDir()}
@@ -93,7 +98,8 @@ func BenchmarkDiamonds(b *testing.B) {
 			p := Published{Version: fmt.Sprintf("1.%d.0", v), Checksum: Checksum(nil), Dependencies: map[string]string{}}
 			for _, other := range []int{i + 1, i + 7, 2*i + 1} {
 				if other < packages {
-					p.Dependencies[fmt.Sprintf("p%03d", other)] = fmt.Sprintf(">=1.%d.0,<=1.%d.0", max(0, v-1-(i+other)%4), v+1-(i*other)%2)
+					p.Dependencies[fmt.Sprintf("p%03d", other)] = fmt.Sprintf(">=1.%d.0,<=1.%d.0", max(0, v-1-(i+other)%4),
+						v+1-(i*other)%2)
 				}
 			}
 			m.Versions = append(m.Versions, p)

@@ -55,8 +55,8 @@ type Browser struct{ service *Service }
 // NewBrowser makes a Browser. It touches nothing.
 func NewBrowser(s *Service) *Browser { return &Browser{s} }
 
-// Browse lists the packages of all registries, and those that are installed, by name. A registry that cannot be read is a problem of the
-// answer; a configuration or a lock file that cannot be used is an error, which is a fault.
+// Browse lists the packages of all registries, and those that are installed, by name. A registry that cannot be read is
+// a problem of the answer; a configuration or a lock file that cannot be used is an error, which is a fault.
 func (b *Browser) Browse(_ context.Context, q Browsing) (Shelf, error) {
 	v, err := b.service.open()
 	if err != nil {
@@ -104,7 +104,8 @@ func (b *Browser) Offered(_ context.Context, name string) (Offer, error) {
 	}
 	for _, r := range v.used() {
 		index, err := r.Index()
-		if i := slices.IndexFunc(index.Packages, func(e IndexEntry) bool { return e.Name == n.String() }); err == nil && i >= 0 {
+		if i := slices.IndexFunc(index.Packages, func(e IndexEntry) bool { return e.Name == n.String() }); err == nil &&
+			i >= 0 {
 			return v.offer(Match{IndexEntry: index.Packages[i], Registry: r.Name}), nil
 		}
 	}
@@ -116,7 +117,8 @@ func (b *Browser) Offered(_ context.Context, name string) (Offer, error) {
 
 // offer adds to what the index has what the package's metadata and the lock file know.
 func (v *view) offer(m Match) Offer {
-	out := Offer{Name: m.Name, Description: m.Description, Types: m.ArtifactTypes, Registry: m.Registry, Latest: m.Latest, Dependants: v.lock.dependents(m.Name)}
+	out := Offer{Name: m.Name, Description: m.Description, Types: m.ArtifactTypes, Registry: m.Registry, Latest: m.Latest,
+		Dependants: v.lock.dependents(m.Name)}
 	name, err := ParseName(m.Name)
 	if err != nil {
 		out.Why = messageOf(err)

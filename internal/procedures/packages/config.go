@@ -67,8 +67,8 @@ type Config struct {
 // maxConfigBytes bounds a file of the configuration.
 const maxConfigBytes = 1 << 20
 
-// LoadConfig reads the configuration. Files that do not exist are left out, and none is made. AAM_CONFIG_INVALID names the file and
-// what is wrong in it.
+// LoadConfig reads the configuration. Files that do not exist are left out, and none is made. AAM_CONFIG_INVALID names
+// the file and what is wrong in it.
 func LoadConfig(home, project string) (Config, error) {
 	c := Config{values: map[string]any{}, sources: map[string]Source{}}
 	for _, s := range settings() {
@@ -88,7 +88,8 @@ func LoadConfig(home, project string) (Config, error) {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return c, newError(ConfigInvalid, "%s", strings.ReplaceAll(err.Error(), "\n", "; ")).Suggest("correct the file, or remove the value")
+		return c, newError(ConfigInvalid, "%s",
+			strings.ReplaceAll(err.Error(), "\n", "; ")).Suggest("correct the file, or remove the value")
 	}
 	return c, nil
 }
@@ -113,7 +114,9 @@ func (c *Config) overlay(dir string, source Source) error {
 			continue
 		}
 		if source == SourceProject && s.loosens(c.values[s.key], value) {
-			c.unused = append(c.unused, fmt.Sprintf("not used: %s of the project's configuration is %v, which is less secure than your own configuration", s.key, value))
+			c.unused = append(c.unused,
+				fmt.Sprintf("not used: %s of the project's configuration is %v, which is less secure than your own configuration",
+					s.key, value))
 			continue
 		}
 		if source == SourceProject && s.key == "registries" {
@@ -143,7 +146,8 @@ func (s setting) loosens(before, now any) bool {
 func resolvedURLs(dir string, registries any) any {
 	for _, entry := range registries.([]any) {
 		r := entry.(map[string]any)
-		if url, _ := r["url"].(string); !strings.Contains(url, "://") && !filepath.IsAbs(url) && !strings.HasPrefix(url, "~") {
+		if url, _ := r["url"].(string); !strings.Contains(url, "://") && !filepath.IsAbs(url) &&
+			!strings.HasPrefix(url, "~") {
 			r["url"] = filepath.Join(dir, filepath.FromSlash(url))
 		}
 	}
@@ -221,7 +225,8 @@ func (s setting) checkText(value any) string {
 		return fmt.Sprintf("%v is no text", value)
 	case s.allowed != nil && !slices.Contains(s.allowed, text):
 		return fmt.Sprintf("%q is not one of %s", text, strings.Join(s.allowed, ", "))
-	case s.key == "publish.default_scope" && text != "" && !regexp.MustCompile(`\A@?[a-z0-9][a-z0-9_-]{0,63}\z`).MatchString(text):
+	case s.key == "publish.default_scope" && text != "" &&
+		!regexp.MustCompile(`\A@?[a-z0-9][a-z0-9_-]{0,63}\z`).MatchString(text):
 		return fmt.Sprintf("%q is no scope", text)
 	}
 	return ""

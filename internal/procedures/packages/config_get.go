@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Get is the value of a key, of a section, or with "" of everything, and where it comes from. AAM_INVALID_ARGUMENT for a key that
-// does not exist lists those that do.
+// Get is the value of a key, of a section, or with "" of everything, and where it comes from. AAM_INVALID_ARGUMENT for
+// a key that does not exist lists those that do.
 func (c Config) Get(key string) (any, Source, error) {
 	if key == "" {
 		return c.section(""), SourceMerged, nil
@@ -56,7 +56,8 @@ func unknownKey(key string) error {
 	for _, s := range settings() {
 		known = append(known, s.key)
 	}
-	return newError(InvalidArgument, "there is no setting %q; there are %s", key, strings.Join(known, ", ")).With("valid_keys", known)
+	return newError(InvalidArgument, "there is no setting %q; there are %s", key,
+		strings.Join(known, ", ")).With("valid_keys", known)
 }
 
 func (c Config) text(key string) string {

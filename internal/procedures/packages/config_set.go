@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// SetConfig changes one value in the user's file, which keeps what else it has, or only checks it. AAM_INVALID_ARGUMENT for a key that
-// does not exist and for a value that the key cannot have.
+// SetConfig changes one value in the user's file, which keeps what else it has, or only checks it. AAM_INVALID_ARGUMENT
+// for a key that does not exist and for a value that the key cannot have.
 func SetConfig(home, key, text string, checkOnly bool) (any, error) {
 	i := slices.IndexFunc(settings(), func(s setting) bool { return s.key == key })
 	if i < 0 {
@@ -44,7 +44,8 @@ func mayCallerSet(home, key, text string) error {
 	if err != nil || why != "" || settings()[i].check(value) != "" {
 		return err
 	}
-	denied := newError(PermissionDenied, "%s becomes %s only if a person says so", key, text).Suggest("a person runs: claudeops packages config set")
+	denied := newError(PermissionDenied, "%s becomes %s only if a person says so", key,
+		text).Suggest("a person runs: claudeops packages config set")
 	if settings()[i].loosens(own.values[key], value) {
 		return denied
 	}
@@ -53,7 +54,8 @@ func mayCallerSet(home, key, text string) error {
 		names = []any{value}
 	}
 	isPlatform := key == "default_platform" || key == "active_platforms"
-	if isPlatform && slices.ContainsFunc(names, func(n any) bool { return leavesProject(fmt.Sprint(n)) }) && !slices.ContainsFunc(own.platforms(), leavesProject) {
+	if isPlatform && slices.ContainsFunc(names, func(n any) bool { return leavesProject(fmt.Sprint(n)) }) &&
+		!slices.ContainsFunc(own.platforms(), leavesProject) {
 		return denied
 	}
 	return nil
@@ -102,7 +104,8 @@ func AddRegistry(home string, r RegistryConfig) error {
 		}
 		for _, known := range registries {
 			if known["name"] == r.Name {
-				return newError(InvalidArgument, "there is a registry %q already, at %v", r.Name, known["url"]).Suggest("choose another name")
+				return newError(InvalidArgument, "there is a registry %q already, at %v", r.Name,
+					known["url"]).Suggest("choose another name")
 			}
 			if r.Default {
 				known["default"] = false

@@ -11,8 +11,8 @@ import (
 // maxReasons bounds the sentences of a message; details have more.
 const maxReasons = 12
 
-// conflict says why no versions go together. If all that was asked for is one package, and something that it needs is in no
-// registry, that is the error.
+// conflict says why no versions go together. If all that was asked for is one package, and something that it needs is
+// in no registry, that is the error.
 func (r *Resolver) conflict(refusal *pubgrub.Refusal) error {
 	var wishes []pubgrub.Fact
 	for _, f := range refusal.Facts {
@@ -28,7 +28,8 @@ func (r *Resolver) conflict(refusal *pubgrub.Refusal) error {
 	text := refusal.Error()
 	more := len(refusal.Reasons) - maxReasons
 	if more > 0 {
-		text = fmt.Sprintf("(%d reasons before these are in the details.) %s", more, strings.Join(refusal.Reasons[more:], " "))
+		text = fmt.Sprintf("(%d reasons before these are in the details.) %s", more,
+			strings.Join(refusal.Reasons[more:], " "))
 	}
 	e := newError(DependencyConflict, "%s Of %s there are %s", text, about, versionsOf(r.known[about]))
 	if more > 0 {
@@ -51,8 +52,8 @@ func constraintOf(f pubgrub.Fact) string {
 	return f.Need.Constraint
 }
 
-// mostWanted is the package that the reasons turn on: one that has no version as it is wanted, or the one that most facts
-// want something of.
+// mostWanted is the package that the reasons turn on: one that has no version as it is wanted, or the one that most
+// facts want something of.
 func mostWanted(facts []pubgrub.Fact) string {
 	best, most := "", -1
 	number := map[string]int{}
@@ -113,7 +114,8 @@ func versionsOf(known []candidate) string {
 // missing is about a package that no registry has, and that another one depends on.
 func (r *Resolver) missing(refusal *pubgrub.Refusal, f pubgrub.Fact, asked string) error {
 	chain := chainTo(refusal.Facts, f)
-	e := newError(PackageNotFound, "no registry has the package %s, which %s depends on", f.Need.Package, strings.Join(chain, " > ")).
+	e := newError(PackageNotFound, "no registry has the package %s, which %s depends on", f.Need.Package,
+		strings.Join(chain, " > ")).
 		With("needed_by", chain).Suggest("ask who made the package; its registry lacks what it depends on")
 	if len(refusal.Reasons) > 1 { // other versions cannot be had for other reasons
 		e = e.With("reasons", refusal.Reasons)
@@ -126,13 +128,16 @@ func (r *Resolver) notFound(s Spec, known []candidate) error {
 	var e *Error
 	switch {
 	case len(known) == 0 && len(r.Registries) == 0:
-		e = newError(RegistryNotConfigured, "no registry is configured, so that %s cannot be found", s.Name).Suggest("add one with aam_registry_add")
+		e = newError(RegistryNotConfigured, "no registry is configured, so that %s cannot be found",
+			s.Name).Suggest("add one with aam_registry_add")
 	case len(known) == 0:
 		e = newError(PackageNotFound, "no registry has a package %s", s.Name).Suggest("search for it with aam_search")
 	case s.Want == "":
-		e = newError(PackageNotFound, "%s has no release; there are %s", s.Name, versionsOf(known)).Suggest("ask for one of these versions")
+		e = newError(PackageNotFound, "%s has no release; there are %s", s.Name,
+			versionsOf(known)).Suggest("ask for one of these versions")
 	default:
-		e = newError(PackageNotFound, "no version of %s satisfies %s; there are %s", s.Name, s.Want, versionsOf(known)).Suggest("ask for one of these versions")
+		e = newError(PackageNotFound, "no version of %s satisfies %s; there are %s", s.Name, s.Want,
+			versionsOf(known)).Suggest("ask for one of these versions")
 	}
 	return r.nowhere(e.With("spec", s.String()), s.Name.String())
 }

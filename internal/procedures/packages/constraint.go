@@ -6,8 +6,8 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// Constraint is a condition on versions: exact, = == > >= < <= ^ ~ and *, joined with commas, which mean and. A prerelease satisfies only
-// a constraint that names a prerelease of the same three numbers.
+// Constraint is a condition on versions: exact, = == > >= < <= ^ ~ and *, joined with commas, which mean and. A
+// prerelease satisfies only a constraint that names a prerelease of the same three numbers.
 type Constraint struct {
 	text  string
 	inner *semver.Constraints // nil: any
@@ -20,7 +20,8 @@ func ParseConstraint(text string) (Constraint, error) {
 	if trimmed == "*" {
 		return Constraint{text: "*"}, nil
 	}
-	bad := newError(InvalidArgument, "%q is no constraint on versions", text).Suggest("write 1.2.3, ^1.2.0, ~1.2.0, >=1.0.0,<2.0.0 or *")
+	bad := newError(InvalidArgument, "%q is no constraint on versions",
+		text).Suggest("write 1.2.3, ^1.2.0, ~1.2.0, >=1.0.0,<2.0.0 or *")
 	c := Constraint{text: trimmed}
 	var parts []string
 	for _, part := range strings.Split(trimmed, ",") {
@@ -69,7 +70,8 @@ func isNumber(text string) bool { return text != "" && strings.Trim(text, "01234
 func ParseVersion(text string) (*semver.Version, error) {
 	v, err := semver.StrictNewVersion(text)
 	if err != nil {
-		return nil, newError(InvalidArgument, "%q is no version", text).Suggest("write three numbers, such as 1.2.0, or 1.2.0-beta.1")
+		return nil, newError(InvalidArgument, "%q is no version",
+			text).Suggest("write three numbers, such as 1.2.0, or 1.2.0-beta.1")
 	}
 	return v, nil
 }

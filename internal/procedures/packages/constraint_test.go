@@ -41,7 +41,8 @@ func TestConstraints(t *testing.T) {
 		check(c.in, true)
 		check(c.out, false)
 	}
-	for _, bad := range []string{"", " ", "!=1.0.0", "1.x", ">=1 <2", "^", "latest", "v1.0.0", "1.0.0 || 2.0.0", "1.0.0,", "1!2.0", "^*", "1.2.3.4", "\n1.0.0x"} {
+	for _, bad := range []string{"", " ", "!=1.0.0", "1.x", ">=1 <2", "^", "latest", "v1.0.0", "1.0.0 || 2.0.0", "1.0.0,",
+		"1!2.0", "^*", "1.2.3.4", "\n1.0.0x"} {
 		if c, err := ParseConstraint(bad); codeOfError(err) != InvalidArgument {
 			t.Errorf("%q: %v, %v", bad, c, err)
 		}
@@ -50,14 +51,16 @@ func TestConstraints(t *testing.T) {
 
 func TestNamesAndSpecs(t *testing.T) {
 	for text, want := range map[string]string{
-		"a": "a ", "my-pkg": "my-pkg ", "@s/p": "@s/p ", "@s_1/p@1.0.0": "@s_1/p 1.0.0", "p@^1.0.0": "p ^1.0.0", "p@latest": "p latest", "p@ >=1.0.0,<2 ": "p >=1.0.0,<2",
+		"a": "a ", "my-pkg": "my-pkg ", "@s/p": "@s/p ", "@s_1/p@1.0.0": "@s_1/p 1.0.0", "p@^1.0.0": "p ^1.0.0",
+		"p@latest": "p latest", "p@ >=1.0.0,<2 ": "p >=1.0.0,<2",
 	} {
 		s, err := ParseSpec(text)
 		if got := s.Name.String() + " " + s.Want; err != nil || got != want {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
-	for _, bad := range []string{"", "@", "@s/", "A", "a_b", "-a", "a\n", "@s/p/q", "../x", "a@", "@s/p@", "@S/p", "a b", strings.Repeat("a", 65)} {
+	for _, bad := range []string{"", "@", "@s/", "A", "a_b", "-a", "a\n", "@s/p/q", "../x", "a@", "@s/p@", "@S/p", "a b",
+		strings.Repeat("a", 65)} {
 		if s, err := ParseSpec(bad); codeOfError(err) != InvalidArgument {
 			t.Errorf("%q: %v, %v", bad, s, err)
 		}

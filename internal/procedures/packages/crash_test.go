@@ -52,8 +52,9 @@ type world struct {
 func worldIn(dir string) world {
 	return world{
 		Settings{
-			Project: filepath.Join(dir, "project"), Home: filepath.Join(dir, "home"), CodexHome: filepath.Join(dir, "home", ".codex"),
-			State: filepath.Join(dir, "home", ".agentpack"), Now: time.Now,
+			Project: filepath.Join(dir, "project"), Home: filepath.Join(dir, "home"),
+			CodexHome: filepath.Join(dir, "home", ".codex"),
+			State:     filepath.Join(dir, "home", ".agentpack"), Now: time.Now,
 		},
 		Registry{Name: "dev", Dir: filepath.Join(dir, "home", "registry")},
 	}
@@ -77,7 +78,8 @@ func busy(dir string, seed uint64) error {
 		case 4:
 			err = w.publishOne(name, fmt.Sprintf("1.%d.%d", 1+seed%1000000, i))
 		}
-		if code := codeOfError(err); err != nil && code != PackageNotInstalled && code != DependencyConflict && code != VersionExists {
+		if code := codeOfError(err); err != nil && code != PackageNotInstalled && code != DependencyConflict &&
+			code != VersionExists {
 			return err
 		}
 	}
@@ -96,7 +98,9 @@ func (w world) publishOne(name, version string) error {
 		needs = "dependencies: {p0: \"^1.0.0\"}\n"
 	}
 	files := map[string]string{
-		ManifestName: fmt.Sprintf("name: %s\nversion: %s\ndescription: x\nauthor: a\nartifacts:\n  skills: [{name: %[1]s, path: s/}]\n  prompts: [{name: %[1]s, path: p.md}]\n  instructions: [{name: %[1]s, path: i.md}]\n%[3]s",
+		ManifestName: fmt.Sprintf(
+			"name: %s\nversion: %s\ndescription: x\nauthor: a\nartifacts:\n  skills: [{name: %[1]s, path: s/}]\n  prompts: "+
+				"[{name: %[1]s, path: p.md}]\n  instructions: [{name: %[1]s, path: i.md}]\n%[3]s",
 			name, version, needs),
 		"s/SKILL.md": version, "s/more.md": name, "p.md": version, "i.md": "Instruction " + version + "\n",
 	}
@@ -249,7 +253,8 @@ func (b *bench) sound() {
 	for name, locked := range lock.Packages {
 		want = append(want, name)
 		for _, platform := range locked.Platforms {
-			file := map[string]string{"claude": ".claude/commands/" + name + ".md", "codex": "../home/.codex/prompts/" + name + ".md"}[platform]
+			file := map[string]string{"claude": ".claude/commands/" + name + ".md", "codex": "../home/.codex/prompts/" + name +
+				".md"}[platform]
 			if text := b.file(file); text != locked.Version {
 				b.Errorf("%s has %q, and %s %s is installed", file, text, name, locked.Version)
 			}

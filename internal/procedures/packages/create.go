@@ -24,13 +24,14 @@ type Recipe struct {
 // maxScanned bounds the entries that are looked at.
 const maxScanned = 100_000
 
-// Create finds skills, agents, prompts and instructions in a folder and writes an aam.yaml that lists them. AAM_INVALID_ARGUMENT if there
-// are none, or an aam.yaml is there already.
+// Create finds skills, agents, prompts and instructions in a folder and writes an aam.yaml that lists them.
+// AAM_INVALID_ARGUMENT if there are none, or an aam.yaml is there already.
 func (s *Service) Create(ctx context.Context, r Recipe) (string, *Manifest, error) {
 	target := filepath.Join(r.Dir, ManifestName)
 	root, err := openFolder(r.Dir, r.Within)
 	if err != nil {
-		return "", nil, newError(InvalidArgument, "%s cannot be read: %s", r.Dir, reason(err)).Because(err).Suggest("name a folder")
+		return "", nil, newError(InvalidArgument, "%s cannot be read: %s", r.Dir,
+			reason(err)).Because(err).Suggest("name a folder")
 	}
 	defer func() { _ = root.Close() }()
 	if root.Has(ManifestName) {
@@ -49,7 +50,8 @@ func (s *Service) Create(ctx context.Context, r Recipe) (string, *Manifest, erro
 		return "", nil, err
 	}
 	if problems, _ := m.check(); len(problems) > 0 {
-		return "", nil, newError(InvalidArgument, "the manifest would be invalid: %s", strings.Join(problems, "; ")).With("errors", problems)
+		return "", nil, newError(InvalidArgument, "the manifest would be invalid: %s",
+			strings.Join(problems, "; ")).With("errors", problems)
 	}
 	text, err := m.Marshal()
 	if err != nil {
@@ -69,7 +71,8 @@ func (r Recipe) manifest(root *files.Dir, config Config, installed map[string]bo
 	if err != nil {
 		return nil, err
 	}
-	m := &Manifest{Name: r.Name, Version: r.Version, Description: r.Description, Author: config.text("author.name"), Artifacts: map[ArtifactType][]Artifact{}}
+	m := &Manifest{Name: r.Name, Version: r.Version, Description: r.Description, Author: config.text("author.name"),
+		Artifacts: map[ArtifactType][]Artifact{}}
 	for t, list := range found {
 		if len(list) > 0 && (len(r.Types) == 0 || slices.Contains(r.Types, t.Singular())) {
 			m.Artifacts[t] = list
@@ -77,11 +80,14 @@ func (r Recipe) manifest(root *files.Dir, config Config, installed map[string]bo
 	}
 	if m.Total() == 0 && root.Has("SKILL.md") {
 		return nil, newError(InvalidArgument, "%s is a skill itself; a package has its skills in folders below it", r.Dir).
-			Suggest("move the skill into a folder of its name, such as skills/" + artifactName(filepath.Base(r.Dir)) + "/, or run this in the folder above")
+			Suggest("move the skill into a folder of its name, such as skills/" + artifactName(filepath.Base(r.Dir)) +
+				"/, or run this in the folder above")
 	}
 	if m.Total() == 0 {
-		return nil, newError(InvalidArgument, "%s has no skills, agents, prompts or instructions that could be packed", r.Dir).
-			Suggest("a skill is a folder with a SKILL.md, an agent one with an agent.yaml; prompts lie in prompts/, instructions in instructions/")
+		return nil, newError(InvalidArgument, "%s has no skills, agents, prompts or instructions that could be packed",
+			r.Dir).
+			Suggest("a skill is a folder with a SKILL.md, an agent one with an agent.yaml; prompts lie in prompts/, " +
+				"instructions in instructions/")
 	}
 	if m.Name == "" {
 		m.Name = artifactName(filepath.Base(r.Dir))

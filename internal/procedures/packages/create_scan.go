@@ -32,13 +32,15 @@ func (s *Service) put(ctx context.Context, dir string) (map[string]bool, error) 
 	return out, nil
 }
 
-// scan finds the artifacts of a folder, those of installed packages aside. Links are not followed, and what no archive has is left out.
+// scan finds the artifacts of a folder, those of installed packages aside. Links are not followed, and what no archive
+// has is left out.
 func scan(root *files.Dir, installed map[string]bool) (map[ArtifactType][]Artifact, error) {
 	out := map[ArtifactType][]Artifact{}
 	seen := 0
 	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if seen++; seen > maxScanned {
-			return newError(InvalidArgument, "the folder has more than %d entries", maxScanned).Suggest("name a folder with less in it")
+			return newError(InvalidArgument, "the folder has more than %d entries",
+				maxScanned).Suggest("name a folder with less in it")
 		}
 		if err != nil {
 			return nil // what cannot be read is not packed
@@ -83,7 +85,8 @@ func artifactAt(name string) (t ArtifactType, at, artifact string) {
 		return Agents, name, artifactName(strings.TrimSuffix(strings.TrimPrefix(base, "agent-"), ext))
 	case dir == ".claude/agents" && ext == ".md" || dir == ".github/agents" && strings.HasSuffix(base, ".agent.md"):
 		return Agents, name, artifactName(strings.TrimSuffix(strings.TrimSuffix(base, ext), ".agent"))
-	case ext == ".md" && slices.Contains([]string{"prompts", ".cursor/prompts", ".cursor/commands", ".github/prompts", ".claude/commands"}, dir):
+	case ext == ".md" && slices.Contains([]string{"prompts", ".cursor/prompts", ".cursor/commands", ".github/prompts",
+		".claude/commands"}, dir):
 		return Prompts, name, stem
 	case ext == ".md" && (dir == "instructions" || dir == ".github/instructions"), dir == ".cursor/rules" && ext == ".mdc":
 		return Instructions, name, stem

@@ -26,7 +26,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// readBelow reads a file by its absolute path, and follows no link out of dir; nil without an error if it does not exist.
+// readBelow reads a file by its absolute path, and follows no link out of dir; nil without an error if it does not
+// exist.
 func readBelow(dir, name string, most int64) ([]byte, error) {
 	root, rel, err := openBelow(dir, name)
 	if err == nil {

@@ -33,7 +33,8 @@ type Check struct {
 
 // Diagnose looks at configuration, registries and workspace. It mends nothing.
 func (s *Service) Diagnose(ctx context.Context) []Check {
-	checks := []Check{{"runtime_version", Pass, fmt.Sprintf("%s on %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH), ""}}
+	checks := []Check{{"runtime_version", Pass,
+		fmt.Sprintf("%s on %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH), ""}}
 	v, err := s.configured()
 	if err != nil {
 		checks = append(checks, failed("config_valid", err))
@@ -44,7 +45,8 @@ func (s *Service) Diagnose(ctx context.Context) []Check {
 		checks = append(checks, Check{"config_unused", Warn, note, "remove it from " + configFile(s.settings.Project)})
 	}
 	if len(v.registries) == 0 {
-		checks = append(checks, Check{"registries", Warn, "No registry is configured", "add one: claudeops packages registry add --name NAME --url PATH"})
+		checks = append(checks, Check{"registries", Warn, "No registry is configured",
+			"add one: claudeops packages registry add --name NAME --url PATH"})
 	}
 	for _, r := range v.registries {
 		checks = append(checks, checkRegistry(r))
@@ -84,7 +86,8 @@ func checkRegistry(r Registry) Check {
 		}
 	}
 	if len(broken) > 0 {
-		return Check{name, Warn, fmt.Sprintf("The index lists packages that cannot be read: %s", few(broken)), "publish them again with a new version, or restore the registry"}
+		return Check{name, Warn, fmt.Sprintf("The index lists packages that cannot be read: %s", few(broken)),
+			"publish them again with a new version, or restore the registry"}
 	}
 	return Check{name, Pass, fmt.Sprintf("Registry accessible, %d packages", len(index.Packages)), ""}
 }
@@ -111,7 +114,8 @@ func (s diagnosis) checkWorkspace(ctx context.Context) []Check {
 	case err != nil:
 		out = append(out, failed("incomplete_install", err))
 	case t != nil:
-		out = append(out, Check{"incomplete_install", Warn, "An installation or removal was cut off: " + few(t.Touched), "the next installation or removal finishes it"})
+		out = append(out, Check{"incomplete_install", Warn, "An installation or removal was cut off: " + few(t.Touched),
+			"the next installation or removal finishes it"})
 	}
 	return append(out, s.checkPackages(w, lock), s.checkPlatforms(ctx, lock), checkDependencies(lock))
 }
@@ -134,9 +138,11 @@ func (s diagnosis) checkPackages(w Workspace, lock *Lock) Check {
 	}
 	switch {
 	case len(bad) > 0:
-		return Check{"packages_integrity", Fail, "Packages whose files were changed or are missing: " + few(bad), "install them again with force"}
+		return Check{"packages_integrity", Fail, "Packages whose files were changed or are missing: " + few(bad),
+			"install them again with force"}
 	case len(unknown) > 0:
-		return Check{"packages_integrity", Warn, "Packages without recorded checksums: " + few(unknown), "install them again with force"}
+		return Check{"packages_integrity", Warn, "Packages without recorded checksums: " + few(unknown),
+			"install them again with force"}
 	}
 	return Check{"packages_integrity", Pass, "All files are as they were installed", ""}
 }
@@ -156,7 +162,8 @@ func (s diagnosis) checkPlatforms(ctx context.Context, lock *Lock) Check {
 		if f.Project != s.settings.Project {
 			continue
 		}
-		if content, _, err := files.ReadPath(f.Path, MaxUnpackedBytes); err != nil || change.Bytes(content).SHA256() != f.SHA256 {
+		if content, _, err := files.ReadPath(f.Path, MaxUnpackedBytes); err != nil ||
+			change.Bytes(content).SHA256() != f.SHA256 {
 			changed = append(changed, f.Path)
 		}
 	}
@@ -175,7 +182,8 @@ func (s diagnosis) checkSections(lock *Lock, changed []string) Check {
 		}
 	}
 	if len(changed) > 0 {
-		return Check{"platform_files", Warn, "Changed or missing since they were put in place: " + few(changed), "what is missing comes back with an installation with force; what was changed is left as it is"}
+		return Check{"platform_files", Warn, "Changed or missing since they were put in place: " + few(changed),
+			"what is missing comes back with an installation with force; what was changed is left as it is"}
 	}
 	return Check{"platform_files", Pass, "All files in platforms are as they were put there", ""}
 }

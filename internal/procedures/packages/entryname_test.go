@@ -20,7 +20,8 @@ import (
 // namesOfGit are what git, or a file system, takes for .git.
 func namesOfGit() []string {
 	out := []string{
-		".git", ".GIT", ".Git", ".git ", ".git.", ".git. . ", ".git::$INDEX_ALLOCATION", ".git:stream", ".git .:x", "git~1", "GIT~1", "GIT~2", "git~12", "Git~1.", "GI7D29~1", "gi7d29~4",
+		".git", ".GIT", ".Git", ".git ", ".git.", ".git. . ", ".git::$INDEX_ALLOCATION", ".git:stream", ".git .:x", "git~1",
+		"GIT~1", "GIT~2", "git~12", "Git~1.", "GI7D29~1", "gi7d29~4",
 	}
 	for _, ignored := range "\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u206a\u206b\u206c\u206d\u206e\u206f\ufeff" {
 		for at := range len(".git") + 1 {
@@ -41,7 +42,8 @@ func fileHeader(name string) tar.Header {
 func TestNothingThatGitTakesForItsOwnFolderIsUnpackedOrPacked(t *testing.T) {
 	for _, name := range namesOfGit() {
 		for _, at := range []string{name, name + "/config", "skills/look/" + name + "/config"} {
-			if _, err := Unpack(archiveOf(t, manifestHeader(), fileHeader(at))); codeOfError(err) != IntegrityError || !strings.Contains(err.Error(), "git's own folder") {
+			if _, err := Unpack(archiveOf(t, manifestHeader(), fileHeader(at))); codeOfError(err) != IntegrityError ||
+				!strings.Contains(err.Error(), "git's own folder") {
 				t.Errorf("unpacked %+q: %v", at, err)
 			}
 		}
@@ -51,7 +53,8 @@ func TestNothingThatGitTakesForItsOwnFolderIsUnpackedOrPacked(t *testing.T) {
 			t.Errorf("packed %+q: %v", name, err)
 		}
 	}
-	for _, name := range []string{".github/x.md", ".gitignore", ".gitattributes", "git", "git/x", "git~", "git~x", "x.git", "gift~1", "gitlab~1", "Ärger.md", "日本語.md", "🙂.md"} {
+	for _, name := range []string{".github/x.md", ".gitignore", ".gitattributes", "git", "git/x", "git~", "git~x", "x.git",
+		"gift~1", "gitlab~1", "Ärger.md", "日本語.md", "🙂.md"} {
 		if _, err := Unpack(archiveOf(t, manifestHeader(), fileHeader(name))); err != nil {
 			t.Errorf("refused %+q: %v", name, err)
 		}
@@ -60,8 +63,11 @@ func TestNothingThatGitTakesForItsOwnFolderIsUnpackedOrPacked(t *testing.T) {
 
 func TestAWorkingCopyIsPackedWithoutItsGitFolder(t *testing.T) {
 	for name, prepare := range map[string]func(dir string) error{
-		"a folder":           func(dir string) error { return os.MkdirAll(filepath.Join(dir, ".git", "objects"), 0o755) },
-		"a worktree's file":  func(dir string) error { return os.WriteFile(filepath.Join(dir, ".git"), []byte("gitdir: /x\n"), 0o600) },
+		"a folder": func(dir string) error { return os.MkdirAll(filepath.Join(dir, ".git", "objects"), 0o755) },
+		"a worktree's file": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, ".git"), []byte("gitdir: /x\n"),
+				0o600)
+		},
 		"a link to a folder": func(dir string) error { return os.Symlink(t.TempDir(), filepath.Join(dir, ".git")) },
 	} {
 		b := newBench(t)
@@ -103,9 +109,12 @@ func (b *bench) published(name, version string) *Packed {
 // is written.
 func TestWhatCannotBePackedIsSaidBeforeItIsPublished(t *testing.T) {
 	for name, prepare := range map[string]func(b *bench) error{
-		"git's own folder": func(b *bench) error { return os.MkdirAll(filepath.Join(b.settings.Project, "skills/look/.git"), 0o755) },
-		"taken for it":     func(b *bench) error { b.put("GIT~1/config", "x"); return nil },
-		"cannot be seen":   func(b *bench) error { b.put("skills/look/a\u202eb.md", "x"); return nil },
+		"git's own folder": func(b *bench) error {
+			return os.MkdirAll(filepath.Join(b.settings.Project, "skills/look/.git"),
+				0o755)
+		},
+		"taken for it":   func(b *bench) error { b.put("GIT~1/config", "x"); return nil },
+		"cannot be seen": func(b *bench) error { b.put("skills/look/a\u202eb.md", "x"); return nil },
 	} {
 		b := newBench(t)
 		b.put("skills/look/SKILL.md", "# Look\n")
@@ -143,7 +152,8 @@ func TestPackRefusesFilesThatGiveRights(t *testing.T) {
 
 // bareRepository is a folder that git takes for a repository as it is.
 func bareRepository(at string) []tar.Header {
-	return []tar.Header{fileHeader(at + "HEAD"), fileHeader(at + "config"), fileHeader(at + "objects/x"), fileHeader(at + "refs/x")}
+	return []tar.Header{fileHeader(at + "HEAD"), fileHeader(at + "config"), fileHeader(at + "objects/x"),
+		fileHeader(at + "refs/x")}
 }
 
 func TestUnpackRefusesWhatOtherProgramsWouldReadOtherwise(t *testing.T) {
@@ -158,35 +168,42 @@ func TestUnpackRefusesWhatOtherProgramsWouldReadOtherwise(t *testing.T) {
 		archive []byte
 		want    string
 	}{
-		"set-user-id": {withMode(0o4755), "rights"}, "set-group-id": {withMode(0o2755), "rights"}, "sticky": {withMode(0o1755), "rights"},
-		"a folder's":           {archiveOf(t, manifestHeader(), folder), "rights"},
-		"NFC and NFD":          {archiveOf(t, manifestHeader(), fileHeader(norm.NFC.String("é.md")), fileHeader(norm.NFD.String("é.md"))), "twice"},
-		"NFD and NFC, folders": {archiveOf(t, manifestHeader(), fileHeader(norm.NFD.String("é/a")), fileHeader(norm.NFC.String("é/b"))), "twice"},
-		"case":                 {archiveOf(t, manifestHeader(), fileHeader("Ärger.md"), fileHeader("äRGER.md")), "twice"},
-		"case of Greek":        {archiveOf(t, manifestHeader(), fileHeader("ΟΔΟΣ"), fileHeader("οδος")), "twice"},
-		"case of folders":      {archiveOf(t, manifestHeader(), fileHeader("a/x"), fileHeader("A/y")), "twice"},
-		"the Kelvin sign":      {archiveOf(t, manifestHeader(), fileHeader("skill"), fileHeader("s\u212aill")), "twice"},
-		"a dot at the end":     {archiveOf(t, manifestHeader(), fileHeader("a"), fileHeader("a.")), "twice"},
-		"a space at the end":   {archiveOf(t, manifestHeader(), fileHeader("a"), fileHeader("a ")), "twice"},
-		"a stream":             {archiveOf(t, manifestHeader(), fileHeader(ManifestName+"::$DATA")), "twice"},
-		"a file and a folder":  {archiveOf(t, manifestHeader(), fileHeader("B/c"), fileHeader("b")), "a file and a folder"},
-		"bidi":                 {archiveOf(t, manifestHeader(), fileHeader("a\u202egpj.exe")), "cannot be seen"},
-		"isolates":             {archiveOf(t, manifestHeader(), fileHeader("a\u2066b/c")), "cannot be seen"},
-		"zero width":           {archiveOf(t, manifestHeader(), fileHeader("a\u200bb")), "cannot be seen"},
-		"a newline":            {archiveOf(t, manifestHeader(), fileHeader("a\nb")), "cannot be seen"},
-		"an escape":            {archiveOf(t, manifestHeader(), fileHeader("a\x1b[2Jb")), "cannot be seen"},
-		"a hidden folder":      {archiveOf(t, manifestHeader(), tar.Header{Typeflag: tar.TypeDir, Name: "a\u200b/"}), "cannot be seen"},
-		"a repository":         {archiveOf(t, append(bareRepository("skills/look/"), manifestHeader())...), "repository"},
-		"at the top":           {archiveOf(t, append(bareRepository(""), manifestHeader())...), "repository"},
-		"in small letters":     {archiveOf(t, fileHeader("x/head"), fileHeader("x/Refs/a"), fileHeader("x/OBJECTS/a"), manifestHeader()), "repository"},
-		"with a common folder": {archiveOf(t, fileHeader("x/HEAD"), fileHeader("x/commondir"), manifestHeader()), "repository"},
-		"a second member":      {append(bytes.Clone(sound), sound...), "follows the end"},
-		"an empty member":      {append(bytes.Clone(sound), zipped(t, nil)...), "follows the end"},
-		"a tail":               {append(bytes.Clone(sound), "#!/bin/sh"...), "follows the end"},
-		"zeros as a tail":      {append(bytes.Clone(sound), make([]byte, 512)...), "follows the end"},
-		"a second tar":         {zipped(t, append(unzipped(t, sound), unzipped(t, sound)...)), "follows its last entry"},
-		"a tail in the tar":    {zipped(t, append(unzipped(t, sound), "tail"...)), "follows its last entry"},
-		"zeros without end":    {zipped(t, make([]byte, MaxUnpackedBytes+(MaxEntries+3)*2*512), unzipped(t, sound)...), "larger than it may be"},
+		"set-user-id": {withMode(0o4755), "rights"}, "set-group-id": {withMode(0o2755), "rights"},
+		"sticky":     {withMode(0o1755), "rights"},
+		"a folder's": {archiveOf(t, manifestHeader(), folder), "rights"},
+		"NFC and NFD": {archiveOf(t, manifestHeader(), fileHeader(norm.NFC.String("é.md")),
+			fileHeader(norm.NFD.String("é.md"))), "twice"},
+		"NFD and NFC, folders": {archiveOf(t, manifestHeader(), fileHeader(norm.NFD.String("é/a")),
+			fileHeader(norm.NFC.String("é/b"))), "twice"},
+		"case":                {archiveOf(t, manifestHeader(), fileHeader("Ärger.md"), fileHeader("äRGER.md")), "twice"},
+		"case of Greek":       {archiveOf(t, manifestHeader(), fileHeader("ΟΔΟΣ"), fileHeader("οδος")), "twice"},
+		"case of folders":     {archiveOf(t, manifestHeader(), fileHeader("a/x"), fileHeader("A/y")), "twice"},
+		"the Kelvin sign":     {archiveOf(t, manifestHeader(), fileHeader("skill"), fileHeader("s\u212aill")), "twice"},
+		"a dot at the end":    {archiveOf(t, manifestHeader(), fileHeader("a"), fileHeader("a.")), "twice"},
+		"a space at the end":  {archiveOf(t, manifestHeader(), fileHeader("a"), fileHeader("a ")), "twice"},
+		"a stream":            {archiveOf(t, manifestHeader(), fileHeader(ManifestName+"::$DATA")), "twice"},
+		"a file and a folder": {archiveOf(t, manifestHeader(), fileHeader("B/c"), fileHeader("b")), "a file and a folder"},
+		"bidi":                {archiveOf(t, manifestHeader(), fileHeader("a\u202egpj.exe")), "cannot be seen"},
+		"isolates":            {archiveOf(t, manifestHeader(), fileHeader("a\u2066b/c")), "cannot be seen"},
+		"zero width":          {archiveOf(t, manifestHeader(), fileHeader("a\u200bb")), "cannot be seen"},
+		"a newline":           {archiveOf(t, manifestHeader(), fileHeader("a\nb")), "cannot be seen"},
+		"an escape":           {archiveOf(t, manifestHeader(), fileHeader("a\x1b[2Jb")), "cannot be seen"},
+		"a hidden folder": {archiveOf(t, manifestHeader(), tar.Header{Typeflag: tar.TypeDir, Name: "a\u200b/"}),
+			"cannot be seen"},
+		"a repository": {archiveOf(t, append(bareRepository("skills/look/"), manifestHeader())...), "repository"},
+		"at the top":   {archiveOf(t, append(bareRepository(""), manifestHeader())...), "repository"},
+		"in small letters": {archiveOf(t, fileHeader("x/head"), fileHeader("x/Refs/a"), fileHeader("x/OBJECTS/a"),
+			manifestHeader()), "repository"},
+		"with a common folder": {archiveOf(t, fileHeader("x/HEAD"), fileHeader("x/commondir"), manifestHeader()),
+			"repository"},
+		"a second member":   {append(bytes.Clone(sound), sound...), "follows the end"},
+		"an empty member":   {append(bytes.Clone(sound), zipped(t, nil)...), "follows the end"},
+		"a tail":            {append(bytes.Clone(sound), "#!/bin/sh"...), "follows the end"},
+		"zeros as a tail":   {append(bytes.Clone(sound), make([]byte, 512)...), "follows the end"},
+		"a second tar":      {zipped(t, append(unzipped(t, sound), unzipped(t, sound)...)), "follows its last entry"},
+		"a tail in the tar": {zipped(t, append(unzipped(t, sound), "tail"...)), "follows its last entry"},
+		"zeros without end": {zipped(t, make([]byte, MaxUnpackedBytes+(MaxEntries+3)*2*512), unzipped(t, sound)...),
+			"larger than it may be"},
 	} {
 		if _, err := Unpack(c.archive); codeOfError(err) != IntegrityError || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
@@ -195,7 +212,8 @@ func TestUnpackRefusesWhatOtherProgramsWouldReadOtherwise(t *testing.T) {
 	for name, archive := range map[string][]byte{
 		"filled up with zeros": zipped(t, append(unzipped(t, sound), make([]byte, 10_240)...)),
 		"an emoji":             archiveOf(t, manifestHeader(), fileHeader("👩‍🔧.md")),
-		"a part of one":        archiveOf(t, manifestHeader(), fileHeader("HEAD"), fileHeader("refs/x"), fileHeader("x/objects/y")),
+		"a part of one": archiveOf(t, manifestHeader(), fileHeader("HEAD"), fileHeader("refs/x"),
+			fileHeader("x/objects/y")),
 	} {
 		if _, err := Unpack(archive); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -235,7 +253,8 @@ func zipped(t *testing.T, text []byte, front ...byte) []byte {
 // An archive of somebody else's making lies in the registry. Neither its repository nor a program that git would run
 // for it comes into the project.
 func TestAnArchiveWithARepositoryIsNotInstalledOrRead(t *testing.T) {
-	for _, entries := range [][]tar.Header{{fileHeader(".git/config")}, {fileHeader("skills/look/.GIT/config")}, {fileHeader("GIT~1/config")}, bareRepository("skills/look/")} {
+	for _, entries := range [][]tar.Header{{fileHeader(".git/config")}, {fileHeader("skills/look/.GIT/config")},
+		{fileHeader("GIT~1/config")}, bareRepository("skills/look/")} {
 		b := newBench(t)
 		m, problems, _ := ReadManifest([]byte(manifestOf("a", "1.0.0")))
 		if len(problems) > 0 {
@@ -271,13 +290,16 @@ func FuzzEntryName(f *testing.F) {
 		if !utf8.ValidString(name) || !filepath.IsLocal(name) {
 			t.Fatalf("%q is admitted", name)
 		}
-		command := exec.Command("git", "--git-dir", dir, "-c", "core.protectNTFS=true", "-c", "core.protectHFS=true", "update-index", "-z", "--index-info")
-		command.Env = []string{"GIT_INDEX_FILE=" + t.TempDir() + "/index", "GIT_CONFIG_NOSYSTEM=1", "HOME=/nonexistent", "PATH=" + os.Getenv("PATH")}
+		command := exec.Command("git", "--git-dir", dir, "-c", "core.protectNTFS=true", "-c", "core.protectHFS=true",
+			"update-index", "-z", "--index-info")
+		command.Env = []string{"GIT_INDEX_FILE=" + t.TempDir() + "/index", "GIT_CONFIG_NOSYSTEM=1", "HOME=/nonexistent",
+			"PATH=" + os.Getenv("PATH")}
 		command.Stdin = strings.NewReader("100644 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\t" + name + "\x00")
 		if out, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("git does not take %+q: %v: %s", name, err, out)
 		}
-		for _, other := range []string{name, norm.NFC.String(name), norm.NFD.String(name), strings.ToLower(name), strings.ToUpper(name)} {
+		for _, other := range []string{name, norm.NFC.String(name), norm.NFD.String(name), strings.ToLower(name),
+			strings.ToUpper(name)} {
 			names := newEntryNames()
 			if why := names.add(name); why != "" {
 				t.Fatalf("%+q by itself: %s", name, why)

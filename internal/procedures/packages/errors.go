@@ -6,8 +6,8 @@ import (
 	"github.com/claudeops/claudeops/internal/base/contract"
 )
 
-// Code classifies an error, in the words of AAM's published contract. Those from IntegrityError on are ours: the contract has none
-// for these failures.
+// Code classifies an error, in the words of AAM's published contract. Those from IntegrityError on are ours: the
+// contract has none for these failures.
 type Code string
 
 // The codes.

@@ -78,7 +78,8 @@ func (f Failure) text() string {
 }
 
 func failureOf(f *operation.Fault, requestID string) Failure {
-	out := Problem{Code: Code(f.Code), Message: f.General.Message, Hint: strings.Join(f.Suggestions, "; "), RequestID: requestID}
+	out := Problem{Code: Code(f.Code), Message: f.General.Message, Hint: strings.Join(f.Suggestions, "; "),
+		RequestID: requestID}
 	if len(f.Details) > 0 {
 		out.Details = map[string]any{}
 	}

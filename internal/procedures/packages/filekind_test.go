@@ -23,7 +23,8 @@ func TestOnlySoundManifestsMayBeProposed(t *testing.T) {
 		switch {
 		case c.says == "" && len(problems) > 0:
 			t.Errorf("%s: %v", name, problems)
-		case c.says != "" && (len(problems) == 0 || !strings.Contains(problems[0].Message, c.says) || problems[0].Line != c.line):
+		case c.says != "" && (len(problems) == 0 || !strings.Contains(problems[0].Message, c.says) ||
+			problems[0].Line != c.line):
 			t.Errorf("%s: %+v", name, problems)
 		}
 	}

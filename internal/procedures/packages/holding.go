@@ -32,7 +32,8 @@ func (b *Browser) Holding(ctx context.Context, hashes []string) (out []Holder, c
 	known := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(v.lock.Packages)) {
 		have := v.lock.Packages[name]
-		if have.FileChecksums == nil || !slices.ContainsFunc(slices.Collect(maps.Values(have.FileChecksums.Files)), func(sum string) bool { return slices.Contains(hashes, sum) }) {
+		if have.FileChecksums == nil || !slices.ContainsFunc(slices.Collect(maps.Values(have.FileChecksums.Files)),
+			func(sum string) bool { return slices.Contains(hashes, sum) }) {
 			continue
 		}
 		known[name+"@"+have.Version] = true
@@ -83,5 +84,6 @@ func archiveHas(r Registry, m Match, hashes []string) (has, read bool) {
 	if err != nil {
 		return false, false
 	}
-	return slices.ContainsFunc(packed.Files, func(f File) bool { return slices.Contains(hashes, change.Hash(f.Content)) }), true
+	return slices.ContainsFunc(packed.Files, func(f File) bool { return slices.Contains(hashes, change.Hash(f.Content)) }),
+		true
 }

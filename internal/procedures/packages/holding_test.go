@@ -18,7 +18,8 @@ func TestHoldingFindsContentsInPackages(t *testing.T) {
 		return change.Hash([]byte("---\nname: pdf\ndescription: Reads PDFs\n---\n# PDF " + version + "\n"))
 	}
 	for hash, want := range map[string][]Holder{
-		of("1.0.0"): {{"one", "1.0.0", "dev", true}}, of("1.1.0"): {{"one", "1.1.0", "dev", false}, {"two", "1.1.0", "dev", false}}, of("3"): nil,
+		of("1.0.0"): {{"one", "1.0.0", "dev", true}},
+		of("1.1.0"): {{"one", "1.1.0", "dev", false}, {"two", "1.1.0", "dev", false}}, of("3"): nil,
 	} {
 		got, complete, err := NewBrowser(b.service).Holding(t.Context(), []string{hash, "none"})
 		if diff := cmp.Diff(want, got); diff != "" || !complete || err != nil {

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Installed lists the installed packages by name; none without a workspace. Of one whose manifest cannot be read, the counts are empty.
+// Installed lists the installed packages by name; none without a workspace. Of one whose manifest cannot be read, the
+// counts are empty.
 func (s *Service) Installed() ([]InstalledPackage, error) {
 	w := Workspace{s.settings.Project}
 	lock, err := w.Lock()
@@ -34,8 +35,8 @@ type Detail struct {
 	Registry         string // that it is in, or that it came from when it was installed
 }
 
-// Info reads a package. Without a version it is the installed one, else the latest; a version may be a constraint or a tag, too.
-// AAM_PACKAGE_NOT_FOUND if neither workspace nor registries have it.
+// Info reads a package. Without a version it is the installed one, else the latest; a version may be a constraint or a
+// tag, too. AAM_PACKAGE_NOT_FOUND if neither workspace nor registries have it.
 func (s *Service) Info(text, version string) (Detail, error) {
 	spec, err := ParseSpec(text)
 	if err != nil {
@@ -102,15 +103,18 @@ func (s *Service) Registries() ([]RegistryState, error) {
 // people. AAM_REGISTRY_UNREACHABLE if it is not there, AAM_INVALID_ARGUMENT for a name that is taken.
 func (s *Service) AddRegistry(name, url string, makeDefault, confined, dryRun bool) (RegistryState, error) {
 	if !validRegistryName(name) {
-		return RegistryState{}, newError(InvalidArgument, "%q is no name of a registry", name).Suggest("use letters, digits, hyphens and dots")
+		return RegistryState{}, newError(InvalidArgument, "%q is no name of a registry",
+			name).Suggest("use letters, digits, hyphens and dots")
 	}
 	dir, why := s.settings.folderOf(url)
 	switch {
 	case confined && !s.settings.admitted(dir):
 		return RegistryState{}, newError(PermissionDenied, "%s is no registry that the operator has allowed", dir).
-			Suggest("a person adds it with: claudeops packages registry add; one in the project can be named in the project's " + workspaceName + "/config.yaml")
+			Suggest("a person adds it with: claudeops packages registry add; one in the project can be named in the project's " +
+				workspaceName + "/config.yaml")
 	case confined && makeDefault:
-		return RegistryState{}, newError(PermissionDenied, "a person says which registry is the default").Suggest("add it without set_default")
+		return RegistryState{}, newError(PermissionDenied,
+			"a person says which registry is the default").Suggest("add it without set_default")
 	}
 	r := Registry{Name: name, Dir: dir, unusable: why}
 	if err := r.Reachable(); err != nil {
@@ -122,10 +126,12 @@ func (s *Service) AddRegistry(name, url string, makeDefault, confined, dryRun bo
 	}
 	for _, known := range before {
 		if known.Name == name {
-			return RegistryState{}, newError(InvalidArgument, "there is a registry %q already, at %s", name, known.URL).Suggest("choose another name")
+			return RegistryState{}, newError(InvalidArgument, "there is a registry %q already, at %s", name,
+				known.URL).Suggest("choose another name")
 		}
 	}
-	one := RegistryState{RegistryConfig: RegistryConfig{Name: name, URL: dir, Type: "local", Default: makeDefault}, Accessible: true}
+	one := RegistryState{RegistryConfig: RegistryConfig{Name: name, URL: dir, Type: "local", Default: makeDefault},
+		Accessible: true}
 	if !dryRun {
 		if err := AddRegistry(s.settings.Home, one.RegistryConfig); err != nil {
 			return RegistryState{}, err

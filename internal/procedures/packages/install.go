@@ -44,9 +44,9 @@ type FailedSpec struct {
 	Err  *Error
 }
 
-// Install installs packages with all that they depend on. A package that cannot be had fails alone; the others are installed together or
-// not at all. AAM_NOT_INITIALIZED without a workspace; AAM_DEPENDENCY_CONFLICT if versions do not go together; AAM_NAME_CONFLICT
-// if a file is another's.
+// Install installs packages with all that they depend on. A package that cannot be had fails alone; the others are
+// installed together or not at all. AAM_NOT_INITIALIZED without a workspace; AAM_DEPENDENCY_CONFLICT if versions do not
+// go together; AAM_NAME_CONFLICT if a file is another's.
 func (s *Service) Install(ctx context.Context, o Order) (Done, error) {
 	if err := (Workspace{s.settings.Project}).need(); err != nil {
 		return Done{}, err
@@ -137,7 +137,8 @@ func (i *installing) choose(ctx context.Context) ([]Choice, error) {
 	return nil, nil
 }
 
-// giveUp takes an error that is about some of the packages for their failure. It returns false if it is about none of them.
+// giveUp takes an error that is about some of the packages for their failure. It returns false if it is about none of
+// them.
 func (i *installing) giveUp(choices []Choice, err error) bool {
 	e := contract.Of[Code](err)
 	if e == nil {
@@ -150,8 +151,8 @@ func (i *installing) giveUp(choices []Choice, err error) bool {
 	return errors.As(err, &because) && i.dropDependents(choices, because.pkg, err)
 }
 
-// resolve chooses versions. Packages that somebody asked for stay as they are unless they are asked for again; those that came with them
-// stay if they fit.
+// resolve chooses versions. Packages that somebody asked for stay as they are unless they are asked for again; those
+// that came with them stay if they fit.
 func (i *installing) resolve(ctx context.Context) ([]Choice, error) {
 	lock := i.view.lock
 	asked := map[string]bool{}
@@ -177,7 +178,8 @@ func (i *installing) resolve(ctx context.Context) ([]Choice, error) {
 	return r.Resolve(ctx, i.specs)
 }
 
-// targets are the platforms that a package goes into: those that are asked for, if it is needed, and those that it is in already.
+// targets are the platforms that a package goes into: those that are asked for, if it is needed, and those that it is
+// in already.
 func (i *installing) targets(c Choice) []string {
 	var out []string
 	_, had := i.view.lock.Packages[c.Name.String()]
@@ -196,7 +198,8 @@ func (i *installing) targets(c Choice) []string {
 // changes reports whether a chosen package has to be installed, or put into one more platform.
 func (i *installing) changes(c Choice) bool {
 	have, installed := i.view.lock.Packages[c.Name.String()]
-	return !installed || have.Version != c.Version.Version || i.order.Force && c.Asked || !slices.Equal(i.targets(c), have.Platforms)
+	return !installed || have.Version != c.Version.Version || i.order.Force && c.Asked ||
+		!slices.Equal(i.targets(c), have.Platforms)
 }
 
 // write makes the new lock file, and carries all of it out.
@@ -228,7 +231,8 @@ func (i *installing) write(ctx context.Context) error {
 		}
 	}
 	notes, err := i.service.carryOut(ctx, &changeOfPackages{
-		workspace: i.view.workspace, before: i.view.lock, after: after, trees: i.trees, models: i.models, staged: i.staged, touched: touched, stage: i.stage,
+		workspace: i.view.workspace, before: i.view.lock, after: after, trees: i.trees, models: i.models, staged: i.staged,
+		touched: touched, stage: i.stage,
 		named: i.order.Person && i.order.Platform != "",
 	}, i.order.DryRun)
 	i.done.Notes = append(i.done.Notes, notes...)
@@ -241,7 +245,8 @@ func (i *installing) locked(c Choice, name string) Locked {
 		sums.Files[file] = f.Content.SHA256()
 	}
 	return Locked{
-		Version: c.Version.Version, Source: c.Registry.Name, Checksum: c.Version.Checksum, Dependencies: maps.Clone(i.models[name].Dependencies),
+		Version: c.Version.Version, Source: c.Registry.Name, Checksum: c.Version.Checksum,
+		Dependencies:  maps.Clone(i.models[name].Dependencies),
 		FileChecksums: sums, Platforms: i.targets(c),
 	}
 }

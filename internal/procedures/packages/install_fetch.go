@@ -104,7 +104,8 @@ func (i *installing) folderIsFree(name Name) error {
 		}
 	}
 	if other, taken := i.folders[name.folder()]; taken && other != name.String() {
-		return newError(NameConflict, "%s and %s would lie in the same folder", name, other).Suggest("uninstall one of them first")
+		return newError(NameConflict, "%s and %s would lie in the same folder", name,
+			other).Suggest("uninstall one of them first")
 	}
 	i.folders[name.folder()] = name.String()
 	return nil
@@ -143,12 +144,15 @@ func readTree(root *files.Dir, folder string) (change.Tree, error) {
 // unwritable is the error for a file that cannot be written. A name that no file can have is no fault of rights.
 func unwritable(name string, err error) error {
 	if errors.Is(err, syscall.ENAMETOOLONG) {
-		return newError(InvalidArgument, "%s cannot be written: %s", name, reason(err)).Because(err).Suggest("give it a shorter name")
+		return newError(InvalidArgument, "%s cannot be written: %s", name,
+			reason(err)).Because(err).Suggest("give it a shorter name")
 	}
-	return newError(PermissionDenied, "%s cannot be written: %s", name, reason(err)).Because(err).Suggest("look at the rights of the folder and at the room on the disk")
+	return newError(PermissionDenied, "%s cannot be written: %s", name,
+		reason(err)).Because(err).Suggest("look at the rights of the folder and at the room on the disk")
 }
 
-// cleanUp removes what was staged and not used. A transaction that could neither be finished nor taken back still needs it.
+// cleanUp removes what was staged and not used. A transaction that could neither be finished nor taken back still needs
+// it.
 func (i *installing) cleanUp() {
 	root, err := files.OpenWriting(i.view.workspace.Project)
 	if i.stage == "" || err != nil {
@@ -178,7 +182,8 @@ func installedTree(w Workspace, name Name, have Locked) (change.Tree, *Manifest,
 		return nil, nil, err
 	}
 	if changed := have.changed(tree); len(changed) > 0 {
-		return nil, nil, newError(IntegrityError, "files of the installed package %s were changed: %s", name, strings.Join(changed, ", ")).
+		return nil, nil, newError(IntegrityError, "files of the installed package %s were changed: %s", name,
+			strings.Join(changed, ", ")).
 			Suggest(fmt.Sprintf("install %s again with force", name))
 	}
 	return tree, m, nil

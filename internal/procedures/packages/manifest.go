@@ -88,8 +88,8 @@ func (m *Manifest) Total() int {
 	return n
 }
 
-// ReadManifest parses the text of a manifest. problems are all that is wrong with it, as `field: what`; warnings what could be
-// better. m is nil if the text is no mapping of YAML at all.
+// ReadManifest parses the text of a manifest. problems are all that is wrong with it, as `field: what`; warnings what
+// could be better. m is nil if the text is no mapping of YAML at all.
 func ReadManifest(text []byte) (m *Manifest, problems, warnings []string) {
 	if len(text) > maxManifestBytes {
 		return nil, []string{fmt.Sprintf("%s has more than %d bytes", ManifestName, maxManifestBytes)}, nil

@@ -23,8 +23,8 @@ func ParseName(text string) (Name, error) {
 	return n, nil
 }
 
-// isWord reports whether a text has 1 to 64 small letters, digits and characters of more, and begins with none of more. Names are read so
-// often that a regular expression would be most of what an installation costs.
+// isWord reports whether a text has 1 to 64 small letters, digits and characters of more, and begins with none of more.
+// Names are read so often that a regular expression would be most of what an installation costs.
 func isWord(text, more string) bool {
 	if text == "" || len(text) > 64 {
 		return false
@@ -70,7 +70,8 @@ func ParseSpec(text string) (Spec, error) {
 	name, want := text, ""
 	if at := strings.LastIndex(name, "@"); at > 0 {
 		if name, want = name[:at], strings.TrimSpace(name[at+1:]); want == "" {
-			return Spec{}, newError(InvalidArgument, "%q names no version after the @", text).Suggest("leave out the @ for the latest version")
+			return Spec{}, newError(InvalidArgument, "%q names no version after the @",
+				text).Suggest("leave out the @ for the latest version")
 		}
 	}
 	parsed, err := ParseName(name)

@@ -21,8 +21,10 @@ func TestNullIsTheSameAsNothingWhereTheContractHasIt(t *testing.T) {
 	b.same("publish", `{"registry":null}`, map[string]any{"package_name": "project", "registry": "dev"})
 	b.same("install", `{"packages":["pdf"],"platform":null}`, map[string]any{"installed.0.name": "pdf"})
 	for tool, arguments := range map[string]string{
-		"search": `{"query":null}`, "install": `{"packages":null}`, "info": `{"package_name":null}`, "publish": `{"tag":null}`,
-		"validate": `{"path":null}`, "create_package": `{"path":null}`, "registry_add": `{"name":"x","url":null}`, "config_set": `{"key":"default_platform","value":null}`,
+		"search": `{"query":null}`, "install": `{"packages":null}`, "info": `{"package_name":null}`,
+		"publish":  `{"tag":null}`,
+		"validate": `{"path":null}`, "create_package": `{"path":null}`, "registry_add": `{"name":"x","url":null}`,
+		"config_set": `{"key":"default_platform","value":null}`,
 	} {
 		b.fails(tool, arguments, InvalidArgument, "must not be null")
 	}

@@ -21,7 +21,8 @@ type ConfigData struct {
 }
 
 func (s set) configGet() operation.Operation {
-	return reading(s, named("config_get", "config get", "Read settings of packages", "Show the configuration of packages, or one value",
+	return reading(s, named("config_get", "config get", "Read settings of packages",
+		"Show the configuration of packages, or one value",
 		"Read one setting of packages, or with no key all of them. source says whether it is a default, the user's or the project's."),
 		func(_ context.Context, _ operation.Call, in ConfigGetRequest) (ConfigData, error) {
 			v, err := s.service().configured()
@@ -45,7 +46,8 @@ type ConfigSetRequest struct {
 
 func (s set) configSet() operation.Operation {
 	o := named("config_set", "config set", "Change a setting of packages", "Change one value of the user's configuration",
-		"Change one setting in the user's configuration, ~/.aam/config.yaml. The value is checked; an unknown key is refused with the keys that there are. "+
+		"Change one setting in the user's configuration, ~/.aam/config.yaml. The value is checked; an unknown key is "+
+			"refused with the keys that there are. "+
 			"Agents cannot make it less secure.")
 	o.Tool.Destructive, o.Tool.Repeatable = true, true
 	return writing(s, o, func(ConfigSetRequest) []string { return s.home() },
@@ -62,7 +64,8 @@ func (s set) configSet() operation.Operation {
 			}
 			out := ConfigData{Key: &in.Key, Value: value, Source: SourceGlobal, DryRun: call.DryRun}
 			if v, err := service.configured(); err == nil && v.config.sources[in.Key] == SourceProject {
-				out.Notes = []string{"the project's configuration has another value, which counts here: " + configFile(service.settings.Project)}
+				out.Notes = []string{"the project's configuration has another value, which counts here: " +
+					configFile(service.settings.Project)}
 			}
 			return out, nil
 		})
@@ -97,7 +100,8 @@ func registryInfo(r RegistryState) RegistryInfo {
 }
 
 func (s set) registryList() operation.Operation {
-	return reading(s, named("registry_list", "registry list", "List registries of packages", "List the configured registries",
+	return reading(s, named("registry_list", "registry list", "List registries of packages",
+		"List the configured registries",
 		"List the configured registries in the order in which they are asked."),
 		func(context.Context, operation.Call, NoArguments) (RegistryListAnswer, error) {
 			registries, err := s.service().Registries()
@@ -118,7 +122,8 @@ type RegistryAddRequest struct {
 
 func (s set) registryAdd() operation.Operation {
 	o := named("registry_add", "registry add", "Add a registry of packages", "Add a registry to the user's configuration",
-		"Add a folder with packages as a registry to the user's configuration. The folder has to be there; it may be empty, and the first publication fills it. "+
+		"Add a folder with packages as a registry to the user's configuration. The folder has to be there; it may be "+
+			"empty, and the first publication fills it. "+
 			"Agents can add those alone that the operator has allowed.")
 	return writing(s, o, func(RegistryAddRequest) []string { return s.home() },
 		func(_ context.Context, call operation.Call, in RegistryAddRequest) (RegistryInfo, error) {
@@ -130,7 +135,8 @@ func (s set) registryAdd() operation.Operation {
 			out := registryInfo(r)
 			out.DryRun = call.DryRun
 			if v, err := service.configured(); err == nil && v.config.sources["registries"] == SourceProject {
-				out.Notes = []string{"the project's configuration has registries of its own, which count here: " + configFile(service.settings.Project)}
+				out.Notes = []string{"the project's configuration has registries of its own, which count here: " +
+					configFile(service.settings.Project)}
 			}
 			return out, nil
 		})

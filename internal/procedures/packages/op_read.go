@@ -35,7 +35,8 @@ func (a SearchAnswer) Bare() (any, []string) { return a.Result, a.Notes }
 
 func (s set) search() operation.Operation {
 	return reading(s, named("search", "search", "Search for packages", "Find packages in registries",
-		"Find packages in the configured registries by name, keyword and description, best match first. Several words have to fit all. Install one with aam_install."),
+		"Find packages in the configured registries by name, keyword and description, best match first. Several words have "+
+			"to fit all. Install one with aam_install."),
 		func(_ context.Context, _ operation.Call, in SearchRequest) (SearchAnswer, error) {
 			v, err := s.service().configured()
 			if err != nil {
@@ -53,7 +54,8 @@ func (s set) search() operation.Operation {
 			found = found[:min(len(found), orDefault(in.Limit, 10))]
 			Authored(v.used(), found)
 			for _, m := range found {
-				out.Result = append(out.Result, SearchResult{m.Name, m.Latest, m.Description, m.Author, append([]string{}, m.ArtifactTypes...), m.Registry})
+				out.Result = append(out.Result, SearchResult{m.Name, m.Latest, m.Description, m.Author,
+					append([]string{}, m.ArtifactTypes...), m.Registry})
 			}
 			return out, nil
 		})
@@ -91,8 +93,10 @@ type ListAnswer struct {
 func (a ListAnswer) Bare() (any, []string) { return a.Result, a.Notes }
 
 func (s set) list() operation.Operation {
-	return reading(s, named("list", "list", "List installed packages", "List the packages that are installed in the project",
-		"List the packages that are installed in the project, with version, registry and how many artifacts of each type they bring."),
+	return reading(s, named("list", "list", "List installed packages",
+		"List the packages that are installed in the project",
+		"List the packages that are installed in the project, with version, registry and how many artifacts of each type "+
+			"they bring."),
 		func(context.Context, operation.Call, NoArguments) (ListAnswer, error) {
 			installed, err := s.service().Installed()
 			out := ListAnswer{Result: []InstalledInfo{}}
@@ -176,7 +180,8 @@ func (a ValidateAnswer) Incomplete() bool { return !a.Valid }
 
 func (s set) validate() operation.Operation {
 	return reading(s, named("validate", "validate", "Validate a package", "Check a package before it is published",
-		"Check the aam.yaml of a folder, and that everything which it lists is there. Errors make the package invalid, warnings do not. An invalid "+
+		"Check the aam.yaml of a folder, and that everything which it lists is there. Errors make the package invalid, "+
+			"warnings do not. An invalid "+
 			"package is an answer with valid: false, no error of the call."),
 		func(_ context.Context, call operation.Call, in ValidateRequest) (ValidateAnswer, error) {
 			dir, within, err := s.service().folder(call, orText(in.Path, "."))
@@ -185,10 +190,12 @@ func (s set) validate() operation.Operation {
 			}
 			v := Validate(dir, within)
 			out := ValidateAnswer{
-				Valid: v.Valid(), Errors: append([]string{}, v.Errors...), Warnings: append([]string{}, v.Warnings...), ArtifactsValid: v.ArtifactsValid,
+				Valid: v.Valid(), Errors: append([]string{}, v.Errors...), Warnings: append([]string{}, v.Warnings...),
+				ArtifactsValid: v.ArtifactsValid,
 			}
 			if v.Manifest != nil {
-				out.PackageName, out.PackageVersion, out.ArtifactCount = orNull(v.Manifest.Name), orNull(v.Manifest.Version), v.Manifest.Total()
+				out.PackageName, out.PackageVersion, out.ArtifactCount = orNull(v.Manifest.Name), orNull(
+					v.Manifest.Version), v.Manifest.Total()
 			}
 			return out, nil
 		})
@@ -221,8 +228,10 @@ type DoctorAnswer struct {
 func (a DoctorAnswer) Incomplete() bool { return !a.Healthy }
 
 func (s set) doctor() operation.Operation {
-	return reading(s, named("doctor", "doctor", "Look for problems with packages", "Check configuration, registries and installed packages",
-		"Check configuration, registries, installed packages and what they have put into platforms; each finding says what to do. Nothing is changed."),
+	return reading(s, named("doctor", "doctor", "Look for problems with packages",
+		"Check configuration, registries and installed packages",
+		"Check configuration, registries, installed packages and what they have put into platforms; each finding says what "+
+			"to do. Nothing is changed."),
 		func(ctx context.Context, _ operation.Call, _ NoArguments) (DoctorAnswer, error) {
 			out := DoctorAnswer{Checks: []DoctorCheck{}}
 			number := map[Status]int{}

@@ -26,7 +26,8 @@ type OutdatedAnswer struct {
 
 func (s set) outdated() operation.Operation {
 	return reading(s, beside("outdated", "List installed packages of which there are newer versions",
-		"List installed packages of which their registry has a newer version. wanted is what packages upgrade comes to: it is older than newest where another\n"+
+		"List installed packages of which their registry has a newer version. wanted is what packages upgrade comes to: it "+
+			"is older than newest where another\n"+
 			"package holds it back."),
 		func(ctx context.Context, _ operation.Call, _ NoArguments) (OutdatedAnswer, error) {
 			list, notes, err := s.service().Outdated(ctx)
@@ -64,7 +65,8 @@ func (a UpgradeAnswer) Incomplete() bool { return len(a.Failed) > 0 }
 
 func (s set) upgrade() operation.Operation {
 	return writing(s, beside("upgrade", "Take installed packages to their newest versions",
-		"Take installed packages to the newest versions that go together, with what they depend on. Named ones alone take nothing else along that they do\n"+
+		"Take installed packages to the newest versions that go together, with what they depend on. Named ones alone take "+
+			"nothing else along that they do\n"+
 			"not need. No package gets an older version. All are upgraded together, or none is."),
 		func(UpgradeRequest) []string { return s.project() },
 		func(ctx context.Context, call operation.Call, in UpgradeRequest) (UpgradeAnswer, error) {
@@ -73,11 +75,13 @@ func (s set) upgrade() operation.Operation {
 			if err != nil {
 				return UpgradeAnswer{}, err
 			}
-			done, err := service.Install(ctx, Order{Packages: in.Packages, Upgrade: true, DryRun: call.DryRun, Person: isPerson(call)})
+			done, err := service.Install(ctx, Order{Packages: in.Packages, Upgrade: true, DryRun: call.DryRun,
+				Person: isPerson(call)})
 			if err != nil {
 				return UpgradeAnswer{}, err
 			}
-			out := UpgradeAnswer{Upgraded: []UpgradedPackage{}, Failed: installAnswer(done, call.DryRun).Failed, DryRun: call.DryRun, Notes: done.Notes}
+			out := UpgradeAnswer{Upgraded: []UpgradedPackage{}, Failed: installAnswer(done, call.DryRun).Failed,
+				DryRun: call.DryRun, Notes: done.Notes}
 			for _, p := range done.Installed {
 				one := UpgradedPackage{Name: p.Name, To: p.Version, Source: p.Source}
 				if at := slices.IndexFunc(before, func(b InstalledPackage) bool { return b.Name == p.Name }); at >= 0 {
@@ -88,7 +92,8 @@ func (s set) upgrade() operation.Operation {
 				}
 			}
 			if left := service.unneeded(); len(left) > 0 && !call.DryRun {
-				out.Notes = append(out.Notes, "nothing needs these any more: "+strings.Join(left, ", ")+"; claudeops packages autoremove removes them")
+				out.Notes = append(out.Notes, "nothing needs these any more: "+strings.Join(left, ", ")+
+					"; claudeops packages autoremove removes them")
 			}
 			return out, nil
 		})
@@ -119,7 +124,8 @@ type AutoremoveAnswer struct {
 
 func (s set) autoremove() operation.Operation {
 	return writing(s, beside("autoremove", "Remove packages that came with others, and that nothing needs any more",
-		"Remove packages that came with others, and that no package needs any more which somebody asked for. What somebody has changed stays, as with\n"+
+		"Remove packages that came with others, and that no package needs any more which somebody asked for. What somebody "+
+			"has changed stays, as with\n"+
 			"packages uninstall. --dry-run says what would go."),
 		func(NoArguments) []string { return s.project() },
 		func(ctx context.Context, call operation.Call, _ NoArguments) (AutoremoveAnswer, error) {

@@ -40,13 +40,16 @@ func (a InstallAnswer) Incomplete() bool { return len(a.Failed) > 0 }
 
 func (s set) install() operation.Operation {
 	o := named("install", "install", "Install packages", "Install packages with what they depend on",
-		"Install packages from the configured registries into the project's workspace .aam, with what they depend on, and put their skills, agents, prompts and "+
-			"instructions where the platforms read them. Files of others are never replaced. A package that cannot be had is in failed; the others are "+
+		"Install packages from the configured registries into the project's workspace .aam, with what they depend on, and "+
+			"put their skills, agents, prompts and "+
+			"instructions where the platforms read them. Files of others are never replaced. A package that cannot be had is "+
+			"in failed; the others are "+
 			"installed together or not at all. Versions that do not go together are an error that names each constraint.")
 	o.Tool.Repeatable = true
 	return writing(s, o, func(InstallRequest) []string { return s.project() },
 		func(ctx context.Context, call operation.Call, in InstallRequest) (InstallAnswer, error) {
-			order := Order{Packages: in.Packages, Force: in.Force, NoDeploy: in.NoDeploy, DryRun: call.DryRun, Person: isPerson(call)}
+			order := Order{Packages: in.Packages, Force: in.Force, NoDeploy: in.NoDeploy, DryRun: call.DryRun,
+				Person: isPerson(call)}
 			if in.Platform != nil {
 				order.Platform = *in.Platform
 			}
@@ -60,7 +63,8 @@ func (s set) install() operation.Operation {
 
 func installAnswer(done Done, dryRun bool) InstallAnswer {
 	out := InstallAnswer{
-		Installed: []InstalledInfo{}, AlreadyInstalled: append([]string{}, done.Already...), Failed: []FailedPackage{}, DryRun: dryRun, Notes: done.Notes,
+		Installed: []InstalledInfo{}, AlreadyInstalled: append([]string{}, done.Already...), Failed: []FailedPackage{},
+		DryRun: dryRun, Notes: done.Notes,
 	}
 	for _, p := range done.Installed {
 		out.Installed = append(out.Installed, infoOf(p))
@@ -95,7 +99,8 @@ type UninstallAnswer struct {
 
 func (s set) uninstall() operation.Operation {
 	o := named("uninstall", "uninstall", "Uninstall a package", "Remove a package and what it has put into platforms",
-		"Remove a package from the project, with what it has put into every platform, and nothing else. What somebody has changed since stays and is named in "+
+		"Remove a package from the project, with what it has put into every platform, and nothing else. What somebody has "+
+			"changed since stays and is named in "+
 			"notes. dependents_warning names the installed packages that need it.")
 	o.Tool.Destructive = true
 	return writing(s, o, func(UninstallRequest) []string { return s.project() },
@@ -127,7 +132,8 @@ type PublishAnswer struct {
 
 func (s set) publish() operation.Operation {
 	o := named("publish", "publish", "Publish a package", "Publish the package in the project to a registry",
-		"Check the package in the project's folder, pack it and publish it to a registry. A version is published once; raise the version in aam.yaml to publish again.")
+		"Check the package in the project's folder, pack it and publish it to a registry. A version is published once; "+
+			"raise the version in aam.yaml to publish again.")
 	return writing(s, o, func(PublishRequest) []string { return s.project() },
 		func(ctx context.Context, call operation.Call, in PublishRequest) (PublishAnswer, error) {
 			registry := ""
@@ -164,7 +170,8 @@ type CreateAnswer struct {
 
 func (s set) createPackage() operation.Operation {
 	o := named("create_package", "create", "Make a package", "Write the manifest of a package from what is in a folder",
-		"Look through a folder for skills, agents, prompts and instructions, and write an aam.yaml that lists them. What installed packages have put there is left out. An "+
+		"Look through a folder for skills, agents, prompts and instructions, and write an aam.yaml that lists them. What "+
+			"installed packages have put there is left out. An "+
 			"aam.yaml that is there is never replaced. Look at it, then publish it with aam_publish.")
 	return writing(s, o, func(CreateRequest) []string { return s.project() },
 		func(ctx context.Context, call operation.Call, in CreateRequest) (CreateAnswer, error) {
@@ -174,7 +181,8 @@ func (s set) createPackage() operation.Operation {
 				return CreateAnswer{}, err
 			}
 			recipe := Recipe{Dir: dir, Within: within, Types: in.ArtifactTypes, DryRun: call.DryRun}
-			for to, from := range map[*string]*string{&recipe.Name: in.Name, &recipe.Version: in.Version, &recipe.Description: in.Description} {
+			for to, from := range map[*string]*string{&recipe.Name: in.Name, &recipe.Version: in.Version,
+				&recipe.Description: in.Description} {
 				if from != nil {
 					*to = *from
 				}
@@ -198,7 +206,8 @@ func checkTypes(types []string) error {
 	}
 	for _, t := range types {
 		if !slices.Contains(known, t) {
-			return newError(InvalidArgument, "there is no type of artifacts %q; there are skill, agent, prompt, instruction", t).With("valid_types", known)
+			return newError(InvalidArgument, "there is no type of artifacts %q; there are skill, agent, prompt, instruction",
+				t).With("valid_types", known)
 		}
 	}
 	return nil

@@ -34,12 +34,14 @@ type set struct {
 	service func() *Service
 }
 
-// Toolset is the 13 tools of AAM's published contract, and what people have beside them. kernel and service are called for each call.
+// Toolset is the 13 tools of AAM's published contract, and what people have beside them. kernel and service are called
+// for each call.
 func Toolset(kernel func() *operation.Kernel, service func() *Service) operation.Toolset {
 	s := set{kernel, service}
 	return operation.Toolset{
 		Name: ToolsetName, Schemas: schemas, Form: form(),
-		Instructions: "Share procedures as packages with aam_*: search and info find them in registries, install puts them and what they depend on into the " +
+		Instructions: "Share procedures as packages with aam_*: search and info find them in registries, install puts them " +
+			"and what they depend on into the " +
 			"project, create_package, validate and publish make one of what you have written.",
 		Operations: operation.WithExamples([]operation.Operation{
 			s.search(), s.list(), s.info(), s.validate(), s.configGet(), s.registryList(), s.doctor(),
@@ -69,23 +71,27 @@ func beside(command, summary, description string) operation.Operation {
 }
 
 // reading completes a tool that reads.
-func reading[In, Out any](s set, o operation.Operation, handle func(ctx context.Context, call operation.Call, in In) (Out, error)) operation.Operation {
-	return operation.Define(s.kernel, ToolsetName, o, operation.Way[In]{Timeout: readTimeout}, func(ctx context.Context, call operation.Call, in In) (Out, error) {
-		out, err := handle(ctx, call, in)
-		return out, faultOf(err)
-	})
+func reading[In, Out any](s set, o operation.Operation,
+	handle func(ctx context.Context, call operation.Call, in In) (Out, error)) operation.Operation {
+	return operation.Define(s.kernel, ToolsetName, o, operation.Way[In]{Timeout: readTimeout},
+		func(ctx context.Context, call operation.Call, in In) (Out, error) {
+			out, err := handle(ctx, call, in)
+			return out, faultOf(err)
+		})
 }
 
 // writing completes a tool that writes below some folders.
 func writing[In, Out any](
-	s set, o operation.Operation, roots func(in In) []string, handle func(ctx context.Context, call operation.Call, in In) (Out, error),
+	s set, o operation.Operation, roots func(in In) []string,
+	handle func(ctx context.Context, call operation.Call, in In) (Out, error),
 ) operation.Operation {
 	o.Effect, o.Needs.Tier, o.Needs.Dry = operation.Write, gitprovider.TierRemediate, operation.DryTried
 	way := operation.Way[In]{Timeout: writeTimeout, Roots: roots}
-	return operation.Define(s.kernel, ToolsetName, o, way, func(ctx context.Context, call operation.Call, in In) (Out, error) {
-		out, err := handle(ctx, call, in)
-		return out, faultOf(err)
-	})
+	return operation.Define(s.kernel, ToolsetName, o, way,
+		func(ctx context.Context, call operation.Call, in In) (Out, error) {
+			out, err := handle(ctx, call, in)
+			return out, faultOf(err)
+		})
 }
 
 // project is the folder that a tool writes.
@@ -115,7 +121,8 @@ func (s *Service) folder(call operation.Call, name string) (dir, within string, 
 	case isPerson(call):
 		return name, "", nil
 	case !s.settings.inProject(name):
-		return "", "", newError(PermissionDenied, "%s does not lie in the project", name).Suggest("name a folder in " + s.settings.Project)
+		return "", "", newError(PermissionDenied, "%s does not lie in the project", name).Suggest("name a folder in " +
+			s.settings.Project)
 	}
 	return name, s.settings.Project, nil
 }

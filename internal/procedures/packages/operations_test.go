@@ -43,12 +43,15 @@ func newBench(t testing.TB) *bench {
 	b := &bench{TB: t, registry: Registry{Name: "dev", Dir: filepath.Join(dir, "home", "registry")}, door: record.DoorMCP}
 	operationtest.WriteFiles(t, dir, map[string]string{
 		"project/.aam/config.yaml": "active_platforms: [claude]\n", "home/registry/registry.yaml": "name: dev\n",
-		"home/.aam/config.yaml": fmt.Sprintf("registries:\n  - {name: dev, url: %q, type: local, default: true}\n", b.registry.Dir),
+		"home/.aam/config.yaml": fmt.Sprintf("registries:\n  - {name: dev, url: %q, type: local, default: true}\n",
+			b.registry.Dir),
 	})
 	clock := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	b.settings = Settings{
-		Project: filepath.Join(dir, "project"), Home: filepath.Join(dir, "home"), CodexHome: filepath.Join(dir, "home", ".codex"),
-		State: filepath.Join(dir, "home", ".agentpack"), Now: func() time.Time { clock = clock.Add(time.Second); return clock },
+		Project: filepath.Join(dir, "project"), Home: filepath.Join(dir, "home"),
+		CodexHome: filepath.Join(dir, "home", ".codex"),
+		State:     filepath.Join(dir, "home", ".agentpack"),
+		Now:       func() time.Time { clock = clock.Add(time.Second); return clock },
 	}
 	b.authority = operation.Authority{Enabled: func(string) bool { return true }, Tier: 3, AllowWrite: true}
 	b.service = NewService(b.settings)
@@ -78,17 +81,21 @@ func (b *bench) toolset() operation.Toolset {
 	return Toolset(func() *operation.Kernel { return kernel }, func() *Service { return b.service })
 }
 
-// ask calls a tool and gives its answer, or its failure in the contract's form, as JSON has it. Both match the output schema. The text
-// is what a model reads.
+// ask calls a tool and gives its answer, or its failure in the contract's form, as JSON has it. Both match the output
+// schema. The text is what a model reads.
 func (b *bench) ask(tool, arguments string) (map[string]any, string) {
 	b.Helper()
 	set := b.toolset()
-	i := slices.IndexFunc(set.Operations, func(o operation.Operation) bool { return o.Name == "aam_"+tool || o.Name == "packages_"+tool })
+	i := slices.IndexFunc(set.Operations, func(o operation.Operation) bool {
+		return o.Name == "aam_"+tool ||
+			o.Name == "packages_"+tool
+	})
 	if i < 0 {
 		b.Fatalf("there is no tool %s", tool)
 	}
 	o := set.Operations[i]
-	answer, err := o.Handle(b.Context(), operation.Call{Caller: operation.Caller{Door: b.door}, Ceiling: operation.Unlimited, Arguments: []byte(arguments)})
+	answer, err := o.Handle(b.Context(), operation.Call{Caller: operation.Caller{Door: b.door},
+		Ceiling: operation.Unlimited, Arguments: []byte(arguments)})
 	if err != nil {
 		answer = set.Form.Failure(o, err, operation.RequestIDOf(err))
 	}
@@ -145,7 +152,8 @@ func (b *bench) same(tool, arguments string, want map[string]any) {
 func (b *bench) fails(tool, arguments string, code Code, text string) {
 	b.Helper()
 	answer, said := b.ask(tool, arguments)
-	if got := part(answer, "error.code"); got != string(code) || !strings.HasPrefix(said, "["+string(code)+"] ") || !strings.Contains(said, text) {
+	if got := part(answer, "error.code"); got != string(code) || !strings.HasPrefix(said, "["+string(code)+"] ") ||
+		!strings.Contains(said, text) {
 		b.Errorf("%s %s: %v, want %s with %q\n%s", tool, arguments, got, code, text, said)
 	}
 }
@@ -183,28 +191,40 @@ func (b *bench) tree() map[string]string {
 
 func TestSchemas(t *testing.T) { operationtest.Schemas(t, newBench(t).toolset()) }
 
-// contractTools are what the contract has for each tool: input, then output. A question mark stands behind what may be missing, a
-// type or the values of an enumeration behind a colon.
+// contractTools are what the contract has for each tool: input, then output. A question mark stands behind what may be
+// missing, a type or the values of an enumeration behind a colon.
 func contractTools() map[string][2]string {
-	installed := "%[1]s[].name:string %[1]s[].version:string %[1]s[].source:string %[1]s[].artifact_count:number %[1]s[].artifacts:object %[1]s[].checksum:string"
+	installed := "%[1]s[].name:string %[1]s[].version:string %[1]s[].source:string %[1]s[].artifact_count:number " +
+		"%[1]s[].artifacts:object %[1]s[].checksum:string"
 	registry := "%[1]sname:string %[1]surl:string %[1]stype:local|http %[1]sis_default:boolean %[1]saccessible:boolean"
 	config := "key:null value: source:default|global|project|merged"
 	return map[string][2]string{
-		"search": {"query:string limit?:number package_type?:skill|agent|prompt|instruction", "result:array result[].name:string result[].version:string " +
-			"result[].description:string result[].author:string result[].artifact_types:array result[].registry:string"},
+		"search": {"query:string limit?:number package_type?:skill|agent|prompt|instruction",
+			"result:array result[].name:string result[].version:string " +
+				"result[].description:string result[].author:string result[].artifact_types:array result[].registry:string"},
 		"list": {"", "result:array " + fmt.Sprintf(installed, "result")},
-		"info": {"package_name:string version?:string", "name:string version:string description:string author:string license:string artifacts:object " +
-			"dependencies:object platforms:object installed:boolean installed_version:null"},
-		"validate":      {"path?:string", "valid:boolean package_name:null package_version:null errors:array warnings:array artifact_count:number artifacts_valid:boolean"},
+		"info": {"package_name:string version?:string",
+			"name:string version:string description:string author:string license:string artifacts:object " +
+				"dependencies:object platforms:object installed:boolean installed_version:null"},
+		"validate": {"path?:string",
+			"valid:boolean package_name:null package_version:null errors:array warnings:array artifact_count:number " +
+				"artifacts_valid:boolean"},
 		"config_get":    {"key?:string", config},
 		"registry_list": {"", "result:array " + fmt.Sprintf(registry, "result[].")},
-		"doctor":        {"", "healthy:boolean checks:array checks[].name:string checks[].status:pass|warn|fail checks[].message:string checks[].suggestion:null summary:string"},
-		"install": {"packages:array platform?:string force?:boolean no_deploy?:boolean", "installed:array " + fmt.Sprintf(installed, "installed") +
-			" already_installed:array failed:array failed[].package:string failed[].code:string failed[].message:string failed[].hint:string failed[].details:object " +
-			"dependencies_resolved:number"},
-		"uninstall": {"package_name:string", "package_name:string version:string files_removed:number dependents_warning:array"},
-		"publish":   {"registry?:string tag?:string", "package_name:string version:string registry:string archive_size:number checksum:string"},
-		"create_package": {"path?:string name?:string version?:string description?:string artifact_types?:array include_all?:boolean",
+		"doctor": {"",
+			"healthy:boolean checks:array checks[].name:string checks[].status:pass|warn|fail checks[].message:string " +
+				"checks[].suggestion:null summary:string"},
+		"install": {"packages:array platform?:string force?:boolean no_deploy?:boolean",
+			"installed:array " + fmt.Sprintf(installed, "installed") +
+				" already_installed:array failed:array failed[].package:string failed[].code:string failed[].message:string " +
+				"failed[].hint:string failed[].details:object " +
+				"dependencies_resolved:number"},
+		"uninstall": {"package_name:string",
+			"package_name:string version:string files_removed:number dependents_warning:array"},
+		"publish": {"registry?:string tag?:string",
+			"package_name:string version:string registry:string archive_size:number checksum:string"},
+		"create_package": {"path?:string name?:string version?:string description?:string artifact_types?:array " +
+			"include_all?:boolean",
 			"manifest_path:string package_name:string version:string artifacts_included:object total_artifacts:number"},
 		"config_set":   {"key:string value:string", config},
 		"registry_add": {"name:string url:string set_default?:boolean", fmt.Sprintf(registry, "")},
@@ -214,7 +234,8 @@ func contractTools() map[string][2]string {
 func TestEveryToolHasTheFieldsOfTheContract(t *testing.T) {
 	set := newBench(t).toolset()
 	tools := contractTools()
-	ours := slices.DeleteFunc(slices.Clone(set.Operations), func(o operation.Operation) bool { return o.Tool.Title == "" }) // no tool leads to others
+	// no tool leads to others
+	ours := slices.DeleteFunc(slices.Clone(set.Operations), func(o operation.Operation) bool { return o.Tool.Title == "" })
 	if len(ours) != 13 || len(tools) != 13 {
 		t.Fatalf("%d tools, %d in the contract", len(ours), len(tools))
 	}
@@ -233,7 +254,8 @@ func TestEveryToolHasTheFieldsOfTheContract(t *testing.T) {
 			got, fields := operationtest.SchemaFields(t, text), operationtest.ContractFields(want[i])
 			maps.DeleteFunc(got, func(name, _ string) bool {
 				first, _, _ := strings.Cut(name, ".")
-				return side == "output" && (o.Name == "aam_info" && name == "registry" || first == "error" || slices.Contains([]string{"notes", "dry_run"}, name[strings.LastIndexAny(name, ".")+1:]))
+				return side == "output" && (o.Name == "aam_info" && name == "registry" || first == "error" ||
+					slices.Contains([]string{"notes", "dry_run"}, name[strings.LastIndexAny(name, ".")+1:]))
 			})
 			if diff := cmp.Diff(fields, got); diff != "" {
 				t.Errorf("%s of %s (-contract +ours):\n%s", side, o.Name, diff)
@@ -244,8 +266,10 @@ func TestEveryToolHasTheFieldsOfTheContract(t *testing.T) {
 
 func TestToolsThatWriteNeedTierThreeAndLeave(t *testing.T) {
 	for name, set := range map[string]func(a *operation.Authority){
-		"tier 2": func(a *operation.Authority) { a.Tier = 2 }, "no leave": func(a *operation.Authority) { a.AllowWrite = false },
-		"read-only": func(a *operation.Authority) { a.ReadOnly = "closed" }, "not enabled": func(a *operation.Authority) { a.Enabled = func(string) bool { return false } },
+		"tier 2":      func(a *operation.Authority) { a.Tier = 2 },
+		"no leave":    func(a *operation.Authority) { a.AllowWrite = false },
+		"read-only":   func(a *operation.Authority) { a.ReadOnly = "closed" },
+		"not enabled": func(a *operation.Authority) { a.Enabled = func(string) bool { return false } },
 	} {
 		b := newBench(t)
 		publish(t, b.registry, "latest", "p", "1.0.0")

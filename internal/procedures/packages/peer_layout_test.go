@@ -19,13 +19,19 @@ import (
 // allKinds is the package that was given to the original, too, and what it leaves out of archives.
 func allKinds(t *testing.T) string {
 	return operationtest.WriteFiles(t, t.TempDir(), map[string]string{
-		"aam.yaml": "name: \"@ops/all-kinds\"\nversion: 1.0.0\ndescription: Every kind of artifact\nauthor: Ann\nkeywords: [ops]\nartifacts:\n" +
-			"  skills: [{name: weigh, path: skills/weigh/, description: Weigh}]\n  agents: [{name: watch, path: agents/watch/, description: Watch}]\n" +
-			"  prompts: [{name: tidy, path: prompts/tidy.md, description: Tidy}]\n  instructions: [{name: tone, path: instructions/tone.md, description: Tone}]\ndependencies: {base: ^1.0.0}\n",
+		"aam.yaml": "name: \"@ops/all-kinds\"\nversion: 1.0.0\ndescription: Every kind of artifact\nauthor: Ann\nkeywords: " +
+			"[ops]\nartifacts:\n" +
+			"  skills: [{name: weigh, path: skills/weigh/, description: Weigh}]\n  agents: [{name: watch, path: " +
+			"agents/watch/, description: Watch}]\n" +
+			"  prompts: [{name: tidy, path: prompts/tidy.md, description: Tidy}]\n  instructions: [{name: tone, path: " +
+			"instructions/tone.md, description: Tone}]\ndependencies: {base: ^1.0.0}\n",
 		"skills/weigh/SKILL.md": "---\nname: weigh\ndescription: Weigh\n---\nWeigh.\n", "skills/weigh/more/table.md": "kg\n",
-		"agents/watch/agent.yaml": "name: watch\ndescription: Watch\nsystem_prompt: system-prompt.md\n", "agents/watch/system-prompt.md": "Watch.\n",
-		"prompts/tidy.md": "Tidy.\n", "instructions/tone.md": "Be brief.\n", ".hidden": "h\n", "README.md": "Read.\n",
-		".git/config": "x", "node_modules/a/b.js": "x", "dist/x": "x", "build/y": "x", "venv/z": "x", "__pycache__/c.pyc": "x",
+		"agents/watch/agent.yaml":       "name: watch\ndescription: Watch\nsystem_prompt: system-prompt.md\n",
+		"agents/watch/system-prompt.md": "Watch.\n",
+		"prompts/tidy.md":               "Tidy.\n", "instructions/tone.md": "Be brief.\n", ".hidden": "h\n",
+		"README.md":   "Read.\n",
+		".git/config": "x", "node_modules/a/b.js": "x", "dist/x": "x", "build/y": "x", "venv/z": "x",
+		"__pycache__/c.pyc": "x",
 	})
 }
 
@@ -52,8 +58,8 @@ func outlineOf(v any) any {
 	return "NoneType"
 }
 
-// testdata/peer_layout.json is what the original made of the package: its archive, its registry, and the files of each platform. What is
-// other here stands in docs/guides/packages.md, and in the lists below.
+// testdata/peer_layout.json is what the original made of the package: its archive, its registry, and the files of each
+// platform. What is other here stands in docs/guides/packages.md, and in the lists below.
 func TestLayoutsAreThoseOfTheOriginal(t *testing.T) {
 	var peer struct {
 		Archive, Registry []string
@@ -114,7 +120,8 @@ func (b *bench) sameRegistry(files []string, shapes map[string]any) {
 			b.Fatal(err)
 		}
 		if list, ok := document["packages"].([]any); ok { // the one that both have
-			document["packages"] = slices.DeleteFunc(list, func(e any) bool { return e.(map[string]any)["name"] != "@ops/all-kinds" })
+			document["packages"] = slices.DeleteFunc(list,
+				func(e any) bool { return e.(map[string]any)["name"] != "@ops/all-kinds" })
 		}
 		got := outlineOf(document).(map[string]any)
 		for _, entry := range []map[string]any{firstPackage(want), firstPackage(got)} {
@@ -161,7 +168,8 @@ func samePlatform(t *testing.T, platform string, archive []byte, want, home map[
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.service.Install(t.Context(), Order{Packages: []string{"@ops/all-kinds"}, Platform: platform, Person: true}); err != nil {
+	if _, err := b.service.Install(t.Context(), Order{Packages: []string{"@ops/all-kinds"}, Platform: platform,
+		Person: true}); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
@@ -185,7 +193,9 @@ func samePlatform(t *testing.T, platform string, archive []byte, want, home map[
 		want[".claude/commands/tidy.md"] = want[".claude/prompts/tidy.md"] // Claude Code does not read .claude/prompts
 		delete(want, ".claude/prompts/tidy.md")
 	}
-	for _, name := range []string{".claude/agents/watch.md", ".github/agents/watch.agent.md", ".github/instructions/tone.instructions.md"} { // which these programs read with a header alone
+	// which these programs read with a header alone
+	for _, name := range []string{".claude/agents/watch.md", ".github/agents/watch.agent.md",
+		".github/instructions/tone.instructions.md"} {
 		if prompt, has := want[name]; has {
 			if !strings.HasPrefix(got[name], "---\n") || !strings.HasSuffix(got[name], prompt) {
 				t.Errorf("%s is %q", name, got[name])
@@ -194,8 +204,10 @@ func samePlatform(t *testing.T, platform string, archive []byte, want, home map[
 		}
 	}
 	maps.DeleteFunc(got, func(name, _ string) bool { return strings.Contains(name, "/skills/base/") })
-	for name, text := range want { // the header is the same YAML without quotes, and the original writes a heading over an agent's prompt
-		want[name] = strings.NewReplacer(`description: "Watch"`, "description: Watch", `description: "Tone"`, "description: Tone", "# Agent: watch\n\n", "").Replace(text)
+	// the header is the same YAML without quotes, and the original writes a heading over an agent's prompt
+	for name, text := range want {
+		want[name] = strings.NewReplacer(`description: "Watch"`, "description: Watch", `description: "Tone"`,
+			"description: Tone", "# Agent: watch\n\n", "").Replace(text)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-original +here):\n%s", diff)

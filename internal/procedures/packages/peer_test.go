@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// testdata/peer_scores.json is what the original's score function answered (spazyCZ/agent-package-manager c3bf9a35, run on 22 November 2026).
+// testdata/peer_scores.json is what the original's score function answered (spazyCZ/agent-package-manager c3bf9a35, run
+// on 22 November 2026).
 func TestScoresAreThoseOfTheOriginal(t *testing.T) {
 	text, err := os.ReadFile("testdata/peer_scores.json")
 	if err != nil {
@@ -25,7 +26,8 @@ func TestScoresAreThoseOfTheOriginal(t *testing.T) {
 	for _, c := range cases {
 		got := IndexEntry{Name: c.Name, Description: c.Description, Keywords: c.Keywords}.score(strings.ToLower(c.Query))
 		compared++
-		if got != c.Score && (c.Score != 0 || !strings.Contains(c.Query, " ")) { // of several words the original takes only the whole
+		// of several words the original takes only the whole
+		if got != c.Score && (c.Score != 0 || !strings.Contains(c.Query, " ")) {
 			t.Errorf("%q of %s: %d, the original %d", c.Query, c.Name, got, c.Score)
 		}
 	}

@@ -62,7 +62,8 @@ type contentsOf func(name Name) (change.Tree, *Manifest, error)
 // desired are the files that some packages want in platforms, by what a lock file says. A package that it does not have
 // wants none. AAM_NAME_CONFLICT if two want the same file. notes name the packages whose files outside of the project
 // are left out.
-func (s *Service) desired(lock *Lock, names []string, contents contentsOf, leave mayLeave) (d *change.Desired, notes []string, err error) {
+func (s *Service) desired(lock *Lock, names []string, contents contentsOf, leave mayLeave) (d *change.Desired,
+	notes []string, err error) {
 	d = change.NewDesired(owner, s.settings.Project, s.settings.Project, deploy.TargetNames()...)
 	d.Modules = names
 	d.KeepChanged = true
@@ -107,8 +108,10 @@ func (s *Service) desired(lock *Lock, names []string, contents contentsOf, leave
 }
 
 func leftInProject(name, platform, home string) string {
-	return fmt.Sprintf("not used: your own configuration does not name the platform %s, so what %s has for %s was left out; to put it there, run: "+
-		"claudeops packages install %s --platform %s --force", platform, name, home, name, platform)
+	return fmt.Sprintf(
+		"not used: your own configuration does not name the platform %s, so what %s has for %s was left out; to put it "+
+			"there, run: "+
+			"claudeops packages install %s --platform %s --force", platform, name, home, name, platform)
 }
 
 func (s *Service) add(d *change.Desired, files []placed, takers map[string]string) error {

@@ -13,7 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// allowed checks that no file of somebody else would be replaced, and no folder of somebody else's skill be written into.
+// allowed checks that no file of somebody else would be replaced, and no folder of somebody else's skill be written
+// into.
 func (s *Service) allowed(ctx context.Context, d *change.Desired) (notes []string, err error) {
 	owned, warnings, err := s.engine().Owned(ctx, owner)
 	if err != nil {
@@ -47,7 +48,8 @@ func (s *Service) allowed(ctx context.Context, d *change.Desired) (notes []strin
 	return append(warnings, plan.Warnings...), nil
 }
 
-// shared reports whether packages of other projects have the same file with the same bytes, as it may be in the user's folders.
+// shared reports whether packages of other projects have the same file with the same bytes, as it may be in the user's
+// folders.
 func shared(project, name string, f change.DesiredFile, owned []change.FileState) bool {
 	return !slices.ContainsFunc(owned, func(o change.FileState) bool {
 		return o.Path == name && (o.Project == project || o.SHA256 != f.Content.SHA256())
@@ -60,7 +62,8 @@ func inTheWay(foreign map[string]string) error {
 	pkg := foreign[paths[0]]
 	paths = slices.DeleteFunc(paths, func(name string) bool { return foreign[name] != pkg })
 	paths = paths[:min(len(paths), maxNamed)]
-	return blame(newError(NameConflict, "%s would replace or join files that no package has put there: %s", pkg, strings.Join(paths, ", ")).
+	return blame(newError(NameConflict, "%s would replace or join files that no package has put there: %s", pkg,
+		strings.Join(paths, ", ")).
 		With("paths", paths).Suggest("move them away, or install into another platform"), pkg)
 }
 

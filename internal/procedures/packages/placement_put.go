@@ -9,8 +9,10 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// putFiles makes platforms have what some packages want by the text of a lock file. The packages' folders are at their places.
-func (s *Service) putFiles(ctx context.Context, root *files.Dir, text []byte, names []string, named bool) (notes []string, err error) {
+// putFiles makes platforms have what some packages want by the text of a lock file. The packages' folders are at their
+// places.
+func (s *Service) putFiles(ctx context.Context, root *files.Dir, text []byte, names []string,
+	named bool) (notes []string, err error) {
 	lock, err := parseLock(text)
 	if err != nil {
 		return nil, newError(InternalError, "the lock file of the change cannot be read").Because(err)

@@ -55,16 +55,22 @@ const (
 func spotOf(platform string, t ArtifactType) spot {
 	spots := map[string]map[ArtifactType]spot{
 		"cursor": {
-			Skills: {wholeFolder, false, ".cursor/skills/NAME", noHeader}, Agents: {oneFile, false, ".cursor/rules/agent-NAME.mdc", alwaysApply},
-			Prompts: {oneFile, false, ".cursor/prompts/NAME.md", noHeader}, Instructions: {oneFile, false, ".cursor/rules/NAME.mdc", alwaysApply},
+			Skills:       {wholeFolder, false, ".cursor/skills/NAME", noHeader},
+			Agents:       {oneFile, false, ".cursor/rules/agent-NAME.mdc", alwaysApply},
+			Prompts:      {oneFile, false, ".cursor/prompts/NAME.md", noHeader},
+			Instructions: {oneFile, false, ".cursor/rules/NAME.mdc", alwaysApply},
 		},
 		"claude": {
-			Skills: {wholeFolder, false, ".claude/skills/NAME", noHeader}, Agents: {oneFile, false, ".claude/agents/NAME.md", nameAndAbout},
-			Prompts: {oneFile, false, ".claude/commands/NAME.md", noHeader}, Instructions: {section, false, "CLAUDE.md", noHeader},
+			Skills:       {wholeFolder, false, ".claude/skills/NAME", noHeader},
+			Agents:       {oneFile, false, ".claude/agents/NAME.md", nameAndAbout},
+			Prompts:      {oneFile, false, ".claude/commands/NAME.md", noHeader},
+			Instructions: {section, false, "CLAUDE.md", noHeader},
 		},
 		"copilot": {
-			Skills: {wholeFolder, false, ".github/skills/NAME", noHeader}, Agents: {oneFile, false, ".github/agents/NAME.agent.md", nameAndAbout},
-			Prompts: {oneFile, false, ".github/prompts/NAME.md", noHeader}, Instructions: {oneFile, false, ".github/instructions/NAME.instructions.md", everywhere},
+			Skills:       {wholeFolder, false, ".github/skills/NAME", noHeader},
+			Agents:       {oneFile, false, ".github/agents/NAME.agent.md", nameAndAbout},
+			Prompts:      {oneFile, false, ".github/prompts/NAME.md", noHeader},
+			Instructions: {oneFile, false, ".github/instructions/NAME.instructions.md", everywhere},
 		},
 		"codex": {
 			Skills: {wholeFolder, true, "skills/NAME", noHeader}, Agents: {section, false, "AGENTS.md", noHeader},
@@ -143,7 +149,8 @@ func textOf(m *Manifest, t ArtifactType, a Artifact, files change.Tree) ([]byte,
 			}
 		}
 	}
-	return nil, newError(ManifestInvalid, "%s %s: the %s %s has no text at %s", m.Name, m.Version, t.Singular(), a.Name, a.Path).
+	return nil, newError(ManifestInvalid, "%s %s: the %s %s has no text at %s", m.Name, m.Version, t.Singular(), a.Name,
+		a.Path).
 		Suggest("ask who made the package")
 }
 

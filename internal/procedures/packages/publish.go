@@ -16,9 +16,10 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// Publish adds a version and points the tag to it; the first version is tagged latest as well. AAM_VERSION_EXISTS if it is there
-// already, AAM_NAME_CONFLICT if another package has the folder.
-func (r Registry) Publish(ctx context.Context, m *Manifest, archive []byte, tag string, now time.Time) (Published, error) {
+// Publish adds a version and points the tag to it; the first version is tagged latest as well. AAM_VERSION_EXISTS if it
+// is there already, AAM_NAME_CONFLICT if another package has the folder.
+func (r Registry) Publish(ctx context.Context, m *Manifest, archive []byte, tag string, now time.Time) (Published,
+	error) {
 	if _, err := r.judge(m, tag); err != nil {
 		return Published{}, err
 	}
@@ -43,7 +44,8 @@ func (r Registry) Publish(ctx context.Context, m *Manifest, archive []byte, tag 
 }
 
 // WouldPublish is Publish without writing.
-func (r Registry) WouldPublish(_ context.Context, m *Manifest, archive []byte, tag string, now time.Time) (Published, error) {
+func (r Registry) WouldPublish(_ context.Context, m *Manifest, archive []byte, tag string, now time.Time) (Published,
+	error) {
 	_, err := r.judge(m, tag)
 	return published(m, archive, now), err
 }
@@ -69,13 +71,15 @@ func (r Registry) judge(m *Manifest, tag string) (known Metadata, err error) {
 		return known, err
 	}
 	if !validTag(tag) {
-		return known, newError(InvalidArgument, "%q is no tag", tag).Suggest("a tag is a word such as latest or beta, and no version")
+		return known, newError(InvalidArgument, "%q is no tag",
+			tag).Suggest("a tag is a word such as latest or beta, and no version")
 	}
 	if err := r.read(metadataPath(name), &known); err != nil {
 		return known, err
 	}
 	if known.Name != "" && known.Name != m.Name {
-		return known, newError(NameConflict, "the registry %q keeps %s in the folder that %s would have", r.Name, known.Name, m.Name).
+		return known, newError(NameConflict, "the registry %q keeps %s in the folder that %s would have", r.Name, known.Name,
+			m.Name).
 			With("packages", []string{known.Name, m.Name}).Suggest("choose another name")
 	}
 	if known.version(m.Version) != nil {
@@ -86,7 +90,8 @@ func (r Registry) judge(m *Manifest, tag string) (known Metadata, err error) {
 }
 
 // add writes the archive, then the metadata.
-func (p *publishing) add(known Metadata, m *Manifest, one Published, archive []byte, tag string) (folder string, err error) {
+func (p *publishing) add(known Metadata, m *Manifest, one Published, archive []byte, tag string) (folder string,
+	err error) {
 	name, err := ParseName(m.Name)
 	if err != nil {
 		return "", err
@@ -133,14 +138,16 @@ func validTag(tag string) bool {
 // maxPackages bounds a registry.
 const maxPackages = 1 << 20
 
-// updateIndex renews what the index says of the packages in folders, of those that it does not know, and of those that are gone.
+// updateIndex renews what the index says of the packages in folders, of those that it does not know, and of those that
+// are gone.
 func (p *publishing) updateIndex(now time.Time, folders ...string) error {
 	entries, complete, err := p.root.Entries("packages", maxPackages)
 	if err == nil && !complete {
 		err = fmt.Errorf("there are more than %d", maxPackages)
 	}
 	if err != nil {
-		return newError(RegistryUnreachable, "the registry %q: its packages cannot be read: %s", p.Name, reason(err)).Because(err)
+		return newError(RegistryUnreachable, "the registry %q: its packages cannot be read: %s", p.Name,
+			reason(err)).Because(err)
 	}
 	var index Index
 	if err := p.read("index.yaml", &index); err != nil {
@@ -169,14 +176,16 @@ func (p *publishing) updateIndex(now time.Time, folders ...string) error {
 		return err
 	}
 	if !p.root.Has("registry.yaml") {
-		return p.writeYAML("registry.yaml", registryFile{Name: p.Name, Type: "local", APIVersion: 1, CreatedAt: now.UTC().Format(time.RFC3339)})
+		return p.writeYAML("registry.yaml", registryFile{Name: p.Name, Type: "local", APIVersion: 1,
+			CreatedAt: now.UTC().Format(time.RFC3339)})
 	}
 	return nil
 }
 
 func (m *Metadata) entry(before IndexEntry, now time.Time) IndexEntry {
 	e := IndexEntry{
-		Name: m.Name, Description: m.Description, Author: m.Author, Latest: m.latest(), Keywords: append([]string{}, m.Keywords...),
+		Name: m.Name, Description: m.Description, Author: m.Author, Latest: m.latest(),
+		Keywords:      append([]string{}, m.Keywords...),
 		ArtifactTypes: append([]string{}, m.ArtifactTypes...), UpdatedAt: now.UTC().Format(time.RFC3339),
 	}
 	if before.Latest == e.Latest {
@@ -271,5 +280,6 @@ func (r Registry) unwritable(name string, err error) error {
 	case errors.Is(err, syscall.ENAMETOOLONG):
 		code = InvalidArgument
 	}
-	return newError(code, "the registry %q: %s cannot be written: %s", r.Name, filepath.Join(r.Dir, name), reason(err)).Because(err)
+	return newError(code, "the registry %q: %s cannot be written: %s", r.Name, filepath.Join(r.Dir, name),
+		reason(err)).Because(err)
 }

@@ -48,7 +48,8 @@ func (s Settings) judge(r *Registry, own map[string]string) {
 	mine, has := own[r.Name]
 	switch {
 	case has && mine != r.Dir:
-		r.unused = fmt.Sprintf("not used: only a file of the project names %s; %q is your own registry at %s", r.Dir, r.Name, mine)
+		r.unused = fmt.Sprintf("not used: only a file of the project names %s; %q is your own registry at %s", r.Dir, r.Name,
+			mine)
 	case r.unusable == "" && s.inProject(r.Dir):
 		r.within = s.Project
 	case slices.Contains(slices.Collect(maps.Values(own)), r.Dir):
@@ -73,7 +74,8 @@ func (s Settings) admitted(dir string) bool {
 
 // isRelative reports whether a registry's URL is a path that begins in the project.
 func (s Settings) isRelative(text string) bool {
-	return !strings.HasPrefix(text, "file:") && text != "~" && !strings.HasPrefix(text, "~/") && !filepath.IsAbs(filepath.FromSlash(text))
+	return !strings.HasPrefix(text, "file:") && text != "~" && !strings.HasPrefix(text, "~/") &&
+		!filepath.IsAbs(filepath.FromSlash(text))
 }
 
 // folderOf is the folder of a registry's URL; why is set if there is none.

@@ -13,9 +13,10 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// Registry is a folder with packages: registry.yaml, index.yaml, and packages/NAME with metadata.yaml and versions/V.aam. Whoever
-// publishes writes the archive first, then the package's metadata, then the index, each at once, under a lock that ends with its process:
-// readers believe metadata alone, so a publication that was cut off has never been, or is whole. The next publication mends the index.
+// Registry is a folder with packages: registry.yaml, index.yaml, and packages/NAME with metadata.yaml and
+// versions/V.aam. Whoever publishes writes the archive first, then the package's metadata, then the index, each at
+// once, under a lock that ends with its process: readers believe metadata alone, so a publication that was cut off has
+// never been, or is whole. The next publication mends the index.
 type Registry struct {
 	Name string
 	Dir  string // absolute
@@ -95,7 +96,8 @@ func (r Registry) openWriting() (root *files.Writing, err error) {
 		root, err = openFolder(r.Dir, r.within)
 	}
 	if err != nil {
-		return nil, newError(RegistryUnreachable, "the registry %q at %s cannot be read: %s", r.Name, r.Dir, reason(err)).Because(err).
+		return nil, newError(RegistryUnreachable, "the registry %q at %s cannot be read: %s", r.Name, r.Dir,
+			reason(err)).Because(err).
 			Suggest("check the path, or remove the registry from the configuration")
 	}
 	return root, nil
@@ -119,8 +121,8 @@ func (r Registry) Index() (Index, error) {
 	return r.cache.get(r, func() (index Index, err error) { return index, r.read("index.yaml", &index) })
 }
 
-// Metadata reads what is known of a package. AAM_PACKAGE_NOT_FOUND if the registry does not have it; another package whose folder
-// has the same name is not it.
+// Metadata reads what is known of a package. AAM_PACKAGE_NOT_FOUND if the registry does not have it; another package
+// whose folder has the same name is not it.
 func (r Registry) Metadata(name Name) (*Metadata, error) {
 	if err := r.Reachable(); err != nil {
 		return nil, err

@@ -4,7 +4,8 @@ import (
 	"path/filepath"
 )
 
-// Archive reads the archive of a version and holds it against its checksum and its name. AAM_INTEGRITY_ERROR if they differ.
+// Archive reads the archive of a version and holds it against its checksum and its name. AAM_INTEGRITY_ERROR if they
+// differ.
 func (r Registry) Archive(name Name, p Published) (*Packed, error) {
 	root, err := r.open()
 	if err != nil {
@@ -13,10 +14,12 @@ func (r Registry) Archive(name Name, p Published) (*Packed, error) {
 	defer func() { _ = root.Close() }()
 	content, _, err := root.Read(archivePath(name, p.Version), MaxArchiveBytes)
 	if err != nil {
-		return nil, newError(IntegrityError, "the registry %q lists %s %s, and its archive cannot be read: %s", r.Name, name, p.Version, reason(err)).Because(err)
+		return nil, newError(IntegrityError, "the registry %q lists %s %s, and its archive cannot be read: %s", r.Name, name,
+			p.Version, reason(err)).Because(err)
 	}
 	if found := Checksum(content); p.Checksum != "" && found != p.Checksum {
-		return nil, newError(IntegrityError, "the archive of %s %s in the registry %q has another checksum than was published", name, p.Version, r.Name).
+		return nil, newError(IntegrityError,
+			"the archive of %s %s in the registry %q has another checksum than was published", name, p.Version, r.Name).
 			With("expected", p.Checksum).With("actual", found).Suggest("do not use it; ask who keeps the registry")
 	}
 	packed, err := Unpack(content)
@@ -24,7 +27,8 @@ func (r Registry) Archive(name Name, p Published) (*Packed, error) {
 		return nil, err
 	}
 	if packed.Manifest.Name != name.String() || packed.Manifest.Version != p.Version {
-		return nil, newError(IntegrityError, "the archive of %s %s in the registry %q says that it is %s %s", name, p.Version, r.Name,
+		return nil, newError(IntegrityError, "the archive of %s %s in the registry %q says that it is %s %s", name, p.Version,
+			r.Name,
 			packed.Manifest.Name, packed.Manifest.Version)
 	}
 	return packed, nil

@@ -38,11 +38,14 @@ type MadeRegistry struct {
 // Operations make a registry.
 func (a Acts) Operations() []operation.Operation {
 	return []operation.Operation{operation.Define(a.Kernel, "", operation.Operation{
-		Name: "init_registry", Action: "packages.registry_init", Summary: "Make an empty registry, and add it to your configuration", Effect: operation.Write,
-		Command: "packages registry init", Needs: operation.Needs{For: operation.Person, Scope: access.Operate, Dry: operation.DryTried},
+		Name: "init_registry", Action: "packages.registry_init",
+		Summary: "Make an empty registry, and add it to your configuration", Effect: operation.Write,
+		Command: "packages registry init", Needs: operation.Needs{For: operation.Person, Scope: access.Operate,
+			Dry: operation.DryTried},
 		Shown: operation.Shown{
 			Fresh: true,
-			Help: "init makes a folder with an empty registry, and adds it to your configuration (~/.aam/config.yaml). A registry that is there\n" +
+			Help: "init makes a folder with an empty registry, and adds it to your configuration (~/.aam/config.yaml). A " +
+				"registry that is there\n" +
 				"already is added with `claudeops packages registry add NAME FOLDER`.",
 			Example: "  claudeops packages registry init ~/registry --name team",
 			Said: func(out any, _ bool) string {
@@ -71,8 +74,8 @@ func (a Acts) init(ctx context.Context, call operation.Call, in RegistryInitRequ
 	return out, a.Audit().Record(context.WithoutCancel(ctx), call.Done("registry "+out.Name+" at "+out.URL), nil)
 }
 
-// InitRegistry makes a folder with an empty registry and adds it to the user's configuration. AAM_INVALID_ARGUMENT for a name that
-// is taken, and for a folder with something in it.
+// InitRegistry makes a folder with an empty registry and adds it to the user's configuration. AAM_INVALID_ARGUMENT for
+// a name that is taken, and for a folder with something in it.
 func (s *Service) InitRegistry(folder, name string, makeDefault, dryRun bool) (MadeRegistry, error) {
 	dir, why := s.settings.folderOf(folder)
 	if why != "" {
@@ -82,14 +85,16 @@ func (s *Service) InitRegistry(folder, name string, makeDefault, dryRun bool) (M
 		name = filepath.Base(dir)
 	}
 	if !validRegistryName(name) {
-		return MadeRegistry{}, newError(InvalidArgument, "%q is no name of a registry", name).Suggest("give one of letters, digits, hyphens and dots with --name")
+		return MadeRegistry{}, newError(InvalidArgument, "%q is no name of a registry",
+			name).Suggest("give one of letters, digits, hyphens and dots with --name")
 	}
 	known, err := s.Registries()
 	if err != nil {
 		return MadeRegistry{}, err
 	}
 	if at := slices.IndexFunc(known, func(r RegistryState) bool { return r.Name == name }); at >= 0 {
-		return MadeRegistry{}, newError(InvalidArgument, "there is a registry %q already, at %s", name, known[at].URL).Suggest("choose another name with --name")
+		return MadeRegistry{}, newError(InvalidArgument, "there is a registry %q already, at %s", name,
+			known[at].URL).Suggest("choose another name with --name")
 	}
 	if err := s.makeRegistry(dir, name, dryRun); err != nil {
 		return MadeRegistry{}, err
@@ -105,7 +110,8 @@ func (s *Service) InitRegistry(folder, name string, makeDefault, dryRun bool) (M
 // makeRegistry makes the files of an empty registry. In a dry run it looks alone.
 func (s *Service) makeRegistry(dir, name string, dryRun bool) error {
 	unwritten := func(err error) error {
-		return newError(PermissionDenied, "%s cannot be made: %s", dir, reason(err)).Because(err).Suggest("name another folder")
+		return newError(PermissionDenied, "%s cannot be made: %s", dir,
+			reason(err)).Because(err).Suggest("name another folder")
 	}
 	there, err := files.OpenDir(dir)
 	if err == nil {
@@ -115,7 +121,8 @@ func (s *Service) makeRegistry(dir, name string, dryRun bool) error {
 		}
 		if len(entries) > 0 {
 			return newError(InvalidArgument, "%s is not empty", dir).
-				Suggest("name a folder that is not there; a registry that is there is added with: claudeops packages registry add NAME FOLDER")
+				Suggest("name a folder that is not there; a registry that is there is added with: claudeops packages registry " +
+					"add NAME FOLDER")
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return unwritten(err)
@@ -135,5 +142,6 @@ func (s *Service) makeRegistry(dir, name string, dryRun bool) error {
 	if err := p.writeYAML("index.yaml", Index{Packages: []IndexEntry{}}); err != nil {
 		return err
 	}
-	return p.writeYAML("registry.yaml", registryFile{Name: name, Type: "local", APIVersion: 1, CreatedAt: s.settings.Now().UTC().Format(time.RFC3339)})
+	return p.writeYAML("registry.yaml", registryFile{Name: name, Type: "local", APIVersion: 1,
+		CreatedAt: s.settings.Now().UTC().Format(time.RFC3339)})
 }

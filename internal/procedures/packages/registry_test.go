@@ -20,7 +20,9 @@ import (
 
 func manifestOf(name, version string, dependencies ...string) string {
 	skill := strings.ReplaceAll(strings.TrimPrefix(name, "@"), "/", "--")
-	text := fmt.Sprintf("name: %q\nversion: %s\ndescription: For tests\nauthor: ann\nartifacts:\n  skills:\n    - {name: %s, path: skills/look/, description: Looks}\n", name, version, skill)
+	text := fmt.Sprintf(
+		"name: %q\nversion: %s\ndescription: For tests\nauthor: ann\nartifacts:\n  skills:\n    - {name: %s, path: "+
+			"skills/look/, description: Looks}\n", name, version, skill)
 	for i := 0; i+1 < len(dependencies); i += 2 {
 		if i == 0 {
 			text += "dependencies:\n"
@@ -34,7 +36,8 @@ func manifestOf(name, version string, dependencies ...string) string {
 func folderOfPackage(t testing.TB, name, version string, dependencies ...string) string {
 	t.Helper()
 	return operationtest.WriteFiles(t, t.TempDir(), map[string]string{
-		ManifestName: manifestOf(name, version, dependencies...), "skills/look/SKILL.md": "# Look\n", "skills/look/run.sh": "#!/bin/sh\n",
+		ManifestName: manifestOf(name, version, dependencies...), "skills/look/SKILL.md": "# Look\n",
+		"skills/look/run.sh": "#!/bin/sh\n",
 	})
 }
 
@@ -61,7 +64,8 @@ func tryPublish(t testing.TB, r Registry, tag, name, version string, dependencie
 
 func TestPackIsReproducible(t *testing.T) {
 	dir := folderOfPackage(t, "a", "1.0.0")
-	operationtest.WriteFiles(t, dir, map[string]string{".git/config": "x", "node_modules/x.js": "x", "old.aam": "x", "skills/look/dist/x": "x", ".aam/x": "x"})
+	operationtest.WriteFiles(t, dir, map[string]string{".git/config": "x", "node_modules/x.js": "x", "old.aam": "x",
+		"skills/look/dist/x": "x", ".aam/x": "x"})
 	if err := os.Chmod(filepath.Join(dir, "skills/look/run.sh"), 0o744); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +88,8 @@ func TestPackIsReproducible(t *testing.T) {
 	for _, f := range packed.Files {
 		got = append(got, fmt.Sprintf("%s %v", f.Name, f.Executable))
 	}
-	if diff := cmp.Diff([]string{"aam.yaml false", "skills/look/SKILL.md false", "skills/look/run.sh true"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"aam.yaml false", "skills/look/SKILL.md false", "skills/look/run.sh true"},
+		got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link")); err != nil {
@@ -138,22 +143,32 @@ func TestUnpackRefusesWhatBreaksTheRules(t *testing.T) {
 		archive []byte
 		want    string
 	}{
-		"no archive": {[]byte("PK"), "no tar.gz"}, "cut off": {archiveOf(t, manifest)[:60], "cannot be read"}, "empty": {archiveOf(t), "no aam.yaml"},
-		"dots": {archiveOf(t, manifest, file("../x")), "leads out"}, "dots within": {archiveOf(t, manifest, file("a/../../x")), "leads out"}, "absolute": {archiveOf(t, manifest, file("/x")), "not relative"},
-		"backslash": {archiveOf(t, manifest, file(`a\..\x`)), "no path"}, "drive": {archiveOf(t, manifest, file("c:x")), "not relative"}, "twice": {archiveOf(t, manifest, file("a"), file("a")), "twice"},
-		"twice but for case": {archiveOf(t, manifest, file("a"), file("A")), "twice"}, "a file and a folder": {archiveOf(t, manifest, file("a"), file("a/b")), "a file and a folder"},
-		"link":        {archiveOf(t, manifest, tar.Header{Typeflag: tar.TypeSymlink, Name: "l", Linkname: "a"}), "link or a device"},
-		"hard link":   {archiveOf(t, manifest, tar.Header{Typeflag: tar.TypeLink, Name: "l", Linkname: "a"}), "link or a device"},
-		"device":      {archiveOf(t, manifest, tar.Header{Typeflag: tar.TypeChar, Name: "d"}), "link or a device"},
-		"many":        {archiveOf(t, many...), "more than 10000 entries"},
-		"a bomb":      {archiveOf(t, manifest, tar.Header{Typeflag: tar.TypeReg, Name: "big", Size: MaxUnpackedBytes + 1}), "unpacks to more"},
+		"no archive": {[]byte("PK"), "no tar.gz"}, "cut off": {archiveOf(t, manifest)[:60], "cannot be read"},
+		"empty":               {archiveOf(t), "no aam.yaml"},
+		"dots":                {archiveOf(t, manifest, file("../x")), "leads out"},
+		"dots within":         {archiveOf(t, manifest, file("a/../../x")), "leads out"},
+		"absolute":            {archiveOf(t, manifest, file("/x")), "not relative"},
+		"backslash":           {archiveOf(t, manifest, file(`a\..\x`)), "no path"},
+		"drive":               {archiveOf(t, manifest, file("c:x")), "not relative"},
+		"twice":               {archiveOf(t, manifest, file("a"), file("a")), "twice"},
+		"twice but for case":  {archiveOf(t, manifest, file("a"), file("A")), "twice"},
+		"a file and a folder": {archiveOf(t, manifest, file("a"), file("a/b")), "a file and a folder"},
+		"link": {archiveOf(t, manifest, tar.Header{Typeflag: tar.TypeSymlink, Name: "l", Linkname: "a"}),
+			"link or a device"},
+		"hard link": {archiveOf(t, manifest, tar.Header{Typeflag: tar.TypeLink, Name: "l", Linkname: "a"}),
+			"link or a device"},
+		"device": {archiveOf(t, manifest, tar.Header{Typeflag: tar.TypeChar, Name: "d"}), "link or a device"},
+		"many":   {archiveOf(t, many...), "more than 10000 entries"},
+		"a bomb": {archiveOf(t, manifest, tar.Header{Typeflag: tar.TypeReg, Name: "big", Size: MaxUnpackedBytes + 1}),
+			"unpacks to more"},
 		"a long name": {archiveOf(t, manifest, file(strings.Repeat("a/", 600)+"b")), "more than 1024 bytes"},
 	} {
 		if _, err := Unpack(c.archive); codeOfError(err) != IntegrityError || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Unpack(archiveOf(t, tar.Header{Typeflag: tar.TypeDir, Name: "./"}, manifest, tar.Header{Typeflag: tar.TypeDir, Name: "a/"}, file("./a/b"))); err != nil {
+	if _, err := Unpack(archiveOf(t, tar.Header{Typeflag: tar.TypeDir, Name: "./"}, manifest,
+		tar.Header{Typeflag: tar.TypeDir, Name: "a/"}, file("./a/b"))); err != nil {
 		t.Errorf("a sound one: %v", err)
 	}
 }
@@ -166,7 +181,8 @@ func TestPublishAndReadBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]string{"latest": "1.0.0", "beta": "1.1.0-beta.1"}, m.DistTags); diff != "" || len(m.Versions) != 2 {
+	if diff := cmp.Diff(map[string]string{"latest": "1.0.0", "beta": "1.1.0-beta.1"}, m.DistTags); diff != "" ||
+		len(m.Versions) != 2 {
 		t.Errorf("%+v\n%s", m, diff)
 	}
 	packed, err := r.Archive(Name{"s", "p"}, m.Versions[1])
@@ -188,7 +204,8 @@ func TestPublishAndReadBack(t *testing.T) {
 		}
 	}
 	index, err := r.Index()
-	if err != nil || len(index.Packages) != 1 || index.Packages[0].Latest != "1.0.0" || cmp.Diff([]string{"skill"}, index.Packages[0].ArtifactTypes) != "" {
+	if err != nil || len(index.Packages) != 1 || index.Packages[0].Latest != "1.0.0" ||
+		cmp.Diff([]string{"skill"}, index.Packages[0].ArtifactTypes) != "" {
 		t.Errorf("%+v, %v", index, err)
 	}
 	if err := os.WriteFile(filepath.Join(r.Dir, "packages/s--p/versions/1.0.0.aam"), []byte("x"), 0o644); err != nil {
@@ -197,7 +214,8 @@ func TestPublishAndReadBack(t *testing.T) {
 	if _, err := r.Archive(Name{"s", "p"}, m.Versions[0]); codeOfError(err) != IntegrityError {
 		t.Errorf("an archive that was changed: %v", err)
 	}
-	if _, err := (Registry{Name: "gone", Dir: filepath.Join(r.Dir, "gone")}).Index(); codeOfError(err) != RegistryUnreachable || !strings.Contains(err.Error(), `"gone"`) {
+	if _, err := (Registry{Name: "gone", Dir: filepath.Join(r.Dir, "gone")}).Index(); codeOfError(
+		err) != RegistryUnreachable || !strings.Contains(err.Error(), `"gone"`) {
 		t.Errorf("a registry that is gone: %v", err)
 	}
 }
@@ -205,7 +223,8 @@ func TestPublishAndReadBack(t *testing.T) {
 // A publisher that is killed leaves an archive that nobody lists; the next one writes it again, and mends the index.
 func TestAPublicationThatWasCutOffCanBeMadeAgain(t *testing.T) {
 	r := Registry{Name: "dev", Dir: t.TempDir()}
-	operationtest.WriteFiles(t, r.Dir, map[string]string{"packages/p/versions/1.0.0.aam": "half", "packages/p/versions/.new-1": "half", "index.yaml": "packages: [{name: gone, latest: 1.0.0}]\n"})
+	operationtest.WriteFiles(t, r.Dir, map[string]string{"packages/p/versions/1.0.0.aam": "half",
+		"packages/p/versions/.new-1": "half", "index.yaml": "packages: [{name: gone, latest: 1.0.0}]\n"})
 	publish(t, r, "latest", "p", "1.0.0")
 	index, err := r.Index()
 	if err != nil || len(index.Packages) != 1 || index.Packages[0].Name != "p" {
@@ -259,14 +278,17 @@ func TestResolve(t *testing.T) {
 		{"latest", "a", "1.0.0", "lib", "^1.0.0"}, {"latest", "a", "2.0.0", "lib", "^2.0.0"},
 		{"latest", "b", "1.0.0", "lib", "~1.0.0"}, {"latest", "c", "1.0.0", "a", "*", "b", "*"},
 		{"latest", "x", "1.0.0", "y", "^1.0.0"}, {"latest", "y", "1.0.0", "x", "^1.0.0"},
-		{"latest", "broken", "1.0.0", "gone", "*"}, {"latest", "strict", "1.0.0", "lib", "=2.0.0", "b", "1.0.0"}, {"latest", "want", "1.0.0", "lib", "^9.0.0"},
+		{"latest", "broken", "1.0.0", "gone", "*"}, {"latest", "strict", "1.0.0", "lib", "=2.0.0", "b", "1.0.0"},
+		{"latest", "want", "1.0.0", "lib", "^9.0.0"},
 		{"latest", "new", "2.0.0"}, {"old", "new", "1.0.0"}, {"latest", "new", "1.9.0"}, {"pre", "only", "1.0.0-rc.1"},
 	} {
 		publish(t, r, p[0], p[1], p[2], p[3:]...)
 	}
 	for specs, want := range map[string]string{
-		"lib": "lib@2.0.0", "lib@^1.0.0": "lib@1.5.0", "lib@beta": "lib@3.0.0-beta.1", "lib@*": "lib@2.0.0", "lib@3.0.0-beta.1": "lib@3.0.0-beta.1",
-		"a": "lib@2.0.0 a@2.0.0", "c": "lib@1.0.0 a@1.0.0 b@1.0.0 c@1.0.0", "a b": "lib@1.0.0 a@1.0.0 b@1.0.0", "x": "y@1.0.0 x@1.0.0", "a lib@1.0.0": "lib@1.0.0 a@1.0.0",
+		"lib": "lib@2.0.0", "lib@^1.0.0": "lib@1.5.0", "lib@beta": "lib@3.0.0-beta.1", "lib@*": "lib@2.0.0",
+		"lib@3.0.0-beta.1": "lib@3.0.0-beta.1",
+		"a":                "lib@2.0.0 a@2.0.0", "c": "lib@1.0.0 a@1.0.0 b@1.0.0 c@1.0.0", "a b": "lib@1.0.0 a@1.0.0 b@1.0.0",
+		"x": "y@1.0.0 x@1.0.0", "a lib@1.0.0": "lib@1.0.0 a@1.0.0",
 		"new": "new@1.9.0", "new@>=1.0.0": "new@2.0.0", "new@old": "new@1.0.0",
 	} {
 		if got, err := resolve(r, strings.Fields(specs)...); err != nil || got != want {
@@ -277,14 +299,20 @@ func TestResolve(t *testing.T) {
 		code Code
 		text string
 	}{
-		"gone": {PackageNotFound, "no registry has a package gone"}, "lib@^7.0.0": {PackageNotFound, "no version of lib satisfies ^7.0.0; there are 3.0.0-beta.1, 2.0.0"},
-		"broken": {PackageNotFound, "no registry has the package gone, which broken 1.0.0 depends on"}, "lib@nightly": {PackageNotFound, "satisfies nightly"},
-		"strict":              {DependencyConflict, "Because strict 1.0.0 needs lib =2.0.0 and b 1.0.0 needs lib ~1.0.0, strict 1.0.0 and b 1.0.0 do not go together."},
-		"want":                {DependencyConflict, "want 1.0.0 needs lib ^9.0.0 (there is none), what is asked for cannot be installed. Of lib there are 3.0.0-beta.1, 2.0.0, 1.5.0, 1.0.0"},
+		"gone":        {PackageNotFound, "no registry has a package gone"},
+		"lib@^7.0.0":  {PackageNotFound, "no version of lib satisfies ^7.0.0; there are 3.0.0-beta.1, 2.0.0"},
+		"broken":      {PackageNotFound, "no registry has the package gone, which broken 1.0.0 depends on"},
+		"lib@nightly": {PackageNotFound, "satisfies nightly"},
+		"strict": {DependencyConflict,
+			"Because strict 1.0.0 needs lib =2.0.0 and b 1.0.0 needs lib ~1.0.0, strict 1.0.0 and b 1.0.0 do not go together."},
+		"want": {DependencyConflict,
+			"want 1.0.0 needs lib ^9.0.0 (there is none), what is asked for cannot be installed. Of lib there are " +
+				"3.0.0-beta.1, 2.0.0, 1.5.0, 1.0.0"},
 		"a@2.0.0 b":           {DependencyConflict, "And because a 2.0.0 is asked for and b is asked for"},
 		"lib@1.0.0 lib@2.0.0": {DependencyConflict, "Because lib 1.0.0 is asked for and lib 2.0.0 is asked for"},
 	} {
-		if got, err := resolve(r, strings.Fields(specs)...); codeOfError(err) != c.code || !strings.Contains(err.Error(), c.text) {
+		if got, err := resolve(r, strings.Fields(specs)...); codeOfError(err) != c.code ||
+			!strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %q, %v", specs, got, err)
 		}
 	}

@@ -26,14 +26,15 @@ type Resolver struct {
 	Unused     []string   // what is configured and not used, with the reasons, for errors
 	// Prefer is a version that is taken if it fits, such as the installed one; "" for none.
 	Prefer func(Name) string
-	// Kept are packages that have to stay at their versions, and Installed what is known of all installed ones, so that they can stay
-	// though no registry has them any more.
+	// Kept are packages that have to stay at their versions, and Installed what is known of all installed ones, so that
+	// they can stay though no registry has them any more.
 	Kept      []Spec
 	Installed map[string]Locked
 
 	known       map[string][]candidate
 	constraints map[string]Constraint // that were read
-	bare        map[string]bool       // packages of which no version is named: the one that the tag latest names is tried first
+	// packages of which no version is named: the one that the tag latest names is tried first
+	bare map[string]bool
 }
 
 // candidate is a version that could be chosen.
@@ -46,9 +47,10 @@ type candidate struct {
 	gone     bool // no registry has it: it is installed
 }
 
-// Resolve chooses a version for each spec and for all dependencies, the highest that fit together: what leads nowhere is found
-// and not tried again (package pubgrub). Packages may depend on each other in a circle. AAM_PACKAGE_NOT_FOUND for a package or version that no
-// registry has, AAM_DEPENDENCY_CONFLICT with the chain of reasons otherwise. The order is that of dependencies first.
+// Resolve chooses a version for each spec and for all dependencies, the highest that fit together: what leads nowhere
+// is found and not tried again (package pubgrub). Packages may depend on each other in a circle. AAM_PACKAGE_NOT_FOUND
+// for a package or version that no registry has, AAM_DEPENDENCY_CONFLICT with the chain of reasons otherwise. The order
+// is that of dependencies first.
 func (r *Resolver) Resolve(ctx context.Context, specs []Spec) ([]Choice, error) {
 	wishes, err := r.begin(specs)
 	if err != nil {
@@ -77,8 +79,8 @@ func (r *Resolver) Resolve(ctx context.Context, specs []Spec) ([]Choice, error) 
 	return r.ordered(specs, chosen), nil
 }
 
-// begin forgets what was known, and makes wishes of specs. AAM_INVALID_ARGUMENT for one that asks for neither a version nor a
-// tag.
+// begin forgets what was known, and makes wishes of specs. AAM_INVALID_ARGUMENT for one that asks for neither a version
+// nor a tag.
 func (r *Resolver) begin(specs []Spec) ([]pubgrub.Wish, error) {
 	r.known, r.constraints, r.bare = map[string][]candidate{}, map[string]Constraint{}, map[string]bool{}
 	var wishes []pubgrub.Wish
@@ -139,8 +141,8 @@ func first(a, b bool) int {
 	return 1
 }
 
-// candidates are the versions of a package, from the lowest to the highest. They are those of the first registry that has the
-// package: whoever can write another one cannot have a higher version installed in its place.
+// candidates are the versions of a package, from the lowest to the highest. They are those of the first registry that
+// has the package: whoever can write another one cannot have a higher version installed in its place.
 func (r *Resolver) candidates(name Name) ([]candidate, error) {
 	key := name.String()
 	if known, ok := r.known[key]; ok {
@@ -159,7 +161,8 @@ func (r *Resolver) candidates(name Name) ([]candidate, error) {
 			break
 		}
 	}
-	if have, ok := r.Installed[key]; ok && !slices.ContainsFunc(out, func(c candidate) bool { return c.Version == have.Version }) {
+	if have, ok := r.Installed[key]; ok && !slices.ContainsFunc(out,
+		func(c candidate) bool { return c.Version == have.Version }) {
 		out = append(out, have.candidate()...)
 	}
 	slices.SortStableFunc(out, func(a, b candidate) int { return a.parsed.Compare(b.parsed) })
@@ -198,7 +201,8 @@ func (l Locked) candidate() []candidate {
 		return nil
 	}
 	p := Published{Version: l.Version, Checksum: l.Checksum, Dependencies: l.Dependencies}
-	return []candidate{{Published: p, parsed: v, registry: Registry{Name: l.Source, unusable: "it no longer has this version"}, gone: true}}
+	return []candidate{{Published: p, parsed: v,
+		registry: Registry{Name: l.Source, unusable: "it no longer has this version"}, gone: true}}
 }
 
 func (m *Metadata) candidates(registry Registry) []candidate {

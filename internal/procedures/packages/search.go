@@ -22,10 +22,10 @@ type Match struct {
 	Score    int
 }
 
-// Search finds packages by name, keyword and description in the indexes of registries. An empty query finds all. kind is a type of
-// artifacts in the singular, "" for any. Of a package that several registries have, the first one's is given. The order is by
-// score, then by name. AAM_REGISTRY_UNREACHABLE names a registry that cannot be read.
-// The author is that of the metadata where the index, as other programs write it, has none; see Authored.
+// Search finds packages by name, keyword and description in the indexes of registries. An empty query finds all. kind
+// is a type of artifacts in the singular, "" for any. Of a package that several registries have, the first one's is
+// given. The order is by score, then by name. AAM_REGISTRY_UNREACHABLE names a registry that cannot be read. The author
+// is that of the metadata where the index, as other programs write it, has none; see Authored.
 func Search(registries []Registry, query, kind string) ([]Match, error) {
 	query = strings.ToLower(strings.TrimSpace(query))
 	var out []Match

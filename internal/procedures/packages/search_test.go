@@ -9,8 +9,10 @@ import (
 // The index of other programs has no author; the package's metadata has.
 func TestASearchKnowsAuthors(t *testing.T) {
 	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{
-		"index.yaml":               "packages: [{name: a, latest: 1.0.0}, {name: b, latest: 1.0.0, author: Index}, {name: c, latest: 1.0.0}]\n",
-		"packages/a/metadata.yaml": "{name: a, author: Ann, versions: [{version: 1.0.0}]}\n", "packages/b/metadata.yaml": "{name: b, author: Bob}\n",
+		"index.yaml": "packages: [{name: a, latest: 1.0.0}, {name: b, latest: 1.0.0, author: Index}, {name: " +
+			"c, latest: 1.0.0}]\n",
+		"packages/a/metadata.yaml": "{name: a, author: Ann, versions: [{version: 1.0.0}]}\n",
+		"packages/b/metadata.yaml": "{name: b, author: Bob}\n",
 	})
 	registries := []Registry{{Name: "r", Dir: dir}}
 	found, err := Search(registries, "", "")

@@ -39,7 +39,8 @@ func addSection(text []byte, p placed, block []byte) ([]byte, Section) {
 	case !bytes.HasSuffix(text, []byte("\n\n")):
 		before = "\n"
 	}
-	return slices.Concat(text, []byte(before), block), Section{Path: p.path, Words: p.section, SHA256: Checksum(block), Before: before}
+	return slices.Concat(text, []byte(before), block), Section{Path: p.path, Words: p.section, SHA256: Checksum(block),
+		Before: before}
 }
 
 // findSection is where a section with its marks stands in a text; ok is false if it does not, or not exactly once.
@@ -60,8 +61,8 @@ func findSection(text []byte, words string) (from, to int, ok bool) {
 	return from, to, true
 }
 
-// removeSection takes a section out of a text, with the white space that was put before it. changed reports that a person has
-// changed it, so that it stays.
+// removeSection takes a section out of a text, with the white space that was put before it. changed reports that a
+// person has changed it, so that it stays.
 func removeSection(text []byte, s Section) (out []byte, changed bool) {
 	from, to, ok := findSection(text, s.Words)
 	if !ok {

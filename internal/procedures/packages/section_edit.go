@@ -24,8 +24,8 @@ type editing struct {
 	notes   []string
 }
 
-// sections says how a change edits the files that others write, too, and notes the sections in the new lock file. AAM_NAME_CONFLICT if
-// somebody else has a section of the same name, or has changed one that has to be replaced.
+// sections says how a change edits the files that others write, too, and notes the sections in the new lock file.
+// AAM_NAME_CONFLICT if somebody else has a section of the same name, or has changed one that has to be replaced.
 func (c *changeOfPackages) sections() (edits []textEdit, notes []string, err error) {
 	e := editing{c.workspace.Project, c.after, map[string][]byte{}, map[string][]byte{}, nil}
 	for _, name := range c.touched {
@@ -71,7 +71,8 @@ func (e *editing) open(name string) (string, error) {
 	target := real(filepath.Join(e.project, filepath.FromSlash(name)))
 	rel, err := filepath.Rel(real(e.project), target)
 	if err != nil || !change.Below(real(e.project), target) {
-		return "", newError(PermissionDenied, "%s is a link that leads out of the project", name).Suggest("replace the link by a file")
+		return "", newError(PermissionDenied, "%s is a link that leads out of the project",
+			name).Suggest("replace the link by a file")
 	}
 	rel = filepath.ToSlash(rel)
 	if _, known := e.now[rel]; known {
@@ -105,7 +106,8 @@ func (e *editing) remove(pkg string, sections []Section, replaced bool) error {
 		out, changed := removeSection(e.now[name], s)
 		switch {
 		case changed && replaced:
-			return blame(newError(NameConflict, "somebody has changed the section %q of %s, which %s has put there", s.Words, s.Path, pkg).
+			return blame(newError(NameConflict, "somebody has changed the section %q of %s, which %s has put there", s.Words,
+				s.Path, pkg).
 				With("path", s.Path).Suggest("move what was changed out of the section's marks, or undo it, and try again"), pkg)
 		case changed:
 			e.notes = append(e.notes, "the section \""+s.Words+"\" of "+s.Path+" was changed by somebody; it was left as it is")
@@ -145,15 +147,18 @@ func (e *editing) add(p placed) (Section, error) {
 	}
 	begin, _ := marks(p.section)
 	if strings.Contains(string(e.now[name]), begin) {
-		if from, to, ok := findSection(e.now[name], p.section); ok && e.owner(p) == "" && string(e.now[name][from:to]) == string(block) && e.linked(name, p) {
+		if from, to, ok := findSection(e.now[name], p.section); ok && e.owner(p) == "" &&
+			string(e.now[name][from:to]) == string(block) && e.linked(name, p) {
 			return Section{Path: p.path, Words: p.section, SHA256: Checksum(block)}, nil // two names of one file
 		}
 		other := e.owner(p)
 		if other == "" {
 			other = "somebody else"
 		}
-		return Section{}, blame(newError(NameConflict, "%s has a section %q of %s, and %s brings one, too", p.path, p.section, other, p.pkg).
-			With("path", p.path).With("packages", []string{other, p.pkg}).Suggest("uninstall the other package, or remove the section"), p.pkg)
+		return Section{}, blame(newError(NameConflict, "%s has a section %q of %s, and %s brings one, too", p.path, p.section,
+			other, p.pkg).
+			With("path", p.path).With("packages",
+			[]string{other, p.pkg}).Suggest("uninstall the other package, or remove the section"), p.pkg)
 	}
 	created := e.now[name] == nil
 	text, s := addSection(e.now[name], p, block)

@@ -23,8 +23,8 @@ type Settings struct {
 	Now     func() time.Time
 }
 
-// Service answers the tools. Everything but the indexes of registries is read anew for each call. It is safe for concurrent use;
-// calls that write one workspace wait for each other, also those of other processes.
+// Service answers the tools. Everything but the indexes of registries is read anew for each call. It is safe for
+// concurrent use; calls that write one workspace wait for each other, also those of other processes.
 type Service struct {
 	settings Settings
 	indexes  *indexCache
@@ -64,7 +64,8 @@ func (c *indexCache) get(r Registry, read func() (Index, error)) (Index, error) 
 		return known.index, nil
 	}
 	index, err := read()
-	if err == nil && time.Since(info.ModTime()) > time.Second { // a file that was just written may be written again in the same instant
+	// a file that was just written may be written again in the same instant
+	if err == nil && time.Since(info.ModTime()) > time.Second {
 		c.known[r.Dir] = cachedIndex{info.ModTime(), info.Size(), index}
 	}
 	return index, err
@@ -132,7 +133,9 @@ func (v *view) registry(name string) (Registry, error) {
 		names = append(names, r.Name)
 	}
 	if name == "" {
-		return Registry{}, newError(RegistryNotConfigured, "no registry is configured").Suggest(strings.Join(append([]string{"add one with aam_registry_add"}, v.unused()...), "; "))
+		return Registry{}, newError(RegistryNotConfigured,
+			"no registry is configured").Suggest(strings.Join(append([]string{"add one with aam_registry_add"}, v.unused()...),
+			"; "))
 	}
 	return Registry{}, newError(RegistryNotFound, "there is no registry %q", name).With("registries", names).
 		Suggest("name one of these, or add it with aam_registry_add")

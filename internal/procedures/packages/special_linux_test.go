@@ -78,12 +78,14 @@ func TestWhatIsNoFileEndsEachCall(t *testing.T) {
 		registry + "index.yaml":              {tool: "search", arguments: `{"query":"p"}`},
 		registry + "packages/p/metadata.yaml": {
 			tool: "install", arguments: `{"packages":["p"]}`, says: "metadata.yaml"},
-		registry + "packages/p/versions/1.0.0.aam": {tool: "info", arguments: `{"package_name":"p"}`, says: "archive cannot be read"},
-		registry + "packages/p/versions":           {tool: "info", arguments: `{"package_name":"p"}`, says: "archive cannot be read"},
-		registry + ".lock":                         {tool: "publish", arguments: `{}`, says: "cannot be written"},
-		registry + "packages":                      {tool: "publish", arguments: `{}`, says: "packages"},
-		"../home/registry":                         {tool: "search", arguments: `{"query":"p"}`, says: "cannot be read"},
-		"CLAUDE.md":                                {tool: "install", arguments: `{"packages":["p"]}`, says: "CLAUDE.md"},
+		registry + "packages/p/versions/1.0.0.aam": {tool: "info", arguments: `{"package_name":"p"}`,
+			says: "archive cannot be read"},
+		registry + "packages/p/versions": {tool: "info", arguments: `{"package_name":"p"}`,
+			says: "archive cannot be read"},
+		registry + ".lock":    {tool: "publish", arguments: `{}`, says: "cannot be written"},
+		registry + "packages": {tool: "publish", arguments: `{}`, says: "packages"},
+		"../home/registry":    {tool: "search", arguments: `{"query":"p"}`, says: "cannot be read"},
+		"CLAUDE.md":           {tool: "install", arguments: `{"packages":["p"]}`, says: "CLAUDE.md"},
 	} {
 		name, _, _ = strings.Cut(name, " ")
 		for kind, make := range special() {
@@ -98,14 +100,17 @@ func TestWhatIsNoFileEndsEachCall(t *testing.T) {
 				}
 				make(t, path)
 				text := b.within(c.tool, c.arguments)
-				if folder := kind == "a folder"; folder && (strings.HasSuffix(name, "run.sh") || !strings.Contains(filepath.Base(name), ".") && c.says != "CLAUDE.md") || folder && name == ".aam" {
+				if folder := kind == "a folder"; folder &&
+					(strings.HasSuffix(name, "run.sh") || !strings.Contains(filepath.Base(name), ".") && c.says != "CLAUDE.md") ||
+					folder && name == ".aam" {
 					return // a folder may lie there
 				}
 				says := c.says
 				if says == "" {
 					says = filepath.Base(name)
 				}
-				if !strings.Contains(text, says) || strings.Contains(text, `"name":"mine"`) || strings.Contains(text, `"installed":[{`) {
+				if !strings.Contains(text, says) || strings.Contains(text, `"name":"mine"`) ||
+					strings.Contains(text, `"installed":[{`) {
 					t.Errorf("the answer is %s", text)
 				}
 				b.within("doctor", `{}`)
@@ -117,7 +122,8 @@ func TestWhatIsNoFileEndsEachCall(t *testing.T) {
 // What was put into a platform can have been replaced by anything, and a checkout can bring anything in the workspace's
 // folders.
 func TestWhatIsNoFileAmongInstalledOnes(t *testing.T) {
-	for _, name := range []string{".claude/skills/pdf/SKILL.md", ".aam/packages/p/skills/pdf/SKILL.md", ".aam/packages/p/aam.yaml", ".aam/packages/p", ".aam/.tmp/transaction.json", ".claude/skills/pdf"} {
+	for _, name := range []string{".claude/skills/pdf/SKILL.md", ".aam/packages/p/skills/pdf/SKILL.md",
+		".aam/packages/p/aam.yaml", ".aam/packages/p", ".aam/.tmp/transaction.json", ".claude/skills/pdf"} {
 		for kind, make := range special() {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				b := newBench(t)
@@ -131,10 +137,12 @@ func TestWhatIsNoFileAmongInstalledOnes(t *testing.T) {
 					t.Fatal(err)
 				}
 				make(t, path)
-				for _, call := range [][2]string{{"doctor", `{}`}, {"list", `{}`}, {"info", `{"package_name":"p"}`}, {"install", `{"packages":["p"],"force":true}`}, {"uninstall", `{"package_name":"p"}`}} {
+				for _, call := range [][2]string{{"doctor", `{}`}, {"list", `{}`}, {"info", `{"package_name":"p"}`},
+					{"install", `{"packages":["p"],"force":true}`}, {"uninstall", `{"package_name":"p"}`}} {
 					b.within(call[0], call[1])
 				}
-				if _, err := NewBrowser(b.service).Browse(t.Context(), Browsing{Limit: 10}); err != nil && !strings.Contains(err.Error(), "lock") {
+				if _, err := NewBrowser(b.service).Browse(t.Context(), Browsing{Limit: 10}); err != nil &&
+					!strings.Contains(err.Error(), "lock") {
 					t.Error(err)
 				}
 			})

@@ -24,11 +24,12 @@ type changeOfPackages struct {
 	named     bool            // a person has named the platform
 }
 
-// transaction is a change that is being carried out, as it stands in .aam/.tmp/transaction.json. Whoever writes next finishes what a
-// killed process left, or takes it back.
+// transaction is a change that is being carried out, as it stands in .aam/.tmp/transaction.json. Whoever writes next
+// finishes what a killed process left, or takes it back.
 //
-// The order: packages' new folders are staged; the transaction is written; folders take their places, the old ones aside; platforms'
-// files, by deploy's engine, which has a journal of its own; sections; the lock file; the transaction's end.
+// The order: packages' new folders are staged; the transaction is written; folders take their places, the old ones
+// aside; platforms' files, by deploy's engine, which has a journal of its own; sections; the lock file; the
+// transaction's end.
 type transaction struct {
 	Stage   string     `json:"stage"`   // with new/ and old/; relative to the project
 	New     []string   `json:"new"`     // folders of packages that wait in new/

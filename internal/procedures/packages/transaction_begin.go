@@ -28,8 +28,8 @@ func (s *Service) begin(ctx context.Context, dryRun bool) (unlock func(), notes 
 	return unlock, notes, nil
 }
 
-// lockFolder keeps other processes from writing the workspace. The folder itself is locked, so that no file is left; where that cannot be,
-// a file in it.
+// lockFolder keeps other processes from writing the workspace. The folder itself is locked, so that no file is left;
+// where that cannot be, a file in it.
 func (w Workspace) lockFolder(ctx context.Context) (unlock func(), err error) {
 	folder, err := openWithin(w.Project, w.dir())
 	if err != nil {
@@ -61,12 +61,14 @@ func (w Workspace) lockFolder(ctx context.Context) (unlock func(), err error) {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
 			_ = file.Close()
-			return nil, newError(Busy, "another process has been writing %s all the time that this one waited", w.dir()).Suggest("try again")
+			return nil, newError(Busy, "another process has been writing %s all the time that this one waited",
+				w.dir()).Suggest("try again")
 		}
 	}
 }
 
-// mend finishes what a killed process left, or takes it back if it cannot be finished, and removes what was only staged.
+// mend finishes what a killed process left, or takes it back if it cannot be finished, and removes what was only
+// staged.
 func (s *Service) mend(ctx context.Context, w Workspace) (notes []string, err error) {
 	t, err := w.pending()
 	if err != nil {
@@ -103,7 +105,8 @@ func (w Workspace) pending() (*transaction, error) {
 	}
 	var t transaction
 	if err := json.Unmarshal(text, &t); err != nil {
-		return nil, newError(ConfigInvalid, "%s, which a process that was cut off has left, cannot be read", transactionFile).Because(err)
+		return nil, newError(ConfigInvalid, "%s, which a process that was cut off has left, cannot be read",
+			transactionFile).Because(err)
 	}
 	return &t, nil
 }

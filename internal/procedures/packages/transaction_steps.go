@@ -66,7 +66,8 @@ func replaceLock(root *files.Writing, text []byte) error {
 	return nil
 }
 
-// do makes an edit, unless it was made. note says that somebody has changed the file meanwhile, so that it was left as it is.
+// do makes an edit, unless it was made. note says that somebody has changed the file meanwhile, so that it was left as
+// it is.
 func (e textEdit) do(root *files.Writing) (note []string, err error) {
 	now, _, err := root.Read(e.Path, maxTextBytes)
 	switch {

@@ -24,19 +24,23 @@ func doors() []record.Door {
 func (b *bench) notUsed(outside, why string) {
 	b.Helper()
 	before := filesBelow(b, outside)
-	b.same("registry_list", `{}`, map[string]any{"result.0.name": "x", "result.0.accessible": false, "result.0.is_default": false})
+	b.same("registry_list", `{}`, map[string]any{"result.0.name": "x", "result.0.accessible": false,
+		"result.0.is_default": false})
 	for tool, arguments := range map[string]string{
-		"registry_list": `{}`, "doctor": `{}`, "search": `{"query":"p"}`, "install": `{"packages":["p"]}`, "info": `{"package_name":"p"}`, "publish": `{"registry":"x"}`,
+		"registry_list": `{}`, "doctor": `{}`, "search": `{"query":"p"}`, "install": `{"packages":["p"]}`,
+		"info": `{"package_name":"p"}`, "publish": `{"registry":"x"}`,
 	} {
 		answer, text := b.ask(tool, arguments)
 		if !strings.Contains(text, "not used: only a file of the project names") || !strings.Contains(text, why) {
 			b.Errorf("%s does not say why: %s", tool, text)
 		}
-		if part(answer, "installed.0") != nil || part(answer, "result.0.version") != nil || part(answer, "name") != nil || part(answer, "checksum") != nil {
+		if part(answer, "installed.0") != nil || part(answer, "result.0.version") != nil || part(answer, "name") != nil ||
+			part(answer, "checksum") != nil {
 			b.Errorf("%s used it: %s", tool, text)
 		}
 	}
-	if shelf, err := NewBrowser(b.service).Browse(b.Context(), Browsing{Limit: 10}); err != nil || shelf.Total != 0 || !strings.Contains(fmt.Sprint(shelf.Problems), why) {
+	if shelf, err := NewBrowser(b.service).Browse(b.Context(), Browsing{Limit: 10}); err != nil || shelf.Total != 0 ||
+		!strings.Contains(fmt.Sprint(shelf.Problems), why) {
 		b.Errorf("the page shows %+v, %v", shelf, err)
 	}
 	if diff := cmp.Diff(before, filesBelow(b, outside)); diff != "" {
@@ -51,12 +55,15 @@ func TestARegistryThatOnlyAProjectNamesIsNotUsedOutsideOfIt(t *testing.T) {
 		outside := filepath.Join(b.settings.Home, "someone's") // below the home as well
 		b.put(ManifestName, manifestOf("mine", "1.0.0"))
 		b.put("skills/look/SKILL.md", "x")
-		publish(t, Registry{Name: "x", Dir: operationtest.WriteFiles(t, outside, map[string]string{".keep": ""})}, "latest", "p", "1.0.0")
+		publish(t, Registry{Name: "x", Dir: operationtest.WriteFiles(t, outside, map[string]string{".keep": ""})}, "latest",
+			"p", "1.0.0")
 		if err := os.Symlink(outside, filepath.Join(b.settings.Project, ".aam", "link")); err != nil {
 			t.Fatal(err)
 		}
-		for _, url := range []string{outside, "file://" + outside, "~/someone's", "../home/someone's", ".aam/link", ".aam/link/../link", "https://example.com/r"} {
-			b.put(".aam/config.yaml", fmt.Sprintf("active_platforms: [claude]\nregistries: [{name: x, url: %q, default: true}]\n", url))
+		for _, url := range []string{outside, "file://" + outside, "~/someone's", "../home/someone's", ".aam/link",
+			".aam/link/../link", "https://example.com/r"} {
+			b.put(".aam/config.yaml",
+				fmt.Sprintf("active_platforms: [claude]\nregistries: [{name: x, url: %q, default: true}]\n", url))
 			b.notUsed(outside, "sources allow")
 		}
 	}
@@ -83,10 +90,12 @@ func TestWhatAProjectMayNameAsARegistry(t *testing.T) {
 			list = sources.List{{Origin: "file://" + filepath.Dir(outside)}}
 		}
 		b.put(".aam/config.yaml", fmt.Sprintf("registries: [{name: %s, url: %q}]\n", c.name, c.url))
-		b.same("search", `{"query":"p"}`, map[string]any{"result.0.name": "p", "result.0.registry": c.name, "result.0.version": c.version, "notes": nil})
+		b.same("search", `{"query":"p"}`, map[string]any{"result.0.name": "p", "result.0.registry": c.name,
+			"result.0.version": c.version, "notes": nil})
 		b.same("info", `{"package_name":"p"}`, map[string]any{"version": c.version, "registry": c.name})
 	}
-	b.put(".aam/config.yaml", fmt.Sprintf("registries: [{name: dev, url: %q}]\n", inside)) // the user's name for another folder
+	// the user's name for another folder
+	b.put(".aam/config.yaml", fmt.Sprintf("registries: [{name: dev, url: %q}]\n", inside))
 	_, text := b.ask("search", `{"query":"p"}`)
 	if !strings.Contains(text, "is your own registry at "+b.registry.Dir) {
 		t.Errorf("%s", text)
@@ -114,7 +123,9 @@ func TestARegistryInTheProjectDoesNotLeadOut(t *testing.T) {
 	precious := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"keys": "ssh-ed25519 AAAA\n"})
 	reg := operationtest.WriteFiles(t, filepath.Join(b.settings.Project, "reg"), map[string]string{".keep": ""})
 	b.put(".aam/config.yaml", "registries: [{name: x, url: reg}]\n")
-	for name, to := range map[string]string{".lock": filepath.Join(precious, "keys"), ".unfinished": filepath.Join(precious, "keys"), "packages": filepath.Join(outside, "packages"), "index.yaml": filepath.Join(outside, "index.yaml")} {
+	for name, to := range map[string]string{".lock": filepath.Join(precious, "keys"),
+		".unfinished": filepath.Join(precious, "keys"), "packages": filepath.Join(outside, "packages"),
+		"index.yaml": filepath.Join(outside, "index.yaml")} {
 		before := filesBelow(t, outside)
 		if err := os.Symlink(to, filepath.Join(reg, name)); err != nil {
 			t.Fatal(err)
@@ -154,10 +165,12 @@ func TestTheOrderOfRegistriesDecidesBeforeVersions(t *testing.T) {
 	b.same("search", `{"query":"lib"}`, map[string]any{"result.0.version": "1.2.0", "result.0.registry": "dev"})
 	b.same("info", `{"package_name":"lib"}`, map[string]any{"version": "1.2.0", "registry": "dev"})
 	b.fails("info", `{"package_name":"lib","version":"9.0.0"}`, PackageNotFound, "1.2.0")
-	b.same("install", `{"packages":["lib@^1.3.0"]}`, map[string]any{"installed": []any{}, "failed.0.code": "AAM_PACKAGE_NOT_FOUND"})
+	b.same("install", `{"packages":["lib@^1.3.0"]}`,
+		map[string]any{"installed": []any{}, "failed.0.code": "AAM_PACKAGE_NOT_FOUND"})
 	b.fails("install", `{"packages":["greedy"]}`, DependencyConflict, "there are 1.2.0")
 	b.same("install", `{"packages":["app"]}`, map[string]any{
-		"installed.0.name": "lib", "installed.0.version": "1.2.0", "installed.0.source": "dev", "installed.1.name": "app", "installed.1.source": "public",
+		"installed.0.name": "lib", "installed.0.version": "1.2.0", "installed.0.source": "dev", "installed.1.name": "app",
+		"installed.1.source": "public",
 	})
 }
 
@@ -165,8 +178,11 @@ func TestTheOrderOfRegistriesDecidesBeforeVersions(t *testing.T) {
 func TestAProjectMakesNothingLessSecure(t *testing.T) {
 	b := newBench(t)
 	b.own("security: {require_signature: true, on_signature_failure: error}\n")
-	b.put(".aam/config.yaml", "security: {require_checksum: false, require_signature: false, on_signature_failure: ignore}\n")
-	b.same("config_get", `{"key":"security"}`, map[string]any{"value": map[string]any{"require_checksum": true, "require_signature": true, "on_signature_failure": "error"}})
+	b.put(".aam/config.yaml",
+		"security: {require_checksum: false, require_signature: false, on_signature_failure: ignore}\n")
+	b.same("config_get", `{"key":"security"}`,
+		map[string]any{"value": map[string]any{"require_checksum": true, "require_signature": true,
+			"on_signature_failure": "error"}})
 	b.same("doctor", `{}`, map[string]any{"healthy": true})
 	if _, text := b.ask("doctor", `{}`); !strings.Contains(text, "not used: security.require_checksum") {
 		t.Errorf("%s", text)
@@ -183,7 +199,8 @@ func TestCallersNameNothingOutsideOfTheProject(t *testing.T) {
 		b := newBench(t)
 		b.door = door
 		b.own("security: {require_signature: true, on_signature_failure: error}\n")
-		other := operationtest.WriteFiles(t, filepath.Join(b.settings.Home, "other"), map[string]string{ManifestName: manifestOf("other", "1.0.0"), "prompts/a.md": "x"})
+		other := operationtest.WriteFiles(t, filepath.Join(b.settings.Home, "other"),
+			map[string]string{ManifestName: manifestOf("other", "1.0.0"), "prompts/a.md": "x"})
 		before := filesBelow(t, b.settings.Home)
 		for _, path := range []string{other, "~/other", "../home/other", "~", filepath.Join(other, ManifestName)} {
 			b.fails("validate", fmt.Sprintf(`{"path":%q}`, path), PermissionDenied, "does not lie in the project")
@@ -194,7 +211,8 @@ func TestCallersNameNothingOutsideOfTheProject(t *testing.T) {
 		}
 		b.fails("validate", `{"path":"link"}`, PermissionDenied, "does not lie in the project")
 		for key, value := range map[string]string{
-			"security.require_checksum": "false", "security.require_signature": "false", "security.on_signature_failure": "warn", "default_platform": "codex", "active_platforms": "claude,codex",
+			"security.require_checksum": "false", "security.require_signature": "false", "security.on_signature_failure": "warn",
+			"default_platform": "codex", "active_platforms": "claude,codex",
 		} {
 			b.fails("config_set", fmt.Sprintf(`{"key":%q,"value":%q}`, key, value), PermissionDenied, "person")
 		}
@@ -206,7 +224,8 @@ func TestCallersNameNothingOutsideOfTheProject(t *testing.T) {
 		list := sources.List{{Origin: "file://" + b.registry.Dir}}
 		b.settings.Sources = func() sources.List { return list }
 		b.service = NewService(b.settings)
-		b.fails("registry_add", fmt.Sprintf(`{"name":"again","url":%q,"set_default":true}`, b.registry.Dir), PermissionDenied, "default")
+		b.fails("registry_add", fmt.Sprintf(`{"name":"again","url":%q,"set_default":true}`, b.registry.Dir), PermissionDenied,
+			"default")
 		b.same("registry_add", fmt.Sprintf(`{"name":"again","url":%q}`, b.registry.Dir), map[string]any{"name": "again"})
 	}
 }
@@ -226,9 +245,11 @@ func TestOnlyTheUserHasFilesPutOutsideOfTheProject(t *testing.T) {
 	if there(b) || !strings.Contains(b.file("AGENTS.md"), "Be kind.") {
 		t.Errorf("a project's word put a skill into the home: %v", there(b))
 	}
-	b.same("install", `{"packages":["all"],"platform":"codex","force":true}`, map[string]any{"installed.0.version": "1.1.0"})
+	b.same("install", `{"packages":["all"],"platform":"codex","force":true}`,
+		map[string]any{"installed.0.version": "1.1.0"})
 	answer, _ := b.ask("install", `{"packages":["all"],"platform":"codex","force":true}`)
-	if there(b) || !strings.Contains(fmt.Sprint(part(answer, "notes")), "your own configuration does not name the platform codex") {
+	if there(b) || !strings.Contains(fmt.Sprint(part(answer, "notes")),
+		"your own configuration does not name the platform codex") {
 		t.Errorf("an agent's word put a skill into the home: %v, %v", there(b), answer)
 	}
 	b.asPerson(func() { b.same("install", `{"packages":["all@1.0.0"],"platform":"codex","force":true}`, nil) })

@@ -20,8 +20,9 @@ type Removed struct {
 	left []string // packages that nothing needs any more without it
 }
 
-// Uninstall removes a package, and what it has put into platforms; nothing else. What somebody has changed stays, and notes name it.
-// They also name what came with it and is needed by nothing any more. AAM_PACKAGE_NOT_INSTALLED if it is not installed.
+// Uninstall removes a package, and what it has put into platforms; nothing else. What somebody has changed stays, and
+// notes name it. They also name what came with it and is needed by nothing any more. AAM_PACKAGE_NOT_INSTALLED if it is
+// not installed.
 func (s *Service) Uninstall(ctx context.Context, text string, dryRun bool) (Removed, error) {
 	name, err := ParseName(text)
 	if err != nil {
@@ -43,7 +44,8 @@ func (s *Service) Uninstall(ctx context.Context, text string, dryRun bool) (Remo
 	out := gone[0]
 	out.Notes = notes
 	if len(out.left) > 0 {
-		out.Notes = append(out.Notes, "these came with it and stay, though nothing needs them any more: "+strings.Join(out.left, ", ")+"; claudeops packages autoremove removes them")
+		out.Notes = append(out.Notes, "these came with it and stay, though nothing needs them any more: "+
+			strings.Join(out.left, ", ")+"; claudeops packages autoremove removes them")
 	}
 	return out, nil
 }
@@ -54,7 +56,8 @@ func (s *Service) Autoremove(ctx context.Context, dryRun bool) (gone []Removed, 
 }
 
 // remove removes the installed packages that which names, all together; none without a workspace.
-func (s *Service) remove(ctx context.Context, dryRun bool, which func(*Lock) ([]string, error)) (gone []Removed, notes []string, err error) {
+func (s *Service) remove(ctx context.Context, dryRun bool, which func(*Lock) ([]string, error)) (gone []Removed,
+	notes []string, err error) {
 	w := Workspace{s.settings.Project}
 	if !w.Exists() {
 		return nil, nil, nil
@@ -94,7 +97,8 @@ func (s *Service) remove(ctx context.Context, dryRun bool, which func(*Lock) ([]
 	left := slices.DeleteFunc(after.unneeded(), func(name string) bool { return slices.Contains(known, name) })
 	for _, name := range names {
 		locked := lock.Packages[name]
-		one := Removed{Name: name, Version: locked.Version, Files: len(before[name]) + len(locked.Sections), Dependents: lock.dependents(name), left: left}
+		one := Removed{Name: name, Version: locked.Version, Files: len(before[name]) + len(locked.Sections),
+			Dependents: lock.dependents(name), left: left}
 		for _, file := range before[name] {
 			if !dryRun && change.Exists(file) {
 				one.Files-- // somebody has changed it, or another project has it, too

@@ -54,7 +54,8 @@ func (s *Service) Outdated(ctx context.Context) (out []Outdated, notes []string,
 		if err != nil {
 			return nil, nil, err
 		}
-		one := Outdated{Name: name, Installed: have.Version, Wanted: orText(wanted[name], have.Version), Newest: newest.Version, Registry: newest.registry.Name, ForOthers: have.ForOthers}
+		one := Outdated{Name: name, Installed: have.Version, Wanted: orText(wanted[name], have.Version),
+			Newest: newest.Version, Registry: newest.registry.Name, ForOthers: have.ForOthers}
 		switch {
 		case newest.gone || newest.parsed == nil:
 			notes = append(notes, name+" "+have.Version+": no registry has this package any more")
@@ -65,8 +66,8 @@ func (s *Service) Outdated(ctx context.Context) (out []Outdated, notes []string,
 	return out, notes, nil
 }
 
-// newest is what the tag latest of a package names, else its highest release, else its highest version; what no registry
-// has any more comes last. The zero candidate if there is none.
+// newest is what the tag latest of a package names, else its highest release, else its highest version; what no
+// registry has any more comes last. The zero candidate if there is none.
 func (r *Resolver) newest(name Name) (candidate, error) {
 	known, err := r.candidates(name)
 	if err != nil {
@@ -117,7 +118,8 @@ func (i *installing) parseNames() error {
 		}
 		have, installed := lock.Packages[name.String()]
 		if !installed {
-			return newError(PackageNotInstalled, "%s is not installed", name).Suggest("packages list shows what is; packages install installs")
+			return newError(PackageNotInstalled, "%s is not installed",
+				name).Suggest("packages list shows what is; packages install installs")
 		}
 		i.specs = append(i.specs, Spec{name, ">=" + have.Version})
 	}

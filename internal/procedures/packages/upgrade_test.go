@@ -33,11 +33,13 @@ func (b *bench) has(want map[string]string) {
 // upgradable has report, which needs charts, and mailer, both installed at their first versions, and newer ones.
 func upgradable(t *testing.T) *bench {
 	b := newBench(t)
-	for _, p := range [][]string{{"lines", "1.0.0"}, {"charts", "1.0.0", "lines", "^1.0.0"}, {"report", "1.0.0", "charts", "^1.0.0"}, {"mailer", "1.0.0"}} {
+	for _, p := range [][]string{{"lines", "1.0.0"}, {"charts", "1.0.0", "lines", "^1.0.0"},
+		{"report", "1.0.0", "charts", "^1.0.0"}, {"mailer", "1.0.0"}} {
 		publish(t, b.registry, "latest", p[0], p[1], p[2:]...)
 	}
 	b.same("install", `{"packages":["report","mailer"]}`, map[string]any{"failed": []any{}, "dependencies_resolved": 2.0})
-	b.has(map[string]string{"report": "1.0.0", "mailer": "1.0.0", "charts": "1.0.0 for others", "lines": "1.0.0 for others"})
+	b.has(map[string]string{"report": "1.0.0", "mailer": "1.0.0", "charts": "1.0.0 for others",
+		"lines": "1.0.0 for others"})
 	b.same("outdated", `{}`, map[string]any{"result": []any{}, "notes": nil})
 	publish(t, b.registry, "latest", "charts", "1.1.0") // which needs no lines
 	publish(t, b.registry, "latest", "charts", "2.0.0")
@@ -50,8 +52,10 @@ func TestOutdatedSaysWhatAnUpgradeComesTo(t *testing.T) {
 	b := upgradable(t)
 	before := b.tree()
 	b.same("outdated", `{}`, map[string]any{"result": []any{
-		map[string]any{"name": "charts", "installed": "1.0.0", "wanted": "1.1.0", "newest": "2.0.0", "registry": "dev", "for_others": true},
-		map[string]any{"name": "mailer", "installed": "1.0.0", "wanted": "1.0.1", "newest": "1.0.1", "registry": "dev", "for_others": false},
+		map[string]any{"name": "charts", "installed": "1.0.0", "wanted": "1.1.0", "newest": "2.0.0", "registry": "dev",
+			"for_others": true},
+		map[string]any{"name": "mailer", "installed": "1.0.0", "wanted": "1.0.1", "newest": "1.0.1", "registry": "dev",
+			"for_others": false},
 	}, "notes": nil})
 	if diff := cmp.Diff(before, b.tree()); diff != "" {
 		t.Errorf("outdated has written:\n%s", diff)
@@ -63,15 +67,18 @@ func TestUpgradeTakesAllToTheNewestThatGoTogether(t *testing.T) {
 	before := b.tree()
 	b.authority.DryRun = true
 	want := []any{
-		map[string]any{"name": "mailer", "from": "1.0.0", "to": "1.0.1", "source": "dev"}, map[string]any{"name": "charts", "from": "1.0.0", "to": "1.1.0", "source": "dev"},
+		map[string]any{"name": "mailer", "from": "1.0.0", "to": "1.0.1", "source": "dev"},
+		map[string]any{"name": "charts", "from": "1.0.0", "to": "1.1.0", "source": "dev"},
 	}
 	b.same("upgrade", `{}`, map[string]any{"upgraded": want, "dry_run": true})
 	if diff := cmp.Diff(before, b.tree()); diff != "" {
 		t.Errorf("a dry run has written:\n%s", diff)
 	}
 	b.authority.DryRun = false
-	b.same("upgrade", `{}`, map[string]any{"upgraded": want, "failed": []any{}, "notes.0": "nothing needs these any more: lines; claudeops packages autoremove removes them"})
-	b.has(map[string]string{"report": "1.0.0", "mailer": "1.0.1", "charts": "1.1.0 for others", "lines": "1.0.0 for others"})
+	b.same("upgrade", `{}`, map[string]any{"upgraded": want, "failed": []any{},
+		"notes.0": "nothing needs these any more: lines; claudeops packages autoremove removes them"})
+	b.has(map[string]string{"report": "1.0.0", "mailer": "1.0.1", "charts": "1.1.0 for others",
+		"lines": "1.0.0 for others"})
 	b.same("upgrade", `{}`, map[string]any{"upgraded": []any{}})
 	b.same("autoremove", `{}`, map[string]any{"removed.0.name": "lines", "removed.0.files_removed": 5.0, "removed.1": nil})
 	b.has(map[string]string{"report": "1.0.0", "mailer": "1.0.1", "charts": "1.1.0 for others"})
@@ -82,25 +89,30 @@ func TestUpgradeTakesAllToTheNewestThatGoTogether(t *testing.T) {
 func TestUpgradeOfNamedPackagesTakesNothingAlong(t *testing.T) {
 	b := upgradable(t)
 	b.same("upgrade", `{"packages":["mailer"]}`, map[string]any{"upgraded.0.name": "mailer", "upgraded.1": nil})
-	b.has(map[string]string{"report": "1.0.0", "mailer": "1.0.1", "charts": "1.0.0 for others", "lines": "1.0.0 for others"})
+	b.has(map[string]string{"report": "1.0.0", "mailer": "1.0.1", "charts": "1.0.0 for others",
+		"lines": "1.0.0 for others"})
 	b.same("upgrade", `{"packages":["charts"]}`, map[string]any{"upgraded.0.to": "1.1.0", "upgraded.1": nil})
-	b.has(map[string]string{"report": "1.0.0", "mailer": "1.0.1", "charts": "1.1.0 for others", "lines": "1.0.0 for others"})
+	b.has(map[string]string{"report": "1.0.0", "mailer": "1.0.1", "charts": "1.1.0 for others",
+		"lines": "1.0.0 for others"})
 	b.fails("upgrade", `{"packages":["nothing"]}`, PackageNotInstalled, "nothing is not installed")
 }
 
 func TestUpgradeNeverGoesBack(t *testing.T) {
 	b := upgradable(t)
 	b.same("install", `{"packages":["mailer@next"]}`, map[string]any{"failed": []any{}})
-	b.has(map[string]string{"report": "1.0.0", "mailer": "2.0.0-beta.1", "charts": "1.0.0 for others", "lines": "1.0.0 for others"})
+	b.has(map[string]string{"report": "1.0.0", "mailer": "2.0.0-beta.1", "charts": "1.0.0 for others",
+		"lines": "1.0.0 for others"})
 	b.same("upgrade", `{"packages":["mailer"]}`, map[string]any{"upgraded": []any{}})
 	publish(t, b.registry, "old", "mailer", "2.0.0")
-	b.same("upgrade", `{"packages":["mailer"]}`, map[string]any{"upgraded.0.from": "2.0.0-beta.1", "upgraded.0.to": "2.0.0"})
+	b.same("upgrade", `{"packages":["mailer"]}`,
+		map[string]any{"upgraded.0.from": "2.0.0-beta.1", "upgraded.0.to": "2.0.0"})
 }
 
 func TestUninstallNamesWhatStays(t *testing.T) {
 	b := upgradable(t)
 	b.same("uninstall", `{"package_name":"report"}`, map[string]any{
-		"notes": []any{"these came with it and stay, though nothing needs them any more: charts, lines; claudeops packages autoremove removes them"},
+		"notes": []any{"these came with it and stay, though nothing needs them any more: charts, lines; claudeops packages " +
+			"autoremove removes them"},
 	})
 	b.same("uninstall", `{"package_name":"mailer"}`, map[string]any{"notes": nil}) // they did not come with it
 	b.same("autoremove", `{}`, map[string]any{"removed.0.name": "charts", "removed.1.name": "lines", "removed.2": nil})

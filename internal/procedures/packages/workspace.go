@@ -84,7 +84,8 @@ func (w Workspace) Lock() (*Lock, error) {
 	}
 	lock, err := parseLock(text)
 	if err != nil {
-		return nil, newError(ConfigInvalid, "%s cannot be used: %s", w.lockFile(), strings.TrimPrefix(err.Error(), "yaml: ")).Because(err).
+		return nil, newError(ConfigInvalid, "%s cannot be used: %s", w.lockFile(),
+			strings.TrimPrefix(err.Error(), "yaml: ")).Because(err).
 			Suggest("restore it from version control, or remove it and the folder packages beside it, and install again")
 	}
 	return lock, nil
@@ -184,12 +185,14 @@ func (w Workspace) manifest(name Name) (*Manifest, error) {
 		err = fs.ErrNotExist
 	}
 	if err != nil {
-		return nil, newError(IntegrityError, "the manifest of the installed package %s cannot be read: %s", name, reason(err)).Because(err).
+		return nil, newError(IntegrityError, "the manifest of the installed package %s cannot be read: %s", name,
+			reason(err)).Because(err).
 			Suggest("install it again with force")
 	}
 	m, problems, _ := ReadManifest(text)
 	if len(problems) > 0 {
-		return nil, newError(IntegrityError, "the manifest of the installed package %s is broken: %s", name, strings.Join(problems, "; ")).
+		return nil, newError(IntegrityError, "the manifest of the installed package %s is broken: %s", name,
+			strings.Join(problems, "; ")).
 			Suggest("install it again with force")
 	}
 	return m, nil

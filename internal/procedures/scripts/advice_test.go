@@ -13,7 +13,8 @@ func TestAdviceNamesWhatATierMayRun(t *testing.T) {
 		{Name: "raised", Description: Description{Synopsis: strings.Repeat("ü", 200)}, Own: Own{Tier: 1}},
 	}}
 	least := func(tool string) int { return map[string]int{"raised": 3}[tool] }
-	for tier, names := range map[int]string{0: "", 1: "check_disk", 2: "check_disk restart", 3: "check_disk restart raised"} {
+	for tier, names := range map[int]string{0: "", 1: "check_disk", 2: "check_disk restart",
+		3: "check_disk restart raised"} {
 		got := l.Advice("claudeops", tier, least)
 		for _, s := range l.Scripts {
 			if strings.Contains(got, "`mcp__claudeops__"+s.Name+"`") != strings.Contains(names, s.Name) {
@@ -24,7 +25,8 @@ func TestAdviceNamesWhatATierMayRun(t *testing.T) {
 			t.Errorf("tier %d is told\n%s", tier, got)
 		}
 	}
-	for _, line := range []string{"- `mcp__claudeops__check_disk`: Check the disk. From tier 1.\n", "- `mcp__claudeops__restart`: Run /s/restart.sh. From tier 2.\n", "ü ... From tier 3.\n"} {
+	for _, line := range []string{"- `mcp__claudeops__check_disk`: Check the disk. From tier 1.\n",
+		"- `mcp__claudeops__restart`: Run /s/restart.sh. From tier 2.\n", "ü ... From tier 3.\n"} {
 		if got := l.Advice("claudeops", 3, least); !strings.Contains(got, line) {
 			t.Errorf("not told is %q, but\n%s", line, got)
 		}

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Check lists what is wrong with arguments, by name: unknown and missing ones, wrong types, values that the script does not take.
-// Names are as in the script's schema; PowerShell compares them without case.
+// Check lists what is wrong with arguments, by name: unknown and missing ones, wrong types, values that the script does
+// not take. Names are as in the script's schema; PowerShell compares them without case.
 func (s Script) Check(arguments map[string]any) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(arguments)) {
@@ -100,7 +100,8 @@ func (p Parameter) check(v any) string {
 	switch {
 	case isText && strings.ContainsRune(text, 0):
 		return "holds a NUL"
-	case isText && len(p.Values) > 0 && !slices.ContainsFunc(p.Values, func(known string) bool { return strings.EqualFold(known, text) }):
+	case isText && len(p.Values) > 0 && !slices.ContainsFunc(p.Values,
+		func(known string) bool { return strings.EqualFold(known, text) }):
 		return "must be one of " + strings.Join(p.Values, ", ")
 	case isText && p.Pattern.refuses(text):
 		return "does not match " + p.Pattern.Text
@@ -145,8 +146,8 @@ func asNumber(v any) (float64, bool) {
 	return 0, false
 }
 
-// words are the arguments of a script that takes them on its command line: --name value, --name for true, a list's items one by one.
-// A value that begins with a hyphen is joined to its name, so that nothing takes it for another name.
+// words are the arguments of a script that takes them on its command line: --name value, --name for true, a list's
+// items one by one. A value that begins with a hyphen is joined to its name, so that nothing takes it for another name.
 func (s Script) words(arguments map[string]any) []string {
 	var out []string
 	for _, word := range textsOf(arguments["args"]) {

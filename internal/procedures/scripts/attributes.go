@@ -89,9 +89,11 @@ func typeOf(name string) (of, items Type, isSwitch bool) {
 		return typeOf(strings.TrimSuffix(inner, "]"))
 	}
 	switch name {
-	case "string", "char", "datetime", "uri", "version", "guid", "timespan", "io.fileinfo", "io.directoryinfo", "securestring", "security.securestring", "regex":
+	case "string", "char", "datetime", "uri", "version", "guid", "timespan", "io.fileinfo", "io.directoryinfo",
+		"securestring", "security.securestring", "regex":
 		return String, Any, false
-	case "int", "int16", "int32", "int64", "long", "byte", "uint16", "uint32", "uint64", "uint", "ulong", "short", "ushort", "bigint", "sbyte":
+	case "int", "int16", "int32", "int64", "long", "byte", "uint16", "uint32", "uint64", "uint", "ulong", "short",
+		"ushort", "bigint", "sbyte":
 		return Integer, Any, false
 	case "double", "single", "float", "decimal":
 		return Number, Any, false

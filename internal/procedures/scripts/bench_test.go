@@ -14,7 +14,8 @@ import (
 func BenchmarkListing(b *testing.B) {
 	files := map[string]string{}
 	for i := range 1000 {
-		files[fmt.Sprintf("%s/check-%d.sh", DefaultFolder, i)] = "#!/bin/sh\n# Check something.\n# @param mount string required Where\n# @param limit integer optional Percent\n"
+		files[fmt.Sprintf("%s/check-%d.sh", DefaultFolder,
+			i)] = "#!/bin/sh\n# Check something.\n# @param mount string required Where\n# @param limit integer optional Percent\n"
 	}
 	s := DefaultSettings(operationtest.WriteExecutables(b, b.TempDir(), files))
 	b.Run("first", func(b *testing.B) {
@@ -32,10 +33,12 @@ func BenchmarkListing(b *testing.B) {
 
 // BenchmarkRun runs a script that does nothing, with the reaper above it and by itself.
 func BenchmarkRun(b *testing.B) {
-	dir := operationtest.WriteExecutables(b, b.TempDir(), map[string]string{DefaultFolder + "/nothing.sh": "#!/bin/sh\n# @noparams\n"})
+	dir := operationtest.WriteExecutables(b, b.TempDir(),
+		map[string]string{DefaultFolder + "/nothing.sh": "#!/bin/sh\n# @noparams\n"})
 	s := DefaultSettings(dir)
 	found, _ := Discover(s)
-	r := NewRunner(s, Machine{Look: exec.LookPath, Variable: func(string) (string, bool) { return "", false }, Redact: func(t string) string { return t }, NewID: b.Name})
+	r := NewRunner(s, Machine{Look: exec.LookPath, Variable: func(string) (string, bool) { return "", false },
+		Redact: func(t string) string { return t }, NewID: b.Name})
 	b.Run("tool", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := r.Run(b.Context(), found[0], nil, Hooks{}); err != nil {

@@ -17,22 +17,26 @@ import (
 func TestABoundaryThatCannotBeKeptRunsNothing(t *testing.T) {
 	b := newBench(t, map[string]string{"a.sh": "#!/bin/sh\n# @noparams\ntouch ran\n"})
 	r, s := b.runner("boundary: landlock")
-	r.machine.Confine = func(c processtree.Command, o processtree.Options, _ []string) (processtree.Command, processtree.Options, error) {
+	r.machine.Confine = func(c processtree.Command, o processtree.Options, _ []string) (processtree.Command,
+		processtree.Options, error) {
 		return c, o, errors.New("no Landlock here")
 	}
 	found, _ := Discover(s)
-	if got := tell(r.Run(t.Context(), found[0], nil, Hooks{})); got.ExitCode != exitNotRunable || !strings.Contains(got.Stderr, "no Landlock here") {
+	if got := tell(r.Run(t.Context(), found[0], nil, Hooks{})); got.ExitCode != exitNotRunable ||
+		!strings.Contains(got.Stderr, "no Landlock here") {
 		t.Errorf("%+v", got)
 	}
 	if _, err := os.Stat(filepath.Join(b.dir, "ran")); err == nil {
 		t.Error("it ran all the same")
 	}
 	var confined []string
-	r.machine.Confine = func(c processtree.Command, o processtree.Options, _ []string) (processtree.Command, processtree.Options, error) {
+	r.machine.Confine = func(c processtree.Command, o processtree.Options, _ []string) (processtree.Command,
+		processtree.Options, error) {
 		confined = append(confined, c.Args...)
 		return c, o, nil
 	}
-	if got := tell(r.Run(t.Context(), found[0], nil, Hooks{})); got != (Result{}) || !slices.Contains(confined, found[0].Path) {
+	if got := tell(r.Run(t.Context(), found[0], nil, Hooks{})); got != (Result{}) ||
+		!slices.Contains(confined, found[0].Path) {
 		t.Errorf("%+v, confined %v", got, confined)
 	}
 	r, _ = b.runner("boundary: none")
@@ -62,7 +66,8 @@ func TestWithoutSettingsTheBoundaryIsWhatTheSystemCanKeep(t *testing.T) {
 		b := newBench(t, files)
 		r, s := b.runner(c.settings)
 		var own string
-		r.machine.Confine = func(c2 processtree.Command, o processtree.Options, write []string) (processtree.Command, processtree.Options, error) {
+		r.machine.Confine = func(c2 processtree.Command, o processtree.Options, write []string) (processtree.Command,
+			processtree.Options, error) {
 			if len(write) < 2 || write[0] != b.dir {
 				t.Errorf("%s: may write %v", name, write)
 			}
@@ -86,7 +91,8 @@ func TestWithoutSettingsTheBoundaryIsWhatTheSystemCanKeep(t *testing.T) {
 
 func TestWhatScriptsMayChangeComesFromTheSettings(t *testing.T) {
 	s := settings(t, "/srv/scripts", "write: [out, /srv/x/../y, ~/cache, \"~\"]\n")
-	if want := []string{"/srv/scripts/out", "/srv/y", "~/cache", "~"}; !slices.Equal(s.Write, want) || s.Boundary != BoundaryAuto {
+	if want := []string{"/srv/scripts/out", "/srv/y", "~/cache", "~"}; !slices.Equal(s.Write, want) ||
+		s.Boundary != BoundaryAuto {
 		t.Errorf("%v, %q", s.Write, s.Boundary)
 	}
 	if _, err := ParseSettings([]byte("boundary: user"), "/work"); err == nil {

@@ -30,8 +30,9 @@ func (s Script) powerShellCall(arguments map[string]any) ([]byte, error) {
 	return json.Marshal(call{Path: s.Path, Named: powerShellValue(named), Plain: powerShellValue(plain)})
 }
 
-// powerShellValue is a value that PowerShell's ConvertFrom-Json gives back as it is. A text that looks like a time would become one, and an
-// object whose names differ in letter case alone would be an error: so each text begins with "=", and an object is a list of pairs.
+// powerShellValue is a value that PowerShell's ConvertFrom-Json gives back as it is. A text that looks like a time
+// would become one, and an object whose names differ in letter case alone would be an error: so each text begins with
+// "=", and an object is a list of pairs.
 func powerShellValue(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -52,8 +53,8 @@ func powerShellValue(v any) any {
 	return v
 }
 
-// bind tells which plain words are names of parameters and which are values, since a list that run.ps1 hands on holds values
-// alone: -Name takes the word behind it, unless that is a name too; -Name:value takes its own.
+// bind tells which plain words are names of parameters and which are values, since a list that run.ps1 hands on holds
+// values alone: -Name takes the word behind it, unless that is a name too; -Name:value takes its own.
 func bind(words []string) (named map[string]any, plain []any) {
 	named, plain = map[string]any{}, []any{}
 	for at := 0; at < len(words); at++ {

@@ -20,7 +20,8 @@ type catalogue struct {
 }
 
 func newCatalogue(s Settings) *catalogue {
-	return &catalogue{settings: s, known: map[string]file{}, schemas: map[string]json.RawMessage{}, paths: map[string]string{}}
+	return &catalogue{settings: s, known: map[string]file{}, schemas: map[string]json.RawMessage{},
+		paths: map[string]string{}}
 }
 
 // Listing is what there is to run.
@@ -49,8 +50,8 @@ func (l Listing) Empty() string {
 	return text
 }
 
-// script is the script with a tool's name, or with the name of its file as a person types it: in any letter case, with its
-// punctuation and its ending.
+// script is the script with a tool's name, or with the name of its file as a person types it: in any letter case, with
+// its punctuation and its ending.
 func (l Listing) script(name string) (Script, bool) {
 	for _, as := range []string{name, ToolName(name), ToolName(strings.TrimSuffix(name, filepath.Ext(name)))} {
 		for _, s := range l.Scripts {

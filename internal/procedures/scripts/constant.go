@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// constantOf is the value of an expression that is a constant: a text, a number, $true, $false, $null, or a list of these.
+// constantOf is the value of an expression that is a constant: a text, a number, $true, $false, $null, or a list of
+// these.
 func constantOf(tokens []token) Constant {
 	const mostParentheses = 10
 	for range mostParentheses {

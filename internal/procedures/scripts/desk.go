@@ -37,7 +37,8 @@ func (d *Desk) Run(ctx context.Context, call operation.Call, id string) (ScriptR
 }
 
 // Start runs a script for the person who calls, with the call's arguments. begun is told the run's id when it starts.
-func (d *Desk) Start(ctx context.Context, call operation.Call, name string, begun func(id string)) (StartedScript, error) {
+func (d *Desk) Start(ctx context.Context, call operation.Call, name string, begun func(id string)) (StartedScript,
+	error) {
 	return d.set.start(ctx, call, name, begun)
 }
 

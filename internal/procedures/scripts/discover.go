@@ -53,8 +53,9 @@ type Skipped struct {
 	Why  string
 }
 
-// Discover lists the scripts by name: those of the settings' folder, not below it, build.ps1 and test.ps1 of the working folder, and the
-// extra ones. skipped are files that would be scripts but cannot be offered; a file of another kind is neither.
+// Discover lists the scripts by name: those of the settings' folder, not below it, build.ps1 and test.ps1 of the
+// working folder, and the extra ones. skipped are files that would be scripts but cannot be offered; a file of another
+// kind is neither.
 func Discover(s Settings) (found []Script, skipped []Skipped) { return discover(s, map[string]file{}) }
 
 // discover is Discover that reads those files alone that are not known as they are. known is brought up to date.
@@ -220,12 +221,14 @@ func (d *discovery) file(dir, name, as string, why asked) {
 	default:
 		d.byName[tool] = true
 		d.found = append(d.found, Script{
-			Name: tool, Path: path, Interpreter: f.interpreter, Hash: f.hash, Description: f.description, Own: d.settings.own(as),
+			Name: tool, Path: path, Interpreter: f.interpreter, Hash: f.hash, Description: f.description,
+			Own: d.settings.own(as),
 		})
 	}
 }
 
-// readScript reads a file of a folder. The errors say for people why it is no script to run; the text may be there beside one.
+// readScript reads a file of a folder. The errors say for people why it is no script to run; the text may be there
+// beside one.
 func readScript(dir, name string) ([]byte, error) {
 	root, err := files.OpenDir(dir)
 	if err != nil {
@@ -256,14 +259,14 @@ func readScript(dir, name string) ([]byte, error) {
 	return text, nil
 }
 
-// writableByOthers reports whether every user of the machine may write a file or a folder. Who may write what runs here, may do what
-// this program may.
+// writableByOthers reports whether every user of the machine may write a file or a folder. Who may write what runs
+// here, may do what this program may.
 func writableByOthers(info fs.FileInfo) bool {
 	return runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0
 }
 
-// interpreterOf tells by a file's ending and first line what runs it. other is the program of the first line if that is none
-// of ours; "" if there is no such line.
+// interpreterOf tells by a file's ending and first line what runs it. other is the program of the first line if that is
+// none of ours; "" if there is no such line.
 func interpreterOf(name string, text []byte) (i Interpreter, other string) {
 	if strings.EqualFold(filepath.Ext(name), ".ps1") {
 		return PowerShell, ""
@@ -297,7 +300,8 @@ func interpreterOf(name string, text []byte) (i Interpreter, other string) {
 	return "", other
 }
 
-// ToolName is the name of a script's tool: its stem in small letters, everything that is no letter or digit as an underscore.
+// ToolName is the name of a script's tool: its stem in small letters, everything that is no letter or digit as an
+// underscore.
 func ToolName(stem string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(stem) {

@@ -39,13 +39,16 @@ func whys(skipped []Skipped) string {
 
 func TestDiscoverFindsScriptsOfEveryKind(t *testing.T) {
 	dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{
-		"scripts/Agent/Git-Search.ps1": "param($a)", "scripts/Agent/check disk.sh": "#!/bin/sh\n", "scripts/Agent/bashed": "#! /usr/bin/env -S bash -e\n",
-		"scripts/Agent/report.py": "#!/usr/bin/env python3\r\n", "scripts/Agent/page.mjs": "#!/usr/bin/node\n", "scripts/Agent/notes.md": "# no script\n",
+		"scripts/Agent/Git-Search.ps1": "param($a)", "scripts/Agent/check disk.sh": "#!/bin/sh\n",
+		"scripts/Agent/bashed":    "#! /usr/bin/env -S bash -e\n",
+		"scripts/Agent/report.py": "#!/usr/bin/env python3\r\n", "scripts/Agent/page.mjs": "#!/usr/bin/node\n",
+		"scripts/Agent/notes.md":    "# no script\n",
 		"scripts/Agent/Common.psm1": "", "scripts/Agent/below/Deep.ps1": "", "build.ps1": "", "test.ps1": "", "other.ps1": "",
 		"tools/extra.sh": "#!/bin/sh\n",
 	})
 	found, skipped := Discover(settings(t, dir, "extra_tools: {More: tools/extra.sh}"))
-	want := []string{"bashed bash", "build pwsh", "check_disk sh", "git_search pwsh", "more sh", "page node", "report python3", "test pwsh"}
+	want := []string{"bashed bash", "build pwsh", "check_disk sh", "git_search pwsh", "more sh", "page node",
+		"report python3", "test pwsh"}
 	if diff := cmp.Diff(want, names(found)); diff != "" || len(skipped) > 0 {
 		t.Errorf("%s(-want +got):\n%s", whys(skipped), diff)
 	}
@@ -57,10 +60,14 @@ func TestDiscoverFindsScriptsOfEveryKind(t *testing.T) {
 func TestDiscoverSaysWhatItLeavesOut(t *testing.T) {
 	outside := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{"evil.ps1": "param($a)"})
 	dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{
-		"scripts/Agent/open.sh": "#!/bin/sh\n", "scripts/Agent/same-name.sh": "#!/bin/sh\n", "scripts/Agent/same_name.ps1": "",
-		"scripts/Agent/" + strings.Repeat("long", 20) + ".sh": "#!/bin/sh\n", "scripts/Agent/---.sh": "#!/bin/sh\n", "scripts/Agent/big.ps1": strings.Repeat("#", maxScriptBytes+1),
-		"plain.txt": "words", "scripts/Agent/perl.pl": "#!/usr/bin/perl\n", "scripts/Agent/zsh": "#!/usr/bin/env -S X=1 zsh -e\n", "scripts/Agent/odd": "#!\n",
-		"scripts/Agent/wide.sh": "\xff\xfe#\x00!\x00/\x00b\x00i\x00n\x00/\x00s\x00h\x00\n\x00", "scripts/Agent/marked.sh": "\ufeff#!/bin/sh\n", "scripts/Agent/marked.py": "\ufeff#!/usr/bin/python3\n",
+		"scripts/Agent/open.sh": "#!/bin/sh\n", "scripts/Agent/same-name.sh": "#!/bin/sh\n",
+		"scripts/Agent/same_name.ps1":                         "",
+		"scripts/Agent/" + strings.Repeat("long", 20) + ".sh": "#!/bin/sh\n", "scripts/Agent/---.sh": "#!/bin/sh\n",
+		"scripts/Agent/big.ps1": strings.Repeat("#", maxScriptBytes+1),
+		"plain.txt":             "words", "scripts/Agent/perl.pl": "#!/usr/bin/perl\n",
+		"scripts/Agent/zsh": "#!/usr/bin/env -S X=1 zsh -e\n", "scripts/Agent/odd": "#!\n",
+		"scripts/Agent/wide.sh":   "\xff\xfe#\x00!\x00/\x00b\x00i\x00n\x00/\x00s\x00h\x00\n\x00",
+		"scripts/Agent/marked.sh": "\ufeff#!/bin/sh\n", "scripts/Agent/marked.py": "\ufeff#!/usr/bin/python3\n",
 		"scripts/Agent/ruby.rb": "#!/usr/bin/ruby\n", "scripts/Agent/README.md": "# words\n",
 	})
 	agent := filepath.Join(dir, "scripts", "Agent")
@@ -84,10 +91,13 @@ func TestDiscoverSaysWhatItLeavesOut(t *testing.T) {
 	}
 	got := whys(skipped)
 	for _, want := range []string{
-		"open.sh can be written by every user", "evil.ps1 is a link that leads out", "same_name.ps1 would be a second tool named same_name", "long.sh has a name that makes no tool's name",
+		"open.sh can be written by every user", "evil.ps1 is a link that leads out",
+		"same_name.ps1 would be a second tool named same_name", "long.sh has a name that makes no tool's name",
 		"---.sh has a name", "big.ps1 is larger than", "nowhere.sh ", "plain.txt has no first line",
-		"perl.pl is for perl; scripts of PowerShell", "zsh is for zsh", "odd is for an unknown program", "wide.sh begins with the byte order mark of UTF-16",
-		"marked.sh begins with the byte order mark of UTF-8", "notes is a link that leads out", "dangling is a link to a file that does not exist",
+		"perl.pl is for perl; scripts of PowerShell", "zsh is for zsh", "odd is for an unknown program",
+		"wide.sh begins with the byte order mark of UTF-16",
+		"marked.sh begins with the byte order mark of UTF-8", "notes is a link that leads out",
+		"dangling is a link to a file that does not exist",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("nothing says %q:\n%s", want, got)
@@ -101,9 +111,11 @@ func TestDiscoverSaysWhatItLeavesOut(t *testing.T) {
 }
 
 func TestSettingsChooseScripts(t *testing.T) {
-	dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{"s/Git-Search.ps1": "", "s/Read-File.ps1": "", "s/clean.sh": "#!/bin/sh\n"})
+	dir := operationtest.WriteExecutables(t, t.TempDir(),
+		map[string]string{"s/Git-Search.ps1": "", "s/Read-File.ps1": "", "s/clean.sh": "#!/bin/sh\n"})
 	for text, want := range map[string]string{
-		"": "clean git_search read_file", "deny: [gitsearch]": "clean read_file", "allow: [Git-Search.ps1, READ_FILE]": "git_search read_file",
+		"": "clean git_search read_file", "deny: [gitsearch]": "clean read_file",
+		"allow: [Git-Search.ps1, READ_FILE]":                 "git_search read_file",
 		"tools: {allow: [clean, git_search], deny: [CLEAN]}": "git_search", `{"allow": ["clean"]}`: "clean",
 	} {
 		s := settings(t, dir, text)
@@ -130,7 +142,8 @@ scripts: {Git-Search: {read_only: true, timeout_seconds: 9}, clean: {tier: 3, ou
 	if s.Folder != "ops" || s.WorkingDir != "/w/sub" || s.Timeout.Seconds() != 5 || s.OutputCap != DefaultOutputCap {
 		t.Errorf("%+v", s)
 	}
-	if o := s.own("git_search"); o.Tier != 1 || !o.ReadOnly || o.Timeout.Seconds() != 9 || o.OutputCap != DefaultOutputCap {
+	if o := s.own("git_search"); o.Tier != 1 || !o.ReadOnly || o.Timeout.Seconds() != 9 ||
+		o.OutputCap != DefaultOutputCap {
 		t.Errorf("%+v", o)
 	}
 	if o := s.own("clean"); o.Tier != 3 || o.Timeout.Seconds() != 5 || o.OutputCap != 10 {
@@ -140,8 +153,11 @@ scripts: {Git-Search: {read_only: true, timeout_seconds: 9}, clean: {tier: 3, ou
 		t.Errorf("%+v", o)
 	}
 	for text, want := range map[string]string{
-		"timeout: 5": "unknown key timeout", "at_once: 2\n---\nat_once: 3\n": "more than one YAML document", "timeout_seconds: -1": "timeout_seconds must be", "output_cap_bytes: 999999999": "output_cap_bytes must be", "at_once: 100": "at_once must be", "boundary: user": "boundary must be none or landlock",
-		"scripts: {a: {tier: 1}}": "scripts.a.tier must be", "scripts: {a: {tier: 4}}": "scripts.a.tier must be", "[": "line 1",
+		"timeout: 5": "unknown key timeout", "at_once: 2\n---\nat_once: 3\n": "more than one YAML document",
+		"timeout_seconds: -1": "timeout_seconds must be", "output_cap_bytes: 999999999": "output_cap_bytes must be",
+		"at_once: 100": "at_once must be", "boundary: user": "boundary must be none or landlock",
+		"scripts: {a: {tier: 1}}": "scripts.a.tier must be", "scripts: {a: {tier: 4}}": "scripts.a.tier must be",
+		"[": "line 1",
 	} {
 		if _, err := ParseSettings([]byte(text), "/"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
@@ -154,21 +170,29 @@ func TestParseHeader(t *testing.T) {
 		text string
 		want Description
 	}{
-		"parameters": {"#!/bin/sh\n# Prints what is full.\n# It asks df.\n#\n# @param mount string required where to look\n# @param limit int optional in per cent,\n#   from 1 to 100\n# @param verbose switch\n# @param names string[] optional\nset -e\n# @param late string\n", Description{
+		"parameters": {"#!/bin/sh\n# Prints what is full.\n# It asks df.\n#\n# @param mount string required where to " +
+			"look\n# @param limit int optional in per cent,\n#   from 1 to 100\n# @param verbose switch\n# @param names " +
+			"string[] optional\nset -e\n# @param late string\n", Description{
 			Synopsis: "Prints what is full.", Details: "It asks df.", Parameters: []Parameter{
-				{Name: "mount", Type: String, Required: true, Description: "where to look"}, {Name: "limit", Type: Integer, Description: "in per cent, from 1 to 100"},
+				{Name: "mount", Type: String, Required: true, Description: "where to look"},
+				{Name: "limit", Type: Integer, Description: "in per cent, from 1 to 100"},
 				{Name: "verbose", Type: Boolean, Switch: true}, {Name: "names", Type: Array, Items: String},
 			},
 		}},
-		"node":    {"#!/usr/bin/env node\n// Counts.\n// @param n number\n", Description{Synopsis: "Counts.", Parameters: []Parameter{{Name: "n", Type: Number}}}},
-		"none":    {"#!/bin/sh\n# Does it.\n# @noparams\n", Description{Synopsis: "Does it."}},
-		"no word": {"#!/bin/sh\necho\n", Description{Note: "The script does not say which parameters it takes; give its arguments as plain words."}},
-		"odd names": {"#!/bin/sh\n# @param --x string\n# @param 1a string\n# @param ok thing\n# @param fine string\n", Description{
-			Parameters: []Parameter{{Name: "fine", Type: String}},
-			Note:       `The line "@param --x string" of the script is not ` + "`@param name type required|optional description`; give its argument as plain words.",
-		}},
+		"node": {"#!/usr/bin/env node\n// Counts.\n// @param n number\n",
+			Description{Synopsis: "Counts.", Parameters: []Parameter{{Name: "n", Type: Number}}}},
+		"none": {"#!/bin/sh\n# Does it.\n# @noparams\n", Description{Synopsis: "Does it."}},
+		"no word": {"#!/bin/sh\necho\n",
+			Description{Note: "The script does not say which parameters it takes; give its arguments as plain words."}},
+		"odd names": {"#!/bin/sh\n# @param --x string\n# @param 1a string\n# @param ok thing\n# @param fine string\n",
+			Description{
+				Parameters: []Parameter{{Name: "fine", Type: String}},
+				Note: `The line "@param --x string" of the script is not ` +
+					"`@param name type required|optional description`; give its argument as plain words.",
+			}},
 		"no type": {"#!/bin/sh\n# @param x\n", Description{
-			Note: `The line "@param x" of the script is not ` + "`@param name type required|optional description`; give its argument as plain words.",
+			Note: `The line "@param x" of the script is not ` +
+				"`@param name type required|optional description`; give its argument as plain words.",
 		}},
 	} {
 		if diff := cmp.Diff(c.want, ParseHeader(c.text), cmpopts.EquateEmpty()); diff != "" {

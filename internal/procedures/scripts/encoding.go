@@ -29,8 +29,9 @@ func byteOrderMarks() []byteOrderMark {
 	}
 }
 
-// decode is a script's text in UTF-8, without its byte order mark. mark names the encoding that such a mark gives; "" for
-// none. A text without a mark that is no UTF-8 is taken for Windows-1252, as Windows PowerShell takes it in the West.
+// decode is a script's text in UTF-8, without its byte order mark. mark names the encoding that such a mark gives; ""
+// for none. A text without a mark that is no UTF-8 is taken for Windows-1252, as Windows PowerShell takes it in the
+// West.
 func decode(text []byte) (decoded, mark string) {
 	for _, m := range byteOrderMarks() {
 		rest, has := bytes.CutPrefix(text, []byte(m.bytes))
@@ -61,12 +62,14 @@ func describe(i Interpreter, text []byte) (d Description, problem string) {
 	decoded, mark := decode(text)
 	switch {
 	case i == PowerShell && strings.ContainsRune(decoded, 0):
-		return Description{Note: "The text of the script holds NULs, such as UTF-16 without a byte order mark, and could not be read. " + plainWordsOfPowerShell}, ""
+		return Description{Note: "The text of the script holds NULs, such as UTF-16 without a byte order mark, and could " +
+			"not be read. " + plainWordsOfPowerShell}, ""
 	case i == PowerShell:
 		return ParsePowerShell(decoded), ""
 	case mark == "UTF-8" && i != Shell && i != Bash:
 	case mark != "":
-		return Description{}, "begins with the byte order mark of " + mark + ", which " + string(i) + " does not take; save it as UTF-8 without one"
+		return Description{}, "begins with the byte order mark of " + mark + ", which " + string(i) +
+			" does not take; save it as UTF-8 without one"
 	}
 	return ParseHeader(decoded), ""
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// told is a parameter in one line: name, type, "!" if it is mandatory, default, set, range or pattern, sets that need it, aliases.
+// told is a parameter in one line: name, type, "!" if it is mandatory, default, set, range or pattern, sets that need
+// it, aliases.
 func told(p Parameter) string {
 	kind := string(p.Type)
 	switch {
@@ -31,7 +32,8 @@ func told(p Parameter) string {
 		text += " of " + strings.Join(p.Values, "|")
 	}
 	if p.Range.Min != nil && p.Range.Max != nil {
-		text += fmt.Sprintf(" from %s to %s", strconv.FormatFloat(*p.Range.Min, 'f', -1, 64), strconv.FormatFloat(*p.Range.Max, 'f', -1, 64))
+		text += fmt.Sprintf(" from %s to %s", strconv.FormatFloat(*p.Range.Min, 'f', -1, 64),
+			strconv.FormatFloat(*p.Range.Max, 'f', -1, 64))
 	}
 	if p.Pattern.Text != "" {
 		text += " like " + p.Pattern.Text
@@ -45,8 +47,9 @@ func told(p Parameter) string {
 	return text
 }
 
-// TestParametersOfRealScripts holds what was found in scripts of sillsdev/FieldWorks, dotnet/arcade and PowerShell/PowerShell, by path. The
-// blocks are written anew: they have the same parameters, in the forms in which those scripts write them.
+// TestParametersOfRealScripts holds what was found in scripts of sillsdev/FieldWorks, dotnet/arcade and
+// PowerShell/PowerShell, by path. The blocks are written anew: they have the same parameters, in the forms in which
+// those scripts write them.
 func TestParametersOfRealScripts(t *testing.T) {
 	for path, c := range realParameters() {
 		t.Run(path, func(t *testing.T) {

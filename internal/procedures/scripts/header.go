@@ -17,8 +17,9 @@ const (
 //	# One line that says what it does.
 //	# @param name type required|optional description
 //
-// A comment begins with # or //. type is string, integer, number, boolean or array; an array is given as the same argument several
-// times. A script without such a line takes plain words, and so does one with a line that cannot be read.
+// A comment begins with # or //. type is string, integer, number, boolean or array; an array is given as the same
+// argument several times. A script without such a line takes plain words, and so does one with a line that cannot be
+// read.
 func ParseHeader(text string) Description {
 	d := Description{}
 	said := false
@@ -38,7 +39,8 @@ func ParseHeader(text string) Description {
 			if p, ok := headerParameter(rest); ok {
 				d.Parameters = append(d.Parameters, p)
 			} else if d.Note == "" {
-				d.Note = fmt.Sprintf("The line %q of the script is not `@param name type required|optional description`; give its argument as plain words.",
+				d.Note = fmt.Sprintf(
+					"The line %q of the script is not `@param name type required|optional description`; give its argument as plain words.",
 					content.Clean(comment, maxQuoted))
 			}
 		case comment == "@param" || comment == "@noparams":

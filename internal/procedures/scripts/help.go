@@ -52,7 +52,8 @@ func trimmed(lines []string) []string {
 // isHelpKeyword knows the keywords of comment-based help (about_Comment_Based_Help of PowerShell's documentation).
 func isHelpKeyword(word string) bool {
 	switch word {
-	case "SYNOPSIS", "DESCRIPTION", "PARAMETER", "EXAMPLE", "INPUTS", "OUTPUTS", "NOTES", "LINK", "COMPONENT", "ROLE", "FUNCTIONALITY",
+	case "SYNOPSIS", "DESCRIPTION", "PARAMETER", "EXAMPLE", "INPUTS", "OUTPUTS", "NOTES", "LINK", "COMPONENT", "ROLE",
+		"FUNCTIONALITY",
 		"FORWARDHELPTARGETNAME", "FORWARDHELPCATEGORY", "REMOTEHELPRUNSPACE", "EXTERNALHELP":
 		return true
 	}

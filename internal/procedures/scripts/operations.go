@@ -15,7 +15,8 @@ import (
 
 // operations are what people ask about scripts. None is a tool of agents, who have one for each script.
 func (s set) operations() []operation.Operation {
-	return []operation.Operation{s.listOperation(), s.showOperation(), s.runsOperation(), s.runOperation(), s.startOperation()}
+	return []operation.Operation{s.listOperation(), s.showOperation(), s.runsOperation(), s.runOperation(),
+		s.startOperation()}
 }
 
 // ScriptListRequest asks for all scripts.
@@ -56,24 +57,27 @@ func itemOf(s Script) ScriptItem {
 // look is an operation that reads. command is "" if a command of its own, with a name as its argument, asks for it.
 func look(name, command, summary, path, id string) operation.Operation {
 	return operation.Operation{
-		Name: name, Summary: summary, Effect: operation.Read, Needs: operation.Needs{Tier: gitprovider.TierObserve, Scope: access.Read}, Command: command,
+		Name: name, Summary: summary, Effect: operation.Read,
+		Needs: operation.Needs{Tier: gitprovider.TierObserve, Scope: access.Read}, Command: command,
 		Route: operation.Route{Method: http.MethodGet, Path: path, ID: id},
 	}
 }
 
 func (s set) listOperation() operation.Operation {
 	o := look("list_scripts", "scripts list", "List the scripts that can be run", "/scripts", "listScripts")
-	return operation.Define(s.kernel, ToolsetName, o, operation.Way[ScriptListRequest]{}, func(context.Context, operation.Call, ScriptListRequest) (ScriptList, error) {
-		listing := s.service().List()
-		out := ScriptList{Scripts: []ScriptItem{}, Skipped: []SkippedScript{}, Message: listing.Empty(), Broken: listing.problem != ""}
-		for _, script := range listing.Scripts {
-			out.Scripts = append(out.Scripts, itemOf(script))
-		}
-		for _, skipped := range listing.Skipped {
-			out.Skipped = append(out.Skipped, SkippedScript(skipped))
-		}
-		return out, nil
-	})
+	return operation.Define(s.kernel, ToolsetName, o, operation.Way[ScriptListRequest]{},
+		func(context.Context, operation.Call, ScriptListRequest) (ScriptList, error) {
+			listing := s.service().List()
+			out := ScriptList{Scripts: []ScriptItem{}, Skipped: []SkippedScript{}, Message: listing.Empty(),
+				Broken: listing.problem != ""}
+			for _, script := range listing.Scripts {
+				out.Scripts = append(out.Scripts, itemOf(script))
+			}
+			for _, skipped := range listing.Skipped {
+				out.Skipped = append(out.Skipped, SkippedScript(skipped))
+			}
+			return out, nil
+		})
 }
 
 // ScriptRequest names a script.
@@ -93,16 +97,18 @@ type ScriptDetail struct {
 
 func (s set) showOperation() operation.Operation {
 	o := look("get_script", "", "Read what a script takes, and how it runs", "/scripts/{name}", "getScript")
-	return operation.Define(s.kernel, ToolsetName, o, operation.Way[ScriptRequest]{}, func(_ context.Context, _ operation.Call, in ScriptRequest) (ScriptDetail, error) {
-		script, missing := s.service().find(in.Name)
-		if missing != nil {
-			return ScriptDetail{}, refused(missing)
-		}
-		return ScriptDetail{
-			ScriptItem: itemOf(script), Hash: script.Hash, Details: script.Details, TimeoutSeconds: int(script.Timeout.Seconds()),
-			OutputCapBytes: script.OutputCap, InputSchema: script.Schema(),
-		}, nil
-	})
+	return operation.Define(s.kernel, ToolsetName, o, operation.Way[ScriptRequest]{},
+		func(_ context.Context, _ operation.Call, in ScriptRequest) (ScriptDetail, error) {
+			script, missing := s.service().find(in.Name)
+			if missing != nil {
+				return ScriptDetail{}, refused(missing)
+			}
+			return ScriptDetail{
+				ScriptItem: itemOf(script), Hash: script.Hash, Details: script.Details,
+				TimeoutSeconds: int(script.Timeout.Seconds()),
+				OutputCapBytes: script.OutputCap, InputSchema: script.Schema(),
+			}, nil
+		})
 }
 
 // ScriptRunsRequest selects runs.
@@ -136,22 +142,26 @@ type ScriptRunItem struct {
 
 func runItemOf(r record.ScriptRun) ScriptRunItem {
 	return ScriptRunItem{
-		ID: r.ID, Script: r.Script, State: string(r.State), ExitCode: r.Ending.ExitCode, StartedAt: r.StartedAt.UTC().Format(time.RFC3339),
-		DurationMS: int(r.Ending.Duration.Milliseconds()), TimedOut: r.Ending.TimedOut, Door: string(r.By.Door), Caller: r.By.Name,
-		Tier: int(r.By.Tier), Session: r.By.Session, Arguments: append([]string{}, r.Arguments...), Hash: r.Hash,
+		ID: r.ID, Script: r.Script, State: string(r.State), ExitCode: r.Ending.ExitCode,
+		StartedAt:  r.StartedAt.UTC().Format(time.RFC3339),
+		DurationMS: int(r.Ending.Duration.Milliseconds()), TimedOut: r.Ending.TimedOut, Door: string(r.By.Door),
+		Caller: r.By.Name,
+		Tier:   int(r.By.Tier), Session: r.By.Session, Arguments: append([]string{}, r.Arguments...), Hash: r.Hash,
 	}
 }
 
 func (s set) runsOperation() operation.Operation {
-	o := look("list_script_runs", "scripts runs", "List the runs of scripts, newest first", "/script-runs", "listScriptRuns")
-	return operation.Define(s.kernel, ToolsetName, o, operation.Way[ScriptRunsRequest]{}, func(ctx context.Context, _ operation.Call, in ScriptRunsRequest) (ScriptRunList, error) {
-		runs, err := s.service().Runs(ctx, record.ScriptRunQuery{Script: in.Script, Before: in.Before, Limit: in.Limit})
-		out := ScriptRunList{Runs: []ScriptRunItem{}}
-		for _, r := range runs {
-			out.Runs = append(out.Runs, runItemOf(r))
-		}
-		return out, asFault(err)
-	})
+	o := look("list_script_runs", "scripts runs", "List the runs of scripts, newest first", "/script-runs",
+		"listScriptRuns")
+	return operation.Define(s.kernel, ToolsetName, o, operation.Way[ScriptRunsRequest]{},
+		func(ctx context.Context, _ operation.Call, in ScriptRunsRequest) (ScriptRunList, error) {
+			runs, err := s.service().Runs(ctx, record.ScriptRunQuery{Script: in.Script, Before: in.Before, Limit: in.Limit})
+			out := ScriptRunList{Runs: []ScriptRunItem{}}
+			for _, r := range runs {
+				out.Runs = append(out.Runs, runItemOf(r))
+			}
+			return out, asFault(err)
+		})
 }
 
 // ScriptRunRequest names a run.
@@ -169,10 +179,11 @@ type ScriptRunDetail struct {
 
 func (s set) runOperation() operation.Operation {
 	o := look("get_script_run", "", "Read a run of a script, with what it printed", "/script-runs/{id}", "getScriptRun")
-	return operation.Define(s.kernel, ToolsetName, o, operation.Way[ScriptRunRequest]{}, func(ctx context.Context, _ operation.Call, in ScriptRunRequest) (ScriptRunDetail, error) {
-		r, err := s.service().Run(ctx, in.ID)
-		return ScriptRunDetail{runItemOf(r), r.Ending.Stdout, r.Ending.Stderr, r.Ending.Truncated}, asFault(err)
-	})
+	return operation.Define(s.kernel, ToolsetName, o, operation.Way[ScriptRunRequest]{},
+		func(ctx context.Context, _ operation.Call, in ScriptRunRequest) (ScriptRunDetail, error) {
+			r, err := s.service().Run(ctx, in.ID)
+			return ScriptRunDetail{runItemOf(r), r.Ending.Stdout, r.Ending.Stderr, r.Ending.Truncated}, asFault(err)
+		})
 }
 
 // asFault keeps the code of an error of the records.
@@ -201,8 +212,9 @@ func (s set) startOperation() operation.Operation {
 		Name: "start_script", Summary: "Run a script, as a person", Effect: operation.Exec,
 		Needs: operation.Needs{For: operation.People, Scope: access.Operate, Dry: operation.DryTried, Gated: true},
 		Route: operation.Route{
-			Method: http.MethodPost, Path: "/script-runs", ID: "startScript", MaxBody: operation.MaxArguments, TooLarge: "give less at once",
-			Notes: "For people: the token's tier counts, not that of the server's agent. The answer comes when the script has ended.",
+			Method: http.MethodPost, Path: "/script-runs", ID: "startScript", MaxBody: operation.MaxArguments,
+			TooLarge: "give less at once",
+			Notes:    "For people: the token's tier counts, not that of the server's agent. The answer comes when the script has ended.",
 		},
 	}, operation.Way[StartScriptRequest]{Decode: operation.Unread[StartScriptRequest], Timeout: operation.Unbounded}, func(
 		ctx context.Context, call operation.Call, _ StartScriptRequest,
@@ -226,16 +238,19 @@ func decodeStart(text []byte) (out startOrder, violations []fault.Violation) {
 	fields, violations := decodeArguments(text)
 	for name := range fields {
 		if name != "script" && name != "arguments" {
-			violations = append(violations, fault.Violation{Code: fault.InvalidArgument, Path: name, Message: "`" + name + "` is no field; there are script and arguments"})
+			violations = append(violations, fault.Violation{Code: fault.InvalidArgument, Path: name,
+				Message: "`" + name + "` is no field; there are script and arguments"})
 		}
 	}
 	out.script, _ = fields["script"].(string)
 	if out.script == "" || len(out.script) > maxNameLength {
-		violations = append(violations, fault.Violation{Code: fault.InvalidArgument, Path: "script", Message: "`script` must be the name of a script"})
+		violations = append(violations, fault.Violation{Code: fault.InvalidArgument, Path: "script",
+			Message: "`script` must be the name of a script"})
 	}
 	given, isObject := fields["arguments"].(map[string]any)
 	if fields["arguments"] != nil && !isObject {
-		violations = append(violations, fault.Violation{Code: fault.InvalidArgument, Path: "arguments", Message: "`arguments` must be an object"})
+		violations = append(violations, fault.Violation{Code: fault.InvalidArgument, Path: "arguments",
+			Message: "`arguments` must be an object"})
 	}
 	if given == nil {
 		given = map[string]any{}
@@ -249,7 +264,8 @@ func decodeStart(text []byte) (out startOrder, violations []fault.Violation) {
 }
 
 // Start runs a script for the person who calls. begun, if not nil, is told the run's id when it starts.
-func (s set) start(ctx context.Context, call operation.Call, name string, begun func(id string)) (StartedScript, error) {
+func (s set) start(ctx context.Context, call operation.Call, name string, begun func(id string)) (StartedScript,
+	error) {
 	out := StartedScript{}
 	script, missing := s.service().find(name)
 	if missing != nil {

@@ -21,7 +21,8 @@ const (
 	patternTime = 200 * time.Millisecond
 )
 
-// applyOptions takes what the argument Options of ValidatePattern says, such as 'None' or [Text.RegularExpressions.RegexOptions]::None.
+// applyOptions takes what the argument Options of ValidatePattern says, such as 'None' or
+// [Text.RegularExpressions.RegexOptions]::None.
 func (p *Pattern) applyOptions(tokens []token) {
 	var text strings.Builder
 	for _, t := range tokens {
@@ -66,8 +67,8 @@ func (p Pattern) compile() (*regexp2.Regexp, error) {
 	return regexp2.Compile(p.Text, regexp2.IgnoreCase)
 }
 
-// schema is the pattern in the dialect of JSON Schema, which takes the same texts but for one that ends with a line end; "" if it
-// has none that every client reads alike.
+// schema is the pattern in the dialect of JSON Schema, which takes the same texts but for one that ends with a line
+// end; "" if it has none that every client reads alike.
 func (p Pattern) schema() string {
 	if p.Other || len(p.Text) > maxPattern || !utf8.ValidString(p.Text) {
 		return ""
@@ -150,7 +151,8 @@ func (t *translation) count() bool {
 	return t.take(len(inner) + 2)
 }
 
-// escaped takes \ and what it escapes. Letters beyond ASCII are no \w there, and other words have a meaning of their own.
+// escaped takes \ and what it escapes. Letters beyond ASCII are no \w there, and other words have a meaning of their
+// own.
 func (t *translation) escaped(inClass bool) bool {
 	if len(t.rest) < 2 {
 		return false
@@ -211,7 +213,8 @@ func (t *translation) span() bool {
 	return true
 }
 
-// otherCase adds the letters from low to high that lie between first and last in the other case, unless low to high has them.
+// otherCase adds the letters from low to high that lie between first and last in the other case, unless low to high has
+// them.
 func (t *translation) otherCase(low, high, first, last byte) {
 	from, to := max(low, first)^0x20, min(high, last)^0x20
 	switch {

@@ -9,10 +9,14 @@ import (
 
 func TestPatternsStandInTheSchemaWhereTheyMeanTheSame(t *testing.T) {
 	for text, want := range map[string]string{
-		`^\d{3}-\d+$`: `^\d{3}-\d+$`, `^[a-z][a-z0-9_-]*$`: `^[a-zA-Z][a-zA-Z0-9_-]*$`, `^v\.`: `^[Vv]\.`, `[^A-Cx]`: `[^A-Ca-cxX]`,
-		`[A-z]`: `[A-z]`, `[0-Z]`: `[0-Za-z]`, `.`: `[^\n]`, `(?:1|2)(?=3)(?!4)`: `(?:1|2)(?=3)(?!4)`, `\#\-\ [\-.]`: `#- [\-.]`, `1{2,}?`: `1{2,}?`,
-		`\w+`: "", `\bx`: "", `(?i)x`: "", `(?<n>1)`: "", `\A1\z`: "", `(1)\1`: "", `[a-z-[aeiou]]`: "", `[]1]`: "", `ä`: "", `[ä]`: "", `\p{L}`: "",
-		`1{`: "", `1}`: "", `]`: "", `[1`: "", `\`: "", `(`: "", `*`: "", `\u0041`: "", `[[]`: "", `[\.-9]`: "", `[!-\.]`: "", `[-1]`: "", `{,2}`: "",
+		`^\d{3}-\d+$`: `^\d{3}-\d+$`, `^[a-z][a-z0-9_-]*$`: `^[a-zA-Z][a-zA-Z0-9_-]*$`, `^v\.`: `^[Vv]\.`,
+		`[^A-Cx]`: `[^A-Ca-cxX]`,
+		`[A-z]`:   `[A-z]`, `[0-Z]`: `[0-Za-z]`, `.`: `[^\n]`, `(?:1|2)(?=3)(?!4)`: `(?:1|2)(?=3)(?!4)`,
+		`\#\-\ [\-.]`: `#- [\-.]`, `1{2,}?`: `1{2,}?`,
+		`\w+`: "", `\bx`: "", `(?i)x`: "", `(?<n>1)`: "", `\A1\z`: "", `(1)\1`: "", `[a-z-[aeiou]]`: "", `[]1]`: "", `ä`: "",
+		`[ä]`: "", `\p{L}`: "",
+		`1{`: "", `1}`: "", `]`: "", `[1`: "", `\`: "", `(`: "", `*`: "", `\u0041`: "", `[[]`: "", `[\.-9]`: "", `[!-\.]`: "",
+		`[-1]`: "", `{,2}`: "",
 		strings.Repeat("1", maxPattern+1): "",
 	} {
 		if got := (Pattern{Text: text}).schema(); got != want {
@@ -46,8 +50,10 @@ func TestTextsThatAPatternDoesNotTakeAreRefused(t *testing.T) {
 		value   any
 		refused bool
 	}{
-		{"Any", "ABC", false}, {"Any", "abc\n", false}, {"Any", "a1", true}, {"Any", "", true}, {"Cased", "abc", false}, {"Cased", "ABC", true},
-		{"Net", "V1ä", false}, {"Net", "v", true}, {"Other", "b\na", false}, {"Many", []any{"a", "A"}, false}, {"Many", []any{"a", "b"}, true},
+		{"Any", "ABC", false}, {"Any", "abc\n", false}, {"Any", "a1", true}, {"Any", "", true}, {"Cased", "abc", false},
+		{"Cased", "ABC", true},
+		{"Net", "V1ä", false}, {"Net", "v", true}, {"Other", "b\na", false}, {"Many", []any{"a", "A"}, false},
+		{"Many", []any{"a", "b"}, true},
 		{"Broken", "x", false}, {"Slow", strings.Repeat("1", 60) + "x", false},
 	} {
 		if got := script.Check(map[string]any{c.name: c.value}); (len(got) > 0) != c.refused {
@@ -60,7 +66,8 @@ func TestTextsThatAPatternDoesNotTakeAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if got := properties["Many"].(map[string]any)["items"].(map[string]any)["pattern"]; got != "^[aA]$" && got != "^[Aa]$" {
+	if got := properties["Many"].(map[string]any)["items"].(map[string]any)["pattern"]; got != "^[aA]$" &&
+		got != "^[Aa]$" {
 		t.Errorf("a list's pattern: %v", got)
 	}
 	if got := properties["Net"].(map[string]any)["description"]; got != `Must match ^(?i)v(?<major>\d+)\w$.` {
@@ -70,13 +77,15 @@ func TestTextsThatAPatternDoesNotTakeAreRefused(t *testing.T) {
 
 // Whatever the schema refuses, PowerShell refuses, and the other way round, but for a line end at the end.
 func FuzzPatternInTheSchema(f *testing.F) {
-	for _, pattern := range []string{`^[a-z][a-z0-9_-]*$`, `^v\d+\.\d+(-rc\d{1,2})?$`, `(?:a|B)+?[^x-z]`, `[A-z0-Z,-.]`, `\s\S\D`, `.`} {
+	for _, pattern := range []string{`^[a-z][a-z0-9_-]*$`, `^v\d+\.\d+(-rc\d{1,2})?$`, `(?:a|B)+?[^x-z]`, `[A-z0-Z,-.]`,
+		`\s\S\D`, `.`} {
 		f.Add(pattern, "v1.2-RC3", false)
 	}
 	f.Fuzz(func(t *testing.T, text, value string, cased bool) {
 		p := Pattern{Text: text, CaseSensitive: cased}
 		translated := p.schema()
-		if translated == "" || strings.HasSuffix(value, "\n") || strings.ContainsFunc(value, func(r rune) bool { return r >= 0x80 }) {
+		if translated == "" || strings.HasSuffix(value, "\n") ||
+			strings.ContainsFunc(value, func(r rune) bool { return r >= 0x80 }) {
 			return
 		}
 		there, err := regexp2.Compile(translated, regexp2.ECMAScript|regexp2.Unicode)

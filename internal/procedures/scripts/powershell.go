@@ -5,10 +5,11 @@ import (
 )
 
 // plainWordsOfPowerShell says how a script is given arguments whose parameters are not known.
-const plainWordsOfPowerShell = "Give its arguments as plain words: -Name and its value, -Name:value, -Name alone for a switch, or a value alone."
+const plainWordsOfPowerShell = "Give its arguments as plain words: -Name and its value, -Name:value, -Name alone for " +
+	"a switch, or a value alone."
 
-// ParsePowerShell reads the comment help and the param() block of a script. A script without a block takes nothing; one whose block
-// cannot be understood has a Note.
+// ParsePowerShell reads the comment help and the param() block of a script. A script without a block takes nothing; one
+// whose block cannot be understood has a Note.
 func ParsePowerShell(text string) Description {
 	p := &powerShell{tokens: tokens(text)}
 	help := p.preamble()
@@ -184,7 +185,8 @@ func (p *powerShell) expression(end string) (out []token, ended bool) {
 			return out, true
 		case depth == 0 && t.is(","):
 			return out, false
-		case t.kind == punct && strings.HasSuffix(t.text, "(") || t.is("[") || t.kind == punct && strings.HasSuffix(t.text, "{"):
+		case t.kind == punct && strings.HasSuffix(t.text, "(") || t.is("[") || t.kind == punct &&
+			strings.HasSuffix(t.text, "{"):
 			depth++
 		case t.is(")") || t.is("]") || t.is("}"):
 			depth--

@@ -56,7 +56,8 @@ type Machine struct {
 	NewID    func() string
 	// Confine is the command and its options, out of reach of what is Claude Ops' own, and with the paths in write alone
 	// to change. The error is ErrNoBoundary where the system cannot keep that. nil stands for such a system.
-	Confine func(c processtree.Command, o processtree.Options, write []string) (processtree.Command, processtree.Options, error)
+	Confine func(c processtree.Command, o processtree.Options, write []string) (processtree.Command, processtree.Options,
+		error)
 }
 
 // ErrNoBoundary says that the system cannot keep a script within a boundary. Test for it with errors.Is.
@@ -90,7 +91,8 @@ type Plan struct {
 // Plan says what a run of the script would be, or why there is none.
 func (r *Runner) Plan(s Script, arguments map[string]any) (Plan, *NotRun) {
 	if problems := s.Check(arguments); len(problems) > 0 {
-		return Plan{}, &NotRun{exitInvalid, fault.InvalidArgument, "The arguments are no good, so nothing was run: " + strings.Join(problems, "; ")}
+		return Plan{}, &NotRun{exitInvalid, fault.InvalidArgument, "The arguments are no good, so nothing was run: " +
+			strings.Join(problems, "; ")}
 	}
 	program, problem := r.interpreter(s.Interpreter)
 	if problem != "" {
@@ -103,11 +105,12 @@ func (r *Runner) Plan(s Script, arguments map[string]any) (Plan, *NotRun) {
 	if err != nil { // arguments that came as JSON become JSON again
 		return Plan{}, &NotRun{exitInvalid, fault.InvalidArgument, err.Error()}
 	}
-	return Plan{Program: program, Words: []string{"-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-File"}, Call: call}, nil
+	return Plan{Program: program, Words: []string{"-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-File"},
+		Call: call}, nil
 }
 
-// Run runs a script and waits for its end. Whatever it does is told in the result; nothing of it runs on afterwards. The error is a
-// *NotRun, or that of Hooks.Begin.
+// Run runs a script and waits for its end. Whatever it does is told in the result; nothing of it runs on afterwards.
+// The error is a *NotRun, or that of Hooks.Begin.
 func (r *Runner) Run(ctx context.Context, s Script, arguments map[string]any, hooks Hooks) (Result, error) {
 	plan, refused := r.Plan(s, arguments)
 	if refused != nil {
@@ -117,7 +120,8 @@ func (r *Runner) Run(ctx context.Context, s Script, arguments map[string]any, ho
 		return Result{}, gone(s.Path)
 	}
 	if !r.take(ctx, hooks.Waiting) {
-		return Result{}, &NotRun{exitUnknown, fault.Timeout, "The call was cancelled while other scripts were running; nothing was run."}
+		return Result{}, &NotRun{exitUnknown, fault.Timeout,
+			"The call was cancelled while other scripts were running; nothing was run."}
 	}
 	defer func() { <-r.slots }()
 	if hooks.Begin != nil {
@@ -170,7 +174,8 @@ func (r *Runner) interpreter(i Interpreter) (program, problem string) {
 			}
 		}
 	}
-	return "", fmt.Sprintf("No %s was found on this machine; install it, or put it into PATH.", strings.Join(candidates, " and no "))
+	return "", fmt.Sprintf("No %s was found on this machine; install it, or put it into PATH.",
+		strings.Join(candidates, " and no "))
 }
 
 func (r *Runner) run(ctx context.Context, s Script, plan Plan) (Result, error) {
@@ -179,7 +184,8 @@ func (r *Runner) run(ctx context.Context, s Script, plan Plan) (Result, error) {
 		return Result{}, err
 	}
 	defer func() { _ = own.Remove() }()
-	command := processtree.Command{Path: plan.Program, Args: append([]string{filepath.Base(plan.Program)}, plan.Words...), Dir: r.settings.WorkingDir}
+	command := processtree.Command{Path: plan.Program, Args: append([]string{filepath.Base(plan.Program)}, plan.Words...),
+		Dir: r.settings.WorkingDir}
 	if plan.Call != nil {
 		wrapper, err := own.Write("run.ps1", powerShellWrapper)
 		if err != nil {
@@ -203,7 +209,8 @@ func (r *Runner) run(ctx context.Context, s Script, plan Plan) (Result, error) {
 }
 
 // confined is a command within the boundary of the settings. own is the temporary folder of the run.
-func (r *Runner) confined(c processtree.Command, o processtree.Options, own string) (processtree.Command, processtree.Options, error) {
+func (r *Runner) confined(c processtree.Command, o processtree.Options, own string) (processtree.Command,
+	processtree.Options, error) {
 	if r.settings.Boundary == BoundaryNone {
 		return c, o, nil
 	}
@@ -211,7 +218,8 @@ func (r *Runner) confined(c processtree.Command, o processtree.Options, own stri
 	within, options := c, o
 	if r.machine.Confine != nil {
 		within.Env = withTemporary(c.Env, own)
-		within, options, err = r.machine.Confine(within, o, slices.Concat([]string{r.settings.WorkingDir, own}, r.settings.Write))
+		within, options, err = r.machine.Confine(within, o,
+			slices.Concat([]string{r.settings.WorkingDir, own}, r.settings.Write))
 	}
 	switch {
 	case err == nil:
@@ -238,7 +246,8 @@ func withTemporary(env []string, dir string) []string {
 // environment is what scripts see: the basics, and what the operator names. Our own variables never are.
 func (r *Runner) environment(mark string) []string {
 	env := []string{mark}
-	for _, name := range append([]string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT", "TEMP"}, r.settings.Env...) {
+	for _, name := range append([]string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT", "TEMP"},
+		r.settings.Env...) {
 		if v, ok := r.machine.Variable(name); ok {
 			env = append(env, name+"="+v)
 		}
@@ -247,14 +256,17 @@ func (r *Runner) environment(mark string) []string {
 }
 
 // follow runs a command, and ends all that it started.
-func (r *Runner) follow(ctx context.Context, c processtree.Command, o processtree.Options, limits Limits) (Result, error) {
-	ran, err := processtree.Run(ctx, processtree.Spec{Command: c, Options: o, Time: limits.Timeout, Output: limits.OutputCap + slack})
+func (r *Runner) follow(ctx context.Context, c processtree.Command, o processtree.Options, limits Limits) (Result,
+	error) {
+	ran, err := processtree.Run(ctx, processtree.Spec{Command: c, Options: o, Time: limits.Timeout,
+		Output: limits.OutputCap + slack})
 	if err != nil {
 		return Result{}, err
 	}
 	out, errs := printed{ran.Stdout, limits.OutputCap}, printed{ran.Stderr, limits.OutputCap}
 	result := Result{
-		Stdout: out.text(r.machine.Redact), Stderr: errs.text(r.machine.Redact), ExitCode: ran.Exit.Code, TimedOut: ran.TimedOut, Truncated: out.over() || errs.over(),
+		Stdout: out.text(r.machine.Redact), Stderr: errs.text(r.machine.Redact), ExitCode: ran.Exit.Code,
+		TimedOut: ran.TimedOut, Truncated: out.over() || errs.over(),
 	}
 	why := ""
 	switch {
@@ -270,7 +282,8 @@ func (r *Runner) follow(ctx context.Context, c processtree.Command, o processtre
 		result.Stderr = strings.TrimPrefix(result.Stderr+"\n"+why+"; what the script had started was ended.", "\n")
 	}
 	if len(ran.Remaining) > 0 {
-		result.Stderr = strings.TrimPrefix(fmt.Sprintf("%s\nThe processes %v could not be ended.", result.Stderr, ran.Remaining), "\n")
+		result.Stderr = strings.TrimPrefix(fmt.Sprintf("%s\nThe processes %v could not be ended.", result.Stderr,
+			ran.Remaining), "\n")
 	}
 	return result, nil
 }

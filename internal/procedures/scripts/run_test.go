@@ -43,7 +43,8 @@ func newBench(t *testing.T, files map[string]string) *bench {
 	for name, content := range files {
 		operationtest.WriteExecutables(t, dir, map[string]string{filepath.Join(DefaultFolder, name): content})
 	}
-	return &bench{t, dir, os.Getenv("PATH"), map[string]string{"HOME": dir, "CLAUDEOPS_API_TOKENS": "s3cret", "GITHUB_TOKEN": "s3cret", "SEEN": "yes"}}
+	return &bench{t, dir, os.Getenv("PATH"), map[string]string{"HOME": dir, "CLAUDEOPS_API_TOKENS": "s3cret",
+		"GITHUB_TOKEN": "s3cret", "SEEN": "yes"}}
 }
 
 func (b *bench) look(program string) (string, error) {
@@ -107,7 +108,8 @@ func echoes() map[string]string {
 		"shell.sh": "#!/bin/sh\n" + header + `for a in "$@"; do printf '<%s>\n' "$a"; done`,
 		"bashed":   "#!/usr/bin/env bash\n" + header + `printf '<%s>\n' "$@"`,
 		"py.py":    "#!/usr/bin/env python3\n" + header + "import sys\nfor a in sys.argv[1:]: print('<' + a + '>')",
-		"js.js":    "#!/usr/bin/env node\n" + strings.ReplaceAll(header, "#", "//") + "for (const a of process.argv.slice(2)) console.log('<' + a + '>')",
+		"js.js": "#!/usr/bin/env node\n" + strings.ReplaceAll(header, "#", "//") +
+			"for (const a of process.argv.slice(2)) console.log('<' + a + '>')",
 	}
 }
 
@@ -116,11 +118,12 @@ func TestArgumentsArriveAsTheyAre(t *testing.T) {
 	for _, tool := range []string{"shell", "bashed", "py", "js"} {
 		for arguments, want := range map[string]string{
 			`{"name":"a b"}`: "<--name>\n<a b>\n",
-			`{"name":"x","count":3,"loud":true,"many":["1","two 2"]}`:             "<--name>\n<x>\n<--count>\n<3>\n<--loud>\n<--many>\n<1>\n<--many>\n<two 2>\n",
-			`{"name":"","loud":false,"many":[],"count":null}`:                     "<--name>\n<>\n",
-			`{"name":"-rf","many":["--loud"]}`:                                    "<--name=-rf>\n<--many=--loud>\n",
-			`{"name":"$(touch pwned); ` + "`touch pwned`" + ` && > pwned | '\""}`: "<--name>\n<$(touch pwned); `touch pwned` && > pwned | '\">\n",
-			`{"name":"line\nbreak ünï *"}`:                                        "<--name>\n<line\nbreak ünï *>\n",
+			`{"name":"x","count":3,"loud":true,"many":["1","two 2"]}`: "<--name>\n<x>\n<--count>\n<3>\n<--loud>\n<--many>\n<1>\n<--many>\n<two 2>\n",
+			`{"name":"","loud":false,"many":[],"count":null}`:         "<--name>\n<>\n",
+			`{"name":"-rf","many":["--loud"]}`:                        "<--name=-rf>\n<--many=--loud>\n",
+			`{"name":"$(touch pwned); ` + "`touch pwned`" +
+				` && > pwned | '\""}`: "<--name>\n<$(touch pwned); `touch pwned` && > pwned | '\">\n",
+			`{"name":"line\nbreak ünï *"}`: "<--name>\n<line\nbreak ünï *>\n",
 		} {
 			if got := b.run(t.Context(), "", tool, arguments); got != (Result{Stdout: want}) {
 				t.Errorf("%s %s: %+v", tool, arguments, got)
@@ -135,9 +138,12 @@ func TestArgumentsArriveAsTheyAre(t *testing.T) {
 func TestArgumentsThatAreNoGoodRunNothing(t *testing.T) {
 	b := newBench(t, map[string]string{"a.sh": "#!/bin/sh\n" + header + "touch ran", "plain.sh": "#!/bin/sh\ntouch ran"})
 	for arguments, want := range map[string]string{
-		`{}`: `"name" is missing`, `{"name":1}`: `"name" must be a text`, `{"name":"x","other":1}`: `a takes no argument "other"; it takes name, count, loud, many`,
-		`{"name":"x","count":1.5}`: "whole number", `{"name":"x","count":"1"}`: "must be a number", `{"name":"x","loud":"yes"}`: "true or false", `{"name":"x","many":"y"}`: "must be a list",
-		`{"name":"x","many":[1]}`: "item 0: must be a text", `{"name":"x\u0000"}`: "holds a NUL", `{"name":"x","count":1.5,"loud":1}`: `"count" must be a whole number; "loud" must be`,
+		`{}`: `"name" is missing`, `{"name":1}`: `"name" must be a text`,
+		`{"name":"x","other":1}`:   `a takes no argument "other"; it takes name, count, loud, many`,
+		`{"name":"x","count":1.5}`: "whole number", `{"name":"x","count":"1"}`: "must be a number",
+		`{"name":"x","loud":"yes"}`: "true or false", `{"name":"x","many":"y"}`: "must be a list",
+		`{"name":"x","many":[1]}`: "item 0: must be a text", `{"name":"x\u0000"}`: "holds a NUL",
+		`{"name":"x","count":1.5,"loud":1}`: `"count" must be a whole number; "loud" must be`,
 	} {
 		if got := b.run(t.Context(), "", "a", arguments); got.ExitCode != exitInvalid || !strings.Contains(got.Stderr, want) {
 			t.Errorf("%s: %+v", arguments, got)
@@ -160,14 +166,17 @@ func TestWhatAScriptDoesIsTold(t *testing.T) {
 		"killed.sh": "#!/bin/sh\n# @noparams\nkill -9 $$\n",
 		"stdin.sh":  "#!/bin/sh\n# @noparams\ncat; echo end\n",
 		"closed.sh": "#!/bin/sh\n# @noparams\nexec >&- 2>&-; exit 3\n",
-		"where.sh":  "#!/bin/sh\n# @noparams\npwd; env | sort | grep -v -e ^PWD= -e ^_= -e ^SHLVL= -e ^PATH= -e ^CLAUDEOPS_SCRIPT_RUN=\n",
+		"where.sh": "#!/bin/sh\n# @noparams\npwd; env | sort | grep -v -e ^PWD= -e ^_= -e ^SHLVL= -e ^PATH= -e " +
+			"^CLAUDEOPS_SCRIPT_RUN=\n",
 		"latin.sh":  "#!/bin/sh\n# @noparams\nprintf 'caf\\351 au lait du matin'\n",
 		"binary.sh": "#!/bin/sh\n# @noparams\nprintf 'a\\0b\\377'\n",
 		"syntax.sh": "#!/bin/sh\n# @noparams\nif\n",
 	})
 	for tool, want := range map[string]Result{
-		"fails": {Stdout: "out\n", Stderr: "err\n", ExitCode: 7}, "killed": {ExitCode: -1}, "stdin": {Stdout: "end\n"}, "closed": {ExitCode: 3},
-		"where": {Stdout: b.dir + "\nHOME=" + b.dir + "\nSEEN=yes\n"}, "latin": {Stdout: "caf\ufffd au lait du matin"}, "binary": {Stdout: "[binary output, in base64]\nYQBi/w=="},
+		"fails": {Stdout: "out\n", Stderr: "err\n", ExitCode: 7}, "killed": {ExitCode: -1}, "stdin": {Stdout: "end\n"},
+		"closed": {ExitCode: 3},
+		"where":  {Stdout: b.dir + "\nHOME=" + b.dir + "\nSEEN=yes\n"}, "latin": {Stdout: "caf\ufffd au lait du matin"},
+		"binary": {Stdout: "[binary output, in base64]\nYQBi/w=="},
 	} {
 		if got := b.run(t.Context(), "env: [SEEN]", tool, "{}"); !cmp.Equal(got, want) {
 			t.Errorf("%s: %s", tool, cmp.Diff(want, got))
@@ -215,7 +224,8 @@ func TestTheTimeLimitEndsAllThatWasStarted(t *testing.T) {
 		"holds.sh":  "#!/bin/sh\n# @noparams\nsetsid sleep " + nap + " & echo started\n",
 	})
 	got := b.run(t.Context(), "timeout_seconds: 1", "slow", "{}")
-	if !got.TimedOut || got.ExitCode != -1 || got.Stdout != "before\n" || !strings.Contains(got.Stderr, "Timed out after 1s") {
+	if !got.TimedOut || got.ExitCode != -1 || got.Stdout != "before\n" ||
+		!strings.Contains(got.Stderr, "Timed out after 1s") {
 		t.Errorf("slow: %+v", got)
 	}
 	for _, tool := range []string{"daemon", "holds"} {
@@ -233,7 +243,8 @@ func TestTheTimeLimitEndsAllThatWasStarted(t *testing.T) {
 		}
 		cancel()
 	}()
-	if got := b.run(ctx, "", "slow", "{}"); got.TimedOut || got.ExitCode != -1 || !strings.Contains(got.Stderr, "The call was cancelled") {
+	if got := b.run(ctx, "", "slow", "{}"); got.TimedOut || got.ExitCode != -1 ||
+		!strings.Contains(got.Stderr, "The call was cancelled") {
 		t.Errorf("cancelled: %+v", got)
 	}
 	if left := running(nap); len(left) > 0 {
@@ -241,11 +252,13 @@ func TestTheTimeLimitEndsAllThatWasStarted(t *testing.T) {
 	}
 }
 
-// The number of processes is bounded by the test itself: one that multiplied would bring the machine down where the limit fails.
+// The number of processes is bounded by the test itself: one that multiplied would bring the machine down where the
+// limit fails.
 func TestAScriptWithTooManyProcessesIsEnded(t *testing.T) {
 	nap := fmt.Sprintf("8%07d", os.Getpid()) // seconds that no other test sleeps
 	b := newBench(t, map[string]string{
-		"many.sh": "#!/bin/sh\n# @noparams\necho started\ni=0\nwhile [ $i -lt 200 ]; do sleep " + nap + " & i=$((i+1)); done\nwait\n",
+		"many.sh": "#!/bin/sh\n# @noparams\necho started\ni=0\nwhile [ $i -lt 200 ]; do sleep " + nap +
+			" & i=$((i+1)); done\nwait\n",
 	})
 	got := b.run(t.Context(), "max_processes: 30", "many", "{}")
 	if got.ExitCode != -1 || got.TimedOut || !strings.Contains(got.Stderr, "more than 30 processes") {
@@ -289,9 +302,11 @@ func TestSoManyRunAtOnce(t *testing.T) {
 }
 
 func TestWhatIsMissingIsSaid(t *testing.T) {
-	b := newBench(t, map[string]string{"Git-Search.ps1": "param($a)", "gone.sh": "#!/bin/sh\n# @noparams\n", "page.js": "#!/usr/bin/env node\n// @noparams\n"})
+	b := newBench(t, map[string]string{"Git-Search.ps1": "param($a)", "gone.sh": "#!/bin/sh\n# @noparams\n",
+		"page.js": "#!/usr/bin/env node\n// @noparams\n"})
 	b.path = t.TempDir()
-	for tool, want := range map[string]string{"git_search": "No pwsh and no powershell was found", "page": "No node was found"} {
+	for tool, want := range map[string]string{"git_search": "No pwsh and no powershell was found",
+		"page": "No node was found"} {
 		if got := b.run(t.Context(), "", tool, "{}"); got.ExitCode != exitNotFound || !strings.Contains(got.Stderr, want) {
 			t.Errorf("%s: %+v", tool, got)
 		}
@@ -302,7 +317,8 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(b.dir, DefaultFolder)); err != nil {
 		t.Fatal(err)
 	}
-	if got := tell(r.Run(t.Context(), found[1], nil, Hooks{})); found[1].Name != "gone" && found[0].Name != "gone" || got.ExitCode != exitNotFound && got.ExitCode == 0 {
+	if got := tell(r.Run(t.Context(), found[1], nil, Hooks{})); found[1].Name != "gone" && found[0].Name != "gone" ||
+		got.ExitCode != exitNotFound && got.ExitCode == 0 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -62,7 +62,8 @@ func (s *Service) Places() []string {
 	return places
 }
 
-// find is a script by its tool's name, read anew: what runs is what the file holds now, not what it held when it was listed.
+// find is a script by its tool's name, read anew: what runs is what the file holds now, not what it held when it was
+// listed.
 func (s *Service) find(name string) (Script, *NotRun) {
 	if s.options.Problem != "" {
 		return Script{}, &NotRun{exitNotFound, notConfigured, s.options.Problem}
@@ -88,7 +89,8 @@ func (s *Service) find(name string) (Script, *NotRun) {
 func (s *Service) begun(script Script, arguments map[string]any, id string, by record.ScriptCaller) record.ScriptRun {
 	now := s.options.Now().UTC()
 	return record.ScriptRun{
-		ID: id, Script: script.Name, Path: script.Path, Hash: script.Hash, Arguments: slices.Sorted(maps.Keys(arguments)), By: by,
+		ID: id, Script: script.Name, Path: script.Path, Hash: script.Hash, Arguments: slices.Sorted(maps.Keys(arguments)),
+		By:        by,
 		StartedAt: now, EndsBy: now.Add(script.Timeout + endMargin), State: record.ScriptRunning,
 	}
 }
@@ -103,7 +105,8 @@ type phases struct {
 }
 
 // run runs a script and keeps a record of it in run, of which id and caller are given.
-func (s *Service) run(ctx context.Context, script Script, arguments map[string]any, run *record.ScriptRun, p phases) (Result, error) {
+func (s *Service) run(ctx context.Context, script Script, arguments map[string]any, run *record.ScriptRun,
+	p phases) (Result, error) {
 	result, err := s.runner.Run(ctx, script, arguments, Hooks{Waiting: p.waiting, Begin: func() error {
 		s.settle(ctx)
 		begun := s.begun(script, arguments, run.ID, run.By)
@@ -129,7 +132,8 @@ func (s *Service) run(ctx context.Context, script Script, arguments map[string]a
 	keeping, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	if keepErr := s.options.Records.EndScriptRun(keeping, *run); keepErr != nil {
-		s.options.Log.Error("how a script ended was not recorded; the audit has it", "script", script.Name, "request_id", run.ID, "error", keepErr)
+		s.options.Log.Error("how a script ended was not recorded; the audit has it", "script", script.Name, "request_id",
+			run.ID, "error", keepErr)
 	}
 	return result, err
 }
@@ -146,9 +150,11 @@ func (s *Service) settle(ctx context.Context) {
 // interruptedRow is the row of the audit for a run whose process was killed before it could write one.
 func interruptedRow(r record.ScriptRun) record.Attempt {
 	return record.Attempt{
-		RequestID: r.ID, Door: r.By.Door, Caller: r.By.Name, Tier: r.By.Tier, Action: r.Script, Outcome: record.OutcomeFailed, Session: r.By.Session,
-		Paths: []string{r.Path}, Digest: digestOf(r), Code: notSeen,
-		Message: "the process that ran the script was killed; so was all that the script had started\n" + argumentsText(r.Arguments),
+		RequestID: r.ID, Door: r.By.Door, Caller: r.By.Name, Tier: r.By.Tier, Action: r.Script, Outcome: record.OutcomeFailed,
+		Session: r.By.Session,
+		Paths:   []string{r.Path}, Digest: digestOf(r), Code: notSeen,
+		Message: "the process that ran the script was killed; so was all that the script had started\n" +
+			argumentsText(r.Arguments),
 	}
 }
 
@@ -170,7 +176,8 @@ const (
 // summary is what the audit says of a run beside who, what and when.
 func summary(r record.ScriptRun) string {
 	e := r.Ending
-	text := fmt.Sprintf("exit code %d after %s; %s", e.ExitCode, e.Duration.Round(time.Millisecond), argumentsText(r.Arguments))
+	text := fmt.Sprintf("exit code %d after %s; %s", e.ExitCode, e.Duration.Round(time.Millisecond),
+		argumentsText(r.Arguments))
 	if e.TimedOut {
 		text += "; timed out"
 	}

@@ -96,12 +96,14 @@ type selection struct {
 // DefaultSettings are those without a file. dir is the folder that the server runs in; absolute.
 func DefaultSettings(dir string) Settings {
 	return Settings{
-		Folder: DefaultFolder, WorkingDir: dir, Limits: Limits{DefaultTimeout, DefaultOutputCap}, AtOnce: DefaultAtOnce, Processes: DefaultProcesses,
-		Extra: map[string]string{}, Own: map[string]Own{},
+		Folder: DefaultFolder, WorkingDir: dir, Limits: Limits{DefaultTimeout, DefaultOutputCap}, AtOnce: DefaultAtOnce,
+		Processes: DefaultProcesses,
+		Extra:     map[string]string{}, Own: map[string]Own{},
 	}
 }
 
-// ParseSettings reads a settings file in YAML or JSON. The error says which key is no good. Values of 0 stand for the defaults.
+// ParseSettings reads a settings file in YAML or JSON. The error says which key is no good. Values of 0 stand for the
+// defaults.
 func ParseSettings(text []byte, dir string) (Settings, error) {
 	s := DefaultSettings(dir)
 	var f settingsFile
@@ -130,7 +132,8 @@ func ParseSettings(text []byte, dir string) (Settings, error) {
 	}
 	s.Allow, s.Deny = slices.Concat(f.At.Allow, f.Tools.Allow), slices.Concat(f.At.Deny, f.Tools.Deny)
 	s.Env = f.Env
-	if s.Boundary = f.Boundary; s.Boundary != BoundaryAuto && s.Boundary != BoundaryLandlock && s.Boundary != BoundaryNone {
+	if s.Boundary = f.Boundary; s.Boundary != BoundaryAuto && s.Boundary != BoundaryLandlock &&
+		s.Boundary != BoundaryNone {
 		return Settings{}, fmt.Errorf("boundary must be none or landlock, not %q", f.Boundary)
 	}
 	for _, path := range f.Write {
@@ -193,7 +196,8 @@ func below(dir, path string) string {
 
 // places are the files and folders in which scripts are looked for.
 func (s Settings) places() []string {
-	out := []string{below(s.WorkingDir, s.Folder), filepath.Join(s.WorkingDir, "build.ps1"), filepath.Join(s.WorkingDir, "test.ps1")}
+	out := []string{below(s.WorkingDir, s.Folder), filepath.Join(s.WorkingDir, "build.ps1"),
+		filepath.Join(s.WorkingDir, "test.ps1")}
 	for _, name := range slices.Sorted(maps.Keys(s.Extra)) {
 		out = append(out, s.Extra[name])
 	}

@@ -47,15 +47,18 @@ func must(t *testing.T, errs ...error) {
 func TestNamedPipesAndDevicesAreNoScripts(t *testing.T) {
 	dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{DefaultFolder + "/good.sh": "#!/bin/sh\n"})
 	at := func(name string) string { return filepath.Join(dir, name) }
-	must(t, syscall.Mkfifo(at(DefaultFolder+"/pipe.sh"), 0o600), syscall.Mkfifo(at(DefaultFolder+"/pipe.ps1"), 0o600), syscall.Mkfifo(at("build.ps1"), 0o600),
-		os.Symlink("/dev/zero", at(DefaultFolder+"/zero.ps1")), os.Mkdir(at("test.ps1"), 0o750), syscall.Mkfifo(at("extra"), 0o600), os.Symlink("extra", at("link")))
+	must(t, syscall.Mkfifo(at(DefaultFolder+"/pipe.sh"), 0o600), syscall.Mkfifo(at(DefaultFolder+"/pipe.ps1"), 0o600),
+		syscall.Mkfifo(at("build.ps1"), 0o600),
+		os.Symlink("/dev/zero", at(DefaultFolder+"/zero.ps1")), os.Mkdir(at("test.ps1"), 0o750),
+		syscall.Mkfifo(at("extra"), 0o600), os.Symlink("extra", at("link")))
 	s := DefaultSettings(dir)
 	s.Extra = map[string]string{"extra": at("extra"), "link": at("link"), "below": at("extra/x")}
 	names, why := atOnce(t, s)
 	if names != "good " {
 		t.Errorf("found %s", names)
 	}
-	for _, said := range []string{"pipe.ps1 is no regular file", "build.ps1 is no regular file", "zero.ps1", "test.ps1 is no regular file", "extra is no regular file", "link is no regular file"} {
+	for _, said := range []string{"pipe.ps1 is no regular file", "build.ps1 is no regular file", "zero.ps1",
+		"test.ps1 is no regular file", "extra is no regular file", "link is no regular file"} {
 		if !strings.Contains(why, said) {
 			t.Errorf("%q is not said:\n%s", said, why)
 		}
@@ -72,10 +75,12 @@ func TestNamedPipesAndDevicesAreNoScripts(t *testing.T) {
 // A link in the working folder, which whoever made the checkout has made, names no scripts outside. The operator's
 // settings may.
 func TestALinkInTheWorkingFolderNamesNoScriptsOutside(t *testing.T) {
-	outside := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{"Agent/secret.sh": "#!/bin/sh\n", "other.sh": "#!/bin/sh\n"})
+	outside := operationtest.WriteExecutables(t, t.TempDir(),
+		map[string]string{"Agent/secret.sh": "#!/bin/sh\n", "other.sh": "#!/bin/sh\n"})
 	for link, to := range map[string]string{"scripts": outside, DefaultFolder: filepath.Join(outside, "Agent")} {
 		dir := t.TempDir()
-		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o750), os.Symlink(to, filepath.Join(dir, link)), os.Symlink(outside, filepath.Join(dir, "tools")))
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o750), os.Symlink(to, filepath.Join(dir, link)),
+			os.Symlink(outside, filepath.Join(dir, "tools")))
 		s := DefaultSettings(dir)
 		s.Extra = map[string]string{"other": filepath.Join(dir, "tools", "other.sh")}
 		names, why := atOnce(t, s)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// FromTexts makes arguments of texts, as a person types them: by the type that the script's schema has for a name. A list has one text
-// for each item. What is wrong with them is said for all at once; unknown names are left to Check.
+// FromTexts makes arguments of texts, as a person types them: by the type that the script's schema has for a name. A
+// list has one text for each item. What is wrong with them is said for all at once; unknown names are left to Check.
 func FromTexts(schema map[string]any, given map[string][]string) (arguments map[string]any, problems []string) {
 	properties, _ := schema["properties"].(map[string]any)
 	arguments = map[string]any{}

@@ -40,12 +40,14 @@ type set struct {
 	service func() *Service
 }
 
-// Toolset is the scripts that are found, each a tool. kernel and service are called when tools are listed, and for each call.
+// Toolset is the scripts that are found, each a tool. kernel and service are called when tools are listed, and for each
+// call.
 func Toolset(kernel func() *operation.Kernel, service func() *Service) operation.Toolset {
 	s := set{kernel, service}
 	return operation.Toolset{
 		Name: ToolsetName, Form: form(), Operations: operation.WithExamples(s.operations(), examples()),
-		Instructions: "The operator's scripts are tools of their own, each with its arguments: call the tool that fits rather than a shell command. " +
+		Instructions: "The operator's scripts are tools of their own, each with its arguments: call the tool that fits " +
+			"rather than a shell command. " +
 			"The answer has stdout, stderr and exitCode; an exitCode other than 0 is what the script found, not a failure of the tool.",
 		Found: s.found,
 		Reject: func(ctx context.Context, call operation.Call, name string, why *fault.Error) {
@@ -103,14 +105,18 @@ func (s set) found(context.Context) []operation.Operation {
 // none is the tool that says that there is nothing to run.
 func (s set) none(text string) operation.Operation {
 	o := operation.Operation{
-		Name: noScripts, Summary: "No scripts were found", Effect: operation.Read, Needs: operation.Needs{Tier: gitprovider.TierObserve},
-		Tool:    operation.Tool{Title: "No scripts were found", Description: text + " Scripts that are put there become tools at once."},
-		Schemas: operation.Schemas{Input: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`), Output: resultSchema()},
+		Name: noScripts, Summary: "No scripts were found", Effect: operation.Read,
+		Needs: operation.Needs{Tier: gitprovider.TierObserve},
+		Tool: operation.Tool{Title: "No scripts were found",
+			Description: text + " Scripts that are put there become tools at once."},
+		Schemas: operation.Schemas{Input: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
+			Output: resultSchema()},
 	}
 	way := operation.Way[map[string]any]{Decode: decodeArguments}
-	return operation.Define(s.kernel, ToolsetName, o, way, func(context.Context, operation.Call, map[string]any) (Result, error) {
-		return Result{Stderr: text, ExitCode: exitNotFound}, nil
-	})
+	return operation.Define(s.kernel, ToolsetName, o, way,
+		func(context.Context, operation.Call, map[string]any) (Result, error) {
+			return Result{Stderr: text, ExitCode: exitNotFound}, nil
+		})
 }
 
 // tool is the tool of a script. begun, if not nil, is told the id of a run when it starts.
@@ -126,9 +132,10 @@ func (s set) tool(script Script, schema json.RawMessage, begun func(id string)) 
 	way := operation.Way[map[string]any]{
 		Decode: decodeArguments, Timeout: maxTimeout + time.Hour, MaxAnswer: maxAnswer(script),
 	}
-	return operation.Define(s.kernel, ToolsetName, o, way, func(ctx context.Context, call operation.Call, arguments map[string]any) (Result, error) {
-		return s.call(ctx, call, script.Name, arguments, begun)
-	})
+	return operation.Define(s.kernel, ToolsetName, o, way,
+		func(ctx context.Context, call operation.Call, arguments map[string]any) (Result, error) {
+			return s.call(ctx, call, script.Name, arguments, begun)
+		})
 }
 
 // maxAnswer is what two streams of a script need at most in JSON, where a byte may take six.
@@ -155,7 +162,8 @@ func decodeArguments(text []byte) (map[string]any, []fault.Violation) {
 }
 
 // call runs a script by its tool's name, as it is by now.
-func (s set) call(ctx context.Context, call operation.Call, name string, arguments map[string]any, begun func(id string)) (Result, error) {
+func (s set) call(ctx context.Context, call operation.Call, name string, arguments map[string]any,
+	begun func(id string)) (Result, error) {
 	service := s.service()
 	script, missing := service.find(name)
 	if missing != nil {
@@ -209,7 +217,8 @@ func dryRun(s Script, plan Plan, arguments map[string]any) Result {
 	if err != nil { // they came as JSON
 		parsed = nil
 	}
-	text := fmt.Sprintf("This is a dry run: nothing was run.\nscript: %s\nsha256: %s\nprogram: %s\narguments: %s\n", s.Path, s.Hash, plan.Program, parsed)
+	text := fmt.Sprintf("This is a dry run: nothing was run.\nscript: %s\nsha256: %s\nprogram: %s\narguments: %s\n",
+		s.Path, s.Hash, plan.Program, parsed)
 	if plan.Call != nil {
 		text += "stdin: " + string(plan.Call) + "\n"
 	} else {
@@ -249,6 +258,7 @@ func (s Script) describe() string {
 
 // resultSchema is the JSON Schema of every answer.
 func resultSchema() json.RawMessage {
-	return json.RawMessage(`{"type":"object","properties":{"stdout":{"type":"string"},"stderr":{"type":"string"},"exitCode":{"type":"integer"},` +
-		`"truncated":{"type":"boolean"},"timedOut":{"type":"boolean"}},"required":["stdout","stderr","exitCode","truncated","timedOut"],"additionalProperties":false}`)
+	return json.RawMessage(
+		`{"type":"object","properties":{"stdout":{"type":"string"},"stderr":{"type":"string"},"exitCode":{"type":"integer"},` +
+			`"truncated":{"type":"boolean"},"timedOut":{"type":"boolean"}},"required":["stdout","stderr","exitCode","truncated","timedOut"],"additionalProperties":false}`)
 }

@@ -91,12 +91,14 @@ func newShop(t *testing.T, settings string, files map[string]string) *shop {
 	s := &shop{bench: newBench(t, files), kept: kept{runs: map[string]record.ScriptRun{}}}
 	s.authority = operation.Authority{Enabled: func(string) bool { return true }, Tier: 2, Session: "session-1"}
 	runner, parsed := s.runner(settings)
-	s.service = NewService(Options{Settings: parsed, Machine: runner.machine, Records: &s.kept, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	s.service = NewService(Options{Settings: parsed, Machine: runner.machine, Records: &s.kept,
+		Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	ids := 0
 	var mu sync.Mutex
 	kernel := func() *operation.Kernel {
 		return operation.NewKernel(operation.KernelOptions{
-			Authority: s.authority, Audit: &s.kept, Locks: operation.NewLocks(""), Redact: runner.machine.Redact, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+			Authority: s.authority, Audit: &s.kept, Locks: operation.NewLocks(""), Redact: runner.machine.Redact,
+			Log: slog.New(slog.DiscardHandler), Now: time.Now,
 			NewID: func() string { mu.Lock(); defer mu.Unlock(); ids++; return fmt.Sprintf("id-%d", ids) },
 		})
 	}
@@ -148,7 +150,8 @@ func (s *shop) ran() (out []string) {
 	return out
 }
 
-const checkScript = "#!/bin/sh\n# Check the disk.\n# @param mount string required Where\n# @param limit integer optional Percent\ntouch ran-check; echo used 91; echo over >&2; exit 3\n"
+const checkScript = "#!/bin/sh\n# Check the disk.\n# @param mount string required Where\n# @param limit integer " +
+	"optional Percent\ntouch ran-check; echo used 91; echo over >&2; exit 3\n"
 
 func TestARunIsAnsweredAndRecorded(t *testing.T) {
 	s := newShop(t, "", map[string]string{"Check-Disk.sh": checkScript})
@@ -158,11 +161,13 @@ func TestARunIsAnsweredAndRecorded(t *testing.T) {
 	}
 	row, run := s.rows[0], s.runs["id-1"]
 	path := filepath.Join(s.dir, DefaultFolder, "Check-Disk.sh")
-	if len(s.rows) != 1 || row.Outcome != record.OutcomeDone || row.Action != "check_disk" || row.RequestID != "id-1" || row.Caller != "tester" || row.Session != "session-1" ||
+	if len(s.rows) != 1 || row.Outcome != record.OutcomeDone || row.Action != "check_disk" || row.RequestID != "id-1" ||
+		row.Caller != "tester" || row.Session != "session-1" ||
 		!cmp.Equal(row.Paths, []string{path}) || row.Digest != "sha256:"+run.Hash || len(run.Hash) != 64 {
 		t.Errorf("row %+v", row)
 	}
-	for _, part := range []string{"exit code 3 after ", "; arguments: limit, mount\n", "stdout: used 91\n", "stderr: over"} {
+	for _, part := range []string{"exit code 3 after ", "; arguments: limit, mount\n", "stdout: used 91\n",
+		"stderr: over"} {
 		if !strings.Contains(row.Message, part) {
 			t.Errorf("the row lacks %q: %s", part, row.Message)
 		}
@@ -170,7 +175,8 @@ func TestARunIsAnsweredAndRecorded(t *testing.T) {
 	if strings.Contains(fmt.Sprint(row, run), "s3cret") {
 		t.Error("the value of an argument was recorded")
 	}
-	if run.State != record.ScriptEnded || run.Ending.ExitCode != 3 || run.Ending.Stdout != "used 91\n" || !cmp.Equal(run.Arguments, []string{"limit", "mount"}) || run.By.Tier != 2 {
+	if run.State != record.ScriptEnded || run.Ending.ExitCode != 3 || run.Ending.Stdout != "used 91\n" ||
+		!cmp.Equal(run.Arguments, []string{"limit", "mount"}) || run.By.Tier != 2 {
 		t.Errorf("run %+v", run)
 	}
 }
@@ -184,14 +190,22 @@ func TestWhatIsRefusedRunsNothingAndIsRecorded(t *testing.T) {
 		says      string
 		code      fault.Code
 	}{
-		"tier":                  {set: func(s *shop) { s.authority.Tier = 1 }, exit: exitNotRunable, says: "needs tier 2", code: fault.TierDenied},
-		"read-only server":      {set: func(s *shop) { s.authority.ReadOnly = "closed today" }, exit: exitNotRunable, says: "closed today", code: fault.ReadOnly},
-		"toolset not enabled":   {set: func(s *shop) { s.authority.Enabled = func(string) bool { return false } }, exit: exitNotRunable, says: "CLAUDEOPS_TOOLSETS", code: fault.NotFound},
-		"missing argument":      {arguments: `{}`, exit: exitInvalid, says: `"mount" is missing`, code: fault.InvalidArgument},
-		"unknown argument":      {arguments: `{"mount":"/","-rf":true}`, exit: exitInvalid, says: `takes no argument "-rf"`, code: fault.InvalidArgument},
-		"no object":             {arguments: `[1]`, exit: exitInvalid, says: "must be a JSON object", code: fault.InvalidArgument},
-		"a name that is twice":  {arguments: `{"mount":"/","mount":"/etc"}`, exit: exitInvalid, says: "once each", code: fault.InvalidArgument},
-		"records that are full": {set: func(s *shop) { s.beginErr = fault.New(fault.Misconfigured, "the disk is full") }, exit: exitNotRunable, says: "the disk is full", code: fault.Misconfigured},
+		"tier": {set: func(s *shop) { s.authority.Tier = 1 }, exit: exitNotRunable, says: "needs tier 2",
+			code: fault.TierDenied},
+		"read-only server": {set: func(s *shop) { s.authority.ReadOnly = "closed today" }, exit: exitNotRunable,
+			says: "closed today", code: fault.ReadOnly},
+		"toolset not enabled": {set: func(s *shop) { s.authority.Enabled = func(string) bool { return false } },
+			exit: exitNotRunable, says: "CLAUDEOPS_TOOLSETS", code: fault.NotFound},
+		"missing argument": {arguments: `{}`, exit: exitInvalid, says: `"mount" is missing`,
+			code: fault.InvalidArgument},
+		"unknown argument": {arguments: `{"mount":"/","-rf":true}`, exit: exitInvalid, says: `takes no argument "-rf"`,
+			code: fault.InvalidArgument},
+		"no object": {arguments: `[1]`, exit: exitInvalid, says: "must be a JSON object",
+			code: fault.InvalidArgument},
+		"a name that is twice": {arguments: `{"mount":"/","mount":"/etc"}`, exit: exitInvalid, says: "once each",
+			code: fault.InvalidArgument},
+		"records that are full": {set: func(s *shop) { s.beginErr = fault.New(fault.Misconfigured, "the disk is full") },
+			exit: exitNotRunable, says: "the disk is full", code: fault.Misconfigured},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShop(t, "", map[string]string{"Check-Disk.sh": checkScript, "look.sh": look})
@@ -219,7 +233,8 @@ func TestTheTierOfEachScript(t *testing.T) {
 	script := "#!/bin/sh\n# @noparams\necho ok\n"
 	files := map[string]string{"plain.sh": script, "look.sh": script, "strong.sh": script}
 	const settings = "scripts: {look: {read_only: true}, strong: {tier: 3}}"
-	for tier, may := range map[gitprovider.Tier][]string{1: {"look"}, 2: {"look", "plain"}, 3: {"look", "plain", "strong"}} {
+	for tier, may := range map[gitprovider.Tier][]string{1: {"look"}, 2: {"look", "plain"},
+		3: {"look", "plain", "strong"}} {
 		for _, name := range []string{"look", "plain", "strong"} {
 			s := newShop(t, settings, files)
 			s.authority.Tier = tier
@@ -227,11 +242,13 @@ func TestTheTierOfEachScript(t *testing.T) {
 				t.Errorf("tier %d, %s: %+v", tier, name, got)
 			}
 			s.authority.Tier = 3
-			if got := s.answer(s.tool(name), operation.Call{Ceiling: tier, Arguments: []byte("{}")}); (got.Stdout == "ok\n") != slices.Contains(may, name) {
+			if got := s.answer(s.tool(name), operation.Call{Ceiling: tier,
+				Arguments: []byte("{}")}); (got.Stdout == "ok\n") != slices.Contains(may, name) {
 				t.Errorf("ceiling %d, %s: %+v", tier, name, got)
 			}
 			s.authority.Tier = 1
-			if got := s.answer(s.tool(name), operation.Call{Ceiling: tier, Person: true, Arguments: []byte("{}")}); (got.Stdout == "ok\n") != slices.Contains(may, name) {
+			if got := s.answer(s.tool(name), operation.Call{Ceiling: tier, Person: true,
+				Arguments: []byte("{}")}); (got.Stdout == "ok\n") != slices.Contains(may, name) {
 				t.Errorf("a person with the ceiling %d, %s: %+v", tier, name, got)
 			}
 		}
@@ -241,7 +258,8 @@ func TestTheTierOfEachScript(t *testing.T) {
 	if got := s.call("look", `{}`); got.Stdout != "ok\n" || len(s.rows) != 1 {
 		t.Errorf("a script that changes nothing, in a read-only server: %+v, %v", got, s.rows)
 	}
-	for _, text := range []string{"scripts: {a: {tier: 1}}", "scripts: {a: {tier: 4}}", "scripts: {a: {tier: 0}}", "scripts: {a: {tier: -1, read_only: true}}"} {
+	for _, text := range []string{"scripts: {a: {tier: 1}}", "scripts: {a: {tier: 4}}", "scripts: {a: {tier: 0}}",
+		"scripts: {a: {tier: -1, read_only: true}}"} {
 		if _, err := ParseSettings([]byte(text), "/"); err == nil {
 			t.Errorf("%s is accepted", text)
 		}
@@ -252,12 +270,14 @@ func TestADryRunSaysWhatWouldBeRun(t *testing.T) {
 	s := newShop(t, "", map[string]string{"Check-Disk.sh": checkScript})
 	s.authority.DryRun = true
 	got := s.call("check_disk", `{"mount":"-x; rm","limit":90}`)
-	for _, part := range []string{"nothing was run", "Check-Disk.sh", `arguments: {"limit":90,"mount":"-x; rm"}`, `"--mount=-x; rm","--limit","90"]`} {
+	for _, part := range []string{"nothing was run", "Check-Disk.sh", `arguments: {"limit":90,"mount":"-x; rm"}`,
+		`"--mount=-x; rm","--limit","90"]`} {
 		if !strings.Contains(got.Stdout, part) {
 			t.Errorf("the answer lacks %q: %+v", part, got)
 		}
 	}
-	if got.ExitCode != 0 || len(s.ran()) > 0 || len(s.runs) > 0 || len(s.rows) != 1 || s.rows[0].Outcome != record.OutcomeDryRun || !strings.Contains(s.rows[0].Message, "limit, mount") {
+	if got.ExitCode != 0 || len(s.ran()) > 0 || len(s.runs) > 0 || len(s.rows) != 1 ||
+		s.rows[0].Outcome != record.OutcomeDryRun || !strings.Contains(s.rows[0].Message, "limit, mount") {
 		t.Errorf("%+v, ran %v, rows %+v", got, s.ran(), s.rows)
 	}
 	if got := s.call("check_disk", `{}`); got.ExitCode != exitInvalid {
@@ -272,25 +292,30 @@ func TestAChangedScriptIsAChangedTool(t *testing.T) {
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n# @param word string required\necho two\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if after := s.tool("a"); string(after.Schemas.Input) == string(before.Schemas.Input) || !strings.Contains(string(after.Schemas.Input), "word") {
+	if after := s.tool("a"); string(after.Schemas.Input) == string(before.Schemas.Input) ||
+		!strings.Contains(string(after.Schemas.Input), "word") {
 		t.Errorf("schema %s", after.Schemas.Input)
 	}
-	if got := s.answer(before, operation.Call{Arguments: []byte("{}")}); got.ExitCode != exitInvalid || !strings.Contains(got.Stderr, `"word" is missing`) {
+	if got := s.answer(before, operation.Call{Arguments: []byte("{}")}); got.ExitCode != exitInvalid ||
+		!strings.Contains(got.Stderr, `"word" is missing`) {
 		t.Errorf("the tool of before, arguments of before: %+v", got)
 	}
-	if got := s.answer(before, operation.Call{Arguments: []byte(`{"word":"x"}`)}); got.Stdout != "two\n" || s.rows[len(s.rows)-1].Digest == "" {
+	if got := s.answer(before, operation.Call{Arguments: []byte(`{"word":"x"}`)}); got.Stdout != "two\n" ||
+		s.rows[len(s.rows)-1].Digest == "" {
 		t.Errorf("the tool of before, arguments of now: %+v", got)
 	}
 	if err := os.Chmod(file, 0o666); err != nil { //nolint:gosec // that is the point
 		t.Fatal(err)
 	}
-	if got := s.answer(before, operation.Call{Arguments: []byte(`{"word":"x"}`)}); got.ExitCode != exitNotFound || got.Stdout != "" {
+	if got := s.answer(before, operation.Call{Arguments: []byte(`{"word":"x"}`)}); got.ExitCode != exitNotFound ||
+		got.Stdout != "" {
 		t.Errorf("writable by others since: %+v", got)
 	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.answer(before, operation.Call{Arguments: []byte(`{"word":"x"}`)}); got.ExitCode != exitNotFound || !strings.Contains(got.Stderr, file+" does not exist any more") {
+	if got := s.answer(before, operation.Call{Arguments: []byte(`{"word":"x"}`)}); got.ExitCode != exitNotFound ||
+		!strings.Contains(got.Stderr, file+" does not exist any more") {
 		t.Errorf("removed: %+v", got)
 	}
 	if row := s.rows[len(s.rows)-1]; row.Outcome == record.OutcomeDone {
@@ -301,14 +326,17 @@ func TestAChangedScriptIsAChangedTool(t *testing.T) {
 func TestNothingFoundIsSaid(t *testing.T) {
 	s := newShop(t, "", nil)
 	list := s.set.Found(t.Context())
-	if len(list) != 1 || list[0].Name != noScripts || !strings.Contains(list[0].Tool.Description, filepath.Join(s.dir, DefaultFolder)) {
+	if len(list) != 1 || list[0].Name != noScripts ||
+		!strings.Contains(list[0].Tool.Description, filepath.Join(s.dir, DefaultFolder)) {
 		t.Fatalf("%+v", list)
 	}
-	if got := s.call(noScripts, `{}`); got.ExitCode != exitNotFound || !strings.Contains(got.Stderr, "No scripts were found") {
+	if got := s.call(noScripts, `{}`); got.ExitCode != exitNotFound ||
+		!strings.Contains(got.Stderr, "No scripts were found") {
 		t.Errorf("%+v", got)
 	}
 	s.service.options.Problem = "the settings are broken"
-	if list := s.set.Found(t.Context()); len(list) != 1 || !strings.Contains(list[0].Tool.Description, "settings are broken") {
+	if list := s.set.Found(t.Context()); len(list) != 1 ||
+		!strings.Contains(list[0].Tool.Description, "settings are broken") {
 		t.Errorf("%+v", list)
 	}
 }
@@ -320,7 +348,8 @@ func TestPeopleSeeScriptsAndRuns(t *testing.T) {
 	}
 	s.authority.Tier = 1
 	ask := func(name, arguments string, into any) error {
-		out, err := s.tool(name).Handle(t.Context(), operation.Call{Ceiling: operation.Unlimited, Arguments: []byte(arguments)})
+		out, err := s.tool(name).Handle(t.Context(), operation.Call{Ceiling: operation.Unlimited,
+			Arguments: []byte(arguments)})
 		if err == nil {
 			text, _ := json.Marshal(out)
 			err = json.Unmarshal(text, into)
@@ -328,29 +357,34 @@ func TestPeopleSeeScriptsAndRuns(t *testing.T) {
 		return err
 	}
 	var list ScriptList
-	if err := ask("list_scripts", `{}`, &list); err != nil || len(list.Scripts) != 1 || list.Scripts[0].Summary != "Check the disk." || len(list.Skipped) != 1 {
+	if err := ask("list_scripts", `{}`, &list); err != nil || len(list.Scripts) != 1 ||
+		list.Scripts[0].Summary != "Check the disk." || len(list.Skipped) != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}
 	var shown ScriptDetail
-	if err := ask("get_script", `{"name":"check_disk"}`, &shown); err != nil || shown.TimeoutSeconds != 120 || shown.InputSchema["required"] == nil {
+	if err := ask("get_script", `{"name":"check_disk"}`, &shown); err != nil || shown.TimeoutSeconds != 120 ||
+		shown.InputSchema["required"] == nil {
 		t.Errorf("%+v, %v", shown, err)
 	}
 	if err := ask("get_script", `{"name":"gone"}`, &shown); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("%v", err)
 	}
 	var started StartedScript
-	if err := ask("start_script", `{"script":"check_disk","arguments":{"mount":"/"}}`, &started); err != nil || started.ExitCode != 3 || s.runs[started.ID].Script != "check_disk" {
+	if err := ask("start_script", `{"script":"check_disk","arguments":{"mount":"/"}}`, &started); err != nil ||
+		started.ExitCode != 3 || s.runs[started.ID].Script != "check_disk" {
 		t.Errorf("%+v, %v", started, err)
 	}
 	var run ScriptRunDetail
-	if err := ask("get_script_run", `{"id":"`+started.ID+`"}`, &run); err != nil || run.Stdout != "used 91\n" || run.ExitCode != 3 {
+	if err := ask("get_script_run", `{"id":"`+started.ID+`"}`, &run); err != nil || run.Stdout != "used 91\n" ||
+		run.ExitCode != 3 {
 		t.Errorf("%+v, %v", run, err)
 	}
 	var runs ScriptRunList
 	if err := ask("list_script_runs", `{}`, &runs); err != nil || len(runs.Runs) != 1 {
 		t.Errorf("%+v, %v", runs, err)
 	}
-	for _, arguments := range []string{`{}`, `{"script":1}`, `{"script":"check_disk","arguments":[]}`, `{"script":"check_disk","more":1}`, `{"script":"check_disk"}`} {
+	for _, arguments := range []string{`{}`, `{"script":1}`, `{"script":"check_disk","arguments":[]}`,
+		`{"script":"check_disk","more":1}`, `{"script":"check_disk"}`} {
 		if err := ask("start_script", arguments, &started); fault.CodeOf(err) != fault.InvalidArgument {
 			t.Errorf("%s: %v", arguments, err)
 		}
@@ -372,7 +406,8 @@ func TestOurTokensAreTakenOutOfOutput(t *testing.T) {
 	if got := s.call("cut", `{}`); got.Stdout != "1234567890123456[red"+truncatedNotice {
 		t.Errorf("a token at the cap: %+v", got)
 	}
-	if got := s.call("binary", `{}`); strings.Contains(got.Stdout, "czNjcmV0") || strings.Contains(got.Stdout, "zM2NyZX") || !strings.Contains(got.Stdout, "base64") {
+	if got := s.call("binary", `{}`); strings.Contains(got.Stdout, "czNjcmV0") ||
+		strings.Contains(got.Stdout, "zM2NyZX") || !strings.Contains(got.Stdout, "base64") {
 		t.Errorf("%+v", got)
 	}
 	if text := fmt.Sprint(s.rows, s.runs); strings.Contains(text, "s3c") {

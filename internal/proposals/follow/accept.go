@@ -8,14 +8,15 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Accept lets the pull requests that a delivery is about wait for a look, those that are ours. taken is false if there is
-// none: then no provider is asked, and the delivery is not remembered. conflict if it was taken before; provider_disabled if
-// nobody could look.
+// Accept lets the pull requests that a delivery is about wait for a look, those that are ours. taken is false if there
+// is none: then no provider is asked, and the delivery is not remembered. conflict if it was taken before;
+// provider_disabled if nobody could look.
 func (f *Follower) Accept(ctx context.Context, provider string, d webhook.Delivery) (taken bool, err error) {
 	q := f.queues[provider]
 	if q == nil {
-		return false, fault.New(fault.ProviderDisabled, "the provider %s is not configured, so that nobody could look at its pull "+
-			"requests; `claudeops doctor` says what is missing", provider)
+		return false, fault.New(fault.ProviderDisabled,
+			"the provider %s is not configured, so that nobody could look at its pull "+
+				"requests; `claudeops doctor` says what is missing", provider)
 	}
 	ours, err := f.ourPulls(ctx, provider, d)
 	if err != nil {
@@ -47,7 +48,8 @@ func (f *Follower) ourPulls(ctx context.Context, provider string, d webhook.Deli
 	}
 	var out []record.PullKey
 	for _, number := range d.Numbers {
-		record, found, err := f.Records.FindPull(ctx, record.PullKey{Provider: provider, Owner: d.Owner, Repo: d.Repo, Number: number})
+		record, found, err := f.Records.FindPull(ctx, record.PullKey{Provider: provider, Owner: d.Owner, Repo: d.Repo,
+			Number: number})
 		if err != nil {
 			return nil, err
 		}

@@ -43,7 +43,8 @@ func TestADeliveryLeadsToOneLookAtWhatIsOurs(t *testing.T) {
 	if taken, err := w.follow.Accept(t.Context(), "github", other); taken || err != nil {
 		t.Errorf("another repository: %t, %v", taken, err)
 	}
-	if taken, err := w.follow.Accept(t.Context(), "gitea", delivery("f", 7)); taken || fault.CodeOf(err) != fault.ProviderDisabled {
+	if taken, err := w.follow.Accept(t.Context(), "gitea", delivery("f", 7)); taken ||
+		fault.CodeOf(err) != fault.ProviderDisabled {
 		t.Errorf("a provider that is disabled: %t, %v", taken, err)
 	}
 	w.served()
@@ -55,13 +56,15 @@ func TestAPushToTheBranchOfAPullRequestRecordsItsNewHead(t *testing.T) {
 	w.host.set(7, func(st *gitprovider.Status) { st.HeadCommit = "beef" })
 	push := func(id, branch string) bool {
 		t.Helper()
-		taken, err := w.follow.Accept(t.Context(), "github", webhook.Delivery{ID: id, Event: "push", Owner: "Joe", Repo: "INFRA", Branch: branch})
+		taken, err := w.follow.Accept(t.Context(), "github", webhook.Delivery{ID: id, Event: "push", Owner: "Joe",
+			Repo: "INFRA", Branch: branch})
 		if err != nil {
 			t.Error(err)
 		}
 		return taken
 	}
-	w.same("taken", []bool{push("a", "branch-7"), push("b", "branch-9"), push("c", "BRANCH-7")}, []bool{true, false, false})
+	w.same("taken", []bool{push("a", "branch-7"), push("b", "branch-9"), push("c", "BRANCH-7")},
+		[]bool{true, false, false})
 	w.served()
 	w.same("looks", w.host.looks(), []int{7})
 	w.same("head", w.record(7).Head, "beef")
@@ -71,7 +74,8 @@ func TestAPushToTheBranchOfAPullRequestRecordsItsNewHead(t *testing.T) {
 }
 
 func TestDeliveriesThatComeInAnyOrderLeadToTheSameRecord(t *testing.T) {
-	for _, order := range [][]string{{"opened", "merged", "pushed"}, {"merged", "pushed", "opened"}, {"pushed", "opened", "merged"}} {
+	for _, order := range [][]string{{"opened", "merged", "pushed"}, {"merged", "pushed", "opened"},
+		{"pushed", "opened", "merged"}} {
 		w := newWorld(t, 7)
 		w.host.merge(7, "ann")
 		for _, id := range order {

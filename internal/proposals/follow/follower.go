@@ -1,6 +1,6 @@
-// Package follow keeps the records of our pull requests true: it looks at the provider when a webhook says that something has
-// happened, and by itself at an interval. What it records is what the provider answers, never what a webhook claims, so that a
-// delivery that is forged, repeated or late leads at worst to one look more.
+// Package follow keeps the records of our pull requests true: it looks at the provider when a webhook says that
+// something has happened, and by itself at an interval. What it records is what the provider answers, never what a
+// webhook claims, so that a delivery that is forged, repeated or late leads at worst to one look more.
 //
 // It only reads at providers. The gates do not ask its records.
 package follow
@@ -19,14 +19,14 @@ import (
 type Records interface {
 	// FindPull returns the record of a pull request; found is false if it is none of ours.
 	FindPull(ctx context.Context, key record.PullKey) (record record.PullRecord, found bool, err error)
-	// OpenPullsOf returns the open pull requests of ours whose head is the branch; letter case of ASCII in owner and repository
-	// aside.
+	// OpenPullsOf returns the open pull requests of ours whose head is the branch; letter case of ASCII in owner and
+	// repository aside.
 	OpenPullsOf(ctx context.Context, provider, owner, repo, branch string) ([]record.PullKey, error)
 	// DuePulls returns at most limit pull requests of a provider: open ones that were not tried since open, and ended ones
 	// that may come back and were not since rest; those first that nobody has tried for longest.
 	DuePulls(ctx context.Context, provider string, open, rest time.Time, limit int) ([]record.PullRecord, error)
-	// SeePull replaces the record that has seen's version. With it the attempt, if not nil, goes to the audit and the notices
-	// to the outbox. ok is false, and nothing is recorded, if the record has changed since.
+	// SeePull replaces the record that has seen's version. With it the attempt, if not nil, goes to the audit and the
+	// notices to the outbox. ok is false, and nothing is recorded, if the record has changed since.
 	SeePull(ctx context.Context, seen record.PullRecord, a *record.Attempt, notices ...record.Notice) (ok bool, err error)
 	// TriedPull notes that the provider was asked in vain.
 	TriedPull(ctx context.Context, key record.PullKey) error
@@ -34,8 +34,8 @@ type Records interface {
 
 // Shared is what the processes on one store agree on. internal/records/store implements it; errors are faults.
 type Shared interface {
-	// ClaimRound reports whether the caller is to do the work of that name now: nobody has begun it within the interval. next
-	// is when it is due again.
+	// ClaimRound reports whether the caller is to do the work of that name now: nobody has begun it within the interval.
+	// next is when it is due again.
 	ClaimRound(ctx context.Context, name string, every time.Duration) (mine bool, next time.Time, err error)
 	// TakeDelivery notes a delivery; fresh is false if it was noted before.
 	TakeDelivery(ctx context.Context, provider, id string) (fresh bool, err error)
@@ -93,8 +93,8 @@ func (f *Follower) Begin(ctx context.Context) {
 	}
 }
 
-// Finish ends what Begin has begun: looks that webhooks have asked for are made first, within the Drain. Call it once, when no
-// more deliveries come.
+// Finish ends what Begin has begun: looks that webhooks have asked for are made first, within the Drain. Call it once,
+// when no more deliveries come.
 func (f *Follower) Finish() {
 	close(f.stop)
 	ended := make(chan struct{})

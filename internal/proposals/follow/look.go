@@ -10,9 +10,10 @@ import (
 // maxContended is how often a look is made again because somebody else has recorded one meanwhile.
 const maxContended = 5
 
-// Look asks the provider about a pull request of ours and records the answer; by is what made us look. What was read before
-// somebody else recorded theirs is thrown away, so that an old answer never replaces a newer one and an end is recorded by one
-// process only. Errors are those of the provider and of the records; conflict if others kept recording it.
+// Look asks the provider about a pull request of ours and records the answer; by is what made us look. What was read
+// before somebody else recorded theirs is thrown away, so that an old answer never replaces a newer one and an end is
+// recorded by one process only. Errors are those of the provider and of the records; conflict if others kept recording
+// it.
 func (f *Follower) Look(ctx context.Context, key record.PullKey, by record.Door) error {
 	for range maxContended {
 		was, found, err := f.Records.FindPull(ctx, key)
@@ -57,8 +58,8 @@ func (f *Follower) record(ctx context.Context, was, now record.PullRecord, actio
 	return done, err
 }
 
-// isNewEnd reports whether people have to be told of an end. They need not if it came before records were kept, nor if they were
-// told of the very same: an answer that was out of date may have made it look reopened in between.
+// isNewEnd reports whether people have to be told of an end. They need not if it came before records were kept, nor if
+// they were told of the very same: an answer that was out of date may have made it look reopened in between.
 func isNewEnd(was, now record.PullRecord) bool {
 	return was.Version > 0 && !now.EndedAt.Equal(was.EndedAt)
 }
@@ -66,8 +67,10 @@ func isNewEnd(was, now record.PullRecord) bool {
 // attempt is the line of the audit about what became of a pull request.
 func (f *Follower) attempt(r record.PullRecord, action string) record.Attempt {
 	a := record.Attempt{
-		Time: r.UpdatedAt, RequestID: f.NewID(), Door: r.SeenBy, Action: action, Provider: r.Provider, Owner: r.Owner, Repo: r.Repo,
-		Base: r.Base, Branch: r.Branch, Title: f.Redact(r.Title), Outcome: record.OutcomeDone, PRNumber: r.Number, PRURL: r.URL,
+		Time: r.UpdatedAt, RequestID: f.NewID(), Door: r.SeenBy, Action: action, Provider: r.Provider, Owner: r.Owner,
+		Repo: r.Repo,
+		Base: r.Base, Branch: r.Branch, Title: f.Redact(r.Title), Outcome: record.OutcomeDone, PRNumber: r.Number,
+		PRURL: r.URL,
 	}
 	if !r.Open() {
 		a.Caller = r.EndedBy

@@ -49,7 +49,8 @@ func TestClosingAndReopeningAreFollowed(t *testing.T) {
 	w.same("reopened", w.record(7).State, gitprovider.StateOpen)
 	w.host.close(7, noon().Add(48*time.Hour))
 	w.round()
-	w.same("audit", w.rows(), []string{`pull.closed #7 poll by ""`, `pull.reopened #7 poll by ""`, `pull.closed #7 poll by ""`})
+	w.same("audit", w.rows(), []string{`pull.closed #7 poll by ""`, `pull.reopened #7 poll by ""`,
+		`pull.closed #7 poll by ""`})
 	w.same("notices", w.told(), []string{`closed {"number":7,"by":""}`, `closed {"number":7,"by":""}`})
 }
 
@@ -95,7 +96,8 @@ func TestReviewsHeadAndChecksAreRecordedWithoutWords(t *testing.T) {
 	w.host.set(7, func(st *gitprovider.Status) { st.HeadCommit, st.Checks.State = "beef", gitprovider.ChecksFailure })
 	w.round()
 	got := w.record(7)
-	w.same("head and checks", []any{got.Head, got.Checks, got.UpdatedAt}, []any{"beef", gitprovider.ChecksFailure, w.Now()})
+	w.same("head and checks", []any{got.Head, got.Checks, got.UpdatedAt},
+		[]any{"beef", gitprovider.ChecksFailure, w.Now()})
 	w.same("audit", w.rows(), []string(nil))
 	w.same("notices", w.told(), []string(nil))
 }
@@ -194,7 +196,8 @@ func (a aged) FindPull(ctx context.Context, k record.PullKey) (record.PullRecord
 	return r, found, err
 }
 
-func (a aged) SeePull(ctx context.Context, r record.PullRecord, attempt *record.Attempt, notices ...record.Notice) (bool, error) {
+func (a aged) SeePull(ctx context.Context, r record.PullRecord, attempt *record.Attempt,
+	notices ...record.Notice) (bool, error) {
 	r.Version++
 	return a.Records.SeePull(ctx, r, attempt, notices...)
 }

@@ -11,15 +11,15 @@ import (
 // maxName bounds the name of a person, in runes.
 const maxName = 100
 
-// A pull request counts as gone when its provider has not known it at goneLooks looks in a row and for goneAfter: a token that
-// loses its access for a moment gets the same answer.
+// A pull request counts as gone when its provider has not known it at goneLooks looks in a row and for goneAfter: a
+// token that loses its access for a moment gets the same answer.
 const (
 	goneLooks = 3
 	goneAfter = time.Hour
 )
 
-// next is the record after the provider has answered, and what the audit says of it; "" for nothing. What was merged stays
-// merged.
+// next is the record after the provider has answered, and what the audit says of it; "" for nothing. What was merged
+// stays merged.
 func (f *Follower) next(was record.PullRecord, status gitprovider.Status) (now record.PullRecord, action string) {
 	t := f.Now()
 	now = was
@@ -52,7 +52,8 @@ func asked(reviews []gitprovider.Review) (last time.Time) {
 }
 
 // stateChange fills in what comes with a new state.
-func (f *Follower) stateChange(was record.PullRecord, now *record.PullRecord, status gitprovider.Status) (action string) {
+func (f *Follower) stateChange(was record.PullRecord, now *record.PullRecord,
+	status gitprovider.Status) (action string) {
 	if now.Open() {
 		now.EndedBy = ""
 		if was.State == record.StateGone {

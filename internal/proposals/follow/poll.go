@@ -56,9 +56,9 @@ func (f *Follower) poll(ctx context.Context) {
 	}
 }
 
-// Round looks at the pull requests that are due, unless another process has begun to within the interval: at most 50 of each
-// provider, one at a time, and no more once it fails or asks us to wait. What was looked at lately, because of a webhook
-// perhaps, is left out. next is when a round is due again.
+// Round looks at the pull requests that are due, unless another process has begun to within the interval: at most 50 of
+// each provider, one at a time, and no more once it fails or asks us to wait. What was looked at lately, because of a
+// webhook perhaps, is left out. next is when a round is due again.
 func (f *Follower) Round(ctx context.Context) (next time.Time, err error) {
 	mine, next, err := f.Shared.ClaimRound(ctx, round, f.Every)
 	if err != nil || !mine {
@@ -104,6 +104,7 @@ func (f *Follower) roundAt(ctx context.Context, q *queue) {
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		f.Log.Warn("the poll did not see every pull request", "provider", q.provider, "error", f.Redact(fault.From(err).Message))
+		f.Log.Warn("the poll did not see every pull request", "provider", q.provider, "error",
+			f.Redact(fault.From(err).Message))
 	}
 }

@@ -126,7 +126,8 @@ func newNapping(t *testing.T, every time.Duration, numbers ...int) *napping {
 	return n
 }
 
-// looksWithin lets the time pass, with the naps of the poll, and says after how many seconds it looked. A look takes a moment.
+// looksWithin lets the time pass, with the naps of the poll, and says after how many seconds it looked. A look takes a
+// moment.
 func (n *napping) looksWithin(d time.Duration) (seconds []int) {
 	n.Helper()
 	begun := n.Now()

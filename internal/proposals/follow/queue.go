@@ -47,8 +47,8 @@ func (q *queue) add(key record.PullKey) (ok bool) {
 	return true
 }
 
-// take gives the pull request that waits longest. From then on another event lets it wait again: the look that is about to
-// begin may be too early for it.
+// take gives the pull request that waits longest. From then on another event lets it wait again: the look that is about
+// to begin may be too early for it.
 func (q *queue) take() (key record.PullKey, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

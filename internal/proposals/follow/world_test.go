@@ -152,14 +152,18 @@ func (w *world) open(number int) {
 		st.State, st.HeadCommit, st.Checks.State = gitprovider.StateOpen, "c0ffee", gitprovider.ChecksNone
 	})
 	p := record.Proposal{
-		ID: fmt.Sprintf("proposal-%d", number), CreatedAt: w.Now(), Provider: "github", Owner: "joe", Repo: "infra", Base: "main",
-		Title: "Check inodes", Files: []gitprovider.FileChange{{Path: fmt.Sprintf("checks/%d.md", number), Action: gitprovider.ActionCreate}},
+		ID: fmt.Sprintf("proposal-%d", number), CreatedAt: w.Now(), Provider: "github", Owner: "joe", Repo: "infra",
+		Base:  "main",
+		Title: "Check inodes", Files: []gitprovider.FileChange{{Path: fmt.Sprintf("checks/%d.md", number),
+			Action: gitprovider.ActionCreate}},
 	}
 	if taken, err := w.store.Ledger.Reserve(w.Context(), p, record.Claim{Seen: 1 << 40}); err != nil || taken != nil {
 		w.Fatal(taken, err)
 	}
-	to := record.Progress{State: record.StateOpened, Branch: fmt.Sprint("branch-", number), Commit: "c0ffee", PRNumber: number, PRURL: "https://github.com/joe/infra"}
-	if err := w.store.Ledger.Finish(w.Context(), p.ID, to, record.Attempt{RequestID: p.ID, Action: record.ActionCreate}); err != nil {
+	to := record.Progress{State: record.StateOpened, Branch: fmt.Sprint("branch-", number), Commit: "c0ffee",
+		PRNumber: number, PRURL: "https://github.com/joe/infra"}
+	if err := w.store.Ledger.Finish(w.Context(), p.ID, to,
+		record.Attempt{RequestID: p.ID, Action: record.ActionCreate}); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -225,7 +229,8 @@ func (w *world) told() (out []string) {
 
 // deliver hands on a delivery about pull requests of joe/infra.
 func (w *world) deliver(id string, numbers ...int) (taken bool, err error) {
-	return w.follow.Accept(w.Context(), "github", webhook.Delivery{ID: id, Event: "pull_request", Owner: "Joe", Repo: "INFRA", Numbers: numbers})
+	return w.follow.Accept(w.Context(), "github", webhook.Delivery{ID: id, Event: "pull_request", Owner: "Joe",
+		Repo: "INFRA", Numbers: numbers})
 }
 
 // served makes the looks that deliveries have asked for, and ends the Follower.

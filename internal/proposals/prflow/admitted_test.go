@@ -54,7 +54,8 @@ func (b *bench) mustNotWrite(code fault.Code, outcome record.Outcome, call func(
 		b.Errorf("%d writes: %v", n, b.fake.Script.Calls())
 	}
 	rows := b.attempts()
-	if len(rows) != before+1 || rows[0].Code != code || rows[0].Outcome != outcome || rows[0].RequestID != operation.RequestIDOf(err) {
+	if len(rows) != before+1 || rows[0].Code != code || rows[0].Outcome != outcome ||
+		rows[0].RequestID != operation.RequestIDOf(err) {
 		b.Errorf("%d rows more, the newest %+v", len(rows)-before, rows[0])
 	}
 	left, err := b.store.History.Unfinished(context.Background())
@@ -98,7 +99,8 @@ func TestWhoIsNotLetInAnyMoreCompletesNoPullRequestAndRecordsNoDryRun(t *testing
 		return prflow.New(b.options).Create(t.Context(), r.caller(), request(nil))
 	}
 	b.mustNotWrite(fault.Unauthenticated, record.OutcomeRefused, create)
-	if waiting, err := b.store.History.WaitingDryRuns(t.Context(), b.clock.Now().AddDate(0, 0, -1)); err != nil || len(waiting) != 0 {
+	if waiting, err := b.store.History.WaitingDryRuns(t.Context(), b.clock.Now().AddDate(0, 0, -1)); err != nil ||
+		len(waiting) != 0 {
 		t.Errorf("a person may open %+v, %v", waiting, err)
 	}
 	b.options.Authority.DryRun = false

@@ -9,8 +9,8 @@ import (
 
 // The methods here ask for an operation where no door does: prompts, resources, and whoever has a Service of their own.
 
-// Create proposes a change. raw is the JSON object of a CreateRequest. Every call leaves one attempt in the audit; if it
-// cannot be recorded, nothing is proposed. RequestID in the result names the attempt; for an error use
+// Create proposes a change. raw is the JSON object of a CreateRequest. Every call leaves one attempt in the audit; if
+// it cannot be recorded, nothing is proposed. RequestID in the result names the attempt; for an error use
 // operation.RequestIDOf. An error is a *fault.Error with any code of the contract.
 func (s *Service) Create(ctx context.Context, caller operation.Caller, raw []byte) (CreateResult, error) {
 	return ask[CreateResult](ctx, s, createPR, caller, raw)

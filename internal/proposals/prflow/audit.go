@@ -111,13 +111,15 @@ func (c *creation) proposal(state record.ProposalState) record.Proposal {
 	p := record.Proposal{
 		ID: c.request.id, CreatedAt: c.request.started, Door: c.call.Caller.Door, Caller: c.call.Caller.Name,
 		Tier: c.rules.Tier, Session: c.rules.Session, Provider: c.evidence.resolution.Provider.Name(),
-		Owner: snapshot.Repo.Owner, Repo: snapshot.Repo.Name, Base: snapshot.Base, BaseCommit: c.evidence.parent(), Revises: c.request.asked.Revises,
+		Owner: snapshot.Repo.Owner, Repo: snapshot.Repo.Name, Base: snapshot.Base, BaseCommit: c.evidence.parent(),
+		Revises:    c.request.asked.Revises,
 		ChangeType: gitprovider.ChangeType(c.request.asked.ChangeType), Title: c.draft.title, Body: c.draft.body,
 		Answers: c.draft.answers, Digest: c.draft.digest, Progress: record.Progress{State: state, Branch: c.draft.branch},
 	}
 	for _, change := range c.request.changes.Changes() {
 		p.Files = append(p.Files, gitprovider.FileChange{
-			Path: change.Path.String(), Action: change.Action, Content: change.Content, BaseSHA: c.evidence.target().Tree[change.Path.String()].ID,
+			Path: change.Path.String(), Action: change.Action, Content: change.Content,
+			BaseSHA: c.evidence.target().Tree[change.Path.String()].ID,
 		})
 	}
 	return p

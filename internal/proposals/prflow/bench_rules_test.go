@@ -69,13 +69,16 @@ func manyPRs(b *testing.B, c *creation, state gitprovider.State) []gitprovider.P
 	out := make([]gitprovider.PullRequest, 1000)
 	for i := range out {
 		branch := fmt.Sprintf("claude-ops/fix/n%d", i)
-		signed, err := mark{Provider: "bench", Repo: "joe/infra", Branch: branch, Digest: fmt.Sprint(i), Request: "r"}.sign(make([]byte, 32))
+		signed, err := mark{Provider: "bench", Repo: "joe/infra", Branch: branch, Digest: fmt.Sprint(i),
+			Request: "r"}.sign(make([]byte, 32))
 		if err != nil {
 			b.Fatal(err)
 		}
 		out[i] = gitprovider.PullRequest{
-			Number: i + 1, Branch: branch, Base: "main", State: state, Body: "Why.\n\n---\n\n" + signed, ClosedAt: c.request.started,
-			Paths: []string{fmt.Sprintf("checks/%d-a.md", i), fmt.Sprintf("checks/%d-b.md", i), fmt.Sprintf("checks/%d-c.md", i)},
+			Number: i + 1, Branch: branch, Base: "main", State: state, Body: "Why.\n\n---\n\n" + signed,
+			ClosedAt: c.request.started,
+			Paths: []string{fmt.Sprintf("checks/%d-a.md", i), fmt.Sprintf("checks/%d-b.md", i),
+				fmt.Sprintf("checks/%d-c.md", i)},
 		}
 	}
 	return out

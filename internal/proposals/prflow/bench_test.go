@@ -53,7 +53,8 @@ func BenchmarkGates(b *testing.B) {
 		Ledger:   memory{}, History: noHistory{}, Secrets: scanner,
 		Authority: prflow.Authority{Policy: policy.Default(), Tier: 3, DryRun: true},
 		Log:       slog.New(slog.DiscardHandler), NewID: func() string { return "bench" },
-		Clock: prflow.Clock{Now: time.Now, Sleep: func(context.Context, time.Duration) {}}, Proof: prflow.Proof{Key: func() ([]byte, error) { return make([]byte, 32), nil }},
+		Clock: prflow.Clock{Now: time.Now, Sleep: func(context.Context, time.Duration) {}},
+		Proof: prflow.Proof{Key: func() ([]byte, error) { return make([]byte, 32), nil }},
 	})
 	raw := request(files(file("checks/a.md", "update", prose(4096)), file("checks/b.md", "create", prose(4096))))
 	if _, err := service.Create(b.Context(), agent, raw); err != nil {
@@ -75,7 +76,8 @@ func BenchmarkGatesWithoutSecrets(b *testing.B) {
 		Ledger:   memory{}, History: noHistory{}, Secrets: noSecrets{},
 		Authority: prflow.Authority{Policy: policy.Default(), Tier: 3, DryRun: true},
 		Log:       slog.New(slog.DiscardHandler), NewID: func() string { return "bench" },
-		Clock: prflow.Clock{Now: time.Now, Sleep: func(context.Context, time.Duration) {}}, Proof: prflow.Proof{Key: func() ([]byte, error) { return make([]byte, 32), nil }},
+		Clock: prflow.Clock{Now: time.Now, Sleep: func(context.Context, time.Duration) {}},
+		Proof: prflow.Proof{Key: func() ([]byte, error) { return make([]byte, 32), nil }},
 	})
 	raw := request(files(file("checks/a.md", "update", prose(4096)), file("checks/b.md", "create", prose(4096))))
 	for b.Loop() {

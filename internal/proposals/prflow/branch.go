@@ -24,8 +24,8 @@ const (
 	branchBare                     // nothing beyond the base: somebody is between branch and commit, or has died there
 )
 
-// makerWaits are the pauses in which whoever has made the branch of the same change may open its pull request, before it
-// counts as left behind.
+// makerWaits are the pauses in which whoever has made the branch of the same change may open its pull request, before
+// it counts as left behind.
 func makerWaits() []time.Duration {
 	return []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}
 }
@@ -41,7 +41,8 @@ func (w *writer) commitBranch(ctx context.Context) (same *sameChange, err error)
 			return same, err
 		}
 	}
-	return nil, fault.New(fault.Conflict, "the branch %s of %s is made and removed by others again and again; try again later",
+	return nil, fault.New(fault.Conflict,
+		"the branch %s of %s is made and removed by others again and again; try again later",
 		w.creation.draft.branch, w.repo)
 }
 
@@ -53,7 +54,8 @@ func (w *writer) tryCommit(ctx context.Context) error {
 	}
 	c := w.creation
 	made, err := w.provider.Commit(ctx, gitprovider.CommitRequest{
-		Snapshot: c.evidence.snapshot, Branch: c.draft.branch, Changes: c.request.changes, Message: message, Time: c.request.started,
+		Snapshot: c.evidence.snapshot, Branch: c.draft.branch, Changes: c.request.changes, Message: message,
+		Time: c.request.started,
 	})
 	if err == nil {
 		return w.committed(ctx, made.ID)
@@ -73,7 +75,8 @@ func (w *writer) commitMessage() (string, error) {
 		Parent: c.evidence.parent(), Content: contentDigest(c.request.changes.Changes()), Request: c.request.id,
 	}
 	line, err := m.sign(key)
-	return fmt.Sprintf("%s\n\nProposed through Claude Ops at tier %s, request %s.\n\n%s\n", c.draft.title, c.rules.Tier, c.request.id, line), err
+	return fmt.Sprintf("%s\n\nProposed through Claude Ops at tier %s, request %s.\n\n%s\n", c.draft.title, c.rules.Tier,
+		c.request.id, line), err
 }
 
 // parent is the commit that ours follows.
@@ -114,9 +117,9 @@ func (w *writer) lookForBranch(ctx context.Context, failure error) error {
 }
 
 // nameTaken decides what to do about a branch that somebody has made since the snapshot. It reveals a race that our own
-// records do not show (another state folder, or one that was lost), so the gates of the pull requests are asked again. A branch
-// that is exactly our change is taken over, and sets the commit; beside any other one the next name is chosen. With neither a
-// pull request, an error nor a commit the caller is to try again.
+// records do not show (another state folder, or one that was lost), so the gates of the pull requests are asked again.
+// A branch that is exactly our change is taken over, and sets the commit; beside any other one the next name is chosen.
+// With neither a pull request, an error nor a commit the caller is to try again.
 func (w *writer) nameTaken(ctx context.Context, failure error) (same *sameChange, err error) {
 	for _, wait := range append(makerWaits(), 0) {
 		tip, err := w.provider.BranchTip(ctx, w.repo, w.creation.draft.branch)
@@ -135,7 +138,8 @@ func (w *writer) nameTaken(ctx context.Context, failure error) (same *sameChange
 		switch {
 		case kind == branchTheirs:
 			return nil, w.nextBranch(ctx, failure)
-		case wait == 0 || w.tookOver || w.provider.Lateness() == 0: // or whoever works on it would hold the files in our records
+		case wait == 0 || w.tookOver ||
+			w.provider.Lateness() == 0: // or whoever works on it would hold the files in our records
 			return nil, w.takeBranch(ctx, kind, tip, failure)
 		}
 		w.creation.call.Progress("waiting for whoever is making the same change")
@@ -144,8 +148,8 @@ func (w *writer) nameTaken(ctx context.Context, failure error) (same *sameChange
 	return nil, failure
 }
 
-// takeBranch takes over a branch that nobody works on, unless it is that of a pull request that has ended. A bare one is
-// removed, to be made again.
+// takeBranch takes over a branch that nobody works on, unless it is that of a pull request that has ended. A bare one
+// is removed, to be made again.
 func (w *writer) takeBranch(ctx context.Context, kind branchKind, tip string, failure error) error {
 	branch := w.creation.draft.branch
 	if kind == branchOurs {

@@ -17,7 +17,8 @@ const (
 
 // redChecks are the failing checks that ask for a revision: those of the head as it is now. A revision makes another
 // head, of which CI has said nothing yet, so that no failure asks twice.
-func (r revisions) redChecks(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, pr gitprovider.PullRequest) ([]gitprovider.FailedCheck, error) {
+func (r revisions) redChecks(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef,
+	pr gitprovider.PullRequest) ([]gitprovider.FailedCheck, error) {
 	reader, can := p.(gitprovider.CheckReader)
 	if !can || !r.rules.OnChecks {
 		return nil, nil

@@ -11,9 +11,12 @@ import (
 // fail has a check of #1's head fail.
 func (b *bench) fail() {
 	b.Helper()
-	b.fake.People.SetChecks(infra, 1, gitprovider.Checks{State: gitprovider.ChecksFailure, Failing: []string{"lint"}, Details: []gitprovider.FailedCheck{
-		{Name: "lint", Summary: "2 errors", Log: strings.Repeat("x", 5000) + "\nchecks/inodes.md:1 too short\nGITHUB_TOKEN=ghp_" + "x7Kq2mZp9LwT4vRb8NcY3sDf6HjG1aEu5QoW" + "\n", URL: "https://ci.example.org/1"},
-	}})
+	b.fake.People.SetChecks(infra, 1, gitprovider.Checks{State: gitprovider.ChecksFailure, Failing: []string{"lint"},
+		Details: []gitprovider.FailedCheck{
+			{Name: "lint", Summary: "2 errors", Log: strings.Repeat("x", 5000) +
+				"\nchecks/inodes.md:1 too short\nGITHUB_TOKEN=ghp_" + "x7Kq2mZp9LwT4vRb8NcY3sDf6HjG1aEu5QoW" + "\n",
+				URL: "https://ci.example.org/1"},
+		}})
 }
 
 func TestFailingChecksAskForARevision(t *testing.T) {
@@ -28,7 +31,8 @@ func TestFailingChecksAskForARevision(t *testing.T) {
 		t.Errorf("%+v", status)
 	}
 	details := b.statusWith("files").Checks.Details
-	if len(details) != 1 || details[0].Summary != "2 errors" || !strings.Contains(details[0].LogEnd, "too short") || len(details[0].LogEnd) > 2100 ||
+	if len(details) != 1 || details[0].Summary != "2 errors" || !strings.Contains(details[0].LogEnd, "too short") ||
+		len(details[0].LogEnd) > 2100 ||
 		strings.Contains(details[0].LogEnd, "ghp_") || details[0].URL != "https://ci.example.org/1" {
 		t.Errorf("%+v", details)
 	}

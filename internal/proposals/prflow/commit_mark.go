@@ -44,8 +44,8 @@ func (m commitMark) signature(key []byte) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), nil
 }
 
-// readCommitMark returns the digest of the change and the request that a commit's message names. Whether the signature is true is
-// not asked: the mark may be of a time before the key was lost, or of another installation.
+// readCommitMark returns the digest of the change and the request that a commit's message names. Whether the signature
+// is true is not asked: the mark may be of a time before the key was lost, or of another installation.
 func readCommitMark(commit gitprovider.CommitInfo) (content, request string, found bool) {
 	parts := commitMarkForm().FindStringSubmatch(commit.Message)
 	if parts == nil || len(commit.Parents) != 1 {

@@ -15,7 +15,8 @@ func (b *bench) lift() {
 	b.Helper()
 	key := record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra", Number: 1}
 	err := b.store.Ledger.LiftCooldown(context.Background(), key, record.Attempt{
-		Time: b.clock.Now(), RequestID: b.options.NewID(), Door: record.DoorCLI, Caller: "ann", Action: "review.lift-cooldown", Provider: "fake", Owner: "joe",
+		Time: b.clock.Now(), RequestID: b.options.NewID(), Door: record.DoorCLI, Caller: "ann",
+		Action: "review.lift-cooldown", Provider: "fake", Owner: "joe",
 		Repo: "infra", PRNumber: 1, Outcome: record.OutcomeDone,
 	})
 	if err != nil {
@@ -28,8 +29,9 @@ func TestACooldownThatAPersonHasLiftedIsOver(t *testing.T) {
 		lift func(b *bench)
 		says string
 	}{
-		"by hand":    {(*bench).lift, "lifted by ann"},
-		"by a label": {func(b *bench) { b.must(b.fake.Label(context.Background(), infra, 1, []string{"Try-Again"})) }, "by its label try-again"},
+		"by hand": {(*bench).lift, "lifted by ann"},
+		"by a label": {func(b *bench) { b.must(b.fake.Label(context.Background(), infra, 1, []string{"Try-Again"})) },
+			"by its label try-again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

@@ -29,7 +29,8 @@ type CreateResult struct {
 	RequestID string `json:"-"`
 }
 
-// Created reports whether a pull request was opened: by none of a dry run, of one that was open already, and of a revision.
+// Created reports whether a pull request was opened: by none of a dry run, of one that was open already, and of a
+// revision.
 func (r CreateResult) Created() bool { return !r.DryRun && !r.Reused && !r.Revised }
 
 // creation is one call that proposes, and all that is known of it.
@@ -153,8 +154,8 @@ func (c *creation) run(ctx context.Context, raw []byte) (CreateResult, error) {
 	return newWriter(c).write(ctx)
 }
 
-// checkRequest asks the gates of the first two phases together, and refuses with everything that they found. A provider that
-// fails is an error only if nothing else refuses the request: the caller learns first what it can change.
+// checkRequest asks the gates of the first two phases together, and refuses with everything that they found. A provider
+// that fails is an error only if nothing else refuses the request: the caller learns first what it can change.
 func (c *creation) checkRequest(ctx context.Context) error {
 	if _, err := c.judge(ctx, phaseRequest); err != nil {
 		return err
@@ -163,7 +164,8 @@ func (c *creation) checkRequest(ctx context.Context) error {
 		return fault.New(fault.ReadOnly, "%s", c.rules.ReadOnly)
 	}
 	unread := c.read(ctx)
-	if c.evidence.snapshot != nil && (c.request.edits() || c.request.asked.Revises > 0) { // what counts is what they make of the files
+	// what counts is what they make of the files
+	if c.evidence.snapshot != nil && (c.request.edits() || c.request.asked.Revises > 0) {
 		if _, err := c.judge(ctx, phaseRequest); err != nil {
 			return err
 		}
@@ -226,8 +228,8 @@ func (c *creation) read(ctx context.Context) error {
 	return nil
 }
 
-// judge asks the gates of a phase in their order. In the first two phases it asks all of them; after that the first that denies
-// ends it, and its denial is the error. same is the answer if this change is proposed already.
+// judge asks the gates of a phase in their order. In the first two phases it asks all of them; after that the first
+// that denies ends it, and its denial is the error. same is the answer if this change is proposed already.
 func (c *creation) judge(ctx context.Context, p phase) (same *sameChange, err error) {
 	for _, g := range gates() {
 		if g.Phase == p {

@@ -64,7 +64,8 @@ func (c *creation) footer(digest string) string {
 	for _, warning := range c.verdicts.warnings() {
 		warnings.WriteString(warning + "\n\n")
 	}
-	return fmt.Sprintf(footerOpening+"at tier %s. Request `%s`, policy `%s`, change `%s`. Files: `%s`.\n\n%s", c.rules.Tier, c.request.id,
+	return fmt.Sprintf(footerOpening+"at tier %s. Request `%s`, policy `%s`, change `%s`. Files: `%s`.\n\n%s",
+		c.rules.Tier, c.request.id,
 		c.rules.Policy.Hash(), digest[:12], strings.Join(c.request.allPaths(), "`, `"), &warnings)
 }
 

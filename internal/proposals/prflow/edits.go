@@ -40,7 +40,8 @@ func (r *request) edit(on rules, snapshot *gitprovider.Snapshot, base gitprovide
 	for i, f := range r.asked.Files {
 		path, err := gitprovider.ParsePath(f.Path)
 		entry, exists := snapshot.Tree[f.Path]
-		if err != nil || len(f.Edits) == 0 || !exists || entry.Kind != gitprovider.KindFile || !on.Policy.Scope.At(on.Tier).Check(f.Path).Allowed {
+		if err != nil || len(f.Edits) == 0 || !exists || entry.Kind != gitprovider.KindFile ||
+			!on.Policy.Scope.At(on.Tier).Check(f.Path).Allowed {
 			continue // other gates have the better reason
 		}
 		content, known := snapshot.Contents[path]
@@ -63,11 +64,13 @@ func (r *request) edit(on rules, snapshot *gitprovider.Snapshot, base gitprovide
 // edited is the text that the edits make of a file's content, or why they cannot be made, and the lines that are like
 // what they look for. A file that has changed since it was read takes edits whose parts are as they were.
 func (f FileRequest) edited(blob string, content []byte, known bool) (text string, near []int, v *fault.Violation) {
-	v = &fault.Violation{Code: fault.ContentDenied, Path: f.Path, Suggestion: "give the whole new content in place of edits"}
+	v = &fault.Violation{Code: fault.ContentDenied, Path: f.Path,
+		Suggestion: "give the whole new content in place of edits"}
 	switch {
 	case !known:
 		v.Rule = "file-size"
-		v.Message = fmt.Sprintf("%s has more than %d bytes on the base branch, too many for edits", f.Path, gitprovider.MaxContentRead)
+		v.Message = fmt.Sprintf("%s has more than %d bytes on the base branch, too many for edits", f.Path,
+			gitprovider.MaxContentRead)
 		return "", nil, v
 	case !utf8.Valid(content):
 		v.Rule, v.Message = "binary", f.Path+" is no text in UTF-8 on the base branch, and edits change only text"
@@ -79,7 +82,8 @@ func (f FileRequest) edited(blob string, content []byte, known bool) (text strin
 	case (misfits || stale != nil || f.BaseSHA == "") && textedit.Made(string(content), f.Edits):
 		return "", nil, &fault.Violation{
 			Code: fault.NoChange, Path: f.Path, Rule: "identical",
-			Message: fmt.Sprintf("%s already has what the edits make of it on the base branch", f.Path), Suggestion: "leave this file out",
+			Message:    fmt.Sprintf("%s already has what the edits make of it on the base branch", f.Path),
+			Suggestion: "leave this file out",
 		}
 	case misfits && stale != nil:
 		return "", mismatch.Lines, stale
@@ -105,9 +109,12 @@ func (f FileRequest) madeFromBase(blob, onBase string) *fault.Violation {
 	case blob == onBase, f.BaseSHA != "" && f.stale(blob) == nil, f.BaseSHA == "" && onBase == "":
 		return nil
 	case f.BaseSHA == "":
-		v.Message = fmt.Sprintf("the pull request changes %s, and nothing says that the edits are made from its text of it", f.Path)
+		v.Message = fmt.Sprintf("the pull request changes %s, and nothing says that the edits are made from its text of it",
+			f.Path)
 	case f.stale(onBase) == nil:
-		v.Message = fmt.Sprintf("base_sha is %s as it is where the pull request shall go; the edits must be made from the pull request's text", f.Path)
+		v.Message = fmt.Sprintf(
+			"base_sha is %s as it is where the pull request shall go; the edits must be made from the pull request's text",
+			f.Path)
 	default:
 		return f.stale(blob)
 	}

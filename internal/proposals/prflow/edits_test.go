@@ -49,12 +49,14 @@ func (b *bench) contentAt(commit, path string) string {
 
 func TestEditsChangeOnlyWhatTheyName(t *testing.T) {
 	b := newEditBench(t)
-	made := b.mustOpen(request(files(based(edited("checks/disk.md", "One.", "1.", "1.\nTwo.\n", "1.\n2.\n"), blobOf(manual)[:7]),
+	made := b.mustOpen(request(files(based(edited("checks/disk.md", "One.", "1.", "1.\nTwo.\n", "1.\n2.\n"),
+		blobOf(manual)[:7]),
 		file("checks/old.md", "delete"), file("checks/new.md", "create", "a\nb\n"))))
 	if got := b.contentAt(made.Commit, "checks/disk.md"); got != "# Disk\n\n1.\n2.\nThree.\nTwo.\n" {
 		t.Errorf("the file holds %q", got)
 	}
-	want := []prflow.FileLines{{Path: "checks/disk.md", Added: 2, Removed: 2}, {Path: "checks/new.md", Added: 2}, {Path: "checks/old.md", Removed: 1}}
+	want := []prflow.FileLines{{Path: "checks/disk.md", Added: 2, Removed: 2}, {Path: "checks/new.md", Added: 2},
+		{Path: "checks/old.md", Removed: 1}}
 	if len(made.Warnings) > 0 || !equal(made.Lines, want) {
 		t.Errorf("warnings %q, lines %+v, want %+v", made.Warnings, made.Lines, want)
 	}
@@ -90,14 +92,18 @@ func TestWhatDoesNotFitTheBaseIsAConflictThatShowsIt(t *testing.T) {
 		rule string
 		says string
 	}{
-		"an edit of what is not there":      {edited("checks/disk.md", "Four.", "4."), "edits", "edits[0] does not fit"},
-		"an edit of what is there twice":    {edited("checks/disk.md", "Two.", "2."), "edits", "lines 4, 6"},
-		"an edit of what an edit removed":   {edited("checks/disk.md", "One.", "1.", "One.", "I."), "edits", "edits[1] does not fit"},
-		"unfit edits of another version":    {based(edited("checks/disk.md", "Four.", "4."), other[:7]), "base-sha", "not " + other[:7]},
-		"content for another version":       {based(file("checks/disk.md", "update", "x\n"), other), "base-sha", "not " + other},
-		"a removal of another version":      {based(file("checks/disk.md", "delete"), other), "base-sha", "not " + other},
-		"a creation of what is there":       {file("checks/disk.md", "create", "x\n"), "exists", "already exists"},
-		"a base_sha that is longer than it": {based(file("checks/disk.md", "delete"), blobOf(manual)+"0"), "base-sha", "blob " + blobOf(manual)[:12]},
+		"an edit of what is not there":   {edited("checks/disk.md", "Four.", "4."), "edits", "edits[0] does not fit"},
+		"an edit of what is there twice": {edited("checks/disk.md", "Two.", "2."), "edits", "lines 4, 6"},
+		"an edit of what an edit removed": {edited("checks/disk.md", "One.", "1.", "One.", "I."), "edits",
+			"edits[1] does not fit"},
+		"unfit edits of another version": {based(edited("checks/disk.md", "Four.", "4."), other[:7]), "base-sha",
+			"not " + other[:7]},
+		"content for another version": {based(file("checks/disk.md", "update", "x\n"), other), "base-sha",
+			"not " + other},
+		"a removal of another version": {based(file("checks/disk.md", "delete"), other), "base-sha", "not " + other},
+		"a creation of what is there":  {file("checks/disk.md", "create", "x\n"), "exists", "already exists"},
+		"a base_sha that is longer than it": {based(file("checks/disk.md", "delete"), blobOf(manual)+"0"), "base-sha",
+			"blob " + blobOf(manual)[:12]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, dry := range []bool{false, true} {
@@ -108,7 +114,8 @@ func TestWhatDoesNotFitTheBaseIsAConflictThatShowsIt(t *testing.T) {
 				if len(e.Violations) != 1 || v.Rule != c.rule || !strings.Contains(v.Message, c.says) {
 					t.Fatalf("violations %+v, want %s: %s", e.Violations, c.rule, c.says)
 				}
-				if p := v.Present; p == nil || p.BaseSHA != blobOf(manual) || p.Text != manual || p.Cut != "" || !strings.Contains(p.Untrusted, "never") {
+				if p := v.Present; p == nil || p.BaseSHA != blobOf(manual) || p.Text != manual || p.Cut != "" ||
+					!strings.Contains(p.Untrusted, "never") {
 					t.Errorf("present %+v", p)
 				}
 				for _, verdict := range row.Verdicts {
@@ -173,13 +180,16 @@ func TestTheGatesJudgeWhatEditsMake(t *testing.T) {
 		code           fault.Code
 		rule           string
 	}{
-		"a secret in the new text":            {"x\n", "x", ownToken, fault.ContentDenied, "secret:"},
-		"a secret of which one half is there": {ownToken[:half] + "X\n", "X", ownToken[half:], fault.ContentDenied, "secret:"},
-		"a hidden character":                  {"x\n", "x", "a\u202eb", fault.ContentDenied, "hidden-character"},
-		"a file that grows too large":         {strings.Repeat("a", 250<<10) + "X\n", "X", strings.Repeat("b", 10<<10), fault.ContentDenied, "file-size"},
-		"a base that is no text":              {"x\xff\n", "x", "y", fault.ContentDenied, "binary"},
-		"a base that is too large":            {strings.Repeat("a", gitprovider.MaxContentRead) + "X", "X", "y", fault.ContentDenied, "file-size"},
-		"nothing":                             {"x\n", "x", "x", fault.NoChange, "identical"},
+		"a secret in the new text": {"x\n", "x", ownToken, fault.ContentDenied, "secret:"},
+		"a secret of which one half is there": {ownToken[:half] + "X\n", "X", ownToken[half:], fault.ContentDenied,
+			"secret:"},
+		"a hidden character": {"x\n", "x", "a\u202eb", fault.ContentDenied, "hidden-character"},
+		"a file that grows too large": {strings.Repeat("a", 250<<10) + "X\n", "X", strings.Repeat("b", 10<<10),
+			fault.ContentDenied, "file-size"},
+		"a base that is no text": {"x\xff\n", "x", "y", fault.ContentDenied, "binary"},
+		"a base that is too large": {strings.Repeat("a", gitprovider.MaxContentRead) + "X", "X", "y",
+			fault.ContentDenied, "file-size"},
+		"nothing": {"x\n", "x", "x", fault.NoChange, "identical"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -194,7 +204,8 @@ func TestTheGatesJudgeWhatEditsMake(t *testing.T) {
 
 func TestTheShownTextIsCleanShortAndWithoutOurTokens(t *testing.T) {
 	for name, c := range map[string]struct{ base, text, cut string }{
-		"a long file":             {strings.Repeat("ä", 20<<10), strings.Repeat("ä", 8<<10), "only the first 16384 of 40960 bytes"},
+		"a long file": {strings.Repeat("ä", 20<<10), strings.Repeat("ä", 8<<10),
+			"only the first 16384 of 40960 bytes"},
 		"hidden characters":       {"a\u202eb\n", "ab\n", "without characters"},
 		"no text":                 {"\xff\n", "", "no text"},
 		"a file that is not read": {strings.Repeat("a", gitprovider.MaxContentRead+1), "", "not shown"},
@@ -220,8 +231,10 @@ func TestTheShownTextIsCleanShortAndWithoutOurTokens(t *testing.T) {
 	t.Run("several files share the room", func(t *testing.T) {
 		b := newBench(t)
 		long := strings.Repeat("a", 10<<10)
-		b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: long}, providertest.File{Path: "checks/old.md", Content: long})
-		e, _ := b.mustRefuse(request(files(file("checks/disk.md", "create", "x\n"), file("checks/old.md", "create", "x\n"))), fault.Conflict)
+		b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: long},
+			providertest.File{Path: "checks/old.md", Content: long})
+		e, _ := b.mustRefuse(request(files(file("checks/disk.md", "create", "x\n"), file("checks/old.md", "create", "x\n"))),
+			fault.Conflict)
 		if n := len(e.Violations[0].Present.Text) + len(e.Violations[1].Present.Text); n != 16<<10 {
 			t.Errorf("%d bytes are shown", n)
 		}
@@ -250,7 +263,8 @@ func TestWholeContentOfNobodyKnowsWhichVersionIsAWarning(t *testing.T) {
 			}
 			const says = "checks/disk.md (lines removed: 5)"
 			footer := strings.TrimPrefix(status.Body, prflow.AgentText(status.Body))
-			if got := len(made.Warnings) == 1 && strings.Contains(made.Warnings[0], says); got != c.warns || !c.warns && len(made.Warnings) > 0 {
+			if got := len(made.Warnings) == 1 && strings.Contains(made.Warnings[0], says); got != c.warns || !c.warns &&
+				len(made.Warnings) > 0 {
 				t.Errorf("warnings %q", made.Warnings)
 			}
 			if strings.Contains(footer, says) != c.warns {
@@ -264,7 +278,8 @@ func TestADryRunByEditsIsPromotedAsItWasShown(t *testing.T) {
 	b := newEditBench(t)
 	id := b.dryRun(request(files(edited("checks/disk.md", "One.\n", ""))))
 	made, err := b.promote(id)
-	if err != nil || b.contentAt(made.Commit, "checks/disk.md") != strings.Replace(manual, "One.\n", "", 1) || len(made.Warnings) > 0 {
+	if err != nil || b.contentAt(made.Commit, "checks/disk.md") != strings.Replace(manual, "One.\n", "", 1) ||
+		len(made.Warnings) > 0 {
 		t.Errorf("%+v, %v", made, err)
 	}
 	b = newEditBench(t)
@@ -311,15 +326,19 @@ func TestOfALongFileAConflictShowsWhatSurroundsThePlace(t *testing.T) {
 		change           map[string]any
 		has, hasNot, cut string
 	}{
-		"near matches": {edited("checks/disk.md", "line 2000 of the  manual\nline 2001 of the manual", "x"), "line 2000 of", "line 1 of",
+		"near matches": {edited("checks/disk.md", "line 2000 of the  manual\nline 2001 of the manual", "x"), "line 2000 of",
+			"line 1 of",
 			"only the lines 1980 to 2020 of 3001"},
 		"nothing like it": {edited("checks/disk.md", "zebra", "x"), "line 1 of", "line 2000 of", "only the first 16384 of"},
-		"another version": {based(file("checks/disk.md", "update", "x\n"), "0123456"), "line 1 of", "line 2000 of", "only the first 16384 of"},
-		"one word":        {edited("checks/disk.md", "line 2000 of the manuals", "x"), "line 2000 of", "line 1 of", "only the lines 1980 to 2020 of 3001"},
+		"another version": {based(file("checks/disk.md", "update", "x\n"), "0123456"), "line 1 of", "line 2000 of",
+			"only the first 16384 of"},
+		"one word": {edited("checks/disk.md", "line 2000 of the manuals", "x"), "line 2000 of", "line 1 of",
+			"only the lines 1980 to 2020 of 3001"},
 	} {
 		e, _ := b.mustRefuse(request(files(c.change)), fault.Conflict)
 		p := e.Violations[0].Present
-		if p == nil || !strings.Contains(p.Text, c.has) || strings.Contains(p.Text, c.hasNot) || !strings.Contains(p.Cut, c.cut) || len(p.Text) > 16<<10 {
+		if p == nil || !strings.Contains(p.Text, c.has) || strings.Contains(p.Text, c.hasNot) ||
+			!strings.Contains(p.Cut, c.cut) || len(p.Text) > 16<<10 {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
@@ -332,7 +351,8 @@ func TestEditsOfAnOlderTextAreTakenWhereTheirPartsAreAsTheyWere(t *testing.T) {
 	if got := b.contentAt(made.Commit, "checks/disk.md"); got != strings.Replace(manual, "One.", "1.", 1) {
 		t.Errorf("the file holds %q", got)
 	}
-	if len(made.Warnings) != 1 || !strings.Contains(made.Warnings[0], "Changed since it was read") || !strings.Contains(made.Warnings[0], "checks/disk.md") {
+	if len(made.Warnings) != 1 || !strings.Contains(made.Warnings[0], "Changed since it was read") ||
+		!strings.Contains(made.Warnings[0], "checks/disk.md") {
 		t.Errorf("warnings %q", made.Warnings)
 	}
 }
@@ -341,14 +361,15 @@ func TestWhatIsOnTheBaseAlreadyIsNoChangeWhicheverWayItIsSent(t *testing.T) {
 	const added = "Two.\nThree.\nTwo.\n"
 	gone := "One.\nAnd a half, which was taken out."
 	for name, file := range map[string]map[string]any{
-		"content":                       file("checks/disk.md", "update", manual),
-		"content of an older text":      based(file("checks/disk.md", "update", manual), blobOf("old")),
-		"a creation":                    file("checks/disk.md", "create", manual),
-		"edits":                         edited("checks/disk.md", "Zero.\n"+added, added),
-		"edits of an older text":        based(edited("checks/disk.md", gone+"\n"+added, added), blobOf("old")),
-		"a part that is added":          edited("checks/disk.md", "Two.\nThree.\n", "Two.\nThree.\nTwo.\n"),
-		"a part added to an older text": based(edited("checks/disk.md", "Two.\nThree.\n", "Two.\nThree.\nTwo.\n"), blobOf("old")),
-		"the removal of what is gone":   file("checks/gone.md", "delete"),
+		"content":                  file("checks/disk.md", "update", manual),
+		"content of an older text": based(file("checks/disk.md", "update", manual), blobOf("old")),
+		"a creation":               file("checks/disk.md", "create", manual),
+		"edits":                    edited("checks/disk.md", "Zero.\n"+added, added),
+		"edits of an older text":   based(edited("checks/disk.md", gone+"\n"+added, added), blobOf("old")),
+		"a part that is added":     edited("checks/disk.md", "Two.\nThree.\n", "Two.\nThree.\nTwo.\n"),
+		"a part added to an older text": based(edited("checks/disk.md", "Two.\nThree.\n", "Two.\nThree.\nTwo.\n"),
+			blobOf("old")),
+		"the removal of what is gone": file("checks/gone.md", "delete"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newEditBench(t)
@@ -363,9 +384,11 @@ func TestWhatIsOnTheBaseAlreadyIsNoChangeWhicheverWayItIsSent(t *testing.T) {
 func TestFilesOfAConflictShareTheRoom(t *testing.T) {
 	b := newBench(t)
 	long := strings.Repeat("A line of a manual that is long.\n", 2000)
-	b.world().Push("main", providertest.File{Path: "checks/a.md", Content: long}, providertest.File{Path: "checks/b.md", Content: "short\n"},
+	b.world().Push("main", providertest.File{Path: "checks/a.md", Content: long},
+		providertest.File{Path: "checks/b.md", Content: "short\n"},
 		providertest.File{Path: "checks/c.md", Content: "C\n" + long})
-	e, _ := b.mustRefuse(request(files(edited("checks/a.md", "none", "x"), edited("checks/b.md", "none", "x"), edited("checks/c.md", "none", "x"))), fault.Conflict)
+	e, _ := b.mustRefuse(request(files(edited("checks/a.md", "none", "x"), edited("checks/b.md", "none", "x"),
+		edited("checks/c.md", "none", "x"))), fault.Conflict)
 	sum := 0
 	for i, least := range []int{8000, 6, 8000} {
 		p := e.Violations[i].Present

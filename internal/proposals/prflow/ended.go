@@ -15,7 +15,8 @@ func hasEnded(state gitprovider.State) bool {
 }
 
 // stateNow is the state of a pull request; "" if it cannot be seen.
-func stateNow(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, pr gitprovider.PullRequest) gitprovider.State {
+func stateNow(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef,
+	pr gitprovider.PullRequest) gitprovider.State {
 	found, err := p.FindByHead(ctx, repo, pr.Branch)
 	if err != nil || found == nil || found.Number != pr.Number {
 		return ""
@@ -25,7 +26,8 @@ func stateNow(ctx context.Context, p gitprovider.Provider, repo gitprovider.Repo
 
 // tookIn reports whether a pull request that has ended has brought the changes onto its base branch. How it was merged
 // does not matter: by a merge commit, squashed or rebased.
-func tookIn(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, base string, state gitprovider.State, changes []gitprovider.Change) (
+func tookIn(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, base string, state gitprovider.State,
+	changes []gitprovider.Change) (
 	bool, error) {
 	if state != gitprovider.StateMerged {
 		return false, nil
@@ -42,8 +44,9 @@ func endedBefore(number int, state gitprovider.State) *fault.Error {
 
 // missed refuses a revision whose commit came after the end of the pull request.
 func missed(pr gitprovider.PullRequest, state gitprovider.State, commit string) *fault.Error {
-	e := fault.New(fault.Conflict, "#%d was %s while the revision was on its way, and without it: the commit %s is on the branch %s and nowhere "+
-		"else, and nothing was commented", pr.Number, state, short(commit), clean(pr.Branch, maxTitle))
+	e := fault.New(fault.Conflict,
+		"#%d was %s while the revision was on its way, and without it: the commit %s is on the branch %s and nowhere "+
+			"else, and nothing was commented", pr.Number, state, short(commit), clean(pr.Branch, maxTitle))
 	e.Next = afterEnd
 	return e
 }

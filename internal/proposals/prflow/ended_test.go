@@ -20,9 +20,12 @@ func TestARevisionOfAPullRequestThatEndedMeanwhileIsAConflict(t *testing.T) {
 		end  func(b *bench)
 		says string
 	}{
-		"merged":                     {func(b *bench) { b.world().Merge(1) }, "was merged while the revision was on its way, and without it: the commit "},
-		"closed":                     {func(b *bench) { b.world().Close(1) }, "was closed while the revision was on its way, and without it: the commit "},
-		"merged, branch removed too": {func(b *bench) { b.world().Merge(1); b.world().DeleteBranch(plainBranch) }, "was merged since it was read a moment ago; nothing"},
+		"merged": {func(b *bench) { b.world().Merge(1) },
+			"was merged while the revision was on its way, and without it: the commit "},
+		"closed": {func(b *bench) { b.world().Close(1) },
+			"was closed while the revision was on its way, and without it: the commit "},
+		"merged, branch removed too": {func(b *bench) { b.world().Merge(1); b.world().DeleteBranch(plainBranch) },
+			"was merged since it was read a moment ago; nothing"},
 		"squashed": {func(b *bench) {
 			b.world().Push("main", providertest.File{Path: "checks/inodes.md", Content: "# Inodes\n"})
 			b.world().Merge(1)
@@ -42,7 +45,8 @@ func TestARevisionOfAPullRequestThatEndedMeanwhileIsAConflict(t *testing.T) {
 				spoil(b)
 				_, err := b.create(revising(nil))
 				e := fault.From(err)
-				if fault.CodeOf(err) != fault.Conflict || !strings.Contains(e.Message, c.says) || !strings.Contains(e.Next, "without revises") {
+				if fault.CodeOf(err) != fault.Conflict || !strings.Contains(e.Message, c.says) ||
+					!strings.Contains(e.Next, "without revises") {
 					t.Fatalf("%v, next %q", err, e.Next)
 				}
 				if tip := b.tip(plainBranch); tip != "" && !strings.Contains(e.Message, tip[:12]) {
@@ -74,7 +78,8 @@ func TestARevisionThatWasMergedAtOnceIsMade(t *testing.T) {
 	b.reviewed()
 	b.fake.Script.After(forgetest.MethodAppend, func() { b.world().Merge(1) })
 	result, err := b.create(revising(nil))
-	if err != nil || !result.Revised || !slices.Contains(result.Warnings, "#1 was merged a moment ago, with this revision") {
+	if err != nil || !result.Revised || !slices.Contains(result.Warnings,
+		"#1 was merged a moment ago, with this revision") {
 		t.Errorf("%+v, %v", result, err)
 	}
 	if len(b.comments()) > 0 {
@@ -89,8 +94,10 @@ func TestWhatADeadProcessAddedToAPullRequestThatHadEndedIsSettledAsNotMade(t *te
 		script  func(s *forgetest.Script, do func())
 		outcome record.Outcome
 	}{
-		"merged before the commit": {func(s *forgetest.Script, do func()) { s.Before(forgetest.MethodAppend, do) }, record.OutcomeFailed},
-		"merged after the commit":  {func(s *forgetest.Script, do func()) { s.After(forgetest.MethodAppend, do) }, record.OutcomeRevised},
+		"merged before the commit": {func(s *forgetest.Script, do func()) { s.Before(forgetest.MethodAppend, do) },
+			record.OutcomeFailed},
+		"merged after the commit": {func(s *forgetest.Script, do func()) { s.After(forgetest.MethodAppend, do) },
+			record.OutcomeRevised},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -134,7 +141,8 @@ func TestARefusedTitleIsTriedAgainAndWarnedOfAgain(t *testing.T) {
 	if err != nil || !result.Reused || len(result.Warnings) > 0 {
 		t.Fatalf("%+v, %v", result, err)
 	}
-	if pr := b.pull(1); pr.Title != "Check inodes, and how" || !strings.Contains(pr.Body, "Revision 1 of") || len(b.comments()) != 1 {
+	if pr := b.pull(1); pr.Title != "Check inodes, and how" || !strings.Contains(pr.Body, "Revision 1 of") ||
+		len(b.comments()) != 1 {
 		t.Errorf("%q: %s; %q", pr.Title, pr.Body, b.comments())
 	}
 	b.fake.Script.ForgetCalls()

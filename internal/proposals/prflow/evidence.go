@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// evidence is what was read for one request: of its repository at the provider, and of our own record. Its methods read more,
-// when a gate comes to it; none writes.
+// evidence is what was read for one request: of its repository at the provider, and of our own record. Its methods read
+// more, when a gate comes to it; none writes.
 type evidence struct {
 	resolution gitprovider.Resolution
 	unresolved *fault.Error          // why there is no resolution
@@ -115,13 +115,14 @@ func (e *evidence) digest(r *request) string {
 // sameChange is an open pull request that holds the very change that is asked for.
 type sameChange struct {
 	pr gitprovider.PullRequest
-	// left is a proposal of the change that is still to be settled, if there is one: that which became the pull request, or one
-	// whose own may be open beside it.
+	// left is a proposal of the change that is still to be settled, if there is one: that which became the pull request,
+	// or one whose own may be open beside it.
 	left *record.Proposal
 }
 
-// sameChange finds the oldest one, since a younger one may be about to be withdrawn by its process. It is told by the proposals
-// of the record, by its mark, and, for one that neither knows (the state folder was lost), by what its branch holds.
+// sameChange finds the oldest one, since a younger one may be about to be withdrawn by its process. It is told by the
+// proposals of the record, by its mark, and, for one that neither knows (the state folder was lost), by what its branch
+// holds.
 func (e *evidence) sameChange(ctx context.Context, r *request) (*sameChange, error) {
 	digest := e.digest(r)
 	proposals, err := e.history.ByDigest(ctx, digest)
@@ -162,7 +163,8 @@ func (e *evidence) sameChange(ctx context.Context, r *request) (*sameChange, err
 	return nil, nil
 }
 
-// became reports whether a pull request is the one that the proposal became, or that it has opened and not recorded yet.
+// became reports whether a pull request is the one that the proposal became, or that it has opened and not recorded
+// yet.
 func (e *evidence) became(p record.Proposal, pr gitprovider.PullRequest) (bool, error) {
 	switch {
 	case pr.Branch != p.Branch:
@@ -174,7 +176,8 @@ func (e *evidence) became(p record.Proposal, pr gitprovider.PullRequest) (bool, 
 }
 
 // holdsChange reports whether a pull request holds the change, by its mark or by what its branch holds.
-func (e *evidence) holdsChange(ctx context.Context, r *request, pr gitprovider.PullRequest, digest string) (bool, error) {
+func (e *evidence) holdsChange(ctx context.Context, r *request, pr gitprovider.PullRequest, digest string) (bool,
+	error) {
 	if e.marks[pr.Number].Digest == digest {
 		return true, nil
 	}
@@ -188,8 +191,8 @@ func (e *evidence) holdsChange(ctx context.Context, r *request, pr gitprovider.P
 	return holds, err
 }
 
-// sameTexts lists those files of a request whose text a pull request of ours brings, under whatever name: by its mark, or, for one that was opened
-// before marks had that, by its record.
+// sameTexts lists those files of a request whose text a pull request of ours brings, under whatever name: by its mark,
+// or, for one that was opened before marks had that, by its record.
 func (e *evidence) sameTexts(ctx context.Context, r *request, pr gitprovider.PullRequest) (paths []string, err error) {
 	m := e.marks[pr.Number]
 	if m.Contents == "" && m.Digest != "" {
@@ -213,8 +216,9 @@ func (e *evidence) sameTexts(ctx context.Context, r *request, pr gitprovider.Pul
 	return paths, nil
 }
 
-// closedByUs reports whether it was our doing that a pull request was closed: it was withdrawn, or its branch was removed
-// before it was there to be seen. The first a mark says, whosever key it is signed with, the second the records.
+// closedByUs reports whether it was our doing that a pull request was closed: it was withdrawn, or its branch was
+// removed before it was there to be seen. The first a mark says, whosever key it is signed with, the second the
+// records.
 func (e *evidence) closedByUs(ctx context.Context, pr gitprovider.PullRequest) (bool, error) {
 	if newMarkReader(nil, e.resolution.Provider.Name(), e.snapshot.Repo).withdrawn(pr) {
 		return true, nil
@@ -242,8 +246,8 @@ func (e *evidence) rememberPaths(ctx context.Context) error {
 	return nil
 }
 
-// lastRemark is what somebody who may decide about the pull request said last, in a review or a comment: "comment and close"
-// is how most are rejected. nil if nobody did, or if it cannot be read: the cooldown holds without it.
+// lastRemark is what somebody who may decide about the pull request said last, in a review or a comment: "comment and
+// close" is how most are rejected. nil if nobody did, or if it cannot be read: the cooldown holds without it.
 func (e *evidence) lastRemark(ctx context.Context, number int) *fault.Quote {
 	reader, can := e.resolution.Provider.(gitprovider.RemarkReader)
 	if !can {
@@ -264,7 +268,8 @@ func (e *evidence) lastRemark(ctx context.Context, number int) *fault.Quote {
 func (e *evidence) claim() record.Claim {
 	claim := record.Claim{Seen: e.seen, Since: e.settler.clock.Now().Add(-capWindow)}
 	for _, pr := range e.snapshot.Open {
-		claim.Open = append(claim.Open, record.OpenPull{Number: pr.Number, Head: pr.HeadCommit, Request: e.marks[pr.Number].Request})
+		claim.Open = append(claim.Open, record.OpenPull{Number: pr.Number, Head: pr.HeadCommit,
+			Request: e.marks[pr.Number].Request})
 	}
 	return claim
 }

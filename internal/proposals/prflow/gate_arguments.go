@@ -52,7 +52,8 @@ func checkTitle(title string) []fault.Violation {
 		return []fault.Violation{invalid("title", "`title` has a line break or a tab", "give one line")}
 	}
 	if _, err := gitprovider.Slug(title); err != nil {
-		return []fault.Violation{invalid("title", "`title` has no letter a-z and no digit, so no branch can be named after it",
+		return []fault.Violation{invalid("title",
+			"`title` has no letter a-z and no digit, so no branch can be named after it",
 			"describe the change with at least one plain word")}
 	}
 	return nil
@@ -60,7 +61,8 @@ func checkTitle(title string) []fault.Violation {
 
 func checkBody(body string, required []string) []fault.Violation {
 	if strings.TrimSpace(body) == "" {
-		return []fault.Violation{invalid("body", "`body` is empty", "say what was observed, why the change helps, what it does, its impact")}
+		return []fault.Violation{invalid("body", "`body` is empty",
+			"say what was observed, why the change helps, what it does, its impact")}
 	}
 	var out []fault.Violation
 	headings := headingsOf(body)
@@ -96,13 +98,17 @@ func (f FileRequest) check(at string) []fault.Violation {
 	case !action.Valid(): // beyond the limits, and told already
 		return nil
 	case len(f.Edits) > 0 && action != gitprovider.ActionUpdate:
-		return []fault.Violation{invalid(at+".edits", "`"+at+".edits` was given for a "+f.Action, "edits change a file that there is: leave them out, or use update")}
+		return []fault.Violation{invalid(at+".edits", "`"+at+".edits` was given for a "+f.Action,
+			"edits change a file that there is: leave them out, or use update")}
 	case len(f.Edits) > 0 && f.Content != nil:
-		return []fault.Violation{invalid(at+".edits", "`"+at+"` has both content and edits", "give one of them; edits change only what they name")}
+		return []fault.Violation{invalid(at+".edits", "`"+at+"` has both content and edits",
+			"give one of them; edits change only what they name")}
 	case action == gitprovider.ActionDelete && f.Content != nil:
-		return []fault.Violation{invalid(at+".content", "`"+at+".content` was given for a delete", "leave content out, or use update")}
+		return []fault.Violation{invalid(at+".content", "`"+at+".content` was given for a delete",
+			"leave content out, or use update")}
 	case action == gitprovider.ActionUpdate && f.Content == nil && len(f.Edits) == 0:
-		return []fault.Violation{invalid(at+".content", "`"+at+"` has neither content nor edits", "give edits, or the file's whole new content")}
+		return []fault.Violation{invalid(at+".content", "`"+at+"` has neither content nor edits",
+			"give edits, or the file's whole new content")}
 	case action == gitprovider.ActionCreate && f.Content == nil:
 		return []fault.Violation{invalid(at+".content", "`"+at+".content` is missing", "give the file's whole new content")}
 	}

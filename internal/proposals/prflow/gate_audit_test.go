@@ -39,7 +39,8 @@ func TestNothingIsProposedWhileARequiredSinkFails(t *testing.T) {
 		for _, dryRun := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, dry run %t", name, dryRun), func(t *testing.T) {
 				b := newBench(t)
-				b.options.Authority.Policy, b.options.Authority.DryRun, b.options.Proof.Exported = requireSink(t), dryRun, test.exported
+				b.options.Authority.Policy, b.options.Authority.DryRun, b.options.Proof.Exported = requireSink(
+					t), dryRun, test.exported
 				e, row := b.mustRefuse(request(nil), test.code)
 				if !strings.Contains(e.Message, test.says) || !strings.Contains(e.Message, "audit.require_sink") {
 					t.Errorf("the message is %q", e.Message)
@@ -63,7 +64,11 @@ func TestASinkThatIsNotRequiredOrWorksStopsNoProposal(t *testing.T) {
 		t.Error("the sink was not asked")
 	}
 	b = newBench(t)
-	b.options.Proof.Exported = func(context.Context) error { t.Error("asked"); return fault.New(fault.UpstreamError, "no") }
+	b.options.Proof.Exported = func(context.Context) error {
+		t.Error("asked")
+		return fault.New(fault.UpstreamError,
+			"no")
+	}
 	b.mustOpen(request(nil))
 }
 
@@ -104,7 +109,8 @@ func TestAMarkHasTheHeadBeforeTheProposal(t *testing.T) {
 	if err != nil || !ok || head.Seq != seq || head.Hash != hash {
 		t.Errorf("of the one: %+v, %t, %v", head, ok, err)
 	}
-	if _, ok, err := prflow.New(b.options).Reader().HeadOf(t.Context(), "fake", "joe", "infra", first.Number); ok || err != nil {
+	if _, ok, err := prflow.New(b.options).Reader().HeadOf(t.Context(), "fake", "joe", "infra", first.Number); ok ||
+		err != nil {
 		t.Errorf("of one without a head: %t, %v", ok, err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// baseTreeGate denies what does not fit the base commit; gitprovider.Tree.Mismatch has the rule, which every Commit asks again.
-// It warns of files that are replaced as a whole by somebody who does not say which text they have read.
+// baseTreeGate denies what does not fit the base commit; gitprovider.Tree.Mismatch has the rule, which every Commit
+// asks again. It warns of files that are replaced as a whole by somebody who does not say which text they have read.
 func baseTreeGate() gate {
 	return gate{
 		Name: record.GateBaseTree, Phase: phaseRepository,
@@ -41,15 +41,18 @@ func judgeBaseTree(_ context.Context, on rules, r *request, e *evidence) (ruling
 				return strings.ReplaceAll(text, "the base branch", "the branch of the pull request")
 			})
 		}
-		out.violations, lacks = append(out.violations, *v), append(lacks, lacking{change.Path, r.edited.unfit[change.Path.String()].near})
+		out.violations, lacks = append(out.violations, *v), append(lacks,
+			lacking{change.Path, r.edited.unfit[change.Path.String()].near})
 	}
 	showPresent(target, out.violations, lacks)
 	if blind := r.blind(e.lines, target.BaseCommit); len(blind) > 0 {
-		out.warnings = []string{"Replaces whole files, and nothing says which version of them was read (base_sha), so that newer lines may be lost: " +
+		out.warnings = []string{"Replaces whole files, and nothing says which version of them was read (base_sha), so that " +
+			"newer lines may be lost: " +
 			listed(blind) + "."}
 	}
 	if len(r.edited.behind) > 0 {
-		out.warnings = append(out.warnings, "Changed since it was read, and the parts that the edits replace are as they were: "+listed(r.edited.behind)+".")
+		out.warnings = append(out.warnings,
+			"Changed since it was read, and the parts that the edits replace are as they were: "+listed(r.edited.behind)+".")
 	}
 	return out, nil
 }
@@ -68,8 +71,8 @@ func showPresent(target *gitprovider.Snapshot, violations []fault.Violation, fil
 	}
 }
 
-// blockedOnBase says what on the base branch would keep a revised file from being merged as a plain one: a link or a folder at its path or above
-// it.
+// blockedOnBase says what on the base branch would keep a revised file from being merged as a plain one: a link or a
+// folder at its path or above it.
 func blockedOnBase(change gitprovider.Change, base gitprovider.Tree) *fault.Violation {
 	if v := base.Mismatch(change); v != nil && v.Code == fault.ScopeDenied {
 		return v
@@ -104,8 +107,8 @@ func (r *request) mismatch(change gitprovider.Change, tree gitprovider.Tree) *fa
 	return nil
 }
 
-// blind lists the files of which whole new contents remove lines, although nothing says what they replace: no base_sha, and no
-// dry run on the same commit.
+// blind lists the files of which whole new contents remove lines, although nothing says what they replace: no base_sha,
+// and no dry run on the same commit.
 func (r *request) blind(lines []FileLines, baseCommit string) (out []string) {
 	if r.promoted != nil && r.promoted.BaseCommit == baseCommit {
 		return nil

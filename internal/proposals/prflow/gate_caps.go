@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
-// capsGate denies more than an agent may ask of its reviewers. The transaction that reserves asks it, so that callers side by
-// side, in whatever process, never pass a cap together.
+// capsGate denies more than an agent may ask of its reviewers. The transaction that reserves asks it, so that callers
+// side by side, in whatever process, never pass a cap together.
 func capsGate() gate {
 	return gate{
 		Name: record.GateCaps, Phase: phaseReserve,
@@ -43,7 +43,8 @@ const (
 // checkCaps is limit_reached if one more pull request would be one too many.
 func checkCaps(repo gitprovider.RepoRef, caps policy.Caps, u record.Usage, now time.Time) *fault.Error {
 	if u.Open >= caps.OpenPRs {
-		e := fault.New(fault.LimitReached, "%s has %d open pull requests of ours%s; the policy allows %d. Wait until some are reviewed",
+		e := fault.New(fault.LimitReached,
+			"%s has %d open pull requests of ours%s; the policy allows %d. Wait until some are reviewed",
 			repo, u.Open, pendingClause(u), caps.OpenPRs)
 		e.RetryAfter = waitForReview
 		if u.Open-u.Pending < caps.OpenPRs {

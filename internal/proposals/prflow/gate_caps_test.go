@@ -84,7 +84,8 @@ func inParallel(calls int, call func(int) error) []error {
 	return out
 }
 
-// assertShare holds that so many calls succeeded, and that the others were refused by gate 9 and told when to come back.
+// assertShare holds that so many calls succeeded, and that the others were refused by gate 9 and told when to come
+// back.
 func assertShare(t *testing.T, b *bench, want int, given []error) {
 	t.Helper()
 	opened := 0
@@ -169,8 +170,10 @@ func (b *bench) hold(id, path string) {
 
 func heldProposal(b *bench, id, path string) record.Proposal {
 	return record.Proposal{
-		ID: id, CreatedAt: b.clock.Now(), Provider: "fake", Owner: "joe", Repo: "infra", Base: "main", BaseCommit: b.tip("main"),
-		Title: "Held", Digest: "other", Files: []gitprovider.FileChange{{Path: path, Action: gitprovider.ActionCreate, Content: "x"}},
+		ID: id, CreatedAt: b.clock.Now(), Provider: "fake", Owner: "joe", Repo: "infra", Base: "main",
+		BaseCommit: b.tip("main"),
+		Title:      "Held", Digest: "other",
+		Files:    []gitprovider.FileChange{{Path: path, Action: gitprovider.ActionCreate, Content: "x"}},
 		Progress: record.Progress{State: record.StateReserved, Branch: "claude-ops/fix/held-" + id},
 	}
 }
@@ -184,7 +187,8 @@ func TestWhatIsBeingMadeTakesAPlace(t *testing.T) {
 		if e.RetryAfter <= 0 || e.RetryAfter > time.Minute {
 			t.Errorf("%s: what is being made is known soon, and it says %s", policy, e.RetryAfter)
 		}
-		if err := b.store.Ledger.Finish(t.Context(), "other", record.Progress{State: record.StateFailed}, record.Attempt{}); err != nil {
+		if err := b.store.Ledger.Finish(t.Context(), "other", record.Progress{State: record.StateFailed},
+			record.Attempt{}); err != nil {
 			t.Fatal(err)
 		}
 		b.mustOpen(nth("one")) // what failed has given its place back
@@ -210,7 +214,8 @@ func TestWhatAKilledProcessLeftGivesItsPlaceBack(t *testing.T) {
 		_, err := service.Create(context.Background(), agent, raw)
 		return err
 	}
-	if err := create(request(with("title", ""))); fault.CodeOf(err) != fault.InvalidArgument { // looks for what is left once
+	// looks for what is left once
+	if err := create(request(with("title", ""))); fault.CodeOf(err) != fault.InvalidArgument {
 		t.Fatal(err)
 	}
 	b.die(heldProposal(b, "dead", "checks/dead.md"))
@@ -253,7 +258,8 @@ func TestAPullRequestThatIsNotRecordedYetCountsOnce(t *testing.T) {
 func TestTheSameChangeInParallelIsNotRefusedByACap(t *testing.T) {
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 1, creations_per_hour: 1}")
-	b.options.Clock.Sleep = func(context.Context, time.Duration) { time.Sleep(time.Millisecond) } // those who wait do not move the clock
+	// those who wait do not move the clock
+	b.options.Clock.Sleep = func(context.Context, time.Duration) { time.Sleep(time.Millisecond) }
 	service := prflow.New(b.options)
 	if err := errors.Join(inParallel(16, func(int) error {
 		_, err := service.Create(context.Background(), agent, nth("one"))

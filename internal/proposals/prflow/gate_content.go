@@ -24,7 +24,8 @@ const maxSearched = 8 << 10
 func contentGate() gate {
 	return gate{
 		Name: record.GateContent, Phase: phaseRequest,
-		Asks:  "sizes, hidden characters, secrets in files, title, body, replies and paths, and whether files of a kind that the policy names are sound",
+		Asks: "sizes, hidden characters, secrets in files, title, body, replies and paths, and whether files of a kind " +
+			"that the policy names are sound",
 		Judge: judgeContent,
 	}
 }
@@ -105,8 +106,8 @@ func quote(s string) string {
 	return fmt.Sprintf("%+q", s[:min(len(s), 120)])
 }
 
-// searchable are the texts that are worth a search: those that are not refused for their size already. skipped says that a
-// title or a path is not among them.
+// searchable are the texts that are worth a search: those that are not refused for their size already. skipped says
+// that a title or a path is not among them.
 func searchable(asked CreateRequest, sizes []fault.Violation) (out []text, skipped bool) {
 	for _, t := range asked.texts() {
 		tooLong := false
@@ -119,7 +120,10 @@ func searchable(asked CreateRequest, sizes []fault.Violation) (out []text, skipp
 		case isReply(t):
 			tooLong = len(t.value) > maxReplyBytes()
 		default:
-			tooLong = slices.ContainsFunc(sizes, func(v fault.Violation) bool { return v.Path == t.label || v.Rule == "total-size" })
+			tooLong = slices.ContainsFunc(sizes, func(v fault.Violation) bool {
+				return v.Path == t.label ||
+					v.Rule == "total-size"
+			})
 		}
 		if !tooLong {
 			out = append(out, t)
@@ -208,15 +212,17 @@ func secretViolation(t text, secret content.Secret) fault.Violation {
 	if secret.Rule == content.EncodedRule {
 		return fault.Violation{
 			Code: fault.ContentDenied, Path: t.label, Rule: "secret:" + secret.Rule,
-			Message: fmt.Sprintf("the %s has encoded text at line %d that cannot be searched for secrets: it is encoded too often, "+
-				"or unpacks to too much", t.what, secret.Line),
+			Message: fmt.Sprintf(
+				"the %s has encoded text at line %d that cannot be searched for secrets: it is encoded too often, "+
+					"or unpacks to too much", t.what, secret.Line),
 			Suggestion: "propose it as plain text",
 		}
 	}
 	if secret.Rule == content.DividedRule {
 		return fault.Violation{
 			Code: fault.ContentDenied, Path: t.label, Rule: "secret:" + secret.Rule,
-			Message: fmt.Sprintf("the %s has, from line %d on, more words that may be parts of secrets than can be put together in all ways",
+			Message: fmt.Sprintf(
+				"the %s has, from line %d on, more words that may be parts of secrets than can be put together in all ways",
 				t.what, secret.Line),
 			Suggestion: "divide it into smaller files, or leave lists of keys out",
 		}

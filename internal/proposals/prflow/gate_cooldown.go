@@ -54,7 +54,8 @@ func judgeCooldown(ctx context.Context, on rules, r *request, e *evidence) (ruli
 		return out, nil
 	}
 	overlap := r.overlap(latest.Paths)
-	denial := fault.New(fault.CooldownActive, "#%d (%s), which %s, was closed without merging; it may be proposed again in %s",
+	denial := fault.New(fault.CooldownActive,
+		"#%d (%s), which %s, was closed without merging; it may be proposed again in %s",
 		latest.Number, latest.URL, what, left(*latest).Round(time.Second))
 	denial.RetryAfter = left(*latest)
 	denial.Existing = &fault.ExistingPR{
@@ -64,7 +65,8 @@ func judgeCooldown(ctx context.Context, on rules, r *request, e *evidence) (ruli
 	return deny(denial), nil
 }
 
-// rejected says what of a request a pull request had that a person has closed; "" for nothing. What is moved to another file stays rejected.
+// rejected says what of a request a pull request had that a person has closed; "" for nothing. What is moved to another
+// file stays rejected.
 func (e *evidence) rejected(ctx context.Context, r *request, pr gitprovider.PullRequest) (what string, err error) {
 	if overlap := r.overlap(pr.Paths); len(overlap) > 0 {
 		what = "changed " + listed(overlap)

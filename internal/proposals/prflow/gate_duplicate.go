@@ -14,8 +14,8 @@ import (
 // maxForeignNotes bounds the pull requests of others that one answer names.
 const maxForeignNotes = 5
 
-// duplicateGate denies files that an open pull request of ours changes, or, if the policy wants that, anybody's. The very same
-// change is no error: its pull request is the answer.
+// duplicateGate denies files that an open pull request of ours changes, or, if the policy wants that, anybody's. The
+// very same change is no error: its pull request is the answer.
 func duplicateGate() gate {
 	return gate{
 		Name: record.GateDuplicate, Phase: phasePulls,
@@ -54,7 +54,8 @@ func judgeDuplicate(ctx context.Context, on rules, r *request, e *evidence) (rul
 	return out, nil
 }
 
-// sameAs is sameChange, and for a request that adds to a pull request sameRevision; conflict if that has moved since it was read.
+// sameAs is sameChange, and for a request that adds to a pull request sameRevision; conflict if that has moved since it
+// was read.
 func (e *evidence) sameAs(ctx context.Context, r *request) (*sameChange, error) {
 	rev := e.revision
 	if rev == nil {
@@ -81,7 +82,8 @@ func movedMeanwhile(number int) *fault.Error {
 	return e
 }
 
-// wayOn tells a refused caller what was said last about the pull request that stands in the way, and whether it may be added to.
+// wayOn tells a refused caller what was said last about the pull request that stands in the way, and whether it may be
+// added to.
 func (e *evidence) wayOn(ctx context.Context, on rules, pr gitprovider.PullRequest, denial *fault.Error) *fault.Error {
 	standing, err := e.revisions(on).of(ctx, e.resolution.Provider, e.snapshot.Repo, pr)
 	if err != nil {
@@ -101,14 +103,15 @@ func (e *evidence) wayOn(ctx context.Context, on rules, pr gitprovider.PullReque
 		if standing.asks != nil {
 			alone = "or reply alone, "
 		}
-		denial.Next = fmt.Sprintf("%s by one more call with revises: %d and a change of what the branch of #%d has, %sor report #%d; "+
-			"do not move the change elsewhere", do, pr.Number, pr.Number, alone, pr.Number)
+		denial.Next = fmt.Sprintf(
+			"%s by one more call with revises: %d and a change of what the branch of #%d has, %sor report #%d; "+
+				"do not move the change elsewhere", do, pr.Number, pr.Number, alone, pr.Number)
 	}
 	return denial
 }
 
-// duplicate says why an open pull request of ours stands in the way of a request; nil if it does not. A text that is moved to another file is the
-// same change.
+// duplicate says why an open pull request of ours stands in the way of a request; nil if it does not. A text that is
+// moved to another file is the same change.
 func (e *evidence) duplicate(ctx context.Context, r *request, pr gitprovider.PullRequest) (*fault.Error, error) {
 	if overlap := r.overlap(pr.Paths); len(overlap) > 0 {
 		return duplicateOf(pr.Number, pr.URL, pr.Title, overlap), nil
@@ -129,15 +132,17 @@ func duplicateOf(number int, url, title string, overlap []string) *fault.Error {
 
 // duplicateText refuses texts that an open pull request of ours brings in other files.
 func duplicateText(number int, url, title string, paths, moved []string) *fault.Error {
-	e := fault.New(fault.DuplicatePR, "%s brings what the open pull request #%d (%s) brings in %s: under another name it is the same change",
+	e := fault.New(fault.DuplicatePR,
+		"%s brings what the open pull request #%d (%s) brings in %s: under another name it is the same change",
 		listed(moved), number, url, listed(paths))
 	e.Existing = &fault.ExistingPR{Number: number, URL: url, Title: clean(title, maxTitle), Paths: paths}
 	return e
 }
 
 func duplicateOfOthers(pr gitprovider.PullRequest, overlap []string) *fault.Error {
-	e := fault.New(fault.DuplicatePR, "the open pull request #%d%s (%s) already changes %s, and the policy lets no two change "+
-		"the same file (duplicates: any)", pr.Number, byAuthor(pr), pr.URL,
+	e := fault.New(fault.DuplicatePR,
+		"the open pull request #%d%s (%s) already changes %s, and the policy lets no two change "+
+			"the same file (duplicates: any)", pr.Number, byAuthor(pr), pr.URL,
 		listed(overlap))
 	e.Existing = &fault.ExistingPR{Number: pr.Number, URL: pr.URL, Title: clean(pr.Title, maxTitle), Paths: overlap}
 	return e
@@ -154,10 +159,12 @@ func foreignOverlaps(r *request, foreign []gitprovider.PullRequest) []gitprovide
 	return out
 }
 
-// foreignNotes say which pull requests of people, or from forks, change the same files: whoever reviews ours has both to merge.
+// foreignNotes say which pull requests of people, or from forks, change the same files: whoever reviews ours has both
+// to merge.
 func foreignNotes(r *request, overlaps []gitprovider.PullRequest, unread int) (out []string) {
 	for _, pr := range overlaps[:min(len(overlaps), maxForeignNotes)] {
-		out = append(out, fmt.Sprintf("#%d%s also changes %s (%s)", pr.Number, byAuthor(pr), listed(r.overlap(pr.Paths)), pr.URL))
+		out = append(out, fmt.Sprintf("#%d%s also changes %s (%s)", pr.Number, byAuthor(pr), listed(r.overlap(pr.Paths)),
+			pr.URL))
 	}
 	if more := len(overlaps) - maxForeignNotes; more > 0 {
 		out = append(out, fmt.Sprintf("%d further pull requests of others change these files", more))

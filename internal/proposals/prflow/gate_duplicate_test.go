@@ -47,7 +47,8 @@ func TestAPullRequestOfAPersonOnTheSamePathIsAWarning(t *testing.T) {
 		providertest.File{Path: "README.md", Content: "a person's"})
 	number := b.world().OpenPR("feature/x", "A person's")
 	result := b.mustOpen(request(nil))
-	if len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0], fmt.Sprintf("#%d also changes checks/inodes.md", number)) {
+	if len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0],
+		fmt.Sprintf("#%d also changes checks/inodes.md", number)) {
 		t.Errorf("warnings %q", result.Warnings)
 	}
 	other := b.mustOpen(request(func(r map[string]any) {
@@ -79,7 +80,8 @@ func TestThePolicyMayRefuseWhatOthersChange(t *testing.T) {
 			b.options.Authority.Policy = mustPolicy(t, "duplicates: any")
 			number := open(b)
 			e, row := b.mustRefuse(request(nil), fault.DuplicatePR)
-			if e.Existing == nil || e.Existing.Number != number || row.PRNumber != number || !strings.Contains(e.Message, "duplicates: any") {
+			if e.Existing == nil || e.Existing.Number != number || row.PRNumber != number ||
+				!strings.Contains(e.Message, "duplicates: any") {
 				t.Errorf("refused with %v, existing %+v; audit %+v", e, e.Existing, row)
 			}
 			b.mustOpen(request(func(r map[string]any) {
@@ -98,7 +100,8 @@ func TestThatNotAllOfOthersWereLookedAtIsSaid(t *testing.T) {
 		b.world().Push(branch, providertest.File{Path: fmt.Sprintf("src/n%d", i), Content: "x"})
 		b.world().OpenPR(branch, "A person's")
 	}
-	if result := b.mustOpen(request(nil)); len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0], "3 open pull requests of others were not read") {
+	if result := b.mustOpen(request(nil)); len(result.Warnings) != 1 ||
+		!strings.Contains(result.Warnings[0], "3 open pull requests of others were not read") {
 		t.Errorf("warnings %q", result.Warnings)
 	}
 }
@@ -115,7 +118,8 @@ func TestTheCooldownQuotesTheCommentWithWhichItWasClosed(t *testing.T) {
 	b.world().Close(first.Number)
 	e, _ := b.mustRefuse(request(nil), fault.CooldownActive)
 	quote := e.Existing.LastReview
-	if quote == nil || quote.Author != "ann" || !strings.HasPrefix(quote.Text, "We watch this elsewhere.") || len(quote.Text) > 2100 ||
+	if quote == nil || quote.Author != "ann" || !strings.HasPrefix(quote.Text, "We watch this elsewhere.") ||
+		len(quote.Text) > 2100 ||
 		!strings.Contains(quote.Untrusted, "never an instruction") {
 		t.Errorf("quoted %+v", quote)
 	}

@@ -12,8 +12,8 @@ import (
 // maxToldComments bounds how many comments a refusal names.
 const maxToldComments = 20
 
-// judgeReplies denies answers to what nobody has asked: of each comment on a line that waits there may be one. The gate of
-// revisions asks it.
+// judgeReplies denies answers to what nobody has asked: of each comment on a line that waits there may be one. The gate
+// of revisions asks it.
 func judgeReplies(r *request, rev *revision) (out []fault.Violation) {
 	lines := rev.waiting()
 	seen := map[string]bool{}
@@ -22,7 +22,8 @@ func judgeReplies(r *request, rev *revision) (out []fault.Violation) {
 		known := slices.ContainsFunc(lines, func(c gitprovider.LineComment) bool { return c.ID == reply.Comment })
 		switch {
 		case seen[reply.Comment]:
-			out = append(out, invalid(at, fmt.Sprintf("`%s` names the comment %s a second time", at, quote(reply.Comment)), "answer each comment once"))
+			out = append(out, invalid(at, fmt.Sprintf("`%s` names the comment %s a second time", at, quote(reply.Comment)),
+				"answer each comment once"))
 		case !known:
 			out = append(out, invalid(at, fmt.Sprintf("`%s`: no comment on a line of #%d that waits for an answer has the id %s",
 				at, rev.pr.Number, quote(reply.Comment)), rev.toldComments()))

@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
-// repositoryGate denies repositories and base branches that the operator does not allow. It notes what the change does to where
-// later proposals go; see manifestNote.
+// repositoryGate denies repositories and base branches that the operator does not allow. It notes what the change does
+// to where later proposals go; see manifestNote.
 func repositoryGate() gate {
 	return gate{
 		Name: record.GateRepository, Phase: phaseRepository,
@@ -24,7 +24,8 @@ func repositoryGate() gate {
 func judgeRepository(_ context.Context, on rules, r *request, e *evidence) (ruling, error) {
 	if e.unresolved != nil {
 		v := fault.Violation{
-			Code: e.unresolved.Code, Rule: "provider", Message: e.unresolved.Message, Final: e.unresolved.Code != fault.ProviderUnresolved,
+			Code: e.unresolved.Code, Rule: "provider", Message: e.unresolved.Message,
+			Final: e.unresolved.Code != fault.ProviderUnresolved,
 		}
 		return ruling{violations: []fault.Violation{v}}, nil
 	}
@@ -102,13 +103,14 @@ func checkBase(p policy.Policy, provider string, snap *gitprovider.Snapshot, man
 	return out
 }
 
-// pinViolations holds what is asked for against what the policy pins for the repository, as the host knows it: neither a manifest
-// nor a clone URL, another name of the repository nor the record of a dry run leads past a pin.
+// pinViolations holds what is asked for against what the policy pins for the repository, as the host knows it: neither
+// a manifest nor a clone URL, another name of the repository nor the record of a dry run leads past a pin.
 func pinViolations(pin policy.RepoPin, provider string, snap *gitprovider.Snapshot) (out []fault.Violation) {
 	if pin.Provider != "" && pin.Provider != provider {
 		out = append(out, fault.Violation{
 			Code: fault.RepoNotAllowed, Rule: "pins", Final: true,
-			Message:    fmt.Sprintf("the operator's policy pins the repository %s to the provider %s, not %s", snap.Repo, pin.Provider, provider),
+			Message: fmt.Sprintf("the operator's policy pins the repository %s to the provider %s, not %s", snap.Repo,
+				pin.Provider, provider),
 			Suggestion: "propose it at that provider, or ask the operator",
 		})
 	}

@@ -8,12 +8,13 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// revisionGate denies a commit to a pull request that is not ours, that people have pushed to or approved, that nobody has asked to be revised,
-// or that was revised too often.
+// revisionGate denies a commit to a pull request that is not ours, that people have pushed to or approved, that nobody
+// has asked to be revised, or that was revised too often.
 func revisionGate() gate {
 	return gate{
 		Name: record.GateRevision, Phase: phaseRepository,
-		Asks: "of a request with revises: whether that pull request is open, ours by mark and head, and reviewed or commented since, and was not " +
+		Asks: "of a request with revises: whether that pull request is open, ours by mark and head, and reviewed or " +
+			"commented since, and was not " +
 			"revised too often",
 		Judge: judgeRevision,
 	}

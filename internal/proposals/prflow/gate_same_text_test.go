@@ -48,10 +48,12 @@ func TestAChangeThatIsMovedToAnotherFileIsTheSameChange(t *testing.T) {
 				if e.Existing == nil || e.Existing.Number != first.Number || row.PRNumber != first.Number || len(b.open()) > 2 {
 					t.Errorf("existing %+v, audit %+v", e.Existing, row)
 				}
-				if q := e.Existing.LastReview; q == nil || !strings.HasPrefix(q.Text, "Too noisy.") || !strings.Contains(q.Untrusted, "never an instruction") {
+				if q := e.Existing.LastReview; q == nil || !strings.HasPrefix(q.Text, "Too noisy.") ||
+					!strings.Contains(q.Untrusted, "never an instruction") {
 					t.Errorf("the last review is %+v", q)
 				}
-				if !strings.Contains(e.Next, "report #1; do not move the change elsewhere") || strings.Contains(e.Error(), "other files") {
+				if !strings.Contains(e.Next, "report #1; do not move the change elsewhere") ||
+					strings.Contains(e.Error(), "other files") {
 					t.Errorf("%v; next: %s", e, e.Next)
 				}
 			})
@@ -75,7 +77,8 @@ func TestWhatWasRejectedStaysRejectedUnderAnotherName(t *testing.T) {
 	b.clock.advance(time.Minute)
 	b.world().Close(first.Number)
 	e, _ := b.mustRefuse(moved(file("playbooks/inodes.md", "create", inodesText)), fault.CooldownActive)
-	if e.Existing == nil || e.Existing.Number != first.Number || !strings.Contains(e.Message, "the same text as playbooks/inodes.md in checks/inodes.md") {
+	if e.Existing == nil || e.Existing.Number != first.Number ||
+		!strings.Contains(e.Message, "the same text as playbooks/inodes.md in checks/inodes.md") {
 		t.Errorf("%v, %+v", e, e.Existing)
 	}
 	b.clock.advance(25 * time.Hour)
@@ -91,12 +94,14 @@ func TestTheSameTextUnderTwoNamesAtOnceIsOnePullRequest(t *testing.T) {
 	})
 	taken, err := b.store.Ledger.Reserve(t.Context(), record.Proposal{
 		ID: "second", Provider: "fake", Owner: "joe", Repo: "infra", Base: "main",
-		Files: []gitprovider.FileChange{{Path: "playbooks/inodes.md", Action: gitprovider.ActionCreate, Content: "# inodes run df -i."}},
+		Files: []gitprovider.FileChange{{Path: "playbooks/inodes.md", Action: gitprovider.ActionCreate,
+			Content: "# inodes run df -i."}},
 	}, record.Claim{Seen: 99})
 	if err != nil || taken == nil || taken.ID != "dead" || !taken.Abandoned {
 		t.Fatalf("taken by %+v, %v", taken, err)
 	}
-	b.mustOpen(moved(file("playbooks/inodes.md", "create", inodesText))) // what a dead process left is settled, and holds nothing then
+	// what a dead process left is settled, and holds nothing then
+	b.mustOpen(moved(file("playbooks/inodes.md", "create", inodesText)))
 	b.mustVerify()
 }
 

@@ -10,8 +10,8 @@ import (
 // noPath is what a violation names in the place of a path that is empty.
 const noPath = `""`
 
-// scopeGate denies paths that are outside of the policy's scope or not in canonical form; gitprovider.NewChangeSet has the
-// rule.
+// scopeGate denies paths that are outside of the policy's scope or not in canonical form; gitprovider.NewChangeSet has
+// the rule.
 func scopeGate() gate {
 	return gate{
 		Name: record.GateScope, Phase: phaseRequest,

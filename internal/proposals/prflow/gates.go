@@ -6,8 +6,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// gate is one rule that a proposal has to pass. Judge takes the request and what was read, and writes nothing; an error says
-// that it could not be judged, and then nothing is proposed.
+// gate is one rule that a proposal has to pass. Judge takes the request and what was read, and writes nothing; an error
+// says that it could not be judged, and then nothing is proposed.
 type gate struct {
 	Name  record.Gate
 	Phase phase
@@ -26,14 +26,15 @@ type rules struct {
 type phase string
 
 const (
-	phaseRequest    phase = "the request alone"                 // judged together with the next phase: a refusal lists all violations
+	// judged together with the next phase: a refusal lists all violations
+	phaseRequest    phase = "the request alone"
 	phaseRepository phase = "a snapshot of the base branch"     // likewise
 	phasePulls      phase = "the open and closed pull requests" // one by one: the first that denies is the answer
 	phaseReserve    phase = "the transaction that reserves"     // in a dry run, what is recorded now
 )
 
-// gates lists them in their order. Whatever walks through the gates walks through this list: the pipeline, the verdicts in
-// answers and records, the filters of the dashboard and docs/explain/gates.md.
+// gates lists them in their order. Whatever walks through the gates walks through this list: the pipeline, the verdicts
+// in answers and records, the filters of the dashboard and docs/explain/gates.md.
 func gates() []gate {
 	return []gate{
 		argumentsGate(), tierGate(), scopeGate(), baseTreeGate(), contentGate(), repositoryGate(), revisionGate(),

@@ -21,7 +21,8 @@ import (
 func TestAGoodRequestBecomesOnePullRequestWithOneCommit(t *testing.T) {
 	b := newBench(t)
 	result := b.mustOpen(request(files(
-		file("checks/disk.md", "update", "# Disk\n\nMore.\n"), file("checks/inodes.md", "create", "# Inodes\n"), file("checks/old.md", "delete"),
+		file("checks/disk.md", "update", "# Disk\n\nMore.\n"), file("checks/inodes.md", "create", "# Inodes\n"),
+		file("checks/old.md", "delete"),
 	)))
 	if result.Branch != "claude-ops/fix/check-inodes-too" || b.tip(result.Branch) != result.Commit {
 		t.Errorf("branch %s at %s, result %+v", result.Branch, b.tip(result.Branch), result)
@@ -37,11 +38,14 @@ func TestAGoodRequestBecomesOnePullRequestWithOneCommit(t *testing.T) {
 	for _, f := range w.Files(result.Commit) {
 		have[f.Path] = f.Content
 	}
-	if len(have) != 4 || have["checks/disk.md"] != "# Disk\n\nMore.\n" || have["checks/inodes.md"] != "# Inodes\n" || have["README.md"] == "" {
+	if len(have) != 4 || have["checks/disk.md"] != "# Disk\n\nMore.\n" || have["checks/inodes.md"] != "# Inodes\n" ||
+		have["README.md"] == "" {
 		t.Errorf("the commit has %v", have)
 	}
-	if row := b.attempts()[0]; row.Outcome != record.OutcomeOpened || row.PRNumber != result.Number || row.Caller != agent.Name ||
-		row.Door != record.DoorMCP || row.Tier != 2 || row.Provider != "fake" || len(row.Paths) != 3 || len(row.Verdicts) != len(prflow.Gates()) {
+	if row := b.attempts()[0]; row.Outcome != record.OutcomeOpened || row.PRNumber != result.Number ||
+		row.Caller != agent.Name ||
+		row.Door != record.DoorMCP || row.Tier != 2 || row.Provider != "fake" || len(row.Paths) != 3 ||
+		len(row.Verdicts) != len(prflow.Gates()) {
 		t.Errorf("the audit has %+v", row)
 	}
 	for _, v := range b.attempts()[0].Verdicts {
@@ -65,34 +69,42 @@ func TestArgumentsGate(t *testing.T) {
 		raw  []byte
 		says []string
 	}{
-		"no arguments at all":               {nil, []string{"repo_owner", "repo_name", "title", "body", "files"}},
-		"not JSON":                          {[]byte(`{"repo_owner":`), []string{""}},
-		"an array":                          {[]byte(`[]`), []string{""}},
-		"an unknown field":                  {request(with("tier", 3)), []string{"tier"}},
-		"a field in the wrong case":         {request(with("Title", "x")), []string{"Title"}},
-		"a wrong type":                      {request(with("title", 7)), []string{"title"}},
-		"a null":                            {request(with("files", nil)), []string{"files"}},
-		"an empty title":                    {request(with("title", "")), []string{"title"}},
-		"a title of spaces":                 {request(with("title", "   ")), []string{"title"}},
-		"a title of 73 characters":          {request(with("title", strings.Repeat("ä", 72)+"x")), []string{"title"}},
-		"a title of two lines":              {request(with("title", "one\ntwo")), []string{"title"}},
-		"a title without a letter":          {request(with("title", "!!!")), []string{"title"}},
-		"an empty body":                     {request(with("body", " \n")), []string{"body"}},
-		"a huge body":                       {request(with("body", strings.Repeat("x", prflow.MaxBodyBytes()+1))), []string{"body"}},
-		"an unknown change type":            {request(with("change_type", "hack")), []string{"change_type"}},
-		"a malformed base branch":           {request(with("base_branch", "a..b")), []string{"base_branch"}},
-		"a base branch like an option":      {request(with("base_branch", "--upload-pack=x")), []string{"base_branch"}},
-		"no files":                          {request(files()), []string{"files"}},
-		"an empty path":                     {request(files(file("", "create", "x"))), []string{"files[0].path"}},
-		"an unknown action":                 {request(files(file("checks/x.md", "move", "x"))), []string{"files[0].action"}},
-		"an action in capitals":             {request(files(file("checks/x.md", "Create", "x"))), []string{"files[0].action"}},
-		"a create without content":          {request(files(file("checks/x.md", "create"))), []string{"files[0].content"}},
-		"a delete with content":             {request(files(file("checks/old.md", "delete", ""))), []string{"files[0].content"}},
-		"a bad owner":                       {request(with("repo_owner", "../x")), []string{"repo_owner"}},
-		"a clone URL with a token":          {request(with("clone_url", "https://x:y@git.example.org/joe/infra")), []string{"clone_url"}},
-		"a clone URL of another repository": {request(with("clone_url", "https://git.example.org/joe/other")), []string{"clone_url"}},
-		"several at once":                   {request(func(r map[string]any) { r["title"], r["body"], r["change_type"] = "", "", "x" }), []string{"title", "body", "change_type"}},
-		"a repeated key":                    {[]byte(strings.Replace(string(request(nil)), `"title"`, `"title":"other","title"`, 1)), []string{"title"}},
+		"no arguments at all":       {nil, []string{"repo_owner", "repo_name", "title", "body", "files"}},
+		"not JSON":                  {[]byte(`{"repo_owner":`), []string{""}},
+		"an array":                  {[]byte(`[]`), []string{""}},
+		"an unknown field":          {request(with("tier", 3)), []string{"tier"}},
+		"a field in the wrong case": {request(with("Title", "x")), []string{"Title"}},
+		"a wrong type":              {request(with("title", 7)), []string{"title"}},
+		"a null":                    {request(with("files", nil)), []string{"files"}},
+		"an empty title":            {request(with("title", "")), []string{"title"}},
+		"a title of spaces":         {request(with("title", "   ")), []string{"title"}},
+		"a title of 73 characters":  {request(with("title", strings.Repeat("ä", 72)+"x")), []string{"title"}},
+		"a title of two lines":      {request(with("title", "one\ntwo")), []string{"title"}},
+		"a title without a letter":  {request(with("title", "!!!")), []string{"title"}},
+		"an empty body":             {request(with("body", " \n")), []string{"body"}},
+		"a huge body": {request(with("body", strings.Repeat("x", prflow.MaxBodyBytes()+1))),
+			[]string{"body"}},
+		"an unknown change type":       {request(with("change_type", "hack")), []string{"change_type"}},
+		"a malformed base branch":      {request(with("base_branch", "a..b")), []string{"base_branch"}},
+		"a base branch like an option": {request(with("base_branch", "--upload-pack=x")), []string{"base_branch"}},
+		"no files":                     {request(files()), []string{"files"}},
+		"an empty path":                {request(files(file("", "create", "x"))), []string{"files[0].path"}},
+		"an unknown action":            {request(files(file("checks/x.md", "move", "x"))), []string{"files[0].action"}},
+		"an action in capitals": {request(files(file("checks/x.md", "Create", "x"))),
+			[]string{"files[0].action"}},
+		"a create without content": {request(files(file("checks/x.md", "create"))), []string{"files[0].content"}},
+		"a delete with content": {request(files(file("checks/old.md", "delete", ""))),
+			[]string{"files[0].content"}},
+		"a bad owner": {request(with("repo_owner", "../x")), []string{"repo_owner"}},
+		"a clone URL with a token": {request(with("clone_url", "https://x:y@git.example.org/joe/infra")),
+			[]string{"clone_url"}},
+		"a clone URL of another repository": {request(with("clone_url", "https://git.example.org/joe/other")),
+			[]string{"clone_url"}},
+		"several at once": {request(
+			func(r map[string]any) { r["title"], r["body"], r["change_type"] = "", "", "x" }),
+			[]string{"title", "body", "change_type"}},
+		"a repeated key": {[]byte(strings.Replace(string(request(nil)), `"title"`,
+			`"title":"other","title"`, 1)), []string{"title"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +129,8 @@ func TestATitleOf72CharactersIsAccepted(t *testing.T) {
 }
 
 func TestTierGate(t *testing.T) {
-	four := files(file("checks/1.md", "create", "1"), file("checks/2.md", "create", "2"), file("checks/3.md", "create", "3"),
+	four := files(file("checks/1.md", "create", "1"), file("checks/2.md", "create", "2"),
+		file("checks/3.md", "create", "3"),
 		file("checks/4.md", "create", "4"))
 	cases := []struct {
 		tier   gitprovider.Tier
@@ -152,9 +165,12 @@ func TestTierGate(t *testing.T) {
 
 func TestScopeGate(t *testing.T) {
 	for _, path := range []string{
-		"README.md", "prompts/tier3-remediate.md", "CLAUDE.md", ".claude/settings.json", ".github/workflows/x.yml", "checks/../README.md",
-		"./checks/x.md", "checks//x.md", "/checks/x.md", `checks\x.md`, "checks/%2e%2e/x.md", "checks/x.md\x00", "checks/x\n.md",
-		"сhecks/x.md", "checks/e\u0301.md", "Checks/x.md", "checks/x.md.", "checks/x.md ", ".git/config", ".GIT/hooks/pre-commit",
+		"README.md", "prompts/tier3-remediate.md", "CLAUDE.md", ".claude/settings.json", ".github/workflows/x.yml",
+		"checks/../README.md",
+		"./checks/x.md", "checks//x.md", "/checks/x.md", `checks\x.md`, "checks/%2e%2e/x.md", "checks/x.md\x00",
+		"checks/x\n.md",
+		"сhecks/x.md", "checks/e\u0301.md", "Checks/x.md", "checks/x.md.", "checks/x.md ", ".git/config",
+		".GIT/hooks/pre-commit",
 		"checks/.git/x.md", "GIT~1/x.md", ".g\u200cit/x", "checks/con.md", "checks/" + strings.Repeat("a", 260) + ".md",
 		"claudeops-policy.yaml", "checks/sub/x.md",
 	} {
@@ -168,7 +184,8 @@ func TestScopeGate(t *testing.T) {
 	}
 	t.Run("every path is named at once", func(t *testing.T) {
 		b := newBench(t)
-		e, _ := b.mustRefuse(request(files(file("README.md", "update", "x"), file("checks/ok.md", "create", "x"), file("prompts/a.md", "create", "x"))),
+		e, _ := b.mustRefuse(request(files(file("README.md", "update", "x"), file("checks/ok.md", "create", "x"),
+			file("prompts/a.md", "create", "x"))),
 			fault.ScopeDenied)
 		if got := violationsOf(e); got != "scope_denied:not-in-allow-list scope_denied:prompts/**" {
 			t.Errorf("violations %s", got)
@@ -176,8 +193,10 @@ func TestScopeGate(t *testing.T) {
 	})
 	t.Run("the same path twice, and in another case", func(t *testing.T) {
 		b := newBench(t)
-		b.mustRefuse(request(files(file("checks/a.md", "create", "x"), file("checks/a.md", "create", "y"))), fault.ScopeDenied)
-		b.mustRefuse(request(files(file("checks/a.md", "create", "x"), file("checks/A.md", "create", "y"))), fault.ScopeDenied)
+		b.mustRefuse(request(files(file("checks/a.md", "create", "x"), file("checks/a.md", "create", "y"))),
+			fault.ScopeDenied)
+		b.mustRefuse(request(files(file("checks/a.md", "create", "x"), file("checks/A.md", "create", "y"))),
+			fault.ScopeDenied)
 	})
 }
 
@@ -272,7 +291,8 @@ func TestContentGate(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, secret := range []string{token, ownToken} {
-				if strings.Contains(fmt.Sprintf("%+v", e), secret) && !strings.Contains(c.name, "path") || strings.Contains(string(record), secret) {
+				if strings.Contains(fmt.Sprintf("%+v", e), secret) && !strings.Contains(c.name, "path") ||
+					strings.Contains(string(record), secret) {
 					t.Errorf("the secret is repeated: %v, record %s", e, record)
 				}
 			}
@@ -342,7 +362,8 @@ func TestRepositoryGate(t *testing.T) {
 	t.Run("a repository that the host knows by a name that is not on the list", func(t *testing.T) {
 		b := newBench(t)
 		b.options.Authority.Policy = mustPolicy(t, "repositories: [\"joe/infra\"]")
-		b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: renaming{b.fake}}}, nil, "", nil)
+		b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: renaming{b.fake}}},
+			nil, "", nil)
 		b.mustRefuse(request(nil), fault.RepoNotAllowed)
 	})
 	t.Run("an archived repository", func(t *testing.T) {
@@ -367,7 +388,8 @@ func TestRepositoryGate(t *testing.T) {
 		newBench(t).mustRefuse(request(with("clone_url", "https://elsewhere.example/joe/infra")), fault.ProviderUnresolved)
 	})
 	t.Run("a provider that is disabled", func(t *testing.T) {
-		e, _ := newBench(t).mustRefuse(request(with("clone_url", "https://gitea.example.org/joe/infra")), fault.ProviderDisabled)
+		e, _ := newBench(t).mustRefuse(request(with("clone_url", "https://gitea.example.org/joe/infra")),
+			fault.ProviderDisabled)
 		if !strings.Contains(e.Message, "GITEA_TOKEN") {
 			t.Errorf("%v does not name the variable", e)
 		}
@@ -391,17 +413,21 @@ func TestGatesOneToSixAnswerTogether(t *testing.T) {
 	e, row := b.mustRefuse(request(func(r map[string]any) {
 		r["title"] = strings.Repeat("long ", 20)
 		r["files"] = []any{
-			file("README.md", "update", "x"), file("checks/disk.md", "create", "x"), file("checks/none.md", "update", "a\u200bb"),
+			file("README.md", "update", "x"), file("checks/disk.md", "create", "x"),
+			file("checks/none.md", "update", "a\u200bb"),
 			file("checks/y.md", "create", ownToken),
 		}
 	}), fault.ScopeDenied)
-	want := "scope_denied:not-in-allow-list invalid_argument: invalid_argument:required-section tier_denied:tier-max-files " +
-		"conflict:exists conflict:missing content_denied:hidden-character content_denied:secret:own-token repo_not_allowed:base_branches"
+	want := "scope_denied:not-in-allow-list invalid_argument: invalid_argument:required-section " +
+		"tier_denied:tier-max-files " +
+		"conflict:exists conflict:missing content_denied:hidden-character content_denied:secret:own-token " +
+		"repo_not_allowed:base_branches"
 	if got := violationsOf(e); got != want {
 		t.Errorf("violations\n%s, want\n%s", got, want)
 	}
 	for _, v := range row.Verdicts {
-		if later := v.Gate == record.GateDuplicate || v.Gate == record.GateCooldown || v.Gate == record.GateAudit || v.Gate == record.GateCaps; later != (v.Ruling == record.Skipped) {
+		if later := v.Gate == record.GateDuplicate || v.Gate == record.GateCooldown || v.Gate == record.GateAudit ||
+			v.Gate == record.GateCaps; later != (v.Ruling == record.Skipped) {
 			t.Errorf("gate %s: %s", v.Gate, v.Ruling)
 		}
 	}
@@ -416,14 +442,16 @@ func TestAMalformedRequestIsJudgedAndRecordedAsFarAsItCanBeRead(t *testing.T) {
 	b := newBench(t)
 	e, row := b.mustRefuse(request(func(r map[string]any) {
 		r["titel"], r["change_type"], r["body"] = "Misspelled", "chore", " "
-		r["files"] = []any{file("README.md", "update", "x"), file("checks/disk.md", "create", "x"), map[string]any{"path": 7, "action": "create"}, file("checks/b.md", "create")}
+		r["files"] = []any{file("README.md", "update", "x"), file("checks/disk.md", "create", "x"),
+			map[string]any{"path": 7, "action": "create"}, file("checks/b.md", "create")}
 	}), fault.ScopeDenied)
 	var paths []string
 	for _, v := range e.Violations {
 		paths = append(paths, v.Path)
 	}
 	want := []string{
-		"README.md", "files[2].path", "titel", "change_type", "body", "files[3].content", "", "checks/disk.md", // "" is the number of files
+		// "" is the number of files
+		"README.md", "files[2].path", "titel", "change_type", "body", "files[3].content", "", "checks/disk.md",
 	}
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("violations (-want +got):\n%s", diff)

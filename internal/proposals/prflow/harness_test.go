@@ -71,7 +71,8 @@ func newBench(t *testing.T) *bench {
 		Log:       slog.New(slog.DiscardHandler),
 		Clock:     prflow.Clock{Now: b.clock.Now, Sleep: func(_ context.Context, d time.Duration) { b.clock.advance(d) }},
 		NewID:     func() string { return fmt.Sprintf("request-%04d", ids.Add(1)) },
-		Proof:     prflow.Proof{Key: func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil }, Head: s.Audit.Head},
+		Proof: prflow.Proof{Key: func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil },
+			Head: s.Audit.Head},
 	}
 	return b
 }
@@ -79,7 +80,8 @@ func newBench(t *testing.T) *bench {
 // request is a good request; change alters it.
 func request(change func(map[string]any)) []byte {
 	r := map[string]any{
-		"repo_owner": "joe", "repo_name": "infra", "title": "Check inodes, too", "body": "## Why\n\nDisks fill up with small files.\n",
+		"repo_owner": "joe", "repo_name": "infra", "title": "Check inodes, too",
+		"body":  "## Why\n\nDisks fill up with small files.\n",
 		"files": []any{file("checks/inodes.md", "create", "# Inodes\n")}, "preview": "full",
 	}
 	if change != nil {
@@ -150,7 +152,8 @@ func (b *bench) mustRefuse(raw []byte, code fault.Code) (*fault.Error, record.At
 		b.Fatalf("%d audit rows for one attempt", len(attempts)-before)
 	}
 	row := attempts[0]
-	if row.Code != code || row.RequestID != operation.RequestIDOf(err) || row.RequestID != operation.AttemptIDOf(err) || row.RequestID == "" {
+	if row.Code != code || row.RequestID != operation.RequestIDOf(err) || row.RequestID != operation.AttemptIDOf(err) ||
+		row.RequestID == "" {
 		b.Errorf("the audit has %+v for %v", row, err)
 	}
 	b.mustVerify()
@@ -182,7 +185,8 @@ func (b *bench) mustVerify() {
 // open lists the numbers of the open pull requests at the provider.
 func (b *bench) open() (numbers []int) {
 	b.Helper()
-	prs, err := b.fake.ListOpen(context.Background(), gitprovider.RepoRef{Owner: "joe", Name: "infra"}, gitprovider.LabelOurs)
+	prs, err := b.fake.ListOpen(context.Background(), gitprovider.RepoRef{Owner: "joe", Name: "infra"},
+		gitprovider.LabelOurs)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -81,7 +81,8 @@ func lastHeard(marks markReader, inBody mark, pr gitprovider.PullRequest, made [
 			continue
 		}
 		out.made = p.CreatedAt
-		if m, isTrue := marks.read(gitprovider.PullRequest{Body: p.Body, Branch: pr.Branch, RepoID: pr.RepoID}); isTrue && m.Revision >= out.mark.Revision && p.Commit != "" {
+		if m, isTrue := marks.read(gitprovider.PullRequest{Body: p.Body, Branch: pr.Branch, RepoID: pr.RepoID}); isTrue &&
+			m.Revision >= out.mark.Revision && p.Commit != "" {
 			out.mark = m
 		}
 	}

@@ -68,7 +68,8 @@ func TestWordsSaidWhileARevisionRunsAreUnanswered(t *testing.T) {
 				}
 				next := revising(func(r map[string]any) {
 					r["files"] = []any{map[string]any{
-						"path": "checks/inodes.md", "action": "update", "edits": []any{map[string]any{"old": "df -i\n", "new": "df -i, daily\n"}},
+						"path": "checks/inodes.md", "action": "update",
+						"edits": []any{map[string]any{"old": "df -i\n", "new": "df -i, daily\n"}},
 					}}
 				})
 				b.clock.advance(time.Minute)
@@ -120,7 +121,8 @@ func TestCommentsOnLinesReachStatusAndRefusal(t *testing.T) {
 		t.Fatalf("status is %+v", status)
 	}
 	want := []prflow.LineEntry{
-		{ID: "1.1", Path: "checks/inodes.md", Line: 1, Body: "Say how."}, {ID: "1.2", Path: "checks/inodes.md", Line: 1, Body: "Never mind.", Resolved: true},
+		{ID: "1.1", Path: "checks/inodes.md", Line: 1, Body: "Say how."},
+		{ID: "1.2", Path: "checks/inodes.md", Line: 1, Body: "Never mind.", Resolved: true},
 	}
 	if got := status.Reviews[0].Comments; !slices.Equal(got, want) {
 		t.Errorf("the comments are %+v", got)
@@ -129,12 +131,15 @@ func TestCommentsOnLinesReachStatusAndRefusal(t *testing.T) {
 	e, _ := b.mustRefuse(other, fault.DuplicatePR)
 	last := e.Existing.LastReview
 	if last == nil || last.Author != "bob" || !slices.Equal(last.Comments, []fault.LineQuote{
-		{ID: "1.1", Author: "ann", Path: "checks/inodes.md", Line: 1, Text: "Say how."}, {ID: "2.1", Author: "bob", Path: "checks/inodes.md", Line: 1, Text: "And\nhow often."},
+		{ID: "1.1", Author: "ann", Path: "checks/inodes.md", Line: 1, Text: "Say how."},
+		{ID: "2.1", Author: "bob", Path: "checks/inodes.md", Line: 1, Text: "And\nhow often."},
 	}) {
 		t.Errorf("the refusal quotes %+v", last)
 	}
 	text := strings.Join(fault.Wire{ExistingPR: e.Existing}.Facts(), "\n")
-	if !strings.Contains(text, "\n> ann, on checks/inodes.md line 1 (comment 1.1): Say how.\n> bob, on checks/inodes.md line 1 (comment 2.1): And\n> how often.") {
+	if !strings.Contains(text,
+		"\n> ann, on checks/inodes.md line 1 (comment 1.1): Say how.\n> bob, on checks/inodes.md line 1 (comment 2.1): "+
+			"And\n> how often.") {
 		t.Errorf("the text of the refusal is %q", text)
 	}
 }

@@ -18,7 +18,8 @@ func kindBench(t *testing.T, tier gitprovider.Tier) *bench {
 		Name: "definitions", Patterns: []string{".fractary/agents/**"},
 		Validate: func(_, content string) (out []gitprovider.FileProblem) {
 			if !strings.HasPrefix(content, "name: ") {
-				out = append(out, gitprovider.FileProblem{Line: 3, Column: 5, Message: "name: is missing", Suggestion: "give it a name"})
+				out = append(out, gitprovider.FileProblem{Line: 3, Column: 5, Message: "name: is missing",
+					Suggestion: "give it a name"})
 			}
 			return out
 		},
@@ -31,7 +32,8 @@ func kindBench(t *testing.T, tier gitprovider.Tier) *bench {
 }
 
 func TestAFileOfAKindIsProposedAtTier3IfItsValidatorAcceptsIt(t *testing.T) {
-	result := kindBench(t, gitprovider.TierRemediate).mustOpen(request(files(file(".fractary/agents/a.yaml", "create", "name: a\n"))))
+	result := kindBench(t, gitprovider.TierRemediate).mustOpen(
+		request(files(file(".fractary/agents/a.yaml", "create", "name: a\n"))))
 	if len(result.Files) != 1 || result.Files[0] != ".fractary/agents/a.yaml" {
 		t.Errorf("%+v", result)
 	}
@@ -39,7 +41,8 @@ func TestAFileOfAKindIsProposedAtTier3IfItsValidatorAcceptsIt(t *testing.T) {
 
 func TestABrokenFileOfAKindIsRefusedWithTheWordsOfItsValidator(t *testing.T) {
 	b := kindBench(t, gitprovider.TierRemediate)
-	e, row := b.mustRefuse(request(files(file(".fractary/agents/a.yaml", "create", "nam: a\n"), file("checks/x.md", "create", "# X\n"))), fault.ContentDenied)
+	e, row := b.mustRefuse(request(files(file(".fractary/agents/a.yaml", "create", "nam: a\n"),
+		file("checks/x.md", "create", "# X\n"))), fault.ContentDenied)
 	v := e.Violations[0]
 	if len(e.Violations) != 1 || v.Rule != "kind:definitions" || v.Path != ".fractary/agents/a.yaml" ||
 		!strings.Contains(v.Message, "at line 3, column 5: name: is missing") || v.Suggestion != "give it a name" {
@@ -53,7 +56,8 @@ func TestABrokenFileOfAKindIsRefusedWithTheWordsOfItsValidator(t *testing.T) {
 }
 
 func TestAFileOfAKindIsRefusedBelowTier3(t *testing.T) {
-	e, _ := kindBench(t, gitprovider.TierInvestigate).mustRefuse(request(files(file(".fractary/agents/a.yaml", "create", "name: a\n"))), fault.TierDenied)
+	e, _ := kindBench(t, gitprovider.TierInvestigate).mustRefuse(
+		request(files(file(".fractary/agents/a.yaml", "create", "name: a\n"))), fault.TierDenied)
 	if got := violationsOf(e); got != "tier_denied:kind:definitions" {
 		t.Error(got)
 	}

@@ -32,8 +32,8 @@ type Ledger interface {
 	Adopt(ctx context.Context, left record.Proposal) (ok bool, err error)
 
 	// Supersede replaces a proposal that another process has abandoned or left unsettled by one of the same files: left
-	// ends as failed with the attempt in the audit, and next is reserved with its paths, all or nothing. left and ok are as
-	// with Adopt.
+	// ends as failed with the attempt in the audit, and next is reserved with its paths, all or nothing. left and ok are
+	// as with Adopt.
 	Supersede(ctx context.Context, left, next record.Proposal, a record.Attempt) (ok bool, err error)
 
 	// Record appends an attempt that never held a reservation to the audit: a refusal, a reused pull request, a dry run.
@@ -69,8 +69,8 @@ type History interface {
 	// ledger does not know it.
 	PathsOf(ctx context.Context, provider, owner, repo string, number int) ([]string, error)
 
-	// MadeOf returns the proposals that made the pull request with this number: the one that opened it and those that have added to it, oldest
-	// first, at most 100.
+	// MadeOf returns the proposals that made the pull request with this number: the one that opened it and those that have
+	// added to it, oldest first, at most 100.
 	MadeOf(ctx context.Context, provider, owner, repo string, number int) ([]record.Proposal, error)
 
 	// CooldownLifted says who has lifted the cooldown of a closed pull request, and when; zero if nobody has.

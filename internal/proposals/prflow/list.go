@@ -153,7 +153,8 @@ func (p *listPage) choose(rest []gitprovider.PullRequest) (chosen []gitprovider.
 
 // withPaths reads the files of those that were chosen, if they are not known. The page ends where more than maxListAsks
 // requests would be needed. What was read is remembered.
-func (p *listPage) withPaths(ctx context.Context, chosen []gitprovider.PullRequest, all bool) ([]gitprovider.PullRequest, bool, error) {
+func (p *listPage) withPaths(ctx context.Context, chosen []gitprovider.PullRequest,
+	all bool) ([]gitprovider.PullRequest, bool, error) {
 	var unread []int
 	asks := 0
 	for i, pr := range chosen {

@@ -51,14 +51,16 @@ func numbers(r prflow.ListResult) (out []int) {
 // many opens pull requests of ours, #1 to #n.
 func (b *bench) many(n int) {
 	b.Helper()
-	p, err := policy.Parse("test.yaml", fmt.Appendf(nil, "version: 1\ncaps: {open_prs: %d, creations_per_hour: %d}\n", n+1, n+1))
+	p, err := policy.Parse("test.yaml", fmt.Appendf(nil, "version: 1\ncaps: {open_prs: %d, creations_per_hour: %d}\n", n+1,
+		n+1))
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.options.Authority.Policy = p
 	for i := range n {
 		b.mustOpen(request(func(r map[string]any) {
-			r["title"], r["files"] = fmt.Sprintf("Add check number %d", i), []any{file(fmt.Sprintf("checks/n%d.md", i), "create", fmt.Sprintf("# N%d\n", i))}
+			r["title"], r["files"] = fmt.Sprintf("Add check number %d",
+				i), []any{file(fmt.Sprintf("checks/n%d.md", i), "create", fmt.Sprintf("# N%d\n", i))}
 		}))
 	}
 }
@@ -71,7 +73,8 @@ func TestAListIsReadInPagesThatSayHowManyThereAre(t *testing.T) {
 		want         []int
 		next         int
 	}{
-		{4, 0, []int{1, 2, 3, 4}, 4}, {4, 4, []int{5, 6, 7, 8}, 8}, {4, 8, []int{9, 10}, 0}, {10, 0, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 0},
+		{4, 0, []int{1, 2, 3, 4}, 4}, {4, 4, []int{5, 6, 7, 8}, 8}, {4, 8, []int{9, 10}, 0},
+		{10, 0, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 0},
 		{2, 8, []int{9, 10}, 0}, {1, 99, nil, 0}, {100, 3, []int{4, 5, 6, 7, 8, 9, 10}, 0},
 	} {
 		got := b.list(with("limit", c.limit), with("after", c.after))
@@ -79,7 +82,8 @@ func TestAListIsReadInPagesThatSayHowManyThereAre(t *testing.T) {
 			t.Errorf("limit %d after %d: %v of %d, next %d", c.limit, c.after, numbers(got), got.Total, got.Next)
 		}
 	}
-	for _, wrong := range []func(map[string]any){with("limit", 0), with("limit", 101), with("after", -1), with("state_of_review", "open")} {
+	for _, wrong := range []func(map[string]any){with("limit", 0), with("limit", 101), with("after", -1),
+		with("state_of_review", "open")} {
 		if _, err := b.listing(wrong); fault.CodeOf(err) != fault.InvalidArgument {
 			t.Errorf("got %v", err)
 		}
@@ -111,7 +115,8 @@ func TestAListSaysHowTheReviewsOfOursStand(t *testing.T) {
 		t.Errorf("%q, want %q", states, want)
 	}
 	for state, want := range map[string][]int{"none": {1, 4, 6}, "changes_requested": {2}, "approved": {3, 5}} {
-		if got := b.list(with("state_of_review", state)); !slices.Equal(numbers(got), want) || got.Next != 0 || got.Total != 7 {
+		if got := b.list(with("state_of_review", state)); !slices.Equal(numbers(got), want) || got.Next != 0 ||
+			got.Total != 7 {
 			t.Errorf("%s: %v, next %d of %d", state, numbers(got), got.Next, got.Total)
 		}
 	}
@@ -119,7 +124,8 @@ func TestAListSaysHowTheReviewsOfOursStand(t *testing.T) {
 	if !slices.Equal(numbers(got), []int{1, 4}) || got.Next == 0 {
 		t.Errorf("%v, next %d", numbers(got), got.Next)
 	}
-	if got = b.list(with("state_of_review", "none"), with("limit", 2), with("after", got.Next)); !slices.Equal(numbers(got), []int{6}) || got.Next != 0 {
+	if got = b.list(with("state_of_review", "none"), with("limit", 2),
+		with("after", got.Next)); !slices.Equal(numbers(got), []int{6}) || got.Next != 0 {
 		t.Errorf("%v, next %d", numbers(got), got.Next)
 	}
 }
@@ -141,7 +147,8 @@ func TestAListOfManyIsSmallAndAsksFewTimes(t *testing.T) {
 	if len(got.PRs) != 0 || got.Next != 50 { // it looks at 50 at a time, and says so
 		t.Errorf("%v, next %d", numbers(got), got.Next)
 	}
-	if got = b.list(with("state_of_review", "changes_requested"), with("after", got.Next)); !slices.Equal(numbers(got), []int{57}) || got.Next != 0 {
+	if got = b.list(with("state_of_review", "changes_requested"), with("after", got.Next)); !slices.Equal(numbers(got),
+		[]int{57}) || got.Next != 0 {
 		t.Errorf("%v, next %d", numbers(got), got.Next)
 	}
 }
@@ -151,7 +158,8 @@ func TestAListWithoutReviewsIsAWarningUnlessTheyAreAskedFor(t *testing.T) {
 	b.many(1)
 	b.fake.Script.FailBefore(forgetest.MethodReviewStates, fault.New(fault.UpstreamError, "no answer"))
 	got := b.list()
-	if len(got.PRs) != 1 || got.PRs[0].State != "" || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "no answer") {
+	if len(got.PRs) != 1 || got.PRs[0].State != "" || len(got.Warnings) != 1 ||
+		!strings.Contains(got.Warnings[0], "no answer") {
 		t.Errorf("%+v", got)
 	}
 	b.fake.Script.FailBefore(forgetest.MethodReviewStates, fault.New(fault.UpstreamError, "no answer"))

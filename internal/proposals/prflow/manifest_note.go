@@ -8,9 +8,9 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
-// This file watches the section "## Git Provider" of the manifest. Once such a change is merged and the working copy that is
-// mounted has it, it decides where later proposals go, so that people have to know. It refuses nothing: a person decides by
-// merging. What the policy pins holds whatever the manifest says.
+// This file watches the section "## Git Provider" of the manifest. Once such a change is merged and the working copy
+// that is mounted has it, it decides where later proposals go, so that people have to know. It refuses nothing: a
+// person decides by merging. What the policy pins holds whatever the manifest says.
 
 // redirectOpening is how manifestNote begins; the footer and the record have it.
 const redirectOpening = "Changes where later proposals go: "
@@ -23,7 +23,8 @@ func manifestNote(p policy.Policy, snapshot *gitprovider.Snapshot, changes []git
 		}
 		before, known := snapshot.Contents[c.Path]
 		if _, exists := snapshot.Tree[c.Path.String()]; exists && !known {
-			return redirectOpening + "the section Git Provider of " + gitprovider.ManifestFile + " may differ; the file on the base branch is " +
+			return redirectOpening + "the section Git Provider of " + gitprovider.ManifestFile +
+				" may differ; the file on the base branch is " +
 				"too large to compare." + pinNote(p, snapshot)
 		}
 		now := c.Content
@@ -31,7 +32,8 @@ func manifestNote(p policy.Policy, snapshot *gitprovider.Snapshot, changes []git
 			now = ""
 		}
 		if changed := manifestChanges(string(before), now); len(changed) > 0 {
-			return redirectOpening + "the section Git Provider of " + gitprovider.ManifestFile + " gets " + strings.Join(changed, ", ") + "." +
+			return redirectOpening + "the section Git Provider of " + gitprovider.ManifestFile + " gets " +
+				strings.Join(changed, ", ") + "." +
 				pinNote(p, snapshot)
 		}
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/store"
 )
 
-const manifestNow = "# Infra\n\n## Git Provider\n\n- provider: fake\n- owner: joe\n- repo: infra\n- base_branch: main\n\n## Notes\n\nOld.\n"
+const manifestNow = "# Infra\n\n## Git Provider\n\n- provider: fake\n- owner: joe\n- repo: infra\n- base_branch: " +
+	"main\n\n## Notes\n\nOld.\n"
 
 // newManifestBench has a repository with a manifest, at tier 3.
 func newManifestBench(t *testing.T) *bench {
@@ -38,15 +39,18 @@ func TestAChangeOfWhereProposalsGoIsToldToEverybody(t *testing.T) {
 		"the owner":    {manifestUpdate("owner: joe", "owner: eve"), "owner `eve` (was `joe`)"},
 		"the repo":     {manifestUpdate("repo: infra", "repo: other"), "repo `other` (was `infra`)"},
 		"the base":     {manifestUpdate("base_branch: main", "base_branch: prod"), "base_branch `prod` (was `main`)"},
-		"a remote":     {manifestUpdate("- owner", "- remote: https://evil.example/x\n- owner"), "remote `https://evil.example/x` (was not set)"},
-		"two of them":  {manifestUpdate("joe\n- repo: infra", "eve\n- repo: x"), "owner `eve` (was `joe`), repo `x` (was `infra`)"},
+		"a remote": {manifestUpdate("- owner", "- remote: https://evil.example/x\n- owner"),
+			"remote `https://evil.example/x` (was not set)"},
+		"two of them": {manifestUpdate("joe\n- repo: infra", "eve\n- repo: x"),
+			"owner `eve` (was `joe`), repo `x` (was `infra`)"},
 		"the section goes": {manifestUpdate("## Git Provider", "## Other"),
 			"provider not set (was `fake`), owner not set (was `joe`), repo not set (was `infra`), base_branch not set (was `main`)"},
 		"it becomes unreadable": {manifestUpdate("- owner: joe", "- owner:"), "unreadable"},
 		"the manifest goes":     {request(files(file("CLAUDE-OPS.md", "delete"))), "provider not set (was `fake`)"},
 		"a value that would end its code span": {manifestUpdate("provider: fake", "provider: a`b<c>@x"),
 			"provider `a?b?c?@x` (was `fake`)"},
-		"a long value":                    {manifestUpdate("provider: fake", "provider: "+strings.Repeat("a", 300)), strings.Repeat("a", 60) + "...`"},
+		"a long value": {manifestUpdate("provider: fake", "provider: "+strings.Repeat("a", 300)),
+			strings.Repeat("a", 60) + "...`"},
 		"other sections":                  {manifestUpdate("Old.", "New."), ""},
 		"the same values in another form": {manifestUpdate("- provider: fake", "* **provider**: `fake`"), ""},
 	}
@@ -70,7 +74,8 @@ func TestAChangeOfWhereProposalsGoIsToldToEverybody(t *testing.T) {
 	}
 }
 
-// wantRedirect holds that a change of where proposals go is in an answer, a body and the last row of the audit, or in none.
+// wantRedirect holds that a change of where proposals go is in an answer, a body and the last row of the audit, or in
+// none.
 func (b *bench) wantRedirect(where, says string, warnings []string, body string) {
 	b.Helper()
 	var recorded []string
@@ -152,7 +157,8 @@ func TestWhatSettlesARedirectTellsOfIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	row := b.attempts()[0]
-	if row.Action != record.ActionSettle || len(row.Verdicts) != 1 || !strings.Contains(row.Verdicts[0].Warnings[0], "provider `evil`") {
+	if row.Action != record.ActionSettle || len(row.Verdicts) != 1 ||
+		!strings.Contains(row.Verdicts[0].Warnings[0], "provider `evil`") {
 		t.Errorf("settled as %+v", row)
 	}
 }
@@ -169,7 +175,8 @@ func (b *bench) withManifest(m gitprovider.Manifest) {
 	b.Helper()
 	var pins []gitprovider.Pin
 	for _, p := range b.options.Authority.Policy.Targets.Pins {
-		pins = append(pins, gitprovider.Pin{Provider: p.Provider, Owner: p.Owner, Name: p.Name, BaseBranch: p.BaseBranch, Policy: true})
+		pins = append(pins, gitprovider.Pin{Provider: p.Provider, Owner: p.Owner, Name: p.Name, BaseBranch: p.BaseBranch,
+			Policy: true})
 	}
 	b.options.Registry = gitprovider.NewRegistry(b.options.Registry.Entries(), pins, "", mounted(m))
 }
@@ -194,7 +201,8 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 	t.Run("another base is refused, whoever asks for it", func(t *testing.T) {
 		b := newBench(t)
 		b.world().Push("trunk")
-		b.options.Authority.Policy = mustPolicy(t, "base_branches: [main, trunk]\npins: [{repository: joe/infra, base_branch: main}]")
+		b.options.Authority.Policy = mustPolicy(t,
+			"base_branches: [main, trunk]\npins: [{repository: joe/infra, base_branch: main}]")
 		e, _ := b.mustRefuse(request(with("base_branch", "trunk")), fault.RepoNotAllowed)
 		if e.Violations[0].Rule != "pins" {
 			t.Errorf("%+v", e.Violations)
@@ -203,7 +211,8 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 	t.Run("a pinned base need not be on the list", func(t *testing.T) {
 		b := newBench(t)
 		b.world().Push("trunk")
-		b.options.Authority.Policy = mustPolicy(t, "base_branches: [main]\npins: [{repository: joe/infra, base_branch: trunk}]")
+		b.options.Authority.Policy = mustPolicy(t,
+			"base_branches: [main]\npins: [{repository: joe/infra, base_branch: trunk}]")
 		b.withManifest(gitprovider.Manifest{})
 		b.mustOpen(request(nil))
 	})
@@ -214,7 +223,8 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.options.Authority.DryRun, b.options.Authority.Policy = false, mustPolicy(t, "pins: [{repository: joe/infra, provider: gitea}]")
+		b.options.Authority.DryRun, b.options.Authority.Policy = false, mustPolicy(t,
+			"pins: [{repository: joe/infra, provider: gitea}]")
 		b.withManifest(gitprovider.Manifest{})
 		b.fake.Script.ForgetCalls()
 		_, err = prflow.New(b.options).Promote(context.Background(), person, shown.RequestID)
@@ -226,7 +236,8 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 		b := newManifestBench(t)
 		b.options.Authority.Policy = mustPolicy(t, "pins: [{repository: joe/infra, provider: fake}]")
 		made := b.mustOpen(manifestUpdate("provider: fake", "provider: evil"))
-		if len(made.Warnings) != 1 || !strings.HasSuffix(made.Warnings[0], "The operator's policy keeps joe/infra at fake all the same.") {
+		if len(made.Warnings) != 1 || !strings.HasSuffix(made.Warnings[0],
+			"The operator's policy keeps joe/infra at fake all the same.") {
 			t.Errorf("warnings %q", made.Warnings)
 		}
 	})

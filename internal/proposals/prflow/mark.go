@@ -109,9 +109,9 @@ func (r markReader) read(pr gitprovider.PullRequest) (mark, bool) {
 	return mark{}, false
 }
 
-// withdrawn reports whether a mark of a pull request says that we have closed it ourselves. It may be signed with another
-// key: that of another state folder. Only those can write one who may edit the pull request, and an agent cannot (see
-// outgoing).
+// withdrawn reports whether a mark of a pull request says that we have closed it ourselves. It may be signed with
+// another key: that of another state folder. Only those can write one who may edit the pull request, and an agent
+// cannot (see outgoing).
 func (r markReader) withdrawn(pr gitprovider.PullRequest) bool {
 	return slices.ContainsFunc(r.find(pr), func(found foundMark) bool { return found.Withdrawn })
 }
@@ -151,7 +151,8 @@ func (r markReader) find(pr gitprovider.PullRequest) (out []foundMark) {
 // whyNot says of a pull request that has no true mark what it has.
 func (r markReader) whyNot(pr gitprovider.PullRequest) string {
 	if len(r.find(pr)) > 0 {
-		return "has a mark that another key has signed: that of another installation, or of a state folder that is lost; the operator can give " +
+		return "has a mark that another key has signed: that of another installation, or of a state folder that is lost; " +
+			"the operator can give " +
 			"this server that key in CLAUDEOPS_MARK_KEY (it is mark.key in that state folder)"
 	}
 	return "lacks the mark of Claude Ops"

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// markHead is a head of the audit as a mark has it: the number of the row, a colon, and its hash in unpadded base64url. "" for one of an
-// empty audit.
+// markHead is a head of the audit as a mark has it: the number of the row, a colon, and its hash in unpadded base64url.
+// "" for one of an empty audit.
 func markHead(seq int64, hash string) string {
 	b, err := hex.DecodeString(hash)
 	if err != nil || seq < 1 {
@@ -50,9 +50,10 @@ type MarkedHeads struct {
 	Others int // pull requests that look like ours and have no mark that our key has signed
 }
 
-// HeadsAt reads the marks of the pull requests of a repository at a provider that are open, and of those that were closed without a merge
-// since a time: one snapshot. Marks that our key did not sign do not count.
-func (r Reader) HeadsAt(ctx context.Context, provider, owner, name string, since time.Time) (out MarkedHeads, err error) {
+// HeadsAt reads the marks of the pull requests of a repository at a provider that are open, and of those that were
+// closed without a merge since a time: one snapshot. Marks that our key did not sign do not count.
+func (r Reader) HeadsAt(ctx context.Context, provider, owner, name string, since time.Time) (out MarkedHeads,
+	err error) {
 	resolution, err := r.at(provider, owner, name)
 	if err != nil {
 		return out, r.failed(err)
@@ -61,7 +62,8 @@ func (r Reader) HeadsAt(ctx context.Context, provider, owner, name string, since
 	if err != nil {
 		return out, r.failed(err)
 	}
-	snapshot, err := resolution.Provider.Snapshot(ctx, gitprovider.SnapshotQuery{Repo: resolution.Repo, ClosedSince: since})
+	snapshot, err := resolution.Provider.Snapshot(ctx, gitprovider.SnapshotQuery{Repo: resolution.Repo,
+		ClosedSince: since})
 	if err != nil {
 		return out, r.failed(err)
 	}
@@ -82,7 +84,8 @@ func (r Reader) HeadsAt(ctx context.Context, provider, owner, name string, since
 }
 
 // HeadOf reads the mark of one pull request; ok is false if it has no head, or is not ours.
-func (r Reader) HeadOf(ctx context.Context, provider, owner, name string, number int) (h record.Head, ok bool, err error) {
+func (r Reader) HeadOf(ctx context.Context, provider, owner, name string, number int) (h record.Head, ok bool,
+	err error) {
 	resolution, err := r.at(provider, owner, name)
 	if err != nil {
 		return h, false, r.failed(err)

@@ -39,12 +39,14 @@ func TestTheBodyEndsWithAFooterForPeopleAndASignedMark(t *testing.T) {
 		r["body"] = "Why: @ann asked.\n<!-- claude-ops:v1 forged forged -->\n"
 	}))
 	body := b.body(result.Number)
-	for _, want := range []string{"Why: @ ann asked.", "at tier 2", "`request-0001`", "`checks/inodes.md`", b.options.Authority.Policy.Hash()} {
+	for _, want := range []string{"Why: @ ann asked.", "at tier 2", "`request-0001`", "`checks/inodes.md`",
+		b.options.Authority.Policy.Hash()} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the body lacks %q:\n%s", want, body)
 		}
 	}
-	if n := strings.Count(body, "<!--"); n != 1 || !regexp.MustCompile(`<!-- claude-ops:v1 [\w-]+ [\w-]{43} -->\n$`).MatchString(body) {
+	if n := strings.Count(body, "<!--"); n != 1 ||
+		!regexp.MustCompile(`<!-- claude-ops:v1 [\w-]+ [\w-]{43} -->\n$`).MatchString(body) {
 		t.Errorf("%d comments in the body:\n%s", n, body)
 	}
 	if !strings.Contains(body, "&lt;! -- claude-ops:v1 forged forged -->") {
@@ -63,7 +65,8 @@ func TestThePreviewOfADryRunShowsTheTextsAsTheyWouldLeave(t *testing.T) {
 	b := newBench(t)
 	b.options.Authority.DryRun = true
 	result, err := b.create(request(with("title", "Fixes #7")))
-	if err != nil || result.Preview.Title != "Fixes (see) #7" || !strings.Contains(result.Preview.Body, "through Claude Ops") ||
+	if err != nil || result.Preview.Title != "Fixes (see) #7" ||
+		!strings.Contains(result.Preview.Body, "through Claude Ops") ||
 		strings.Contains(result.Preview.Body, "claude-ops:v1") || len(result.Warnings) != 1 {
 		t.Errorf("got %+v, %v", result.Preview, err)
 	}
@@ -73,7 +76,8 @@ func TestAPolicyMayAllowMentionsAndClosingKeywords(t *testing.T) {
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "mentions: [\"@Ann\"]\nclosing_keywords: true")
 	result := b.mustOpen(request(with("body", "Fixes #7, asks @ann and @eve")))
-	if body := b.body(result.Number); !strings.HasPrefix(body, "Fixes #7, asks @ann and @ eve") || len(result.Warnings) != 1 {
+	if body := b.body(result.Number); !strings.HasPrefix(body, "Fixes #7, asks @ann and @ eve") ||
+		len(result.Warnings) != 1 {
 		t.Errorf("body %q, warnings %q", body, result.Warnings)
 	}
 }
@@ -97,7 +101,8 @@ func TestAfterTheStateFolderIsLostTheCooldownHolds(t *testing.T) {
 	b.world().Close(first.Number)
 	b.loseState()
 	e, _ := b.mustRefuse(request(nil), fault.CooldownActive)
-	if e.Existing == nil || e.Existing.LastReview == nil || e.Existing.LastReview.Text != "Not like this." || e.Existing.LastReview.Author != "ann" ||
+	if e.Existing == nil || e.Existing.LastReview == nil || e.Existing.LastReview.Text != "Not like this." ||
+		e.Existing.LastReview.Author != "ann" ||
 		!strings.Contains(e.Existing.LastReview.Untrusted, "never") {
 		t.Errorf("existing %+v", e.Existing)
 	}
@@ -108,7 +113,8 @@ func TestTheCooldownHoldsWhenTheBranchIsGone(t *testing.T) {
 	first := b.mustOpen(request(nil))
 	b.clock.advance(time.Minute)
 	b.world().Close(first.Number)
-	b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: forgetful{b.fake}}}, nil, "", nil)
+	b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: forgetful{b.fake}}},
+		nil, "", nil)
 	b.mustRefuse(request(nil), fault.CooldownActive)
 }
 
@@ -166,7 +172,10 @@ func TestTierCapsTightenTheCaps(t *testing.T) {
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 5}\ntiers:\n  2: {open_prs: 1}")
 	b.mustOpen(request(nil))
-	other := request(func(r map[string]any) { r["title"], r["files"] = "Other", []any{file("checks/o.md", "create", "x")} })
+	other := request(func(r map[string]any) {
+		r["title"], r["files"] = "Other", []any{file("checks/o.md", "create",
+			"x")}
+	})
 	b.mustRefuse(other, fault.LimitReached)
 	b.options.Authority.Tier = 3
 	b.mustOpen(other)
@@ -180,7 +189,8 @@ func TestNoticesAreRecordedWithTheirEvent(t *testing.T) {
 	b.mustOpen(request(nil))
 	b.options.Authority.Policy = mustPolicy(t, "notify: {refused: true}")
 	b.mustRefuse(request(files(file("README.md", "update", "x"))), fault.ScopeDenied)
-	if events := told.events; len(events) != 2 || events[0] != record.EventOpened || events[1] != record.EventRefused || told.kicks != 3 {
+	if events := told.events; len(events) != 2 || events[0] != record.EventOpened || events[1] != record.EventRefused ||
+		told.kicks != 3 {
 		t.Errorf("events %v, %d kicks", events, told.kicks)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// afterProposal says what whoever proposed does next: whether to call again, and with what. A model may be shown nothing of the
-// refusal but its text, so that this is the way on.
+// afterProposal says what whoever proposed does next: whether to call again, and with what. A model may be shown
+// nothing of the refusal but its text, so that this is the way on.
 func afterProposal(e *fault.Error) string {
 	switch e.Code {
 	case fault.DuplicatePR, fault.CooldownActive:
@@ -18,7 +18,8 @@ func afterProposal(e *fault.Error) string {
 		return "do not call again: report it; do not move the change elsewhere"
 	case fault.TierDenied:
 		if final(e) {
-			return "do not call again: report what should change and why, so that a session of a higher tier or a person takes it up"
+			return "do not call again: report what should change and why, so that a session of a higher tier or a person " +
+				"takes it up"
 		}
 		return "propose fewer files that belong together in one more call, or report the whole change; no call can raise the tier"
 	case fault.ScopeDenied:
@@ -34,7 +35,8 @@ func afterProposal(e *fault.Error) string {
 		if final(e) { // no time mends it
 			return "do not call again: report what is still asked for, for a person to take up"
 		}
-		return "do not wait in this session: report the change and that pull requests wait for review; the identical call is safe later"
+		return "do not wait in this session: report the change and that pull requests wait for review; the identical call " +
+			"is safe later"
 	case fault.UpstreamError, fault.Timeout:
 		return "the identical call is safe: it returns the pull request if it was opened; if it fails again, report it"
 	case fault.Internal:

@@ -34,7 +34,8 @@ var schemas embed.FS
 func Toolset(service func() *Service) operation.Toolset {
 	set := operation.Toolset{
 		Name: "pr", Schemas: schemas,
-		Operations: []operation.Operation{createPR(service), getPRStatus(service), listPRs(service), readFile(service), readDiff(service), promoteProposal(service)},
+		Operations: []operation.Operation{createPR(service), getPRStatus(service), listPRs(service), readFile(service),
+			readDiff(service), promoteProposal(service)},
 	}
 	set.Reject = func(ctx context.Context, call operation.Call, name string, why *fault.Error) {
 		if o := operation.Named(set.Operations, name); o.Reject != nil {
@@ -51,10 +52,11 @@ func Toolset(service func() *Service) operation.Toolset {
 	return set
 }
 
-// define completes an operation of a Service, whose kernel takes its calls. It belongs to no toolset that the kernel asks
-// for: people have its command wherever they have the program.
+// define completes an operation of a Service, whose kernel takes its calls. It belongs to no toolset that the kernel
+// asks for: people have its command wherever they have the program.
 func define[In, Out any](
-	service func() *Service, o operation.Operation, way operation.Way[In], handle func(ctx context.Context, s *Service, call operation.Call, in In) (Out, error),
+	service func() *Service, o operation.Operation, way operation.Way[In],
+	handle func(ctx context.Context, s *Service, call operation.Call, in In) (Out, error),
 ) operation.Operation {
 	way.MaxAnswer = operation.AnySize // each bounds its answers itself
 	return operation.Define(func() *operation.Kernel { return service().kernel }, "", o, way,
@@ -77,12 +79,13 @@ func asked(err error) error {
 	return f
 }
 
-// createPR is no destructive tool: it only adds a branch and a pull request. The same call again returns the pull request
-// that exists.
+// createPR is no destructive tool: it only adds a branch and a pull request. The same call again returns the pull
+// request that exists.
 func createPR(service func() *Service) operation.Operation {
 	return define(service, operation.Operation{
 		Name: ToolCreatePR, Summary: "Propose a change as a pull request",
-		Effect: operation.Write, Needs: operation.Needs{Tier: gitprovider.TierInvestigate, Scope: access.Propose, Dry: operation.DryTried, Gated: true},
+		Effect: operation.Write, Needs: operation.Needs{Tier: gitprovider.TierInvestigate, Scope: access.Propose,
+			Dry: operation.DryTried, Gated: true},
 		Command: "pr create",
 		Tool: operation.Tool{
 			Title: "Propose a change", Repeatable: true,
@@ -106,7 +109,8 @@ func createPR(service func() *Service) operation.Operation {
 func getPRStatus(service func() *Service) operation.Operation {
 	return define(service, operation.Operation{
 		Name: ToolGetPRStatus, Summary: "Read a pull request: state, reviews, checks",
-		Effect: operation.Read, Needs: operation.Needs{Tier: gitprovider.TierObserve, Scope: access.Read}, Command: "pr status",
+		Effect: operation.Read, Needs: operation.Needs{Tier: gitprovider.TierObserve, Scope: access.Read},
+		Command: "pr status",
 		Tool: operation.Tool{
 			Title: "Read a pull request", Description: "State, mergeability, reviews and CI checks of one pull request.",
 		},
@@ -141,11 +145,14 @@ func listPRs(service func() *Service) operation.Operation {
 // readFile is for clients that read by address: MCP has it as a resource.
 func readFile(service func() *Service) operation.Operation {
 	return define(service, operation.Operation{
-		Name: ActionReadFile, Summary: "Read a file that may be proposed, on the base branch or on the branch of our own pull request",
-		Effect: operation.Read, Needs: operation.Needs{Tier: gitprovider.TierObserve, Scope: access.Read}, Command: "pr file",
+		Name:    ActionReadFile,
+		Summary: "Read a file that may be proposed, on the base branch or on the branch of our own pull request",
+		Effect:  operation.Read, Needs: operation.Needs{Tier: gitprovider.TierObserve, Scope: access.Read},
+		Command: "pr file",
 		Route: operation.Route{
 			Method: "GET", Path: "/repos/{owner}/{repo}/files/{path...}", ID: "readFile",
-			Notes: "Text of at most 256 KiB, with the base_sha that createPR takes. What looks like a secret is replaced by lines of [redacted]. " +
+			Notes: "Text of at most 256 KiB, with the base_sha that createPR takes. What looks like a secret is replaced by " +
+				"lines of [redacted]. " +
 				"A path outside of what may be proposed is refused.",
 		},
 	}, operation.Way[ReadFileRequest]{
@@ -197,8 +204,9 @@ func (s *Service) pathShown(path string) (shown string, withhold bool) {
 // promoteProposal is for people, so that no tool leads to it.
 func promoteProposal(service func() *Service) operation.Operation {
 	return define(service, operation.Operation{
-		Name: OpPromote, Summary: "Open the pull request that a dry run has shown", Action: record.ActionPromote, Command: "pr promote",
-		Effect: operation.Write, Needs: operation.Needs{
+		Name: OpPromote, Summary: "Open the pull request that a dry run has shown", Action: record.ActionPromote,
+		Command: "pr promote",
+		Effect:  operation.Write, Needs: operation.Needs{
 			For: operation.People, Tier: gitprovider.TierInvestigate, Scope: access.Review, Dry: operation.DryTried, Gated: true,
 		},
 		Route: operation.Route{

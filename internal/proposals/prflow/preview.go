@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Preview is what a dry run would have done. The record has all of it, for people (design §3, gate 10); the caller, who has sent
-// the change, is not told it back unless it asks for that.
+// Preview is what a dry run would have done. The record has all of it, for people (design §3, gate 10); the caller, who
+// has sent the change, is not told it back unless it asks for that.
 type Preview struct {
 	Base   string           `json:"base"`
 	Title  string           `json:"title"`
@@ -29,7 +29,8 @@ const maxDiff = 64 << 10
 // preview answers a dry run with everything but the writing, and records the proposal so that a person can look at it.
 func (c *creation) preview(ctx context.Context) (CreateResult, error) {
 	provider, snapshot := c.evidence.resolution.Provider, c.evidence.snapshot
-	usage, err := c.service.History.Usage(ctx, provider.Name(), snapshot.Repo.Owner, snapshot.Repo.Name, c.evidence.claim())
+	usage, err := c.service.History.Usage(ctx, provider.Name(), snapshot.Repo.Owner, snapshot.Repo.Name,
+		c.evidence.claim())
 	if err != nil {
 		return CreateResult{}, err
 	}
@@ -44,13 +45,15 @@ func (c *creation) preview(ctx context.Context) (CreateResult, error) {
 	if err := c.record(ctx, c.row(record.OutcomeDryRun, nil), &proposal); err != nil {
 		return CreateResult{}, err
 	}
-	shown := Preview{Base: snapshot.Base, Title: c.draft.title, Labels: c.rules.Policy.Labels, Gates: c.verdicts.all(), Calls: c.calls()}
+	shown := Preview{Base: snapshot.Base, Title: c.draft.title, Labels: c.rules.Policy.Labels, Gates: c.verdicts.all(),
+		Calls: c.calls()}
 	if c.request.asked.Preview == PreviewFull {
 		shown.Body = withoutMark(c.draft.body)
 		shown.Diff = capped(diff(c.request.changes.Changes(), c.evidence.target()))
 	}
 	return CreateResult{
-		Branch: c.draft.branch, Files: c.request.paths(), Lines: c.evidence.lines, DryRun: true, Revised: proposal.Revises > 0, Warnings: c.allWarnings(),
+		Branch: c.draft.branch, Files: c.request.paths(), Lines: c.evidence.lines, DryRun: true,
+		Revised: proposal.Revises > 0, Warnings: c.allWarnings(),
 		Preview: &shown,
 	}, nil
 }
@@ -70,7 +73,8 @@ func (c *creation) calls() []string {
 		return replying{c}.replyCalls(rev.pr.Number)
 	} else if rev != nil {
 		return append([]string{
-			fmt.Sprintf("add one commit of %d files to the branch %s in %s at %s", c.request.changes.Len(), c.draft.branch, repo, short(c.evidence.parent())),
+			fmt.Sprintf("add one commit of %d files to the branch %s in %s at %s", c.request.changes.Len(), c.draft.branch, repo,
+				short(c.evidence.parent())),
 			fmt.Sprintf("set title and body of #%d", rev.pr.Number),
 			fmt.Sprintf("answer in a comment on #%d", rev.pr.Number),
 		}, replying{c}.lineCalls(rev.pr.Number)...)

@@ -10,9 +10,9 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// promote opens the pull request that the dry run with an id has shown. It is for people: no door of an agent leads here.
-// It is a new attempt with a request id of its own, at the Service's tier, and every gate is asked again, since the
-// repository, the policy and the record may have moved since.
+// promote opens the pull request that the dry run with an id has shown. It is for people: no door of an agent leads
+// here. It is a new attempt with a request id of its own, at the Service's tier, and every gate is asked again, since
+// the repository, the policy and the record may have moved since.
 //
 // Errors are those of create, and not_found if there is no such proposal, conflict if it was no dry run, read_only if
 // this process is in dry run itself: what the operator configured holds for people, too.
@@ -48,8 +48,8 @@ func (c *creation) promote(ctx context.Context, id string) (CreateResult, error)
 	return c.run(ctx, raw)
 }
 
-// requestOf is the request that a proposal was made of. It holds the versions of the files that the proposal was compared with: a person opens
-// what was shown, or learns that the base branch has moved on.
+// requestOf is the request that a proposal was made of. It holds the versions of the files that the proposal was
+// compared with: a person opens what was shown, or learns that the base branch has moved on.
 func requestOf(p record.Proposal) CreateRequest {
 	r := CreateRequest{
 		RepoOwner: p.Owner, RepoName: p.Repo, BaseBranch: p.Base, ChangeType: string(p.ChangeType),

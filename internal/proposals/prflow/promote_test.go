@@ -41,7 +41,8 @@ func TestAPersonOpensWhatADryRunHasShown(t *testing.T) {
 		t.Fatalf("got %+v, %v", result, err)
 	}
 	row := b.attempts()[0]
-	if row.Action != record.ActionPromote || row.Door != record.DoorREST || row.Caller != "ann" || row.PRNumber != result.Number {
+	if row.Action != record.ActionPromote || row.Door != record.DoorREST || row.Caller != "ann" ||
+		row.PRNumber != result.Number {
 		t.Errorf("recorded as %+v", row)
 	}
 	opened, err := b.store.History.Proposal(context.Background(), result.RequestID)
@@ -67,13 +68,23 @@ func TestAPromotionPassesEveryGateAgain(t *testing.T) {
 		change func(b *bench)
 		code   fault.Code
 	}{
-		"the tier was lowered":         {func(b *bench) { b.options.Authority.Tier = 1 }, fault.TierDenied},
-		"the server is read-only":      {func(b *bench) { b.options.Authority.ReadOnly = "read-only" }, fault.ReadOnly},
-		"the server is in dry run":     {func(b *bench) { b.options.Authority.DryRun = true }, fault.ReadOnly},
-		"the file exists by now":       {func(b *bench) { b.fake.AddRepo("joe", "infra", map[string]string{"checks/inodes.md": "#\n"}) }, fault.Conflict},
-		"the scope was narrowed":       {func(b *bench) { b.options.Authority.Policy = mustPolicy(b.T, "scope: {allow: [playbooks/*.md]}") }, fault.ScopeDenied},
-		"the provider is gone":         {func(b *bench) { b.options.Registry = gitprovider.NewRegistry(nil, nil, "", nil) }, fault.ProviderUnresolved},
-		"the repository left the list": {func(b *bench) { b.options.Authority.Policy = mustPolicy(b.T, "repositories: [joe/other]") }, fault.RepoNotAllowed},
+		"the tier was lowered":     {func(b *bench) { b.options.Authority.Tier = 1 }, fault.TierDenied},
+		"the server is read-only":  {func(b *bench) { b.options.Authority.ReadOnly = "read-only" }, fault.ReadOnly},
+		"the server is in dry run": {func(b *bench) { b.options.Authority.DryRun = true }, fault.ReadOnly},
+		"the file exists by now": {func(b *bench) {
+			b.fake.AddRepo("joe", "infra",
+				map[string]string{"checks/inodes.md": "#\n"})
+		}, fault.Conflict},
+		"the scope was narrowed": {func(b *bench) {
+			b.options.Authority.Policy = mustPolicy(b.T,
+				"scope: {allow: [playbooks/*.md]}")
+		}, fault.ScopeDenied},
+		"the provider is gone": {func(b *bench) { b.options.Registry = gitprovider.NewRegistry(nil, nil, "", nil) },
+			fault.ProviderUnresolved},
+		"the repository left the list": {func(b *bench) {
+			b.options.Authority.Policy = mustPolicy(b.T,
+				"repositories: [joe/other]")
+		}, fault.RepoNotAllowed},
 		"another pull request came first": {func(b *bench) {
 			b.mustOpen(request(with("files", []any{file("checks/inodes.md", "create", "# Other\n")})))
 		}, fault.DuplicatePR},
@@ -105,7 +116,8 @@ func TestOnlyADryRunCanBePromoted(t *testing.T) {
 	if _, err := b.promote(opened.RequestID); fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("an open one: %v", err)
 	}
-	if rows := b.attempts(); rows[0].Code != fault.Conflict || rows[0].Repo != "infra" || rows[1].Outcome != record.OutcomeOpened {
+	if rows := b.attempts(); rows[0].Code != fault.Conflict || rows[0].Repo != "infra" ||
+		rows[1].Outcome != record.OutcomeOpened {
 		t.Errorf("recorded as %+v", rows[0])
 	}
 }

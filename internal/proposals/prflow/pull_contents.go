@@ -32,7 +32,8 @@ type changedFile struct {
 
 // contents reads the files of a pull request of ours on its branch and on its base branch, two calls beside those for
 // what is large. not_found for one that is not ours, conflict for one that is not open.
-func (f fileReader) contents(ctx context.Context, at gitprovider.Resolution, pr gitprovider.PullRequest) (*pullContents, error) {
+func (f fileReader) contents(ctx context.Context, at gitprovider.Resolution, pr gitprovider.PullRequest) (*pullContents,
+	error) {
 	if err := f.isOurs(at, pr); err != nil {
 		return nil, err
 	}
@@ -41,7 +42,8 @@ func (f fileReader) contents(ctx context.Context, at gitprovider.Resolution, pr 
 	for _, p := range pr.Paths[:min(len(pr.Paths), gitprovider.MaxFilesPerPR)] {
 		path, err := gitprovider.ParsePath(p)
 		if err != nil || f.authority.mayRead(p, pr.Paths) != nil {
-			out.notes = append(out.notes, quote(clean(p, gitprovider.MaxPathBytes))+" is not shown: it is not one of the files that may be proposed")
+			out.notes = append(out.notes, quote(clean(p, gitprovider.MaxPathBytes))+
+				" is not shown: it is not one of the files that may be proposed")
 			continue
 		}
 		paths = append(paths, path)
@@ -53,7 +55,8 @@ func (f fileReader) contents(ctx context.Context, at gitprovider.Resolution, pr 
 		return nil, err
 	}
 	var err error
-	if out.made, err = f.history.MadeOf(ctx, at.Provider.Name(), out.head.Repo.Owner, out.head.Repo.Name, pr.Number); err != nil {
+	if out.made, err = f.history.MadeOf(ctx, at.Provider.Name(), out.head.Repo.Owner, out.head.Repo.Name,
+		pr.Number); err != nil {
 		return nil, err
 	}
 	for _, path := range paths {
@@ -77,7 +80,8 @@ func (c *pullContents) withholdParts(secrets Secrets) {
 }
 
 // readSides reads both branches side by side.
-func (f fileReader) readSides(ctx context.Context, at gitprovider.Resolution, pr gitprovider.PullRequest, paths []gitprovider.Path,
+func (f fileReader) readSides(ctx context.Context, at gitprovider.Resolution, pr gitprovider.PullRequest,
+	paths []gitprovider.Path,
 	out *pullContents,
 ) error {
 	var baseErr, headErr error
@@ -112,7 +116,8 @@ func (f fileReader) addFile(ctx context.Context, out *pullContents, path gitprov
 		snapshot *gitprovider.Snapshot
 		is       bool
 		name     string
-	}{{&file.before, out.base, onBase, "the base branch"}, {&file.after, out.head, file.id != "", fmt.Sprintf("the branch of #%d", number)}} {
+	}{{&file.before, out.base, onBase, "the base branch"},
+		{&file.after, out.head, file.id != "", fmt.Sprintf("the branch of #%d", number)}} {
 		if !side.is {
 			continue
 		}
@@ -137,8 +142,10 @@ func (f fileReader) addFile(ctx context.Context, out *pullContents, path gitprov
 		}
 	}
 	if was, known := out.forkedFrom(path.String()); known && was != out.base.Tree[path.String()].ID {
-		out.notes = append(out.notes, fmt.Sprintf("%s has changed on the base branch since #%d did: the difference is against the base branch as it is now",
-			path, number))
+		out.notes = append(out.notes,
+			fmt.Sprintf(
+				"%s has changed on the base branch since #%d did: the difference is against the base branch as it is now",
+				path, number))
 	}
 	out.files = append(out.files, file)
 	return nil

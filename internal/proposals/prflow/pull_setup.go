@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
-// pullSetup gives an open pull request what it shall have beside its content: labels, reviewers, assignees. None of it makes the
-// pull request, so each failure is a warning in a successful answer.
+// pullSetup gives an open pull request what it shall have beside its content: labels, reviewers, assignees. None of it
+// makes the pull request, so each failure is a warning in a successful answer.
 type pullSetup struct {
 	provider gitprovider.Provider
 	repo     gitprovider.RepoRef
@@ -48,7 +48,8 @@ func sideBySide(log redactedLog, steps ...func() (warning string)) []string {
 	return slices.DeleteFunc(warnings, func(w string) bool { return w == "" })
 }
 
-// caught ends a panic in a goroutine of the pipeline, which would end the process, and then calls instead. It is to be deferred.
+// caught ends a panic in a goroutine of the pipeline, which would end the process, and then calls instead. It is to be
+// deferred.
 func caught(log redactedLog, instead func()) {
 	if p := recover(); p != nil {
 		log.Error("panic beside a creation", "panic", p, "stack", string(debug.Stack()))
@@ -56,8 +57,8 @@ func caught(log redactedLog, instead func()) {
 	}
 }
 
-// label adds the labels that the pull request lacks. It returns a warning, or "": without labels the pull request is still
-// ours by its branch.
+// label adds the labels that the pull request lacks. It returns a warning, or "": without labels the pull request is
+// still ours by its branch.
 func (s pullSetup) label(ctx context.Context, pr gitprovider.PullRequest) (warning string) {
 	missing := without(s.policy.Labels, pr.Labels)
 	if len(missing) == 0 {
@@ -85,9 +86,10 @@ func without(names, others []string) []string {
 	return out
 }
 
-// lookAgain reads what the pull request has after a write of which nobody knows whether it arrived. known is false after a
-// definite failure, and if the look fails, too.
-func (s pullSetup) lookAgain(ctx context.Context, pr gitprovider.PullRequest, failure error) (_ gitprovider.Details, known bool) {
+// lookAgain reads what the pull request has after a write of which nobody knows whether it arrived. known is false
+// after a definite failure, and if the look fails, too.
+func (s pullSetup) lookAgain(ctx context.Context, pr gitprovider.PullRequest, failure error) (_ gitprovider.Details,
+	known bool) {
 	editor, can := s.provider.(gitprovider.Editor)
 	if !can || !fault.CodeOf(failure).Ambiguous() {
 		return gitprovider.Details{}, false
@@ -114,7 +116,8 @@ func (s pullSetup) notAsked(d gitprovider.Details) (reviewers, assignees []strin
 }
 
 // assign asks for the reviews and assigns the people, if the provider knows such things.
-func (s pullSetup) assign(ctx context.Context, pr gitprovider.PullRequest, reviewers, assignees []string) (warning string) {
+func (s pullSetup) assign(ctx context.Context, pr gitprovider.PullRequest,
+	reviewers, assignees []string) (warning string) {
 	provider, can := s.provider.(gitprovider.Assigner)
 	if !can || len(reviewers)+len(assignees) == 0 {
 		return ""
@@ -136,9 +139,9 @@ func (s pullSetup) peopleWarning(pr gitprovider.PullRequest, err error) string {
 	return "not everybody could be asked for a review or assigned: " + s.log.shown(err)
 }
 
-// askAgain asks those reviewers and assignees of the policy that were not asked, as when the process ended before it came to
-// that. What people have done about either since is not undone: who has reviewed is not asked again, and assignees are set only
-// where there is none.
+// askAgain asks those reviewers and assignees of the policy that were not asked, as when the process ended before it
+// came to that. What people have done about either since is not undone: who has reviewed is not asked again, and
+// assignees are set only where there is none.
 func (s pullSetup) askAgain(ctx context.Context, pr gitprovider.PullRequest) (warning string) {
 	editor, can := s.provider.(gitprovider.Editor)
 	if !can || !s.asksPeople() {

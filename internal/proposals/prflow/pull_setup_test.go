@@ -48,7 +48,8 @@ func TestReviewersAndAssigneesOfThePolicyAreAskedWhereTheProviderKnowsSuchThings
 	t.Run("they are asked once", func(t *testing.T) {
 		b, asked := setUp(t, nil)
 		result := b.mustOpen(request(nil))
-		if want := fmt.Sprint(result.Number, []string{"ann", "acme/ops"}, []string{"joe"}); len(*asked) != 1 || (*asked)[0] != want {
+		if want := fmt.Sprint(result.Number, []string{"ann", "acme/ops"}, []string{"joe"}); len(*asked) != 1 ||
+			(*asked)[0] != want {
 			t.Errorf("asked %q, want %q", *asked, want)
 		}
 		if len(result.Warnings) > 0 {
@@ -57,7 +58,8 @@ func TestReviewersAndAssigneesOfThePolicyAreAskedWhereTheProviderKnowsSuchThings
 	})
 	t.Run("that somebody cannot be asked is a warning", func(t *testing.T) {
 		b, _ := setUp(t, fault.New(fault.NotFound, "there is no user ann"))
-		if result := b.mustOpen(request(nil)); len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0], "no user ann") {
+		if result := b.mustOpen(request(nil)); len(result.Warnings) != 1 ||
+			!strings.Contains(result.Warnings[0], "no user ann") {
 			t.Errorf("warnings %q", result.Warnings)
 		}
 	})

@@ -94,7 +94,8 @@ func (s *Service) status(ctx context.Context, req StatusRequest) (StatusResult, 
 }
 
 // statusWith is what is said of a pull request, with what the caller wants included.
-func (s *Service) statusWith(ctx context.Context, f fileReader, at gitprovider.Resolution, status gitprovider.Status, want included) (StatusResult, error) {
+func (s *Service) statusWith(ctx context.Context, f fileReader, at gitprovider.Resolution, status gitprovider.Status,
+	want included) (StatusResult, error) {
 	if len(want.what) == 0 {
 		return statusResult(status, nil), nil
 	}
@@ -128,7 +129,8 @@ func (r Reader) revise(ctx context.Context, at gitprovider.Resolution, status gi
 
 func mayRevise(number int) string { return fmt.Sprintf("yes: revises %d", number) }
 
-// statusResult is what is said of a pull request. lineText is the text of the line that a comment is on; nil where none is known.
+// statusResult is what is said of a pull request. lineText is the text of the line that a comment is on; nil where none
+// is known.
 func statusResult(st gitprovider.Status, lineText func(gitprovider.LineComment) string) StatusResult {
 	out := StatusResult{
 		Number: st.Number, Title: clean(st.Title, maxTitle), URL: st.URL, State: string(st.State), Mergeable: st.Mergeable,

@@ -74,14 +74,15 @@ func (a Authority) mayRead(path string, changed []string) *fault.Violation {
 // at is a repository that may be read. misconfigured if the rules that say so cannot be known.
 func (f fileReader) at(owner, name, cloneURL string) (gitprovider.Resolution, error) {
 	if why := f.authority.Unknown; why != "" {
-		return gitprovider.Resolution{}, fault.New(fault.Misconfigured, "%s; no file can be read until the operator corrects it", why)
+		return gitprovider.Resolution{}, fault.New(fault.Misconfigured,
+			"%s; no file can be read until the operator corrects it", why)
 	}
 	return f.find(owner, name, cloneURL, f.resolve)
 }
 
 // file reads one file. Every tier may ask for it, and sees what the scope lets it propose; see Authority.readable.
-// not_found for a file that is not there, conflict for a pull request that is not open any more, content_denied for what
-// is no text, and for more than MaxShownFile bytes.
+// not_found for a file that is not there, conflict for a pull request that is not open any more, content_denied for
+// what is no text, and for more than MaxShownFile bytes.
 func (f fileReader) file(ctx context.Context, req ReadFileRequest) (FileText, error) {
 	at, err := f.at(req.RepoOwner, req.RepoName, req.CloneURL)
 	if err != nil {
@@ -109,8 +110,9 @@ func (f fileReader) file(ctx context.Context, req ReadFileRequest) (FileText, er
 		return FileText{}, err
 	}
 	return FileText{
-		Path: req.Path, Pull: req.Pull, Branch: clean(snapshot.Base, maxTitle), Commit: snapshot.BaseCommit, BaseSHA: entry.ID,
-		Text: shown.text, Lacks: shown.lacks, Untrusted: untrustedFile,
+		Path: req.Path, Pull: req.Pull, Branch: clean(snapshot.Base, maxTitle), Commit: snapshot.BaseCommit,
+		BaseSHA: entry.ID,
+		Text:    shown.text, Lacks: shown.lacks, Untrusted: untrustedFile,
 	}, nil
 }
 
@@ -129,7 +131,8 @@ func (f fileReader) place(ctx context.Context, at gitprovider.Resolution, req Re
 		}
 		return place{query: at.BaseBranch, name: "the base branch"}, nil
 	}
-	if v := f.authority.mayRead(req.Path, []string{req.Path}); v != nil { // no pull request can mend it, so that none is looked for
+	// no pull request can mend it, so that none is looked for
+	if v := f.authority.mayRead(req.Path, []string{req.Path}); v != nil {
 		return place{}, fault.Refusal([]fault.Violation{*v})
 	}
 	status, err := at.Provider.Status(ctx, at.Repo, req.Pull)
@@ -154,15 +157,18 @@ func (f fileReader) isOurs(at gitprovider.Resolution, pr gitprovider.PullRequest
 	_, isTrue := marks.read(pr)
 	switch {
 	case !isTrue || pr.Fork || gitprovider.CheckOurs(pr.Branch) != nil:
-		return fault.New(fault.NotFound, "%s has no pull request of ours with the number %d: others are read at the forge", at.Repo, pr.Number)
+		return fault.New(fault.NotFound, "%s has no pull request of ours with the number %d: others are read at the forge",
+			at.Repo, pr.Number)
 	case pr.State != gitprovider.StateOpen:
-		return fault.New(fault.Conflict, "#%d is %s, and its branch is not read any more; read the file on the base branch", pr.Number, pr.State)
+		return fault.New(fault.Conflict, "#%d is %s, and its branch is not read any more; read the file on the base branch",
+			pr.Number, pr.State)
 	}
 	return nil
 }
 
 // look reads files of a place. The host may know the repository by another name: that must be on the list, too.
-func (f fileReader) look(ctx context.Context, at gitprovider.Resolution, from place, paths []gitprovider.Path) (*gitprovider.Snapshot, error) {
+func (f fileReader) look(ctx context.Context, at gitprovider.Resolution, from place,
+	paths []gitprovider.Path) (*gitprovider.Snapshot, error) {
 	rules, name := f.authority.Policy, at.Provider.Name()
 	// Whether a base branch may be targeted depends on the name of the default branch, which only the whole look tells for
 	// certain.
@@ -186,7 +192,8 @@ func (f fileReader) look(ctx context.Context, at gitprovider.Resolution, from pl
 	case strings.HasPrefix(snapshot.Base, gitprovider.BranchPrefix):
 		violations = append(violations, baseDenied(snapshot.Base, "is a branch of another proposal", snapshot.DefaultBranch))
 	case whole && pin.BaseBranch == "" && !rules.AllowsBase(snapshot.Base, snapshot.DefaultBranch, at.BaseBranch):
-		violations = append(violations, baseDenied(snapshot.Base, "may not be targeted under the operator's policy", snapshot.DefaultBranch))
+		violations = append(violations, baseDenied(snapshot.Base, "may not be targeted under the operator's policy",
+			snapshot.DefaultBranch))
 	}
 	if len(violations) > 0 {
 		return nil, fault.Refusal(violations)
@@ -202,7 +209,8 @@ func fileAt(tree gitprovider.Tree, path gitprovider.Path, where string) (gitprov
 		switch {
 		case !exists:
 			return entry, &fault.Violation{
-				Code: fault.NotFound, Path: path.String(), Rule: "missing", Message: fmt.Sprintf("%s does not exist on %s", path, where),
+				Code: fault.NotFound, Path: path.String(), Rule: "missing",
+				Message:    fmt.Sprintf("%s does not exist on %s", path, where),
 				Suggestion: "correct the path, or create the file",
 			}
 		case isLast && entry.Kind != gitprovider.KindFile, !isLast && entry.Kind != gitprovider.KindDir:

@@ -54,7 +54,8 @@ func TestAFileIsReadWithWhatCreatePRTakesAsItsBase(t *testing.T) {
 	for tier := gitprovider.TierObserve; tier <= gitprovider.TierRemediate; tier++ {
 		b.options.Authority.Tier = tier
 		got := b.mustRead("checks/disk.md")
-		if got.Text != "# Disk\n" || got.BaseSHA != blobID("# Disk\n") || got.Commit != b.tip("main") || got.Branch != "main" || got.Lacks != nil ||
+		if got.Text != "# Disk\n" || got.BaseSHA != blobID("# Disk\n") || got.Commit != b.tip("main") ||
+			got.Branch != "main" || got.Lacks != nil ||
 			!strings.Contains(got.Untrusted, "never instructions") {
 			t.Errorf("tier %d: %+v", tier, got)
 		}
@@ -67,12 +68,15 @@ func TestAFileIsReadWithWhatCreatePRTakesAsItsBase(t *testing.T) {
 
 func TestAFileOfAPullRequestOfOursIsThatOfItsBranch(t *testing.T) {
 	b := newBench(t)
-	b.mustOpen(request(files(edited("checks/disk.md", "# Disk", "# Disks"), file("checks/inodes.md", "create", "# Inodes\n"))))
+	b.mustOpen(request(files(edited("checks/disk.md", "# Disk", "# Disks"),
+		file("checks/inodes.md", "create", "# Inodes\n"))))
 	for path, want := range map[string]string{
-		"checks/disk.md": "# Disks\n", "checks/inodes.md": "# Inodes\n", "checks/old.md": "# Old\n", // which it does not change
+		// which it does not change
+		"checks/disk.md": "# Disks\n", "checks/inodes.md": "# Inodes\n", "checks/old.md": "# Old\n",
 	} {
 		got := b.mustRead(path, with("pull", 1))
-		if got.Text != want || got.BaseSHA != blobID(want) || got.Pull != 1 || got.Branch != b.pull(1).Branch || got.Commit != b.pull(1).HeadCommit {
+		if got.Text != want || got.BaseSHA != blobID(want) || got.Pull != 1 || got.Branch != b.pull(1).Branch ||
+			got.Commit != b.pull(1).HeadCommit {
 			t.Errorf("%s: %+v", path, got)
 		}
 	}
@@ -94,7 +98,8 @@ func TestWhatMayNotBeReadIsRefused(t *testing.T) {
 	b.world().Push("main", providertest.File{Path: "checks/link.md", Content: "disk.md", Kind: gitprovider.KindSymlink},
 		providertest.File{Path: "playbooks/sub", Content: "../checks", Kind: gitprovider.KindSymlink},
 		providertest.File{Path: ".fractary/agents/a.yaml", Content: "name: a\n"},
-		providertest.File{Path: "checks/binary.md", Content: "a\x00b"}, providertest.File{Path: "checks/latin.md", Content: "\xe9"},
+		providertest.File{Path: "checks/binary.md", Content: "a\x00b"},
+		providertest.File{Path: "checks/latin.md", Content: "\xe9"},
 		providertest.File{Path: "checks/large.md", Content: strings.Repeat("x", prflow.MaxShownFile+1)},
 		providertest.File{Path: "checks/huge.md", Content: strings.Repeat("x", gitprovider.MaxContentRead+1)})
 	b.mustOpen(request(nil))
@@ -112,26 +117,31 @@ func TestWhatMayNotBeReadIsRefused(t *testing.T) {
 		code   fault.Code
 		rule   string
 	}{
-		"outside of the scope":          {path: "README.md", code: fault.ScopeDenied, rule: gitprovider.RuleNotInAllowList},
-		"denied":                        {path: ".env", code: fault.ScopeDenied, rule: ".env*"},
-		"denied on our branch":          {"CLAUDE.md", pull(1), fault.ScopeDenied, "CLAUDE.md"},
-		"outside on our branch":         {"README.md", pull(1), fault.ScopeDenied, gitprovider.RuleNotInAllowList},
-		"a path that climbs":            {path: "checks/../README.md", code: fault.ScopeDenied, rule: gitprovider.RuleCanonicalPath},
-		"an encoded path":               {path: "checks%2fdisk.md", code: fault.ScopeDenied, rule: gitprovider.RuleCanonicalPath},
-		"a path with a dot":             {path: "./checks/disk.md", code: fault.ScopeDenied, rule: gitprovider.RuleCanonicalPath},
-		"of git":                        {path: ".git/config", code: fault.ScopeDenied, rule: gitprovider.RuleCanonicalPath},
-		"of a kind for tier 3":          {path: ".fractary/agents/a.yaml", code: fault.TierDenied, rule: "kind:definitions"},
-		"of a kind, on our branch":      {".fractary/agents/a.yaml", pull(1), fault.TierDenied, "kind:definitions"},
-		"a link":                        {path: "checks/link.md", code: fault.ScopeDenied, rule: "not-a-file"},
-		"binary":                        {path: "checks/binary.md", code: fault.ContentDenied, rule: "binary"},
-		"no UTF-8":                      {path: "checks/latin.md", code: fault.ContentDenied, rule: "binary"},
-		"too large":                     {path: "checks/large.md", code: fault.ContentDenied, rule: "file-size"},
-		"much too large":                {path: "checks/huge.md", code: fault.ContentDenied, rule: "file-size"},
-		"missing":                       {path: "checks/none.md", code: fault.NotFound, rule: "missing"},
-		"missing on our branch":         {"checks/none.md", pull(1), fault.NotFound, "missing"},
-		"another repository":            {"checks/disk.md", with("repo_name", "none"), fault.NotFound, ""},
-		"another provider":              {"checks/disk.md", with("clone_url", "https://other.example.org/joe/infra.git"), fault.ProviderUnresolved, ""},
-		"a disabled provider":           {"checks/disk.md", with("clone_url", "https://gitea.example.org/joe/infra.git"), fault.ProviderDisabled, ""},
+		"outside of the scope":  {path: "README.md", code: fault.ScopeDenied, rule: gitprovider.RuleNotInAllowList},
+		"denied":                {path: ".env", code: fault.ScopeDenied, rule: ".env*"},
+		"denied on our branch":  {"CLAUDE.md", pull(1), fault.ScopeDenied, "CLAUDE.md"},
+		"outside on our branch": {"README.md", pull(1), fault.ScopeDenied, gitprovider.RuleNotInAllowList},
+		"a path that climbs": {path: "checks/../README.md", code: fault.ScopeDenied,
+			rule: gitprovider.RuleCanonicalPath},
+		"an encoded path": {path: "checks%2fdisk.md", code: fault.ScopeDenied,
+			rule: gitprovider.RuleCanonicalPath},
+		"a path with a dot": {path: "./checks/disk.md", code: fault.ScopeDenied,
+			rule: gitprovider.RuleCanonicalPath},
+		"of git":                   {path: ".git/config", code: fault.ScopeDenied, rule: gitprovider.RuleCanonicalPath},
+		"of a kind for tier 3":     {path: ".fractary/agents/a.yaml", code: fault.TierDenied, rule: "kind:definitions"},
+		"of a kind, on our branch": {".fractary/agents/a.yaml", pull(1), fault.TierDenied, "kind:definitions"},
+		"a link":                   {path: "checks/link.md", code: fault.ScopeDenied, rule: "not-a-file"},
+		"binary":                   {path: "checks/binary.md", code: fault.ContentDenied, rule: "binary"},
+		"no UTF-8":                 {path: "checks/latin.md", code: fault.ContentDenied, rule: "binary"},
+		"too large":                {path: "checks/large.md", code: fault.ContentDenied, rule: "file-size"},
+		"much too large":           {path: "checks/huge.md", code: fault.ContentDenied, rule: "file-size"},
+		"missing":                  {path: "checks/none.md", code: fault.NotFound, rule: "missing"},
+		"missing on our branch":    {"checks/none.md", pull(1), fault.NotFound, "missing"},
+		"another repository":       {"checks/disk.md", with("repo_name", "none"), fault.NotFound, ""},
+		"another provider": {"checks/disk.md", with("clone_url", "https://other.example.org/joe/infra.git"),
+			fault.ProviderUnresolved, ""},
+		"a disabled provider": {"checks/disk.md", with("clone_url", "https://gitea.example.org/joe/infra.git"),
+			fault.ProviderDisabled, ""},
 		"a pull request that is none":   {"checks/disk.md", pull(99), fault.NotFound, ""},
 		"a person's pull request":       {"checks/disk.md", pull(foreign), fault.NotFound, ""},
 		"a person's with our label":     {"checks/disk.md", pull(asOurs), fault.NotFound, ""},
@@ -160,7 +170,8 @@ func TestWhatMayNotBeReadIsRefused(t *testing.T) {
 			}
 			if byAuthority {
 				row := rows[0]
-				if row.Action != prflow.ActionReadFile || row.Outcome != record.OutcomeRefused || row.RequestID != operation.AttemptIDOf(err) ||
+				if row.Action != prflow.ActionReadFile || row.Outcome != record.OutcomeRefused ||
+					row.RequestID != operation.AttemptIDOf(err) ||
 					row.Code != c.code || row.Caller != agent.Name || len(row.Paths) != 1 {
 					t.Errorf("the audit has %+v", row)
 				}
@@ -232,21 +243,29 @@ func TestSecretsAndHiddenCharactersAreTakenOutAndSaid(t *testing.T) {
 	for i := range key {
 		key[i] = letters(64, uint32(20+i))
 	}
-	pem := fmt.Sprintf("-----%s RSA PRIVATE KEY-----\n%s\n-----%s RSA PRIVATE KEY-----\n", "BEGIN", strings.Join(key, "\n"), "END")
+	pem := fmt.Sprintf("-----%s RSA PRIVATE KEY-----\n%s\n-----%s RSA PRIVATE KEY-----\n", "BEGIN",
+		strings.Join(key, "\n"), "END")
 	long := "sk-" + "ant-api03-" + letters(93, 10) + "AA"
 	for name, c := range map[string]struct {
 		text    string
 		secrets []string
 		lacks   string
 	}{
-		"a token":                    {"# A\n\nexport GITHUB_TOKEN=" + token + "\n\nAfter.\n", []string{token}, "looks like a secret"},
-		"our own token":              {"# A\n\nuse " + ownToken + " there\n\nAfter.\n", []string{ownToken}, "looks like a secret"},
-		"our own, encoded":           {"# A\n\n" + base64.StdEncoding.EncodeToString([]byte(ownToken)) + "\n\nAfter.\n", []string{base64.StdEncoding.EncodeToString([]byte(ownToken))[4:20]}, "looks like a secret"},
-		"a private key":              {"# A\n\n" + pem + "\nAfter.\n", key, "looks like a secret"},
-		"a token over two lines":     {"# A\n\n  " + token[:24] + "\n  " + token[24:] + "\n\nAfter.\n", []string{token[:24], token[24:]}, "looks like a secret"},
-		"a token that ends below":    {"# A\n\nkey: " + long[:60] + "\n     " + long[60:] + "\n\nAfter.\n", []string{long[:60], long[60:]}, "looks like a secret"},
-		"two tokens":                 {token + "\n" + pem + "then " + token + "\n\nAfter.\n", append(slices.Clone(key), token), "looks like a secret"},
-		"hidden by a hidden one":     {"# A\n\nexport GITHUB_TOKEN=" + token[:10] + "\u200b" + token[10:] + "\n\nAfter.\n", []string{token}, "cannot see"},
+		"a token": {"# A\n\nexport GITHUB_TOKEN=" + token + "\n\nAfter.\n", []string{token},
+			"looks like a secret"},
+		"our own token": {"# A\n\nuse " + ownToken + " there\n\nAfter.\n", []string{ownToken},
+			"looks like a secret"},
+		"our own, encoded": {"# A\n\n" + base64.StdEncoding.EncodeToString([]byte(ownToken)) + "\n\nAfter.\n",
+			[]string{base64.StdEncoding.EncodeToString([]byte(ownToken))[4:20]}, "looks like a secret"},
+		"a private key": {"# A\n\n" + pem + "\nAfter.\n", key, "looks like a secret"},
+		"a token over two lines": {"# A\n\n  " + token[:24] + "\n  " + token[24:] + "\n\nAfter.\n",
+			[]string{token[:24], token[24:]}, "looks like a secret"},
+		"a token that ends below": {"# A\n\nkey: " + long[:60] + "\n     " + long[60:] + "\n\nAfter.\n",
+			[]string{long[:60], long[60:]}, "looks like a secret"},
+		"two tokens": {token + "\n" + pem + "then " + token + "\n\nAfter.\n",
+			append(slices.Clone(key), token), "looks like a secret"},
+		"hidden by a hidden one": {"# A\n\nexport GITHUB_TOKEN=" + token[:10] + "\u200b" + token[10:] + "\n\nAfter.\n",
+			[]string{token}, "cannot see"},
 		"characters that change all": {"# A\n\n\u202eevil\u200b\n\nAfter.\n", []string{"\u202e", "\u200b"}, "cannot see"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -50,7 +50,8 @@ func (f fileReader) pullDiff(ctx context.Context, req ReadDiffRequest) (PullDiff
 		return PullDiff{}, err
 	}
 	out := PullDiff{
-		Number: req.PRNumber, Base: clean(status.Base, maxTitle), BaseCommit: contents.base.BaseCommit, Branch: clean(status.Branch, maxTitle),
+		Number: req.PRNumber, Base: clean(status.Base, maxTitle), BaseCommit: contents.base.BaseCommit,
+		Branch: clean(status.Branch, maxTitle),
 		Commit: contents.head.BaseCommit, Notes: contents.notes, Untrusted: untrustedFiles,
 	}
 	diff, leftOut := contents.diff(maxDiffAnswer)
@@ -129,10 +130,11 @@ func (f fileReader) include(ctx context.Context, at gitprovider.Resolution, pr g
 	return out, contents.lineText, nil
 }
 
-// ToAnswer is what get_pr_status says of a pull request of ours whose review waits for an answer from an agent of a tier,
-// with its files and its difference as far as room bytes of JSON let them; nil if none waits, or the tier may not answer.
-// status is what the provider says of it.
-func (s *Service) ToAnswer(ctx context.Context, tier gitprovider.Tier, at record.PullKey, status gitprovider.Status, room int) (*StatusResult, error) {
+// ToAnswer is what get_pr_status says of a pull request of ours whose review waits for an answer from an agent of a
+// tier, with its files and its difference as far as room bytes of JSON let them; nil if none waits, or the tier may not
+// answer. status is what the provider says of it.
+func (s *Service) ToAnswer(ctx context.Context, tier gitprovider.Tier, at record.PullKey, status gitprovider.Status,
+	room int) (*StatusResult, error) {
 	mayPropose := s.Authority.ReadOnly == "" && s.Authority.Policy.Tiers.MaxFiles(tier) > 0
 	if !mayPropose || status.State != gitprovider.StateOpen || !gitprovider.HasMark(status.PullRequest) {
 		return nil, nil
@@ -166,7 +168,8 @@ func (c *pullContents) include(out *Included, room, number int) {
 		size := jsonLength(one.Text)
 		if size > min(room, maxIncludedFile) {
 			size, one.Text = 0, ""
-			one.Lacks = append(one.Lacks, fmt.Sprintf("the text: it has %d bytes; read it alone, at pull/%d/file/%s", len(f.after.text), number, f.path))
+			one.Lacks = append(one.Lacks, fmt.Sprintf("the text: it has %d bytes; read it alone, at pull/%d/file/%s",
+				len(f.after.text), number, f.path))
 		}
 		room -= size
 		out.Files = append(out.Files, one)

@@ -43,12 +43,14 @@ type lineReviews struct {
 
 func (l lineReviews) Status(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Status, error) {
 	st, err := l.Fake.Status(ctx, repo, number)
-	st.Reviews = append(st.Reviews, gitprovider.Review{Author: "ann", State: gitprovider.ReviewChangesRequested, Comments: l.comments(st.HeadCommit)})
+	st.Reviews = append(st.Reviews, gitprovider.Review{Author: "ann", State: gitprovider.ReviewChangesRequested,
+		Comments: l.comments(st.HeadCommit)})
 	return st, err
 }
 
 func (b *bench) commented(comments func(head string) []gitprovider.LineComment) {
-	b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: lineReviews{b.fake, comments}}}, nil, "", nil)
+	b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake",
+		Provider: lineReviews{b.fake, comments}}}, nil, "", nil)
 }
 
 const wantDiff = `--- a/checks/disk.md
@@ -67,7 +69,8 @@ const wantDiff = `--- a/checks/disk.md
 `
 
 func (b *bench) threeFiles() {
-	b.mustOpen(request(files(edited("checks/disk.md", "# Disk", "# Disks"), file("checks/inodes.md", "create", "# Inodes\n"),
+	b.mustOpen(request(files(edited("checks/disk.md", "# Disk", "# Disks"),
+		file("checks/inodes.md", "create", "# Inodes\n"),
 		file("checks/old.md", "delete"))))
 }
 
@@ -88,7 +91,8 @@ func TestAStatusIncludesFilesAndDifferenceWhereThatIsAskedFor(t *testing.T) {
 		{Path: "checks/inodes.md", BaseSHA: blobID("# Inodes\n"), Text: "# Inodes\n"},
 		{Path: "checks/old.md", Deleted: true},
 	}
-	if got == nil || got.Diff != wantDiff || got.Commit != b.pull(1).HeadCommit || got.Notes != nil || got.Untrusted == "" ||
+	if got == nil || got.Diff != wantDiff || got.Commit != b.pull(1).HeadCommit || got.Notes != nil ||
+		got.Untrusted == "" ||
 		!slices.EqualFunc(got.Files, want, func(a, b prflow.PullFile) bool {
 			return a.Path == b.Path && a.BaseSHA == b.BaseSHA && a.Text == b.Text && a.Deleted == b.Deleted && a.Lacks == nil
 		}) {
@@ -105,7 +109,8 @@ func TestAStatusIncludesFilesAndDifferenceWhereThatIsAskedFor(t *testing.T) {
 	if again, _ := json.Marshal(without); string(again) != string(plain) {
 		t.Errorf("the rest differs:\n%s\n%s", plain, again)
 	}
-	if diff, err := b.diff(1); err != nil || diff.Diff != wantDiff || diff.Base != "main" || diff.BaseCommit != b.tip("main") ||
+	if diff, err := b.diff(1); err != nil || diff.Diff != wantDiff || diff.Base != "main" ||
+		diff.BaseCommit != b.tip("main") ||
 		diff.Branch != b.pull(1).Branch || diff.Commit != b.pull(1).HeadCommit || diff.Notes != nil {
 		t.Errorf("%+v, %v", diff, err)
 	}
@@ -116,7 +121,8 @@ func TestNothingIsIncludedOfWhatIsNotOursOrNotOpen(t *testing.T) {
 	b.world().Push("person/fix", providertest.File{Path: "checks/disk.md", Content: "theirs\n"})
 	b.world().OpenPR("person/fix", "By hand", gitprovider.LabelOurs)
 	got := b.statusWith("files", "diff").Included
-	if got.Files != nil || got.Diff != "" || len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "no pull request of ours") {
+	if got.Files != nil || got.Diff != "" || len(got.Notes) != 1 ||
+		!strings.Contains(got.Notes[0], "no pull request of ours") {
 		t.Errorf("%+v", got)
 	}
 	if _, err := b.diff(1); fault.CodeOf(err) != fault.NotFound {
@@ -133,8 +139,10 @@ func TestFilesThatPeopleAddedToOurBranchAreShownOnlyWithinTheScope(t *testing.T)
 	b := newBench(t)
 	branch := b.mustOpen(request(nil)).Branch
 	secret := "gh" + "p_" + letters(36, 3)
-	b.world().Push(branch, providertest.File{Path: ".env", Content: "KEY=theirs\n"}, providertest.File{Path: "secrets.txt", Content: "theirs too\n"},
-		providertest.File{Path: "checks/inodes.md", Content: "# Inodes\nTOKEN=" + secret + "\n"}, providertest.File{Path: "checks/b.md", Content: "a\x00"})
+	b.world().Push(branch, providertest.File{Path: ".env", Content: "KEY=theirs\n"},
+		providertest.File{Path: "secrets.txt", Content: "theirs too\n"},
+		providertest.File{Path: "checks/inodes.md", Content: "# Inodes\nTOKEN=" + secret + "\n"},
+		providertest.File{Path: "checks/b.md", Content: "a\x00"})
 	got := b.statusWith("files", "diff").Included
 	text, _ := json.Marshal(got)
 	for _, hidden := range []string{"KEY=", "theirs", secret} {
@@ -143,12 +151,14 @@ func TestFilesThatPeopleAddedToOurBranchAreShownOnlyWithinTheScope(t *testing.T)
 		}
 	}
 	notes := strings.Join(got.Notes, "\n")
-	for _, note := range []string{`".env" is not shown`, `"secrets.txt" is not shown`, "checks/b.md is not shown", "looks like a secret in checks/inodes.md"} {
+	for _, note := range []string{`".env" is not shown`, `"secrets.txt" is not shown`, "checks/b.md is not shown",
+		"looks like a secret in checks/inodes.md"} {
 		if !strings.Contains(notes, note) {
 			t.Errorf("the notes lack %q: %s", note, notes)
 		}
 	}
-	if len(got.Files) != 1 || got.Files[0].Text != "# Inodes\n[redacted]\n" || !strings.Contains(got.Diff, "+[redacted]\n") {
+	if len(got.Files) != 1 || got.Files[0].Text != "# Inodes\n[redacted]\n" ||
+		!strings.Contains(got.Diff, "+[redacted]\n") {
 		t.Errorf("%s", text)
 	}
 }
@@ -172,11 +182,13 @@ func TestWhatAStatusIncludesIsBounded(t *testing.T) {
 		if len(text) > 256<<10 || len(text) < 100<<10 {
 			t.Errorf("%v: %d bytes", include, len(text))
 		}
-		if include[0] == "files" && (len(out.Included.Files) != 12 || out.Included.Files[0].Text != "" || len(out.Included.Files[0].Lacks) != 1 ||
+		if include[0] == "files" && (len(out.Included.Files) != 12 || out.Included.Files[0].Text != "" ||
+			len(out.Included.Files[0].Lacks) != 1 ||
 			out.Included.Files[0].BaseSHA == "" || out.Included.Files[1].Text == "") {
 			t.Errorf("%v: %+v", include, out.Included.Files[0])
 		}
-		if slices.Contains(include, "diff") && !strings.Contains(strings.Join(out.Included.Notes, "\n"), "is left out: it has") {
+		if slices.Contains(include, "diff") && !strings.Contains(strings.Join(out.Included.Notes, "\n"),
+			"is left out: it has") {
 			t.Errorf("%v: notes %q", include, out.Included.Notes)
 		}
 	}
@@ -187,7 +199,8 @@ func TestABaseThatHasMovedIsSaid(t *testing.T) {
 	b.threeFiles()
 	b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: "# Disk\n\nBy somebody else.\n"})
 	diff, err := b.diff(1)
-	if err != nil || len(diff.Notes) != 1 || !strings.Contains(diff.Notes[0], "checks/disk.md has changed on the base branch since #1 did") {
+	if err != nil || len(diff.Notes) != 1 || !strings.Contains(diff.Notes[0],
+		"checks/disk.md has changed on the base branch since #1 did") {
 		t.Errorf("%+v, %v", diff, err)
 	}
 }
@@ -240,7 +253,8 @@ func TestMoreCommentsThanAnAnswerHasRoomForKeepTheTextsOfTheirOwnLines(t *testin
 		return append(out, gitprovider.LineComment{Path: "checks/disk.md", Line: 1, Commit: head, Body: "new"})
 	})
 	review := b.statusWith("files").Reviews[0]
-	if last := review.Comments[len(review.Comments)-1]; last.Body != "new" || last.Text != "# Disks" || review.LeftOut != 11 {
+	if last := review.Comments[len(review.Comments)-1]; last.Body != "new" || last.Text != "# Disks" ||
+		review.LeftOut != 11 {
 		t.Errorf("%+v, %d left out", last, review.LeftOut)
 	}
 }
@@ -267,10 +281,12 @@ func TestWhatWaitsForAnAnswerIsReadForAnAgentThatMayGiveIt(t *testing.T) {
 	}
 	b.ask(1, "Say how, too.")
 	out := toAnswer(gitprovider.TierInvestigate, 10_000)
-	if out == nil || out.Revise != "yes: revises 1" || len(out.Reviews) != 1 || out.Included.Diff != wantDiff || len(out.Included.Files) != 3 {
+	if out == nil || out.Revise != "yes: revises 1" || len(out.Reviews) != 1 || out.Included.Diff != wantDiff ||
+		len(out.Included.Files) != 3 {
 		t.Fatalf("%+v", out)
 	}
-	if out = toAnswer(gitprovider.TierInvestigate, 100); out == nil || out.Included.Diff == wantDiff || len(out.Included.Notes) == 0 {
+	if out = toAnswer(gitprovider.TierInvestigate, 100); out == nil || out.Included.Diff == wantDiff ||
+		len(out.Included.Notes) == 0 {
 		t.Errorf("without room: %+v", out)
 	}
 	if out = toAnswer(gitprovider.TierObserve, 1000); out != nil {

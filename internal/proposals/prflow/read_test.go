@@ -46,7 +46,8 @@ func TestListIsCompleteAndCleanAtEveryTier(t *testing.T) {
 		t.Fatalf("%d pull requests", len(result.PRs))
 	}
 	for i, pr := range result.PRs {
-		if strings.ContainsAny(pr.Title, "\u202e\x1b\u200b") || pr.Branch != fmt.Sprintf("claude-ops/fix/n%d", i) || len(pr.Files) != 1 ||
+		if strings.ContainsAny(pr.Title, "\u202e\x1b\u200b") || pr.Branch != fmt.Sprintf("claude-ops/fix/n%d", i) ||
+			len(pr.Files) != 1 ||
 			!strings.HasSuffix(pr.CreatedAt, "Z") || pr.URL == "" {
 			t.Fatalf("entry %d: %+v", i, pr)
 		}
@@ -67,15 +68,18 @@ func TestStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if result.State != "open" || result.Mergeable == nil || !*result.Mergeable || len(result.Reviews) != 1 || result.Checks.State != "failure" ||
+	if result.State != "open" || result.Mergeable == nil || !*result.Mergeable || len(result.Reviews) != 1 ||
+		result.Checks.State != "failure" ||
 		result.Checks.Failing[0] != "lint" {
 		t.Errorf("got %+v", result)
 	}
-	if r := result.Reviews[0]; r.Author != "ann" || r.State != "changes_requested" || len(r.Body) > 2100 || strings.ContainsAny(r.Body, "\u202e\x1b") {
+	if r := result.Reviews[0]; r.Author != "ann" || r.State != "changes_requested" || len(r.Body) > 2100 ||
+		strings.ContainsAny(r.Body, "\u202e\x1b") {
 		t.Errorf("review %+v", r)
 	}
 	b.world().Merge(pr.Number)
-	if result, err = prflow.New(b.options).Status(context.Background(), agent, raw); err != nil || result.State != "merged" {
+	if result, err = prflow.New(b.options).Status(context.Background(), agent, raw); err != nil ||
+		result.State != "merged" {
 		t.Errorf("got %+v, %v", result, err)
 	}
 	text, err := json.Marshal(result)

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
-// Reader reads pull requests at the providers that the operator allows. It is for people: uncut, and at a provider that they
-// name. Texts that others wrote are as the provider gave them; who shows them cleans them. What agents read is
+// Reader reads pull requests at the providers that the operator allows. It is for people: uncut, and at a provider that
+// they name. Texts that others wrote are as the provider gave them; who shows them cleans them. What agents read is
 // Service.List and Service.Status. Errors of all methods are faults with a request id.
 type Reader struct {
 	registry *gitprovider.Registry
@@ -53,7 +53,8 @@ func (r Reader) StatusAt(ctx context.Context, provider, owner, name string, numb
 
 // OursAt is StatusAt without reviews and checks, and whether the pull request looks like one of ours: by its mark, its
 // branch or its label.
-func (r Reader) OursAt(ctx context.Context, provider, owner, name string, number int) (pr gitprovider.PullRequest, ours bool, err error) {
+func (r Reader) OursAt(ctx context.Context, provider, owner, name string, number int) (pr gitprovider.PullRequest,
+	ours bool, err error) {
 	status, err := r.StatusAt(ctx, provider, owner, name, number)
 	if err != nil {
 		return pr, false, err
@@ -76,8 +77,8 @@ type Comparison struct {
 	Diff       string // unified, all files, uncut
 }
 
-// Compare reads the proposal's base branch and compares. The base may have moved since the proposal was made, or may have
-// taken it in; BaseCommit tells.
+// Compare reads the proposal's base branch and compares. The base may have moved since the proposal was made, or may
+// have taken it in; BaseCommit tells.
 func (r Reader) Compare(ctx context.Context, p record.Proposal) (Comparison, error) {
 	resolution, err := r.at(p.Provider, p.Owner, p.Repo)
 	if err != nil {
@@ -106,7 +107,8 @@ func (r Reader) Compare(ctx context.Context, p record.Proposal) (Comparison, err
 	return Comparison{BaseCommit: snapshot.BaseCommit, Diff: diff(changesNow(changes, snapshot), snapshot)}, nil
 }
 
-// changesNow are changes for a base that may have moved: a file to be created may be there by now, one to be deleted may be gone.
+// changesNow are changes for a base that may have moved: a file to be created may be there by now, one to be deleted
+// may be gone.
 func changesNow(changes []gitprovider.Change, snapshot *gitprovider.Snapshot) (out []gitprovider.Change) {
 	for _, change := range changes {
 		_, there := snapshot.Tree[change.Path.String()]
@@ -206,9 +208,10 @@ func (r Reader) failed(err error) error {
 	return operation.Logged(&e, id)
 }
 
-// KnownRepositories are those of the record and those that the allowlists name one by one, sorted. providerOf settles an
-// entry that names no provider; see Reader.ProviderOf.
-func KnownRepositories(recorded []record.RepoName, p policy.Policy, providerOf func(owner, name string) string) []record.RepoName {
+// KnownRepositories are those of the record and those that the allowlists name one by one, sorted. providerOf settles
+// an entry that names no provider; see Reader.ProviderOf.
+func KnownRepositories(recorded []record.RepoName, p policy.Policy,
+	providerOf func(owner, name string) string) []record.RepoName {
 	out := slices.Clone(recorded)
 	for _, pattern := range p.AllRepositories() {
 		name := record.RepoName{Provider: pattern.Provider, Owner: pattern.Owner, Name: pattern.Name}

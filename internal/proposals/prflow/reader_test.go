@@ -57,7 +57,8 @@ func TestAProposalIsComparedWithItsBaseAsItIsNow(t *testing.T) {
 	if _, err := s.Compare(ctx, p); fault.CodeOf(err) != fault.ProviderUnresolved {
 		t.Errorf("got %v", err)
 	}
-	if text := prflow.AgentText(p.Body); strings.Contains(text, "Proposed by an agent") || !strings.HasPrefix(p.Body, text) {
+	if text := prflow.AgentText(p.Body); strings.Contains(text, "Proposed by an agent") ||
+		!strings.HasPrefix(p.Body, text) {
 		t.Errorf("the agent's text is %q", text)
 	}
 }

@@ -18,7 +18,8 @@ func (b *bench) databaseSize() (size int) {
 		b.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	const query = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()"
+	const query = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count(), pragma_freelist_count(), " +
+		"pragma_page_size()"
 	if err := db.QueryRowContext(b.Context(), query).Scan(&size); err != nil {
 		b.Fatal(err)
 	}
@@ -53,13 +54,15 @@ func TestRefusedCallsDoNotFillTheRecords(t *testing.T) {
 		},
 		"names": func(call int) func(map[string]any) {
 			return func(r map[string]any) {
-				r["repo_owner"], r["repo_name"], r["base_branch"] = textOf(call, size/3, "o"), textOf(call, size/3, "n"), textOf(call, size/3, "b")
+				r["repo_owner"], r["repo_name"], r["base_branch"] = textOf(call, size/3, "o"), textOf(call, size/3,
+					"n"), textOf(call, size/3, "b")
 			}
 		},
 		"many files": func(call int) func(map[string]any) {
 			var many []any
 			for i := range 400 {
-				many = append(many, file(fmt.Sprintf("prompts/%s-%d.md", textOf(call*1000+i, 240, "p"), i), "create", textOf(call, 200, "\n")))
+				many = append(many, file(fmt.Sprintf("prompts/%s-%d.md", textOf(call*1000+i, 240, "p"), i), "create",
+					textOf(call, 200, "\n")))
 			}
 			return files(many...)
 		},

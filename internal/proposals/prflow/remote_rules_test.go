@@ -25,7 +25,8 @@ func TestTheSameChangeAgainIsReused(t *testing.T) {
 			first := b.mustOpen(request(nil))
 			b.fake.Script.ForgetCalls()
 			again, err := b.create(request(change))
-			if err != nil || !again.Reused || again.Number != first.Number || again.URL != first.URL || again.Branch != first.Branch {
+			if err != nil || !again.Reused || again.Number != first.Number || again.URL != first.URL ||
+				again.Branch != first.Branch {
 				t.Fatalf("got %+v, %v; want #%d reused", again, err, first.Number)
 			}
 			if b.fake.Script.Writes() != 0 || len(b.open()) != 1 {
@@ -50,7 +51,8 @@ func TestDuplicateGate(t *testing.T) {
 	b.options.Authority.Tier = 3
 	first := b.mustOpen(request(files(file("checks/a.md", "create", "a"), file("checks/b.md", "create", "b"))))
 	t.Run("an overlapping change is refused with the pull request's number", func(t *testing.T) {
-		e, row := b.mustRefuse(request(files(file("checks/b.md", "create", "other"), file("checks/c.md", "create", "c"))), fault.DuplicatePR)
+		e, row := b.mustRefuse(request(files(file("checks/b.md", "create", "other"), file("checks/c.md", "create", "c"))),
+			fault.DuplicatePR)
 		if e.Existing == nil || e.Existing.Number != first.Number || strings.Join(e.Existing.Paths, " ") != "checks/b.md" {
 			t.Errorf("existing %+v", e.Existing)
 		}
@@ -131,7 +133,8 @@ func TestADryRunChecksEverythingAndWritesNothing(t *testing.T) {
 	b.options.Authority.Tier = 3
 	tip := b.tip("main")
 	result, err := b.create(request(files(
-		file("checks/disk.md", "update", "# Disk\nnew line\n"), file("checks/new.md", "create", "one\ntwo"), file("checks/old.md", "delete"),
+		file("checks/disk.md", "update", "# Disk\nnew line\n"), file("checks/new.md", "create", "one\ntwo"),
+		file("checks/old.md", "delete"),
 	)))
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +148,8 @@ func TestADryRunChecksEverythingAndWritesNothing(t *testing.T) {
 	if result.Preview.Diff != want {
 		t.Errorf("diff\n%s, want\n%s", result.Preview.Diff, want)
 	}
-	if len(result.Preview.Gates) != len(prflow.Gates()) || len(result.Preview.Calls) != 3 || result.Preview.Base != "main" ||
+	if len(result.Preview.Gates) != len(prflow.Gates()) || len(result.Preview.Calls) != 3 ||
+		result.Preview.Base != "main" ||
 		strings.Join(result.Preview.Labels, " ") != "claude-ops automated" {
 		t.Errorf("preview %+v", result.Preview)
 	}
@@ -180,10 +184,12 @@ func TestADryRunRepeatsTheChangeOnlyIfAskedTo(t *testing.T) {
 				r["preview"] = asked
 			}
 		}))
-		if err != nil || len(result.Lines) != 1 || result.Lines[0].Added != 1 || result.Preview.Title == "" || len(result.Preview.Calls) != 3 {
+		if err != nil || len(result.Lines) != 1 || result.Lines[0].Added != 1 || result.Preview.Title == "" ||
+			len(result.Preview.Calls) != 3 {
 			t.Errorf("%v: %+v, %v", asked, result, err)
 		}
-		if full := result.Preview.Diff != "" && strings.Contains(result.Preview.Body, "Disks fill up"); full != (asked == "full") || strings.Contains(result.Preview.Body, "<!--") {
+		if full := result.Preview.Diff != "" && strings.Contains(result.Preview.Body,
+			"Disks fill up"); full != (asked == "full") || strings.Contains(result.Preview.Body, "<!--") {
 			t.Errorf("%v: body %q, diff %q", asked, result.Preview.Body, result.Preview.Diff)
 		}
 		saved, err := b.store.History.Proposal(t.Context(), result.RequestID)

@@ -19,7 +19,8 @@ func (b *bench) renamed() []byte {
 }
 
 func TestARenamedOrTransferredRepositoryKeepsItsRevisions(t *testing.T) {
-	for name, forget := range map[string]func(b *bench){"with its records": func(*bench) {}, "without records": func(b *bench) { b.loseState() }} {
+	for name, forget := range map[string]func(b *bench){"with its records": func(*bench) {},
+		"without records": func(b *bench) { b.loseState() }} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.reviewed()
@@ -61,9 +62,11 @@ func TestAMarkIsBoundToTheRepositorysIDAndAnOldOneToItsName(t *testing.T) {
 		renamed bool
 		refused bool
 	}{
-		"an old mark":                                      {change: func(m map[string]any) { delete(m, "repo_id") }},
-		"an old mark after a renaming":                     {change: func(m map[string]any) { delete(m, "repo_id") }, renamed: true, refused: true},
-		"a mark of another repository that had this name":  {change: func(m map[string]any) { m["repo_id"] = "77" }, refused: true},
+		"an old mark": {change: func(m map[string]any) { delete(m, "repo_id") }},
+		"an old mark after a renaming": {change: func(m map[string]any) { delete(m, "repo_id") },
+			renamed: true, refused: true},
+		"a mark of another repository that had this name": {change: func(m map[string]any) { m["repo_id"] = "77" },
+			refused: true},
 		"a mark that has the id and a name of a time past": {change: func(m map[string]any) { m["repo"] = "joe/before" }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +78,8 @@ func TestAMarkIsBoundToTheRepositorysIDAndAnOldOneToItsName(t *testing.T) {
 				asked = b.renamed()
 			}
 			result, err := b.create(asked)
-			if c.refused && (fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "lacks the mark of Claude Ops")) ||
+			if c.refused && (fault.CodeOf(err) != fault.Conflict ||
+				!strings.Contains(err.Error(), "lacks the mark of Claude Ops")) ||
 				!c.refused && (err != nil || !result.Revised) {
 				t.Errorf("%+v, %v", result, err)
 			}

@@ -43,7 +43,8 @@ func maxReplyBytes() int {
 	return strictjson.Limit(reflect.TypeFor[CreateRequest](), "reply", "maxBytes")
 }
 
-// withoutNeeds leaves out that title, body and files are missing, of a request that only answers: the pull request keeps its own.
+// withoutNeeds leaves out that title, body and files are missing, of a request that only answers: the pull request
+// keeps its own.
 func (r *CreateRequest) withoutNeeds(violations []fault.Violation) []fault.Violation {
 	if !r.repliesOnly() {
 		return violations
@@ -87,8 +88,10 @@ func (r *request) rewriteReplies(rules outgoing.Rules, how string) (out []fault.
 			r.text.warnings = append(r.text.warnings, "in "+at+": "+w)
 		}
 		if len(rewritten) > most && len(text) <= most {
-			out = append(out, invalid(at, fmt.Sprintf("`%s` has %d bytes when it is written so that it does and hides nothing; at most %d are accepted",
-				at, len(rewritten), most), how))
+			out = append(out,
+				invalid(at,
+					fmt.Sprintf("`%s` has %d bytes when it is written so that it does and hides nothing; at most %d are accepted",
+						at, len(rewritten), most), how))
 		}
 		return rewritten
 	}
@@ -171,7 +174,8 @@ func (c replying) answers() (out []record.ReviewAnswer) {
 		}
 		on := lines[at]
 		out = append(out, record.ReviewAnswer{
-			Comment: on.ID, Thread: on.Thread, Path: on.Path, Line: on.Line, Before: on.Before, Commit: on.Commit, Text: text.replies[i],
+			Comment: on.ID, Thread: on.Thread, Path: on.Path, Line: on.Line, Before: on.Before, Commit: on.Commit,
+			Text:  text.replies[i],
 			Quote: fmt.Sprintf("%s:%d: %s", plainWords(on.Path), on.Line, plainWords(c.rules.secrets.Redact(on.Body))),
 		})
 	}
@@ -197,8 +201,8 @@ func plainWords(s string) string {
 	return words
 }
 
-// draftOfReplies is the draft of a request that changes nothing: the pull request keeps its title and its text, and gets a
-// mark which says that its review was answered.
+// draftOfReplies is the draft of a request that changes nothing: the pull request keeps its title and its text, and
+// gets a mark which says that its review was answered.
 func (c replying) draftOfReplies(d draft, m mark, key []byte) (draft, error) {
 	rev := c.evidence.revision
 	m.Contents = rev.mark.Contents
@@ -221,13 +225,15 @@ func (c replying) replyCalls(number int) []string {
 func (c replying) lineCalls(number int) (calls []string) {
 	for _, a := range c.draft.answers {
 		if a.Comment != "" {
-			calls = append(calls, fmt.Sprintf("answer the comment %s on line %d of %s of #%d", a.Comment, a.Line, quote(a.Path), number))
+			calls = append(calls, fmt.Sprintf("answer the comment %s on line %d of %s of #%d", a.Comment, a.Line, quote(a.Path),
+				number))
 		}
 	}
 	return calls
 }
 
-// takeAnswers takes the answers of a dry run. One that only answers has the text of its pull request, which is not asked for.
+// takeAnswers takes the answers of a dry run. One that only answers has the text of its pull request, which is not
+// asked for.
 func (r *CreateRequest) takeAnswers(p record.Proposal) {
 	for _, a := range p.Answers {
 		if a.Comment == "" {

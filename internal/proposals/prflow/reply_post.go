@@ -90,7 +90,8 @@ func (a reviewAnswers) opening(to ...record.ReviewAnswer) string {
 	for i, answer := range to {
 		ids[i] = answer.Comment
 	}
-	return fmt.Sprintf("%s(request %s%s%s).", gitprovider.ReplyOpening, a.request, commentsIn, strings.Join(ids, commentsBetween))
+	return fmt.Sprintf("%s(request %s%s%s).", gitprovider.ReplyOpening, a.request, commentsIn,
+		strings.Join(ids, commentsBetween))
 }
 
 // commentsIn and commentsBetween stand before and between the ids of comments in an opening.
@@ -118,7 +119,8 @@ func (a reviewAnswers) look(ctx context.Context) (due, error) {
 	for _, text := range ourTexts(a.pr, remarks) {
 		main, comments := a.isIn(text)
 		left.main = left.main && !main
-		left.lines = slices.DeleteFunc(left.lines, func(answer record.ReviewAnswer) bool { return slices.Contains(comments, answer.Comment) })
+		left.lines = slices.DeleteFunc(left.lines,
+			func(answer record.ReviewAnswer) bool { return slices.Contains(comments, answer.Comment) })
 	}
 	return left, nil
 }
@@ -203,7 +205,8 @@ func (a reviewAnswers) reply(ctx context.Context, answers []record.ReviewAnswer)
 		opening := a.opening(answer) + "\n\n"
 		replies = append(replies, gitprovider.LineReply{
 			To: gitprovider.LineComment{
-				ID: answer.Comment, Thread: answer.Thread, Path: answer.Path, Line: answer.Line, Before: answer.Before, Commit: answer.Commit,
+				ID: answer.Comment, Thread: answer.Thread, Path: answer.Path, Line: answer.Line, Before: answer.Before,
+				Commit: answer.Commit,
 			},
 			Text: opening + answer.Text, Quoting: opening + quotingText(answer),
 		})
@@ -212,7 +215,8 @@ func (a reviewAnswers) reply(ctx context.Context, answers []record.ReviewAnswer)
 }
 
 // postTogether posts in one comment the answers that were refused where they stand.
-func (a reviewAnswers) postTogether(ctx context.Context, reviser gitprovider.Reviser, left due, failure error) (due, error) {
+func (a reviewAnswers) postTogether(ctx context.Context, reviser gitprovider.Reviser, left due, failure error) (due,
+	error) {
 	left, err := a.lookAgain(ctx, left, nil)
 	switch {
 	case err != nil || left.none():
@@ -263,7 +267,8 @@ func (a reviewAnswers) notPosted(left due, why string) string {
 		for i, answer := range left.lines {
 			ids[i] = answer.Comment
 		}
-		what = append(what, fmt.Sprintf("%d of the replies could not be posted (to the comments %s)", n, strings.Join(ids, ", ")))
+		what = append(what, fmt.Sprintf("%d of the replies could not be posted (to the comments %s)", n,
+			strings.Join(ids, ", ")))
 	}
 	warning := strings.Join(what, "; ") + ": " + why
 	if len(a.answers) > 0 {

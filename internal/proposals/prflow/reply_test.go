@@ -72,13 +72,15 @@ func TestRepliesArePostedWithTheCommitOfARevision(t *testing.T) {
 		t.Fatalf("%+v, %v", result, err)
 	}
 	comments := b.comments()
-	if len(comments) != 1 || !strings.HasPrefix(comments[0], gitprovider.AnswerOpening) || !strings.HasSuffix(comments[0], "after the review of ann.\n\nDone, as asked.") {
+	if len(comments) != 1 || !strings.HasPrefix(comments[0], gitprovider.AnswerOpening) ||
+		!strings.HasSuffix(comments[0], "after the review of ann.\n\nDone, as asked.") {
 		t.Errorf("the comments are %q", comments)
 	}
 	opening := "checks/inodes.md:1 Answered by Claude Ops (request " + result.RequestID + ", comment "
 	want := []string{opening + "1.2).\n\nEach hour.", opening + "1.1).\n\nFor \u200b"}
 	said := b.said()
-	if len(said) != 2 || said[0] != want[0] || !strings.HasPrefix(said[1], opening+"1.1).\n\nFor ") || strings.Contains(said[1], " @bob") {
+	if len(said) != 2 || said[0] != want[0] || !strings.HasPrefix(said[1], opening+"1.1).\n\nFor ") ||
+		strings.Contains(said[1], " @bob") {
 		t.Errorf("the replies are %q", said)
 	}
 	row := b.attempts()[0]
@@ -103,21 +105,24 @@ func TestAQuestionIsAnsweredWithoutACommit(t *testing.T) {
 	before := b.pull(1)
 	call := replying(func(r map[string]any) { r["replies"] = []any{to("1.1", "Because.")} })
 	result, err := b.create(call)
-	if err != nil || !result.Revised || result.Created() || result.Replies != 2 || len(result.Files) != 0 || result.Commit != before.HeadCommit {
+	if err != nil || !result.Revised || result.Created() || result.Replies != 2 || len(result.Files) != 0 ||
+		result.Commit != before.HeadCommit {
 		t.Fatalf("%+v, %v", result, err)
 	}
 	if n := b.fake.Script.Count(forgetest.MethodAppend); n != 0 || b.tip(result.Branch) != before.HeadCommit {
 		t.Errorf("%d commits", n)
 	}
 	after := b.pull(1)
-	if after.Title != before.Title || strings.Split(after.Body, "<!--")[0] != strings.Split(before.Body, "<!--")[0] || after.Body == before.Body {
+	if after.Title != before.Title || strings.Split(after.Body, "<!--")[0] != strings.Split(before.Body, "<!--")[0] ||
+		after.Body == before.Body {
 		t.Errorf("the text was %q: %s\nis %q: %s", before.Title, before.Body, after.Title, after.Body)
 	}
 	want := "Answered by Claude Ops (request " + result.RequestID + "), after the review of ann.\n\nIt counts files."
 	if got := b.comments(); !slices.Equal(got, []string{want}) || len(b.said()) != 1 {
 		t.Errorf("the comments are %q and %q", got, b.said())
 	}
-	if row := b.attempts()[0]; row.Outcome != record.OutcomeRevised || row.Message != "2 of 2 replies posted" || row.Title != before.Title {
+	if row := b.attempts()[0]; row.Outcome != record.OutcomeRevised || row.Message != "2 of 2 replies posted" ||
+		row.Title != before.Title {
 		t.Errorf("the audit has %+v", row)
 	}
 	if got := b.status().Revise; !strings.HasPrefix(got, "no: #1 waits for its review") {
@@ -161,7 +166,8 @@ func TestWhatARepliesAloneDoNotAnswerStillAsks(t *testing.T) {
 	})); err != nil {
 		t.Fatal(err)
 	}
-	e, _ := b.mustRefuse(replying(func(r map[string]any) { r["replies"] = []any{to("1.2", "Daily.")} }), fault.InvalidArgument)
+	e, _ := b.mustRefuse(replying(func(r map[string]any) { r["replies"] = []any{to("1.2", "Daily.")} }),
+		fault.InvalidArgument)
 	if v := e.Violations[0]; v.Path != "replies[0].comment" || !strings.Contains(v.Suggestion, "none waits") {
 		t.Errorf("%+v", v)
 	}
@@ -183,22 +189,33 @@ func TestRepliesThatMayNotBePostedAreRefusedAsAWhole(t *testing.T) {
 		code       fault.Code
 		path, says string
 	}{
-		"an unknown comment": {replies(to("7", "x")), nil, fault.InvalidArgument, "replies[0].comment", "these wait: 1.1 (checks/inodes.md:1), 1.2"},
-		"one comment twice":  {replies(to("1.1", "x"), to("1.1", "y")), nil, fault.InvalidArgument, "replies[1].comment", "a second time"},
-		"no text":            {replies(to("1.1", "")), nil, fault.InvalidArgument, "replies[0].text", "empty"},
-		"blank text":         {replies(to("1.1", " \n")), nil, fault.InvalidArgument, "replies[0].text", "blank"},
-		"a blank reply":      {func(r map[string]any) { r["reply"] = " " }, nil, fault.InvalidArgument, "reply", "blank"},
-		"too long a reply":   {func(r map[string]any) { r["reply"] = strings.Repeat("x", 8001) }, nil, fault.InvalidArgument, "reply", "at most 8000"},
-		"too long an answer": {replies(to("1.1", strings.Repeat("x", 4001))), nil, fault.InvalidArgument, "replies[0].text", "at most 4000"},
-		"longer when harmless": {replies(to("1.1", strings.Repeat("@a ", 1333))), nil, fault.InvalidArgument, "replies[0].text",
+		"an unknown comment": {replies(to("7", "x")), nil, fault.InvalidArgument, "replies[0].comment",
+			"these wait: 1.1 (checks/inodes.md:1), 1.2"},
+		"one comment twice": {replies(to("1.1", "x"), to("1.1", "y")), nil, fault.InvalidArgument, "replies[1].comment",
+			"a second time"},
+		"no text":       {replies(to("1.1", "")), nil, fault.InvalidArgument, "replies[0].text", "empty"},
+		"blank text":    {replies(to("1.1", " \n")), nil, fault.InvalidArgument, "replies[0].text", "blank"},
+		"a blank reply": {func(r map[string]any) { r["reply"] = " " }, nil, fault.InvalidArgument, "reply", "blank"},
+		"too long a reply": {func(r map[string]any) { r["reply"] = strings.Repeat("x", 8001) }, nil, fault.InvalidArgument,
+			"reply", "at most 8000"},
+		"too long an answer": {replies(to("1.1", strings.Repeat("x", 4001))), nil, fault.InvalidArgument, "replies[0].text",
+			"at most 4000"},
+		"longer when harmless": {replies(to("1.1", strings.Repeat("@a ", 1333))), nil, fault.InvalidArgument,
+			"replies[0].text",
 			"written so that it does"},
-		"a secret":           {replies(to("1.1", "key AKIAQ4XK7TZP2LMN5RSW ")), nil, fault.ContentDenied, "replies[0].text", "secret"},
-		"a secret in reply":  {func(r map[string]any) { r["reply"] = "key AKIAQ4XK7TZP2LMN5RSW " }, nil, fault.ContentDenied, "reply", "secret"},
-		"a hidden character": {func(r map[string]any) { r["reply"] = "a\u202eb" }, nil, fault.ContentDenied, "reply", "cannot see"},
-		"without revises":    {func(r map[string]any) { delete(r, "revises") }, nil, fault.InvalidArgument, "reply", "without `revises`"},
-		"a read-only server": {nil, func(b *bench) { b.options.Authority.ReadOnly = "It reads only." }, fault.ReadOnly, "", ""},
-		"a tier that reads":  {nil, func(b *bench) { b.options.Authority.Tier = gitprovider.TierObserve }, fault.TierDenied, "", ""},
-		"nobody asked":       {nil, func(b *bench) { b.mustAnswer() }, fault.DuplicatePR, "revises", ""},
+		"a secret": {replies(to("1.1", "key AKIAQ4XK7TZP2LMN5RSW ")), nil, fault.ContentDenied, "replies[0].text",
+			"secret"},
+		"a secret in reply": {func(r map[string]any) { r["reply"] = "key AKIAQ4XK7TZP2LMN5RSW " }, nil, fault.ContentDenied,
+			"reply", "secret"},
+		"a hidden character": {func(r map[string]any) { r["reply"] = "a\u202eb" }, nil, fault.ContentDenied, "reply",
+			"cannot see"},
+		"without revises": {func(r map[string]any) { delete(r, "revises") }, nil, fault.InvalidArgument, "reply",
+			"without `revises`"},
+		"a read-only server": {nil, func(b *bench) { b.options.Authority.ReadOnly = "It reads only." }, fault.ReadOnly, "",
+			""},
+		"a tier that reads": {nil, func(b *bench) { b.options.Authority.Tier = gitprovider.TierObserve }, fault.TierDenied,
+			"", ""},
+		"nobody asked": {nil, func(b *bench) { b.mustAnswer() }, fault.DuplicatePR, "revises", ""},
 		"nobody asked, revise always": {func(r map[string]any) { r["reply"] = "Again." }, func(b *bench) {
 			b.options.Authority.Policy.Revisions.Always = true
 			b.mustAnswer()
@@ -261,7 +278,8 @@ func TestADryRunOfRepliesSaysWhatWouldBePostedAndAPersonPostsIt(t *testing.T) {
 		t.Errorf("it would %q", result.Preview.Calls)
 	}
 	b.options.Authority.DryRun = false
-	opened, err := prflow.New(b.options).Promote(context.Background(), operation.Caller{Door: record.DoorCLI, Name: "joe"}, result.RequestID)
+	opened, err := prflow.New(b.options).Promote(context.Background(), operation.Caller{Door: record.DoorCLI, Name: "joe"},
+		result.RequestID)
 	if err != nil || opened.Replies != 2 || len(b.said()) != 1 || len(b.comments()) != 1 {
 		t.Errorf("%+v, %v; %q, %q", opened, err, b.comments(), b.said())
 	}
@@ -275,12 +293,19 @@ func TestRepliesArePostedOnceWhateverFails(t *testing.T) {
 	calls := map[string][]byte{"without a commit": replying(both), "with a commit": revising(both)}
 	faults := map[string]func(s *forgetest.Script, method string){
 		"acts, and its answer is lost": func(s *forgetest.Script, m string) { s.FailAfter(m) },
-		"does not act":                 func(s *forgetest.Script, m string) { s.FailBefore(m, fault.New(fault.UpstreamError, "down")) },
-		"is refused":                   func(s *forgetest.Script, m string) { s.FailBefore(m, fault.New(fault.Forbidden, "no")) },
+		"does not act": func(s *forgetest.Script,
+			m string) {
+			s.FailBefore(m, fault.New(fault.UpstreamError, "down"))
+		},
+		"is refused": func(s *forgetest.Script,
+			m string) {
+			s.FailBefore(m, fault.New(fault.Forbidden, "no"))
+		},
 	}
 	for kind, call := range calls {
 		for what, fail := range faults {
-			for _, method := range []string{forgetest.MethodReply, forgetest.MethodComment, forgetest.MethodSetText, forgetest.MethodRemarks} {
+			for _, method := range []string{forgetest.MethodReply, forgetest.MethodComment, forgetest.MethodSetText,
+				forgetest.MethodRemarks} {
 				t.Run(kind+": "+method+" "+what, func(t *testing.T) {
 					b := newBench(t)
 					b.questioned()

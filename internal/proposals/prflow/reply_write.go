@@ -16,7 +16,8 @@ func (w revisionWriter) reply(ctx context.Context) (CreateResult, error) {
 	pr := c.evidence.revision.pr
 	c.writes("answering the review", w.provider)
 	w.creation.commit = c.evidence.parent()
-	err := w.creation.advance(ctx, record.Progress{State: record.StateCommitted, Commit: w.creation.commit, PRNumber: pr.Number, PRURL: pr.URL})
+	err := w.creation.advance(ctx, record.Progress{State: record.StateCommitted, Commit: w.creation.commit,
+		PRNumber: pr.Number, PRURL: pr.URL})
 	if err != nil {
 		return CreateResult{}, err // nothing was sent
 	}
@@ -41,7 +42,8 @@ func (w revisionWriter) reply(ctx context.Context) (CreateResult, error) {
 func (w revisionWriter) answer(ctx context.Context, pr gitprovider.PullRequest) (warning string) {
 	c := w.creation
 	a := reviewAnswers{
-		provider: w.provider, repo: w.repo, pr: pr, request: c.request.id, asked: c.evidence.revision.standing, answers: c.draft.answers,
+		provider: w.provider, repo: w.repo, pr: pr, request: c.request.id, asked: c.evidence.revision.standing,
+		answers: c.draft.answers,
 	}
 	if !c.request.asked.repliesOnly() {
 		a.commit = w.creation.commit
@@ -56,8 +58,8 @@ func (w revisionWriter) answer(ctx context.Context, pr gitprovider.PullRequest) 
 	return a.notPosted(left, c.log.shown(err))
 }
 
-// mendReplies posts the answers of a revision that was made, where the forge had refused them; it warns again if it does
-// so again.
+// mendReplies posts the answers of a revision that was made, where the forge had refused them; it warns again if it
+// does so again.
 func (c replying) mendReplies(ctx context.Context, pr gitprovider.PullRequest) (warning string) {
 	if c.evidence.revision == nil || !c.request.asked.answers() || pr.CreatedAt.IsZero() { // of the last nothing was read
 		return ""

@@ -17,8 +17,8 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
-// CreateRequest is the body of create_pr and of POST /prs (design §4). It has no tier on purpose. A body has room for our
-// footer within the 65,536 characters that GitHub stores.
+// CreateRequest is the body of create_pr and of POST /prs (design §4). It has no tier on purpose. A body has room for
+// our footer within the 65,536 characters that GitHub stores.
 type CreateRequest struct {
 	RepoOwner  string        `json:"repo_owner" required:"true"`
 	RepoName   string        `json:"repo_name" required:"true"`
@@ -125,8 +125,9 @@ type outgoingText struct {
 	warnings           []string // what was changed
 }
 
-// decode reads the arguments strictly: duplicate keys, unknown or misspelled ones, wrong types are violations, all at once. With
-// violations the request has what could be read, so that the other gates can be asked and the record can say what was wanted.
+// decode reads the arguments strictly: duplicate keys, unknown or misspelled ones, wrong types are violations, all at
+// once. With violations the request has what could be read, so that the other gates can be asked and the record can say
+// what was wanted.
 func (r *request) decode(raw []byte, rules rules) {
 	r.malformed = strictjson.DecodeSome(raw, &r.asked, strictjson.Options{}, func() []fault.Violation {
 		r.asked.normalize()
@@ -156,26 +157,30 @@ func (r *request) derive(rules rules) {
 	}
 }
 
-// rewrite sets the texts that leave. One that is too long once it is rewritten is refused, so that what a dry run shows can be
-// proposed as it is.
+// rewrite sets the texts that leave. One that is too long once it is rewritten is refused, so that what a dry run shows
+// can be proposed as it is.
 func (r *request) rewrite(p policy.Policy) (out []fault.Violation) {
 	rules := outgoing.Rules{Mentions: p.Text.Mentions, ClosingKeywords: p.Text.ClosingKeywords}
 	title, aboutTitle := rules.Title(r.asked.Title)
 	body, aboutBody := rules.Body(r.asked.Body)
 	r.text = outgoingText{title: title, body: body, warnings: append(aboutTitle, aboutBody...)}
-	const how = "leave out what the pull request shall only show and not do: mentions, keywords that close issues, switches of CI, HTML"
+	const how = "leave out what the pull request shall only show and not do: mentions, keywords that close issues, " +
+		"switches of CI, HTML"
 	if n := utf8.RuneCountInString(title); n > MaxTitleRunes() {
-		out = append(out, invalid("title", fmt.Sprintf("`title` has %d characters when it is written so that it does nothing (%+q); "+
-			"at most %d are accepted", n, title, MaxTitleRunes()), how))
+		out = append(out, invalid("title",
+			fmt.Sprintf("`title` has %d characters when it is written so that it does nothing (%+q); "+
+				"at most %d are accepted", n, title, MaxTitleRunes()), how))
 	}
 	if len(body) > MaxBodyBytes() {
-		out = append(out, invalid("body", fmt.Sprintf("`body` has %d bytes when it is written so that it does and hides nothing; "+
-			"at most %d are accepted", len(body), MaxBodyBytes()), how))
+		out = append(out, invalid("body",
+			fmt.Sprintf("`body` has %d bytes when it is written so that it does and hides nothing; "+
+				"at most %d are accepted", len(body), MaxBodyBytes()), how))
 	}
 	return append(out, r.rewriteReplies(rules, how)...)
 }
 
-// inScope lists the files whose paths are in scope, also when others are not: the gate of the base tree judges all it can.
+// inScope lists the files whose paths are in scope, also when others are not: the gate of the base tree judges all it
+// can.
 func (r *request) inScope(scope gitprovider.Scope) []gitprovider.Change {
 	var out []gitprovider.Change
 	for _, f := range r.asked.fileChanges() {

@@ -12,7 +12,8 @@ import (
 func acting() []byte {
 	return request(func(r map[string]any) {
 		r["title"] = "fixup! Raise the limit [skip ci] for @ann"
-		r["body"] = "closes&nbsp;#7 and _@eve_ looks.\n\n/merge\n\n![x](https://e.example/i.png)\n\n<details>\n\n```\nSigned-off-by: A\n"
+		r["body"] = "closes&nbsp;#7 and _@eve_ " +
+			"looks.\n\n/merge\n\n![x](https://e.example/i.png)\n\n<details>\n\n```\nSigned-off-by: A\n"
 	})
 }
 
@@ -30,13 +31,15 @@ func TestWhatLeavesDoesNothingAndADryRunShowsItExactly(t *testing.T) {
 	if agents(body) != agents(shown.Preview.Body) || opened.Branch != shown.Branch {
 		t.Errorf("shown\n%s\non %s, and opened\n%s\non %s", shown.Preview.Body, shown.Branch, body, opened.Branch)
 	}
-	const want = "closes&nbsp;(see) #7 and _@ eve_ looks.\n\n(quoted) /merge\n\n\\![x](https://e.example/i.png)\n\n&lt;details>\n\n" +
+	const want = "closes&nbsp;(see) #7 and _@ eve_ looks.\n\n(quoted) " +
+		"/merge\n\n\\![x](https://e.example/i.png)\n\n&lt;details>\n\n" +
 		"```\n(quoted) Signed-off-by: A\n```"
 	if agents(body) != want {
 		t.Errorf("opened with\n%s\nwant\n%s", agents(body), want)
 	}
 	const title = "(fixup!) Raise the limit [skip ci as text] for @ ann"
-	if message := b.world().Message(opened.Commit); shown.Preview.Title != title || !strings.HasPrefix(message, title+"\n\n") {
+	if message := b.world().Message(opened.Commit); shown.Preview.Title != title ||
+		!strings.HasPrefix(message, title+"\n\n") {
 		t.Errorf("shown with the title %q, committed as %q", shown.Preview.Title, message)
 	}
 	if strings.Join(shown.Warnings, "\n") != strings.Join(opened.Warnings, "\n") || len(opened.Warnings) < 8 {
@@ -55,14 +58,16 @@ func TestAPromotedDryRunLeavesAsItWasShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if body := b.body(result.Number); prflow.AgentText(body) != prflow.AgentText(shown.Body) || result.Branch != shown.Branch {
+	if body := b.body(result.Number); prflow.AgentText(body) != prflow.AgentText(shown.Body) ||
+		result.Branch != shown.Branch {
 		t.Errorf("shown\n%s\non %s, and opened\n%s\non %s", shown.Body, shown.Branch, body, result.Branch)
 	}
 }
 
 func TestTextsThatAreTooLongOnceTheyDoNothingAreRefused(t *testing.T) {
 	b := newBench(t)
-	e, _ := b.mustRefuse(request(with("title", "Fixes #7 "+strings.Repeat("x", prflow.MaxTitleRunes()-9))), fault.InvalidArgument)
+	e, _ := b.mustRefuse(request(with("title", "Fixes #7 "+strings.Repeat("x", prflow.MaxTitleRunes()-9))),
+		fault.InvalidArgument)
 	if len(e.Violations) != 1 || e.Violations[0].Path != "title" || e.Violations[0].Suggestion == "" {
 		t.Errorf("violations %+v", e.Violations)
 	}

@@ -36,7 +36,8 @@ func (w *writer) reserve(ctx context.Context) (*sameChange, error) {
 			}
 			continue
 		case clock.Now().After(deadline):
-			e := fault.New(fault.LimitReached, "another proposal for these files is being written (request %s); try again shortly", taken.ID)
+			e := fault.New(fault.LimitReached,
+				"another proposal for these files is being written (request %s); try again shortly", taken.ID)
 			e.RetryAfter = waitForWinner
 			return nil, e
 		}
@@ -47,8 +48,8 @@ func (w *writer) reserve(ctx context.Context) (*sameChange, error) {
 	}
 }
 
-// reserveWithinCaps reserves if the gate of the caps passes. What processes that ended have left in this repository is settled
-// before it counts against a caller.
+// reserveWithinCaps reserves if the gate of the caps passes. What processes that ended have left in this repository is
+// settled before it counts against a caller.
 func (w *writer) reserveWithinCaps(ctx context.Context) (taken *record.Proposal, err error) {
 	c := w.creation
 	for _, last := range []bool{false, true} {
@@ -68,8 +69,8 @@ func (w *writer) reserveWithinCaps(ctx context.Context) (taken *record.Proposal,
 	return taken, err
 }
 
-// settleLeft settles what processes that ended have left in this repository, whatever its files. It reports whether there was
-// any; what could not be settled goes on to count.
+// settleLeft settles what processes that ended have left in this repository, whatever its files. It reports whether
+// there was any; what could not be settled goes on to count.
 func (w *writer) settleLeft(ctx context.Context) (found bool) {
 	unfinished, err := w.service.History.Unfinished(ctx)
 	if err != nil {
@@ -113,10 +114,10 @@ func (c *creation) denyDuplicate(number int, url, title string, paths []string) 
 	return e
 }
 
-// replace deals with what holds the files and nobody works on any more. The same change is taken over: this creation goes
-// on under the branch's name, so that whatever of the former one still arrives meets it there and makes no second. Another
-// change is settled first. done says that the files are reserved for this creation; with neither a pull request, an error
-// nor that the caller is to try again.
+// replace deals with what holds the files and nobody works on any more. The same change is taken over: this creation
+// goes on under the branch's name, so that whatever of the former one still arrives meets it there and makes no second.
+// Another change is settled first. done says that the files are reserved for this creation; with neither a pull
+// request, an error nor that the caller is to try again.
 func (w *writer) replace(ctx context.Context, left record.Proposal) (same *sameChange, done bool, err error) {
 	provider, err := w.settler.providerOf(left)
 	if err != nil {
@@ -174,8 +175,8 @@ func (w *writer) takeOver(ctx context.Context, left record.Proposal) (done bool,
 	return true, nil
 }
 
-// avoidRemoved takes another name than those whose branches we have begun to remove a short time ago: the removal may have
-// been sent more than once, and arrive late.
+// avoidRemoved takes another name than those whose branches we have begun to remove a short time ago: the removal may
+// have been sent more than once, and arrive late.
 func (w *writer) avoidRemoved(ctx context.Context) error {
 	lateness := w.provider.Lateness()
 	if lateness == 0 || w.creation.evidence.revision != nil {

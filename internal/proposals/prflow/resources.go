@@ -119,7 +119,8 @@ func (s *Service) readResource(ctx context.Context, caller operation.Caller, uri
 			return operation.Content{}, err
 		}
 		diff, err := s.ReadDiff(ctx, caller, raw)
-		note := fmt.Sprintf("#%d at %s against %s at %s. %s.", at.pull, short(diff.Commit), diff.Base, short(diff.BaseCommit), diff.Untrusted)
+		note := fmt.Sprintf("#%d at %s against %s at %s. %s.", at.pull, short(diff.Commit), diff.Base, short(diff.BaseCommit),
+			diff.Untrusted)
 		text := diff.Diff
 		diff.Diff = ""
 		return operation.Content{Text: text, Type: "text/x-diff", About: aboutDiff(diff), Note: noted(note, diff.Notes)}, err
@@ -127,7 +128,8 @@ func (s *Service) readResource(ctx context.Context, caller operation.Caller, uri
 	return s.readFileResource(ctx, caller, at)
 }
 
-func (s *Service) readFileResource(ctx context.Context, caller operation.Caller, at address) (operation.Content, error) {
+func (s *Service) readFileResource(ctx context.Context, caller operation.Caller, at address) (operation.Content,
+	error) {
 	raw, err := json.Marshal(ReadFileRequest{RepoOwner: at.owner, RepoName: at.repo, Path: at.path, Pull: at.pull})
 	if err != nil {
 		return operation.Content{}, err
@@ -137,8 +139,10 @@ func (s *Service) readFileResource(ctx context.Context, caller operation.Caller,
 	if at.pull > 0 {
 		where = fmt.Sprintf("the branch of #%d", at.pull)
 	}
-	note := fmt.Sprintf("%s on %s: base_sha %s, commit %s. %s.", file.Path, where, file.BaseSHA, file.Commit, file.Untrusted)
-	return operation.Content{Text: file.Text, Type: "text/plain", About: aboutFile(file), Note: noted(note, file.Lacks)}, err
+	note := fmt.Sprintf("%s on %s: base_sha %s, commit %s. %s.", file.Path, where, file.BaseSHA, file.Commit,
+		file.Untrusted)
+	return operation.Content{Text: file.Text, Type: "text/plain", About: aboutFile(file), Note: noted(note, file.Lacks)},
+		err
 }
 
 // aboutFile and aboutDiff are what was read without its text.
@@ -173,7 +177,8 @@ func (s *Service) listed(known []KnownFiles) (out []operation.Resource) {
 	}
 	known = slices.DeleteFunc(known, func(k KnownFiles) bool {
 		at, err := s.Registry.Resolve(gitprovider.RepoRef{Owner: k.Owner, Name: k.Repo})
-		return err != nil || k.Provider != "" && at.Provider.Name() != k.Provider || notListed(s.Authority.Policy, at.Provider.Name(), at.Repo) != nil
+		return err != nil || k.Provider != "" && at.Provider.Name() != k.Provider ||
+			notListed(s.Authority.Policy, at.Provider.Name(), at.Repo) != nil
 	})
 	add := func(a address, kind, about string) {
 		if len(out) < maxListed {

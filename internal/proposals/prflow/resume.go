@@ -14,8 +14,8 @@ type Settled struct {
 	Branch    string `json:"branch"`
 	// Live says that another process still works on it; it was left alone.
 	Live bool `json:"live"`
-	// Late is until when what its process had sent may still arrive (RFC 3339, UTC): it was left alone, unless its pull request
-	// was there. "" if that is past, or was.
+	// Late is until when what its process had sent may still arrive (RFC 3339, UTC): it was left alone, unless its pull
+	// request was there. "" if that is past, or was.
 	Late  string `json:"late_until,omitempty"`
 	Error string `json:"error,omitempty"` // why it could not be settled now
 	// Number is that of the pull request that it became or was added to; 0 for none.
@@ -23,9 +23,9 @@ type Settled struct {
 	Key    record.PullKey `json:"-"`
 }
 
-// Resume settles every proposal that a process which ended has left, or whose provider gave no clear answer: an open pull
-// request is recorded, a branch without one is removed if it still is ours, once nothing can arrive any more that was sent
-// for it. It goes on after a failure, which is told in the entry.
+// Resume settles every proposal that a process which ended has left, or whose provider gave no clear answer: an open
+// pull request is recorded, a branch without one is removed if it still is ours, once nothing can arrive any more that
+// was sent for it. It goes on after a failure, which is told in the entry.
 func (s *Service) Resume(ctx context.Context) ([]Settled, error) {
 	settler := s.settler()
 	left, err := s.History.Unfinished(ctx)

@@ -11,7 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// reuse answers with the pull request that already holds the very same change, after it has completed what that one lacks.
+// reuse answers with the pull request that already holds the very same change, after it has completed what that one
+// lacks.
 func (c *creation) reuse(ctx context.Context, same sameChange) (CreateResult, error) {
 	if same.left != nil && !c.rules.DryRun {
 		var err error
@@ -56,13 +57,15 @@ func untaken(c *creation, pr gitprovider.PullRequest) []string {
 	if strings.TrimPrefix(pr.Title, draftTitle) != strings.TrimPrefix(c.draft.title, draftTitle) {
 		kept = append(kept, "title")
 	}
-	if markForm().MatchString(pr.Body) && plainLines(AgentText(pr.Body)) != plainLines(AgentText(c.draft.body)) { // else it is mended, or was rewritten
+	// else it is mended, or was rewritten
+	if markForm().MatchString(pr.Body) && plainLines(AgentText(pr.Body)) != plainLines(AgentText(c.draft.body)) {
 		kept = append(kept, "body")
 	}
 	if len(kept) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("#%d has the same files and keeps its own %s; those of this call were not taken", pr.Number, strings.Join(kept, " and "))}
+	return []string{fmt.Sprintf("#%d has the same files and keeps its own %s; those of this call were not taken",
+		pr.Number, strings.Join(kept, " and "))}
 }
 
 // mendRevision sets title and body of a revision that was made, where the forge had refused them; it warns again if it
@@ -108,8 +111,9 @@ func (c replying) isOlderText(pr gitprovider.PullRequest, made record.Proposal) 
 	return c.evidence.marks[pr.Number].Revision > m.Revision
 }
 
-// settleSame settles the proposal that became the pull request. If it was the second one on its files, and is withdrawn, the
-// gates are asked again. Whoever asks for these files next, or Resume, settles what cannot be settled now.
+// settleSame settles the proposal that became the pull request. If it was the second one on its files, and is
+// withdrawn, the gates are asked again. Whoever asks for these files next, or Resume, settles what cannot be settled
+// now.
 func (c *creation) settleSame(ctx context.Context, same sameChange) (sameChange, error) {
 	if err := c.evidence.settler.settle(ctx, *same.left); err != nil {
 		c.log.warn("proposal of the same change not settled", err, "left", same.left.ID)
@@ -124,14 +128,15 @@ func (c *creation) settleSame(ctx context.Context, same sameChange) (sameChange,
 	case err != nil:
 		return same, err
 	case again == nil:
-		return same, fault.New(fault.Conflict, "#%d, which held the same change, was withdrawn, and the one that it was withdrawn "+
-			"for is not open any more; make the identical call again", same.pr.Number)
+		return same, fault.New(fault.Conflict,
+			"#%d, which held the same change, was withdrawn, and the one that it was withdrawn "+
+				"for is not open any more; make the identical call again", same.pr.Number)
 	}
 	return *again, nil
 }
 
-// mendBody puts our body back, with footer and mark, where it was lost on the way. A body that somebody has rewritten stays as
-// it is.
+// mendBody puts our body back, with footer and mark, where it was lost on the way. A body that somebody has rewritten
+// stays as it is.
 func (c *creation) mendBody(ctx context.Context, pr gitprovider.PullRequest) (warning string) {
 	seen := !pr.CreatedAt.IsZero() // else nobody has looked at it, as after a lost race
 	editor, can := c.evidence.resolution.Provider.(gitprovider.Editor)
@@ -148,12 +153,14 @@ func (c *creation) mendBody(ctx context.Context, pr gitprovider.PullRequest) (wa
 	}
 	if err != nil {
 		c.log.warn("body not mended", err, "pr", pr.Number)
-		return fmt.Sprintf("the body of #%d lacks the mark of Claude Ops, which could not be put back: %s", pr.Number, c.log.shown(err))
+		return fmt.Sprintf("the body of #%d lacks the mark of Claude Ops, which could not be put back: %s", pr.Number,
+			c.log.shown(err))
 	}
 	return ""
 }
 
-// bodiesOf lists what the pull request's body may have been: as recorded, and as this request would make it for that branch.
+// bodiesOf lists what the pull request's body may have been: as recorded, and as this request would make it for that
+// branch.
 func (c *creation) bodiesOf(ctx context.Context, pr gitprovider.PullRequest) ([]string, error) {
 	proposals, err := c.service.History.ByDigest(ctx, c.draft.digest)
 	if err != nil {
@@ -169,8 +176,8 @@ func (c *creation) bodiesOf(ctx context.Context, pr gitprovider.PullRequest) ([]
 	return append(out, anew.body), err
 }
 
-// isRestOf reports whether a body is what is left of ours: its beginning, or all that the agent wrote with a footer that is
-// damaged.
+// isRestOf reports whether a body is what is left of ours: its beginning, or all that the agent wrote with a footer
+// that is damaged.
 func isRestOf(have, ours string) bool {
 	have, ours = plainLines(have), plainLines(ours)
 	if strings.Contains(have, strings.TrimSpace(footerOpening)) {

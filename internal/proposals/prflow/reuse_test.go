@@ -99,7 +99,8 @@ func TestReuseAsksThoseWhoWereNotAsked(t *testing.T) {
 		b := newBench(t)
 		b.options.Authority.Policy = mustPolicy(t, "pull_requests: {reviewers: [Ann, bob, acme/ops], assignees: [joe]}")
 		people := crowd{b.fake, &gitprovider.Details{}, &[]string{}, new(error)}
-		b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: people}}, nil, "", nil)
+		b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: people}}, nil, "",
+			nil)
 		return b, people
 	}
 	for name, c := range map[string]struct {
@@ -121,7 +122,8 @@ func TestReuseAsksThoseWhoWereNotAsked(t *testing.T) {
 			b, people := setUp(t)
 			first := b.mustOpen(request(nil))
 			*people.have, *people.asked = c.have, nil
-			if again := b.mustReuse(request(nil), first.Number); len(again.Warnings) > 0 || !slices.Equal(*people.asked, c.want) {
+			if again := b.mustReuse(request(nil), first.Number); len(again.Warnings) > 0 ||
+				!slices.Equal(*people.asked, c.want) {
 				t.Errorf("asked %q, want %q; warnings %q", *people.asked, c.want, again.Warnings)
 			}
 		})
@@ -137,11 +139,14 @@ func TestReuseAsksThoseWhoWereNotAsked(t *testing.T) {
 
 func TestReuseMendsABodyThatIsStillOurs(t *testing.T) {
 	for name, damage := range map[string]func(body string) string{
-		"it is gone":           func(string) string { return "" },
-		"the footer is gone":   func(body string) string { return body[:strings.Index(body, "\n\n---")] },
-		"the mark is gone":     func(body string) string { return body[:strings.Index(body, "<!--")] },
-		"it was cut":           func(body string) string { return body[:len(body)-30] },
-		"the mark was mangled": func(body string) string { return strings.Replace(body, "<!-- claude-ops:v1", "<!-- claude", 1) },
+		"it is gone":         func(string) string { return "" },
+		"the footer is gone": func(body string) string { return body[:strings.Index(body, "\n\n---")] },
+		"the mark is gone":   func(body string) string { return body[:strings.Index(body, "<!--")] },
+		"it was cut":         func(body string) string { return body[:len(body)-30] },
+		"the mark was mangled": func(body string) string {
+			return strings.Replace(body, "<!-- claude-ops:v1", "<!-- claude",
+				1)
+		},
 		"as a form sends it": func(body string) string {
 			return strings.ReplaceAll(body[:strings.Index(body, "<!--")], "\n", "\r\n")
 		},
@@ -173,9 +178,11 @@ func TestReuseLeavesABodyThatSomebodyHasWritten(t *testing.T) {
 	b := newBench(t)
 	first := b.mustOpen(request(nil))
 	for name, body := range map[string]string{
-		"another text":                     "I have taken this over. Ann",
-		"ours with something added":        strings.Split(b.body(first.Number), "\n\n---")[0] + "\n\nP.S.: not before Monday.",
-		"something added above the footer": strings.Replace(strings.Split(b.body(first.Number), "<!--")[0], "\n\n---", "\n\nP.S.\n\n---", 1),
+		"another text": "I have taken this over. Ann",
+		"ours with something added": strings.Split(b.body(first.Number), "\n\n---")[0] +
+			"\n\nP.S.: not before Monday.",
+		"something added above the footer": strings.Replace(strings.Split(b.body(first.Number), "<!--")[0], "\n\n---",
+			"\n\nP.S.\n\n---", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			b.world().SetBody(first.Number, body)
@@ -206,7 +213,8 @@ func TestListFindsOursByTheirMarkAndSaysSo(t *testing.T) {
 	b.world().Push("claude-ops/fix/other", providertest.File{Path: "checks/o.md", Content: "o"})
 	b.world().SetBody(b.world().OpenPR("claude-ops/fix/other", "Copied the mark"), b.body(first.Number))
 	list := func() prflow.ListResult {
-		result, err := prflow.New(b.options).List(context.Background(), agent, []byte(`{"repo_owner":"joe","repo_name":"infra"}`))
+		result, err := prflow.New(b.options).List(context.Background(), agent,
+			[]byte(`{"repo_owner":"joe","repo_name":"infra"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +243,8 @@ func TestOfTwoPullRequestsWithTheSameChangeTheOlderOneIsReused(t *testing.T) {
 	var older prflow.CreateResult
 	b.fake.Script.Before(forgetest.MethodOpenPullRequest, func() {
 		var err error
-		if older, err = prflow.New(others).Create(context.Background(), agent, request(with("title", "Another title"))); err != nil {
+		if older, err = prflow.New(others).Create(context.Background(), agent,
+			request(with("title", "Another title"))); err != nil {
 			t.Error(err)
 		}
 	})
@@ -272,10 +281,11 @@ func TestReuseSaysWhatOfTheCallWasNotTaken(t *testing.T) {
 		change func(map[string]any)
 		says   string
 	}{
-		"another title":          {func(r map[string]any) { r["title"] = "Look at inodes" }, "keeps its own title;"},
-		"another body":           {func(r map[string]any) { r["body"] = "## Why\n\nOther words.\n" }, "keeps its own body;"},
-		"another title and body": {func(r map[string]any) { r["title"], r["body"] = "Look", "Other words.\n" }, "keeps its own title and body;"},
-		"the same":               {nil, ""},
+		"another title": {func(r map[string]any) { r["title"] = "Look at inodes" }, "keeps its own title;"},
+		"another body":  {func(r map[string]any) { r["body"] = "## Why\n\nOther words.\n" }, "keeps its own body;"},
+		"another title and body": {func(r map[string]any) { r["title"], r["body"] = "Look", "Other words.\n" },
+			"keeps its own title and body;"},
+		"the same": {nil, ""},
 	} {
 		b := newBench(t)
 		b.mustOpen(request(nil))

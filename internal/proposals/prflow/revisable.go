@@ -39,7 +39,8 @@ func (e *evidence) revisions(on rules) revisions {
 }
 
 // of reads what people have said about an open pull request, and whose commit its head is.
-func (r revisions) of(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, pr gitprovider.PullRequest) (standing, error) {
+func (r revisions) of(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef,
+	pr gitprovider.PullRequest) (standing, error) {
 	marks, err := r.settler.marksOf(p.Name(), repo)
 	if err != nil {
 		return standing{}, err
@@ -76,7 +77,8 @@ func (r revisions) of(ctx context.Context, p gitprovider.Provider, repo gitprovi
 }
 
 // hear adds what people have said. before is what was heard when the last revision was made.
-func (r revisions) hear(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, pr gitprovider.PullRequest, out standing,
+func (r revisions) hear(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef,
+	pr gitprovider.PullRequest, out standing,
 	before lastRevision,
 ) (standing, error) {
 	reader, can := p.(gitprovider.RemarkReader)
@@ -101,12 +103,14 @@ func (r revisions) hear(ctx context.Context, p gitprovider.Provider, repo gitpro
 	approvals, objections := opinionsOf(remarks)
 	switch {
 	case approvals > 0 && objections == 0:
-		out.why = notRevisable(pr, "approved", "is approved: what is added now would be merged under an approval that was given for another text")
+		out.why = notRevisable(pr, "approved",
+			"is approved: what is added now would be merged under an approval that was given for another text")
 		out.why.Suggestion = "leave it to be merged; whoever wants more asks for changes there"
 	case out.asks == nil && len(out.red) == 0 && !r.rules.Always:
 		out.why = &fault.Violation{
 			Code: fault.DuplicatePR, Path: "revises", Rule: "reviewed", Final: true,
-			Message: fmt.Sprintf("#%d waits for its review: nobody who may write to the repository has asked for anything since it was %s",
+			Message: fmt.Sprintf(
+				"#%d waits for its review: nobody who may write to the repository has asked for anything since it was %s",
 				pr.Number, map[bool]string{true: "revised", false: "opened"}[out.made > 0]),
 			Suggestion: "wait until somebody has reviewed or commented it",
 		}
@@ -133,7 +137,8 @@ func countRevisions(made []record.Proposal) (n int) {
 // foreignHead is the head if it is a commit of others that brings something of theirs; nil if we have made it, by the
 // record or by the signed mark in its message, or if it only brings our commits up to date. The mark names the
 // repository as it was called then, which the mark in the body does, too.
-func (r revisions) foreignHead(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, pr gitprovider.PullRequest, m mark,
+func (r revisions) foreignHead(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef,
+	pr gitprovider.PullRequest, m mark,
 	made []record.Proposal,
 ) (*gitprovider.CommitInfo, error) {
 	for _, m := range made {
@@ -167,7 +172,8 @@ func (s *settler) signedCommit(provider, repo, branch string, info gitprovider.C
 		return false, err
 	}
 	want, err := commitMark{
-		Provider: provider, Repo: strings.ToLower(repo), Branch: branch, Parent: info.Parents[0], Content: parts[1], Request: parts[2],
+		Provider: provider, Repo: strings.ToLower(repo), Branch: branch, Parent: info.Parents[0], Content: parts[1],
+		Request: parts[2],
 	}.signature(key)
 	return err == nil && hmac.Equal([]byte(parts[3]), []byte(want)), err
 }
@@ -189,7 +195,8 @@ func opinionsOf(remarks []gitprovider.Remark) (approvals, objections int) {
 	return gitprovider.Opinions(reviews)
 }
 
-// answerTo is the one line that answers the review that asked, or says that checks did; commit is "" if nothing was added.
+// answerTo is the one line that answers the review that asked, or says that checks did; commit is "" if nothing was
+// added.
 func answerTo(commit, request string, s standing) string {
 	line := fmt.Sprintf("%s%s (request %s)", gitprovider.AnswerOpening, short(commit), request)
 	if commit == "" {

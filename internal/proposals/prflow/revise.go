@@ -23,7 +23,8 @@ type revisionWriter struct {
 func addRevision(ctx context.Context, w *writer) (CreateResult, error) {
 	reviser, can := w.provider.(gitprovider.Reviser)
 	if !can {
-		return CreateResult{}, fault.New(fault.ProviderDisabled, "the provider %s cannot add to a pull request", w.provider.Name())
+		return CreateResult{}, fault.New(fault.ProviderDisabled, "the provider %s cannot add to a pull request",
+			w.provider.Name())
 	}
 	if w.creation.request.asked.repliesOnly() {
 		return revisionWriter{w, reviser}.reply(ctx)
@@ -31,9 +32,9 @@ func addRevision(ctx context.Context, w *writer) (CreateResult, error) {
 	return revisionWriter{w, reviser}.revise(ctx)
 }
 
-// revise adds the commit to the pull request, gives it title and body, and answers the review. The commit is what counts: a title or a comment
-// that could not be written is a warning, and is written later if that may help. What the forge answers to the title
-// tells whether the pull request was still open for the commit.
+// revise adds the commit to the pull request, gives it title and body, and answers the review. The commit is what
+// counts: a title or a comment that could not be written is a warning, and is written later if that may help. What the
+// forge answers to the title tells whether the pull request was still open for the commit.
 func (w revisionWriter) revise(ctx context.Context) (CreateResult, error) {
 	c := w.creation
 	c.writes("adding the commit", w.provider)
@@ -43,7 +44,8 @@ func (w revisionWriter) revise(ctx context.Context) (CreateResult, error) {
 	}
 	c.writes("answering the review", w.provider)
 	pr := c.evidence.revision.pr
-	err = w.creation.advance(ctx, record.Progress{State: record.StateCommitted, Commit: w.creation.commit, PRNumber: pr.Number, PRURL: pr.URL})
+	err = w.creation.advance(ctx, record.Progress{State: record.StateCommitted, Commit: w.creation.commit,
+		PRNumber: pr.Number, PRURL: pr.URL})
 	if err != nil {
 		return CreateResult{}, w.abandonRevision(ctx, err)
 	}
@@ -65,8 +67,9 @@ func (w revisionWriter) revise(ctx context.Context) (CreateResult, error) {
 	return result, nil
 }
 
-// appendCommit sets the commit when it is certain that the branch has our commit. After an ambiguous failure, and after a conflict, it looks: another
-// process that makes the same revision, or an earlier one that was taken over, may have made it.
+// appendCommit sets the commit when it is certain that the branch has our commit. After an ambiguous failure, and after
+// a conflict, it looks: another process that makes the same revision, or an earlier one that was taken over, may have
+// made it.
 func (w revisionWriter) appendCommit(ctx context.Context) error {
 	message, err := w.commitMessage()
 	if err != nil {
@@ -79,7 +82,8 @@ func (w revisionWriter) appendCommit(ctx context.Context) error {
 	})
 	if failure == nil {
 		if made.Parent != head.BaseCommit {
-			c.warnings = append(c.warnings, "somebody has pushed to "+c.draft.branch+" at the same moment; the commit follows theirs")
+			c.warnings = append(c.warnings, "somebody has pushed to "+c.draft.branch+
+				" at the same moment; the commit follows theirs")
 		}
 		return w.committed(ctx, made.ID)
 	}
@@ -149,7 +153,8 @@ func (w revisionWriter) finishText(ctx context.Context, pr gitprovider.PullReque
 
 // setText gives the pull request the title and the body with the new mark, and tells its state after that; "" if that
 // is not known. A title that is a draft's stays one.
-func (w revisionWriter) setText(ctx context.Context, pr gitprovider.PullRequest) (state gitprovider.State, warning string) {
+func (w revisionWriter) setText(ctx context.Context, pr gitprovider.PullRequest) (state gitprovider.State,
+	warning string) {
 	editor, can := w.provider.(gitprovider.Editor)
 	if !can {
 		return "", ""

@@ -38,7 +38,8 @@ func revising(change func(map[string]any)) []byte {
 	return request(func(r map[string]any) {
 		r["revises"] = 1
 		r["files"] = []any{map[string]any{
-			"path": "checks/inodes.md", "action": "update", "edits": []any{map[string]any{"old": "# Inodes\n", "new": "# Inodes\n\ndf -i\n"}},
+			"path": "checks/inodes.md", "action": "update",
+			"edits": []any{map[string]any{"old": "# Inodes\n", "new": "# Inodes\n\ndf -i\n"}},
 		}}
 		if change != nil {
 			change(r)
@@ -84,7 +85,8 @@ func TestARevisionIsOneMoreCommitOnTheOpenPullRequest(t *testing.T) {
 	b := newBench(t)
 	first := b.reviewed()
 	head := b.tip(first.Branch)
-	result, err := b.create(revising(func(r map[string]any) { r["title"], r["body"] = "Check inodes, and how", "## Why\n\nAs ann asked.\n" }))
+	result, err := b.create(
+		revising(func(r map[string]any) { r["title"], r["body"] = "Check inodes, and how", "## Why\n\nAs ann asked.\n" }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +101,8 @@ func TestARevisionIsOneMoreCommitOnTheOpenPullRequest(t *testing.T) {
 		t.Errorf("the file holds %q", got)
 	}
 	pr := b.pull(1)
-	if pr.Title != "Check inodes, and how" || !strings.HasPrefix(pr.Body, "## Why\n\nAs ann asked.") || !strings.Contains(pr.Body, "Revision 1 of") {
+	if pr.Title != "Check inodes, and how" || !strings.HasPrefix(pr.Body, "## Why\n\nAs ann asked.") ||
+		!strings.Contains(pr.Body, "Revision 1 of") {
 		t.Errorf("the pull request is %q: %s", pr.Title, pr.Body)
 	}
 	want := "Revised by Claude Ops in " + tip[:12] + " (request " + result.RequestID + "), after the review of ann."
@@ -117,7 +120,8 @@ func TestARevisionIsOneMoreCommitOnTheOpenPullRequest(t *testing.T) {
 
 	// The identical call is settled, and what was asked for first is open, too.
 	b.fake.Script.ForgetCalls()
-	again, err := b.create(revising(func(r map[string]any) { r["title"], r["body"] = "Check inodes, and how", "## Why\n\nAs ann asked.\n" }))
+	again, err := b.create(
+		revising(func(r map[string]any) { r["title"], r["body"] = "Check inodes, and how", "## Why\n\nAs ann asked.\n" }))
 	if err != nil || !again.Reused || again.Number != 1 || b.fake.Script.Writes() != 0 {
 		t.Errorf("again: %+v, %v, %d writes", again, err, b.fake.Script.Writes())
 	}
@@ -171,14 +175,16 @@ func TestUnderReviseAlwaysNobodyHasToAsk(t *testing.T) {
 }
 
 func TestARevisionThatMayNotBeIsRefusedWithoutAWrite(t *testing.T) {
-	fourFiles := files(file("checks/a.md", "create", "a\n"), file("checks/b.md", "create", "b\n"), file("checks/c.md", "create", "c\n"))
+	fourFiles := files(file("checks/a.md", "create", "a\n"), file("checks/b.md", "create", "b\n"),
+		file("checks/c.md", "create", "c\n"))
 	for name, c := range map[string]struct {
 		before func(b *bench)
 		ask    func(map[string]any)
 		code   fault.Code
 		says   string
 	}{
-		"nobody has said anything": {func(b *bench) { b.mustOpen(request(nil)) }, nil, fault.DuplicatePR, "waits for its review"},
+		"nobody has said anything": {func(b *bench) { b.mustOpen(request(nil)) }, nil, fault.DuplicatePR,
+			"waits for its review"},
 		"only a stranger has": {func(b *bench) {
 			b.mustOpen(request(nil))
 			b.clock.advance(time.Minute)
@@ -193,7 +199,8 @@ func TestARevisionThatMayNotBeIsRefusedWithoutAWrite(t *testing.T) {
 			first := b.reviewed()
 			b.world().Push(first.Branch, providertest.File{Path: "checks/more.md", Content: "m\n"})
 		}, nil, fault.Conflict, "changes more than we proposed"},
-		"the mark is gone":   {func(b *bench) { b.reviewed(); b.world().SetBody(1, "Mine now.") }, nil, fault.Conflict, "mark"},
+		"the mark is gone": {func(b *bench) { b.reviewed(); b.world().SetBody(1, "Mine now.") }, nil, fault.Conflict,
+			"mark"},
 		"it was closed":      {func(b *bench) { b.reviewed(); b.world().Close(1) }, nil, fault.Conflict, "is closed"},
 		"it was merged":      {func(b *bench) { b.reviewed(); b.world().Merge(1) }, nil, fault.Conflict, "is merged"},
 		"there is no such":   {func(b *bench) { b.reviewed() }, with("revises", 7), fault.NotFound, "number 7"},
@@ -208,12 +215,17 @@ func TestARevisionThatMayNotBeIsRefusedWithoutAWrite(t *testing.T) {
 		"base_sha is another one": {func(b *bench) { b.reviewed() }, files(map[string]any{
 			"path": "checks/inodes.md", "action": "update", "content": "x\n", "base_sha": "0123456",
 		}), fault.Conflict, "branch of the pull request"},
-		"a file that the branch has is created": {func(b *bench) { b.reviewed() }, files(file("checks/inodes.md", "create", "x\n")), fault.Conflict, "exists"},
-		"the branch has it already":             {func(b *bench) { b.reviewed() }, files(file("checks/inodes.md", "update", "# Inodes\n")), fault.NoChange, "exactly this content"},
-		"nothing would be left":                 {func(b *bench) { b.reviewed() }, files(file("checks/inodes.md", "delete")), fault.NoChange, "change nothing"},
-		"more files than the tier may change":   {func(b *bench) { b.reviewed() }, fourFiles, fault.TierDenied, "has 4"},
-		"a path outside the scope":              {func(b *bench) { b.reviewed() }, files(file("main.go", "create", "x\n")), fault.ScopeDenied, "main.go"},
-		"a secret":                              {func(b *bench) { b.reviewed() }, files(file("checks/inodes.md", "update", "x "+ownToken+"\n")), fault.ContentDenied, ""},
+		"a file that the branch has is created": {func(b *bench) { b.reviewed() },
+			files(file("checks/inodes.md", "create", "x\n")), fault.Conflict, "exists"},
+		"the branch has it already": {func(b *bench) { b.reviewed() },
+			files(file("checks/inodes.md", "update", "# Inodes\n")), fault.NoChange, "exactly this content"},
+		"nothing would be left": {func(b *bench) { b.reviewed() }, files(file("checks/inodes.md", "delete")),
+			fault.NoChange, "change nothing"},
+		"more files than the tier may change": {func(b *bench) { b.reviewed() }, fourFiles, fault.TierDenied, "has 4"},
+		"a path outside the scope": {func(b *bench) { b.reviewed() }, files(file("main.go", "create", "x\n")),
+			fault.ScopeDenied, "main.go"},
+		"a secret": {func(b *bench) { b.reviewed() },
+			files(file("checks/inodes.md", "update", "x "+ownToken+"\n")), fault.ContentDenied, ""},
 		"another base branch": {func(b *bench) {
 			b.reviewed()
 			b.world().Push("release")
@@ -259,7 +271,8 @@ func TestADryRunOfARevisionShowsItAndAPersonOpensIt(t *testing.T) {
 	if err != nil || !dry.DryRun || dry.Preview == nil || b.fake.Script.Writes() != 0 {
 		t.Fatalf("%+v, %v, %d writes", dry, err, b.fake.Script.Writes())
 	}
-	if !strings.Contains(dry.Preview.Diff, "+df -i") || strings.Contains(dry.Preview.Diff, "+# Inodes") || !strings.Contains(dry.Preview.Calls[0], "add one commit") {
+	if !strings.Contains(dry.Preview.Diff, "+df -i") || strings.Contains(dry.Preview.Diff, "+# Inodes") ||
+		!strings.Contains(dry.Preview.Calls[0], "add one commit") {
 		t.Errorf("the preview is %+v", dry.Preview)
 	}
 	b.options.Authority.DryRun = false
@@ -285,7 +298,8 @@ func TestCapsCountARevisionAsNoPullRequest(t *testing.T) {
 	b.mustRefuse(request(func(r map[string]any) {
 		r["title"], r["files"] = "A third", []any{file("checks/third.md", "create", "# Third\n")}
 	}), fault.LimitReached)
-	if result, err := b.create(revising(files(file("checks/inodes.md", "update", "four\n")))); err != nil || !result.Revised {
+	if result, err := b.create(revising(files(file("checks/inodes.md", "update", "four\n")))); err != nil ||
+		!result.Revised {
 		t.Fatalf("at the cap: %+v, %v", result, err)
 	}
 }
@@ -314,7 +328,8 @@ func TestStatusListAndRefusalSayThatAPullRequestMayBeRevised(t *testing.T) {
 		t.Errorf("status says %q", got)
 	}
 	e, _ := b.mustRefuse(other, fault.DuplicatePR)
-	if !strings.Contains(e.Next, "revises: 1") || e.Existing.LastReview == nil || e.Existing.LastReview.Text != "Say how." {
+	if !strings.Contains(e.Next, "revises: 1") || e.Existing.LastReview == nil ||
+		e.Existing.LastReview.Text != "Say how." {
 		t.Errorf("the refusal says %q, %+v", e.Next, e.Existing)
 	}
 	list, err := service().List(context.Background(), agent, []byte(`{"repo_owner":"joe","repo_name":"infra"}`))
@@ -327,12 +342,21 @@ func TestStatusListAndRefusalSayThatAPullRequestMayBeRevised(t *testing.T) {
 func TestARevisionThatFailsHalfWayIsFinishedByTheIdenticalCall(t *testing.T) {
 	failure := fault.New(fault.UpstreamError, "no answer")
 	for name, plan := range map[string]func(s *forgetest.Script){
-		"the commit arrives, and the answer is lost":  func(s *forgetest.Script) { s.FailAfter(forgetest.MethodAppend) },
-		"the commit does not arrive":                  func(s *forgetest.Script) { s.FailBefore(forgetest.MethodAppend, failure) },
-		"the title arrives, and the answer is lost":   func(s *forgetest.Script) { s.FailAfter(forgetest.MethodSetText) },
-		"the title does not arrive":                   func(s *forgetest.Script) { s.FailBefore(forgetest.MethodSetText, failure) },
+		"the commit arrives, and the answer is lost": func(s *forgetest.Script) { s.FailAfter(forgetest.MethodAppend) },
+		"the commit does not arrive": func(s *forgetest.Script) {
+			s.FailBefore(forgetest.MethodAppend,
+				failure)
+		},
+		"the title arrives, and the answer is lost": func(s *forgetest.Script) { s.FailAfter(forgetest.MethodSetText) },
+		"the title does not arrive": func(s *forgetest.Script) {
+			s.FailBefore(forgetest.MethodSetText,
+				failure)
+		},
 		"the comment arrives, and the answer is lost": func(s *forgetest.Script) { s.FailAfter(forgetest.MethodComment) },
-		"the comment does not arrive":                 func(s *forgetest.Script) { s.FailBefore(forgetest.MethodComment, failure) },
+		"the comment does not arrive": func(s *forgetest.Script) {
+			s.FailBefore(forgetest.MethodComment,
+				failure)
+		},
 		"the comment arrives, and nobody can look": func(s *forgetest.Script) {
 			s.FailAfter(forgetest.MethodComment)
 			s.After(forgetest.MethodComment, func() { s.FailBefore(forgetest.MethodRemarks, failure) })
@@ -421,11 +445,15 @@ func TestEditsOfARevisionAreMadeFromItsBranch(t *testing.T) {
 		code fault.Code
 		says string
 	}{
-		"from nobody knows which":   {answer, fault.Conflict, "nothing says that the edits are made from its text"},
-		"from the base branch":      {based(edited("checks/disk.md", "Three.", "Three.\nKeep 5 days."), blobOf(manual)), fault.Conflict, "must be made from the pull request's text"},
-		"from another text":         {based(edited("checks/disk.md", "Three.", "3."), blobOf("other")), fault.Conflict, "on the branch of the pull request now, not"},
-		"that do not fit":           {edited("checks/disk.md", "One.", "Keep 5 days."), fault.Conflict, "on the branch of the pull request"},
-		"from the branch":           {based(edited("checks/disk.md", "Keep 9 days.", "Keep 5 days."), blobOf(onBranch)), "", ""},
+		"from nobody knows which": {answer, fault.Conflict, "nothing says that the edits are made from its text"},
+		"from the base branch": {based(edited("checks/disk.md", "Three.", "Three.\nKeep 5 days."), blobOf(manual)),
+			fault.Conflict, "must be made from the pull request's text"},
+		"from another text": {based(edited("checks/disk.md", "Three.", "3."), blobOf("other")), fault.Conflict,
+			"on the branch of the pull request now, not"},
+		"that do not fit": {edited("checks/disk.md", "One.", "Keep 5 days."), fault.Conflict,
+			"on the branch of the pull request"},
+		"from the branch": {based(edited("checks/disk.md", "Keep 9 days.", "Keep 5 days."), blobOf(onBranch)), "",
+			""},
 		"of a file that it has not": {edited("checks/old.md", "Old", "Older"), "", ""},
 		"whole content":             {file("checks/disk.md", "update", "# Disk\n\nKeep 5 days.\n"), "", ""},
 	} {
@@ -442,7 +470,8 @@ func TestEditsOfARevisionAreMadeFromItsBranch(t *testing.T) {
 				return
 			}
 			v := fault.From(err).Violations[0]
-			if !strings.Contains(v.Message, c.says) || v.Present == nil || v.Present.Text != onBranch || v.Present.BaseSHA != blobOf(onBranch) {
+			if !strings.Contains(v.Message, c.says) || v.Present == nil || v.Present.Text != onBranch ||
+				v.Present.BaseSHA != blobOf(onBranch) {
 				t.Errorf("%+v, present %+v", v, v.Present)
 			}
 			if b.fake.Script.Writes() != writes {

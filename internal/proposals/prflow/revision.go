@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// This file reads what a request is judged by that adds a commit to an open pull request of ours: the head branch takes the place of the base
-// branch, and the gates judge the files that the pull request changes with the new commit.
+// This file reads what a request is judged by that adds a commit to an open pull request of ours: the head branch takes
+// the place of the base branch, and the gates judge the files that the pull request changes with the new commit.
 
 // revision is the pull request that a request adds to.
 type revision struct {
@@ -45,9 +45,9 @@ type revisionReader struct{ *creation }
 // with; the second is twice that. Gitea's lists follow a push within 0.7 seconds.
 const headLag = 400 * time.Millisecond
 
-// read reads the pull request and its branch. Where somebody has pushed or answered meanwhile, it reads them again: that
-// may have been the very same revision, or one whose commit the forge does not show yet. query is what the base branch
-// was read by.
+// read reads the pull request and its branch. Where somebody has pushed or answered meanwhile, it reads them again:
+// that may have been the very same revision, or one whose commit the forge does not show yet. query is what the base
+// branch was read by.
 func (c revisionReader) read(ctx context.Context, query gitprovider.SnapshotQuery) error {
 	const tries = 3
 	for try := 1; ; try++ {
@@ -121,7 +121,8 @@ func (c revisionReader) readHead(ctx context.Context) (refused bool, err error) 
 		defer caught(c.log, func() { unheard = fault.New(fault.Internal, "internal error") })
 		rev.standing, unheard = e.revisions(c.rules).of(ctx, provider, repo, rev.pr)
 	})
-	query := gitprovider.SnapshotQuery{Repo: repo, Base: rev.pr.Branch, FilesOnly: true, Contents: true, Paths: c.pathsOfRevision()}
+	query := gitprovider.SnapshotQuery{Repo: repo, Base: rev.pr.Branch, FilesOnly: true, Contents: true,
+		Paths: c.pathsOfRevision()}
 	head, unread = provider.Snapshot(ctx, query)
 	both.Wait()
 	switch {
@@ -165,7 +166,8 @@ func (c revisionReader) findRevised(ctx context.Context, query gitprovider.Snaps
 		if c.request.asked.BaseBranch != "" {
 			rev.why = &fault.Violation{
 				Code: fault.InvalidArgument, Path: "base_branch", Rule: "revises", Suggestion: "leave base_branch out",
-				Message: fmt.Sprintf("#%d goes into %s, not into %s", number, quote(e.snapshot.Open[i].Base), quote(e.snapshot.Base)),
+				Message: fmt.Sprintf("#%d goes into %s, not into %s", number, quote(e.snapshot.Open[i].Base),
+					quote(e.snapshot.Base)),
 			}
 			return nil
 		}
@@ -196,12 +198,14 @@ func (c revisionReader) findRevised(ctx context.Context, query gitprovider.Snaps
 
 func notThere(number int, repo gitprovider.RepoRef, what string) *fault.Violation {
 	return &fault.Violation{
-		Code: fault.NotFound, Path: "revises", Rule: "ours", Message: fmt.Sprintf("%s %s with the number %d", repo, what, number),
+		Code: fault.NotFound, Path: "revises", Rule: "ours",
+		Message:    fmt.Sprintf("%s %s with the number %d", repo, what, number),
 		Suggestion: "list_prs names those that there are",
 	}
 }
 
-// sameRevision is the pull request if its head is this very revision, by the records or, if those are lost, by its mark.
+// sameRevision is the pull request if its head is this very revision, by the records or, if those are lost, by its
+// mark.
 func (e *evidence) sameRevision(ctx context.Context, r *request, pr gitprovider.PullRequest) (*sameChange, error) {
 	digest := e.digest(r)
 	if m := e.marks[pr.Number]; m.Revision > 0 && m.Digest == digest {
@@ -216,8 +220,8 @@ func (e *evidence) sameRevision(ctx context.Context, r *request, pr gitprovider.
 	return nil, err
 }
 
-// settleSameRevision waits for whoever makes the same revision at this moment, and settles what was left of one that nobody works on any
-// more. again says that the pull request may have another head now.
+// settleSameRevision waits for whoever makes the same revision at this moment, and settles what was left of one that
+// nobody works on any more. again says that the pull request may have another head now.
 func (c revisionReader) settleSameRevision(ctx context.Context) (again bool, err error) {
 	if !c.rules.mayWrite() {
 		return false, nil
@@ -253,8 +257,8 @@ func (c revisionReader) settleSameRevision(ctx context.Context) (again bool, err
 	}
 }
 
-// judgeWhole makes of the request's files and of those that the pull request changes already what it changes then, which the gates of tier, scope
-// and content judge.
+// judgeWhole makes of the request's files and of those that the pull request changes already what it changes then,
+// which the gates of tier, scope and content judge.
 func (r *request) judgeWhole(on rules, rev *revision, base gitprovider.Tree) {
 	rev.net, rev.also = nil, nil
 	asked := map[string]bool{}

@@ -27,8 +27,8 @@ type RoundRecords interface {
 	Repositories(ctx context.Context) ([]record.RepoName, error)
 }
 
-// Rounds settle what killed processes and unclear answers have left, as long as a server runs. Of several servers on one store
-// one does each round. They are not safe for concurrent use.
+// Rounds settle what killed processes and unclear answers have left, as long as a server runs. Of several servers on
+// one store one does each round. They are not safe for concurrent use.
 type Rounds struct {
 	service *Service
 	records RoundRecords
@@ -40,8 +40,8 @@ func NewRounds(s *Service, records RoundRecords) *Rounds {
 	return &Rounds{service: s, records: records, sweeper: s.NewSweeper()}
 }
 
-// Run settles what is there, and then in rounds, until ctx ends. It looks whether one is due at each tick; see RoundsTick.
-// Where this process may not write it returns at once.
+// Run settles what is there, and then in rounds, until ctx ends. It looks whether one is due at each tick; see
+// RoundsTick. Where this process may not write it returns at once.
 func (r *Rounds) Run(ctx context.Context, ticks <-chan time.Time) {
 	if !r.service.Authority.mayWrite() {
 		return
@@ -81,7 +81,8 @@ func (r *Rounds) resume(ctx context.Context) {
 	settled, err := r.service.Resume(ctx)
 	r.warn(ctx, "unfinished proposals not looked for", err)
 	for _, p := range settled {
-		r.service.Log.Info("unfinished proposal", "request_id", p.RequestID, "repo", p.Repo, "live", p.Live, "late_until", p.Late,
+		r.service.Log.Info("unfinished proposal", "request_id", p.RequestID, "repo", p.Repo, "live", p.Live, "late_until",
+			p.Late,
 			"error", p.Error)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// This file takes a pull request back that turns out to be the second one on the same files: two processes with records of
-// their own have opened one at the same moment. The older one stays.
+// This file takes a pull request back that turns out to be the second one on the same files: two processes with records
+// of their own have opened one at the same moment. The older one stays.
 
 // olderPulls are the open pull requests of ours with a lower number that change one of the files.
 func (s *settler) olderPulls(
@@ -28,7 +28,8 @@ func (s *settler) olderPulls(
 	}), err
 }
 
-// withdrawSecond closes the pull request of the request with this id, if nobody has changed its branch, and removes the branch.
+// withdrawSecond closes the pull request of the request with this id, if nobody has changed its branch, and removes the
+// branch.
 func (s *settler) withdrawSecond(
 	ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, id string, pr gitprovider.PullRequest,
 	older []gitprovider.PullRequest,
@@ -60,7 +61,8 @@ func isWithdrawn(
 	ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, pr gitprovider.PullRequest, reader markReader,
 ) bool {
 	found, err := p.FindByHead(ctx, repo, pr.Branch)
-	return err == nil && found != nil && found.Number == pr.Number && found.State == gitprovider.StateClosed && reader.withdrawn(*found)
+	return err == nil && found != nil && found.Number == pr.Number && found.State == gitprovider.StateClosed &&
+		reader.withdrawn(*found)
 }
 
 // mayPass reports whether a failure may be over when the same is tried later.
@@ -69,9 +71,9 @@ func mayPass(err error) bool {
 	return code.Ambiguous() || code == fault.RateLimited
 }
 
-// olderPulls are those that were opened since the snapshot, by processes with records of their own. They are not looked for
-// where there can be none: at a host whose pull requests are in our records, and when ours has the number after the highest one
-// of the snapshot.
+// olderPulls are those that were opened since the snapshot, by processes with records of their own. They are not looked
+// for where there can be none: at a host whose pull requests are in our records, and when ours has the number after the
+// highest one of the snapshot.
 func (w *writer) olderPulls(ctx context.Context, pr gitprovider.PullRequest) ([]gitprovider.PullRequest, error) {
 	if w.provider.Lateness() == 0 || pr.Number == w.creation.evidence.snapshot.LastNumber+1 {
 		return nil, nil
@@ -79,10 +81,11 @@ func (w *writer) olderPulls(ctx context.Context, pr gitprovider.PullRequest) ([]
 	return w.settler.olderPulls(ctx, w.provider, w.repo, pr.Number, w.creation.request.paths())
 }
 
-// yield takes the pull request back that this creation has just opened, since an older one of ours changes the same files.
-// The answer is that of the duplicate gate. If it cannot be taken back, it stays, and a warning says so: then neither a pull
-// request nor an error is returned.
-func (w *writer) yield(ctx context.Context, pr gitprovider.PullRequest, olderPulls []gitprovider.PullRequest) (*sameChange, error) {
+// yield takes the pull request back that this creation has just opened, since an older one of ours changes the same
+// files. The answer is that of the duplicate gate. If it cannot be taken back, it stays, and a warning says so: then
+// neither a pull request nor an error is returned.
+func (w *writer) yield(ctx context.Context, pr gitprovider.PullRequest,
+	olderPulls []gitprovider.PullRequest) (*sameChange, error) {
 	c, older := w.creation, olderPulls[0]
 	if err := w.withdraw(ctx, pr, olderPulls); err != nil {
 		w.mayBeSecond = mayPass(err)
@@ -91,8 +94,9 @@ func (w *writer) yield(ctx context.Context, pr gitprovider.PullRequest, olderPul
 		if w.mayBeSecond {
 			advice = "it is tried again later, or at once by the identical call"
 		}
-		c.warnings = append(c.warnings, fmt.Sprintf("#%d, opened at the same moment, changes the same files, and this one could "+
-			"not be withdrawn: %s", older.Number, advice))
+		c.warnings = append(c.warnings,
+			fmt.Sprintf("#%d, opened at the same moment, changes the same files, and this one could "+
+				"not be withdrawn: %s", older.Number, advice))
 		return nil, nil
 	}
 	c.evidence.snapshot.Open, w.creation.commit = olderPulls, ""
@@ -125,11 +129,12 @@ func (w *writer) notLookedFor(pr gitprovider.PullRequest, err error) {
 	if w.mayBeSecond {
 		advice = "it is looked for later, or at once by the identical call, and this one is withdrawn if there is one"
 	}
-	c.warnings = append(c.warnings, "it could not be seen whether a pull request on the same files was opened at the same moment: "+advice)
+	c.warnings = append(c.warnings,
+		"it could not be seen whether a pull request on the same files was opened at the same moment: "+advice)
 }
 
-// withdrawIfSecond ends a proposal that was left if its open pull request is the second one on its files. ended is false if it
-// is not, or cannot be withdrawn for good.
+// withdrawIfSecond ends a proposal that was left if its open pull request is the second one on its files. ended is
+// false if it is not, or cannot be withdrawn for good.
 func (s *settler) withdrawIfSecond(
 	ctx context.Context, p gitprovider.Provider, left record.Proposal, pr gitprovider.PullRequest,
 ) (ended bool, err error) {

@@ -14,7 +14,8 @@ import (
 
 func noAnswer() *fault.Error { return fault.New(fault.Timeout, "the host did not answer in time") }
 
-// unclear are the failures after which it is not known whether our pull request is a second one, or whether it was withdrawn.
+// unclear are the failures after which it is not known whether our pull request is a second one, or whether it was
+// withdrawn.
 func unclear() map[string]func(*forgetest.Script) {
 	return map[string]func(*forgetest.Script){
 		"nobody answers the look": func(s *forgetest.Script) { s.FailBefore(forgetest.MethodOpenOurs, noAnswer()) },
@@ -53,7 +54,8 @@ func TestASecondPullRequestThatMayBeOpenIsSettledByARound(t *testing.T) {
 			if err != nil && !fault.From(err).Retryable() || err == nil && len(result.Warnings) != 1 {
 				t.Fatalf("%+v, %v", result, err)
 			}
-			if settled, err := prflow.New(b.options).Resume(t.Context()); err != nil || len(settled) != 1 || settled[0].Error != "" {
+			if settled, err := prflow.New(b.options).Resume(t.Context()); err != nil || len(settled) != 1 ||
+				settled[0].Error != "" {
 				t.Fatalf("settled %+v, %v", settled, err)
 			}
 			b.wantOne()
@@ -106,7 +108,8 @@ func TestAPullRequestThatWasNoSecondOneStaysOpenWhenThatIsSettled(t *testing.T) 
 				t.Fatal(err)
 			}
 			p, err := b.store.History.Proposal(t.Context(), result.RequestID)
-			if err != nil || p.State != record.StateOpened || p.PRNumber != result.Number || !slices.Contains(b.open(), result.Number) {
+			if err != nil || p.State != record.StateOpened || p.PRNumber != result.Number ||
+				!slices.Contains(b.open(), result.Number) {
 				t.Errorf("%+v, %v; open %v", p, err, b.open())
 			}
 		})

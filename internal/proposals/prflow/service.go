@@ -1,16 +1,17 @@
 // Package prflow is the one use case: propose a change as a pull request, list and read pull requests. Every door (MCP,
 // REST, dashboard, command line) calls it, and it holds the only code path that can change a repository.
 //
-// This is the walk of one create_pr. Service.Create makes a creation, which holds all that is known of the call. The arguments
-// become a request: its files as a ChangeSet, its title and body as they may leave. What is read becomes evidence: the provider
-// that serves the repository, a Snapshot of the base branch and of the pull requests, and where the record stood before that. The
-// gates, one list in gates.go, judge request and evidence phase by phase, and their rulings are the verdicts of the answer and
-// of the record. If an open pull request holds the very same change, that one is completed and is the answer (reuse.go).
-// Otherwise a draft is made: the branch's name, the title, and the body with our signed mark. A dry run shows the draft as a
-// Preview and ends. Else the writer reserves the files in the Ledger, whose transaction asks the gate of the caps, makes branch
-// and commit, opens the pull request, has pullSetup label it, and records what came of it. After an unclear answer the writer
-// looks; what stays unclear keeps its files, and a settler ends it later: in the next call, or in Resume. However a call ends,
-// the audit has one row for it (audit.go).
+// This is the walk of one create_pr. Service.Create makes a creation, which holds all that is known of the call. The
+// arguments become a request: its files as a ChangeSet, its title and body as they may leave. What is read becomes
+// evidence: the provider that serves the repository, a Snapshot of the base branch and of the pull requests, and where
+// the record stood before that. The gates, one list in gates.go, judge request and evidence phase by phase, and their
+// rulings are the verdicts of the answer and of the record. If an open pull request holds the very same change, that
+// one is completed and is the answer (reuse.go). Otherwise a draft is made: the branch's name, the title, and the body
+// with our signed mark. A dry run shows the draft as a Preview and ends. Else the writer reserves the files in the
+// Ledger, whose transaction asks the gate of the caps, makes branch and commit, opens the pull request, has pullSetup
+// label it, and records what came of it. After an unclear answer the writer looks; what stays unclear keeps its files,
+// and a settler ends it later: in the next call, or in Resume. However a call ends, the audit has one row for it
+// (audit.go).
 package prflow
 
 import (
@@ -52,7 +53,8 @@ type Proof struct {
 	Key func() ([]byte, error)
 	// Head returns the head of the audit, which goes into the mark of a pull request; nil: marks have none.
 	Head func(ctx context.Context) (seq int64, hash string, err error)
-	// Exported makes sure that every head of the audit was exported, for a policy that requires it; nil: nothing exports it.
+	// Exported makes sure that every head of the audit was exported, for a policy that requires it; nil: nothing exports
+	// it.
 	Exported func(ctx context.Context) error
 }
 
@@ -73,8 +75,8 @@ type Authority struct {
 	// Unknown says why the operator's rules cannot be known, "" if they are: no file is read then, since the scope may be
 	// another one.
 	Unknown string
-	// Session is the agent's session that this process serves, "" for none. It is how an attempt is found again, and gives no
-	// rights.
+	// Session is the agent's session that this process serves, "" for none. It is how an attempt is found again, and gives
+	// no rights.
 	Session string
 }
 
@@ -90,8 +92,8 @@ func (a Authority) mayPropose() bool { return a.Policy.Tiers.MaxFiles(a.Tier) > 
 type Secrets interface {
 	// Secrets returns what looks like a credential in text. name is a label for the text.
 	Secrets(ctx context.Context, name, text string) ([]content.Secret, error)
-	// Spread returns the indices of texts that together hold one of our own credentials in parts, or nil; len(texts) stands
-	// for parts that only show where the texts meet.
+	// Spread returns the indices of texts that together hold one of our own credentials in parts, or nil; len(texts)
+	// stands for parts that only show where the texts meet.
 	Spread(texts []string) []int
 	// Redact replaces the values of our own tokens.
 	Redact(text string) string
@@ -111,15 +113,16 @@ func New(o Options) *Service {
 			Tier: o.Authority.Tier, DryRun: o.Authority.DryRun, ReadOnly: o.Authority.ReadOnly, Session: o.Authority.Session,
 			Rules: operation.Rules{Policy: o.Authority.Policy},
 		},
-		Audit: o.Ledger, Redact: o.Secrets.Redact, Log: o.Log, Now: o.Clock.Now, NewID: o.NewID, ProgressEvery: o.ProgressEvery,
+		Audit: o.Ledger, Redact: o.Secrets.Redact, Log: o.Log, Now: o.Clock.Now, NewID: o.NewID,
+		ProgressEvery: o.ProgressEvery,
 	})
 	return &Service{Options: o, kernel: kernel, resumed: new(atomic.Bool)}
 }
 
 // AtMost is the same use case under a lower ceiling: its tier is the lower one of the Service's own and the given one,
 // and a value that is no tier counts as tier 1. A door asks for it on behalf of a credential that the operator has
-// limited, so authority still comes from configuration alone, and nothing can raise it. Both share everything else, what
-// other processes left and was looked for included.
+// limited, so authority still comes from configuration alone, and nothing can raise it. Both share everything else,
+// what other processes left and was looked for included.
 func (s *Service) AtMost(ceiling gitprovider.Tier) *Service {
 	if ceiling >= s.Authority.Tier {
 		return s

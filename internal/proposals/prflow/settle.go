@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// settler ends the proposals that another process has left unfinished, or that got no clear answer. It is safe for concurrent
-// use.
+// settler ends the proposals that another process has left unfinished, or that got no clear answer. It is safe for
+// concurrent use.
 type settler struct {
 	ledger   Ledger
 	history  History
@@ -120,8 +120,8 @@ func (s *settler) endOpened(ctx context.Context, left record.Proposal, pr gitpro
 	}, "settled after its process ended: the pull request exists")
 }
 
-// owns reports whether a pull request with the proposal's branch is the proposal's own: by its commit, or by its mark. The
-// name of the branch alone says nothing, since an earlier proposal, or one that raced, may have used it.
+// owns reports whether a pull request with the proposal's branch is the proposal's own: by its commit, or by its mark.
+// The name of the branch alone says nothing, since an earlier proposal, or one that raced, may have used it.
 func (s *settler) owns(p record.Proposal, pr gitprovider.PullRequest) (bool, error) {
 	if p.Commit != "" && pr.HeadCommit == p.Commit {
 		return true, nil
@@ -161,7 +161,8 @@ func (s *settler) providerOf(left record.Proposal) (gitprovider.Provider, error)
 		left.Provider, left.ID)
 }
 
-func (s *settler) end(ctx context.Context, left record.Proposal, outcome record.Outcome, to record.Progress, message string) error {
+func (s *settler) end(ctx context.Context, left record.Proposal, outcome record.Outcome, to record.Progress,
+	message string) error {
 	err := s.ledger.Finish(ctx, left.ID, to, s.row(left, outcome, to, message))
 	if fault.CodeOf(err) == fault.Conflict { // somebody else settled it meanwhile
 		return nil
@@ -173,7 +174,8 @@ func (s *settler) end(ctx context.Context, left record.Proposal, outcome record.
 func (s *settler) row(left record.Proposal, outcome record.Outcome, to record.Progress, message string) record.Attempt {
 	now := s.clock.Now()
 	attempt := record.Attempt{
-		Time: now, RequestID: left.ID, Door: left.Door, Caller: left.Caller, Tier: left.Tier, Action: record.ActionSettle, Session: left.Session,
+		Time: now, RequestID: left.ID, Door: left.Door, Caller: left.Caller, Tier: left.Tier, Action: record.ActionSettle,
+		Session:  left.Session,
 		Provider: left.Provider, Owner: left.Owner, Repo: left.Repo, Base: left.Base, Branch: left.Branch,
 		Title: left.Title, Digest: left.Digest, Outcome: outcome, Message: message,
 		Paths: pathsOf(left), PRNumber: to.PRNumber, PRURL: to.PRURL, Duration: now.Sub(left.CreatedAt),

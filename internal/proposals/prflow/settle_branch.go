@@ -10,9 +10,11 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// removeBranch removes the branch of a proposal that was left, unless somebody has changed it, or it carries somebody else's pull
-// request: then it is a person's now, and stays. It returns the proposal's own pull request, if that appeared meanwhile.
-func (s *settler) removeBranch(ctx context.Context, p gitprovider.Provider, left record.Proposal) (*gitprovider.PullRequest, error) {
+// removeBranch removes the branch of a proposal that was left, unless somebody has changed it, or it carries somebody
+// else's pull request: then it is a person's now, and stays. It returns the proposal's own pull request, if that
+// appeared meanwhile.
+func (s *settler) removeBranch(ctx context.Context, p gitprovider.Provider,
+	left record.Proposal) (*gitprovider.PullRequest, error) {
 	repo := repoOf(left)
 	pr, err := p.FindByHead(ctx, repo, left.Branch)
 	if err != nil || pr != nil && pr.State == gitprovider.StateOpen {
@@ -33,7 +35,8 @@ func (s *settler) removeBranch(ctx context.Context, p gitprovider.Provider, left
 	if left.Commit != "" {
 		state = record.StateCommitted
 	}
-	if err := s.ledger.Advance(ctx, left.ID, record.Progress{State: state, Commit: left.Commit, Undone: true}); err != nil {
+	if err := s.ledger.Advance(ctx, left.ID, record.Progress{State: state, Commit: left.Commit,
+		Undone: true}); err != nil {
 		return nil, err
 	}
 	if err := p.DeleteBranch(ctx, repo, left.Branch, tip); err != nil && fault.CodeOf(err) != fault.Conflict {
@@ -62,7 +65,8 @@ func changesIn(files []gitprovider.FileChange) []gitprovider.Change {
 
 // endUndone ends a proposal whose pull request came to be after all, and was closed because we have removed its branch.
 // That nobody has rejected it is noted in its body, too, for those who have other records.
-func (s *settler) endUndone(ctx context.Context, p gitprovider.Provider, left record.Proposal, pr gitprovider.PullRequest) error {
+func (s *settler) endUndone(ctx context.Context, p gitprovider.Provider, left record.Proposal,
+	pr gitprovider.PullRequest) error {
 	repo := repoOf(left)
 	reader, err := s.marksOf(left.Provider, repo)
 	if err != nil {
@@ -76,23 +80,26 @@ func (s *settler) endUndone(ctx context.Context, p gitprovider.Provider, left re
 		}
 	}
 	return s.end(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed},
-		fmt.Sprintf("settled after its process ended: #%d was closed because its branch was removed; nobody has rejected it", pr.Number))
+		fmt.Sprintf("settled after its process ended: #%d was closed because its branch was removed; nobody has rejected it",
+			pr.Number))
 }
 
-// withdraw closes a pull request. Its body says why, in words and by the mark, for everybody who asks the gate of the cooldown:
-// with these records or with others.
+// withdraw closes a pull request. Its body says why, in words and by the mark, for everybody who asks the gate of the
+// cooldown: with these records or with others.
 func withdraw(
-	ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, marks markReader, pr gitprovider.PullRequest, reason string,
+	ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, marks markReader, pr gitprovider.PullRequest,
+	reason string,
 ) error {
 	body, err := withdrawnBody(marks, pr, reason)
 	if err != nil {
 		return err
 	}
-	return p.Withdraw(ctx, repo, gitprovider.Withdrawal{Number: pr.Number, Branch: pr.Branch, Head: pr.HeadCommit, Body: body})
+	return p.Withdraw(ctx, repo, gitprovider.Withdrawal{Number: pr.Number, Branch: pr.Branch, Head: pr.HeadCommit,
+		Body: body})
 }
 
-// lateFor is how long it must still be waited before a proposal that was left can be undone: until what its process had sent
-// cannot arrive any more.
+// lateFor is how long it must still be waited before a proposal that was left can be undone: until what its process had
+// sent cannot arrive any more.
 func (s *settler) lateFor(p gitprovider.Provider, left record.Proposal) time.Duration {
 	lateness := p.Lateness()
 	if lateness == 0 {
@@ -114,8 +121,9 @@ func (e *lateError) Error() string { return e.err.Error() }
 func (e *lateError) Unwrap() error { return e.err }
 
 func stillLate(left record.Proposal, wait time.Duration) *fault.Error {
-	e := fault.New(fault.LimitReached, "an earlier proposal for these files (%q, request %s) got no clear answer from its provider, and "+
-		"what it sent may still arrive; it is settled in %s at the latest, or at once by the identical call",
+	e := fault.New(fault.LimitReached,
+		"an earlier proposal for these files (%q, request %s) got no clear answer from its provider, and "+
+			"what it sent may still arrive; it is settled in %s at the latest, or at once by the identical call",
 		clean(left.Title, maxTitle), left.ID, wait.Round(time.Second))
 	e.RetryAfter = wait
 	return e

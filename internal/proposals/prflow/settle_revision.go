@@ -12,8 +12,8 @@ import (
 // maxAbove bounds how many commits that people have pushed onto a revision are looked through to find it.
 const maxAbove = 20
 
-// endRevision ends a revision that its process has left: if the branch has its commit, title, body and answer are completed; otherwise nothing
-// of it remains, once the commit cannot arrive any more.
+// endRevision ends a revision that its process has left: if the branch has its commit, title, body and answer are
+// completed; otherwise nothing of it remains, once the commit cannot arrive any more.
 func (s *settler) endRevision(ctx context.Context, p gitprovider.Provider, left record.Proposal) error {
 	if len(left.Files) == 0 {
 		return s.endReplies(ctx, p, left)
@@ -59,7 +59,8 @@ func (s *settler) endRevision(ctx context.Context, p gitprovider.Provider, left 
 }
 
 // endMissed ends a revision whose pull request is not open any more: it was made only if its commit was part of it.
-func (s *settler) endMissed(ctx context.Context, p gitprovider.Provider, left record.Proposal, pr gitprovider.PullRequest, to record.Progress) error {
+func (s *settler) endMissed(ctx context.Context, p gitprovider.Provider, left record.Proposal,
+	pr gitprovider.PullRequest, to record.Progress) error {
 	had := pr.HeadCommit == left.Commit
 	if !had {
 		var err error
@@ -110,7 +111,8 @@ func (s *settler) isCommitOf(left record.Proposal, info gitprovider.CommitInfo) 
 	if !marked || request != left.ID || content != contentDigest(changesOf(left)) {
 		return false, nil
 	}
-	if !slices.Contains(info.Parents, left.BaseCommit) { // it came onto what somebody had pushed; its signature names the former head
+	// it came onto what somebody had pushed; its signature names the former head
+	if !slices.Contains(info.Parents, left.BaseCommit) {
 		info.Parents = []string{left.BaseCommit}
 	}
 	return s.signedCommit(left.Provider, repoOf(left).String(), left.Branch, info)
@@ -119,7 +121,8 @@ func (s *settler) isCommitOf(left record.Proposal, info gitprovider.CommitInfo) 
 // completeRevision sets title and body, if nothing else has come onto the commit, and sees to the answers. What is
 // on the branch git says: a forge's lists show the former head for a while. It returns the state of the pull request,
 // if the forge told it, and answers none that has ended. posted counts the answers that are there then.
-func (s *settler) completeRevision(ctx context.Context, p gitprovider.Provider, left record.Proposal, pr gitprovider.PullRequest) (
+func (s *settler) completeRevision(ctx context.Context, p gitprovider.Provider, left record.Proposal,
+	pr gitprovider.PullRequest) (
 	state gitprovider.State, posted int, err error) {
 	marks, err := s.marksOf(left.Provider, repoOf(left))
 	if err != nil {
@@ -149,7 +152,8 @@ func (s *settler) completeRevision(ctx context.Context, p gitprovider.Provider, 
 }
 
 // answerOnce posts what of the answers is not there, once it is certain that it does not arrive any more.
-func (s *settler) answerOnce(ctx context.Context, p gitprovider.Provider, left record.Proposal, pr gitprovider.PullRequest) (posted int, err error) {
+func (s *settler) answerOnce(ctx context.Context, p gitprovider.Provider, left record.Proposal,
+	pr gitprovider.PullRequest) (posted int, err error) {
 	a := answersOf(p, left, pr)
 	due, err := a.look(ctx)
 	if err != nil || due.none() {

@@ -52,7 +52,8 @@ func TestAfterAnUnclearAnswerNothingIsUndoneAndTheCallerIsToldWhatToDo(t *testin
 		t.Errorf("the answer is %+v", e)
 	}
 	left, err := b.store.History.Unfinished(t.Context())
-	if err != nil || len(left) != 1 || left[0].State != record.StateUnsettled || b.fake.Script.Count(forgetest.MethodDeleteBranch) != 0 {
+	if err != nil || len(left) != 1 || left[0].State != record.StateUnsettled ||
+		b.fake.Script.Count(forgetest.MethodDeleteBranch) != 0 {
 		t.Errorf("left %+v, %v; calls %v", left, err, b.fake.Script.Calls())
 	}
 	tip := b.tip(plainBranch)
@@ -116,7 +117,10 @@ func TestABranchIsTakenOverOnlyIfItIsExactlyOurChangeOnTheBase(t *testing.T) {
 			b.world().DeleteBranch(plainBranch)
 			b.world().Push(plainBranch, providertest.File{Path: "checks/inodes.md", Content: "# Inodes, otherwise\n"})
 		}, false},
-		{"the base has moved", func(b *bench) { b.world().Push("main", providertest.File{Path: "README.md", Content: "new\n"}) }, false},
+		{"the base has moved", func(b *bench) {
+			b.world().Push("main",
+				providertest.File{Path: "README.md", Content: "new\n"})
+		}, false},
 		{"a person has closed its pull request long ago", func(b *bench) {
 			b.loseState()
 			b.world().Close(b.world().OpenPR(plainBranch, "Somebody's"))
@@ -132,7 +136,8 @@ func TestABranchIsTakenOverOnlyIfItIsExactlyOurChangeOnTheBase(t *testing.T) {
 			if b.tip(plainBranch) != tip {
 				t.Errorf("the branch has moved from %s to %s", tip, b.tip(plainBranch))
 			}
-			if taken := result.Branch == plainBranch && result.Commit == tip; taken != row.taken || b.tip(result.Branch) != result.Commit {
+			if taken := result.Branch == plainBranch && result.Commit == tip; taken != row.taken ||
+				b.tip(result.Branch) != result.Commit {
 				t.Errorf("taken over: %t, want %t: %+v", taken, row.taken, result)
 			}
 			if len(b.open()) != 1 {

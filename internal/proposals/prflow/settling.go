@@ -29,15 +29,21 @@ type SettledList struct {
 // Operation settles what killed processes and unclear answers have left.
 func (s Settling) Operation() operation.Operation {
 	return operation.Define(s.Kernel, "", operation.Operation{
-		Name: "resume", Action: "create_pr.resume", Summary: "Settle what killed processes and unclear answers have left", Effect: operation.Write,
+		Name: "resume", Action: "create_pr.resume", Summary: "Settle what killed processes and unclear answers have left",
+		Effect:  operation.Write,
 		Command: "pr resume", Needs: operation.Needs{For: operation.Person, Policy: true, Writable: true},
 		Shown: operation.Shown{
 			Fresh: true,
-			Help: "resume looks at the provider for each proposal that a process left behind, or whose provider gave no clear answer: an open\n" +
-				"pull request is recorded, a branch without one is removed if it is still ours. What was sent to a forge may arrive late, so\n" +
-				"there a branch is removed no earlier than a quarter of an hour after its proposal; the identical proposal goes on with it at\n" +
-				"once. Then resume looks, in the repositories that the records or the allowlist name, for branches of ours without a record:\n" +
-				"those that carry our mark, are an hour old and have no pull request are removed. What another process is working on is left\n" +
+			Help: "resume looks at the provider for each proposal that a process left behind, or whose provider gave no clear " +
+				"answer: an open\n" +
+				"pull request is recorded, a branch without one is removed if it is still ours. What was sent to a forge may " +
+				"arrive late, so\n" +
+				"there a branch is removed no earlier than a quarter of an hour after its proposal; the identical proposal goes " +
+				"on with it at\n" +
+				"once. Then resume looks, in the repositories that the records or the allowlist name, for branches of ours " +
+				"without a record:\n" +
+				"those that carry our mark, are an hour old and have no pull request are removed. What another process is " +
+				"working on is left\n" +
 				"alone. It ends with exit code 4 if something could not be settled. An mcp-server does the first part before its first\n" +
 				"proposal, and claudeops serve does both as long as it runs.",
 			Said: func(out any, _ bool) string { return out.(SettledList).said() },

@@ -8,22 +8,29 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
-// Bounds of what a model is told of lists, so that instructions and tools stay within 6,500 bytes whatever the operator configures.
+// Bounds of what a model is told of lists, so that instructions and tools stay within 6,500 bytes whatever the operator
+// configures.
 const (
 	maxToldBytes   = 300
 	maxToldEntries = 8
 )
 
 // proposing is what create_pr does, for a model.
-const proposing = "Propose a change to checks, playbooks, skills or manifests as one pull request, which a person reviews and merges. All files go " +
-	"into one commit. To change a file prefer edits to content, and give base_sha: an old copy undoes what others merged. A refusal names " +
-	"every broken rule and the next step. The same change again returns the pull request that exists (reused). Answer a review by revises."
+const proposing = "Propose a change to checks, playbooks, skills or manifests as one pull request, which a person " +
+	"reviews and merges. All files go " +
+	"into one commit. To change a file prefer edits to content, and give base_sha: an old copy undoes what others " +
+	"merged. A refusal names " +
+	"every broken rule and the next step. The same change again returns the pull request that exists (reused). Answer a " +
+	"review by revises."
 
-// situation is what a model is told of this server: what it can do here, and for which files and repositories. No provider is asked.
+// situation is what a model is told of this server: what it can do here, and for which files and repositories. No
+// provider is asked.
 func (s *Service) situation() operation.Situation {
 	a := s.Authority
-	const about = "Operational procedures (checks, playbooks, skills, the manifest) change by pull requests, which a person reviews and merges. "
-	const reading = "list_prs shows the open ones, get_pr_status state, reviews and CI of one; claudeops://{owner}/{repo}/file/{path} is a file. "
+	const about = "Operational procedures (checks, playbooks, skills, the manifest) change by pull requests, which a " +
+		"person reviews and merges. "
+	const reading = "list_prs shows the open ones, get_pr_status state, reviews and CI of one; " +
+		"claudeops://{owner}/{repo}/file/{path} is a file. "
 	const reporting = "Put what should change, and why, into your report: "
 	out := operation.Situation{Descriptions: map[string]string{}}
 	switch {
@@ -32,19 +39,24 @@ func (s *Service) situation() operation.Situation {
 		if a.Unknown == "" { // else nobody knows which may be read
 			out.Instructions += " " + s.targets()
 		}
-		out.Descriptions[ToolCreatePR] = "Takes no proposals now: this server reads only. " + reporting + "a person takes it up."
+		out.Descriptions[ToolCreatePR] = "Takes no proposals now: this server reads only. " + reporting +
+			"a person takes it up."
 	case !a.mayPropose():
-		out.Instructions = fmt.Sprintf("%s%sThis server has tier %s, which reads. %sa session of a higher tier or a person takes it up. %s",
+		out.Instructions = fmt.Sprintf(
+			"%s%sThis server has tier %s, which reads. %sa session of a higher tier or a person takes it up. %s",
 			about, reading, a.Tier, reporting, s.targets())
-		out.Descriptions[ToolCreatePR] = fmt.Sprintf("For higher tiers: at tier %s each call is refused. %sa session of a higher tier takes it up.",
+		out.Descriptions[ToolCreatePR] = fmt.Sprintf(
+			"For higher tiers: at tier %s each call is refused. %sa session of a higher tier takes it up.",
 			a.Tier, reporting)
 	default:
-		out.Instructions = about + reading + "Look at list_prs first, propose with create_pr; what it refuses, correct as it says, or report. " +
+		out.Instructions = about + reading +
+			"Look at list_prs first, propose with create_pr; what it refuses, correct as it says, or report. " +
 			s.limits() + s.targets()
 	}
 	if a.DryRun && a.mayPropose() && a.ReadOnly == "" {
 		out.Instructions += " Dry run: create_pr checks everything and opens nothing; report its answer as a preview."
-		out.Descriptions[ToolCreatePR] = proposing + " This server is in dry run: nothing is written; preview full shows body and diff."
+		out.Descriptions[ToolCreatePR] = proposing +
+			" This server is in dry run: nothing is written; preview full shows body and diff."
 	}
 	return out
 }
@@ -52,7 +64,8 @@ func (s *Service) situation() operation.Situation {
 // limits says what may be proposed.
 func (s *Service) limits() string {
 	most := s.Authority.Policy.Tiers.MaxFiles(s.Authority.Tier)
-	return fmt.Sprintf("This server has tier %s: at most %d files in one pull request. Paths: %s. ", s.Authority.Tier, most,
+	return fmt.Sprintf("This server has tier %s: at most %d files in one pull request. Paths: %s. ", s.Authority.Tier,
+		most,
 		within(s.Authority.Policy.Scope.Allow()))
 }
 
@@ -84,7 +97,8 @@ func (s *Service) targets() string {
 	return "Repositories, by clone_url: " + within(told) + "."
 }
 
-// repository is an entry of the allowlist with its clone URL, as far as one can be told: an entry may be a pattern, and may name no provider.
+// repository is an entry of the allowlist with its clone URL, as far as one can be told: an entry may be a pattern, and
+// may name no provider.
 func (s *Service) repository(provider, owner, name string, enabled []gitprovider.Registration) string {
 	text := owner + "/" + name
 	if !strings.ContainsAny(text, "*?[{\\") && provider == "" {

@@ -20,7 +20,8 @@ const (
 )
 
 // Sweeper finds branches of ours that have no pull request and no record: their process was killed, or gave up, and its
-// records were lost. It remembers what it has seen, so that a later round costs little. It is not safe for concurrent use.
+// records were lost. It remembers what it has seen, so that a later round costs little. It is not safe for concurrent
+// use.
 type Sweeper struct {
 	reader  Reader
 	settler *settler
@@ -47,10 +48,10 @@ type Swept struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// Sweep removes, in the repositories, the branches below claude-ops/ that carry our mark and nothing but the change that it
-// names, are an hour old, and have no pull request in whatever state and no proposal that is not settled. A bare one, which
-// GitHub has between branch and commit, is removed when this Sweeper has seen it an hour ago. Every removal is in the audit. It
-// goes on after a failure, which is told in the entry.
+// Sweep removes, in the repositories, the branches below claude-ops/ that carry our mark and nothing but the change
+// that it names, are an hour old, and have no pull request in whatever state and no proposal that is not settled. A
+// bare one, which GitHub has between branch and commit, is removed when this Sweeper has seen it an hour ago. Every
+// removal is in the audit. It goes on after a failure, which is told in the entry.
 func (w *Sweeper) Sweep(ctx context.Context, repos []record.RepoName) ([]Swept, error) {
 	held, err := w.settler.history.Unfinished(ctx)
 	if err != nil {
@@ -143,8 +144,8 @@ func (r *round) isOrphan(ctx context.Context, at branchAt) (orphan bool, request
 	return err == nil, request, err
 }
 
-// carries reports whether the commit is a pull request's, so that its branch is not left behind: that of an open one, and of
-// one that people have ended.
+// carries reports whether the commit is a pull request's, so that its branch is not left behind: that of an open one,
+// and of one that people have ended.
 func carries(r markReader, pr gitprovider.PullRequest, commit string) bool {
 	return pr.State == gitprovider.StateOpen || pr.HeadCommit == commit && !r.withdrawn(pr)
 }
@@ -169,9 +170,10 @@ func (r *round) isBare(ctx context.Context, at branchAt) (bool, error) {
 	return false, nil
 }
 
-// holdsOnly reports whether a commit is exactly the change that its mark names: nobody has amended it. It asks no key, which
-// may have been lost with the records.
-func (r *round) holdsOnly(ctx context.Context, branch string, info gitprovider.CommitInfo, content string) (bool, error) {
+// holdsOnly reports whether a commit is exactly the change that its mark names: nobody has amended it. It asks no key,
+// which may have been lost with the records.
+func (r *round) holdsOnly(ctx context.Context, branch string, info gitprovider.CommitInfo, content string) (bool,
+	error) {
 	query := gitprovider.SnapshotQuery{Repo: r.repo, Base: branch, Contents: true}
 	for _, p := range info.Paths {
 		path, err := gitprovider.ParsePath(p)
@@ -213,8 +215,9 @@ func (r *round) remove(ctx context.Context, at branchAt, request string) {
 		}
 		now := s.clock.Now()
 		err = s.ledger.Record(ctx, record.Attempt{
-			Time: now, RequestID: r.reader.newID(), Door: record.DoorPoll, Tier: r.tier, Action: record.ActionSettle, Provider: at.provider,
-			Owner: r.repo.Owner, Repo: r.repo.Name, Branch: at.branch, Outcome: record.OutcomeFailed, Message: message,
+			Time: now, RequestID: r.reader.newID(), Door: record.DoorPoll, Tier: r.tier, Action: record.ActionSettle,
+			Provider: at.provider,
+			Owner:    r.repo.Owner, Repo: r.repo.Name, Branch: at.branch, Outcome: record.OutcomeFailed, Message: message,
 		}, nil)
 	}
 	if err != nil {

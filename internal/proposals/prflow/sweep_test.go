@@ -44,7 +44,8 @@ func TestABranchWithoutRecordAndPullRequestIsRemovedAfterAnHour(t *testing.T) {
 		t.Errorf("swept %+v, the branch is at %q", swept, b.tip(plainBranch))
 	}
 	row := b.attempts()[0]
-	if len(b.attempts()) != 1 || row.Action != record.ActionSettle || row.Branch != plainBranch || row.Outcome != record.OutcomeFailed {
+	if len(b.attempts()) != 1 || row.Action != record.ActionSettle || row.Branch != plainBranch ||
+		row.Outcome != record.OutcomeFailed {
 		t.Errorf("the audit has %+v", b.attempts())
 	}
 	if swept := b.sweep(sweeper); len(swept) != 0 {
@@ -60,11 +61,15 @@ func TestTheSweepLeavesWhatMayBeSomebodys(t *testing.T) {
 		meet func(b *bench)
 	}{
 		{"a pull request is open", func(b *bench) { b.world().OpenPR(plainBranch, "Somebody's") }},
-		{"a person has closed its pull request", func(b *bench) { b.world().Close(b.world().OpenPR(plainBranch, "Somebody's")) }},
+		{"a person has closed its pull request",
+			func(b *bench) { b.world().Close(b.world().OpenPR(plainBranch, "Somebody's")) }},
 		{"it was merged", func(b *bench) { b.world().Merge(b.world().OpenPR(plainBranch, "Somebody's")) }},
-		{"a person has added a commit", func(b *bench) { b.world().Push(plainBranch, providertest.File{Path: "notes.md", Content: "n\n"}) }},
-		{"a person has amended the content", func(b *bench) { b.amend(providertest.File{Path: "checks/inodes.md", Content: "# Better\n"}) }},
-		{"a person has added a file by amending", func(b *bench) { b.amend(inodes, providertest.File{Path: "notes.md", Content: "n\n"}) }},
+		{"a person has added a commit",
+			func(b *bench) { b.world().Push(plainBranch, providertest.File{Path: "notes.md", Content: "n\n"}) }},
+		{"a person has amended the content",
+			func(b *bench) { b.amend(providertest.File{Path: "checks/inodes.md", Content: "# Better\n"}) }},
+		{"a person has added a file by amending",
+			func(b *bench) { b.amend(inodes, providertest.File{Path: "notes.md", Content: "n\n"}) }},
 		{"it has no mark", func(b *bench) {
 			b.world().DeleteBranch(plainBranch)
 			b.world().Push(plainBranch, inodes)
@@ -125,7 +130,8 @@ func TestABareBranchIsRemovedWhenItWasSeenAnHourAgo(t *testing.T) {
 		}
 		b.clock.advance(31 * time.Minute)
 	}
-	if swept := b.sweep(sweeper); len(swept) != 1 || b.tip(plainBranch) != "" || b.tip(other) == "" || b.tip("feature/x") == "" {
+	if swept := b.sweep(sweeper); len(swept) != 1 || b.tip(plainBranch) != "" || b.tip(other) == "" ||
+		b.tip("feature/x") == "" {
 		t.Errorf("swept %+v, branches %v", swept, b.world().Branches())
 	}
 }
@@ -142,9 +148,11 @@ func TestRepositoriesOfTheAllowlistAreKnownByName(t *testing.T) {
 	b := newBench(t)
 	rules := policy.Default()
 	rules.Targets.Repositories = []policy.RepoPattern{
-		{Owner: "joe", Name: "infra"}, {Owner: "joe", Name: "*"}, {Provider: "fake", Owner: "ann", Name: "home"}, {Provider: "fake", Owner: "Joe", Name: "Infra"},
+		{Owner: "joe", Name: "infra"}, {Owner: "joe", Name: "*"}, {Provider: "fake", Owner: "ann", Name: "home"},
+		{Provider: "fake", Owner: "Joe", Name: "Infra"},
 	}
-	got := prflow.KnownRepositories([]record.RepoName{{Provider: "fake", Owner: "joe", Name: "web"}}, rules, prflow.New(b.options).Reader().ProviderOf)
+	got := prflow.KnownRepositories([]record.RepoName{{Provider: "fake", Owner: "joe", Name: "web"}}, rules,
+		prflow.New(b.options).Reader().ProviderOf)
 	if fmt.Sprint(got) != "[fake:ann/home fake:joe/infra fake:joe/web]" {
 		t.Errorf("got %v", got)
 	}

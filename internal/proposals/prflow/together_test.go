@@ -98,7 +98,8 @@ func TestALookAgainSaysEachWarningOnceAndSeesOthersAnew(t *testing.T) {
 			if rule == "" {
 				people("feature/x")
 			}
-			b.fake.Script.Before(forgetest.MethodCommit, func() { // the name is taken meanwhile, so that the gates are asked again
+			// the name is taken meanwhile, so that the gates are asked again
+			b.fake.Script.Before(forgetest.MethodCommit, func() {
 				b.world().Push(plainBranch, providertest.File{Path: "checks/z.md", Content: "z"})
 				people("feature/y")
 			})
@@ -109,7 +110,8 @@ func TestALookAgainSaysEachWarningOnceAndSeesOthersAnew(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || len(result.Warnings) != 2 || len(slices.Compact(slices.Sorted(slices.Values(result.Warnings)))) != 2 {
+			if err != nil || len(result.Warnings) != 2 ||
+				len(slices.Compact(slices.Sorted(slices.Values(result.Warnings)))) != 2 {
 				t.Errorf("warnings %q, %v", result.Warnings, err)
 			}
 		})
@@ -122,7 +124,8 @@ type panicky struct{ *forgetest.Fake }
 func (panicky) Label(context.Context, gitprovider.RepoRef, int, []string) error { panic("label") }
 
 // OpenPullRequest implements gitprovider.Provider; the labels are to be set afterwards.
-func (p panicky) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest, error) {
+func (p panicky) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest,
+	error) {
 	pr, err := p.Fake.OpenPullRequest(ctx, spec)
 	pr.Labels = nil
 	return pr, err
@@ -143,7 +146,8 @@ func TestAPanicBesideThePipelineIsAWarningAndThePullRequestIsRecorded(t *testing
 		b.world().OpenPR("feature/x", "A person's")
 	})
 	result := b.mustOpen(request(nil))
-	if !strings.Contains(fmt.Sprint(result.Warnings), "internal error") || strings.Contains(fmt.Sprint(result.Warnings), "label") {
+	if !strings.Contains(fmt.Sprint(result.Warnings), "internal error") ||
+		strings.Contains(fmt.Sprint(result.Warnings), "label") {
 		t.Errorf("warnings %q", result.Warnings)
 	}
 	if rows := b.attempts(); rows[0].Outcome != record.OutcomeOpened || rows[0].PRNumber != result.Number {
@@ -178,7 +182,8 @@ func TestAPanicAfterTheRecordMakesNoSecondRow(t *testing.T) {
 		}
 	}
 	_, err := prflow.New(b.options).Create(t.Context(), caller, request(nil))
-	if rows := b.attempts(); fault.CodeOf(err) != fault.Internal || len(rows) != 2 || rows[0].Outcome != record.OutcomeReused {
+	if rows := b.attempts(); fault.CodeOf(err) != fault.Internal || len(rows) != 2 ||
+		rows[0].Outcome != record.OutcomeReused {
 		t.Errorf("%v; recorded %+v", err, rows)
 	}
 }

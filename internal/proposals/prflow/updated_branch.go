@@ -33,9 +33,11 @@ func ownFiles(made []record.Proposal) map[gitprovider.Path]ownFile {
 }
 
 // changesOursAlone reports whether a pull request changes what we have proposed and nothing else, although its head is
-// no commit of ours: a person has merged the base branch into it, or the forge has made our commits anew on top of that.
-// Each file has the text that we last wrote. A file that was merged with changes of the base branch has another one.
-func (r revisions) changesOursAlone(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, pr gitprovider.PullRequest,
+// no commit of ours: a person has merged the base branch into it, or the forge has made our commits anew on top of
+// that. Each file has the text that we last wrote. A file that was merged with changes of the base branch has another
+// one.
+func (r revisions) changesOursAlone(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef,
+	pr gitprovider.PullRequest,
 	made []record.Proposal,
 ) (bool, error) {
 	own := ownFiles(made)

@@ -50,7 +50,8 @@ func TestABranchThatAPersonBroughtUpToDateIsRevised(t *testing.T) {
 			b.update(true)
 			b.ask(first.Number, "And why?")
 			more := revising(func(r map[string]any) {
-				r["files"] = []any{map[string]any{"path": "checks/inodes.md", "action": "update", "content": "# Inodes\n\ndf -i, since files run out\n"}}
+				r["files"] = []any{map[string]any{"path": "checks/inodes.md", "action": "update",
+					"content": "# Inodes\n\ndf -i, since files run out\n"}}
 			})
 			if result, err = b.create(more); err != nil || !result.Revised {
 				t.Errorf("after another update: %+v, %v", result, err)
@@ -66,7 +67,10 @@ func TestABranchThatBringsSomethingOfAPersonIsNotRevised(t *testing.T) {
 		"our file made executable": func(b *bench) {
 			b.update(false, providertest.File{Path: "checks/inodes.md", Content: "# Inodes\n", Executable: true})
 		},
-		"a rebase with another file": func(b *bench) { b.update(true, providertest.File{Path: "checks/mine.md", Content: "x\n"}) },
+		"a rebase with another file": func(b *bench) {
+			b.update(true,
+				providertest.File{Path: "checks/mine.md", Content: "x\n"})
+		},
 		"a commit": func(b *bench) {
 			b.world().Push(b.pull(1).Branch, providertest.File{Path: "checks/mine.md", Content: "x\n"})
 		},

@@ -7,15 +7,16 @@ import (
 
 // ruling is what a gate says of one request. The zero value passes.
 type ruling struct {
-	skipped    bool                  // there was nothing to judge
-	detail     string                // why it passes, for people
-	violations []fault.Violation     // why it denies
-	denial     *fault.Error          // likewise, of a gate that says more than violations can: when to try again, which pull request
-	warnings   []string              // what it lets pass and a person should know before merging
-	notes      []string              // what the caller should know; the record does not have it
-	withhold   bool                  // the request's title or paths may hold a secret, so that no record may repeat them
-	wanted     *record.RefusedChange // what was asked for, as far as no secret is in it; of the gate of the content
-	same       *sameChange           // the answer: this change is proposed already
+	skipped    bool              // there was nothing to judge
+	detail     string            // why it passes, for people
+	violations []fault.Violation // why it denies
+	// likewise, of a gate that says more than violations can: when to try again, which pull request
+	denial   *fault.Error
+	warnings []string              // what it lets pass and a person should know before merging
+	notes    []string              // what the caller should know; the record does not have it
+	withhold bool                  // the request's title or paths may hold a secret, so that no record may repeat them
+	wanted   *record.RefusedChange // what was asked for, as far as no secret is in it; of the gate of the content
+	same     *sameChange           // the answer: this change is proposed already
 }
 
 // deny is a ruling with the error.

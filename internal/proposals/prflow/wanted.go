@@ -54,12 +54,14 @@ func (k keptTexts) withhold(t text, secret content.Secret) {
 // wanted is what was asked for, as far as it may be kept.
 func (k keptTexts) wanted(r *request) *record.RefusedChange {
 	left, ofBody := maxKept, maxKeptBody
-	out := &record.RefusedChange{ChangeType: beginning(r.asked.ChangeType, maxKeptPath), Body: k.keep("body", r.asked.Body, &ofBody), Files: []record.RefusedFile{}}
+	out := &record.RefusedChange{ChangeType: beginning(r.asked.ChangeType, maxKeptPath),
+		Body: k.keep("body", r.asked.Body, &ofBody), Files: []record.RefusedFile{}}
 	left -= maxKeptBody - ofBody
 	files := r.asked.Files[:min(len(r.asked.Files), maxKeptFiles)]
 	out.FilesOmitted = len(r.asked.Files) - len(files)
 	for _, f := range files {
-		one := record.RefusedFile{Path: beginning(f.Path, maxKeptPath), Action: gitprovider.Action(beginning(f.Action, maxKeptPath))}
+		one := record.RefusedFile{Path: beginning(f.Path, maxKeptPath),
+			Action: gitprovider.Action(beginning(f.Action, maxKeptPath))}
 		switch {
 		case f.Content != nil:
 			one.RefusedText = k.keep("file "+f.Path, *f.Content, &left)
@@ -87,7 +89,8 @@ func (k keptTexts) keep(key, value string, left *int) record.RefusedText {
 	}
 	*left -= encodedSize(kept.Text)
 	if kept.Text != value {
-		kept.Rest = fmt.Sprintf("the first %d of %d bytes; SHA-256 of all: %x", len(kept.Text), len(value), sha256.Sum256([]byte(value)))
+		kept.Rest = fmt.Sprintf("the first %d of %d bytes; SHA-256 of all: %x", len(kept.Text), len(value),
+			sha256.Sum256([]byte(value)))
 	}
 	return kept
 }

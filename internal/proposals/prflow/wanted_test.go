@@ -27,13 +27,16 @@ func TestWhatARefusedAttemptWantedIsKept(t *testing.T) {
 	edit := file("checks/disk.md", "update")
 	delete(edit, "content")
 	edit["edits"] = []any{map[string]any{"old": "nowhere", "new": "Look twice."}}
-	_, row := b.mustRefuse(request(files(file("prompts/x.md", "create", "# X\n"), file("checks/old.md", "delete"), edit)), fault.ScopeDenied)
+	_, row := b.mustRefuse(request(files(file("prompts/x.md", "create", "# X\n"), file("checks/old.md", "delete"), edit)),
+		fault.ScopeDenied)
 	got := b.kept(row)
 	if got == nil || got.Body.Text == "" || len(got.Files) != 3 {
 		t.Fatalf("%+v", got)
 	}
-	want := record.RefusedFile{Path: "prompts/x.md", Action: gitprovider.ActionCreate, RefusedText: record.RefusedText{Text: "# X\n"}}
-	if got.Files[0] != want || got.Files[1].Action != gitprovider.ActionDelete || got.Files[1].Text != "" || got.Files[2].Text != "Look twice." || !got.Files[2].Edits {
+	want := record.RefusedFile{Path: "prompts/x.md", Action: gitprovider.ActionCreate,
+		RefusedText: record.RefusedText{Text: "# X\n"}}
+	if got.Files[0] != want || got.Files[1].Action != gitprovider.ActionDelete || got.Files[1].Text != "" ||
+		got.Files[2].Text != "Look twice." || !got.Files[2].Edits {
 		t.Errorf("%+v", got.Files)
 	}
 }
@@ -41,9 +44,11 @@ func TestWhatARefusedAttemptWantedIsKept(t *testing.T) {
 func TestATextWithASecretIsNotKeptAndTheOthersAre(t *testing.T) {
 	b := newBench(t)
 	token := "ghp_" + strings.Join([]string{"z9Kq2LmX", "7vTbR4Wn", "8cYd1FgH", "5jPs3AuE", "6oZi"}, "")
-	_, row := b.mustRefuse(request(files(file("checks/a.md", "create", "x\n"+token+"\n"), file("checks/b.md", "create", "# B\n"))), fault.ContentDenied)
+	_, row := b.mustRefuse(request(files(file("checks/a.md", "create", "x\n"+token+"\n"),
+		file("checks/b.md", "create", "# B\n"))), fault.ContentDenied)
 	got := b.kept(row)
-	if got == nil || got.Files[0].Text != "" || got.Files[0].Withheld != "rule secret:github-pat, line 2" || got.Files[1].Text != "# B\n" {
+	if got == nil || got.Files[0].Text != "" || got.Files[0].Withheld != "rule secret:github-pat, line 2" ||
+		got.Files[1].Text != "# B\n" {
 		t.Errorf("%+v", got)
 	}
 	_, row = b.mustRefuse(request(with("title", token)), fault.ContentDenied)
@@ -51,8 +56,10 @@ func TestATextWithASecretIsNotKeptAndTheOthersAre(t *testing.T) {
 		t.Errorf("with a secret in the title: %+v", got)
 	}
 	large := strings.Repeat("x\n", 150<<10)
-	_, row = b.mustRefuse(request(files(file("checks/a.md", "create", large), file("checks/b.md", "create", "# B\n"))), fault.ContentDenied)
-	if got := b.kept(row); got == nil || got.Files[0].Text != "" || got.Files[0].Withheld == "" || got.Files[1].Text != "# B\n" {
+	_, row = b.mustRefuse(request(files(file("checks/a.md", "create", large), file("checks/b.md", "create", "# B\n"))),
+		fault.ContentDenied)
+	if got := b.kept(row); got == nil || got.Files[0].Text != "" || got.Files[0].Withheld == "" ||
+		got.Files[1].Text != "# B\n" {
 		t.Errorf("with a file that is not searched: %+v", got)
 	}
 }
@@ -78,7 +85,8 @@ func TestOfALongTextTheBeginningIsKept(t *testing.T) {
 	}
 	first := got.Files[0]
 	sum := sha256.Sum256([]byte(long))
-	if len(first.Text) < 500 || !strings.HasPrefix(long, first.Text) || !strings.Contains(first.Rest, fmt.Sprintf("of %d bytes", len(long))) ||
+	if len(first.Text) < 500 || !strings.HasPrefix(long, first.Text) ||
+		!strings.Contains(first.Rest, fmt.Sprintf("of %d bytes", len(long))) ||
 		!strings.Contains(first.Rest, hex.EncodeToString(sum[:])) {
 		t.Errorf("%+v", first)
 	}

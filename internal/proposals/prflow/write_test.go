@@ -153,7 +153,8 @@ func TestABranchNameThatIsTakenAtTheLastMomentGetsADigest(t *testing.T) {
 		b.world().Push(plainBranch, providertest.File{Path: "notes.txt", Content: "a person's"})
 	})
 	result := b.mustOpen(request(nil))
-	if !strings.HasPrefix(result.Branch, plainBranch[:len(plainBranch)-1]+"-") || b.tip(result.Branch) != result.Commit || !strings.Contains(b.body(result.Number), "claude-ops:v1") {
+	if !strings.HasPrefix(result.Branch, plainBranch[:len(plainBranch)-1]+"-") || b.tip(result.Branch) != result.Commit ||
+		!strings.Contains(b.body(result.Number), "claude-ops:v1") {
 		t.Errorf("result %+v", result)
 	}
 	b.loseState()
@@ -241,7 +242,8 @@ func TestConcurrentOverlappingRequestsMakeOnePullRequest(t *testing.T) {
 		wg.Go(func() {
 			_, err := service.Create(context.Background(), agent, request(func(r map[string]any) {
 				r["title"] = fmt.Sprintf("Change %d", i)
-				r["files"] = []any{file("checks/shared.md", "create", fmt.Sprint(i)), file(fmt.Sprintf("checks/%d.md", i), "create", "x")}
+				r["files"] = []any{file("checks/shared.md", "create", fmt.Sprint(i)),
+					file(fmt.Sprintf("checks/%d.md", i), "create", "x")}
 			}))
 			codes[i] = fault.CodeOf(err)
 		})
@@ -266,7 +268,8 @@ func TestConcurrentOverlappingRequestsMakeOnePullRequest(t *testing.T) {
 func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
 	proposal := func(b *bench) record.Proposal {
 		return record.Proposal{
-			ID: "dead", CreatedAt: b.clock.Now(), Door: record.DoorMCP, Caller: "dead", Tier: 2, Provider: "fake", Owner: "joe", Repo: "infra",
+			ID: "dead", CreatedAt: b.clock.Now(), Door: record.DoorMCP, Caller: "dead", Tier: 2, Provider: "fake", Owner: "joe",
+			Repo: "infra",
 			Base: "main", BaseCommit: b.tip("main"), ChangeType: "fix", Title: "Check inodes, too", Body: "x", Digest: "d",
 			Files:    []gitprovider.FileChange{{Path: "checks/inodes.md", Action: "create", Content: "# Inodes\n"}},
 			Progress: record.Progress{State: record.StateReserved, Branch: plainBranch},
@@ -334,7 +337,8 @@ func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
 	})
 	t.Run("while it may still live, others wait and are then told to come back", func(t *testing.T) {
 		b := newBench(t)
-		if taken, err := b.store.Ledger.Reserve(context.Background(), proposal(b), record.Claim{}); err != nil || taken != nil {
+		if taken, err := b.store.Ledger.Reserve(context.Background(), proposal(b), record.Claim{}); err != nil ||
+			taken != nil {
 			t.Fatalf("reserve: %v, %v", taken, err)
 		}
 		b.clock.advance(time.Hour) // age alone is no reason to take it over
@@ -359,10 +363,12 @@ func (brokenLedger) Opened(context.Context, string) ([]record.Proposal, error) {
 func TestWithoutARecordNothingIsProposed(t *testing.T) {
 	b := newBench(t)
 	b.options.Ledger = brokenLedger{}
-	for name, raw := range map[string][]byte{"a good request": request(nil), "a refused one": request(files(file("README.md", "update", "x")))} {
+	for name, raw := range map[string][]byte{"a good request": request(nil),
+		"a refused one": request(files(file("README.md", "update", "x")))} {
 		t.Run(name, func(t *testing.T) {
 			_, err := b.create(raw)
-			if fault.CodeOf(err) != fault.Internal || !strings.Contains(err.Error(), "CLAUDEOPS_STATE_DIR") || b.fake.Script.Writes() != 0 {
+			if fault.CodeOf(err) != fault.Internal || !strings.Contains(err.Error(), "CLAUDEOPS_STATE_DIR") ||
+				b.fake.Script.Writes() != 0 {
 				t.Errorf("got %v, %d writes", err, b.fake.Script.Writes())
 			}
 			if id := operation.AttemptIDOf(err); id != "" || operation.RequestIDOf(err) == "" {

@@ -12,11 +12,12 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// writeTimeout bounds the time from the reservation to the last remote write. It is generous: every provider has tighter limits
-// of its own.
+// writeTimeout bounds the time from the reservation to the last remote write. It is generous: every provider has
+// tighter limits of its own.
 const writeTimeout = 4 * time.Minute
 
-// writer makes a draft that has passed the gates into a pull request: reserve, branch and commit, pull request, labels, record.
+// writer makes a draft that has passed the gates into a pull request: reserve, branch and commit, pull request, labels,
+// record.
 type writer struct {
 	creation *creation
 	service  *Service
@@ -38,7 +39,8 @@ func newWriter(c *creation) *writer {
 	}
 }
 
-// write no longer heeds the caller's cancellation from the reservation on: half of it done is worse than all or nothing of it.
+// write no longer heeds the caller's cancellation from the reservation on: half of it done is worse than all or nothing
+// of it.
 func (w *writer) write(ctx context.Context) (CreateResult, error) {
 	c := w.creation
 	c.call.Progress("reserving the files")
@@ -98,8 +100,8 @@ func (w *writer) openPullRequest(ctx context.Context) (gitprovider.PullRequest, 
 	return pr, failure
 }
 
-// complete ends a creation whose pull request is open. Whether somebody else has opened one meanwhile is looked up while
-// the labels are set.
+// complete ends a creation whose pull request is open. Whether somebody else has opened one meanwhile is looked up
+// while the labels are set.
 func (w *writer) complete(ctx context.Context, pr gitprovider.PullRequest) (CreateResult, error) {
 	c := w.creation
 	var older []gitprovider.PullRequest
@@ -130,18 +132,21 @@ func (w *writer) complete(ctx context.Context, pr gitprovider.PullRequest) (Crea
 }
 
 // finish records the pull request. It exists whatever the store says, so a failure to record is a warning; the
-// reservation that remains lets the next request on these files settle it. So it does if the pull request may be a second one.
+// reservation that remains lets the next request on these files settle it. So it does if the pull request may be a
+// second one.
 func (w *writer) finish(ctx context.Context, pr gitprovider.PullRequest) CreateResult {
 	return w.finishAs(ctx, record.OutcomeOpened, record.EventOpened, pr)
 }
 
 // finishAs is finish with the outcome and the event that people hear of.
-func (w *writer) finishAs(ctx context.Context, outcome record.Outcome, event record.Event, pr gitprovider.PullRequest) CreateResult {
+func (w *writer) finishAs(ctx context.Context, outcome record.Outcome, event record.Event,
+	pr gitprovider.PullRequest) CreateResult {
 	c := w.creation
 	row := c.row(outcome, nil)
 	row.PRNumber, row.PRURL = pr.Number, pr.URL
 	row.Message = saidPosted(c.draft.posted, c.draft.answers)
-	to := record.Progress{State: record.StateOpened, Branch: c.draft.branch, Commit: w.creation.commit, PRNumber: pr.Number, PRURL: pr.URL}
+	to := record.Progress{State: record.StateOpened, Branch: c.draft.branch, Commit: w.creation.commit,
+		PRNumber: pr.Number, PRURL: pr.URL}
 	notices := w.service.notices(event, row)
 	w.creation.reserved = false
 	var err error
@@ -160,8 +165,8 @@ func (w *writer) finishAs(ctx context.Context, outcome record.Outcome, event rec
 }
 
 // abandon ends a reserved proposal that failed. After a definite failure the branch is undone if there is one, and the
-// attempt is recorded. After an ambiguous one nothing is undone, since what was sent may still arrive: the proposal stays
-// unsettled and keeps its files, and the answer says how it is settled.
+// attempt is recorded. After an ambiguous one nothing is undone, since what was sent may still arrive: the proposal
+// stays unsettled and keeps its files, and the answer says how it is settled.
 func (w *writer) abandon(ctx context.Context, failure error) error {
 	e := fault.From(failure)
 	if !e.Code.Ambiguous() || w.noEffect {

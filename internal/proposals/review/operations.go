@@ -77,16 +77,19 @@ func (d Desk) Operations() []operation.Operation {
 
 // person is the operation of a verb; "" for several.
 func person(name, verb, summary string, route operation.Route) operation.Operation {
-	return operation.Operation{Name: name, Action: actionOf(verb), Summary: summary, Effect: operation.Write, Route: route, Needs: NeedsOf(verb)}
+	return operation.Operation{Name: name, Action: actionOf(verb), Summary: summary, Effect: operation.Write, Route: route,
+		Needs: NeedsOf(verb)}
 }
 
 func route(path, id, notes string, body int64) operation.Route {
-	return operation.Route{Method: "POST", Path: "/prs/{number}/" + path, ID: id, Notes: notes, MaxBody: body, TooLarge: "write less"}
+	return operation.Route{Method: "POST", Path: "/prs/{number}/" + path, ID: id, Notes: notes, MaxBody: body,
+		TooLarge: "write less"}
 }
 
 func (d Desk) opinion() operation.Operation {
-	o := person("review_pr", "", "Approve a pull request, ask for changes, or comment on it and on its lines", route("reviews", "reviewPR",
-		forPeople+"get_pr_status and the next session have what was said, with file and line.", maxBody))
+	o := person("review_pr", "", "Approve a pull request, ask for changes, or comment on it and on its lines",
+		route("reviews", "reviewPR",
+			forPeople+"get_pr_status and the next session have what was said, with file and line.", maxBody))
 	return decide(d.Service, o, func(in OpinionRequest) Request {
 		r := d.request(in.Provider, in.RepoOwner, in.RepoName, in.Number, in.Event, in.Body)
 		r.Head = in.Head
@@ -99,7 +102,8 @@ func (d Desk) opinion() operation.Operation {
 
 func (d Desk) merge() operation.Operation {
 	o := person("merge_pr", "merge", "Merge a pull request", route("merge", "mergePR", forPeople+
-		"Conflict, unless force is true, if changes are requested, or the branch moved after it was opened or last approved.", maxBody))
+		"Conflict, unless force is true, if changes are requested, or the branch moved after it was opened or last approved.",
+		maxBody))
 	return decide(d.Service, o, func(in MergeRequest) Request {
 		r := d.request(in.Provider, in.RepoOwner, in.RepoName, in.Number, "merge", in.Comment)
 		r.Head, r.Force = in.Head, in.Force
@@ -108,7 +112,8 @@ func (d Desk) merge() operation.Operation {
 }
 
 func (d Desk) close() operation.Operation {
-	o := person("close_pr", "close", "Close a pull request without merging it", route("close", "closePR", strings.TrimSpace(forPeople), maxBody))
+	o := person("close_pr", "close", "Close a pull request without merging it",
+		route("close", "closePR", strings.TrimSpace(forPeople), maxBody))
 	return decide(d.Service, o, func(in CloseRequest) Request {
 		r := d.request(in.Provider, in.RepoOwner, in.RepoName, in.Number, "close", in.Comment)
 		r.Head = in.Head
@@ -117,8 +122,9 @@ func (d Desk) close() operation.Operation {
 }
 
 func (d Desk) lift() operation.Operation {
-	o := person("lift_cooldown", LiftCooldown, "Let the files of a closed pull request be proposed again at once", route("lift-cooldown", "liftCooldown",
-		"For people. One that is closed again later is not lifted.", 0))
+	o := person("lift_cooldown", LiftCooldown, "Let the files of a closed pull request be proposed again at once",
+		route("lift-cooldown", "liftCooldown",
+			"For people. One that is closed again later is not lifted.", 0))
 	return decide(d.Service, o, func(in LiftRequest) Request {
 		return d.request(in.Provider, in.RepoOwner, in.RepoName, in.Number, LiftCooldown, in.Comment)
 	})
@@ -137,7 +143,8 @@ func decide[In any](service func() *Service, o operation.Operation, read func(In
 		Timeout: operation.Unbounded,
 		Target: func(in In) operation.Target {
 			r := read(in)
-			return operation.Target{Provider: r.Provider, Owner: r.Owner, Name: r.Name, Number: r.Number, Action: actionOf(r.Verb)}
+			return operation.Target{Provider: r.Provider, Owner: r.Owner, Name: r.Name, Number: r.Number,
+				Action: actionOf(r.Verb)}
 		},
 	}, func(ctx context.Context, call operation.Call, in In) (Outcome, error) {
 		return service().decide(ctx, call, read(in))

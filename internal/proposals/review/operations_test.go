@@ -49,15 +49,24 @@ func TestARefusalSaysWhatWasWantedAsFarAsItIsKnown(t *testing.T) {
 		code                 fault.Code
 		action, repo         string
 	}{
-		"an event that is none":    {"review_pr", `{` + infra + `,"event":"sing"}`, operation.Rules{}, false, record.DoorREST, fault.InvalidArgument, "review", "infra"},
-		"a field that is none":     {"review_pr", `{` + infra + `,"event":"approve","x":1}`, operation.Rules{}, false, record.DoorREST, fault.InvalidArgument, "review.approve", "infra"},
-		"a name that is none":      {"merge_pr", `{"number":7,"repo_owner":"joe","repo_name":"a/b","x":1}`, operation.Rules{}, false, record.DoorREST, fault.InvalidArgument, "review.merge", ""},
-		"no policy":                {"merge_pr", `{` + infra + `}`, operation.Rules{Problem: "broken"}, false, record.DoorREST, fault.ReadOnly, "review.merge", "infra"},
-		"off the list":             {"close_pr", `{` + infra + `}`, operation.Rules{Policy: listed}, false, record.DoorREST, fault.RepoNotAllowed, "review.close", "infra"},
-		"dry run":                  {"review_pr", `{` + infra + `,"event":"comment","body":"x"}`, operation.Rules{}, true, record.DoorREST, fault.ReadOnly, "review.comment", "infra"},
-		"an agent":                 {"review_pr", `{` + infra + `,"event":"approve"}`, operation.Rules{}, false, record.DoorMCP, fault.Forbidden, "review.approve", "infra"},
-		"a cooldown, off the list": {"lift_cooldown", `{` + infra + `}`, operation.Rules{Policy: listed}, true, record.DoorREST, fault.RepoNotAllowed, "review.lift-cooldown", "infra"},
-		"lifted in dry run":        {"lift_cooldown", `{` + infra + `,"comment":"why"}`, operation.Rules{}, true, record.DoorREST, "", "review.lift-cooldown", "infra"},
+		"an event that is none": {"review_pr", `{` + infra + `,"event":"sing"}`, operation.Rules{}, false, record.DoorREST,
+			fault.InvalidArgument, "review", "infra"},
+		"a field that is none": {"review_pr", `{` + infra + `,"event":"approve","x":1}`, operation.Rules{}, false,
+			record.DoorREST, fault.InvalidArgument, "review.approve", "infra"},
+		"a name that is none": {"merge_pr", `{"number":7,"repo_owner":"joe","repo_name":"a/b","x":1}`, operation.Rules{},
+			false, record.DoorREST, fault.InvalidArgument, "review.merge", ""},
+		"no policy": {"merge_pr", `{` + infra + `}`, operation.Rules{Problem: "broken"}, false,
+			record.DoorREST, fault.ReadOnly, "review.merge", "infra"},
+		"off the list": {"close_pr", `{` + infra + `}`, operation.Rules{Policy: listed}, false, record.DoorREST,
+			fault.RepoNotAllowed, "review.close", "infra"},
+		"dry run": {"review_pr", `{` + infra + `,"event":"comment","body":"x"}`, operation.Rules{}, true,
+			record.DoorREST, fault.ReadOnly, "review.comment", "infra"},
+		"an agent": {"review_pr", `{` + infra + `,"event":"approve"}`, operation.Rules{}, false,
+			record.DoorMCP, fault.Forbidden, "review.approve", "infra"},
+		"a cooldown, off the list": {"lift_cooldown", `{` + infra + `}`, operation.Rules{Policy: listed}, true,
+			record.DoorREST, fault.RepoNotAllowed, "review.lift-cooldown", "infra"},
+		"lifted in dry run": {"lift_cooldown", `{` + infra + `,"comment":"why"}`, operation.Rules{}, true,
+			record.DoorREST, "", "review.lift-cooldown", "infra"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := &kept{}
@@ -69,7 +78,8 @@ func TestARefusalSaysWhatWasWantedAsFarAsItIsKnown(t *testing.T) {
 				Log: slog.New(slog.DiscardHandler), Now: time.Now, NewID: func() string { return "id" },
 			})
 			service := New(Options{ // its Host is nil: it panics if anything is done there
-				Provider: "local", Kernel: kernel, Records: k, Notifier: nobody{}, Pulls: known{&record.PullRecord{State: "closed"}},
+				Provider: "local", Kernel: kernel, Records: k, Notifier: nobody{},
+				Pulls: known{&record.PullRecord{State: "closed"}},
 			})
 			desk := Desk{Service: func() *Service { return service }, ProviderOf: func(string, string) string { return "local" }}
 			_, err := operation.Named(desk.Operations(), c.operation).Handle(t.Context(), operation.Call{
@@ -78,7 +88,8 @@ func TestARefusalSaysWhatWasWantedAsFarAsItIsKnown(t *testing.T) {
 			if fault.CodeOf(err) != c.code || len(k.rows) != 1 || (k.lifted == 1) != (err == nil) {
 				t.Fatalf("%v, %+v", err, k)
 			}
-			if got := service.Refused(t.Context(), Request{Verb: "approve", By: operation.Caller{Door: record.DoorWeb}, Number: 7}, fault.New(fault.Forbidden, "no")); fault.CodeOf(got) != fault.Forbidden ||
+			if got := service.Refused(t.Context(), Request{Verb: "approve", By: operation.Caller{Door: record.DoorWeb},
+				Number: 7}, fault.New(fault.Forbidden, "no")); fault.CodeOf(got) != fault.Forbidden ||
 				k.rows[1].Action != "review.approve" || k.rows[1].PRNumber != 7 {
 				t.Errorf("%v, %+v", got, k.rows)
 			}

@@ -1,5 +1,5 @@
-// Package review is the use case of what a person does to a pull request: look at it, approve it, ask for changes, comment,
-// merge, close. Every way in asks for its operations, so that one rule holds for all.
+// Package review is the use case of what a person does to a pull request: look at it, approve it, ask for changes,
+// comment, merge, close. Every way in asks for its operations, so that one rule holds for all.
 //
 // It is for pull requests of the local provider, which has no pages of its own. Those of forges are reviewed there.
 package review
@@ -24,7 +24,8 @@ type Host interface {
 	Comment(ctx context.Context, ref gitprovider.RepoRef, number int, n local.Note) error
 	Merge(ctx context.Context, ref gitprovider.RepoRef, number int, n local.MergeNote) (local.Merged, error)
 	Close(ctx context.Context, ref gitprovider.RepoRef, number int, n local.Note) error
-	Texts(ctx context.Context, ref gitprovider.RepoRef, head string, paths []string, maxBytes int) (map[string]string, error)
+	Texts(ctx context.Context, ref gitprovider.RepoRef, head string, paths []string, maxBytes int) (map[string]string,
+		error)
 }
 
 // Detail is a pull request as a person reviews it.
@@ -53,7 +54,8 @@ type Options struct {
 	Notifier record.Notifier // hears of actions that end a pull request
 	// Ask reads a pull request at its provider, and whether it looks like one of ours; nil where the record is all that
 	// there is.
-	Ask func(ctx context.Context, provider, owner, name string, number int) (pr gitprovider.PullRequest, ours bool, err error)
+	Ask func(ctx context.Context, provider, owner, name string, number int) (pr gitprovider.PullRequest, ours bool,
+		err error)
 	// Starters are those who started what a pull request came of, for a policy that wants two persons; nil where nobody
 	// knows.
 	Starters func(ctx context.Context, key record.PullKey) ([]access.Starter, error)
@@ -69,17 +71,19 @@ func New(o Options) *Service { return &Service{o} }
 
 // Request is what a person decides.
 type Request struct {
-	Provider string                    `json:"provider"`
-	Owner    string                    `json:"owner"`
-	Name     string                    `json:"name"`
-	Number   int                       `json:"number"`
-	Verb     string                    `json:"verb"` // the name of one of Verbs
-	Comment  string                    `json:"comment"`
-	Head     string                    `json:"head"`  // commit that the person looked at; "" takes the branch as it is
-	Force    bool                      `json:"force"` // merge although changes were requested, the head has moved, or something was not shown
+	Provider string `json:"provider"`
+	Owner    string `json:"owner"`
+	Name     string `json:"name"`
+	Number   int    `json:"number"`
+	Verb     string `json:"verb"` // the name of one of Verbs
+	Comment  string `json:"comment"`
+	Head     string `json:"head"` // commit that the person looked at; "" takes the branch as it is
+	// merge although changes were requested, the head has moved, or something was not shown
+	Force    bool                      `json:"force"`
 	Comments []gitprovider.LineComment `json:"comments"`
-	Unseen   string                    `json:"unseen"` // what of the change the person was not shown, where that is known; it takes Force to merge then
-	By       operation.Caller          `json:"-"`
+	// what of the change the person was not shown, where that is known; it takes Force to merge then
+	Unseen string           `json:"unseen"`
+	By     operation.Caller `json:"-"`
 }
 
 // Outcome is what came of it.
@@ -95,22 +99,23 @@ func (s *Service) Reviews(provider string) bool { return s.Host != nil && provid
 
 // Do does what a person decides, and records it, a refusal too.
 //
-// Errors: invalid_argument for a provider that is reviewed elsewhere and for an unknown verb, provider_disabled where there is
-// no Host, read_only and repo_not_allowed by the operator's rules, and those of local.Reviewer.
+// Errors: invalid_argument for a provider that is reviewed elsewhere and for an unknown verb, provider_disabled where
+// there is no Host, read_only and repo_not_allowed by the operator's rules, and those of local.Reviewer.
 func (s *Service) Do(ctx context.Context, r Request) (Outcome, error) {
 	out, err := s.decision(r).Handle(ctx, operation.Call{Caller: r.By, Input: r})
 	return out.(Outcome), err
 }
 
-// Refused records a decision that could not be understood, or that the caller has not the scope for. It returns the error
-// with the request id of the row.
+// Refused records a decision that could not be understood, or that the caller has not the scope for. It returns the
+// error with the request id of the row.
 func (s *Service) Refused(ctx context.Context, r Request, why error) error {
 	return s.decision(r).Reject(ctx, operation.Call{Caller: r.By, Input: r}, why)
 }
 
 // decision is the operation of a person who has said what to do in our own words: at the terminal, or on a page.
 func (s *Service) decision(r Request) operation.Operation {
-	return decide(func() *Service { return s }, person("decide", r.Verb, "What a person decides about a pull request", operation.Route{}), func(r Request) Request { return r })
+	return decide(func() *Service { return s }, person("decide", r.Verb, "What a person decides about a pull request",
+		operation.Route{}), func(r Request) Request { return r })
 }
 
 func (s *Service) decide(ctx context.Context, call operation.Call, r Request) (out Outcome, err error) {
@@ -132,7 +137,8 @@ func (s *Service) decide(ctx context.Context, call operation.Call, r Request) (o
 	if verb.Force && !r.Force && r.Unseen != "" {
 		return out, fault.New(fault.Conflict, "%s Look at all of it, or say that you merge it all the same.", r.Unseen)
 	}
-	note := local.MergeNote{Note: local.Note{Who: r.By.Name, Account: gitprovider.Account(r.By.Account), Body: r.Comment, Head: r.Head, Comments: r.Comments, Admitted: r.By.Admitted}, Force: r.Force}
+	note := local.MergeNote{Note: local.Note{Who: r.By.Name, Account: gitprovider.Account(r.By.Account), Body: r.Comment,
+		Head: r.Head, Comments: r.Comments, Admitted: r.By.Admitted}, Force: r.Force}
 	if out, err = verb.act(ctx, s.Host, gitprovider.RepoRef{Owner: r.Owner, Name: r.Name}, r.Number, note); err != nil {
 		return out, err
 	}
@@ -141,7 +147,8 @@ func (s *Service) decide(ctx context.Context, call operation.Call, r Request) (o
 		out.Warnings = append(out.Warnings, "not recorded in the audit: "+fault.From(err).Message)
 	}
 	if err := s.look(context.WithoutCancel(ctx), verb, call.Done("")); err != nil {
-		out.Warnings = append(out.Warnings, "lists show the review once the pull request is looked at again: "+fault.From(err).Message)
+		out.Warnings = append(out.Warnings, "lists show the review once the pull request is looked at again: "+
+			fault.From(err).Message)
 	}
 	return out, nil
 }
@@ -152,7 +159,8 @@ func (s *Service) fourEyes(ctx context.Context, verb Verb, r Request) error {
 		return nil
 	}
 	if s.Starters == nil {
-		return fault.New(fault.Forbidden, "the policy wants two persons (review.four_eyes), and nobody knows here who started this")
+		return fault.New(fault.Forbidden,
+			"the policy wants two persons (review.four_eyes), and nobody knows here who started this")
 	}
 	starters, err := s.Starters(ctx, record.PullKey{Provider: r.Provider, Owner: r.Owner, Repo: r.Name, Number: r.Number})
 	if err != nil {
@@ -160,25 +168,29 @@ func (s *Service) fourEyes(ctx context.Context, verb Verb, r Request) error {
 	}
 	for _, starter := range starters {
 		if starter.Is(r.By.Name, r.By.Account) {
-			return fault.New(fault.Forbidden, "the policy wants two persons (review.four_eyes): %s started what this pull request came of, so that "+
-				"somebody else has to %s it", starter.Name, verb.Name)
+			return fault.New(fault.Forbidden,
+				"the policy wants two persons (review.four_eyes): %s started what this pull request came of, so that "+
+					"somebody else has to %s it", starter.Name, verb.Name)
 		}
 	}
 	return nil
 }
 
-// liftCooldown notes that the files of a pull request may be proposed again although it was closed. One that is closed again later is not lifted.
+// liftCooldown notes that the files of a pull request may be proposed again although it was closed. One that is closed
+// again later is not lifted.
 func (s *Service) liftCooldown(ctx context.Context, r Request, call operation.Call) error {
 	key, state, err := s.stateOf(ctx, record.PullKey{Provider: r.Provider, Owner: r.Owner, Repo: r.Name, Number: r.Number})
 	switch {
 	case err != nil:
 		return err
 	case state == "":
-		return fault.New(fault.NotFound, "there is no pull request of ours with the number %d in %s/%s at %s", r.Number, r.Owner, r.Name, r.Provider)
+		return fault.New(fault.NotFound, "there is no pull request of ours with the number %d in %s/%s at %s", r.Number,
+			r.Owner, r.Name, r.Provider)
 	case state == gitprovider.StateMerged:
 		return fault.New(fault.Conflict, "#%d was merged, so it has no cooldown", r.Number)
 	case state == gitprovider.StateOpen:
-		return fault.New(fault.Conflict, "#%d is open, so it has no cooldown; one begins when it is closed without merging", r.Number)
+		return fault.New(fault.Conflict, "#%d is open, so it has no cooldown; one begins when it is closed without merging",
+			r.Number)
 	}
 	return s.Records.LiftCooldown(ctx, key, call.Done(r.Comment))
 }
@@ -210,8 +222,8 @@ func (s *Service) stateOf(ctx context.Context, key record.PullKey) (record.PullK
 	return key, pr.State, nil
 }
 
-// Show returns one pull request with its reviews and its difference. repo_not_allowed for a repository that is not on the
-// allowlist, and the errors of local.Reviewer.
+// Show returns one pull request with its reviews and its difference. repo_not_allowed for a repository that is not on
+// the allowlist, and the errors of local.Reviewer.
 func (s *Service) Show(ctx context.Context, provider string, ref gitprovider.RepoRef, number int) (Detail, error) {
 	if err := s.readable(provider, ref); err != nil {
 		return Detail{}, err
@@ -219,8 +231,10 @@ func (s *Service) Show(ctx context.Context, provider string, ref gitprovider.Rep
 	return s.Host.Show(ctx, ref, number)
 }
 
-// Texts are the contents of files as the head commit has them, of those that have at most maxBytes. Errors are those of Show.
-func (s *Service) Texts(ctx context.Context, provider string, ref gitprovider.RepoRef, head string, paths []string, maxBytes int) (map[string]string, error) {
+// Texts are the contents of files as the head commit has them, of those that have at most maxBytes. Errors are those of
+// Show.
+func (s *Service) Texts(ctx context.Context, provider string, ref gitprovider.RepoRef, head string, paths []string,
+	maxBytes int) (map[string]string, error) {
 	if err := s.readable(provider, ref); err != nil {
 		return nil, err
 	}
@@ -255,8 +269,8 @@ func (s *Service) reviewable(provider string) error {
 	return nil
 }
 
-// record appends what a person did to the audit, and an end to the record of the pull request. Where the poll was faster to
-// see the end, it has told people, and nobody is told twice.
+// record appends what a person did to the audit, and an end to the record of the pull request. Where the poll was
+// faster to see the end, it has told people, and nobody is told twice.
 func (s *Service) record(ctx context.Context, verb Verb, row record.Attempt) error {
 	if verb.event == "" {
 		return s.Records.Record(ctx, row, nil)
@@ -273,5 +287,6 @@ func (s *Service) look(ctx context.Context, verb Verb, row record.Attempt) error
 	if s.Look == nil || verb.event != "" {
 		return nil
 	}
-	return s.Look(ctx, record.PullKey{Provider: row.Provider, Owner: row.Owner, Repo: row.Repo, Number: row.PRNumber}, row.Door)
+	return s.Look(ctx, record.PullKey{Provider: row.Provider, Owner: row.Owner, Repo: row.Repo, Number: row.PRNumber},
+		row.Door)
 }

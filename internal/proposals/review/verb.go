@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// LiftCooldown is the verb that ends the cooldown of a closed pull request. It is a decision of our own, not of the host, so that it holds for the
-// pull requests of every provider.
+// LiftCooldown is the verb that ends the cooldown of a closed pull request. It is a decision of our own, not of the
+// host, so that it holds for the pull requests of every provider.
 const LiftCooldown = "lift-cooldown"
 
 // Verb is one thing that a person can do to a pull request.
@@ -37,17 +37,20 @@ type verbAct func(context.Context, Host, gitprovider.RepoRef, int, local.MergeNo
 // Verbs lists them.
 func Verbs() []Verb {
 	return []Verb{
-		{Name: "approve", Short: "Approve a pull request", Done: "approved", Lines: true, Second: true, Action: "review.approve", act: plain(Host.Approve)},
+		{Name: "approve", Short: "Approve a pull request", Done: "approved", Lines: true, Second: true,
+			Action: "review.approve", act: plain(Host.Approve)},
 		{
 			Name: "request-changes", Short: "Ask for changes; needs --comment or --line", Done: "asked for changes to",
 			Lines: true, Action: "review.request-changes", act: plain(Host.RequestChanges),
 		},
 		{
-			Name: "comment", Short: "Comment on a pull request, or on lines of its files", Done: "commented on", Lines: true, Action: "review.comment",
-			act: plain(Host.Comment),
+			Name: "comment", Short: "Comment on a pull request, or on lines of its files", Done: "commented on", Lines: true,
+			Action: "review.comment",
+			act:    plain(Host.Comment),
 		},
 		{
-			Name: "merge", Short: "Merge a pull request", Done: "merged", Force: true, Second: true, Action: record.ActionReviewMerge, act: merge,
+			Name: "merge", Short: "Merge a pull request", Done: "merged", Force: true, Second: true,
+			Action: record.ActionReviewMerge, act: merge,
 			event: record.EventMerged, state: gitprovider.StateMerged,
 		},
 		{
@@ -55,7 +58,8 @@ func Verbs() []Verb {
 			act: plain(Host.Close), event: record.EventClosed, state: gitprovider.StateClosed,
 		},
 		{
-			Name: LiftCooldown, Short: "Let the files of a closed pull request be proposed again at once", Done: "lifted the cooldown of",
+			Name: LiftCooldown, Short: "Let the files of a closed pull request be proposed again at once",
+			Done:   "lifted the cooldown of",
 			Action: "review.lift-cooldown",
 		},
 	}
@@ -72,8 +76,8 @@ func UnknownVerb() *fault.Error {
 		strings.Join(names[:last], ", "), names[last])
 }
 
-// NeedsOf are the operator's rules that a verb must meet; "" for what is not known yet. What a person decides about a pull
-// request is no proposal, so that a server that is read-only for agents lets people review.
+// NeedsOf are the operator's rules that a verb must meet; "" for what is not known yet. What a person decides about a
+// pull request is no proposal, so that a server that is read-only for agents lets people review.
 func NeedsOf(verb string) operation.Needs {
 	needs := operation.Needs{For: operation.People, Scope: access.Review, Policy: true, Listed: true}
 	if verb == LiftCooldown { // writes nothing to a repository

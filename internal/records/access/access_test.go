@@ -16,8 +16,9 @@ import (
 
 func TestScopesAreReadStrictly(t *testing.T) {
 	for list, want := range map[string]string{
-		"read": "read", "read,propose": "propose,read", " review , review": "review", "propose,review,read": "propose,review,read",
-		"": "!", "admin": "!", "read,": "!", "READ": "!", "read propose": "!", "*": "!",
+		"read": "read", "read,propose": "propose,read", " review , review": "review",
+		"propose,review,read": "propose,review,read",
+		"":                    "!", "admin": "!", "read,": "!", "READ": "!", "read propose": "!", "*": "!",
 	} {
 		got, err := access.ParseScopes(list)
 		if want == "!" && (err == nil || got != nil) || want != "!" && (err != nil || got.String() != want) {
@@ -87,7 +88,8 @@ func (m *memory) DeleteLogin(context.Context, string) error {
 
 func TestARecordThatCannotBeReadLetsNobodyIn(t *testing.T) {
 	ctx, broken := context.Background(), fault.New(fault.Internal, "the disk is gone")
-	m := &memory{token: access.Token{Name: "ann", Hash: access.Hash("cops_x"), MaxTier: 3, Scopes: access.AllScopes()}, err: broken}
+	m := &memory{token: access.Token{Name: "ann", Hash: access.Hash("cops_x"), MaxTier: 3, Scopes: access.AllScopes()},
+		err: broken}
 	g := gatekeeper(m, time.Now)
 	if p, err := g.Bearer(ctx, "cops_x"); fault.CodeOf(err) != fault.Internal || len(p.Scopes) != 0 {
 		t.Errorf("a token: %+v, %v", p, err)
@@ -123,7 +125,8 @@ func TestASessionInUseIsWrittenOnceAMinute(t *testing.T) {
 }
 
 func gatekeeper(m *memory, now func() time.Time) *access.Gatekeeper {
-	return access.NewGatekeeper(access.Options{Tokens: m, Logins: m, Now: now, Random: bytes.NewReader(bytes.Repeat([]byte{7}, 320))})
+	return access.NewGatekeeper(access.Options{Tokens: m, Logins: m, Now: now,
+		Random: bytes.NewReader(bytes.Repeat([]byte{7}, 320))})
 }
 
 func TestAnAgentsTokenOpensTheDoorAloneAndNoOtherDoes(t *testing.T) {
@@ -151,7 +154,8 @@ func TestAnAgentsTokenOpensTheDoorAloneAndNoOtherDoes(t *testing.T) {
 			t.Errorf("%s, signing in: %v", name, err)
 		}
 		got, err := g.AgentToken(t.Context(), "cops_x")
-		if (err == nil) != test.agent || err != nil && fault.CodeOf(err) != fault.Unauthenticated || err == nil && got.MaxTier != 2 {
+		if (err == nil) != test.agent || err != nil && fault.CodeOf(err) != fault.Unauthenticated || err == nil &&
+			got.MaxTier != 2 {
 			t.Errorf("%s, at the door: %+v, %v", name, got, err)
 		}
 		if _, err := g.AgentToken(t.Context(), "cops_y"); err == nil {

@@ -15,8 +15,8 @@ const CodeLife = 10 * time.Minute
 // maxCodes is how many codes are good at the same time; a further one takes the place of the oldest.
 const maxCodes = 16
 
-// codes are the one-time codes that were given out and not used, in memory and only as hashes: a server that starts anew
-// knows none.
+// codes are the one-time codes that were given out and not used, in memory and only as hashes: a server that starts
+// anew knows none.
 type codes struct {
 	now func() time.Time
 	mu  sync.Mutex
@@ -58,8 +58,8 @@ func (c *codes) take(hash string) (tokenHash string, found bool) {
 	return tokenHash, found
 }
 
-// OneTimeCode makes a code that signs a browser in as the holder of the token: once, and for CodeLife. Errors are those of
-// Bearer.
+// OneTimeCode makes a code that signs a browser in as the holder of the token: once, and for CodeLife. Errors are those
+// of Bearer.
 func (g *Gatekeeper) OneTimeCode(ctx context.Context, secret string) (code string, err error) {
 	p, err := g.Bearer(ctx, secret)
 	if err != nil {
@@ -72,8 +72,8 @@ func (g *Gatekeeper) OneTimeCode(ctx context.Context, secret string) (code strin
 	return code, nil
 }
 
-// SignInOnce uses a code up and makes a login for the holder of its token; unauthenticated if it was used, is too old or
-// was never given, or if the token was revoked.
+// SignInOnce uses a code up and makes a login for the holder of its token; unauthenticated if it was used, is too old
+// or was never given, or if the token was revoked.
 func (g *Gatekeeper) SignInOnce(ctx context.Context, code, browser string) (id string, p Principal, err error) {
 	tokenHash, found := g.codes.take(Hash(code))
 	if found {
@@ -83,7 +83,8 @@ func (g *Gatekeeper) SignInOnce(ctx context.Context, code, browser string) (id s
 	case err != nil:
 		return "", Principal{}, err
 	case !found:
-		return "", Principal{}, fault.New(fault.Unauthenticated, "the one-time address was used already, or is too old: sign in with a token")
+		return "", Principal{}, fault.New(fault.Unauthenticated,
+			"the one-time address was used already, or is too old: sign in with a token")
 	}
 	return g.begin(ctx, p, browser)
 }

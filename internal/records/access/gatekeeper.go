@@ -74,8 +74,9 @@ func NewGatekeeper(o Options) *Gatekeeper {
 func (g *Gatekeeper) Bearer(ctx context.Context, secret string) (Principal, error) {
 	p, ok, err := g.holder(ctx, Hash(secret))
 	if err == nil && !ok {
-		err = fault.New(fault.Unauthenticated, "the token is not valid: it is unknown or was revoked; ask the operator for one "+
-			"(claudeops token create)")
+		err = fault.New(fault.Unauthenticated,
+			"the token is not valid: it is unknown or was revoked; ask the operator for one "+
+				"(claudeops token create)")
 	}
 	p.Via = ViaToken
 	return p, err
@@ -94,7 +95,8 @@ func (g *Gatekeeper) holder(ctx context.Context, hash string) (p Principal, ok b
 		return p, true, nil
 	}
 	t, found, err := g.tokens.FindToken(ctx, hash)
-	if err != nil || !found || !t.Good(g.now()) || t.Agent || subtle.ConstantTimeCompare([]byte(t.Hash), []byte(hash)) != 1 {
+	if err != nil || !found || !t.Good(g.now()) || t.Agent ||
+		subtle.ConstantTimeCompare([]byte(t.Hash), []byte(hash)) != 1 {
 		return Principal{}, false, err
 	}
 	g.used(ctx, t)
@@ -131,8 +133,8 @@ func (g *Gatekeeper) owned(ctx context.Context, t Token, p Principal) (Principal
 	return p, true, nil
 }
 
-// AgentToken recognises the holder of an agent's token, which opens the door over MCP and nothing else. unauthenticated for anything but a
-// good one, a person's token included.
+// AgentToken recognises the holder of an agent's token, which opens the door over MCP and nothing else. unauthenticated
+// for anything but a good one, a person's token included.
 func (g *Gatekeeper) AgentToken(ctx context.Context, secret string) (Token, error) {
 	hash := Hash(secret)
 	t, found, err := g.tokens.FindToken(ctx, hash)
@@ -140,8 +142,9 @@ func (g *Gatekeeper) AgentToken(ctx context.Context, secret string) (Token, erro
 		return Token{}, err
 	}
 	if !found || !t.Agent || !t.Good(g.now()) || subtle.ConstantTimeCompare([]byte(t.Hash), []byte(hash)) != 1 {
-		return Token{}, fault.New(fault.Unauthenticated, "the token is no good agent's token: it is unknown, was revoked, has expired, or is a "+
-			"person's; ask the operator for one (claudeops token create --agent)")
+		return Token{}, fault.New(fault.Unauthenticated,
+			"the token is no good agent's token: it is unknown, was revoked, has expired, or is a "+
+				"person's; ask the operator for one (claudeops token create --agent)")
 	}
 	if t.MaxTier, err = g.agentTier(ctx, t); err != nil {
 		return Token{}, err
@@ -158,7 +161,8 @@ func (g *Gatekeeper) StillAgent(ctx context.Context, was Token) error {
 	case err != nil:
 		return err
 	case !found || !t.Agent || !t.Good(g.now()):
-		return fault.New(fault.Unauthenticated, "the agent's token %s was revoked or has expired while the call waited; nothing was done", was.Name)
+		return fault.New(fault.Unauthenticated,
+			"the agent's token %s was revoked or has expired while the call waited; nothing was done", was.Name)
 	}
 	if t.MaxTier, err = g.agentTier(ctx, t); err == nil && t.MaxTier < was.MaxTier {
 		return tierLowered(was.Name)
@@ -166,7 +170,8 @@ func (g *Gatekeeper) StillAgent(ctx context.Context, was Token) error {
 	return err
 }
 
-// agentTier is the highest tier that an agent's token gives now. A token that a person has made is good as long as they may make one.
+// agentTier is the highest tier that an agent's token gives now. A token that a person has made is good as long as they
+// may make one.
 func (g *Gatekeeper) agentTier(ctx context.Context, t Token) (gitprovider.Tier, error) {
 	p, ok, err := g.owned(ctx, t, Principal{Ceiling: t.MaxTier, Scopes: Scopes{Operate}})
 	switch {
@@ -179,16 +184,18 @@ func (g *Gatekeeper) agentTier(ctx context.Context, t Token) (gitprovider.Tier, 
 }
 
 func ownerLeft(t Token) error {
-	return fault.New(fault.Unauthenticated, "the token %s is of a person who is no operator here any more, or has not signed in for %d days",
+	return fault.New(fault.Unauthenticated,
+		"the token %s is of a person who is no operator here any more, or has not signed in for %d days",
 		t.Name, int(OwnerLife.Hours()/24))
 }
 
 func tierLowered(name string) error {
-	return fault.New(fault.TierDenied, "the tier of %s was lowered while the call waited, and nothing was done; make the call again", name)
+	return fault.New(fault.TierDenied,
+		"the tier of %s was lowered while the call waited, and nothing was done; make the call again", name)
 }
 
-// Proxied is who a trusted proxy says it is; unauthenticated if the name is one that a token has or could have, since the
-// record tells callers apart by their names. The door decides whether the proxy is trusted.
+// Proxied is who a trusted proxy says it is; unauthenticated if the name is one that a token has or could have, since
+// the record tells callers apart by their names. The door decides whether the proxy is trusted.
 func (g *Gatekeeper) Proxied(ctx context.Context, user string) (Principal, error) {
 	taken := Reserved(user)
 	if !taken {
@@ -198,13 +205,14 @@ func (g *Gatekeeper) Proxied(ctx context.Context, user string) (Principal, error
 		}
 	}
 	if taken {
-		return Principal{}, fault.New(fault.Unauthenticated, "the proxy names a user as a token of this server is named; rename one of them")
+		return Principal{}, fault.New(fault.Unauthenticated,
+			"the proxy names a user as a token of this server is named; rename one of them")
 	}
 	return proxied(user), nil
 }
 
-// Anonymous lets a caller read who shows nothing, if the operator wants that; else it is unauthenticated. The door asks only
-// for callers whom it takes for local.
+// Anonymous lets a caller read who shows nothing, if the operator wants that; else it is unauthenticated. The door asks
+// only for callers whom it takes for local.
 func (g *Gatekeeper) Anonymous() (Principal, error) {
 	if !g.anonymous {
 		return Principal{}, NeedsToken()

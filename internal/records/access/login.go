@@ -42,8 +42,8 @@ type Login struct {
 
 // Logins is the memory of logins. internal/records/store implements it; errors are faults.
 type Logins interface {
-	// InsertLogin keeps a login, drops those that were made before madeBefore or not seen since seenBefore, and appends the
-	// rows to the audit.
+	// InsertLogin keeps a login, drops those that were made before madeBefore or not seen since seenBefore, and appends
+	// the rows to the audit.
 	InsertLogin(ctx context.Context, s Login, madeBefore, seenBefore time.Time, rows ...record.Attempt) error
 	FindLogin(ctx context.Context, hash string) (s Login, found bool, err error)
 	// TouchLogin notes when the login was seen. One that is gone stays gone.
@@ -58,8 +58,8 @@ type Logins interface {
 	EndLogin(ctx context.Context, id string, rows ...record.Attempt) error
 }
 
-// SignIn makes a login for the holder of a token. The id is for the browser alone, which calls itself browser. Errors are
-// those of Bearer.
+// SignIn makes a login for the holder of a token. The id is for the browser alone, which calls itself browser. Errors
+// are those of Bearer.
 func (g *Gatekeeper) SignIn(ctx context.Context, secret, browser string) (id string, p Principal, err error) {
 	p, err = g.Bearer(ctx, secret)
 	if err != nil {
@@ -79,7 +79,8 @@ func (g *Gatekeeper) begin(ctx context.Context, p Principal, browser string) (id
 	if err != nil {
 		return "", Principal{}, fault.From(err)
 	}
-	login := Login{Hash: Hash(id), TokenHash: p.TokenHash, CreatedAt: now, SeenAt: now, ID: public[:loginIDLength], Browser: browser}
+	login := Login{Hash: Hash(id), TokenHash: p.TokenHash, CreatedAt: now, SeenAt: now, ID: public[:loginIDLength],
+		Browser: browser}
 	if err := g.logins.InsertLogin(ctx, login, now.Add(-LoginLife), now.Add(-LoginIdle)); err != nil {
 		return "", Principal{}, err
 	}
@@ -92,8 +93,9 @@ func errSignedOut() error {
 	return fault.New(fault.Unauthenticated, "the session has ended; sign in again")
 }
 
-// Login recognises the browser with the id of a login; unauthenticated if the login has ended, or its token was revoked.
-// For a person of a provider see LookEvery; upstream_error and timeout if the provider cannot be asked when it has to be.
+// Login recognises the browser with the id of a login; unauthenticated if the login has ended, or its token was
+// revoked. For a person of a provider see LookEvery; upstream_error and timeout if the provider cannot be asked when it
+// has to be.
 func (g *Gatekeeper) Login(ctx context.Context, id string) (Principal, error) {
 	return g.login(ctx, id, LookEvery)
 }

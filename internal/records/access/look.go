@@ -44,7 +44,8 @@ func (l *looking) take(hash string) (done func()) {
 	}
 }
 
-// person is who has signed in by a provider with a login that is good. What the provider has said may be as old as within.
+// person is who has signed in by a provider with a login that is good. What the provider has said may be as old as
+// within.
 func (g *Gatekeeper) person(ctx context.Context, id string, s Login, within time.Duration) (Principal, error) {
 	if g.directory.People == nil { // no provider is configured any more
 		return Principal{}, errors.Join(errSignedOut(), g.logins.DeleteLogin(ctx, s.Hash))
@@ -69,7 +70,8 @@ func (g *Gatekeeper) person(ctx context.Context, id string, s Login, within time
 }
 
 // lookAgain asks the provider who the person is now. One that cannot be asked ends nothing, and lets nobody in.
-func (g *Gatekeeper) lookAgain(ctx context.Context, id string, s Login, was Person, within time.Duration) (Person, error) {
+func (g *Gatekeeper) lookAgain(ctx context.Context, id string, s Login, was Person, within time.Duration) (Person,
+	error) {
 	began := g.now()
 	defer g.looking.take(s.Hash)()
 	s, found, err := g.logins.FindLogin(ctx, s.Hash) // another request may have asked meanwhile

@@ -16,8 +16,8 @@ import (
 // operatorName is the name of the token that a server makes, in the record of all that it does.
 const operatorName = "operator"
 
-// FirstToken is the token that a server makes for its operator at its first start, if nobody has any way in yet. All fields
-// are required.
+// FirstToken is the token that a server makes for its operator at its first start, if nobody has any way in yet. All
+// fields are required.
 type FirstToken struct {
 	Folder, File string // where it is kept
 	// Read returns the token in the file; "" if there is none that we may read.
@@ -39,7 +39,8 @@ func (f FirstToken) Path() string { return filepath.Join(f.Folder, f.File) }
 // Secret returns the token, and makes it if none was ever made. It is "" if there are others, and if it was revoked.
 // misconfigured if it cannot be kept.
 //
-// The file is written before the token is known to the records, so that a server that is killed in between finds it again.
+// The file is written before the token is known to the records, so that a server that is killed in between finds it
+// again.
 func (f FirstToken) Secret(ctx context.Context) (string, error) {
 	known, err := f.AnyToken(ctx)
 	if err != nil {
@@ -70,15 +71,17 @@ func (f FirstToken) create(ctx context.Context) error {
 		return secret + "\n", err
 	})
 	if err != nil {
-		return fault.Wrap(err, fault.Misconfigured, "the operator's token cannot be kept in %s: %s; let this user write the folder, or set "+
-			"CLAUDEOPS_API_TOKENS", f.Path(), err)
+		return fault.Wrap(err, fault.Misconfigured,
+			"the operator's token cannot be kept in %s: %s; let this user write the folder, or set "+
+				"CLAUDEOPS_API_TOKENS", f.Path(), err)
 	}
 	secret := strings.TrimSpace(text)
 	if len(secret) < MinConfigured {
 		return fault.New(fault.Misconfigured, "%s holds no token; remove it, and a new one is made", f.Path())
 	}
 	err = f.Insert(ctx, Token{
-		ID: f.NewID(), Name: operatorName, Hash: Hash(secret), MaxTier: gitprovider.TierRemediate, Scopes: AllScopes(), CreatedAt: f.Now(),
+		ID: f.NewID(), Name: operatorName, Hash: Hash(secret), MaxTier: gitprovider.TierRemediate, Scopes: AllScopes(),
+		CreatedAt: f.Now(),
 	})
 	if fault.CodeOf(err) == fault.Conflict { // another process was faster
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/identity"
 )
 
-// LookEvery is how long what a provider has said of a person holds. Before a person changes something, it is asked in any
-// case.
+// LookEvery is how long what a provider has said of a person holds. Before a person changes something, it is asked in
+// any case.
 const LookEvery = 15 * time.Minute
 
 // OwnerLife is how long the tokens of a person are good after their provider last stood by them: who has left for good
@@ -53,8 +53,8 @@ type Directory struct {
 	People People
 	// Look asks a provider again about a person.
 	Look func(ctx context.Context, was identity.Person, g identity.Grant) (identity.Person, identity.Grant, error)
-	// Role is what the policy gives to a person of an issuer; "" for nothing, also where the provider is not configured any
-	// more.
+	// Role is what the policy gives to a person of an issuer; "" for nothing, also where the provider is not configured
+	// any more.
 	Role func(issuer string, who policy.Known) policy.Role
 	// Record appends to the audit.
 	Record func(ctx context.Context, a record.Attempt) error
@@ -76,7 +76,8 @@ func ScopesOf(role policy.Role) Scopes {
 
 // principal is the person in a role.
 func (p Person) principal(role policy.Role) Principal {
-	out := Principal{Name: p.Name, Via: ViaLogin, Account: p.Account, Ceiling: gitprovider.TierRemediate, Scopes: ScopesOf(role)}
+	out := Principal{Name: p.Name, Via: ViaLogin, Account: p.Account, Ceiling: gitprovider.TierRemediate,
+		Scopes: ScopesOf(role)}
 	if role == policy.RoleViewer {
 		out.Ceiling = gitprovider.TierObserve
 	}
@@ -100,7 +101,8 @@ const (
 // row is a row of the audit about a person.
 func (g *Gatekeeper) row(action, id, name string, err error, message string) record.Attempt {
 	row := record.Attempt{
-		Time: g.now(), RequestID: id, Door: record.DoorWeb, Caller: name, Action: action, Outcome: record.OutcomeDone, Message: message,
+		Time: g.now(), RequestID: id, Door: record.DoorWeb, Caller: name, Action: action, Outcome: record.OutcomeDone,
+		Message: message,
 	}
 	if err != nil {
 		e := fault.From(err)
@@ -141,7 +143,8 @@ func (g *Gatekeeper) Arrive(ctx context.Context, a Arrival) (id string, p Princi
 		Hash: Hash(id), ID: g.directory.NewID(), CreatedAt: now, SeenAt: now, Browser: a.Browser,
 		Account: who.Account, ProviderSession: a.Person.Session, Sealed: sealed, LookedAt: now,
 	}
-	said := fmt.Sprintf("as %s, by %s (issuer %s, subject %s); login %s", role, who.Provider, who.Issuer, who.Subject, login.ID)
+	said := fmt.Sprintf("as %s, by %s (issuer %s, subject %s); login %s", role, who.Provider, who.Issuer, who.Subject,
+		login.ID)
 	row := g.row(ActionSignIn, a.ID, who.Name, nil, said)
 	if err := g.logins.InsertLogin(ctx, login, now.Add(-LoginLife), now.Add(-LoginIdle), row); err != nil {
 		return "", Principal{}, err
@@ -149,8 +152,8 @@ func (g *Gatekeeper) Arrive(ctx context.Context, a Arrival) (id string, p Princi
 	return id, who.principal(role), nil
 }
 
-// noRole records a person to whom the policy gives no role, and returns the answer. What is kept of one who had a role is
-// brought up to date, since their tokens go by it.
+// noRole records a person to whom the policy gives no role, and returns the answer. What is kept of one who had a role
+// is brought up to date, since their tokens go by it.
 func (g *Gatekeeper) noRole(ctx context.Context, id string, who Person) error {
 	if g.directory.People != nil {
 		_, known, err := g.directory.People.FindPerson(ctx, who.Account)
@@ -165,12 +168,14 @@ func (g *Gatekeeper) noRole(ctx context.Context, id string, who Person) error {
 	if called == "" {
 		called = who.Subject
 	}
-	return g.Refused(ctx, id, who.Provider+":"+called, fault.New(fault.Forbidden, "%s knows you as %s (subject %s), and the operator has given "+
-		"you no role here; the policy names people by user, subject or group", who.Provider, called, who.Subject))
+	return g.Refused(ctx, id, who.Provider+":"+called,
+		fault.New(fault.Forbidden, "%s knows you as %s (subject %s), and the operator has given "+
+			"you no role here; the policy names people by user, subject or group", who.Provider, called, who.Subject))
 }
 
 func personOf(p identity.Person, now time.Time) Person {
-	return Person{Account: Account{p.Issuer, p.Subject}, Provider: p.Provider, User: p.User, Groups: p.Groups, LookedAt: now}
+	return Person{Account: Account{p.Issuer, p.Subject}, Provider: p.Provider, User: p.User, Groups: p.Groups,
+		LookedAt: now}
 }
 
 // Refused records that somebody was not signed in, and returns why. name is who they are, as far as it is known.
@@ -184,8 +189,8 @@ func (g *Gatekeeper) Refused(ctx context.Context, id, name string, why error) er
 	return why
 }
 
-// LoggedOut ends the logins of a person who has signed out at the provider: those of one of its sessions, or all of them
-// if it names none. It returns how many there were.
+// LoggedOut ends the logins of a person who has signed out at the provider: those of one of its sessions, or all of
+// them if it names none. It returns how many there were.
 func (g *Gatekeeper) LoggedOut(ctx context.Context, l identity.Logout) (ended int, err error) {
 	if g.directory.People == nil {
 		return 0, nil
@@ -195,11 +200,13 @@ func (g *Gatekeeper) LoggedOut(ctx context.Context, l identity.Logout) (ended in
 		return 0, err
 	}
 	for _, login := range all {
-		same := login.Issuer == l.Issuer && (l.Subject == "" || login.Subject == l.Subject) && (l.Session == "" || login.ProviderSession == l.Session)
+		same := login.Issuer == l.Issuer && (l.Subject == "" || login.Subject == l.Subject) &&
+			(l.Session == "" || login.ProviderSession == l.Session)
 		if !same || login.Issuer == "" {
 			continue
 		}
-		row := g.row(ActionEnd, g.directory.NewID(), login.Name, nil, "login "+login.ID+": the person signed out at the provider")
+		row := g.row(ActionEnd, g.directory.NewID(), login.Name, nil,
+			"login "+login.ID+": the person signed out at the provider")
 		if err := g.logins.EndLogin(ctx, login.ID, row); err != nil && fault.CodeOf(err) != fault.NotFound {
 			return ended, err
 		}

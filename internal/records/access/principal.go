@@ -52,11 +52,12 @@ const (
 	configuredName = "CLAUDEOPS_API_TOKENS"
 )
 
-// Reserved reports whether a name, in any case, is one that the record has for other callers: neither a token of the store nor
-// a user of a proxy may have it.
+// Reserved reports whether a name, in any case, is one that the record has for other callers: neither a token of the
+// store nor a user of a proxy may have it.
 func Reserved(name string) bool {
 	name = strings.ToLower(name)
-	return name == anonymousName || strings.HasPrefix(name, strings.ToLower(configuredName)) || strings.HasPrefix(name, TokenPrefix)
+	return name == anonymousName || strings.HasPrefix(name, strings.ToLower(configuredName)) ||
+		strings.HasPrefix(name, TokenPrefix)
 }
 
 // anonymous may read, and nothing else: it may be an agent.

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/identity"
 )
 
-// What lets a provider be asked about a person is kept sealed with the id in the cookie of the person's browser, of which
-// the records have the hash alone: who has the records, or a backup, can do nothing with it.
+// What lets a provider be asked about a person is kept sealed with the id in the cookie of the person's browser, of
+// which the records have the hash alone: who has the records, or a backup, can do nothing with it.
 
 func sealer(id string) (cipher.AEAD, error) {
 	key := sha256.Sum256([]byte("claudeops grant of a login\x00" + id))

@@ -50,7 +50,8 @@ func TestAnAgentsTokenIsAskedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := &memory{token: was}
 			c.change(&m.token)
-			g := access.NewGatekeeper(access.Options{Tokens: m, Logins: m, Now: func() time.Time { return now }, Random: &bytes.Buffer{}})
+			g := access.NewGatekeeper(access.Options{Tokens: m, Logins: m, Now: func() time.Time { return now },
+				Random: &bytes.Buffer{}})
 			if got := fault.CodeOf(g.StillAgent(t.Context(), was)); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}

@@ -14,8 +14,8 @@ import (
 // TokenPrefix begins every token that NewSecret makes, so that people and scanners of secrets recognise one.
 const TokenPrefix = "cops_"
 
-// secretBytes is how many random bytes a token or the id of a login has. That many cannot be guessed, so that a plain hash of
-// them is safe to keep, and looking one up by its hash tells a caller nothing.
+// secretBytes is how many random bytes a token or the id of a login has. That many cannot be guessed, so that a plain
+// hash of them is safe to keep, and looking one up by its hash tells a caller nothing.
 const secretBytes = 32
 
 // Token is what is kept of a token: not the secret, only its hash.
@@ -30,7 +30,8 @@ type Token struct {
 	ExpiresAt time.Time // zero: never
 	// Agent says that it opens the door for an agent, over MCP, and nothing else: it has no scopes.
 	Agent bool
-	// Repos are the repositories that an agent's token is for, as entries of CLAUDEOPS_REPOS; none for those that the server allows.
+	// Repos are the repositories that an agent's token is for, as entries of CLAUDEOPS_REPOS; none for those that the
+	// server allows.
 	Repos []string
 	// Owner is the person whose it is; the zero value for one that stands for itself. It may do no more than they may.
 	Owner     Account

@@ -22,7 +22,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/store"
 )
 
-// childFlag, as the first argument, makes this test binary append rows instead of testing: folder, sink, name, how many.
+// childFlag, as the first argument, makes this test binary append rows instead of testing: folder, sink, name, how
+// many.
 const childFlag = "-auditsink-child"
 
 func TestMain(m *testing.M) {
@@ -67,7 +68,8 @@ type world struct {
 func newWorld(folder string, addresses ...string) (*world, error) {
 	w := &world{folder: folder}
 	var err error
-	w.store, err = store.Open(context.Background(), folder, store.Options{Appended: func(ctx context.Context) { w.exporter.Appended(ctx) }})
+	w.store, err = store.Open(context.Background(), folder,
+		store.Options{Appended: func(ctx context.Context) { w.exporter.Appended(ctx) }})
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +101,8 @@ func start(t testing.TB, folder string, addresses ...string) *world {
 
 func (w *world) append(id string) error {
 	return w.store.Ledger.Record(context.Background(), record.Attempt{
-		RequestID: id, Door: record.DoorMCP, Caller: "claude-code", Tier: 2, Action: "create_pr", Provider: "local", Owner: "demo", Repo: "x",
+		RequestID: id, Door: record.DoorMCP, Caller: "claude-code", Tier: 2, Action: "create_pr", Provider: "local",
+		Owner: "demo", Repo: "x",
 		Title: "a title that no sink may have", Outcome: record.OutcomeRefused, Code: fault.ScopeDenied, Message: "no",
 	}, nil)
 }
@@ -249,7 +252,8 @@ func TestARewrittenAuditShowsInTheFile(t *testing.T) {
 					t.Errorf("a policy that requires the sink: %v", err)
 				}
 				exports, err := w.store.Audit.Exports(t.Context())
-				if err != nil || len(exports) != 1 || exports[0].Problem == "" || exports[0].ProblemAt.IsZero() || len(w.warnings) == 0 {
+				if err != nil || len(exports) != 1 || exports[0].Problem == "" || exports[0].ProblemAt.IsZero() ||
+					len(w.warnings) == 0 {
 					t.Errorf("noted is %+v, %v; told is %q", exports, err, w.warnings)
 				}
 			}
@@ -262,17 +266,22 @@ func TestASinkThatWasShortenedOrAlteredShows(t *testing.T) {
 		change func(text string) string
 		says   string
 	}{
-		"the newest lines are gone": {func(s string) string { return lastLines(s, -2) }, "ends with row 3, and had taken row 5"},
-		"all lines are gone":        {func(string) string { return "" }, "ends with row 0, and had taken row 5"},
-		"the first lines are gone":  {func(s string) string { return lastLines(s, 3) }, "the heads of rows 1 to 2 are missing"},
+		"the newest lines are gone": {func(s string) string { return lastLines(s, -2) },
+			"ends with row 3, and had taken row 5"},
+		"all lines are gone": {func(string) string { return "" }, "ends with row 0, and had taken row 5"},
+		"the first lines are gone": {func(s string) string { return lastLines(s, 3) },
+			"the heads of rows 1 to 2 are missing"},
 		"a line in the middle": {func(s string) string {
 			l := strings.SplitAfter(s, "\n")
 			return strings.Join(append(l[:2:2], l[3:]...), "")
 		}, "the heads of rows 3 to 3 are missing"},
-		"a hash":                   {func(s string) string { return s[:20] + flip(s[20]) + s[21:] }, "another hash of row 1"},
-		"a line of something else": {func(s string) string { return "hello\n" + s }, "line 1 is none that claudeops has written"},
-		"a long line":              {func(s string) string { return strings.Repeat("x", 1<<17) + "\n" + s }, "line 1 is none"},
-		"a second object":          {func(s string) string { return strings.Replace(s, "}\n", "}{}\n", 1) }, "line 1 is none"},
+		"a hash": {func(s string) string { return s[:20] + flip(s[20]) + s[21:] }, "another hash of row 1"},
+		"a line of something else": {func(s string) string { return "hello\n" + s },
+			"line 1 is none that claudeops has written"},
+		"a long line": {func(s string) string { return strings.Repeat("x", 1<<17) + "\n" + s },
+			"line 1 is none"},
+		"a second object": {func(s string) string { return strings.Replace(s, "}\n", "}{}\n", 1) },
+			"line 1 is none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sink := filepath.Join(t.TempDir(), "heads")
@@ -559,7 +568,8 @@ func TestSyslogGetsEachHead(t *testing.T) {
 	h := w.heads(t)[0]
 	packet := make([]byte, 2048)
 	n, _, err := udp.ReadFrom(packet)
-	want := fmt.Sprintf(`<109>1 %s here claudeops - audit-head - {"seq":1,"hash":"%s",`, h.Time.Format(time.RFC3339Nano), h.Hash)
+	want := fmt.Sprintf(`<109>1 %s here claudeops - audit-head - {"seq":1,"hash":"%s",`, h.Time.Format(time.RFC3339Nano),
+		h.Hash)
 	if err != nil || !strings.HasPrefix(string(packet[:n]), want) {
 		t.Errorf("got %q, %v; want %q", packet[:n], err, want)
 	}
@@ -584,7 +594,8 @@ func TestAddressesThatAreNoSinks(t *testing.T) {
 		"ftp://user:hunter2secret@host": "is no sink",
 	} {
 		e := auditsink.New(auditsink.Options{Addresses: []string{address}})
-		if len(e.Problems) != 1 || !strings.Contains(e.Problems[0], says) || strings.Contains(e.Problems[0], "secret") || len(e.Names()) != 0 {
+		if len(e.Problems) != 1 || !strings.Contains(e.Problems[0], says) || strings.Contains(e.Problems[0], "secret") ||
+			len(e.Names()) != 0 {
 			t.Errorf("%s: %q", address, e.Problems)
 		}
 		if err := e.Required(t.Context()); fault.CodeOf(err) != fault.Misconfigured {
@@ -632,8 +643,9 @@ func TestALogTellsOfEachRowOfEveryProcess(t *testing.T) {
 func TestReadHeads(t *testing.T) {
 	hash := strings.Repeat("ab", 32)
 	for name, line := range map[string]string{
-		"a sink":         `{"seq":7,"hash":"` + hash + `","time":"2026-03-01T12:00:00Z"}`,
-		"a log as JSON":  `{"time":"2026-03-01T12:00:00Z","level":"INFO","msg":"audit head","seq":7,"hash":"` + hash + `","row_time":"x"}`,
+		"a sink": `{"seq":7,"hash":"` + hash + `","time":"2026-03-01T12:00:00Z"}`,
+		"a log as JSON": `{"time":"2026-03-01T12:00:00Z","level":"INFO","msg":"audit head","seq":7,"hash":"` + hash +
+			`","row_time":"x"}`,
 		"a log as text":  `time=2026-03-01T12:00:00Z level=INFO msg="audit head" seq=7 hash=` + hash + ` row_time=x`,
 		"audit verify":   `{"ok": true, "rows": 7, "head": "` + hash + `", "head_seq": 7}`,
 		"on many lines":  "{\n  \"ok\": true,\n  \"head\": \"" + hash + "\",\n  \"head_seq\": 7\n}\n",
@@ -644,7 +656,8 @@ func TestReadHeads(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, heads, err)
 		}
 	}
-	for _, text := range []string{"", "nothing", `{"seq":0,"hash":"` + hash + `"}`, `{"seq":7,"hash":"` + hash[1:] + `"}`, `{"seq":99999999999999999999,"hash":"` + hash + `"}`} {
+	for _, text := range []string{"", "nothing", `{"seq":0,"hash":"` + hash + `"}`, `{"seq":7,"hash":"` + hash[1:] + `"}`,
+		`{"seq":99999999999999999999,"hash":"` + hash + `"}`} {
 		if heads, err := auditsink.ReadHeads(strings.NewReader(text)); err == nil {
 			t.Errorf("%q: %v", text, heads)
 		}

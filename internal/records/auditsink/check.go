@@ -63,7 +63,8 @@ func (c *comparison) flush(ctx context.Context) error {
 		case !there:
 			c.differs(h.Seq, "it has the head of row %d, which the audit does not have: rows were cut off its end", h.Seq)
 		case hash != h.Hash:
-			c.differs(h.Seq, "it has another hash of row %d than the audit: the chain was written anew, or what was kept was altered",
+			c.differs(h.Seq,
+				"it has another hash of row %d than the audit: the chain was written anew, or what was kept was altered",
 				h.Seq)
 		}
 	}
@@ -83,8 +84,8 @@ func (c *comparison) done(ctx context.Context) (record.HeadCheck, error) {
 	return c.check, err
 }
 
-// Check compares the audit with what every sink holds, and says which cannot be read. Of files it reads the lines from the row after
-// on; 0 is all of them.
+// Check compares the audit with what every sink holds, and says which cannot be read. Of files it reads the lines from
+// the row after on; 0 is all of them.
 func (e *Exporter) Check(ctx context.Context, after int64) (out []record.HeadCheck, err error) {
 	for _, t := range e.sinks {
 		check := record.HeadCheck{Against: "sink " + t.name(), Result: record.HeadsUnchecked,
@@ -135,7 +136,8 @@ func (e *Exporter) checkFile(ctx context.Context, s fileSink, after int64) (reco
 	check, err := c.done(ctx)
 	c.check = check
 	if c.check.LastSeq < noted.Last.Seq {
-		c.differs(c.check.LastSeq+1, "it ends with row %d, and had taken row %d: lines were cut off", c.check.LastSeq, noted.Last.Seq)
+		c.differs(c.check.LastSeq+1, "it ends with row %d, and had taken row %d: lines were cut off", c.check.LastSeq,
+			noted.Last.Seq)
 	}
 	return c.check, err
 }
@@ -209,5 +211,6 @@ func (r *fileReader) line(ctx context.Context, text []byte) error {
 
 // Unchecked is the result for heads that could not be read.
 func Unchecked(against string, why error) record.HeadCheck {
-	return record.HeadCheck{Against: against, Result: record.HeadsUnchecked, Detail: strings.TrimSpace(fault.From(why).Message)}
+	return record.HeadCheck{Against: against, Result: record.HeadsUnchecked,
+		Detail: strings.TrimSpace(fault.From(why).Message)}
 }

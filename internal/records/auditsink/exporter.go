@@ -19,7 +19,8 @@ const (
 	retryEvery  = 30 * time.Second // how often Keep looks for heads that are still to be exported
 )
 
-// Exporter exports the heads of the audit to sinks. It is safe for concurrent use, and many processes may export the same audit.
+// Exporter exports the heads of the audit to sinks. It is safe for concurrent use, and many processes may export the
+// same audit.
 type Exporter struct {
 	audit    Audit
 	warn     func(ctx context.Context, sink, problem string)
@@ -42,7 +43,8 @@ type target struct {
 
 // New makes an Exporter. It contacts nothing.
 func New(o Options) *Exporter {
-	e := &Exporter{audit: o.Audit, warn: o.Warn, kick: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{})}
+	e := &Exporter{audit: o.Audit, warn: o.Warn, kick: make(chan struct{}, 1), closing: make(chan struct{}),
+		done: make(chan struct{})}
 	for i, address := range o.Addresses {
 		s, err := parse(address, o)
 		if err != nil {
@@ -62,8 +64,8 @@ func (e *Exporter) Names() (out []string) {
 	return out
 }
 
-// Appended is to be called after rows were added. It exports to files before it returns, and to others in the background; the
-// context's end does not stop it. What fails is told, noted, and tried again later.
+// Appended is to be called after rows were added. It exports to files before it returns, and to others in the
+// background; the context's end does not stop it. What fails is told, noted, and tried again later.
 func (e *Exporter) Appended(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), localBound)
 	defer cancel()
@@ -112,7 +114,8 @@ func (e *Exporter) exportRemote() {
 	}
 }
 
-// Close waits a few seconds at most for sinks in the background. What they have not taken by then, the next process exports.
+// Close waits a few seconds at most for sinks in the background. What they have not taken by then, the next process
+// exports.
 func (e *Exporter) Close() {
 	e.closeOnce.Do(func() { close(e.closing) })
 	e.begin.Do(func() { close(e.done) })
@@ -141,8 +144,8 @@ func (e *Exporter) Keep(ctx context.Context) {
 	}
 }
 
-// Export exports to every sink what it has not taken yet. The error names each that failed: upstream_error, or misconfigured for one
-// that does not hold what it has taken.
+// Export exports to every sink what it has not taken yet. The error names each that failed: upstream_error, or
+// misconfigured for one that does not hold what it has taken.
 func (e *Exporter) Export(ctx context.Context) error {
 	var errs []error
 	for _, t := range e.sinks {
@@ -159,7 +162,8 @@ func (e *Exporter) Required(ctx context.Context) error {
 	case len(e.Problems) > 0:
 		return fault.New(fault.Misconfigured, "%s", e.Problems[0])
 	case len(e.sinks) == 0:
-		return fault.New(fault.Misconfigured, "the policy requires a sink for the audit (audit.require_sink), and CLAUDEOPS_AUDIT_SINK names none")
+		return fault.New(fault.Misconfigured,
+			"the policy requires a sink for the audit (audit.require_sink), and CLAUDEOPS_AUDIT_SINK names none")
 	}
 	ctx, cancel := context.WithTimeout(ctx, localBound)
 	defer cancel()
@@ -255,8 +259,9 @@ func (e *Exporter) noteWorks(ctx context.Context, t *target, at record.Head) err
 	return e.audit.Exported(ctx, t.name(), at)
 }
 
-// position is the last head that the sink has taken. It is misconfigured if the sink does not hold what it has taken, or the audit no longer has it: then
-// nothing more is exported to it, so that it stays as it is, until the operator has looked and names another one.
+// position is the last head that the sink has taken. It is misconfigured if the sink does not hold what it has taken,
+// or the audit no longer has it: then nothing more is exported to it, so that it stays as it is, until the operator has
+// looked and names another one.
 func (e *Exporter) position(ctx context.Context, t *target, d delivery) (record.Head, error) {
 	noted, err := e.audit.Export(ctx, t.name())
 	if err != nil {
@@ -264,7 +269,8 @@ func (e *Exporter) position(ctx context.Context, t *target, d delivery) (record.
 	}
 	last, says, err := d.last()
 	if err != nil {
-		return record.Head{}, fault.Wrap(err, fault.Misconfigured, "the audit could not be exported to the sink %s: %s", t.name(), err)
+		return record.Head{}, fault.Wrap(err, fault.Misconfigured, "the audit could not be exported to the sink %s: %s",
+			t.name(), err)
 	}
 	hashes, err := e.audit.HashesOf(ctx, []int64{max(noted.Last.Seq, 1), max(last.Seq, 1)})
 	if err != nil {
@@ -272,8 +278,9 @@ func (e *Exporter) position(ctx context.Context, t *target, d delivery) (record.
 	}
 	switch {
 	case says && last.Seq < noted.Last.Seq:
-		return record.Head{}, fault.New(fault.Misconfigured, "the sink %s ends with row %d of the audit, and had taken row %d: it was shortened or replaced. "+
-			"Run `claudeops audit verify`", t.name(), last.Seq, noted.Last.Seq)
+		return record.Head{}, fault.New(fault.Misconfigured,
+			"the sink %s ends with row %d of the audit, and had taken row %d: it was shortened or replaced. "+
+				"Run `claudeops audit verify`", t.name(), last.Seq, noted.Last.Seq)
 	case says && last.Seq > 0 && hashes[last.Seq] != last.Hash:
 		return record.Head{}, notAsExported(t.name(), last.Seq)
 	case noted.Last.Seq > 0 && hashes[noted.Last.Seq] != noted.Last.Hash:
@@ -285,6 +292,7 @@ func (e *Exporter) position(ctx context.Context, t *target, d delivery) (record.
 }
 
 func notAsExported(sink string, seq int64) error {
-	return fault.New(fault.Misconfigured, "the audit does not have row %d as it was exported to the sink %s: rows were cut off, or the chain was written "+
-		"anew. Run `claudeops audit verify`", seq, sink)
+	return fault.New(fault.Misconfigured,
+		"the audit does not have row %d as it was exported to the sink %s: rows were cut off, or the chain was written "+
+			"anew. Run `claudeops audit verify`", seq, sink)
 }

@@ -63,9 +63,10 @@ func isHash(s string) bool {
 	return err == nil && len(s) == 64 && s == strings.ToLower(s)
 }
 
-// ReadHeads reads heads that somebody has kept, in the order of the file. It understands lines of a sink, alone or at the end of a line of syslog, the log of
-// `claudeops serve` in both of its forms, and what `claudeops audit verify --json` prints. Lines without a head are passed over, so that a whole log can be given;
-// a file without any head is an error.
+// ReadHeads reads heads that somebody has kept, in the order of the file. It understands lines of a sink, alone or at
+// the end of a line of syslog, the log of `claudeops serve` in both of its forms, and what `claudeops audit verify
+// --json` prints. Lines without a head are passed over, so that a whole log can be given; a file without any head is an
+// error.
 func ReadHeads(r io.Reader) ([]record.Head, error) {
 	find := newHeadFinder()
 	var out []record.Head

@@ -10,8 +10,8 @@ import (
 // logEvery is how often a Log looks for rows that other processes have added.
 const logEvery = 2 * time.Second
 
-// Log gives the head of each row of the audit to a function, whichever process has added it, from the head that the audit has when
-// it begins. It is for the log of a server.
+// Log gives the head of each row of the audit to a function, whichever process has added it, from the head that the
+// audit has when it begins. It is for the log of a server.
 type Log struct {
 	Audit Audit
 	Tell  func(h record.Head)
@@ -37,7 +37,8 @@ func (l *Log) Keep(ctx context.Context) {
 	}
 }
 
-// Catch tells of the rows that were added since the last call. The first call tells of the last row alone. What cannot be read is told later.
+// Catch tells of the rows that were added since the last call. The first call tells of the last row alone. What cannot
+// be read is told later.
 func (l *Log) Catch(ctx context.Context) {
 	if !l.begun {
 		seq, _, err := l.Audit.Head(ctx)

@@ -63,14 +63,16 @@ func parse(address string, o Options) (sink, error) {
 		}
 		return newHTTPSink(u, o.Transport), nil
 	}
-	return nil, fmt.Errorf("%.12q... is no sink: name an absolute path, syslog, syslog+udp://HOST:PORT, syslog+tcp://HOST:PORT or https://HOST/PATH", scheme)
+	return nil, fmt.Errorf("%.12q... is no sink: name an absolute path, syslog, syslog+udp://HOST:PORT, "+
+		"syslog+tcp://HOST:PORT or https://HOST/PATH", scheme)
 }
 
 // Options are what an Exporter is made of. All are required but Transport and Host.
 type Options struct {
 	Addresses []string
 	Audit     Audit
-	// Warn tells the operator; problem has no secret. It is called once for each new problem, and with an empty problem when a sink works again.
+	// Warn tells the operator; problem has no secret. It is called once for each new problem, and with an empty problem
+	// when a sink works again.
 	Warn func(ctx context.Context, sink, problem string)
 	// Transport is for sinks over https; a transport.Pool; nil: one that uses no proxy.
 	Transport http.RoundTripper

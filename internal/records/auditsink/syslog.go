@@ -13,7 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
-// syslogSink sends each head as a message of RFC 5424. Over UDP and to a local socket nobody says whether it has arrived.
+// syslogSink sends each head as a message of RFC 5424. Over UDP and to a local socket nobody says whether it has
+// arrived.
 type syslogSink struct {
 	network string // unixgram for this machine's, udp or tcp
 	address string

@@ -132,10 +132,12 @@ type AttemptQuery struct {
 	Gate     Gate      // one that denied
 	Pull     PullState // of the pull request that the attempt opened, as last seen; "" for attempts of any kind
 	Tab      Tab       // changes that stand so; "" for all
-	Changes  bool      // one row for each change: without those that revised one, found it open already, or were opened after a dry run
-	Since    time.Time // at this time or later
-	Until    time.Time // before this time
-	Search   string    // part of the title or of a path, letter case of ASCII aside; or #12, or 12, for what is about that pull request, too
+	// one row for each change: without those that revised one, found it open already, or were opened after a dry run
+	Changes bool
+	Since   time.Time // at this time or later
+	Until   time.Time // before this time
+	// part of the title or of a path, letter case of ASCII aside; or #12, or 12, for what is about that pull request, too
+	Search string
 }
 
 // OutcomeCount is how many attempts of a day (UTC) had an outcome.

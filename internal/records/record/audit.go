@@ -34,18 +34,22 @@ type AuditQuery struct {
 
 // AuditReport is what a verification of the audit found.
 type AuditReport struct {
-	Rows    int64  `json:"rows" doc:"Sound rows up to the first bad one"`
-	Head    string `json:"head" doc:"Hash of the last of them; keep it elsewhere and give it as expect_head"` // GenesisHash if there is none
+	Rows int64 `json:"rows" doc:"Sound rows up to the first bad one"`
+	// GenesisHash if there is none
+	Head    string `json:"head" doc:"Hash of the last of them; keep it elsewhere and give it as expect_head"`
 	HeadSeq int64  `json:"head_seq"`
 
-	FirstBad int64  `json:"first_bad,omitempty"` // number of the first row that is missing, altered or out of place; 0 if there is none
-	Problem  string `json:"problem,omitempty"`   // what is wrong, in a sentence; "" if nothing is
+	// number of the first row that is missing, altered or out of place; 0 if there is none
+	FirstBad int64  `json:"first_bad,omitempty"`
+	Problem  string `json:"problem,omitempty"` // what is wrong, in a sentence; "" if nothing is
 
 	// Checks says with whose heads it was compared, and with whose it could not be.
 	Checks []HeadCheck `json:"checks,omitempty"`
 
-	ExpectedSeq int64 `json:"-"` // number of the row with the expected head; 0 for GenesisHash, and when none was found or asked for
+	// number of the row with the expected head; 0 for GenesisHash, and when none was found or asked for
+	ExpectedSeq int64 `json:"-"`
 }
 
-// OK reports whether the chain is whole, contains the expected head, and agrees with every head that it was compared with.
+// OK reports whether the chain is whole, contains the expected head, and agrees with every head that it was compared
+// with.
 func (r AuditReport) OK() bool { return r.Problem == "" }

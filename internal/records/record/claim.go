@@ -26,7 +26,8 @@ type OpenPull struct {
 // Usage is what the ledger and the provider together know of the pull requests of a repository. No pull request counts
 // twice: neither as listed and recorded, nor as listed and being made.
 type Usage struct {
-	Open    int         // those that are open, and the pending ones
-	Pending int         // proposals that hold a reservation: each may become a pull request, or has and that is not recorded yet
+	Open int // those that are open, and the pending ones
+	// proposals that hold a reservation: each may become a pull request, or has and that is not recorded yet
+	Pending int
 	Made    []time.Time // when pull requests were recorded as opened since Claim.Since, oldest first
 }

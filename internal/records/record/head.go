@@ -2,8 +2,8 @@ package record
 
 import "time"
 
-// Head is what a row of the audit proves of itself and of every row before it: whoever has kept a head can tell that none of them was
-// changed. It holds nothing of what the row is about.
+// Head is what a row of the audit proves of itself and of every row before it: whoever has kept a head can tell that
+// none of them was changed. It holds nothing of what the row is about.
 type Head struct {
 	Seq  int64     `json:"seq"`  // number of the row; 0 before the first
 	Hash string    `json:"hash"` // of the row, 64 hexadecimal digits
@@ -40,7 +40,8 @@ const (
 	HeadsUnchecked HeadComparison = "unchecked" // it could not be read, or has no heads
 )
 
-// Against adds what comparisons with heads found. The first one that differs becomes the report's problem, if it has none.
+// Against adds what comparisons with heads found. The first one that differs becomes the report's problem, if it has
+// none.
 func (r AuditReport) Against(checks ...HeadCheck) AuditReport {
 	for _, c := range checks {
 		r.Checks = append(r.Checks, c)

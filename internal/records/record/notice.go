@@ -15,7 +15,8 @@ const (
 	EventRefused Event = "refused" // only if the operator asks for it
 	EventMerged  Event = "merged"
 	EventClosed  Event = "closed"
-	// EventDeployed is a merge that was put in place on this machine; EventDeployWaits is one that waits for a person before.
+	// EventDeployed is a merge that was put in place on this machine; EventDeployWaits is one that waits for a person
+	// before.
 	EventDeployed    Event = "deployed"
 	EventDeployWaits Event = "deploy_waits"
 )
@@ -29,8 +30,8 @@ type Notice struct {
 
 // Notifier tells people of events. internal/ops/notify implements it.
 type Notifier interface {
-	// Notices are those of an event, one for each target. They are to be put into the outbox in the transaction that records
-	// the event.
+	// Notices are those of an event, one for each target. They are to be put into the outbox in the transaction that
+	// records the event.
 	Notices(event Event, a Attempt) []Notice
 	// Kick has what waits in the outbox delivered, and does not wait for that.
 	Kick(ctx context.Context)

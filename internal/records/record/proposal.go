@@ -37,16 +37,18 @@ type Proposal struct {
 	Title      string
 	Body       string
 	Files      []gitprovider.FileChange // sorted by path
-	Revises    int                      // number of the pull request to which it adds a commit; 0 for one that opens its own
-	Answers    []ReviewAnswer           // of one that revises; without Files they are all of it
-	Digest     string                   // of provider, repository, base and files; see changeDigest
-	// Abandoned says, of a proposal that holds a reservation, that the process which made it has ended: killed, or crashed.
-	// The store computes it when it hands out a proposal; what a caller sets is ignored.
+	// number of the pull request to which it adds a commit; 0 for one that opens its own
+	Revises int
+	Answers []ReviewAnswer // of one that revises; without Files they are all of it
+	Digest  string         // of provider, repository, base and files; see changeDigest
+	// Abandoned says, of a proposal that holds a reservation, that the process which made it has ended: killed, or
+	// crashed. The store computes it when it hands out a proposal; what a caller sets is ignored.
 	Abandoned bool
 	// PrunedAt says when Body and the contents of Files were removed because of their age; zero if they are there. Like
 	// Abandoned it is the store's to set.
 	PrunedAt time.Time
-	// Holder names the lock of whoever works on the reservation; "" if that is not known. Like Abandoned it is the store's to set.
+	// Holder names the lock of whoever works on the reservation; "" if that is not known. Like Abandoned it is the store's
+	// to set.
 	Holder string
 	Progress
 }
@@ -59,9 +61,8 @@ type Progress struct {
 	Commit   string
 	PRNumber int // of one that revises, recorded before the comment is sent that answers the review
 	PRURL    string
-	// Undone says that we are about to remove the proposal's branch, or to withdraw its pull request: that it is closed then
-	// is nobody's decision. It is recorded before the removal, and stays, unless Finish records the pull request as opened
-	// without it: then nothing was removed. Proposals that the store hands out do not have it;
-	// see History.Undone.
+	// Undone says that we are about to remove the proposal's branch, or to withdraw its pull request: that it is closed
+	// then is nobody's decision. It is recorded before the removal, and stays, unless Finish records the pull request as
+	// opened without it: then nothing was removed. Proposals that the store hands out do not have it; see History.Undone.
 	Undone bool
 }

@@ -12,8 +12,8 @@ import (
 // PullState is the state of a pull request as it was last seen: open, closed, merged or StateGone.
 type PullState = gitprovider.State
 
-// StateGone is the recorded state of a pull request that its provider does not know any more: neither merged nor closed, as
-// far as anybody can tell.
+// StateGone is the recorded state of a pull request that its provider does not know any more: neither merged nor
+// closed, as far as anybody can tell.
 const StateGone gitprovider.State = "gone"
 
 // PullStates lists the states that a record of a pull request can have.
@@ -45,8 +45,8 @@ func PullKeys(rows []RecordedAttempt) (keys []PullKey) {
 	return keys
 }
 
-// PullRecord is what we last saw of a pull request that we opened. It is for people: no gate asks it, since the provider may
-// know better by now.
+// PullRecord is what we last saw of a pull request that we opened. It is for people: no gate asks it, since the
+// provider may know better by now.
 type PullRecord struct {
 	PullKey
 	ProposalID       string            // request id of the proposal that became it; "" if none is recorded
@@ -113,8 +113,9 @@ type Tab string
 
 // The tabs.
 const (
-	TabWaiting Tab = "waiting" // for a person: open and not with its agent, or a dry run of the last 30 days that nobody has opened
-	TabAgent   Tab = "agent"   // open, and with its agent
+	// for a person: open and not with its agent, or a dry run of the last 30 days that nobody has opened
+	TabWaiting Tab = "waiting"
+	TabAgent   Tab = "agent" // open, and with its agent
 	TabRefused Tab = "refused"
 	TabMerged  Tab = "merged"
 	TabClosed  Tab = "closed" // without a merge, or no longer known to its provider

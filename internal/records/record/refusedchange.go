@@ -2,9 +2,9 @@ package record
 
 import "github.com/claudeops/claudeops/internal/gitprovider"
 
-// RefusedChange is what an attempt wanted that became no proposal: an aid for people, and no part of the audit. It holds only texts in which
-// secrets were looked for and none was found; of the others it says why they are withheld. Of a longer text it holds
-// the beginning: what was refused must not fill the records.
+// RefusedChange is what an attempt wanted that became no proposal: an aid for people, and no part of the audit. It
+// holds only texts in which secrets were looked for and none was found; of the others it says why they are withheld. Of
+// a longer text it holds the beginning: what was refused must not fill the records.
 type RefusedChange struct {
 	ChangeType string        `json:"change_type,omitempty"`
 	Body       RefusedText   `json:"body"`

@@ -36,5 +36,6 @@ type Verdict struct {
 	Ruling     Ruling            `json:"ruling"`
 	Detail     string            `json:"detail,omitempty"` // why it passed or was skipped, for people
 	Violations []fault.Violation `json:"violations,omitempty"`
-	Warnings   []string          `json:"warnings,omitempty"` // what the gate lets pass and a person should know before merging
+	// what the gate lets pass and a person should know before merging
+	Warnings []string `json:"warnings,omitempty"`
 }

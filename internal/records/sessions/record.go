@@ -49,8 +49,8 @@ func (s State) Bad() bool {
 	return s == StateFailed || s == StateTimeout || s == StateLimit || s == StateInterrupted
 }
 
-// Record is what is kept of a session. Its JSON, which is stored and printed, is one flat object. Text that the agent or
-// its tools wrote is redacted, cleaned and bounded; it stays untrusted.
+// Record is what is kept of a session. Its JSON, which is stored and printed, is one flat object. Text that the agent
+// or its tools wrote is redacted, cleaned and bounded; it stays untrusted.
 type Record struct {
 	ID     string `json:"id"`
 	Parent string `json:"parent,omitempty"`
@@ -58,7 +58,8 @@ type Record struct {
 	Task
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
-	// Boundary is what kept the agent from our files and processes; nil of one that never started, and of records of older versions.
+	// Boundary is what kept the agent from our files and processes; nil of one that never started, and of records of older
+	// versions.
 	Boundary *Boundary `json:"boundary,omitempty"`
 	Ending
 	Work
@@ -113,7 +114,8 @@ type Handover struct {
 	HandoffProblem string   `json:"handoff_problem,omitempty"`
 	HandoffNotes   []string `json:"handoff_notes,omitempty"`   // what of it was left out or cut
 	Noted          int      `json:"journal_entries,omitempty"` // how many entries it added to the journal
-	// Open are findings that sessions handed over to higher tiers, this one included, and that are not known to be settled.
+	// Open are findings that sessions handed over to higher tiers, this one included, and that are not known to be
+	// settled.
 	Open       []Escalated `json:"open_findings,omitempty"`
 	Escalation string      `json:"escalation,omitempty"` // what became of the handoff, one sentence
 }
@@ -138,9 +140,10 @@ type Counts struct {
 type Event struct {
 	Seq  int       `json:"seq"` // from 1
 	Time time.Time `json:"time"`
-	Kind string    `json:"kind"`           // init, text, tool_use, tool_result, denied, result, or the CLI's own word for it
-	Tool string    `json:"tool,omitempty"` // of tool_use and denied
-	Text string    `json:"text,omitempty"`
+	// init, text, tool_use, tool_result, denied, result, or the CLI's own word for it
+	Kind string `json:"kind"`
+	Tool string `json:"tool,omitempty"` // of tool_use and denied
+	Text string `json:"text,omitempty"`
 }
 
 // Query selects sessions, newest first. Every field that is set narrows it.
@@ -173,7 +176,8 @@ type Records interface {
 	// CloseInterrupted ends, as StateInterrupted, the sessions that are recorded as running by processes that have
 	// ended, and returns their ids.
 	CloseInterrupted(ctx context.Context) ([]string, error)
-	// AskStop notes that a running session is to end, for the process that runs it; not_found if no session with the id runs.
+	// AskStop notes that a running session is to end, for the process that runs it; not_found if no session with the id
+	// runs.
 	AskStop(ctx context.Context, id string) error
 	// StopAsked reports whether that was noted.
 	StopAsked(ctx context.Context, id string) (bool, error)

@@ -16,9 +16,11 @@ const (
 	CostClient CostSource = "client"
 	// CostClientGuess is the CLI's own figure for a model whose price it does not know itself.
 	CostClientGuess CostSource = "client_guess"
-	// CostEstimate is our sum by list prices over the messages that came: the session runs, or ended without the CLI's last word.
+	// CostEstimate is our sum by list prices over the messages that came: the session runs, or ended without the CLI's
+	// last word.
 	CostEstimate CostSource = "estimate"
-	// CostUnknown is that tokens were used, and the price of at least one model is not known. The cost is that of the others.
+	// CostUnknown is that tokens were used, and the price of at least one model is not known. The cost is that of the
+	// others.
 	CostUnknown CostSource = "unknown"
 )
 
@@ -27,8 +29,8 @@ func CostSources() []CostSource {
 	return []CostSource{CostClient, CostClientGuess, CostEstimate, CostUnknown}
 }
 
-// Usage is what a session used of its models, and what that cost. While it runs, and where it ended without the CLI's last word,
-// it is the sum over the messages that came.
+// Usage is what a session used of its models, and what that cost. While it runs, and where it ended without the CLI's
+// last word, it is the sum over the messages that came.
 type Usage struct {
 	InputTokens      int64      `json:"input_tokens" doc:"Neither read from the cache nor written to it"`
 	OutputTokens     int64      `json:"output_tokens"`
@@ -80,7 +82,8 @@ func (u Usage) Add(o Usage) Usage {
 	return Usage{
 		InputTokens: u.InputTokens + o.InputTokens, OutputTokens: u.OutputTokens + o.OutputTokens,
 		CacheReadTokens: u.CacheReadTokens + o.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens + o.CacheWriteTokens,
-		CostUSD: u.CostUSD + o.CostUSD, CostSource: certain[max(slices.Index(certain, u.CostSource), slices.Index(certain, o.CostSource), 0)],
+		CostUSD:    u.CostUSD + o.CostUSD,
+		CostSource: certain[max(slices.Index(certain, u.CostSource), slices.Index(certain, o.CostSource), 0)],
 	}
 }
 

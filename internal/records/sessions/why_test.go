@@ -15,7 +15,8 @@ func TestEverySessionThatEndedBadlySaysWhy(t *testing.T) {
 	for want, e := range map[string]Ending{
 		"claude exited with code 3; nothing more is recorded": {State: StateFailed, ExitCode: 3},
 		"it failed; why is not recorded":                      {State: StateFailed, ExitCode: -1},
-		"out of memory, twice":                                {State: StateFailed, Reason: " out of\n memory,\ttwice\n", ExitCode: 3},
+		"out of memory, twice": {State: StateFailed, Reason: " out of\n memory,\ttwice\n",
+			ExitCode: 3},
 	} {
 		if got := e.Why(); got != want {
 			t.Errorf("%+v: %q, want %q", e, got, want)

@@ -14,13 +14,14 @@ import (
 // Access implements access.Tokens and access.Logins: who may call the server.
 type Access struct{ db *database }
 
-const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us, agent, expires_us, owner_issuer, owner_subject, used_us, repos"
+const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us, agent, expires_us, owner_issuer, " +
+	"owner_subject, used_us, repos"
 
 // tokenOwner is the name of the person whose a token is.
 const tokenOwner = `, COALESCE((SELECT p.name FROM people p WHERE p.issuer = api_tokens.owner_issuer AND p.subject = api_tokens.owner_subject), '')`
 
-// InsertToken keeps a token, and appends the rows to the audit. Its name must be new among the tokens that are good; else it is
-// conflict, and nothing is kept.
+// InsertToken keeps a token, and appends the rows to the audit. Its name must be new among the tokens that are good;
+// else it is conflict, and nothing is kept.
 func (a *Access) InsertToken(ctx context.Context, t access.Token, rows ...record.Attempt) error {
 	return a.db.write(ctx, func(tx *sql.Tx) error {
 		person, err := personNamed(ctx, tx, t.Name)
@@ -31,10 +32,12 @@ func (a *Access) InsertToken(ctx context.Context, t access.Token, rows ...record
 			return fault.New(fault.Conflict, "%q is the name of a person who signs in here; choose another name", t.Name)
 		}
 		_, err = tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 13)+")",
-			text(t.ID), text(t.Name), text(t.Hash), int64(t.MaxTier), t.Scopes.String(), at(&t.CreatedAt), at(&t.RevokedAt), asNumber(t.Agent), at(&t.ExpiresAt),
+			text(t.ID), text(t.Name), text(t.Hash), int64(t.MaxTier), t.Scopes.String(), at(&t.CreatedAt), at(&t.RevokedAt),
+			asNumber(t.Agent), at(&t.ExpiresAt),
 			text(t.Owner.Issuer), text(t.Owner.Subject), at(&t.UsedAt), strings.Join(t.Repos, " "))
 		if causeOf(err) == causeUnique {
-			return fault.Wrap(err, fault.Conflict, "there is a token with the name %q already; revoke it, or choose another name", t.Name)
+			return fault.Wrap(err, fault.Conflict,
+				"there is a token with the name %q already; revoke it, or choose another name", t.Name)
 		}
 		if err != nil {
 			return err
@@ -78,7 +81,8 @@ func (a *Access) TokenNamed(ctx context.Context, name string) (found bool, err e
 }
 
 func personNamed(ctx context.Context, tx *sql.Tx, name string) (found bool, err error) {
-	err = tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM people WHERE lower(name) = lower(CAST($1 AS TEXT)))", text(name)).Scan(&found)
+	err = tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM people WHERE lower(name) = lower(CAST($1 AS TEXT)))",
+		text(name)).Scan(&found)
 	return found, err
 }
 
@@ -87,14 +91,15 @@ func (a *Access) TouchToken(ctx context.Context, hash string, used time.Time) er
 	return a.db.exec(ctx, "UPDATE api_tokens SET used_us = $1 WHERE hash = $2", micros(used), text(hash))
 }
 
-// AnyToken reports whether a token of a person or program was ever made, revoked ones included; those of agents let nobody sign in.
+// AnyToken reports whether a token of a person or program was ever made, revoked ones included; those of agents let
+// nobody sign in.
 func (a *Access) AnyToken(ctx context.Context) (found bool, err error) {
 	_, err = a.db.first(ctx, []any{&found}, "SELECT EXISTS (SELECT 1 FROM api_tokens WHERE agent = 0)")
 	return found, err
 }
 
-// RevokeToken makes the good token with the id or name useless from now on, and appends the rows to the audit; not_found if
-// there is none.
+// RevokeToken makes the good token with the id or name useless from now on, and appends the rows to the audit;
+// not_found if there is none.
 func (a *Access) RevokeToken(ctx context.Context, idOrName string, rows ...record.Attempt) error {
 	return a.db.write(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx,
@@ -105,7 +110,8 @@ func (a *Access) RevokeToken(ctx context.Context, idOrName string, rows ...recor
 		}
 		revoked, err := result.RowsAffected()
 		if err == nil && revoked == 0 {
-			return fault.New(fault.NotFound, "there is no good token with the name or id %q; `claudeops token list` shows them", idOrName)
+			return fault.New(fault.NotFound, "there is no good token with the name or id %q; `claudeops token list` shows them",
+				idOrName)
 		}
 		if err != nil {
 			return err
@@ -119,7 +125,8 @@ func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) 
 		var scopes, repos string
 		var agent int64
 		if err := rows.Scan((*text)(&t.ID), (*text)(&t.Name), (*text)(&t.Hash), &t.MaxTier, &scopes,
-			at(&t.CreatedAt), at(&t.RevokedAt), &agent, at(&t.ExpiresAt), (*text)(&t.Owner.Issuer), (*text)(&t.Owner.Subject), at(&t.UsedAt), &repos,
+			at(&t.CreatedAt), at(&t.RevokedAt), &agent, at(&t.ExpiresAt), (*text)(&t.Owner.Issuer), (*text)(&t.Owner.Subject),
+			at(&t.UsedAt), &repos,
 			(*text)(&t.OwnerName)); err != nil {
 			return err
 		}
@@ -138,7 +145,8 @@ func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) 
 }
 
 // InsertLogin implements access.Logins.
-func (a *Access) InsertLogin(ctx context.Context, session access.Login, madeBefore, seenBefore time.Time, rows ...record.Attempt) error {
+func (a *Access) InsertLogin(ctx context.Context, session access.Login, madeBefore, seenBefore time.Time,
+	rows ...record.Attempt) error {
 	return a.db.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM web_sessions WHERE created_us < $1 OR seen_us < $2",
 			micros(madeBefore), micros(seenBefore))
@@ -146,8 +154,10 @@ func (a *Access) InsertLogin(ctx context.Context, session access.Login, madeBefo
 			return err
 		}
 		_, err = tx.ExecContext(ctx, "INSERT INTO web_sessions ("+loginColumns("")+") VALUES ("+placeholders(1, 11)+")",
-			text(session.Hash), text(session.TokenHash), micros(session.CreatedAt), micros(session.SeenAt), text(session.ID), text(session.Browser),
-			text(session.Issuer), text(session.Subject), text(session.ProviderSession), text(session.Sealed), at(&session.LookedAt))
+			text(session.Hash), text(session.TokenHash), micros(session.CreatedAt), micros(session.SeenAt), text(session.ID),
+			text(session.Browser),
+			text(session.Issuer), text(session.Subject), text(session.ProviderSession), text(session.Sealed),
+			at(&session.LookedAt))
 		if err != nil {
 			return err
 		}
@@ -157,7 +167,8 @@ func (a *Access) InsertLogin(ctx context.Context, session access.Login, madeBefo
 
 // FindLogin implements access.Logins.
 func (a *Access) FindLogin(ctx context.Context, hash string) (login access.Login, found bool, err error) {
-	found, err = a.db.first(ctx, loginFields(&login), "SELECT "+loginColumns("")+" FROM web_sessions WHERE hash = $1", text(hash))
+	found, err = a.db.first(ctx, loginFields(&login), "SELECT "+loginColumns("")+" FROM web_sessions WHERE hash = $1",
+		text(hash))
 	return login, found, err
 }
 

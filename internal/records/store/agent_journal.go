@@ -33,5 +33,6 @@ func (s *AgentSessions) Journal(ctx context.Context, q sessions.JournalQuery) ([
 	limit := c.page(q.Limit, sessions.MaxJournal, sessions.MaxJournal)
 	return selectOf(ctx, s.db, func(rows *sql.Rows, e *sessions.JournalEntry) error {
 		return rows.Scan((*text)(&e.Session), at(&e.Time), (*text)(&e.Text))
-	}, fmt.Sprintf("SELECT session, time_us, body FROM agent_journal WHERE %s ORDER BY session DESC, seq DESC LIMIT $%d", c.where(), limit), c.args...)
+	}, fmt.Sprintf("SELECT session, time_us, body FROM agent_journal WHERE %s ORDER BY session DESC, seq DESC LIMIT $%d",
+		c.where(), limit), c.args...)
 }

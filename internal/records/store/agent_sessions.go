@@ -148,7 +148,8 @@ func decodeSession(record string, r *sessions.Record) error {
 func (s *AgentSessions) SessionEvents(ctx context.Context, id string, after int) ([]sessions.Event, error) {
 	return selectOf(ctx, s.db, func(rows *sql.Rows, e *sessions.Event) error {
 		return rows.Scan(&e.Seq, at(&e.Time), (*text)(&e.Kind), (*text)(&e.Tool), (*text)(&e.Text))
-	}, `SELECT seq, time_us, kind, tool, body FROM agent_session_events WHERE session = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
+	},
+		`SELECT seq, time_us, kind, tool, body FROM agent_session_events WHERE session = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
 		text(bound(id, maxWord)), after, maxEvents)
 }
 
@@ -175,7 +176,8 @@ func (s *AgentSessions) SessionCounts(ctx context.Context, id string) (counts se
 			counts.Failed = n
 		}
 		return nil
-	}, "SELECT outcome, COUNT(*) FROM attempts WHERE session = $1 AND session <> '' GROUP BY outcome", text(bound(id, maxWord)))
+	}, "SELECT outcome, COUNT(*) FROM attempts WHERE session = $1 AND session <> '' GROUP BY outcome",
+		text(bound(id, maxWord)))
 	return counts, err
 }
 

@@ -18,7 +18,8 @@ func agentSession(id string) sessions.Record {
 		Task:      sessions.Task{Tier: 1, Trigger: sessions.TriggerCommand, Note: "nul \x00, <&> and \u2028", Model: "haiku"},
 		Ending:    sessions.Ending{State: sessions.StateRunning, ExitCode: -1},
 		Work:      sessions.Work{Denials: []string{"Bash"}},
-		Handover:  sessions.Handover{Handoff: &sessions.Handoff{Version: 1, RecommendedTier: 2, Findings: []sessions.Found{{Key: "slow", Text: "slow"}}}},
+		Handover: sessions.Handover{Handoff: &sessions.Handoff{Version: 1, RecommendedTier: 2,
+			Findings: []sessions.Found{{Key: "slow", Text: "slow"}}}},
 	}
 }
 
@@ -77,7 +78,8 @@ func TestEventsAreReadFromWhereAReaderLeftOff(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
 	begin(t, s, "a", "b")
 	events := []sessions.Event{
-		{Seq: 1, Time: noon(), Kind: "init"}, {Seq: 2, Time: noon(), Kind: "tool_use", Tool: "Read", Text: "nul \x00 and \xff"},
+		{Seq: 1, Time: noon(), Kind: "init"}, {Seq: 2, Time: noon(), Kind: "tool_use", Tool: "Read",
+			Text: "nul \x00 and \xff"},
 		{Seq: 3, Time: noon(), Kind: "text", Text: "done"},
 	}
 	wantEqual(t, s.AgentSessions.AppendEvents(ctx, "a", events[:2]), nil)
@@ -102,7 +104,8 @@ func TestEventsAreReadFromWhereAReaderLeftOff(t *testing.T) {
 func TestEveryAttemptAndProposalKnowsItsSession(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
 	for i, outcome := range []record.Outcome{
-		record.OutcomeRefused, record.OutcomeRefused, record.OutcomeReused, record.OutcomeFailed, record.OutcomeDryRun, record.OutcomeOpened,
+		record.OutcomeRefused, record.OutcomeRefused, record.OutcomeReused, record.OutcomeFailed, record.OutcomeDryRun,
+		record.OutcomeOpened,
 	} {
 		a := attempt(fmt.Sprint("r", i))
 		a.Outcome, a.Session = outcome, "mine"
@@ -168,10 +171,14 @@ func TestSessionsOfEndedProcessesAreClosedAsInterrupted(t *testing.T) {
 func TestSessionsAreFoundByWhatTheyAre(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
 	for i, r := range []sessions.Record{
-		{Task: sessions.Task{Tier: 1, Trigger: sessions.TriggerSchedule}, Ending: sessions.Ending{State: sessions.StateRunning}},
-		{Task: sessions.Task{Tier: 2, Trigger: sessions.TriggerSchedule}, Ending: sessions.Ending{State: sessions.StateFailed}},
-		{Task: sessions.Task{Tier: 1, Trigger: sessions.TriggerCommand, Note: `,"tier":2,"trigger":"schedule",`}, Ending: sessions.Ending{State: sessions.StateFailed}},
-		{Task: sessions.Task{Tier: 3, Trigger: sessions.TriggerREST}, Ending: sessions.Ending{State: sessions.StateSkipped}, Handover: sessions.Handover{Handoff: &sessions.Handoff{RecommendedTier: 2}}},
+		{Task: sessions.Task{Tier: 1, Trigger: sessions.TriggerSchedule},
+			Ending: sessions.Ending{State: sessions.StateRunning}},
+		{Task: sessions.Task{Tier: 2, Trigger: sessions.TriggerSchedule},
+			Ending: sessions.Ending{State: sessions.StateFailed}},
+		{Task: sessions.Task{Tier: 1, Trigger: sessions.TriggerCommand, Note: `,"tier":2,"trigger":"schedule",`},
+			Ending: sessions.Ending{State: sessions.StateFailed}},
+		{Task: sessions.Task{Tier: 3, Trigger: sessions.TriggerREST}, Ending: sessions.Ending{State: sessions.StateSkipped},
+			Handover: sessions.Handover{Handoff: &sessions.Handoff{RecommendedTier: 2}}},
 	} {
 		r.ID = fmt.Sprint(i)
 		wantEqual(t, s.AgentSessions.BeginSession(ctx, r), nil)
@@ -180,9 +187,12 @@ func TestSessionsAreFoundByWhatTheyAre(t *testing.T) {
 		query sessions.Query
 		want  string
 	}{
-		{sessions.Query{}, "3 2 1 0 "}, {sessions.Query{Trigger: sessions.TriggerSchedule}, "1 0 "}, {sessions.Query{Tier: 2}, "1 "},
-		{sessions.Query{Tier: 1}, "2 0 "}, {sessions.Query{State: sessions.StateFailed}, "2 1 "}, {sessions.Query{Trigger: "s%"}, ""},
-		{sessions.Query{State: sessions.StateFailed, Tier: 1, Before: "3", Limit: 1}, "2 "}, {sessions.Query{Tier: 1, Before: "2"}, "0 "},
+		{sessions.Query{}, "3 2 1 0 "}, {sessions.Query{Trigger: sessions.TriggerSchedule}, "1 0 "},
+		{sessions.Query{Tier: 2}, "1 "},
+		{sessions.Query{Tier: 1}, "2 0 "}, {sessions.Query{State: sessions.StateFailed}, "2 1 "},
+		{sessions.Query{Trigger: "s%"}, ""},
+		{sessions.Query{State: sessions.StateFailed, Tier: 1, Before: "3", Limit: 1}, "2 "},
+		{sessions.Query{Tier: 1, Before: "2"}, "0 "},
 	} {
 		found, err := s.AgentSessions.Sessions(ctx, c.query)
 		got := ""
@@ -212,7 +222,8 @@ func TestTheVersionOfSessionsChangesWithThem(t *testing.T) {
 	changed("nothing")
 	begin(t, s, "a")
 	changed("a began")
-	wantEqual(t, s.AgentSessions.AppendEvents(ctx, "a", []sessions.Event{{Seq: 1, Time: noon(), Kind: "text"}, {Seq: 2, Time: noon(), Kind: "text"}}), nil)
+	wantEqual(t, s.AgentSessions.AppendEvents(ctx, "a",
+		[]sessions.Event{{Seq: 1, Time: noon(), Kind: "text"}, {Seq: 2, Time: noon(), Kind: "text"}}), nil)
 	changed("a spoke")
 	begin(t, s, "b")
 	changed("b began")

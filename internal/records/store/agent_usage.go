@@ -25,7 +25,8 @@ func saveUsage(ctx context.Context, tx *sql.Tx, r sessions.Record) error {
 			output_tokens = excluded.output_tokens, cache_read_tokens = excluded.cache_read_tokens,
 			cache_write_tokens = excluded.cache_write_tokens, cost_nano_usd = excluded.cost_nano_usd, cost_source = excluded.cost_source`
 	_, err := tx.ExecContext(ctx, save, text(r.ID), r.StartedAt.UTC().Format(time.DateOnly), int64(r.Tier), text(r.State),
-		r.InputTokens, r.OutputTokens, r.CacheReadTokens, r.CacheWriteTokens, int64(math.Round(r.CostUSD*nano)), text(r.CostSource), text(boundaryOf(r)))
+		r.InputTokens, r.OutputTokens, r.CacheReadTokens, r.CacheWriteTokens, int64(math.Round(r.CostUSD*nano)),
+		text(r.CostSource), text(boundaryOf(r)))
 	return err
 }
 
@@ -37,7 +38,8 @@ func boundaryOf(r sessions.Record) string {
 	return string(r.Boundary.Kind)
 }
 
-// SessionsByBoundary counts the sessions that have ended by the kind of boundary that held; "" for those of which that is not recorded.
+// SessionsByBoundary counts the sessions that have ended by the kind of boundary that held; "" for those of which that
+// is not recorded.
 func (s *AgentSessions) SessionsByBoundary(ctx context.Context) (map[string]int64, error) {
 	counts := map[string]int64{}
 	err := s.db.query(ctx, func(rows *sql.Rows) error {
@@ -50,8 +52,8 @@ func (s *AgentSessions) SessionsByBoundary(ctx context.Context) (map[string]int6
 	return counts, err
 }
 
-// Endings counts the sessions that began on or after the day, in UTC, of a time, by how far they are or how they ended. Those that were
-// skipped never began.
+// Endings counts the sessions that began on or after the day, in UTC, of a time, by how far they are or how they ended.
+// Those that were skipped never began.
 func (s *AgentSessions) Endings(ctx context.Context, since time.Time) (map[sessions.State]int, error) {
 	counts := map[sessions.State]int{}
 	err := s.db.query(ctx, func(rows *sql.Rows) error {
@@ -69,13 +71,14 @@ const usageSums = `COUNT(*), CAST(SUM(input_tokens) AS BIGINT), CAST(SUM(output_
 
 func scanUsage(rows *sql.Rows, g *sessions.UsageGroup, word *text) error {
 	var tier, cost int64
-	err := rows.Scan(word, &tier, &g.Sessions, &g.InputTokens, &g.OutputTokens, &g.CacheReadTokens, &g.CacheWriteTokens, &cost, (*text)(&g.CostSource))
+	err := rows.Scan(word, &tier, &g.Sessions, &g.InputTokens, &g.OutputTokens, &g.CacheReadTokens, &g.CacheWriteTokens,
+		&cost, (*text)(&g.CostSource))
 	g.Tier, g.CostUSD = gitprovider.Tier(tier), float64(cost)/nano
 	return err
 }
 
-// UsageByDay sums what sessions used that began on or after the day, in UTC, of a time: by that day and by tier, the newest day and the
-// lowest tier first. Sessions that run are among them, as far as they are.
+// UsageByDay sums what sessions used that began on or after the day, in UTC, of a time: by that day and by tier, the
+// newest day and the lowest tier first. Sessions that run are among them, as far as they are.
 func (s *AgentSessions) UsageByDay(ctx context.Context, since time.Time) ([]sessions.UsageGroup, error) {
 	parts, err := selectOf(ctx, s.db, func(rows *sql.Rows, g *sessions.UsageGroup) error {
 		return scanUsage(rows, g, (*text)(&g.Day))
@@ -93,7 +96,8 @@ func (s *AgentSessions) UsageByDay(ctx context.Context, since time.Time) ([]sess
 	return out, err
 }
 
-// UsageOfEnded sums what all sessions used that have ended, by state, tier and source of the cost. Its numbers never become smaller.
+// UsageOfEnded sums what all sessions used that have ended, by state, tier and source of the cost. Its numbers never
+// become smaller.
 func (s *AgentSessions) UsageOfEnded(ctx context.Context) ([]sessions.UsageGroup, error) {
 	return selectOf(ctx, s.db, func(rows *sql.Rows, g *sessions.UsageGroup) error {
 		return scanUsage(rows, g, (*text)(&g.State))

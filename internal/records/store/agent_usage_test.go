@@ -11,7 +11,8 @@ import (
 )
 
 // used is a session of a tier that began at a time, ended so, and used as many tokens of each kind as n says.
-func used(t *testing.T, s *Store, id string, tier gitprovider.Tier, began time.Time, state sessions.State, n int64, source sessions.CostSource) {
+func used(t *testing.T, s *Store, id string, tier gitprovider.Tier, began time.Time, state sessions.State, n int64,
+	source sessions.CostSource) {
 	t.Helper()
 	r := agentSession(id)
 	r.Tier, r.StartedAt = tier, began
@@ -43,13 +44,15 @@ func TestWhatSessionsUsedIsSummedByDayAndTier(t *testing.T) {
 	used(t, s, "6", 1, noon(), sessions.StateSkipped, 0, "")
 	day := func(at time.Time, tier gitprovider.Tier, ran int, n int64, source sessions.CostSource) sessions.UsageGroup {
 		return sessions.UsageGroup{Day: at.Format(time.DateOnly), Tier: tier, Sessions: ran, Usage: sessions.Usage{
-			InputTokens: n, OutputTokens: 10 * n, CacheReadTokens: 100 * n, CacheWriteTokens: 1000 * n, CostUSD: float64(n) / 10, CostSource: source,
+			InputTokens: n, OutputTokens: 10 * n, CacheReadTokens: 100 * n, CacheWriteTokens: 1000 * n, CostUSD: float64(n) / 10,
+			CostSource: source,
 		}}
 	}
 	got, err := s.AgentSessions.UsageByDay(ctx, yesterday)
 	wantEqual(t, err, nil)
 	wantEqual(t, got, []sessions.UsageGroup{
-		day(noon(), 2, 1, 1, sessions.CostUnknown), day(yesterday, 1, 2, 5, sessions.CostEstimate), day(yesterday, 3, 1, 0, ""),
+		day(noon(), 2, 1, 1, sessions.CostUnknown), day(yesterday, 1, 2, 5, sessions.CostEstimate),
+		day(yesterday, 3, 1, 0, ""),
 	})
 
 	got, err = s.AgentSessions.UsageOfEnded(ctx)
@@ -78,11 +81,13 @@ func TestWhatAnInterruptedSessionUsedCounts(t *testing.T) {
 func TestWhatSessionsOfAnOlderProgramCostIsAmongTheSums(t *testing.T) {
 	ctx := context.Background()
 	insert := func(id, state, record string) string {
-		return `INSERT INTO agent_sessions (id, state, process, record) VALUES ('` + id + `', '` + state + `', '', '` + record + `')`
+		return `INSERT INTO agent_sessions (id, state, process, record) VALUES ('` + id + `', '` + state + `', '', '` +
+			record + `')`
 	}
 	s := open(t, placeOf(t, 10,
-		insert("1", "succeeded", `{"id":"1","tier":2,"trigger":"command","note":"nul \u0000 and \"tier\":3,","started_at":"2026-07-21T23:00:00.5Z",`+
-			`"cost_usd":0.123456789,"handoff":{"recommended_tier":3},"counts":{}}`),
+		insert("1", "succeeded",
+			`{"id":"1","tier":2,"trigger":"command","note":"nul \u0000 and \"tier\":3,","started_at":"2026-07-21T23:00:00.5Z",`+
+				`"cost_usd":0.123456789,"handoff":{"recommended_tier":3},"counts":{}}`),
 		insert("2", "failed", `{"id":"2","tier":2,"started_at":"2026-07-21T12:00:00Z","cost_usd":0,"counts":{}}`),
 		insert("3", "skipped", `{"id":"3","tier":1,"started_at":"2026-07-21T12:00:00Z","cost_usd":0}`),
 		insert("4", "succeeded", `{"id":"4","tier":1,"started_at":"2026-07-21T12:00:00Z","cost_usd":2.5e-05}`),
@@ -91,6 +96,7 @@ func TestWhatSessionsOfAnOlderProgramCostIsAmongTheSums(t *testing.T) {
 	wantEqual(t, err, nil)
 	wantEqual(t, got, []sessions.UsageGroup{
 		{Day: "2026-07-21", Tier: 1, Sessions: 1, Usage: sessions.Usage{CostUSD: 0.000025, CostSource: sessions.CostClient}},
-		{Day: "2026-07-21", Tier: 2, Sessions: 2, Usage: sessions.Usage{CostUSD: 0.123456789, CostSource: sessions.CostClient}},
+		{Day: "2026-07-21", Tier: 2, Sessions: 2,
+			Usage: sessions.Usage{CostUSD: 0.123456789, CostSource: sessions.CostClient}},
 	})
 }

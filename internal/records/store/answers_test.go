@@ -13,7 +13,8 @@ func TestAnswersAreKeptAndHoldTheirPullRequest(t *testing.T) {
 	answering := func(id string) record.Proposal {
 		p := proposal(id)
 		p.Revises = 7
-		p.Answers = []record.ReviewAnswer{{Text: "So \\ \"x\".\n"}, {Text: "Daily.", Comment: "1.2", Path: "checks/a.md", Line: 3, Quote: "checks/a.md:3: How often?"}}
+		p.Answers = []record.ReviewAnswer{{Text: "So \\ \"x\".\n"}, {Text: "Daily.", Comment: "1.2", Path: "checks/a.md",
+			Line: 3, Quote: "checks/a.md:3: How often?"}}
 		return p
 	}
 	taken, err := s.Ledger.Reserve(ctx, answering("one"), record.Claim{})

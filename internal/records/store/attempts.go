@@ -32,7 +32,8 @@ func indexAttempt(ctx context.Context, tx *sql.Tx, row auditRow) error {
 		(seq, time_us, request_id, provider, repo, door, caller, outcome, code, search, session)
 		VALUES (`+placeholders(1, 11)+`)`,
 		row.Seq, micros(row.Time), stored["request_id"], stored["provider"], lowerASCII(stored["owner"]+"/"+stored["repo"]),
-		stored["door"], stored["caller"], stored["outcome"], stored["code"], lowerASCII(search), text(bound(row.Session, maxWord)))
+		stored["door"], stored["caller"], stored["outcome"], stored["code"], lowerASCII(search),
+		text(bound(row.Session, maxWord)))
 	if err != nil {
 		return err
 	}
@@ -96,18 +97,20 @@ func (h *History) Attempts(ctx context.Context, q record.AttemptQuery) ([]record
 	return h.attempts(ctx, "WHERE audit.seq IN ("+selected+") ORDER BY audit.seq DESC", args...)
 }
 
-// AttemptsOf returns what is recorded under a request id, oldest first, at most 100 rows: an attempt, and what settled it.
+// AttemptsOf returns what is recorded under a request id, oldest first, at most 100 rows: an attempt, and what settled
+// it.
 func (h *History) AttemptsOf(ctx context.Context, requestID string) ([]record.RecordedAttempt, error) {
 	return h.attempts(ctx, "WHERE audit.request_id = $1 ORDER BY audit.seq LIMIT 100", text(bound(requestID, maxWord)))
 }
 
-// attempts reads what changes of the rows that the clauses select, and of the rows themselves, which never change, those that are not in
-// memory.
+// attempts reads what changes of the rows that the clauses select, and of the rows themselves, which never change,
+// those that are not in memory.
 func (h *History) attempts(ctx context.Context, clauses string, args ...any) (out []record.RecordedAttempt, err error) {
 	err = h.db.read(ctx, func(tx *sql.Tx) error {
 		found, err := selectRows(ctx, tx, func(rows *sql.Rows, f *foundAttempt) error {
 			return rows.Scan(&f.seq, &f.hash, (*text)(&f.session), (*text)(&f.state))
-		}, "SELECT audit.seq, audit.hash, COALESCE(a.session, ''), COALESCE(p.state, '') FROM audit LEFT JOIN attempts a ON a.seq = audit.seq "+
+		}, "SELECT audit.seq, audit.hash, COALESCE(a.session, ''), COALESCE(p.state, '') FROM audit LEFT JOIN attempts a "+
+			"ON a.seq = audit.seq "+
 			"LEFT JOIN proposals p ON p.id = audit.request_id "+clauses, args...)
 		if err != nil {
 			return err
@@ -140,7 +143,8 @@ type attemptQuery struct {
 	plain       string // behind a column it keeps its index from being used
 }
 
-// attemptClauses selects what q asks for. Its provider is looked for as the database has it, and had it before roots had identities.
+// attemptClauses selects what q asks for. Its provider is looked for as the database has it, and had it before roots
+// had identities.
 func (d *database) attemptClauses(q record.AttemptQuery) (query string, args []any) {
 	stored, trigrams := d.stored(q.Provider), d.opts.DatabaseURL == ""
 	c := attemptQuery{from: "attempts", order: "attempts.seq", conditions: conditions{texts: []string{"1 = 1"}}}
@@ -171,7 +175,8 @@ func (d *database) attemptClauses(q record.AttemptQuery) (query string, args []a
 	c.equals("session = $%d", q.Session)
 	c.equals("outcome"+c.plain+" = $%d", string(q.Outcome))
 	c.equals("code"+c.plain+" = $%d", string(q.Code))
-	// The plus keeps the databases from sorting what an index on the time has found: the rows come almost in order of time.
+	// The plus keeps the databases from sorting what an index on the time has found: the rows come almost in order of
+	// time.
 	if !q.Since.IsZero() {
 		c.add("+time_us >= $%d", micros(q.Since))
 	}
@@ -183,10 +188,12 @@ func (d *database) attemptClauses(q record.AttemptQuery) (query string, args []a
 	c.tab(q.Tab, d.own(), d.opts.Now())
 	if q.Changes {
 		c.texts = append(c.texts, "outcome"+c.plain+" IN ('opened', 'dry_run', 'refused', 'failed')",
-			"NOT (outcome = 'dry_run' AND EXISTS (SELECT 1 FROM proposals WHERE proposals.id = attempts.request_id AND "+taken+"))")
+			"NOT (outcome = 'dry_run' AND EXISTS (SELECT 1 FROM proposals WHERE proposals.id = attempts.request_id AND "+taken+
+				"))")
 	}
 	limit := c.page(q.Limit, record.DefaultAttemptLimit, record.MaxAttemptLimit)
-	return fmt.Sprintf("SELECT attempts.seq FROM %s WHERE %s ORDER BY %s %s LIMIT $%d", c.from, c.where(), c.order, direction, limit), c.args
+	return fmt.Sprintf("SELECT attempts.seq FROM %s WHERE %s ORDER BY %s %s LIMIT $%d", c.from, c.where(), c.order,
+		direction, limit), c.args
 }
 
 // find looks for part as search does, or for the pull request whose number it is.
@@ -209,8 +216,8 @@ func (c *attemptQuery) find(part string, trigrams bool) {
 	c.add("(attempts.seq IN (SELECT seq FROM audit WHERE pr_number > 0 AND pr_number = $%d)"+texts+")", number)
 }
 
-// search looks for part in titles and paths. trigrams says that the table of SQLite's index of three characters is there; PostgreSQL
-// finds its own by itself.
+// search looks for part in titles and paths. trigrams says that the table of SQLite's index of three characters is
+// there; PostgreSQL finds its own by itself.
 func (c *attemptQuery) search(part string, trigrams bool) {
 	if trigrams && utf8.RuneCountInString(part) >= 3 {
 		// The index gives its rows in their order, so that a page of many hits is read no further than its end.

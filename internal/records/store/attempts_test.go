@@ -59,23 +59,25 @@ func TestAttemptsAreFilteredByWhatTheRecordSays(t *testing.T) {
 		q    record.AttemptQuery
 		want string
 	}{
-		"all, newest first":              {record.AttemptQuery{}, "8 6 5 4 2 1"},
-		"the page before one":            {record.AttemptQuery{After: 2, Limit: 2}, "5 4"},
-		"the page before one, by a gate": {record.AttemptQuery{After: 2, Gate: record.GateScope, Before: 1000, Limit: 1}, "4"},
-		"a page":                         {record.AttemptQuery{Limit: 2}, "8 6"},
-		"the page after it":              {record.AttemptQuery{Limit: 2, Before: 6}, "5 4"},
-		"outcome":                        {record.AttemptQuery{Outcome: record.OutcomeOpened}, "5 1"},
-		"code":                           {record.AttemptQuery{Code: fault.ScopeDenied}, "8 6 4 2"},
-		"a gate that denied":             {record.AttemptQuery{Gate: record.GateScope}, "8 6 4 2"},
-		"a gate that only passed":        {record.AttemptQuery{Gate: record.GateTier}, ""},
-		"caller":                         {record.AttemptQuery{Caller: "ann"}, "6 2"},
-		"door":                           {record.AttemptQuery{Door: record.DoorREST}, "6 2"},
-		"provider":                       {record.AttemptQuery{Provider: "gitea"}, "6 2"},
-		"repository, letter case aside":  {record.AttemptQuery{Repo: "DEMO/home-cluster", Caller: "ann"}, "6 2"},
-		"another repository":             {record.AttemptQuery{Repo: "demo/other"}, ""},
-		"since":                          {record.AttemptQuery{Since: noon().Add(5 * time.Minute)}, "8 6"},
-		"until":                          {record.AttemptQuery{Until: noon().Add(time.Minute)}, "1"},
-		"several at once":                {record.AttemptQuery{Caller: "ann", Outcome: record.OutcomeRefused, Until: noon().Add(2 * time.Minute)}, "2"},
+		"all, newest first":   {record.AttemptQuery{}, "8 6 5 4 2 1"},
+		"the page before one": {record.AttemptQuery{After: 2, Limit: 2}, "5 4"},
+		"the page before one, by a gate": {record.AttemptQuery{After: 2, Gate: record.GateScope, Before: 1000, Limit: 1},
+			"4"},
+		"a page":                        {record.AttemptQuery{Limit: 2}, "8 6"},
+		"the page after it":             {record.AttemptQuery{Limit: 2, Before: 6}, "5 4"},
+		"outcome":                       {record.AttemptQuery{Outcome: record.OutcomeOpened}, "5 1"},
+		"code":                          {record.AttemptQuery{Code: fault.ScopeDenied}, "8 6 4 2"},
+		"a gate that denied":            {record.AttemptQuery{Gate: record.GateScope}, "8 6 4 2"},
+		"a gate that only passed":       {record.AttemptQuery{Gate: record.GateTier}, ""},
+		"caller":                        {record.AttemptQuery{Caller: "ann"}, "6 2"},
+		"door":                          {record.AttemptQuery{Door: record.DoorREST}, "6 2"},
+		"provider":                      {record.AttemptQuery{Provider: "gitea"}, "6 2"},
+		"repository, letter case aside": {record.AttemptQuery{Repo: "DEMO/home-cluster", Caller: "ann"}, "6 2"},
+		"another repository":            {record.AttemptQuery{Repo: "demo/other"}, ""},
+		"since":                         {record.AttemptQuery{Since: noon().Add(5 * time.Minute)}, "8 6"},
+		"until":                         {record.AttemptQuery{Until: noon().Add(time.Minute)}, "1"},
+		"several at once": {record.AttemptQuery{Caller: "ann", Outcome: record.OutcomeRefused,
+			Until: noon().Add(2 * time.Minute)}, "2"},
 		"search in a title":              {record.AttemptQuery{Search: "WATCH"}, "8 6 4 2"},
 		"search in a path":               {record.AttemptQuery{Search: "inodes_50%.md"}, "5 1"},
 		"a backslash":                    {record.AttemptQuery{Search: `c:\i`}, "5 1"},
@@ -143,7 +145,8 @@ func TestAttemptsAreFilteredByTheStateOfTheirPullRequests(t *testing.T) {
 	ok, err := s.Pulls.SeePull(t.Context(), r, nil)
 	wantEqual(t, []any{ok, err}, []any{true, nil})
 	for state, want := range map[record.PullState]string{
-		"": "4 3 2 1", gitprovider.StateMerged: "1", gitprovider.StateOpen: "3 2", gitprovider.StateClosed: "", record.StateGone: "",
+		"": "4 3 2 1", gitprovider.StateMerged: "1", gitprovider.StateOpen: "3 2", gitprovider.StateClosed: "",
+		record.StateGone: "",
 	} {
 		wantEqual(t, seqs(attempts(t, s, record.AttemptQuery{Pull: state})), want)
 		wantEqual(t, seqs(attempts(t, s, record.AttemptQuery{Pull: state, Search: "disk"})), want)
@@ -188,7 +191,8 @@ func BenchmarkAttemptsOf100k(b *testing.B) {
 		"newest": {}, "middle": {Before: 50_000}, "by repository": {Repo: "demo/home-cluster"},
 		"by gate": {Gate: record.GateScope}, "by caller, none": {Caller: "nobody"}, "by caller, one": {Caller: "ann"},
 		"search, none": {Search: "zebra"}, "search, all": {Search: "disk"},
-		"until long ago": {Until: noon().Add(-time.Hour)}, "in a range": {Since: noon().Add(-time.Hour), Until: noon().Add(time.Hour)},
+		"until long ago":              {Until: noon().Add(-time.Hour)},
+		"in a range":                  {Since: noon().Add(-time.Hour), Until: noon().Add(time.Hour)},
 		"refused by somebody, search": {Outcome: record.OutcomeRefused, Caller: "claude-code/2.1", Search: "zebra"},
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -206,8 +210,9 @@ func TestOfRefusedChangesTheNewestAreKept(t *testing.T) {
 	const kept, more = 1000, 5
 	for i := range kept + more {
 		a := record.Attempt{
-			RequestID: fmt.Sprintf("r%05d", i), Time: noon().Add(time.Duration(i) * time.Second), Action: record.ActionCreate, Outcome: record.OutcomeRefused,
-			Wanted: &record.RefusedChange{Body: record.RefusedText{Text: fmt.Sprint(i)}},
+			RequestID: fmt.Sprintf("r%05d", i), Time: noon().Add(time.Duration(i) * time.Second), Action: record.ActionCreate,
+			Outcome: record.OutcomeRefused,
+			Wanted:  &record.RefusedChange{Body: record.RefusedText{Text: fmt.Sprint(i)}},
 		}
 		wantEqual(t, s.Ledger.Record(ctx, a, nil), nil)
 	}

@@ -81,7 +81,8 @@ func (a *Audit) Page(ctx context.Context, q record.AuditQuery) (rows []record.Re
 // is none.
 func (a *Audit) Entry(ctx context.Context, ref string) (record.RecordedAttempt, error) {
 	if ref == "" {
-		return record.RecordedAttempt{}, fault.New(fault.NotFound, "nothing names a row of the audit; give its number or a request id")
+		return record.RecordedAttempt{}, fault.New(fault.NotFound,
+			"nothing names a row of the audit; give its number or a request id")
 	}
 	q := record.AuditQuery{RequestID: ref, Limit: 1}
 	seq, err := strconv.ParseInt(ref, 10, 64)
@@ -94,7 +95,8 @@ func (a *Audit) Entry(ctx context.Context, ref string) (record.RecordedAttempt, 
 		return record.RecordedAttempt{}, err
 	}
 	if len(rows) == 0 || isNumber && rows[0].Seq != seq {
-		return record.RecordedAttempt{}, fault.New(fault.NotFound, "the audit has no row with the number or request id %q", ref)
+		return record.RecordedAttempt{}, fault.New(fault.NotFound, "the audit has no row with the number or request id %q",
+			ref)
 	}
 	return rows[0], nil
 }
@@ -158,7 +160,8 @@ func (d *database) selectAudit(
 	return out, err
 }
 
-func (d *database) selectAuditRows(ctx context.Context, tx *sql.Tx, clauses string, args ...any) (out []auditRow, err error) {
+func (d *database) selectAuditRows(ctx context.Context, tx *sql.Tx, clauses string, args ...any) (out []auditRow,
+	err error) {
 	names := auditColumnNames()
 	err = queryRows(ctx, tx, func(rows *sql.Rows) error {
 		row := auditRow{columns: make([]auditColumn, len(names))}

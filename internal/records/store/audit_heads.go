@@ -27,7 +27,8 @@ func (a *Audit) HashesOf(ctx context.Context, seqs []int64) (map[int64]string, e
 	for i, seq := range seqs {
 		args[i] = seq
 	}
-	heads, err := selectOf(ctx, a.db, scanHead, "SELECT seq, hash, time_us FROM audit WHERE seq IN ("+placeholders(1, len(args))+")", args...)
+	heads, err := selectOf(ctx, a.db, scanHead, "SELECT seq, hash, time_us FROM audit WHERE seq IN ("+
+		placeholders(1, len(args))+")", args...)
 	for _, h := range heads {
 		out[h.Seq] = h.Hash
 	}

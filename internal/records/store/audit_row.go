@@ -49,10 +49,12 @@ type bounds struct {
 // that becomes a proposal is within both; it has been checked.
 func boundsOf(outcome record.Outcome) bounds {
 	if outcome == record.OutcomeRefused || outcome == record.OutcomeFailed {
-		return bounds{name: 100, title: 300, message: 1024, sentence: 240, path: 160, paths: 512, verdicts: 1200, search: 160, warnings: 3}
+		return bounds{name: 100, title: 300, message: 1024, sentence: 240, path: 160, paths: 512, verdicts: 1200, search: 160,
+			warnings: 3}
 	}
 	return bounds{
-		name: maxName, title: maxTitle, message: maxMessage, sentence: maxSentence, path: maxPath, search: maxSearch, warnings: maxVerdicts,
+		name: maxName, title: maxTitle, message: maxMessage, sentence: maxSentence, path: maxPath, search: maxSearch,
+		warnings: maxVerdicts,
 	}
 }
 

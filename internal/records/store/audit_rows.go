@@ -8,14 +8,16 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Bounds of the rows of the audit that are kept in memory, in rows and in bytes of what they hold. Beyond them, all are given up.
+// Bounds of the rows of the audit that are kept in memory, in rows and in bytes of what they hold. Beyond them, all are
+// given up.
 const (
 	maxRowsInMemory     = 1000
 	maxRowBytesInMemory = 4 << 20
 )
 
-// rowMemory keeps rows of the audit in memory, decoded. It finds them by their hash, which is one of all that they hold and of all rows
-// before: what is in memory is what would be read. Who has a row from here changes nothing in its slices.
+// rowMemory keeps rows of the audit in memory, decoded. It finds them by their hash, which is one of all that they hold
+// and of all rows before: what is in memory is what would be read. Who has a row from here changes nothing in its
+// slices.
 type rowMemory struct {
 	mu    sync.Mutex
 	rows  map[string]record.RecordedAttempt
@@ -47,7 +49,8 @@ func (m *rowMemory) keep(row auditRow) {
 }
 
 // auditRows are the rows that were found, by their hashes. Those that are not in memory are read.
-func (d *database) auditRows(ctx context.Context, tx *sql.Tx, found []foundAttempt) (map[string]record.RecordedAttempt, error) {
+func (d *database) auditRows(ctx context.Context, tx *sql.Tx, found []foundAttempt) (map[string]record.RecordedAttempt,
+	error) {
 	rows := make(map[string]record.RecordedAttempt, len(found))
 	var missing []any
 	for _, f := range found {

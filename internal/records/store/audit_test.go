@@ -84,7 +84,8 @@ func TestOfARefusedAttemptLessIsKept(t *testing.T) {
 	s, a := openNew(t), attempt("1")
 	for i := range 300 {
 		a.Paths = append(a.Paths, fmt.Sprintf("%d/", i)+strings.Repeat("p", 2000))
-		a.Verdicts[1].Violations = append(a.Verdicts[1].Violations, fault.Violation{Path: "p", Message: strings.Repeat("m", 5000)})
+		a.Verdicts[1].Violations = append(a.Verdicts[1].Violations,
+			fault.Violation{Path: "p", Message: strings.Repeat("m", 5000)})
 	}
 	a.Title, a.Message = strings.Repeat("t", 5000), strings.Repeat("m", 5000)
 	recordAttempts(t, s, a)
@@ -198,13 +199,15 @@ func TestWarningsOfAVerdictAreKept(t *testing.T) {
 	s := openNew(t)
 	a := attempt("r1")
 	a.Verdicts = []record.Verdict{{
-		Gate: record.GateRepository, Ruling: record.Pass, Warnings: []string{"C:\\ \x00 ü", strings.Repeat("x", 2*maxSentence)},
+		Gate: record.GateRepository, Ruling: record.Pass,
+		Warnings: []string{"C:\\ \x00 ü", strings.Repeat("x", 2*maxSentence)},
 	}}
 	recordAttempts(t, s, a)
 	row, err := s.Audit.Entry(t.Context(), "r1")
 	wantEqual(t, err, nil)
 	got := row.Verdicts[0].Warnings
-	if len(got) != 2 || got[0] != a.Verdicts[0].Warnings[0] || len(got[1]) > maxSentence+100 || !strings.Contains(got[1], "[cut: 2048 bytes") {
+	if len(got) != 2 || got[0] != a.Verdicts[0].Warnings[0] || len(got[1]) > maxSentence+100 ||
+		!strings.Contains(got[1], "[cut: 2048 bytes") {
 		t.Errorf("kept are %.1200q", got)
 	}
 	wantEqual(t, verify(t, s, "").OK(), true)

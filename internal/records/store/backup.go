@@ -15,14 +15,15 @@ import (
 // partialSuffix is added to the name of a backup that is being written.
 const partialSuffix = ".partial"
 
-// Backup makes a new folder, for its owner alone, that can be used as a state folder: with a copy of the database as it is at
-// one moment, while others go on reading and writing, and copies of those of the files that are in the state folder. The copy
-// of the database is opened and its audit verified before the folder gets its name. With PostgreSQL the database is not
-// copied, and the report is empty. copied are the names of the files, the database aside.
+// Backup makes a new folder, for its owner alone, that can be used as a state folder: with a copy of the database as it
+// is at one moment, while others go on reading and writing, and copies of those of the files that are in the state
+// folder. The copy of the database is opened and its audit verified before the folder gets its name. With PostgreSQL
+// the database is not copied, and the report is empty. copied are the names of the files, the database aside.
 //
-// Errors: conflict if the folder, or one that a killed backup has left beside it, is there; not_found if the folder above
-// it is not.
-func (s *Store) Backup(ctx context.Context, folder string, files ...string) (report record.AuditReport, copied []string, err error) {
+// Errors: conflict if the folder, or one that a killed backup has left beside it, is there; not_found if the folder
+// above it is not.
+func (s *Store) Backup(ctx context.Context, folder string, files ...string) (report record.AuditReport, copied []string,
+	err error) {
 	if folder, err = filepath.Abs(folder); err != nil {
 		return report, nil, unwritten(err)
 	}
@@ -54,7 +55,8 @@ func (s *Store) Backup(ctx context.Context, folder string, files ...string) (rep
 	if copied, err = copyFiles(s.db.dir, partial, files); err != nil {
 		return report, nil, unwritten(err)
 	}
-	return report, copied, unwritten(errors.Join(syncDir(partial), os.Rename(partial, folder), syncDir(filepath.Dir(folder))))
+	return report, copied, unwritten(errors.Join(syncDir(partial), os.Rename(partial, folder),
+		syncDir(filepath.Dir(folder))))
 }
 
 // copyTo writes the database to a folder, and reads what was written.
@@ -82,13 +84,14 @@ func (e *sqliteEngine) copyTo(ctx context.Context, folder string) (report record
 	}
 	report, err = written.Audit.Verify(ctx, "")
 	if err == nil && !report.OK() {
-		err = fault.New(fault.Internal, "the audit is not whole, so no backup was made: %s; run `claudeops audit verify`", report.Problem)
+		err = fault.New(fault.Internal, "the audit is not whole, so no backup was made: %s; run `claudeops audit verify`",
+			report.Problem)
 	}
 	return report, err
 }
 
-// vacuumInto copies a database to an empty file, in one read transaction. It has a connection of its own: one that only reads
-// may not vacuum, and writers are not to wait for this one.
+// vacuumInto copies a database to an empty file, in one read transaction. It has a connection of its own: one that only
+// reads may not vacuum, and writers are not to wait for this one.
 func vacuumInto(ctx context.Context, from, to string) error {
 	db, err := openPool(from, defaultBusyTimeout, true)
 	if err != nil {

@@ -66,7 +66,8 @@ func BenchmarkReserveAndFinish(b *testing.B) {
 
 func reserveAndFinish(b *testing.B, s *Store, id string) {
 	ctx := context.Background()
-	taken, err := s.Ledger.Reserve(ctx, proposal(id, "checks/a-"+id+".md", "checks/b-"+id+".md"), record.Claim{Seen: 1 << 40})
+	taken, err := s.Ledger.Reserve(ctx, proposal(id, "checks/a-"+id+".md", "checks/b-"+id+".md"),
+		record.Claim{Seen: 1 << 40})
 	if err != nil || taken != nil {
 		b.Errorf("taken by %v, %v", taken, err)
 		return
@@ -91,7 +92,8 @@ func BenchmarkLedgerOf100k(b *testing.B) {
 	b.Run("Usage", func(b *testing.B) {
 		claim := record.Claim{Seen: 1 << 40, Since: time.UnixMicro(99_900 * 1e6)} // one is opened each second
 		for b.Loop() {
-			if u, err := s.History.Usage(ctx, "local", "demo", "home-cluster", claim); err != nil || len(u.Made) != 101 || u.Open != 0 {
+			if u, err := s.History.Usage(ctx, "local", "demo", "home-cluster", claim); err != nil || len(u.Made) != 101 ||
+				u.Open != 0 {
 				b.Fatalf("%+v, %v", u, err)
 			}
 		}

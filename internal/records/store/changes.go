@@ -10,8 +10,8 @@ import (
 // Changes tells whether anything has been recorded.
 type Changes struct{ db *database }
 
-// Version is a text that is another one whenever something was recorded since, by whatever process. known is false where that cannot be
-// told without reading: with PostgreSQL, or while the database cannot be read.
+// Version is a text that is another one whenever something was recorded since, by whatever process. known is false
+// where that cannot be told without reading: with PostgreSQL, or while the database cannot be read.
 func (c *Changes) Version(ctx context.Context) (version string, known bool) {
 	conn, err := c.db.open(ctx)
 	if err != nil {
@@ -24,8 +24,8 @@ func (c *Changes) Version(ctx context.Context) (version string, known bool) {
 	return e.changes.version(ctx, e)
 }
 
-// changeCounter asks SQLite on a connection of its own whether others have committed, which costs a look at memory that the processes
-// share. The number counts for this connection only, so that generation tells connections apart.
+// changeCounter asks SQLite on a connection of its own whether others have committed, which costs a look at memory that
+// the processes share. The number counts for this connection only, so that generation tells connections apart.
 type changeCounter struct {
 	mu         sync.Mutex
 	pool       *sql.DB

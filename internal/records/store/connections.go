@@ -15,8 +15,8 @@ import (
 // keepCut is how long it is kept that somebody was cut off whose connection is over.
 const keepCut = 24 * time.Hour
 
-// Connections are the agents that are connected to processes. Each has a lock of its own, so that those whose process was killed are told
-// apart; see locks.
+// Connections are the agents that are connected to processes. Each has a lock of its own, so that those whose process
+// was killed are told apart; see locks.
 type Connections struct {
 	db   *database
 	held *heldLocks
@@ -32,8 +32,10 @@ func (s *Connections) OpenConnection(ctx context.Context, c record.Connection) e
 			if _, err := tx.ExecContext(ctx, forget, micros(s.db.opts.Now().Add(-keepCut))); err != nil {
 				return err
 			}
-			_, err := tx.ExecContext(ctx, "INSERT INTO agent_connections (process, "+connectionColumns+") VALUES ("+placeholders(1, 13)+")",
-				text(lock), text(c.ID), text(c.Session), text(c.Credential), int64(c.Tier), asNumber(c.DryRun), asNumber(c.ReadOnly), text(c.Way),
+			_, err := tx.ExecContext(ctx, "INSERT INTO agent_connections (process, "+connectionColumns+") VALUES ("+
+				placeholders(1, 13)+")",
+				text(lock), text(c.ID), text(c.Session), text(c.Credential), int64(c.Tier), asNumber(c.DryRun),
+				asNumber(c.ReadOnly), text(c.Way),
 				text(bound(c.Peer, maxWord)), micros(c.Since), int64(c.Calls), at(&c.CutAt), text(c.CutBy))
 			return err
 		})
@@ -41,11 +43,13 @@ func (s *Connections) OpenConnection(ctx context.Context, c record.Connection) e
 	})
 }
 
-// HeedConnection records how many calls are under way in a connection that this process serves, and reports whether somebody has cut it
-// off. known is false for one that is not recorded any more: this process lost its lock, and was taken for one that has ended.
+// HeedConnection records how many calls are under way in a connection that this process serves, and reports whether
+// somebody has cut it off. known is false for one that is not recorded any more: this process lost its lock, and was
+// taken for one that has ended.
 func (s *Connections) HeedConnection(ctx context.Context, id string, calls int) (known, cut bool, err error) {
 	var recorded int64
-	known, err = s.db.first(ctx, []any{&recorded, &cut}, "SELECT calls, cut_us IS NOT NULL FROM agent_connections WHERE id = $1", text(id))
+	known, err = s.db.first(ctx, []any{&recorded, &cut},
+		"SELECT calls, cut_us IS NOT NULL FROM agent_connections WHERE id = $1", text(id))
 	if err == nil && known && recorded != int64(calls) {
 		err = s.db.exec(ctx, "UPDATE agent_connections SET calls = $1 WHERE id = $2", int64(calls), text(id))
 	}
@@ -55,7 +59,8 @@ func (s *Connections) HeedConnection(ctx context.Context, id string, calls int) 
 // IsCut reports whether somebody has cut off the connection, or another one of its session; session may be "".
 func (s *Connections) IsCut(ctx context.Context, id, session string) (bool, error) {
 	var one int
-	return s.db.first(ctx, []any{&one}, `SELECT 1 FROM agent_connections WHERE cut_us IS NOT NULL AND (id = $1 OR session <> '' AND session = $2) LIMIT 1`,
+	return s.db.first(ctx, []any{&one},
+		`SELECT 1 FROM agent_connections WHERE cut_us IS NOT NULL AND (id = $1 OR session <> '' AND session = $2) LIMIT 1`,
 		text(id), text(session))
 }
 
@@ -67,10 +72,12 @@ func (s *Connections) CloseConnection(ctx context.Context, id string) error {
 }
 
 func (s *Connections) over(ctx context.Context, tx *sql.Tx, id string) error {
-	if _, err := tx.ExecContext(ctx, "DELETE FROM agent_connections WHERE id = $1 AND cut_us IS NULL", text(id)); err != nil {
+	if _, err := tx.ExecContext(ctx, "DELETE FROM agent_connections WHERE id = $1 AND cut_us IS NULL",
+		text(id)); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, "UPDATE agent_connections SET ended_us = $1 WHERE id = $2 AND ended_us IS NULL", micros(s.db.opts.Now()), text(id))
+	_, err := tx.ExecContext(ctx, "UPDATE agent_connections SET ended_us = $1 WHERE id = $2 AND ended_us IS NULL",
+		micros(s.db.opts.Now()), text(id))
 	return err
 }
 
@@ -82,7 +89,8 @@ func (s *Connections) Connections(ctx context.Context) ([]record.Connection, err
 	}
 	rows, err := selectOf(ctx, s.db, func(rows *sql.Rows, c *served) error {
 		var tier, dryRun, readOnly, calls int64
-		err := rows.Scan((*text)(&c.lock), (*text)(&c.ID), (*text)(&c.Session), (*text)(&c.Credential), &tier, &dryRun, &readOnly, (*text)(&c.Way),
+		err := rows.Scan((*text)(&c.lock), (*text)(&c.ID), (*text)(&c.Session), (*text)(&c.Credential), &tier, &dryRun,
+			&readOnly, (*text)(&c.Way),
 			(*text)(&c.Peer), at(&c.Since), &calls, at(&c.CutAt), (*text)(&c.CutBy))
 		c.Tier, c.DryRun, c.ReadOnly, c.Calls = gitprovider.Tier(tier), dryRun != 0, readOnly != 0, int(calls)
 		return err
@@ -120,8 +128,8 @@ func (s *Connections) Connections(ctx context.Context) ([]record.Connection, err
 	})
 }
 
-// CutConnection has the process that serves a connection end it, and appends the rows to the audit; not_found if none with the id is open.
-// It is no error to cut off twice: the first time counts.
+// CutConnection has the process that serves a connection end it, and appends the rows to the audit; not_found if none
+// with the id is open. It is no error to cut off twice: the first time counts.
 func (s *Connections) CutConnection(ctx context.Context, id, by string, rows ...record.Attempt) error {
 	open, err := s.Connections(ctx) // without those whose process was killed
 	if err != nil {
@@ -151,17 +159,21 @@ func (s *Connections) cut(ctx context.Context, id, by string, rows []record.Atte
 }
 
 func notConnected(id string) error {
-	return fault.New(fault.NotFound, "no agent is connected under the id %q; `claudeops connections list` shows those that are", bound(id, maxWord))
+	return fault.New(fault.NotFound,
+		"no agent is connected under the id %q; `claudeops connections list` shows those that are", bound(id, maxWord))
 }
 
-// LastCut is when somebody last cut off a connection of a token, by its name; the zero time if nobody has in the last day.
+// LastCut is when somebody last cut off a connection of a token, by its name; the zero time if nobody has in the last
+// day.
 func (s *Connections) LastCut(ctx context.Context, credential string) (when time.Time, err error) {
 	_, err = s.db.first(ctx, []any{at(&when)},
-		"SELECT cut_us FROM agent_connections WHERE credential = $1 AND cut_us IS NOT NULL ORDER BY cut_us DESC LIMIT 1", text(credential))
+		"SELECT cut_us FROM agent_connections WHERE credential = $1 AND cut_us IS NOT NULL ORDER BY cut_us DESC LIMIT 1",
+		text(credential))
 	return when, err
 }
 
-// ConnectionsVersion is a number that changes when an agent connects, goes, or is cut off, and with its calls under way.
+// ConnectionsVersion is a number that changes when an agent connects, goes, or is cut off, and with its calls under
+// way.
 func (s *Connections) ConnectionsVersion(ctx context.Context) (int64, error) {
 	version := fnv.New64a()
 	err := s.db.query(ctx, func(rows *sql.Rows) error {
@@ -169,7 +181,8 @@ func (s *Connections) ConnectionsVersion(ctx context.Context) (int64, error) {
 		var calls int64
 		var cut bool
 		err := rows.Scan(&id, &calls, &cut)
-		_, _ = version.Write([]byte(string(id) + " " + strconv.FormatInt(calls, 10) + " " + strconv.FormatBool(cut) + "\n")) // never fails
+		// never fails
+		_, _ = version.Write([]byte(string(id) + " " + strconv.FormatInt(calls, 10) + " " + strconv.FormatBool(cut) + "\n"))
 		return err
 	}, "SELECT id, calls, cut_us IS NOT NULL FROM agent_connections WHERE ended_us IS NULL ORDER BY id")
 	const positive = 1<<63 - 1

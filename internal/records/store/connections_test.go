@@ -118,5 +118,6 @@ func TestACutHoldsForTheWholeSessionAtOnce(t *testing.T) {
 	wantEqual(t, []bool{cut("a", "s1"), cut("d", ""), cut("unknown", "")}, []bool{false, false, false})
 	wantEqual(t, other.Connections().CutConnection(ctx, "a", "ann", attempt("cut a")), nil)
 	wantEqual(t, other.Connections().CutConnection(ctx, "d", "ann", attempt("cut d")), nil)
-	wantEqual(t, []bool{cut("a", "s1"), cut("b", "s1"), cut("c", "s2"), cut("d", ""), cut("e", "")}, []bool{true, true, false, true, false})
+	wantEqual(t, []bool{cut("a", "s1"), cut("b", "s1"), cut("c", "s2"), cut("d", ""), cut("e", "")},
+		[]bool{true, true, false, true, false})
 }

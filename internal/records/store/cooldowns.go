@@ -8,14 +8,15 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// LiftCooldown notes that a person has lifted the cooldown of a pull request that was closed, with the row of the audit that says who, and
-// when. One that is closed again later is not lifted.
+// LiftCooldown notes that a person has lifted the cooldown of a pull request that was closed, with the row of the audit
+// that says who, and when. One that is closed again later is not lifted.
 func (l *Ledger) LiftCooldown(ctx context.Context, key record.PullKey, a record.Attempt) error {
 	return l.db.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO cooldown_lifts (provider, owner, repo, number, lifted_us, lifted_by)
 				VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (provider, owner, repo, number) DO UPDATE SET lifted_us = excluded.lifted_us, lifted_by = excluded.lifted_by`,
-			text(l.db.stored(key.Provider)), text(lowerASCII(key.Owner)), text(lowerASCII(key.Repo)), key.Number, micros(a.Time), text(a.Caller))
+			text(l.db.stored(key.Provider)), text(lowerASCII(key.Owner)), text(lowerASCII(key.Repo)), key.Number, micros(a.Time),
+			text(a.Caller))
 		if err == nil {
 			_, err = l.db.appendAudit(ctx, tx, a)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// database is what the parts of a Store share. It opens itself at first use: every read, every write and every lock goes
-// through open.
+// database is what the parts of a Store share. It opens itself at first use: every read, every write and every lock
+// goes through open.
 type database struct {
 	dir  string
 	opts Options

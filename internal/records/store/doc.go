@@ -1,24 +1,25 @@
-// Package store is the memory of Claude Ops: proposals and the reservations of their paths, the outbox of notices, the pull
-// requests of the local provider, tokens and logins, the sessions of agents, and the audit. It is one SQLite file, or tables in
-// a PostgreSQL database. Every change is one transaction that is on disk before the call returns, and one process at a time
-// makes one. Each thing that is recorded has a type of its own, a field of Store; database is what they share.
+// Package store is the memory of Claude Ops: proposals and the reservations of their paths, the outbox of notices, the
+// pull requests of the local provider, tokens and logins, the sessions of agents, and the audit. It is one SQLite file,
+// or tables in a PostgreSQL database. Every change is one transaction that is on disk before the call returns, and one
+// process at a time makes one. Each thing that is recorded has a type of its own, a field of Store; database is what
+// they share.
 //
 // # SQLite
 //
-// Several processes may use one folder at the same time (WAL, synchronous=FULL, immediate transactions). They must run on
-// one machine: SQLite's WAL needs shared memory, so the folder must not be on a network file system that several machines
-// use.
+// Several processes may use one folder at the same time (WAL, synchronous=FULL, immediate transactions). They must run
+// on one machine: SQLite's WAL needs shared memory, so the folder must not be on a network file system that several
+// machines use.
 //
 // # PostgreSQL
 //
 // PostgreSQL 14 or newer, for several machines. The URL is one of libpq: postgres://user@host:5432/database, with
-// sslmode, search_path, target_session_attrs and so on. The encoding of the database must be UTF8. The connection must be
-// to the server itself, or to a pooler that pools sessions: reservations have locks of a session (see locks). Each process
-// holds at most four connections, one of them for as long as it lives once it has proposed something.
+// sslmode, search_path, target_session_attrs and so on. The encoding of the database must be UTF8. The connection must
+// be to the server itself, or to a pooler that pools sessions: reservations have locks of a session (see locks). Each
+// process holds at most four connections, one of them for as long as it lives once it has proposed something.
 //
 // Tables are made in the first schema of the search_path that exists, "public" unless the URL says otherwise. The first
-// start, and the first one of a newer program, need a user that may CREATE there. After that a user that does not own the
-// tables does, and then cannot drop the guards of the audit either. It needs, for a schema s:
+// start, and the first one of a newer program, need a user that may CREATE there. After that a user that does not own
+// the tables does, and then cannot drop the guards of the audit either. It needs, for a schema s:
 //
 //	GRANT USAGE ON SCHEMA s TO claudeops;
 //	GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA s TO claudeops;
@@ -28,8 +29,8 @@
 // # The audit
 //
 // The audit is append-only and a hash chain: each row carries the hash of the row before. The database refuses updates,
-// deletes and rows that do not follow the last one. Whoever can write the file, or owns the tables, can go round that, so
-// VerifyAudit recomputes the chain; to notice that rows were cut off its end, keep a head somewhere else and hand it
+// deletes and rows that do not follow the last one. Whoever can write the file, or owns the tables, can go round that,
+// so VerifyAudit recomputes the chain; to notice that rows were cut off its end, keep a head somewhere else and hand it
 // in again.
 //
 // The hash of a row is the lower-case hexadecimal SHA-256 of this text:

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// engine is what the databases do differently. Errors are those of the driver unless they are faults already; asFault makes
-// faults of them.
+// engine is what the databases do differently. Errors are those of the driver unless they are faults already; asFault
+// makes faults of them.
 type engine interface {
 	// beginWrite begins a transaction that sees everything committed before it. Until it ends, no other writes, in
 	// whatever process. It waits for others until waiting ends; of the calls of one process there is one at a time.

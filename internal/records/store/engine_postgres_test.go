@@ -173,7 +173,8 @@ const olderVersion = 30
 // makeOlder takes the last migration back, as if the place were of an older version.
 func makeOlder(t testing.TB, place string) {
 	t.Helper()
-	mustExec(t, rawPlace(t, place), "ALTER TABLE api_tokens DROP COLUMN repos", fmt.Sprintf("DELETE FROM %s WHERE version_id > %d", versionTable, olderVersion))
+	mustExec(t, rawPlace(t, place), "ALTER TABLE api_tokens DROP COLUMN repos",
+		fmt.Sprintf("DELETE FROM %s WHERE version_id > %d", versionTable, olderVersion))
 }
 
 func versionAt(t testing.TB, place string) (version int) {

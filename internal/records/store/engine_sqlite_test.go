@@ -27,7 +27,8 @@ func newPlace(t testing.TB) string {
 	return filepath.Join(t.TempDir(), "state")
 }
 
-// emptyDatabase is the file of a database without records, made once: under the race detector that takes longer than most tests.
+// emptyDatabase is the file of a database without records, made once: under the race detector that takes longer than
+// most tests.
 var emptyDatabase struct {
 	once sync.Once
 	data []byte
@@ -161,7 +162,8 @@ const olderVersion = 30
 func makeOlder(t testing.TB, place string) {
 	t.Helper()
 	mustExec(t, rawFile(t, filepath.Join(place, databaseName)), "ALTER TABLE api_tokens DROP COLUMN repos",
-		fmt.Sprintf("DELETE FROM goose_db_version WHERE version_id > %d", olderVersion), fmt.Sprintf("PRAGMA user_version = %d", olderVersion))
+		fmt.Sprintf("DELETE FROM goose_db_version WHERE version_id > %d", olderVersion),
+		fmt.Sprintf("PRAGMA user_version = %d", olderVersion))
 }
 
 func versionAt(t testing.TB, place string) (version int) {

@@ -61,7 +61,8 @@ func (s stateFolder) stat() (fs.FileInfo, error) {
 	case err != nil:
 		return nil, s.fileFault(err)
 	case !info.Mode().IsRegular():
-		return nil, fault.New(fault.Misconfigured, "%s is not a file; move it away, or name another state folder with CLAUDEOPS_STATE_DIR", s.path)
+		return nil, fault.New(fault.Misconfigured,
+			"%s is not a file; move it away, or name another state folder with CLAUDEOPS_STATE_DIR", s.path)
 	case info.Size() == 0:
 		return nil, fault.New(fault.Internal, "the database %s is empty although it never should be; "+
 			"restore a backup over it, or move it away to start anew", s.path)

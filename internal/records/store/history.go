@@ -35,13 +35,15 @@ func (h *History) Proposal(ctx context.Context, id string) (record.Proposal, err
 
 // ByDigest implements prflow.History.
 func (h *History) ByDigest(ctx context.Context, digest string) ([]record.Proposal, error) {
-	return h.db.proposals(ctx, "WHERE digest = $1 AND "+oursAt("provider", "$3")+" AND state IN ('opened', 'reserved', 'committed', 'unsettled') "+
+	return h.db.proposals(ctx, "WHERE digest = $1 AND "+oursAt("provider", "$3")+
+		" AND state IN ('opened', 'reserved', 'committed', 'unsettled') "+
 		"ORDER BY created_us DESC, id DESC LIMIT $2", text(digest), maxByDigest, h.db.own())
 }
 
 // Unfinished implements prflow.History.
 func (h *History) Unfinished(ctx context.Context) ([]record.Proposal, error) {
-	return h.db.proposals(ctx, "WHERE id IN (SELECT proposal_id FROM reservations) AND "+oursAt("provider", "$2")+" ORDER BY created_us, id LIMIT $1",
+	return h.db.proposals(ctx, "WHERE id IN (SELECT proposal_id FROM reservations) AND "+oursAt("provider", "$2")+
+		" ORDER BY created_us, id LIMIT $1",
 		maxUnfinished, h.db.own())
 }
 
@@ -79,11 +81,13 @@ func (h *History) Undone(ctx context.Context, id string) (bool, error) {
 // UndoneBranches implements prflow.History.
 func (h *History) UndoneBranches(ctx context.Context, provider, owner, repo string, since time.Time) ([]string, error) {
 	return selectOf(ctx, h.db, scanText,
-		"SELECT DISTINCT branch FROM proposals WHERE provider = $1 AND owner = $2 AND repo = $3 AND undone_us > 0 AND undone_us >= $4",
+		"SELECT DISTINCT branch FROM proposals WHERE provider = $1 AND owner = $2 AND repo = $3 AND undone_us > 0 AND "+
+			"undone_us >= $4",
 		text(h.db.stored(provider)), text(owner), text(repo), micros(since))
 }
 
-// RefusalsByGate counts for each gate the attempts that it refused on the day of since (UTC) or later, the most frequent first.
+// RefusalsByGate counts for each gate the attempts that it refused on the day of since (UTC) or later, the most
+// frequent first.
 func (h *History) RefusalsByGate(ctx context.Context, since time.Time) ([]record.GateCount, error) {
 	return selectOf(ctx, h.db, func(rows *sql.Rows, out *record.GateCount) error {
 		return rows.Scan((*text)(&out.Gate), &out.Count)
@@ -113,7 +117,8 @@ func (h *History) Repositories(ctx context.Context) ([]record.RepoName, error) {
 		err := rows.Scan((*text)(&out.Provider), (*text)(&out.Owner), (*text)(&out.Name))
 		out.Provider = h.db.shown(out.Provider)
 		return err
-	}, "SELECT DISTINCT provider, owner, repo FROM proposals WHERE "+oursAt("provider", "$2")+" ORDER BY provider, owner, repo LIMIT $1",
+	}, "SELECT DISTINCT provider, owner, repo FROM proposals WHERE "+oursAt("provider", "$2")+
+		" ORDER BY provider, owner, repo LIMIT $1",
 		maxRepositories, h.db.own())
 }
 
@@ -122,7 +127,8 @@ func (h *History) Repositories(ctx context.Context) ([]record.RepoName, error) {
 func (h *History) WaitingDryRuns(ctx context.Context, since time.Time) ([]record.Proposal, error) {
 	return selectOf(ctx, h.db, func(rows *sql.Rows, p *record.Proposal) error {
 		p.State = record.StateDryRun
-		err := rows.Scan((*text)(&p.ID), at(&p.CreatedAt), (*text)(&p.Provider), (*text)(&p.Owner), (*text)(&p.Repo), (*text)(&p.Title))
+		err := rows.Scan((*text)(&p.ID), at(&p.CreatedAt), (*text)(&p.Provider), (*text)(&p.Owner), (*text)(&p.Repo),
+			(*text)(&p.Title))
 		p.Provider = h.db.shown(p.Provider)
 		return err
 	}, `SELECT id, created_us, provider, owner, repo, title FROM proposals

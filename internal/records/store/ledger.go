@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Ledger keeps proposals while they are worked on. Each has a lock of its own, by which other processes know whether it still
-// is.
+// Ledger keeps proposals while they are worked on. Each has a lock of its own, by which other processes know whether it
+// still is.
 type Ledger struct {
 	db   *database
 	held *heldLocks
@@ -53,7 +53,8 @@ func (l *Ledger) Reserve(
 	return &others[0], nil
 }
 
-// findHolder returns the id of the proposal that keeps p from taking its paths, or brings one of its texts under another name; "" for none.
+// findHolder returns the id of the proposal that keeps p from taking its paths, or brings one of its texts under
+// another name; "" for none.
 func findHolder(ctx context.Context, tx *sql.Tx, p record.Proposal, seen record.Position) (id string, err error) {
 	if len(p.Files) == 0 && p.Revises == 0 {
 		return "", nil
@@ -114,8 +115,8 @@ func findSameText(ctx context.Context, tx *sql.Tx, p record.Proposal, seen recor
 // foldedPath is how reservations tell paths apart. Canonical paths are ASCII, as far as SQL's LOWER goes.
 func foldedPath(path string) text { return text(strings.ToLower(path)) }
 
-// reservedPaths are what a proposal reserves: its paths, and the pull request that it adds to, so that one alone does. No path has the form of
-// the latter.
+// reservedPaths are what a proposal reserves: its paths, and the pull request that it adds to, so that one alone does.
+// No path has the form of the latter.
 func reservedPaths(p record.Proposal) []text {
 	var out []text
 	for _, f := range p.Files {
@@ -156,8 +157,8 @@ func (l *Ledger) Advance(ctx context.Context, id string, to record.Progress) err
 }
 
 // Finish implements prflow.Ledger. to.State is StateOpened or StateFailed. A proposal that is settled already is
-// fault.Conflict, as with Advance; attempt and notices are then not recorded, so that the caller records what it made of
-// it.
+// fault.Conflict, as with Advance; attempt and notices are then not recorded, so that the caller records what it made
+// of it.
 func (l *Ledger) Finish(
 	ctx context.Context, id string, to record.Progress, a record.Attempt, notices ...record.Notice,
 ) error {
@@ -258,10 +259,11 @@ func (l *Ledger) Supersede(ctx context.Context, left, next record.Proposal, a re
 	return ok && err == nil, err
 }
 
-// RecordEnd appends to the audit that a person has merged or closed a pull request, and notes it in its record: end.State,
-// SeenBy, EndedAt and EndedBy. The notices go to the outbox unless the record says already that it has ended so: then
-// somebody else saw it, and people were told.
-func (l *Ledger) RecordEnd(ctx context.Context, a record.Attempt, end record.PullRecord, notices ...record.Notice) error {
+// RecordEnd appends to the audit that a person has merged or closed a pull request, and notes it in its record:
+// end.State, SeenBy, EndedAt and EndedBy. The notices go to the outbox unless the record says already that it has ended
+// so: then somebody else saw it, and people were told.
+func (l *Ledger) RecordEnd(ctx context.Context, a record.Attempt, end record.PullRecord,
+	notices ...record.Notice) error {
 	end.PullKey = l.db.storedKey(end.PullKey)
 	return l.db.write(ctx, func(tx *sql.Tx) error {
 		records, err := selectPulls(ctx, tx, "WHERE r.provider = $1 AND r.owner = $2 AND r.repo = $3 AND r.number = $4",
@@ -286,7 +288,8 @@ func (l *Ledger) RecordEnd(ctx context.Context, a record.Attempt, end record.Pul
 	})
 }
 
-// updateProgress updates a live proposal that this store holds, as far as it knows. Empty fields leave what is recorded.
+// updateProgress updates a live proposal that this store holds, as far as it knows. Empty fields leave what is
+// recorded.
 func (l *Ledger) updateProgress(ctx context.Context, tx *sql.Tx, id string, to record.Progress) error {
 	holder, undone := text(l.held.name(id)), int64(-1) // leaves what is recorded
 	switch {

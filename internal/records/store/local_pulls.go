@@ -169,7 +169,8 @@ func localPull(ctx context.Context, tx *sql.Tx, repo string, number int) (gitpro
 	case err != nil:
 		return gitprovider.PullRequest{}, err
 	case len(found) == 0:
-		return gitprovider.PullRequest{}, fault.New(fault.NotFound, "there is no pull request %d in %s", number, plainRepo(repo))
+		return gitprovider.PullRequest{}, fault.New(fault.NotFound, "there is no pull request %d in %s", number,
+			plainRepo(repo))
 	}
 	return found[0], nil
 }
@@ -186,7 +187,8 @@ func selectReviews(ctx context.Context, tx *sql.Tx, repo string, number int) ([]
 	indexes := map[int]int{} // by position
 	reviews, err := selectRows(ctx, tx, func(rows *sql.Rows, r *gitprovider.Review) error {
 		position := 0
-		err := rows.Scan(&position, (*text)(&r.Author), (*text)(&r.State), (*text)(&r.Body), at(&r.SubmittedAt), (*text)(&r.Account.Issuer), (*text)(&r.Account.Subject))
+		err := rows.Scan(&position, (*text)(&r.Author), (*text)(&r.State), (*text)(&r.Body), at(&r.SubmittedAt),
+			(*text)(&r.Account.Issuer), (*text)(&r.Account.Subject))
 		indexes[position] = len(indexes)
 		return err
 	}, `SELECT position, author, state, body, submitted_us, issuer, subject FROM local_reviews

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// locks tell the processes that share a database what is still being worked on. Whoever works on a proposal, or runs a session
-// of an agent, holds a lock, whose name is recorded with the work. It ends when it is released, and with the process, however
-// that ends; see docs/adr/0013-locks-not-leases.md.
+// locks tell the processes that share a database what is still being worked on. Whoever works on a proposal, or runs a
+// session of an agent, holds a lock, whose name is recorded with the work. It ends when it is released, and with the
+// process, however that ends; see docs/adr/0013-locks-not-leases.md.
 type locks interface {
 	// acquire takes a new lock and returns its name.
 	acquire(ctx context.Context) (name string, err error)
@@ -15,8 +15,8 @@ type locks interface {
 	// release gives a lock back. One that is not held is no error.
 	release(name string)
 
-	// ended reports which of the locks nobody holds any more. One that this store holds is never among them, even if the sign of
-	// it was lost: then the others may take the work over, and this store finds a conflict.
+	// ended reports which of the locks nobody holds any more. One that this store holds is never among them, even if the
+	// sign of it was lost: then the others may take the work over, and this store finds a conflict.
 	ended(ctx context.Context, names []string) (map[string]bool, error)
 
 	// close releases all.
@@ -33,9 +33,9 @@ type heldLocks struct {
 
 func newHeldLocks(d *database) *heldLocks { return &heldLocks{db: d, names: map[string]string{}} }
 
-// take calls record with the name of a new lock. If record reports that the work is recorded under that name, the lock is held
-// until release. Otherwise it is released at once, also after an error: should the work be recorded after all, others may
-// settle it.
+// take calls record with the name of a new lock. If record reports that the work is recorded under that name, the lock
+// is held until release. Otherwise it is released at once, also after an error: should the work be recorded after all,
+// others may settle it.
 func (h *heldLocks) take(ctx context.Context, id string, record func(lock string) (recorded bool, err error)) error {
 	lock, err := h.db.acquireLock(ctx)
 	if err != nil {

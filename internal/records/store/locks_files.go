@@ -17,9 +17,9 @@ const (
 	lockSuffix  = ".lock"
 )
 
-// fileLocks are locks between processes on one machine: owners/<name>.lock is locked for as long as the lock is held. The
-// kernel drops it when the process ends, however it ends, so a file that can be locked or is not there is a lock that has
-// ended. Whoever finds such a file removes it. Names are not used again, so a lock that has ended stays so.
+// fileLocks are locks between processes on one machine: owners/<name>.lock is locked for as long as the lock is held.
+// The kernel drops it when the process ends, however it ends, so a file that can be locked or is not there is a lock
+// that has ended. Whoever finds such a file removes it. Names are not used again, so a lock that has ended stays so.
 type fileLocks struct {
 	folder string
 	newID  func() string
@@ -63,8 +63,8 @@ func (l *fileLocks) acquire(context.Context) (string, error) {
 	}
 }
 
-// lockNew locks a file that was just made. It is false if somebody took the file for one that has ended, and removed it,
-// before it was locked.
+// lockNew locks a file that was just made. It is false if somebody took the file for one that has ended, and removed
+// it, before it was locked.
 func lockNew(file *os.File) (bool, error) {
 	if locked, err := filelock.Try(file, true); err != nil || !locked {
 		return false, err

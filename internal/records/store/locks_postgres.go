@@ -15,12 +15,12 @@ import (
 // sessionTimeout bounds what is said on a connection that may be dead.
 const sessionTimeout = 5 * time.Second
 
-// sessionLocks are locks between processes that share a PostgreSQL database: advisory locks on a connection of their own,
-// which is made when the database is opened, and stays. The server drops them when that session ends.
+// sessionLocks are locks between processes that share a PostgreSQL database: advisory locks on a connection of their
+// own, which is made when the database is opened, and stays. The server drops them when that session ends.
 //
-// A process also loses its locks when only its connection ends: the network was cut, or the server restarted. It may then
-// still be writing to a provider while another process settles its proposal. The ledger fences it off: its next Advance or
-// Finish gives conflict.
+// A process also loses its locks when only its connection ends: the network was cut, or the server restarted. It may
+// then still be writing to a provider while another process settles its proposal. The ledger fences it off: its next
+// Advance or Finish gives conflict.
 type sessionLocks struct {
 	engine *postgresEngine
 	newID  func() string
@@ -94,13 +94,14 @@ func (l *sessionLocks) connect(ctx context.Context) error {
 	return nil
 }
 
-// sessionContext is for what is said on the connection: pgx closes one whose context ends, and all locks depend on it, so the
-// caller's context is not used.
+// sessionContext is for what is said on the connection: pgx closes one whose context ends, and all locks depend on it,
+// so the caller's context is not used.
 func sessionContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), sessionTimeout)
 }
 
-// ended looks at the locks rather than trying them: whoever tries one holds it for a moment, and is taken for its holder.
+// ended looks at the locks rather than trying them: whoever tries one holds it for a moment, and is taken for its
+// holder.
 func (l *sessionLocks) ended(ctx context.Context, names []string) (map[string]bool, error) {
 	taken, err := l.taken(ctx)
 	if err != nil {
@@ -143,7 +144,8 @@ func (l *sessionLocks) release(name string) {
 	if l.conn != nil {
 		ctx, cancel := sessionContext()
 		defer cancel()
-		_, _ = l.conn.Exec(ctx, `SELECT pg_advisory_unlock($1)`, lockKey(name)) // fails on a connection that has ended, and the lock with it
+		// fails on a connection that has ended, and the lock with it
+		_, _ = l.conn.Exec(ctx, `SELECT pg_advisory_unlock($1)`, lockKey(name))
 	}
 }
 

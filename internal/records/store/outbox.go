@@ -84,8 +84,8 @@ func selectDue(ctx context.Context, tx *sql.Tx, now time.Time, limit int) ([]rec
 }
 
 // SettleNotice ends a claim. A notice that somebody else has settled meanwhile, because the claim had run out, keeps
-// that settlement; but one that was delivered after all counts as delivered. One that is not there any more is no error.
-// A settlement that says neither or several things is fault.Internal.
+// that settlement; but one that was delivered after all counts as delivered. One that is not there any more is no
+// error. A settlement that says neither or several things is fault.Internal.
 func (o *Outbox) SettleNotice(ctx context.Context, id int64, settlement record.NoticeSettlement) error {
 	ways := 0
 	for _, set := range []bool{settlement.Delivered, settlement.GiveUp, !settlement.RetryAt.IsZero()} {
@@ -94,7 +94,8 @@ func (o *Outbox) SettleNotice(ctx context.Context, id int64, settlement record.N
 		}
 	}
 	if ways != 1 {
-		return fault.New(fault.Internal, "notice %d was settled in %d ways; one of delivered, given up and retried is", id, ways)
+		return fault.New(fault.Internal, "notice %d was settled in %d ways; one of delivered, given up and retried is", id,
+			ways)
 	}
 	reason := text(cutText(settlement.Error, maxNoticeError))
 	return o.db.write(ctx, func(tx *sql.Tx) (err error) {

@@ -52,7 +52,8 @@ func settle(t testing.TB, s *Store, id int64, settlement record.NoticeSettlement
 func TestANoticeIsKeptAsItWas(t *testing.T) {
 	s := openNew(t)
 	wantEqual(t, s.Ledger.Record(context.Background(), attempt("1"), nil,
-		record.Notice{Event: record.EventRefused, Payload: []byte("{\"a\":\"\\u0000\x00\xff\"}")}, record.Notice{Event: "odd\x00", Payload: []byte("{}")}), nil)
+		record.Notice{Event: record.EventRefused, Payload: []byte("{\"a\":\"\\u0000\x00\xff\"}")},
+		record.Notice{Event: "odd\x00", Payload: []byte("{}")}), nil)
 	got, err := s.Outbox.ClaimNotices(context.Background(), noon(), testLease, 5)
 	wantEqual(t, err, nil)
 	wantEqual(t, got, []record.PendingNotice{
@@ -97,14 +98,18 @@ func TestSettledNotices(t *testing.T) {
 		state       string
 		counts      record.NoticeCounts
 	}{
-		"delivered":                            {[]record.NoticeSettlement{done}, delivered, record.NoticeCounts{}},
-		"to be tried again":                    {[]record.NoticeSettlement{retry}, pending, record.NoticeCounts{Pending: 1, LastError: "later"}},
-		"given up":                             {[]record.NoticeSettlement{lost}, givenUp, record.NoticeCounts{GivenUp: 1, LastError: "gone for good"}},
-		"given up after a retry":               {[]record.NoticeSettlement{retry, lost}, givenUp, record.NoticeCounts{GivenUp: 1, LastError: "gone for good"}},
+		"delivered": {[]record.NoticeSettlement{done}, delivered, record.NoticeCounts{}},
+		"to be tried again": {[]record.NoticeSettlement{retry}, pending,
+			record.NoticeCounts{Pending: 1, LastError: "later"}},
+		"given up": {[]record.NoticeSettlement{lost}, givenUp,
+			record.NoticeCounts{GivenUp: 1, LastError: "gone for good"}},
+		"given up after a retry": {[]record.NoticeSettlement{retry, lost}, givenUp,
+			record.NoticeCounts{GivenUp: 1, LastError: "gone for good"}},
 		"delivered, and a late claimant fails": {[]record.NoticeSettlement{done, retry}, delivered, record.NoticeCounts{}},
 		"delivered, and a late one gives up":   {[]record.NoticeSettlement{done, lost}, delivered, record.NoticeCounts{}},
 		"given up, and a late one delivers":    {[]record.NoticeSettlement{lost, done}, delivered, record.NoticeCounts{}},
-		"given up, and a late one fails":       {[]record.NoticeSettlement{lost, retry}, givenUp, record.NoticeCounts{GivenUp: 1, LastError: "gone for good"}},
+		"given up, and a late one fails": {[]record.NoticeSettlement{lost, retry}, givenUp,
+			record.NoticeCounts{GivenUp: 1, LastError: "gone for good"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openNew(t)

@@ -21,14 +21,17 @@ func (a *Access) KeepPerson(ctx context.Context, p access.Person) (access.Person
 		}
 		if len(known) > 0 {
 			p.Name = known[0].Name
-			_, err := tx.ExecContext(ctx, "UPDATE people SET provider = $3, username = $4, member_of = $5, looked_us = $6 WHERE issuer = $1 AND subject = $2",
+			_, err := tx.ExecContext(ctx,
+				"UPDATE people SET provider = $3, username = $4, member_of = $5, looked_us = $6 WHERE issuer = $1 AND subject = $2",
 				text(p.Issuer), text(p.Subject), text(p.Provider), text(p.User), textList(p.Groups), at(&p.LookedAt))
 			return err
 		}
 		if p.Name, err = newName(ctx, tx, p); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "INSERT INTO people (issuer, subject, provider, name, username, member_of, looked_us) VALUES ("+placeholders(1, 7)+")",
+		_, err = tx.ExecContext(ctx,
+			"INSERT INTO people (issuer, subject, provider, name, username, member_of, looked_us) VALUES ("+placeholders(1, 7)+
+				")",
 			text(p.Issuer), text(p.Subject), text(p.Provider), text(p.Name), text(p.User), textList(p.Groups), at(&p.LookedAt))
 		if causeOf(err) == causeUnique {
 			return fault.Wrap(err, fault.Conflict, "somebody else was given the name %s at this moment; sign in again", p.Name)
@@ -38,8 +41,8 @@ func (a *Access) KeepPerson(ctx context.Context, p access.Person) (access.Person
 	return p, err
 }
 
-// newName is a name that nobody has: that of the person at the provider or, if there is none or another has it, one made
-// of the account.
+// newName is a name that nobody has: that of the person at the provider or, if there is none or another has it, one
+// made of the account.
 func newName(ctx context.Context, tx *sql.Tx, p access.Person) (string, error) {
 	sum := sha256.Sum256([]byte(p.Issuer + "\x00" + p.Subject))
 	mark := "#" + hex.EncodeToString(sum[:6])
@@ -76,14 +79,17 @@ func (a *Access) FindPerson(ctx context.Context, account access.Account) (p acce
 
 func selectPeople(ctx context.Context, tx *sql.Tx, account access.Account) ([]access.Person, error) {
 	return selectRows(ctx, tx, func(rows *sql.Rows, p *access.Person) error {
-		return rows.Scan((*text)(&p.Issuer), (*text)(&p.Subject), (*text)(&p.Provider), (*text)(&p.Name), (*text)(&p.User), (*textList)(&p.Groups), at(&p.LookedAt))
-	}, "SELECT issuer, subject, provider, name, username, member_of, looked_us FROM people WHERE issuer = $1 AND subject = $2",
+		return rows.Scan((*text)(&p.Issuer), (*text)(&p.Subject), (*text)(&p.Provider), (*text)(&p.Name), (*text)(&p.User),
+			(*textList)(&p.Groups), at(&p.LookedAt))
+	}, "SELECT issuer, subject, provider, name, username, member_of, looked_us FROM people WHERE issuer = $1 AND "+
+		"subject = $2",
 		text(account.Issuer), text(account.Subject))
 }
 
 // UpdateLogin implements access.Logins.
 func (a *Access) UpdateLogin(ctx context.Context, s access.Login) error {
-	return a.db.exec(ctx, "UPDATE web_sessions SET sealed = $1, looked_us = $2 WHERE hash = $3", text(s.Sealed), at(&s.LookedAt), text(s.Hash))
+	return a.db.exec(ctx, "UPDATE web_sessions SET sealed = $1, looked_us = $2 WHERE hash = $3", text(s.Sealed),
+		at(&s.LookedAt), text(s.Hash))
 }
 
 // Logins implements access.Logins.
@@ -125,7 +131,8 @@ func loginColumns(prefix string) string {
 // loginFields are where they are read to.
 func loginFields(s *access.Login) []any {
 	return []any{
-		(*text)(&s.Hash), (*text)(&s.TokenHash), at(&s.CreatedAt), at(&s.SeenAt), (*text)(&s.ID), (*text)(&s.Browser), (*text)(&s.Issuer),
+		(*text)(&s.Hash), (*text)(&s.TokenHash), at(&s.CreatedAt), at(&s.SeenAt), (*text)(&s.ID), (*text)(&s.Browser),
+		(*text)(&s.Issuer),
 		(*text)(&s.Subject), (*text)(&s.ProviderSession), (*text)(&s.Sealed), at(&s.LookedAt),
 	}
 }

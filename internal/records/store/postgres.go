@@ -23,8 +23,8 @@ const (
 
 // writeLock takes the lock that makes one transaction at a time write to our tables, until it ends. It is an advisory
 // lock on the audit table of this schema, so it does not disturb readers, backups and vacuum. A transaction that waited
-// for it sees what the one before has committed, since each statement has its own view (READ COMMITTED). So there are no
-// serialization failures to repeat, and no deadlocks.
+// for it sees what the one before has committed, since each statement has its own view (READ COMMITTED). So there are
+// no serialization failures to repeat, and no deadlocks.
 const writeLock = `SELECT pg_advisory_xact_lock($1, 'audit'::regclass::oid::int4)`
 
 // postgresEngine is an open PostgreSQL database.
@@ -43,7 +43,8 @@ func openPostgres(ctx context.Context, opts Options) (*postgresEngine, error) {
 	if config.RuntimeParams[applicationName] == defaultApplication {
 		config.RuntimeParams[applicationName] = applicationOf(opts.Process)
 	}
-	e := &postgresEngine{config: config, busy: opts.BusyTimeout, writer: openPostgresPool(config, 1), reader: openPostgresPool(config, postgresReaders)}
+	e := &postgresEngine{config: config, busy: opts.BusyTimeout, writer: openPostgresPool(config, 1),
+		reader: openPostgresPool(config, postgresReaders)}
 	if err := e.prepare(ctx, opts.MustExist); err != nil {
 		_ = e.close()
 		return nil, e.asFault(ctx, err)
@@ -86,7 +87,8 @@ func (e *postgresEngine) takeWriteLock(ctx, waiting context.Context, tx *sql.Tx)
 	bounded, cancel := context.WithTimeout(ctx, left+grace)
 	defer cancel()
 	if left < e.busy-much { // of what each statement may wait for, other calls have taken a part
-		if _, err := tx.ExecContext(bounded, `SELECT set_config('lock_timeout', $1, true)`, strconv.FormatInt(left.Milliseconds()+1, 10)); err != nil {
+		if _, err := tx.ExecContext(bounded, `SELECT set_config('lock_timeout', $1, true)`,
+			strconv.FormatInt(left.Milliseconds()+1, 10)); err != nil {
 			return err
 		}
 	}

@@ -32,8 +32,8 @@ func postgresCause(err error) cause {
 	return causeOther
 }
 
-// asFault makes faults whose messages name host, port and database, and where it helps the user; the causes are what the
-// driver says, which never holds the password.
+// asFault makes faults whose messages name host, port and database, and where it helps the user; the causes are what
+// the driver says, which never holds the password.
 func (e *postgresEngine) asFault(ctx context.Context, err error) error {
 	var known *fault.Error
 	switch {
@@ -57,7 +57,8 @@ func (e *postgresEngine) asFault(ctx context.Context, err error) error {
 	case isRestart(err):
 		what = "is being stopped or started; try again when it is up"
 	case errors.As(err, &connect) && code == fault.UpstreamError:
-		what = "cannot be reached; it may be restarting: try again, and if that lasts, check that it runs, and host and port of CLAUDEOPS_DATABASE_URL"
+		what = "cannot be reached; it may be restarting: try again, and if that lasts, check that it runs, and host and " +
+			"port of CLAUDEOPS_DATABASE_URL"
 	case errors.As(err, &connect):
 		code = fault.Misconfigured
 		what = "cannot be reached; check that it runs, and host, port and TLS options of CLAUDEOPS_DATABASE_URL"

@@ -34,19 +34,20 @@ func TestWhatPassesByItselfIsToBeTriedAgainAndWhatDoesNotIsMisconfigured(t *test
 		code  fault.Code
 		again bool
 	}{
-		"it is stopped":                 {server("57P01"), fault.UpstreamError, true},
-		"it has crashed":                {server("57P02"), fault.UpstreamError, true},
-		"it is started":                 {server("57P03"), fault.UpstreamError, true},
-		"it has no connection left":     {server("53300"), fault.UpstreamError, true},
-		"nobody listens":                {dial(syscall.ECONNREFUSED), fault.UpstreamError, true},
-		"the network is down":           {dial(syscall.ENETUNREACH), fault.UpstreamError, true},
-		"the connection was cut":        {fmt.Errorf("read: %w", syscall.ECONNRESET), fault.UpstreamError, true},
-		"the connection has ended":      {io.ErrUnexpectedEOF, fault.UpstreamError, true},
-		"another holds the lock":        {server("55P03"), fault.Timeout, true},
-		"a name server does not answer": {&net.DNSError{Err: "server misbehaving", IsTemporary: true}, fault.UpstreamError, true},
-		"another password":              {server("28P01"), fault.Misconfigured, false},
-		"no such database":              {server("3D000"), fault.Misconfigured, false},
-		"something else":                {server("XX000"), fault.Internal, false},
+		"it is stopped":             {server("57P01"), fault.UpstreamError, true},
+		"it has crashed":            {server("57P02"), fault.UpstreamError, true},
+		"it is started":             {server("57P03"), fault.UpstreamError, true},
+		"it has no connection left": {server("53300"), fault.UpstreamError, true},
+		"nobody listens":            {dial(syscall.ECONNREFUSED), fault.UpstreamError, true},
+		"the network is down":       {dial(syscall.ENETUNREACH), fault.UpstreamError, true},
+		"the connection was cut":    {fmt.Errorf("read: %w", syscall.ECONNRESET), fault.UpstreamError, true},
+		"the connection has ended":  {io.ErrUnexpectedEOF, fault.UpstreamError, true},
+		"another holds the lock":    {server("55P03"), fault.Timeout, true},
+		"a name server does not answer": {&net.DNSError{Err: "server misbehaving", IsTemporary: true}, fault.UpstreamError,
+			true},
+		"another password": {server("28P01"), fault.Misconfigured, false},
+		"no such database": {server("3D000"), fault.Misconfigured, false},
+		"something else":   {server("XX000"), fault.Internal, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := fault.From(e.asFault(context.Background(), c.err))
@@ -66,11 +67,13 @@ func TestAServerThatIsBeingStartedIsToBeTriedAgain(t *testing.T) {
 	full := listen(t, "SFATAL\x00VFATAL\x00C53300\x00Msorry, too many clients already\x00\x00")
 	gone := listen(t, "")
 	for address, part := range map[string]string{
-		starting: "is being stopped or started; try again", full: "has no connection left", gone: "cannot be reached; it may be restarting",
+		starting: "is being stopped or started; try again", full: "has no connection left",
+		gone: "cannot be reached; it may be restarting",
 	} {
 		s := New("", Options{DatabaseURL: "postgres://joe:the-password@" + address + "/ops?sslmode=disable"})
 		err := fault.From(s.Ping(t.Context()))
-		if err.Code != fault.UpstreamError || err.RetryAfter <= 0 || !strings.Contains(err.Message, address+"/ops "+part) || strings.Contains(err.Message, "the-password") {
+		if err.Code != fault.UpstreamError || err.RetryAfter <= 0 || !strings.Contains(err.Message, address+"/ops "+part) ||
+			strings.Contains(err.Message, "the-password") {
 			t.Errorf("got %v, after %s", err, err.RetryAfter)
 		}
 	}

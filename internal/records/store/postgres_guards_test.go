@@ -85,7 +85,8 @@ func TestAUserThatDoesNotOwnTheTablesCanWorkAndCannotUnguardTheAudit(t *testing.
 	place := newPlace(t)
 	u, err := url.Parse(place)
 	wantEqual(t, err, nil)
-	schema, role, admin := u.Query().Get("search_path"), "r_"+u.Query().Get("search_path"), connect(t, os.Getenv(testDatabase))
+	schema, role, admin := u.Query().Get("search_path"), "r_"+
+		u.Query().Get("search_path"), connect(t, os.Getenv(testDatabase))
 	mustExec(t, admin, "CREATE ROLE "+role+" LOGIN PASSWORD 'user-password'")
 	t.Cleanup(func() { mustExec(t, admin, "DROP OWNED BY "+role, "DROP ROLE "+role) })
 	asUser := changed(t, place, func(u *url.URL) { u.User = url.UserPassword(role, "user-password") })
@@ -100,7 +101,8 @@ func TestAUserThatDoesNotOwnTheTablesCanWorkAndCannotUnguardTheAudit(t *testing.
 	mustExec(t, admin, "SET search_path = "+schema)
 	mustExec(t, admin, grants(schema, role)...)
 	useAll(t, open(t, asUser, Options{Now: noon}))
-	for _, statement := range append(dropGuards(), dropOneGuard(), "DELETE FROM audit", "TRUNCATE audit", "DROP TABLE audit",
+	for _, statement := range append(dropGuards(), dropOneGuard(), "DELETE FROM audit", "TRUNCATE audit",
+		"DROP TABLE audit",
 		"CREATE OR REPLACE FUNCTION audit_refuses_changes() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
 		"INSERT INTO claudeops_versions (version_id, is_applied) VALUES (99, true)") {
 		if _, err := connect(t, asUser).Exec(statement); sqlState(err) != stateNoPrivilege {

@@ -52,7 +52,8 @@ func TestASessionIsNotEndedForBeingIdle(t *testing.T) {
 	s := open(t, withParameter(t, place, "idle_session_timeout", "1h"), Options{})
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
 	var timeout string
-	wantEqual(t, s.db.conn.locks.(*sessionLocks).conn.QueryRow(t.Context(), "SHOW idle_session_timeout").Scan(&timeout), nil)
+	wantEqual(t, s.db.conn.locks.(*sessionLocks).conn.QueryRow(t.Context(), "SHOW idle_session_timeout").Scan(&timeout),
+		nil)
 	wantEqual(t, timeout, "0")
 }
 

@@ -27,8 +27,9 @@ func (e *postgresEngine) version(ctx context.Context) (version int64, err error)
 		return 0, err
 	}
 	if encoding != "UTF8" {
-		return 0, fault.New(fault.Misconfigured, "the PostgreSQL database %s has the encoding %s, which cannot hold all text; "+
-			"create one with the encoding UTF8", e.name(), encoding)
+		return 0, fault.New(fault.Misconfigured,
+			"the PostgreSQL database %s has the encoding %s, which cannot hold all text; "+
+				"create one with the encoding UTF8", e.name(), encoding)
 	}
 	const query = `SELECT COALESCE(MAX(version_id), 0) FROM ` + versionTable + ` WHERE is_applied`
 	err = e.reader.QueryRowContext(ctx, query).Scan(&version)

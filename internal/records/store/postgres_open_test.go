@@ -44,12 +44,14 @@ func TestOpenGivesUpOnWhatItCannotUse(t *testing.T) {
 		}), `refuses the user "nobody-here"`},
 		"no such database": {with(func(u *url.URL) { u.Path = "/not-there" }), "/not-there does not exist; create it"},
 		"no such schema":   {parameter("search_path", "not_there"), "has no schema for our tables that the user"},
-		"no TLS there":     {parameter("sslmode", "require"), "cannot be reached; check that it runs, and host, port and TLS"},
-		"a standby":        {parameter("default_transaction_read_only", "on"), "takes no changes"},
+		"no TLS there": {parameter("sslmode", "require"),
+			"cannot be reached; check that it runs, and host, port and TLS"},
+		"a standby": {parameter("default_transaction_read_only", "on"), "takes no changes"},
 		"another program's tables": {statements("CREATE TABLE audit (id INT)"),
 			"has tables of another program in this schema; give claudeops a schema of its own"},
-		"another program's function": {statements("CREATE FUNCTION audit_refuses_changes() RETURNS trigger LANGUAGE plpgsql " +
-			"AS 'BEGIN RETURN NULL; END'"), "has tables of another program in this schema"},
+		"another program's function": {statements(
+			"CREATE FUNCTION audit_refuses_changes() RETURNS trigger LANGUAGE plpgsql " +
+				"AS 'BEGIN RETURN NULL; END'"), "has tables of another program in this schema"},
 		"a newer program": {statements("INSERT INTO " + versionTable + " (version_id, is_applied) VALUES (99, true)"),
 			"was written by a newer claudeops (schema 99"},
 	} {
@@ -108,7 +110,8 @@ func TestADatabaseThatCannotHoldAllTextIsRefused(t *testing.T) {
 	const name = "claudeops_test_latin1"
 	mustExec(t, admin, "CREATE DATABASE "+name+" ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
 	t.Cleanup(func() { mustExec(t, admin, "DROP DATABASE "+name) })
-	_, err := openPlace(t.Context(), changed(t, os.Getenv(testDatabase), func(u *url.URL) { u.Path = "/" + name }), Options{})
+	_, err := openPlace(t.Context(), changed(t, os.Getenv(testDatabase), func(u *url.URL) { u.Path = "/" + name }),
+		Options{})
 	wantCode(t, err, fault.Misconfigured)
 	if !strings.Contains(err.Error(), "has the encoding LATIN1") {
 		t.Fatalf("got %v", err)
@@ -157,7 +160,8 @@ func TestAProcessUsesAFewConnections(t *testing.T) {
 	const query = "SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = $1"
 	wantEqual(t, rawPlace(t, place).QueryRow(query, "counted-"+t.Name()).Scan(&n), nil)
 	e := s.db.conn.engine.(*postgresEngine)
-	if most := e.writer.Stats().MaxOpenConnections + e.reader.Stats().MaxOpenConnections + 1; n < 2 || n > most || most != 4 {
+	if most := e.writer.Stats().MaxOpenConnections + e.reader.Stats().MaxOpenConnections + 1; n < 2 || n > most ||
+		most != 4 {
 		t.Fatalf("%d connections, at most %d", n, most)
 	}
 }
@@ -188,7 +192,8 @@ func TestACallAfterTheServerCutTheConnectionSaysSoAndTheNextOneWorks(t *testing.
 	mustExec(t, raw(t, s), fmt.Sprintf("SELECT pg_terminate_backend(%d, 10000)", pid))
 	if err := s.Ledger.Record(context.Background(), attempt("2"), nil); err != nil { // a pool may have noticed before
 		wantCode(t, err, fault.UpstreamError)
-		if !strings.Contains(err.Error(), s.Path()+" cannot be reached any more") && !strings.Contains(err.Error(), "is being stopped") {
+		if !strings.Contains(err.Error(), s.Path()+" cannot be reached any more") &&
+			!strings.Contains(err.Error(), "is being stopped") {
 			t.Fatalf("got %v", err)
 		}
 	}

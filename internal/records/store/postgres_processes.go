@@ -63,7 +63,8 @@ func (e *postgresEngine) holder(ctx context.Context) (who string, since time.Tim
 	var pid int
 	var application, client string
 	var began float64
-	if err := e.reader.QueryRowContext(ctx, holderQuery, applicationID).Scan(&pid, &application, &client, &began); err != nil {
+	if err := e.reader.QueryRowContext(ctx, holderQuery, applicationID).Scan(&pid, &application, &client,
+		&began); err != nil {
 		return "", time.Time{}
 	}
 	return sessionText(pid, application, client), time.UnixMicro(int64(began * float64(time.Second/time.Microsecond)))

@@ -13,22 +13,24 @@ import (
 func TestURLsThatAreNotPostgresAreRefusedWithoutShowingThem(t *testing.T) {
 	const secret = "s3cr3t"
 	for name, test := range map[string]struct{ url, message string }{
-		"empty":                          {"", "is not a PostgreSQL URL"},
-		"a path":                         {"/var/lib/" + secret, "is not a PostgreSQL URL"},
-		"another scheme":                 {"mysql://u:" + secret + "@h/d", "is not a PostgreSQL URL"},
-		"keywords":                       {"host=h user=u password=" + secret, "is not a PostgreSQL URL"},
-		"a control character":            {"postgres://u:" + secret + "\x01@h/d", "is not a PostgreSQL URL"},
-		"a half escape":                  {"postgres://u:%" + secret + "@h/d", "is not a PostgreSQL URL"},
-		"a port that is none":            {"postgres://u:" + secret + "@h:port/d", "is not a PostgreSQL URL"},
-		"a port that is too high":        {"postgres://u:" + secret + "@h:99999/d", "check its port"},
-		"a slash in the password":        {"postgres://u:12/" + secret + "@h/d", "write each of them as %XX"},
-		"a question mark":                {"postgres://u:12?" + secret + "@h/d", "write each of them as %XX"},
-		"a hash":                         {"postgres://u:12#" + secret + "@h/d", "write each of them as %XX"},
-		"a slash after a word":           {"postgres://u:" + secret + "/x@h/d", "is not a PostgreSQL URL"},
-		"an unknown TLS mode":            {"postgres://u:" + secret + "@h/d?sslmode=" + secret, "check its port, its options"},
-		"a certificate that is missing":  {"postgres://u:" + secret + "@h/d?sslrootcert=/none", "the files that it names"},
-		"a password among the options":   {"postgres://h:99999/d?user=u&password=" + secret, "check its port"},
-		"a key's password":               {"postgres://h/d?sslmode=require&sslcert=/none&sslkey=/none&sslpassword=" + secret, "the files"},
+		"empty":                   {"", "is not a PostgreSQL URL"},
+		"a path":                  {"/var/lib/" + secret, "is not a PostgreSQL URL"},
+		"another scheme":          {"mysql://u:" + secret + "@h/d", "is not a PostgreSQL URL"},
+		"keywords":                {"host=h user=u password=" + secret, "is not a PostgreSQL URL"},
+		"a control character":     {"postgres://u:" + secret + "\x01@h/d", "is not a PostgreSQL URL"},
+		"a half escape":           {"postgres://u:%" + secret + "@h/d", "is not a PostgreSQL URL"},
+		"a port that is none":     {"postgres://u:" + secret + "@h:port/d", "is not a PostgreSQL URL"},
+		"a port that is too high": {"postgres://u:" + secret + "@h:99999/d", "check its port"},
+		"a slash in the password": {"postgres://u:12/" + secret + "@h/d", "write each of them as %XX"},
+		"a question mark":         {"postgres://u:12?" + secret + "@h/d", "write each of them as %XX"},
+		"a hash":                  {"postgres://u:12#" + secret + "@h/d", "write each of them as %XX"},
+		"a slash after a word":    {"postgres://u:" + secret + "/x@h/d", "is not a PostgreSQL URL"},
+		"an unknown TLS mode": {"postgres://u:" + secret + "@h/d?sslmode=" + secret,
+			"check its port, its options"},
+		"a certificate that is missing": {"postgres://u:" + secret + "@h/d?sslrootcert=/none", "the files that it names"},
+		"a password among the options":  {"postgres://h:99999/d?user=u&password=" + secret, "check its port"},
+		"a key's password": {"postgres://h/d?sslmode=require&sslcert=/none&sslkey=/none&sslpassword=" + secret,
+			"the files"},
 		"a time that is none":            {"postgres://u:" + secret + "@h/d?connect_timeout=" + secret, "its options"},
 		"a file as the name of a secret": {"postgres://u:" + secret + "@h/d?sslrootcert=/none/" + secret, "the files"},
 	} {
@@ -53,7 +55,8 @@ func TestWhatTheURLSaysIsHeeded(t *testing.T) {
 	wantEqual(t, nameOf(config), "db.example.org:6543/ops")
 	wantEqual(t, []any{config.User, config.Password, config.ConnectTimeout}, []any{"joe", "a/b@c", 3 * time.Second})
 	p := config.RuntimeParams
-	wantEqual(t, []string{p["search_path"], p["lock_timeout"], p["application_name"]}, []string{"claudeops", "7", "claudeops"})
+	wantEqual(t, []string{p["search_path"], p["lock_timeout"], p["application_name"]},
+		[]string{"claudeops", "7", "claudeops"})
 	config, err = parseURL("postgres://h1:6,h2:7/d?sslmode=prefer", 1500*time.Millisecond)
 	wantEqual(t, err, nil)
 	wantEqual(t, nameOf(config), "h1:6,h2:7/d")

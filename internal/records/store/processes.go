@@ -26,7 +26,8 @@ type Process struct {
 
 // String is such as "claudeops 0.1.0 serve".
 func (p Process) String() string {
-	return strings.Join(slices.DeleteFunc([]string{"claudeops", p.Version, p.Command}, func(s string) bool { return s == "" }), " ")
+	return strings.Join(slices.DeleteFunc([]string{"claudeops", p.Version, p.Command},
+		func(s string) bool { return s == "" }), " ")
 }
 
 // processesFolder, in the state folder, has a file for each process that uses the database. It is locked for as long as
@@ -65,7 +66,8 @@ func (p *presence) enter(dir string, what Process, now time.Time, name string) {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return
 	}
-	file, err := os.OpenFile(filepath.Join(folder, fmt.Sprintf("%d-%s%s", os.Getpid(), name, lockSuffix)), os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
+	file, err := os.OpenFile(filepath.Join(folder, fmt.Sprintf("%d-%s%s", os.Getpid(), name, lockSuffix)),
+		os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
 		return
 	}
@@ -194,6 +196,8 @@ func olderUsers(where string, who []string) error {
 	if more := len(who) - most; more > 0 {
 		who = append(who[:most:most], fmt.Sprintf("and %d others", more))
 	}
-	return fault.New(fault.Misconfigured, "the records in the %s are of an older claudeops, which still uses them: %s. End it, and run this again; nothing was changed",
+	return fault.New(fault.Misconfigured,
+		"the records in the %s are of an older claudeops, which still uses them: %s. End it, and run this again; nothing "+
+			"was changed",
 		where, strings.Join(who, "; "))
 }

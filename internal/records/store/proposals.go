@@ -14,7 +14,8 @@ import (
 const proposalColumns = `id, created_us, door, caller, tier, provider, owner, repo, base, base_commit, change_type,
 	title, body, digest, state, branch, commit_id, pr_number, pr_url, process, session, pruned_us, revises, answers`
 
-// proposalRow is a proposal as the database has it: without Abandoned, with the name of the lock of whoever works on it.
+// proposalRow is a proposal as the database has it: without Abandoned, with the name of the lock of whoever works on
+// it.
 type proposalRow struct {
 	record.Proposal
 	lock string // "": not known
@@ -33,8 +34,8 @@ func (d *database) proposals(ctx context.Context, clauses string, args ...any) (
 	return d.withAbandoned(ctx, kept)
 }
 
-// withAbandoned says of each proposal that holds a reservation whether its lock has ended. That is asked after the proposals
-// were read: a process that finished one in between is taken for dead, and Finish then gives conflict.
+// withAbandoned says of each proposal that holds a reservation whether its lock has ended. That is asked after the
+// proposals were read: a process that finished one in between is taken for dead, and Finish then gives conflict.
 func (d *database) withAbandoned(ctx context.Context, kept []proposalRow) ([]record.Proposal, error) {
 	var asked []string
 	for _, p := range kept {
@@ -109,7 +110,8 @@ func insertProposal(ctx context.Context, tx *sql.Tx, p proposalRow, now time.Tim
 	}
 	for _, f := range p.Files {
 		const insert = `INSERT INTO proposal_files (proposal_id, path, action, content, base_sha, fingerprint) VALUES ($1, $2, $3, $4, $5, $6)`
-		_, err := tx.ExecContext(ctx, insert, text(p.ID), text(f.Path), text(f.Action), []byte(f.Content), text(f.BaseSHA), f.Fingerprint())
+		_, err := tx.ExecContext(ctx, insert, text(p.ID), text(f.Path), text(f.Action), []byte(f.Content), text(f.BaseSHA),
+			f.Fingerprint())
 		if causeOf(err) == causeUnique {
 			return fault.Wrap(err, fault.Internal, "the proposal names the path %q twice", f.Path)
 		}

@@ -11,15 +11,17 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// PullPaths remembers, for one provider, which files its pull requests change, so that a forge is asked once for each head
-// commit and not by each process anew. It is a convenience: what cannot be read or written is simply not remembered.
+// PullPaths remembers, for one provider, which files its pull requests change, so that a forge is asked once for each
+// head commit and not by each process anew. It is a convenience: what cannot be read or written is simply not
+// remembered.
 type PullPaths struct {
 	db       *database
 	provider string
 }
 
 // PathsAt returns what the pull request changed when its head was the given commit, if that is its latest known head.
-func (m *PullPaths) PathsAt(ctx context.Context, repo gitprovider.RepoRef, number int, head string) (paths []string, ok bool) {
+func (m *PullPaths) PathsAt(ctx context.Context, repo gitprovider.RepoRef, number int, head string) (paths []string,
+	ok bool) {
 	var encoded string
 	found, err := m.db.first(ctx, []any{(*text)(&encoded)}, `SELECT paths FROM pull_paths
 		WHERE provider = $1 AND repo = $2 AND number = $3 AND head = $4`, text(m.provider), repoOf(repo), number, text(head))
@@ -30,7 +32,8 @@ func (m *PullPaths) PathsAt(ctx context.Context, repo gitprovider.RepoRef, numbe
 }
 
 // RememberPaths keeps what the pull request changes at the head commit, in place of what was known before.
-func (m *PullPaths) RememberPaths(ctx context.Context, repo gitprovider.RepoRef, number int, head string, paths []string) {
+func (m *PullPaths) RememberPaths(ctx context.Context, repo gitprovider.RepoRef, number int, head string,
+	paths []string) {
 	m.RememberManyPaths(ctx, repo, map[int]string{number: head}, map[int][]string{number: paths})
 }
 
@@ -54,7 +57,8 @@ func (m *PullPaths) ManyPathsAt(ctx context.Context, repo gitprovider.RepoRef, h
 	return out
 }
 
-func (m *PullPaths) readMany(ctx context.Context, tx *sql.Tx, repo gitprovider.RepoRef, numbers []int, heads map[int]string,
+func (m *PullPaths) readMany(ctx context.Context, tx *sql.Tx, repo gitprovider.RepoRef, numbers []int,
+	heads map[int]string,
 	out map[int][]string) error {
 	args := []any{text(m.provider), repoOf(repo)}
 	for _, number := range numbers {
@@ -71,13 +75,17 @@ func (m *PullPaths) readMany(ctx context.Context, tx *sql.Tx, repo gitprovider.R
 			out[number] = paths
 		}
 		return nil
-	}, "SELECT number, head, paths FROM pull_paths WHERE provider = $1 AND repo = $2 AND number IN ("+placeholders(3, len(args))+")", args...)
+	}, "SELECT number, head, paths FROM pull_paths WHERE provider = $1 AND repo = $2 AND number IN ("+
+		placeholders(3, len(args))+")", args...)
 }
 
-// RememberManyPaths keeps what pull requests change at their heads, in place of what was known before: all of it or nothing.
-func (m *PullPaths) RememberManyPaths(ctx context.Context, repo gitprovider.RepoRef, heads map[int]string, paths map[int][]string) {
+// RememberManyPaths keeps what pull requests change at their heads, in place of what was known before: all of it or
+// nothing.
+func (m *PullPaths) RememberManyPaths(ctx context.Context, repo gitprovider.RepoRef, heads map[int]string,
+	paths map[int][]string) {
 	_ = m.db.write(ctx, func(tx *sql.Tx) error {
-		for _, number := range slices.Sorted(maps.Keys(paths)) { // in one order, so that writers do not wait for one another in a circle
+		// in one order, so that writers do not wait for one another in a circle
+		for _, number := range slices.Sorted(maps.Keys(paths)) {
 			if err := m.keep(ctx, tx, repo, number, heads[number], paths[number], micros(m.db.opts.Now())); err != nil {
 				return err
 			}
@@ -86,7 +94,8 @@ func (m *PullPaths) RememberManyPaths(ctx context.Context, repo gitprovider.Repo
 	})
 }
 
-func (m *PullPaths) keep(ctx context.Context, tx *sql.Tx, repo gitprovider.RepoRef, number int, head string, paths []string,
+func (m *PullPaths) keep(ctx context.Context, tx *sql.Tx, repo gitprovider.RepoRef, number int, head string,
+	paths []string,
 	seen int64) error {
 	encoded, err := json.Marshal(append([]string{}, paths...))
 	if err != nil {

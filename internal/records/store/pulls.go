@@ -33,8 +33,8 @@ func recordPull(ctx context.Context, tx *sql.Tx, proposalID string, now time.Tim
 // Pulls keeps what was last seen of the pull requests that we opened, for internal/proposals/follow and for people.
 type Pulls struct{ db *database }
 
-// FindPull returns the record of a pull request of ours, letter case of ASCII in owner and repository aside: forges do not
-// tell names apart by it. found is false if we opened none with the number.
+// FindPull returns the record of a pull request of ours, letter case of ASCII in owner and repository aside: forges do
+// not tell names apart by it. found is false if we opened none with the number.
 func (p *Pulls) FindPull(ctx context.Context, key record.PullKey) (record record.PullRecord, found bool, err error) {
 	key = p.db.storedKey(key)
 	err = p.db.read(ctx, func(tx *sql.Tx) error {
@@ -49,9 +49,10 @@ func (p *Pulls) FindPull(ctx context.Context, key record.PullKey) (record record
 	return record, found, err
 }
 
-// OpenPullsOf returns the open pull requests of ours whose head is the branch, at most 10, letter case of ASCII in owner and
-// repository aside.
-func (p *Pulls) OpenPullsOf(ctx context.Context, provider, owner, repo, branch string) (keys []record.PullKey, err error) {
+// OpenPullsOf returns the open pull requests of ours whose head is the branch, at most 10, letter case of ASCII in
+// owner and repository aside.
+func (p *Pulls) OpenPullsOf(ctx context.Context, provider, owner, repo, branch string) (keys []record.PullKey,
+	err error) {
 	err = p.db.read(ctx, func(tx *sql.Tx) error {
 		records, err := selectPulls(ctx, tx, `WHERE r.provider = $1 AND r.state = 'open' AND LOWER(r.owner) = $2
 			AND LOWER(r.repo) = $3 AND p.branch = $4 ORDER BY r.number DESC LIMIT 10`,
@@ -67,13 +68,15 @@ func (p *Pulls) OpenPullsOf(ctx context.Context, provider, owner, repo, branch s
 // OpenPulls returns the pull requests of ours that are open, as far as anybody has looked, the oldest proposal first.
 func (p *Pulls) OpenPulls(ctx context.Context, limit int) (out []record.PullRecord, err error) {
 	err = p.db.read(ctx, func(tx *sql.Tx) error {
-		out, err = selectPulls(ctx, tx, "WHERE r.state = 'open' AND "+oursAt("r.provider", "$2")+" ORDER BY r.proposal_id LIMIT $1", limit, p.db.own())
+		out, err = selectPulls(ctx, tx, "WHERE r.state = 'open' AND "+oursAt("r.provider", "$2")+
+			" ORDER BY r.proposal_id LIMIT $1", limit, p.db.own())
 		return err
 	})
 	return p.db.shownPulls(out), err
 }
 
-// keysAtOnce is how many pull requests one statement looks up. More take longer each: the driver compares each parameter with all of them.
+// keysAtOnce is how many pull requests one statement looks up. More take longer each: the driver compares each
+// parameter with all of them.
 const keysAtOnce = 8
 
 // PullRecords returns the records of those of the pull requests, at most 200, that are ours.
@@ -106,7 +109,8 @@ func pullsOf(ctx context.Context, tx *sql.Tx, keys []record.PullKey) ([]record.P
 	}
 	tuples, args := make([]string, len(wanted)), make([]any, 0, 4*len(wanted))
 	for i, key := range wanted {
-		tuples[i] = fmt.Sprintf("(CAST($%d AS TEXT), CAST($%d AS TEXT), CAST($%d AS TEXT), CAST($%d AS BIGINT))", 4*i+1, 4*i+2, 4*i+3, 4*i+4)
+		tuples[i] = fmt.Sprintf("(CAST($%d AS TEXT), CAST($%d AS TEXT), CAST($%d AS TEXT), CAST($%d AS BIGINT))", 4*i+1,
+			4*i+2, 4*i+3, 4*i+4)
 		args = append(args, text(key.Provider), text(key.Owner), text(key.Repo), key.Number)
 	}
 	// CROSS JOIN has SQLite look each of them up, rather than compare each pull request of the table with all of them.
@@ -118,10 +122,11 @@ func pullsOf(ctx context.Context, tx *sql.Tx, keys []record.PullKey) ([]record.P
 // followEnded is for how long after it has changed a pull request is still looked at that is not open.
 const followEnded = 30 * 24 * time.Hour
 
-// DuePulls returns pull requests of the provider that are to be looked at, those first that nobody has tried for longest:
-// open ones that were not tried since the time open, and, for 30 days, closed and gone ones that were not since the time
-// rest. Merged ones stay so. Tries in the future, by a clock that was wrong, do not count.
-func (p *Pulls) DuePulls(ctx context.Context, provider string, open, rest time.Time, limit int) (out []record.PullRecord, err error) {
+// DuePulls returns pull requests of the provider that are to be looked at, those first that nobody has tried for
+// longest: open ones that were not tried since the time open, and, for 30 days, closed and gone ones that were not
+// since the time rest. Merged ones stay so. Tries in the future, by a clock that was wrong, do not count.
+func (p *Pulls) DuePulls(ctx context.Context, provider string, open, rest time.Time,
+	limit int) (out []record.PullRecord, err error) {
 	now := p.db.opts.Now()
 	err = p.db.read(ctx, func(tx *sql.Tx) error {
 		out, err = selectPulls(ctx, tx, `WHERE r.provider = $1 AND (
@@ -134,8 +139,8 @@ func (p *Pulls) DuePulls(ctx context.Context, provider string, open, rest time.T
 	return p.db.shownPulls(out), err
 }
 
-// RecentPulls returns pull requests of ours that are open, and those that have ended since the time, at most so many: open ones
-// first, of each those first that changed last.
+// RecentPulls returns pull requests of ours that are open, and those that have ended since the time, at most so many:
+// open ones first, of each those first that changed last.
 func (p *Pulls) RecentPulls(ctx context.Context, since time.Time, limit int) (out []record.PullRecord, err error) {
 	err = p.db.read(ctx, func(tx *sql.Tx) error {
 		out, err = selectPulls(ctx, tx, `WHERE (r.state = 'open' OR r.updated_us > $1) AND `+oursAt("r.provider", "$3")+`
@@ -147,13 +152,14 @@ func (p *Pulls) RecentPulls(ctx context.Context, since time.Time, limit int) (ou
 
 // TriedPull notes that the provider was asked in vain.
 func (p *Pulls) TriedPull(ctx context.Context, key record.PullKey) error {
-	return p.db.exec(ctx, `UPDATE pulls SET tried_us = $1 WHERE provider = $2 AND owner = $3 AND repo = $4 AND number = $5`,
+	return p.db.exec(ctx,
+		`UPDATE pulls SET tried_us = $1 WHERE provider = $2 AND owner = $3 AND repo = $4 AND number = $5`,
 		micros(p.db.opts.Now()), text(p.db.stored(key.Provider)), text(key.Owner), text(key.Repo), key.Number)
 }
 
-// SeePull replaces the record that has seen's version by seen, and with it appends the attempt, if any, to the audit and the
-// notices to the outbox. ok is false, and nothing is recorded, if the record has changed since that version: what was seen
-// may be older than what is recorded.
+// SeePull replaces the record that has seen's version by seen, and with it appends the attempt, if any, to the audit
+// and the notices to the outbox. ok is false, and nothing is recorded, if the record has changed since that version:
+// what was seen may be older than what is recorded.
 func (p *Pulls) SeePull(
 	ctx context.Context, seen record.PullRecord, a *record.Attempt, notices ...record.Notice,
 ) (ok bool, err error) {
@@ -177,7 +183,8 @@ func updatePull(ctx context.Context, tx *sql.Tx, seen record.PullRecord) (bool, 
 			updated_us = $6, tried_us = $7, seen_us = $8, seen_by = $9, ended_us = $10, ended_by = $11, misses = $12, asked_us = $13,
 			version = version + 1
 		WHERE provider = $14 AND owner = $15 AND repo = $16 AND number = $17 AND version = $18`,
-		text(seen.State), text(bound(seen.Head, maxName)), seen.Approvals, seen.ChangesRequested, text(bound(string(seen.Checks), maxWord)),
+		text(seen.State), text(bound(seen.Head, maxName)), seen.Approvals, seen.ChangesRequested,
+		text(bound(string(seen.Checks), maxWord)),
 		micros(seen.UpdatedAt), triedMicros(seen.TriedAt), at(&seen.SeenAt), text(seen.SeenBy), at(&seen.EndedAt),
 		text(bound(seen.EndedBy, maxWord)), seen.Misses, at(&seen.AskedAt),
 		text(seen.Provider), text(seen.Owner), text(seen.Repo), seen.Number, seen.Version))
@@ -206,8 +213,10 @@ func selectPulls(ctx context.Context, tx *sql.Tx, clauses string, args ...any) (
 
 func scanPulls(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]record.PullRecord, error) {
 	return selectRows(ctx, tx, func(rows *sql.Rows, r *record.PullRecord) error {
-		return rows.Scan((*text)(&r.Provider), (*text)(&r.Owner), (*text)(&r.Repo), &r.Number, (*text)(&r.ProposalID), (*text)(&r.State),
-			(*text)(&r.Head), &r.Approvals, &r.ChangesRequested, (*text)(&r.Checks), at(&r.UpdatedAt), at(&r.AskedAt), at(&r.RevisedAt), at(&r.TriedAt), at(&r.SeenAt),
+		return rows.Scan((*text)(&r.Provider), (*text)(&r.Owner), (*text)(&r.Repo), &r.Number, (*text)(&r.ProposalID),
+			(*text)(&r.State),
+			(*text)(&r.Head), &r.Approvals, &r.ChangesRequested, (*text)(&r.Checks), at(&r.UpdatedAt), at(&r.AskedAt),
+			at(&r.RevisedAt), at(&r.TriedAt), at(&r.SeenAt),
 			(*text)(&r.SeenBy), at(&r.EndedAt), (*text)(&r.EndedBy), &r.Misses, &r.Version,
 			(*text)(&r.Base), (*text)(&r.Branch), (*text)(&r.Title), (*text)(&r.URL), at(&r.OpenedAt))
 	}, query, args...)

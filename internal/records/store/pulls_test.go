@@ -17,7 +17,8 @@ func openedPull(t testing.TB, s *Store, number int) record.PullKey {
 	if taken := reserve(t, s, proposal(id, "checks/"+id+".md"), 1<<40); taken != nil {
 		t.Fatalf("taken by %+v", taken)
 	}
-	to := record.Progress{State: record.StateOpened, Branch: "claude-ops/check/" + id, Commit: "c0ffee", PRNumber: number, PRURL: "https://x/" + id}
+	to := record.Progress{State: record.StateOpened, Branch: "claude-ops/check/" + id, Commit: "c0ffee", PRNumber: number,
+		PRURL: "https://x/" + id}
 	a := attempt(id)
 	a.Outcome, a.Code = record.OutcomeOpened, ""
 	wantEqual(t, s.Ledger.Finish(context.Background(), id, to, a), nil)
@@ -57,17 +58,20 @@ func TestAnOpenedPullRequestHasARecordAndAFailedProposalHasNone(t *testing.T) {
 	if taken := reserve(t, s, proposal("failed", "checks/f.md"), 1<<40); taken != nil {
 		t.Fatalf("taken by %+v", taken)
 	}
-	wantEqual(t, s.Ledger.Finish(t.Context(), "failed", record.Progress{State: record.StateFailed}, attempt("failed")), nil)
+	wantEqual(t, s.Ledger.Finish(t.Context(), "failed", record.Progress{State: record.StateFailed}, attempt("failed")),
+		nil)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM pulls"), 1)
 	for _, other := range []record.PullKey{
-		{Provider: "github", Owner: key.Owner, Repo: key.Repo, Number: 7}, {Provider: "local", Owner: key.Owner, Repo: "other", Number: 7},
+		{Provider: "github", Owner: key.Owner, Repo: key.Repo, Number: 7},
+		{Provider: "local", Owner: key.Owner, Repo: "other", Number: 7},
 		{Provider: "local", Owner: key.Owner, Repo: key.Repo, Number: 8},
 	} {
 		if _, ok, err := s.Pulls.FindPull(t.Context(), other); ok || err != nil {
 			t.Errorf("%v is found, %v", other, err)
 		}
 	}
-	records, err := s.Pulls.PullRecords(t.Context(), []record.PullKey{key, {Provider: "local", Owner: "x", Repo: "y", Number: 1}, key})
+	records, err := s.Pulls.PullRecords(t.Context(),
+		[]record.PullKey{key, {Provider: "local", Owner: "x", Repo: "y", Number: 1}, key})
 	wantEqual(t, err, nil)
 	wantEqual(t, records, map[record.PullKey]record.PullRecord{key: recordOf(t, s, key)})
 }
@@ -170,8 +174,8 @@ func TestTenProcessesThatSeeTheSameMergeRecordItOnce(t *testing.T) {
 	wantEqual(t, recordOf(t, s, key).State, gitprovider.StateMerged)
 }
 
-// childSeeMerged records that pull request 7 was merged as somebody does who has looked: unless the record says so already,
-// and anew when another process was faster.
+// childSeeMerged records that pull request 7 was merged as somebody does who has looked: unless the record says so
+// already, and anew when another process was faster.
 func childSeeMerged(ctx context.Context, place string) error {
 	s, err := openPlace(ctx, place, Options{})
 	if err != nil {
@@ -209,7 +213,8 @@ func TestPeopleAreToldOfAnEndOnceWhoeverIsFaster(t *testing.T) {
 				wantEqual(t, []any{ok, err}, []any{true, nil})
 			}
 			rows := verify(t, s, "").Rows
-			end := record.PullRecord{PullKey: r.PullKey, State: gitprovider.StateMerged, SeenBy: record.DoorCLI, EndedAt: noon(), EndedBy: "bob"}
+			end := record.PullRecord{PullKey: r.PullKey, State: gitprovider.StateMerged, SeenBy: record.DoorCLI, EndedAt: noon(),
+				EndedBy: "bob"}
 			review := attempt("review")
 			review.Action = "review.merge"
 			wantEqual(t, s.Ledger.RecordEnd(t.Context(), review, end, notice("told")), nil)
@@ -254,7 +259,8 @@ func TestTheDueAreThoseThatNobodyTriedForLongest(t *testing.T) {
 	}
 	wantEqual(t, due(9), []int{3, 5, 2, 8})
 	wantEqual(t, due(2), []int{3, 5})
-	wantEqual(t, s.Pulls.TriedPull(t.Context(), record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 3}), nil)
+	wantEqual(t, s.Pulls.TriedPull(t.Context(), record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster",
+		Number: 3}), nil)
 	wantEqual(t, due(9), []int{5, 2, 8})
 	others, err := s.Pulls.DuePulls(t.Context(), "github", noon(), noon(), 9)
 	wantEqual(t, []any{len(others), err}, []any{0, nil})
@@ -265,8 +271,10 @@ func TestWhatWasOpenedBeforeThereWereRecordsIsTakenUp(t *testing.T) {
 		base, base_commit, change_type, title, body, digest, state, branch, commit_id, pr_number, pr_url) VALUES
 		('%s', 1, 2000000, 1, 'mcp', 'c', 2, '%s', 'demo', 'home-cluster', 'main', 'b45e', 'check', 'T', 'B', 'd', '%s', 'b', 'c0ffee', %d, 'u')`
 	place := oldPlace(t,
-		fmt.Sprintf(insert, "a", "local", "opened", 7), fmt.Sprintf(insert, "b", "local", "opened", 8), fmt.Sprintf(insert, "c", "github", "opened", 7),
-		fmt.Sprintf(insert, "d", "github", "opened", 7), fmt.Sprintf(insert, "e", "github", "failed", 9), fmt.Sprintf(insert, "f", "github", "opened", 0),
+		fmt.Sprintf(insert, "a", "local", "opened", 7), fmt.Sprintf(insert, "b", "local", "opened", 8),
+		fmt.Sprintf(insert, "c", "github", "opened", 7),
+		fmt.Sprintf(insert, "d", "github", "opened", 7), fmt.Sprintf(insert, "e", "github", "failed", 9),
+		fmt.Sprintf(insert, "f", "github", "opened", 0),
 		`INSERT INTO local_prs (repo, number, title, body, url, branch, head_commit, base, state, labels, paths, created_us, closed_us) VALUES
 			('demo/home-cluster', 7, 'T', 'B', 'u', 'b', 'c', 'main', 'merged', '[]', '[]', 1, 3000000),
 			('demo/home-cluster', 8, 'T', 'B', 'u', 'b', 'c', 'main', 'open', '[]', '[]', 1, NULL)`)
@@ -274,7 +282,8 @@ func TestWhatWasOpenedBeforeThereWereRecordsIsTakenUp(t *testing.T) {
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM pulls"), 3)
 	at := func(seconds int64) time.Time { return time.Unix(seconds, 0).UTC() }
 	for _, want := range []record.PullRecord{
-		{PullKey: record.PullKey{Provider: "local", Number: 7}, ProposalID: "a", State: gitprovider.StateMerged, EndedAt: at(3)},
+		{PullKey: record.PullKey{Provider: "local", Number: 7}, ProposalID: "a", State: gitprovider.StateMerged,
+			EndedAt: at(3)},
 		{PullKey: record.PullKey{Provider: "local", Number: 8}, ProposalID: "b", State: gitprovider.StateOpen},
 		{PullKey: record.PullKey{Provider: "github", Number: 7}, ProposalID: "d", State: gitprovider.StateOpen},
 	} {
@@ -352,7 +361,8 @@ func TestRecentPullsAreTheOpenOnesAndThoseThatEndedLately(t *testing.T) {
 		openedPull(t, s, number)
 	}
 	end := func(number int, at time.Time) {
-		r, a := seenMerged(recordOf(t, s, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: number}))
+		r, a := seenMerged(recordOf(t, s, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster",
+			Number: number}))
 		r.EndedAt, r.UpdatedAt = at, at
 		ok, err := s.Pulls.SeePull(ctx, r, a)
 		wantEqual(t, []any{ok, err}, []any{true, nil})

@@ -13,8 +13,8 @@ import (
 // Replies are what was answered under idempotency keys.
 type Replies struct{ db *database }
 
-// TakeKey takes a key of a caller for a request whose body has this hash, and returns what was answered to it before, if
-// anything. conflict if the key stands for another body. Keys are forgotten once they are older than lifetime.
+// TakeKey takes a key of a caller for a request whose body has this hash, and returns what was answered to it before,
+// if anything. conflict if the key stands for another body. Keys are forgotten once they are older than lifetime.
 func (r *Replies) TakeKey(
 	ctx context.Context, caller, key, bodyHash string, lifetime time.Duration,
 ) (reply record.Reply, err error) {
@@ -25,7 +25,8 @@ func (r *Replies) TakeKey(
 			return err
 		}
 		var known text
-		err = tx.QueryRowContext(ctx, "SELECT body_hash, status, answer FROM idempotency_keys WHERE principal = $1 AND key = $2",
+		err = tx.QueryRowContext(ctx,
+			"SELECT body_hash, status, answer FROM idempotency_keys WHERE principal = $1 AND key = $2",
 			text(caller), text(key)).Scan(&known, &reply.Status, &reply.Body)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
@@ -43,6 +44,7 @@ func (r *Replies) TakeKey(
 
 // KeepReply notes what was answered under a key. The first answer stays.
 func (r *Replies) KeepReply(ctx context.Context, caller, key string, reply record.Reply) error {
-	return r.db.exec(ctx, "UPDATE idempotency_keys SET status = $1, answer = $2 WHERE principal = $3 AND key = $4 AND status = 0",
+	return r.db.exec(ctx,
+		"UPDATE idempotency_keys SET status = $1, answer = $2 WHERE principal = $3 AND key = $4 AND status = 0",
 		reply.Status, reply.Body, text(caller), text(key))
 }

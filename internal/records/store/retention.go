@@ -8,8 +8,9 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Retention removes what is old. The audit is never touched, nor is what a decision may still need: who proposed what, to
-// which paths, with which digest, and what became of it. So a change that was opened once is recognised however old it is.
+// Retention removes what is old. The audit is never touched, nor is what a decision may still need: who proposed what,
+// to which paths, with which digest, and what became of it. So a change that was opened once is recognised however old
+// it is.
 type Retention struct{ db *database }
 
 // pruneBatch is how much one transaction removes, so that writers do not wait for long.
@@ -37,8 +38,8 @@ func pruneRules() []pruneRule {
 	}
 }
 
-// settledLongAgo are the proposals of which contents and text may go: ended, not held, and not what a person may still review
-// in a local repository.
+// settledLongAgo are the proposals of which contents and text may go: ended, not held, and not what a person may still
+// review in a local repository.
 const settledLongAgo = `pruned_us IS NULL AND created_us < $1 AND state IN ('opened', 'failed', 'dry_run')
 	AND NOT EXISTS (SELECT 1 FROM reservations r WHERE r.proposal_id = proposals.id)
 	AND NOT EXISTS (SELECT 1 FROM local_prs l WHERE 'local:' || l.repo = proposals.provider || ':' || proposals.owner || '/' || proposals.repo
@@ -63,9 +64,11 @@ func (r *Retention) CountPrunable(ctx context.Context, before time.Time) (out []
 	return out, err
 }
 
-// Prune removes what is older than before: bodies and file contents of settled proposals, whose rows stay; notices that were
-// settled; answers under idempotency keys; sessions of browsers; the output of agents' sessions, and what they noted; what refused attempts wanted; runs of scripts. If anything went, row becomes a row of the audit; row says what it is
-// about from the counts. Others may write meanwhile. What was removed before an error stays removed, and is in the answer.
+// Prune removes what is older than before: bodies and file contents of settled proposals, whose rows stay; notices that
+// were settled; answers under idempotency keys; sessions of browsers; the output of agents' sessions, and what they
+// noted; what refused attempts wanted; runs of scripts. If anything went, row becomes a row of the audit; row says what
+// it is about from the counts. Others may write meanwhile. What was removed before an error stays removed, and is in
+// the answer.
 func (r *Retention) Prune(
 	ctx context.Context, before time.Time, row func([]record.Pruned) record.Attempt,
 ) (out []record.Pruned, err error) {
@@ -79,7 +82,8 @@ func (r *Retention) Prune(
 		out = append(out, p)
 	}
 	if removed > 0 {
-		if recorded := r.db.write(context.WithoutCancel(ctx), func(tx *sql.Tx) error { return r.db.appendAll(ctx, tx, []record.Attempt{row(out)}) }); err == nil {
+		if recorded := r.db.write(context.WithoutCancel(ctx),
+			func(tx *sql.Tx) error { return r.db.appendAll(ctx, tx, []record.Attempt{row(out)}) }); err == nil {
 			err = recorded
 		}
 	}
@@ -92,7 +96,8 @@ func (r *Retention) pruneBatch(ctx context.Context, rule pruneRule, before time.
 			n, err = rule.clear(ctx, tx, rule, before, r.db.opts.Now())
 			return err
 		}
-		result, err := tx.ExecContext(ctx, "DELETE FROM "+rule.table+" WHERE ("+rule.key+") IN (SELECT "+rule.key+" FROM "+rule.table+
+		result, err := tx.ExecContext(ctx, "DELETE FROM "+rule.table+" WHERE ("+rule.key+") IN (SELECT "+rule.key+" FROM "+
+			rule.table+
 			" WHERE "+rule.condition+" LIMIT $2)", micros(before), pruneBatch)
 		if err != nil {
 			return err
@@ -109,7 +114,8 @@ func (r *Retention) pruneBatch(ctx context.Context, rule pruneRule, before time.
 // emptyProposals removes body and contents; the row, the paths and the digest stay.
 func emptyProposals(ctx context.Context, tx *sql.Tx, rule pruneRule, before, now time.Time) (int64, error) {
 	chosen := " IN (SELECT id FROM proposals WHERE " + rule.condition + " ORDER BY created_us, id LIMIT $3)"
-	_, err := tx.ExecContext(ctx, "UPDATE proposal_files SET content = $2 WHERE proposal_id"+chosen, micros(before), []byte{}, pruneBatch)
+	_, err := tx.ExecContext(ctx, "UPDATE proposal_files SET content = $2 WHERE proposal_id"+chosen, micros(before),
+		[]byte{}, pruneBatch)
 	if err != nil {
 		return 0, err
 	}

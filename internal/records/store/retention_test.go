@@ -13,7 +13,8 @@ import (
 )
 
 func pruneAttempt(removed []record.Pruned) record.Attempt {
-	return record.Attempt{Time: noon(), RequestID: "prune", Action: "prune", Outcome: record.OutcomeDone, Message: fmt.Sprint(removed)}
+	return record.Attempt{Time: noon(), RequestID: "prune", Action: "prune", Outcome: record.OutcomeDone,
+		Message: fmt.Sprint(removed)}
 }
 
 // aged makes a store in which a proposal of each state is 100 days old, and its clock stands at noon.
@@ -37,10 +38,12 @@ func aged(t testing.TB) *Store {
 	}
 	finish("opened", record.Progress{State: record.StateOpened, PRNumber: 1, PRURL: "u"})
 	finish("failed", record.Progress{State: record.StateFailed})
-	pr, err := s.LocalPulls.InsertPR(ctx, "demo/home-cluster", gitprovider.PullRequest{Branch: "b", Base: "main", State: gitprovider.StateOpen})
+	pr, err := s.LocalPulls.InsertPR(ctx, "demo/home-cluster", gitprovider.PullRequest{Branch: "b", Base: "main",
+		State: gitprovider.StateOpen})
 	wantEqual(t, err, nil)
 	finish("reviewed", record.Progress{State: record.StateOpened, PRNumber: pr.Number, PRURL: "u"})
-	_, err = raw(t, s).Exec("UPDATE proposals SET pr_number = 9 WHERE id = 'opened'") // no local pull request has that number
+	// no local pull request has that number
+	_, err = raw(t, s).Exec("UPDATE proposals SET pr_number = 9 WHERE id = 'opened'")
 	wantEqual(t, err, nil)
 	dry := old("dry")
 	if err := s.Ledger.Record(ctx, attempt("dry"), &dry, notice("pending")); err != nil {
@@ -48,13 +51,15 @@ func aged(t testing.TB) *Store {
 	}
 	_, err = s.Replies.TakeKey(ctx, "c", "k", "h", 1000*time.Hour)
 	wantEqual(t, err, nil)
-	wantEqual(t, s.Access.InsertLogin(ctx, access.Login{Hash: "h", TokenHash: "t", CreatedAt: c.now, SeenAt: c.now}, c.now, c.now), nil)
+	wantEqual(t, s.Access.InsertLogin(ctx, access.Login{Hash: "h", TokenHash: "t", CreatedAt: c.now, SeenAt: c.now}, c.now,
+		c.now), nil)
 	begin(t, s, "ended", "running")
 	ended := agentSession("ended")
 	ended.State = sessions.StateSucceeded
 	wantEqual(t, s.AgentSessions.SaveSession(ctx, ended), nil)
 	for _, id := range []string{"ended", "running"} {
-		events := []sessions.Event{{Seq: 1, Time: c.now, Kind: "text", Text: "old"}, {Seq: 2, Time: noon(), Kind: "text", Text: "young"}}
+		events := []sessions.Event{{Seq: 1, Time: c.now, Kind: "text", Text: "old"},
+			{Seq: 2, Time: noon(), Kind: "text", Text: "young"}}
 		wantEqual(t, s.AgentSessions.AppendEvents(ctx, id, events), nil)
 	}
 	wantEqual(t, s.AgentSessions.AppendJournal(ctx, "ended", c.now, []string{"old"}), nil)
@@ -75,8 +80,10 @@ func aged(t testing.TB) *Store {
 func TestPruningRemovesWhatIsOldAndNothingThatIsNeeded(t *testing.T) {
 	ctx, s := context.Background(), aged(t)
 	before := noon().AddDate(0, 0, -90)
-	want := []record.Pruned{{Kind: "proposals", Rows: 3}, {Kind: "notices", Rows: 0}, {Kind: "idempotency_keys", Rows: 1}, {Kind: "web_sessions", Rows: 1},
-		{Kind: "session_output", Rows: 1}, {Kind: "journal", Rows: 1}, {Kind: "refused_changes", Rows: 0}, {Kind: "script_runs", Rows: 1}}
+	want := []record.Pruned{{Kind: "proposals", Rows: 3}, {Kind: "notices", Rows: 0}, {Kind: "idempotency_keys", Rows: 1},
+		{Kind: "web_sessions", Rows: 1},
+		{Kind: "session_output", Rows: 1}, {Kind: "journal", Rows: 1}, {Kind: "refused_changes", Rows: 0},
+		{Kind: "script_runs", Rows: 1}}
 	counted, err := s.Retention.CountPrunable(ctx, before)
 	wantEqual(t, err, nil)
 	wantEqual(t, counted, want)

@@ -65,7 +65,8 @@ func (d *database) localKey(repo string) string {
 // oursAt is a condition: the provider in the column is none of another root. $n is the argument,
 // d.stored(localProvider).
 func oursAt(column, n string) string {
-	return "(" + column + " = " + n + " OR " + column + " <> '" + localProvider + "' AND " + column + " NOT LIKE '" + localProvider + rootMark + "%')"
+	return "(" + column + " = " + n + " OR " + column + " <> '" + localProvider + "' AND " + column + " NOT LIKE '" +
+		localProvider + rootMark + "%')"
 }
 
 // own is the argument of oursAt.
@@ -114,14 +115,16 @@ func (u unowned) isIn(has map[string]bool, pulls map[int]bool, base bool) bool {
 }
 
 // Adopt implements local.Records. It looks once an hour at most.
-func (l *LocalPulls) Adopt(ctx context.Context, holds func(ctx context.Context, repo string, commits []string) (map[string]bool, error)) error {
+func (l *LocalPulls) Adopt(ctx context.Context,
+	holds func(ctx context.Context, repo string, commits []string) (map[string]bool, error)) error {
 	id := l.db.rootID()
 	if id == "" {
 		return nil
 	}
 	now := l.db.opts.Now()
 	var looked time.Time
-	if _, err := l.db.first(ctx, []any{at(&looked)}, "SELECT looked_us FROM local_roots WHERE id = $1", text(id)); err != nil || isRecent(looked, now, adoptEvery) {
+	if _, err := l.db.first(ctx, []any{at(&looked)}, "SELECT looked_us FROM local_roots WHERE id = $1",
+		text(id)); err != nil || isRecent(looked, now, adoptEvery) {
 		return err
 	}
 	repos, err := l.unowned(ctx)
@@ -141,7 +144,8 @@ func (l *LocalPulls) Adopt(ctx context.Context, holds func(ctx context.Context, 
 			return err
 		}
 	}
-	return l.db.exec(ctx, `INSERT INTO local_roots (id, looked_us) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET looked_us = excluded.looked_us`,
+	return l.db.exec(ctx,
+		`INSERT INTO local_roots (id, looked_us) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET looked_us = excluded.looked_us`,
 		text(id), micros(now))
 }
 
@@ -156,11 +160,14 @@ func (l *LocalPulls) unowned(ctx context.Context) (map[string][]unowned, error) 
 		return err
 	}
 	return found, l.db.read(ctx, func(tx *sql.Tx) error {
-		err := queryRows(ctx, tx, add, "SELECT repo, '', number, head_commit, '' FROM local_prs WHERE repo NOT LIKE '%"+rootMark+"%'")
+		err := queryRows(ctx, tx, add, "SELECT repo, '', number, head_commit, '' FROM local_prs WHERE repo NOT LIKE '%"+
+			rootMark+"%'")
 		if err != nil {
 			return err
 		}
-		return queryRows(ctx, tx, add, "SELECT owner || '/' || repo, id, pr_number, commit_id, base_commit FROM proposals WHERE provider = '"+localProvider+"'")
+		return queryRows(ctx, tx, add,
+			"SELECT owner || '/' || repo, id, pr_number, commit_id, base_commit FROM proposals WHERE provider = '"+localProvider+
+				"'")
 	})
 }
 
@@ -186,8 +193,10 @@ func (l *LocalPulls) adopt(ctx context.Context, id, repo string, rows []unowned,
 			if row.id == "" || !row.isIn(has, pulls, its || !told) {
 				continue
 			}
-			for _, table := range []string{"proposals SET provider = $1 WHERE id", "reservations SET provider = $1 WHERE proposal_id", "pulls SET provider = $1 WHERE proposal_id"} {
-				if _, err := tx.ExecContext(ctx, "UPDATE "+table+" = $2 AND provider = '"+localProvider+"'", text(localProvider+rootMark+id), text(row.id)); err != nil {
+			for _, table := range []string{"proposals SET provider = $1 WHERE id",
+				"reservations SET provider = $1 WHERE proposal_id", "pulls SET provider = $1 WHERE proposal_id"} {
+				if _, err := tx.ExecContext(ctx, "UPDATE "+table+" = $2 AND provider = '"+localProvider+"'",
+					text(localProvider+rootMark+id), text(row.id)); err != nil {
 					return err
 				}
 			}
@@ -200,7 +209,8 @@ func (l *LocalPulls) adopt(ctx context.Context, id, repo string, rows []unowned,
 func adoptPull(ctx context.Context, tx *sql.Tx, id, repo string, number int) error {
 	own, was, n := text(id+rootMark+repo), text(repo), number
 	for _, statement := range []string{
-		"INSERT INTO local_prs (repo, " + localPullColumns + ") SELECT CAST($1 AS TEXT), " + localPullColumns + " FROM local_prs WHERE repo = $2 AND number = $3",
+		"INSERT INTO local_prs (repo, " + localPullColumns + ") SELECT CAST($1 AS TEXT), " + localPullColumns +
+			" FROM local_prs WHERE repo = $2 AND number = $3",
 		`INSERT INTO local_reviews (repo, number, position, author, state, body, submitted_us)
 			SELECT CAST($1 AS TEXT), number, position, author, state, body, submitted_us FROM local_reviews WHERE repo = $2 AND number = $3`,
 		"UPDATE local_review_comments SET repo = $1 WHERE repo = $2 AND number = $3",
@@ -215,8 +225,10 @@ func adoptPull(ctx context.Context, tx *sql.Tx, id, repo string, number int) err
 		}
 	}
 	for _, table := range []string{"pulls", "cooldown_lifts"} {
-		folded := map[string]string{"pulls": "owner || '/' || repo = $2", "cooldown_lifts": "owner || '/' || repo = LOWER($2)"}[table]
-		_, err := tx.ExecContext(ctx, "UPDATE "+table+" SET provider = $1 WHERE provider = '"+localProvider+"' AND "+folded+" AND number = $3",
+		folded := map[string]string{"pulls": "owner || '/' || repo = $2",
+			"cooldown_lifts": "owner || '/' || repo = LOWER($2)"}[table]
+		_, err := tx.ExecContext(ctx, "UPDATE "+table+" SET provider = $1 WHERE provider = '"+localProvider+"' AND "+folded+
+			" AND number = $3",
 			text(localProvider+rootMark+id), was, n)
 		if err != nil {
 			return err

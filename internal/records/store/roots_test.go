@@ -83,7 +83,8 @@ func repeat(n int) (out []int) {
 
 func TestWhatIsRecordedOfARootIsNothingToAnother(t *testing.T) {
 	ctx, place := context.Background(), newPlace(t)
-	a, b, none := rooted(t, place, "aaaaaaaaaaaaaaaa"), rooted(t, place, "bbbbbbbbbbbbbbbb"), open(t, place, Options{Now: noon})
+	a, b, none := rooted(t, place, "aaaaaaaaaaaaaaaa"), rooted(t, place, "bbbbbbbbbbbbbbbb"), open(t, place,
+		Options{Now: noon})
 	opens(t, a, "one", 1, "c1")
 	wantEqual(t, seen(t, a, "one", "d-one"), repeat(1))
 	wantEqual(t, seen(t, b, "one", "d-one"), repeat(0))
@@ -128,7 +129,8 @@ func TestARootAdoptsWhatItHasAndNothingElse(t *testing.T) {
 	before := open(t, place, Options{Now: noon})
 	opens(t, before, "one", 1, "c1")
 	opens(t, before, "two", 2, "c2")
-	review := gitprovider.Review{Author: "ann", State: gitprovider.ReviewCommented, Body: "Why?", Comments: []gitprovider.LineComment{{Path: "checks/one.md", Line: 1, Body: "This."}}}
+	review := gitprovider.Review{Author: "ann", State: gitprovider.ReviewCommented, Body: "Why?",
+		Comments: []gitprovider.LineComment{{Path: "checks/one.md", Line: 1, Body: "This."}}}
 	wantEqual(t, before.LocalPulls.AddReview(ctx, "demo/home-cluster", 1, review), nil)
 	reserve(t, before, proposal("held", "checks/held.md"), 99)
 

@@ -6,13 +6,15 @@ import (
 	"time"
 )
 
-// Rounds is what the processes that share a database agree on: whose turn periodic work is, and which webhooks were taken.
+// Rounds is what the processes that share a database agree on: whose turn periodic work is, and which webhooks were
+// taken.
 type Rounds struct{ db *database }
 
-// ClaimRound reports whether the caller is to do the work of that name now: nobody has begun it within the interval every.
-// Of several callers at once one is told so. next is when the work is due again, by what is recorded then. A beginning in the
-// future, by a clock that was wrong, does not count.
-func (r *Rounds) ClaimRound(ctx context.Context, name string, every time.Duration) (mine bool, next time.Time, err error) {
+// ClaimRound reports whether the caller is to do the work of that name now: nobody has begun it within the interval
+// every. Of several callers at once one is told so. next is when the work is due again, by what is recorded then. A
+// beginning in the future, by a clock that was wrong, does not count.
+func (r *Rounds) ClaimRound(ctx context.Context, name string, every time.Duration) (mine bool, next time.Time,
+	err error) {
 	now := r.db.opts.Now()
 	var begun time.Time
 	_, err = r.db.first(ctx, []any{at(&begun)}, "SELECT begun_us FROM rounds WHERE name = $1", text(name))
@@ -39,8 +41,8 @@ const (
 	maxDelivered = 20_000
 )
 
-// TakeDelivery notes a delivery of a provider's webhook. fresh is false if it was noted before, within seven days and among
-// the last 20,000.
+// TakeDelivery notes a delivery of a provider's webhook. fresh is false if it was noted before, within seven days and
+// among the last 20,000.
 func (r *Rounds) TakeDelivery(ctx context.Context, provider, id string) (fresh bool, err error) {
 	now := r.db.opts.Now()
 	err = r.db.write(ctx, func(tx *sql.Tx) error {

@@ -52,7 +52,8 @@ func (s *ScriptRuns) EndScriptRun(ctx context.Context, r record.ScriptRun) error
 
 // encodeScriptRun is the run without more output than is kept.
 func encodeScriptRun(r keptScriptRun) (string, error) {
-	r.Ending.Stdout, r.Ending.Stderr = bound(r.Ending.Stdout, record.MaxScriptOutput), bound(r.Ending.Stderr, record.MaxScriptOutput)
+	r.Ending.Stdout, r.Ending.Stderr = bound(r.Ending.Stdout, record.MaxScriptOutput), bound(r.Ending.Stderr,
+		record.MaxScriptOutput)
 	out, err := json.Marshal(r)
 	return string(out), err
 }
@@ -101,8 +102,8 @@ func scanScriptRun(rows *sql.Rows, r *keptScriptRun) error {
 // maxSettled bounds how many runs one call settles.
 const maxSettled = 100
 
-// SettleScriptRuns looks at the runs whose process was killed, or that must have ended by now. One that the audit lacks gets its
-// row there; row makes it.
+// SettleScriptRuns looks at the runs whose process was killed, or that must have ended by now. One that the audit lacks
+// gets its row there; row makes it.
 func (s *ScriptRuns) SettleScriptRuns(ctx context.Context, row func(record.ScriptRun) record.Attempt) error {
 	open, err := s.unsettled(ctx)
 	if err != nil || len(open) == 0 { // most often there is nothing to write
@@ -110,7 +111,8 @@ func (s *ScriptRuns) SettleScriptRuns(ctx context.Context, row func(record.Scrip
 	}
 	return s.db.write(ctx, func(tx *sql.Tx) error {
 		for _, id := range open {
-			found, err := selectRows(ctx, tx, scanScriptRun, "SELECT record FROM script_runs WHERE settled = 0 AND id = $1", text(id))
+			found, err := selectRows(ctx, tx, scanScriptRun, "SELECT record FROM script_runs WHERE settled = 0 AND id = $1",
+				text(id))
 			if err != nil {
 				return err
 			}
@@ -127,12 +129,13 @@ func (s *ScriptRuns) SettleScriptRuns(ctx context.Context, row func(record.Scrip
 	})
 }
 
-// unsettled are the ids of runs that nobody goes on with. A run that has ended is left to the process that writes its row, until
-// its time is over.
+// unsettled are the ids of runs that nobody goes on with. A run that has ended is left to the process that writes its
+// row, until its time is over.
 func (s *ScriptRuns) unsettled(ctx context.Context) (ids []string, err error) {
 	now := s.db.opts.Now()
 	runs, err := selectOf(ctx, s.db, scanScriptRun,
-		"SELECT record FROM script_runs WHERE settled = 0 AND (ends_us < $1 OR state = $2) ORDER BY id LIMIT $3", micros(now), text(record.ScriptRunning), maxSettled)
+		"SELECT record FROM script_runs WHERE settled = 0 AND (ends_us < $1 OR state = $2) ORDER BY id LIMIT $3", micros(now),
+		text(record.ScriptRunning), maxSettled)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +157,8 @@ func (s *ScriptRuns) unsettled(ctx context.Context) (ids []string, err error) {
 	return ids, nil
 }
 
-func (s *ScriptRuns) settle(ctx context.Context, tx *sql.Tx, r record.ScriptRun, row func(record.ScriptRun) record.Attempt) error {
+func (s *ScriptRuns) settle(ctx context.Context, tx *sql.Tx, r record.ScriptRun,
+	row func(record.ScriptRun) record.Attempt) error {
 	var seq int64
 	err := tx.QueryRowContext(ctx, "SELECT seq FROM audit WHERE request_id = $1 LIMIT 1", text(r.ID)).Scan(&seq)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -170,6 +174,7 @@ func (s *ScriptRuns) settle(ctx context.Context, tx *sql.Tx, r record.ScriptRun,
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, "UPDATE script_runs SET settled = 1, state = $1, record = $2 WHERE id = $3", text(r.State), kept, text(r.ID))
+	_, err = tx.ExecContext(ctx, "UPDATE script_runs SET settled = 1, state = $1, record = $2 WHERE id = $3",
+		text(r.State), kept, text(r.ID))
 	return err
 }

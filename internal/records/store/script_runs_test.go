@@ -16,7 +16,8 @@ func scriptRun(id string) record.ScriptRun {
 	at := noon().AddDate(-1, 0, 0)
 	return record.ScriptRun{
 		ID: id, Script: "check_disk", Path: "/ops/scripts/Agent/check-disk.sh", Hash: "aa", Arguments: []string{"mount"},
-		By: record.ScriptCaller{Door: record.DoorMCP, Name: "nul \x00", Tier: 2, Session: "s"}, StartedAt: at, EndsBy: at.Add(time.Minute), State: record.ScriptRunning,
+		By: record.ScriptCaller{Door: record.DoorMCP, Name: "nul \x00", Tier: 2, Session: "s"}, StartedAt: at,
+		EndsBy: at.Add(time.Minute), State: record.ScriptRunning,
 	}
 }
 
@@ -33,7 +34,8 @@ func TestARunOfAScriptIsKeptAsItWasSaved(t *testing.T) {
 	wantEqual(t, err, nil)
 	wantEqual(t, got, run)
 	run.State = record.ScriptEnded
-	run.Ending = record.ScriptEnding{ExitCode: 3, Duration: time.Second, Stdout: strings.Repeat("é", record.MaxScriptOutput), Stderr: "<&\u2028", Truncated: true, TimedOut: true}
+	run.Ending = record.ScriptEnding{ExitCode: 3, Duration: time.Second,
+		Stdout: strings.Repeat("é", record.MaxScriptOutput), Stderr: "<&\u2028", Truncated: true, TimedOut: true}
 	wantEqual(t, runs.EndScriptRun(ctx, run), nil)
 	got, err = runs.ScriptRun(ctx, "run-1")
 	wantEqual(t, err, nil)
@@ -89,10 +91,12 @@ func TestRunsThatTheAuditLacksGetTheirRow(t *testing.T) {
 		rows, err := s.Audit.Page(ctx, record.AuditQuery{Ascending: true})
 		wantEqual(t, err, nil)
 		wantEqual(t, len(rows), 3)
-		wantEqual(t, []string{rows[1].RequestID, rows[1].Message, rows[2].RequestID, rows[2].Message}, []string{"ended", "ended", "killed", "interrupted"})
+		wantEqual(t, []string{rows[1].RequestID, rows[1].Message, rows[2].RequestID, rows[2].Message},
+			[]string{"ended", "ended", "killed", "interrupted"})
 	}
 	for id, want := range map[string]record.ScriptRunState{
-		"killed": record.ScriptInterrupted, "ended": record.ScriptEnded, "known": record.ScriptEnded, "young": record.ScriptRunning,
+		"killed": record.ScriptInterrupted, "ended": record.ScriptEnded, "known": record.ScriptEnded,
+		"young": record.ScriptRunning,
 	} {
 		got, err := runs.ScriptRun(ctx, id)
 		wantEqual(t, err, nil)
@@ -101,8 +105,8 @@ func TestRunsThatTheAuditLacksGetTheirRow(t *testing.T) {
 	wantEqual(t, verify(t, s, "").OK(), true)
 }
 
-// A process that is killed has no say in when its runs end: whoever looks next sees it at once, while those of a process that
-// lives go on.
+// A process that is killed has no say in when its runs end: whoever looks next sees it at once, while those of a
+// process that lives go on.
 func TestARunWhoseProcessIsGoneIsInterruptedAtOnce(t *testing.T) {
 	ctx := context.Background()
 	place := t.TempDir()
@@ -131,7 +135,8 @@ func TestARunWhoseProcessIsGoneIsInterruptedAtOnce(t *testing.T) {
 	}
 	looks(map[string]record.ScriptRunState{"killed": record.ScriptRunning, "goes-on": record.ScriptRunning})
 	wantEqual(t, gone.Close(), nil) // releases what the kernel releases when a process is killed
-	looks(map[string]record.ScriptRunState{"killed": record.ScriptInterrupted, "ended": record.ScriptEnded, "goes-on": record.ScriptRunning})
+	looks(map[string]record.ScriptRunState{"killed": record.ScriptInterrupted, "ended": record.ScriptEnded,
+		"goes-on": record.ScriptRunning})
 	rows, err := lives.Audit.Page(ctx, record.AuditQuery{})
 	wantEqual(t, err, nil)
 	wantEqual(t, len(rows), 1) // the process that ended a run writes its row itself

@@ -45,7 +45,8 @@ func openSQLite(ctx context.Context, dir string, opts Options) (_ *sqliteEngine,
 	if err != nil || dir == "" {
 		return nil, fault.Wrap(err, fault.Misconfigured, "no state folder is configured; name one with CLAUDEOPS_STATE_DIR")
 	}
-	e := &sqliteEngine{stateFolder: stateFolder{dir: abs, path: filepath.Join(abs, databaseName)}, busy: opts.BusyTimeout, now: opts.Now}
+	e := &sqliteEngine{stateFolder: stateFolder{dir: abs, path: filepath.Join(abs, databaseName)}, busy: opts.BusyTimeout,
+		now: opts.Now}
 	defer func() {
 		if err != nil {
 			_ = e.close()
@@ -154,8 +155,8 @@ func (e *sqliteEngine) beginRead(ctx context.Context) (*sql.Tx, error) {
 	return tx, nil
 }
 
-// checkNotReplaced refuses to go on with a file that was moved, deleted or replaced: what is written there is lost, and what
-// is read there is of yesterday.
+// checkNotReplaced refuses to go on with a file that was moved, deleted or replaced: what is written there is lost, and
+// what is read there is of yesterday.
 func (e *sqliteEngine) checkNotReplaced() error {
 	info, err := os.Stat(e.path)
 	if err != nil || !os.SameFile(info, e.file) {

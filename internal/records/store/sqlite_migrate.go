@@ -43,8 +43,8 @@ func (s stateFolder) prepare(ctx context.Context, opts Options) error {
 	return err
 }
 
-// create makes the database under another name and then gives it its own, so that no one ever sees a half made one. Nothing
-// waits for the disk before all of it is written: a draft that a loss of power damages is made anew.
+// create makes the database under another name and then gives it its own, so that no one ever sees a half made one.
+// Nothing waits for the disk before all of it is written: a draft that a loss of power damages is made anew.
 func (s stateFolder) create(ctx context.Context, opts Options) error {
 	if _, err := os.Stat(s.path + "-wal"); err == nil {
 		return fault.New(fault.Internal, "the database %[1]s is gone but its journal %[1]s-wal is still there; "+
@@ -102,8 +102,9 @@ func (s stateFolder) migrate(ctx context.Context, db *sql.DB) error {
 }
 
 func (s stateFolder) newer(version, newest int64) error {
-	return fault.New(fault.Misconfigured, "the database %s was written by a newer claudeops (schema %d, this one knows %d); "+
-		"run that version, or name another state folder with CLAUDEOPS_STATE_DIR", s.path, version, newest)
+	return fault.New(fault.Misconfigured,
+		"the database %s was written by a newer claudeops (schema %d, this one knows %d); "+
+			"run that version, or name another state folder with CLAUDEOPS_STATE_DIR", s.path, version, newest)
 }
 
 // openState compares a database with what this program needs.

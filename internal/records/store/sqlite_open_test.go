@@ -23,7 +23,8 @@ func TestOpenMakesFolderAndFilesThatOnlyTheOwnerReads(t *testing.T) {
 			}
 			want := map[string]fs.FileMode{
 				".": fs.ModeDir | 0o700, databaseName: 0o600, databaseName + "-wal": 0o600,
-				databaseName + "-shm": 0o600, lockName: 0o600, processesFolder: fs.ModeDir | 0o700, processesFolder + "/PROCESS": 0o600,
+				databaseName + "-shm": 0o600, lockName: 0o600,
+				processesFolder: fs.ModeDir | 0o700, processesFolder + "/PROCESS": 0o600,
 			}
 			got := map[string]fs.FileMode{}
 			err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {

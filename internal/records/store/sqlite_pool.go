@@ -18,8 +18,8 @@ const applicationID = 0x436c4f70
 const sqliteReaders = 4 // connections for reading
 
 // openPool returns a pool of connections to the database file; none is made yet. A writing pool has one connection,
-// whose transactions take the write lock at once, so that no two can deadlock on upgrading a read lock. Pragmas are set after
-// ours.
+// whose transactions take the write lock at once, so that no two can deadlock on upgrading a read lock. Pragmas are set
+// after ours.
 func openPool(path string, busy time.Duration, writing bool, pragmas ...string) (*sql.DB, error) {
 	q := url.Values{}
 	q.Set("_defensive", "1")

@@ -10,8 +10,8 @@ import (
 // maxStatements bounds the statements that a connection keeps compiled. Beyond it, all that nobody uses are given up.
 const maxStatements = 128
 
-// statementKeeper makes connections that keep their statements compiled, since SQLite takes longer to compile most of ours than to run
-// them. SQLite itself compiles one again when the schema has changed.
+// statementKeeper makes connections that keep their statements compiled, since SQLite takes longer to compile most of
+// ours than to run them. SQLite itself compiles one again when the schema has changed.
 type statementKeeper struct{ driver.Connector }
 
 // sqliteConn is what the driver's connections can do of what database/sql asks for.

@@ -68,7 +68,8 @@ func TestKeptStatementsAnswerAsOnesThatAreCompiledAnew(t *testing.T) {
 		const query = "SELECT COUNT(*) FROM later WHERE word <> $1"
 		mustExec(t, writerOf(s), "CREATE TABLE later (word TEXT)", "INSERT INTO later VALUES ('a')")
 		wantEqual(t, one(query, "b"), 1)
-		mustExec(t, writerOf(s), "DROP TABLE later", "CREATE TABLE later (other INTEGER, word TEXT)", "INSERT INTO later VALUES (1, 'a'), (2, 'c')")
+		mustExec(t, writerOf(s), "DROP TABLE later", "CREATE TABLE later (other INTEGER, word TEXT)",
+			"INSERT INTO later VALUES (1, 'a'), (2, 'c')")
 		wantEqual(t, one(query, "a"), 1)
 		wantEqual(t, one("SELECT MAX(other) FROM later WHERE word <> $1", ""), 2)
 	})
@@ -83,8 +84,10 @@ func TestKeptStatementsAnswerAsOnesThatAreCompiledAnew(t *testing.T) {
 
 func TestWhatIsKeptCompiled(t *testing.T) {
 	for query, want := range map[string]bool{
-		"SELECT 1": true, "\n\tINSERT INTO a VALUES (1)": true, "WITH a AS (SELECT 1) SELECT 1": true, "UPDATE a SET b = 1": true, "DELETE FROM a": true,
-		"PRAGMA data_version": false, "BEGIN": false, "SELECT 1; SELECT 2": false, "": false, "VACUUM INTO 'x'": false, "CREATE TABLE a (b)": false,
+		"SELECT 1": true, "\n\tINSERT INTO a VALUES (1)": true, "WITH a AS (SELECT 1) SELECT 1": true,
+		"UPDATE a SET b = 1": true, "DELETE FROM a": true,
+		"PRAGMA data_version": false, "BEGIN": false, "SELECT 1; SELECT 2": false, "": false, "VACUUM INTO 'x'": false,
+		"CREATE TABLE a (b)": false,
 	} {
 		wantEqual(t, keepsCompiled(query), want)
 	}

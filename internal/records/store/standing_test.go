@@ -43,7 +43,8 @@ func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
 	wantEqual(t, eighth.RevisedAt, noon())
 
 	open := record.PullTotals{
-		record.StandingReview: 2, record.StandingReady: 1, record.StandingFailed: 1, record.StandingRunning: 1, record.StandingAgent: 1,
+		record.StandingReview: 2, record.StandingReady: 1, record.StandingFailed: 1, record.StandingRunning: 1,
+		record.StandingAgent: 1,
 	}
 	totals, err := s.Pulls.PullTotals(t.Context(), false)
 	wantEqual(t, err, nil)
@@ -68,9 +69,11 @@ func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
 	if taken := reserve(t, s, promoted, 1<<40); taken != nil {
 		t.Fatalf("taken by %+v", taken)
 	}
-	wantEqual(t, s.Ledger.Finish(t.Context(), "real", record.Progress{State: record.StateFailed}, failedAttempt("real")), nil)
+	wantEqual(t, s.Ledger.Finish(t.Context(), "real", record.Progress{State: record.StateFailed}, failedAttempt("real")),
+		nil)
 	for tab, want := range map[record.Tab]string{
-		record.TabWaiting: "promoted dry p8 p4 p3 p2 p1", record.TabAgent: "p5", record.TabRefused: "refused", record.TabMerged: "p6", record.TabClosed: "p7",
+		record.TabWaiting: "promoted dry p8 p4 p3 p2 p1", record.TabAgent: "p5", record.TabRefused: "refused",
+		record.TabMerged: "p6", record.TabClosed: "p7",
 		"": "real promoted dry refused p8 p7 p6 p5 p4 p3 p2 p1",
 	} {
 		got := ids(attempts(t, s, record.AttemptQuery{Tab: tab, Changes: true}))
@@ -174,7 +177,8 @@ func TestNobodyIsInAnEmptyAudit(t *testing.T) {
 func TestRefusalsAreCountedByTheirCodes(t *testing.T) {
 	s := openNew(t)
 	for at, codes := range map[time.Duration][]fault.Code{
-		-time.Hour: {fault.DuplicatePR, fault.DuplicatePR, fault.ScopeDenied}, -23 * time.Hour: {fault.ScopeDenied, fault.ScopeDenied},
+		-time.Hour:          {fault.DuplicatePR, fault.DuplicatePR, fault.ScopeDenied},
+		-23 * time.Hour:     {fault.ScopeDenied, fault.ScopeDenied},
 		-3 * 24 * time.Hour: {fault.CooldownActive}, -30 * time.Hour: {fault.TierDenied},
 	} {
 		for _, code := range codes {
@@ -185,9 +189,10 @@ func TestRefusalsAreCountedByTheirCodes(t *testing.T) {
 	}
 	recordAttempts(t, s, failedAttempt("no refusal"))
 	for since, want := range map[time.Duration][]record.CodeCount{
-		-time.Hour:          {{Code: fault.DuplicatePR, Count: 2}, {Code: fault.ScopeDenied, Count: 1}},
-		-24 * time.Hour:     {{Code: fault.ScopeDenied, Count: 3}, {Code: fault.DuplicatePR, Count: 2}},
-		-7 * 24 * time.Hour: {{Code: fault.ScopeDenied, Count: 3}, {Code: fault.DuplicatePR, Count: 2}, {Code: fault.CooldownActive, Count: 1}, {Code: fault.TierDenied, Count: 1}},
+		-time.Hour:      {{Code: fault.DuplicatePR, Count: 2}, {Code: fault.ScopeDenied, Count: 1}},
+		-24 * time.Hour: {{Code: fault.ScopeDenied, Count: 3}, {Code: fault.DuplicatePR, Count: 2}},
+		-7 * 24 * time.Hour: {{Code: fault.ScopeDenied, Count: 3}, {Code: fault.DuplicatePR, Count: 2},
+			{Code: fault.CooldownActive, Count: 1}, {Code: fault.TierDenied, Count: 1}},
 	} {
 		got, err := s.History.RefusalsByCode(t.Context(), noon().Add(since))
 		wantEqual(t, err, nil)
@@ -197,15 +202,18 @@ func TestRefusalsAreCountedByTheirCodes(t *testing.T) {
 
 func TestSessionsThatEndedBadlyAreCountedAndListed(t *testing.T) {
 	s := openNew(t)
-	for id, state := range map[string]sessions.State{"1": sessions.StateSucceeded, "2": sessions.StateLimit, "3": sessions.StateFailed, "4": sessions.StateCancelled} {
+	for id, state := range map[string]sessions.State{"1": sessions.StateSucceeded, "2": sessions.StateLimit,
+		"3": sessions.StateFailed, "4": sessions.StateCancelled} {
 		r := sessions.Record{ID: id, StartedAt: noon(), Ending: sessions.Ending{State: state}}
 		wantEqual(t, s.AgentSessions.BeginSession(t.Context(), r), nil)
 	}
-	old := sessions.Record{ID: "0", StartedAt: noon().AddDate(0, 0, -9), Ending: sessions.Ending{State: sessions.StateFailed}}
+	old := sessions.Record{ID: "0", StartedAt: noon().AddDate(0, 0, -9),
+		Ending: sessions.Ending{State: sessions.StateFailed}}
 	wantEqual(t, s.AgentSessions.BeginSession(t.Context(), old), nil)
 	counts, err := s.AgentSessions.Endings(t.Context(), noon().AddDate(0, 0, -6))
 	wantEqual(t, err, nil)
-	wantEqual(t, counts, map[sessions.State]int{sessions.StateSucceeded: 1, sessions.StateLimit: 1, sessions.StateFailed: 1, sessions.StateCancelled: 1})
+	wantEqual(t, counts, map[sessions.State]int{sessions.StateSucceeded: 1, sessions.StateLimit: 1,
+		sessions.StateFailed: 1, sessions.StateCancelled: 1})
 	bad, err := s.AgentSessions.Sessions(t.Context(), sessions.Query{Bad: true})
 	wantEqual(t, err, nil)
 	var ids []string

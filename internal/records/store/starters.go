@@ -9,8 +9,8 @@ import (
 )
 
 // Starters are those whom the audit names for what a pull request came of: who proposed it or one of its revisions, who
-// opened the dry run, and who started a session whose agent did. Agents themselves are none. A session that a lower tier
-// handed over to has nobody who started it.
+// opened the dry run, and who started a session whose agent did. Agents themselves are none. A session that a lower
+// tier handed over to has nobody who started it.
 func (p *Pulls) Starters(ctx context.Context, key record.PullKey) (out []access.Starter, err error) {
 	key = p.db.storedKey(key)
 	const started = `WITH made AS (

@@ -11,8 +11,9 @@ import (
 
 // Options are how a store is opened. The zero value is fit for use.
 type Options struct {
-	// DatabaseURL, if not empty, is the PostgreSQL database that is used instead of a file in the state folder; see the package
-	// documentation for what the URL and its user need. Errors name host and database, never the URL or its password.
+	// DatabaseURL, if not empty, is the PostgreSQL database that is used instead of a file in the state folder; see the
+	// package documentation for what the URL and its user need. Errors name host and database, never the URL or its
+	// password.
 	DatabaseURL string
 	// Now is the clock for what the store dates itself: when a pull request was recorded, when a notice was settled, and
 	// records that come without a time. Default: time.Now.
@@ -28,7 +29,8 @@ type Options struct {
 	// MakeParents also makes the folders above the state folder, as is right for a default place, not for one that
 	// somebody typed.
 	MakeParents bool
-	// Appended, if not nil, is called after rows of the audit were added and are on disk. The call that added them waits for it.
+	// Appended, if not nil, is called after rows of the audit were added and are on disk. The call that added them waits
+	// for it.
 	Appended func(ctx context.Context)
 	// LocalRoot returns the identity of the root of the local repositories of this process; "" while it has none. It is
 	// asked until it has one. nil: this process has no local repositories. See roots.go.
@@ -52,14 +54,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Store is a database in parts, one for each thing that is recorded; whoever needs one gets that part alone. It is safe for
-// concurrent use, by several processes too. All methods of all parts return *fault.Error: internal with what the operator has
-// to do, timeout when the context ended, what the method names, and the errors of opening the database.
+// Store is a database in parts, one for each thing that is recorded; whoever needs one gets that part alone. It is safe
+// for concurrent use, by several processes too. All methods of all parts return *fault.Error: internal with what the
+// operator has to do, timeout when the context ended, what the method names, and the errors of opening the database.
 //
-// The first call that reads or writes opens the database, and makes folder (mode 0700), database (0600) and tables if they are
-// missing; a database of an older program is brought up to date. A folder that cannot be used, a server that does not let us
-// in, and a database that is not ours or of a newer program are misconfigured, a damaged one is internal; it is left as it is.
-// The next call tries again.
+// The first call that reads or writes opens the database, and makes folder (mode 0700), database (0600) and tables if
+// they are missing; a database of an older program is brought up to date. A folder that cannot be used, a server that
+// does not let us in, and a database that is not ours or of a newer program are misconfigured, a damaged one is
+// internal; it is left as it is. The next call tries again.
 type Store struct {
 	db *database
 
@@ -80,8 +82,9 @@ type Store struct {
 func New(dir string, opts Options) *Store {
 	d := newDatabase(dir, opts)
 	return &Store{
-		db: d, Ledger: &Ledger{d, newHeldLocks(d)}, History: &History{d}, Audit: &Audit{d}, Pulls: &Pulls{d}, LocalPulls: &LocalPulls{d},
-		Outbox: &Outbox{d}, Rounds: &Rounds{d}, Replies: &Replies{d}, Access: &Access{d},
+		db: d, Ledger: &Ledger{d, newHeldLocks(d)}, History: &History{d}, Audit: &Audit{d}, Pulls: &Pulls{d},
+		LocalPulls: &LocalPulls{d},
+		Outbox:     &Outbox{d}, Rounds: &Rounds{d}, Replies: &Replies{d}, Access: &Access{d},
 		AgentSessions: &AgentSessions{d, newHeldLocks(d)}, Retention: &Retention{d},
 	}
 }
@@ -107,8 +110,8 @@ func (s *Store) Connections() *Connections { return &Connections{s.db, s.db.conn
 // Changes tells whether anything was recorded.
 func (s *Store) Changes() *Changes { return &Changes{s.db} }
 
-// Close ends the use of the store, opened or not. Proposals that it reserved and did not finish count as abandoned from then
-// on. Other calls fail after it; further calls of Close do nothing.
+// Close ends the use of the store, opened or not. Proposals that it reserved and did not finish count as abandoned from
+// then on. Other calls fail after it; further calls of Close do nothing.
 func (s *Store) Close() error { return s.db.close() }
 
 // Ping reports whether the database can be read. It is cheap.

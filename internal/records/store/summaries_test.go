@@ -35,7 +35,8 @@ func TestAttemptsAreCountedByDay(t *testing.T) {
 	day := noon().Truncate(24*time.Hour).AddDate(0, 0, 1)
 	wantEqual(t, got, []record.OutcomeCount{
 		{Day: day, Outcome: record.OutcomeRefused, Count: 2}, {Day: day, Outcome: record.OutcomeReused, Count: 1},
-		{Day: day.AddDate(0, 0, 1), Outcome: record.OutcomeRefused, Count: 3}, {Day: day.AddDate(0, 0, 1), Outcome: record.OutcomeReused, Count: 1},
+		{Day: day.AddDate(0, 0, 1), Outcome: record.OutcomeRefused, Count: 3},
+		{Day: day.AddDate(0, 0, 1), Outcome: record.OutcomeReused, Count: 1},
 	})
 }
 
@@ -48,7 +49,8 @@ func TestASearchFindsPartsOfTitlesAndPaths(t *testing.T) {
 		wantEqual(t, s.Ledger.Record(ctx, a, nil), nil)
 	}
 	for part, want := range map[string]string{
-		"disk": "dca", "DISK": "dca", `"full"`: "a", "0% ": "a", "a_b": "b", "ößer": "b", "größer c": "", "k * or": "c", "near(": "d", "checks/c": "c",
+		"disk": "dca", "DISK": "dca", `"full"`: "a", "0% ": "a", "a_b": "b", "ößer": "b", "größer c": "", "k * or": "c",
+		"near(": "d", "checks/c": "c",
 		"": "dcba", "d": "dcba", "zz": "", "zzz": "", `"`: "dcba", `"""`: "", "_": "b", "%": "a", "s/d.md": "d",
 	} {
 		q := record.AttemptQuery{Search: part}

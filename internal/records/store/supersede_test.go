@@ -34,7 +34,8 @@ func TestASuccessorTakesThePathsAtOnce(t *testing.T) {
 	wantEqual(t, former.State, record.StateFailed)
 	unfinished, err := s.History.Unfinished(ctx)
 	wantEqual(t, err, nil)
-	if len(unfinished) != 1 || unfinished[0].ID != "2" || unfinished[0].State != record.StateReserved || unfinished[0].Abandoned {
+	if len(unfinished) != 1 || unfinished[0].ID != "2" || unfinished[0].State != record.StateReserved ||
+		unfinished[0].Abandoned {
 		t.Errorf("unfinished: %+v", unfinished)
 	}
 	wantCode(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateCommitted}), fault.Conflict)
@@ -90,7 +91,8 @@ func TestWhatWeHaveBegunToUndoIsRemembered(t *testing.T) {
 		since time.Time
 		want  string
 	}{
-		{p.Repo, noon(), fmt.Sprintf("[%s] <nil>", p.Branch)}, {p.Repo, noon().Add(time.Second), "[] <nil>"}, {"other", noon(), "[] <nil>"},
+		{p.Repo, noon(), fmt.Sprintf("[%s] <nil>", p.Branch)}, {p.Repo, noon().Add(time.Second), "[] <nil>"},
+		{"other", noon(), "[] <nil>"},
 	} {
 		branches, err := s.History.UndoneBranches(ctx, p.Provider, p.Owner, row.repo, row.since)
 		wantEqual(t, fmt.Sprint(branches, err), row.want)

@@ -8,8 +8,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Totals counts all recorded attempts at proposals by outcome, and the refused ones by the gates that refused them. It reads a row for
-// each day, and no attempt.
+// Totals counts all recorded attempts at proposals by outcome, and the refused ones by the gates that refused them. It
+// reads a row for each day, and no attempt.
 func (h *History) Totals(ctx context.Context) (outcomes []record.OutcomeTotal, gates []record.GateTotal, err error) {
 	err = h.db.read(ctx, func(tx *sql.Tx) error {
 		return queryRows(ctx, tx, func(rows *sql.Rows) error {
@@ -22,14 +22,16 @@ func (h *History) Totals(ctx context.Context) (outcomes []record.OutcomeTotal, g
 				gates = append(gates, record.GateTotal{Gate: record.Gate(name), Count: count})
 			}
 			return err
-		}, `SELECT kind, name, SUM(count) FROM day_counts WHERE kind IN ('outcome', 'gate') GROUP BY kind, name ORDER BY kind, name`)
+		},
+			`SELECT kind, name, SUM(count) FROM day_counts WHERE kind IN ('outcome', 'gate') GROUP BY kind, name ORDER BY kind, name`)
 	})
 	return outcomes, gates, err
 }
 
-// OpenPullCounts counts the pull requests of ours that are open, as far as anybody has looked, by repository and age, those
-// repositories first that have most, at most limit; rest is what the others have.
-func (p *Pulls) OpenPullCounts(ctx context.Context, limit int) (most []record.OpenPulls, rest record.OpenPulls, err error) {
+// OpenPullCounts counts the pull requests of ours that are open, as far as anybody has looked, by repository and age,
+// those repositories first that have most, at most limit; rest is what the others have.
+func (p *Pulls) OpenPullCounts(ctx context.Context, limit int) (most []record.OpenPulls, rest record.OpenPulls,
+	err error) {
 	const day = 24 * time.Hour
 	now := p.db.opts.Now()
 	err = p.db.read(ctx, func(tx *sql.Tx) error {
@@ -41,7 +43,8 @@ func (p *Pulls) OpenPullCounts(ctx context.Context, limit int) (most []record.Op
 				most = append(most, o)
 				return err
 			}
-			rest.Day, rest.Week, rest.Month, rest.Older = rest.Day+o.Day, rest.Week+o.Week, rest.Month+o.Month, rest.Older+o.Older
+			rest.Day, rest.Week, rest.Month, rest.Older = rest.Day+o.Day, rest.Week+o.Week, rest.Month+o.Month, rest.Older+
+				o.Older
 			return err
 		}, `SELECT provider, owner, repo, SUM(CASE WHEN at >= $1 THEN 1 ELSE 0 END), SUM(CASE WHEN at < $1 AND at >= $2 THEN 1 ELSE 0 END),
 				SUM(CASE WHEN at < $2 AND at >= $3 THEN 1 ELSE 0 END), SUM(CASE WHEN at < $3 THEN 1 ELSE 0 END)

@@ -36,7 +36,8 @@ func TestOpenPullRequestsAreCountedByRepositoryAndAge(t *testing.T) {
 	}
 	most, rest, err := s.Pulls.OpenPullCounts(t.Context(), 2)
 	wantEqual(t, err, nil)
-	wantEqual(t, most, []record.OpenPulls{{RepoName: repo("both"), Week: 2, Month: 1, Older: 1}, {RepoName: repo("new"), Day: 1}})
+	wantEqual(t, most, []record.OpenPulls{{RepoName: repo("both"), Week: 2, Month: 1, Older: 1},
+		{RepoName: repo("new"), Day: 1}})
 	wantEqual(t, rest, record.OpenPulls{Older: 1})
 	outcomes, gates, err := s.History.Totals(t.Context())
 	wantEqual(t, err, nil)

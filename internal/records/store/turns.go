@@ -70,7 +70,8 @@ func (t *turns) inVain(ctx context.Context, c *connection, began time.Time, caus
 	if !since.IsZero() {
 		from = "since " + since.UTC().Format(time.TimeOnly) + " UTC"
 	}
-	e := fault.Wrap(cause, fault.Timeout, "the records are locked by %s, %s; this call waited %s and wrote nothing. Try again when that has ended, or end it",
+	e := fault.Wrap(cause, fault.Timeout,
+		"the records are locked by %s, %s; this call waited %s and wrote nothing. Try again when that has ended, or end it",
 		who, from, waited(began))
 	e.RetryAfter = t.patience
 	return e

@@ -17,7 +17,8 @@ func wantLocked(t testing.TB, err error, who string) {
 	t.Helper()
 	wantCode(t, err, fault.Timeout)
 	e := fault.From(err)
-	if !strings.Contains(e.Message, "the records are locked by "+who) || !strings.Contains(e.Message, " since ") || e.RetryAfter <= 0 || !e.Retryable() {
+	if !strings.Contains(e.Message, "the records are locked by "+who) || !strings.Contains(e.Message, " since ") ||
+		e.RetryAfter <= 0 || !e.Retryable() {
 		t.Errorf("got %v, after %s (cause %v)", err, e.RetryAfter, e.Cause)
 	}
 }
@@ -32,14 +33,17 @@ func TestCallsThatWaitForTheRecordsDoNotWaitForOneAnotherAsWell(t *testing.T) {
 	took := make([]time.Duration, 8)
 	for i := range took {
 		all.Go(func() {
-			_, err := s.Ledger.Reserve(context.Background(), proposal(fmt.Sprint(i), fmt.Sprintf("checks/%d.md", i)), record.Claim{})
+			_, err := s.Ledger.Reserve(context.Background(), proposal(fmt.Sprint(i), fmt.Sprintf("checks/%d.md", i)),
+				record.Claim{})
 			wantLocked(t, err, "")
-			wantLocked(t, s.Ledger.Record(context.Background(), attempt(fmt.Sprint(i)), nil), "") // what comes of it cannot be recorded either
+			// what comes of it cannot be recorded either
+			wantLocked(t, s.Ledger.Record(context.Background(), attempt(fmt.Sprint(i)), nil), "")
 			took[i] = time.Since(began)
 		})
 	}
 	all.Wait()
-	const most = 8 * patience // one after the other they would take 16 s, and 16 more to record it; the machine may be busy
+	// one after the other they would take 16 s, and 16 more to record it; the machine may be busy
+	const most = 8 * patience
 	for i, d := range took {
 		if d >= most {
 			t.Errorf("call %d took %s", i, d)
@@ -67,7 +71,8 @@ func TestWhoHoldsTheRecordsIsNamed(t *testing.T) {
 	s := open(t, place, Options{BusyTimeout: 10 * time.Millisecond})
 	err = s.Ledger.Record(context.Background(), attempt("1"), nil)
 	wantLocked(t, err, "")
-	for _, part := range []string{"claudeops 0.9.7 serve", fmt.Sprint("process ", cmd.Process.Pid), " UTC; this call waited"} {
+	for _, part := range []string{"claudeops 0.9.7 serve", fmt.Sprint("process ", cmd.Process.Pid),
+		" UTC; this call waited"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not in %v", part, err)
 		}

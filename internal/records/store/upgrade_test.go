@@ -60,7 +60,8 @@ func TestADatabaseOfTheFirstVersionIsBroughtUpToDate(t *testing.T) {
 	if taken := reserve(t, s, proposal("new", "checks/live.md"), 1); taken == nil || taken.ID != "live" {
 		t.Fatalf("taken by %+v", taken)
 	}
-	wantEqual(t, s.Ledger.Finish(ctx, "live", record.Progress{State: record.StateFailed}, attempt("live"), notice("a")), nil)
+	wantEqual(t, s.Ledger.Finish(ctx, "live", record.Progress{State: record.StateFailed}, attempt("live"), notice("a")),
+		nil)
 	wantEqual(t, claim(t, s, noon(), 5), "a/0")
 	wantEqual(t, verify(t, s, "").Rows, int64(2))
 	wantCode(t, s.Ledger.Finish(ctx, "live", record.Progress{State: record.StateFailed}, attempt("live")), fault.Conflict)

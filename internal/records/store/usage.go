@@ -10,7 +10,8 @@ import (
 )
 
 // Usage implements prflow.History.
-func (h *History) Usage(ctx context.Context, provider, owner, repo string, claim record.Claim) (usage record.Usage, err error) {
+func (h *History) Usage(ctx context.Context, provider, owner, repo string, claim record.Claim) (usage record.Usage,
+	err error) {
 	provider = h.db.stored(provider)
 	err = h.db.read(ctx, func(tx *sql.Tx) error {
 		usage, err = countUsage(ctx, tx, provider, owner, repo, claim)
@@ -31,12 +32,14 @@ func admit(ctx context.Context, tx *sql.Tx, p record.Proposal, claim record.Clai
 	return claim.Admit(usage)
 }
 
-// countUsage counts the pull requests of a repository, open and made, and what may become one. What adds to a pull request makes none.
+// countUsage counts the pull requests of a repository, open and made, and what may become one. What adds to a pull
+// request makes none.
 func countUsage(
 	ctx context.Context, tx *sql.Tx, provider, owner, repo string, claim record.Claim,
 ) (usage record.Usage, err error) {
 	usage.Open = len(claim.Open)
-	// What was recorded as opened after the provider was asked may be missing among what it listed, and so may what is pending.
+	// What was recorded as opened after the provider was asked may be missing among what it listed, and so may what is
+	// pending.
 	err = queryRows(ctx, tx, func(rows *sql.Rows) error {
 		var id, state, commit string
 		var number int

@@ -72,7 +72,8 @@ func TestUsageSaysWhenPullRequestsWereMade(t *testing.T) {
 		c.now = c.now.Add(time.Minute)
 	}
 	for since, want := range map[time.Duration]int{-time.Hour: 3, 0: 3, time.Minute: 2, 2*time.Minute + time.Second: 0} {
-		got, err := s.History.Usage(t.Context(), "local", "demo", "home-cluster", record.Claim{Seen: 99, Since: noon().Add(since)})
+		got, err := s.History.Usage(t.Context(), "local", "demo", "home-cluster",
+			record.Claim{Seen: 99, Since: noon().Add(since)})
 		wantEqual(t, err, nil)
 		if len(got.Made) != want || want > 0 && !got.Made[want-1].Equal(noon().Add(2*time.Minute)) {
 			t.Errorf("since noon and %s: got %v, want %d", since, got.Made, want)
@@ -121,8 +122,8 @@ func TestSixteenProcessesNeverPassACap(t *testing.T) {
 	}
 }
 
-// childRaceForPlaces tries to get one of a few places in a repository for each round, in which others do the same. Every
-// second one that it gets, it opens.
+// childRaceForPlaces tries to get one of a few places in a repository for each round, in which others do the same.
+// Every second one that it gets, it opens.
 func childRaceForPlaces(ctx context.Context, place, name, rounds string) error {
 	n, err := strconv.Atoi(rounds)
 	if err != nil {

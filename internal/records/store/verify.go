@@ -30,8 +30,8 @@ func (a *Audit) Verify(ctx context.Context, expectHead string) (record.AuditRepo
 }
 
 // VerifyAfter recomputes the chain behind the head of an earlier report that was OK: that its row is still there with
-// its hash, and that every row added since follows. Rows before it are taken as that report found them, so what was altered
-// there since is noticed by Verify alone. The report counts all rows. Errors are those of Verify.
+// its hash, and that every row added since follows. Rows before it are taken as that report found them, so what was
+// altered there since is noticed by Verify alone. The report counts all rows. Errors are those of Verify.
 func (a *Audit) VerifyAfter(ctx context.Context, known record.AuditReport) (report record.AuditReport, err error) {
 	if known.HeadSeq == 0 || !known.OK() {
 		return a.Verify(ctx, "")
@@ -50,8 +50,9 @@ func (a *Audit) VerifyAfter(ctx context.Context, known record.AuditReport) (repo
 		if hash != known.Head {
 			report = v.report
 			report.FirstBad = known.HeadSeq
-			report.Problem = fmt.Sprintf("row %d is not what it was when it was verified last: rows were cut off the end, or the chain "+
-				"was written anew", known.HeadSeq)
+			report.Problem = fmt.Sprintf(
+				"row %d is not what it was when it was verified last: rows were cut off the end, or the chain "+
+					"was written anew", known.HeadSeq)
 			return nil
 		}
 		report, err = v.verify(ctx, tx)
@@ -75,7 +76,8 @@ func newVerifier(expectHead string) (*verifier, error) {
 			"the expected head is not a hash, which has 64 hexadecimal digits; copy the whole of it")
 	}
 	return &verifier{
-		expect: expectHead, found: expectHead == "" || expectHead == GenesisHash, report: record.AuditReport{Head: GenesisHash},
+		expect: expectHead, found: expectHead == "" || expectHead == GenesisHash,
+		report: record.AuditReport{Head: GenesisHash},
 	}, nil
 }
 
@@ -98,7 +100,8 @@ func (v *verifier) run(ctx context.Context, tx *sql.Tx) (err error) {
 	if v.report.HeadSeq > 0 {
 		from, args = " WHERE seq > $1", []any{v.report.HeadSeq}
 	}
-	rows, err := tx.QueryContext(ctx, "SELECT "+strings.Join(names, ", ")+", hash FROM audit"+from+" ORDER BY seq", args...)
+	rows, err := tx.QueryContext(ctx, "SELECT "+strings.Join(names, ", ")+", hash FROM audit"+from+" ORDER BY seq",
+		args...)
 	if err != nil {
 		return err
 	}

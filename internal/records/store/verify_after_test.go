@@ -15,11 +15,12 @@ func TestVerifyingWhatWasAddedFindsWhatIsWrongThere(t *testing.T) {
 		bad        int64
 		problem    string
 	}{
-		"nothing":                        {nil, 0, ""},
-		"a new row altered":              {[]string{"UPDATE audit SET caller = 'x' WHERE seq = 4"}, 4, "was altered"},
-		"a new row missing":              {[]string{"DELETE FROM audit WHERE seq = 4"}, 4, "is missing"},
-		"the verified head gone":         {[]string{"DELETE FROM audit WHERE seq > 2"}, 3, "cut off"},
-		"the verified head another":      {[]string{"UPDATE audit SET hash = '" + strings.Repeat("a", 64) + "' WHERE seq = 3"}, 3, "written anew"},
+		"nothing":                {nil, 0, ""},
+		"a new row altered":      {[]string{"UPDATE audit SET caller = 'x' WHERE seq = 4"}, 4, "was altered"},
+		"a new row missing":      {[]string{"DELETE FROM audit WHERE seq = 4"}, 4, "is missing"},
+		"the verified head gone": {[]string{"DELETE FROM audit WHERE seq > 2"}, 3, "cut off"},
+		"the verified head another": {[]string{"UPDATE audit SET hash = '" + strings.Repeat("a", 64) +
+			"' WHERE seq = 3"}, 3, "written anew"},
 		"an old row altered: not looked": {[]string{"UPDATE audit SET caller = 'x' WHERE seq = 1"}, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,7 +32,8 @@ func TestVerifyNamesTheFirstBadRow(t *testing.T) {
 		"the beginning gone": {[]string{"DELETE FROM audit WHERE seq < 4"}, 1, "is missing"},
 		"a row missing, the others renumbered": {[]string{"DELETE FROM audit WHERE seq = 4",
 			"UPDATE audit SET seq = seq - 1 WHERE seq > 4"}, 4, "does not follow"},
-		"rows reordered":                    {[]string{swap("5") + " WHERE seq = 4", swap("4") + " WHERE seq = 5"}, 4, "does not follow"},
+		"rows reordered": {[]string{swap("5") + " WHERE seq = 4", swap("4") + " WHERE seq = 5"}, 4,
+			"does not follow"},
 		"a row copied":                      {[]string{swap("10") + " WHERE seq = 4"}, 4, "does not follow"},
 		"a column that is no text any more": {textNoMore(), 4, "was altered"},
 	}

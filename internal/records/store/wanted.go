@@ -25,7 +25,8 @@ func keepWanted(ctx context.Context, tx *sql.Tx, row auditRow) error {
 		return err
 	}
 	const insert = `INSERT INTO refused_changes (request_id, created_us, change) VALUES ($1, $2, $3) ON CONFLICT (request_id) DO NOTHING`
-	if _, err := tx.ExecContext(ctx, insert, text(bound(row.RequestID, maxWord)), micros(row.Time), text(change)); err != nil {
+	if _, err := tx.ExecContext(ctx, insert, text(bound(row.RequestID, maxWord)), micros(row.Time),
+		text(change)); err != nil {
 		return err
 	}
 	const trim = `DELETE FROM refused_changes WHERE request_id IN
@@ -37,13 +38,15 @@ func keepWanted(ctx context.Context, tx *sql.Tx, row auditRow) error {
 // Wanted is what is kept of what an attempt wanted that was refused; nil for nothing.
 func (h *History) Wanted(ctx context.Context, requestID string) (*record.RefusedChange, error) {
 	var change text
-	found, err := h.db.first(ctx, []any{&change}, "SELECT change FROM refused_changes WHERE request_id = $1", text(bound(requestID, maxWord)))
+	found, err := h.db.first(ctx, []any{&change}, "SELECT change FROM refused_changes WHERE request_id = $1",
+		text(bound(requestID, maxWord)))
 	if err != nil || !found {
 		return nil, err
 	}
 	out := &record.RefusedChange{}
 	if err := json.Unmarshal([]byte(change), out); err != nil {
-		return nil, fault.Wrap(err, fault.Internal, "what a refused attempt wanted is damaged in the record; restore a backup")
+		return nil, fault.Wrap(err, fault.Internal,
+			"what a refused attempt wanted is damaged in the record; restore a backup")
 	}
 	return out, nil
 }

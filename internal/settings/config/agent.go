@@ -56,13 +56,15 @@ func splitRules(s string) (out []string) {
 	return out
 }
 
-// AgentSecrets are the variables by which the agent itself signs in. Servers that mounted repositories bring do not get them.
+// AgentSecrets are the variables by which the agent itself signs in. Servers that mounted repositories bring do not get
+// them.
 func AgentSecrets() []string {
-	return []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDEOPS_API_TOKENS", "CLAUDEOPS_API_TOKENS_FILE"}
+	return []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDEOPS_API_TOKENS",
+		"CLAUDEOPS_API_TOKENS_FILE"}
 }
 
-// modelCredentials are the variables by which an agent may reach its model, with their values. Those of Anthropic have the
-// form NAME_FILE too; the others are read by the SDKs of their clouds.
+// modelCredentials are the variables by which an agent may reach its model, with their values. Those of Anthropic have
+// the form NAME_FILE too; the others are read by the SDKs of their clouds.
 func (e *env) modelCredentials() map[string]string {
 	out := map[string]string{
 		"ANTHROPIC_API_KEY": e.secret("ANTHROPIC_API_KEY"), "ANTHROPIC_AUTH_TOKEN": e.secret("ANTHROPIC_AUTH_TOKEN"),
@@ -87,8 +89,8 @@ func agentNames() []string {
 	}
 }
 
-// agentEnv is the agent's environment: an allowlist, what the operator adds by name, and switches of the CLI. A value that
-// holds a secret of ours is refused, under whatever name.
+// agentEnv is the agent's environment: an allowlist, what the operator adds by name, and switches of the CLI. A value
+// that holds a secret of ours is refused, under whatever name.
 func (e *env) agentEnv(problem func(string, ...any)) []string {
 	ours := slices.Clone(e.secrets) // without the credentials for the model, which are read below
 	values := map[string]string{"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}

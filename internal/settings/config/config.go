@@ -25,7 +25,8 @@ type Config struct {
 	SessionID     string   // of the agent's session that this process serves, "" for none; whoever starts an agent sets it
 	User          string   // the operating system's user, for the record of what people do
 	Secrets       []string // values that must never appear in a text
-	Warnings      []string // each names a value that was not understood and what was taken instead: the more careful choice
+	// each names a value that was not understood and what was taken instead: the more careful choice
+	Warnings []string
 }
 
 // Tools are settings of the toolsets beside that of pull requests, in the words of their contracts.
@@ -55,8 +56,8 @@ type Notifications struct {
 	AllowPlainHTTP bool // to other machines
 }
 
-// Load reads the environment through lookup (os.LookupEnv); drivers are the forges that there are. It never fails: a value that cannot be understood is taken
-// as the most careful choice, with a warning.
+// Load reads the environment through lookup (os.LookupEnv); drivers are the forges that there are. It never fails: a
+// value that cannot be understood is taken as the most careful choice, with a warning.
 func Load(lookup func(string) (string, bool), drivers []driver.Driver) Config {
 	e := env{lookup: lookup, drivers: drivers}
 	c := Config{
@@ -67,7 +68,9 @@ func Load(lookup func(string) (string, bool), drivers []driver.Driver) Config {
 	e.remember(OperatorToken(c.Records.Dir))
 	// The last, since agents get nothing that is remembered as a secret until then.
 	c.Sessions = e.sessions(c)
-	for _, address := range []string{e.get("HTTP_PROXY"), e.get("HTTPS_PROXY"), e.get("http_proxy"), e.get("https_proxy")} { // these agents do get
+	// these agents do get
+	for _, address := range []string{e.get("HTTP_PROXY"), e.get("HTTPS_PROXY"), e.get("http_proxy"),
+		e.get("https_proxy")} {
 		if !strings.Contains(address, "://") {
 			address = "http://" + address
 		}

@@ -37,7 +37,8 @@ func TestTheTierIsOneUnlessConfigurationClearlySaysOtherwise(t *testing.T) {
 
 func TestASwitchThatCannotBeReadIsOn(t *testing.T) {
 	cases := map[string]struct{ on, warns bool }{
-		"": {false, false}, "false": {false, false}, "0": {false, false}, "no": {false, false}, "FALSE": {false, false}, "off": {false, false},
+		"": {false, false}, "false": {false, false}, "0": {false, false}, "no": {false, false}, "FALSE": {false, false},
+		"off":  {false, false},
 		"true": {true, false}, "1": {true, false}, "yes": {true, false}, "On": {true, false},
 		"${CLAUDEOPS_DRY_RUN}": {false, false},
 		"ture":                 {true, true}, "2": {true, true}, "nope": {true, true},
@@ -45,7 +46,8 @@ func TestASwitchThatCannotBeReadIsOn(t *testing.T) {
 	for value, want := range cases {
 		c := load(map[string]string{"CLAUDEOPS_DRY_RUN": value, "CLAUDEOPS_READ_ONLY": value})
 		if c.Permissions.DryRun != want.on || c.Permissions.ReadOnly != want.on || (len(c.Warnings) > 0) != want.warns {
-			t.Errorf("%q: dry run %t, read-only %t, warnings %q", value, c.Permissions.DryRun, c.Permissions.ReadOnly, c.Warnings)
+			t.Errorf("%q: dry run %t, read-only %t, warnings %q", value, c.Permissions.DryRun, c.Permissions.ReadOnly,
+				c.Warnings)
 		}
 	}
 }
@@ -59,7 +61,8 @@ func TestStateDir(t *testing.T) {
 	}{
 		{"named", map[string]string{"CLAUDEOPS_STATE_DIR": "/s", "HOME": "/h"}, "/s", false},
 		{"XDG", map[string]string{"XDG_STATE_HOME": "/x", "HOME": "/h"}, "/x/claudeops", true},
-		{"a relative XDG folder is ignored, as its specification says", map[string]string{"XDG_STATE_HOME": "x", "HOME": "/h"},
+		{"a relative XDG folder is ignored, as its specification says",
+			map[string]string{"XDG_STATE_HOME": "x", "HOME": "/h"},
 			"/h/.local/state/claudeops", true},
 		{"home", map[string]string{"HOME": "/h"}, "/h/.local/state/claudeops", true},
 		{"a placeholder counts as unset", map[string]string{"CLAUDEOPS_STATE_DIR": "${CLAUDEOPS_STATE_DIR}", "HOME": "/h"},
@@ -79,7 +82,8 @@ func TestStateDir(t *testing.T) {
 }
 
 func TestAMalformedAllowlistIsAProblemAndNotAnEmptyList(t *testing.T) {
-	if c := load(map[string]string{"CLAUDEOPS_REPOS": "joe/a, gitea:joe/b\nann/*"}); len(c.Permissions.Repos) != 3 || c.Permissions.ReposProblem != "" {
+	if c := load(map[string]string{"CLAUDEOPS_REPOS": "joe/a, gitea:joe/b\nann/*"}); len(c.Permissions.Repos) != 3 ||
+		c.Permissions.ReposProblem != "" {
 		t.Errorf("got %v, %q", c.Permissions.Repos, c.Permissions.ReposProblem)
 	}
 	for _, bad := range []string{"joe", "joe/a, b", ",", "a/b/c"} {
@@ -95,26 +99,32 @@ func TestSecretsComeFromVariablesAndFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored := filepath.Join(t.TempDir(), "git-credentials")
-	if err := os.WriteFile(stored, []byte("https://bot:stored-1@a.example.org\nhttps://bot:stored-2@b.example.org\n"), 0o600); err != nil {
+	if err := os.WriteFile(stored, []byte("https://bot:stored-1@a.example.org\nhttps://bot:stored-2@b.example.org\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	c := load(map[string]string{
 		"GITHUB_TOKEN": "from-a-variable", "GITEA_TOKEN_FILE": file, "CLAUDEOPS_API_TOKENS": "one-token,two-token",
 		"CLAUDEOPS_WEBHOOK_URL_FILE": "/does/not/exist", "CLAUDEOPS_APPRISE_URLS": "${CLAUDEOPS_APPRISE_URLS}",
-		"CLAUDEOPS_DATABASE_URL": "postgres://joe:database-password@127.0.0.1/ops", "HTTPS_PROXY": "http://joe:proxy-password@127.0.0.1:3128",
+		"CLAUDEOPS_DATABASE_URL":           "postgres://joe:database-password@127.0.0.1/ops",
+		"HTTPS_PROXY":                      "http://joe:proxy-password@127.0.0.1:3128",
 		"CLAUDEOPS_DEPLOY_GIT_CREDENTIALS": stored,
 	})
 	for _, want := range []string{
-		"from-a-variable", "from-a-file", "one-token", "two-token", "database-password", "proxy-password", "stored-1", "stored-2",
+		"from-a-variable", "from-a-file", "one-token", "two-token", "database-password", "proxy-password", "stored-1",
+		"stored-2",
 	} {
 		if !slices.Contains(c.Secrets, want) {
 			t.Errorf("%q is not among the secrets %q", want, c.Secrets)
 		}
 	}
-	if slices.Contains(load(map[string]string{"CLAUDEOPS_DATABASE_URL": "postgres://claudeops@db/claudeops"}).Secrets, "claudeops") {
+	if slices.Contains(load(map[string]string{"CLAUDEOPS_DATABASE_URL": "postgres://claudeops@db/claudeops"}).Secrets,
+		"claudeops") {
 		t.Error("the name of a user and of a database is taken for a secret")
 	}
-	if got := load(map[string]string{"CLAUDEOPS_DATABASE_URL": "postgres://db/ops?password=in-the-query"}).Secrets; !slices.Contains(got, "in-the-query") {
+	if got := load(
+		map[string]string{"CLAUDEOPS_DATABASE_URL": "postgres://db/ops?password=in-the-query"}).Secrets; !slices.Contains(got,
+		"in-the-query") {
 		t.Errorf("a password is none of the secrets %q", got)
 	}
 	if len(c.Secrets) != 10 || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "CLAUDEOPS_WEBHOOK_URL_FILE") {
@@ -123,7 +133,8 @@ func TestSecretsComeFromVariablesAndFiles(t *testing.T) {
 }
 
 func TestAPermissionThatCannotBeReadIsNotGiven(t *testing.T) {
-	for value, want := range map[string]bool{"": false, "true": true, "1": true, "TRUE": true, "false": false, "yes please": false, "2": false} {
+	for value, want := range map[string]bool{"": false, "true": true, "1": true, "TRUE": true, "false": false,
+		"yes please": false, "2": false} {
 		if c := load(map[string]string{"CLAUDEOPS_NOTIFY_PLAIN_HTTP": value}); c.Notifications.AllowPlainHTTP != want {
 			t.Errorf("%q: %t, want %t", value, c.Notifications.AllowPlainHTTP, want)
 		}

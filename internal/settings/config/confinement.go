@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Confinement is what keeps agents from what belongs to claudeops. Problem names the variable that is malformed, "" if none is: an
-// agent must not start on a guess of what it may reach.
+// Confinement is what keeps agents from what belongs to claudeops. Problem names the variable that is malformed, "" if
+// none is: an agent must not start on a guess of what it may reach.
 type Confinement struct {
 	Boundary  string // auto, user, landlock or none
 	AgentUser string // names, numbers or a range of them; "" for the default ones, if there are such users
@@ -28,7 +28,8 @@ type Confinement struct {
 const (
 	BoundaryAuto = "auto"
 	NetAny       = "any"
-	NetModel     = "model" // of the internet's protocols, TCP to the port of the agent's model, and UDP if names have to be looked up
+	// of the internet's protocols, TCP to the port of the agent's model, and UDP if names have to be looked up
+	NetModel = "model"
 )
 
 func confinement(e *env) Confinement {
@@ -173,11 +174,24 @@ func hasName(address string) bool {
 
 func confinementVariables() []Variable {
 	return []Variable{
-		{Name: "CLAUDEOPS_BOUNDARY", Meaning: "what keeps agents from our files and processes", Values: "auto (the best that there is), user, landlock or none; with user and landlock no session starts where that cannot hold", Default: BoundaryAuto},
-		{Name: "CLAUDEOPS_AGENT_USER", Meaning: "users that agents run as, one for each session at a time, where claudeops may switch users", Values: "NAME+COUNT for the users NAME-1 to NAME-COUNT; NUMBER+COUNT for numbers that belong to nobody, such as 70000+16; for one user a name, a number, or number:number with the group; unset means claudeops-agent-1, -2 and so on, if there are such users, or claudeops-agent"},
-		{Name: "CLAUDEOPS_AGENT_NET", Meaning: "where agents may connect to", Values: "any, or model for TCP to the port of their model alone, and UDP as far as names have to be looked up (docs/explain/boundary.md)", Default: NetAny},
-		{Name: "CLAUDEOPS_AGENT_READ", Meaning: "what agents may read within a landlock boundary, beside the system's own files", Values: "files and folders, separated by commas"},
-		{Name: "CLAUDEOPS_AGENT_WRITE", Meaning: "what agents may change within a landlock boundary, beside their own folder", Values: "files and folders, separated by commas"},
-		{Name: "CLAUDEOPS_RUN_AS", Meaning: "user that claudeops becomes when root starts it, keeping what starts and ends agents as another user", Values: "a name or a number; unset means that root stays root"},
+		{Name: "CLAUDEOPS_BOUNDARY", Meaning: "what keeps agents from our files and processes",
+			Values: "auto (the best that there is), user, landlock or none; with user and landlock no session starts where " +
+				"that cannot hold", Default: BoundaryAuto},
+		{Name: "CLAUDEOPS_AGENT_USER",
+			Meaning: "users that agents run as, one for each session at a time, where claudeops may switch users",
+			Values: "NAME+COUNT for the users NAME-1 to NAME-COUNT; NUMBER+COUNT for numbers that belong to nobody, such as " +
+				"70000+16; for one user a name, a number, or number:number with the group; unset means claudeops-agent-1, -2 and " +
+				"so on, if there are such users, or claudeops-agent"},
+		{Name: "CLAUDEOPS_AGENT_NET", Meaning: "where agents may connect to",
+			Values: "any, or model for TCP to the port of their model alone, and UDP as far as names have to be looked up " +
+				"(docs/explain/boundary.md)", Default: NetAny},
+		{Name: "CLAUDEOPS_AGENT_READ",
+			Meaning: "what agents may read within a landlock boundary, beside the system's own files",
+			Values:  "files and folders, separated by commas"},
+		{Name: "CLAUDEOPS_AGENT_WRITE", Meaning: "what agents may change within a landlock boundary, beside their own folder",
+			Values: "files and folders, separated by commas"},
+		{Name: "CLAUDEOPS_RUN_AS",
+			Meaning: "user that claudeops becomes when root starts it, keeping what starts and ends agents as another user",
+			Values:  "a name or a number; unset means that root stays root"},
 	}
 }

@@ -22,8 +22,10 @@ func TestTheBoundaryIsNeverAGuess(t *testing.T) {
 			t.Errorf("%s=%s: %q, want %q", test.name, test.value, got, test.problem)
 		}
 	}
-	c := load(map[string]string{"CLAUDEOPS_AGENT_WRITE": "/srv/x, /srv/y/../z", "CLAUDEOPS_AGENT_USER": "agents"}).Permissions.Confinement
-	if c.Boundary != config.BoundaryAuto || c.Net != config.NetAny || c.AgentUser != "agents" || !slices.Equal(c.Write, []string{"/srv/x", "/srv/z"}) {
+	c := load(map[string]string{"CLAUDEOPS_AGENT_WRITE": "/srv/x, /srv/y/../z",
+		"CLAUDEOPS_AGENT_USER": "agents"}).Permissions.Confinement
+	if c.Boundary != config.BoundaryAuto || c.Net != config.NetAny || c.AgentUser != "agents" ||
+		!slices.Equal(c.Write, []string{"/srv/x", "/srv/z"}) {
 		t.Errorf("%+v", c)
 	}
 }

@@ -19,7 +19,8 @@ type Definitions struct {
 }
 
 func definitions(e *env) Definitions {
-	d := Definitions{ConfigFile: e.get("FRACTARY_CONFIG"), CacheDir: e.get("FRACTARY_CACHE_DIR"), Token: e.secret("FRACTARY_REGISTRY_TOKEN")}
+	d := Definitions{ConfigFile: e.get("FRACTARY_CONFIG"), CacheDir: e.get("FRACTARY_CACHE_DIR"),
+		Token: e.secret("FRACTARY_REGISTRY_TOKEN")}
 	if home := e.get("HOME"); filepath.IsAbs(home) {
 		d.Home = home
 	}
@@ -49,9 +50,15 @@ func RegistryToken(lookup func(string) (string, bool), name string) string {
 
 func definitionVariables() []Variable {
 	return []Variable{
-		{Name: "FRACTARY_CONFIG", Meaning: "the operator's configuration of definitions, outside of projects; unset means ~/.fractary/config.json, of which a project's may choose"},
-		{Name: "FRACTARY_CACHE_DIR", Meaning: "cache of registries, a folder outside of projects; unset means ~/.fractary/cache"},
-		{Name: "FRACTARY_LOG_LEVEL", Meaning: "debug, info, warn or error: what mcp-server and serve log where the toolset definitions is enabled", Default: "info"},
-		{Name: "FRACTARY_REGISTRY_TOKEN", Meaning: "token of registries of type stockyard in the operator's configuration", Secret: true},
+		{Name: "FRACTARY_CONFIG",
+			Meaning: "the operator's configuration of definitions, outside of projects; unset means ~/.fractary/config.json, " +
+				"of which a project's may choose"},
+		{Name: "FRACTARY_CACHE_DIR",
+			Meaning: "cache of registries, a folder outside of projects; unset means ~/.fractary/cache"},
+		{Name: "FRACTARY_LOG_LEVEL",
+			Meaning: "debug, info, warn or error: what mcp-server and serve log where the toolset definitions is enabled",
+			Default: "info"},
+		{Name: "FRACTARY_REGISTRY_TOKEN", Meaning: "token of registries of type stockyard in the operator's configuration",
+			Secret: true},
 	}
 }

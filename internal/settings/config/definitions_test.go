@@ -18,7 +18,8 @@ func TestNoSecretOfOursIsARegistrysToken(t *testing.T) {
 			names = append(names, v.Name)
 		}
 	}
-	names = append(names, "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK", "GOOGLE_APPLICATION_CREDENTIALS", "CLAUDEOPS_DEPLOY_GIT_CREDENTIALS",
+	names = append(names, "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK",
+		"GOOGLE_APPLICATION_CREDENTIALS", "CLAUDEOPS_DEPLOY_GIT_CREDENTIALS",
 		"HTTP_PROXY", "https_proxy", "ALL_PROXY", "github_token")
 	for _, name := range names {
 		if name == "FRACTARY_REGISTRY_TOKEN" { // is for registries
@@ -31,7 +32,8 @@ func TestNoSecretOfOursIsARegistrysToken(t *testing.T) {
 			}
 		}
 	}
-	if !slices.Contains(names, "GITEA_TOKEN") || config.RegistryToken(func(string) (string, bool) { return "x", true }, "CORP_TOKEN") != "x" {
+	if !slices.Contains(names, "GITEA_TOKEN") || config.RegistryToken(func(string) (string, bool) { return "x", true },
+		"CORP_TOKEN") != "x" {
 		t.Error("the test looks at too little")
 	}
 }

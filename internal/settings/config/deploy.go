@@ -15,16 +15,22 @@ type Deploy struct {
 	Home          string // the user's, absolute; "" for none
 	Machine       string // what overlays call this machine; "" for its host name
 	AfterMerge    bool   // serve deploys what was merged
-	// GitCredentials is a file with what git signs in with at the addresses of procedures, in the form of git's credential store; "" for none.
+	// GitCredentials is a file with what git signs in with at the addresses of procedures, in the form of git's credential
+	// store; "" for none.
 	GitCredentials string
-	Repos          []string // repositories that the configuration comes from, as owner/name or provider:owner/name; none for the one of the checkout
+	// repositories that the configuration comes from, as owner/name or provider:owner/name; none for the one of the
+	// checkout
+	Repos []string
 }
 
 func deploySettings(e *env) Deploy {
-	d := Deploy{AgentpackHome: e.get("AGENTPACK_HOME"), CodexHome: e.get("CODEX_HOME"), Machine: e.get("AGENTPACK_MACHINE_ID")}
+	d := Deploy{AgentpackHome: e.get("AGENTPACK_HOME"), CodexHome: e.get("CODEX_HOME"),
+		Machine: e.get("AGENTPACK_MACHINE_ID")}
 	d.AfterMerge, d.Repos = e.permission("CLAUDEOPS_DEPLOY_AFTER_MERGE"), splitList(e.get("CLAUDEOPS_DEPLOY_REPOS"))
-	if d.GitCredentials = e.get("CLAUDEOPS_DEPLOY_GIT_CREDENTIALS"); d.GitCredentials != "" && !filepath.IsAbs(d.GitCredentials) {
-		e.warn("CLAUDEOPS_DEPLOY_GIT_CREDENTIALS is %s, which is no absolute path: it counts as unset", shown(d.GitCredentials))
+	if d.GitCredentials = e.get("CLAUDEOPS_DEPLOY_GIT_CREDENTIALS"); d.GitCredentials != "" &&
+		!filepath.IsAbs(d.GitCredentials) {
+		e.warn("CLAUDEOPS_DEPLOY_GIT_CREDENTIALS is %s, which is no absolute path: it counts as unset",
+			shown(d.GitCredentials))
 		d.GitCredentials = ""
 	}
 	if d.GitCredentials != "" {
@@ -32,8 +38,10 @@ func deploySettings(e *env) Deploy {
 		e.rememberWhole(secretfile.InAddresses(text)...)
 	}
 	for _, name := range d.Repos {
-		if pattern, err := policy.ParseRepoPattern(name); err != nil || strings.ContainsAny(pattern.Owner+pattern.Name, "*?[{") {
-			e.warn("CLAUDEOPS_DEPLOY_REPOS has %s, which is neither owner/name nor provider:owner/name, and names no repository", shown(name))
+		if pattern, err := policy.ParseRepoPattern(name); err != nil ||
+			strings.ContainsAny(pattern.Owner+pattern.Name, "*?[{") {
+			e.warn("CLAUDEOPS_DEPLOY_REPOS has %s, which is neither owner/name nor provider:owner/name, and names no repository",
+				shown(name))
 		}
 	}
 	if home := e.get("HOME"); filepath.IsAbs(home) {
@@ -47,11 +55,14 @@ func deployVariables() []Variable {
 		{Name: "AGENTPACK_HOME", Meaning: "home of deployments: repo, cache, state; unset means ~/.agentpack"},
 		{Name: "CODEX_HOME", Meaning: "folder of Codex; unset means ~/.codex"},
 		{Name: "AGENTPACK_MACHINE_ID", Meaning: "what overlays call this machine; unset means its host name"},
-		{Name: "CLAUDEOPS_DEPLOY_AFTER_MERGE", Meaning: "true lets serve deploy what was merged; unset means false", Default: "false"},
-		{Name: "CLAUDEOPS_DEPLOY_REPOS", Meaning: "repositories that AGENTPACK_HOME/repo comes from; unset means the one that it was cloned from"},
+		{Name: "CLAUDEOPS_DEPLOY_AFTER_MERGE", Meaning: "true lets serve deploy what was merged; unset means false",
+			Default: "false"},
+		{Name: "CLAUDEOPS_DEPLOY_REPOS",
+			Meaning: "repositories that AGENTPACK_HOME/repo comes from; unset means the one that it was cloned from"},
 		{
-			Name:    "CLAUDEOPS_DEPLOY_GIT_CREDENTIALS",
-			Meaning: "file with a line https://USER:TOKEN@HOST for each host of private procedures, which its owner alone may read; unset means that git signs in nowhere",
+			Name: "CLAUDEOPS_DEPLOY_GIT_CREDENTIALS",
+			Meaning: "file with a line https://USER:TOKEN@HOST for each host of private procedures, which its owner alone may " +
+				"read; unset means that git signs in nowhere",
 		},
 	}
 }

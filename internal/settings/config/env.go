@@ -129,7 +129,8 @@ func (e *env) variableOrFile(name string) string {
 	}
 	text, err := secretfile.Read(file)
 	if err != nil {
-		e.warn("%s_FILE names a file that cannot be read or is larger than %d bytes: %s is unset", name, secretfile.MaxSize, name)
+		e.warn("%s_FILE names a file that cannot be read or is larger than %d bytes: %s is unset", name, secretfile.MaxSize,
+			name)
 	}
 	return text
 }

@@ -27,17 +27,18 @@ func EnvironmentFile(lookup func(string) (string, bool)) string {
 	return ""
 }
 
-// ReadEnvironmentFile reads a file of lines NAME=VALUE. Blank lines and lines that begin with # do not count; quotes around a whole
-// value are taken off. The error says what to correct: the file is missing (fs.ErrNotExist), has a malformed line or a name twice,
-// or is open to other users, though it may hold tokens.
+// ReadEnvironmentFile reads a file of lines NAME=VALUE. Blank lines and lines that begin with # do not count; quotes
+// around a whole value are taken off. The error says what to correct: the file is missing (fs.ErrNotExist), has a
+// malformed line or a name twice, or is open to other users, though it may hold tokens.
 func ReadEnvironmentFile(path string) (map[string]string, error) {
 	text, info, err := files.ReadPath(path, MaxEnvironmentFile)
 	if err != nil {
 		return nil, fmt.Errorf("the environment file %s cannot be read: %w", path, reasonOf(err))
 	}
 	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" { // where modes say nothing
-		return nil, fmt.Errorf("the environment file %s is open to other users (mode %04o) and may hold tokens; run: chmod 600 %s",
-			path, info.Mode().Perm(), path)
+		return nil,
+			fmt.Errorf("the environment file %s is open to other users (mode %04o) and may hold tokens; run: chmod 600 %s",
+				path, info.Mode().Perm(), path)
 	}
 	values := map[string]string{}
 	for i, line := range strings.Split(string(text), "\n") {
@@ -74,8 +75,8 @@ func unquoted(value string) string {
 	return value[1 : len(value)-1]
 }
 
-// Or looks a variable up in the environment, and where it is unset there (missing, empty, or a placeholder that a client did not
-// expand), in values.
+// Or looks a variable up in the environment, and where it is unset there (missing, empty, or a placeholder that a
+// client did not expand), in values.
 func Or(lookup func(string) (string, bool), values func() map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		value, ok := lookup(name)

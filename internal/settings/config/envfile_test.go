@@ -31,7 +31,8 @@ func TestAnEnvironmentFileIsRead(t *testing.T) {
 	if _, err := config.ReadEnvironmentFile(path); err == nil { // a name ends at the equals sign
 		t.Error("a name with a space was taken")
 	}
-	got, err := config.ReadEnvironmentFile(environmentFile(t, "# ours\n\nCLAUDEOPS_TIER=2\r\n GITEA_TOKEN= x=y\nA='it is'\nB=\"\"\nC='\n", 0o600))
+	got, err := config.ReadEnvironmentFile(environmentFile(t,
+		"# ours\n\nCLAUDEOPS_TIER=2\r\n GITEA_TOKEN= x=y\nA='it is'\nB=\"\"\nC='\n", 0o600))
 	want := map[string]string{"CLAUDEOPS_TIER": "2", "GITEA_TOKEN": "x=y", "A": "it is", "B": "", "C": "'"}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
@@ -46,12 +47,14 @@ func TestEnvironmentFilesThatAreRefused(t *testing.T) {
 		"export A=1\n":             "line 1",
 		strings.Repeat("#", 70000): "cannot be read",
 	} {
-		if _, err := config.ReadEnvironmentFile(environmentFile(t, text, 0o600)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := config.ReadEnvironmentFile(environmentFile(t, text, 0o600)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: %v, want %s", text, err, want)
 		}
 	}
 	for _, mode := range []fs.FileMode{0o640, 0o604, 0o620} {
-		if _, err := config.ReadEnvironmentFile(environmentFile(t, "A=1\n", mode)); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		if _, err := config.ReadEnvironmentFile(environmentFile(t, "A=1\n", mode)); err == nil ||
+			!strings.Contains(err.Error(), "chmod 600") {
 			t.Errorf("mode %o: %v", mode, err)
 		}
 	}
@@ -63,9 +66,10 @@ func TestEnvironmentFilesThatAreRefused(t *testing.T) {
 func TestTheEnvironmentWinsOverItsFile(t *testing.T) {
 	t.Parallel()
 	environment := map[string]string{"SET": "mine", "EMPTY": " ", "OPEN": "${OPEN}"}
-	lookup := config.Or(func(name string) (string, bool) { v, ok := environment[name]; return v, ok }, func() map[string]string {
-		return map[string]string{"SET": "file", "EMPTY": "file", "OPEN": "file", "ONLY": "file"}
-	})
+	lookup := config.Or(func(name string) (string, bool) { v, ok := environment[name]; return v, ok },
+		func() map[string]string {
+			return map[string]string{"SET": "file", "EMPTY": "file", "OPEN": "file", "ONLY": "file"}
+		})
 	for name, want := range map[string]string{"SET": "mine", "EMPTY": "file", "OPEN": "file", "ONLY": "file", "NONE": ""} {
 		if got, _ := lookup(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)

@@ -12,9 +12,10 @@ type Forges struct {
 	All             []Forge // in the order of their table
 	LocalRoot       string  // folder of local repositories; "" for none
 	DefaultProvider string
-	AllowPlainHTTP  bool          // tokens may go over plain http to other machines
-	CAFile          string        // PEM certificates to trust beside the system's
-	PollInterval    time.Duration // how often `claudeops serve` looks at open pull requests; 0: never, unless a webhook comes
+	AllowPlainHTTP  bool   // tokens may go over plain http to other machines
+	CAFile          string // PEM certificates to trust beside the system's
+	// how often `claudeops serve` looks at open pull requests; 0: never, unless a webhook comes
+	PollInterval time.Duration
 }
 
 // Forge is a git host that is reached over its API.
@@ -28,8 +29,9 @@ const minHookSecret = 16
 
 func (e *env) forges() Forges {
 	out := Forges{
-		LocalRoot: absolute(e.get("CLAUDEOPS_LOCAL_ROOT")), DefaultProvider: strings.ToLower(e.get("CLAUDEOPS_DEFAULT_PROVIDER")),
-		AllowPlainHTTP: e.permission("CLAUDEOPS_FORGE_PLAIN_HTTP"), CAFile: e.get("CLAUDEOPS_CA_FILE"),
+		LocalRoot:       absolute(e.get("CLAUDEOPS_LOCAL_ROOT")),
+		DefaultProvider: strings.ToLower(e.get("CLAUDEOPS_DEFAULT_PROVIDER")),
+		AllowPlainHTTP:  e.permission("CLAUDEOPS_FORGE_PLAIN_HTTP"), CAFile: e.get("CLAUDEOPS_CA_FILE"),
 		PollInterval: e.pollInterval("CLAUDEOPS_POLL_INTERVAL"),
 	}
 	for _, d := range e.drivers {

@@ -30,14 +30,20 @@ func TestAGitHubAppIsUsableOrSaysWhichVariableIsWrong(t *testing.T) {
 		keyFile string
 		problem string
 	}{
-		"an ID and a key":          {map[string]string{"GITHUB_APP_ID": "12345", "GITHUB_APP_PRIVATE_KEY": appKey()}, "", ""},
-		"a client ID and a file":   {map[string]string{"GITHUB_APP_ID": "Iv1.8a61f9b3a7aba766", "GITHUB_APP_PRIVATE_KEY_FILE": file}, file, ""},
-		"an ID alone":              {map[string]string{"GITHUB_APP_ID": "12345", "GITHUB_TOKEN": "t0ken"}, "", "GITHUB_APP_PRIVATE_KEY is not"},
-		"an ID and an empty file":  {map[string]string{"GITHUB_APP_ID": "12345", "GITHUB_APP_PRIVATE_KEY_FILE": empty}, "", "GITHUB_APP_PRIVATE_KEY is not"},
-		"an ID and a missing file": {map[string]string{"GITHUB_APP_ID": "12345", "GITHUB_APP_PRIVATE_KEY_FILE": dir + "/no"}, "", "GITHUB_APP_PRIVATE_KEY is not"},
-		"a key alone":              {map[string]string{"GITHUB_APP_PRIVATE_KEY": appKey()}, "", "GITHUB_APP_ID is not"},
-		"no ID":                    {map[string]string{"GITHUB_APP_ID": "my app", "GITHUB_APP_PRIVATE_KEY": appKey()}, "", "GITHUB_APP_ID is no ID"},
-		"a wrong address": {map[string]string{"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY": appKey(), "GITHUB_API_URL": "git.example"}, "",
+		"an ID and a key": {map[string]string{"GITHUB_APP_ID": "12345", "GITHUB_APP_PRIVATE_KEY": appKey()}, "", ""},
+		"a client ID and a file": {map[string]string{"GITHUB_APP_ID": "Iv1.8a61f9b3a7aba766",
+			"GITHUB_APP_PRIVATE_KEY_FILE": file}, file, ""},
+		"an ID alone": {map[string]string{"GITHUB_APP_ID": "12345", "GITHUB_TOKEN": "t0ken"}, "",
+			"GITHUB_APP_PRIVATE_KEY is not"},
+		"an ID and an empty file": {map[string]string{"GITHUB_APP_ID": "12345", "GITHUB_APP_PRIVATE_KEY_FILE": empty}, "",
+			"GITHUB_APP_PRIVATE_KEY is not"},
+		"an ID and a missing file": {map[string]string{"GITHUB_APP_ID": "12345", "GITHUB_APP_PRIVATE_KEY_FILE": dir + "/no"},
+			"", "GITHUB_APP_PRIVATE_KEY is not"},
+		"a key alone": {map[string]string{"GITHUB_APP_PRIVATE_KEY": appKey()}, "", "GITHUB_APP_ID is not"},
+		"no ID": {map[string]string{"GITHUB_APP_ID": "my app", "GITHUB_APP_PRIVATE_KEY": appKey()}, "",
+			"GITHUB_APP_ID is no ID"},
+		"a wrong address": {map[string]string{"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY": appKey(),
+			"GITHUB_API_URL": "git.example"}, "",
 			"GITHUB_API_URL is no address"},
 	}
 	for name, c := range cases {
@@ -57,17 +63,20 @@ func TestAGitHubAppIsUsableOrSaysWhichVariableIsWrong(t *testing.T) {
 	}
 	// Compose mounts a file for each secret, empty unless it is filled.
 	unused := load(map[string]string{"GITHUB_TOKEN": "t0ken", "GITHUB_APP_PRIVATE_KEY_FILE": empty})
-	if got := unused.Forges.All[0]; got.Problem != "" || got.App != nil || got.Token.Text != "t0ken" || len(unused.Warnings) > 0 {
+	if got := unused.Forges.All[0]; got.Problem != "" || got.App != nil || got.Token.Text != "t0ken" ||
+		len(unused.Warnings) > 0 {
 		t.Errorf("without an app: %+v, %q", unused.Forges.All[0], unused.Warnings)
 	}
 }
 
 func TestAnAppIsTakenBeforeATokenAndBothAreSecrets(t *testing.T) {
 	c := load(map[string]string{"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY": appKey(), "GITHUB_TOKEN": "t0ken-of-joe"})
-	if got := c.Forges.All[0]; got.App == nil || got.Token.Text != "" || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "GITHUB_TOKEN is not used") {
+	if got := c.Forges.All[0]; got.App == nil || got.Token.Text != "" || len(c.Warnings) != 1 ||
+		!strings.Contains(c.Warnings[0], "GITHUB_TOKEN is not used") {
 		t.Errorf("got %+v, %q", c.Forges.All[0], c.Warnings)
 	}
-	escaped := load(map[string]string{"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY": strings.ReplaceAll(appKey(), "\n", `\n`)})
+	escaped := load(map[string]string{"GITHUB_APP_ID": "1",
+		"GITHUB_APP_PRIVATE_KEY": strings.ReplaceAll(appKey(), "\n", `\n`)})
 	if !slices.Equal(c.Secrets, []string{"t0ken-of-joe", appKey()}) || !slices.Equal(escaped.Secrets, []string{appKey()}) {
 		t.Errorf("the secrets are %q and %q", c.Secrets, escaped.Secrets)
 	}
@@ -78,7 +87,8 @@ func TestTheFileOfATokenIsKnown(t *testing.T) {
 	if err := os.WriteFile(file, []byte("t0ken\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := load(map[string]string{"GITHUB_TOKEN_FILE": file, "GITEA_URL": "https://git.example", "GITEA_TOKEN": "other", "GITEA_TOKEN_FILE": file})
+	c := load(map[string]string{"GITHUB_TOKEN_FILE": file, "GITEA_URL": "https://git.example", "GITEA_TOKEN": "other",
+		"GITEA_TOKEN_FILE": file})
 	all := c.Forges.All
 	if all[0].Token != (driver.Secret{Text: "t0ken", File: file}) || all[1].Token != (driver.Secret{Text: "other"}) {
 		t.Errorf("got %+v", all)

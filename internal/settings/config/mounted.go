@@ -24,7 +24,8 @@ func (e *env) mounted() Mounted {
 	if !ok {
 		e.warn("CLAUDEOPS_MOUNTED_MCP is %s, which is neither off, http nor all: off holds", shown(raw))
 	}
-	m := Mounted{Dir: e.get("CLAUDEOPS_REPOS_DIR"), MCP: mode, Update: e.get("CLAUDEOPS_UPDATE_REPOS") == "" || e.boolean("CLAUDEOPS_UPDATE_REPOS")}
+	m := Mounted{Dir: e.get("CLAUDEOPS_REPOS_DIR"), MCP: mode,
+		Update: e.get("CLAUDEOPS_UPDATE_REPOS") == "" || e.boolean("CLAUDEOPS_UPDATE_REPOS")}
 	if m.Dir == "" {
 		m.Dir = DefaultReposDir
 	}

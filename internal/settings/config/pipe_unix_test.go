@@ -46,12 +46,14 @@ func TestASecretsFileThatIsNoneDoesNotKeepTheServerFromStarting(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "token")
 	for _, make := range notFiles(t, name) {
 		make()
-		for _, variable := range []string{"GITHUB_TOKEN_FILE", "FRACTARY_REGISTRY_TOKEN_FILE", "CLAUDEOPS_API_TOKENS_FILE", "CLAUDEOPS_DEPLOY_GIT_CREDENTIALS", "ANTHROPIC_API_KEY_FILE"} {
+		for _, variable := range []string{"GITHUB_TOKEN_FILE", "FRACTARY_REGISTRY_TOKEN_FILE", "CLAUDEOPS_API_TOKENS_FILE",
+			"CLAUDEOPS_DEPLOY_GIT_CREDENTIALS", "ANTHROPIC_API_KEY_FILE"} {
 			within(t, func() {
 				c := config.Load(func(v string) (string, bool) {
 					return map[string]string{variable: name}[v], v == variable
 				}, forges.All())
-				if strings.HasSuffix(variable, "_FILE") && !strings.Contains(strings.Join(c.Warnings, "\n"), variable+" names a file that cannot be read") {
+				if strings.HasSuffix(variable, "_FILE") && !strings.Contains(strings.Join(c.Warnings, "\n"),
+					variable+" names a file that cannot be read") {
 					t.Errorf("%s: %v", variable, c.Warnings)
 				}
 			})

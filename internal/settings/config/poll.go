@@ -17,7 +17,8 @@ func (e *env) pollInterval(name string) time.Duration {
 	}
 	d, err := time.ParseDuration(raw)
 	if err != nil || d != 0 && (d < minPollInterval || d > maxPollInterval) {
-		e.warn("%s is %s, which is neither 0 nor a time from %s to %s such as 5m: %s holds", name, shown(raw), minPollInterval,
+		e.warn("%s is %s, which is neither 0 nor a time from %s to %s such as 5m: %s holds", name, shown(raw),
+			minPollInterval,
 			maxPollInterval, DefaultPollInterval)
 		return DefaultPollInterval
 	}

@@ -32,7 +32,8 @@ func TestSecretsOfWebhooksAreKeptAndShortOnesAreNotUsed(t *testing.T) {
 		"a placeholder": {map[string]string{"GITEA_WEBHOOK_SECRET": "${GITEA_WEBHOOK_SECRET}"}, "", "", "", false},
 	} {
 		c := load(row.env)
-		if c.Forges.All[0].HookSecret != row.github || c.Forges.All[1].HookSecret != row.gitea || (len(c.Warnings) > 0) != row.warns {
+		if c.Forges.All[0].HookSecret != row.github || c.Forges.All[1].HookSecret != row.gitea ||
+			(len(c.Warnings) > 0) != row.warns {
 			t.Errorf("%s: %+v, warnings %q", name, c.Forges, c.Warnings)
 		}
 		if row.secret != "" && !slices.Contains(c.Secrets, row.secret) {
@@ -49,9 +50,12 @@ func TestTheIntervalOfThePollIsWithinBounds(t *testing.T) {
 		every time.Duration
 		warns bool
 	}{
-		"": {config.DefaultPollInterval, false}, "0": {0, false}, "0s": {0, false}, "30s": {30 * time.Second, false}, "24h": {24 * time.Hour, false},
-		"1h30m": {90 * time.Minute, false}, "29s": {config.DefaultPollInterval, true}, "24h1s": {config.DefaultPollInterval, true},
-		"-1m": {config.DefaultPollInterval, true}, "5": {config.DefaultPollInterval, true}, "often": {config.DefaultPollInterval, true},
+		"": {config.DefaultPollInterval, false}, "0": {0, false}, "0s": {0, false}, "30s": {30 * time.Second, false},
+		"24h":   {24 * time.Hour, false},
+		"1h30m": {90 * time.Minute, false}, "29s": {config.DefaultPollInterval, true},
+		"24h1s": {config.DefaultPollInterval, true},
+		"-1m":   {config.DefaultPollInterval, true}, "5": {config.DefaultPollInterval, true},
+		"often":                      {config.DefaultPollInterval, true},
 		"${CLAUDEOPS_POLL_INTERVAL}": {config.DefaultPollInterval, false},
 	} {
 		c := load(map[string]string{"CLAUDEOPS_POLL_INTERVAL": value})

@@ -50,7 +50,8 @@ func databaseURL(e *env) string {
 	return value
 }
 
-// minQuerySecret is how long a value in the query of an address must be to count as a secret, in bytes: a shorter one may be any word.
+// minQuerySecret is how long a value in the query of an address must be to count as a secret, in bytes: a shorter one
+// may be any word.
 const minQuerySecret = 8
 
 // auditSinks reads addresses, of which those over https may hold secrets.
@@ -93,8 +94,8 @@ func (e *env) stateDir() (dir, problem string) {
 // OperatorTokenFile is the file in the state folder with the token that `claudeops serve` makes at its first start.
 const OperatorTokenFile = "operator-token"
 
-// OperatorToken is that token, as it is in its file now; "" if there is none that we may read. It is among the Secrets of a
-// Config, so that it is kept out of texts like any other.
+// OperatorToken is that token, as it is in its file now; "" if there is none that we may read. It is among the Secrets
+// of a Config, so that it is kept out of texts like any other.
 func OperatorToken(stateDir string) string {
 	if stateDir == "" {
 		return ""

@@ -12,8 +12,11 @@ func TestRecordsAreKeptUnlessARetentionIsClear(t *testing.T) {
 		age   time.Duration
 		warns string
 	}{
-		"": {0, ""}, "0": {0, ""}, "90d": {90 * day, ""}, "7d": {7 * day, ""}, "2160h": {90 * day, ""}, "${CLAUDEOPS_RETENTION}": {0, ""},
-		"6d": {0, "less than 7d"}, "1h": {0, "less than 7d"}, "0d": {0, "less than 7d"}, "-90d": {0, "no age"}, "-9000h": {0, "less than 7d"},
+		"": {0, ""}, "0": {0, ""}, "90d": {90 * day, ""}, "7d": {7 * day, ""}, "2160h": {90 * day, ""},
+		"${CLAUDEOPS_RETENTION}": {0, ""},
+		"6d":                     {0, "less than 7d"}, "1h": {0, "less than 7d"}, "0d": {0, "less than 7d"},
+		"-90d":   {0, "no age"},
+		"-9000h": {0, "less than 7d"},
 		"ninety": {0, "no age"}, "90": {0, "no age"}, "d": {0, "no age"}, "99999999d": {0, "no age"},
 	} {
 		c := load(map[string]string{"CLAUDEOPS_RETENTION": value})

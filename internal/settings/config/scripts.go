@@ -14,8 +14,8 @@ func ScriptSettings(lookup func(string) (string, bool)) string {
 	return e.get("CLAUDEOPS_SCRIPTS")
 }
 
-// ScriptVariable is the value of a variable of the environment as scripts see it. Those of this program, of the forges and of the
-// model are never seen; nor are values that hold a secret of ours, under whatever name.
+// ScriptVariable is the value of a variable of the environment as scripts see it. Those of this program, of the forges
+// and of the model are never seen; nor are values that hold a secret of ours, under whatever name.
 func ScriptVariable(lookup func(string) (string, bool), c Config, name string) (string, bool) {
 	value, set := lookup(name)
 	if !set || isPlaceholder(value) || !c.ScriptSees(name) {
@@ -25,21 +25,25 @@ func ScriptVariable(lookup func(string) (string, bool), c Config, name string) (
 	return value, !slices.ContainsFunc(c.Secrets, holdsSecret)
 }
 
-// ScriptSees reports whether scripts may see a variable that their settings name, by its name: none of this program, of a
-// forge that it knows, or of the model.
+// ScriptSees reports whether scripts may see a variable that their settings name, by its name: none of this program, of
+// a forge that it knows, or of the model.
 func (c Config) ScriptSees(name string) bool {
 	name = strings.ToUpper(name)
 	base := strings.TrimSuffix(name, "_FILE")
 	return isVariable(name) && !secretNames().MatchString(name) && !slices.ContainsFunc(c.Forges.All, func(f Forge) bool {
-		return slices.ContainsFunc(append([]driver.Variable{f.Driver.HookVariable()}, f.Driver.Variables...), func(v driver.Variable) bool { return v.Secret && v.Name == base })
+		return slices.ContainsFunc(append([]driver.Variable{f.Driver.HookVariable()}, f.Driver.Variables...),
+			func(v driver.Variable) bool { return v.Secret && v.Name == base })
 	})
 }
 
-// secretNames are those of this program and of the model, and the names of tokens by which other programs know the forges.
+// secretNames are those of this program and of the model, and the names of tokens by which other programs know the
+// forges.
 func secretNames() *regexp.Regexp {
-	return regexp.MustCompile(`^(CLAUDEOPS_.*|GITHUB_TOKEN|GH_TOKEN|GITEA_TOKEN|FORGEJO_TOKEN|FRACTARY_REGISTRY_TOKEN|ANTHROPIC_.*|CLAUDE_.*|AWS_.*(KEY|TOKEN|SECRET).*)(_FILE)?$`)
+	return regexp.MustCompile(
+		`^(CLAUDEOPS_.*|GITHUB_TOKEN|GH_TOKEN|GITEA_TOKEN|FORGEJO_TOKEN|FRACTARY_REGISTRY_TOKEN|ANTHROPIC_.*|CLAUDE_.*|AWS_.*(KEY|TOKEN|SECRET).*)(_FILE)?$`)
 }
 
 func scriptVariables() []Variable {
-	return []Variable{{Name: "CLAUDEOPS_SCRIPTS", Meaning: "settings of scripts (a YAML or JSON file, or the text itself); unset means scripts/Agent of the working folder"}}
+	return []Variable{{Name: "CLAUDEOPS_SCRIPTS",
+		Meaning: "settings of scripts (a YAML or JSON file, or the text itself); unset means scripts/Agent of the working folder"}}
 }

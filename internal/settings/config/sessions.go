@@ -9,8 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// Sessions are how agents are run. Problem names the variable that is malformed, "" if none is: an agent must not start on
-// a guess of what it may do.
+// Sessions are how agents are run. Problem names the variable that is malformed, "" if none is: an agent must not start
+// on a guess of what it may do.
 type Sessions struct {
 	Binary     string
 	PromptsDir string // "" for those of the binary
@@ -65,8 +65,10 @@ func (e *env) sessionID() string {
 
 func (e *env) sessions(c Config) Sessions {
 	s := Sessions{
-		Binary: e.get("CLAUDEOPS_CLAUDE_BIN"), PromptsDir: absolute(e.get("CLAUDEOPS_PROMPTS_DIR")), MaxTier: c.Permissions.Tier,
-		ServerEnv: e.serverEnv(c), Toolsets: sessionToolsets(e), Schedule: e.schedule(), Problem: c.Permissions.Confinement.Problem,
+		Binary: e.get("CLAUDEOPS_CLAUDE_BIN"), PromptsDir: absolute(e.get("CLAUDEOPS_PROMPTS_DIR")),
+		MaxTier:   c.Permissions.Tier,
+		ServerEnv: e.serverEnv(c), Toolsets: sessionToolsets(e), Schedule: e.schedule(),
+		Problem: c.Permissions.Confinement.Problem,
 	}
 	if s.Binary == "" {
 		s.Binary = DefaultClaude
@@ -143,8 +145,8 @@ func (e *env) sessionLimits(problem func(string, ...any)) SessionLimits {
 	return limits
 }
 
-// schedule reads how often sessions start by themselves; unset or 0 is never. Agents that nobody watches cost money and may
-// change things, so a value that cannot be understood is a problem, not a guess.
+// schedule reads how often sessions start by themselves; unset or 0 is never. Agents that nobody watches cost money and
+// may change things, so a value that cannot be understood is a problem, not a guess.
 func (e *env) schedule() Schedule {
 	raw := e.get("CLAUDEOPS_INTERVAL")
 	if raw == "" {
@@ -152,7 +154,8 @@ func (e *env) schedule() Schedule {
 	}
 	d, err := time.ParseDuration(raw)
 	if err != nil || d != 0 && (d < minInterval || d > maxInterval) {
-		return Schedule{Problem: fmt.Sprintf("CLAUDEOPS_INTERVAL is %s, which is neither 0 nor a time from 1m to 168h such as 1h", shown(raw))}
+		return Schedule{Problem: fmt.Sprintf(
+			"CLAUDEOPS_INTERVAL is %s, which is neither 0 nor a time from 1m to 168h such as 1h", shown(raw))}
 	}
 	return Schedule{Interval: d}
 }

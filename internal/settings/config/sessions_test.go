@@ -16,7 +16,8 @@ func TestNothingEscalatesUnlessTheOperatorPermitsIt(t *testing.T) {
 		tier, cap string
 		want      int
 	}{
-		{"", "", 1}, {"2", "", 2}, {"1", "3", 3}, {"3", "2", 2}, {"2", "9", 1}, {"2", "${CLAUDEOPS_MAX_TIER}", 2}, {"9", "", 1},
+		{"", "", 1}, {"2", "", 2}, {"1", "3", 3}, {"3", "2", 2}, {"2", "9", 1}, {"2", "${CLAUDEOPS_MAX_TIER}", 2},
+		{"9", "", 1},
 	} {
 		s := load(map[string]string{"CLAUDEOPS_TIER": c.tier, "CLAUDEOPS_MAX_TIER": c.cap}).Sessions
 		if int(s.MaxTier) != c.want {
@@ -27,7 +28,8 @@ func TestNothingEscalatesUnlessTheOperatorPermitsIt(t *testing.T) {
 
 func TestASessionHasLimitsAndModels(t *testing.T) {
 	s := load(nil).Sessions
-	if s.Binary != "claude" || s.Limits.Time != 30*time.Minute || s.Limits.Turns != 60 || s.Limits.CostUSD != 0 || s.Limits.ScheduledUSD != 2 || s.Problem != "" ||
+	if s.Binary != "claude" || s.Limits.Time != 30*time.Minute || s.Limits.Turns != 60 || s.Limits.CostUSD != 0 ||
+		s.Limits.ScheduledUSD != 2 || s.Problem != "" ||
 		s.Models[1] != "haiku" || s.Models[3] != "opus" || s.PromptsDir != "" {
 		t.Errorf("by default %+v", s)
 	}
@@ -35,19 +37,23 @@ func TestASessionHasLimitsAndModels(t *testing.T) {
 		"CLAUDEOPS_CLAUDE_BIN": "/opt/claude", "CLAUDEOPS_SESSION_TIMEOUT": "90s", "CLAUDEOPS_MAX_TURNS": "5",
 		"CLAUDEOPS_MAX_COST_USD": "2.50", "CLAUDEOPS_TIER2_MODEL": "claude-sonnet-5-5", "CLAUDEOPS_PROMPTS_DIR": "own",
 	}).Sessions
-	if s.Binary != "/opt/claude" || s.Limits.Time != 90*time.Second || s.Limits.Turns != 5 || s.Limits.CostUSD != 2.5 || s.Limits.ScheduledUSD != 2.5 || s.Problem != "" ||
+	if s.Binary != "/opt/claude" || s.Limits.Time != 90*time.Second || s.Limits.Turns != 5 || s.Limits.CostUSD != 2.5 ||
+		s.Limits.ScheduledUSD != 2.5 || s.Problem != "" ||
 		s.Models[2] != "claude-sonnet-5-5" || !filepath.IsAbs(s.PromptsDir) {
 		t.Errorf("as asked %+v", s)
 	}
-	if s = load(map[string]string{"CLAUDEOPS_MAX_COST_USD": "none"}).Sessions; s.Limits.CostUSD != 0 || s.Limits.ScheduledUSD != 0 || s.Problem != "" {
+	if s = load(map[string]string{"CLAUDEOPS_MAX_COST_USD": "none"}).Sessions; s.Limits.CostUSD != 0 ||
+		s.Limits.ScheduledUSD != 0 || s.Problem != "" {
 		t.Errorf("without a limit of cost %+v", s)
 	}
 }
 
 func TestAnAgentDoesNotStartOnAGuess(t *testing.T) {
 	for name, value := range map[string]string{
-		"CLAUDEOPS_SESSION_TIMEOUT": "30", "CLAUDEOPS_MAX_TURNS": "0", "CLAUDEOPS_MAX_COST_USD": "NaN", "CLAUDEOPS_TIER1_MODEL": "--help",
-		"CLAUDEOPS_AGENT_TOOLS": "Bash", "CLAUDEOPS_AGENT_ENV": "GITHUB_TOKEN", "HTTPS_PROXY": "http://joe:tok-7f3a9c2e@proxy.example",
+		"CLAUDEOPS_SESSION_TIMEOUT": "30", "CLAUDEOPS_MAX_TURNS": "0", "CLAUDEOPS_MAX_COST_USD": "NaN",
+		"CLAUDEOPS_TIER1_MODEL": "--help",
+		"CLAUDEOPS_AGENT_TOOLS": "Bash", "CLAUDEOPS_AGENT_ENV": "GITHUB_TOKEN",
+		"HTTPS_PROXY": "http://joe:tok-7f3a9c2e@proxy.example",
 	} {
 		for _, value := range []string{value, strings.ToLower(value)} {
 			s := load(map[string]string{name: value, "GITHUB_TOKEN": "tok-7f3a9c2e"}).Sessions
@@ -69,7 +75,8 @@ func TestAnAgentDoesNotStartOnAGuess(t *testing.T) {
 }
 
 func TestToolsAreSplitOutsideOfBracketsAndHaveATier(t *testing.T) {
-	s := load(map[string]string{"CLAUDEOPS_AGENT_TOOLS": "Bash(df -h, *),3:Bash(systemctl restart *)\n2:WebFetch(domain:example.org),mcp__grafana__*"}).Sessions
+	s := load(map[string]string{"CLAUDEOPS_AGENT_TOOLS": "Bash(df -h, *),3:Bash(systemctl restart " +
+		"*)\n2:WebFetch(domain:example.org),mcp__grafana__*"}).Sessions
 	want := []config.AgentTool{
 		{From: 1, Rule: "Bash(df -h, *)"}, {From: 3, Rule: "Bash(systemctl restart *)"},
 		{From: 2, Rule: "WebFetch(domain:example.org)"}, {From: 1, Rule: "mcp__grafana__*"},
@@ -82,12 +89,15 @@ func TestToolsAreSplitOutsideOfBracketsAndHaveATier(t *testing.T) {
 func TestTheAgentsEnvironmentIsAnAllowlistAndItsServersIsWhole(t *testing.T) {
 	env := map[string]string{
 		"PATH": "/bin", "HOME": "/home/joe", "ANTHROPIC_API_KEY": "sk-model-credential", "KUBECONFIG": "/k", "OTHER": "x",
-		"CLAUDEOPS_AGENT_ENV": "KUBECONFIG", "GITHUB_TOKEN": "tok-7f3a9c2e", "CLAUDEOPS_DATABASE_URL": "postgres://joe:passw0rd!@db/ops",
-		"CLAUDEOPS_API_TOKENS": "rest-token-0001", "CLAUDEOPS_POLICY": "policy.yaml", "GITEA_TOKEN_FILE": "/run/secrets/gitea",
+		"CLAUDEOPS_AGENT_ENV": "KUBECONFIG", "GITHUB_TOKEN": "tok-7f3a9c2e",
+		"CLAUDEOPS_DATABASE_URL": "postgres://joe:passw0rd!@db/ops",
+		"CLAUDEOPS_API_TOKENS":   "rest-token-0001", "CLAUDEOPS_POLICY": "policy.yaml",
+		"GITEA_TOKEN_FILE": "/run/secrets/gitea",
 	}
 	c := load(env)
 	got := strings.Join(c.Sessions.Env, "\n")
-	for _, want := range []string{"PATH=/bin", "HOME=/home/joe", "ANTHROPIC_API_KEY=sk-model-credential", "KUBECONFIG=/k", "DISABLE_AUTOUPDATER=1"} {
+	for _, want := range []string{"PATH=/bin", "HOME=/home/joe", "ANTHROPIC_API_KEY=sk-model-credential", "KUBECONFIG=/k",
+		"DISABLE_AUTOUPDATER=1"} {
 		if !slices.Contains(c.Sessions.Env, want) {
 			t.Errorf("the agent lacks %s: %s", want, got)
 		}
@@ -102,7 +112,8 @@ func TestTheAgentsEnvironmentIsAnAllowlistAndItsServersIsWhole(t *testing.T) {
 			t.Errorf("the server would inherit %s", v.Name)
 		}
 	}
-	if s := c.Sessions.ServerEnv; s["GITHUB_TOKEN"] != "tok-7f3a9c2e" || !filepath.IsAbs(s["CLAUDEOPS_POLICY"]) || s["GITEA_TOKEN_FILE"] != "/run/secrets/gitea" ||
+	if s := c.Sessions.ServerEnv; s["GITHUB_TOKEN"] != "tok-7f3a9c2e" || !filepath.IsAbs(s["CLAUDEOPS_POLICY"]) ||
+		s["GITEA_TOKEN_FILE"] != "/run/secrets/gitea" ||
 		s["CLAUDEOPS_STATE_DIR"] != "/home/joe/.local/state/claudeops" || s["CLAUDEOPS_API_TOKENS"] != "" {
 		t.Errorf("the server gets %v", s)
 	}
@@ -113,7 +124,8 @@ func TestTheAgentsEnvironmentIsAnAllowlistAndItsServersIsWhole(t *testing.T) {
 
 func TestASessionsIdHasTheShapeOfOne(t *testing.T) {
 	for value, want := range map[string]string{
-		"01M803F3KHPKXGSS8YCYD9D0A9": "01M803F3KHPKXGSS8YCYD9D0A9", "": "", "x": "", "01M803F3KHPKXGSS8YCYD9D0A9'": "", "01m803f3khpkxgss8ycyd9d0a9": "",
+		"01M803F3KHPKXGSS8YCYD9D0A9": "01M803F3KHPKXGSS8YCYD9D0A9", "": "", "x": "", "01M803F3KHPKXGSS8YCYD9D0A9'": "",
+		"01m803f3khpkxgss8ycyd9d0a9": "",
 	} {
 		if s := load(map[string]string{"CLAUDEOPS_SESSION": value}); s.SessionID != want {
 			t.Errorf("%q: %q", value, s.SessionID)
@@ -127,7 +139,8 @@ func TestAnIntervalThatCannotBeReadIsAProblem(t *testing.T) {
 		"59s": -1, "169h": -1, "-1h": -1, "1": -1, "hourly": -1, "7d": -1, "1h;": -1,
 	} {
 		s := load(map[string]string{"CLAUDEOPS_INTERVAL": value}).Sessions
-		if bad := want < 0; bad != strings.Contains(s.Schedule.Problem, "CLAUDEOPS_INTERVAL") || s.Schedule.Interval != max(want, 0) {
+		if bad := want < 0; bad != strings.Contains(s.Schedule.Problem, "CLAUDEOPS_INTERVAL") ||
+			s.Schedule.Interval != max(want, 0) {
 			t.Errorf("%q: %s, problem %q", value, s.Schedule.Interval, s.Schedule.Problem)
 		}
 	}
@@ -135,16 +148,19 @@ func TestAnIntervalThatCannotBeReadIsAProblem(t *testing.T) {
 
 func TestAgentsGetTheToolsetsOfSessionsAndNotThoseOfTheServer(t *testing.T) {
 	env := map[string]string{
-		"CLAUDEOPS_TOOLSETS": "pr,definitions", "CLAUDEOPS_ALLOW_WRITE": "true", "FRACTARY_CACHE_DIR": "/cache", "FRACTARY_REGISTRY_TOKEN": "tok-of-a-registry",
+		"CLAUDEOPS_TOOLSETS": "pr,definitions", "CLAUDEOPS_ALLOW_WRITE": "true", "FRACTARY_CACHE_DIR": "/cache",
+		"FRACTARY_REGISTRY_TOKEN": "tok-of-a-registry",
 	}
-	if s := load(env).Sessions; s.ServerEnv["CLAUDEOPS_TOOLSETS"] != "" || s.ServerEnv["CLAUDEOPS_ALLOW_WRITE"] != "" || s.ServerEnv["FRACTARY_CACHE_DIR"] != "" ||
+	if s := load(env).Sessions; s.ServerEnv["CLAUDEOPS_TOOLSETS"] != "" || s.ServerEnv["CLAUDEOPS_ALLOW_WRITE"] != "" ||
+		s.ServerEnv["FRACTARY_CACHE_DIR"] != "" ||
 		!slices.Equal(s.Toolsets, []string{"pr"}) {
 		t.Errorf("by default: %v, %v", s.Toolsets, s.ServerEnv)
 	}
 	env["CLAUDEOPS_SESSION_TOOLSETS"] = "pr, definitions"
 	s := load(env).Sessions
 	for name, want := range map[string]string{
-		"CLAUDEOPS_TOOLSETS": "pr,definitions", "CLAUDEOPS_ALLOW_WRITE": "true", "FRACTARY_CACHE_DIR": "/cache", "FRACTARY_REGISTRY_TOKEN": "tok-of-a-registry",
+		"CLAUDEOPS_TOOLSETS": "pr,definitions", "CLAUDEOPS_ALLOW_WRITE": "true", "FRACTARY_CACHE_DIR": "/cache",
+		"FRACTARY_REGISTRY_TOKEN": "tok-of-a-registry",
 	} {
 		if s.ServerEnv[name] != want {
 			t.Errorf("%s is %q", name, s.ServerEnv[name])

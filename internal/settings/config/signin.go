@@ -41,9 +41,12 @@ func (e *env) signIn(publicURL string) (out []identity.Settings, problem string)
 func (e *env) signInAt(name string) identity.Settings {
 	of := func(what string) string { return "CLAUDEOPS_SIGN_IN_" + identity.VariablePart(name) + "_" + what }
 	s := identity.Settings{
-		Name: name, Kind: identity.Kind(cmp.Or(strings.ToLower(e.get(of("KIND"))), string(identity.OpenID))), Issuer: e.get(of("ISSUER")),
-		ClientID: e.get(of("CLIENT_ID")), ClientSecret: e.secret(of("CLIENT_SECRET")), Text: e.get(of("TEXT")), Scopes: splitList(e.get(of("SCOPES"))),
-		GroupsClaim: e.get(of("GROUPS_CLAIM")), Hosts: splitList(e.get(of("HOSTS"))), PlainHTTP: e.permission(of("PLAIN_HTTP")),
+		Name: name, Kind: identity.Kind(cmp.Or(strings.ToLower(e.get(of("KIND"))), string(identity.OpenID))),
+		Issuer:   e.get(of("ISSUER")),
+		ClientID: e.get(of("CLIENT_ID")), ClientSecret: e.secret(of("CLIENT_SECRET")), Text: e.get(of("TEXT")),
+		Scopes:      splitList(e.get(of("SCOPES"))),
+		GroupsClaim: e.get(of("GROUPS_CLAIM")), Hosts: splitList(e.get(of("HOSTS"))),
+		PlainHTTP: e.permission(of("PLAIN_HTTP")),
 	}
 	if name == "github" && e.get(of("KIND")) == "" {
 		s.Kind = identity.GitHub
@@ -76,15 +79,27 @@ func signInName(name string) string {
 // signInVariables lists them, with NAME in place of a provider's name.
 func signInVariables() []Variable {
 	return []Variable{
-		{Name: "CLAUDEOPS_SIGN_IN", Meaning: "providers by which people sign in; each has the variables below", Values: "names of your choice, such as gitea,github, separated by commas; needs CLAUDEOPS_PUBLIC_URL"},
-		{Name: "CLAUDEOPS_SIGN_IN_NAME_ISSUER", Each: true, Meaning: "address of the provider NAME, exactly as it gives it itself", Values: "such as https://git.example/; of GitHub its pages, https://github.com if unset"},
-		{Name: "CLAUDEOPS_SIGN_IN_NAME_CLIENT_ID", Each: true, Meaning: "client id of the application that is registered there"},
-		{Name: "CLAUDEOPS_SIGN_IN_NAME_CLIENT_SECRET", Each: true, Meaning: "its client secret; unset for a public client", Secret: true},
-		{Name: "CLAUDEOPS_SIGN_IN_NAME_KIND", Each: true, Meaning: "what the provider speaks", Values: "oidc or github; unset means github for the name github, else oidc"},
-		{Name: "CLAUDEOPS_SIGN_IN_NAME_TEXT", Each: true, Meaning: "text of its button", Values: "unset means Continue with NAME"},
-		{Name: "CLAUDEOPS_SIGN_IN_NAME_SCOPES", Each: true, Meaning: "scopes to ask for, in place of the usual ones", Values: "such as profile groups offline_access"},
-		{Name: "CLAUDEOPS_SIGN_IN_NAME_GROUPS_CLAIM", Each: true, Meaning: "claim that names the groups of a person", Default: identity.DefaultGroups},
-		{Name: "CLAUDEOPS_SIGN_IN_NAME_HOSTS", Each: true, Meaning: "further addresses that the provider may name for itself", Values: "such as https://oauth2.example, separated by commas"},
-		{Name: "CLAUDEOPS_SIGN_IN_NAME_PLAIN_HTTP", Each: true, Meaning: "lets the provider be asked over plain http on another machine", Values: "true or false; unset and anything else is false"},
+		{Name: "CLAUDEOPS_SIGN_IN", Meaning: "providers by which people sign in; each has the variables below",
+			Values: "names of your choice, such as gitea,github, separated by commas; needs CLAUDEOPS_PUBLIC_URL"},
+		{Name: "CLAUDEOPS_SIGN_IN_NAME_ISSUER", Each: true,
+			Meaning: "address of the provider NAME, exactly as it gives it itself",
+			Values:  "such as https://git.example/; of GitHub its pages, https://github.com if unset"},
+		{Name: "CLAUDEOPS_SIGN_IN_NAME_CLIENT_ID", Each: true,
+			Meaning: "client id of the application that is registered there"},
+		{Name: "CLAUDEOPS_SIGN_IN_NAME_CLIENT_SECRET", Each: true, Meaning: "its client secret; unset for a public client",
+			Secret: true},
+		{Name: "CLAUDEOPS_SIGN_IN_NAME_KIND", Each: true, Meaning: "what the provider speaks",
+			Values: "oidc or github; unset means github for the name github, else oidc"},
+		{Name: "CLAUDEOPS_SIGN_IN_NAME_TEXT", Each: true, Meaning: "text of its button",
+			Values: "unset means Continue with NAME"},
+		{Name: "CLAUDEOPS_SIGN_IN_NAME_SCOPES", Each: true, Meaning: "scopes to ask for, in place of the usual ones",
+			Values: "such as profile groups offline_access"},
+		{Name: "CLAUDEOPS_SIGN_IN_NAME_GROUPS_CLAIM", Each: true, Meaning: "claim that names the groups of a person",
+			Default: identity.DefaultGroups},
+		{Name: "CLAUDEOPS_SIGN_IN_NAME_HOSTS", Each: true, Meaning: "further addresses that the provider may name for itself",
+			Values: "such as https://oauth2.example, separated by commas"},
+		{Name: "CLAUDEOPS_SIGN_IN_NAME_PLAIN_HTTP", Each: true,
+			Meaning: "lets the provider be asked over plain http on another machine",
+			Values:  "true or false; unset and anything else is false"},
 	}
 }

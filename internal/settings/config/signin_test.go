@@ -11,10 +11,13 @@ import (
 func TestProvidersOfSignInAreReadOrRefusedWhole(t *testing.T) {
 	good := map[string]string{
 		"CLAUDEOPS_PUBLIC_URL": "https://ops.example", "CLAUDEOPS_SIGN_IN": "gitea, my-company,github",
-		"CLAUDEOPS_SIGN_IN_GITEA_ISSUER": "https://git.example/", "CLAUDEOPS_SIGN_IN_GITEA_CLIENT_ID": "c1", "CLAUDEOPS_SIGN_IN_GITEA_CLIENT_SECRET": "se-cret",
-		"CLAUDEOPS_SIGN_IN_MY_COMPANY_ISSUER": "https://id.example/realms/a", "CLAUDEOPS_SIGN_IN_MY_COMPANY_CLIENT_ID": "c2",
-		"CLAUDEOPS_SIGN_IN_MY_COMPANY_TEXT": "Continue with your company account", "CLAUDEOPS_SIGN_IN_MY_COMPANY_SCOPES": "profile offline_access",
-		"CLAUDEOPS_SIGN_IN_GITHUB_CLIENT_ID": "c3", "CLAUDEOPS_SIGN_IN_GITHUB_CLIENT_SECRET": "other-secret",
+		"CLAUDEOPS_SIGN_IN_GITEA_ISSUER": "https://git.example/", "CLAUDEOPS_SIGN_IN_GITEA_CLIENT_ID": "c1",
+		"CLAUDEOPS_SIGN_IN_GITEA_CLIENT_SECRET":  "se-cret",
+		"CLAUDEOPS_SIGN_IN_MY_COMPANY_ISSUER":    "https://id.example/realms/a",
+		"CLAUDEOPS_SIGN_IN_MY_COMPANY_CLIENT_ID": "c2",
+		"CLAUDEOPS_SIGN_IN_MY_COMPANY_TEXT":      "Continue with your company account",
+		"CLAUDEOPS_SIGN_IN_MY_COMPANY_SCOPES":    "profile offline_access",
+		"CLAUDEOPS_SIGN_IN_GITHUB_CLIENT_ID":     "c3", "CLAUDEOPS_SIGN_IN_GITHUB_CLIENT_SECRET": "other-secret",
 	}
 	load := func(changes map[string]string) Config {
 		return Load(func(name string) (string, bool) {
@@ -27,14 +30,18 @@ func TestProvidersOfSignInAreReadOrRefusedWhole(t *testing.T) {
 	}
 	c := load(nil)
 	want := []identity.Settings{
-		{Name: "gitea", Kind: identity.OpenID, Issuer: "https://git.example/", ClientID: "c1", ClientSecret: "se-cret", Text: "Continue with Gitea"},
-		{Name: "my-company", Kind: identity.OpenID, Issuer: "https://id.example/realms/a", ClientID: "c2", Text: "Continue with your company account", Scopes: []string{"profile", "offline_access"}},
-		{Name: "github", Kind: identity.GitHub, Issuer: "https://github.com", ClientID: "c3", ClientSecret: "other-secret", Text: "Continue with GitHub"},
+		{Name: "gitea", Kind: identity.OpenID, Issuer: "https://git.example/", ClientID: "c1", ClientSecret: "se-cret",
+			Text: "Continue with Gitea"},
+		{Name: "my-company", Kind: identity.OpenID, Issuer: "https://id.example/realms/a", ClientID: "c2",
+			Text: "Continue with your company account", Scopes: []string{"profile", "offline_access"}},
+		{Name: "github", Kind: identity.GitHub, Issuer: "https://github.com", ClientID: "c3", ClientSecret: "other-secret",
+			Text: "Continue with GitHub"},
 	}
 	same := func(a, b identity.Settings) bool {
 		scopes := slices.Equal(a.Scopes, b.Scopes)
 		a.Scopes, b.Scopes, a.Hosts, b.Hosts = nil, nil, nil, nil
-		return scopes && a.Name == b.Name && a.Kind == b.Kind && a.Issuer == b.Issuer && a.ClientID == b.ClientID && a.ClientSecret == b.ClientSecret && a.Text == b.Text
+		return scopes && a.Name == b.Name && a.Kind == b.Kind && a.Issuer == b.Issuer && a.ClientID == b.ClientID &&
+			a.ClientSecret == b.ClientSecret && a.Text == b.Text
 	}
 	if c.Web.Problem != "" || !slices.EqualFunc(c.Web.SignIn, want, same) {
 		t.Errorf("%q, %+v", c.Web.Problem, c.Web.SignIn)
@@ -61,7 +68,8 @@ func TestProvidersOfSignInAreReadOrRefusedWhole(t *testing.T) {
 			t.Errorf("%s: the problem tells the password: %s", name, c.Web.Problem)
 		}
 	}
-	plain := map[string]string{"CLAUDEOPS_SIGN_IN_GITEA_ISSUER": "http://git.example/", "CLAUDEOPS_SIGN_IN_GITEA_PLAIN_HTTP": "true"}
+	plain := map[string]string{"CLAUDEOPS_SIGN_IN_GITEA_ISSUER": "http://git.example/",
+		"CLAUDEOPS_SIGN_IN_GITEA_PLAIN_HTTP": "true"}
 	if c := load(plain); c.Web.Problem != "" || !c.Web.SignIn[0].PlainHTTP {
 		t.Errorf("plain http, permitted: %q", c.Web.Problem)
 	}

@@ -15,13 +15,15 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/config"
 )
 
-// notTheOperators are variables that are read and are not the operator's to set for us: they are a machine's, or a session's.
+// notTheOperators are variables that are read and are not the operator's to set for us: they are a machine's, or a
+// session's.
 func notTheOperators() []string {
-	return []string{"HOME", "USER", "XDG_STATE_HOME", "CLAUDEOPS_SESSION", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"}
+	return []string{"HOME", "USER", "XDG_STATE_HOME", "CLAUDEOPS_SESSION", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy",
+		"https_proxy"}
 }
 
-// readers are the methods through which the source reads a variable. Each takes the name as a literal, but for calls among
-// themselves.
+// readers are the methods through which the source reads a variable. Each takes the name as a literal, but for calls
+// among themselves.
 func readers() []string {
 	return []string{"get", "secret", "variableOrFile", "secretFile", "boolean", "permission", "tier", "pollInterval"}
 }
@@ -123,8 +125,9 @@ func TestTheMCPServerIsGivenVariablesThatExist(t *testing.T) {
 
 func TestAClientHandsOnWhatItsToolsetsRead(t *testing.T) {
 	for toolsets, want := range map[string][]string{
-		"pr":                {"CLAUDEOPS_TIER", "GITEA_TOKEN", "GITEA_TOKEN_FILE"},
-		"pr,definitions":    {"CLAUDEOPS_TIER", "CLAUDEOPS_TOOLSETS", "CLAUDEOPS_ALLOW_WRITE", "FRACTARY_CONFIG", "FRACTARY_REGISTRY_TOKEN", "FRACTARY_REGISTRY_TOKEN_FILE"},
+		"pr": {"CLAUDEOPS_TIER", "GITEA_TOKEN", "GITEA_TOKEN_FILE"},
+		"pr,definitions": {"CLAUDEOPS_TIER", "CLAUDEOPS_TOOLSETS", "CLAUDEOPS_ALLOW_WRITE", "FRACTARY_CONFIG",
+			"FRACTARY_REGISTRY_TOKEN", "FRACTARY_REGISTRY_TOKEN_FILE"},
 		"deploy":            {"CLAUDEOPS_TOOLSETS", "AGENTPACK_HOME", "CLAUDEOPS_DEPLOY_REPOS"},
 		"pr,scripts":        {"CLAUDEOPS_TOOLSETS", "CLAUDEOPS_SCRIPTS"},
 		"pr,packages":       {"CLAUDEOPS_TOOLSETS", "CLAUDEOPS_ALLOW_WRITE", "CODEX_HOME"},
@@ -143,7 +146,8 @@ func TestAClientHandsOnWhatItsToolsetsRead(t *testing.T) {
 				t.Errorf("%s: %s is not among %v", toolsets, name, names)
 			}
 		}
-		if has := slices.Contains(names, "AGENTPACK_HOME"); has != (strings.Contains(toolsets, "deploy") || strings.Contains(toolsets, "packages")) {
+		if has := slices.Contains(names, "AGENTPACK_HOME"); has != (strings.Contains(toolsets, "deploy") ||
+			strings.Contains(toolsets, "packages")) {
 			t.Errorf("%s: AGENTPACK_HOME is there: %t", toolsets, has)
 		}
 	}

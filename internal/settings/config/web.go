@@ -14,8 +14,8 @@ import (
 // DefaultAddr is where `claudeops serve` listens: this machine alone can connect.
 const DefaultAddr = "127.0.0.1:8080"
 
-// Web is how `claudeops serve` is reached. Problem names the variable that is malformed, "" if none is: a server must not
-// start on a guess of who may call it.
+// Web is how `claudeops serve` is reached. Problem names the variable that is malformed, "" if none is: a server must
+// not start on a guess of who may call it.
 type Web struct {
 	Addr     string // host:port; an empty host is every interface
 	Hosts    []string
@@ -56,7 +56,8 @@ func (e *env) web() Web {
 	if _, port, err := net.SplitHostPort(w.Addr); err != nil || port == "" {
 		w.Problem = "CLAUDEOPS_ADDR is not of the form host:port"
 	}
-	if !regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)*$`).MatchString(w.BasePath) || w.BasePath != "" && path.Clean(w.BasePath) != w.BasePath {
+	if !regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)*$`).MatchString(w.BasePath) || w.BasePath != "" &&
+		path.Clean(w.BasePath) != w.BasePath {
 		w.Problem = "CLAUDEOPS_BASE_PATH is no path such as /ops"
 	}
 	public, problem := publicURL(e.get("CLAUDEOPS_PUBLIC_URL"), w.BasePath)
@@ -89,7 +90,8 @@ func (e *env) web() Web {
 		}
 	}
 	if w.AnonymousRead && (w.BasePath != "" || len(w.TrustedProxies) > 0 || len(w.Hosts) > 0) {
-		w.Problem = "CLAUDEOPS_ANONYMOUS_READ is for a server that only this machine reaches: behind a proxy (CLAUDEOPS_BASE_PATH, " +
+		w.Problem = "CLAUDEOPS_ANONYMOUS_READ is for a server that only this machine reaches: behind a proxy " +
+			"(CLAUDEOPS_BASE_PATH, " +
 			"CLAUDEOPS_TRUSTED_PROXIES, CLAUDEOPS_HOSTS) strangers come from this machine, too"
 	}
 	return w
@@ -101,7 +103,8 @@ func publicURL(given, basePath string) (address, problem string) {
 		return "", ""
 	}
 	u, err := url.Parse(given)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery ||
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil ||
+		u.RawQuery != "" || u.ForceQuery ||
 		u.Fragment != "" || strings.ContainsFunc(given, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", "CLAUDEOPS_PUBLIC_URL is no address such as https://ops.example, without a name, a query and a fragment"
 	}

@@ -9,7 +9,8 @@ import (
 
 func TestTheServerStaysOnLoopbackUnlessToldOtherwise(t *testing.T) {
 	w := load(nil).Web
-	if w.Addr != config.DefaultAddr || w.Host() != "127.0.0.1" || w.Problem != "" || len(w.Tokens) != 0 || w.BasePath != "" {
+	if w.Addr != config.DefaultAddr || w.Host() != "127.0.0.1" || w.Problem != "" || len(w.Tokens) != 0 ||
+		w.BasePath != "" {
 		t.Errorf("got %+v", w)
 	}
 	w = load(map[string]string{

@@ -21,8 +21,8 @@ const Size = 32
 // Name is the key's file in the state folder.
 const Name = "mark.key"
 
-// Load returns the key of the state folder, and makes folder and key (modes 0700 and 0600) at first need. Processes that
-// race get the same key. A file that holds something else is an error, fault.Misconfigured, and is left as it is.
+// Load returns the key of the state folder, and makes folder and key (modes 0700 and 0600) at first need. Processes
+// that race get the same key. A file that holds something else is an error, fault.Misconfigured, and is left as it is.
 func Load(stateDir string) ([]byte, error) {
 	path := filepath.Join(stateDir, Name)
 	text, err := secretfile.Load(stateDir, Name, newKey)

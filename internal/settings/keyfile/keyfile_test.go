@@ -43,7 +43,8 @@ func TestTheKeyIsMadeOnceAndKept(t *testing.T) {
 }
 
 func TestAFileThatHoldsNoKeyIsAnErrorAndIsLeft(t *testing.T) {
-	for name, text := range map[string]string{"empty": "", "short": "abcd\n", "no hex": strings.Repeat("z", 64), "long": strings.Repeat("a", 66)} {
+	for name, text := range map[string]string{"empty": "", "short": "abcd\n", "no hex": strings.Repeat("z", 64),
+		"long": strings.Repeat("a", 66)} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "mark.key")

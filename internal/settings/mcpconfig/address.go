@@ -11,7 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/base/weborigin"
 )
 
-// TokenVariable holds an agent's token where its client starts. Configurations refer to it, so that none holds the token.
+// TokenVariable holds an agent's token where its client starts. Configurations refer to it, so that none holds the
+// token.
 const TokenVariable = "CLAUDEOPS_AGENT_TOKEN"
 
 // AddressForm is how a client is told of a server that it reaches by an address.
@@ -47,7 +48,8 @@ func AddressForms() []AddressForm {
 				return map[string]any{"httpUrl": at, "headers": bearer("${" + TokenVariable + "}")}
 			},
 			add: func(at string, _ map[string]any) []string {
-				return []string{"gemini", "mcp", "add", "--scope", "user", "--transport", "http", "--header", "Authorization: Bearer ${" + TokenVariable + "}", "claudeops", at}
+				return []string{"gemini", "mcp", "add", "--scope", "user", "--transport", "http", "--header",
+					"Authorization: Bearer ${" + TokenVariable + "}", "claudeops", at}
 			},
 		},
 		{
@@ -77,7 +79,8 @@ func bearer(token string) map[string]string {
 func (f AddressForm) Text(at string) string {
 	if f.entry == nil {
 		return fmt.Sprintf("[mcp_servers.claudeops]\nurl = %s\nbearer_token_env_var = %s\n"+
-			"# What is permitted is for the server to decide. Without this a session that nobody attends is refused each call that writes.\n"+
+			"# What is permitted is for the server to decide. Without this a session that nobody attends is refused each call "+
+			"that writes.\n"+
 			"default_tools_approval_mode = \"approve\"\n", compact(at), compact(TokenVariable))
 	}
 	return encode(map[string]any{f.key: map[string]any{"claudeops": f.entry(at)}}, "  ")
@@ -120,8 +123,8 @@ func encode(v any, indent string) string {
 	return b.String()
 }
 
-// Address is the address of MCP at a server, which may be given without the /mcp at its end. An error says what is wrong with it, and repeats
-// nothing of it, since it may hold a password.
+// Address is the address of MCP at a server, which may be given without the /mcp at its end. An error says what is
+// wrong with it, and repeats nothing of it, since it may hold a password.
 func Address(given string) (string, error) {
 	u, err := url.Parse(given)
 	switch {
@@ -134,7 +137,8 @@ func Address(given string) (string, error) {
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return "", errors.New("it has more than host, port and path")
 	case !weborigin.Confidential(u):
-		return "", errors.New("http:// sends the token readable for everybody on the way, so that it is for this machine alone; use https://")
+		return "", errors.New("http:// sends the token readable for everybody on the way, so that it is for this machine " +
+			"alone; use https://")
 	}
 	if strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/mcp") {
 		return strings.TrimSuffix(u.String(), "/"), nil

@@ -11,11 +11,15 @@ import (
 func TestAddress(t *testing.T) {
 	for given, want := range map[string]string{
 		"https://ops.example.org": "https://ops.example.org/mcp", "https://ops.example.org/": "https://ops.example.org/mcp",
-		"https://ops.example.org/mcp": "https://ops.example.org/mcp", "https://ops.example.org/mcp/": "https://ops.example.org/mcp",
-		"https://ops.example.org:8443/base/": "https://ops.example.org:8443/base/mcp", "http://localhost:8080": "http://localhost:8080/mcp",
-		"http://127.0.0.1:8080/ops": "http://127.0.0.1:8080/ops/mcp", "http://[::1]:8080": "http://[::1]:8080/mcp",
-		"http://ops.example.org": "", "http://127.0.0.1.example.org": "", "http://10.0.0.1": "", "https://ann:secret@ops.example.org": "",
-		"https://ops.example.org?token=secret": "", "https://ops.example.org#x": "", "https://": "", "https:///base": "", "https://[::1": "",
+		"https://ops.example.org/mcp":        "https://ops.example.org/mcp",
+		"https://ops.example.org/mcp/":       "https://ops.example.org/mcp",
+		"https://ops.example.org:8443/base/": "https://ops.example.org:8443/base/mcp",
+		"http://localhost:8080":              "http://localhost:8080/mcp",
+		"http://127.0.0.1:8080/ops":          "http://127.0.0.1:8080/ops/mcp", "http://[::1]:8080": "http://[::1]:8080/mcp",
+		"http://ops.example.org": "", "http://127.0.0.1.example.org": "", "http://10.0.0.1": "",
+		"https://ann:secret@ops.example.org":   "",
+		"https://ops.example.org?token=secret": "", "https://ops.example.org#x": "", "https://": "", "https:///base": "",
+		"https://[::1":          "",
 		"ftp://ops.example.org": "", "ops.example.org": "", "unix:/x": "", "": "",
 	} {
 		got, err := mcpconfig.Address(given)
@@ -35,7 +39,8 @@ func TestEveryClientIsToldOfAnAddressWithoutAToken(t *testing.T) {
 		if f.Client != "codex" && !json.Valid([]byte(text)) {
 			t.Errorf("%s: no JSON: %s", f.Client, text)
 		}
-		if words := strings.Join(f.Add(at), " "); (words == "") != (f.Client == "cursor") || words != "" && (!strings.Contains(words, at) || !strings.Contains(words, mcpconfig.TokenVariable)) {
+		if words := strings.Join(f.Add(at), " "); (words == "") != (f.Client == "cursor") || words != "" &&
+			(!strings.Contains(words, at) || !strings.Contains(words, mcpconfig.TokenVariable)) {
 			t.Errorf("%s: %s", f.Client, words)
 		}
 	}

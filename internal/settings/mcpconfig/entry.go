@@ -57,7 +57,8 @@ func reason(err error) string {
 	return "it is of another type"
 }
 
-// entry is a server in the only form in which one gets into the result: written anew from what was checked, never copied.
+// entry is a server in the only form in which one gets into the result: written anew from what was checked, never
+// copied.
 type entry struct {
 	Type    string            `json:"type"`
 	Command string            `json:"command,omitempty"`
@@ -97,7 +98,8 @@ const (
 func (r Rules) parseEntry(raw jsontext.Value) (entry, error) {
 	var e entry
 	if err := json.Unmarshal(raw, &e, json.RejectUnknownMembers(true)); err != nil {
-		return entry{}, fmt.Errorf("it is not made of type, command, args and env, or of type, url and headers: %s", reason(err))
+		return entry{}, fmt.Errorf("it is not made of type, command, args and env, or of type, url and headers: %s",
+			reason(err))
 	}
 	if e.Type == "" && e.Command != "" {
 		e.Type = typeStdio
@@ -143,8 +145,8 @@ func (r Rules) checkProgram(e entry) error {
 	return nil
 }
 
-// startsOurs reports whether a command or an argument names our own program, by path or by base name, alone or in a shell's
-// line. It is a second line of defence: a script, a link or a copy of another name gets past it.
+// startsOurs reports whether a command or an argument names our own program, by path or by base name, alone or in a
+// shell's line. It is a second line of defence: a script, a link or a copy of another name gets past it.
 func (r Rules) startsOurs(text string) bool {
 	words := strings.FieldsFunc(strings.ToLower(text), func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-'

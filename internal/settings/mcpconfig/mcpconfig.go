@@ -1,6 +1,6 @@
 // Package mcpconfig merges what mounted repositories contribute to an MCP client's configuration with our own entries,
-// so that no contribution replaces, shadows or imitates one of ours, and says what was refused and why. It reads neither
-// disk nor environment.
+// so that no contribution replaces, shadows or imitates one of ours, and says what was refused and why. It reads
+// neither disk nor environment.
 package mcpconfig
 
 import (
@@ -42,7 +42,8 @@ type System struct {
 	JSON json.RawMessage
 }
 
-// Contribution is the text of one repository's .claude-ops/mcp.json. Problem says why it could not be read, "" if it was.
+// Contribution is the text of one repository's .claude-ops/mcp.json. Problem says why it could not be read, "" if it
+// was.
 type Contribution struct {
 	From    string // the repository's folder
 	Text    []byte
@@ -71,7 +72,8 @@ type Server struct {
 	JSON   json.RawMessage `json:"-"`
 }
 
-// Refusal is a server, or with an empty Name a whole contribution, that is not in the result. Name is quoted for a terminal.
+// Refusal is a server, or with an empty Name a whole contribution, that is not in the result. Name is quoted for a
+// terminal.
 type Refusal struct {
 	From   string `json:"from"`
 	Name   string `json:"name"`
@@ -86,7 +88,8 @@ func (r Refusal) String() string {
 	return fmt.Sprintf("%s: the MCP server %s is left out: %s", r.From, r.Name, r.Reason)
 }
 
-// Result is a merged configuration. Servers holds our entries first, then the others in the order of the folders' names.
+// Result is a merged configuration. Servers holds our entries first, then the others in the order of the folders'
+// names.
 type Result struct {
 	Servers []Server  `json:"servers"`
 	Refused []Refusal `json:"refused"`
@@ -101,14 +104,15 @@ func (r Result) Config() map[string]map[string]json.RawMessage {
 	return map[string]map[string]json.RawMessage{"mcpServers": servers}
 }
 
-// Merge adds to our entries what the contributions may add. It never fails: what is malformed or not admitted is refused
-// alone, and our entries are in the result whatever the contributions hold. Of two contributed servers with names that
-// are equal but for letter case, the one of the folder that sorts first is kept.
+// Merge adds to our entries what the contributions may add. It never fails: what is malformed or not admitted is
+// refused alone, and our entries are in the result whatever the contributions hold. Of two contributed servers with
+// names that are equal but for letter case, the one of the folder that sorts first is kept.
 func Merge(system []System, contributions []Contribution, rules Rules) Result {
 	m := merge{rules: rules, taken: map[string]string{}, result: Result{Servers: []Server{}, Refused: []Refusal{}}}
 	for _, s := range system {
 		m.system = append(m.system, fold(s.Name))
-		m.result.Servers = append(m.result.Servers, Server{Name: s.Name, Type: "stdio", Target: quote(rules.Binary), JSON: bytes.Clone(s.JSON)})
+		m.result.Servers = append(m.result.Servers, Server{Name: s.Name, Type: "stdio", Target: quote(rules.Binary),
+			JSON: bytes.Clone(s.JSON)})
 	}
 	ordered := slices.Clone(contributions)
 	slices.SortStableFunc(ordered, func(a, b Contribution) int { return strings.Compare(a.From, b.From) })
@@ -172,7 +176,8 @@ func (m *merge) admit(from string, s rawServer) {
 		return
 	}
 	m.taken[fold(s.name)] = from
-	m.result.Servers = append(m.result.Servers, Server{Name: s.name, From: from, Type: entry.Type, Target: quote(entry.target()), JSON: entry.json()})
+	m.result.Servers = append(m.result.Servers, Server{Name: s.name, From: from, Type: entry.Type,
+		Target: quote(entry.target()), JSON: entry.json()})
 }
 
 // quote makes text of a repository fit for a terminal, a log line and a page: ASCII in quotes, cut at 100 bytes.

@@ -19,7 +19,8 @@ func system() []mcpconfig.System {
 func rules(mode mcpconfig.Mode) mcpconfig.Rules {
 	return mcpconfig.Rules{
 		Forges: []string{"GITHUB_", "GITEA_"},
-		Mode:   mode, Env: []string{"GRAFANA_TOKEN", "GITHUB_TOKEN"}, Blank: []string{"GITHUB_TOKEN", "DATABASE_URL"}, Binary: "/opt/door",
+		Mode:   mode, Env: []string{"GRAFANA_TOKEN", "GITHUB_TOKEN"}, Blank: []string{"GITHUB_TOKEN", "DATABASE_URL"},
+		Binary: "/opt/door",
 	}
 }
 
@@ -65,7 +66,8 @@ func TestAContributionThatIsNotAdmittedIsRefusedWithTheReason(t *testing.T) {
 		{"an unknown type", `"x":{"type":"ws","url":"wss://x.example"}`, `the type "ws" is unknown`},
 		{"no type and no command", `"x":{}`, `the type "" is unknown`},
 		{"null", `"x":null`, `the type "" is unknown`},
-		{"a helper for headers, which is a command", `"x":{"type":"http","url":"https://x.example","headersHelper":"id"}`, `"headersHelper" is unknown`},
+		{"a helper for headers, which is a command", `"x":{"type":"http","url":"https://x.example","headersHelper":"id"}`,
+			`"headersHelper" is unknown`},
 		{"a field in another letter case", `"x":{"Command":"/usr/bin/tool"}`, `"Command" is unknown`},
 		{"a field of another type", `"x":{"command":["id"]}`, `"/command" is of another type`},
 		{"both kinds at once", `"x":{"type":"http","url":"https://x.example","command":"id"}`, "has a url and neither"},
@@ -73,16 +75,21 @@ func TestAContributionThatIsNotAdmittedIsRefusedWithTheReason(t *testing.T) {
 		{"a program without a command", `"x":{"type":"stdio"}`, "has a command"},
 		{"our own program", `"x":{"command":"/opt/door"}`, "would start claudeops"},
 		{"our own program by its usual name", `"x":{"command":"claudeops","args":["mcp-server"]}`, "would start claudeops"},
-		{"our own program behind another", `"x":{"command":"env","args":["CLAUDEOPS_TIER=3","/app/claudeops"]}`, "would start claudeops"},
-		{"our own program in a shell's line", `"x":{"command":"sh","args":["-c","X=1 exec '/app/ClaudeOps.exe' mcp-server"]}`, "would start claudeops"},
+		{"our own program behind another", `"x":{"command":"env","args":["CLAUDEOPS_TIER=3","/app/claudeops"]}`,
+			"would start claudeops"},
+		{"our own program in a shell's line", `"x":{"command":"sh","args":["-c","X=1 exec '/app/ClaudeOps.exe' mcp-server"]}`,
+			"would start claudeops"},
 		{"a command from the environment", `"x":{"command":"${GRAFANA_TOKEN}"}`, "may not be expanded"},
 		{"a variable of ours in args", `"x":{"command":"t","args":["${CLAUDEOPS_MARK_KEY}"]}`, "no repository may have"},
-		{"a variable of ours in env, with a default", `"x":{"command":"t","env":{"A":"b${GITEA_TOKEN:-none}"}}`, "no repository may have"},
+		{"a variable of ours in env, with a default", `"x":{"command":"t","env":{"A":"b${GITEA_TOKEN:-none}"}}`,
+			"no repository may have"},
 		{"the agent's own account", `"x":{"command":"t","args":["${ANTHROPIC_API_KEY}"]}`, "no repository may have"},
-		{"a variable that was admitted by mistake", `"x":{"command":"t","args":["${GITHUB_TOKEN}"]}`, "no repository may have"},
+		{"a variable that was admitted by mistake", `"x":{"command":"t","args":["${GITHUB_TOKEN}"]}`,
+			"no repository may have"},
 		{"a secret of another name", `"x":{"command":"t","args":["${DATABASE_URL}"]}`, "no repository may have"},
 		{"a variable that is not admitted", `"x":{"command":"t","args":["${HOME}"]}`, "CLAUDEOPS_MOUNTED_ENV does not name"},
-		{"one behind an admitted one", `"x":{"command":"t","args":["${GRAFANA_TOKEN}${HOME}"]}`, "CLAUDEOPS_MOUNTED_ENV does not name"},
+		{"one behind an admitted one", `"x":{"command":"t","args":["${GRAFANA_TOKEN}${HOME}"]}`,
+			"CLAUDEOPS_MOUNTED_ENV does not name"},
 		{"one within a default", `"x":{"command":"t","args":["${GRAFANA_TOKEN:-${HOME}}"]}`, "neither ${NAME} nor"},
 		{"an expansion without an end", `"x":{"command":"t","args":["${GRAFANA_TOKEN"]}`, "neither ${NAME} nor"},
 		{"a variable of ours that it sets", `"x":{"command":"t","env":{"CLAUDEOPS_TIER":"3"}}`, "only the operator may set"},
@@ -93,8 +100,10 @@ func TestAContributionThatIsNotAdmittedIsRefusedWithTheReason(t *testing.T) {
 		{"a url of another scheme", http("file:///etc/passwd", ""), "not of the form"},
 		{"a url without a host", http("https:///x", ""), "not of the form"},
 		{"a header with a secret of ours", http("https://x.example", `"X-Key":"${GITHUB_TOKEN}"`), "no repository may have"},
-		{"a header with a secret that is written out", http("https://x.example", `"authorization":"Basic YTpi"`), "has its secret written out"},
-		{"an admitted variable over plain http", http("http://10.0.0.1/mcp", `"Authorization":"Bearer ${GRAFANA_TOKEN}"`), "over plain http"},
+		{"a header with a secret that is written out", http("https://x.example", `"authorization":"Basic YTpi"`),
+			"has its secret written out"},
+		{"an admitted variable over plain http", http("http://10.0.0.1/mcp", `"Authorization":"Bearer ${GRAFANA_TOKEN}"`),
+			"over plain http"},
 		{"a header with a line break", http("https://x.example", `"X-A":"b\r\nAuthorization: c"`), "not printable ASCII"},
 		{"a header with a strange name", http("https://x.example", `"X A":"b"`), "no name of a header"},
 		{"a duplicate server", `"x":` + tool + `,"x":` + tool, `"x" is given twice`},
@@ -124,11 +133,15 @@ func TestAFileThatCannotBeTakenIsRefusedAsAWhole(t *testing.T) {
 		says string
 	}{
 		{"no JSON", mcpconfig.Contribution{From: "a", Text: []byte(`{"mcpServers":`)}, "malformed at byte offset"},
-		{"more behind the end", mcpconfig.Contribution{From: "a", Text: append(slices.Clone(good.Text), '{')}, "malformed at byte offset"},
-		{"another member", mcpconfig.Contribution{From: "a", Text: []byte(`{"mcpServers":{},"hooks":{}}`)}, `"hooks" is unknown`},
+		{"more behind the end", mcpconfig.Contribution{From: "a", Text: append(slices.Clone(good.Text), '{')},
+			"malformed at byte offset"},
+		{"another member", mcpconfig.Contribution{From: "a", Text: []byte(`{"mcpServers":{},"hooks":{}}`)},
+			`"hooks" is unknown`},
 		{"an array", mcpconfig.Contribution{From: "a", Text: []byte(`[]`)}, "another type"},
 		{"invalid UTF-8", mcpconfig.Contribution{From: "a", Text: []byte("{\"mcpServers\":{\"x\xff\":{}}}")}, "malformed"},
-		{"too large", mcpconfig.Contribution{From: "a", Text: append(slices.Clone(good.Text), slices.Repeat([]byte(" "), mcpconfig.MaxFileBytes)...)}, "larger than 65536 bytes"},
+		{"too large", mcpconfig.Contribution{From: "a",
+			Text: append(slices.Clone(good.Text), slices.Repeat([]byte(" "), mcpconfig.MaxFileBytes)...)},
+			"larger than 65536 bytes"},
 		{"too many servers", from("a", strings.Join(many, ",")), "more than 20 servers"},
 		{"not read", mcpconfig.Contribution{From: "a", Text: good.Text, Problem: "is a symbolic link"}, "is a symbolic link"},
 	}
@@ -157,7 +170,8 @@ func TestTheModeDecidesWhichKindsAreAdmitted(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", mode, got, want)
 		}
-		if mode != mcpconfig.All && (len(r.Refused) != 1 || !strings.Contains(r.Refused[0].String(), "CLAUDEOPS_MOUNTED_MCP")) {
+		if mode != mcpconfig.All && (len(r.Refused) != 1 ||
+			!strings.Contains(r.Refused[0].String(), "CLAUDEOPS_MOUNTED_MCP")) {
 			t.Errorf("%q: the refusal %q does not name the variable", mode, r.Refused)
 		}
 	}
@@ -165,7 +179,8 @@ func TestTheModeDecidesWhichKindsAreAdmitted(t *testing.T) {
 
 func TestAnAdmittedServerIsWrittenAnew(t *testing.T) {
 	r := mcpconfig.Merge(system(), []mcpconfig.Contribution{
-		from("b", `"web":{"type":"sse","url":"http://127.0.0.1:8/mcp?a=1&b=2","headers":{"Authorization":"Bearer ${GRAFANA_TOKEN}"}}`),
+		from("b",
+			`"web":{"type":"sse","url":"http://127.0.0.1:8/mcp?a=1&b=2","headers":{"Authorization":"Bearer ${GRAFANA_TOKEN}"}}`),
 		from("a", `"prog":{"command":"/srv/tool","args":["--t=${GRAFANA_TOKEN:-x}","$HOME"],"env":{"A":"b"}}`),
 	}, rules(mcpconfig.All))
 	if len(r.Refused) > 0 || len(r.Servers) != 3 || r.Servers[1].From != "a" || r.Servers[2].From != "b" {
@@ -200,7 +215,8 @@ func TestThereIsABoundForAllRepositoriesTogether(t *testing.T) {
 		contributions = append(contributions, from(fmt.Sprintf("r%02d", i), fmt.Sprintf(`"x%d":{"command":"t"}`, i)))
 	}
 	r := mcpconfig.Merge(system(), contributions, rules(mcpconfig.All))
-	if len(r.Servers) != mcpconfig.MaxServers+1 || len(r.Refused) != 2 || !strings.Contains(r.Refused[0].Reason, "20 servers") {
+	if len(r.Servers) != mcpconfig.MaxServers+1 || len(r.Refused) != 2 ||
+		!strings.Contains(r.Refused[0].Reason, "20 servers") {
 		t.Errorf("%d servers, refused %q", len(r.Servers), r.Refused)
 	}
 }
@@ -213,7 +229,8 @@ func TestARefusalCannotWriteToATerminal(t *testing.T) {
 		t.Fatalf("refused %q", r.Refused)
 	}
 	for _, refusal := range r.Refused {
-		if line := refusal.String(); len(line) > 300 || strings.ContainsFunc(line, func(c rune) bool { return c < ' ' || c > '~' }) {
+		if line := refusal.String(); len(line) > 300 ||
+			strings.ContainsFunc(line, func(c rune) bool { return c < ' ' || c > '~' }) {
 			t.Errorf("the line is %q", line)
 		}
 	}

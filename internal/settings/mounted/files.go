@@ -96,8 +96,8 @@ func (r *Repository) problem(format string, args ...any) {
 	r.Problems = say(r.Problems, format, args...)
 }
 
-// readMCP reads the repository's .claude-ops/mcp.json, or returns nil if there is none. A symbolic link on the way is a problem of
-// the file, not a reason to look elsewhere.
+// readMCP reads the repository's .claude-ops/mcp.json, or returns nil if there is none. A symbolic link on the way is a
+// problem of the file, not a reason to look elsewhere.
 func readMCP(root *files.Dir) *MCPFile {
 	ok, problem := plainFolder(root, path.Dir(mcpName))
 	if !ok {

@@ -62,8 +62,8 @@ func isFolderOf(folder, owner, name string) bool {
 	return strings.EqualFold(folder, name) || strings.EqualFold(folder, owner+"/"+name)
 }
 
-// folders lists the folders one and two levels below the root, without hidden ones and links. What is in a working copy is
-// a part of it: a manifest deeper in it speaks for no repository.
+// folders lists the folders one and two levels below the root, without hidden ones and links. What is in a working copy
+// is a part of it: a manifest deeper in it speaks for no repository.
 func folders(root *files.Dir) []string {
 	var out []string
 	for _, outer := range subfolders(root, ".") {

@@ -40,7 +40,8 @@ type MCPFile struct {
 	Problem string
 }
 
-// Offers are all mounted working copies, in the order of their folders' names. Problems are those of no one working copy.
+// Offers are all mounted working copies, in the order of their folders' names. Problems are those of no one working
+// copy.
 type Offers struct {
 	Dir          string       `json:"dir"`
 	Repositories []Repository `json:"repositories"`
@@ -57,15 +58,15 @@ func (o Offers) Contributions() (out []mcpconfig.Contribution) {
 	return out
 }
 
-// mcpName is the path of a repository's contribution to the agent's MCP servers, maxMCPBytes how much of it is read: one
-// byte more than the 64 KiB that are admitted, so that a larger one is seen to be larger.
+// mcpName is the path of a repository's contribution to the agent's MCP servers, maxMCPBytes how much of it is read:
+// one byte more than the 64 KiB that are admitted, so that a larger one is seen to be larger.
 const (
 	mcpName     = ".claude-ops/mcp.json"
 	maxMCPBytes = 64<<10 + 1
 )
 
-// Offers looks at every working copy below Dir. A folder counts as one if it has a manifest, .claude-ops, .git, checks or
-// playbooks; folders within a working copy are not looked at. A missing Dir offers nothing. Symbolic links are not
+// Offers looks at every working copy below Dir. A folder counts as one if it has a manifest, .claude-ops, .git, checks
+// or playbooks; folders within a working copy are not looked at. A missing Dir offers nothing. Symbolic links are not
 // followed: each one where something is looked for is named as a problem.
 func (r Repos) Offers() Offers {
 	out := Offers{Dir: r.Dir, Repositories: []Repository{}, Problems: []string{}}

@@ -43,7 +43,8 @@ func within(t *testing.T, do func()) {
 }
 
 func TestWhatIsNoFileInARepositoryIsSaidAtOnce(t *testing.T) {
-	for _, at := range []string{"CLAUDE-OPS.md", ".claude-ops/mcp.json", "checks", "checks/a.md", ".claude-ops/skills/a/SKILL.md", ".claude-ops"} {
+	for _, at := range []string{"CLAUDE-OPS.md", ".claude-ops/mcp.json", "checks", "checks/a.md",
+		".claude-ops/skills/a/SKILL.md", ".claude-ops"} {
 		dir := t.TempDir()
 		name := filepath.Join(dir, "repo", at)
 		if err := os.MkdirAll(filepath.Join(dir, "repo", ".git"), 0o700); err != nil {
@@ -62,7 +63,8 @@ func TestWhatIsNoFileInARepositoryIsSaidAtOnce(t *testing.T) {
 				if r.MCP != nil {
 					said += r.MCP.Problem
 				}
-				if !strings.Contains(said, "no plain file") && !strings.Contains(said, "no folder") && !strings.Contains(said, "symbolic link") {
+				if !strings.Contains(said, "no plain file") && !strings.Contains(said, "no folder") &&
+					!strings.Contains(said, "symbolic link") {
 					t.Errorf("%s: %s", at, said)
 				}
 				_, _, _ = repos.Find("owner", "repo") // says the same, or nothing

@@ -116,7 +116,8 @@ func readBounded(name string) ([]byte, error) {
 	return text, nil
 }
 
-// Parse reads a policy from text; name is the file that errors speak of, kinds are those of files that scope.kinds may name.
+// Parse reads a policy from text; name is the file that errors speak of, kinds are those of files that scope.kinds may
+// name.
 func Parse(name string, text []byte, kinds ...gitprovider.FileKind) (Policy, error) {
 	var f file
 	if _, err := strictyaml.Decode(text, &f, strictyaml.Options{}); err != nil {
@@ -137,7 +138,8 @@ func (f file) policy(name string, kinds []gitprovider.FileKind) (Policy, error) 
 		return p, fmt.Errorf("version must be 1, not %d", f.Version)
 	}
 	steps := []func(*Policy) error{
-		f.scope, func(p *Policy) error { return f.kinds(p, kinds) }, f.repositories, f.baseBranches, f.pins, f.limits, f.caps, f.tiers, f.cooldown, f.revisions, f.labels, f.pulls, f.duplicates, f.body,
+		f.scope, func(p *Policy) error { return f.kinds(p, kinds) }, f.repositories, f.baseBranches, f.pins, f.limits, f.caps,
+		f.tiers, f.cooldown, f.revisions, f.labels, f.pulls, f.duplicates, f.body,
 		f.outgoing, f.tools, f.sources, f.people,
 	}
 	for _, step := range steps {
@@ -201,7 +203,8 @@ func (f file) tiers(p *Policy) error {
 		tier  gitprovider.Tier
 		rules *tierRules
 		limit *int
-	}{{gitprovider.TierInvestigate, f.Tiers.Tier2, &p.Tiers.Investigate}, {gitprovider.TierRemediate, f.Tiers.Tier3, &p.Tiers.Remediate}} {
+	}{{gitprovider.TierInvestigate, f.Tiers.Tier2, &p.Tiers.Investigate},
+		{gitprovider.TierRemediate, f.Tiers.Tier3, &p.Tiers.Remediate}} {
 		if t.rules == nil {
 			continue
 		}
@@ -233,7 +236,8 @@ func bounded(key string, limit, value *int, bound int) error {
 
 func (f file) repositories(p *Policy) error {
 	if f.Repositories != nil && len(f.Repositories) == 0 {
-		return fmt.Errorf("repositories: the list is empty, which would refuse every repository; leave the key out or name one")
+		return fmt.Errorf(
+			"repositories: the list is empty, which would refuse every repository; leave the key out or name one")
 	}
 	for _, s := range f.Repositories {
 		pattern, err := ParseRepoPattern(s)

@@ -63,7 +63,8 @@ func (s pinSection) pin() (RepoPin, error) {
 	case pin.Provider == "" && pin.BaseBranch == "":
 		return pin, errors.New("it names neither provider nor base_branch")
 	case strings.HasPrefix(pin.BaseBranch, gitprovider.BranchPrefix):
-		return pin, fmt.Errorf("base_branch: %q would let proposals be stacked on the branches of other proposals", pin.BaseBranch)
+		return pin, fmt.Errorf("base_branch: %q would let proposals be stacked on the branches of other proposals",
+			pin.BaseBranch)
 	}
 	return pin, nil
 }

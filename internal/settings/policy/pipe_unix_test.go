@@ -46,7 +46,8 @@ func TestAPolicyThatIsNoFileIsSaidAtOnce(t *testing.T) {
 	for _, make := range notFiles(t, name) {
 		make()
 		within(t, func() {
-			if _, err := policy.Load(name); err == nil || !strings.Contains(err.Error(), name+" cannot be read: is no regular file") {
+			if _, err := policy.Load(name); err == nil ||
+				!strings.Contains(err.Error(), name+" cannot be read: is no regular file") {
 				t.Error(err)
 			}
 		})

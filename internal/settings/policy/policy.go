@@ -62,7 +62,8 @@ type Agents struct {
 type Targets struct {
 	Repositories    []RepoPattern // of the file; empty: every repository that a provider serves
 	EnvRepositories []RepoPattern // of CLAUDEOPS_REPOS; a repository must be on both lists
-	// CallersRepositories are those that the caller's token is for; empty: it names none. A repository must be on this list, too.
+	// CallersRepositories are those that the caller's token is for; empty: it names none. A repository must be on this
+	// list, too.
 	CallersRepositories []RepoPattern
 	BaseBranches        []string  // patterns; empty: the default branch, or the one that the manifest names
 	Pins                []RepoPin // what holds for single repositories, whatever their manifests say
@@ -115,7 +116,8 @@ const (
 func (p Policy) CapsFor(t gitprovider.Tier) Caps {
 	if own, ok := p.Limits.TierCaps[t]; ok {
 		return Caps{
-			OpenPRs: min(own.OpenPRs, p.Limits.Caps.OpenPRs), CreationsPerHour: min(own.CreationsPerHour, p.Limits.Caps.CreationsPerHour),
+			OpenPRs:          min(own.OpenPRs, p.Limits.Caps.OpenPRs),
+			CreationsPerHour: min(own.CreationsPerHour, p.Limits.Caps.CreationsPerHour),
 		}
 	}
 	return p.Limits.Caps
@@ -185,7 +187,8 @@ func matchFold(pattern, s string) bool {
 // AllowsRepo reports whether proposals to the repository are allowed, and by which entry.
 func (p Policy) AllowsRepo(provider, owner, name string) (rule string, ok bool) {
 	rule = "no allowlist"
-	for _, list := range [][]RepoPattern{p.Targets.Repositories, p.Targets.EnvRepositories, p.Targets.CallersRepositories} {
+	for _, list := range [][]RepoPattern{p.Targets.Repositories, p.Targets.EnvRepositories,
+		p.Targets.CallersRepositories} {
 		if len(list) == 0 {
 			continue
 		}
@@ -278,16 +281,21 @@ func (p Policy) View() View {
 		Source: p.Source, Hash: p.Hash(), Allow: p.Scope.Allow(), Deny: p.Scope.Deny(), Kinds: p.kinds(),
 		Tier2MaxFiles: p.Tiers.MaxFiles(gitprovider.TierInvestigate),
 		Tier3MaxFiles: p.Tiers.MaxFiles(gitprovider.TierRemediate),
-		Repositories:  []string{}, BaseBranches: append([]string{}, p.Targets.BaseBranches...), Pins: append([]RepoPin{}, p.Targets.Pins...),
+		Repositories:  []string{}, BaseBranches: append([]string{}, p.Targets.BaseBranches...),
+		Pins:         append([]RepoPin{}, p.Targets.Pins...),
 		MaxFileBytes: p.Limits.MaxFileBytes, MaxTotalBytes: p.Limits.MaxTotalBytes,
-		OpenPRs: p.Limits.Caps.OpenPRs, CreationsPerHour: p.Limits.Caps.CreationsPerHour, CooldownHours: p.Limits.Cooldown.Hours(),
-		CooldownLabel: p.Limits.CooldownLabel, Revise: p.Revisions.when(), MaxRevisions: p.Revisions.Max, ReviseOnChecks: p.Revisions.OnChecks,
-		Labels: append([]string{}, p.Labels...), RequiredSections: append([]string{}, p.Text.RequiredSections...),
-		Mentions: append([]string{}, p.Text.Mentions...), ClosingKeywords: p.Text.ClosingKeywords, NotifyRefused: p.Server.NotifyRefused, RequireSink: p.Server.RequireSink,
+		OpenPRs: p.Limits.Caps.OpenPRs, CreationsPerHour: p.Limits.Caps.CreationsPerHour,
+		CooldownHours: p.Limits.Cooldown.Hours(),
+		CooldownLabel: p.Limits.CooldownLabel, Revise: p.Revisions.when(), MaxRevisions: p.Revisions.Max,
+		ReviseOnChecks: p.Revisions.OnChecks,
+		Labels:         append([]string{}, p.Labels...), RequiredSections: append([]string{}, p.Text.RequiredSections...),
+		Mentions: append([]string{}, p.Text.Mentions...), ClosingKeywords: p.Text.ClosingKeywords,
+		NotifyRefused: p.Server.NotifyRefused, RequireSink: p.Server.RequireSink,
 		Tier2Caps: p.CapsFor(gitprovider.TierInvestigate), Tier3Caps: p.CapsFor(gitprovider.TierRemediate),
 		AllowForks: p.Targets.AllowForks, Duplicates: p.Duplicates, PullRequests: p.Pulls.view(),
 		ToolTiers: append([]ToolTier{}, p.Agents.ToolTiers...), RequireBoundary: p.Agents.RequireBoundary,
-		Sources: append(sources.List{}, p.Server.Sources...), Roles: append([]RoleRule{}, p.People.Roles...), FourEyes: p.People.FourEyes,
+		Sources: append(sources.List{}, p.Server.Sources...), Roles: append([]RoleRule{}, p.People.Roles...),
+		FourEyes: p.People.FourEyes,
 	}
 	for _, r := range p.AllRepositories() {
 		v.Repositories = append(v.Repositories, r.String())
@@ -298,8 +306,10 @@ func (p Policy) View() View {
 // Hash identifies the effective rules, wherever they came from: 12 hex digits.
 func (p Policy) Hash() string {
 	rules := []any{
-		p.Scope.Allow(), p.Scope.Deny(), p.Tiers, p.Targets.Repositories, p.Targets.EnvRepositories, p.Targets.BaseBranches, p.Targets.Pins,
-		p.Limits.MaxFileBytes, p.Limits.MaxTotalBytes, p.Limits.Caps, p.CapsFor(2), p.CapsFor(3), p.Limits.Cooldown, p.Labels, p.Text.RequiredSections,
+		p.Scope.Allow(), p.Scope.Deny(), p.Tiers, p.Targets.Repositories, p.Targets.EnvRepositories, p.Targets.BaseBranches,
+		p.Targets.Pins,
+		p.Limits.MaxFileBytes, p.Limits.MaxTotalBytes, p.Limits.Caps, p.CapsFor(2), p.CapsFor(3), p.Limits.Cooldown, p.Labels,
+		p.Text.RequiredSections,
 		p.Text.Mentions, p.Text.ClosingKeywords, p.Server.NotifyRefused, p.Pulls, p.Targets.AllowForks,
 		p.Duplicates, p.Revisions, p.Limits.CooldownLabel,
 	}

@@ -43,13 +43,15 @@ func TestAFullPolicyIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !p.Scope.Check("services/web.yaml").Allowed || p.Scope.Check("services/secret/x.md").Allowed || p.Scope.Check("playbooks/x.md").Allowed {
+	if !p.Scope.Check("services/web.yaml").Allowed || p.Scope.Check("services/secret/x.md").Allowed ||
+		p.Scope.Check("playbooks/x.md").Allowed {
 		t.Error("the scope is not the file's")
 	}
 	if p.Scope.Check("services/rules.yaml").Allowed {
 		t.Error("the policy file itself may be proposed")
 	}
-	if p.Tiers.MaxFiles(2) != 2 || p.Tiers.MaxFiles(3) != 10 || p.Limits.MaxFileBytes != 1000 || p.Limits.MaxTotalBytes != 2000 {
+	if p.Tiers.MaxFiles(2) != 2 || p.Tiers.MaxFiles(3) != 10 || p.Limits.MaxFileBytes != 1000 ||
+		p.Limits.MaxTotalBytes != 2000 {
 		t.Errorf("limits: %+v", p)
 	}
 	if p.Limits.Caps != (policy.Caps{OpenPRs: 3, CreationsPerHour: 5}) || p.Limits.Cooldown != 2*time.Hour {
@@ -58,20 +60,23 @@ func TestAFullPolicyIsRead(t *testing.T) {
 	if strings.Join(p.Labels, " ") != "claude-ops agents" || strings.Join(p.Text.RequiredSections, " ") != "Why" {
 		t.Errorf("labels %v, sections %v", p.Labels, p.Text.RequiredSections)
 	}
-	pins := []policy.RepoPin{{Owner: "joe", Name: "infra", Provider: "gitea", BaseBranch: "main"}, {Owner: "joe", Name: "other", BaseBranch: "release/1"}}
+	pins := []policy.RepoPin{{Owner: "joe", Name: "infra", Provider: "gitea", BaseBranch: "main"},
+		{Owner: "joe", Name: "other", BaseBranch: "release/1"}}
 	if pin, found := p.PinFor("JOE", "Infra"); !reflect.DeepEqual(p.Targets.Pins, pins) || !found || pin != pins[0] {
 		t.Errorf("pins %+v, that of joe/infra %+v", p.Targets.Pins, pin)
 	}
 	if _, found := p.PinFor("joe", "infra2"); found {
 		t.Error("a pin holds for another repository")
 	}
-	if p.LeastTier("fractary_forge_cache_clear") != 3 || p.LeastTier("fractary_forge_agent_list") != 2 || p.LeastTier("plan") != 0 {
+	if p.LeastTier("fractary_forge_cache_clear") != 3 || p.LeastTier("fractary_forge_agent_list") != 2 ||
+		p.LeastTier("plan") != 0 {
 		t.Errorf("tiers of tools %+v", p.Agents.ToolTiers)
 	}
 	if !p.Agents.RequireBoundary || !p.View().RequireBoundary || policy.Default().Agents.RequireBoundary {
 		t.Errorf("agents %+v", p.Agents)
 	}
-	pulls := policy.PullRequests{Draft: true, Reviewers: []string{"ann", "acme/ops"}, Assignees: []string{"joe"}, CreateLabels: true}
+	pulls := policy.PullRequests{Draft: true, Reviewers: []string{"ann", "acme/ops"}, Assignees: []string{"joe"},
+		CreateLabels: true}
 	if p.Duplicates != policy.DuplicatesAny || policy.Default().Duplicates != policy.DuplicatesOurs {
 		t.Errorf("duplicates %q, by default %q", p.Duplicates, policy.Default().Duplicates)
 	}
@@ -82,18 +87,19 @@ func TestAFullPolicyIsRead(t *testing.T) {
 
 func TestABrokenPolicyIsAnErrorThatSaysWhere(t *testing.T) {
 	cases := map[string]struct{ text, says string }{
-		"an unknown key":                {"version: 1\nscoep: {}\n", "line 2: unknown key scoep"},
-		"an unknown nested key":         {"version: 1\nscope:\n  alow: []\n", "line 3: unknown key alow"},
-		"several problems at once":      {"version: 1\na: 1\nb: 2\n", "line 2: unknown key a; line 3: unknown key b"},
-		"a number as an unknown tier":   {"version: 1\ntiers:\n  4: {max_files: 1}\n", "line 3: unknown key 4"},
-		"tier 1 cannot be let in":       {"version: 1\ntiers:\n  1: {max_files: 1}\n", "line 3: unknown key 1"},
-		"a repeated key":                {"version: 1\nlabels: [a]\nlabels: [b]\n", "line 3"},
-		"a wrong type":                  {"version: 1\nscope:\n  allow: 3\n", "line 3: wrong type"},
-		"not YAML":                      {"version: 1\n\tx: [\n", "line 2"},
-		"no version":                    {"", "version must be 1"},
-		"a future version":              {"version: 2\n", "version must be 1, not 2"},
-		"two documents":                 {"version: 1\n---\nversion: 1\n", "more than one"},
-		"tier 2 loosened":               {"version: 1\ntiers:\n  2: {max_files: 4}\n", "tiers.2.max_files: 4 is outside 0 to 3"},
+		"an unknown key":              {"version: 1\nscoep: {}\n", "line 2: unknown key scoep"},
+		"an unknown nested key":       {"version: 1\nscope:\n  alow: []\n", "line 3: unknown key alow"},
+		"several problems at once":    {"version: 1\na: 1\nb: 2\n", "line 2: unknown key a; line 3: unknown key b"},
+		"a number as an unknown tier": {"version: 1\ntiers:\n  4: {max_files: 1}\n", "line 3: unknown key 4"},
+		"tier 1 cannot be let in":     {"version: 1\ntiers:\n  1: {max_files: 1}\n", "line 3: unknown key 1"},
+		"a repeated key":              {"version: 1\nlabels: [a]\nlabels: [b]\n", "line 3"},
+		"a wrong type":                {"version: 1\nscope:\n  allow: 3\n", "line 3: wrong type"},
+		"not YAML":                    {"version: 1\n\tx: [\n", "line 2"},
+		"no version":                  {"", "version must be 1"},
+		"a future version":            {"version: 2\n", "version must be 1, not 2"},
+		"two documents":               {"version: 1\n---\nversion: 1\n", "more than one"},
+		"tier 2 loosened": {"version: 1\ntiers:\n  2: {max_files: 4}\n",
+			"tiers.2.max_files: 4 is outside 0 to 3"},
 		"a negative limit":              {"version: 1\nlimits: {max_file_bytes: -1}\n", "limits.max_file_bytes"},
 		"a limit beyond the message":    {"version: 1\nlimits: {max_total_bytes: 99999999}\n", "limits.max_total_bytes"},
 		"a pattern with a parent":       {"version: 1\nscope: {allow: [\"../x\"]}\n", "../x"},
@@ -110,11 +116,14 @@ func TestABrokenPolicyIsAnErrorThatSaysWhere(t *testing.T) {
 		"an unknown rule on duplicates": {"version: 1\nduplicates: all\n", "duplicates: \"all\" is neither"},
 		"an empty rule on duplicates":   {"version: 1\nduplicates: \"\"\n", "duplicates: \"\" is neither"},
 		"a pin of nothing":              {"version: 1\npins: [{repository: joe/x}]\n", "pins[0]: it names neither"},
-		"a pin of many repositories":    {"version: 1\npins: [{repository: \"joe/*\", provider: gitea}]\n", "without patterns"},
-		"a pin without a repository":    {"version: 1\npins: [{provider: gitea}]\n", "pins[0]: repository"},
-		"a pin with an unknown key":     {"version: 1\npins: [{repository: joe/x, branch: main}]\n", "unknown key branch"},
-		"a repository pinned twice":     {"version: 1\npins: [{repository: joe/x, provider: a}, {repository: Joe/X, base_branch: b}]\n", "twice"},
-		"a pin to a proposal's branch":  {"version: 1\npins: [{repository: joe/x, base_branch: claude-ops/fix/x}]\n", "stacked"},
+		"a pin of many repositories": {"version: 1\npins: [{repository: \"joe/*\", provider: gitea}]\n",
+			"without patterns"},
+		"a pin without a repository": {"version: 1\npins: [{provider: gitea}]\n", "pins[0]: repository"},
+		"a pin with an unknown key":  {"version: 1\npins: [{repository: joe/x, branch: main}]\n", "unknown key branch"},
+		"a repository pinned twice": {"version: 1\npins: [{repository: joe/x, provider: a}, {repository: Joe/X, " +
+			"base_branch: b}]\n", "twice"},
+		"a pin to a proposal's branch": {"version: 1\npins: [{repository: joe/x, base_branch: claude-ops/fix/x}]\n",
+			"stacked"},
 		"an unknown rule on revisions":  {"version: 1\nrevise: never\n", "revise: \"never\" is neither"},
 		"too many revisions":            {"version: 1\nmax_revisions: 51\n", "max_revisions: 51 is outside 0 to 50"},
 		"a lifting label with a comma":  {"version: 1\ncooldown_lift_label: \"a,b\"\n", "cooldown_lift_label"},
@@ -145,7 +154,8 @@ func TestLoad(t *testing.T) {
 		t.Errorf("no file gave %v, %v", p.Source, err)
 	}
 	dir := t.TempDir()
-	if _, err := policy.Load(filepath.Join(dir, "missing.yaml")); err == nil || !strings.Contains(err.Error(), "missing.yaml") {
+	if _, err := policy.Load(filepath.Join(dir, "missing.yaml")); err == nil ||
+		!strings.Contains(err.Error(), "missing.yaml") {
 		t.Errorf("a missing file gave %v", err)
 	}
 	if _, err := policy.Load(dir); err == nil {
@@ -162,8 +172,10 @@ func TestLoad(t *testing.T) {
 
 func TestTheEmbeddedDefaultIsTheDesignsRules(t *testing.T) {
 	v := policy.Default().View()
-	if strings.Join(v.Allow, " ") != strings.Join(gitprovider.DefaultAllow(), " ") || v.Tier2MaxFiles != 3 || v.Tier3MaxFiles != 100 ||
-		v.MaxFileBytes != 256<<10 || v.MaxTotalBytes != 1<<20 || v.OpenPRs != 10 || v.CreationsPerHour != 20 || v.CooldownHours != 24 {
+	if strings.Join(v.Allow, " ") != strings.Join(gitprovider.DefaultAllow(), " ") || v.Tier2MaxFiles != 3 ||
+		v.Tier3MaxFiles != 100 ||
+		v.MaxFileBytes != 256<<10 || v.MaxTotalBytes != 1<<20 || v.OpenPRs != 10 || v.CreationsPerHour != 20 ||
+		v.CooldownHours != 24 {
 		t.Errorf("the default is %+v", v)
 	}
 }
@@ -260,7 +272,8 @@ func TestKindsOfFilesAreNamedByThePolicy(t *testing.T) {
 	if answer := p.CheckPaths(3, []string{".fractary/agents/a.md"}); !answer.Allowed {
 		t.Errorf("tier 3: %+v", answer)
 	}
-	if answer := p.CheckPaths(2, []string{".fractary/agents/a.md"}); answer.Allowed || answer.Paths[0].Code != fault.TierDenied {
+	if answer := p.CheckPaths(2, []string{".fractary/agents/a.md"}); answer.Allowed ||
+		answer.Paths[0].Code != fault.TierDenied {
 		t.Errorf("tier 2: %+v", answer)
 	}
 	for _, text := range []string{"[packages]", "[definitions, definitions]", "definitions"} {

@@ -8,8 +8,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// PullRequests says what our pull requests get beside their labels, on hosts that have such things. The zero value is the
-// default: nothing.
+// PullRequests says what our pull requests get beside their labels, on hosts that have such things. The zero value is
+// the default: nothing.
 type PullRequests struct {
 	Draft        bool     `json:"draft"`         // they are opened as drafts
 	Reviewers    []string `json:"reviewers"`     // who is asked for a review; owner/team is a team
@@ -45,7 +45,8 @@ func (f file) pulls(p *Policy) error {
 
 func (f file) labels(p *Policy) error {
 	if slices.Contains(p.Labels, p.Limits.CooldownLabel) || slices.Contains(f.Labels, p.Limits.CooldownLabel) {
-		return fmt.Errorf("cooldown_lift_label: %q is a label of every pull request, so that nothing would ever rest", p.Limits.CooldownLabel)
+		return fmt.Errorf("cooldown_lift_label: %q is a label of every pull request, so that nothing would ever rest",
+			p.Limits.CooldownLabel)
 	}
 	if f.Labels == nil {
 		return nil
@@ -99,7 +100,8 @@ func people(key string, names []string, teams bool) ([]string, error) {
 	for _, given := range names {
 		name := strings.TrimPrefix(strings.TrimSpace(given), "@")
 		owner, team, isTeam := strings.Cut(name, "/")
-		if owner == "" || isTeam && (!teams || team == "") || strings.ContainsAny(name, " \t\n@,") || strings.Contains(team, "/") {
+		if owner == "" || isTeam && (!teams || team == "") || strings.ContainsAny(name, " \t\n@,") ||
+			strings.Contains(team, "/") {
 			return nil, fmt.Errorf("%s: %q is no name", key, given)
 		}
 		if !slices.Contains(out, name) {

@@ -26,7 +26,8 @@ type RoleRule struct {
 	Provider string `json:"provider" yaml:"provider"`         // its name in CLAUDEOPS_SIGN_IN
 	User     string `json:"user,omitempty" yaml:"user"`       // name that the person signs in with there
 	Subject  string `json:"subject,omitempty" yaml:"subject"` // what the provider calls the person for ever
-	Group    string `json:"group,omitempty" yaml:"group"`     // as the provider names it; of GitHub an organisation, or organisation/team
+	// as the provider names it; of GitHub an organisation, or organisation/team
+	Group string `json:"group,omitempty" yaml:"group"`
 }
 
 // People is what holds for people who sign in.
@@ -77,7 +78,8 @@ func (f file) people(p *Policy) error {
 	if f.Roles == nil {
 		return nil
 	}
-	for role, rules := range map[Role][]RoleRule{RoleViewer: f.Roles.Viewer, RoleReviewer: f.Roles.Reviewer, RoleOperator: f.Roles.Operator} {
+	for role, rules := range map[Role][]RoleRule{RoleViewer: f.Roles.Viewer, RoleReviewer: f.Roles.Reviewer,
+		RoleOperator: f.Roles.Operator} {
 		for i, rule := range rules {
 			rule.Role = role
 			if err := rule.check(); err != nil {

@@ -30,7 +30,8 @@ func (f file) tools(p *Policy) error {
 			return fmt.Errorf("tools.tiers: a tool has no name")
 		}
 		if tier < int(gitprovider.TierInvestigate) || tier > int(gitprovider.TierRemediate) {
-			return fmt.Errorf("tools.tiers.%s: %d is outside %d to %d", name, tier, gitprovider.TierInvestigate, gitprovider.TierRemediate)
+			return fmt.Errorf("tools.tiers.%s: %d is outside %d to %d", name, tier, gitprovider.TierInvestigate,
+				gitprovider.TierRemediate)
 		}
 		p.Agents.ToolTiers = append(p.Agents.ToolTiers, ToolTier{name, gitprovider.Tier(tier)})
 	}

@@ -48,7 +48,8 @@ func (f File) Load() (List, error) {
 	}
 	var read form
 	if _, err := strictyaml.Decode(text, &read, strictyaml.Options{}); err != nil {
-		return nil, fmt.Errorf("the list of sources %s is no YAML with the key sources, and in it origin, token_env and private alone: %w", f.Path, err)
+		return nil, fmt.Errorf("the list of sources %s is no YAML with the key sources, and in it origin, token_env and "+
+			"private alone: %w", f.Path, err)
 	}
 	if err := read.Sources.Check(); err != nil {
 		return nil, fmt.Errorf("the list of sources %s is broken: %w", f.Path, err)

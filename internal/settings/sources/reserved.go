@@ -11,7 +11,8 @@ func Reserved(variable string) bool {
 	name := strings.ToUpper(variable)
 	prefixed := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	return slices.ContainsFunc([]string{
-		"CLAUDEOPS_", "ANTHROPIC_", "CLAUDE_", "GITHUB_", "GH_", "GITEA_", "FORGEJO_", "AWS_", "GOOGLE_", "AZURE_", "OPENAI_", "SSH_",
+		"CLAUDEOPS_", "ANTHROPIC_", "CLAUDE_", "GITHUB_", "GH_", "GITEA_", "FORGEJO_", "AWS_", "GOOGLE_", "AZURE_", "OPENAI_",
+		"SSH_",
 		"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", // their addresses may hold a password
 		"FRACTARY_REGISTRY_TOKEN_FILE",
 	}, prefixed) || slices.Contains([]string{"PGPASSWORD", "DATABASE_URL"}, name)

@@ -42,7 +42,9 @@ func (s Source) Check() error {
 	case !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`).MatchString(s.TokenEnv):
 		return fmt.Errorf("token_env: %q is no name of a variable", s.TokenEnv)
 	case Reserved(s.TokenEnv):
-		return fmt.Errorf("token_env: %s holds a secret of Claude Ops or of the model, which is sent to no source; use a variable of its own", s.TokenEnv)
+		return fmt.Errorf(
+			"token_env: %s holds a secret of Claude Ops or of the model, which is sent to no source; use a variable of its own",
+			s.TokenEnv)
 	case !confidential(s.Origin):
 		return fmt.Errorf("token_env: a token is sent over https only, and to this machine; %s is neither", s.Origin)
 	}
@@ -103,7 +105,9 @@ func Refusal(address string) string {
 	if err != nil {
 		return fmt.Sprintf("not used: only a file of the project names %q, which %s", clip(address), err)
 	}
-	return fmt.Sprintf("not used: only a file of the project names %s; a person who trusts it runs: claudeops sources allow %s", origin, quoted(origin))
+	return fmt.Sprintf(
+		"not used: only a file of the project names %s; a person who trusts it runs: claudeops sources allow %s", origin,
+		quoted(origin))
 }
 
 func clip(text string) string { return text[:min(len(text), 200)] }
@@ -166,7 +170,8 @@ func parse(address string) (place, error) {
 		return place{}, errors.New("is no URL, no address of git and no absolute path")
 	}
 	port, known := defaultPorts()[u.Scheme]
-	p := place{scheme: u.Scheme, host: strings.ToLower(u.Host), path: strings.TrimSuffix(u.Path, "/"), more: u.RawQuery != "" || u.ForceQuery || u.Fragment != ""}
+	p := place{scheme: u.Scheme, host: strings.ToLower(u.Host), path: strings.TrimSuffix(u.Path, "/"),
+		more: u.RawQuery != "" || u.ForceQuery || u.Fragment != ""}
 	if u.Port() == port && port != "" {
 		p.host = strings.TrimSuffix(p.host, ":"+port)
 	}
@@ -192,6 +197,8 @@ func parse(address string) (place, error) {
 // canonical reports whether the path of an address is written in the one way that all programs understand alike.
 func canonical(u *url.URL) bool {
 	raw, clean := strings.ToLower(u.EscapedPath()), strings.TrimSuffix(u.Path, "/")
-	hidden := slices.ContainsFunc([]string{"%2f", "%5c", "%2e", "%25", "%00"}, func(s string) bool { return strings.Contains(raw, s) })
-	return !hidden && !strings.ContainsFunc(u.Path, func(r rune) bool { return r < ' ' || r == 0x7f }) && (clean == "" || path.Clean(clean) == clean && clean[0] == '/')
+	hidden := slices.ContainsFunc([]string{"%2f", "%5c", "%2e", "%25", "%00"},
+		func(s string) bool { return strings.Contains(raw, s) })
+	return !hidden && !strings.ContainsFunc(u.Path, func(r rune) bool { return r < ' ' || r == 0x7f }) &&
+		(clean == "" || path.Clean(clean) == clean && clean[0] == '/')
 }

@@ -46,7 +46,8 @@ func TestTheFormOfAnOrigin(t *testing.T) {
 		{"https://example.org/" + strings.Repeat("a", sources.MaxAddress), "", "bytes"},
 	} {
 		got, err := sources.OriginOf(c.address)
-		if c.problem == "" && (err != nil || got != c.want) || c.problem != "" && (err == nil || !strings.Contains(err.Error(), c.problem)) {
+		if c.problem == "" && (err != nil || got != c.want) || c.problem != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.problem)) {
 			t.Errorf("%.60q: %q, %v; want %q %q", c.address, got, err, c.want, c.problem)
 		}
 	}
@@ -167,7 +168,8 @@ func TestTheFileOfSources(t *testing.T) {
 		t.Errorf("removed again: %v", err)
 	}
 	want("removed", b.Origin)
-	for _, broken := range []string{"sources: [{origin: x}]", "sauces: []", "sources: [{origin: https://a}, {origin: https://a}]", "{"} {
+	for _, broken := range []string{"sources: [{origin: x}]", "sauces: []",
+		"sources: [{origin: https://a}, {origin: https://a}]", "{"} {
 		if err := os.WriteFile(file.Path, []byte(broken), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +184,8 @@ func TestTheFileOfSources(t *testing.T) {
 
 // FuzzFind holds that what a source admits is what its origin begins with, whatever the address is.
 func FuzzFind(f *testing.F) {
-	for _, seed := range []string{"https://a.example/x/y", "git@a.example:x/y", "/x/y", "https://a.example/x/../y", "https://a.example@b/x", "ssh://git@a.example/x"} {
+	for _, seed := range []string{"https://a.example/x/y", "git@a.example:x/y", "/x/y", "https://a.example/x/../y",
+		"https://a.example@b/x", "ssh://git@a.example/x"} {
 		f.Add(seed)
 	}
 	list := sources.List{{Origin: "https://a.example/x"}, {Origin: "ssh://git@a.example/x"}, {Origin: "file:///x"}}
@@ -191,10 +194,12 @@ func FuzzFind(f *testing.F) {
 		if !ok {
 			return
 		}
-		if strings.Contains(address, "..") && strings.Contains("/"+address+"/", "/../") || strings.ContainsAny(address, "\\ \n\x00") {
+		if strings.Contains(address, "..") && strings.Contains("/"+address+"/", "/../") ||
+			strings.ContainsAny(address, "\\ \n\x00") {
 			t.Errorf("%q is admitted by %s", address, s.Origin)
 		}
-		if origin, err := sources.OriginOf(strings.FieldsFunc(address, func(r rune) bool { return r == '?' || r == '#' })[0]); err != nil || !strings.HasPrefix(origin, s.Origin) {
+		if origin, err := sources.OriginOf(strings.FieldsFunc(address,
+			func(r rune) bool { return r == '?' || r == '#' })[0]); err != nil || !strings.HasPrefix(origin, s.Origin) {
 			t.Errorf("%q: %q is admitted by %s, %v", address, origin, s.Origin, err)
 		}
 	})

@@ -103,7 +103,8 @@ func TestAModuleThatGoesGivesBackWhatWasThere(t *testing.T) {
 		m, mine := adopted(t)
 		change(m)
 		p := m.plan(map[string]string{"same.md": "same"})
-		if got := describePlan(p); got != "update mine.md managed_update, delete new.md" || !strings.Contains(p.Changes[0].Reason, "comes back") {
+		if got := describePlan(p); got != "update mine.md managed_update, delete new.md" ||
+			!strings.Contains(p.Changes[0].Reason, "comes back") {
 			t.Errorf("%s: %s", name, got)
 		}
 		m.deploy(map[string]string{"same.md": "same"})
@@ -134,7 +135,8 @@ func TestWhatCannotComeBackIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := m.plan(nil)
-	if got := describePlan(p); got != "delete mine.md, delete new.md" || !strings.Contains(strings.Join(p.Warnings, ""), "cannot come back") {
+	if got := describePlan(p); got != "delete mine.md, delete new.md" ||
+		!strings.Contains(strings.Join(p.Warnings, ""), "cannot come back") {
 		t.Errorf("%s, %v", got, p.Warnings)
 	}
 	m.deploy(nil)

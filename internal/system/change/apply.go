@@ -13,7 +13,8 @@ func (e *Engine) begin(kind string, last *Snapshot) (snap Snapshot, err error) {
 		return snap, err
 	}
 	return Snapshot{
-		SchemaVersion: 1, ID: e.state.newID(ids), Kind: kind, CreatedAt: e.state.now().UTC(), Previous: last.ID, Steps: []Step{}, Managed: []FileState{},
+		SchemaVersion: 1, ID: e.state.newID(ids), Kind: kind, CreatedAt: e.state.now().UTC(), Previous: last.ID,
+		Steps: []Step{}, Managed: []FileState{},
 		Made: slices.Clone(last.Made),
 	}, nil
 }
@@ -54,7 +55,8 @@ func (e *Engine) apply(p *Plan, last *Snapshot) (*Done, error) {
 		})
 	}
 	snap.Roots = rootsInUse(&snap, slices.Concat(d.Roots, last.Roots), d.Roots)
-	done, err := e.carryOut(snap, initial, d.Roots, p.roots(), func(r RootDir) bool { return slices.ContainsFunc(d.Roots, sameRoot(r)) })
+	done, err := e.carryOut(snap, initial, d.Roots, p.roots(),
+		func(r RootDir) bool { return slices.ContainsFunc(d.Roots, sameRoot(r)) })
 	if err == nil {
 		e.log(event{Kind: "deploy", Owner: d.Owner, Project: d.Project, Snapshot: snap.ID})
 	}
@@ -65,11 +67,15 @@ func (e *Engine) apply(p *Plan, last *Snapshot) (*Done, error) {
 // nil if it is not the first. Going back to it gives back what the deployments since have replaced, and removes what
 // they brought.
 func (e *Engine) initial(snap, last *Snapshot) *Snapshot {
-	if slices.ContainsFunc(last.Managed, func(f FileState) bool { return f.Owner == snap.Owner && f.Project == snap.Project }) {
+	if slices.ContainsFunc(last.Managed, func(f FileState) bool {
+		return f.Owner == snap.Owner &&
+			f.Project == snap.Project
+	}) {
 		return nil
 	}
 	first := *snap
-	first.Kind, first.Roots, first.Managed, first.Made = "initial", slices.Clone(last.Roots), append([]FileState{}, last.Managed...), slices.Clone(last.Made)
+	first.Kind, first.Roots, first.Managed, first.Made = "initial", slices.Clone(last.Roots), append([]FileState{},
+		last.Managed...), slices.Clone(last.Made)
 	snap.ID = e.state.newID([]string{first.ID})
 	snap.Previous = first.ID
 	return &first
@@ -132,7 +138,8 @@ func (e *Engine) keepCurrent(d disk, name, hash string) error {
 	return e.state.keep(Content{hash: hash, read: func() ([]byte, error) {
 		at, err := d.read(name)
 		if err == nil && at.hash != hash {
-			err = NewError(Unexpected, "changed_meanwhile", []string{"retry_command"}, "%s is being changed by somebody; try again", name).With("path", name)
+			err = NewError(Unexpected, "changed_meanwhile", []string{"retry_command"},
+				"%s is being changed by somebody; try again", name).With("path", name)
 		}
 		return at.content, err
 	}})

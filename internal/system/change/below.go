@@ -7,8 +7,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// Stage writes the files of a tree below a folder, where they wait until files.Writing moves the folder to its place. at is the
-// file of an error.
+// Stage writes the files of a tree below a folder, where they wait until files.Writing moves the folder to its place.
+// at is the file of an error.
 func Stage(root *files.Writing, folder string, tree Tree) (at string, err error) {
 	made := map[string]bool{}
 	for _, name := range tree.Paths() {

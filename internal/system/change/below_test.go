@@ -15,7 +15,8 @@ func TestWhatIsStagedTakesItsPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = root.Close() }()
-	tree := Tree{"a/b.md": TreeFile{Content: Bytes([]byte("b"))}, "run.sh": TreeFile{Content: Bytes([]byte("r")), Executable: true}}
+	tree := Tree{"a/b.md": TreeFile{Content: Bytes([]byte("b"))},
+		"run.sh": TreeFile{Content: Bytes([]byte("r")), Executable: true}}
 	if _, err := Stage(root, "waits/new", tree); err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,8 @@ func TestWhatIsStagedTakesItsPlace(t *testing.T) {
 	if info, err := root.Stat("deep/er/place/run.sh"); err != nil || info.Mode()&0o100 == 0 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	failing := Tree{"x": TreeFile{Content: Content{hash: "0", read: func() ([]byte, error) { return nil, errors.New("gone") }}}}
+	failing := Tree{"x": TreeFile{Content: Content{hash: "0",
+		read: func() ([]byte, error) { return nil, errors.New("gone") }}}}
 	if at, err := Stage(root, "waits", failing); at != "waits/x" || err == nil {
 		t.Errorf("%q, %v", at, err)
 	}

@@ -21,15 +21,17 @@ type work struct {
 	disk   disk
 }
 
-// carryOut does what a snapshot says, and finishes with it in the state. What cannot be done whole is taken back, and is an error.
-// needed are the roots whose bases have to be there, roots those that may have a manifest.
-func (e *Engine) carryOut(snap Snapshot, initial *Snapshot, needed, roots []RootDir, keep func(RootDir) bool) (*Done, error) {
+// carryOut does what a snapshot says, and finishes with it in the state. What cannot be done whole is taken back, and
+// is an error. needed are the roots whose bases have to be there, roots those that may have a manifest.
+func (e *Engine) carryOut(snap Snapshot, initial *Snapshot, needed, roots []RootDir, keep func(RootDir) bool) (*Done,
+	error) {
 	made, err := e.makeBases(&snap, needed)
 	if err != nil {
 		return nil, err
 	}
 	real := realPaths(bases(slices.Concat(needed, roots)))
-	w := &work{engine: e, disk: newDisk(bases(snap.Roots)...), journal: &journal{Snapshot: snap, Before: map[string]string{}, Folders: made, Real: real, Initial: initial}}
+	w := &work{engine: e, disk: newDisk(bases(snap.Roots)...),
+		journal: &journal{Snapshot: snap, Before: map[string]string{}, Folders: made, Real: real, Initial: initial}}
 	w.disk.real = real
 	err = w.prepare(roots, keep)
 	if err == nil {
@@ -104,14 +106,15 @@ func (w *work) stand(name string) (dir string, missing []string, err error) {
 	}
 	goes := slices.ContainsFunc(w.Snapshot.Steps, func(s Step) bool { return s.Path == where && s.After == "" })
 	if !goes {
-		return "", nil, NewError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"}, "%s is %s; move it away", where, what).With("path", where)
+		return "", nil, NewError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"},
+			"%s is %s; move it away", where, what).With("path", where)
 	}
 	dir, missing, err = w.stand(where)
 	return dir, append(missing, where), err
 }
 
-// stage writes all new files before the first of them takes its place, so that a full disk or a folder that cannot be written is
-// found while nothing has changed.
+// stage writes all new files before the first of them takes its place, so that a full disk or a folder that cannot be
+// written is found while nothing has changed.
 func (w *work) stage() error {
 	probed := map[string]bool{}
 	for i, s := range w.Snapshot.Steps {
@@ -138,8 +141,8 @@ func (w *work) stage() error {
 	return nil
 }
 
-// finish does the rest of a journal up to its snapshot, from wherever it was left. changed are files that somebody changed meanwhile: they are left
-// as they are, as drift.
+// finish does the rest of a journal up to its snapshot, from wherever it was left. changed are files that somebody
+// changed meanwhile: they are left as they are, as drift.
 func (w *work) finish() (changed []string, err error) {
 	if changed, err = w.steps(w.Snapshot.Steps); err != nil {
 		return changed, err
@@ -231,13 +234,15 @@ func (w *work) do(s Step) (ours bool, err error) {
 		return false, err
 	}
 	switch {
-	case at.hash == s.After && at.exists == (s.After != "") && at.what == "" && (s.After == "" || uint32(at.mode) == s.Mode):
+	case at.hash == s.After && at.exists == (s.After != "") && at.what == "" &&
+		(s.After == "" || uint32(at.mode) == s.Mode):
 		return true, nil
 	case at.what == aFolder && s.After != "":
 		if err := w.disk.removeEmpty(s.Path); err != nil {
 			return false, nil //nolint:nilerr // somebody has put files into it
 		}
-	case at.what != "" || at.exists && at.hash != s.Before && at.hash != s.After || !at.exists && s.Before != "" && s.After != "":
+	case at.what != "" || at.exists && at.hash != s.Before && at.hash != s.After || !at.exists && s.Before != "" &&
+		s.After != "":
 		return false, nil
 	}
 	if s.After == "" {
@@ -262,7 +267,8 @@ func (w *work) put(s Step) error {
 	}
 	back, err := w.disk.look(s.Path)
 	if err == nil && back.hash != s.After {
-		err = NewError(Unexpected, "read_back", []string{"retry_command"}, "%s reads back other than it was written", s.Path).With("path", s.Path)
+		err = NewError(Unexpected, "read_back", []string{"retry_command"}, "%s reads back other than it was written",
+			s.Path).With("path", s.Path)
 	}
 	return err
 }
@@ -273,13 +279,15 @@ func (w *work) takeBack(because error) error {
 		return because
 	}
 	w.Undo = true
-	_ = w.engine.state.WriteJSON("journal.json", w.journal) // there may be no room; a process that is killed now is finished instead
+	// there may be no room; a process that is killed now is finished instead
+	_ = w.engine.state.WriteJSON("journal.json", w.journal)
 	err := w.undo()
 	if err == nil {
 		return because
 	}
 	return NewError(Unexpected, "unfinished", []string{"fix_permissions", "retry_command"},
-		"%s. What was done before that could not be taken back (%s); the next call tries it again", because, err).Because(because)
+		"%s. What was done before that could not be taken back (%s); the next call tries it again", because,
+		err).Because(because)
 }
 
 // undo takes back what was done of a journal, from wherever it was left.

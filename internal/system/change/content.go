@@ -5,7 +5,8 @@ import (
 	"encoding/hex"
 )
 
-// Content is what a file has. Bytes makes one of bytes; one of a file whose hash is known reads it only when its bytes are asked for.
+// Content is what a file has. Bytes makes one of bytes; one of a file whose hash is known reads it only when its bytes
+// are asked for.
 type Content struct {
 	hash  string
 	bytes []byte
@@ -25,7 +26,8 @@ func (c Content) Bytes() ([]byte, error) {
 	}
 	b, err := c.read()
 	if err == nil && Hash(b) != c.hash {
-		return nil, NewError(Unexpected, "source_changed", []string{"retry_command"}, "a module's file was changed while it was read; try again")
+		return nil, NewError(Unexpected, "source_changed", []string{"retry_command"},
+			"a module's file was changed while it was read; try again")
 	}
 	return b, err
 }

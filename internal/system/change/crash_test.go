@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// crashSets are the two states between which processes change. The second adopts a person's file, turns a file into a folder, and has more.
+// crashSets are the two states between which processes change. The second adopts a person's file, turns a file into a
+// folder, and has more.
 func crashSets() [2]map[string]string {
 	sets := [2]map[string]string{{"d": "file"}, {"d/e.md": "inner", "mine.md": "theirs"}}
 	for i := range 12 {
@@ -59,7 +60,8 @@ func deployUntilKilled(dir, times string) error {
 	fmt.Println("begun")
 	for i := 0; most == 0 || i < most; i++ {
 		if ids, err := e.state.IDs(); i%5 == 4 && err == nil && len(ids) > 1 {
-			if _, _, err := e.Rollback(context.Background(), ids[max(0, len(ids)-1-rand.IntN(4))], Reach{Project: project}, ""); err != nil {
+			if _, _, err := e.Rollback(context.Background(), ids[max(0, len(ids)-1-rand.IntN(4))], Reach{Project: project},
+				""); err != nil {
 				return err
 			}
 			continue
@@ -103,7 +105,8 @@ func crashRounds(t *testing.T) int {
 }
 
 func TestProcessesKilledAtRandomMoments(t *testing.T) {
-	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"project/.claude/commands/mine.md": "mine", "project/.claude/commands/other.md": "a person's"})
+	dir := operationtest.WriteFiles(t, t.TempDir(),
+		map[string]string{"project/.claude/commands/mine.md": "mine", "project/.claude/commands/other.md": "a person's"})
 	mended := 0
 	for range crashRounds(t) {
 		cmd := startDeploying(t, dir, "")
@@ -122,7 +125,8 @@ func TestProcessesKilledAtRandomMoments(t *testing.T) {
 	t.Logf("%d processes were killed, %d of them in the middle of a deployment", crashRounds(t), mended)
 }
 
-// checkAfterKill looks as the next call does: files are of one of the two states, the ledger is true, and nothing of a person's is lost.
+// checkAfterKill looks as the next call does: files are of one of the two states, the ledger is true, and nothing of a
+// person's is lost.
 func checkAfterKill(t *testing.T, dir string) (mended bool) {
 	t.Helper()
 	e := NewEngine(filepath.Join(dir, "agentpack"), time.Now)
@@ -164,7 +168,8 @@ func checkAfterKill(t *testing.T, dir string) (mended bool) {
 		}
 		return said != ""
 	}
-	if kept, err := e.state.Kept(Hash([]byte("mine"))); files["mine.md"] != "mine" && (err != nil || string(kept) != "mine") {
+	if kept, err := e.state.Kept(Hash([]byte("mine"))); files["mine.md"] != "mine" &&
+		(err != nil || string(kept) != "mine") {
 		t.Errorf("the adopted file is lost: %v", err)
 	}
 	if files["mine.md"] == "mine" {
@@ -191,7 +196,8 @@ func checkAfterKill(t *testing.T, dir string) (mended bool) {
 }
 
 func TestEightProcessesAtOnce(t *testing.T) {
-	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"project/.claude/commands/mine.md": "mine", "project/.claude/commands/other.md": "a person's"})
+	dir := operationtest.WriteFiles(t, t.TempDir(),
+		map[string]string{"project/.claude/commands/mine.md": "mine", "project/.claude/commands/other.md": "a person's"})
 	var processes []*exec.Cmd
 	for range 8 {
 		processes = append(processes, startDeploying(t, dir, "6"))

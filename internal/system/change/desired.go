@@ -11,7 +11,8 @@ import (
 // Owner says who has a file put in place. A file has one owner; no other changes or removes it.
 type Owner string
 
-// Agentpack owns what comes from an agentpack.yaml. Its files are also listed in manifests in their folders, as its users expect.
+// Agentpack owns what comes from an agentpack.yaml. Its files are also listed in manifests in their folders, as its
+// users expect.
 const Agentpack Owner = "agentpack"
 
 // RootDir is a folder that a target has files in.
@@ -43,8 +44,8 @@ func compareKeys(a, b FileKey) int {
 	return strings.Compare(a.Path, b.Path)
 }
 
-// Desired are all files that an owner wants for some targets, in a project and in the user's folders. What the owner has there beyond
-// them goes. NewDesired makes one.
+// Desired are all files that an owner wants for some targets, in a project and in the user's folders. What the owner
+// has there beyond them goes. NewDesired makes one.
 type Desired struct {
 	Owner   Owner
 	Source  string // what they are made from, such as the configuration's folder
@@ -54,29 +55,32 @@ type Desired struct {
 	Files   map[FileKey]DesiredFile
 	// Modules, if there are any, say what this is about: files of the owner that come from others stay as they are.
 	Modules []string
-	// KeepChanged leaves files of the owner that somebody has changed since as they are, rather than replace or remove them.
+	// KeepChanged leaves files of the owner that somebody has changed since as they are, rather than replace or remove
+	// them.
 	KeepChanged bool
 
 	wanted map[string]bool    // paths, for whatever target
 	folded map[FileKey]string // paths, and the folders above them, by their form in small letters
 }
 
-// NewDesired wants no file yet. Applied as it is, it removes all that the owner has from this source for the targets and the project.
+// NewDesired wants no file yet. Applied as it is, it removes all that the owner has from this source for the targets
+// and the project.
 func NewDesired(owner Owner, source, project string, targets ...TargetName) *Desired {
-	return &Desired{Owner: owner, Source: source, Project: project, Targets: targets, Files: map[FileKey]DesiredFile{}, wanted: map[string]bool{}, folded: map[FileKey]string{}}
+	return &Desired{Owner: owner, Source: source, Project: project, Targets: targets, Files: map[FileKey]DesiredFile{},
+		wanted: map[string]bool{}, folded: map[FileKey]string{}}
 }
 
-// AddRoot says that a target has files in a folder. base is the folder above it, or itself, out of which no link is followed. With scan,
-// Status reports files that nobody has deployed there.
+// AddRoot says that a target has files in a folder. base is the folder above it, or itself, out of which no link is
+// followed. With scan, Status reports files that nobody has deployed there.
 func (d *Desired) AddRoot(target TargetName, dir, base string, scan bool) {
 	if root := (RootDir{Target: target, Dir: dir, Base: base, ScanExtras: scan}); !slices.Contains(d.Roots, root) {
 		d.Roots = append(d.Roots, root)
 	}
 }
 
-// Add wants a file. root is one of the target's folders, rel the path below it, with slashes; ids name what the file comes from. Two may
-// want the same bytes. E_CONFIG_INVALID for a path that leads out, or that not every system can have; E_DESIRED_STATE_CONFLICT if two want
-// different bytes, or their paths differ in small and capital letters alone.
+// Add wants a file. root is one of the target's folders, rel the path below it, with slashes; ids name what the file
+// comes from. Two may want the same bytes. E_CONFIG_INVALID for a path that leads out, or that not every system can
+// have; E_DESIRED_STATE_CONFLICT if two want different bytes, or their paths differ in small and capital letters alone.
 func (d *Desired) Add(target TargetName, root, rel string, f TreeFile, ids ...string) error {
 	if why := unusable(root, rel); why != "" {
 		return invalidConfig("the module %s would write %q, which %s", ids[0], Short(rel), why).With("module_id", ids[0])
@@ -119,8 +123,10 @@ func (d *Desired) claim(key FileKey, root string, ids []string) error {
 }
 
 func conflict(key FileKey, known DesiredFile, ids []string, what string) *Error {
-	return NewError(DesiredStateConflict, "desired_state_conflict", []string{"resolve_desired_state_conflict", "retry_command"},
-		"two modules %s %s: %s and %s", what, key.Path, strings.Join(known.Modules, ", "), strings.Join(ids, ", ")).With("target", key.Target).With("path", key.Path)
+	return NewError(DesiredStateConflict, "desired_state_conflict",
+		[]string{"resolve_desired_state_conflict", "retry_command"},
+		"two modules %s %s: %s and %s", what, key.Path, strings.Join(known.Modules, ", "),
+		strings.Join(ids, ", ")).With("target", key.Target).With("path", key.Path)
 }
 
 // wants reports whether a path is wanted for any target.

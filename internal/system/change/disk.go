@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// disk reads and writes the files of targets. Every file lies below one of its bases (the user's home, the project, Codex's home), and
-// no symbolic link is followed out of it.
+// disk reads and writes the files of targets. Every file lies below one of its bases (the user's home, the project,
+// Codex's home), and no symbolic link is followed out of it.
 type disk struct {
 	bases []string // absolute
 	// real are the bases' paths without links, as they were when what is being done began; a base that leads elsewhere by
@@ -82,7 +82,8 @@ func (d disk) moved(base string) error {
 		return nil // nothing is there
 	}
 	if err == nil && now != want {
-		err = NewError(PermissionDenied, "path_in_the_way", []string{"remove_path", "retry_command"}, "%s leads to another folder than before; nothing is written there", base).With("path", base)
+		err = NewError(PermissionDenied, "path_in_the_way", []string{"remove_path", "retry_command"},
+			"%s leads to another folder than before; nothing is written there", base).With("path", base)
 	}
 	return err
 }
@@ -185,8 +186,8 @@ func notPlain(info fs.FileInfo) string {
 	return ""
 }
 
-// ground is the deepest folder above a path that is there. missing are the folders between, the outer ones first. what says what stands
-// where a folder has to be, and where; "" if nothing does.
+// ground is the deepest folder above a path that is there. missing are the folders between, the outer ones first. what
+// says what stands where a folder has to be, and where; "" if nothing does.
 func (d disk) ground(name string) (dir string, missing []string, where, what string, err error) {
 	err = d.in(name, func(root *os.Root, rel string) error {
 		dir = filepath.Dir(name)
@@ -215,7 +216,8 @@ func (d disk) ground(name string) (dir string, missing []string, where, what str
 	return dir, missing, where, what, err
 }
 
-// onlyHas reports whether each file below a folder is one that goes, and deployments have made the folder and those in it.
+// onlyHas reports whether each file below a folder is one that goes, and deployments have made the folder and those in
+// it.
 func (d disk) onlyHas(name string, goes, made func(name string) bool) (only bool, err error) {
 	only = true
 	err = d.in(name, func(root *os.Root, rel string) error {
@@ -245,10 +247,13 @@ func IOError(name string, err error) error {
 	}
 	escapes := strings.Contains(err.Error(), "escapes")
 	if why := outward(name); escapes && why != "" {
-		return NewError(PermissionDenied, "io_permission_denied", []string{"fix_permissions", "retry_command"}, "%s", why).With("path", name).Because(err)
+		return NewError(PermissionDenied, "io_permission_denied", []string{"fix_permissions", "retry_command"}, "%s",
+			why).With("path", name).Because(err)
 	}
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || escapes {
-		return NewError(PermissionDenied, "io_permission_denied", []string{"fix_permissions", "retry_command"}, "%s: %s", name, reason(err)).With("path", name).Because(err)
+		return NewError(PermissionDenied, "io_permission_denied", []string{"fix_permissions", "retry_command"}, "%s: %s",
+			name, reason(err)).With("path", name).Because(err)
 	}
-	return NewError(Unexpected, "io_error", []string{"retry_command"}, "%s: %s", name, reason(err)).With("path", name).Because(err)
+	return NewError(Unexpected, "io_error", []string{"retry_command"}, "%s: %s", name, reason(err)).With("path",
+		name).Because(err)
 }

@@ -9,7 +9,8 @@ import (
 	"slices"
 )
 
-// temporary is how files begin that wait for their place; what a killed process left of them is removed by the next call.
+// temporary is how files begin that wait for their place; what a killed process left of them is removed by the next
+// call.
 const temporary = ".agentpack-new-"
 
 // stage writes a new file where it waits, on disk.

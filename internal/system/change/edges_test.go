@@ -25,7 +25,8 @@ func TestNamesThatNotEverySystemCanHave(t *testing.T) {
 		".agentpack.manifest.codex.json": false, ".agentpack-new-1": false,
 	} {
 		d := NewDesired(Agentpack, "repo", "/p", Codex)
-		if err := d.Add(Codex, root, rel, TreeFile{Content: Bytes(nil)}, "m"); (err == nil) != ok || err != nil && codeOf(err) != ConfigInvalid {
+		if err := d.Add(Codex, root, rel, TreeFile{Content: Bytes(nil)}, "m"); (err == nil) != ok || err != nil &&
+			codeOf(err) != ConfigInvalid {
 			t.Errorf("%.80q: %v", rel, err)
 		}
 	}
@@ -37,7 +38,8 @@ func TestPathsThatCannotBothBe(t *testing.T) {
 		if err := d.Add(Codex, "/p", pair[0], TreeFile{Content: Bytes([]byte("1"))}, "m1"); err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Add(Codex, "/p", pair[1], TreeFile{Content: Bytes([]byte("1"))}, "m2"); codeOf(err) != DesiredStateConflict {
+		if err := d.Add(Codex, "/p", pair[1], TreeFile{Content: Bytes([]byte("1"))},
+			"m2"); codeOf(err) != DesiredStateConflict {
 			t.Errorf("%v: %v", pair, err)
 		}
 	}
@@ -45,12 +47,14 @@ func TestPathsThatCannotBothBe(t *testing.T) {
 
 func TestManifestsThatCannotBeUsed(t *testing.T) {
 	for name, text := range map[string]string{
-		"broken": "{", "another version": `{"schema_version":2,"tool":"claude_code"}`, "another tool": `{"schema_version":1,"tool":"codex"}`,
+		"broken": "{", "another version": `{"schema_version":2,"tool":"claude_code"}`,
+		"another tool":       `{"schema_version":1,"tool":"codex"}`,
 		"entries that leave": `{"schema_version":1,"tool":"claude_code","managed_files":[{"path":"../../../AGENTS.md","sha256":"x"},{"path":"/etc/passwd","sha256":"x"}]}`,
 	} {
 		m := newMachine(t, map[string]string{"AGENTS.md": "a person's"})
 		m.deploy(map[string]string{"a.md": "1"})
-		operationtest.WriteFiles(t, m.project, map[string]string{".claude/commands/.agentpack.manifest.claude_code.json": text})
+		operationtest.WriteFiles(t, m.project,
+			map[string]string{".claude/commands/.agentpack.manifest.claude_code.json": text})
 		p := m.plan(map[string]string{"a.md": "1"})
 		if len(p.Changes) > 0 || len(p.Warnings) == 0 {
 			t.Errorf("%s: %s, %v", name, describePlan(p), p.Warnings)

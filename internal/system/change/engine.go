@@ -12,13 +12,14 @@ import (
 	"time"
 )
 
-// Engine puts the files of owners in place and remembers them in one ledger, for all projects of a user. It is safe for concurrent use,
-// by several processes too.
+// Engine puts the files of owners in place and remembers them in one ledger, for all projects of a user. It is safe for
+// concurrent use, by several processes too.
 //
-// Its promise: at every moment, whoever looks finds each file as it was before or as it should be after, and enough in the state to finish
-// or to take back; nothing that a person had is lost. It keeps it by this order: contents, old and new, into the state; the journal; the
-// new files beside their places; the files into their places, one by one; manifests; the snapshot; the journal's end. Whatever the next
-// call is, it first finishes or takes back what a killed one began, and says so in its warnings.
+// Its promise: at every moment, whoever looks finds each file as it was before or as it should be after, and enough in
+// the state to finish or to take back; nothing that a person had is lost. It keeps it by this order: contents, old and
+// new, into the state; the journal; the new files beside their places; the files into their places, one by one;
+// manifests; the snapshot; the journal's end. Whatever the next call is, it first finishes or takes back what a killed
+// one began, and says so in its warnings.
 type Engine struct {
 	state     State
 	Hashes    *Hashes                 // of files that have not changed; nil: every file is read
@@ -75,7 +76,8 @@ func (e *Engine) Look(ctx context.Context, f func() error) (said string, err err
 		}
 		j, err := e.state.pending()
 		if j != nil && e.NoWriting != "" {
-			said = fmt.Sprintf("a %s that was cut off (snapshot %s) is not finished: %s", j.Snapshot.Kind, j.Snapshot.ID, e.NoWriting)
+			said = fmt.Sprintf("a %s that was cut off (snapshot %s) is not finished: %s", j.Snapshot.Kind, j.Snapshot.ID,
+				e.NoWriting)
 		}
 		if err == nil && (j == nil || e.NoWriting != "") {
 			defer unlock()
@@ -178,9 +180,10 @@ func (e *Engine) Plan(ctx context.Context, desired *Desired) (p *Plan, err error
 	return p, err
 }
 
-// Apply puts files in place, and removes what the owner had there beyond them. done is nil if nothing had to be changed. What cannot be
-// done whole is not done. E_ADOPT_CONFIRM_REQUIRED if files would be replaced that nobody deployed, and that was not agreed to;
-// E_PLAN_CHANGED if the plan is no longer the one that was agreed to; E_LOCKED if another process deploys all the time.
+// Apply puts files in place, and removes what the owner had there beyond them. done is nil if nothing had to be
+// changed. What cannot be done whole is not done. E_ADOPT_CONFIRM_REQUIRED if files would be replaced that nobody
+// deployed, and that was not agreed to; E_PLAN_CHANGED if the plan is no longer the one that was agreed to; E_LOCKED if
+// another process deploys all the time.
 func (e *Engine) Apply(ctx context.Context, desired *Desired, approval Approval) (p *Plan, done *Done, err error) {
 	said, err := e.changing(ctx, func() error {
 		var last *Snapshot
@@ -207,7 +210,8 @@ const maxSample = 20
 
 func (p *Plan) agreed(a Approval) error {
 	if a.Plan != "" && a.Plan != p.Digest() {
-		return NewError(PlanChanged, "plan_changed", []string{"run_plan", "retry_command"}, "the files or the configuration have changed since the plan was shown; look at the new plan")
+		return NewError(PlanChanged, "plan_changed", []string{"run_plan", "retry_command"},
+			"the files or the configuration have changed since the plan was shown; look at the new plan")
 	}
 	paths := p.Adopted()
 	if a.Adopt || len(paths) == 0 {
@@ -273,7 +277,8 @@ func (e *Engine) rollbackTo(id string, reach Reach) (*restoring, error) {
 // stay, and nothing is written through a link that a project has become. What is on disk now is kept first; the
 // rollback is a snapshot itself. plan is the digest of the plan that a person saw, "" for any. E_SNAPSHOT_NOT_FOUND for
 // an id that is none; E_PLAN_CHANGED if the plan is no longer the one that was agreed to.
-func (e *Engine) Rollback(ctx context.Context, id string, reach Reach, plan string) (done *Done, warnings []string, err error) {
+func (e *Engine) Rollback(ctx context.Context, id string, reach Reach, plan string) (done *Done, warnings []string,
+	err error) {
 	said, err := e.changing(ctx, func() error {
 		r, err := e.rollbackTo(id, reach)
 		if err != nil {

@@ -31,7 +31,8 @@ func newMachine(t testing.TB, files map[string]string) *machine {
 	operationtest.WriteFiles(t, dir, map[string]string{"home/.keep": "", "project/.keep": ""})
 	operationtest.WriteFiles(t, m.project, files)
 	clock := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	m.state = NewState(filepath.Join(m.home, ".agentpack"), func() time.Time { clock = clock.Add(time.Second); return clock })
+	m.state = NewState(filepath.Join(m.home, ".agentpack"),
+		func() time.Time { clock = clock.Add(time.Second); return clock })
 	return m
 }
 
@@ -49,7 +50,8 @@ func (m *machine) want(commands map[string]string) *Desired {
 	d.AddRoot(ClaudeCode, root, m.project, true)
 	for name, text := range commands {
 		name, executable := strings.CutSuffix(name, "*")
-		if err := d.Add(ClaudeCode, root, name, TreeFile{Content: Bytes([]byte(text)), Executable: executable}, "m"); err != nil {
+		if err := d.Add(ClaudeCode, root, name, TreeFile{Content: Bytes([]byte(text)), Executable: executable},
+			"m"); err != nil {
 			m.t.Fatal(err)
 		}
 	}
@@ -139,7 +141,8 @@ func TestPlanApplyAndPlanAgain(t *testing.T) {
 	}
 	m.deploy(want)
 	m.has(map[string]string{"a.md": "1", "b/c.sh": "2", "mine.md": "theirs", "same.md": "same"})
-	if info, err := os.Stat(filepath.Join(m.project, ".claude/commands/b/c.sh")); err != nil || info.Mode().Perm() != 0o755 {
+	if info, err := os.Stat(filepath.Join(m.project, ".claude/commands/b/c.sh")); err != nil ||
+		info.Mode().Perm() != 0o755 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 	if got := describePlan(m.plan(want)); got != "" {
@@ -202,7 +205,8 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 	if err := os.Symlink(outside, root); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := m.engine().Apply(t.Context(), m.want(map[string]string{"a.md": "x"}), Approval{}); codeOf(err) != PermissionDenied {
+	if _, _, err := m.engine().Apply(t.Context(), m.want(map[string]string{"a.md": "x"}),
+		Approval{}); codeOf(err) != PermissionDenied {
 		t.Error("a folder that is a link to elsewhere was written")
 	}
 	if left, _ := os.ReadDir(outside); len(left) > 0 {
@@ -219,13 +223,16 @@ func TestFilesBecomeFoldersAndBack(t *testing.T) {
 	m.has(map[string]string{"x.md": "file again"})
 }
 
-// Killed at every step of deployments and rollbacks, and then mended: the files are as before or as after, and nothing is lost.
+// Killed at every step of deployments and rollbacks, and then mended: the files are as before or as after, and nothing
+// is lost.
 func TestKilledAtEveryStep(t *testing.T) {
 	states := []map[string]string{
-		{"a.md": "1", "b.md": "1", "d": "file"}, {"a.md": "2", "c.sh*": "2", "mine.md": "theirs", "d/e.md": "2"}, {"b.md": "3", "d": "3"},
+		{"a.md": "1", "b.md": "1", "d": "file"}, {"a.md": "2", "c.sh*": "2", "mine.md": "theirs", "d/e.md": "2"},
+		{"b.md": "3", "d": "3"},
 	}
 	expected := []map[string]string{
-		{"a.md": "1", "b.md": "1", "d": "file", "mine.md": "mine"}, {"a.md": "2", "c.sh": "2", "mine.md": "theirs", "d/e.md": "2"}, {"b.md": "3", "d": "3", "mine.md": "mine"},
+		{"a.md": "1", "b.md": "1", "d": "file", "mine.md": "mine"},
+		{"a.md": "2", "c.sh": "2", "mine.md": "theirs", "d/e.md": "2"}, {"b.md": "3", "d": "3", "mine.md": "mine"},
 	}
 	for kind := range 3 { // deploy the second, deploy the third, roll back to the first
 		for step := 0; ; step++ {
@@ -345,7 +352,8 @@ func TestWhatFailsIsTakenBack(t *testing.T) {
 			}
 			return nil
 		}
-		_, done, err := e.Apply(t.Context(), m.want(map[string]string{"a.md": "2", "mine.md": "theirs", "new/deep/x.md": "x"}), Approval{Adopt: true})
+		_, done, err := e.Apply(t.Context(),
+			m.want(map[string]string{"a.md": "2", "mine.md": "theirs", "new/deep/x.md": "x"}), Approval{Adopt: true})
 		if err == nil {
 			if n < 6 {
 				t.Errorf("only %d places where it can fail", n)
@@ -413,7 +421,8 @@ func TestOwnersAndProjectsAreKeptApart(t *testing.T) {
 	if err := apply(packages(map[string]string{"p.md": "p"})); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.engine().Plan(t.Context(), m.want(map[string]string{"p.md": "x"})); codeOf(err) != DesiredStateConflict {
+	if _, err := m.engine().Plan(t.Context(),
+		m.want(map[string]string{"p.md": "x"})); codeOf(err) != DesiredStateConflict {
 		t.Errorf("the other way: %v", err)
 	}
 	if got := describePlan(m.plan(map[string]string{"b.md": "2"})); got != "delete a.md, create b.md" {
@@ -451,9 +460,12 @@ func TestOwnersAndProjectsAreKeptApart(t *testing.T) {
 func TestAdoptionIsAskedForAndNothingIsWritten(t *testing.T) {
 	m := newMachine(t, map[string]string{".claude/commands/mine.md": "mine"})
 	before := m.tree()
-	_, done, err := m.engine().Apply(t.Context(), m.want(map[string]string{"mine.md": "theirs", "new.md": "x"}), Approval{})
+	_, done, err := m.engine().Apply(t.Context(), m.want(map[string]string{"mine.md": "theirs", "new.md": "x"}),
+		Approval{})
 	var e *Error
-	if !errors.As(err, &e) || e.Code != AdoptConfirmRequired || done != nil || fmt.Sprint(e.Details["sample_paths"]) != "["+filepath.ToSlash(filepath.Join(m.project, ".claude/commands/mine.md"))+"]" {
+	if !errors.As(err, &e) || e.Code != AdoptConfirmRequired || done != nil ||
+		fmt.Sprint(e.Details["sample_paths"]) != "["+filepath.ToSlash(filepath.Join(m.project, ".claude/commands/mine.md"))+
+			"]" {
 		t.Errorf("%v", err)
 	}
 	if diff := cmp.Diff(before, m.tree()); diff != "" {
@@ -461,7 +473,8 @@ func TestAdoptionIsAskedForAndNothingIsWritten(t *testing.T) {
 	}
 	p := m.plan(map[string]string{"new.md": "x"})
 	operationtest.WriteFiles(t, m.project, map[string]string{".claude/commands/new.md": "another's"})
-	if _, _, err := m.engine().Apply(t.Context(), m.want(map[string]string{"new.md": "x"}), Approval{Adopt: true, Plan: p.Digest()}); codeOf(err) != PlanChanged {
+	if _, _, err := m.engine().Apply(t.Context(), m.want(map[string]string{"new.md": "x"}),
+		Approval{Adopt: true, Plan: p.Digest()}); codeOf(err) != PlanChanged {
 		t.Errorf("a plan that is no longer true: %v", err)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// What a deployment made, it removes; what was there stays, and be it an empty folder. So a snapshot lists the folders that deployments
-// have made, and no other is ever removed.
+// What a deployment made, it removes; what was there stays, and be it an empty folder. So a snapshot lists the folders
+// that deployments have made, and no other is ever removed.
 
 // removeFolder removes a folder if it is one, and empty.
 func (d disk) removeFolder(name string) error {
@@ -28,8 +28,8 @@ func (d disk) removeFolder(name string) error {
 	return root.Remove(rel)
 }
 
-// makeBases makes the folders that hold roots and are not there, such as a CODEX_HOME, and returns those that it made, the outer ones
-// first. A journal says so before, in case that the process is killed.
+// makeBases makes the folders that hold roots and are not there, such as a CODEX_HOME, and returns those that it made,
+// the outer ones first. A journal says so before, in case that the process is killed.
 func (e *Engine) makeBases(snap *Snapshot, roots []RootDir) (made []string, err error) {
 	for _, base := range bases(roots) {
 		var missing []string
@@ -78,7 +78,8 @@ func (w *work) removeMade(folders []string) {
 	}
 }
 
-// leaveFolders removes the folders that deployments made and that something went from, if they are empty now, and notes which are left.
+// leaveFolders removes the folders that deployments made and that something went from, if they are empty now, and notes
+// which are left.
 func (w *work) leaveFolders() {
 	left := map[string]bool{} // folders that something went from
 	went := func(name string) {
@@ -107,7 +108,8 @@ func (w *work) leaveFolders() {
 	w.Snapshot.Made = slices.DeleteFunc(w.Snapshot.Made, func(dir string) bool { return !Exists(dir) })
 }
 
-// made reports whether deployments have made a folder. Snapshots of older versions do not say; all that is empty counts then.
+// made reports whether deployments have made a folder. Snapshots of older versions do not say; all that is empty counts
+// then.
 func (s *Snapshot) made(dir string) bool {
 	return s.Made == nil && s.ID != "" || slices.Contains(s.Made, dir)
 }

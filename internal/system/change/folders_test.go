@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// folderMachine has folders of a person's: empty ones, and one that files are put into. The second folder is one that is not there, such
-// as a CODEX_HOME.
+// folderMachine has folders of a person's: empty ones, and one that files are put into. The second folder is one that
+// is not there, such as a CODEX_HOME.
 func folderMachine(t *testing.T) (m *machine, elsewhere string) {
 	m = newMachine(t, map[string]string{".claude/commands/mine.md": "mine"})
 	for _, dir := range []string{".codex", ".github/prompts", ".claude/commands/empty"} {
@@ -25,7 +25,8 @@ func installed(t *testing.T, m *machine, owner Owner, elsewhere string) *Desired
 	d := NewDesired(owner, m.project, m.project, TargetNames()...)
 	d.AddRoot(Codex, m.project, m.project, false)
 	d.AddRoot(Codex, elsewhere, elsewhere, false)
-	for _, name := range []string{".codex/skills/s/SKILL.md", ".codex/AGENTS.md", ".github/prompts/p.md", ".claude/commands/empty/in/it.md", "new/deep/x.md", "new/y.md"} {
+	for _, name := range []string{".codex/skills/s/SKILL.md", ".codex/AGENTS.md", ".github/prompts/p.md",
+		".claude/commands/empty/in/it.md", "new/deep/x.md", "new/y.md"} {
 		if err := d.Add(Codex, m.project, name, TreeFile{Content: Bytes([]byte(name))}, "m"); err != nil {
 			t.Fatal(err)
 		}
@@ -36,8 +37,8 @@ func installed(t *testing.T, m *machine, owner Owner, elsewhere string) *Desired
 	return d
 }
 
-// TestOnlyFoldersThatWereMadeAreRemoved puts files in place and removes them again, killed at each step of the one and of the other: the
-// tree is what it was, with its empty folders.
+// TestOnlyFoldersThatWereMadeAreRemoved puts files in place and removes them again, killed at each step of the one and
+// of the other: the tree is what it was, with its empty folders.
 func TestOnlyFoldersThatWereMadeAreRemoved(t *testing.T) {
 	for _, owner := range []Owner{Agentpack, "packages"} {
 		for _, killed := range []string{"installing", "removing", "nowhere"} {

@@ -43,8 +43,8 @@ const (
 	maxHashes = 200_000
 	// leastFresh is how many new entries are worth a file.
 	leastFresh = 256
-	// settled is how long a file must not have been changed before it is read, so that its hash is remembered: a file system may give a
-	// change just after the reading the same time. FAT has the coarsest clock, of two seconds.
+	// settled is how long a file must not have been changed before it is read, so that its hash is remembered: a file
+	// system may give a change just after the reading the same time. FAT has the coarsest clock, of two seconds.
 	settled = 2 * time.Second
 )
 
@@ -82,7 +82,8 @@ func (h *Hashes) note(name string, info fs.FileInfo, began time.Time, hash strin
 	}
 	id, ok := identify(info)
 	sum, err := hex.DecodeString(hash)
-	if newest := max(id.Changed, id.Status); !ok || err != nil || len(sum) != sha256.Size || newest > began.Add(-settled).UnixNano() {
+	if newest := max(id.Changed, id.Status); !ok || err != nil || len(sum) != sha256.Size ||
+		newest > began.Add(-settled).UnixNano() {
 		return false
 	}
 	h.mu.Lock()
@@ -96,7 +97,8 @@ func (h *Hashes) note(name string, info fs.FileInfo, began time.Time, hash strin
 	return true
 }
 
-// The file begins with a mark and the SHA-256 of what follows: for each entry the length of its name, the name, the rest of it.
+// The file begins with a mark and the SHA-256 of what follows: for each entry the length of its name, the name, the
+// rest of it.
 func hashesMark() []byte { return []byte("claudeops hashes 1\n") }
 
 func (h *Hashes) load() {

@@ -4,7 +4,8 @@ import (
 	"slices"
 )
 
-// held is what is known of the files that are in place: whose they are, and which of them a deployment of this owner answers for.
+// held is what is known of the files that are in place: whose they are, and which of them a deployment of this owner
+// answers for.
 type held struct {
 	managed  map[FileKey]string // of the owner, within reach of this deployment: their hashes
 	missing  []RootDir          // without a manifest
@@ -18,7 +19,8 @@ type held struct {
 
 // readHeld asks the manifests, and the ledger where there is none.
 func readHeld(d disk, desired *Desired, last *Snapshot) (h *held, err error) {
-	h = &held{managed: map[FileKey]string{}, others: map[string]FileKey{}, owners: map[string]Owner{}, made: last.made, original: map[FileKey]*Original{}}
+	h = &held{managed: map[FileKey]string{}, others: map[string]FileKey{}, owners: map[string]Owner{}, made: last.made,
+		original: map[FileKey]*Original{}}
 	if desired.Owner == Agentpack {
 		if h.missing, h.warnings, err = readManifests(d, desired.Roots, h.managed); err != nil {
 			return nil, err
@@ -55,13 +57,14 @@ func sameRoot(r RootDir) func(RootDir) bool {
 	return func(other RootDir) bool { return r.Target == other.Target && r.Dir == other.Dir }
 }
 
-// answersFor reports whether a file that is in place is this owner's, and goes if it is not wanted any more: it is for one of the targets,
-// and lies in one of the folders or came from the same source and project.
+// answersFor reports whether a file that is in place is this owner's, and goes if it is not wanted any more: it is for
+// one of the targets, and lies in one of the folders or came from the same source and project.
 func (d *Desired) answersFor(f FileState) bool {
 	if f.Owner != d.Owner || !slices.Contains(d.Targets, f.Target) {
 		return false
 	}
-	if len(d.Modules) > 0 && !slices.ContainsFunc(f.Modules, func(id string) bool { return slices.Contains(d.Modules, id) }) {
+	if len(d.Modules) > 0 && !slices.ContainsFunc(f.Modules,
+		func(id string) bool { return slices.Contains(d.Modules, id) }) {
 		return false
 	}
 	return f.Source == d.Source && f.Project == d.Project ||

@@ -17,8 +17,8 @@ const (
 	lockPoll = 10 * time.Millisecond
 )
 
-// lock keeps other processes from changing anything until the returned function is called, or this process ends. With exclusive, it
-// keeps them from looking, too. E_LOCKED if another takes longer than a minute.
+// lock keeps other processes from changing anything until the returned function is called, or this process ends. With
+// exclusive, it keeps them from looking, too. E_LOCKED if another takes longer than a minute.
 func (s State) lock(ctx context.Context, exclusive bool) (unlock func(), err error) {
 	name := filepath.Join(s.dir, "lock")
 	f, err := s.openLock(name, exclusive)
@@ -43,7 +43,8 @@ func (s State) lock(ctx context.Context, exclusive bool) (unlock func(), err err
 		case <-time.After(lockPoll):
 		case <-ctx.Done():
 			_ = f.Close()
-			return nil, NewError(Locked, "locked", []string{"retry_command"}, "another process has been deploying all the time that this one waited").Because(ctx.Err())
+			return nil, NewError(Locked, "locked", []string{"retry_command"},
+				"another process has been deploying all the time that this one waited").Because(ctx.Err())
 		}
 	}
 }

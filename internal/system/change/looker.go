@@ -9,8 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// looker looks at many files, one after the other: the folder of the last one stays open, and the hash of a file that has not changed is
-// remembered. It is for what changes nothing. Close it.
+// looker looks at many files, one after the other: the folder of the last one stays open, and the hash of a file that
+// has not changed is remembered. It is for what changes nothing. Close it.
 type looker struct {
 	disk   disk
 	hashes *Hashes

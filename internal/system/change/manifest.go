@@ -37,9 +37,10 @@ func IsManifest(name string) bool {
 	return strings.HasPrefix(name, ".agentpack.manifest") && strings.HasSuffix(name, ".json")
 }
 
-// readManifests adds to files the hashes of what was deployed into the roots. A manifest that cannot be used is a warning, and counts as
-// missing; missing are the roots without one.
-func readManifests(d disk, roots []RootDir, files map[FileKey]string) (missing []RootDir, warnings []string, err error) {
+// readManifests adds to files the hashes of what was deployed into the roots. A manifest that cannot be used is a
+// warning, and counts as missing; missing are the roots without one.
+func readManifests(d disk, roots []RootDir, files map[FileKey]string) (missing []RootDir, warnings []string,
+	err error) {
 	for _, root := range roots {
 		m, warning, err := readManifest(d, root)
 		if err != nil {
@@ -54,7 +55,8 @@ func readManifests(d disk, roots []RootDir, files map[FileKey]string) (missing [
 		}
 		for _, f := range m.Managed {
 			if why := Leaves(f.Path); why != "" {
-				warnings = append(warnings, fmt.Sprintf("%s: the entry %q %s; it is left out", ManifestPath(root.Dir, root.Target), Short(f.Path), why))
+				warnings = append(warnings, fmt.Sprintf("%s: the entry %q %s; it is left out", ManifestPath(root.Dir, root.Target),
+					Short(f.Path), why))
 				continue
 			}
 			files[FileKey{root.Target, filepath.Join(root.Dir, filepath.FromSlash(f.Path))}] = f.SHA256
@@ -88,12 +90,14 @@ func readManifest(d disk, root RootDir) (m *manifest, warning string, err error)
 	return nil, "", nil
 }
 
-// manifests are what the manifests of a snapshot's roots have to have, by path; "" for one that has to go. A root without files keeps
-// the one that it has only if keep says so.
-func manifests(snapshot *Snapshot, roots []RootDir, exists, keep func(RootDir) bool, now time.Time) (map[string]string, error) {
+// manifests are what the manifests of a snapshot's roots have to have, by path; "" for one that has to go. A root
+// without files keeps the one that it has only if keep says so.
+func manifests(snapshot *Snapshot, roots []RootDir, exists, keep func(RootDir) bool, now time.Time) (map[string]string,
+	error) {
 	out := map[string]string{}
 	for _, root := range roots {
-		m := manifest{SchemaVersion: 1, GeneratedAt: now.UTC(), Tool: root.Target, SnapshotID: snapshot.ID, Managed: []manifestFile{}}
+		m := manifest{SchemaVersion: 1, GeneratedAt: now.UTC(), Tool: root.Target, SnapshotID: snapshot.ID,
+			Managed: []manifestFile{}}
 		for _, f := range snapshot.Managed {
 			if f.Owner != Agentpack || f.Target != root.Target || f.Root != root.Dir {
 				continue
@@ -102,7 +106,8 @@ func manifests(snapshot *Snapshot, roots []RootDir, exists, keep func(RootDir) b
 			if err != nil {
 				return nil, err
 			}
-			m.Managed = append(m.Managed, manifestFile{Path: filepath.ToSlash(rel), SHA256: f.SHA256, Modules: append([]string{}, f.Modules...)})
+			m.Managed = append(m.Managed, manifestFile{Path: filepath.ToSlash(rel), SHA256: f.SHA256,
+				Modules: append([]string{}, f.Modules...)})
 		}
 		if len(m.Managed) == 0 {
 			if !exists(root) {

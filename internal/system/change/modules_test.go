@@ -48,9 +48,11 @@ func TestADeploymentOfSomeModulesLeavesTheOthers(t *testing.T) {
 
 func TestWhatSomebodyHasChangedStaysIfItShould(t *testing.T) {
 	m := newMachine(t, nil)
-	m.apply(m.wantOf("a", map[string]string{".claude/commands/a1": "1", ".claude/commands/a2": "2", ".claude/commands/a3": "3"}))
+	m.apply(m.wantOf("a", map[string]string{".claude/commands/a1": "1", ".claude/commands/a2": "2",
+		".claude/commands/a3": "3"}))
 	operationtest.WriteFiles(t, m.project, map[string]string{".claude/commands/a1": "mine", ".claude/commands/a2": "new"})
-	p := m.apply(m.wantOf("a", map[string]string{".claude/commands/a1": "new", ".claude/commands/a2": "new", ".claude/commands/a3": "3"}))
+	p := m.apply(m.wantOf("a", map[string]string{".claude/commands/a1": "new", ".claude/commands/a2": "new",
+		".claude/commands/a3": "3"}))
 	m.has(map[string]string{"a1": "mine", "a2": "new", "a3": "3"})
 	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], filepath.Join("commands", "a1")+" was changed") {
 		t.Errorf("warnings %q", p.Warnings)

@@ -30,7 +30,8 @@ func Leaves(p string) string {
 	return ""
 }
 
-// unusable says why a file cannot have a path below a folder on every system; "" if it can. Modules go from machine to machine.
+// unusable says why a file cannot have a path below a folder on every system; "" if it can. Modules go from machine to
+// machine.
 func unusable(root, rel string) string {
 	if why := Leaves(rel); why != "" {
 		return why

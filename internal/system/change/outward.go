@@ -7,8 +7,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// outwardLink is the link by which a path leads out of the folder that holds the link, the deepest of several, and where it leads;
-// "" if there is none.
+// outwardLink is the link by which a path leads out of the folder that holds the link, the deepest of several, and
+// where it leads; "" if there is none.
 func outwardLink(name string) (link, target string) {
 	for name = filepath.Clean(name); filepath.Dir(name) != name; name = filepath.Dir(name) {
 		within := files.Resolve(filepath.Dir(name))
@@ -26,7 +26,10 @@ func outward(name string) string {
 	case link == "":
 		return ""
 	case filepath.Base(link) == ".codex":
-		return fmt.Sprintf("%s is a link to %s, and no link is followed out of its folder; set CODEX_HOME=%s", link, target, target)
+		return fmt.Sprintf("%s is a link to %s, and no link is followed out of its folder; set CODEX_HOME=%s", link, target,
+			target)
 	}
-	return fmt.Sprintf("%s is a link to %s, and no link is followed out of its folder; put a folder in its place, or mount that one there", link, target)
+	return fmt.Sprintf(
+		"%s is a link to %s, and no link is followed out of its folder; put a folder in its place, or mount that one there",
+		link, target)
 }

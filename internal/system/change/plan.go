@@ -110,7 +110,8 @@ func (p *Plan) Adopted() []string {
 	return out
 }
 
-// Digest names what the plan would do: two plans have the same digest if they change the same files from the same to the same bytes.
+// Digest names what the plan would do: two plans have the same digest if they change the same files from the same to
+// the same bytes.
 func (p *Plan) Digest() string {
 	var b strings.Builder
 	for _, c := range p.Changes {
@@ -119,8 +120,8 @@ func (p *Plan) Digest() string {
 	return Hash([]byte(b.String()))
 }
 
-// makePlan compares what should be there with what is. A file that was deployed and should not be there any more is deleted; a file that
-// nobody deployed never is.
+// makePlan compares what should be there with what is. A file that was deployed and should not be there any more is
+// deleted; a file that nobody deployed never is.
 func makePlan(looks *looker, desired *Desired, last *Snapshot, state State) (*Plan, error) {
 	defer looks.close()
 	d := looks.disk
@@ -128,7 +129,8 @@ func makePlan(looks *looker, desired *Desired, last *Snapshot, state State) (*Pl
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Targets: desired.Targets, Warnings: h.warnings, disk: d, desired: desired, held: h, modes: map[FileKey]uint32{}, kept: map[FileKey]string{},
+	p := &Plan{Targets: desired.Targets, Warnings: h.warnings, disk: d, desired: desired, held: h,
+		modes: map[FileKey]uint32{}, kept: map[FileKey]string{},
 		content: state.Kept, original: map[FileKey]*Original{}}
 	for _, key := range desired.keys() {
 		if err := p.compare(looks, key, desired.Files[key]); err != nil {
@@ -143,7 +145,10 @@ func makePlan(looks *looker, desired *Desired, last *Snapshot, state State) (*Pl
 			return nil, err
 		}
 	}
-	slices.SortFunc(p.Changes, func(a, b Change) int { return compareKeys(FileKey{a.Target, a.Path}, FileKey{b.Target, b.Path}) })
+	slices.SortFunc(p.Changes, func(a, b Change) int {
+		return compareKeys(FileKey{a.Target, a.Path},
+			FileKey{b.Target, b.Path})
+	})
 	return p, nil
 }
 
@@ -161,12 +166,14 @@ func (p *Plan) compare(looks *looker, key FileKey, want DesiredFile) error {
 	if !managed && at.exists && at.what == "" {
 		p.original[key] = &Original{SHA256: at.hash, Mode: uint32(at.mode)}
 	}
-	if at.exists && at.what == "" && at.hash == hash && (runtime.GOOS == "windows" || at.mode&0o100 != 0 == want.Executable) {
+	if at.exists && at.what == "" && at.hash == hash &&
+		(runtime.GOOS == "windows" || at.mode&0o100 != 0 == want.Executable) {
 		p.modes[key] = uint32(at.mode)
 		return nil
 	}
 	c := Change{
-		Target: key.Target, Op: Create, Path: key.Path, PathPosix: filepath.ToSlash(key.Path), After: &hash, Reason: "is not there", before: at, after: want,
+		Target: key.Target, Op: Create, Path: key.Path, PathPosix: filepath.ToSlash(key.Path), After: &hash,
+		Reason: "is not there", before: at, after: want,
 	}
 	if at.what == aFolder {
 		clear, err := looks.disk.onlyHas(key.Path, p.goes, p.held.made)
@@ -209,12 +216,14 @@ func (p *Plan) changedSince(key FileKey, at found) bool {
 }
 
 func inTheWay(name, what string) *Error {
-	return NewError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"}, "%s is %s where a file has to be; move it away", name, what).With("path", name)
+	return NewError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"},
+		"%s is %s where a file has to be; move it away", name, what).With("path", name)
 }
 
 func ownedByAnother(key FileKey, by Owner, other FileKey) *Error {
 	return NewError(DesiredStateConflict, "owned_by_another", []string{"resolve_desired_state_conflict", "retry_command"},
-		"%s was put in place by %s, for %s; have it removed there, or give one of the two another name", key.Path, by, other.Target).
+		"%s was put in place by %s, for %s; have it removed there, or give one of the two another name", key.Path, by,
+		other.Target).
 		With("target", key.Target).With("path", key.Path).With("owner", by)
 }
 
@@ -242,7 +251,8 @@ func (p *Plan) unwanted(looks *looker, key FileKey) error {
 		return err
 	}
 	c := Change{
-		Target: key.Target, Op: Delete, Path: key.Path, PathPosix: filepath.ToSlash(key.Path), Before: &at.hash, Reason: "was deployed, and no module has it any more",
+		Target: key.Target, Op: Delete, Path: key.Path, PathPosix: filepath.ToSlash(key.Path), Before: &at.hash,
+		Reason: "was deployed, and no module has it any more",
 		before: at,
 	}
 	if p.comesBack(&c, p.held.original[key]) {
@@ -268,11 +278,14 @@ func (p *Plan) comesBack(c *Change, was *Original) (done bool) {
 		}
 	}
 	if err != nil {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("%s is deleted; what was there before it was deployed cannot come back: %s", c.Path, reason(err)))
+		p.Warnings = append(p.Warnings,
+			fmt.Sprintf("%s is deleted; what was there before it was deployed cannot come back: %s", c.Path, reason(err)))
 		return false
 	}
 	read := p.content
-	c.Op, c.After, c.UpdateKind, c.Reason, c.mode = Update, &was.SHA256, managedUpdate, "no module has it any more: what was there before comes back", was.Mode
-	c.after = DesiredFile{Content: Content{hash: was.SHA256, read: func() ([]byte, error) { return read(was.SHA256) }}, Executable: was.Mode&0o100 != 0}
+	c.Op, c.After, c.UpdateKind, c.Reason, c.mode = Update, &was.SHA256, managedUpdate, "no module has it any more: "+
+		"what was there before comes back", was.Mode
+	c.after = DesiredFile{Content: Content{hash: was.SHA256, read: func() ([]byte, error) { return read(was.SHA256) }},
+		Executable: was.Mode&0o100 != 0}
 	return false
 }

@@ -69,7 +69,8 @@ func (e *Engine) recover() (said string, err error) {
 	what := fmt.Sprintf("a %s that was cut off (snapshot %s)", j.Snapshot.Kind, j.Snapshot.ID)
 	if j.Undo {
 		if err := w.undo(); err != nil {
-			return "", NewError(Unexpected, "unfinished", []string{"fix_permissions", "retry_command"}, "%s cannot be taken back: %s", what, err).Because(err)
+			return "", NewError(Unexpected, "unfinished", []string{"fix_permissions", "retry_command"},
+				"%s cannot be taken back: %s", what, err).Because(err)
 		}
 		return what + " was taken back", nil
 	}

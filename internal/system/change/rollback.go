@@ -42,7 +42,8 @@ func (e *Engine) planRollback(to *Snapshot, reach Reach) (*restoring, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &restoring{engine: e, to: to, last: last, reach: reach, all: slices.Concat(to.Roots, last.Roots), wanted: map[string]past{}}
+	r := &restoring{engine: e, to: to, last: last, reach: reach, all: slices.Concat(to.Roots, last.Roots),
+		wanted: map[string]past{}}
 	if r.snap, err = e.begin("rollback", last); err != nil {
 		return nil, err
 	}
@@ -67,7 +68,8 @@ func (e *Engine) planRollback(to *Snapshot, reach Reach) (*restoring, error) {
 	r.Plan = &Plan{Targets: to.Targets, disk: newDisk(bases(near)...), desired: &Desired{Roots: near}, held: &held{}}
 	r.disk.real = realPaths(bases(near))
 	if to.Project != reach.Project {
-		r.Warnings = append(r.Warnings, "the snapshot is of the project "+to.Project+", whose own files stay as they are: roll back there to change them")
+		r.Warnings = append(r.Warnings, "the snapshot is of the project "+to.Project+
+			", whose own files stay as they are: roll back there to change them")
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.wanted)) {
 		p := r.wanted[name]
@@ -80,8 +82,12 @@ func (e *Engine) planRollback(to *Snapshot, reach Reach) (*restoring, error) {
 			return nil, err
 		}
 	}
-	slices.SortFunc(r.Changes, func(a, b Change) int { return compareKeys(FileKey{a.Target, a.Path}, FileKey{b.Target, b.Path}) })
-	r.snap.Roots = rootsInUse(&r.snap, r.all, slices.DeleteFunc(slices.Clone(near), func(d RootDir) bool { return !r.had(d) }))
+	slices.SortFunc(r.Changes, func(a, b Change) int {
+		return compareKeys(FileKey{a.Target, a.Path},
+			FileKey{b.Target, b.Path})
+	})
+	r.snap.Roots = rootsInUse(&r.snap, r.all,
+		slices.DeleteFunc(slices.Clone(near), func(d RootDir) bool { return !r.had(d) }))
 	return r, nil
 }
 
@@ -97,9 +103,11 @@ func (r *restoring) carryOut() (*Done, error) {
 		}
 	}
 	near := r.desired.Roots
-	roots := slices.DeleteFunc(slices.Clone(r.snap.Roots), func(d RootDir) bool { return !slices.ContainsFunc(near, sameRoot(d)) })
+	roots := slices.DeleteFunc(slices.Clone(r.snap.Roots),
+		func(d RootDir) bool { return !slices.ContainsFunc(near, sameRoot(d)) })
 	needed := slices.DeleteFunc(slices.Clone(roots), func(d RootDir) bool {
-		return !slices.ContainsFunc(r.snap.Steps, func(s Step) bool { return s.After != "" && s.Target == d.Target && s.Root == d.Dir })
+		return !slices.ContainsFunc(r.snap.Steps,
+			func(s Step) bool { return s.After != "" && s.Target == d.Target && s.Root == d.Dir })
 	})
 	done, err := e.carryOut(r.snap, nil, needed, roots, r.had)
 	if err == nil {
@@ -177,7 +185,8 @@ func (r *restoring) look() error {
 			gap = false
 		}
 		for _, s := range later.Steps {
-			r.note(FileState{Owner: later.Owner, Project: later.Project, Target: s.Target, Root: s.Root, Path: s.Path, SHA256: s.Before, Mode: s.BeforeMode})
+			r.note(FileState{Owner: later.Owner, Project: later.Project, Target: s.Target, Root: s.Root, Path: s.Path,
+				SHA256: s.Before, Mode: s.BeforeMode})
 		}
 		for _, f := range later.Managed { // it was there with the same bytes, and became ours
 			r.note(f)
@@ -218,7 +227,8 @@ func (r *restoring) ledgerOf(later *Snapshot) {
 		if later.Owner != r.to.Owner || s.Before == "" || s.Adopted || stays[FileKey{s.Target, s.Path}] {
 			continue
 		}
-		r.note(FileState{Owner: later.Owner, Project: later.Project, Target: s.Target, Root: s.Root, Path: s.Path, SHA256: s.After, Mode: s.Mode})
+		r.note(FileState{Owner: later.Owner, Project: later.Project, Target: s.Target, Root: s.Root, Path: s.Path,
+			SHA256: s.After, Mode: s.Mode})
 	}
 }
 
@@ -232,7 +242,11 @@ func (r *restoring) compare(name string, p past) error {
 		if p.hash == "" {
 			return nil
 		}
-		clear, err := r.disk.onlyHas(name, func(inner string) bool { gone, known := r.wanted[inner]; return known && gone.hash == "" }, r.last.made)
+		clear, err := r.disk.onlyHas(name, func(inner string) bool {
+			gone, known := r.wanted[inner]
+			return known &&
+				gone.hash == ""
+		}, r.last.made)
 		if err != nil {
 			return err
 		}
@@ -253,7 +267,8 @@ func (r *restoring) compare(name string, p past) error {
 			return err
 		}
 	}
-	s := Step{Target: p.target, Root: p.root, Path: name, Before: at.hash, BeforeMode: uint32(at.mode), After: p.hash, Mode: p.mode}
+	s := Step{Target: p.target, Root: p.root, Path: name, Before: at.hash, BeforeMode: uint32(at.mode), After: p.hash,
+		Mode: p.mode}
 	r.snap.Steps = append(r.snap.Steps, s)
 	r.Changes = append(r.Changes, r.change(s, at))
 	return nil
@@ -262,8 +277,9 @@ func (r *restoring) compare(name string, p past) error {
 // change is a step as plans show it.
 func (r *restoring) change(s Step, at found) Change {
 	c := Change{
-		Target: s.Target, Op: Update, Path: s.Path, PathPosix: filepath.ToSlash(s.Path), Before: &s.Before, After: &s.After, UpdateKind: managedUpdate,
-		Reason: "was other then", before: at,
+		Target: s.Target, Op: Update, Path: s.Path, PathPosix: filepath.ToSlash(s.Path), Before: &s.Before, After: &s.After,
+		UpdateKind: managedUpdate,
+		Reason:     "was other then", before: at,
 	}
 	switch {
 	case s.Before == "":
@@ -274,6 +290,7 @@ func (r *restoring) change(s Step, at found) Change {
 	case s.Before == s.After:
 		c.Reason = "had other rights then"
 	}
-	c.after = DesiredFile{Content: Content{hash: s.After, read: func() ([]byte, error) { return r.engine.state.Kept(s.After) }}, root: s.Root}
+	c.after = DesiredFile{Content: Content{hash: s.After,
+		read: func() ([]byte, error) { return r.engine.state.Kept(s.After) }}, root: s.Root}
 	return c
 }

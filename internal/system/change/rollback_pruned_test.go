@@ -32,7 +32,8 @@ func TestARollbackPastPrunedSnapshotsLeavesNothingOfThem(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	third := map[string]string{"mine.md": "1", "same.md": "same", "a.md": "2", "b.md": "1", "c.md": "1", "same too.md": "same"}
+	third := map[string]string{"mine.md": "1", "same.md": "same", "a.md": "2", "b.md": "1", "c.md": "1",
+		"same too.md": "same"}
 	fourth := map[string]string{"mine.md": "1", "same.md": "same", "a.md": "2", "b.md": "2", "d.md": "1"}
 	for name, after := range map[string]func(m *machine){
 		"then one of the owner's":        func(m *machine) { m.deploy(fourth) },
@@ -43,7 +44,8 @@ func TestARollbackPastPrunedSnapshotsLeavesNothingOfThem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t, map[string]string{
-				".claude/commands/mine.md": "a person's", ".claude/commands/same.md": "same", ".claude/commands/same too.md": "same",
+				".claude/commands/mine.md": "a person's", ".claude/commands/same.md": "same",
+				".claude/commands/same too.md": "same",
 			})
 			first := m.deploy(map[string]string{"mine.md": "1", "same.md": "same", "a.md": "1"})
 			second := m.deploy(map[string]string{"mine.md": "1", "same.md": "same", "a.md": "1", "b.md": "1", "c.md": "0"})

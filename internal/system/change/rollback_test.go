@@ -71,7 +71,8 @@ func TestARollbackToASnapshotOfAnotherProject(t *testing.T) {
 	a, b, first := twoProjects(t)
 	before := b.tree()
 	p, err := a.engine().PlanRollback(t.Context(), first.ID, a.reach())
-	if err != nil || describePlan(p) != "update a.md managed_update, delete c.md" || !strings.Contains(strings.Join(p.Warnings, ""), "is of the project "+b.project) {
+	if err != nil || describePlan(p) != "update a.md managed_update, delete c.md" ||
+		!strings.Contains(strings.Join(p.Warnings, ""), "is of the project "+b.project) {
 		t.Errorf("%q, %v, %v", describePlan(p), p.Warnings, err)
 	}
 	a.rollback(first.ID)
@@ -88,7 +89,8 @@ func TestWhatWasCutOffIsNotFinishedThroughALink(t *testing.T) {
 		m := newMachine(t, nil)
 		e := m.engine()
 		e.dies = func(step string) bool { return step == "step 1" }
-		if _, _, err := e.Apply(t.Context(), m.want(map[string]string{"a.md": "1", "b.md": "1", "c/d.md": "1"}), Approval{}); !e.died(err) {
+		if _, _, err := e.Apply(t.Context(), m.want(map[string]string{"a.md": "1", "b.md": "1", "c/d.md": "1"}),
+			Approval{}); !e.died(err) {
 			t.Fatal(err)
 		}
 		if form != "" {
@@ -147,7 +149,9 @@ func TestThePlanOfARollbackIsShownAndHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := describePlan(p); got != "update a.md managed_update, create b.md, delete c.md, update mine.md managed_update" || p.Summary() != (Summary{1, 2, 1}) {
+	if got := describePlan(
+		p); got != "update a.md managed_update, create b.md, delete c.md, update mine.md managed_update" ||
+		p.Summary() != (Summary{1, 2, 1}) {
 		t.Errorf("%s, %+v", got, p.Summary())
 	}
 	if diff := cmp.Diff(before, m.tree()); diff != "" {

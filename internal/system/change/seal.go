@@ -234,17 +234,20 @@ func SealedTree(root *files.Dir, rel string, recorded []SealedFolder, known *Has
 				inner = f.rel
 			}
 		}
-		if inner == ".agentpack" || strings.HasPrefix(inner, ".agentpack/") || strings.Contains(inner, "/.agentpack") || !plainNames(inner) {
+		if inner == ".agentpack" || strings.HasPrefix(inner, ".agentpack/") || strings.Contains(inner, "/.agentpack") ||
+			!plainNames(inner) {
 			return nil
 		}
 		dir := filepath.Join(root.Name(), filepath.FromSlash(f.rel))
 		for _, file := range f.files {
 			full := dir + string(filepath.Separator) + file.name
 			hash, ok := known.with(full, file.id)
-			if r.bytes += file.id.Size; !ok || !plainNames(file.name) || !file.id.plainSize() || r.bytes > maxTreeBytes || len(r.tree) == maxTreeFiles {
+			if r.bytes += file.id.Size; !ok || !plainNames(file.name) || !file.id.plainSize() || r.bytes > maxTreeBytes ||
+				len(r.tree) == maxTreeFiles {
 				return nil
 			}
-			r.tree[path.Join(inner, file.name)] = TreeFile{Content: r.later(full, hash), size: file.id.Size, Executable: file.id.Mode&0o100 != 0}
+			r.tree[path.Join(inner, file.name)] = TreeFile{Content: r.later(full, hash), size: file.id.Size,
+				Executable: file.id.Mode&0o100 != 0}
 		}
 	}
 	return r.tree

@@ -21,15 +21,18 @@ func openBase(dir string) (handle, bool) {
 
 func (h handle) close() { _ = unix.Close(int(h)) }
 
-// below opens what is at a path below a folder. No link leads out of the folder, as with os.Root. Older systems than Linux 5.6 cannot.
+// below opens what is at a path below a folder. No link leads out of the folder, as with os.Root. Older systems than
+// Linux 5.6 cannot.
 func (h handle) below(rel string, flags uint64) (handle, error) {
-	fd, err := unix.Openat2(int(h), rel, &unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS})
+	fd, err := unix.Openat2(int(h), rel, &unix.OpenHow{Flags: flags | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS})
 	return handle(fd), err
 }
 
 func nothingThere(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) }
 
-// id is what the system says of a file of a folder; a link is not followed. All of it is zero for one that is not there.
+// id is what the system says of a file of a folder; a link is not followed. All of it is zero for one that is not
+// there.
 func (h handle) id(name string) (id fileID, err error) {
 	var s unix.Stat_t
 	err = unix.Fstatat(int(h), name, &s, unix.AT_SYMLINK_NOFOLLOW)
@@ -75,8 +78,9 @@ func (h handle) list(buffer []byte) ([]byte, error) {
 	}
 }
 
-// clean removes from entries what says nothing: where the next entry is in the folder, and bytes after a name that nobody has set. An
-// entry is a struct linux_dirent64: inode (8 bytes), offset (8), length of the entry (2), kind (1), name and a zero.
+// clean removes from entries what says nothing: where the next entry is in the folder, and bytes after a name that
+// nobody has set. An entry is a struct linux_dirent64: inode (8 bytes), offset (8), length of the entry (2), kind (1),
+// name and a zero.
 func clean(entries []byte) {
 	const offset, length, name = 8, 16, 19
 	for len(entries) > name {

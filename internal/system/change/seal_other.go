@@ -2,8 +2,8 @@
 
 package change
 
-// handle is a folder that is open. Only on Linux is there a cheap way to ask about many files without following a link out of a folder;
-// elsewhere nothing is recorded, and each plan is made anew of the hashes that are remembered.
+// handle is a folder that is open. Only on Linux is there a cheap way to ask about many files without following a link
+// out of a folder; elsewhere nothing is recorded, and each plan is made anew of the hashes that are remembered.
 type handle struct{}
 
 func openBase(string) (handle, bool) { return handle{}, false }

@@ -27,7 +27,8 @@ func TestASealIsOfFilesThatHaveSettled(t *testing.T) {
 	}
 	id, _ := identify(info)
 	changed := time.Unix(0, max(id.Changed, id.Status))
-	for after, want := range map[time.Duration]bool{0: false, time.Second: false, settled - 1: false, settled + time.Second: true} {
+	for after, want := range map[time.Duration]bool{0: false, time.Second: false, settled - 1: false,
+		settled + time.Second: true} {
 		s := newSeal(changed.Add(after))
 		if s.Tree(dir, "m"); s.Whole() != want || s.Same() != want {
 			t.Errorf("%s after a change: recorded %t", after, s.Whole())
@@ -35,8 +36,10 @@ func TestASealIsOfFilesThatHaveSettled(t *testing.T) {
 	}
 	future := time.Now().Add(time.Hour)
 	for what, change := range map[string]func(*fileID){
-		"size": func(id *fileID) { id.Size++ }, "time of its content": func(id *fileID) { id.Changed++ }, "time of its inode": func(id *fileID) { id.Status++ },
-		"inode": func(id *fileID) { id.Inode++ }, "device": func(id *fileID) { id.Device++ }, "mode": func(id *fileID) { id.Mode ^= 0o100 },
+		"size": func(id *fileID) { id.Size++ }, "time of its content": func(id *fileID) { id.Changed++ },
+		"time of its inode": func(id *fileID) { id.Status++ },
+		"inode":             func(id *fileID) { id.Inode++ }, "device": func(id *fileID) { id.Device++ },
+		"mode": func(id *fileID) { id.Mode ^= 0o100 },
 	} {
 		s := newSeal(future)
 		s.Tree(dir, "m")
@@ -67,10 +70,12 @@ func TestWhatIsKeptOfAPlanReadsBack(t *testing.T) {
 	want := keptPlan{"question", []TargetName{Codex}, []string{"a warning"}, []*Seal{s}}
 	q.keep(want)
 	got := q.read()
-	if got == nil || got.question != want.question || !cmp.Equal(got.targets, want.targets) || !cmp.Equal(got.warnings, want.warnings) {
+	if got == nil || got.question != want.question || !cmp.Equal(got.targets, want.targets) ||
+		!cmp.Equal(got.warnings, want.warnings) {
 		t.Fatalf("%+v", got)
 	}
-	if diff := cmp.Diff(s.folders, got.seals[0].folders, cmp.AllowUnexported(SealedFolder{}, sealedFile{})); diff != "" || !cmp.Equal(got.seals[0].used, s.used) {
+	if diff := cmp.Diff(s.folders, got.seals[0].folders, cmp.AllowUnexported(SealedFolder{}, sealedFile{})); diff != "" ||
+		!cmp.Equal(got.seals[0].used, s.used) {
 		t.Errorf("%s", diff)
 	}
 	if p := q.Again("another question"); p != nil {

@@ -13,22 +13,25 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// Snapshot is what was in place after a deployment or a rollback, and how it came to be. The newest is the ledger of who has which file.
+// Snapshot is what was in place after a deployment or a rollback, and how it came to be. The newest is the ledger of
+// who has which file.
 type Snapshot struct {
-	SchemaVersion int          `json:"schema_version"`
-	ID            string       `json:"id"`
-	Kind          string       `json:"kind"` // deploy, rollback, or initial: what was there before the first deployment from a project
-	CreatedAt     time.Time    `json:"created_at"`
-	Owner         Owner        `json:"owner"`
-	Source        string       `json:"source"`
-	Project       string       `json:"project"`
-	Targets       []TargetName `json:"targets"`
-	RolledBackTo  string       `json:"rolled_back_to,omitempty"`
-	Previous      string       `json:"previous,omitempty"` // id of the snapshot before
-	Roots         []RootDir    `json:"roots"`
-	Managed       []FileState  `json:"managed_files"` // of all owners and projects
-	Steps         []Step       `json:"changes"`
-	Made          []string     `json:"made_folders"` // that deployments of all owners made and that are there, each before those in it
+	SchemaVersion int    `json:"schema_version"`
+	ID            string `json:"id"`
+	// deploy, rollback, or initial: what was there before the first deployment from a project
+	Kind         string       `json:"kind"`
+	CreatedAt    time.Time    `json:"created_at"`
+	Owner        Owner        `json:"owner"`
+	Source       string       `json:"source"`
+	Project      string       `json:"project"`
+	Targets      []TargetName `json:"targets"`
+	RolledBackTo string       `json:"rolled_back_to,omitempty"`
+	Previous     string       `json:"previous,omitempty"` // id of the snapshot before
+	Roots        []RootDir    `json:"roots"`
+	Managed      []FileState  `json:"managed_files"` // of all owners and projects
+	Steps        []Step       `json:"changes"`
+	// that deployments of all owners made and that are there, each before those in it
+	Made []string `json:"made_folders"`
 }
 
 // FileState is a file at one moment.
@@ -116,7 +119,8 @@ func (s State) Snapshot(id string) (*Snapshot, error) {
 		err = json.Unmarshal(text, &snap)
 	}
 	if err != nil {
-		return nil, NewError(Unexpected, "state_damaged", []string{"restore_state"}, "the snapshot %s cannot be read: %s", id, reason(err)).With("path", name).Because(err)
+		return nil, NewError(Unexpected, "state_damaged", []string{"restore_state"}, "the snapshot %s cannot be read: %s", id,
+			reason(err)).With("path", name).Because(err)
 	}
 	return &snap, nil
 }
@@ -147,7 +151,8 @@ func (s State) adopted(owner Owner, name string) *Original {
 }
 
 func noSnapshot(id string) error {
-	return NewError(SnapshotNotFound, "snapshot_not_found", []string{"list_snapshots", "retry_command"}, "there is no snapshot %q", Short(id)).With("snapshot_id", Short(id))
+	return NewError(SnapshotNotFound, "snapshot_not_found", []string{"list_snapshots", "retry_command"},
+		"there is no snapshot %q", Short(id)).With("snapshot_id", Short(id))
 }
 
 // again is Snapshot for one that is read all the time: nobody changes what it returns.

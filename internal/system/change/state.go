@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// State is the folder where deployments are remembered: state/ of AGENTPACK_HOME. Contents are kept once, under their hash, in objects;
-// a snapshot names the files of a moment; a journal stands there while files are being changed.
+// State is the folder where deployments are remembered: state/ of AGENTPACK_HOME. Contents are kept once, under their
+// hash, in objects; a snapshot names the files of a moment; a journal stands there while files are being changed.
 type State struct {
 	dir  string
 	now  func() time.Time
@@ -149,7 +149,8 @@ func (s State) pending() (*journal, error) {
 		err = json.Unmarshal(text, &j)
 	}
 	if err != nil {
-		return nil, NewError(Unexpected, "state_damaged", []string{"restore_state"}, "the journal of an unfinished deployment cannot be read: %s", reason(err)).With("path", name).Because(err)
+		return nil, NewError(Unexpected, "state_damaged", []string{"restore_state"},
+			"the journal of an unfinished deployment cannot be read: %s", reason(err)).With("path", name).Because(err)
 	}
 	return &j, nil
 }

@@ -38,8 +38,8 @@ type Drift struct {
 // maxExtras bounds the files that are reported as extra in one folder.
 const maxExtras = 10_000
 
-// Status compares the files of targets with what was deployed, by target and path. In a folder without a manifest, which is a warning,
-// they are compared with what should be deployed, and nothing is extra. It changes nothing.
+// Status compares the files of targets with what was deployed, by target and path. In a folder without a manifest,
+// which is a warning, they are compared with what should be deployed, and nothing is extra. It changes nothing.
 func (e *Engine) Status(ctx context.Context, desired *Desired) (out []Drift, warnings []string, err error) {
 	said, err := e.Look(ctx, func() error {
 		last, err := e.state.Last()
@@ -77,7 +77,8 @@ func drift(d disk, known *Hashes, desired *Desired, last *Snapshot) (out []Drift
 	}
 	warnings = h.warnings
 	for _, r := range h.missing {
-		warnings = append(warnings, r.Dir+" has no manifest of "+string(r.Target)+": nothing was deployed there yet, or it was removed")
+		warnings = append(warnings, r.Dir+" has no manifest of "+string(r.Target)+
+			": nothing was deployed there yet, or it was removed")
 	}
 	roots := slices.Concat(desired.Roots, h.dropped)
 	for _, key := range slices.SortedFunc(maps.Keys(expected), compareKeys) {
@@ -115,7 +116,8 @@ func compareDeployed(looks *looker, roots []RootDir, key FileKey, hash string) (
 	root := rootOf(roots, key.Target, key.Path)
 	expected := "sha256:" + hash
 	item = Drift{
-		Target: key.Target, Root: root, RootPosix: filepath.ToSlash(root), Path: key.Path, PathPosix: filepath.ToSlash(key.Path), Expected: &expected, Kind: Modified,
+		Target: key.Target, Root: root, RootPosix: filepath.ToSlash(root), Path: key.Path,
+		PathPosix: filepath.ToSlash(key.Path), Expected: &expected, Kind: Modified,
 	}
 	switch {
 	case !at.exists:
@@ -162,7 +164,8 @@ func extrasIn(d disk, r RootDir, known func(name string) bool) (out []Drift, err
 		if err != nil {
 			return err
 		}
-		item := Drift{Target: r.Target, Root: r.Dir, RootPosix: filepath.ToSlash(r.Dir), Path: name, PathPosix: filepath.ToSlash(name), Kind: Extra}
+		item := Drift{Target: r.Target, Root: r.Dir, RootPosix: filepath.ToSlash(r.Dir), Path: name,
+			PathPosix: filepath.ToSlash(name), Kind: Extra}
 		if at.what == "" && at.exists {
 			actual := "sha256:" + at.hash
 			item.Actual = &actual
@@ -192,7 +195,8 @@ type RootHealth struct {
 func (d *Desired) Health(r RootDir) RootHealth { return health(newDisk(bases(d.Roots)...), r) }
 
 func health(d disk, r RootDir) RootHealth {
-	h := RootHealth{Target: r.Target, Root: r.Dir, RootPosix: filepath.ToSlash(r.Dir), ScanExtras: r.ScanExtras, Issues: []string{}}
+	h := RootHealth{Target: r.Target, Root: r.Dir, RootPosix: filepath.ToSlash(r.Dir), ScanExtras: r.ScanExtras,
+		Issues: []string{}}
 	say := func(issue, suggestion string) {
 		h.Issues, h.Suggestion = append(h.Issues, issue), &suggestion
 	}

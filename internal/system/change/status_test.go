@@ -41,13 +41,16 @@ func TestDriftOfWhatWasDeployed(t *testing.T) {
 	if diff := cmp.Diff(map[string]DriftKind{"a.md": Modified, "d.md": Missing}, kinds(d)); diff != "" {
 		t.Errorf("without a manifest (-want +got):\n%s", diff)
 	}
-	if h := health(newDisk(m.project), RootDir{ClaudeCode, root, m.project, true}); !h.Exists || !h.Writable || len(h.Issues) > 0 {
+	if h := health(newDisk(m.project), RootDir{ClaudeCode, root, m.project, true}); !h.Exists || !h.Writable ||
+		len(h.Issues) > 0 {
 		t.Errorf("%+v", h)
 	}
-	if h := health(newDisk(m.project), RootDir{ClaudeCode, filepath.Join(root, "gone"), m.project, true}); h.Exists || h.Issues[0] != "missing" {
+	if h := health(newDisk(m.project), RootDir{ClaudeCode, filepath.Join(root, "gone"), m.project, true}); h.Exists ||
+		h.Issues[0] != "missing" {
 		t.Errorf("%+v", h)
 	}
-	if h := health(newDisk(m.project), RootDir{ClaudeCode, filepath.Join(root, "a.md"), m.project, true}); !h.Exists || h.Issues[0] != "not_a_directory" {
+	if h := health(newDisk(m.project), RootDir{ClaudeCode, filepath.Join(root, "a.md"), m.project, true}); !h.Exists ||
+		h.Issues[0] != "not_a_directory" {
 		t.Errorf("%+v", h)
 	}
 }
@@ -68,7 +71,8 @@ func TestDriftThatBecameWhatIsWantedIsNoneAfterTheNextDeployment(t *testing.T) {
 	if list := drift(); len(list) != 1 {
 		t.Fatalf("%+v", list)
 	}
-	if p, done, err := m.engine().Apply(t.Context(), wanted, Approval{}); err != nil || len(p.Changes) != 0 || done == nil || len(done.Steps) != 0 {
+	if p, done, err := m.engine().Apply(t.Context(), wanted, Approval{}); err != nil || len(p.Changes) != 0 ||
+		done == nil || len(done.Steps) != 0 {
 		t.Errorf("%+v, %v", done, err)
 	}
 	if list := drift(); len(list) != 0 {

@@ -37,10 +37,10 @@ func (f TreeFile) Size() int64 { return f.size }
 // Paths are a tree's paths, sorted.
 func (t Tree) Paths() []string { return slices.Sorted(maps.Keys(t)) }
 
-// ReadTree reads the files below a folder of a root; a path that is a file is a tree of that file. Links are followed as far as they
-// stay in the root; .git and .agentpack are left out, and other names that git takes for its own folder, or that have
-// hidden characters, are an error. ok is false if there is nothing at the path. Files whose hash is known are left
-// unread until they are asked for; known may be nil.
+// ReadTree reads the files below a folder of a root; a path that is a file is a tree of that file. Links are followed
+// as far as they stay in the root; .git and .agentpack are left out, and other names that git takes for its own folder,
+// or that have hidden characters, are an error. ok is false if there is nothing at the path. Files whose hash is known
+// are left unread until they are asked for; known may be nil.
 func ReadTree(root *files.Dir, name string, known *Hashes) (out Tree, ok bool, err error) {
 	name = path.Clean(name)
 	info, err := root.Stat(name)
@@ -174,7 +174,8 @@ func (r *treeReader) later(full, hash string) Content {
 	}}
 }
 
-// Hash is the hash of a tree as lock files have it: SHA-256 over path, SHA-256 and size of each file, a line each, sorted.
+// Hash is the hash of a tree as lock files have it: SHA-256 over path, SHA-256 and size of each file, a line each,
+// sorted.
 func (t Tree) Hash() string {
 	var b strings.Builder
 	for _, p := range t.Paths() {

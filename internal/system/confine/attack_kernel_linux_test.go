@@ -51,7 +51,10 @@ func kernelAttacks() map[string]func(targets) error {
 		"a socket of the kernel's ciphers": func(targets) error {
 			return makesSocket(unix.AF_ALG, unix.SOCK_SEQPACKET, 0)
 		},
-		"news of the kernel": func(targets) error { return makesSocket(unix.AF_NETLINK, unix.SOCK_DGRAM, unix.NETLINK_KOBJECT_UEVENT) },
+		"news of the kernel": func(targets) error {
+			return makesSocket(unix.AF_NETLINK, unix.SOCK_DGRAM,
+				unix.NETLINK_KOBJECT_UEVENT)
+		},
 	}
 	if runtime.GOARCH == "amd64" {
 		out["a system call of 32 bits"] = callsIn32Bits
@@ -66,7 +69,10 @@ func netAttacks() map[string]func(targets) error {
 		"a port by MPTCP":          func(t targets) error { return connects(t, unix.AF_INET, unix.IPPROTO_MPTCP) },
 		"a port by MPTCP and IPv6": func(t targets) error { return connects(t, unix.AF_INET6, unix.IPPROTO_MPTCP) },
 		"a port by fast open": func(t targets) error {
-			return sends(t, func(fd int, to *unix.SockaddrInet4) error { return unix.Sendto(fd, []byte("x"), unix.MSG_FASTOPEN, to) })
+			return sends(t, func(fd int, to *unix.SockaddrInet4) error {
+				return unix.Sendto(fd, []byte("x"), unix.MSG_FASTOPEN,
+					to)
+			})
 		},
 		"a port by fast open of a message": func(t targets) error {
 			return sends(t, func(fd int, to *unix.SockaddrInet4) error {
@@ -205,7 +211,8 @@ func readKey(id int) error {
 		return errors.New("there is none")
 	}
 	var text [16]byte
-	n, _, e := unix.Syscall6(unix.SYS_KEYCTL, unix.KEYCTL_READ, uintptr(id), uintptr(unsafe.Pointer(&text[0])), uintptr(len(text)), 0, 0)
+	n, _, e := unix.Syscall6(unix.SYS_KEYCTL, unix.KEYCTL_READ, uintptr(id), uintptr(unsafe.Pointer(&text[0])),
+		uintptr(len(text)), 0, 0)
 	if e != 0 {
 		return e
 	}

@@ -55,8 +55,11 @@ func attacks() map[string]func(targets) error {
 		"its place in the oom order":    func(t targets) error { return opens(t.proc("oom_score_adj"), os.O_WRONLY) },
 		"the environment of the reaper": func(targets) error { return reads(fmt.Sprintf("/proc/%d/environ", os.Getppid())) },
 		"a signal":                      func(t targets) error { return unix.Kill(t.Supervisor, unix.SIGCONT) },
-		"a signal to its thread":        func(t targets) error { return unix.Tgkill(t.Supervisor, t.Supervisor, unix.SIGCONT) },
-		"a signal to the reaper":        func(targets) error { return unix.Kill(os.Getppid(), unix.SIGCONT) },
+		"a signal to its thread": func(t targets) error {
+			return unix.Tgkill(t.Supervisor, t.Supervisor,
+				unix.SIGCONT)
+		},
+		"a signal to the reaper": func(targets) error { return unix.Kill(os.Getppid(), unix.SIGCONT) },
 		"a signal by its pidfd": func(t targets) error {
 			fd, err := unix.PidfdOpen(t.Supervisor, 0)
 			if err != nil {
@@ -81,7 +84,8 @@ func attacks() map[string]func(targets) error {
 		"memory by the system call": func(t targets) error {
 			var b [8]byte
 			local := []unix.Iovec{{Base: &b[0], Len: 8}}
-			_, err := unix.ProcessVMReadv(t.Supervisor, local, []unix.RemoteIovec{{Base: uintptr(unsafe.Pointer(&b[0])), Len: 8}}, 0)
+			_, err := unix.ProcessVMReadv(t.Supervisor, local,
+				[]unix.RemoteIovec{{Base: uintptr(unsafe.Pointer(&b[0])), Len: 8}}, 0)
 			if errors.Is(err, unix.EFAULT) {
 				return nil // it was let in, and nothing is at that address
 			}

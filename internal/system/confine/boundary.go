@@ -26,8 +26,8 @@ type Boundary struct {
 	ABI int `json:"landlock_abi,omitempty" doc:"The version of Landlock whose rules hold; with user they hold in addition"`
 	// Net is where the processes may connect to, in a few words; "" without a boundary and of older records.
 	Net string `json:"net,omitempty" doc:"Where the processes may connect to, such as TCP to ports 53, 443; UDP to anywhere"`
-	// Missing is what the boundary lacks on this machine, one clause each. Where there is anything, it does not satisfy an operator
-	// who requires a boundary.
+	// Missing is what the boundary lacks on this machine, one clause each. Where there is anything, it does not satisfy an
+	// operator who requires a boundary.
 	Missing []string `json:"missing,omitempty" doc:"What the boundary lacks on this machine"`
 	// Why says why none better holds; "" for User.
 	Why string `json:"why,omitempty" doc:"Why no better one holds"`
@@ -67,7 +67,8 @@ func (b Boundary) String() string {
 
 // Equal reports whether two are the same.
 func (b Boundary) Equal(other Boundary) bool {
-	return b.Kind == other.Kind && b.Account == other.Account && b.ABI == other.ABI && b.Net == other.Net && b.Why == other.Why && slices.Equal(b.Missing, other.Missing)
+	return b.Kind == other.Kind && b.Account == other.Account && b.ABI == other.ABI && b.Net == other.Net &&
+		b.Why == other.Why && slices.Equal(b.Missing, other.Missing)
 }
 
 // Account is a user that processes run as.

@@ -63,7 +63,8 @@ func TestCarvingIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range mostPaths + 10 {
-		if err := os.WriteFile(filepath.Join(root, "f"+strings.Repeat("x", i%50)+string(rune('a'+i%26))+filepath.Base(root)+strings.Repeat("y", i/50)), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(root, "f"+strings.Repeat("x", i%50)+string(rune('a'+i%26))+filepath.Base(root)+
+			strings.Repeat("y", i/50)), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -42,7 +42,8 @@ func (u Users) furnish() error {
 		if err := unix.Lstat(folder, &info); err != nil {
 			return &os.PathError{Op: "lstat", Path: folder, Err: err}
 		}
-		if info.Mode&unix.S_IFMT != unix.S_IFDIR || info.Uid != 0 || info.Mode&others != 0 && (info.Mode&sticky == 0 || folder == u.Folder) {
+		if info.Mode&unix.S_IFMT != unix.S_IFDIR || info.Uid != 0 || info.Mode&others != 0 &&
+			(info.Mode&sticky == 0 || folder == u.Folder) {
 			return fmt.Errorf("%s is not a folder that only root can write", folder)
 		}
 	}

@@ -62,7 +62,8 @@ func TestTheRightToSwitchUsersIsEnoughToClaimOne(t *testing.T) {
 	claims := filepath.Join(parent, "claims")
 	for _, capabilities := range [][]uintptr{nil, {unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL}} {
 		cmd := exec.Command(w.binary, "claim", claims) //nolint:noctx // it ends by itself
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: supervisorID, Gid: supervisorID}, AmbientCaps: capabilities}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: supervisorID, Gid: supervisorID},
+			AmbientCaps: capabilities}
 		said, err := cmd.CombinedOutput()
 		if want := "claimed 48620 1 <nil>\n"; (err == nil) != (capabilities != nil) || err == nil && string(said) != want {
 			t.Errorf("with the capabilities %v: %v: %s", capabilities, err, said)
@@ -153,10 +154,16 @@ func TestClaimsNeedAFolderThatOnlyRootCanWrite(t *testing.T) {
 		return
 	}
 	for name, spoil := range map[string]func(u *Users) error{
-		"of another user":       func(u *Users) error { return errors.Join(os.Mkdir(u.Folder, 0o700), os.Chown(u.Folder, claimedID, 0)) },
-		"that others may write": func(u *Users) error { return errors.Join(os.Mkdir(u.Folder, 0o700), os.Chmod(u.Folder, 0o1777)) },
-		"a link":                func(u *Users) error { return os.Symlink("/run", u.Folder) },
-		"a file":                func(u *Users) error { return os.WriteFile(u.Folder, nil, 0o600) },
+		"of another user": func(u *Users) error {
+			return errors.Join(os.Mkdir(u.Folder, 0o700),
+				os.Chown(u.Folder, claimedID, 0))
+		},
+		"that others may write": func(u *Users) error {
+			return errors.Join(os.Mkdir(u.Folder, 0o700),
+				os.Chmod(u.Folder, 0o1777))
+		},
+		"a link": func(u *Users) error { return os.Symlink("/run", u.Folder) },
+		"a file": func(u *Users) error { return os.WriteFile(u.Folder, nil, 0o600) },
 		"in one of another user": func(u *Users) error {
 			return os.Chown(filepath.Dir(u.Folder), claimedID, 0)
 		},

@@ -37,13 +37,15 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	w := &world{dir: dir, binary: filepath.Join(dir, "bin", "confine.test")}
 	w.targets = targets{
-		Abstract: filepath.Base(dir), State: dir + "/state", Secrets: dir + "/system/etc/secrets/token", Policy: dir + "/system/etc/policy.yaml",
-		Other: dir + "/other", Own: dir + "/own", File0: dir + "/targets.json",
+		Abstract: filepath.Base(dir), State: dir + "/state", Secrets: dir + "/system/etc/secrets/token",
+		Policy: dir + "/system/etc/policy.yaml",
+		Other:  dir + "/other", Own: dir + "/own", File0: dir + "/targets.json",
 	}
 	for _, folder := range []string{"bin", "state", "other", "own", "system/etc/secrets"} {
 		w.try(t, os.MkdirAll(filepath.Join(dir, folder), 0o755)) //nolint:gosec // another user reads some
 	}
-	for _, name := range []string{"state/secret", "state/cut", "state/removed", "state/moved", "state/over", "state/modes", "other/ticket", "own/mine",
+	for _, name := range []string{"state/secret", "state/cut", "state/removed", "state/moved", "state/over", "state/modes",
+		"other/ticket", "own/mine",
 		"system/etc/secrets/token", "system/etc/policy.yaml", "targets.json"} {
 		w.try(t, os.WriteFile(filepath.Join(dir, name), []byte("secret"), 0o600))
 	}
@@ -74,12 +76,13 @@ func (w *world) try(t *testing.T, err error) {
 	}
 }
 
-// run has a supervisor run a command, with the rights that claudeops would have: root's tests run it as another user, with the
-// capabilities that are needed for agents with a user of their own.
+// run has a supervisor run a command, with the rights that claudeops would have: root's tests run it as another user,
+// with the capabilities that are needed for agents with a user of their own.
 func (w *world) run(t *testing.T, p Profile, command ...string) told {
 	t.Helper()
 	p.Hidden = append(p.Hidden, w.State, filepath.Dir(w.Secrets), w.Policy)
-	p.Read = append(p.Read, "/usr", "/bin", "/lib", "/lib64", "/etc", "/proc", "/dev", filepath.Join(w.dir, "bin"), filepath.Join(w.dir, "system"), w.File0)
+	p.Read = append(p.Read, "/usr", "/bin", "/lib", "/lib64", "/etc", "/proc", "/dev", filepath.Join(w.dir, "bin"),
+		filepath.Join(w.dir, "system"), w.File0)
 	p.Write = append(p.Write, w.Own)
 	p.Devices = append(p.Devices, "/dev/null")
 	given, err := json.Marshal(order{Profile: p, Command: command, Dir: w.Own, Targets: w.targets})
@@ -141,12 +144,14 @@ func listener(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// needsLandlock says, where the kernel has no Landlock that signals respect, what the tests need that try it. Those of e2e fail there.
+// needsLandlock says, where the kernel has no Landlock that signals respect, what the tests need that try it. Those of
+// e2e fail there.
 func needsLandlock(t *testing.T) (abi int, there bool) {
 	t.Helper()
 	abi = landlockABI()
 	if abi < abiScopes {
-		t.Logf("this kernel has version %d of Landlock; what is tried here needs %d (Linux 6.12), with landlock among its security modules", abi, abiScopes)
+		t.Logf("this kernel has version %d of Landlock; what is tried here needs %d (Linux 6.12), with landlock among its "+
+			"security modules", abi, abiScopes)
 	}
 	return min(abi, abiNewest), abi >= abiScopes
 }
@@ -155,7 +160,8 @@ func needsLandlock(t *testing.T) (abi int, there bool) {
 func needsRoot(t *testing.T) bool {
 	t.Helper()
 	if os.Getuid() != 0 {
-		t.Log("a user of their own for agents needs root: go test -c -o /tmp/confine.test ./internal/system/confine && sudo /tmp/confine.test; `make e2e` runs as root")
+		t.Log("a user of their own for agents needs root: go test -c -o /tmp/confine.test ./internal/system/confine && " +
+			"sudo /tmp/confine.test; `make e2e` runs as root")
 	}
 	return os.Getuid() == 0
 }
@@ -180,7 +186,8 @@ func profiles(t *testing.T) map[string]Profile {
 
 func ownUser(abi int) Profile {
 	return Profile{
-		Boundary: Boundary{Kind: User, Account: "agent", ABI: abi}, Account: &Account{Name: "agent", UID: agentID, GID: agentID}, Limits: DefaultLimits(),
+		Boundary: Boundary{Kind: User, Account: "agent", ABI: abi},
+		Account:  &Account{Name: "agent", UID: agentID, GID: agentID}, Limits: DefaultLimits(),
 	}
 }
 
@@ -191,9 +198,12 @@ func TestWithoutABoundaryTheAttacksWork(t *testing.T) {
 	done, refused := w.attack(t, Profile{Boundary: Boundary{Kind: None}})
 	t.Logf("refused without a boundary: %q", refused)
 	for _, name := range []string{
-		"environment of the supervisor", "open files of the supervisor", "a signal", "a signal to the reaper", "a signal by its pidfd", "limits of the supervisor",
-		"an abstract socket", "the state", "a secret in the system", "writing to the state", "a new file in the state", "cutting off", "removing", "moving away",
-		"moving over", "changing modes", "changing modes by a link", "writing the policy", "another session", "a symbolic link", "a hard link", "a port", "a port by UDP",
+		"environment of the supervisor", "open files of the supervisor", "a signal", "a signal to the reaper",
+		"a signal by its pidfd", "limits of the supervisor",
+		"an abstract socket", "the state", "a secret in the system", "writing to the state", "a new file in the state",
+		"cutting off", "removing", "moving away",
+		"moving over", "changing modes", "changing modes by a link", "writing the policy", "another session",
+		"a symbolic link", "a hard link", "a port", "a port by UDP",
 		"memory that stays", "semaphores that stay", "messages that stay", "memory of the operator", "news of the kernel",
 	} {
 		if !slices.Contains(done, name) {
@@ -249,7 +259,8 @@ ls /proc/self/fd | wc -l
 			if answer.Code != 0 {
 				t.Fatalf("it ended with %d: %s%s", answer.Code, answer.Out, answer.Err)
 			}
-			for _, want := range []string{"here\n", "text\n", "\n0\n0077\n", "NoNewPrivs:\t1", "CapEff:\t0000000000000000", "CapPrm:\t0000000000000000"} {
+			for _, want := range []string{"here\n", "text\n", "\n0\n0077\n", "NoNewPrivs:\t1", "CapEff:\t0000000000000000",
+				"CapPrm:\t0000000000000000"} {
 				if !strings.Contains(answer.Out, want) {
 					t.Errorf("it said %q, without %q", answer.Out, want)
 				}
@@ -328,7 +339,8 @@ func TestWhatCannotBeConfinedIsNotStarted(t *testing.T) {
 	for name, p := range impossible {
 		t.Run(name, func(t *testing.T) {
 			answer := w.run(t, p, "/bin/sh", "-c", "touch "+mark)
-			if _, err := os.Stat(mark); err == nil || answer.Code != ExitNotConfined || !strings.Contains(answer.Err, "could not be confined") {
+			if _, err := os.Stat(mark); err == nil || answer.Code != ExitNotConfined ||
+				!strings.Contains(answer.Err, "could not be confined") {
 				t.Errorf("it ended with %d: %s, %v", answer.Code, answer.Err, err)
 			}
 		})

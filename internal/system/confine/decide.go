@@ -87,7 +87,8 @@ func Decide(c Choice, m Machine) (Boundary, []Account, error) {
 func (m Machine) users(c Choice) (accounts []Account, why string, err error) {
 	accounts, err = m.Accounts(c.Account)
 	if errors.Is(err, ErrNoAccount) && c.Account == "" {
-		return nil, "there is no user " + DefaultAccount + "-1 or " + DefaultAccount + " for agents, and CLAUDEOPS_AGENT_USER names no other", nil
+		return nil, "there is no user " + DefaultAccount + "-1 or " + DefaultAccount +
+			" for agents, and CLAUDEOPS_AGENT_USER names no other", nil
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("CLAUDEOPS_AGENT_USER is %s: %w", c.Account, err)
@@ -95,13 +96,24 @@ func (m Machine) users(c Choice) (accounts []Account, why string, err error) {
 	for _, a := range accounts {
 		switch {
 		case a.UID <= 0 || a.GID <= 0:
-			return nil, "", fmt.Errorf("the agents' user %s is root, or in root's group; give agents users without rights (CLAUDEOPS_AGENT_USER)", a.Name)
+			return nil, "",
+				fmt.Errorf("the agents' user %s is root, or in root's group; give agents users without rights "+
+					"(CLAUDEOPS_AGENT_USER)", a.Name)
 		case a.UID == m.UID:
-			return nil, "", fmt.Errorf("the agents' user %s is the user of claudeops itself; give agents users of their own (CLAUDEOPS_AGENT_USER)", a.Name)
+			return nil, "",
+				fmt.Errorf("the agents' user %s is the user of claudeops itself; give agents users of their own "+
+					"(CLAUDEOPS_AGENT_USER)", a.Name)
 		case a.GID == m.GID || a.Common == m.GID && a.Common != 0:
-			return nil, "", fmt.Errorf("the agents' user %s has the group of claudeops; give agents groups of their own (CLAUDEOPS_AGENT_USER)", a.Name)
-		case slices.ContainsFunc(accounts, func(other Account) bool { return a != other && (a.UID == other.UID || a.GID == other.GID) }):
-			return nil, "", fmt.Errorf("the agents' user %s shares its number or its group with another one of them; give each its own (CLAUDEOPS_AGENT_USER)", a.Name)
+			return nil, "",
+				fmt.Errorf("the agents' user %s has the group of claudeops; give agents groups of their own (CLAUDEOPS_AGENT_USER)",
+					a.Name)
+		case slices.ContainsFunc(accounts, func(other Account) bool {
+			return a != other &&
+				(a.UID == other.UID || a.GID == other.GID)
+		}):
+			return nil, "",
+				fmt.Errorf("the agents' user %s shares its number or its group with another one of them; give each its own "+
+					"(CLAUDEOPS_AGENT_USER)", a.Name)
 		}
 	}
 	if m.MaySwitch != nil {
@@ -129,7 +141,8 @@ func (m Machine) ofUsers(c Choice, accounts []Account) Boundary {
 	}
 	m.network(c, &b)
 	if !m.Filter {
-		b.lacks("shared memory, queues and keys of the kernel are left to the next session (system calls are filtered on amd64 and arm64 alone)")
+		b.lacks("shared memory, queues and keys of the kernel are left to the next session (system calls are filtered on " +
+			"amd64 and arm64 alone)")
 	}
 	return b
 }
@@ -144,7 +157,8 @@ func (m Machine) network(c Choice, b *Boundary) {
 		b.lacks("TCP is not limited to CLAUDEOPS_AGENT_NET (needs Landlock with ABI 4, Linux 6.7)")
 	case !m.Filter:
 		b.Net = "any"
-		b.lacks("CLAUDEOPS_AGENT_NET holds for TCP alone, and other protocols pass (system calls are filtered on amd64 and arm64 alone)")
+		b.lacks("CLAUDEOPS_AGENT_NET holds for TCP alone, and other protocols pass (system calls are filtered on amd64 and " +
+			"arm64 alone)")
 	case c.NoUDP:
 		b.Net = "TCP to " + ports(c.Ports) + "; no UDP"
 	case m.ABI < abiUDP:
@@ -172,7 +186,8 @@ func ports(all []uint16) string {
 // landlock is what Landlock offers.
 func (m Machine) landlock(c Choice) Boundary {
 	if m.ABI < 1 {
-		return Boundary{Kind: None, Why: "this system has no Landlock (Linux 5.13 or newer, with landlock among its security modules)"}
+		return Boundary{Kind: None,
+			Why: "this system has no Landlock (Linux 5.13 or newer, with landlock among its security modules)"}
 	}
 	b := Boundary{Kind: Landlock, ABI: min(m.ABI, abiNewest)}
 	if m.ABI < abiTruncate {
@@ -183,7 +198,8 @@ func (m Machine) landlock(c Choice) Boundary {
 		b.lacks("processes of claudeops can be signalled and abstract sockets reached (needs ABI 6, Linux 6.12)")
 	}
 	if !m.Filter {
-		b.lacks("modes of files, limits of processes, keys and shared memory can be changed (system calls are filtered on amd64 and arm64 alone)")
+		b.lacks("modes of files, limits of processes, keys and shared memory can be changed (system calls are filtered on " +
+			"amd64 and arm64 alone)")
 	}
 	if m.UID == 0 {
 		b.lacks("agents run as root; set CLAUDEOPS_AGENT_USER")

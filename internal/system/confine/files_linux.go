@@ -10,9 +10,9 @@ import (
 	"github.com/claudeops/claudeops/internal/system/osthread"
 )
 
-// As runs f with the account's rights on files and none of ours, on a thread of its own: what f makes is the account's, and f opens
-// nothing that the account may not, whatever name or link leads there. f must do all its work with files before it returns, in no other
-// goroutine. Of no account, f runs as it is.
+// As runs f with the account's rights on files and none of ours, on a thread of its own: what f makes is the account's,
+// and f opens nothing that the account may not, whatever name or link leads there. f must do all its work with files
+// before it returns, in no other goroutine. Of no account, f runs as it is.
 func (a *Account) As(f func() error) error {
 	if a == nil {
 		return f()
@@ -38,15 +38,18 @@ func (a *Account) WithGroup(f func() error) error {
 	})
 }
 
-// filesOf gives the thread the user and the group for its access to files, and takes all else that it could use instead.
+// filesOf gives the thread the user and the group for its access to files, and takes all else that it could use
+// instead.
 func filesOf(uid, gid int, groups ...int) error {
 	ids := make([]uint32, 0, len(groups)+1)
 	for _, g := range groups {
 		ids = append(ids, uint32(g)) //nolint:gosec // more than 0
 	}
-	ids = append(ids, 0)                                                                     // so that there is something to point at; it is not counted
-	at := uintptr(unsafe.Pointer(&ids[0]))                                                   //nolint:gosec // the system call wants it so
-	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), at, 0); e != 0 { // unlike that of the library, of this thread alone
+	// so that there is something to point at; it is not counted
+	ids = append(ids, 0)
+	at := uintptr(unsafe.Pointer(&ids[0])) //nolint:gosec // the system call wants it so
+	// unlike that of the library, of this thread alone
+	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), at, 0); e != 0 {
 		return e
 	}
 	const ask = -1 // changes nothing, and so tells what it is

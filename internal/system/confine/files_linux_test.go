@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// What the supervisor does as the agents' user has that user's rights and no other, and the rest of the process keeps its own.
+// What the supervisor does as the agents' user has that user's rights and no other, and the rest of the process keeps
+// its own.
 func TestFilesAreThoseOfTheAccount(t *testing.T) {
 	if !needsRoot(t) {
 		return
@@ -36,7 +37,8 @@ func TestFilesAreThoseOfTheAccount(t *testing.T) {
 	for range 20 { // the thread that the process began with is among those that are tried
 		wg.Go(func() {
 			err := a.As(func() error {
-				if err := os.Symlink(filepath.Join(dir, "secret"), filepath.Join(dir, "link")); err != nil && !errors.Is(err, fs.ErrExist) {
+				if err := os.Symlink(filepath.Join(dir, "secret"), filepath.Join(dir, "link")); err != nil &&
+					!errors.Is(err, fs.ErrExist) {
 					return err
 				}
 				if _, err := os.ReadFile(filepath.Join(dir, "link")); !errors.Is(err, fs.ErrPermission) {
@@ -62,7 +64,8 @@ func TestFilesAreThoseOfTheAccount(t *testing.T) {
 	if uid, gid := owner(dir + "/shared"); uid != os.Getuid() || gid != agentID {
 		t.Errorf("owned by %d:%d", uid, gid)
 	}
-	if open := a.CanRead([]string{dir + "/secret", dir + "/shared", dir + "/missing"}); len(open) != 1 || open[0] != dir+"/shared" {
+	if open := a.CanRead([]string{dir + "/secret", dir + "/shared", dir + "/missing"}); len(open) != 1 || open[0] != dir+
+		"/shared" {
 		t.Errorf("it may read %v", open)
 	}
 	var none *Account

@@ -57,7 +57,8 @@ type filtered struct {
 
 func (e *entry) filteredCalls() (calls []filtered) {
 	for _, number := range leavingCalls() {
-		calls = append(calls, filtered{number, []bpf.Instruction{refuse(unix.ENOSYS)}}) // as on a kernel without them, for which programs are prepared
+		// as on a kernel without them, for which programs are prepared
+		calls = append(calls, filtered{number, []bpf.Instruction{refuse(unix.ENOSYS)}})
 	}
 	calls = append(calls, e.socketCalls()...)
 	if e.Boundary.Kind != Landlock {

@@ -46,20 +46,22 @@ func (e *entry) socketCalls() []filtered {
 		return calls
 	}
 	byFlags := func(number, flags uint32) filtered {
-		return filtered{number, chain(argument(flags), bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: fastOpen, SkipTrue: 1}, refuse(unix.EOPNOTSUPP), allow())}
+		return filtered{number, chain(argument(flags), bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: fastOpen, SkipTrue: 1},
+			refuse(unix.EOPNOTSUPP), allow())}
 	}
 	const level, option = 1, 2
 	noOption := refuse(unix.ENOPROTOOPT)
-	return append(calls, byFlags(unix.SYS_SENDTO, 3), byFlags(unix.SYS_SENDMSG, 2), byFlags(unix.SYS_SENDMMSG, 3), filtered{unix.SYS_SETSOCKOPT, chain(
-		argument(level),
-		ifEqual(unix.IPPROTO_TCP, chain(
-			argument(option),
-			ifEqual(unix.TCP_FASTOPEN_CONNECT, noOption),
-			ifEqual(unix.TCP_ULP, noOption), // makes another protocol of a connection
+	return append(calls, byFlags(unix.SYS_SENDTO, 3), byFlags(unix.SYS_SENDMSG, 2), byFlags(unix.SYS_SENDMMSG, 3),
+		filtered{unix.SYS_SETSOCKOPT, chain(
+			argument(level),
+			ifEqual(unix.IPPROTO_TCP, chain(
+				argument(option),
+				ifEqual(unix.TCP_FASTOPEN_CONNECT, noOption),
+				ifEqual(unix.TCP_ULP, noOption), // makes another protocol of a connection
+				allow(),
+			)...),
 			allow(),
-		)...),
-		allow(),
-	)})
+		)})
 }
 
 // limitedSockets are those of the internet where TCP is limited to ports: TCP itself and, unless names need not be

@@ -19,8 +19,8 @@ const self = "/proc/self/exe"
 // entryFile is where the helper reads what to become.
 const entryFile = 3
 
-// Enter is the life of the helper: it confines itself and becomes the command. It returns, with the exit code of its process, only if that
-// failed, and then the command was not started.
+// Enter is the life of the helper: it confines itself and becomes the command. It returns, with the exit code of its
+// process, only if that failed, and then the command was not started.
 func Enter() int {
 	runtime.LockOSThread() // some steps are those of one thread, which then becomes the command
 	e, err := readEntry()
@@ -46,7 +46,8 @@ func readEntry() (e entry, err error) {
 	return e, errors.Join(err, f.Close())
 }
 
-// confine gives up, step by step, what the command may not have. The order matters: each step needs rights that a later one takes.
+// confine gives up, step by step, what the command may not have. The order matters: each step needs rights that a later
+// one takes.
 func (e *entry) confine() error {
 	parent := unix.Getppid()
 	for _, step := range []struct {
@@ -139,7 +140,8 @@ func (e *entry) check() error {
 		gid, egid, sgid := unix.Getresgid()
 		groups, err := unix.Getgroups()
 		u, g := e.Account.UID, e.Account.GID
-		if err != nil || uid != u || euid != u || suid != u || gid != g || egid != g || sgid != g || !slices.Equal(groups, e.Account.groups()) {
+		if err != nil || uid != u || euid != u || suid != u || gid != g || egid != g || sgid != g ||
+			!slices.Equal(groups, e.Account.groups()) {
 			return errors.New("the process did not become the user")
 		}
 	}

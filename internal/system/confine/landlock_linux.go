@@ -11,7 +11,8 @@ import (
 // configOf is what the rules are about with a version of Landlock.
 func configOf(abi int) (landlock.Config, error) {
 	all := []landlock.Config{
-		landlock.V1, landlock.V2, landlock.V3, landlock.V4, landlock.V5, landlock.V6, landlock.V7, landlock.V8, landlock.V9, landlock.V10, landlock.V11,
+		landlock.V1, landlock.V2, landlock.V3, landlock.V4, landlock.V5, landlock.V6, landlock.V7, landlock.V8, landlock.V9,
+		landlock.V10, landlock.V11,
 	}
 	if abi < 1 || abi > len(all) {
 		return landlock.Config{}, fmt.Errorf("version %d of Landlock is not known", abi)
@@ -19,8 +20,8 @@ func configOf(abi int) (landlock.Config, error) {
 	return all[abi-1], nil
 }
 
-// restrict puts the process under the rules of Landlock, for ever. It fails where the kernel has not all of what the boundary's ABI
-// stands for.
+// restrict puts the process under the rules of Landlock, for ever. It fails where the kernel has not all of what the
+// boundary's ABI stands for.
 func (e *entry) restrict() error {
 	abi := e.Boundary.ABI
 	if abi == 0 {

@@ -13,8 +13,9 @@ import (
 // ThisMachine asks this machine.
 func ThisMachine() Machine {
 	return Machine{
-		ABI: landlockABI(), Filter: filterArch != 0, MaySwitch: maySwitch(), UID: os.Geteuid(), GID: os.Getegid(), Accounts: FindAccounts,
-		Claims: func() error { return Users{Folder: ClaimFolder}.Usable() }, Doors: doors(os.Geteuid()),
+		ABI: landlockABI(), Filter: filterArch != 0, MaySwitch: maySwitch(), UID: os.Geteuid(), GID: os.Getegid(),
+		Accounts: FindAccounts,
+		Claims:   func() error { return Users{Folder: ClaimFolder}.Usable() }, Doors: doors(os.Geteuid()),
 	}
 }
 
@@ -43,7 +44,8 @@ func maySwitch() error {
 	}
 	for _, c := range neededCapabilities() {
 		if have[0].Effective&(1<<c) == 0 {
-			return errors.New("claudeops may not switch users; start it as root with CLAUDEOPS_RUN_AS, or give it CAP_SETUID, CAP_SETGID and CAP_KILL")
+			return errors.New(
+				"claudeops may not switch users; start it as root with CLAUDEOPS_RUN_AS, or give it CAP_SETUID, CAP_SETGID and CAP_KILL")
 		}
 	}
 	return nil
@@ -57,8 +59,10 @@ func doors(uid int) (out []string) {
 	id := strconv.Itoa(uid)
 	own := filepath.Join("/run/user", id)
 	for _, path := range []string{
-		filepath.Join(own, "systemd/private"), filepath.Join(own, "bus"), filepath.Join(own, "docker.sock"), filepath.Join(own, "podman/podman.sock"),
-		"/run/systemd/private", "/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock", "/run/crio/crio.sock",
+		filepath.Join(own, "systemd/private"), filepath.Join(own, "bus"), filepath.Join(own, "docker.sock"),
+		filepath.Join(own, "podman/podman.sock"),
+		"/run/systemd/private", "/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock",
+		"/run/crio/crio.sock",
 		filepath.Join("/tmp", "tmux-"+id, "default"),
 	} {
 		if info, err := os.Stat(path); err != nil || info.Mode()&os.ModeSocket == 0 {

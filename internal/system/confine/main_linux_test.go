@@ -16,7 +16,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
-// TestMain runs what this binary is started as by the tests: a supervisor, its reaper, the helper, and what an agent's shell may try.
+// TestMain runs what this binary is started as by the tests: a supervisor, its reaper, the helper, and what an agent's
+// shell may try.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
@@ -68,8 +69,8 @@ func claimIn(folder string) int {
 	return 0
 }
 
-// supervise runs a command in a tree, confined, as claudeops does with an agent. Its memory and environment hold a secret, it holds a
-// secret file open, and listens on an abstract socket.
+// supervise runs a command in a tree, confined, as claudeops does with an agent. Its memory and environment hold a
+// secret, it holds a secret file open, and listens on an abstract socket.
 func supervise() int {
 	var o order
 	if err := json.NewDecoder(os.Stdin).Decode(&o); err != nil {

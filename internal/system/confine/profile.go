@@ -9,26 +9,29 @@ import (
 	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
-// HelperCommand is the argument by which a program that uses Profile.Wrap is called again: its main function must then call Enter and
-// exit with what that returns.
+// HelperCommand is the argument by which a program that uses Profile.Wrap is called again: its main function must then
+// call Enter and exit with what that returns.
 const HelperCommand = "session-confined"
 
-// ExitNotConfined is the exit code of a command that was not started, since it could not be confined. Its stderr says why.
+// ExitNotConfined is the exit code of a command that was not started, since it could not be confined. Its stderr says
+// why.
 const ExitNotConfined = 125
 
-// Profile is what a confined command may reach. Paths are absolute; those that are not there are left out. Profile does not change what
-// the files' own modes permit: it only takes away.
+// Profile is what a confined command may reach. Paths are absolute; those that are not there are left out. Profile does
+// not change what the files' own modes permit: it only takes away.
 type Profile struct {
 	Boundary Boundary
 	Account  *Account // for User
-	// Read are files and folders to read and execute, Write those to change as well. With Landlock nothing else can be opened.
+	// Read are files and folders to read and execute, Write those to change as well. With Landlock nothing else can be
+	// opened.
 	Read, Write []string
 	// Devices are files to read, write and control.
 	Devices []string
-	// Hidden are files and folders that are out of reach, wherever they are. With User, and Landlock in addition, all else is left to the
-	// files' modes.
+	// Hidden are files and folders that are out of reach, wherever they are. With User, and Landlock in addition, all else
+	// is left to the files' modes.
 	Hidden []string
-	// Sockets are files of sockets outside that may be connected to. Before ABI 9 of Landlock, the sockets' own modes alone decide.
+	// Sockets are files of sockets outside that may be connected to. Before ABI 9 of Landlock, the sockets' own modes
+	// alone decide.
 	Sockets []string
 	// Ports are those that TCP connections may be made to, and that of name servers unless NoUDP; nil for all. With ports
 	// none can be listened on by its number, and there is no other protocol of the internet but UDP. Needs Landlock.

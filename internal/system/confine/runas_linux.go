@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RunAs makes this process one of another user and starts the program again. Of root's capabilities it keeps those that start and end
-// agents under a user of their own, where it has them: a container starts as root for this alone. The process must be root's. It
-// returns only if that fails.
+// RunAs makes this process one of another user and starts the program again. Of root's capabilities it keeps those that
+// start and end agents under a user of their own, where it has them: a container starts as root for this alone. The
+// process must be root's. It returns only if that fails.
 func RunAs(name string, args, env []string) error {
 	if os.Geteuid() != 0 {
 		return errors.New("only root can become another user")
@@ -31,7 +31,8 @@ func RunAs(name string, args, env []string) error {
 	return syscall.Exec(self, args, env)
 }
 
-// switchKeeping makes the thread one of the account, with the capabilities that a supervisor needs as far as the thread has them.
+// switchKeeping makes the thread one of the account, with the capabilities that a supervisor needs as far as the thread
+// has them.
 func switchKeeping(a *Account) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var have [2]unix.CapUserData

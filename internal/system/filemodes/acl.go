@@ -32,7 +32,8 @@ type entry struct {
 // list is a POSIX access list (acl(5)). The zero value is that of a file whose mode says everything.
 type list []entry
 
-// parseList reads what the kernel keeps as an extended attribute: version 2, and eight bytes for each entry, least significant byte first.
+// parseList reads what the kernel keeps as an extended attribute: version 2, and eight bytes for each entry, least
+// significant byte first.
 func parseList(raw []byte) (list, error) {
 	const version, header, size = 2, 4, 8
 	if len(raw) < header || binary.LittleEndian.Uint32(raw) != version || (len(raw)-header)%size != 0 {
@@ -41,7 +42,8 @@ func parseList(raw []byte) (list, error) {
 	var out list
 	for rest := raw[header:]; len(rest) > 0; rest = rest[size:] {
 		out = append(out, entry{
-			tag: binary.LittleEndian.Uint16(rest), perm: binary.LittleEndian.Uint16(rest[2:]), id: int(binary.LittleEndian.Uint32(rest[4:])),
+			tag: binary.LittleEndian.Uint16(rest), perm: binary.LittleEndian.Uint16(rest[2:]),
+			id: int(binary.LittleEndian.Uint32(rest[4:])),
 		})
 	}
 	return out, nil
@@ -57,7 +59,8 @@ func (l list) mask() uint16 {
 	return mayRead | mayWrite | mayEnter
 }
 
-// group is what the file's group may, where the mode's bits for the group are these: those are the mask if there is a list.
+// group is what the file's group may, where the mode's bits for the group are these: those are the mask if there is a
+// list.
 func (l list) group(bits uint16) uint16 {
 	for _, e := range l {
 		if e.tag == tagGroup {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lists are the access list of a file or folder, and the one that is given to what is made in a folder. Both are empty where the file system
-// has none.
+// lists are the access list of a file or folder, and the one that is given to what is made in a folder. Both are empty
+// where the file system has none.
 func lists(path string, folder bool) (access, made list, err error) {
 	if access, err = readList(path, "system.posix_acl_access"); err != nil || !folder {
 		return access, nil, err
@@ -25,7 +25,8 @@ func readList(path, attribute string) (list, error) {
 		n, err = unix.Lgetxattr(path, attribute, raw)
 	}
 	switch {
-	case errors.Is(err, unix.ENODATA), errors.Is(err, unix.ENOTSUP), errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOSYS):
+	case errors.Is(err, unix.ENODATA), errors.Is(err, unix.ENOTSUP), errors.Is(err, unix.ENOENT),
+		errors.Is(err, unix.ENOSYS):
 		return nil, nil
 	case err != nil:
 		return nil, err

@@ -14,7 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/filemodes"
 )
 
-// access is an access list as setfacl(1) would make it for a file whose owner may do everything: u and g name permissions by id.
+// access is an access list as setfacl(1) would make it for a file whose owner may do everything: u and g name
+// permissions by id.
 type access struct {
 	group, mask, other uint16
 	u, g               map[uint32]uint16
@@ -58,7 +59,8 @@ const (
 
 func only(id uint32, perm uint16) map[uint32]uint16 { return map[uint32]uint16{id: perm} }
 
-// TestWhatAccessListsOpen sets real ones. As root it also tries what the agents' user can do, so that the rule is the kernel's.
+// TestWhatAccessListsOpen sets real ones. As root it also tries what the agents' user can do, so that the rule is the
+// kernel's.
 func TestWhatAccessListsOpen(t *testing.T) {
 	agents := filemodes.User{Known: true, UID: anAgent, Groups: []int{agentsGroup}}
 	everybody := access{group: 5, mask: 7, other: 5} // of a folder that others may enter
@@ -69,28 +71,47 @@ func TestWhatAccessListsOpen(t *testing.T) {
 		secret       bool
 		at, says     string // the name of what is wrong, and why; "" for nothing
 	}{
-		"nobody is named":                      {agents, everybody, access{mask: 7}, nil, true, "", ""},
-		"they may write":                       {agents, everybody, access{mask: 7, u: only(anAgent, 6)}, nil, false, "mark.key", "by user 54321, by its access list; setfacl -x u:54321"},
-		"they may read a secret":               {agents, everybody, access{mask: 7, u: only(anAgent, 4)}, nil, true, "mark.key", "can be read by user 54321"},
-		"they may read what is none":           {agents, everybody, access{mask: 7, u: only(anAgent, 4)}, nil, false, "", ""},
-		"the mask takes it away":               {agents, everybody, access{mask: 4, u: only(anAgent, 6)}, nil, false, "", ""},
-		"the mask takes everything away":       {agents, everybody, access{mask: 0, u: only(anAgent, 6)}, nil, true, "", ""},
-		"another user may write":               {agents, everybody, access{mask: 7, u: only(otherPerson, 6)}, nil, true, "", ""},
-		"their group may write":                {agents, everybody, access{mask: 7, g: only(agentsGroup, 2)}, nil, false, "mark.key", "by group 54322, by its access list; setfacl -x g:54322"},
-		"another group may write":              {agents, everybody, access{mask: 7, g: only(otherPersons, 6)}, nil, true, "", ""},
-		"the mask is not the group's":          {filemodes.User{Known: true, UID: anAgent, Groups: []int{os.Getgid()}}, everybody, access{mask: 6, u: only(otherPerson, 6)}, nil, true, "", ""},
-		"the file's group may write":           {filemodes.User{Known: true, UID: anAgent, Groups: []int{os.Getgid()}}, everybody, access{group: 6, mask: 6}, nil, false, "mark.key", "can be written by group"},
-		"they may write the folder":            {agents, access{mask: 7, u: only(anAgent, 7)}, access{mask: 7}, nil, false, "state", "can be written by user 54321"},
-		"they may enter a closed folder":       {agents, access{mask: 7, u: only(anAgent, 1)}, access{mask: 7, u: only(anAgent, 2)}, nil, false, "mark.key", "by user 54321"},
-		"their group may enter it":             {agents, access{mask: 7, g: only(agentsGroup, 1)}, access{mask: 7, other: 2}, nil, false, "mark.key", "by everybody"},
-		"they may not enter an open one":       {agents, access{group: 5, mask: 7, other: 5, u: only(anAgent, 4)}, access{mask: 7, u: only(anAgent, 6)}, nil, true, "", ""},
-		"nobody may enter the folder":          {agents, access{mask: 7}, access{mask: 7, u: only(anAgent, 6)}, nil, true, "", ""},
-		"what is made there may be written":    {agents, everybody, access{mask: 7}, &access{mask: 7, u: only(anAgent, 6)}, false, "", ""}, // the key is there already
-		"no user is known, another may write":  {filemodes.User{}, everybody, access{mask: 7, u: only(otherPerson, 6)}, nil, false, "mark.key", "by user 54400"},
-		"no user is known, a group may read":   {filemodes.User{AnyOwner: true}, everybody, access{mask: 7, g: only(otherPersons, 4)}, nil, true, "mark.key", "can be read by group 54401"},
-		"no user is known, root is named":      {filemodes.User{}, everybody, access{mask: 7, u: only(0, 6), g: only(0, 6)}, nil, true, "", ""},
-		"no user is known, and we are named":   {filemodes.User{}, everybody, access{mask: 7, u: only(uint32(os.Getuid()), 6)}, nil, true, "", ""},
-		"no user is known, nobody may come in": {filemodes.User{}, access{mask: 7}, access{mask: 7, u: only(otherPerson, 6)}, nil, true, "", ""},
+		"nobody is named": {agents, everybody, access{mask: 7}, nil, true, "", ""},
+		"they may write": {agents, everybody, access{mask: 7, u: only(anAgent, 6)}, nil, false,
+			"mark.key", "by user 54321, by its access list; setfacl -x u:54321"},
+		"they may read a secret": {agents, everybody, access{mask: 7, u: only(anAgent, 4)}, nil, true,
+			"mark.key", "can be read by user 54321"},
+		"they may read what is none":     {agents, everybody, access{mask: 7, u: only(anAgent, 4)}, nil, false, "", ""},
+		"the mask takes it away":         {agents, everybody, access{mask: 4, u: only(anAgent, 6)}, nil, false, "", ""},
+		"the mask takes everything away": {agents, everybody, access{mask: 0, u: only(anAgent, 6)}, nil, true, "", ""},
+		"another user may write": {agents, everybody, access{mask: 7, u: only(otherPerson, 6)}, nil, true, "",
+			""},
+		"their group may write": {agents, everybody, access{mask: 7, g: only(agentsGroup, 2)}, nil, false,
+			"mark.key", "by group 54322, by its access list; setfacl -x g:54322"},
+		"another group may write": {agents, everybody, access{mask: 7, g: only(otherPersons, 6)}, nil, true, "",
+			""},
+		"the mask is not the group's": {filemodes.User{Known: true, UID: anAgent, Groups: []int{os.Getgid()}},
+			everybody, access{mask: 6, u: only(otherPerson, 6)}, nil, true, "", ""},
+		"the file's group may write": {filemodes.User{Known: true, UID: anAgent, Groups: []int{os.Getgid()}},
+			everybody, access{group: 6, mask: 6}, nil, false, "mark.key", "can be written by group"},
+		"they may write the folder": {agents, access{mask: 7, u: only(anAgent, 7)}, access{mask: 7}, nil, false,
+			"state", "can be written by user 54321"},
+		"they may enter a closed folder": {agents, access{mask: 7, u: only(anAgent, 1)},
+			access{mask: 7, u: only(anAgent, 2)}, nil, false, "mark.key", "by user 54321"},
+		"their group may enter it": {agents, access{mask: 7, g: only(agentsGroup, 1)}, access{mask: 7, other: 2},
+			nil, false, "mark.key", "by everybody"},
+		"they may not enter an open one": {agents, access{group: 5, mask: 7, other: 5, u: only(anAgent, 4)},
+			access{mask: 7, u: only(anAgent, 6)}, nil, true, "", ""},
+		"nobody may enter the folder": {agents, access{mask: 7}, access{mask: 7, u: only(anAgent, 6)}, nil, true, "",
+			""},
+		// the key is there already
+		"what is made there may be written": {agents, everybody, access{mask: 7}, &access{mask: 7, u: only(anAgent, 6)},
+			false, "", ""},
+		"no user is known, another may write": {filemodes.User{}, everybody, access{mask: 7, u: only(otherPerson, 6)}, nil,
+			false, "mark.key", "by user 54400"},
+		"no user is known, a group may read": {filemodes.User{AnyOwner: true}, everybody,
+			access{mask: 7, g: only(otherPersons, 4)}, nil, true, "mark.key", "can be read by group 54401"},
+		"no user is known, root is named": {filemodes.User{}, everybody, access{mask: 7, u: only(0, 6), g: only(0, 6)},
+			nil, true, "", ""},
+		"no user is known, and we are named": {filemodes.User{}, everybody,
+			access{mask: 7, u: only(uint32(os.Getuid()), 6)}, nil, true, "", ""},
+		"no user is known, nobody may come in": {filemodes.User{}, access{mask: 7}, access{mask: 7, u: only(otherPerson, 6)},
+			nil, true, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder, file := place(t)
@@ -103,7 +124,8 @@ func TestWhatAccessListsOpen(t *testing.T) {
 			switch {
 			case test.says == "" && len(got) != 0:
 				t.Errorf("got %v", got)
-			case test.says != "" && (len(got) != 1 || !strings.Contains(got[0].String(), test.says) || filepath.Base(got[0].Path) != test.at):
+			case test.says != "" && (len(got) != 1 || !strings.Contains(got[0].String(), test.says) ||
+				filepath.Base(got[0].Path) != test.at):
 				t.Errorf("got %v, want %s: %s", got, test.at, test.says)
 			}
 			if os.Getuid() == 0 && test.user.Known {
@@ -116,7 +138,8 @@ func TestWhatAccessListsOpen(t *testing.T) {
 	}
 }
 
-// canOpen reports whether a user can write the file or make another one beside it; or, of a secret, read it. It needs root.
+// canOpen reports whether a user can write the file or make another one beside it; or, of a secret, read it. It needs
+// root.
 func canOpen(t *testing.T, user filemodes.User, path, folder string, secret bool) bool {
 	t.Helper()
 	opened := make(chan bool)

@@ -99,7 +99,8 @@ func (f *file) listed(sticky bool) string {
 		return fmt.Sprintf("can be read by %s, by its access list; setfacl -x %s %s", e, e.who(), f.quoted())
 	}
 	if e, gives := made.gives(mayWrite); gives && f.ours {
-		return fmt.Sprintf("gives what is made in it to %s to write, by its default access list; setfacl -x d:%s %s", e, e.who(), f.quoted())
+		return fmt.Sprintf("gives what is made in it to %s to write, by its default access list; setfacl -x d:%s %s", e,
+			e.who(), f.quoted())
 	}
 	return ""
 }

@@ -8,12 +8,14 @@ import (
 	"slices"
 )
 
-// User is who must not be able to change a file. The zero value, with Known false, stands for every user but root and that of this process.
+// User is who must not be able to change a file. The zero value, with Known false, stands for every user but root and
+// that of this process.
 type User struct {
 	Known  bool
 	UID    int
 	Groups []int // all of them
-	// AnyOwner passes over files that belong to another user, where nobody is known: only what a mode lets others do counts.
+	// AnyOwner passes over files that belong to another user, where nobody is known: only what a mode lets others do
+	// counts.
 	AnyOwner bool
 }
 
@@ -28,7 +30,8 @@ type Subject struct {
 // Problem is what makes a subject changeable.
 type Problem struct {
 	What string
-	Path string // the file or folder whose owner, mode or access list is wrong: the subject, something in it, or a folder above it
+	// the file or folder whose owner, mode or access list is wrong: the subject, something in it, or a folder above it
+	Path string
 	Why  string // what it is, and the command that mends it
 }
 
@@ -37,8 +40,9 @@ func (p Problem) String() string { return fmt.Sprintf("%s: %s %s", p.What, p.Pat
 // maxTree bounds how many files of a folder are looked at.
 const maxTree = 2000
 
-// Look looks at the subjects, and lists what is wrong: at most one problem for each subject. What does not exist is passed over, but the folders above it
-// are looked at. Symbolic links are followed, and the folders that hold them are looked at as well.
+// Look looks at the subjects, and lists what is wrong: at most one problem for each subject. What does not exist is
+// passed over, but the folders above it are looked at. Symbolic links are followed, and the folders that hold them are
+// looked at as well.
 func Look(user User, subjects []Subject) (out []Problem) {
 	for _, s := range subjects {
 		if s.Path == "" {

@@ -11,7 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/filemodes"
 )
 
-// place is a folder with a file in it, whose parents nobody else may write; the parents of t.TempDir are in /tmp, which is sticky.
+// place is a folder with a file in it, whose parents nobody else may write; the parents of t.TempDir are in /tmp, which
+// is sticky.
 func place(t *testing.T) (folder, file string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,12 +47,13 @@ func TestWhatAnotherUserCouldChange(t *testing.T) {
 		secret       bool
 		at, says     string // the name of what is wrong, and why; "" for nothing
 	}{
-		"ours alone":                                 {outsider, 0o700, 0o600, true, "", ""},
-		"everybody may read what is no secret":       {outsider, 0o755, 0o644, false, "", ""},
-		"everybody may read a secret":                {outsider, 0o755, 0o644, true, "mark.key", "can be read by everybody"},
-		"the group may read a secret":                {member, 0o755, 0o640, true, "mark.key", "can be read by group"},
-		"another group may read a secret":            {outsider, 0o755, 0o640, true, "", ""},
-		"everybody may write the file":               {outsider, 0o755, 0o646, false, "mark.key", "can be written by everybody"},
+		"ours alone":                           {outsider, 0o700, 0o600, true, "", ""},
+		"everybody may read what is no secret": {outsider, 0o755, 0o644, false, "", ""},
+		"everybody may read a secret":          {outsider, 0o755, 0o644, true, "mark.key", "can be read by everybody"},
+		"the group may read a secret":          {member, 0o755, 0o640, true, "mark.key", "can be read by group"},
+		"another group may read a secret":      {outsider, 0o755, 0o640, true, "", ""},
+		"everybody may write the file": {outsider, 0o755, 0o646, false, "mark.key",
+			"can be written by everybody"},
 		"the group may write the file":               {member, 0o755, 0o664, false, "mark.key", "can be written by group"},
 		"another group may write the file":           {outsider, 0o755, 0o664, false, "", ""},
 		"everybody may write the folder":             {outsider, 0o757, 0o600, false, "state", "chmod o-w"},
@@ -62,8 +64,10 @@ func TestWhatAnotherUserCouldChange(t *testing.T) {
 		"everybody may, in a folder of ours":         {outsider, 0o700, 0o666, true, "", ""},
 		"no user is known, in a folder of ours":      {filemodes.User{}, 0o700, 0o666, true, "", ""},
 		"no user is known, a umask of 002":           {filemodes.User{}, 0o775, 0o664, false, "", ""},
-		"no user is known, everybody may write":      {filemodes.User{}, 0o777, 0o600, false, "state", "can be written by everybody"},
-		"no user is known, everybody may read it":    {filemodes.User{}, 0o755, 0o644, true, "mark.key", "can be read by everybody"},
+		"no user is known, everybody may write": {filemodes.User{}, 0o777, 0o600, false, "state",
+			"can be written by everybody"},
+		"no user is known, everybody may read it": {filemodes.User{}, 0o755, 0o644, true, "mark.key",
+			"can be read by everybody"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder, file := place(t)
@@ -76,7 +80,8 @@ func TestWhatAnotherUserCouldChange(t *testing.T) {
 				}
 				return
 			}
-			if len(got) != 1 || !strings.Contains(got[0].String(), test.says) || test.at != "" && filepath.Base(got[0].Path) != test.at ||
+			if len(got) != 1 || !strings.Contains(got[0].String(), test.says) || test.at != "" &&
+				filepath.Base(got[0].Path) != test.at ||
 				!strings.HasPrefix(got[0].String(), "the key: ") {
 				t.Errorf("got %v, want %s: %s", got, test.at, test.says)
 			}
@@ -89,7 +94,8 @@ func TestWhatIsInAFolderAndBehindALink(t *testing.T) {
 	folder, file := place(t)
 	chmod(t, folder, 0o755)
 	chmod(t, file, 0o666)
-	if got := filemodes.Look(anybody, []filemodes.Subject{{What: "prompts", Path: folder, Tree: true}}); len(got) != 1 || got[0].Path != file {
+	if got := filemodes.Look(anybody, []filemodes.Subject{{What: "prompts", Path: folder, Tree: true}}); len(got) != 1 ||
+		got[0].Path != file {
 		t.Errorf("in the folder: %v", got)
 	}
 	if got := filemodes.Look(anybody, []filemodes.Subject{{What: "prompts", Path: folder}}); len(got) != 0 {
@@ -99,7 +105,8 @@ func TestWhatIsInAFolderAndBehindALink(t *testing.T) {
 	if err := os.Symlink(file, link); err != nil {
 		t.Fatal(err)
 	}
-	if got := filemodes.Look(anybody, []filemodes.Subject{{What: "the policy", Path: link}}); len(got) != 1 || got[0].Path != file {
+	if got := filemodes.Look(anybody, []filemodes.Subject{{What: "the policy", Path: link}}); len(got) != 1 ||
+		got[0].Path != file {
 		t.Errorf("behind a link: %v", got)
 	}
 }

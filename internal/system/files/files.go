@@ -34,8 +34,8 @@ func OpenPath(path string) (*os.File, fs.FileInfo, error) {
 // error at once; links in the folders above are followed. The caller closes it.
 func OpenFolderUnlinked(path string) (*os.File, error) { return openFolderUnlinked(path) }
 
-// ReadPath reads a regular file of at most limit bytes, at a path that the operator named. The errors are those of OpenPath, and ErrTooLarge in an
-// *fs.PathError. The information is of the very file that was read.
+// ReadPath reads a regular file of at most limit bytes, at a path that the operator named. The errors are those of
+// OpenPath, and ErrTooLarge in an *fs.PathError. The information is of the very file that was read.
 func ReadPath(path string, limit int64) ([]byte, fs.FileInfo, error) {
 	f, info, err := OpenPath(path)
 	if err != nil {
@@ -46,7 +46,8 @@ func ReadPath(path string, limit int64) ([]byte, fs.FileInfo, error) {
 
 // open looks before it opens, since the opening of some devices has an effect, and again afterwards, since another file
 // may have come to lie at the name in between.
-func open(name string, stat func(string) (fs.FileInfo, error), openFile func(string, int, fs.FileMode) (*os.File, error)) (*os.File, fs.FileInfo, error) {
+func open(name string, stat func(string) (fs.FileInfo, error),
+	openFile func(string, int, fs.FileMode) (*os.File, error)) (*os.File, fs.FileInfo, error) {
 	info, err := stat(name)
 	if err != nil {
 		return nil, nil, err

@@ -43,7 +43,8 @@ func made(t *testing.T) (dir string, root *os.Root) {
 	must(os.Mkdir(filepath.Join(dir, "folder"), 0o700))
 	must(unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 	for link, to := range map[string]string{
-		"inside": "plain", "out": "../outside", "absolute": filepath.Join(top, "outside"), "to-pipe": "pipe", "device": "/dev/zero", "dangling": "nothing", "loop": "loop",
+		"inside": "plain", "out": "../outside", "absolute": filepath.Join(top, "outside"), "to-pipe": "pipe",
+		"device": "/dev/zero", "dangling": "nothing", "loop": "loop",
 	} {
 		must(os.Symlink(to, filepath.Join(dir, link)))
 	}
@@ -113,8 +114,9 @@ func TestWhatIsReadBelowAFolder(t *testing.T) {
 func TestWhatIsReadAtAPath(t *testing.T) {
 	dir, _ := made(t)
 	for name, want := range map[string]error{
-		"plain": nil, "out": nil, "absolute": nil, "folder": files.ErrNotRegular, "pipe": files.ErrNotRegular, "to-pipe": files.ErrNotRegular,
-		"device": files.ErrNotRegular, "nothing": fs.ErrNotExist,
+		"plain": nil, "out": nil, "absolute": nil, "folder": files.ErrNotRegular, "pipe": files.ErrNotRegular,
+		"to-pipe": files.ErrNotRegular,
+		"device":  files.ErrNotRegular, "nothing": fs.ErrNotExist,
 	} {
 		within(t, func() {
 			if _, _, err := files.ReadPath(filepath.Join(dir, name), 100); !errors.Is(err, want) {
@@ -130,8 +132,10 @@ func TestWhatIsReadAtAPathThatIsNoLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]error{
-		"plain": nil, "to-folder/../plain": nil, "inside": files.ErrNotRegular, "out": files.ErrNotRegular, "absolute": files.ErrNotRegular, "folder": files.ErrNotRegular,
-		"pipe": files.ErrNotRegular, "to-pipe": files.ErrNotRegular, "device": files.ErrNotRegular, "dangling": files.ErrNotRegular, "nothing": fs.ErrNotExist,
+		"plain": nil, "to-folder/../plain": nil, "inside": files.ErrNotRegular, "out": files.ErrNotRegular,
+		"absolute": files.ErrNotRegular, "folder": files.ErrNotRegular,
+		"pipe": files.ErrNotRegular, "to-pipe": files.ErrNotRegular, "device": files.ErrNotRegular,
+		"dangling": files.ErrNotRegular, "nothing": fs.ErrNotExist,
 	} {
 		within(t, func() {
 			if _, _, err := files.ReadUnlinked(dir+"/"+name, 100); !errors.Is(err, want) {

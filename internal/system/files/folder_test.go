@@ -43,7 +43,8 @@ func TestFoldersThatAreListed(t *testing.T) {
 	} {
 		within(t, func() {
 			entries, complete, err := d.Entries(c.name, c.limit)
-			wrong := c.is != nil && !errors.Is(err, c.is) || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says))
+			wrong := c.is != nil && !errors.Is(err, c.is) || c.says != "" &&
+				(err == nil || !strings.Contains(err.Error(), c.says))
 			if wrong || c.is == nil && c.says == "" && err != nil || len(entries) != c.want || complete != c.complete {
 				t.Errorf("%s, %d: %d entries, %v, %v", c.name, c.limit, len(entries), complete, err)
 			}
@@ -53,7 +54,8 @@ func TestFoldersThatAreListed(t *testing.T) {
 
 func TestFoldersThatAreOpened(t *testing.T) {
 	dir, _ := made(t)
-	for name, want := range map[string]error{"folder": nil, "plain": files.ErrNotFolder, "pipe": files.ErrNotFolder, "to-pipe": files.ErrNotFolder, "nothing": fs.ErrNotExist} {
+	for name, want := range map[string]error{"folder": nil, "plain": files.ErrNotFolder, "pipe": files.ErrNotFolder,
+		"to-pipe": files.ErrNotFolder, "nothing": fs.ErrNotExist} {
 		within(t, func() {
 			d, err := files.OpenDir(filepath.Join(dir, name))
 			if !errors.Is(err, want) {

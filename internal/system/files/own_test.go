@@ -17,7 +17,8 @@ import (
 
 func TestWhatIsOpenedForWritingAtAPath(t *testing.T) {
 	dir, _ := made(t)
-	for name, want := range map[string]error{"plain": nil, "inside": nil, "out": nil, "fresh": nil, "pipe": files.ErrNotRegular, "to-pipe": files.ErrNotRegular, "device": files.ErrNotRegular} {
+	for name, want := range map[string]error{"plain": nil, "inside": nil, "out": nil, "fresh": nil,
+		"pipe": files.ErrNotRegular, "to-pipe": files.ErrNotRegular, "device": files.ErrNotRegular} {
 		for what, open := range map[string]func(string) (*os.File, error){
 			"OpenLock":   files.OpenLock,
 			"OpenAppend": func(path string) (*os.File, error) { return files.OpenAppend(path, 0o600) },
@@ -41,7 +42,8 @@ func TestModesAreExact(t *testing.T) {
 	old := unix.Umask(0o077)
 	t.Cleanup(func() { unix.Umask(old) })
 	shared := filepath.Join(dir, "shared")
-	if err := errors.Join(files.Mkdir(shared, 0o750), files.Create(filepath.Join(shared, "file"), []byte("x"), 0o640), files.Replace(filepath.Join(shared, "other"), nil, 0o644)); err != nil {
+	if err := errors.Join(files.Mkdir(shared, 0o750), files.Create(filepath.Join(shared, "file"), []byte("x"), 0o640),
+		files.Replace(filepath.Join(shared, "other"), nil, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]fs.FileMode{"": fs.ModeDir | 0o750, "file": 0o640, "other": 0o644} {
@@ -91,7 +93,8 @@ func TestPathsWithoutLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"plain": "plain", "inside": "plain", "to-folder/x/y": "folder/x/y", "to-folder/../plain": "plain", "nothing/x": "nothing/x", "dangling": "dangling", "out": "../outside", "loop": "loop",
+		"plain": "plain", "inside": "plain", "to-folder/x/y": "folder/x/y", "to-folder/../plain": "plain",
+		"nothing/x": "nothing/x", "dangling": "dangling", "out": "../outside", "loop": "loop",
 	} {
 		if got := files.Resolve(dir + "/" + path); got != filepath.Join(dir, want) {
 			t.Errorf("%s: %s", path, got)
@@ -118,7 +121,8 @@ func TestAFolderAsAFileSystem(t *testing.T) {
 	dir, _ := made(t)
 	of := files.FolderFS(dir)
 	for name, want := range map[string]error{
-		"plain": nil, "out": nil, "pipe": files.ErrNotRegular, "folder": files.ErrNotRegular, "nothing": fs.ErrNotExist, "../outside": fs.ErrInvalid, "/etc/passwd": fs.ErrInvalid,
+		"plain": nil, "out": nil, "pipe": files.ErrNotRegular, "folder": files.ErrNotRegular, "nothing": fs.ErrNotExist,
+		"../outside": fs.ErrInvalid, "/etc/passwd": fs.ErrInvalid,
 	} {
 		within(t, func() {
 			if _, err := fs.ReadFile(of, name); !errors.Is(err, want) {

@@ -90,7 +90,8 @@ func IsGitName(component string) bool {
 		return false
 	}
 	const hashed = len("gi7d29") // after four names that are alike, NTFS makes others of two letters and a hash
-	return stem == "git" || len(stem) == hashed && strings.HasPrefix(stem, "gi") && strings.Trim(stem[2:], "0123456789abcdef") == ""
+	return stem == "git" || len(stem) == hashed && strings.HasPrefix(stem, "gi") &&
+		strings.Trim(stem[2:], "0123456789abcdef") == ""
 }
 
 // FoldName is a name as a file system compares it that passes over case, over the form in which accents are written,

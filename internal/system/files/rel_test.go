@@ -8,10 +8,15 @@ import (
 
 func TestARelIsCanonicalAndLeadsIntoNothingOfGits(t *testing.T) {
 	for name, want := range map[string]error{
-		"a": nil, "a/b.md": nil, ".github/x": nil, ".gitignore": nil, "git": nil, "git~": nil, "gift~1": nil, "日本語.md": nil, "🙂.md": nil,
-		"": ErrNotPath, "a\\b": ErrNotPath, "a\x00": ErrNotPath, "\xff": ErrNotPath, "/a": ErrNotRelative, "c:a": ErrNotRelative,
-		"..": ErrRoundabout, "a/../b": ErrRoundabout, "./a": ErrRoundabout, "a//b": ErrRoundabout, "a/": ErrRoundabout, strings.Repeat("a", 101): ErrPathTooLong,
-		".git": ErrGitName, "a/.GIT/config": ErrGitName, ".git.": ErrGitName, ".git ": ErrGitName, "GIT~1": ErrGitName, "gi7d29~4": ErrGitName,
+		"a": nil, "a/b.md": nil, ".github/x": nil, ".gitignore": nil, "git": nil, "git~": nil, "gift~1": nil, "日本語.md": nil,
+		"🙂.md": nil,
+		"":     ErrNotPath, "a\\b": ErrNotPath, "a\x00": ErrNotPath, "\xff": ErrNotPath, "/a": ErrNotRelative,
+		"c:a": ErrNotRelative,
+		"..":  ErrRoundabout, "a/../b": ErrRoundabout, "./a": ErrRoundabout, "a//b": ErrRoundabout, "a/": ErrRoundabout,
+		strings.Repeat("a", 101): ErrPathTooLong,
+		".git":                   ErrGitName, "a/.GIT/config": ErrGitName, ".git.": ErrGitName, ".git ": ErrGitName,
+		"GIT~1":                   ErrGitName,
+		"gi7d29~4":                ErrGitName,
 		".git::$INDEX_ALLOCATION": ErrGitName, ".g\u200cit": ErrGitName, "a\nb": ErrHiddenName, "a\u202eb": ErrHiddenName,
 	} {
 		got, err := ParseRel(name, 100)

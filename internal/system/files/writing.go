@@ -128,7 +128,8 @@ const (
 )
 
 // openKept opens a file that stays the same file while it is written. It looks before and after, as open does.
-func openKept(name string, flags int, mode fs.FileMode, stat func(string) (fs.FileInfo, error), openFile func(string, int, fs.FileMode) (*os.File, error)) (*os.File, error) {
+func openKept(name string, flags int, mode fs.FileMode, stat func(string) (fs.FileInfo, error),
+	openFile func(string, int, fs.FileMode) (*os.File, error)) (*os.File, error) {
 	notRegular := &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
 	if info, err := stat(name); err == nil && !info.Mode().IsRegular() {
 		return nil, notRegular

@@ -71,7 +71,8 @@ func TestReplaceKeepsToItsFolder(t *testing.T) {
 		refused bool
 	}{
 		{"plain", false}, {"nothing", false}, {"folder/inner", false},
-		{"inside", false}, {"out", false}, {"absolute", false}, {"dangling", false}, {"device", false}, // the links themselves are replaced
+		// the links themselves are replaced
+		{"inside", false}, {"out", false}, {"absolute", false}, {"dangling", false}, {"device", false},
 		{"pipe", false},
 		{"folder", true}, {"../outside", true}, {"nothing/inner", true}, {"/tmp/outside", true}, {"", true}, {".", true},
 	} {
@@ -100,9 +101,15 @@ func TestReplaceKeepsToItsFolder(t *testing.T) {
 // in nobody's way and goes with the next call for the name.
 func TestReplaceAfterAKill(t *testing.T) {
 	for what, leave := range map[string]func(dir string) error{
-		"an empty file":         func(dir string) error { return os.WriteFile(filepath.Join(dir, ".new-plain"), nil, 0o600) },
-		"a part":                func(dir string) error { return os.WriteFile(filepath.Join(dir, ".new-plain"), []byte("ne"), 0o600) },
-		"all of it":             func(dir string) error { return os.WriteFile(filepath.Join(dir, ".new-plain"), []byte("newer"), 0o640) },
+		"an empty file": func(dir string) error { return os.WriteFile(filepath.Join(dir, ".new-plain"), nil, 0o600) },
+		"a part": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, ".new-plain"), []byte("ne"),
+				0o600)
+		},
+		"all of it": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, ".new-plain"),
+				[]byte("newer"), 0o640)
+		},
 		"a link that leads out": func(dir string) error { return os.Symlink("../outside", filepath.Join(dir, ".new-plain")) },
 		"another name of a file": func(dir string) error {
 			return os.Link(filepath.Join(dir, "..", "outside"), filepath.Join(dir, ".new-plain"))
@@ -124,10 +131,12 @@ func TestReplaceAfterAKill(t *testing.T) {
 			}
 			isUnchanged(t, dir)
 			entries, _, err := w.Entries(".", 100)
-			if err != nil || slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), ".new") }) {
+			if err != nil || slices.ContainsFunc(entries,
+				func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), ".new") }) {
 				t.Errorf("%s, %s: left %v, %v", what, then, entries, err)
 			}
-			if text, _, err := w.Read("plain", 10); then == "replace" && (err != nil || string(text) != "newer") || then == "remove" && !errors.Is(err, fs.ErrNotExist) {
+			if text, _, err := w.Read("plain", 10); then == "replace" && (err != nil || string(text) != "newer") ||
+				then == "remove" && !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("%s, %s: after, %q, %v", what, then, text, err)
 			}
 		}
@@ -167,19 +176,22 @@ func TestReplaceIsWhole(t *testing.T) {
 
 func TestWhatIsMadeAndRemovedBelowAFolder(t *testing.T) {
 	dir, w := written(t)
-	for name, want := range map[string]error{"fresh": nil, "folder": nil, "plain": files.ErrNotFolder, "pipe": files.ErrNotFolder, "out": files.ErrNotFolder, "folder/fresh": nil} {
+	for name, want := range map[string]error{"fresh": nil, "folder": nil, "plain": files.ErrNotFolder,
+		"pipe": files.ErrNotFolder, "out": files.ErrNotFolder, "folder/fresh": nil} {
 		if err := w.Mkdir(name, 0o700); !errors.Is(err, want) {
 			t.Errorf("Mkdir %s: %v, want %v", name, err, want)
 		}
 	}
-	for name, want := range map[string]error{"plain": nil, "inside": files.ErrNotRegular, "pipe": files.ErrNotRegular, "folder": files.ErrNotRegular, "out": files.ErrNotRegular, "nothing": fs.ErrNotExist} {
+	for name, want := range map[string]error{"plain": nil, "inside": files.ErrNotRegular, "pipe": files.ErrNotRegular,
+		"folder": files.ErrNotRegular, "out": files.ErrNotRegular, "nothing": fs.ErrNotExist} {
 		within(t, func() {
 			if err := w.Append(name, []byte("x")); !errors.Is(err, want) {
 				t.Errorf("Append %s: %v, want %v", name, err, want)
 			}
 		})
 	}
-	for name, want := range map[string]error{"plain": nil, "inside": files.ErrNotRegular, "pipe": files.ErrNotRegular, "folder": files.ErrNotRegular, "out": files.ErrNotRegular, "lock": nil} {
+	for name, want := range map[string]error{"plain": nil, "inside": files.ErrNotRegular, "pipe": files.ErrNotRegular,
+		"folder": files.ErrNotRegular, "out": files.ErrNotRegular, "lock": nil} {
 		within(t, func() {
 			f, err := w.OpenLock(name)
 			if !errors.Is(err, want) {
@@ -240,7 +252,8 @@ func TestWhatIsMadeBelowAFolderStaysThere(t *testing.T) {
 
 // FuzzNames holds that no name reaches what lies outside of the folder.
 func FuzzNames(f *testing.F) {
-	for _, name := range []string{"plain", "../outside", "out", "folder/../../outside", "//outside", "folder/./../out", "out/", "a\x00b", "pipe", "loop/x", "."} {
+	for _, name := range []string{"plain", "../outside", "out", "folder/../../outside", "//outside", "folder/./../out",
+		"out/", "a\x00b", "pipe", "loop/x", "."} {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
@@ -270,7 +283,8 @@ func TestADirHasNoWayToWrite(t *testing.T) {
 	for m := range reflect.TypeFor[*files.Dir]().Methods() {
 		has = append(has, m.Name)
 	}
-	if want := []string{"Close", "Entries", "FS", "Folder", "Has", "Itself", "Lstat", "Name", "Open", "Read", "Stat"}; !slices.Equal(has, want) {
+	if want := []string{"Close", "Entries", "FS", "Folder", "Has", "Itself", "Lstat", "Name", "Open", "Read",
+		"Stat"}; !slices.Equal(has, want) {
 		t.Errorf("a Dir has %v, want %v", has, want)
 	}
 	_, d := opened(t)

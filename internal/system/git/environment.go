@@ -35,7 +35,8 @@ func always(protocols string) []string {
 // network.
 func settings() []string {
 	return []string{
-		"core.hooksPath=/dev/null", "core.fsmonitor=false", "credential.helper=", "protocol.allow=never", "protocol.ext.allow=never",
+		"core.hooksPath=/dev/null", "core.fsmonitor=false", "credential.helper=", "protocol.allow=never",
+		"protocol.ext.allow=never",
 		"gc.auto=0", "maintenance.auto=false",
 	}
 }

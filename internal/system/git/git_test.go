@@ -41,15 +41,19 @@ func script(t *testing.T, text string) *Runner {
 // TestEveryCallSeesTheseAlone is the list of what guards a call, whoever makes it.
 func TestEveryCallSeesTheseAlone(t *testing.T) {
 	guarded := []string{
-		"core.hooksPath=/dev/null", "core.fsmonitor=false", "credential.helper=", "protocol.allow=never", "protocol.ext.allow=never", "gc.auto=0", "maintenance.auto=false",
+		"core.hooksPath=/dev/null", "core.fsmonitor=false", "credential.helper=", "protocol.allow=never",
+		"protocol.ext.allow=never", "gc.auto=0", "maintenance.auto=false",
 	}
 	variables := []string{
-		"LC_ALL=C", "TZ=UTC", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=true",
+		"LC_ALL=C", "TZ=UTC", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1",
+		"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=true",
 		"GIT_NO_LAZY_FETCH=1", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_REPLACE_OBJECTS=1", "GIT_CEILING_DIRECTORIES=/",
 	}
 	ssh := "GIT_SSH_COMMAND=ssh -o BatchMode=yes -o ConnectTimeout=3 -o ServerAliveInterval=3 -o ServerAliveCountMax=1"
-	alone := []string{"PATH=/opt/bin:/usr/bin:/bin", "HOME=/nonexistent", "XDG_CONFIG_HOME=/nonexistent", "GIT_ALLOW_PROTOCOL="}
-	evil := []string{"LC_ALL=de", "GIT_CONFIG_GLOBAL=/evil", "GIT_CONFIG_NOSYSTEM=0", "GIT_ASKPASS=/evil", "GIT_ALLOW_PROTOCOL=ext", "GIT_NO_REPLACE_OBJECTS=0", "A=b"}
+	alone := []string{"PATH=/opt/bin:/usr/bin:/bin", "HOME=/nonexistent", "XDG_CONFIG_HOME=/nonexistent",
+		"GIT_ALLOW_PROTOCOL="}
+	evil := []string{"LC_ALL=de", "GIT_CONFIG_GLOBAL=/evil", "GIT_CONFIG_NOSYSTEM=0", "GIT_ASKPASS=/evil",
+		"GIT_ALLOW_PROTOCOL=ext", "GIT_NO_REPLACE_OBJECTS=0", "A=b"}
 	remote := func(m Remote) Call {
 		m.Silence = 3 * time.Second
 		return Call{Args: []string{"fetch"}, Remote: &m}
@@ -66,24 +70,36 @@ func TestEveryCallSeesTheseAlone(t *testing.T) {
 		after  []string
 		env    []string
 	}{
-		"alone":                   {call: Call{Args: []string{"init"}}, dir: "/", env: alone},
-		"in a folder":             {call: Call{Dir: "/x", Args: []string{"init"}}, dir: "/x", env: alone},
-		"in a repository":         {call: Call{GitDir: "/r.git", Args: []string{"log"}}, dir: "/r.git", env: alone},
-		"what the call adds":      {call: Call{Config: []string{"core.hooksPath=/evil"}, Env: evil}, dir: "/", before: []string{"core.hooksPath=/evil"}, env: append([]string{"A=b"}, alone...)},
-		"what the runner adds":    {runner: &Runner{Home: "/home/joe", Env: append([]string{"PATH=/p", "SSH_AUTH_SOCK=/s"}, evil...)}, dir: "/", env: []string{"PATH=/p", "HOME=/home/joe", "SSH_AUTH_SOCK=/s", "A=b", "GIT_ALLOW_PROTOCOL="}},
-		"https":                   {call: remote(Remote{URL: trust.Said("https://example.org/x")}), dir: "/", after: slow, env: reaching("https")},
-		"http":                    {call: remote(Remote{URL: trust.Said("http://example.org/x")}), dir: "/", after: slow, env: reaching("http:https")},
-		"ssh":                     {call: remote(Remote{URL: trust.Said("ssh://git@example.org/x")}), dir: "/", after: slow, env: reaching("ssh")},
-		"git's short form of ssh": {call: remote(Remote{URL: trust.Said("git@example.org:x")}), dir: "/", after: slow, env: reaching("ssh")},
-		"a path":                  {call: remote(Remote{URL: trust.Said("/srv/a:b")}), dir: "/", after: slow, env: reaching("file")},
-		"another way":             {call: remote(Remote{URL: trust.Said("ext://sh")}), dir: "/", after: slow, env: reaching("")},
-		"to this address alone":   {call: remote(Remote{URL: trust.Said("https://example.org/x"), Exact: true}), dir: "/", after: append(slices.Clone(slow), "http.followRedirects=false"), env: reaching("https")},
+		"alone":           {call: Call{Args: []string{"init"}}, dir: "/", env: alone},
+		"in a folder":     {call: Call{Dir: "/x", Args: []string{"init"}}, dir: "/x", env: alone},
+		"in a repository": {call: Call{GitDir: "/r.git", Args: []string{"log"}}, dir: "/r.git", env: alone},
+		"what the call adds": {call: Call{Config: []string{"core.hooksPath=/evil"}, Env: evil}, dir: "/",
+			before: []string{"core.hooksPath=/evil"}, env: append([]string{"A=b"}, alone...)},
+		"what the runner adds": {runner: &Runner{Home: "/home/joe",
+			Env: append([]string{"PATH=/p", "SSH_AUTH_SOCK=/s"}, evil...)}, dir: "/",
+			env: []string{"PATH=/p", "HOME=/home/joe", "SSH_AUTH_SOCK=/s", "A=b", "GIT_ALLOW_PROTOCOL="}},
+		"https": {call: remote(Remote{URL: trust.Said("https://example.org/x")}), dir: "/", after: slow,
+			env: reaching("https")},
+		"http": {call: remote(Remote{URL: trust.Said("http://example.org/x")}), dir: "/", after: slow,
+			env: reaching("http:https")},
+		"ssh": {call: remote(Remote{URL: trust.Said("ssh://git@example.org/x")}), dir: "/", after: slow,
+			env: reaching("ssh")},
+		"git's short form of ssh": {call: remote(Remote{URL: trust.Said("git@example.org:x")}), dir: "/", after: slow,
+			env: reaching("ssh")},
+		"a path": {call: remote(Remote{URL: trust.Said("/srv/a:b")}), dir: "/", after: slow,
+			env: reaching("file")},
+		"another way": {call: remote(Remote{URL: trust.Said("ext://sh")}), dir: "/", after: slow,
+			env: reaching("")},
+		"to this address alone": {call: remote(Remote{URL: trust.Said("https://example.org/x"), Exact: true}), dir: "/",
+			after: append(slices.Clone(slow), "http.followRedirects=false"), env: reaching("https")},
 		"with a file of credentials": {
 			call: remote(Remote{URL: trust.Said("https://example.org/x"), Credentials: "/c"}), dir: "/",
-			after: append(slices.Clone(slow), "credential.helper="+credentialHelper), env: reaching("https", "CLAUDEOPS_GIT_CREDENTIALS=/c"),
+			after: append(slices.Clone(slow), "credential.helper="+credentialHelper),
+			env:   reaching("https", "CLAUDEOPS_GIT_CREDENTIALS=/c"),
 		},
 		"with a token": {
-			call: remote(Remote{URL: trust.Said("https://joe@example.org:8443/x"), Token: "tok-en", Credentials: "/c"}), dir: "/",
+			call:  remote(Remote{URL: trust.Said("https://joe@example.org:8443/x"), Token: "tok-en", Credentials: "/c"}),
+			dir:   "/",
 			after: append(slices.Clone(slow), "credential.https://example.org:8443.helper="+tokenHelper), env: reaching("https"),
 		},
 	} {
@@ -122,22 +138,26 @@ func TestATokenGoesOverNoOpenConnection(t *testing.T) {
 	r := &Runner{path: "/opt/bin/git"}
 	for address, ok := range map[string]bool{
 		"https://example.org/x": true, "http://127.0.0.1:3000/x": true, "http://localhost/x": true, "http://[::1]/x": true,
-		"http://example.org/x": false, "http://127.0.0.1.example.org/x": false, "git://127.0.0.1/x": false, "ssh://git@example.org/x": false, "git@example.org:x": false, "/srv/x": false,
+		"http://example.org/x": false, "http://127.0.0.1.example.org/x": false, "git://127.0.0.1/x": false,
+		"ssh://git@example.org/x": false, "git@example.org:x": false, "/srv/x": false,
 	} {
 		_, err := r.prepare(t.Context(), Call{Remote: &Remote{URL: trust.Said(address), Token: "tok-en"}})
 		if ok != (err == nil) || !ok && !errors.Is(err, ErrNotConfidential) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	if _, err := r.prepare(t.Context(), Call{Remote: &Remote{URL: trust.Said("https://example.org/x"), Token: "a\nhost=evil"}}); err == nil {
+	if _, err := r.prepare(t.Context(), Call{Remote: &Remote{URL: trust.Said("https://example.org/x"),
+		Token: "a\nhost=evil"}}); err == nil {
 		t.Error("a token of two lines says more than a token")
 	}
 }
 
 func TestAPublicHostHasNoPrivateAddress(t *testing.T) {
 	hosts := map[string][]string{
-		"public.example": {"192.0.9.1", "2001:4860::1"}, "inner.example": {"10.0.0.1"}, "both.example": {"192.0.9.1", "192.168.1.1"}, "mapped.example": {"::ffff:127.0.0.1"},
-		"carrier.example": {"100.64.0.1"}, "link.example": {"169.254.169.254"}, "127.0.0.1": {"127.0.0.1"}, "192.0.9.1": {"192.0.9.1"}, "::1": {"::1"}, "none.example": {},
+		"public.example": {"192.0.9.1", "2001:4860::1"}, "inner.example": {"10.0.0.1"},
+		"both.example": {"192.0.9.1", "192.168.1.1"}, "mapped.example": {"::ffff:127.0.0.1"},
+		"carrier.example": {"100.64.0.1"}, "link.example": {"169.254.169.254"}, "127.0.0.1": {"127.0.0.1"},
+		"192.0.9.1": {"192.0.9.1"}, "::1": {"::1"}, "none.example": {},
 	}
 	lookup := func(_ context.Context, host string) (found []netip.Addr, err error) {
 		list, ok := hosts[host]
@@ -179,7 +199,8 @@ func TestAPublicHostHasNoPrivateAddress(t *testing.T) {
 		case err != nil:
 			got = "not found"
 		default:
-			if i := slices.IndexFunc(s.args, func(a string) bool { return strings.HasPrefix(a, "http.curloptResolve=") }); i >= 0 {
+			if i := slices.IndexFunc(s.args,
+				func(a string) bool { return strings.HasPrefix(a, "http.curloptResolve=") }); i >= 0 {
 				got = s.args[i]
 			}
 		}
@@ -190,9 +211,12 @@ func TestAPublicHostHasNoPrivateAddress(t *testing.T) {
 			t.Errorf("%s, where private is admitted: %v", address, err)
 		}
 	}
-	proxied := &Runner{path: "/opt/bin/git", Lookup: lookup, Env: []string{"HTTPS_PROXY=http://proxy.example:3128", "NO_PROXY=inner.example"}}
-	for address, ok := range map[string]bool{"https://behind.example/x": true, "https://inner.example/x": false, "http://inner.example/x": false} {
-		if _, err := proxied.prepare(t.Context(), Call{Remote: &Remote{URL: trust.Said(address), Public: true}}); ok != (err == nil) {
+	proxied := &Runner{path: "/opt/bin/git", Lookup: lookup,
+		Env: []string{"HTTPS_PROXY=http://proxy.example:3128", "NO_PROXY=inner.example"}}
+	for address, ok := range map[string]bool{"https://behind.example/x": true, "https://inner.example/x": false,
+		"http://inner.example/x": false} {
+		if _, err := proxied.prepare(t.Context(),
+			Call{Remote: &Remote{URL: trust.Said(address), Public: true}}); ok != (err == nil) {
 			t.Errorf("%s, with a proxy: %v", address, err)
 		}
 	}
@@ -245,7 +269,8 @@ func TestACallEndsWithItsContext(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		for until := time.Now().Add(time.Minute); runs(strings.TrimSpace(string(child))); time.Sleep(time.Millisecond) { // a signal that was sent takes its time
+		// a signal that was sent takes its time
+		for until := time.Now().Add(time.Minute); runs(strings.TrimSpace(string(child))); time.Sleep(time.Millisecond) {
 			if time.Now().After(until) {
 				t.Fatalf("%s: the child %s of git runs still", name, child)
 			}
@@ -266,9 +291,11 @@ func TestWhatIsPrintedIsReadMeanwhile(t *testing.T) {
 		read   func(io.Reader) error
 		want   func(error) bool
 	}{
-		"all of it":                {"echo one", nil, func(err error) bool { return err == nil }},
-		"an error of the reader":   {"exec yes", func(io.Reader) error { return enough }, func(err error) bool { return errors.Is(err, enough) }},
-		"a reader that stops soon": {"echo one; echo two", func(io.Reader) error { return nil }, func(err error) bool { return err == nil }},
+		"all of it": {"echo one", nil, func(err error) bool { return err == nil }},
+		"an error of the reader": {"exec yes", func(io.Reader) error { return enough },
+			func(err error) bool { return errors.Is(err, enough) }},
+		"a reader that stops soon": {"echo one; echo two", func(io.Reader) error { return nil },
+			func(err error) bool { return err == nil }},
 		"an error of git": {"echo half; echo fatal: words >&2; exit 3", nil, func(err error) bool {
 			exit := (*ExitError)(nil)
 			return errors.As(err, &exit) && exit.Code == 3 && err.Error() == "fatal: words"
@@ -342,7 +369,9 @@ func TestNoObjectIsReplaced(t *testing.T) {
 	r, dir := &Runner{}, t.TempDir()
 	run := func(env []string, args ...string) string {
 		t.Helper()
-		result, err := r.Run(t.Context(), Call{Dir: dir, Env: append(env, "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b"), Args: args}, Limits{})
+		result, err := r.Run(t.Context(), Call{Dir: dir,
+			Env:  append(env, "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b"),
+			Args: args}, Limits{})
 		if err != nil || result.Code != 0 {
 			t.Fatalf("%v: %v %s", args, err, result.Said)
 		}

@@ -88,10 +88,13 @@ func (m *Remote) adds(ctx context.Context, r *Runner) (d added, err error) {
 	if err != nil {
 		return d, errors.New("its address is no URL") // whose text has what one signs in with
 	}
-	d.protocols = map[string]string{"https": "https", "http": "http:https", "ssh": "ssh", "git": "git", "file": "file"}[u.Scheme]
+	d.protocols = map[string]string{"https": "https", "http": "http:https", "ssh": "ssh", "git": "git",
+		"file": "file"}[u.Scheme]
 	seconds := max(int(m.Silence/time.Second), 1)
 	d.config = []string{"http.lowSpeedLimit=1", fmt.Sprintf("http.lowSpeedTime=%d", seconds)}
-	d.env = []string{fmt.Sprintf("GIT_SSH_COMMAND=ssh -o BatchMode=yes -o ConnectTimeout=%d -o ServerAliveInterval=%d -o ServerAliveCountMax=1", seconds, seconds)}
+	d.env = []string{fmt.Sprintf(
+		"GIT_SSH_COMMAND=ssh -o BatchMode=yes -o ConnectTimeout=%d -o ServerAliveInterval=%d -o ServerAliveCountMax=1",
+		seconds, seconds)}
 	if m.Exact {
 		d.config = append(d.config, "http.followRedirects=false")
 	}
@@ -158,7 +161,8 @@ func (r *Runner) proxied(u *url.URL) bool {
 		}
 		return ""
 	}
-	config := httpproxy.Config{HTTPProxy: of("http_proxy"), HTTPSProxy: of("https_proxy", "HTTPS_PROXY"), NoProxy: of("no_proxy", "NO_PROXY")}
+	config := httpproxy.Config{HTTPProxy: of("http_proxy"), HTTPSProxy: of("https_proxy", "HTTPS_PROXY"),
+		NoProxy: of("no_proxy", "NO_PROXY")}
 	proxy, err := config.ProxyFunc()(u)
 	return err == nil && proxy != nil
 }

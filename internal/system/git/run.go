@@ -80,7 +80,8 @@ func (s *started) reap(ctx context.Context) (code int, err error) {
 		return 0, errors.Join(err, stdout.end())
 	}
 	tree, err := processtree.Start(processtree.Command{
-		Path: s.program, Args: append([]string{"git"}, s.args...), Env: append(s.env, mark), Dir: s.dir, Stdout: stdout.in, Stderr: stderr.in, Extra: s.secret,
+		Path: s.program, Args: append([]string{"git"}, s.args...), Env: append(s.env, mark), Dir: s.dir, Stdout: stdout.in,
+		Stderr: stderr.in, Extra: s.secret,
 	}, processtree.Options{Grace: Grace, Mark: mark})
 	_, _ = stdout.in.Close(), stderr.in.Close()
 	if err != nil {

@@ -32,7 +32,8 @@ func (g *github) config(context.Context) (oauth2.Config, error) {
 	return oauth2.Config{
 		ClientID: g.settings.ClientID, ClientSecret: g.settings.ClientSecret, RedirectURL: g.redirect, Scopes: scopes,
 		Endpoint: oauth2.Endpoint{
-			AuthURL: at + "/login/oauth/authorize", TokenURL: at + "/login/oauth/access_token", AuthStyle: oauth2.AuthStyleInParams,
+			AuthURL: at + "/login/oauth/authorize", TokenURL: at + "/login/oauth/access_token",
+			AuthStyle: oauth2.AuthStyleInParams,
 		},
 	}, nil
 }
@@ -111,7 +112,8 @@ func (g *github) get(ctx context.Context, t *oauth2.Token, path string, into any
 	case resp.StatusCode == http.StatusUnauthorized:
 		return g.refuse("does not stand by the sign-in any more")
 	case resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusTooManyRequests:
-		return fault.New(fault.RateLimited, "GitHub does not let the person's organisations be read now: its limit is reached, or the scope read:org is missing")
+		return fault.New(fault.RateLimited,
+			"GitHub does not let the person's organisations be read now: its limit is reached, or the scope read:org is missing")
 	case resp.StatusCode != http.StatusOK:
 		return fault.New(fault.UpstreamError, "GitHub answered with status %d; try again later", resp.StatusCode)
 	}

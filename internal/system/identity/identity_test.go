@@ -32,7 +32,8 @@ func newRig(t *testing.T, change func(*identity.Settings)) *rig {
 	r.Provider = fakeoidc.New(clock)
 	t.Cleanup(r.Close)
 	r.SignedIn(fakeoidc.Person{Subject: "7", User: "ann", Groups: []string{"b", "a", "b"}})
-	s := identity.Settings{Name: "gitea", Kind: identity.OpenID, Issuer: r.Issuer(), ClientID: r.ID, ClientSecret: r.Secret}
+	s := identity.Settings{Name: "gitea", Kind: identity.OpenID, Issuer: r.Issuer(), ClientID: r.ID,
+		ClientSecret: r.Secret}
 	if change != nil {
 		change(&s)
 	}
@@ -90,13 +91,15 @@ func (r *rig) signIn(t *testing.T) (identity.Person, identity.Grant, error) {
 func TestAPersonIsWhoTheProviderSays(t *testing.T) {
 	r := newRig(t, nil)
 	who, grant, err := r.signIn(t)
-	if err != nil || who.Provider != "gitea" || who.Issuer != r.Issuer() || who.Subject != "7" || who.User != "ann" || who.Session != "session-of-7" ||
+	if err != nil || who.Provider != "gitea" || who.Issuer != r.Issuer() || who.Subject != "7" || who.User != "ann" ||
+		who.Session != "session-of-7" ||
 		!slices.Equal(who.Groups, []string{"a", "b"}) || grant.Refresh == "" {
 		t.Fatalf("%+v, %v", who, err)
 	}
 	r.SignedIn(fakeoidc.Person{Subject: "7", User: "ann", Groups: []string{"c"}})
 	now, next, err := r.asks.Look(t.Context(), who, grant)
-	if err != nil || !slices.Equal(now.Groups, []string{"c"}) || next.Refresh == grant.Refresh || now.Session != who.Session {
+	if err != nil || !slices.Equal(now.Groups, []string{"c"}) || next.Refresh == grant.Refresh ||
+		now.Session != who.Session {
 		t.Errorf("looked at again: %+v, %v", now, err)
 	}
 	if _, _, err := r.asks.Look(t.Context(), who, grant); fault.CodeOf(err) != fault.Unauthenticated {
@@ -137,31 +140,43 @@ func TestAnAnswerThatIsNoGoodSignsNobodyIn(t *testing.T) {
 		code  fault.Code
 		says  string
 	}{
-		"another issuer":               {claim("iss", "https://evil.example"), fault.Unauthenticated, "issuer"},
-		"another audience":             {claim("aud", "other"), fault.Unauthenticated, "audience"},
-		"two audiences":                {claim("aud", []string{"claudeops", "other"}), fault.Unauthenticated, "another application"},
-		"for another application":      {claim("azp", "other"), fault.Unauthenticated, "another application"},
-		"another nonce":                {claim("nonce", "replayed"), fault.Unauthenticated, "another sign-in"},
-		"no nonce":                     {claim("nonce", nil), fault.Unauthenticated, "another sign-in"},
-		"expired":                      {claim("exp", at.Add(-time.Second).Unix()), fault.Unauthenticated, "clocks"},
-		"a clock ten minutes ahead":    {claim("iat", at.Add(10*time.Minute).Unix()), fault.Unauthenticated, "clock"},
-		"a clock ten minutes behind":   {claim("iat", at.Add(-10*time.Minute).Unix()), fault.Unauthenticated, "clock"},
-		"not yet":                      {claim("nbf", at.Add(10*time.Minute).Unix()), fault.Unauthenticated, "time has not come"},
-		"another access token":         {claim("at_hash", "AAAAAAAAAAAAAAAAAAAAAA"), fault.Unauthenticated, "access token"},
-		"a key that is not published":  {fakeoidc.Wrong{Key: true}, fault.Unauthenticated, "signature"},
-		"no signature":                 {fakeoidc.Wrong{Algorithm: "none"}, fault.Unauthenticated, "signature"},
-		"a signature by the secret":    {fakeoidc.Wrong{Algorithm: "HS256"}, fault.Unauthenticated, "signature"},
-		"no ID token":                  {fakeoidc.Wrong{NoIDToken: true}, fault.Unauthenticated, "no ID token"},
-		"no subject":                   {fakeoidc.Wrong{Claims: map[string]any{"sub": ""}, UserInfo: map[string]any{"sub": ""}}, fault.Unauthenticated, "subject"},
-		"two persons at once":          {fakeoidc.Wrong{UserInfo: map[string]any{"sub": "8"}}, fault.Unauthenticated, "two persons"},
-		"a name with a hidden letter":  {fakeoidc.Wrong{UserInfo: map[string]any{"preferred_username": "an\u200bn"}}, fault.Unauthenticated, "hidden"},
-		"a name from right to left":    {fakeoidc.Wrong{UserInfo: map[string]any{"preferred_username": "\u202enna"}}, fault.Unauthenticated, "hidden"},
-		"a name of two lines":          {fakeoidc.Wrong{UserInfo: map[string]any{"preferred_username": "ann\nbob"}}, fault.Unauthenticated, "hidden"},
-		"a name without end":           {fakeoidc.Wrong{UserInfo: map[string]any{"preferred_username": strings.Repeat("a", 200)}}, fault.Unauthenticated, "too long"},
-		"a thousand groups and one":    {fakeoidc.Wrong{UserInfo: map[string]any{"groups": groups}}, fault.Unauthenticated, "more than 1000"},
-		"a group without end":          {fakeoidc.Wrong{UserInfo: map[string]any{"groups": []string{strings.Repeat("a", 300)}}}, fault.Unauthenticated, "256"},
-		"groups that are a number":     {fakeoidc.Wrong{UserInfo: map[string]any{"groups": 7}}, fault.Unauthenticated, "neither a list nor a text"},
-		"groups of megabytes":          {fakeoidc.Wrong{UserInfo: map[string]any{"groups": strings.Repeat("a", 2<<20)}}, fault.UpstreamError, "bytes"},
+		"another issuer":   {claim("iss", "https://evil.example"), fault.Unauthenticated, "issuer"},
+		"another audience": {claim("aud", "other"), fault.Unauthenticated, "audience"},
+		"two audiences": {claim("aud", []string{"claudeops", "other"}), fault.Unauthenticated,
+			"another application"},
+		"for another application":    {claim("azp", "other"), fault.Unauthenticated, "another application"},
+		"another nonce":              {claim("nonce", "replayed"), fault.Unauthenticated, "another sign-in"},
+		"no nonce":                   {claim("nonce", nil), fault.Unauthenticated, "another sign-in"},
+		"expired":                    {claim("exp", at.Add(-time.Second).Unix()), fault.Unauthenticated, "clocks"},
+		"a clock ten minutes ahead":  {claim("iat", at.Add(10*time.Minute).Unix()), fault.Unauthenticated, "clock"},
+		"a clock ten minutes behind": {claim("iat", at.Add(-10*time.Minute).Unix()), fault.Unauthenticated, "clock"},
+		"not yet": {claim("nbf", at.Add(10*time.Minute).Unix()), fault.Unauthenticated,
+			"time has not come"},
+		"another access token":        {claim("at_hash", "AAAAAAAAAAAAAAAAAAAAAA"), fault.Unauthenticated, "access token"},
+		"a key that is not published": {fakeoidc.Wrong{Key: true}, fault.Unauthenticated, "signature"},
+		"no signature":                {fakeoidc.Wrong{Algorithm: "none"}, fault.Unauthenticated, "signature"},
+		"a signature by the secret":   {fakeoidc.Wrong{Algorithm: "HS256"}, fault.Unauthenticated, "signature"},
+		"no ID token":                 {fakeoidc.Wrong{NoIDToken: true}, fault.Unauthenticated, "no ID token"},
+		"no subject": {fakeoidc.Wrong{Claims: map[string]any{"sub": ""},
+			UserInfo: map[string]any{"sub": ""}}, fault.Unauthenticated, "subject"},
+		"two persons at once": {fakeoidc.Wrong{UserInfo: map[string]any{"sub": "8"}}, fault.Unauthenticated,
+			"two persons"},
+		"a name with a hidden letter": {fakeoidc.Wrong{UserInfo: map[string]any{"preferred_username": "an\u200bn"}},
+			fault.Unauthenticated, "hidden"},
+		"a name from right to left": {fakeoidc.Wrong{UserInfo: map[string]any{"preferred_username": "\u202enna"}},
+			fault.Unauthenticated, "hidden"},
+		"a name of two lines": {fakeoidc.Wrong{UserInfo: map[string]any{"preferred_username": "ann\nbob"}},
+			fault.Unauthenticated, "hidden"},
+		"a name without end": {fakeoidc.Wrong{UserInfo: map[string]any{"preferred_username": strings.Repeat("a",
+			200)}}, fault.Unauthenticated, "too long"},
+		"a thousand groups and one": {fakeoidc.Wrong{UserInfo: map[string]any{"groups": groups}}, fault.Unauthenticated,
+			"more than 1000"},
+		"a group without end": {fakeoidc.Wrong{UserInfo: map[string]any{"groups": []string{strings.Repeat("a",
+			300)}}}, fault.Unauthenticated, "256"},
+		"groups that are a number": {fakeoidc.Wrong{UserInfo: map[string]any{"groups": 7}}, fault.Unauthenticated,
+			"neither a list nor a text"},
+		"groups of megabytes": {fakeoidc.Wrong{UserInfo: map[string]any{"groups": strings.Repeat("a", 2<<20)}},
+			fault.UpstreamError, "bytes"},
 		"the provider fails":           {fakeoidc.Wrong{Status: 500}, fault.UpstreamError, "error of its own"},
 		"the provider is in the works": {fakeoidc.Wrong{Status: 503}, fault.UpstreamError, "error of its own"},
 	} {
@@ -202,14 +217,17 @@ func TestAProviderThatIsNotAsItShouldBeIsSaidSo(t *testing.T) {
 		change func(*identity.Settings)
 		says   string
 	}{
-		"another issuer than configured": {fakeoidc.Wrong{Issuer: "https://evil.example"}, nil, "CLAUDEOPS_SIGN_IN_GITEA_ISSUER"},
-		"a description of megabytes":     {fakeoidc.Wrong{Huge: true}, nil, "cannot be read"},
-		"down":                           {fakeoidc.Wrong{Status: 502}, nil, "try again later"},
-		"nobody there":                   {fakeoidc.Wrong{}, func(s *identity.Settings) { s.Issuer = "http://127.0.0.1:1" }, "try again later"},
+		"another issuer than configured": {fakeoidc.Wrong{Issuer: "https://evil.example"}, nil,
+			"CLAUDEOPS_SIGN_IN_GITEA_ISSUER"},
+		"a description of megabytes": {fakeoidc.Wrong{Huge: true}, nil, "cannot be read"},
+		"down":                       {fakeoidc.Wrong{Status: 502}, nil, "try again later"},
+		"nobody there": {fakeoidc.Wrong{}, func(s *identity.Settings) { s.Issuer = "http://127.0.0.1:1" },
+			"try again later"},
 	} {
 		r := newRig(t, c.change)
 		r.Does(c.wrong)
-		if _, err := r.asks.Begin(t.Context(), flow(t)); fault.CodeOf(err) != fault.UpstreamError || !strings.Contains(err.Error(), c.says) {
+		if _, err := r.asks.Begin(t.Context(), flow(t)); fault.CodeOf(err) != fault.UpstreamError ||
+			!strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := r.asks.Check(t.Context()); err == nil {
@@ -251,7 +269,8 @@ func TestTheProviderIsTheOnlyHostThatIsAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err = asks.Finish(t.Context(), f, "code"); fault.CodeOf(err) != fault.UpstreamError || !strings.Contains(err.Error(), "CLAUDEOPS_SIGN_IN_GITEA_HOSTS") {
+	if _, _, err = asks.Finish(t.Context(), f, "code"); fault.CodeOf(err) != fault.UpstreamError ||
+		!strings.Contains(err.Error(), "CLAUDEOPS_SIGN_IN_GITEA_HOSTS") {
 		t.Errorf("%s: %v", address, err)
 	}
 	if r.Requests("/token") != 0 {
@@ -268,7 +287,8 @@ func TestASlowProviderEndsWithTheCaller(t *testing.T) {
 	r.Does(fakeoidc.Wrong{Slow: never})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, _, err := r.asks.Finish(ctx, f, code); fault.CodeOf(err) != fault.Timeout && !errors.Is(err, context.DeadlineExceeded) {
+	if _, _, err := r.asks.Finish(ctx, f, code); fault.CodeOf(err) != fault.Timeout &&
+		!errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%s: %v", fault.CodeOf(err), err)
 	}
 }
@@ -281,7 +301,8 @@ func TestGitHubSaysWhoByItsAPI(t *testing.T) {
 	}
 	r.SignedIn(fakeoidc.Person{Subject: "7", User: "ann", Groups: groups})
 	who, grant, err := r.signIn(t)
-	if err != nil || who.Subject != "7" || who.User != "ann" || len(who.Groups) != 152 || !slices.Contains(who.Groups, "acme/sre") || grant.Refresh != "" {
+	if err != nil || who.Subject != "7" || who.User != "ann" || len(who.Groups) != 152 ||
+		!slices.Contains(who.Groups, "acme/sre") || grant.Refresh != "" {
 		t.Fatalf("%+v, %v", who, err)
 	}
 	r.SignedIn(fakeoidc.Person{Subject: "7", User: "ann"})
@@ -306,8 +327,10 @@ func TestOnlyTheProviderSignsPeopleOut(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for name, claims := range map[string]map[string]any{
-		"of another application": {"aud": "other"}, "of another provider": {"iss": "https://evil.example"}, "an ID token": {"nonce": "x"},
-		"of nobody": {"sub": nil}, "no logout": {"events": map[string]any{}}, "expired": {"exp": r.now.Add(-time.Second).Unix()},
+		"of another application": {"aud": "other"}, "of another provider": {"iss": "https://evil.example"},
+		"an ID token": {"nonce": "x"},
+		"of nobody":   {"sub": nil}, "no logout": {"events": map[string]any{}},
+		"expired":    {"exp": r.now.Add(-time.Second).Unix()},
 		"an old one": {"iat": r.now.Add(-time.Hour).Unix()},
 	} {
 		if got, err := r.asks.Logout(t.Context(), r.LogoutToken("7", claims)); fault.CodeOf(err) != fault.Unauthenticated {

@@ -72,8 +72,9 @@ func (o *openid) ask(ctx context.Context) (*discovered, error) {
 	provider, err := oidc.NewProvider(o.with(ctx), o.settings.Issuer)
 	var other *oidc.IssuerMismatchError
 	if errors.As(err, &other) {
-		return nil, fault.Wrap(err, fault.UpstreamError, "the provider %s calls itself by another issuer than the configured one; the operator "+
-			"sets CLAUDEOPS_SIGN_IN_%s_ISSUER to exactly what it gives", o.settings.Name, VariablePart(o.settings.Name))
+		return nil, fault.Wrap(err, fault.UpstreamError,
+			"the provider %s calls itself by another issuer than the configured one; the operator "+
+				"sets CLAUDEOPS_SIGN_IN_%s_ISSUER to exactly what it gives", o.settings.Name, VariablePart(o.settings.Name))
 	}
 	if err != nil {
 		return nil, o.failed(err, "has no description of itself")
@@ -92,8 +93,10 @@ func (o *openid) ask(ctx context.Context) (*discovered, error) {
 func (o *openid) usable(m metadata) error {
 	for _, address := range []string{m.Authorization, m.Keys, m.Token} {
 		u, err := url.Parse(address)
-		if err != nil || u.Host == "" || u.User != nil || !weborigin.Confidential(u) && (!o.settings.PlainHTTP || u.Scheme != "http") {
-			return fault.New(fault.UpstreamError, "the provider %s lacks an address to sign in at, or names one that is not of https", o.settings.Name)
+		if err != nil || u.Host == "" || u.User != nil || !weborigin.Confidential(u) &&
+			(!o.settings.PlainHTTP || u.Scheme != "http") {
+			return fault.New(fault.UpstreamError,
+				"the provider %s lacks an address to sign in at, or names one that is not of https", o.settings.Name)
 		}
 	}
 	return nil
@@ -106,18 +109,21 @@ func (o *openid) config(ctx context.Context) (oauth2.Config, error) {
 	}
 	endpoint := found.provider.Endpoint()
 	endpoint.AuthStyle = oauth2.AuthStyleInHeader
-	if o.settings.ClientSecret == "" || len(found.AuthMethods) > 0 && !slices.Contains(found.AuthMethods, "client_secret_basic") {
+	if o.settings.ClientSecret == "" || len(found.AuthMethods) > 0 &&
+		!slices.Contains(found.AuthMethods, "client_secret_basic") {
 		endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
 	return oauth2.Config{
-		ClientID: o.settings.ClientID, ClientSecret: o.settings.ClientSecret, Endpoint: endpoint, RedirectURL: o.redirect, Scopes: o.scopes(found),
+		ClientID: o.settings.ClientID, ClientSecret: o.settings.ClientSecret, Endpoint: endpoint, RedirectURL: o.redirect,
+		Scopes: o.scopes(found),
 	}, nil
 }
 
 // scopes are those that the operator names, or the usual ones as far as the provider has them.
 func (o *openid) scopes(found *discovered) []string {
 	if len(o.settings.Scopes) > 0 {
-		return append([]string{oidc.ScopeOpenID}, slices.DeleteFunc(slices.Clone(o.settings.Scopes), func(s string) bool { return s == oidc.ScopeOpenID })...)
+		return append([]string{oidc.ScopeOpenID},
+			slices.DeleteFunc(slices.Clone(o.settings.Scopes), func(s string) bool { return s == oidc.ScopeOpenID })...)
 	}
 	out := []string{oidc.ScopeOpenID, "profile"}
 	for _, scope := range []string{"email", "groups"} {
@@ -164,7 +170,8 @@ func (o *openid) who(ctx context.Context, t *oauth2.Token, nonce string) (Person
 	if found.UserInfo == "" {
 		return who, nil
 	}
-	info, err := found.provider.UserInfo(o.with(ctx), oauth2.StaticTokenSource(&oauth2.Token{AccessToken: t.AccessToken, TokenType: "Bearer"}))
+	info, err := found.provider.UserInfo(o.with(ctx),
+		oauth2.StaticTokenSource(&oauth2.Token{AccessToken: t.AccessToken, TokenType: "Bearer"}))
 	if err != nil {
 		return Person{}, o.failedInfo(err)
 	}
@@ -181,13 +188,14 @@ func (o *openid) who(ctx context.Context, t *oauth2.Token, nonce string) (Person
 // failedInfo tells a token that is no good from a provider that is down. The library gives the status as a text.
 func (o *openid) failedInfo(err error) error {
 	if strings.HasPrefix(err.Error(), "401 ") || strings.HasPrefix(err.Error(), "403 ") {
-		return fault.Wrap(err, fault.Unauthenticated, "the provider %s does not stand by the sign-in any more", o.settings.Name)
+		return fault.Wrap(err, fault.Unauthenticated, "the provider %s does not stand by the sign-in any more",
+			o.settings.Name)
 	}
 	return o.failed(err, "")
 }
 
-// merged is what is known of a person by both. What the provider says now comes before its ID token, but for the groups,
-// which are in either.
+// merged is what is known of a person by both. What the provider says now comes before its ID token, but for the
+// groups, which are in either.
 func merged(token, info Person) Person {
 	if token.Subject == "" {
 		return info
@@ -203,21 +211,25 @@ func merged(token, info Person) Person {
 
 // fromIDToken verifies an ID token, and reads it.
 func (o *openid) fromIDToken(ctx context.Context, found *discovered, raw, access, nonce string) (Person, error) {
-	token, err := found.provider.VerifierContext(o.with(ctx), &oidc.Config{ClientID: o.settings.ClientID, Now: o.now}).Verify(o.with(ctx), raw)
+	token, err := found.provider.VerifierContext(o.with(ctx),
+		&oidc.Config{ClientID: o.settings.ClientID, Now: o.now}).Verify(o.with(ctx), raw)
 	var expired *oidc.TokenExpiredError
 	switch {
 	case errors.As(err, &expired):
-		return Person{}, fault.Wrap(err, fault.Unauthenticated, "the ID token of the provider %s has expired already; compare the clocks of both machines",
+		return Person{}, fault.Wrap(err, fault.Unauthenticated,
+			"the ID token of the provider %s has expired already; compare the clocks of both machines",
 			o.settings.Name)
 	case err != nil && strings.Contains(err.Error(), "fetching keys"): // the library has no error of its own for it
 		return Person{}, o.failed(err, "")
 	case err != nil:
-		return Person{}, fault.Wrap(err, fault.Unauthenticated, "the ID token of the provider %s is no good: its signature, issuer or audience is not "+
-			"the one that is expected, or its time has not come", o.settings.Name)
+		return Person{}, fault.Wrap(err, fault.Unauthenticated,
+			"the ID token of the provider %s is no good: its signature, issuer or audience is not "+
+				"the one that is expected, or its time has not come", o.settings.Name)
 	case nonce != "" && token.Nonce != nonce:
 		return Person{}, o.refuse("answered to another sign-in than this browser's")
 	case nonce != "" && token.IssuedAt.Sub(o.now()).Abs() > allowedGap:
-		return Person{}, o.refuse("has a clock that differs from this server's by more than " + allowedGap.String() + "; set both")
+		return Person{}, o.refuse("has a clock that differs from this server's by more than " + allowedGap.String() +
+			"; set both")
 	case token.AccessTokenHash != "" && token.VerifyAccessToken(access) != nil:
 		return Person{}, o.refuse("gave an ID token that belongs to another access token")
 	}
@@ -290,7 +302,8 @@ func (o *openid) logout(ctx context.Context, raw string) (Logout, error) {
 	if err != nil {
 		return Logout{}, err
 	}
-	token, err := found.provider.VerifierContext(o.with(ctx), &oidc.Config{ClientID: o.settings.ClientID, Now: o.now}).VerifyLogout(o.with(ctx), raw)
+	token, err := found.provider.VerifierContext(o.with(ctx),
+		&oidc.Config{ClientID: o.settings.ClientID, Now: o.now}).VerifyLogout(o.with(ctx), raw)
 	if err != nil {
 		return Logout{}, fault.Wrap(err, fault.Unauthenticated, "the logout token is no good")
 	}

@@ -165,7 +165,8 @@ func (p *Provider) Finish(ctx context.Context, f Flow, code string) (Person, Gra
 	}
 	token, err := c.Exchange(p.with(ctx), code, oauth2.VerifierOption(f.Verifier))
 	if err != nil {
-		return Person{}, Grant{}, p.failed(err, "did not take the code: it is used up, too old, or was not given to this server")
+		return Person{}, Grant{}, p.failed(err,
+			"did not take the code: it is used up, too old, or was not given to this server")
 	}
 	who, err := p.person(ctx, token, f.Nonce)
 	return who, grantOf(token), err

@@ -53,7 +53,8 @@ func (s Settings) Check() error {
 	for _, address := range append([]string{s.Issuer}, s.Hosts...) {
 		u, err := url.Parse(address)
 		switch {
-		case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+			u.Fragment != "":
 			return fmt.Errorf("the issuer, and each host, is an address such as https://id.example")
 		case !s.PlainHTTP && !weborigin.Confidential(u):
 			return fmt.Errorf("%s is asked by plain http, so that anybody on the way could be anybody; use https", u.Redacted())

@@ -1,13 +1,14 @@
-// Package osthread runs a function on a thread of the operating system that ends with it, for system calls that change what one
-// thread may do. Nothing else of the process ever runs on such a thread.
+// Package osthread runs a function on a thread of the operating system that ends with it, for system calls that change
+// what one thread may do. Nothing else of the process ever runs on such a thread.
 package osthread
 
 import "runtime"
 
-// Do runs f on a thread of its own, waits for it and returns its error. f must start no goroutine that relies on the thread.
+// Do runs f on a thread of its own, waits for it and returns its error. f must start no goroutine that relies on the
+// thread.
 //
-// It never is the thread that the process began with: the kernel takes that one's user for the user of the whole process, and the
-// runtime cannot end it.
+// It never is the thread that the process began with: the kernel takes that one's user for the user of the whole
+// process, and the runtime cannot end it.
 func Do(f func() error) error {
 	done := make(chan error, 1)
 	go run(f, done)

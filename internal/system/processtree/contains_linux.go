@@ -2,8 +2,8 @@ package processtree
 
 import "os"
 
-// Contains reports whether a process has come of the command, however far, and runs still. One whose parent has ended counts, too. It says
-// nothing of processes that the command talks to.
+// Contains reports whether a process has come of the command, however far, and runs still. One whose parent has ended
+// counts, too. It says nothing of processes that the command talks to.
 func (t *Tree) Contains(pid int) bool {
 	const furthest = 10_000 // a circle, made by ids that were used again, ends
 	for range furthest {

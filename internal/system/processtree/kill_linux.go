@@ -43,8 +43,8 @@ func (r *reaper) killAll(bound time.Duration) bool {
 	}
 }
 
-// stopAll stops the processes below this one, those too that are started meanwhile. Those that keep being started faster
-// are left to the next round.
+// stopAll stops the processes below this one, those too that are started meanwhile. Those that keep being started
+// faster are left to the next round.
 func stopAll() {
 	const rounds = 100
 	stopped := map[[2]any]bool{}
@@ -99,8 +99,8 @@ func ofUser(uid int) (out []process) {
 	return out
 }
 
-// KillUser kills every process of a user, in one step of the kernel: kill(2) with -1, called as that user. This process must be one that
-// may switch users, and the user another than its own.
+// KillUser kills every process of a user, in one step of the kernel: kill(2) with -1, called as that user. This process
+// must be one that may switch users, and the user another than its own.
 func KillUser(uid int) error {
 	if uid <= 0 || uid == os.Geteuid() || uid == os.Getuid() {
 		return errors.New("this user's processes are not killed as a whole")

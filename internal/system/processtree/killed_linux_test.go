@@ -32,8 +32,8 @@ func startSupervisor(t *testing.T, script, group, grace string, uid int) *superv
 	binary := filepath.Join(dir, "supervisor.test")
 	self, err := os.ReadFile("/proc/self/exe")
 	if err == nil {
-		// No other test may start a process meanwhile: the child would inherit the file opened for writing, and the system would
-		// refuse to run it (ETXTBSY, golang.org/issue/22315).
+		// No other test may start a process meanwhile: the child would inherit the file opened for writing, and the system
+		// would refuse to run it (ETXTBSY, golang.org/issue/22315).
 		syscall.ForkLock.RLock()
 		err = os.WriteFile(binary, self, 0o755) //nolint:gosec // another user runs it
 		syscall.ForkLock.RUnlock()
@@ -98,7 +98,8 @@ func (s *supervisor) free(t *testing.T) bool {
 }
 
 func TestNothingOutlivesAKilledSupervisor(t *testing.T) {
-	for _, name := range []string{"a child in the background", "forked twice, nothing inherited", "deaf, in a command that is deaf", "forks for ever, deaf"} {
+	for _, name := range []string{"a child in the background", "forked twice, nothing inherited",
+		"deaf, in a command that is deaf", "forks for ever, deaf"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := startSupervisor(t, "cd "+t.TempDir()+"\n"+escapes()[name], "made", "200ms", 0)
@@ -124,7 +125,8 @@ func TestAUserWithoutRightsEndsItsTree(t *testing.T) {
 		t.Log("the other tests run as such a user already")
 		return
 	}
-	for _, name := range []string{"forked twice, nothing inherited", "forks for ever, deaf", "a chain of parents that end"} {
+	for _, name := range []string{"forked twice, nothing inherited", "forks for ever, deaf",
+		"a chain of parents that end"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			work := publicFolder(t)
@@ -184,7 +186,8 @@ func TestWhatCannotBeKilledKeepsTheLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := startSupervisor(t, "setsid "+strong+" --reuid 0 --regid 0 --clear-groups sh -c 'echo ready; while :; do sleep 1; done' $0 & sleep 1000",
+	s := startSupervisor(t, "setsid "+strong+
+		" --reuid 0 --regid 0 --clear-groups sh -c 'echo ready; while :; do sleep 1; done' $0 & sleep 1000",
 		"", "100ms", nobody)
 	_ = s.in.Close()
 	if said, err := s.said.ReadString('\n'); err != nil || !strings.Contains(said, "ended: 1 remain, lost false") &&

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// supervise runs a shell script in a tree. It says when the tree has started, ends it when its input ends, and says what
-// remained.
+// supervise runs a shell script in a tree. It says when the tree has started, ends it when its input ends, and says
+// what remained.
 func supervise() int {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil { // as claudeops does
 		fmt.Println("prctl:", err)

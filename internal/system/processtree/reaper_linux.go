@@ -71,7 +71,8 @@ func Reap() int {
 // prepare makes this process a subreaper that nobody of its user can look into, and that is ended by SIGKILL alone.
 func (r *reaper) prepare(lines *bufio.Reader) error {
 	// Caught and not ignored: what is ignored stays ignored in the command.
-	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
+	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1,
+		unix.SIGUSR2,
 		unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGPIPE)
 	first, err := lines.ReadBytes('\n')
 	if err != nil {
@@ -98,10 +99,11 @@ func closeOnExec() {
 	}
 }
 
-// run starts the command, in a session and a process group of its own, and gives up the files that are the command's. The command
-// ends when the reaper is killed.
+// run starts the command, in a session and a process group of its own, and gives up the files that are the command's.
+// The command ends when the reaper is killed.
 func (r *reaper) run() error {
-	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL} // in a session a process may wake all others (SIGCONT)
+	// in a session a process may wake all others (SIGCONT)
+	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	if r.start.Group != "" {
 		folder, err := os.Open(r.start.Group)
 		if err != nil {
@@ -137,9 +139,9 @@ func (r *reaper) run() error {
 	return nil
 }
 
-// spawn starts the command in its control group. Where a filter forbids clone3(2), which starts it there (systemd's RestrictNamespaces= does, since no
-// filter can see what clone3 is asked for), this process goes into the group itself for the moment of the start, so that the command begins there
-// all the same.
+// spawn starts the command in its control group. Where a filter forbids clone3(2), which starts it there (systemd's
+// RestrictNamespaces= does, since no filter can see what clone3 is asked for), this process goes into the group itself
+// for the moment of the start, so that the command begins there all the same.
 func (r *reaper) spawn(attr *syscall.ProcAttr) (pid int, err error) {
 	pid, err = syscall.ForkExec(r.start.Path, r.start.Args, attr)
 	if !attr.Sys.UseCgroupFD || !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
@@ -206,11 +208,13 @@ func follow(lines *bufio.Reader, asked chan<- ending) {
 // tell reports to the caller, if there is one still.
 func (r *reaper) tell(what report) { _ = r.reports.Encode(what) }
 
-// threadsEach is how many threads a process may have on average before the kernel's own limits, which count threads, hold.
+// threadsEach is how many threads a process may have on average before the kernel's own limits, which count threads,
+// hold.
 const threadsEach = 8
 
-// limit has the kernel bound the tree before its size is seen here, since what multiplies is faster than looking: by the control group
-// where there is one, and for users other than root by the number of threads that the user may have (RLIMIT_NPROC).
+// limit has the kernel bound the tree before its size is seen here, since what multiplies is faster than looking: by
+// the control group where there is one, and for users other than root by the number of threads that the user may have
+// (RLIMIT_NPROC).
 func (r *reaper) limit() {
 	most := uint64(threadsEach) * uint64(r.start.Most) //nolint:gosec // it is not negative
 	if r.start.Bound > 0 {

@@ -35,11 +35,13 @@ func TestRun(t *testing.T) {
 			command.Stdin = strings.NewReader(c.stdin)
 		}
 		r, err := Run(t.Context(), Spec{Command: command, Output: c.most})
-		if err != nil || string(r.Stdout.Text) != c.out || string(r.Stderr.Text) != c.errs || r.Stdout.Size != c.size || r.Exit.Code != c.code || r.TimedOut || r.Canceled {
+		if err != nil || string(r.Stdout.Text) != c.out || string(r.Stderr.Text) != c.errs || r.Stdout.Size != c.size ||
+			r.Exit.Code != c.code || r.TimedOut || r.Canceled {
 			t.Errorf("%s: %+v, %v", c.name, r, err)
 		}
 	}
-	if _, err := Run(t.Context(), Spec{Command: Command{Path: filepath.Join(t.TempDir(), "missing"), Args: []string{"x"}, Dir: "/"}, Output: 10}); err == nil {
+	if _, err := Run(t.Context(), Spec{Command: Command{Path: filepath.Join(t.TempDir(), "missing"), Args: []string{"x"},
+		Dir: "/"}, Output: 10}); err == nil {
 		t.Error("what cannot be started has no error")
 	}
 }
@@ -52,11 +54,14 @@ func TestRunEndsTheWholeTree(t *testing.T) {
 		timedOut bool
 		canceled bool
 	}{
-		"a command that ends":              {script: "echo $$; setsid sleep 60 & exit 0"},
-		"a command that takes too long":    {script: "echo $$; setsid sleep 60 & wait", limit: 200 * time.Millisecond, timedOut: true},
-		"a command that nobody waits for":  {script: "echo $$; setsid sleep 60 & wait", canceled: true},
-		"a command that ignores its end":   {script: "trap '' TERM; echo $$; sleep 60", limit: 200 * time.Millisecond, timedOut: true},
-		"a command that has closed output": {script: "echo $$; exec >/dev/null 2>&1; sleep 60", limit: 200 * time.Millisecond, timedOut: true},
+		"a command that ends": {script: "echo $$; setsid sleep 60 & exit 0"},
+		"a command that takes too long": {script: "echo $$; setsid sleep 60 & wait", limit: 200 * time.Millisecond,
+			timedOut: true},
+		"a command that nobody waits for": {script: "echo $$; setsid sleep 60 & wait", canceled: true},
+		"a command that ignores its end": {script: "trap '' TERM; echo $$; sleep 60", limit: 200 * time.Millisecond,
+			timedOut: true},
+		"a command that has closed output": {script: "echo $$; exec >/dev/null 2>&1; sleep 60", limit: 200 * time.Millisecond,
+			timedOut: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -69,7 +74,8 @@ func TestRunEndsTheWholeTree(t *testing.T) {
 			command := scripted(c.script)
 			command.Env = append(command.Env, mark)
 			began := time.Now()
-			r, err := Run(ctx, Spec{Command: command, Options: Options{Grace: 100 * time.Millisecond}, Time: c.limit, Output: 100})
+			r, err := Run(ctx, Spec{Command: command, Options: Options{Grace: 100 * time.Millisecond}, Time: c.limit,
+				Output: 100})
 			if err != nil || r.TimedOut != c.timedOut || r.Canceled != c.canceled || len(r.Remaining) > 0 || r.Stdout.Size == 0 {
 				t.Errorf("%+v, %v", r, err)
 			}
@@ -90,7 +96,8 @@ func TestFind(t *testing.T) {
 	}
 	t.Setenv("PATH", folder)
 	t.Chdir(folder)
-	for name, want := range map[string]string{"program": filepath.Join(folder, "program"), "./program": filepath.Join(folder, "program"), "missing": "", "/": "", "": ""} {
+	for name, want := range map[string]string{"program": filepath.Join(folder, "program"),
+		"./program": filepath.Join(folder, "program"), "missing": "", "/": "", "": ""} {
 		if got, err := Find(name); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", name, got, err)
 		}

@@ -30,14 +30,15 @@ type Options struct {
 	Mark string
 	// Group is a control group for the tree, as MakeGroup has made it; "" for none. It is removed at the tree's end.
 	Group string
-	// MostProcesses is how many processes the tree may have at the same time; 0 for any number. One that has more is ended. It is looked at
-	// some ten times a second; on Linux alone.
+	// MostProcesses is how many processes the tree may have at the same time; 0 for any number. One that has more is
+	// ended. It is looked at some ten times a second; on Linux alone.
 	MostProcesses int
-	// MostThreads is how many threads the tree may have; 0 for any number. The kernel holds it where the tree has a control group with
-	// that controller, and otherwise counts the threads of all users when the command starts. More cannot be started. On Linux alone.
+	// MostThreads is how many threads the tree may have; 0 for any number. The kernel holds it where the tree has a
+	// control group with that controller, and otherwise counts the threads of all users when the command starts. More
+	// cannot be started. On Linux alone.
 	MostThreads int
-	// UID is the user that the command becomes, where that is not ours: its processes are then ended by that, too, all of its user that
-	// are left after the grace. 0 for ours. On Linux alone.
+	// UID is the user that the command becomes, where that is not ours: its processes are then ended by that, too, all of
+	// its user that are left after the grace. 0 for ours. On Linux alone.
 	UID int
 	// Keep are files that stay open until the tree has ended, even if this process is killed: a lock, for instance.
 	Keep []*os.File

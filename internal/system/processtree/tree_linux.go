@@ -66,7 +66,8 @@ func (t *Tree) begin(c Command, reports *os.File) error {
 	said := json.NewDecoder(bufio.NewReader(reports))
 	var first report
 	err := t.tell(start{
-		Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, Group: t.options.Group, Grace: t.options.Grace, Most: t.options.MostProcesses,
+		Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, Group: t.options.Group, Grace: t.options.Grace,
+		Most:  t.options.MostProcesses,
 		Extra: c.Extra, UID: t.options.UID, Bound: t.options.MostThreads,
 	})
 	if err == nil {

@@ -26,15 +26,21 @@ func escapes() map[string]string {
 		"nohup":                           `nohup ` + wait + ` >/dev/null 2>&1 & echo ready`,
 		"a session of its own":            `setsid ` + wait + ` & echo ready`,
 		"an empty environment":            `env -i setsid ` + wait + ` & echo ready`,
-		"forked twice, nothing inherited": `(env -i setsid sh -c "(exec ` + wait + ` </dev/null >/dev/null 2>&1 &)" $0 &); echo ready`,
-		"deaf to signals":                 `setsid sh -c 'trap "" TERM HUP INT QUIT USR1 USR2; while :; do sleep 1; done' $0 & echo ready`,
-		"deaf, in a command that is deaf": `trap "" TERM HUP INT; setsid ` + wait + ` & echo ready; while :; do sleep 1; done`,
-		"stopped":                         wait + ` & kill -STOP $!; echo ready`,
-		"many":                            `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do setsid ` + wait + ` & done; echo ready`,
-		"a chain of parents that end":     `f() { if [ $1 -gt 0 ]; then (f $(($1-1)) &) ; else env -i setsid ` + wait + ` & fi; }; f 20; echo ready`,
-		"forks for ever, deaf":            `setsid sh -c 'trap "" TERM; while :; do sh -c "sleep 0.1" $0 & sh -c "sleep 0.1" $0; done' $0 >/dev/null 2>&1 & echo ready; wait`,
-		"each starts the next and ends":   `cat >next <<'X'` + "\ntrap '' TERM\nsleep 0.02\nsetsid sh ./next $1 &\nX\n" + `setsid sh ./next $0 & echo ready`,
-		"two that start each other again": `cat >twin <<'X'` + "\ntrap '' TERM\nwhile :; do env -i PATH=$PATH setsid sh -c 'trap \"\" TERM; sleep 0.2' $1; done\nX\n" +
+		"forked twice, nothing inherited": `(env -i setsid sh -c "(exec ` + wait +
+			` </dev/null >/dev/null 2>&1 &)" $0 &); echo ready`,
+		"deaf to signals": `setsid sh -c 'trap "" TERM HUP INT QUIT USR1 USR2; while :; do sleep 1; done' $0 & echo ready`,
+		"deaf, in a command that is deaf": `trap "" TERM HUP INT; setsid ` + wait +
+			` & echo ready; while :; do sleep 1; done`,
+		"stopped": wait + ` & kill -STOP $!; echo ready`,
+		"many": `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do setsid ` + wait +
+			` & done; echo ready`,
+		"a chain of parents that end": `f() { if [ $1 -gt 0 ]; then (f $(($1-1)) &) ; else env -i setsid ` + wait +
+			` & fi; }; f 20; echo ready`,
+		"forks for ever, deaf": `setsid sh -c 'trap "" TERM; while :; do sh -c "sleep 0.1" $0 & sh -c "sleep 0.1" $0; done' $0 >/dev/null 2>&1 & echo ready; wait`,
+		"each starts the next and ends": `cat >next <<'X'` + "\ntrap '' TERM\nsleep 0.02\nsetsid sh ./next $1 &\nX\n" +
+			`setsid sh ./next $0 & echo ready`,
+		"two that start each other again": `cat >twin <<'X'` +
+			"\ntrap '' TERM\nwhile :; do env -i PATH=$PATH setsid sh -c 'trap \"\" TERM; sleep 0.2' $1; done\nX\n" +
 			`setsid sh ./twin $0 & setsid sh ./twin $0 & echo ready`,
 	}
 }
@@ -135,14 +141,16 @@ func TestTheCommandIsStartedAsItWasAsked(t *testing.T) {
 		t.Errorf("ended as %+v", end)
 	}
 	said, _ := io.ReadAll(s.out)
-	if got := strings.Fields(string(said)); len(got) != 4 || got[0] != "asked"+s.dir || got[1] != "4" || signalSet(t, got[3])&^ignored(t) != 0 {
-		t.Errorf("it sees %q; want its input, its folder, four files (one is the folder that is listed) and no ignored signal "+
-			"but those that this process was started with (%x)", said, ignored(t))
+	if got := strings.Fields(string(said)); len(got) != 4 || got[0] != "asked"+s.dir || got[1] != "4" ||
+		signalSet(t, got[3])&^ignored(t) != 0 {
+		t.Errorf(
+			"it sees %q; want its input, its folder, four files (one is the folder that is listed) and no ignored signal "+
+				"but those that this process was started with (%x)", said, ignored(t))
 	}
 }
 
-// ignored is the set of signals that this process ignores, as the kernel shows it. The tests may be started with some: make
-// leaves one of the C library's own signals ignored, nohup that of a lost terminal.
+// ignored is the set of signals that this process ignores, as the kernel shows it. The tests may be started with some:
+// make leaves one of the C library's own signals ignored, nohup that of a lost terminal.
 func ignored(t *testing.T) uint64 {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")
@@ -176,7 +184,8 @@ func TestACommandThatCannotBeStartedLeavesNothing(t *testing.T) {
 
 func TestWhatIsAskedMayFinish(t *testing.T) {
 	t.Parallel()
-	s := begin(t, `(trap 'sleep 0.3; echo done >finished; exit' TERM; echo ready; while :; do sleep 0.05; done) & wait; wait`,
+	s := begin(t,
+		`(trap 'sleep 0.3; echo done >finished; exit' TERM; echo ready; while :; do sleep 0.05; done) & wait; wait`,
 		Options{Grace: time.Hour})
 	s.tree.End()
 	if _, err := os.Stat(filepath.Join(s.dir, "finished")); err != nil {
@@ -199,7 +208,8 @@ func TestAReaperThatIsStoppedGoesOn(t *testing.T) {
 
 func TestAReaperThatIsKilledIsNoticedAndWhatCanBeFoundIsEnded(t *testing.T) {
 	t.Parallel()
-	s := begin(t, `setsid sh -c 'trap "" TERM; while :; do sleep 1; done' $0 & echo ready; wait`, Options{Grace: time.Minute})
+	s := begin(t, `setsid sh -c 'trap "" TERM; while :; do sleep 1; done' $0 & echo ready; wait`,
+		Options{Grace: time.Minute})
 	_ = s.tree.reaper.Process.Kill()
 	<-s.tree.Exited()
 	if end := s.tree.End(); !end.ReaperLost || len(end.Remaining) > 0 || end.Exit.Code != -1 {
@@ -223,7 +233,8 @@ func TestAControlGroupEndsWhatAKilledReaperLeft(t *testing.T) {
 	until(t, "the processes end", func() bool { return len(named(s.word)) == 0 })
 }
 
-// A unit of systemd with RestrictNamespaces= has a filter that forbids clone3(2), by which a command is started in its control group.
+// A unit of systemd with RestrictNamespaces= has a filter that forbids clone3(2), by which a command is started in its
+// control group.
 func TestACommandStartsInItsControlGroupWithoutClone3(t *testing.T) {
 	t.Parallel()
 	group := tryGroup(t)
@@ -240,7 +251,8 @@ func TestACommandStartsInItsControlGroupWithoutClone3(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		tree, err := Start(Command{Path: "/bin/cat", Args: []string{"cat", "/proc/self/cgroup"}, Dir: "/", Stdout: out}, Options{Group: group, Grace: time.Minute})
+		tree, err := Start(Command{Path: "/bin/cat", Args: []string{"cat", "/proc/self/cgroup"}, Dir: "/", Stdout: out},
+			Options{Group: group, Grace: time.Minute})
 		if err != nil {
 			t.Errorf("not started: %v", err)
 			return
@@ -272,7 +284,8 @@ func forbidClone3(t *testing.T) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		t.Error(err)
 	}
-	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0); err != nil {
+	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0,
+		0); err != nil {
 		t.Error(err)
 	}
 }
@@ -283,14 +296,16 @@ func TestAGroupInsideOfTheGroupGoesToo(t *testing.T) {
 	if group == "" {
 		return
 	}
-	s := begin(t, `mkdir -p `+group+`/a/b && echo $$ >`+group+`/a/b/cgroup.procs && setsid sh -c 'trap "" TERM; while :; do sleep 1; done' $0 & sleep 0.2; echo ready`,
+	s := begin(t, `mkdir -p `+group+`/a/b && echo $$ >`+group+
+		`/a/b/cgroup.procs && setsid sh -c 'trap "" TERM; while :; do sleep 1; done' $0 & sleep 0.2; echo ready`,
 		Options{Grace: 100 * time.Millisecond, Group: group})
 	s.tree.End()
 	s.assertGone(t)
 }
 
 func TestGroupsAreFoundBelowTheirMountPoint(t *testing.T) {
-	const mounts = "30 23 0:26 / /sys/fs/cgroup ro - tmpfs tmpfs ro\n41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:4 - cgroup2 cgroup2 rw\n"
+	const mounts = "30 23 0:26 / /sys/fs/cgroup ro - tmpfs tmpfs ro\n41 31 0:38 / /sys/fs/cgroup/unified rw,relatime " +
+		"shared:4 - cgroup2 cgroup2 rw\n"
 	const part = "41 31 0:38 /system.slice/a /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
 	for _, test := range []struct{ mounts, group, want string }{
 		{mounts, "/", "/sys/fs/cgroup/unified"},

@@ -45,8 +45,8 @@ func (t *Tree) Exited() <-chan struct{} { return t.exited }
 // Contains is not known without Linux: it says yes.
 func (t *Tree) Contains(int) bool { return true }
 
-// End ends the command, with Unix its group: its processes are asked (SIGTERM), and killed after Options.Grace. It may be
-// called once.
+// End ends the command, with Unix its group: its processes are asked (SIGTERM), and killed after Options.Grace. It may
+// be called once.
 func (t *Tree) End() End {
 	remaining := t.endProcesses()
 	end := End{Remaining: remaining, Exit: Exit{Code: -1, Text: "its end was not seen"}}

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// InAddresses are the secrets of addresses such as https://USER:TOKEN@HOST, one on a line, as git's credential store has them: the passwords, as they
-// are and as they are written in an address, and a user's name that stands alone, which is then a token. Lines that are no address have none.
+// InAddresses are the secrets of addresses such as https://USER:TOKEN@HOST, one on a line, as git's credential store
+// has them: the passwords, as they are and as they are written in an address, and a user's name that stands alone,
+// which is then a token. Lines that are no address have none.
 func InAddresses(text string) (secrets []string) {
 	for line := range strings.Lines(text) {
 		u, err := url.Parse(strings.TrimSpace(line))

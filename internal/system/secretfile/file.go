@@ -36,8 +36,9 @@ type File struct {
 	seen  os.FileInfo // of the file that value is from; nil before the first look
 }
 
-// New makes a File that held value when the configuration was read. learned, unless nil, is told every other value that the
-// file comes to hold, before Value or Reread returns it: what redacts secrets must know the new one, and keep the old.
+// New makes a File that held value when the configuration was read. learned, unless nil, is told every other value that
+// the file comes to hold, before Value or Reread returns it: what redacts secrets must know the new one, and keep the
+// old.
 func New(path, value string, learned func(value string)) *File {
 	if learned == nil {
 		learned = func(string) {}
@@ -45,8 +46,9 @@ func New(path, value string, learned func(value string)) *File {
 	return &File{path: path, value: value, learned: learned}
 }
 
-// Value returns what the file holds. The file is read again when its time, its size or the file itself is another than at
-// the last look. While it is missing, empty or cannot be read, the last value stays: a file is often replaced in two steps.
+// Value returns what the file holds. The file is read again when its time, its size or the file itself is another than
+// at the last look. While it is missing, empty or cannot be read, the last value stays: a file is often replaced in two
+// steps.
 func (f *File) Value() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,7 +65,8 @@ func (f *File) Reread() string {
 }
 
 func (f *File) same(info os.FileInfo) bool {
-	return f.seen != nil && os.SameFile(f.seen, info) && f.seen.ModTime().Equal(info.ModTime()) && f.seen.Size() == info.Size()
+	return f.seen != nil && os.SameFile(f.seen, info) && f.seen.ModTime().Equal(info.ModTime()) &&
+		f.seen.Size() == info.Size()
 }
 
 // reread looks for a regular file: the opening of others, such as a pipe, could take for ever.

@@ -51,7 +51,8 @@ func TestASecretThatIsNoFileIsSaidAtOnce(t *testing.T) {
 				t.Errorf("%q, %v", text, err)
 			}
 			fresh := func() (string, error) { return "fresh", nil }
-			if text, err := secretfile.Load(filepath.Dir(name), filepath.Base(name), fresh); text != "" || !errors.Is(err, files.ErrNotRegular) {
+			if text, err := secretfile.Load(filepath.Dir(name), filepath.Base(name), fresh); text != "" ||
+				!errors.Is(err, files.ErrNotRegular) {
 				t.Errorf("%q, %v", text, err)
 			}
 			if text := secretfile.New(name, "first", nil).Reread(); text != "first" {

@@ -1,6 +1,6 @@
-// Package secretfile keeps secrets in files. Those of our own are made in the state folder, once, whole, and for nobody else
-// to read (Load). Those that the operator names are read again when they are replaced, so that a token can be changed while
-// the process runs (File).
+// Package secretfile keeps secrets in files. Those of our own are made in the state folder, once, whole, and for nobody
+// else to read (Load). Those that the operator names are read again when they are replaced, so that a token can be
+// changed while the process runs (File).
 package secretfile
 
 import (
@@ -12,8 +12,9 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// Load returns the content of the file with the name in the folder. Where there is none it makes one (mode 0600), and the
-// folder (mode 0700), with what fresh gives. Processes that race get the same content. A file that is there is never changed.
+// Load returns the content of the file with the name in the folder. Where there is none it makes one (mode 0600), and
+// the folder (mode 0700), with what fresh gives. Processes that race get the same content. A file that is there is
+// never changed.
 func Load(dir, name string, fresh func() (string, error)) (string, error) {
 	path := filepath.Join(dir, name)
 	text, _, err := files.ReadPath(path, MaxSize)

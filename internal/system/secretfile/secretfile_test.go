@@ -47,14 +47,16 @@ func TestAFileIsMadeOnceAndKept(t *testing.T) {
 
 func TestAFileThatCannotBeMadeIsAnError(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := secretfile.Load(dir, "token", func() (string, error) { return "", errors.New("no entropy") }); err == nil {
+	if _, err := secretfile.Load(dir, "token",
+		func() (string, error) { return "", errors.New("no entropy") }); err == nil {
 		t.Error("a file was made of nothing")
 	}
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := secretfile.Load(filepath.Join(file, "state"), "token", func() (string, error) { return "x", nil }); err == nil {
+	if _, err := secretfile.Load(filepath.Join(file, "state"), "token",
+		func() (string, error) { return "x", nil }); err == nil {
 		t.Error("a folder below a file was made")
 	}
 }

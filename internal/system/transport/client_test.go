@@ -25,7 +25,8 @@ type wire struct {
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.seen = append(w.seen, strings.TrimSpace(r.URL.Redacted()+" "+r.Header.Get("Authorization")+r.Header.Get("X-Api-Key")+r.Header.Get("Referer")))
+	w.seen = append(w.seen, strings.TrimSpace(r.URL.Redacted()+" "+r.Header.Get("Authorization")+r.Header.Get("X-Api-Key")+
+		r.Header.Get("Referer")))
 	rec := httptest.NewRecorder()
 	if to := w.redirects[r.URL.Redacted()]; to != "" {
 		rec.Header().Set("Location", to)
@@ -62,20 +63,27 @@ func TestAClientAsksNamedHostsAlone(t *testing.T) {
 			{"a credential by plain http", "http://own.example/a", nil, "", transport.PlainCredential},
 			{"a password by plain http", "http://a:b@other.example/a", nil, "", transport.PlainCredential},
 			{"a credential to this machine", "http://127.0.0.1:1/a", nil, "http://127.0.0.1:1/a s3cret", 0},
-			{"a redirect within the host", "https://own.example/a?token=1", map[string]string{"https://own.example/a?token=1": "/b"},
+			{"a redirect within the host", "https://own.example/a?token=1",
+				map[string]string{"https://own.example/a?token=1": "/b"},
 				"https://own.example/a?token=1 s3cret, https://own.example/b s3cret", 0},
-			{"a redirect to another named host", "https://own.example/a", map[string]string{"https://own.example/a": "https://other.example/b"},
+			{"a redirect to another named host", "https://own.example/a",
+				map[string]string{"https://own.example/a": "https://other.example/b"},
 				"https://own.example/a s3cret, https://other.example/b", 0},
 			{"a redirect away and back", "https://own.example/a",
-				map[string]string{"https://own.example/a": "https://other.example/b", "https://other.example/b": "https://own.example/c"},
+				map[string]string{"https://own.example/a": "https://other.example/b",
+					"https://other.example/b": "https://own.example/c"},
 				"https://own.example/a s3cret, https://other.example/b, https://own.example/c", 0},
-			{"a redirect to another port", "https://own.example/a", map[string]string{"https://own.example/a": "https://own.example:8443/b"},
+			{"a redirect to another port", "https://own.example/a",
+				map[string]string{"https://own.example/a": "https://own.example:8443/b"},
 				"https://own.example/a s3cret, https://own.example:8443/b", 0},
-			{"a redirect to a host that nobody named", "https://own.example/a", map[string]string{"https://own.example/a": "https://evil.example/b"},
+			{"a redirect to a host that nobody named", "https://own.example/a",
+				map[string]string{"https://own.example/a": "https://evil.example/b"},
 				"https://own.example/a s3cret", transport.NotNamed},
-			{"a redirect with a password", "https://own.example/a", map[string]string{"https://own.example/a": "https://a:b@own.example/b"},
+			{"a redirect with a password", "https://own.example/a",
+				map[string]string{"https://own.example/a": "https://a:b@own.example/b"},
 				"https://own.example/a s3cret", transport.NotNamed},
-			{"a redirect to plain http", "https://own.example/a", map[string]string{"https://own.example/a": "http://own.example/b"},
+			{"a redirect to plain http", "https://own.example/a",
+				map[string]string{"https://own.example/a": "http://own.example/b"},
 				"https://own.example/a s3cret", transport.LeavesHTTPS},
 			{"redirects in a circle", "https://other.example/a", map[string]string{"https://other.example/a": "/a"},
 				strings.Repeat("https://other.example/a, ", 2) + "https://other.example/a", transport.TooManyRedirects},
@@ -84,7 +92,8 @@ func TestAClientAsksNamedHostsAlone(t *testing.T) {
 			client := transport.NewClient(transport.ClientOptions{Over: over, Host: hosts(header), Redirects: 2, MaxBody: 100})
 			answer, err := client.Do(t.Context(), transport.Request{Method: http.MethodGet, URL: mustURL(t, c.at)})
 			var refused *transport.RefusedError
-			if got := strings.Join(over.seen, ", "); got != c.seen || (c.why == 0) != (err == nil) || c.why != 0 && (!errors.As(err, &refused) || refused.Why != c.why) {
+			if got := strings.Join(over.seen, ", "); got != c.seen || (c.why == 0) != (err == nil) || c.why != 0 &&
+				(!errors.As(err, &refused) || refused.Why != c.why) {
 				t.Errorf("%s, %s: asked %s; %v; want %s", header, c.name, got, err, c.seen)
 			}
 			if c.why == 0 && string(answer.Body) != "body" {
@@ -99,8 +108,10 @@ func TestAClientWithoutRedirectsAnswersWithThem(t *testing.T) {
 		for _, redirects := range []int{0, 5} {
 			over := &wire{redirects: map[string]string{"https://own.example/a": "https://own.example/b"}}
 			client := transport.NewClient(transport.ClientOptions{Over: over, Host: hosts("X-Api-Key"), Redirects: redirects})
-			answer, err := client.Do(t.Context(), transport.Request{Method: method, URL: mustURL(t, "https://own.example/a"), Body: []byte("x")})
-			if follows := method == http.MethodGet && redirects > 0; err != nil || (answer.Status == http.StatusFound) == follows || answer.Body != nil {
+			answer, err := client.Do(t.Context(), transport.Request{Method: method, URL: mustURL(t, "https://own.example/a"),
+				Body: []byte("x")})
+			if follows := method == http.MethodGet && redirects > 0; err != nil ||
+				(answer.Status == http.StatusFound) == follows || answer.Body != nil {
 				t.Errorf("%s, %d: %v, %v", method, redirects, answer, err)
 			}
 		}
@@ -122,7 +133,8 @@ func TestAnswersAreBounded(t *testing.T) {
 	}))
 	defer srv.Close()
 	ask := func(path string, limit time.Duration) (*transport.Answer, error) {
-		client := transport.NewClient(transport.ClientOptions{MaxBody: 10, Timeout: limit, Host: transport.Only(mustURL(t, srv.URL), trust.Said(transport.Host{Private: true}))})
+		client := transport.NewClient(transport.ClientOptions{MaxBody: 10, Timeout: limit,
+			Host: transport.Only(mustURL(t, srv.URL), trust.Said(transport.Host{Private: true}))})
 		return client.Do(t.Context(), transport.Request{Method: http.MethodGet, URL: mustURL(t, srv.URL+path+"?s3cret")})
 	}
 	if _, err := ask("/large", 0); !errors.Is(err, transport.ErrBodyTooLarge) {
@@ -150,7 +162,8 @@ func TestAPrivateAddressIsReachedByThoseAloneWhoAdmitIt(t *testing.T) {
 	pool := transport.NewPool(nil)
 	defer pool.CloseIdleConnections()
 	for i, private := range []bool{false, true, false, true} {
-		client := transport.NewClient(transport.ClientOptions{Over: pool, Host: transport.Only(mustURL(t, srv.URL), trust.Said(transport.Host{Private: private}))})
+		client := transport.NewClient(transport.ClientOptions{Over: pool,
+			Host: transport.Only(mustURL(t, srv.URL), trust.Said(transport.Host{Private: private}))})
 		_, err := client.Do(t.Context(), transport.Request{Method: http.MethodGet, URL: mustURL(t, srv.URL)})
 		var refused *transport.RefusedError
 		if private != (err == nil) || !private && (!errors.As(err, &refused) || refused.Why != transport.PrivateAddress) {
@@ -168,7 +181,8 @@ func TestAPublicHostBehindAProxyIsForTheProxy(t *testing.T) {
 	defer srv.Close()
 	pool := transport.NewPool(http.ProxyURL(mustURL(t, p.srv.URL)))
 	defer pool.CloseIdleConnections()
-	client := transport.NewClient(transport.ClientOptions{Over: pool, Host: transport.Only(mustURL(t, srv.URL), trust.Said(transport.Host{})), MaxBody: 10})
+	client := transport.NewClient(transport.ClientOptions{Over: pool,
+		Host: transport.Only(mustURL(t, srv.URL), trust.Said(transport.Host{})), MaxBody: 10})
 	answer, err := client.Do(t.Context(), transport.Request{Method: http.MethodGet, URL: mustURL(t, srv.URL)})
 	if err != nil || string(answer.Body) != "body" || len(p.asked) != 1 {
 		t.Errorf("%v, %v; the proxy was asked for %v", answer, err, p.asked)

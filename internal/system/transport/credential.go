@@ -11,13 +11,13 @@ import (
 type Credential interface {
 	// Token returns the token for a request of this use. Its error is a *fault.Error, and the request is not sent then.
 	Token(ctx context.Context, use Use) (string, error)
-	// Refused is told that the forge answered 401 to a token that Token gave for the use. It reports whether Token may give
-	// another one now.
+	// Refused is told that the forge answered 401 to a token that Token gave for the use. It reports whether Token may
+	// give another one now.
 	Refused(use Use, token string) bool
 }
 
-// Use says what a request is for. A credential that makes its tokens to measure (githubapp) reads it; a token that is given
-// in the configuration is the same for every use.
+// Use says what a request is for. A credential that makes its tokens to measure (githubapp) reads it; a token that is
+// given in the configuration is the same for every use.
 type Use struct {
 	Owner, Repo string // the repository that the request is about
 	Write       bool   // the request may change something
@@ -95,8 +95,8 @@ func malformedToken(name string) *fault.Error {
 		"%s holds a space, a line break or another character that no token has; correct it", name)
 }
 
-// renewToken reports whether a refused request is worth another try since the credential may give another token now. A request
-// that was answered 401 has changed nothing, so this holds for writes, too.
+// renewToken reports whether a refused request is worth another try since the credential may give another token now. A
+// request that was answered 401 has changed nothing, so this holds for writes, too.
 func (t *Transport) renewToken(c *call) bool {
 	if c.renewed || c.token == "" || t.opt.Credential == nil {
 		return false

@@ -129,7 +129,8 @@ func (c *changing) Reread() string {
 
 func TestATokenFromASourceIsReadAgainWhenItIsRefused(t *testing.T) {
 	source := &changing{"old-token-1", "old-token-1"}
-	b := newBed(t, guarded("good-token-1"), func(o *transport.Options) { o.Token, o.Credential = "", transport.Replaceable(source) })
+	b := newBed(t, guarded("good-token-1"),
+		func(o *transport.Options) { o.Token, o.Credential = "", transport.Replaceable(source) })
 	if got := b.do(t.Context(), "POST", "/"); got.status != 401 || len(b.Requests()) != 1 {
 		t.Errorf("unchanged: status %d after %d requests", got.status, len(b.Requests()))
 	}

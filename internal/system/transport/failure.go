@@ -17,9 +17,9 @@ import (
 )
 
 // Failure translates an error that is no answer of the forge: from an http.Client with t, or from a library above one.
-// timeout for a context that ended and for our own limits; upstream_error for everything else. A *fault.Error inside err
-// is returned as it is. The cause, for the logs, is scrubbed and keeps only what errors.Is finds in it. Failure(nil) is
-// nil; mind the type when it becomes an error.
+// timeout for a context that ended and for our own limits; upstream_error for everything else. A *fault.Error inside
+// err is returned as it is. The cause, for the logs, is scrubbed and keeps only what errors.Is finds in it.
+// Failure(nil) is nil; mind the type when it becomes an error.
 func (t *Transport) Failure(err error) *fault.Error {
 	if err == nil {
 		return nil
@@ -43,7 +43,8 @@ func (t *Transport) Failure(err error) *fault.Error {
 // ended is the fault for a context that is done, by its cause.
 func (t *Transport) ended(cause error) *fault.Error {
 	if errors.Is(cause, context.DeadlineExceeded) {
-		return fault.Wrap(t.scrub.err(cause), fault.Timeout, "the time for the call to %s was over before it had finished", t.opt.Name)
+		return fault.Wrap(t.scrub.err(cause), fault.Timeout, "the time for the call to %s was over before it had finished",
+			t.opt.Name)
 	}
 	return fault.Wrap(t.scrub.err(cause), fault.Timeout, "the call to %s was cancelled before it had finished", t.opt.Name)
 }
@@ -82,7 +83,8 @@ func (t *Transport) classify(parent context.Context, limits deadline, err error)
 			"the certificate of %s is not valid or not trusted; if its authority is your own, trust it in the configuration")}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
 		errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
-		return &failure{fault: as(fault.UpstreamError, "%s broke the connection before its answer was complete"), broken: true}
+		return &failure{fault: as(fault.UpstreamError, "%s broke the connection before its answer was complete"),
+			broken: true}
 	default:
 		return &failure{fault: as(fault.UpstreamError, "the exchange with %s failed; the log has the details"), broken: true}
 	}

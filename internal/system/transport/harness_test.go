@@ -101,7 +101,8 @@ func (b *bed) send(req *http.Request) answer {
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	return answer{status: resp.StatusCode, proto: resp.ProtoMajor, header: resp.Header, body: string(body), fault: b.Failure(err)}
+	return answer{status: resp.StatusCode, proto: resp.ProtoMajor, header: resp.Header, body: string(body),
+		fault: b.Failure(err)}
 }
 
 func (a answer) code() fault.Code {

@@ -29,7 +29,8 @@ func TestEachRequestIsObservedOnceHoweverOftenItIsTried(t *testing.T) {
 		{"a refusal", t.Context(), "POST", []httpfault.Fault{status(422)}, "4xx 1s"},
 		{"a redirect to nowhere", t.Context(), "POST", []httpfault.Fault{status(304)}, "3xx 1s"},
 		{"a failure", t.Context(), "POST", []httpfault.Fault{status(500)}, "5xx 1s"},
-		{"a connection that broke", t.Context(), "POST", []httpfault.Fault{{Kind: httpfault.ResetAfter}}, "upstream_error 1s"},
+		{"a connection that broke", t.Context(), "POST", []httpfault.Fault{{Kind: httpfault.ResetAfter}},
+			"upstream_error 1s"},
 		{"a caller who went away", cancelled, "GET", nil, "timeout 1s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

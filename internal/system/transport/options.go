@@ -34,8 +34,8 @@ type Options struct {
 	Clock     Clock
 	Log       *slog.Logger // one line a request, at debug level; nil: none
 
-	// Observe is told how each request ended and how long the caller waited for it, retries and the wait for other writers included; nil: nobody
-	// is. It must be quick, and safe for concurrent use.
+	// Observe is told how each request ended and how long the caller waited for it, retries and the wait for other writers
+	// included; nil: nobody is. It must be quick, and safe for concurrent use.
 	Observe func(outcome string, took time.Duration)
 }
 
@@ -79,8 +79,8 @@ type Limits struct {
 	TLSHandshake   time.Duration // 10 s
 	ResponseHeader time.Duration // of a read: from the request's last byte to the answer's header; 20 s
 	Whole          time.Duration // one try of a read, from connecting to the last byte of the body; 30 s
-	// Write is one try of a write. A busy small server (Gitea on a Raspberry Pi) takes a minute for one, and to have waited
-	// is much better than not to know what it did: 90 s.
+	// Write is one try of a write. A busy small server (Gitea on a Raspberry Pi) takes a minute for one, and to have
+	// waited is much better than not to know what it did: 90 s.
 	Write         time.Duration
 	MaxBody       int64         // bytes of an answer after decompression; 32 MiB
 	Retries       int           // tries after the first; 2; negative: none
@@ -131,7 +131,8 @@ func (o Options) check() error {
 	base := o.Base
 	switch {
 	case base == nil || base.Host == "" || base.Opaque != "" || base.Scheme != "http" && base.Scheme != "https":
-		return fault.New(fault.ProviderDisabled, "%s is not an address like https://host/path; correct it", o.Variables.Address)
+		return fault.New(fault.ProviderDisabled, "%s is not an address like https://host/path; correct it",
+			o.Variables.Address)
 	case base.User != nil:
 		return fault.New(fault.ProviderDisabled,
 			"%s holds a user name or password; leave them out and put the token into %s", o.Variables.Address, o.Variables.Token)

@@ -41,7 +41,8 @@ func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 		return p.any.RoundTrip(req)
 	}
 	if p.proxy != nil {
-		if via, err := p.proxy(req); err != nil || via != nil { // the error is found again there, which closes the request's body
+		// the error is found again there, which closes the request's body
+		if via, err := p.proxy(req); err != nil || via != nil {
 			return p.any.RoundTrip(req)
 		}
 	}
@@ -61,7 +62,8 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 }
 
 // connections is what Transport and Pool have in common.
-func connections(n Network, l Limits, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
+func connections(n Network, l Limits, dial func(ctx context.Context, network, address string) (net.Conn,
+	error)) *http.Transport {
 	return &http.Transport{
 		Proxy: n.Proxy, DialContext: dial,
 		TLSClientConfig:     &tls.Config{RootCAs: n.RootCAs, MinVersion: tls.VersionTLS12},

@@ -101,7 +101,8 @@ func TestRequestsGoThroughTheProxy(t *testing.T) {
 	t.Run("in the clear for plain http", func(t *testing.T) {
 		p := newProxy(t, 0)
 		b := newBed(t, hello, p.use(t))
-		if got := b.do(t.Context(), "GET", "/x"); got.status != 200 || len(p.asked) != 1 || p.asked[0] != "GET "+b.srv.URL+"/x" {
+		if got := b.do(t.Context(), "GET", "/x"); got.status != 200 || len(p.asked) != 1 || p.asked[0] != "GET "+b.srv.URL+
+			"/x" {
 			t.Errorf("got %d %v, the proxy was asked %q", got.status, got.fault, p.asked)
 		}
 	})
@@ -125,7 +126,8 @@ func TestTheProxysPasswordIsNotTold(t *testing.T) {
 		}
 	})
 	got := b.do(t.Context(), "GET", "/")
-	if got.code() != fault.UpstreamError || strings.Contains(got.fault.Cause.Error()+got.fault.Message+b.log.String(), "sesame") {
+	if got.code() != fault.UpstreamError || strings.Contains(got.fault.Cause.Error()+got.fault.Message+b.log.String(),
+		"sesame") {
 		t.Errorf("got %v because of %v", got.fault, got.fault.Cause)
 	}
 }

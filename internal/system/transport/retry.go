@@ -17,8 +17,8 @@ type (
 // wait for writes. Other methods mean what they mean.
 func Safe(ctx context.Context) context.Context { return context.WithValue(ctx, safeKey{}, true) }
 
-// Repeatable marks the writes made with the context as ones that may be made twice without harm, such as putting a label on.
-// They are repeated where a read would be, and like every write wait for others to end.
+// Repeatable marks the writes made with the context as ones that may be made twice without harm, such as putting a
+// label on. They are repeated where a read would be, and like every write wait for others to end.
 func Repeatable(ctx context.Context) context.Context {
 	return context.WithValue(ctx, repeatableKey{}, true)
 }
@@ -42,10 +42,10 @@ func isSafe(req *http.Request) bool {
 
 // retry says whether the request is tried once more, and how long to wait before.
 //
-// A safe or repeatable request is, when the connection or the answer broke, when a gateway says that the server cannot be
-// reached just now and when the server asks to come back; a safe one also when the server failed (500). Another write is only
-// when it cannot have acted: it was never sent, or the server turned it away for a time or for its token, in whose place
-// there is another.
+// A safe or repeatable request is, when the connection or the answer broke, when a gateway says that the server cannot
+// be reached just now and when the server asks to come back; a safe one also when the server failed (500). Another
+// write is only when it cannot have acted: it was never sent, or the server turned it away for a time or for its token,
+// in whose place there is another.
 func (t *Transport) retry(c *call, resp *http.Response, failed *failure) (time.Duration, bool) {
 	limits := t.opt.Limits
 	if resp != nil && resp.StatusCode == http.StatusUnauthorized && t.renewToken(c) {

@@ -61,25 +61,34 @@ func TestReadsAreRepeatedAndWritesOnlyWhenTheyCannotHaveActed(t *testing.T) {
 		{"a read after a bad gateway", "GET", kind(httpfault.BadGatewayAfter), once, 2, 200, "", []time.Duration{250 * ms}},
 		{"a write after a bad gateway is not", "POST", kind(httpfault.BadGatewayAfter), once, 1, 502, "", nil},
 		{"a read after 503", "GET", status(503), once, 2, 200, "", []time.Duration{250 * ms}},
-		{"a read after 503 waits as asked", "GET", status(503, "Retry-After", "4"), once, 2, 200, "", []time.Duration{4 * time.Second}},
+		{"a read after 503 waits as asked", "GET", status(503, "Retry-After", "4"), once, 2, 200, "",
+			[]time.Duration{4 * time.Second}},
 		{"a read after 503 does not wait for long", "GET", status(503, "Retry-After", "400"), once, 1, 503, "", nil},
 		{"a write after 503 is not", "PATCH", status(503, "Retry-After", "1"), once, 1, 503, "", nil},
 		{"a read after 504 to the end", "GET", status(504), forever, 3, 504, "", []time.Duration{250 * ms, 500 * ms}},
 		{"a read after 500", "GET", status(500), once, 2, 200, "", []time.Duration{250 * ms}},
 		{"a read after 500 to the end", "GET", status(500), forever, 3, 500, "", []time.Duration{250 * ms, 500 * ms}},
-		{"a repeatable write after a reset that acted", "repeatable", kind(httpfault.ResetAfter), once, 2, 200, "", []time.Duration{250 * ms}},
-		{"a repeatable write after a bad gateway", "repeatable", kind(httpfault.BadGatewayAfter), once, 2, 200, "", []time.Duration{250 * ms}},
-		{"a repeatable write after 503 waits as asked", "repeatable", status(503, "Retry-After", "4"), once, 2, 200, "", []time.Duration{4 * time.Second}},
-		{"a repeatable write after 503 does not wait for long", "repeatable", status(503, "Retry-After", "400"), once, 1, 503, "", nil},
+		{"a repeatable write after a reset that acted", "repeatable", kind(httpfault.ResetAfter), once, 2, 200, "",
+			[]time.Duration{250 * ms}},
+		{"a repeatable write after a bad gateway", "repeatable", kind(httpfault.BadGatewayAfter), once, 2, 200, "",
+			[]time.Duration{250 * ms}},
+		{"a repeatable write after 503 waits as asked", "repeatable", status(503, "Retry-After", "4"), once, 2, 200, "",
+			[]time.Duration{4 * time.Second}},
+		{"a repeatable write after 503 does not wait for long", "repeatable", status(503, "Retry-After", "400"), once, 1, 503,
+			"", nil},
 		{"a repeatable write after 500 is not", "repeatable", status(500), once, 1, 500, "", nil},
 		{"a read after 404 is not", "GET", status(404), once, 1, 404, "", nil},
-		{"a read after 429 with seconds", "GET", status(429, "Retry-After", "3"), once, 2, 200, "", []time.Duration{3 * time.Second}},
-		{"a read after 429 with a date", "GET", status(429, "Retry-After", in3s), once, 2, 200, "", []time.Duration{3 * time.Second}},
+		{"a read after 429 with seconds", "GET", status(429, "Retry-After", "3"), once, 2, 200, "",
+			[]time.Duration{3 * time.Second}},
+		{"a read after 429 with a date", "GET", status(429, "Retry-After", in3s), once, 2, 200, "",
+			[]time.Duration{3 * time.Second}},
 		{"a read after 429 with a long wait is not", "GET", status(429, "Retry-After", "11"), once, 1, 429, "", nil},
 		{"a read after 429 without a hint is not", "GET", status(429), once, 1, 429, "", nil},
-		{"a read after 403 with a wait", "GET", status(403, "Retry-After", "1"), once, 2, 200, "", []time.Duration{time.Second}},
+		{"a read after 403 with a wait", "GET", status(403, "Retry-After", "1"), once, 2, 200, "",
+			[]time.Duration{time.Second}},
 		{"a read after 403 without rights is not", "GET", status(403), once, 1, 403, "", nil},
-		{"a write after 429 with a wait", "POST", status(429, "Retry-After", "1"), once, 2, 200, "", []time.Duration{time.Second}},
+		{"a write after 429 with a wait", "POST", status(429, "Retry-After", "1"), once, 2, 200, "",
+			[]time.Duration{time.Second}},
 		{"a write after 429 without a hint is not", "POST", status(429), once, 1, 429, "", nil},
 		{"a write after 403 without rights is not", "POST", status(403), once, 1, 403, "", nil},
 	}
@@ -233,7 +242,8 @@ func TestAStallIsATimeout(t *testing.T) {
 			t.Run(tt.name+" of a "+method, func(t *testing.T) {
 				b := newBed(t, tt.next, func(o *transport.Options) {
 					if o.Limits = tt.limits; method == "POST" { // bounded as a whole alone
-						o.Limits, tt.says = transport.Limits{ResponseHeader: time.Nanosecond, Whole: time.Nanosecond, Write: short}, "within 50ms"
+						o.Limits, tt.says = transport.Limits{ResponseHeader: time.Nanosecond, Whole: time.Nanosecond,
+							Write: short}, "within 50ms"
 					}
 				})
 				if tt.fault != "" {

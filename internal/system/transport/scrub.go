@@ -139,8 +139,8 @@ func base64Char(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("+/-_=", c) >= 0
 }
 
-// err returns an error with the scrubbed text of e, in which errors.Is finds what it finds in e. e itself, whose text is
-// not scrubbed, cannot be reached through it.
+// err returns an error with the scrubbed text of e, in which errors.Is finds what it finds in e. e itself, whose text
+// is not scrubbed, cannot be reached through it.
 func (s *scrubber) err(e error) error {
 	if e == nil {
 		return nil

@@ -68,7 +68,8 @@ func TestNoErrorAndNoLogLineHoldsTheToken(t *testing.T) {
 		b.Plan(nil, httpfault.Fault{Kind: httpfault.Status, Status: 500, Header: http.Header{"X-Request-Id": {form}}})
 		b.Plan(nil, httpfault.Fault{Kind: httpfault.Redirect, Target: "http://127.0.0.1:1/" + url.PathEscape(form)})
 		b.Plan(nil, httpfault.Fault{Kind: httpfault.ResetBefore})
-		b.Plan(nil, httpfault.Fault{Kind: httpfault.Status, Status: 302, Header: http.Header{"Location": {"http://[" + form}}})
+		b.Plan(nil, httpfault.Fault{Kind: httpfault.Status, Status: 302,
+			Header: http.Header{"Location": {"http://[" + form}}})
 		path := "/" + url.PathEscape(form) + "?access_token=" + url.QueryEscape(form)
 		for range 4 {
 			got := b.do(t.Context(), "POST", path)

@@ -31,11 +31,14 @@ func (t *Transport) StatusFault(resp *http.Response, message string) *fault.Erro
 	said := t.said(resp, message)
 	switch {
 	case status == http.StatusUnauthorized && t.opt.Credential == nil:
-		return fault.New(fault.ProviderDisabled, "%s answers nobody without a token (401); set %s%s", host, t.opt.Variables.Token, said)
+		return fault.New(fault.ProviderDisabled, "%s answers nobody without a token (401); set %s%s", host,
+			t.opt.Variables.Token, said)
 	case status == http.StatusUnauthorized:
-		return fault.New(fault.ProviderDisabled, "%s was refused by %s (401); check that it is complete and has not expired%s",
+		return fault.New(fault.ProviderDisabled,
+			"%s was refused by %s (401); check that it is complete and has not expired%s",
 			t.opt.Variables.Token, host, said)
-	case status == http.StatusTooManyRequests || status == http.StatusForbidden && limited(resp.Header, message, t.opt.Clock.Now()):
+	case status == http.StatusTooManyRequests || status == http.StatusForbidden &&
+		limited(resp.Header, message, t.opt.Clock.Now()):
 		return t.LimitFault(resp, message)
 	case status == http.StatusProxyAuthRequired:
 		return fault.New(fault.UpstreamError, "the proxy on the way to %s wants to know who we are (407)%s", host, said)

@@ -126,7 +126,8 @@ func TestRedirects(t *testing.T) {
 			"http://localhost:" + port, 1,
 		},
 		{
-			"the token is not shown where it is asked for", "GET", 302, "http://x:" + url.QueryEscape(token) + "@localhost:" + port,
+			"the token is not shown where it is asked for", "GET", 302, "http://x:" + url.QueryEscape(token) + "@localhost:" +
+				port,
 			0, fault.ProviderDisabled, "localhost:" + port, 1,
 		},
 	}
@@ -192,7 +193,8 @@ func TestACertificateIsTrustedByItsAuthorityOnly(t *testing.T) {
 	}
 	unknown := tlsBed(t, false)
 	got := unknown.do(t.Context(), "GET", "/")
-	if got.code() != fault.UpstreamError || !strings.Contains(got.fault.Message, "certificate") || len(unknown.slept) != 0 {
+	if got.code() != fault.UpstreamError || !strings.Contains(got.fault.Message, "certificate") ||
+		len(unknown.slept) != 0 {
 		t.Errorf("got %v after %d waits", got.fault, len(unknown.slept))
 	}
 	if n := len(unknown.Requests()); n != 0 {

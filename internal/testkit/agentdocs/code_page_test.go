@@ -18,9 +18,10 @@ func TestThePageOfPackagesIsMadeFromTheirComments(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..")
 	var b strings.Builder
-	b.WriteString("# Packages of the code\n\n<!-- Written by `make golden` from the packages' comments; edit those. -->\n\n" +
-		"Where things are. A package imports those of its own folder of `internal/` and of the folders below it; " +
-		"[ADR 19](../adr/0019-districts.md)\nsays what each folder is for.\n\n| package | what it is |\n|---|---|\n")
+	b.WriteString(
+		"# Packages of the code\n\n<!-- Written by `make golden` from the packages' comments; edit those. -->\n\n" +
+			"Where things are. A package imports those of its own folder of `internal/` and of the folders below it; " +
+			"[ADR 19](../adr/0019-districts.md)\nsays what each folder is for.\n\n| package | what it is |\n|---|---|\n")
 	rows := 0
 	for _, top := range []string{"cmd", "internal"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(name string, entry fs.DirEntry, err error) error {
@@ -50,7 +51,8 @@ func TestThePageOfPackagesIsMadeFromTheirComments(t *testing.T) {
 	operationtest.Golden(t, filepath.Join(root, "docs", "reference", "code.md"), []byte(b.String()))
 }
 
-// synopsisOf is the first sentence of the comment of the package in a folder, "" where no package is. A package without one fails the test.
+// synopsisOf is the first sentence of the comment of the package in a folder, "" where no package is. A package without
+// one fails the test.
 func synopsisOf(t *testing.T, folder string) string {
 	t.Helper()
 	sources, err := filepath.Glob(filepath.Join(folder, "*.go"))

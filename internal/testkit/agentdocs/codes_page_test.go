@@ -29,7 +29,8 @@ ones may be added, none is renamed. [Answers](answers.md) shows for each what th
 		if !ok || text.meaning == "" || text.advice == "" {
 			t.Errorf("codes_text_test.go lacks %s", code)
 		}
-		fmt.Fprintf(&b, "| `%s` | %d | %s | %d | %s | %s |\n", code, code.HTTPStatus(), yesNo(code.Retryable()), code.ExitCode(), text.meaning, text.advice)
+		fmt.Fprintf(&b, "| `%s` | %d | %s | %d | %s | %s |\n", code, code.HTTPStatus(), yesNo(code.Retryable()),
+			code.ExitCode(), text.meaning, text.advice)
 		delete(about, code)
 	}
 	for code := range about {

@@ -41,32 +41,40 @@ func aboutCodes() map[fault.Code]aboutCode {
 			advice:  "Read only, or ask the operator.",
 		},
 		fault.NotFound: {
-			meaning: "No such repository, branch or pull request, or the token cannot see it. `revises`: no pull request of ours has the number.",
-			advice:  "Check owner, name and number.",
+			meaning: "No such repository, branch or pull request, or the token cannot see it. `revises`: no pull request of " +
+				"ours has the number.",
+			advice: "Check owner, name and number.",
 		},
 		fault.ProviderUnresolved: {
 			meaning: "Nothing says which provider serves the repository.",
 			advice:  "Do one of the things that the message lists.",
 		},
 		fault.DuplicatePR: {
-			meaning: "An open pull request of ours touches one of the paths, or brings the same text under another name; with `duplicates: any` in the policy, one of anybody. `revises`: nobody who may write has reviewed or commented it since it was opened or last revised.",
-			advice:  "Report `existing_pr`; do not move the change into another file. `revises`: wait for the review.",
+			meaning: "An open pull request of ours touches one of the paths, or brings the same text under another name; with " +
+				"`duplicates: any` in the policy, one of anybody. `revises`: nobody who may write has reviewed or commented it " +
+				"since it was opened or last revised.",
+			advice: "Report `existing_pr`; do not move the change into another file. `revises`: wait for the review.",
 		},
 		fault.Conflict: {
-			meaning: "The base has moved, a file exists or is missing against the request, is not the one that `base_sha` names, or has not exactly once what an edit replaces. `revises`: edits are not made from the branch's text; the pull request is closed, approved or without a true mark, or its head is not a commit of ours.",
-			advice:  "Make the change anew from `present`: the file's blob id, and its text up to 16 KiB. `revises`: report it; people decide there.",
+			meaning: "The base has moved, a file exists or is missing against the request, is not the one that `base_sha` " +
+				"names, or has not exactly once what an edit replaces. `revises`: edits are not made from the branch's text; the " +
+				"pull request is closed, approved or without a true mark, or its head is not a commit of ours.",
+			advice: "Make the change anew from `present`: the file's blob id, and its text up to 16 KiB. `revises`: report " +
+				"it; people decide there.",
 		},
 		fault.NoChange: {
-			meaning: "The base has this content already, or lacks the file that is to be deleted. `revises`: the pull request would change nothing any more.",
-			advice:  "Leave the file out. `revises`: report that it can be closed.",
+			meaning: "The base has this content already, or lacks the file that is to be deleted. `revises`: the pull request " +
+				"would change nothing any more.",
+			advice: "Leave the file out. `revises`: report that it can be closed.",
 		},
 		fault.CooldownActive: {
 			meaning: "A pull request on these paths, or with the same text, was closed without merging lately.",
 			advice:  "Read why; not before `retry_after_seconds`.",
 		},
 		fault.LimitReached: {
-			meaning: "Too many open pull requests, or too many made in the last hour; what is being made counts. `revises`: the pull request was revised `max_revisions` times.",
-			advice:  "Let a person review what waits; not before `retry_after_seconds`. `revises`: report what is still asked for.",
+			meaning: "Too many open pull requests, or too many made in the last hour; what is being made counts. `revises`: " +
+				"the pull request was revised `max_revisions` times.",
+			advice: "Let a person review what waits; not before `retry_after_seconds`. `revises`: report what is still asked for.",
 		},
 		fault.RateLimited: {
 			meaning: "The provider's own limit is used up.",

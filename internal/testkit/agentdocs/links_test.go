@@ -58,7 +58,8 @@ func TestEveryPageIsInTheListOfPages(t *testing.T) {
 
 func TestLinksAndAnchorsAreRead(t *testing.T) {
 	t.Parallel()
-	text := "# A `b`: c's\n\n[x](y.md#z) `[no](code.md)` ![p](i.png)\n\n```sh\n[no](fence.md)\n# no\n```\n\n## A_b & c\n\n## A_b & c\n"
+	text := "# A `b`: c's\n\n[x](y.md#z) `[no](code.md)` ![p](i.png)\n\n```sh\n[no](fence.md)\n# no\n```\n\n## A_b & " +
+		"c\n\n## A_b & c\n"
 	if got := strings.Join(linksOf(text), " "); got != "y.md#z i.png" {
 		t.Errorf("links: %q", got)
 	}
@@ -76,7 +77,8 @@ func TestLinksAndAnchorsAreRead(t *testing.T) {
 // pagesOf are the Markdown files for people: those of the root and of docs that git has or would add.
 func pagesOf(t *testing.T, root string) []string {
 	t.Helper()
-	cmd := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate", "--", "*.md", "docs/**/*.md")
+	cmd := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate", "--", "*.md",
+		"docs/**/*.md")
 	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// The messages that docs/guides/troubleshooting.md quotes are messages of the program: the parts between "..." stand in its source.
+// The messages that docs/guides/troubleshooting.md quotes are messages of the program: the parts between "..." stand in
+// its source.
 func TestQuotedMessagesAreThoseOfTheProgram(t *testing.T) {
 	t.Parallel()
 	source, quotes := messagesOfTheSource(t), 0
@@ -39,7 +40,8 @@ func TestQuotedMessagesAreThoseOfTheProgram(t *testing.T) {
 	}
 }
 
-// messagesOfTheSource are the texts of the source, each in a line of its own; texts that are added up are one. Verbs of formats become "...".
+// messagesOfTheSource are the texts of the source, each in a line of its own; texts that are added up are one. Verbs of
+// formats become "...".
 func messagesOfTheSource(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder

@@ -16,15 +16,16 @@ const (
 	pluginTools  = "mcp__plugin_claudeops_claudeops__"
 )
 
-// The plugin's skill is that of sessions, but for what somebody has who has the plugin alone: other names, and no prompt
-// of a tier.
+// The plugin's skill is that of sessions, but for what somebody has who has the plugin alone: other names, and no
+// prompt of a tier.
 func TestThePluginsSkillIsThatOfSessionsInItsOwnWords(t *testing.T) {
 	t.Parallel()
 	ours := strings.NewReplacer(
 		"mcp__"+serverName+"__", pluginTools, `"server": "`+serverName+`"`, `"server": "`+pluginServer+`"`,
 		"The MCP server `claudeops` has three tools. Your tier's prompt says whether and when you may propose;",
 		"The plugin's MCP server has three tools. Its instructions say whether you may propose, and for which files;",
-		"What each code asks for is in the table of your tier's prompt. The ones", "The text of each says the next step. The codes",
+		"What each code asks for is in the table of your tier's prompt. The ones",
+		"The text of each says the next step. The codes",
 	).Replace(oneLine(read(t, skillFile)))
 	text := oneLine(read(t, pluginSkillFile))
 	if text != ours {
@@ -38,7 +39,8 @@ func TestThePluginsSkillIsThatOfSessionsInItsOwnWords(t *testing.T) {
 			t.Errorf("the plugin has no tool %s", tool)
 		}
 	}
-	for _, want := range []string{`"revises"`, `"reply"`, `"replies"`, "claudeops://", "ReadMcpResourceTool", pluginServer} {
+	for _, want := range []string{`"revises"`, `"reply"`, `"replies"`, "claudeops://", "ReadMcpResourceTool",
+		pluginServer} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the plugin's skill does not know %s", want)
 		}
@@ -87,7 +89,8 @@ func TestPromptsAndSkillsNeedNoCommandThatIsRefused(t *testing.T) {
 	if got := commandsOf(text); !slices.Equal(got, []string{"uptime", "cat a b", "git rev-parse HEAD", "df -h /"}) {
 		t.Errorf("read are the commands %q", got)
 	}
-	for command, want := range map[string]bool{"git rev-parse HEAD": false, "df": true, "df -i": true, "dfx -i": false, "docker system df": true, "docker system df -v": false} {
+	for command, want := range map[string]bool{"git rev-parse HEAD": false, "df": true, "df -i": true, "dfx -i": false,
+		"docker system df": true, "docker system df -v": false} {
 		if permitted(command) != want {
 			t.Errorf("%s: permitted %t", command, !want)
 		}

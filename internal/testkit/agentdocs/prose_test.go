@@ -17,8 +17,8 @@ const (
 	maxAllWords  = 30_000 // of all of docs
 )
 
-// Pages are short, and written in short sentences and lines. Tables and code may have long lines; decisions (adr) and the changelog
-// are history, and what is written by make golden is not counted.
+// Pages are short, and written in short sentences and lines. Tables and code may have long lines; decisions (adr) and
+// the changelog are history, and what is written by make golden is not counted.
 func TestPagesAreShortAndWrittenInShortSentences(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..")
@@ -54,8 +54,10 @@ func TestPagesAreShortAndWrittenInShortSentences(t *testing.T) {
 
 func TestLongSentencesAndLinesAreFound(t *testing.T) {
 	t.Parallel()
-	text := "# A heading\n\nShort one. " + strings.Repeat("word ", 26) + "\nin two lines.\n\n- An item\n  goes on.\n\n| a cell | " +
-		strings.Repeat("cell ", 30) + "|\n\n```sh\n" + strings.Repeat("code ", 40) + "\n```\n\nA `code of many words is one` word: yes.\n"
+	text := "# A heading\n\nShort one. " + strings.Repeat("word ", 26) +
+		"\nin two lines.\n\n- An item\n  goes on.\n\n| a cell | " +
+		strings.Repeat("cell ", 30) + "|\n\n```sh\n" + strings.Repeat("code ", 40) +
+		"\n```\n\nA `code of many words is one` word: yes.\n"
 	var counts []int
 	for _, s := range sentencesOf(text) {
 		counts = append(counts, wordsIn(s))
@@ -68,7 +70,8 @@ func TestLongSentencesAndLinesAreFound(t *testing.T) {
 	}
 }
 
-// longLines are the numbers of lines that are too long, without those of tables, of code, and those that one link fills.
+// longLines are the numbers of lines that are too long, without those of tables, of code, and those that one link
+// fills.
 func longLines(text string) (numbers []int) {
 	code := false
 	for i, line := range strings.Split(text, "\n") {
@@ -83,7 +86,8 @@ func longLines(text string) (numbers []int) {
 	return numbers
 }
 
-// sentencesOf are the sentences of a page's paragraphs, items of lists and cells of tables. A colon or semicolon ends one, too.
+// sentencesOf are the sentences of a page's paragraphs, items of lists and cells of tables. A colon or semicolon ends
+// one, too.
 func sentencesOf(text string) (out []string) {
 	var block []string
 	end := func() {

@@ -52,7 +52,8 @@ func TestSkillShowsWhatAScriptAnswers(t *testing.T) {
 		t.Fatalf("the skill shows %d answers", len(blocks))
 	}
 	again, err := json.Marshal(answer)
-	if err != nil || string(again) != strings.NewReplacer("\": ", "\":", ", \"", ",\"").Replace(strings.TrimSpace(blocks[0])) {
+	if err != nil || string(again) != strings.NewReplacer("\": ", "\":", ", \"",
+		",\"").Replace(strings.TrimSpace(blocks[0])) {
 		t.Errorf("shown is %s, an answer is %s", blocks[0], again)
 	}
 }
@@ -113,8 +114,10 @@ func TestSkillsExampleWouldPassTheGates(t *testing.T) {
 			t.Fatal(err)
 		}
 		files[i].Content = editedExample(t, files[i].Path, raw)
-		if counts := textedit.Compare(read(t, files[i].Path), files[i].Content); files[i].Action != gitprovider.ActionUpdate || len(opened.Lines) != 1 ||
-			opened.Lines[0].Path != files[i].Path || opened.Lines[0].Added != counts.Added || opened.Lines[0].Removed != counts.Removed {
+		if counts := textedit.Compare(read(t, files[i].Path),
+			files[i].Content); files[i].Action != gitprovider.ActionUpdate || len(opened.Lines) != 1 ||
+			opened.Lines[0].Path != files[i].Path || opened.Lines[0].Added != counts.Added ||
+			opened.Lines[0].Removed != counts.Removed {
 			t.Errorf("file %d of the example: %+v, and the answer says %+v", i, counts, opened.Lines)
 		}
 	}

@@ -10,17 +10,21 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/config"
 )
 
-// reading are the only commands that the permissions which we recommend may name. None of them has an option that changes anything.
+// reading are the only commands that the permissions which we recommend may name. None of them has an option that
+// changes anything.
 func reading() []string {
 	return []string{
-		"df *", "free *", "uptime *", "lsblk *", "systemctl status *", "systemctl show *", "systemctl is-active *", "systemctl list-units *",
+		"df *", "free *", "uptime *", "lsblk *", "systemctl status *", "systemctl show *", "systemctl is-active *",
+		"systemctl list-units *",
 		"systemctl list-timers *", "docker ps *", "docker stats --no-stream *", "docker system df", "docker logs *",
 	}
 }
 
 func TestThePermissionsToBeginWithOnlyRead(t *testing.T) {
 	line := regexp.MustCompile(`(?m)^(?:# )?CLAUDEOPS_AGENT_TOOLS=(.+)$`)
-	example, docs := line.FindStringSubmatch(read(t, ".env.example")), regexp.MustCompile(`(?m)^CLAUDEOPS_AGENT_TOOLS=(.+)$`).FindStringSubmatch(read(t, "docs/guides/sessions.md"))
+	example, docs := line.FindStringSubmatch(read(t,
+		".env.example")), regexp.MustCompile(`(?m)^CLAUDEOPS_AGENT_TOOLS=(.+)$`).FindStringSubmatch(read(t,
+		"docs/guides/sessions.md"))
 	if example == nil || docs == nil || example[1] != docs[1] {
 		t.Fatalf("not one line in both:\n%q\n%q", example, docs)
 	}

@@ -20,7 +20,8 @@ const module = "github.com/claudeops/claudeops"
 // of every district below; those of one rank do not know each other. docs/adr/0019 says what each is for.
 func ranks() map[string]int {
 	return map[string]int{
-		"base": 0, "system": 1, "gitprovider": 2, "settings": 3, "records": 4, "operation": 5, "proposals": 6, "procedures": 6, "agents": 6, "ops": 7,
+		"base": 0, "system": 1, "gitprovider": 2, "settings": 3, "records": 4, "operation": 5, "proposals": 6,
+		"procedures": 6, "agents": 6, "ops": 7,
 		"mcpserver": 8, "web": 8, "app": 9, "cli": 10, "testkit": 11,
 	}
 }
@@ -103,7 +104,8 @@ func TestTheConnectorIsMadeOfTheStandardLibraryAlone(t *testing.T) {
 		}
 		for _, path := range imports {
 			first, _, _ := strings.Cut(path, "/")
-			if path == "net/http" || path == "crypto/tls" || strings.Contains(first, ".") && path != module+"/internal/agents/connect" {
+			if path == "net/http" || path == "crypto/tls" || strings.Contains(first, ".") && path != module+
+				"/internal/agents/connect" {
 				t.Errorf("%s imports %s", file, path)
 			}
 		}
@@ -143,7 +145,8 @@ func sources(t *testing.T, root string) map[string][]string {
 			return err
 		}
 		rel, _ := filepath.Rel(root, path)
-		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && rel != "." || d.Name() == "node_modules" || rel == "tools" || rel == "e2e") {
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && rel != "." || d.Name() == "node_modules" || rel == "tools" ||
+			rel == "e2e") {
 			return filepath.SkipDir
 		}
 		if d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {

@@ -32,9 +32,9 @@ func exceptions() []string {
 	}
 }
 
-// saying are the functions that may call a value the operator's (trust.Said), and where each has it from. What a file of a
-// project, a package or an agent says gets no further than to choose from sources.List; the types of transport.Client and
-// git.Remote hold that no other host and no other repository is asked.
+// saying are the functions that may call a value the operator's (trust.Said), and where each has it from. What a file
+// of a project, a package or an agent says gets no further than to choose from sources.List; the types of
+// transport.Client and git.Remote hold that no other host and no other repository is asked.
 func saying() map[string]string {
 	return map[string]string{
 		"internal/cli.runHealth":                              "flags and variables",
@@ -68,7 +68,10 @@ func TestOnlySystemTouchesFilesProcessesAndTheNetwork(t *testing.T) {
 			t.Fatalf("%s: %v", p.PkgPath, problem)
 		}
 		name := strings.TrimPrefix(p.PkgPath, module+"/")
-		if slices.ContainsFunc(touching(), func(folder string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }) || forTests(name) {
+		if slices.ContainsFunc(touching(), func(folder string) bool {
+			return name == folder ||
+				strings.HasPrefix(name, folder+"/")
+		}) || forTests(name) {
 			continue
 		}
 		for _, where := range sayers(p) {
@@ -85,7 +88,8 @@ func TestOnlySystemTouchesFilesProcessesAndTheNetwork(t *testing.T) {
 			if what := name + ": " + kind; slices.Contains(exceptions(), what) {
 				used[what] = true
 			} else {
-				t.Errorf("%s uses %s.%s; what internal/system has for it is to be used", p.Fset.Position(at.Pos()), object.Pkg().Name(), object.Name())
+				t.Errorf("%s uses %s.%s; what internal/system has for it is to be used", p.Fset.Position(at.Pos()),
+					object.Pkg().Name(), object.Name())
 			}
 		}
 	}
@@ -105,7 +109,8 @@ func sayers(p *packages.Package) (out []string) {
 				if !ok {
 					return true
 				}
-				if used := p.TypesInfo.Uses[id]; used != nil && used.Name() == "Said" && used.Pkg() != nil && used.Pkg().Path() == module+"/internal/base/trust" {
+				if used := p.TypesInfo.Uses[id]; used != nil && used.Name() == "Said" && used.Pkg() != nil &&
+					used.Pkg().Path() == module+"/internal/base/trust" {
 					where := "a variable of the package"
 					if f, is := d.(*ast.FuncDecl); is {
 						where = nameOf(f)
@@ -138,7 +143,8 @@ func nameOf(f *ast.FuncDecl) string {
 
 // forTests reports whether a package is for tests alone.
 func forTests(name string) bool {
-	return slices.ContainsFunc([]string{"forgetest", "providertest", "storetest", "operationtest", "deploytest", "agentdocs", "tamper", "crash", "resilience"}, func(part string) bool {
+	return slices.ContainsFunc([]string{"forgetest", "providertest", "storetest", "operationtest", "deploytest",
+		"agentdocs", "tamper", "crash", "resilience"}, func(part string) bool {
 		return slices.Contains(strings.Split(name, "/"), part)
 	})
 }
@@ -158,11 +164,14 @@ func reaches(object types.Object) string {
 		return "os/exec"
 	case path == "path/filepath" && slices.Contains([]string{"Walk", "WalkDir", "Glob", "EvalSymlinks"}, name):
 		return "path/filepath"
-	case path == "net" && (strings.HasPrefix(name, "Dial") || strings.HasPrefix(name, "Listen")) && (!isFunc || receiverOf(f) == ""):
+	case path == "net" && (strings.HasPrefix(name, "Dial") || strings.HasPrefix(name, "Listen")) &&
+		(!isFunc || receiverOf(f) == ""):
 		return "net"
-	case path == "net/http" && slices.Contains([]string{"Client", "Transport", "DefaultTransport", "DefaultClient", "Get", "Post", "PostForm", "Head"}, name) && (!isFunc || receiverOf(f) == ""):
+	case path == "net/http" && slices.Contains([]string{"Client", "Transport", "DefaultTransport", "DefaultClient", "Get",
+		"Post", "PostForm", "Head"}, name) && (!isFunc || receiverOf(f) == ""):
 		return "net/http"
-	case (path == "syscall" || path == "golang.org/x/sys/unix" || path == "golang.org/x/sys/windows") && isFunc && receiverOf(f) == "":
+	case (path == "syscall" || path == "golang.org/x/sys/unix" || path == "golang.org/x/sys/windows") && isFunc &&
+		receiverOf(f) == "":
 		return "system calls"
 	}
 	return ""
@@ -171,8 +180,10 @@ func reaches(object types.Object) string {
 // takesPath reports whether a function of os takes the path of a file.
 func takesPath(name string) bool {
 	return slices.Contains([]string{
-		"Open", "OpenFile", "OpenRoot", "OpenInRoot", "Create", "CreateTemp", "Mkdir", "MkdirAll", "MkdirTemp", "ReadFile", "WriteFile", "ReadDir", "Remove",
-		"RemoveAll", "Rename", "Stat", "Lstat", "Link", "Symlink", "Readlink", "Chmod", "Chown", "Lchown", "Chtimes", "Truncate", "Chdir", "CopyFS", "DirFS",
+		"Open", "OpenFile", "OpenRoot", "OpenInRoot", "Create", "CreateTemp", "Mkdir", "MkdirAll", "MkdirTemp", "ReadFile",
+		"WriteFile", "ReadDir", "Remove",
+		"RemoveAll", "Rename", "Stat", "Lstat", "Link", "Symlink", "Readlink", "Chmod", "Chown", "Lchown", "Chtimes",
+		"Truncate", "Chdir", "CopyFS", "DirFS",
 		"StartProcess",
 	}, name)
 }

@@ -18,9 +18,9 @@ const backupRounds = 25
 // installed is what tells one installation's records from another's.
 type installed struct{ head, key string }
 
-// TestKillNineDuringABackup kills backups. A folder that has its name is whole: its audit verifies up to the head that the records
-// had, with the same key, and proposals go on with it. What a killed backup leaves has another name, and is refused to be
-// written over.
+// TestKillNineDuringABackup kills backups. A folder that has its name is whole: its audit verifies up to the head that
+// the records had, with the same key, and proposals go on with it. What a killed backup leaves has another name, and is
+// refused to be written over.
 func TestKillNineDuringABackup(t *testing.T) {
 	w, random := newWorld(t), randomOf(t)
 	w.propose1(t, 0)
@@ -60,7 +60,8 @@ func randomOf(t *testing.T) *rand.Rand {
 // propose1 opens the n-th pull request of the world.
 func (w *world) propose1(t *testing.T, n int) {
 	t.Helper()
-	if a := w.asked(t, newCheck(fmt.Sprintf("Check %d", n), fmt.Sprintf("checks/check-%d.md", n), "# Check\n")); a.Number == 0 {
+	if a := w.asked(t, newCheck(fmt.Sprintf("Check %d", n), fmt.Sprintf("checks/check-%d.md", n),
+		"# Check\n")); a.Number == 0 {
 		t.Fatalf("not opened: %+v", a)
 	}
 }

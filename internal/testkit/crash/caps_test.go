@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// The caps of these rounds: the one on open pull requests holds in each but the last ones, where the one on those that were
-// made in the last hour does.
+// The caps of these rounds: the one on open pull requests holds in each but the last ones, where the one on those that
+// were made in the last hour does.
 const (
 	capRounds   = 10
 	maxOpen     = 3

@@ -33,8 +33,8 @@ import (
 // doomedVariable holds a doomed for a copy of the test binary.
 const doomedVariable = "CLAUDEOPS_CRASH_DOOMED"
 
-// doomed is what a copy of the test binary does: it makes the parts as the command line does, proposes, and kills itself
-// when the step has taken effect.
+// doomed is what a copy of the test binary does: it makes the parts as the command line does, proposes, and kills
+// itself when the step has taken effect.
 type doomed struct {
 	Step    string
 	Stop    bool          // wait there, to be killed later
@@ -142,9 +142,10 @@ func newFlow(cfg config.Config, wrap func(gitprovider.Provider) gitprovider.Prov
 		nil, "", mounted.Repos{Dir: cfg.Mounted.Dir})
 	return prflow.New(prflow.Options{
 		Registry: registry, Ledger: records.Ledger, History: records.History, Secrets: content.NewScanner(cfg.Secrets),
-		Authority: prflow.Authority{Policy: rules, Tier: cfg.Permissions.Tier}, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		NewID: func() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() },
-		Clock: prflow.Clock{Now: time.Now, Sleep: func(_ context.Context, d time.Duration) { time.Sleep(d) }},
-		Proof: prflow.Proof{Key: func() ([]byte, error) { return keyfile.Load(cfg.Records.Dir) }},
+		Authority: prflow.Authority{Policy: rules, Tier: cfg.Permissions.Tier},
+		Log:       slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		NewID:     func() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() },
+		Clock:     prflow.Clock{Now: time.Now, Sleep: func(_ context.Context, d time.Duration) { time.Sleep(d) }},
+		Proof:     prflow.Proof{Key: func() ([]byte, error) { return keyfile.Load(cfg.Records.Dir) }},
 	}), nil
 }

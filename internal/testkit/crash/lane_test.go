@@ -44,8 +44,8 @@ func newLane(t *testing.T, random *rand.Rand) *lane {
 	return l
 }
 
-// round kills one process, lets others settle what it left, and ends the pull request that came of it. Titles come back,
-// as an agent's do: what is killed often goes by the branch name of a pull request that ended long ago.
+// round kills one process, lets others settle what it left, and ends the pull request that came of it. Titles come
+// back, as an agent's do: what is killed often goes by the branch name of a pull request that ended long ago.
 func (l *lane) round(t *testing.T, round int) {
 	t.Helper()
 	const titles = 3

@@ -155,8 +155,8 @@ func TestLocksOfAKilledGitCommand(t *testing.T) {
 	w.assertWhole(t)
 }
 
-// slowGit is a folder with a git that pauses in the middle of writing references: when it was told to commit what it has
-// locked and checked, and before it does.
+// slowGit is a folder with a git that pauses in the middle of writing references: when it was told to commit what it
+// has locked and checked, and before it does.
 type slowGit struct {
 	*world
 	dir string
@@ -245,8 +245,8 @@ func runSlowGit(dir string, args []string) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// runInTwo runs git update-ref, and passes the final "commit" on when it is released. Without one git undoes what it has
-// prepared.
+// runInTwo runs git update-ref, and passes the final "commit" on when it is released. Without one git undoes what it
+// has prepared.
 func runInTwo(cmd *exec.Cmd, dir string) error {
 	cmd.Stdin = nil
 	in, err := cmd.StdinPipe()

@@ -41,7 +41,8 @@ func TestKillAtEveryStepWithTheStateFolderLost(t *testing.T) {
 
 func TestResumeRemovesABranchWhoseRecordsAreLost(t *testing.T) {
 	w := newWorld(t)
-	if err := os.WriteFile(w.at("policy.yaml"), []byte(policyText+"repositories: [\"local:"+repoKey+"\"]\n"), 0o600); err != nil {
+	if err := os.WriteFile(w.at("policy.yaml"), []byte(policyText+"repositories: [\"local:"+repoKey+"\"]\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	r := newCheck("Watch inodes", "checks/inodes.md", "# Inodes\n")

@@ -19,8 +19,8 @@ const (
 // seedVariable repeats a run: the delays are the same, though not what the machine does meanwhile.
 const seedVariable = "CLAUDEOPS_CRASH_SEED"
 
-// TestKillNineAtRandomMoments kills a server that works on create_pr after a random part of the time that one takes, and
-// lets others go on. A lane is a repository of its own.
+// TestKillNineAtRandomMoments kills a server that works on create_pr after a random part of the time that one takes,
+// and lets others go on. A lane is a repository of its own.
 func TestKillNineAtRandomMoments(t *testing.T) {
 	seed := seedOf(t)
 	t.Logf("seed %d (set %s to repeat it)", seed, seedVariable)

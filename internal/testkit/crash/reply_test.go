@@ -19,14 +19,16 @@ func newQuestioned(t *testing.T) (*reviewed, request) {
 		t.Fatalf("not opened: %+v", a)
 	}
 	pr := w.assertOne(t, 1, first)
-	w.run(t, "review", "request-changes", "1", "--repo", repoKey, "--comment", "Say how.", "--line", "checks/inodes.md:1:Why?", "--as", "ann")
+	w.run(t, "review", "request-changes", "1", "--repo", repoKey, "--comment", "Say how.", "--line",
+		"checks/inodes.md:1:Why?", "--as", "ann")
 	return &reviewed{w, pr.Branch, pr.HeadCommit}, request{
 		Owner: repoOwner, Name: repoName, Title: "x", Body: "x", ChangeType: "check", Revises: 1, Files: []file{},
 		Reply: "It counts files.", Replies: []reply{{"1.1", "Because they end."}},
 	}
 }
 
-// assertAnswered holds that both answers are there, once, that nothing else has changed, and that the records say so once.
+// assertAnswered holds that both answers are there, once, that nothing else has changed, and that the records say so
+// once.
 func (w *reviewed) assertAnswered(t *testing.T) {
 	t.Helper()
 	w.assertNothingReserved(t)

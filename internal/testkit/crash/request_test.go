@@ -38,8 +38,8 @@ type file struct {
 	Content string `json:"content"`
 }
 
-// newCheck proposes to add one check. Two requests for the same path overlap; they are the same change if the content is
-// the same, too.
+// newCheck proposes to add one check. Two requests for the same path overlap; they are the same change if the content
+// is the same, too.
 func newCheck(title, path, content string) request {
 	return request{
 		Owner: repoOwner, Name: repoName, Title: title, ChangeType: "check",

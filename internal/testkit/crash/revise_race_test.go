@@ -63,14 +63,15 @@ func TestOfManyProcessesThatMakeDifferentRevisionsOneDoes(t *testing.T) {
 	w.assertWhole(t)
 }
 
-// Under a policy that lets revisions come without a review, many processes add a file each, until a limit is reached: every commit that was
-// answered is there, one after the other, and there is none beyond the limit.
+// Under a policy that lets revisions come without a review, many processes add a file each, until a limit is reached:
+// every commit that was answered is there, one after the other, and there is none beyond the limit.
 func TestManyProcessesThatReviseAtOncePassNoLimitAndLoseNoCommit(t *testing.T) {
 	for code, c := range map[string]struct {
 		rules     string
 		revisions int
 	}{
-		"limit_reached": {"revise: always\nmax_revisions: 1\n", 1},           // a second one would be within the limit of files
+		// a second one would be within the limit of files
+		"limit_reached": {"revise: always\nmax_revisions: 1\n", 1},
 		"tier_denied":   {"revise: always\ntiers: {2: {max_files: 3}}\n", 2}, // the first one has one file
 	} {
 		t.Run(code, func(t *testing.T) {
@@ -85,7 +86,8 @@ func TestManyProcessesThatReviseAtOncePassNoLimitAndLoseNoCommit(t *testing.T) {
 	}
 }
 
-// reviseUntil lets rivals revise at once, again and again until all of them are refused with the code, and returns the revisions that were made.
+// reviseUntil lets rivals revise at once, again and again until all of them are refused with the code, and returns the
+// revisions that were made.
 func (w *reviewed) reviseUntil(t *testing.T, code string) (made []request) {
 	t.Helper()
 	const most = 10
@@ -93,7 +95,8 @@ func (w *reviewed) reviseUntil(t *testing.T, code string) (made []request) {
 		var all []request
 		var children []*child
 		for i := range rivals {
-			r := newCheck(fmt.Sprintf("Watch inodes %d of %d", i, round), fmt.Sprintf("checks/own-%d-%d.md", round, i), fmt.Sprintf("# Own %d\n", i))
+			r := newCheck(fmt.Sprintf("Watch inodes %d of %d", i, round), fmt.Sprintf("checks/own-%d-%d.md", round, i),
+				fmt.Sprintf("# Own %d\n", i))
 			r.Revises = 1
 			all, children = append(all, r), append(children, w.propose(t, r))
 		}
@@ -116,14 +119,15 @@ func (w *reviewed) reviseUntil(t *testing.T, code string) (made []request) {
 	return nil
 }
 
-// assertChain holds that the branch has as many revisions, one after the other, that they are those which were made, and that they are recorded
-// and answered.
+// assertChain holds that the branch has as many revisions, one after the other, that they are those which were made,
+// and that they are recorded and answered.
 func (w *reviewed) assertChain(t *testing.T, made []request, revisions int) {
 	t.Helper()
 	w.assertNothingReserved(t)
 	commits, recorded := w.commits(t), w.revisions(t)
 	slices.Reverse(recorded)
-	if len(made) != revisions || len(commits) != revisions+1 || commits[revisions] != w.head || !slices.Equal(recorded, commits[:revisions]) {
+	if len(made) != revisions || len(commits) != revisions+1 || commits[revisions] != w.head ||
+		!slices.Equal(recorded, commits[:revisions]) {
 		t.Errorf("%d revisions were answered; commits %v after %s, recorded %v", len(made), commits, w.head, recorded)
 	}
 	if answers := w.answers(t); len(answers) != revisions {

@@ -44,13 +44,14 @@ func (w *reviewed) commits(t *testing.T) []string {
 	return strings.Fields(w.git(t, "", "log", "--format=%H", "main.."+w.branch))
 }
 
-// assertRevised holds that #1 is the only pull request, that its branch has exactly one commit after the former head, with the content of the
-// revision, and that there are its title, its body and one answer.
+// assertRevised holds that #1 is the only pull request, that its branch has exactly one commit after the former head,
+// with the content of the revision, and that there are its title, its body and one answer.
 func (w *reviewed) assertRevised(t *testing.T, r request) {
 	t.Helper()
 	w.assertNothingReserved(t)
 	all, branches, commits := w.pulls(t, ""), w.branches(t), w.commits(t)
-	if len(all) != 1 || len(branches) != 1 || len(commits) != 2 || commits[1] != w.head || commits[0] != branches[w.branch] {
+	if len(all) != 1 || len(branches) != 1 || len(commits) != 2 || commits[1] != w.head ||
+		commits[0] != branches[w.branch] {
 		t.Fatalf("pull requests %v, branches %v, commits %v after %s", all, branches, commits, w.head)
 	}
 	if got := w.git(t, "", "show", w.branch+":"+r.Files[0].Path); got != r.Files[0].Content {
@@ -61,7 +62,8 @@ func (w *reviewed) assertRevised(t *testing.T, r request) {
 		!slices.Contains(pr.Labels, gitprovider.LabelOurs) {
 		t.Errorf("#1 has the title %q, the labels %v and the body %q", pr.Title, pr.Labels, pr.Body)
 	}
-	if answers := w.answers(t); len(answers) != 1 || !strings.HasPrefix(answers[0], gitprovider.AnswerOpening+commits[0][:7]) {
+	if answers := w.answers(t); len(answers) != 1 ||
+		!strings.HasPrefix(answers[0], gitprovider.AnswerOpening+commits[0][:7]) {
 		t.Errorf("the answers are %q", answers)
 	}
 	if made := w.revisions(t); !slices.Equal(made, commits[:1]) {
@@ -99,7 +101,8 @@ func (w *reviewed) revisions(t *testing.T) (out []string) {
 	return out
 }
 
-// assertOutcomes holds how often the audit says that a revision was made, by calls that were answered and by settlements.
+// assertOutcomes holds how often the audit says that a revision was made, by calls that were answered and by
+// settlements.
 func (w *reviewed) assertOutcomes(t *testing.T, revised, failed int) {
 	t.Helper()
 	tally := map[record.Outcome]int{}
@@ -227,7 +230,8 @@ func (k *killedRevision) sameAtOnce(t *testing.T) {
 	}
 }
 
-// another asks for another revision: it is made if nothing of the first one is there, and is refused otherwise, since the review was answered.
+// another asks for another revision: it is made if nothing of the first one is there, and is refused otherwise, since
+// the review was answered.
 func (k *killedRevision) another(t *testing.T) {
 	t.Helper()
 	other := newRevision("Watch inodes more closely", "# Inodes, closely\n")

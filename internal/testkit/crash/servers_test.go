@@ -151,7 +151,8 @@ func (s *server) insist(t *testing.T, r request) (answers []answer) {
 	return answers
 }
 
-// assertCrowdRecorded holds that the audit has one row for each call, and that nothing but whole pull requests is there.
+// assertCrowdRecorded holds that the audit has one row for each call, and that nothing but whole pull requests is
+// there.
 func (w *world) assertCrowdRecorded(t *testing.T, given []turn, prs int) {
 	t.Helper()
 	made := 0

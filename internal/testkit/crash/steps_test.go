@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// atOnce bounds an answer that waits for nobody. A reservation that is stuck holds its files for 270 s, and makes others
-// wait for 20 s before they are refused.
+// atOnce bounds an answer that waits for nobody. A reservation that is stuck holds its files for 270 s, and makes
+// others wait for 20 s before they are refused.
 const atOnce = 15 * time.Second
 
 // stepCase is a step of a creation, and what a process that is killed there leaves.

@@ -61,7 +61,8 @@ func TestEverySecretIsAFile(t *testing.T) {
 		}
 	}
 	slices.Sort(want)
-	if got := slices.Sorted(slices.Values(c.Services["claudeops"].Secrets)); !slices.Equal(got, want) || len(c.Secrets) != len(want) {
+	if got := slices.Sorted(slices.Values(c.Services["claudeops"].Secrets)); !slices.Equal(got, want) ||
+		len(c.Secrets) != len(want) {
 		t.Errorf("the container gets %q of %d secrets, want %q", got, len(c.Secrets), want)
 	}
 }
@@ -73,7 +74,8 @@ func TestTheExampleHasEveryVariableThatComposeTakes(t *testing.T) {
 		_, set := env[v.Name]
 		_, fixed := ofImage()[v.Name]
 		if set == (v.Secret || fixed) {
-			t.Errorf("%s: set in .env.example %t; secrets and what the image settles do not belong there, all else does", v.Name, set)
+			t.Errorf("%s: set in .env.example %t; secrets and what the image settles do not belong there, all else does", v.Name,
+				set)
 		}
 		if !strings.Contains(example, v.Name) {
 			t.Errorf(".env.example does not name %s", v.Name)
@@ -97,7 +99,8 @@ func TestTheExampleHasEveryVariableThatComposeTakes(t *testing.T) {
 	}
 	without := composed(t)
 	for name, service := range with.Services {
-		if !maps.Equal(service.Environment, without.Services[name].Environment) || !slices.Equal(service.Ports, without.Services[name].Ports) ||
+		if !maps.Equal(service.Environment, without.Services[name].Environment) ||
+			!slices.Equal(service.Ports, without.Services[name].Ports) ||
 			!slices.Equal(service.Volumes, without.Services[name].Volumes) {
 			t.Errorf("%s differs between .env.example and no .env", name)
 		}
@@ -110,7 +113,8 @@ func TestTheContainerHasNoRightsThatItDoesNotNeed(t *testing.T) {
 	for name, s := range c.Services {
 		if !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}) ||
 			s.PidsLimit <= 0 || s.MemLimit == "" {
-			t.Errorf("%s: capabilities %q, options %q, %d processes, memory %q", name, s.CapDrop, s.SecurityOpt, s.PidsLimit, s.MemLimit)
+			t.Errorf("%s: capabilities %q, options %q, %d processes, memory %q", name, s.CapDrop, s.SecurityOpt, s.PidsLimit,
+				s.MemLimit)
 		}
 		for _, port := range s.Ports {
 			if !strings.HasPrefix(port, "127.0.0.1:") {
@@ -125,12 +129,15 @@ func TestTheContainerHasNoRightsThatItDoesNotNeed(t *testing.T) {
 	}
 	s := c.Services["claudeops"]
 	if !slices.Equal(s.CapAdd, []string{"SETUID", "SETGID", "KILL"}) || c.Services["gitea"].CapAdd != nil {
-		t.Errorf("capabilities %q, and Gitea %q; those that start and end agents as a user of their own, and no other", s.CapAdd, c.Services["gitea"].CapAdd)
+		t.Errorf("capabilities %q, and Gitea %q; those that start and end agents as a user of their own, and no other",
+			s.CapAdd, c.Services["gitea"].CapAdd)
 	}
 	if agents := confine.DefaultLimits().Threads; s.PidsLimit < 2*agents {
-		t.Errorf("%d processes, of which an agent may have %d: it could keep the server from starting one", s.PidsLimit, agents)
+		t.Errorf("%d processes, of which an agent may have %d: it could keep the server from starting one", s.PidsLimit,
+			agents)
 	}
-	if !s.ReadOnly || s.User != final.Last("USER").Args || s.Profiles != nil || !slices.Equal(c.Services["gitea"].Profiles, []string{"gitea"}) {
+	if !s.ReadOnly || s.User != final.Last("USER").Args || s.Profiles != nil ||
+		!slices.Equal(c.Services["gitea"].Profiles, []string{"gitea"}) {
 		t.Errorf("read-only %t, user %s, profiles %q and %q", s.ReadOnly, s.User, s.Profiles, c.Services["gitea"].Profiles)
 	}
 	writable := map[string]bool{}
@@ -138,7 +145,8 @@ func TestTheContainerHasNoRightsThatItDoesNotNeed(t *testing.T) {
 		writable[m.Target] = !m.ReadOnly
 	}
 	env := final.Env()
-	if want := map[string]bool{env["CLAUDEOPS_STATE_DIR"]: true, "/git": true, env["CLAUDEOPS_REPOS_DIR"]: false}; !maps.Equal(writable, want) {
+	if want := map[string]bool{env["CLAUDEOPS_STATE_DIR"]: true, "/git": true,
+		env["CLAUDEOPS_REPOS_DIR"]: false}; !maps.Equal(writable, want) {
 		t.Errorf("mounted are %v, want %v", writable, want)
 	}
 	for _, folder := range []string{"/tmp", env["HOME"]} {
@@ -146,7 +154,8 @@ func TestTheContainerHasNoRightsThatItDoesNotNeed(t *testing.T) {
 			t.Errorf("%s is not in memory: %q", folder, s.Tmpfs)
 		}
 	}
-	if want := confine.ClaimFolder + ":size=1m,mode=0700"; !slices.Contains(s.Tmpfs, want) { // the root file system cannot be written
+	// the root file system cannot be written
+	if want := confine.ClaimFolder + ":size=1m,mode=0700"; !slices.Contains(s.Tmpfs, want) {
 		t.Errorf("users of agents cannot be claimed: %q, without %s", s.Tmpfs, want)
 	}
 	if want := "127.0.0.1:8080:" + final.Last("EXPOSE").Args; !slices.Equal(s.Ports, []string{want}) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Instruction is one instruction of a Dockerfile, its continued lines joined. Words are the arguments split at white space,
-// or the elements of the JSON form.
+// Instruction is one instruction of a Dockerfile, its continued lines joined. Words are the arguments split at white
+// space, or the elements of the JSON form.
 type Instruction struct {
 	Name  string // upper case
 	Args  string
@@ -73,8 +73,8 @@ func (s Stage) Env() map[string]string {
 	return env
 }
 
-// ParseDockerfile reads the subset of the format that our Dockerfile uses: no heredocs, no quotes within ENV, no ONBUILD.
-// Anything else is an error, so that a check never passes on what it did not understand.
+// ParseDockerfile reads the subset of the format that our Dockerfile uses: no heredocs, no quotes within ENV, no
+// ONBUILD. Anything else is an error, so that a check never passes on what it did not understand.
 func ParseDockerfile(text string) ([]Stage, error) {
 	known := map[string]bool{}
 	for name := range strings.FieldsSeq("ARG CMD COPY ENTRYPOINT ENV EXPOSE FROM HEALTHCHECK RUN USER WORKDIR") {

@@ -50,23 +50,28 @@ func TestTheImageHasWhatTheAgentsFilesName(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		binary: "build:/out/claudeops", path.Dir(binary) + "/claudeops-connect": "build:/out/claudeops-connect", "/app/prompts": ":prompts", "/app/.claude": ":.claude", "/usr/local/bin/claude": "cli:/opt/claude/claude",
+		binary: "build:/out/claudeops", path.Dir(binary) + "/claudeops-connect": "build:/out/claudeops-connect",
+		"/app/prompts": ":prompts", "/app/.claude": ":.claude", "/usr/local/bin/claude": "cli:/opt/claude/claude",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the image copies %q, want %q", got, want)
 	}
-	if !slices.Equal(final.Last("ENTRYPOINT").Words, []string{binary}) || !slices.Equal(final.Last("CMD").Words, []string{"serve"}) ||
+	if !slices.Equal(final.Last("ENTRYPOINT").Words, []string{binary}) ||
+		!slices.Equal(final.Last("CMD").Words, []string{"serve"}) ||
 		!strings.HasSuffix(final.Last("HEALTHCHECK").Args, `CMD ["`+binary+`", "health"]`) {
-		t.Errorf("entry %q, command %q, health check %q", final.Last("ENTRYPOINT").Args, final.Last("CMD").Args, final.Last("HEALTHCHECK").Args)
+		t.Errorf("entry %q, command %q, health check %q", final.Last("ENTRYPOINT").Args, final.Last("CMD").Args,
+			final.Last("HEALTHCHECK").Args)
 	}
 	repos := final.Env()["CLAUDEOPS_REPOS_DIR"]
-	for _, name := range []string{"prompts/tier1-observe.md", "prompts/tier2-investigate.md", "prompts/tier3-remediate.md"} {
+	for _, name := range []string{"prompts/tier1-observe.md", "prompts/tier2-investigate.md",
+		"prompts/tier3-remediate.md"} {
 		if !strings.Contains(read(t, name), "`"+repos+"`") {
 			t.Errorf("%s does not say that working copies are in %s", name, repos)
 		}
 	}
 	settings := read(t, ".claude/settings.json")
-	for _, rule := range []string{"Read(/" + repos + "/**)", "Edit(/" + path.Dir(binary) + "/**)", "Bash(" + binary + " *)", "Read(//run/secrets/**)"} {
+	for _, rule := range []string{"Read(/" + repos + "/**)", "Edit(/" + path.Dir(binary) + "/**)",
+		"Bash(" + binary + " *)", "Read(//run/secrets/**)"} {
 		if !strings.Contains(settings, `"`+rule+`"`) {
 			t.Errorf(".claude/settings.json has no rule %s", rule)
 		}
@@ -88,9 +93,12 @@ func TestTheImageIsSettledForItsPlaces(t *testing.T) {
 	setUp := final.Last("RUN").Args
 	for _, part := range []string{
 		" git ", "--uid 10001 --gid 10001 --create-home --shell /usr/sbin/nologin " + env["CLAUDEOPS_RUN_AS"] + " ",
-		"groupadd --gid 10002 " + confine.DefaultAccount + " ", "for n in $(seq " + strings.TrimPrefix(env["CLAUDEOPS_AGENT_USER"], confine.DefaultAccount+"+") + "); do",
+		"groupadd --gid 10002 " + confine.DefaultAccount + " ",
+		"for n in $(seq " + strings.TrimPrefix(env["CLAUDEOPS_AGENT_USER"], confine.DefaultAccount+"+") + "); do",
 		"groupadd --gid $((10010 + n)) " + confine.DefaultAccount + "-$n ", "install -d -m 0700 " + confine.ClaimFolder,
-		"--uid $((10010 + n)) --gid $((10010 + n)) --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin " + confine.DefaultAccount + "-$n ", "-o 10001 -g 10001 " + env["CLAUDEOPS_STATE_DIR"] + " /git", "install -d " + env["CLAUDEOPS_REPOS_DIR"],
+		"--uid $((10010 + n)) --gid $((10010 + n)) --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin " +
+			confine.DefaultAccount + "-$n ", "-o 10001 -g 10001 " + env["CLAUDEOPS_STATE_DIR"] + " /git",
+		"install -d " + env["CLAUDEOPS_REPOS_DIR"],
 	} {
 		if !strings.Contains(setUp, part) {
 			t.Errorf("the set-up lacks %q: %s", part, setUp)
@@ -122,7 +130,8 @@ func TestTheBuildSeesWhatItNeedsAndNothingElse(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"secrets/github_token", ".env", ".git/config", "bin/claudeops", "e2e/node_modules/x", "repos/a", "deploy/secrets.sh"} {
+	for _, name := range []string{"secrets/github_token", ".env", ".git/config", "bin/claudeops", "e2e/node_modules/x",
+		"repos/a", "deploy/secrets.sh"} {
 		if !ignored(name) {
 			t.Errorf("%s reaches the build", name)
 		}
@@ -131,7 +140,8 @@ func TestTheBuildSeesWhatItNeedsAndNothingElse(t *testing.T) {
 	if embedded == nil {
 		t.Fatal("procedures.go embeds nothing")
 	}
-	for _, name := range append(strings.Fields(embedded[1]), "procedures.go", "internal/settings/config/config.go", "cmd/claudeops/main.go", "cmd/claudeops-connect/main.go") {
+	for _, name := range append(strings.Fields(embedded[1]), "procedures.go", "internal/settings/config/config.go",
+		"cmd/claudeops/main.go", "cmd/claudeops-connect/main.go") {
 		if ignored(name) {
 			t.Errorf("%s is needed, and .dockerignore keeps it out", name)
 		}
@@ -154,7 +164,8 @@ type lockfile struct {
 // The CLI of the image is the one that the end-to-end tests drive, byte for byte: same version, same checksums.
 func TestTheImagesCLIIsTheOneThatIsTested(t *testing.T) {
 	var tested, image lockfile
-	for name, into := range map[string]*lockfile{"e2e/package-lock.json": &tested, "deploy/claude/package-lock.json": &image} {
+	for name, into := range map[string]*lockfile{"e2e/package-lock.json": &tested,
+		"deploy/claude/package-lock.json": &image} {
 		if err := json.Unmarshal([]byte(read(t, name)), into); err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +177,8 @@ func TestTheImagesCLIIsTheOneThatIsTested(t *testing.T) {
 	if err := json.Unmarshal([]byte(read(t, "deploy/claude/package.json")), &manifest); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := manifest.Dependencies["@anthropic-ai/claude-code"], tested.Packages[cli]["version"]; len(manifest.Dependencies) != 1 || got != want {
+	if got, want := manifest.Dependencies["@anthropic-ai/claude-code"], tested.Packages[cli]["version"]; len(
+		manifest.Dependencies) != 1 || got != want {
 		t.Errorf("the image installs %q, the tests drive %v", manifest.Dependencies, want)
 	}
 	count := 0

@@ -33,7 +33,8 @@ func TestThePageNamesEveryPlaceAndVersion(t *testing.T) {
 	}
 	keys := unit(t)
 	program, _, _ := strings.Cut(keys["ExecStart"][0], " ")
-	want = append(want, "bin/claudeops bin/claudeops-connect "+path.Dir(program)+"/\n", "/etc/systemd/system/claudeops.service", "deploy/secrets.sh /etc/claudeops/secrets",
+	want = append(want, "bin/claudeops bin/claudeops-connect "+path.Dir(program)+"/\n",
+		"/etc/systemd/system/claudeops.service", "deploy/secrets.sh /etc/claudeops/secrets",
 		strings.TrimPrefix(keys["EnvironmentFile"][0], "-"), "CLAUDEOPS_STATE_DIR=/var/lib/"+keys["StateDirectory"][0])
 	for _, part := range want {
 		if !strings.Contains(text, part) {
@@ -45,7 +46,8 @@ func TestThePageNamesEveryPlaceAndVersion(t *testing.T) {
 // makeSecrets runs deploy/secrets.sh for a folder.
 func makeSecrets(t *testing.T, folder string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "sh", filepath.Join("..", "..", "..", "deploy", "secrets.sh"), folder).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "sh", filepath.Join("..", "..", "..", "deploy", "secrets.sh"),
+		folder).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -64,7 +64,8 @@ func TestTheEntryOfTheRegistryIsValidAndTrue(t *testing.T) {
 	if err := schema(t, "server.schema.json").Validate(asJSON(t, whole)); err != nil {
 		t.Error(err)
 	}
-	if entry.Version != released(t) || len(entry.Packages) != 1 || entry.Packages[0].Identifier != "ghcr.io/claudeops/claudeops:"+entry.Version {
+	if entry.Version != released(t) || len(entry.Packages) != 1 ||
+		entry.Packages[0].Identifier != "ghcr.io/claudeops/claudeops:"+entry.Version {
 		t.Errorf("version %s, packages %+v; the source is %s", entry.Version, entry.Packages, released(t))
 	}
 	secret := map[string]bool{}
@@ -110,11 +111,13 @@ func TestThePluginHasTheVersionOfTheSource(t *testing.T) {
 	var servers struct {
 		Servers map[string]struct{ AlwaysLoad bool } `json:"mcpServers"`
 	}
-	if err := json.Unmarshal([]byte(read(t, folder+".mcp.json")), &servers); err != nil || !servers.Servers["claudeops"].AlwaysLoad {
+	if err := json.Unmarshal([]byte(read(t, folder+".mcp.json")), &servers); err != nil ||
+		!servers.Servers["claudeops"].AlwaysLoad {
 		t.Errorf("the tools of the plugin are not shown to the model at once: %+v, %v", servers, err)
 	}
 	if plugin.Version != released(t) || len(market.Plugins) != 1 || market.Plugins[0].Name != plugin.Name ||
-		market.Plugins[0].Source != "./"+strings.TrimSuffix(folder, "/") || market.Plugins[0].Description != plugin.Description {
+		market.Plugins[0].Source != "./"+strings.TrimSuffix(folder, "/") ||
+		market.Plugins[0].Description != plugin.Description {
 		t.Errorf("plugin %+v, marketplace %+v; the source is %s", plugin, market, released(t))
 	}
 }
@@ -146,7 +149,8 @@ func TestTheImageOfAReleaseIsTheSame(t *testing.T) {
 	for _, c := range all[1].Each("COPY") {
 		got = append(got, c.Args)
 	}
-	if !slices.Equal(got, want) || all[1].Last("CMD").Args != final.Last("CMD").Args || all[1].Last("USER").Args != final.Last("USER").Args {
+	if !slices.Equal(got, want) || all[1].Last("CMD").Args != final.Last("CMD").Args ||
+		all[1].Last("USER").Args != final.Last("USER").Args {
 		t.Errorf("the image of a release copies %q, want %q", got, want)
 	}
 }
@@ -228,7 +232,8 @@ func TestManifestsOfKubernetesAreValid(t *testing.T) {
 	if count != 6 {
 		t.Errorf("%d manifests", count)
 	}
-	broken := map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "x"}, "spec": map[string]any{"port": 80}}
+	broken := map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "x"},
+		"spec": map[string]any{"port": 80}}
 	if valid.Validate(asJSON(t, broken)) == nil {
 		t.Error("a field that does not exist is let through")
 	}
@@ -280,7 +285,8 @@ func TestThePodHasThePlacesAndTheSecretsOfTheImage(t *testing.T) {
 			t.Errorf("nothing is mounted at %s", m.Target)
 		}
 	}
-	if pod.SecurityContext["runAsUser"] != 10001 || pod.SecurityContext["runAsNonRoot"] != true || c.SecurityContext["readOnlyRootFilesystem"] != true ||
+	if pod.SecurityContext["runAsUser"] != 10001 || pod.SecurityContext["runAsNonRoot"] != true ||
+		c.SecurityContext["readOnlyRootFilesystem"] != true ||
 		c.SecurityContext["allowPrivilegeEscalation"] != false {
 		t.Errorf("the pod runs with %v, the container with %v", pod.SecurityContext, c.SecurityContext)
 	}

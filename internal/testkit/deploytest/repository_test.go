@@ -62,27 +62,31 @@ func secrets() []config.Variable {
 
 func TestParsersRefuseWhatTheyDoNotUnderstand(t *testing.T) {
 	for name, text := range map[string]string{
-		"no FROM": "# nothing\n", "unknown": "FROM a\nONBUILD RUN x\n", "before FROM": "RUN x\n", "quotes": "FROM a\nENV A=\"b c\"\n",
+		"no FROM": "# nothing\n", "unknown": "FROM a\nONBUILD RUN x\n", "before FROM": "RUN x\n",
+		"quotes":   "FROM a\nENV A=\"b c\"\n",
 		"bad JSON": "FROM a\nCMD [a\n", "no arguments": "FROM a\nRUN\n",
 	} {
 		if got, err := deploytest.ParseDockerfile(text); err == nil {
 			t.Errorf("%s: read as %+v", name, got)
 		}
 	}
-	if got, err := deploytest.ParseCompose("services: {a: {privileged: true}}", func(string) string { return "" }); err == nil {
+	if got, err := deploytest.ParseCompose("services: {a: {privileged: true}}",
+		func(string) string { return "" }); err == nil {
 		t.Errorf("an unknown key was read as %+v", got)
 	}
 }
 
 func TestADockerfileIsRead(t *testing.T) {
-	all, err := deploytest.ParseDockerfile("ARG B=x:1\nFROM ${B} AS one\nRUN a \\\n  # remark\n  && b\nFROM y\nCOPY --from=one /a /b\nENV A=1 \\\n B=2\nCMD [\"c\"]\n")
+	all, err := deploytest.ParseDockerfile(
+		"ARG B=x:1\nFROM ${B} AS one\nRUN a \\\n  # remark\n  && b\nFROM y\nCOPY --from=one /a /b\nENV A=1 \\\n B=2\nCMD [\"c\"]\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(all) != 2 || all[0].Base != "x:1" || all[0].Name != "one" || all[0].Last("RUN").Args != "a && b" {
 		t.Fatalf("got %+v", all)
 	}
-	if c := all[1].Last("COPY"); c.Flag("from") != "one" || !slices.Equal(c.Operands(), []string{"/a", "/b"}) || all[1].Env()["B"] != "2" ||
+	if c := all[1].Last("COPY"); c.Flag("from") != "one" || !slices.Equal(c.Operands(), []string{"/a", "/b"}) ||
+		all[1].Env()["B"] != "2" ||
 		all[1].Last("CMD").Words[0] != "c" {
 		t.Errorf("got %+v", all[1])
 	}

@@ -44,8 +44,10 @@ func TestTheUnitHasNoRightsThatItDoesNotNeed(t *testing.T) {
 	keys := unit(t)
 	const agents = "CAP_SETUID CAP_SETGID CAP_KILL" // what starts and ends agents as a user of their own
 	for key, want := range map[string]string{
-		"ExecStart": "/usr/local/bin/claudeops serve", "DynamicUser": "yes", "NoNewPrivileges": "yes", "ProtectSystem": "strict",
-		"ProtectHome": "yes", "PrivateTmp": "yes", "PrivateDevices": "yes", "CapabilityBoundingSet": agents, "AmbientCapabilities": agents, "StateDirectoryMode": "0700",
+		"ExecStart": "/usr/local/bin/claudeops serve", "DynamicUser": "yes", "NoNewPrivileges": "yes",
+		"ProtectSystem": "strict",
+		"ProtectHome":   "yes", "PrivateTmp": "yes", "PrivateDevices": "yes", "CapabilityBoundingSet": agents,
+		"AmbientCapabilities": agents, "StateDirectoryMode": "0700",
 		"RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6", "EnvironmentFile": "-/etc/claudeops/environment",
 	} {
 		if got := keys[key]; !slices.Equal(got, []string{want}) {
@@ -66,7 +68,8 @@ func TestTheUnitsAgentsHaveAUser(t *testing.T) {
 		}
 	}
 	keys := unit(t)
-	for key, want := range map[string]string{"ExecStartPre": "+/usr/bin/install -d -m 0700 " + confine.ClaimFolder, "ReadWritePaths": "-" + confine.ClaimFolder} {
+	for key, want := range map[string]string{"ExecStartPre": "+/usr/bin/install -d -m 0700 " + confine.ClaimFolder,
+		"ReadWritePaths": "-" + confine.ClaimFolder} {
 		if got := keys[key]; !slices.Equal(got, []string{want}) {
 			t.Errorf("%s is %q, want %q: users of agents could not be claimed", key, got, want)
 		}

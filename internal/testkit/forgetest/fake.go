@@ -10,9 +10,9 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// Fake is an in-memory gitprovider.Provider that behaves like a real host and passes the contract suite. Its Script counts
-// calls and can make them fail, wait or let others act in between; its People, and its World, act as those around it do. It
-// is safe for concurrent use.
+// Fake is an in-memory gitprovider.Provider that behaves like a real host and passes the contract suite. Its Script
+// counts calls and can make them fail, wait or let others act in between; its People, and its World, act as those
+// around it do. It is safe for concurrent use.
 type Fake struct {
 	Script *Script
 	People *People
@@ -37,7 +37,8 @@ var (
 // second whenever it is read.
 func NewFake() *Fake {
 	host := memhost.New("https://fake.example")
-	return &Fake{name: "fake", host: host, People: &People{host}, Script: &Script{host: host, faults: map[string]*faults{}}}
+	return &Fake{name: "fake", host: host, People: &People{host},
+		Script: &Script{host: host, faults: map[string]*faults{}}}
 }
 
 // SetName changes what Name answers.

@@ -37,7 +37,8 @@ func (f *Fake) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (snap 
 		ref := repo.Ref
 		ref.Remote = q.Repo.Remote
 		snap = &gitprovider.Snapshot{
-			Repo: ref, RepoID: strconv.Itoa(repo.ID), URL: "https://fake.example/" + ref.String(), DefaultBranch: repo.Default, Base: base, BaseCommit: tip,
+			Repo: ref, RepoID: strconv.Itoa(repo.ID), URL: "https://fake.example/" + ref.String(), DefaultBranch: repo.Default,
+			Base: base, BaseCommit: tip,
 			Archived: repo.Archived, Fork: repo.Fork, Tips: map[string]string{}, LastNumber: lastNumber(repo),
 		}
 		for _, branch := range q.Branches {

@@ -7,7 +7,8 @@ import (
 )
 
 // ReviewStates implements gitprovider.ReviewLister.
-func (f *Fake) ReviewStates(ctx context.Context, ref gitprovider.RepoRef, numbers []int) (map[int]gitprovider.ReviewState, error) {
+func (f *Fake) ReviewStates(ctx context.Context, ref gitprovider.RepoRef,
+	numbers []int) (map[int]gitprovider.ReviewState, error) {
 	out := map[int]gitprovider.ReviewState{}
 	err := f.Script.call(ctx, MethodReviewStates, func() error {
 		if _, err := f.repo(ref); err != nil {

@@ -49,7 +49,8 @@ func (f *Fake) Append(ctx context.Context, req gitprovider.CommitRequest) (made 
 }
 
 // Checks implements gitprovider.CheckReader.
-func (f *Fake) Checks(ctx context.Context, ref gitprovider.RepoRef, number int, head string) (checks gitprovider.Checks, err error) {
+func (f *Fake) Checks(ctx context.Context, ref gitprovider.RepoRef, number int, head string) (checks gitprovider.Checks,
+	err error) {
 	err = f.Script.call(ctx, MethodChecks, func() error {
 		pr, err := pullOf(f, ref, number)
 		if err != nil {
@@ -64,7 +65,8 @@ func (f *Fake) Checks(ctx context.Context, ref gitprovider.RepoRef, number int, 
 }
 
 // SetText implements gitprovider.Editor.
-func (f *Fake) SetText(ctx context.Context, ref gitprovider.RepoRef, number int, title, body string) (state gitprovider.State, err error) {
+func (f *Fake) SetText(ctx context.Context, ref gitprovider.RepoRef, number int,
+	title, body string) (state gitprovider.State, err error) {
 	err = f.Script.call(ctx, MethodSetText, func() error {
 		pr, err := pullOf(f, ref, number)
 		if err != nil {
@@ -100,7 +102,8 @@ func (f *Fake) Reply(ctx context.Context, ref gitprovider.RepoRef, number int, r
 			}
 			pr.Reviews = append(pr.Reviews, gitprovider.Review{
 				Author: Bot, State: gitprovider.ReviewCommented, SubmittedAt: f.host.Now(),
-				Comments: []gitprovider.LineComment{{Path: r.To.Path, Line: r.To.Line, Before: r.To.Before, Commit: r.To.Commit, Body: r.Text}},
+				Comments: []gitprovider.LineComment{{Path: r.To.Path, Line: r.To.Line, Before: r.To.Before, Commit: r.To.Commit,
+					Body: r.Text}},
 			})
 		}
 		return err

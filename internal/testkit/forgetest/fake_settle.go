@@ -38,11 +38,15 @@ func (f *Fake) OurBranches(ctx context.Context, ref gitprovider.RepoRef) (tips m
 }
 
 // OpenOurs implements gitprovider.Settler.
-func (f *Fake) OpenOurs(ctx context.Context, ref gitprovider.RepoRef, below int) (prs []gitprovider.PullRequest, err error) {
+func (f *Fake) OpenOurs(ctx context.Context, ref gitprovider.RepoRef, below int) (prs []gitprovider.PullRequest,
+	err error) {
 	err = f.Script.call(ctx, MethodOpenOurs, func() error {
 		repo, err := f.repo(ref)
 		if err == nil {
-			prs = repo.List(func(pr *memhost.PR) bool { return isOurs(pr) && pr.State == gitprovider.StateOpen && pr.Number < below })
+			prs = repo.List(func(pr *memhost.PR) bool {
+				return isOurs(pr) && pr.State == gitprovider.StateOpen &&
+					pr.Number < below
+			})
 		}
 		return err
 	})
@@ -50,7 +54,8 @@ func (f *Fake) OpenOurs(ctx context.Context, ref gitprovider.RepoRef, below int)
 }
 
 // ReadCommit implements gitprovider.Settler.
-func (f *Fake) ReadCommit(ctx context.Context, ref gitprovider.RepoRef, id string) (info gitprovider.CommitInfo, err error) {
+func (f *Fake) ReadCommit(ctx context.Context, ref gitprovider.RepoRef, id string) (info gitprovider.CommitInfo,
+	err error) {
 	err = f.Script.call(ctx, MethodReadCommit, func() error {
 		repo, err := f.repo(ref)
 		if err != nil {
@@ -65,7 +70,8 @@ func (f *Fake) ReadCommit(ctx context.Context, ref gitprovider.RepoRef, id strin
 			parent = c.Parents[0]
 		}
 		info = gitprovider.CommitInfo{
-			ID: id, Parents: slices.Clone(c.Parents), Message: c.Message, Author: "somebody", Time: c.Time, Paths: repo.Differing(parent, id),
+			ID: id, Parents: slices.Clone(c.Parents), Message: c.Message, Author: "somebody", Time: c.Time,
+			Paths: repo.Differing(parent, id),
 		}
 		return nil
 	})

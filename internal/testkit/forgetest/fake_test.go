@@ -22,7 +22,8 @@ func TestFakeCountsReadsAndWrites(t *testing.T) {
 	f, s := newFakeScene(t)
 	pr := s.Propose("claude-ops/check/disk")
 	s.Status(pr.Number)
-	s.Same("calls", f.Script.Calls(), []string{MethodSnapshot, MethodCommit, MethodOpenPullRequest, MethodLabel, MethodStatus})
+	s.Same("calls", f.Script.Calls(), []string{MethodSnapshot, MethodCommit, MethodOpenPullRequest, MethodLabel,
+		MethodStatus})
 	s.Same("writes and reads", []int{f.Script.Writes(), f.Script.Reads(), f.Script.Count(MethodLabel)}, []int{3, 2, 1})
 	f.Script.ForgetCalls()
 	s.Same("calls after forgetting", len(f.Script.Calls()), 0)
@@ -53,7 +54,8 @@ func TestFakeFailsAfterItActed(t *testing.T) {
 func TestFakeLetsOthersActInBetween(t *testing.T) {
 	f, s := newFakeScene(t)
 	req := s.Request("claude-ops/check/disk", providertest.Update("checks/disk.md", "new\n"))
-	f.Script.Before(MethodCommit, func() { s.Push(providertest.MainBranch, providertest.File{Path: "README.md", Content: "moved\n"}) })
+	f.Script.Before(MethodCommit,
+		func() { s.Push(providertest.MainBranch, providertest.File{Path: "README.md", Content: "moved\n"}) })
 	_, err := s.Provider().Commit(t.Context(), req)
 	s.Code(err, fault.Conflict)
 

@@ -67,7 +67,8 @@ func apply(r *memhost.Repo, req gitprovider.CommitRequest) (map[string]providert
 		case c.Action == gitprovider.ActionDelete:
 			delete(files, path)
 		default:
-			files[path] = providertest.File{Path: path, Kind: gitprovider.KindFile, Executable: have.Executable, Content: c.Content}
+			files[path] = providertest.File{Path: path, Kind: gitprovider.KindFile, Executable: have.Executable,
+				Content: c.Content}
 		}
 	}
 	return files, nil

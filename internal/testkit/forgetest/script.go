@@ -35,8 +35,8 @@ const (
 	MethodReviewStates    = "ReviewStates"
 )
 
-// Script is what a Fake's methods were called, and what is to happen when they are called next. It is safe for concurrent
-// use.
+// Script is what a Fake's methods were called, and what is to happen when they are called next. It is safe for
+// concurrent use.
 type Script struct {
 	host *memhost.Host
 
@@ -63,11 +63,12 @@ func (s *Script) Count(method string) int {
 	return n
 }
 
-// Writes is how many calls there were of methods that write: Commit, OpenPullRequest, Label, DeleteBranch, SetText, Withdraw, Append,
-// Comment.
+// Writes is how many calls there were of methods that write: Commit, OpenPullRequest, Label, DeleteBranch, SetText,
+// Withdraw, Append, Comment.
 func (s *Script) Writes() int {
 	return s.Count(MethodCommit) + s.Count(MethodOpenPullRequest) + s.Count(MethodLabel) + s.Count(MethodDeleteBranch) +
-		s.Count(MethodWithdraw) + s.Count(MethodAppend) + s.Count(MethodSetText) + s.Count(MethodComment) + s.Count(MethodReply)
+		s.Count(MethodWithdraw) + s.Count(MethodAppend) + s.Count(MethodSetText) + s.Count(MethodComment) +
+		s.Count(MethodReply)
 }
 
 // Reads is how many calls there were of methods that only read.

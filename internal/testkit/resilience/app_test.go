@@ -28,8 +28,8 @@ type constant string
 func (c constant) Value() string  { return string(c) }
 func (c constant) Reread() string { return string(c) }
 
-// withApp are the kinds of forge, and GitHub with an app in place of a token: its requests for installations and tokens are
-// among those that go wrong.
+// withApp are the kinds of forge, and GitHub with an app in place of a token: its requests for installations and tokens
+// are among those that go wrong.
 func withApp() []kind {
 	k := kinds()[0]
 	k.label = "github app"

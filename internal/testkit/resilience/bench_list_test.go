@@ -17,8 +17,9 @@ import (
 // manyOurs is how many pull requests of ours are open in BenchmarkListOurs.
 const manyOurs = 120
 
-// BenchmarkListOurs measures list_prs on Gitea over 120 pull requests of ours in a process that has just started: when they
-// were opened with the same records, when another program opened them, and when another process has listed those before.
+// BenchmarkListOurs measures list_prs on Gitea over 120 pull requests of ours in a process that has just started: when
+// they were opened with the same records, when another program opened them, and when another process has listed those
+// before.
 func BenchmarkListOurs(b *testing.B) {
 	k := kinds()[1]
 	for _, opened := range []string{"by us", "by others", "by others, seen"} {
@@ -101,7 +102,8 @@ func openOne(b *testing.B, f forge, p gitprovider.Provider, repo gitprovider.Rep
 	})
 	if err == nil {
 		_, err = p.Commit(b.Context(), gitprovider.CommitRequest{
-			Snapshot: snapshot, Branch: branch, Changes: providertest.ChangeSet(b, providertest.Create(path, "n\n")), Message: "n\n",
+			Snapshot: snapshot, Branch: branch, Changes: providertest.ChangeSet(b, providertest.Create(path, "n\n")),
+			Message: "n\n",
 		})
 	}
 	var pr gitprovider.PullRequest

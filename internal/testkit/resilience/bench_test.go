@@ -63,8 +63,8 @@ func manyFiles(b *testing.B, repo gitprovider.RepoRef, n int) []byte {
 	return raw
 }
 
-// BenchmarkListOpen measures list_prs over open pull requests of which two in five are ours: the first call of a process, and
-// a further one.
+// BenchmarkListOpen measures list_prs over open pull requests of which two in five are ours: the first call of a
+// process, and a further one.
 func BenchmarkListOpen(b *testing.B) {
 	for _, k := range kinds() {
 		sizes := []int{250}

@@ -78,7 +78,8 @@ func TestWhatDoesNotFitTheBaseIsShownAndNothingIsWritten(t *testing.T) {
 			} {
 				_, _, err := w.propose(file)
 				e := fault.From(err)
-				if fault.CodeOf(err) != fault.Conflict || e.Violations[0].Present == nil || e.Violations[0].Present.Text != "# Disk\n" {
+				if fault.CodeOf(err) != fault.Conflict || e.Violations[0].Present == nil ||
+					e.Violations[0].Present.Text != "# Disk\n" {
 					t.Fatalf("%+v, %v", e, err)
 				}
 				for _, r := range w.forge.Faults().Requests() {

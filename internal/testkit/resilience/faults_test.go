@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
-// trouble is one way in which a request goes wrong, and the codes that a caller may be answered with. That the flow gets
-// over it is always right.
+// trouble is one way in which a request goes wrong, and the codes that a caller may be answered with. That the flow
+// gets over it is always right.
 type trouble struct {
 	name  string
 	fault httpfault.Fault
@@ -128,7 +128,8 @@ func (w *world) recover(ctx context.Context, codes []fault.Code) {
 
 	again, retryErr := w.create(context.WithoutCancel(ctx))
 	if retryErr != nil {
-		w.t.Fatalf("the retry failed: %v (%v); the first answer was %+v, %v", retryErr, fault.From(retryErr).Cause, first, err)
+		w.t.Fatalf("the retry failed: %v (%v); the first answer was %+v, %v", retryErr, fault.From(retryErr).Cause, first,
+			err)
 	}
 	if err == nil && again.Number != first.Number {
 		w.t.Errorf("answered with #%d and then with #%d", first.Number, again.Number)

@@ -70,17 +70,19 @@ type kind struct {
 func kinds() []kind {
 	return []kind{
 		{
-			name:    "github",
-			start:   func(t testing.TB) forge { return fakegithub.New(t) },
-			options: transport.Options{Name: "github", Variables: transport.Variables{Token: "GITHUB_TOKEN", Address: "GITHUB_API_URL"}, Scheme: "Bearer"},
+			name:  "github",
+			start: func(t testing.TB) forge { return fakegithub.New(t) },
+			options: transport.Options{Name: "github",
+				Variables: transport.Variables{Token: "GITHUB_TOKEN", Address: "GITHUB_API_URL"}, Scheme: "Bearer"},
 			adapter: func(t testing.TB, f forge, client *transport.Transport) gitprovider.Provider {
 				return github.New(github.Options{API: base(t, f), Client: client, Now: time.Now, Sleep: noSleep})
 			},
 		},
 		{
-			name:    "gitea",
-			start:   func(t testing.TB) forge { return fakegitea.New(t) },
-			options: transport.Options{Name: "gitea", Variables: transport.Variables{Token: "GITEA_TOKEN", Address: "GITEA_URL"}, Scheme: "token"},
+			name:  "gitea",
+			start: func(t testing.TB) forge { return fakegitea.New(t) },
+			options: transport.Options{Name: "gitea", Variables: transport.Variables{Token: "GITEA_TOKEN", Address: "GITEA_URL"},
+				Scheme: "token"},
 			adapter: func(t testing.TB, f forge, client *transport.Transport) gitprovider.Provider {
 				return gitea.New(gitea.Options{Base: base(t, f), Client: client, Now: time.Now, Sleep: noSleep})
 			},
@@ -100,8 +102,8 @@ func base(t testing.TB, f forge) *url.URL {
 const (
 	// patience bounds one request to a fake, on a machine that is busy with other work.
 	patience = 30 * time.Second
-	// stallPatience is what it is while a request stalls, which costs the test as much. What other requests meet then is a failure that
-	// the tests expect, or tried again.
+	// stallPatience is what it is while a request stalls, which costs the test as much. What other requests meet then is a
+	// failure that the tests expect, or tried again.
 	stallPatience = 1500 * time.Millisecond
 )
 

@@ -101,29 +101,30 @@ func TestAProcessThatIsKilledAtWhicheverRequestLeavesTheNextOneToFinish(t *testi
 			for n := 1; n <= sequence(t, k); n++ {
 				for c := range 4 {
 					acts, lost := c%2 == 1, c/2 == 1
-					t.Run(fmt.Sprintf("request %d, the server acts: %t, the state folder is lost: %t", n, acts, lost), func(t *testing.T) {
-						t.Parallel()
-						w := newWorld(t, k)
-						w.killedAt(n, acts)
-						w.assertAtMostOne("after the kill")
-						w.forge.Faults().Forget()
-						if lost {
-							w.loseState()
-						}
+					t.Run(fmt.Sprintf("request %d, the server acts: %t, the state folder is lost: %t", n, acts, lost),
+						func(t *testing.T) {
+							t.Parallel()
+							w := newWorld(t, k)
+							w.killedAt(n, acts)
+							w.assertAtMostOne("after the kill")
+							w.forge.Faults().Forget()
+							if lost {
+								w.loseState()
+							}
 
-						var out bytes.Buffer
-						if err := w.process(&out).Run(); err != nil {
-							t.Fatalf("the next one failed: %v\n%s", err, &out)
-						}
-						w.said = append(w.said, out.String())
-						var result prflow.CreateResult
-						if err := json.Unmarshal(out.Bytes(), &result); err != nil {
-							t.Fatalf("%v\n%s", err, &out)
-						}
-						w.assertTheOne(result.Number)
-						w.assertRecords()
-						w.assertNoToken()
-					})
+							var out bytes.Buffer
+							if err := w.process(&out).Run(); err != nil {
+								t.Fatalf("the next one failed: %v\n%s", err, &out)
+							}
+							w.said = append(w.said, out.String())
+							var result prflow.CreateResult
+							if err := json.Unmarshal(out.Bytes(), &result); err != nil {
+								t.Fatalf("%v\n%s", err, &out)
+							}
+							w.assertTheOne(result.Number)
+							w.assertRecords()
+							w.assertNoToken()
+						})
 				}
 			}
 		})

@@ -35,7 +35,8 @@ func lateCases() (all []lateCase) {
 }
 
 func (c lateCase) String() string {
-	return fmt.Sprintf("stalls %t, effect after the identical call %t, same process %t, state lost %t", c.stalls, c.after, c.same, c.lost)
+	return fmt.Sprintf("stalls %t, effect after the identical call %t, same process %t, state lost %t", c.stalls, c.after,
+		c.same, c.lost)
 }
 
 func (c lateCase) kind() httpfault.Kind {
@@ -45,8 +46,8 @@ func (c lateCase) kind() httpfault.Kind {
 	return httpfault.Late
 }
 
-// TestAnEffectThatComesLateMakesNoSecondPullRequestAndNoCooldown is the fault table of requests that are delayed beyond the
-// time-out of their caller.
+// TestAnEffectThatComesLateMakesNoSecondPullRequestAndNoCooldown is the fault table of requests that are delayed beyond
+// the time-out of their caller.
 func TestAnEffectThatComesLateMakesNoSecondPullRequestAndNoCooldown(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
@@ -168,7 +169,8 @@ func (w *world) settlesLater(ctx context.Context, n int, when string, lost bool)
 	w.assertNoToken()
 }
 
-// TestARemovalThatComesLateHitsNothing delays each request of the settlement itself, the removal of the branch among them.
+// TestARemovalThatComesLateHitsNothing delays each request of the settlement itself, the removal of the branch among
+// them.
 func TestARemovalThatComesLateHitsNothing(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
@@ -219,7 +221,8 @@ func removesBranch(r *http.Request) bool {
 	return r.Method == http.MethodDelete || err == nil && bytes.Contains(body, []byte("updateRefs"))
 }
 
-// A pull request that appears at the very moment in which its branch is removed is closed by the forge. Nobody has rejected it.
+// A pull request that appears at the very moment in which its branch is removed is closed by the forge. Nobody has
+// rejected it.
 func TestAPullRequestThatOurRemovalClosesIsNoRejection(t *testing.T) {
 	for _, k := range kinds() {
 		for _, lost := range []bool{false, true} {

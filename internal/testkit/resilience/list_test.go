@@ -20,12 +20,14 @@ import (
 // withMemory makes the adapter of Gitea with the records' memory of files, as the program does.
 func withMemory(w *world) {
 	w.kind.adapter = func(t testing.TB, f forge, client *transport.Transport) gitprovider.Provider {
-		return gitea.New(gitea.Options{Base: base(t, f), Client: client, Now: time.Now, Sleep: noSleep, Paths: w.store.PullPaths("gitea")})
+		return gitea.New(gitea.Options{Base: base(t, f), Client: client, Now: time.Now, Sleep: noSleep,
+			Paths: w.store.PullPaths("gitea")})
 	}
 }
 
 func (w *world) list(after int) (prflow.ListResult, error) {
-	raw, _ := json.Marshal(map[string]any{"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "after": after, "limit": 100})
+	raw, _ := json.Marshal(map[string]any{"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "after": after,
+		"limit": 100})
 	if after == 0 {
 		raw, _ = json.Marshal(map[string]any{"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "limit": 100})
 	}
@@ -39,10 +41,12 @@ func (w *world) openMany(many int) {
 	for i := range many {
 		raw, _ := json.Marshal(map[string]any{
 			"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "title": fmt.Sprintf("Watch number %d", i), "body": "Because.",
-			"files": []any{map[string]any{"path": fmt.Sprintf("checks/n%03d.md", i), "action": "create", "content": fmt.Sprintf("# Watch number %d\n", i)}},
+			"files": []any{map[string]any{"path": fmt.Sprintf("checks/n%03d.md", i), "action": "create",
+				"content": fmt.Sprintf("# Watch number %d\n", i)}},
 		})
 		w.policy.Limits.Caps.OpenPRs, w.policy.Limits.Caps.CreationsPerHour = many, many
-		if _, err := w.service().Create(w.t.Context(), operation.Caller{Door: record.DoorMCP, Name: "test"}, raw); err != nil {
+		if _, err := w.service().Create(w.t.Context(), operation.Caller{Door: record.DoorMCP, Name: "test"},
+			raw); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -99,7 +103,8 @@ func (w *world) listsCheaply() {
 	w.askForChanges(3)
 	w.forge.Faults().Forget()
 	list, err := w.list(0)
-	if err != nil || list.PRs[2].State != "changes_requested" || list.PRs[3].State != "none" || len(w.forge.Faults().Requests()) > mostKnown {
+	if err != nil || list.PRs[2].State != "changes_requested" || list.PRs[3].State != "none" ||
+		len(w.forge.Faults().Requests()) > mostKnown {
 		t.Errorf("with a review: %d requests, %v", len(w.forge.Faults().Requests()), err)
 	}
 }

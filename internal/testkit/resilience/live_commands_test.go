@@ -58,7 +58,8 @@ func TestLiveLiftCooldownAsksTheServer(t *testing.T) {
 	merged := newWorld(t, liveKind())
 	number = merged.finished().Number
 	merged.forge.(*liveGitea).merge(merged.repo, number)
-	if said, err := merged.runs("", "review", "lift-cooldown", fmt.Sprint(number), "--repo", merged.repo.String()); err == nil ||
+	if said, err := merged.runs("", "review", "lift-cooldown", fmt.Sprint(number), "--repo",
+		merged.repo.String()); err == nil ||
 		!strings.Contains(said, "was merged, so it has no cooldown") {
 		t.Errorf("merged: %s, %v", said, err)
 	}
@@ -132,7 +133,8 @@ func (g *liveGitea) publicOnly(repo gitprovider.RepoRef) string {
 	}, nil)
 	g.t.Cleanup(func() { g.must(http.MethodDelete, "admin/users/"+who+"?purge=true", nil, nil) })
 	g.must(http.MethodPut, "repos/"+repo.String()+"/collaborators/"+who, map[string]any{"permission": "write"}, nil)
-	status, answer := g.callWith("Basic "+base64.StdEncoding.EncodeToString([]byte(who+":"+password)), "", http.MethodPost, "users/"+who+"/tokens",
+	status, answer := g.callWith("Basic "+base64.StdEncoding.EncodeToString([]byte(who+":"+password)), "", http.MethodPost,
+		"users/"+who+"/tokens",
 		map[string]any{"name": "public", "scopes": []string{"public-only", "write:repository", "write:issue", "read:user"}})
 	var made struct {
 		Token string `json:"sha1"`

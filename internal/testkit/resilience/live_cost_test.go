@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLiveRequestsOfTheProgram counts what a process asks of the real server: seven requests for new files, one more for
-// a file that is changed, and at most twelve for a revision.
+// TestLiveRequestsOfTheProgram counts what a process asks of the real server: seven requests for new files, one more
+// for a file that is changed, and at most twelve for a revision.
 func TestLiveRequestsOfTheProgram(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, liveKind())

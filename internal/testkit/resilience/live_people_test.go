@@ -89,18 +89,21 @@ func (g *liveGitea) Posted(repo gitprovider.RepoRef, number int) []string {
 }
 
 // review is somebody's review, with comments on the first lines of the files.
-func (g *liveGitea) review(who string, repo gitprovider.RepoRef, number int, event, body string, lines ...gitprovider.LineComment) {
+func (g *liveGitea) review(who string, repo gitprovider.RepoRef, number int, event, body string,
+	lines ...gitprovider.LineComment) {
 	g.t.Helper()
 	comments := []map[string]any{}
 	for _, c := range lines {
 		comments = append(comments, map[string]any{"path": c.Path, "body": c.Body, "new_position": c.Line})
 	}
-	g.mustAs(who, http.MethodPost, pullPath(repo, number, "reviews"), map[string]any{"event": event, "body": body, "comments": comments}, nil)
+	g.mustAs(who, http.MethodPost, pullPath(repo, number, "reviews"),
+		map[string]any{"event": event, "body": body, "comments": comments}, nil)
 }
 
 func (g *liveGitea) comment(who string, repo gitprovider.RepoRef, number int, body string) {
 	g.t.Helper()
-	g.mustAs(who, http.MethodPost, fmt.Sprintf("repos/%s/issues/%d/comments", repo, number), map[string]any{"body": body}, nil)
+	g.mustAs(who, http.MethodPost, fmt.Sprintf("repos/%s/issues/%d/comments", repo, number), map[string]any{"body": body},
+		nil)
 }
 
 // merge tries for a while: the server refuses as long as it finds out whether it can.

@@ -31,7 +31,8 @@ func TestLiveUpdatedBranchIsRevisable(t *testing.T) {
 			}, nil)
 			before := g.Seen(r.repo, 1, r.branch).tip
 			update := pullPath(r.repo, 1, "update?style="+style)
-			for end := time.Now().Add(40 * time.Second); g.Seen(r.repo, 1, r.branch).tip == before; <-time.After(200 * time.Millisecond) {
+			for end := time.Now().Add(40 * time.Second); g.Seen(r.repo, 1,
+				r.branch).tip == before; <-time.After(200 * time.Millisecond) {
 				if status, answer := g.call("ann", http.MethodPost, update, nil); time.Now().After(end) {
 					t.Fatalf("the branch is not updated: %d %.300s", status, answer)
 				}

@@ -66,8 +66,10 @@ func (w *world) status(number int) prflow.StatusResult {
 func (r *revised) again(ctx context.Context) (prflow.CreateResult, error) {
 	r.t.Helper()
 	raw, err := json.Marshal(map[string]any{
-		"repo_owner": r.repo.Owner, "repo_name": r.repo.Name, "title": "Check inodes daily", "body": "As bob asked.", "revises": 1,
-		"files": []any{map[string]any{"path": "checks/inodes.md", "action": "update", "content": "# Inodes\n\ndf -i, daily\n"}},
+		"repo_owner": r.repo.Owner, "repo_name": r.repo.Name, "title": "Check inodes daily", "body": "As bob asked.",
+		"revises": 1,
+		"files": []any{map[string]any{"path": "checks/inodes.md", "action": "update",
+			"content": "# Inodes\n\ndf -i, daily\n"}},
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -126,7 +128,8 @@ func TestLiveRefusedTextIsTriedAgain(t *testing.T) {
 	r, _ := newLiveRevised(t)
 	for call, refused := range []bool{true, true, false} {
 		if refused {
-			r.forge.Faults().Plan(setsText, httpfault.Fault{Kind: httpfault.Status, Status: http.StatusForbidden, Body: `{"message":"no"}`})
+			r.forge.Faults().Plan(setsText, httpfault.Fault{Kind: httpfault.Status, Status: http.StatusForbidden,
+				Body: `{"message":"no"}`})
 		}
 		result, err := r.revise(t.Context())
 		if err != nil || warned(result, "title and body could not be set") != refused {
@@ -142,8 +145,10 @@ func TestLivePullRequestEndsWhileARevisionIsOnItsWay(t *testing.T) {
 		end  func(g *liveGitea, r *revised)
 		says string
 	}{
-		"merged": {func(g *liveGitea, r *revised) { g.merge(r.repo, 1) }, "was merged while the revision was on its way, and without it"},
-		"closed": {func(g *liveGitea, r *revised) { g.close(r.repo, 1) }, "was closed while the revision was on its way, and without it"},
+		"merged": {func(g *liveGitea, r *revised) { g.merge(r.repo, 1) },
+			"was merged while the revision was on its way, and without it"},
+		"closed": {func(g *liveGitea, r *revised) { g.close(r.repo, 1) },
+			"was closed while the revision was on its way, and without it"},
 		"merged, branch removed too": {func(g *liveGitea, r *revised) {
 			g.merge(r.repo, 1)
 			g.must(http.MethodDelete, "repos/"+r.repo.String()+"/branches/"+r.branch, nil, nil)
@@ -171,10 +176,14 @@ func TestLiveWordsSaidWhileARevisionRunsAreUnanswered(t *testing.T) {
 		before func(*http.Request) bool
 		say    func(g *liveGitea, r *revised)
 	}{
-		"a comment, before the commit":                {makesBranch, func(g *liveGitea, r *revised) { g.comment("bob", r.repo, 1, "And how often?") }},
-		"a comment, in the second of the answer":      {comments, func(g *liveGitea, r *revised) { g.comment("bob", r.repo, 1, "And how often?") }},
-		"a review, before the commit":                 {makesBranch, func(g *liveGitea, r *revised) { g.review("bob", r.repo, 1, "REQUEST_CHANGES", "And how often?") }},
-		"a comment on a line, in the answer's second": {comments, func(g *liveGitea, r *revised) { g.review("bob", r.repo, 1, "COMMENT", "", onInodes("And how often?")) }},
+		"a comment, before the commit": {makesBranch,
+			func(g *liveGitea, r *revised) { g.comment("bob", r.repo, 1, "And how often?") }},
+		"a comment, in the second of the answer": {comments,
+			func(g *liveGitea, r *revised) { g.comment("bob", r.repo, 1, "And how often?") }},
+		"a review, before the commit": {makesBranch,
+			func(g *liveGitea, r *revised) { g.review("bob", r.repo, 1, "REQUEST_CHANGES", "And how often?") }},
+		"a comment on a line, in the answer's second": {comments,
+			func(g *liveGitea, r *revised) { g.review("bob", r.repo, 1, "COMMENT", "", onInodes("And how often?")) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -211,16 +220,20 @@ func TestLiveCommentsOnLinesReachStatusAndRefusal(t *testing.T) {
 		}
 	}
 	slices.Sort(told)
-	if want := []string{"ann checks/inodes.md 1 How often?", "ann checks/inodes.md 1 Of which disk?"}; !slices.Equal(told, want) {
+	if want := []string{"ann checks/inodes.md 1 How often?", "ann checks/inodes.md 1 Of which disk?"}; !slices.Equal(told,
+		want) {
 		t.Errorf("status tells %q", told)
 	}
-	_, err := r.service().Create(t.Context(), operation.Caller{Door: record.DoorMCP, Name: "test"}, r.titled("Other", "# Other\n"))
+	_, err := r.service().Create(t.Context(), operation.Caller{Door: record.DoorMCP, Name: "test"},
+		r.titled("Other", "# Other\n"))
 	existing := fault.From(err).Existing
 	if fault.CodeOf(err) != fault.DuplicatePR || existing == nil || existing.LastReview == nil {
 		t.Fatalf("%v, %+v", err, existing)
 	}
-	quoted := slices.SortedFunc(slices.Values(existing.LastReview.Comments), func(a, b fault.LineQuote) int { return cmp.Compare(a.Text, b.Text) })
-	if len(quoted) != 2 || quoted[0].Text != "How often?" || quoted[0].Author != "ann" || quoted[0].Path != "checks/inodes.md" || quoted[0].Line != 1 {
+	quoted := slices.SortedFunc(slices.Values(existing.LastReview.Comments),
+		func(a, b fault.LineQuote) int { return cmp.Compare(a.Text, b.Text) })
+	if len(quoted) != 2 || quoted[0].Text != "How often?" || quoted[0].Author != "ann" ||
+		quoted[0].Path != "checks/inodes.md" || quoted[0].Line != 1 {
 		t.Errorf("the refusal quotes %+v", quoted)
 	}
 }
@@ -267,7 +280,8 @@ func TestLiveEmptyStateFolder(t *testing.T) {
 		t.Errorf("status says %q", got)
 	}
 	_, err := r.revise(t.Context())
-	if e := fault.From(err); e.Code != fault.Conflict || len(e.Violations) == 0 || !strings.Contains(e.Violations[0].Message, "CLAUDEOPS_MARK_KEY") {
+	if e := fault.From(err); e.Code != fault.Conflict || len(e.Violations) == 0 ||
+		!strings.Contains(e.Violations[0].Message, "CLAUDEOPS_MARK_KEY") {
 		t.Errorf("%+v", e)
 	}
 	r.assertOnce("after the refusal", false)

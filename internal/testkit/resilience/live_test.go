@@ -31,9 +31,9 @@ const (
 	liveStallPatience = 5 * time.Second
 )
 
-// TestLiveEffectsThatComeLate is the part of the fault table of late effects that a real Gitea can show: the requests that
-// make the branch and the pull request reach it only after their caller has given up. GITEA_URL and GITEA_TOKEN are those
-// of the contract suite.
+// TestLiveEffectsThatComeLate is the part of the fault table of late effects that a real Gitea can show: the requests
+// that make the branch and the pull request reach it only after their caller has given up. GITEA_URL and GITEA_TOKEN
+// are those of the contract suite.
 func TestLiveEffectsThatComeLate(t *testing.T) {
 	writes := []struct {
 		name  string
@@ -185,7 +185,8 @@ func (g *liveGitea) AssertChange(repo gitprovider.RepoRef, number int) {
 		changed = append(changed, f.Name+" "+f.Status)
 	}
 	slices.Sort(changed)
-	if want := []string{"checks/disk.md changed", "checks/inodes.md added", "checks/old.md deleted"}; !slices.Equal(changed, want) {
+	if want := []string{"checks/disk.md changed", "checks/inodes.md added",
+		"checks/old.md deleted"}; !slices.Equal(changed, want) {
 		g.t.Errorf("the pull request changes %v, want %v", changed, want)
 	}
 	var pr struct {

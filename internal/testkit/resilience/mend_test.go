@@ -146,8 +146,8 @@ func isLabel(r *http.Request) bool {
 	return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/labels")
 }
 
-// TestLabelsThatFailAreThereAfterTheIdenticalCall has everything go wrong at the labels of a creation: the pull request is listed
-// all the same, and the identical call from a process of its own puts them on.
+// TestLabelsThatFailAreThereAfterTheIdenticalCall has everything go wrong at the labels of a creation: the pull request
+// is listed all the same, and the identical call from a process of its own puts them on.
 func TestLabelsThatFailAreThereAfterTheIdenticalCall(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/keyfile"
 )
 
-// newQuestionByProcess is newQuestion with processes: they share records and key with each other, and with the services of
-// the world.
+// newQuestionByProcess is newQuestion with processes: they share records and key with each other, and with the services
+// of the world.
 func newQuestionByProcess(t *testing.T, k kind, commit bool) *questioned {
 	t.Helper()
 	w := newWorld(t, k)

@@ -16,8 +16,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// questioned is a world in which #1 was opened and its owner has asked about two lines. asked answers both, and the review,
-// with a commit or without one.
+// questioned is a world in which #1 was opened and its owner has asked about two lines. asked answers both, and the
+// review, with a commit or without one.
 type questioned struct {
 	*world
 	head string
@@ -35,11 +35,13 @@ func newQuestioned(t *testing.T, w *world, first prflow.CreateResult, commit boo
 	if real, is := w.forge.(outside); is {
 		real.AskAboutLines(w.repo, first.Number, on("Why?"), on("How often?"))
 	} else {
-		w.forge.Host().World(t, w.repo, nil).ReviewLines(first.Number, w.repo.Owner, gitprovider.ReviewChangesRequested, "See the lines.",
+		w.forge.Host().World(t, w.repo, nil).ReviewLines(first.Number, w.repo.Owner, gitprovider.ReviewChangesRequested,
+			"See the lines.",
 			on("Why?"), on("How often?"))
 	}
 	w.ahead.Add(int64(time.Minute))
-	raw, err := json.Marshal(map[string]any{"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "pr_number": first.Number})
+	raw, err := json.Marshal(map[string]any{"repo_owner": w.repo.Owner, "repo_name": w.repo.Name,
+		"pr_number": first.Number})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +141,8 @@ func answerSequence(t *testing.T, k kind, commit bool) int {
 	t.Helper()
 	q := newQuestion(t, k, commit)
 	result, err := q.answer(t.Context())
-	if err != nil || !result.Revised || result.Replies != 3 || len(result.Warnings) > 0 || (result.Commit == q.head) == commit {
+	if err != nil || !result.Revised || result.Replies != 3 || len(result.Warnings) > 0 ||
+		(result.Commit == q.head) == commit {
 		t.Fatalf("%+v, %v", result, err)
 	}
 	n := len(q.forge.Faults().Requests())
@@ -183,7 +186,8 @@ func TestWhateverGoesWrongTheIdenticalCallEndsInEachAnswerOnce(t *testing.T) {
 								q.forge.Faults().PlanNth(n, tr.fault)
 							}
 							_, err := q.answer(t.Context())
-							if code := fault.CodeOf(err); err != nil && !slices.Contains(append(tr.codes, fault.DuplicatePR, goneComment), code) {
+							if code := fault.CodeOf(err); err != nil &&
+								!slices.Contains(append(tr.codes, fault.DuplicatePR, goneComment), code) {
 								t.Errorf("the code is %s (%v), want one of %v", code, err, tr.codes)
 							}
 							q.assertPosted("after the trouble", false)

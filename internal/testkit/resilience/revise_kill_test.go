@@ -14,7 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/keyfile"
 )
 
-// newRevisedByProcess is newRevised with processes: they share records and key with each other, and with the services of the world.
+// newRevisedByProcess is newRevised with processes: they share records and key with each other, and with the services
+// of the world.
 func newRevisedByProcess(t *testing.T, k kind) *revised {
 	t.Helper()
 	w := newWorld(t, k)
@@ -49,8 +50,8 @@ func (w *world) finished() (result prflow.CreateResult) {
 	return result
 }
 
-// assertRevisionRecords demands that the records have the one revision, with the commit that the branch has, and that the audit says once that it
-// was made.
+// assertRevisionRecords demands that the records have the one revision, with the commit that the branch has, and that
+// the audit says once that it was made.
 func (r *revised) assertRevisionRecords() {
 	r.t.Helper()
 	made, err := r.store.History.MadeOf(r.t.Context(), r.kind.name, r.repo.Owner, r.repo.Name, 1)

@@ -68,7 +68,8 @@ func (r *revised) seen() (out seen) {
 	r.forge.Host().Locked(func() {
 		repo := r.forge.Host().Repo(r.repo)
 		pr, tip := repo.PR(1), repo.Branches[r.branch]
-		out = seen{tip: tip, title: pr.Title, body: pr.Body, parents: repo.Commits[tip].Parents, inodes: repo.Commits[tip].Files["checks/inodes.md"].Content}
+		out = seen{tip: tip, title: pr.Title, body: pr.Body, parents: repo.Commits[tip].Parents,
+			inodes: repo.Commits[tip].Files["checks/inodes.md"].Content}
 		for _, c := range pr.Comments {
 			if strings.HasPrefix(c.Body, gitprovider.AnswerOpening) {
 				out.answers++
@@ -80,8 +81,9 @@ func (r *revised) seen() (out seen) {
 
 func (r *revised) request() []byte {
 	raw, err := json.Marshal(map[string]any{
-		"repo_owner": r.repo.Owner, "repo_name": r.repo.Name, "title": "Check inodes, and how", "body": "As ann asked.", "revises": 1,
-		"files": []any{editOf("checks/inodes.md", "", "# Inodes\n", "# Inodes\n\ndf -i\n")},
+		"repo_owner": r.repo.Owner, "repo_name": r.repo.Name, "title": "Check inodes, and how", "body": "As ann asked.",
+		"revises": 1,
+		"files":   []any{editOf("checks/inodes.md", "", "# Inodes\n", "# Inodes\n\ndf -i\n")},
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -99,7 +101,8 @@ func (r *revised) revise(ctx context.Context) (prflow.CreateResult, error) {
 	return result, err
 }
 
-// assertOnce demands one commit after the former head, one pull request, one answer at most, and, if all is settled, exactly one.
+// assertOnce demands one commit after the former head, one pull request, one answer at most, and, if all is settled,
+// exactly one.
 func (r *revised) assertOnce(when string, settled bool) {
 	r.t.Helper()
 	if branches, open := r.state(); len(branches) != 1 || !slices.Equal(open, []int{1}) {
@@ -208,7 +211,8 @@ func TestACommitThatArrivesAfterTheIdenticalCallIsRefused(t *testing.T) {
 			_, err = provider.Append(t.Context(), gitprovider.CommitRequest{
 				Snapshot: &gitprovider.Snapshot{
 					Repo: r.repo, Base: r.branch, BaseCommit: r.head,
-					Tree: gitprovider.Tree{"checks": {Kind: gitprovider.KindDir}, path.String(): {Kind: gitprovider.KindFile, ID: blob}},
+					Tree: gitprovider.Tree{"checks": {Kind: gitprovider.KindDir},
+						path.String(): {Kind: gitprovider.KindFile, ID: blob}},
 				},
 				Branch: r.branch, Changes: set, Message: "late",
 			})

@@ -63,8 +63,8 @@ func (m *machine) left(t testing.TB) int {
 // tries bounds how often a machine calls again whose forge is slower than the limit of a request.
 const tries = 20
 
-// proposeAgain makes the identical call as long as the last answer, or what is left of it, asks for that. It reports whether it
-// did.
+// proposeAgain makes the identical call as long as the last answer, or what is left of it, asks for that. It reports
+// whether it did.
 func (m *machine) proposeAgain(t testing.TB, raw []byte) (again bool) {
 	t.Helper()
 	retryable := func() bool { return m.err != nil && fault.From(m.err).Retryable() }
@@ -107,10 +107,12 @@ func TestEightMachinesWithRecordsOfTheirOwnMakeOnePullRequest(t *testing.T) {
 				func(int) string { return "Check inodes" }, func(int) string { return "# Inodes\n" }, []fault.Code{""},
 			},
 			"the same change under different titles": {
-				func(i int) string { return fmt.Sprint("Check inodes ", i) }, func(int) string { return "# Inodes\n" }, []fault.Code{""},
+				func(i int) string { return fmt.Sprint("Check inodes ", i) }, func(int) string { return "# Inodes\n" },
+				[]fault.Code{""},
 			},
 			"different changes of one file under different titles": {
-				func(i int) string { return fmt.Sprint("Check inodes ", i) }, func(i int) string { return fmt.Sprint("# Inodes ", i, "\n") },
+				func(i int) string { return fmt.Sprint("Check inodes ", i) },
+				func(i int) string { return fmt.Sprint("# Inodes ", i, "\n") },
 				[]fault.Code{"", fault.DuplicatePR},
 			},
 			"different changes of one file under the same title": {
@@ -144,7 +146,8 @@ func TestEightMachinesWithRecordsOfTheirOwnMakeOnePullRequest(t *testing.T) {
 				for i, m := range all {
 					if code := fault.CodeOf(m.err); !slices.Contains(ask.codes, code) {
 						t.Errorf("machine %d: %v", i, m.err)
-					} else if code == "" && m.result.Number != open[0] || code == fault.DuplicatePR && fault.From(m.err).Existing.Number != open[0] {
+					} else if code == "" && m.result.Number != open[0] || code == fault.DuplicatePR &&
+						fault.From(m.err).Existing.Number != open[0] {
 						t.Errorf("machine %d: %+v, %v; open is #%d", i, m.result, m.err, open[0])
 					} else if code == "" && !m.result.Reused {
 						first++
@@ -166,8 +169,8 @@ func TestEightMachinesWithRecordsOfTheirOwnMakeOnePullRequest(t *testing.T) {
 	}
 }
 
-// settleLater lets an hour pass and the rounds of a server come, if a machine has something left: of a request that may still
-// arrive, or a branch that it could not remove.
+// settleLater lets an hour pass and the rounds of a server come, if a machine has something left: of a request that may
+// still arrive, or a branch that it could not remove.
 func (w *world) settleLater(all []*machine) {
 	w.t.Helper()
 	left := func() (n int) {
@@ -201,7 +204,8 @@ func (w *world) update(i int) []byte {
 	w.t.Helper()
 	raw, err := json.Marshal(map[string]any{
 		"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "title": fmt.Sprint("Check more ", i), "body": "Why not.",
-		"files": []any{map[string]any{"path": "checks/inodes.md", "action": "update", "content": fmt.Sprint("# More ", i, "\n")}},
+		"files": []any{map[string]any{"path": "checks/inodes.md", "action": "update",
+			"content": fmt.Sprint("# More ", i, "\n")}},
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -209,8 +213,8 @@ func (w *world) update(i int) []byte {
 	return raw
 }
 
-// TestTheLookForOthersCostsOneRequest opens a pull request of somebody else at the last moment, so that ours does not get the
-// next number.
+// TestTheLookForOthersCostsOneRequest opens a pull request of somebody else at the last moment, so that ours does not
+// get the next number.
 func TestTheLookForOthersCostsOneRequest(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {

@@ -76,8 +76,8 @@ func (w *world) loseState() {
 // emptyRecords is the database of a store without records.
 var emptyRecords storetest.Template
 
-// redactor is the scanner without the search for secrets, which takes long under the race detector and is not what these
-// tests are about.
+// redactor is the scanner without the search for secrets, which takes long under the race detector and is not what
+// these tests are about.
 type redactor struct{ *content.Scanner }
 
 func (redactor) Secrets(context.Context, string, string) ([]content.Secret, error) { return nil, nil }
@@ -101,10 +101,12 @@ func noSleep(ctx context.Context, _ time.Duration) {}
 func (w *world) request() []byte {
 	w.t.Helper()
 	raw, err := json.Marshal(map[string]any{
-		"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "title": "Check inodes, too", "body": "Disks fill up with small files.",
+		"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "title": "Check inodes, too",
+		"body": "Disks fill up with small files.",
 		"files": []any{
 			map[string]any{"path": "checks/inodes.md", "action": "create", "content": "# Inodes\n"},
-			map[string]any{"path": "checks/disk.md", "action": "update", "edits": []any{map[string]any{"old": "# Disk\n", "new": "# Disk\n\ndf -h\n"}}},
+			map[string]any{"path": "checks/disk.md", "action": "update",
+				"edits": []any{map[string]any{"old": "# Disk\n", "new": "# Disk\n\ndf -h\n"}}},
 			map[string]any{"path": "checks/old.md", "action": "delete"},
 		},
 	})

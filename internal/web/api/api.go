@@ -1,5 +1,5 @@
-// Package api is the REST API under /api/v1 with what programs ask beside it: its description, the webhooks of forges, probes
-// and metrics. Handlers decode, call and encode; the rules are prflow's.
+// Package api is the REST API under /api/v1 with what programs ask beside it: its description, the webhooks of forges,
+// probes and metrics. Handlers decode, call and encode; the rules are prflow's.
 package api
 
 import (
@@ -61,7 +61,8 @@ type Options struct {
 // Toolset is what is asked of this server and its records.
 func Toolset(o Options) operation.Toolset {
 	kernel := sync.OnceValue(func() *operation.Kernel {
-		return operation.NewKernel(operation.KernelOptions{Redact: o.Env.Redact, Log: o.Env.Log, Now: o.Env.Now, NewID: o.Env.NewID})
+		return operation.NewKernel(operation.KernelOptions{Redact: o.Env.Redact, Log: o.Env.Log, Now: o.Env.Now,
+			NewID: o.Env.NewID})
 	})
 	proposals := &proposals{kernel, o.Records.Attempts, o.Records.Pulls, o.Env}
 	sessions := &sessionRoutes{kernel, o.Records.Sessions, o.Env}
@@ -79,8 +80,12 @@ func Routes(o Options) (routes []handler.Route) {
 	operations := &operations{o.Turns, handler.NewTurns(maxRuns), replies, o.Guard.BasePath}
 	probes := &probes{o.Records.Attempts, o.Health, o.Metrics, o.Guard, o.Env}
 	webhooks := newWebhooks(o)
-	documents := &documents{sync.OnceValues(func() (description, error) { return describe(o.Settings.Version, o.Guard.BasePath, routes) })}
-	routes = slices.Concat(operations.routes(append(o.Toolsets, Toolset(o), operation.Toolset{Operations: o.Acts})), probes.routes(),
+	documents := &documents{sync.OnceValues(func() (description,
+		error) {
+		return describe(o.Settings.Version, o.Guard.BasePath, routes)
+	})}
+	routes = slices.Concat(operations.routes(append(o.Toolsets, Toolset(o), operation.Toolset{Operations: o.Acts})),
+		probes.routes(),
 		o.Guard.Routes(), documents.routes(), webhooks.routes())
 	return routes
 }
@@ -96,7 +101,8 @@ func read[In, Out any](
 func reads(name, summary string, route operation.Route) operation.Operation {
 	route.Method = http.MethodGet
 	return operation.Operation{
-		Name: name, Summary: summary, Effect: operation.Read, Needs: operation.Needs{For: operation.People, Scope: access.Read}, Route: route,
+		Name: name, Summary: summary, Effect: operation.Read,
+		Needs: operation.Needs{For: operation.People, Scope: access.Read}, Route: route,
 	}
 }
 

@@ -47,7 +47,8 @@ type audit struct {
 
 func (h *audit) operations() []operation.Operation {
 	return []operation.Operation{
-		read(h.kernel, reads("list_audit", "Read the audit, newest first", operation.Route{Path: "/audit", ID: "listAudit"}), h.list),
+		read(h.kernel, reads("list_audit", "Read the audit, newest first", operation.Route{Path: "/audit", ID: "listAudit"}),
+			h.list),
 		read(h.kernel, reads("verify_audit", "Recompute the hash chain of the audit", operation.Route{
 			Path: "/audit/verify", ID: "verifyAudit",
 		}), h.verify),
@@ -62,7 +63,8 @@ func (h *audit) list(ctx context.Context, _ operation.Call, q auditParams) (Audi
 		return AuditList{}, err
 	}
 	rows, err := h.records.Page(ctx, record.AuditQuery{
-		Before: p.before, Limit: p.limit + 1, Repo: q.Repo, Outcome: record.Outcome(q.Outcome), Code: fault.Code(q.Code), Caller: q.Caller,
+		Before: p.before, Limit: p.limit + 1, Repo: q.Repo, Outcome: record.Outcome(q.Outcome), Code: fault.Code(q.Code),
+		Caller:    q.Caller,
 		RequestID: q.RequestID, Pull: record.PullState(q.Pull), Since: q.Since, Until: q.Until,
 	})
 	if err != nil {

@@ -43,7 +43,8 @@ func renderDocs(basePath string, doc *huma.OpenAPI, routes []handler.Route) ([]b
 		return nil, err
 	}
 	view := docsView{
-		BasePath: basePath, Title: doc.Info.Title + " API", About: doc.Info.Description, Types: docsTypes(doc.Components.Schemas.Map()),
+		BasePath: basePath, Title: doc.Info.Title + " API", About: doc.Info.Description,
+		Types: docsTypes(doc.Components.Schemas.Map()),
 	}
 	for _, r := range routes {
 		item := doc.Paths[operationPath(r)]
@@ -53,7 +54,8 @@ func renderDocs(basePath string, doc *huma.OpenAPI, routes []handler.Route) ([]b
 		}
 		entry := docsOperation{Method: r.Method, Path: operationPath(r), Operation: op}
 		for _, p := range op.Parameters {
-			entry.Fields = append(entry.Fields, docsField{Name: p.Name, In: p.In, Meaning: p.Description, Required: p.Required, docsValue: valueOf(p.Schema)})
+			entry.Fields = append(entry.Fields, docsField{Name: p.Name, In: p.In, Meaning: p.Description, Required: p.Required,
+				docsValue: valueOf(p.Schema)})
 		}
 		if op.RequestBody != nil {
 			entry.Body.Content, entry.Body.Type = typeName(op.RequestBody.Content)

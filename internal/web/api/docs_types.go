@@ -38,7 +38,8 @@ func docsTypes(types map[string]*huma.Schema) (out []docsType) {
 		one := docsType{Name: name}
 		for field, property := range schema.Properties {
 			one.Fields = append(one.Fields, docsField{
-				Name: field, Meaning: property.Description, Required: slices.Contains(schema.Required, field), docsValue: valueOf(property),
+				Name: field, Meaning: property.Description, Required: slices.Contains(schema.Required, field),
+				docsValue: valueOf(property),
 			})
 		}
 		slices.SortFunc(one.Fields, func(a, b docsField) int {

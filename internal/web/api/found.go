@@ -19,8 +19,9 @@ const foundTakes = time.Hour
 // foundRoute is the one route of all tools that are found while the program runs. Each asks for its own scope beside.
 func (h *operations) foundRoute(sets []operation.Toolset) handler.Route {
 	return handler.Route{
-		Method: http.MethodPost, Pattern: prefix + operation.ToolPath + "{name}", Scope: access.Read, Turns: h.tools, Takes: foundTakes,
-		Body: &handler.BodyLimit{Bytes: maxFoundBody, Advice: "give less at once"},
+		Method: http.MethodPost, Pattern: prefix + operation.ToolPath + "{name}", Scope: access.Read, Turns: h.tools,
+		Takes: foundTakes,
+		Body:  &handler.BodyLimit{Bytes: maxFoundBody, Advice: "give less at once"},
 		Handle: func(req *handler.Request) (handler.Response, error) {
 			set, o, has := find(req, sets)
 			if !has {
@@ -28,8 +29,9 @@ func (h *operations) foundRoute(sets []operation.Toolset) handler.Route {
 			}
 			reject := rejecter(set, o)
 			if !req.Principal.Scopes.Has(o.Needs.Scope) {
-				return handler.Response{}, formed(set.Form, o, reject(req, fault.New(fault.Forbidden, "%s needs the scope %s; %s has %s",
-					o.Name, o.Needs.Scope, req.Principal.Name, req.Principal.Scopes)))
+				return handler.Response{}, formed(set.Form, o,
+					reject(req, fault.New(fault.Forbidden, "%s needs the scope %s; %s has %s",
+						o.Name, o.Needs.Scope, req.Principal.Name, req.Principal.Scopes)))
 			}
 			response, err := h.handle(req, o, reject)
 			return response, formed(set.Form, o, err)
@@ -42,7 +44,8 @@ func (h *operations) foundRoute(sets []operation.Toolset) handler.Route {
 		},
 		Doc: handler.Doc{
 			ID: "callFoundTool", Summary: "Call a tool that the server has found, such as a script", Body: map[string]any{},
-			Answers: handler.OK(map[string]any{}), Description: "The body has the arguments of the tool, as tools/list describes them to MCP clients.",
+			Answers:     handler.OK(map[string]any{}),
+			Description: "The body has the arguments of the tool, as tools/list describes them to MCP clients.",
 		},
 	}
 }

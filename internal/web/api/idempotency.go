@@ -62,7 +62,8 @@ func (k *idempotency) once(
 	}
 	a.Bytes, a.ContentType = handler.EncodeJSON(a.Value), "application/json"
 	if err := k.replies.KeepReply(req.Context(), owner, key, record.Reply{Status: a.Status, Body: a.Bytes}); err != nil {
-		k.env.Log.Warn("answer not kept for its Idempotency-Key", "request_id", req.ID, "error", k.env.Redact(handler.Cause(err)))
+		k.env.Log.Warn("answer not kept for its Idempotency-Key", "request_id", req.ID, "error",
+			k.env.Redact(handler.Cause(err)))
 	}
 	return a, nil
 }

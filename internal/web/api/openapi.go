@@ -17,8 +17,9 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
-// documents gives out the OpenAPI description, made from the routes and the types that they decode and encode when it is first asked
-// for: that takes longer than the rest of a server's start. Of huma only schemas and document are used; see docs/adr/0006.
+// documents gives out the OpenAPI description, made from the routes and the types that they decode and encode when it
+// is first asked for: that takes longer than the rest of a server's start. Of huma only schemas and document are used;
+// see docs/adr/0006.
 type documents struct {
 	made func() (description, error)
 }
@@ -72,7 +73,8 @@ func describe(version, basePath string, routes []handler.Route) (d description, 
 	return d, err
 }
 
-// schemaName is the name of a type in the document. Toolsets may use the same words, so theirs begin with the toolset's name.
+// schemaName is the name of a type in the document. Toolsets may use the same words, so theirs begin with the toolset's
+// name.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
@@ -102,7 +104,8 @@ func tidy(schema *huma.Schema) {
 	}
 }
 
-// boundBytes says of texts that are bounded in bytes that they have no more characters than that, and leaves out what is in the path.
+// boundBytes says of texts that are bounded in bytes that they have no more characters than that, and leaves out what
+// is in the path.
 func boundBytes(schema *huma.Schema, t reflect.Type) {
 	if t == nil || t.Kind() != reflect.Struct {
 		return
@@ -121,8 +124,9 @@ func boundBytes(schema *huma.Schema, t reflect.Type) {
 
 func described(types huma.Registry, r handler.Route) *huma.Operation {
 	op := &huma.Operation{
-		Method: r.Method, Path: operationPath(r), OperationID: r.Doc.ID, Summary: r.Doc.Summary, Description: r.Doc.Description,
-		Responses: map[string]*huma.Response{}, Tags: []string{tag(r.Pattern)}, Security: []map[string][]string{},
+		Method: r.Method, Path: operationPath(r), OperationID: r.Doc.ID, Summary: r.Doc.Summary,
+		Description: r.Doc.Description,
+		Responses:   map[string]*huma.Response{}, Tags: []string{tag(r.Pattern)}, Security: []map[string][]string{},
 	}
 	if r.Scope != "" {
 		op.Security = []map[string][]string{{"token": {}}, {"session": {}}}
@@ -219,7 +223,8 @@ func parameters(types huma.Registry, r handler.Route) (out []*huma.Param) {
 			continue
 		}
 		out = append(out, &huma.Param{
-			Name: field.JSON, In: "query", Description: field.Tag.Get("doc"), Required: field.Tag.Get("required") == "true", Schema: schema,
+			Name: field.JSON, In: "query", Description: field.Tag.Get("doc"), Required: field.Tag.Get("required") == "true",
+			Schema: schema,
 		})
 	}
 	return out

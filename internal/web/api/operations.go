@@ -72,7 +72,8 @@ func (h *operations) route(set operation.Toolset, o operation.Operation) handler
 	}
 	switch {
 	case o.ForPeople() && o.Effect == operation.Read:
-	case o.ForPeople() && !strings.HasPrefix(o.Route.Path, "/prs/") && !o.Needs.Gated: // to cut off or to revoke waits for no proposal
+	case o.ForPeople() && !strings.HasPrefix(o.Route.Path, "/prs/") &&
+		!o.Needs.Gated: // to cut off or to revoke waits for no proposal
 		r.Refused = reject
 	case strings.HasPrefix(o.Route.Path, operation.ToolPath):
 		r.Turns, r.Refused = h.tools, reject
@@ -152,9 +153,9 @@ func (h *operations) located(o operation.Operation, a handler.Response) handler.
 	return a
 }
 
-// withPath is the object of a body with the parts of the path that are fields of the input. One that the body has too is there twice,
-// which decoders refuse. What is no object stays as it is, and so do the arguments of a tool that is found while the
-// program runs: its path has none of them.
+// withPath is the object of a body with the parts of the path that are fields of the input. One that the body has too
+// is there twice, which decoders refuse. What is no object stays as it is, and so do the arguments of a tool that is
+// found while the program runs: its path has none of them.
 func withPath(req *handler.Request, raw []byte, o operation.Operation) []byte {
 	if o.Schemas.Input != nil {
 		return raw
@@ -195,7 +196,8 @@ func response(o operation.Operation, output any) handler.Response {
 func docOf(o operation.Operation) handler.Doc {
 	output := reflect.Zero(o.Output).Interface()
 	d := handler.Doc{
-		ID: o.Route.ID, Summary: o.Summary, Description: o.Route.Notes, Answers: map[int]any{cmp.Or(o.Route.Status, http.StatusOK): output}, Keyed: o.Route.Keyed,
+		ID: o.Route.ID, Summary: o.Summary, Description: o.Route.Notes,
+		Answers: map[int]any{cmp.Or(o.Route.Status, http.StatusOK): output}, Keyed: o.Route.Keyed,
 	}
 	if o.Route.Creates {
 		d.Answers[http.StatusCreated] = output

@@ -65,8 +65,8 @@ type readyParams struct {
 	Providers string `json:"providers,omitempty" enum:"1" doc:"1: also that every enabled provider answers us, and that there is one"`
 }
 
-// ready says whether a request could be served. The reason stays in the log: anybody may ask. A provider that is down makes
-// it 503 only for who asks about providers, so that nobody restarts a server because a forge is away.
+// ready says whether a request could be served. The reason stays in the log: anybody may ask. A provider that is down
+// makes it 503 only for who asks about providers, so that nobody restarts a server because a forge is away.
 func (h *probes) ready(req *handler.Request) (handler.Response, error) {
 	var q readyParams
 	if err := handler.DecodeQuery(req, &q); err != nil {
@@ -99,12 +99,14 @@ func (h *probes) ready(req *handler.Request) (handler.Response, error) {
 	return handler.Response{Value: probe, Volatile: true}, err
 }
 
-// anonymized is a fault of providersReady for a stranger, who learns neither which provider is down nor how many there are.
+// anonymized is a fault of providersReady for a stranger, who learns neither which provider is down nor how many there
+// are.
 func anonymized(err error) error {
 	if err == nil {
 		return nil
 	}
-	return handler.Unavailable(fault.New(fault.UpstreamError, "not every provider serves us; whoever may read is told which"))
+	return handler.Unavailable(fault.New(fault.UpstreamError,
+		"not every provider serves us; whoever may read is told which"))
 }
 
 // providersReady is the fault that names each enabled provider that is down, or nil.

@@ -27,7 +27,8 @@ func (h *proposals) operations() []operation.Operation {
 		read(h.kernel, reads("list_proposals", "List attempts at proposals, newest first", operation.Route{
 			Path: "/proposals", ID: "listProposals",
 			Notes: "One entry for each row of the audit about a proposal, however it came in, refusals included. Rows " +
-				"are only ever added, so pages never repeat or skip one. A proposal that is being written appears when it has ended; one " +
+				"are only ever added, so pages never repeat or skip one. A proposal that is being written appears when it has " +
+				"ended; one " +
 				"that a killed process left has a second entry with the same id, for what settled it.",
 		}), h.list),
 		read(h.kernel, reads("get_proposal", "Read a proposal, gate by gate, with its contents", operation.Route{
@@ -67,8 +68,10 @@ func (h *proposals) list(ctx context.Context, _ operation.Call, q proposalParams
 		return ProposalList{}, err
 	}
 	rows, err := h.attempts(ctx, p, record.AttemptQuery{
-		Repo: q.Repo, Provider: q.Provider, Outcome: record.Outcome(q.Outcome), Code: fault.Code(q.Code), Gate: record.Gate(q.Gate),
-		Door: record.Door(q.Door), Caller: q.Caller, Session: q.Session, Pull: record.PullState(q.Pull), Since: q.Since, Until: q.Until, Search: q.Q,
+		Repo: q.Repo, Provider: q.Provider, Outcome: record.Outcome(q.Outcome), Code: fault.Code(q.Code),
+		Gate: record.Gate(q.Gate),
+		Door: record.Door(q.Door), Caller: q.Caller, Session: q.Session, Pull: record.PullState(q.Pull), Since: q.Since,
+		Until: q.Until, Search: q.Q,
 	})
 	if err != nil {
 		return ProposalList{}, err
@@ -100,8 +103,10 @@ func (h *proposals) attempts(ctx context.Context, p page, q record.AttemptQuery)
 func (h *proposals) proposalEntry(r record.RecordedAttempt) ProposalEntry {
 	message := content.Clean(r.Message, handler.MaxMessage)
 	e := ProposalEntry{
-		ID: r.RequestID, Seq: r.Seq, Time: r.Time.UTC(), Action: r.Action, Door: r.Door, Caller: handler.CleanLine(r.Caller), Tier: int(r.Tier),
-		Session: handler.CleanLine(r.Session), Provider: r.Provider, Repo: handler.CleanLine(r.Owner + "/" + r.Repo), Base: handler.CleanLine(r.Base), Branch: handler.CleanLine(r.Branch), Title: handler.CleanLine(r.Title),
+		ID: r.RequestID, Seq: r.Seq, Time: r.Time.UTC(), Action: r.Action, Door: r.Door, Caller: handler.CleanLine(r.Caller),
+		Tier:    int(r.Tier),
+		Session: handler.CleanLine(r.Session), Provider: r.Provider, Repo: handler.CleanLine(r.Owner + "/" + r.Repo),
+		Base: handler.CleanLine(r.Base), Branch: handler.CleanLine(r.Branch), Title: handler.CleanLine(r.Title),
 		Paths: []string{}, Outcome: string(r.Outcome), Code: r.Code, Message: message, DeniedBy: []record.Gate{},
 		PRNumber: r.PRNumber, PRURL: r.PRURL, State: string(r.State), DurationMS: float64(r.Duration.Microseconds()) / 1000,
 	}
@@ -127,7 +132,10 @@ func (h *proposals) get(ctx context.Context, _ operation.Call, in idParams) (Pro
 		return ProposalDetail{}, err
 	}
 	d := ProposalDetail{ID: id, Attempts: []AttemptDetail{}, Untrusted: untrusted}
-	rows = slices.DeleteFunc(rows, func(r record.RecordedAttempt) bool { return !slices.Contains(record.ProposalActions(), r.Action) })
+	rows = slices.DeleteFunc(rows, func(r record.RecordedAttempt) bool {
+		return !slices.Contains(record.ProposalActions(),
+			r.Action)
+	})
 	for _, r := range rows {
 		d.Attempts = append(d.Attempts, AttemptDetail{h.proposalEntry(r), append([]record.Verdict{}, r.Verdicts...)})
 	}
@@ -166,7 +174,8 @@ func changeOf(p record.Proposal) *ProposedChange {
 }
 
 // addPulls tells what was last seen of the pull requests that attempts are about. entry gives the entry of a row.
-func (h *proposals) addPulls(ctx context.Context, rows []record.RecordedAttempt, entry func(i int) *ProposalEntry) error {
+func (h *proposals) addPulls(ctx context.Context, rows []record.RecordedAttempt,
+	entry func(i int) *ProposalEntry) error {
 	seen, err := records.PullsOf(ctx, h.pulls, rows)
 	if err != nil {
 		return err

@@ -7,7 +7,8 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
-// PullSeen is what was last seen of a pull request at its provider. It is for people: GET /prs/{number} asks the provider.
+// PullSeen is what was last seen of a pull request at its provider. It is for people: GET /prs/{number} asks the
+// provider.
 type PullSeen struct {
 	State            string     `json:"state" enum:"open,closed,merged,gone" doc:"gone: the provider does not know it any more"`
 	AsOf             *time.Time `json:"as_of,omitempty" doc:"When the provider said so; absent if it was not asked since the pull request was opened"`

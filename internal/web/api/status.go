@@ -32,9 +32,11 @@ func (h *status) operations() []operation.Operation {
 		read(h.kernel, reads("list_providers", "List the providers; none is contacted", operation.Route{
 			Path: "/providers", ID: "listProviders",
 		}), h.providers),
-		read(h.kernel, reads("get_policy", "Read the effective rules", operation.Route{Path: "/policy", ID: "getPolicy"}), h.showPolicy),
+		read(h.kernel, reads("get_policy", "Read the effective rules", operation.Route{Path: "/policy", ID: "getPolicy"}),
+			h.showPolicy),
 		read(h.kernel, check, h.checkPolicy),
-		read(h.kernel, reads("get_health", "What would stop a pull request", operation.Route{Path: "/health", ID: "getHealth"}), h.diagnosis),
+		read(h.kernel, reads("get_health", "What would stop a pull request",
+			operation.Route{Path: "/health", ID: "getHealth"}), h.diagnosis),
 	}
 }
 

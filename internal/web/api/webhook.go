@@ -32,8 +32,9 @@ type webhooks struct {
 }
 
 func newWebhooks(o Options) *webhooks {
-	return &webhooks{o.Webhooks, o.Guard, o.Metrics, &hookPlaces{by: map[netip.Addr]int{}}, guard.NewFailures(o.Env.Now, wrongHooksEach, 0,
-		"too many deliveries with a wrong signature came from this address; correct the secret and wait a minute")}
+	return &webhooks{o.Webhooks, o.Guard, o.Metrics, &hookPlaces{by: map[netip.Addr]int{}},
+		guard.NewFailures(o.Env.Now, wrongHooksEach, 0,
+			"too many deliveries with a wrong signature came from this address; correct the secret and wait a minute")}
 }
 
 func (h *webhooks) routes() (out []handler.Route) {
@@ -43,11 +44,14 @@ func (h *webhooks) routes() (out []handler.Route) {
 			Handle: func(req *handler.Request) (handler.Response, error) { return h.take(req, s) },
 			// GitHub may send deliveries of 25 MB; what it sends about a pull request is far below a mebibyte.
 			Body: &handler.BodyLimit{
-				Bytes: 1 << 20, Advice: "events of pull requests are smaller, so that this one does not matter here", Within: handler.OpenBodyTime,
+				Bytes: 1 << 20, Advice: "events of pull requests are smaller, so that this one does not matter here",
+				Within: handler.OpenBodyTime,
 			},
 			Doc: handler.Doc{
-				ID: s.Source.Name + "Webhook", Summary: "Hear from " + s.Source.Title + " that something happened to a pull request",
-				Description: "Signed with the secret that the operator configures (" + s.Source.Signatures[0].Header + "); no token is needed. What a delivery " +
+				ID: s.Source.Name + "Webhook", Summary: "Hear from " + s.Source.Title +
+					" that something happened to a pull request",
+				Description: "Signed with the secret that the operator configures (" + s.Source.Signatures[0].Header +
+					"); no token is needed. What a delivery " +
 					"says of a pull request is not believed: its provider is asked. 409 for a delivery that was taken before.",
 				Answers: map[int]any{http.StatusAccepted: HookAnswer{}, http.StatusOK: HookAnswer{}},
 			},
@@ -70,11 +74,12 @@ func (h *webhooks) take(req *handler.Request, s Sender) (handler.Response, error
 	return handler.Response{Status: status, Value: HookAnswer{said}}, nil
 }
 
-// deliver reads, checks and hands on a delivery, in this order: nothing of it is looked at before its signature is right. A
-// delivery that is rightly signed is never kept out by others that are not.
+// deliver reads, checks and hands on a delivery, in this order: nothing of it is looked at before its signature is
+// right. A delivery that is rightly signed is never kept out by others that are not.
 func (h *webhooks) deliver(req *handler.Request, s Sender) (status int, said string, err error) {
 	if s.Secret == "" {
-		return 0, "", fault.New(fault.ProviderDisabled, "webhooks of this forge are off: %s_WEBHOOK_SECRET is not set, or is too short",
+		return 0, "", fault.New(fault.ProviderDisabled,
+			"webhooks of this forge are off: %s_WEBHOOK_SECRET is not set, or is too short",
 			strings.ToUpper(s.Source.Name))
 	}
 	from := h.guard.Client(req.Request)
@@ -108,8 +113,10 @@ func (h *webhooks) deliver(req *handler.Request, s Sender) (status int, said str
 
 // hookBody reads a body of JSON. Strangers can send bodies, so few are read at the same time, and fewer of one address.
 func (h *webhooks) hookBody(req *handler.Request, from netip.Addr) ([]byte, error) {
-	if given, _, err := mime.ParseMediaType(req.Header.Get("Content-Type")); err == nil && given == "application/x-www-form-urlencoded" {
-		return nil, handler.Unsupported("the delivery comes as a form; set the content type application/json in the webhook's settings at the forge")
+	if given, _, err := mime.ParseMediaType(req.Header.Get("Content-Type")); err == nil &&
+		given == "application/x-www-form-urlencoded" {
+		return nil, handler.Unsupported("the delivery comes as a form; set the content type application/json in the " +
+			"webhook's settings at the forge")
 	}
 	leave, err := h.places.take(from)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/web/guard"
 )
 
-// Bounds of deliveries whose bodies are in memory at the same time, in all and from one address, and of wrong signatures from
-// one address a minute.
+// Bounds of deliveries whose bodies are in memory at the same time, in all and from one address, and of wrong
+// signatures from one address a minute.
 const (
 	maxHooksAtOnce = 32
 	maxHooksEach   = 8
@@ -30,7 +30,8 @@ func (p *hookPlaces) take(from netip.Addr) (leave func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.all >= maxHooksAtOnce || p.by[from] >= maxHooksEach {
-		e := fault.New(fault.LimitReached, "too many deliveries arrive at the same time; the poll sees what this one is about")
+		e := fault.New(fault.LimitReached,
+			"too many deliveries arrive at the same time; the poll sees what this one is about")
 		e.RetryAfter = time.Second
 		return nil, e
 	}

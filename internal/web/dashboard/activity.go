@@ -19,7 +19,8 @@ type did struct {
 // Did says what somebody did, as a sentence.
 func (a attempt) Did() did {
 	d := did{
-		Who: words.Caller(a.Caller, a.Door, a.Session != ""), Object: a.Title, Number: a.PRNumber, Link: auditRowPath(a.Seq), Agent: a.Door == record.DoorMCP,
+		Who: words.Caller(a.Caller, a.Door, a.Session != ""), Object: a.Title, Number: a.PRNumber, Link: auditRowPath(a.Seq),
+		Agent: a.Door == record.DoorMCP,
 	}
 	if link := a.Pull(); link != nil && link.Page != "" {
 		d.Link = link.Page

@@ -113,8 +113,9 @@ func (h *actPages) show(req *handler.Request) (handler.Response, error) {
 		return handler.Response{}, err
 	}
 	return h.html("actlist", actList{
-		Page: h.frame(req, h.list.Shown.Page.Title, h.list.Shown.Page.Path), List: h.list.Shown.Page, Act: h.act.Shown.Page, View: view,
-		May: h.act.Handle != nil && req.Principal.Scopes.Has(h.act.Needs.Scope),
+		Page: h.frame(req, h.list.Shown.Page.Title, h.list.Shown.Page.Path), List: h.list.Shown.Page, Act: h.act.Shown.Page,
+		View: view,
+		May:  h.act.Handle != nil && req.Principal.Scopes.Has(h.act.Needs.Scope),
 	})
 }
 
@@ -144,7 +145,8 @@ func (h *actPages) ask(req *handler.Request) (handler.Response, error) {
 	for _, row := range view.Rows {
 		if row.ID == req.PathValue("id") {
 			return h.html("act", actAsk{
-				Page: h.frame(req, page.Title, h.list.Shown.Page.Path), Columns: view.Columns, Row: row, Action: addressOf(page.Path, row.ID), Button: page.Button,
+				Page: h.frame(req, page.Title, h.list.Shown.Page.Path), Columns: view.Columns, Row: row,
+				Action: addressOf(page.Path, row.ID), Button: page.Button,
 			})
 		}
 	}

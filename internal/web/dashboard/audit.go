@@ -89,7 +89,8 @@ func (h *auditPages) audit(req *handler.Request) (handler.Response, error) {
 	return h.html("audit", view)
 }
 
-// find reads a page of the audit. Titles and files are found among the attempts at proposals, which have an index of them.
+// find reads a page of the audit. Titles and files are found among the attempts at proposals, which have an index of
+// them.
 func (h *auditPages) find(ctx context.Context, q auditPageParams) ([]record.RecordedAttempt, error) {
 	since := time.Time{}
 	if q.Days > 0 {
@@ -114,7 +115,8 @@ func (h *auditPages) find(ctx context.Context, q auditPageParams) ([]record.Reco
 // actionsOf is what the actions of a kind begin with.
 func actionsOf(what string) string {
 	return map[string]string{
-		"proposals": record.ActionCreate, "reviews": "review.", "seen": "pull.", "sessions": "session.", "agents": "connect", "tokens": "token.",
+		"proposals": record.ActionCreate, "reviews": "review.", "seen": "pull.", "sessions": "session.", "agents": "connect",
+		"tokens":      "token.",
 		"deployments": "deploy.",
 	}[what]
 }
@@ -134,11 +136,13 @@ func (h *auditPages) choices(ctx context.Context, q auditPageParams) ([]choice, 
 	})
 	var results, ways [][2]string
 	for _, o := range []record.Outcome{
-		record.OutcomeOpened, record.OutcomeRevised, record.OutcomeReused, record.OutcomeDone, record.OutcomeDryRun, record.OutcomeRefused, record.OutcomeFailed,
+		record.OutcomeOpened, record.OutcomeRevised, record.OutcomeReused, record.OutcomeDone, record.OutcomeDryRun,
+		record.OutcomeRefused, record.OutcomeFailed,
 	} {
 		results = append(results, [2]string{string(o), words.Outcome(o).Text})
 	}
-	for _, d := range []record.Door{record.DoorMCP, record.DoorREST, record.DoorCLI, record.DoorWeb, record.DoorWebhook, record.DoorPoll} {
+	for _, d := range []record.Door{record.DoorMCP, record.DoorREST, record.DoorCLI, record.DoorWeb, record.DoorWebhook,
+		record.DoorPoll} {
 		ways = append(ways, [2]string{string(d), words.Door(d)})
 	}
 	days := ""
@@ -148,7 +152,8 @@ func (h *auditPages) choices(ctx context.Context, q auditPageParams) ([]choice, 
 	return []choice{
 		{"who", "Who", who}, {"what", "What", what}, {"result", "Result", chosen("Result", q.Result, results)},
 		{"how", "How", chosen("How", q.How, ways)},
-		{"days", "When", chosen("Any time", days, [][2]string{{"1", "Last 24 hours"}, {"7", "Last 7 days"}, {"30", "Last 30 days"}})},
+		{"days", "When", chosen("Any time", days, [][2]string{{"1", "Last 24 hours"}, {"7", "Last 7 days"},
+			{"30", "Last 30 days"}})},
 	}, nil
 }
 
@@ -248,7 +253,8 @@ func (h *auditPages) row(req *handler.Request) (handler.Response, error) {
 // linesAtOnce is how many rows are read at a time.
 const linesAtOnce = 500
 
-// auditLines gives the whole audit out, oldest first, one JSON object a line, up to the row that was last when it began.
+// auditLines gives the whole audit out, oldest first, one JSON object a line, up to the row that was last when it
+// began.
 func (h *auditPages) lines(req *handler.Request) (handler.Response, error) {
 	head, _, err := h.records.Head(req.Context())
 	if err != nil {

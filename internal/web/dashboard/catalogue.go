@@ -15,7 +15,8 @@ import (
 type Definitions interface {
 	Select(ctx context.Context, sel definitions.Selection) (definitions.Listing, error)
 	Forked(ctx context.Context) ([]definitions.Fork, definitions.Problems, error)
-	Inspect(ctx context.Context, kind definitions.Kind, ref definitions.Reference, source definitions.Source) (definitions.Detail, error)
+	Inspect(ctx context.Context, kind definitions.Kind, ref definitions.Reference,
+		source definitions.Source) (definitions.Detail, error)
 }
 
 // catalogue shows what procedures are made of: definitions of agents and tools.
@@ -30,7 +31,8 @@ func (h *catalogue) nav() pages.NavItem { return pages.NavItem{Path: cataloguePa
 
 func (h *catalogue) routes(page func(string, handler.Func) handler.Route) []handler.Route {
 	return []handler.Route{
-		page(cataloguePath, h.list), page(cataloguePath+"/forks", h.forks), page(cataloguePath+"/definitions/{kind}/{name}", h.show),
+		page(cataloguePath, h.list), page(cataloguePath+"/forks", h.forks),
+		page(cataloguePath+"/definitions/{kind}/{name}", h.show),
 	}
 }
 
@@ -81,7 +83,8 @@ func (h *catalogue) list(req *handler.Request) (handler.Response, error) {
 		Kinds: options(q.Kind, definitions.Kinds()), Sources: options(q.Source, definitions.Sources()),
 	}
 	listing, err := h.definitions.Select(req.Context(), definitions.Selection{
-		Kind: definitions.Kind(q.Kind), Source: definitions.Source(q.Source), Text: q.Text, Broken: view.Broken, Offset: q.Offset, Limit: cataloguePage,
+		Kind: definitions.Kind(q.Kind), Source: definitions.Source(q.Source), Text: q.Text, Broken: view.Broken,
+		Offset: q.Offset, Limit: cataloguePage,
 	})
 	if err != nil {
 		view.Failed = fault.From(err)
@@ -167,7 +170,8 @@ func (h *catalogue) show(req *handler.Request) (handler.Response, error) {
 	if kind != definitions.Agent && kind != definitions.Tool {
 		return handler.Response{}, handler.NothingHere(h.base)
 	}
-	found, err := h.definitions.Inspect(req.Context(), kind, definitions.Reference{Name: name, Range: q.Version}, definitions.Source(q.Source))
+	found, err := h.definitions.Inspect(req.Context(), kind, definitions.Reference{Name: name, Range: q.Version},
+		definitions.Source(q.Source))
 	if err != nil {
 		return handler.Response{}, err
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/web/words"
 )
 
-// What the page of a pull request and that of a proposal have in common: what our checks said, and the way of the change so far.
+// What the page of a pull request and that of a proposal have in common: what our checks said, and the way of the
+// change so far.
 
 // gates is what our checks said of a change.
 type gates struct {
@@ -68,14 +69,16 @@ type wayStep struct {
 
 // proposedSteps are what an attempt at a proposal did.
 func proposedSteps(a attempt) []wayStep {
-	first := wayStep{Icon: "robot", Tone: words.Done, Before: "Proposed by ", Who: a.Who(), At: a.Time, Sub: words.Door(a.Door)}
+	first := wayStep{Icon: "robot", Tone: words.Done, Before: "Proposed by ", Who: a.Who(), At: a.Time,
+		Sub: words.Door(a.Door)}
 	if a.Session != "" {
 		first.Sub, first.Link, first.Text = "in a", a.SessionLink(), "session of tier "+a.Tier.String()
 	}
 	g, took := gatesOf(a.Verdicts), words.Length(a.Duration)
 	switch a.Outcome {
 	case record.OutcomeRefused:
-		second := wayStep{Icon: "ban", Tone: words.Bad, Before: "Refused", At: a.Time, Sub: "after " + took + ": " + lowered(words.Refusal(a.Attempt))}
+		second := wayStep{Icon: "ban", Tone: words.Bad, Before: "Refused", At: a.Time,
+			Sub: "after " + took + ": " + lowered(words.Refusal(a.Attempt))}
 		if gates := a.Gates(); len(gates) > 0 {
 			second.Before += " by " + words.Gate(gates[0])
 		}
@@ -95,7 +98,8 @@ func proposedSteps(a attempt) []wayStep {
 	if len(g.Verdicts) > 0 {
 		word := words.Outcome(a.Outcome)
 		steps = append(steps, wayStep{
-			Icon: word.Icon, Tone: word.Tone, Before: g.Said(), At: a.Time, Sub: lowered(word.Text) + " after " + took, Link: auditRowPath(a.Seq), Text: "record",
+			Icon: word.Icon, Tone: word.Tone, Before: g.Said(), At: a.Time, Sub: lowered(word.Text) + " after " + took,
+			Link: auditRowPath(a.Seq), Text: "record",
 		})
 	}
 	return steps
@@ -105,9 +109,11 @@ func proposedSteps(a attempt) []wayStep {
 func reviewStep(r gitprovider.Review) wayStep {
 	word := words.Review(r.State)
 	verbs := map[gitprovider.ReviewState]string{
-		gitprovider.ReviewApproved: " approved", gitprovider.ReviewChangesRequested: " asked for changes", gitprovider.ReviewCommented: " commented",
+		gitprovider.ReviewApproved: " approved", gitprovider.ReviewChangesRequested: " asked for changes",
+		gitprovider.ReviewCommented: " commented",
 	}
-	s := wayStep{Icon: word.Icon, Tone: word.Tone, Who: r.Author, After: cmp.Or(verbs[r.State], ": "+lowered(word.Text)), Said: r.Body, At: r.SubmittedAt}
+	s := wayStep{Icon: word.Icon, Tone: word.Tone, Who: r.Author, After: cmp.Or(verbs[r.State], ": "+lowered(word.Text)),
+		Said: r.Body, At: r.SubmittedAt}
 	if n := len(r.Comments); n > 0 {
 		s.Sub = words.Many(n, "comment on a line", "comments on lines")
 	}

@@ -81,7 +81,8 @@ func (h *proposalPages) list(req *handler.Request) (handler.Response, error) {
 		until = until.AddDate(0, 0, 1)
 	}
 	rows, err := h.attempts.Attempts(req.Context(), record.AttemptQuery{
-		Tab: record.Tab(q.Tab), Changes: true, Search: q.Q, Repo: q.Repo, Caller: q.Caller, Code: fault.Code(q.Code), Gate: record.Gate(q.Gate),
+		Tab: record.Tab(q.Tab), Changes: true, Search: q.Q, Repo: q.Repo, Caller: q.Caller, Code: fault.Code(q.Code),
+		Gate:  record.Gate(q.Gate),
 		Since: since, Until: until, Session: q.Session, Before: int64(q.Before), After: int64(q.After), Limit: pageSize + 1,
 	})
 	if err != nil {
@@ -119,7 +120,8 @@ func (h *proposalPages) filter(q changesParams) filter {
 		Any: q.Q+q.Repo+q.Caller+q.Code+q.Gate+q.Since+q.Until+q.Session != "",
 	}
 	for _, c := range []fault.Code{
-		fault.DuplicatePR, fault.ScopeDenied, fault.CooldownActive, fault.ContentDenied, fault.TierDenied, fault.LimitReached, fault.Conflict, fault.NoChange,
+		fault.DuplicatePR, fault.ScopeDenied, fault.CooldownActive, fault.ContentDenied, fault.TierDenied, fault.LimitReached,
+		fault.Conflict, fault.NoChange,
 		fault.RepoNotAllowed, fault.InvalidArgument, fault.UpstreamError,
 	} {
 		f.Codes = append(f.Codes, option{string(c), words.Code(c), string(c) == q.Code})
@@ -140,7 +142,8 @@ func (h *proposalPages) filter(q changesParams) filter {
 // moved leads an address that the list had before to the one that it has now.
 func (h *proposalPages) moved(req *handler.Request) (handler.Response, error) {
 	q := req.URL.Query()
-	tab := map[string]string{"refused": "refused", "open": "waiting", "merged": "merged", "closed": "closed", "gone": "closed"}
+	tab := map[string]string{"refused": "refused", "open": "waiting", "merged": "merged", "closed": "closed",
+		"gone": "closed"}
 	for _, old := range []string{"outcome", "pull"} {
 		if to := tab[q.Get(old)]; to != "" {
 			q.Set("tab", to)
@@ -158,7 +161,8 @@ func (a attempt) Word() words.Word {
 	switch {
 	case a.Outcome == record.OutcomeOpened && a.Seen.State != "":
 		return words.Pull(a.Seen)
-	case a.Outcome == record.OutcomeOpened || a.Outcome == record.OutcomeDryRun || a.Outcome == record.OutcomeRefused || a.State == "":
+	case a.Outcome == record.OutcomeOpened || a.Outcome == record.OutcomeDryRun || a.Outcome == record.OutcomeRefused ||
+		a.State == "":
 		return words.Outcome(a.Outcome)
 	}
 	return words.Proposal(a.State, false)
@@ -186,7 +190,8 @@ func (a attempt) Who() string { return words.Caller(a.Caller, a.Door, a.Session 
 
 // Home is the page of the change, without the base.
 func (a attempt) Home() string {
-	if link := a.Pull(); link != nil && link.Page != "" && (a.Outcome == record.OutcomeOpened || a.Outcome == record.OutcomeRevised) {
+	if link := a.Pull(); link != nil && link.Page != "" &&
+		(a.Outcome == record.OutcomeOpened || a.Outcome == record.OutcomeRevised) {
 		return link.Page
 	}
 	return a.Link()

@@ -32,8 +32,8 @@ type chartDay struct {
 	Parts  []chartPart
 }
 
-// Key is the numbers of the day: its row of the table is a part of the page, and its bar, which grows and shrinks with those of other
-// days, is not.
+// Key is the numbers of the day: its row of the table is a part of the page, and its bar, which grows and shrinks with
+// those of other days, is not.
 func (d chartDay) Key() any {
 	b := d.Day.AppendFormat(nil, time.DateOnly)
 	for _, n := range d.Counts {
@@ -84,7 +84,9 @@ func drawChart(first time.Time, counts []record.OutcomeCount) chart {
 	}
 	most := 1
 	for i := range chartDays {
-		d := chartDay{Day: first.AddDate(0, 0, i), Middle: int(chartLeft + chartGap + float64(i)*(chartBar+chartGap) + chartBar/2), Counts: make([]int, len(c.Outcomes))}
+		d := chartDay{Day: first.AddDate(0, 0, i),
+			Middle: int(chartLeft + chartGap + float64(i)*(chartBar+chartGap) + chartBar/2),
+			Counts: make([]int, len(c.Outcomes))}
 		if i%7 == (chartDays-1)%7 {
 			d.Label = d.Day.Format("2 Jan")
 		}

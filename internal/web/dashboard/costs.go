@@ -60,7 +60,8 @@ func costs(ctx context.Context, r records.Sessions, now time.Time) (spending, er
 	}
 	for tier := gitprovider.Tier(1); tier <= 3; tier++ {
 		if u, used := tiers[tier]; used {
-			s.Tiers = append(s.Tiers, bar{Label: "Tier " + tier.String(), Value: words.Cost(u), Width: int(100 * u.CostUSD / most)})
+			s.Tiers = append(s.Tiers, bar{Label: "Tier " + tier.String(), Value: words.Cost(u),
+				Width: int(100 * u.CostUSD / most)})
 		}
 	}
 	s.Trend = trend(s.Sum.CostUSD, before)
@@ -95,6 +96,7 @@ func (s spending) Line() template.HTML {
 		said += " " + words.Money(d)
 	}
 	//nolint:gosec // numbers of ours
-	return template.HTML(`<svg class="spark" viewBox="0 0 60 24" preserveAspectRatio="none" role="img" aria-label="` + said +
+	return template.HTML(`<svg class="spark" viewBox="0 0 60 24" preserveAspectRatio="none" role="img" aria-label="` +
+		said +
 		`"><polygon points="0,24 ` + points + `60,24"/><polyline points="` + points + `"/></svg>`)
 }

@@ -38,7 +38,8 @@ type Reviewer interface {
 	Reviews(provider string) bool
 	Show(ctx context.Context, provider string, ref gitprovider.RepoRef, number int) (review.Detail, error)
 	// Texts are the contents of files at the head commit, of those that have at most maxBytes.
-	Texts(ctx context.Context, provider string, ref gitprovider.RepoRef, head string, paths []string, maxBytes int) (map[string]string, error)
+	Texts(ctx context.Context, provider string, ref gitprovider.RepoRef, head string, paths []string,
+		maxBytes int) (map[string]string, error)
 	// Do does what a person decides, and records it.
 	Do(ctx context.Context, r review.Request) (review.Outcome, error)
 	// Refused records a decision that was refused before Do was asked. Its Verb may be empty.
@@ -104,17 +105,21 @@ func New(o Options) (*Dashboard, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, settings: o.Settings, verified: o.Health.LastVerification, buttons: o.SignIn.Buttons, env: o.Env}
+	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, settings: o.Settings,
+		verified: o.Health.LastVerification, buttons: o.SignIn.Buttons, env: o.Env}
 	acts, toolsets := actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader, o.Records.Attempts, o.Acts)
 	d := &Dashboard{
 		renderer: r, sets: slices.Concat(acts, toolsets), hub: o.Hub, turns: o.Turns,
-		proposals: &proposalPages{r, o.Settings, o.Promote, o.Records.Attempts, o.Records.Summary, o.Records.Pulls, o.Providers.Reader},
-		pulls:     &pullPages{r, o.Providers.Reader, o.Providers.Reviewer, o.Records.Attempts, o.Records.Pulls, &seenParts{}, o.Toolsets.concerns},
+		proposals: &proposalPages{r, o.Settings, o.Promote, o.Records.Attempts, o.Records.Summary, o.Records.Pulls,
+			o.Providers.Reader},
+		pulls: &pullPages{r, o.Providers.Reader, o.Providers.Reviewer, o.Records.Attempts, o.Records.Pulls, &seenParts{},
+			o.Toolsets.concerns},
 		pullList: &pullList{
 			renderer: r, reader: o.Providers.Reader, summary: o.Records.Summary, policy: o.Policy, turn: handler.NewTurns(1),
 		},
 		sessions: &sessionPages{
-			r, o.Sessions, actNamed(o.Acts, session.ActStart), actNamed(o.Acts, session.ActStop), o.Records.Sessions, o.Records.Attempts, o.Records.Pulls,
+			r, o.Sessions, actNamed(o.Acts, session.ActStart), actNamed(o.Acts, session.ActStop), o.Records.Sessions,
+			o.Records.Attempts, o.Records.Pulls,
 		},
 		audit:  &auditPages{r, o.Records.Audit, o.Records.Attempts, o.Records.Pulls, o.Health},
 		policy: &policyPage{r, o.Settings.Tier, o.Policy},
@@ -140,12 +145,17 @@ func (d *Dashboard) Routes() []handler.Route {
 	}
 	follows := func(pattern string, handle handler.Func) handler.Route { return page(pattern, d.following(handle)) }
 	note := &handler.BodyLimit{Bytes: 64 << 10, Advice: "say less in the note"}
-	comment := &handler.BodyLimit{Bytes: 256 << 10, Advice: "say less in the comment"} // one of 64 KiB fits, every byte escaped
+	// one of 64 KiB fits, every byte escaped
+	comment := &handler.BodyLimit{Bytes: 256 << 10, Advice: "say less in the comment"}
 	routes := []handler.Route{
-		follows("/{$}", d.overview.show), follows(changesPath, d.proposals.list), page("/proposals", d.proposals.moved), follows("/proposals/{id}", d.proposals.show),
-		follows(changesPath+"/forges", d.pullList.show), page("/pulls", d.moved(changesPath+"?tab=waiting")), follows(pullPath, d.pulls.show), page("/policy", d.policy.show),
-		page("/agents", d.moved(sessionsPath)), page("/records", d.moved(auditPath)), page("/settings", d.moved("/policy")), follows("/audit", d.audit.audit),
-		page("/audit/{row}", d.audit.row), page("/audit.jsonl", d.audit.lines), page("/doctor", d.audit.doctor), page(live.Path, d.hub.Events),
+		follows("/{$}", d.overview.show), follows(changesPath, d.proposals.list), page("/proposals", d.proposals.moved),
+		follows("/proposals/{id}", d.proposals.show),
+		follows(changesPath+"/forges", d.pullList.show), page("/pulls", d.moved(changesPath+"?tab=waiting")),
+		follows(pullPath, d.pulls.show), page("/policy", d.policy.show),
+		page("/agents", d.moved(sessionsPath)), page("/records", d.moved(auditPath)), page("/settings", d.moved("/policy")),
+		follows("/audit", d.audit.audit),
+		page("/audit/{row}", d.audit.row), page("/audit.jsonl", d.audit.lines), page("/doctor", d.audit.doctor),
+		page(live.Path, d.hub.Events),
 		follows("/sessions", d.sessions.list), follows("/sessions/schedule", d.sessions.schedule),
 		follows("/sessions/{id}", d.sessions.show),
 		{
@@ -166,11 +176,13 @@ func (d *Dashboard) Routes() []handler.Route {
 	if d.proposals.promotes.Handle != nil {
 		routes = append(routes, handler.Route{
 			Method: "POST", Pattern: "/proposals/{id}/promote", Scope: access.Review, Page: true, Handle: d.proposals.promote,
-			Body: &handler.BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"}, Turns: d.turns, Refused: rejected(d.proposals.promotes),
+			Body: &handler.BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"}, Turns: d.turns,
+			Refused: rejected(d.proposals.promotes),
 		})
 	}
 	if len(d.signIn.people.Providers) > 0 {
-		routes = append(routes, handler.Route{Method: "GET", Pattern: signin.CallbackPath + "{provider}", Page: true, Handle: d.signIn.arrive})
+		routes = append(routes, handler.Route{Method: "GET", Pattern: signin.CallbackPath + "{provider}", Page: true,
+			Handle: d.signIn.arrive})
 	}
 	for _, set := range d.sets {
 		routes = append(routes, set.routes(follows)...)
@@ -178,10 +190,12 @@ func (d *Dashboard) Routes() []handler.Route {
 	routes = append(routes, d.signIn.tokens.routes()...)
 	routes = append(routes, d.reloads(routes)...)
 	// Signing out is the guard's.
-	return append(routes, handler.Route{Method: "GET", Pattern: "/sign-out", Page: true, Handle: func(*handler.Request) (handler.Response, error) { return d.goTo("/"), nil }})
+	return append(routes, handler.Route{Method: "GET", Pattern: "/sign-out", Page: true,
+		Handle: func(*handler.Request) (handler.Response, error) { return d.goTo("/"), nil }})
 }
 
-// reloads lead whoever asks for the address of a form, as a browser does that loads its answer again, to the page that the form is on.
+// reloads lead whoever asks for the address of a form, as a browser does that loads its answer again, to the page that
+// the form is on.
 func (d *Dashboard) reloads(routes []handler.Route) (out []handler.Route) {
 	for _, r := range routes {
 		twin := func(other handler.Route) bool { return other.Method == http.MethodGet && other.Pattern == r.Pattern }

@@ -108,7 +108,8 @@ func (t Toolsets) need() (out []waitItem, err error) {
 	}
 	due, err := t.Deployments.Waiting()
 	if err == nil && due != nil {
-		out = append(out, brokenWait(fmt.Sprintf("#%d of %s/%s is merged and not deployed", due.Number, due.Owner, due.Name), due.Why, deploymentsPath, due.Seen))
+		out = append(out, brokenWait(fmt.Sprintf("#%d of %s/%s is merged and not deployed", due.Number, due.Owner, due.Name),
+			due.Why, deploymentsPath, due.Seen))
 	}
 	return out, err
 }
@@ -128,7 +129,8 @@ func (h *deploymentPages) show(req *handler.Request) (handler.Response, error) {
 	if err := handler.DecodeQuery(req, &q); err != nil {
 		return handler.Response{}, err
 	}
-	view := deploymentsView{Page: h.frame(req, "Deployments", deploymentsPath), MayRoll: req.Principal.Scopes.Has(access.Operate), Done: q.Done}
+	view := deploymentsView{Page: h.frame(req, "Deployments", deploymentsPath),
+		MayRoll: req.Principal.Scopes.Has(access.Operate), Done: q.Done}
 	view.MayPropose = h.propose.Handle != nil && view.MayRoll && req.Principal.Scopes.Has(access.Propose)
 	var err error
 	if view.Overview, err = h.deployments.Look(req.Context()); err != nil {
@@ -176,7 +178,8 @@ func (h *deploymentPages) plan(req *handler.Request) (handler.Response, error) {
 	if err := handler.DecodeQuery(req, &q); err != nil {
 		return handler.Response{}, err
 	}
-	view := rollbackView{Page: h.frame(req, "Roll back", deploymentsPath), To: q.To, MayRoll: req.Principal.Scopes.Has(access.Operate)}
+	view := rollbackView{Page: h.frame(req, "Roll back", deploymentsPath), To: q.To,
+		MayRoll: req.Principal.Scopes.Has(access.Operate)}
 	var err error
 	if view.Plan, err = h.deployments.PlanRollback(req.Context(), q.To); err != nil {
 		return handler.Response{}, err
@@ -209,8 +212,10 @@ func (h *deploymentPages) diffOf(files []deploy.FileDiff) *pages.Diff {
 // mistake does nothing.
 func (h *deploymentPages) rollback(req *handler.Request) (handler.Response, error) {
 	form, err := handler.ReadForm(req)
-	if err == nil && (form.Get("yes") != "true" || form.Get("to") == "" || len(form["to"]) != 1 || form.Get("plan") == "" || len(form["plan"]) != 1) {
-		err = fault.New(fault.InvalidArgument, "the form must have the fields to and plan, each once, and the box must be ticked that says that the rollback is wanted")
+	if err == nil && (form.Get("yes") != "true" || form.Get("to") == "" || len(form["to"]) != 1 ||
+		form.Get("plan") == "" || len(form["plan"]) != 1) {
+		err = fault.New(fault.InvalidArgument,
+			"the form must have the fields to and plan, each once, and the box must be ticked that says that the rollback is wanted")
 	}
 	if err != nil {
 		return handler.Response{}, h.back.Reject(req.Context(), req.Call(nil), err)
@@ -225,12 +230,14 @@ func (h *deploymentPages) rollback(req *handler.Request) (handler.Response, erro
 func (h *deploymentPages) proposeDrift(req *handler.Request) (handler.Response, error) {
 	form, err := handler.ReadForm(req)
 	if err == nil && (len(form["path"]) == 0 || len(form["title"]) != 1 || len(form["why"]) != 1) {
-		err = fault.New(fault.InvalidArgument, "tick at least one file; the form must have the fields title and why, each once")
+		err = fault.New(fault.InvalidArgument,
+			"tick at least one file; the form must have the fields title and why, each once")
 	}
 	if err != nil {
 		return handler.Response{}, err
 	}
-	answer, err := ask(req, h.propose, deploy.ProposeRequest{Paths: form["path"], Title: form.Get("title"), Why: form.Get("why")})
+	answer, err := ask(req, h.propose, deploy.ProposeRequest{Paths: form["path"], Title: form.Get("title"),
+		Why: form.Get("why")})
 	if err != nil {
 		return handler.Response{}, err
 	}

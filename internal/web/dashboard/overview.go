@@ -83,7 +83,8 @@ func (h *overview) show(req *handler.Request) (handler.Response, error) {
 		view.Rest = "changes?tab=" + string(record.TabWaiting)
 	}
 	view.Numbers = numbers{
-		Waiting: w.all(), Merge: w.counts[waitsMerge], Broken: w.counts[waitsBroken], Verified: h.health.LastVerification().At,
+		Waiting: w.all(), Merge: w.counts[waitsMerge], Broken: w.counts[waitsBroken],
+		Verified: h.health.LastVerification().At,
 	}
 	for _, i := range w.items {
 		if !i.At.IsZero() && (view.Numbers.Oldest.IsZero() || i.At.Before(view.Numbers.Oldest)) {
@@ -138,7 +139,8 @@ func (h *overview) refusals(ctx context.Context, view *overviewPage) error {
 	for _, c := range counts[:min(len(counts), maxBars)] {
 		q := url.Values{"code": {string(c.Code)}, "tab": {"refused"}, "since": {since.Format(time.DateOnly)}}
 		view.Refusals = append(view.Refusals, bar{
-			Label: words.Code(c.Code), Value: words.Count(c.Count), Link: changesPath + "?" + q.Encode(), Width: 100 * c.Count / counts[0].Count,
+			Label: words.Code(c.Code), Value: words.Count(c.Count), Link: changesPath + "?" + q.Encode(),
+			Width: 100 * c.Count / counts[0].Count,
 		})
 	}
 	return err
@@ -166,7 +168,8 @@ func (h *overview) needs(req *handler.Request) (out []waitItem, err error) {
 	}
 	for _, p := range unfinished {
 		if p.Abandoned || p.State == record.StateUnsettled {
-			out = append(out, proposalWait(p, words.Proposal(p.State, p.Abandoned), "Did not finish:", " its process ended or gave up; the next proposal settles it"))
+			out = append(out, proposalWait(p, words.Proposal(p.State, p.Abandoned), "Did not finish:",
+				" its process ended or gave up; the next proposal settles it"))
 		}
 	}
 	notices, err := h.undelivered(req.Context())

@@ -67,7 +67,8 @@ func (h *policyPage) show(req *handler.Request) (handler.Response, error) {
 	shown := rules.View()
 	view.Source, view.Hash, view.Sections = shown.Source, shown.Hash, sections(shown)
 	if lines := kindLines(shown.Kinds); len(lines) > 0 {
-		view.Sections = append(view.Sections, section{Title: "Files of toolsets that tier 3 may propose beside, if they are sound", Rules: lines, Code: true})
+		view.Sections = append(view.Sections,
+			section{Title: "Files of toolsets that tier 3 may propose beside, if they are sound", Rules: lines, Code: true})
 	}
 	if lines := toolLines(shown.ToolTiers); len(lines) > 0 {
 		view.Sections = append(view.Sections, section{Title: "Tools that only higher tiers may call", Rules: lines})
@@ -109,7 +110,8 @@ func sections(v policy.View) []section {
 			fmt.Sprintf("Tier 2 may change %d files in one pull request; %s.", v.Tier2MaxFiles, caps(v.Tier2Caps)),
 			fmt.Sprintf("Tier 3 may change %d files in one pull request; %s.", v.Tier3MaxFiles, caps(v.Tier3Caps)),
 			fmt.Sprintf("A file may have %d bytes, all files together %d.", v.MaxFileBytes, v.MaxTotalBytes),
-			fmt.Sprintf("A change that was closed without merging rests for %g hours; a person may lift that here%s.", v.CooldownHours,
+			fmt.Sprintf("A change that was closed without merging rests for %g hours; a person may lift that here%s.",
+				v.CooldownHours,
 				choose(v.CooldownLabel != "", ", or by the label "+v.CooldownLabel, "")),
 			fmt.Sprintf("An open pull request may be revised %d times, %s.", v.MaxRevisions,
 				choose(v.Revise == "always", "whenever the agent wants",
@@ -127,7 +129,8 @@ func sections(v policy.View) []section {
 			"They are opened " + choose(v.PullRequests.Draft, "as drafts", "ready for review") + ", with the labels " +
 				orElse(v.Labels, "(none)") + "; labels that a repository lacks " +
 				choose(v.PullRequests.CreateLabels, "are made", "are left out") + ".",
-			"Reviewers: " + orElse(v.PullRequests.Reviewers, "none") + ". Assignees: " + orElse(v.PullRequests.Assignees, "none") + ".",
+			"Reviewers: " + orElse(v.PullRequests.Reviewers, "none") + ". Assignees: " +
+				orElse(v.PullRequests.Assignees, "none") + ".",
 			"Sections that a body must have: " + orElse(v.RequiredSections, "none") + ".",
 			"Names that a text may mention: " + orElse(v.Mentions, "none") + ". Words that close issues " +
 				choose(v.ClosingKeywords, "are left as they are", "are made harmless") + ".",
@@ -137,7 +140,8 @@ func sections(v policy.View) []section {
 		}},
 		{Title: "Sources that files of projects may choose from", Rules: sourceLines(v.Sources), Code: true},
 		{Title: "Agents", Rules: []string{
-			"A session starts " + choose(v.RequireBoundary, "only where a boundary keeps its agent from our files and processes", "with the boundary that there is, or without one") + ".",
+			"A session starts " + choose(v.RequireBoundary, "only where a boundary keeps its agent from our files and processes",
+				"with the boundary that there is, or without one") + ".",
 		}},
 	}
 }

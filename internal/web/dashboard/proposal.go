@@ -144,7 +144,8 @@ func (h *proposalPages) show(req *handler.Request) (handler.Response, error) {
 	p, err := h.attempts.Proposal(req.Context(), id)
 	switch {
 	case err == nil:
-		if link := pullLinkOf(p.PullKey(), "", ""); link != nil && link.Page != "" && p.State == record.StateOpened && q.As == "" {
+		if link := pullLinkOf(p.PullKey(), "", ""); link != nil && link.Page != "" && p.State == record.StateOpened &&
+			q.As == "" {
 			return h.goTo(link.Page), nil
 		}
 		view.Change, title = h.change(req, p, q), p.Title
@@ -172,7 +173,8 @@ type wanted struct {
 
 // Refused reports whether an attempt was refused.
 func (v proposalPage) Refused() bool {
-	return v.Change == nil && slices.ContainsFunc(v.Attempts, func(a attempt) bool { return a.Outcome == record.OutcomeRefused })
+	return v.Change == nil && slices.ContainsFunc(v.Attempts,
+		func(a attempt) bool { return a.Outcome == record.OutcomeRefused })
 }
 
 func (h *proposalPages) wanted(req *handler.Request, id string) (*wanted, error) {
@@ -190,9 +192,11 @@ func (h *proposalPages) mayPromote(req *handler.Request, p record.Proposal) (may
 	case !p.PrunedAt.IsZero():
 		return false, "This was a dry run. It cannot be opened any more: its contents were removed because of their age."
 	case h.promotes.Handle == nil:
-		return false, "This was a dry run. It cannot be opened here, since the toolset pr is not enabled (CLAUDEOPS_TOOLSETS)."
+		return false,
+			"This was a dry run. It cannot be opened here, since the toolset pr is not enabled (CLAUDEOPS_TOOLSETS)."
 	case h.settings.DryRun:
-		return false, "This was a dry run. It cannot be opened here, since the server is in dry run itself (CLAUDEOPS_DRY_RUN)."
+		return false,
+			"This was a dry run. It cannot be opened here, since the server is in dry run itself (CLAUDEOPS_DRY_RUN)."
 	case h.settings.ReadOnly != "":
 		return false, "This was a dry run. It cannot be opened here: " + h.settings.ReadOnly + "."
 	case !req.Principal.Scopes.Has(access.Review):
@@ -227,8 +231,10 @@ func (h *proposalPages) change(req *handler.Request, p record.Proposal, q propos
 	return c
 }
 
-// compare shows what a proposal changes in its base branch as it is now, on a page. The record has the new contents only.
-func (h *renderer) compare(req *handler.Request, reader Reader, p record.Proposal, q proposalParams, page string) (pages.Diff, string) {
+// compare shows what a proposal changes in its base branch as it is now, on a page. The record has the new contents
+// only.
+func (h *renderer) compare(req *handler.Request, reader Reader, p record.Proposal, q proposalParams,
+	page string) (pages.Diff, string) {
 	ctx, cancel := context.WithTimeout(req.Context(), compareTimeout)
 	defer cancel()
 	found, err := reader.Compare(ctx, p)

@@ -53,7 +53,8 @@ type pager struct{ Newer, Older, First string }
 
 // neighbours cuts the row beyond the page off, newest first, and says where newer and older rows are. after and before
 // are what the page was asked for by, 0 for not at all.
-func neighbours(query url.Values, before, after int, rows []record.RecordedAttempt) (kept []record.RecordedAttempt, p pager) {
+func neighbours(query url.Values, before, after int, rows []record.RecordedAttempt) (kept []record.RecordedAttempt,
+	p pager) {
 	more := len(rows) > pageSize
 	kept = rows
 	if more && after != 0 { // read upwards: the one too many is the newest

@@ -17,8 +17,8 @@ import (
 // pullDeploymentPath is the pattern of the page that says what a pull request would change on this machine.
 const pullDeploymentPath = pullPath + "/deployment"
 
-// pullDeployment says what a deployment would change once a pull request is merged. The page of the pull request takes it in after it
-// is shown: the commit may have to be fetched, and every file of the targets is looked at.
+// pullDeployment says what a deployment would change once a pull request is merged. The page of the pull request takes
+// it in after it is shown: the commit may have to be fetched, and every file of the targets is looked at.
 type pullDeployment struct {
 	pages.Page
 	Target target

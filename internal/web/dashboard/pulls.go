@@ -58,7 +58,8 @@ func targetOf(req *handler.Request) (target, error) {
 
 // Path is the address of its page, without the base.
 func (t target) Path() string {
-	return strings.Join([]string{"/pulls", url.PathEscape(t.provider), url.PathEscape(t.owner), url.PathEscape(t.name), strconv.Itoa(t.number)}, "/")
+	return strings.Join([]string{"/pulls", url.PathEscape(t.provider), url.PathEscape(t.owner), url.PathEscape(t.name),
+		strconv.Itoa(t.number)}, "/")
 }
 
 // OwnerName is its repository, as owner/name.
@@ -208,7 +209,8 @@ func (h *pullPages) view(req *handler.Request, t target, q pullParams) (pullPage
 			view.Diff, view.DiffNote = &diff, note
 		}
 		if mayReview {
-			view.Acts = slices.DeleteFunc(actsFor(status.State, view.Word, nil), func(a actForm) bool { return a.Verb != review.LiftCooldown })
+			view.Acts = slices.DeleteFunc(actsFor(status.State, view.Word, nil),
+				func(a actForm) bool { return a.Verb != review.LiftCooldown })
 		}
 		view.tell(status.Reviews)
 		return view, nil
@@ -254,7 +256,8 @@ func (v *pullPage) tell(reviews []gitprovider.Review) {
 	}
 	v.Way = inOrder(v.Way)
 	if v.Status.State == gitprovider.StateOpen {
-		v.Way = append(v.Way, wayStep{Icon: v.Word.Icon, Tone: v.Word.Tone, Before: v.Word.Text, Sub: "commit " + pages.Short(v.Head)},
+		v.Way = append(v.Way, wayStep{Icon: v.Word.Icon, Tone: v.Word.Tone, Before: v.Word.Text,
+			Sub: "commit " + pages.Short(v.Head)},
 			wayStep{Icon: "git-merge", Tone: words.Mute, Before: "Merge", Sub: v.Mergeable(), Todo: true})
 		return
 	}
@@ -340,7 +343,8 @@ func (h *pullPages) end(ctx context.Context, t target, status gitprovider.Status
 
 func (h *pullPages) statusView(req *handler.Request, t target, status gitprovider.Status) pullPage {
 	view := pullPage{
-		Page: h.frame(req, cmp.Or(h.env.Line(status.Title), "Change")+" #"+strconv.Itoa(status.Number), changesPath), Target: t, Status: status, Head: status.HeadCommit,
+		Page:   h.frame(req, cmp.Or(h.env.Line(status.Title), "Change")+" #"+strconv.Itoa(status.Number), changesPath),
+		Target: t, Status: status, Head: status.HeadCommit,
 		Prose:    pages.Markdown(h.env.Redact(prflow.AgentText(status.Body))),
 		opinions: opinions{status.Reviews[:min(len(status.Reviews), maxReviews)], max(0, len(status.Reviews)-maxReviews)},
 	}
@@ -360,25 +364,33 @@ type reviewAction struct {
 func reviewActions() []reviewAction {
 	const bound = "If the branch moves on, nothing is done. It is recorded under your name."
 	return []reviewAction{
-		{actForm{Verb: "comment", Text: "Comment", Icon: "message-2", Says: bound, Label: "What to say", Needs: true, InBar: true}, "Your comment is recorded."},
-		{actForm{Verb: "request-changes", Text: "Request changes", Says: bound, Label: "What to change", Needs: true, InBar: true}, "You have asked for changes."},
-		{actForm{Verb: "approve", Text: "Approve", Icon: "check", Tone: "go", Says: bound, Label: "What to say (may be empty)", InBar: true}, "You have approved it."},
+		{actForm{Verb: "comment", Text: "Comment", Icon: "message-2", Says: bound, Label: "What to say", Needs: true,
+			InBar: true}, "Your comment is recorded."},
+		{actForm{Verb: "request-changes", Text: "Request changes", Says: bound, Label: "What to change", Needs: true,
+			InBar: true}, "You have asked for changes."},
+		{actForm{Verb: "approve", Text: "Approve", Icon: "check", Tone: "go", Says: bound,
+			Label: "What to say (may be empty)", InBar: true}, "You have approved it."},
 		{actForm{
-			Verb: mergeVerb, Text: "Merge", Icon: "git-merge", Says: "It removes the branch, and cannot be undone here.", Label: "For the message of the merge commit (may be empty)",
+			Verb: mergeVerb, Text: "Merge", Icon: "git-merge", Says: "It removes the branch, and cannot be undone here.",
+			Label: "For the message of the merge commit (may be empty)",
 		}, "You have merged it."},
-		{actForm{Verb: "close", Text: "Close without merging", Icon: "git-pull-request-closed", Tone: "no", Says: bound, Label: "Why (may be empty)"}, "You have closed it."},
+		{actForm{Verb: "close", Text: "Close without merging", Icon: "git-pull-request-closed", Tone: "no", Says: bound,
+			Label: "Why (may be empty)"}, "You have closed it."},
 		{actForm{
-			Verb: review.LiftCooldown, Text: "Lift its cooldown", Icon: "clock", Says: "Agents may propose changes to its files again at once.", Label: "Why (may be empty)", InBar: true,
+			Verb: review.LiftCooldown, Text: "Lift its cooldown", Icon: "clock",
+			Says: "Agents may propose changes to its files again at once.", Label: "Why (may be empty)", InBar: true,
 		}, "Its files may be proposed again at once."},
 	}
 }
 
-// actsFor is what a person may do to a pull request in the state. To merge has a button of its own once nothing stands against it.
+// actsFor is what a person may do to a pull request in the state. To merge has a button of its own once nothing stands
+// against it.
 func actsFor(state gitprovider.State, stands words.Word, obstacles []string) (out []actForm) {
 	ready := len(obstacles) == 0 && stands == words.Standing(record.StandingReady)
 	for _, a := range reviewActions() {
 		lifts := a.Verb == review.LiftCooldown
-		if lifts != (state == gitprovider.StateClosed) && a.Verb != "comment" || !lifts && state != gitprovider.StateOpen && a.Verb != "comment" {
+		if lifts != (state == gitprovider.StateClosed) && a.Verb != "comment" || !lifts && state != gitprovider.StateOpen &&
+			a.Verb != "comment" {
 			continue
 		}
 		act := a.actForm

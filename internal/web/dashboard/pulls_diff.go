@@ -22,7 +22,8 @@ const (
 )
 
 // showDifference shows a part of the difference, with what was said of its lines, and notes that it was shown.
-func (h *pullPages) showDifference(ctx context.Context, req *handler.Request, view *pullPage, detail review.Detail, q pullParams) error {
+func (h *pullPages) showDifference(ctx context.Context, req *handler.Request, view *pullPage, detail review.Detail,
+	q pullParams) error {
 	t := view.Target
 	key := seenKey{req.Principal.Name, t, detail.HeadCommit}
 	switch {
@@ -36,7 +37,8 @@ func (h *pullPages) showDifference(ctx context.Context, req *handler.Request, vi
 	}
 	diff := pages.ParseDiff(h.env.Redact(detail.Diff), q.View == "split", q.Part)
 	diff.Here = h.base + t.Path()
-	if markdown := slices.DeleteFunc(diff.Paths(), func(path string) bool { return !pages.IsMarkdown(path) }); len(markdown) > 0 {
+	if markdown := slices.DeleteFunc(diff.Paths(),
+		func(path string) bool { return !pages.IsMarkdown(path) }); len(markdown) > 0 {
 		repo := gitprovider.RepoRef{Owner: t.owner, Name: t.name}
 		texts, err := h.reviewer.Texts(ctx, t.provider, repo, detail.HeadCommit, markdown, maxRendered)
 		if err != nil {
@@ -70,16 +72,19 @@ func notesOf(detail review.Detail) map[pages.LineKey][]pages.LineNote {
 		for _, c := range r.Comments {
 			if c.Commit == detail.HeadCommit {
 				key := pages.LineKey{Path: c.Path, Line: c.Line, Before: c.Before}
-				notes[key] = append(notes[key], pages.LineNote{Author: r.Author, State: words.Review(r.State), Body: c.Body, At: r.SubmittedAt})
+				notes[key] = append(notes[key], pages.LineNote{Author: r.Author, State: words.Review(r.State), Body: c.Body,
+					At: r.SubmittedAt})
 			}
 		}
 	}
 	return notes
 }
 
-// obstacles say why a pull request should not be merged yet: what this person has not seen, who asks for changes, which checks fail.
+// obstacles say why a pull request should not be merged yet: what this person has not seen, who asks for changes, which
+// checks fail.
 func (h *pullPages) obstacles(req *handler.Request, t target, detail review.Detail) (out []string) {
-	if missing, parts := h.seen.missing(seenKey{req.Principal.Name, t, detail.HeadCommit}); detail.DiffTooLarge || len(missing) > 0 {
+	if missing, parts := h.seen.missing(seenKey{req.Principal.Name, t, detail.HeadCommit}); detail.DiffTooLarge ||
+		len(missing) > 0 {
 		out = append(out, unseenText(missing, parts, detail.DiffTooLarge))
 	}
 	if _, objections := gitprovider.Opinions(detail.Reviews); objections == 1 {
@@ -121,8 +126,8 @@ func unseenText(missing []int, parts int, tooLarge bool) string {
 	return fmt.Sprintf("You have not been shown the parts %s of %d of the difference.", text, parts)
 }
 
-// unseen says what a person who wants to merge was not shown; "" where they were shown all, and where there is nothing to merge, which
-// the reviewer says better.
+// unseen says what a person who wants to merge was not shown; "" where they were shown all, and where there is nothing
+// to merge, which the reviewer says better.
 func (h *pullPages) unseen(req *handler.Request, t target, head string) string {
 	missing, parts := h.seen.missing(seenKey{req.Principal.Name, t, head})
 	if parts > 0 && len(missing) == 0 {
@@ -148,7 +153,8 @@ type seenKey struct {
 // maxSeen bounds how many differences are remembered. When there are more, all are forgotten, and people look again.
 const maxSeen = 10_000
 
-// seenParts remembers which parts of differences people were shown, until the server ends. It is safe for concurrent use.
+// seenParts remembers which parts of differences people were shown, until the server ends. It is safe for concurrent
+// use.
 type seenParts struct {
 	mu    sync.Mutex
 	shown map[seenKey][]bool

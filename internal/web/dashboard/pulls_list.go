@@ -83,7 +83,8 @@ func (m *pullsMemo) seen() (last pullsRead, begun int) {
 	return m.last, m.begun
 }
 
-// pullsPage shows the open pull requests of every repository that we know. One that fails says so; the others are shown.
+// pullsPage shows the open pull requests of every repository that we know. One that fails says so; the others are
+// shown.
 func (h *pullList) show(req *handler.Request) (handler.Response, error) {
 	read, err := h.readPulls(req)
 	if err != nil {
@@ -95,8 +96,8 @@ func (h *pullList) show(req *handler.Request) (handler.Response, error) {
 	}{h.frame(req, "As the forges say", changesPath), read})
 }
 
-// readPulls reads them now, or shares a reading: one that began after the request came, and for a page that refreshes itself
-// one that is of the same record and not old, so that many pages cost the providers no more than one does.
+// readPulls reads them now, or shares a reading: one that began after the request came, and for a page that refreshes
+// itself one that is of the same record and not old, so that many pages cost the providers no more than one does.
 func (h *pullList) readPulls(req *handler.Request) (pullsRead, error) {
 	_, begun := h.memo.seen()
 	waiting, cancel := context.WithTimeout(req.Context(), pullsTimeout)

@@ -22,17 +22,19 @@ type sentReview struct {
 	text  string        // what was written
 }
 
-// reviewOf is a review of the pull request that the address names, whatever is wrong with it, for the record of a refusal.
+// reviewOf is a review of the pull request that the address names, whatever is wrong with it, for the record of a
+// refusal.
 func reviewOf(req *handler.Request) review.Request {
 	number, _ := strconv.Atoi(req.PathValue("number"))
 	return review.Request{
-		Provider: handler.CleanLine(req.PathValue("provider")), Owner: handler.CleanLine(req.PathValue("owner")), Name: handler.CleanLine(req.PathValue("repo")), Number: number,
+		Provider: handler.CleanLine(req.PathValue("provider")), Owner: handler.CleanLine(req.PathValue("owner")),
+		Name: handler.CleanLine(req.PathValue("repo")), Number: number,
 		By: req.Caller(),
 	}
 }
 
-// reviewByForm does what a person has decided. What cannot be understood is recorded here, everything else by the reviewer. A form that
-// is refused comes back with what was written.
+// reviewByForm does what a person has decided. What cannot be understood is recorded here, everything else by the
+// reviewer. A form that is refused comes back with what was written.
 func (h *pullPages) review(req *handler.Request) (handler.Response, error) {
 	sent, err := h.readReview(req)
 	if err != nil {
@@ -48,7 +50,8 @@ func (h *pullPages) review(req *handler.Request) (handler.Response, error) {
 	}
 	view, err := h.view(req, t, sent.query)
 	if err != nil {
-		return handler.Response{}, errors.Join(fault.New(fault.CodeOf(err), "%s But: %s", doneText(sent.Verb), fault.From(err).Message), err)
+		return handler.Response{}, errors.Join(fault.New(fault.CodeOf(err), "%s But: %s", doneText(sent.Verb),
+			fault.From(err).Message), err)
 	}
 	view.Done = doneText(sent.Verb)
 	view.Warnings = outcome.Warnings
@@ -71,8 +74,8 @@ func (q pullParams) after(verb string) string {
 	return "?" + query.Encode() + place
 }
 
-// sendBack shows the page again with the form as it was sent, and what is wrong with it beside its field. Who asked for no page, and
-// where the page cannot be shown, gets the error.
+// sendBack shows the page again with the form as it was sent, and what is wrong with it beside its field. Who asked for
+// no page, and where the page cannot be shown, gets the error.
 func (h *pullPages) sendBack(req *handler.Request, sent sentReview, why error) (handler.Response, error) {
 	t, err := targetOf(req)
 	if err != nil || !handler.PrefersHTML(req.Request) {

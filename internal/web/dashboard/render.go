@@ -41,9 +41,11 @@ func (h *renderer) frame(req *handler.Request, title, current string) pages.Page
 	operates := req.Principal.Scopes.Has(access.Operate)
 	return pages.Page{
 		Base: h.base, Title: title, Nav: navigationFor(h.nav, operates), Current: current, Who: req.Principal.Name,
-		CanSignOut: req.Principal.Via == access.ViaLogin, CanSignIn: req.Principal.Via == access.ViaAnonymous, MayOperate: operates,
-		Standing: h.standing(), Style: h.assets.Style.Name, Icon: h.assets.Icon.Name, Version: version, Position: req.Position,
-		Scripts: []string{h.assets.Htmx.Name, h.assets.Live.Name},
+		CanSignOut: req.Principal.Via == access.ViaLogin, CanSignIn: req.Principal.Via == access.ViaAnonymous,
+		MayOperate: operates,
+		Standing:   h.standing(), Style: h.assets.Style.Name, Icon: h.assets.Icon.Name, Version: version,
+		Position: req.Position,
+		Scripts:  []string{h.assets.Htmx.Name, h.assets.Live.Name},
 	}
 }
 

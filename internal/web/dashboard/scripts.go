@@ -168,13 +168,15 @@ func (h *scriptPages) view(req *handler.Request) (scriptPage, error) {
 		return scriptPage{}, err
 	}
 	view := scriptPage{
-		Page: h.frame(req, shown.Name, scriptsPath), Script: shown, Schema: string(schema), Runs: rowsOf(runs.Runs), Fields: fieldsOf(shown.InputSchema),
+		Page: h.frame(req, shown.Name, scriptsPath), Script: shown, Schema: string(schema), Runs: rowsOf(runs.Runs),
+		Fields: fieldsOf(shown.InputSchema),
 	}
 	switch {
 	case !req.Principal.Scopes.Has(access.Operate):
 		view.WhyNot = "Running a script needs the scope operate."
 	case int(req.Principal.Ceiling) < shown.Tier:
-		view.WhyNot = fmt.Sprintf("Running this script needs tier %d; you have tier %d.", shown.Tier, int(req.Principal.Ceiling))
+		view.WhyNot = fmt.Sprintf("Running this script needs tier %d; you have tier %d.", shown.Tier,
+			int(req.Principal.Ceiling))
 	}
 	return view, nil
 }
@@ -305,6 +307,7 @@ func (h *scriptPages) run(req *handler.Request) (handler.Response, error) {
 		return handler.Response{}, err
 	}
 	return h.html("scriptrun", runPage{
-		Page: h.frame(req, "Run of "+r.Script, scriptsPath), Run: rowOf(r.ScriptRunItem), Stdout: r.Stdout, Stderr: r.Stderr, Cut: r.Truncated,
+		Page: h.frame(req, "Run of "+r.Script, scriptsPath), Run: rowOf(r.ScriptRunItem), Stdout: r.Stdout, Stderr: r.Stderr,
+		Cut: r.Truncated,
 	})
 }

@@ -62,7 +62,8 @@ func (h *sessionPages) show(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return handler.Response{}, err
 	}
-	view := sessionPage{Page: h.frame(req, "Session of tier "+r.Tier.String(), sessionsPath), sessionRow: h.row(req, r), Show: q.Show}
+	view := sessionPage{Page: h.frame(req, "Session of tier "+r.Tier.String(), sessionsPath), sessionRow: h.row(req, r),
+		Show: q.Show}
 	if view.CanStop = view.Running() && req.Principal.Scopes.Has(access.Operate); !view.Running() {
 		view.Start = h.again(req, r)
 	}
@@ -118,7 +119,8 @@ func (h *sessionPages) chain(req *handler.Request, r sessions.Record) ([]chained
 		}
 		return nil
 	}
-	err := follow(func(r sessions.Record) string { return r.Parent }, func(r sessions.Record) { all = slices.Insert(all, 0, r) })
+	err := follow(func(r sessions.Record) string { return r.Parent },
+		func(r sessions.Record) { all = slices.Insert(all, 0, r) })
 	if err == nil {
 		err = follow(func(r sessions.Record) string { return r.Next }, func(r sessions.Record) { all = append(all, r) })
 	}

@@ -133,7 +133,8 @@ func (v sessionPage) Ended() string { return words.Session(v.State).Text }
 func (v sessionPage) Remedy() string {
 	switch v.State {
 	case sessions.StateLimit:
-		return "Raise the limit (`CLAUDEOPS_MAX_TURNS`, `CLAUDEOPS_MAX_COST_USD`), or split the task: start a session for a part of it."
+		return "Raise the limit (`CLAUDEOPS_MAX_TURNS`, `CLAUDEOPS_MAX_COST_USD`), or split the task: start a session for " +
+			"a part of it."
 	case sessions.StateTimeout:
 		return "Raise `CLAUDEOPS_SESSION_TIMEOUT`, or start a session for a part of the task."
 	case sessions.StateFailed:

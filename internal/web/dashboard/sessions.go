@@ -88,7 +88,8 @@ func (h *sessionPages) list(req *handler.Request) (handler.Response, error) {
 }
 
 func (h *sessionPages) view(req *handler.Request, q sessionPageParams) (view sessionsPage, err error) {
-	query := sessions.Query{Before: q.Before, State: sessions.State(q.State), Tier: gitprovider.Tier(q.Tier), Limit: pageSize + 1}
+	query := sessions.Query{Before: q.Before, State: sessions.State(q.State), Tier: gitprovider.Tier(q.Tier),
+		Limit: pageSize + 1}
 	if q.State == "bad" {
 		query.State, query.Bad = "", true
 	}
@@ -183,7 +184,8 @@ func (h *sessionPages) startForm(req *handler.Request) (*startForm, string) {
 		return nil, "No session can start here: " + plan.Missing + "."
 	}
 	form := &startForm{FormBase: h.base}
-	for tier := gitprovider.TierObserve; tier <= min(plan.MaxTier, req.Principal.Ceiling, gitprovider.TierRemediate); tier++ {
+	for tier := gitprovider.TierObserve; tier <= min(plan.MaxTier, req.Principal.Ceiling,
+		gitprovider.TierRemediate); tier++ {
 		form.Tiers = append(form.Tiers, tierOption(tier, gitprovider.TierObserve))
 	}
 	return form, ""
@@ -200,7 +202,8 @@ func (h *sessionPages) schedule(req *handler.Request) (handler.Response, error) 
 	if err := handler.DecodeQuery(req, &struct{}{}); err != nil {
 		return handler.Response{}, err
 	}
-	rows, err := h.records.Sessions(req.Context(), sessions.Query{Trigger: sessions.TriggerSchedule, Limit: scheduledShown})
+	rows, err := h.records.Sessions(req.Context(), sessions.Query{Trigger: sessions.TriggerSchedule,
+		Limit: scheduledShown})
 	if err != nil {
 		return handler.Response{}, err
 	}
@@ -239,7 +242,8 @@ func (s sessionRow) Name() string {
 		return line
 	}
 	return map[gitprovider.Tier]string{
-		gitprovider.TierObserve: "Round of checks", gitprovider.TierInvestigate: "Look into findings", gitprovider.TierRemediate: "Repair",
+		gitprovider.TierObserve: "Round of checks", gitprovider.TierInvestigate: "Look into findings",
+		gitprovider.TierRemediate: "Repair",
 	}[s.Tier]
 }
 
@@ -268,7 +272,8 @@ func (s sessionRow) Took() string {
 func (s sessionRow) Proposals() string {
 	n := s.Counts
 	text := inWords([]counted{
-		{n.Opened, "opened"}, {n.Revised, "revised"}, {n.Reused, "open already"}, {n.DryRun, "in dry run"}, {n.Refused, "refused"}, {n.Failed, "failed"},
+		{n.Opened, "opened"}, {n.Revised, "revised"}, {n.Reused, "open already"}, {n.DryRun, "in dry run"},
+		{n.Refused, "refused"}, {n.Failed, "failed"},
 	})
 	if text == "" {
 		return "nothing proposed"
@@ -279,7 +284,8 @@ func (s sessionRow) Proposals() string {
 // NotKept is what was not kept of its output, in words.
 func (s sessionRow) NotKept() string {
 	return inWords([]counted{
-		{s.CutLines, "lines beyond the bound"}, {s.BadLines, "lines that were no event"}, {s.Unstored, "events beyond what is kept"},
+		{s.CutLines, "lines beyond the bound"}, {s.BadLines, "lines that were no event"},
+		{s.Unstored, "events beyond what is kept"},
 	})
 }
 
@@ -319,7 +325,8 @@ func (h *sessionPages) start(req *handler.Request) (handler.Response, error) {
 	return h.goTo(sessionPath(started.(session.SessionAccepted).ID)), nil
 }
 
-func (h *sessionPages) sendBack(req *handler.Request, form url.Values, tier gitprovider.Tier, why error) (handler.Response, error) {
+func (h *sessionPages) sendBack(req *handler.Request, form url.Values, tier gitprovider.Tier,
+	why error) (handler.Response, error) {
 	view, err := h.view(req, sessionPageParams{})
 	if err != nil || view.Start == nil || !handler.PrefersHTML(req.Request) {
 		return handler.Response{}, why
@@ -340,7 +347,8 @@ func (h *sessionPages) sendBack(req *handler.Request, form url.Values, tier gitp
 func tierOf(form url.Values) (gitprovider.Tier, error) {
 	tier, ok := gitprovider.ParseTier(form.Get("tier"))
 	if !ok || form.Get("tier") == "" || len(form["tier"]) != 1 || len(form["note"]) > 1 {
-		return 0, fault.New(fault.InvalidArgument, "the form must have the field tier, once: 1, 2 or 3; and note at most once")
+		return 0, fault.New(fault.InvalidArgument,
+			"the form must have the field tier, once: 1, 2 or 3; and note at most once")
 	}
 	return tier, nil
 }
@@ -368,12 +376,14 @@ func (h *sessionPages) needs(req *handler.Request) (out []waitItem, err error) {
 	good := map[gitprovider.Tier]bool{}
 	for _, r := range rows {
 		good[r.Tier] = good[r.Tier] || r.State == sessions.StateSucceeded
-		if good[r.Tier] || !r.State.Bad() || h.env.Now().Sub(r.StartedAt) > sessionDays*24*time.Hour || len(out) == maxSessionNeeds {
+		if good[r.Tier] || !r.State.Bad() || h.env.Now().Sub(r.StartedAt) > sessionDays*24*time.Hour ||
+			len(out) == maxSessionNeeds {
 			continue
 		}
 		out = append(out, waitItem{
-			Group: waitsBroken, Word: words.Session(r.State), Title: "Session of tier " + r.Tier.String() + ": " + lowered(words.Session(r.State).Text),
-			More: r.Why(), Link: sessionPath(r.ID), Act: "Open", At: r.StartedAt,
+			Group: waitsBroken, Word: words.Session(r.State),
+			Title: "Session of tier " + r.Tier.String() + ": " + lowered(words.Session(r.State).Text),
+			More:  r.Why(), Link: sessionPath(r.ID), Act: "Open", At: r.StartedAt,
 		})
 	}
 	return out, nil

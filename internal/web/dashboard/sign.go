@@ -64,9 +64,9 @@ type oncePage struct {
 // maxCode is more than a one-time code has, in bytes.
 const maxCode = 100
 
-// signInPage shows the form. next is where to go then, a path below the base. With a one-time code it shows a button that
-// sends the code, which a script presses as soon as somebody sees the page: asking for the page alone uses nothing up, so that
-// a program which looks at addresses ahead does no harm.
+// signInPage shows the form. next is where to go then, a path below the base. With a one-time code it shows a button
+// that sends the code, which a script presses as soon as somebody sees the page: asking for the page alone uses nothing
+// up, so that a program which looks at addresses ahead does no harm.
 func (h *signInPages) show(req *handler.Request) (handler.Response, error) {
 	next, code := guard.SafeNext(req.URL.Query().Get("next")), req.URL.Query().Get("code")
 	who, err := h.guard.Identify(req)

@@ -33,7 +33,8 @@ type tokenPages struct {
 }
 
 func newTokenPages(r *renderer, g *guard.Guard, acts []operation.Operation) *tokenPages {
-	return &tokenPages{r, g, operation.Named(acts, "list_tokens"), operation.Named(acts, "create_token"), operation.Named(acts, "revoke_token")}
+	return &tokenPages{r, g, operation.Named(acts, "list_tokens"), operation.Named(acts, "create_token"),
+		operation.Named(acts, "revoke_token")}
 }
 
 // tokensPage is one of the two pages.
@@ -82,7 +83,8 @@ func (h *tokenPages) routes() []handler.Route {
 	return []handler.Route{
 		route(http.MethodGet, tokensPath, of(true, h.list)), posted(tokensPath, h.make, of(true, h.create)),
 		route(http.MethodGet, peopleTokensPath, of(false, h.list)), posted(peopleTokensPath, h.make, of(false, h.create)),
-		route(http.MethodGet, tokensPath+"/{id}/revoke", h.moved(tokensPath)), posted(tokensPath+"/{id}/revoke", h.revoke, h.end),
+		route(http.MethodGet, tokensPath+"/{id}/revoke", h.moved(tokensPath)),
+		posted(tokensPath+"/{id}/revoke", h.revoke, h.end),
 	}
 }
 
@@ -124,7 +126,8 @@ func (f *tokenForm) offer(who access.Principal, tier gitprovider.Tier, scopes ac
 		f.Tiers = append(f.Tiers, tierOption(at, tier))
 	}
 	meaning := map[access.Scope]string{
-		access.Read: "look at everything", access.Propose: "propose changes", access.Review: "review and merge pull requests, open dry runs",
+		access.Read: "look at everything", access.Propose: "propose changes",
+		access.Review:  "review and merge pull requests, open dry runs",
 		access.Operate: "start and stop sessions, run scripts, make tokens",
 	}
 	for _, scope := range who.Scopes {
@@ -155,7 +158,8 @@ func (h *tokenPages) entries(req *handler.Request) ([]tokens.TokenEntry, error) 
 	return all.(tokens.TokenList).Tokens, nil
 }
 
-// create makes a token. The answer is the page that shows its secret, once: it is never led on to, and nothing keeps it.
+// create makes a token. The answer is the page that shows its secret, once: it is never led on to, and nothing keeps
+// it.
 func (h *tokenPages) create(req *handler.Request, agents bool) (handler.Response, error) {
 	form, err := handler.ReadForm(req)
 	if err != nil {

@@ -26,7 +26,8 @@ type pageSet interface {
 }
 
 // pages are those of the enabled toolsets, in the order of the navigation.
-func (t Toolsets) pages(r *renderer, reader Reader, attempts records.Attempts, acts []operation.Operation) (sets []pageSet) {
+func (t Toolsets) pages(r *renderer, reader Reader, attempts records.Attempts,
+	acts []operation.Operation) (sets []pageSet) {
 	if t.Definitions != nil {
 		sets = append(sets, &catalogue{r, t.Definitions})
 	}
@@ -37,7 +38,8 @@ func (t Toolsets) pages(r *renderer, reader Reader, attempts records.Attempts, a
 		sets = append(sets, &scriptPages{r, t.Scripts})
 	}
 	if t.Deployments != nil {
-		sets = append(sets, &deploymentPages{r, t.Deployments, reader, attempts, t.Packages, operation.Named(acts, deploy.NameRollBack), t.Propose})
+		sets = append(sets, &deploymentPages{r, t.Deployments, reader, attempts, t.Packages,
+			operation.Named(acts, deploy.NameRollBack), t.Propose})
 	}
 	return sets
 }

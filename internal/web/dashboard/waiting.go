@@ -62,7 +62,8 @@ func (w waiting) all() (n int64) {
 // groups are the links to what waits, with the one that is shown.
 func (w waiting) groups(shown string) []waitGroup {
 	out := []waitGroup{{"", "All", w.all(), shown == "" || shown == "all"}}
-	for _, g := range []waitGroup{{Name: waitsBroken, Text: "Broken"}, {Name: waitsMerge, Text: "Merge"}, {Name: waitsReview, Text: "Review"}, {Name: waitsDryRun, Text: "Dry runs"}} {
+	for _, g := range []waitGroup{{Name: waitsBroken, Text: "Broken"}, {Name: waitsMerge, Text: "Merge"},
+		{Name: waitsReview, Text: "Review"}, {Name: waitsDryRun, Text: "Dry runs"}} {
 		g.Count, g.Shown = w.counts[g.Name], shown == g.Name
 		out = append(out, g)
 	}
@@ -109,7 +110,8 @@ func (h *overview) waits(req *handler.Request) (waiting, error) {
 	dry, err := h.records.Summary.WaitingDryRuns(req.Context(), h.env.Now().AddDate(0, 0, -dryRunDays))
 	slices.Reverse(dry)
 	for _, p := range dry {
-		item := proposalWait(p, words.Outcome(record.OutcomeDryRun), "Nothing was written.", " Opening it runs all checks again")
+		item := proposalWait(p, words.Outcome(record.OutcomeDryRun), "Nothing was written.",
+			" Opening it runs all checks again")
 		item.Group, item.Act = waitsDryRun, "Open it"
 		w.items = append(w.items, item)
 	}
@@ -118,7 +120,10 @@ func (h *overview) waits(req *handler.Request) (waiting, error) {
 		waitsReview: totals[record.StandingReview] + totals[record.StandingRunning], waitsDryRun: int64(len(dry)),
 	}
 	order := []string{waitsBroken, waitsMerge, waitsReview, waitsDryRun}
-	slices.SortStableFunc(w.items, func(a, b waitItem) int { return slices.Index(order, a.Group) - slices.Index(order, b.Group) })
+	slices.SortStableFunc(w.items, func(a, b waitItem) int {
+		return slices.Index(order, a.Group) - slices.Index(order,
+			b.Group)
+	})
 	return w, err
 }
 
@@ -129,7 +134,8 @@ func waitOf(p record.PullRecord) (waitItem, bool) {
 		return waitItem{}, false
 	}
 	item := waitItem{
-		Word: words.Pull(p), Title: p.Title, Link: link.Page, At: p.OpenedAt, Repository: p.Owner + "/" + p.Repo, Number: p.Number,
+		Word: words.Pull(p), Title: p.Title, Link: link.Page, At: p.OpenedAt, Repository: p.Owner + "/" + p.Repo,
+		Number: p.Number,
 	}
 	switch p.Standing() {
 	case record.StandingFailed:
@@ -158,7 +164,8 @@ func waitOf(p record.PullRecord) (waitItem, bool) {
 // proposalWait is a proposal that needs a person.
 func proposalWait(p record.Proposal, word words.Word, why, more string) waitItem {
 	return waitItem{
-		Group: waitsBroken, Word: word, Title: p.Title, Why: why, More: more, Link: proposalPath(p.ID), Act: "Open", At: p.CreatedAt,
+		Group: waitsBroken, Word: word, Title: p.Title, Why: why, More: more, Link: proposalPath(p.ID), Act: "Open",
+		At:         p.CreatedAt,
 		Repository: p.Owner + "/" + p.Repo,
 	}
 }
@@ -166,6 +173,7 @@ func proposalWait(p record.Proposal, word words.Word, why, more string) waitItem
 // brokenWait is something of the server that needs a person.
 func brokenWait(title, why, link string, at time.Time) waitItem {
 	return waitItem{
-		Group: waitsBroken, Word: words.Word{Text: "Broken", Tone: words.Bad, Icon: "alert-triangle"}, Title: title, More: why, Link: link, Act: "Open", At: at,
+		Group: waitsBroken, Word: words.Word{Text: "Broken", Tone: words.Bad, Icon: "alert-triangle"}, Title: title,
+		More: why, Link: link, Act: "Open", At: at,
 	}
 }

@@ -8,15 +8,17 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// failureWindow is the time over which wrong credentials are counted, and failuresKept how many addresses are remembered.
+// failureWindow is the time over which wrong credentials are counted, and failuresKept how many addresses are
+// remembered.
 const (
 	failureWindow = time.Minute
 	failuresKept  = 1000
 )
 
-// Failures counts wrong credentials by address, in windows of a fixed length. An address of IPv6 stands for its /64, which is
-// what one subscriber has. Only who is wrong learns of it: the right credentials are always let through, or strangers could
-// keep out whoever has them by being wrong from the same address, and they cannot be guessed at any rate.
+// Failures counts wrong credentials by address, in windows of a fixed length. An address of IPv6 stands for its /64,
+// which is what one subscriber has. Only who is wrong learns of it: the right credentials are always let through, or
+// strangers could keep out whoever has them by being wrong from the same address, and they cannot be guessed at any
+// rate.
 type Failures struct {
 	now  func() time.Time
 	said string // to whom was wrong too often

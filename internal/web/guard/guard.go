@@ -1,5 +1,5 @@
-// Package guard decides who is let in: it stands before every handler of internal/web. It checks the host and the origin of a
-// request, recognises who makes it, asks for the scope of the route, and signs browsers in and out.
+// Package guard decides who is let in: it stands before every handler of internal/web. It checks the host and the
+// origin of a request, recognises who makes it, asks for the scope of the route, and signs browsers in and out.
 package guard
 
 import (
@@ -57,8 +57,8 @@ func Secure(h http.Header) {
 		"connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
-	// Under no-referrer, browsers send the forms of our own pages with the origin null, and over plain HTTP nothing else tells
-	// them from those of other sites.
+	// Under no-referrer, browsers send the forms of our own pages with the origin null, and over plain HTTP nothing else
+	// tells them from those of other sites.
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")

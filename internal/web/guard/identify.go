@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
-// Admit finds out who calls and whether they may. A caller whom we know and who may not leaves a row on the record where the route
-// changes something; a stranger does not, since strangers must not be able to fill it.
+// Admit finds out who calls and whether they may. A caller whom we know and who may not leaves a row on the record
+// where the route changes something; a stranger does not, since strangers must not be able to fill it.
 func (g *Guard) Admit(req *handler.Request, route handler.Route) error {
 	if route.Scope == "" {
 		return nil
@@ -39,8 +39,9 @@ func (g *Guard) Admit(req *handler.Request, route handler.Route) error {
 func (g *Guard) recheck(ctx context.Context, req *handler.Request, was access.Principal, scope access.Scope) error {
 	now, err := g.identify(ctx, req, g.access.LoginNow)
 	if fault.CodeOf(err) == fault.Unauthenticated {
-		return fault.Wrap(err, fault.Unauthenticated, "%s was let in when the call began, and is not any more: the token was revoked or has expired, or "+
-			"the login has ended; nothing was done", was.Name)
+		return fault.Wrap(err, fault.Unauthenticated,
+			"%s was let in when the call began, and is not any more: the token was revoked or has expired, or "+
+				"the login has ended; nothing was done", was.Name)
 	}
 	if err != nil {
 		return err
@@ -48,11 +49,12 @@ func (g *Guard) recheck(ctx context.Context, req *handler.Request, was access.Pr
 	return now.Still(was, scope)
 }
 
-// MayRead reports whether the caller may read: the scopes are asked for what a stranger gets a shorter answer to. Credentials
-// that are no good are an error, none at all are not.
+// MayRead reports whether the caller may read: the scopes are asked for what a stranger gets a shorter answer to.
+// Credentials that are no good are an error, none at all are not.
 func (g *Guard) MayRead(req *handler.Request) (bool, error) {
 	who, err := g.Identify(req)
-	shows := len(req.Header.Values("Authorization")) > 0 || len(req.CookiesNamed(CookieName)) > 0 || len(g.proxyUsers(req.Request)) > 0
+	shows := len(req.Header.Values("Authorization")) > 0 || len(req.CookiesNamed(CookieName)) > 0 ||
+		len(g.proxyUsers(req.Request)) > 0
 	if err != nil && !shows && fault.CodeOf(err) == fault.Unauthenticated {
 		return false, nil
 	}
@@ -68,8 +70,9 @@ func (g *Guard) lacks(who access.Principal, scope access.Scope) *fault.Error {
 		if !wanted.Has(scope) {
 			wanted = append(wanted, scope)
 		}
-		e.Message += fmt.Sprintf(": whoever changes something has to say who they are. Make a token with `claudeops token create --name "+
-			"NAME --max-tier %d --scopes %s`, and sign in with it at %s%s", int(g.tier), wanted, g.BasePath, SignInPath)
+		e.Message += fmt.Sprintf(
+			": whoever changes something has to say who they are. Make a token with `claudeops token create --name "+
+				"NAME --max-tier %d --scopes %s`, and sign in with it at %s%s", int(g.tier), wanted, g.BasePath, SignInPath)
 	}
 	return e
 }
@@ -94,7 +97,8 @@ func (g *Guard) identify(
 	if cookies := req.CookiesNamed(CookieName); len(cookies) == 1 {
 		return login(ctx, cookies[0].Value)
 	} else if len(cookies) > 1 { // another site of this domain may have planted one
-		return access.Principal{}, fault.New(fault.Unauthenticated, "there are several session cookies; remove them and sign in again")
+		return access.Principal{}, fault.New(fault.Unauthenticated,
+			"there are several session cookies; remove them and sign in again")
 	}
 	if users := g.proxyUsers(req.Request); len(users) > 0 {
 		user, err := proxyUser(users)
@@ -126,8 +130,9 @@ func proxyUser(values []string) (string, error) {
 	// A comma is where a proxy has joined two headers, one of which may be the caller's own.
 	hidden := func(r rune) bool { return r == ',' || r == utf8.RuneError || !unicode.IsPrint(r) }
 	if len(values) > 1 || user == "" || len(values[0]) > maxUser || strings.ContainsFunc(user, hidden) {
-		return "", fault.New(fault.Unauthenticated, "the proxy must name one user, in 1 to %d bytes of visible characters without a comma; "+
-			"it has named none that can be recorded", maxUser)
+		return "", fault.New(fault.Unauthenticated,
+			"the proxy must name one user, in 1 to %d bytes of visible characters without a comma; "+
+				"it has named none that can be recorded", maxUser)
 	}
 	return user, nil
 }

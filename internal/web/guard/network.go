@@ -12,10 +12,12 @@ import (
 
 // Network says how the server is reached.
 type Network struct {
-	// Loopback says that only this machine can connect, so that a caller without credentials may be let read, if the operator
-	// wants it (access.Options.AnonymousRead). It must be false where a proxy is configured: strangers come from loopback then.
+	// Loopback says that only this machine can connect, so that a caller without credentials may be let read, if the
+	// operator wants it (access.Options.AnonymousRead). It must be false where a proxy is configured: strangers come from
+	// loopback then.
 	Loopback bool
-	// AnyIP accepts every IP address in Host, for a listener on all interfaces. A page that rebinds a name cannot send one.
+	// AnyIP accepts every IP address in Host, for a listener on all interfaces. A page that rebinds a name cannot send
+	// one.
 	AnyIP bool
 	// Hosts are the names and addresses, without port, that Host may have beside those of loopback.
 	Hosts []string
@@ -31,7 +33,8 @@ type Network struct {
 // theirs that they point at its address (DNS rebinding).
 func (n Network) serves(host string) bool {
 	name := hostName(host)
-	if weborigin.Loopback(name) || slices.ContainsFunc(n.Hosts, func(h string) bool { return strings.EqualFold(h, name) }) {
+	if weborigin.Loopback(name) || slices.ContainsFunc(n.Hosts,
+		func(h string) bool { return strings.EqualFold(h, name) }) {
 		return true
 	}
 	_, err := netip.ParseAddr(name)
@@ -60,8 +63,8 @@ func (n Network) trusts(addr netip.Addr) bool {
 	return addr.IsValid() && slices.ContainsFunc(n.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// Client is the address of the caller, as far as trusted proxies tell it: the last one in X-Forwarded-For that is none of
-// theirs.
+// Client is the address of the caller, as far as trusted proxies tell it: the last one in X-Forwarded-For that is none
+// of theirs.
 func (n Network) Client(r *http.Request) netip.Addr {
 	addr := remote(r)
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
@@ -78,15 +81,16 @@ func (n Network) Client(r *http.Request) netip.Addr {
 	return addr
 }
 
-// local reports whether a request was made on this machine, as far as that can be known: only this machine can connect, it asks
-// for loopback, and nothing says that a proxy has passed it on. A proxy that says nothing of itself cannot be told from a
-// program on this machine, which is why callers who show nothing may at most read, and only if the operator wants it.
+// local reports whether a request was made on this machine, as far as that can be known: only this machine can connect,
+// it asks for loopback, and nothing says that a proxy has passed it on. A proxy that says nothing of itself cannot be
+// told from a program on this machine, which is why callers who show nothing may at most read, and only if the operator
+// wants it.
 func (n Network) local(r *http.Request) bool {
 	return n.Loopback && remote(r).IsLoopback() && weborigin.Loopback(hostName(r.Host)) && !forwarded(r)
 }
 
-// forwarded reports whether a proxy has passed the request on, trusted or not. Proxies add one of these headers, as a rule;
-// nginx does not by itself, but speaks HTTP/1.0 to us then, as no browser does.
+// forwarded reports whether a proxy has passed the request on, trusted or not. Proxies add one of these headers, as a
+// rule; nginx does not by itself, but speaks HTTP/1.0 to us then, as no browser does.
 func forwarded(r *http.Request) bool {
 	for name := range r.Header {
 		if strings.HasPrefix(name, "X-Forwarded") || strings.HasPrefix(name, "Cf-") {
@@ -94,7 +98,8 @@ func forwarded(r *http.Request) bool {
 		}
 	}
 	for _, name := range []string{
-		"Forwarded", "Via", "X-Real-Ip", "X-Original-Forwarded-For", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "X-Request-Start",
+		"Forwarded", "Via", "X-Real-Ip", "X-Original-Forwarded-For", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip",
+		"X-Request-Start",
 	} {
 		if len(r.Header.Values(name)) > 0 {
 			return true

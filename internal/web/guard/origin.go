@@ -10,8 +10,8 @@ import (
 )
 
 // checkOrigin refuses a request that would change something and comes from a page of another site. Browsers that say
-// Sec-Fetch-Site are believed; of others, Origin must be ours: scheme, name and port. The library compares no schemes, so
-// that a page of https://host could act at http://host.
+// Sec-Fetch-Site are believed; of others, Origin must be ours: scheme, name and port. The library compares no schemes,
+// so that a page of https://host could act at http://host.
 func (g *Guard) checkOrigin(r *http.Request) error {
 	if err := g.origins.Check(r); err != nil {
 		return fault.Wrap(err, fault.Forbidden, "the request comes from another site")
@@ -23,8 +23,10 @@ func (g *Guard) checkOrigin(r *http.Request) error {
 	}
 	origin, err := url.Parse(origins[0])
 	if err != nil || len(origins) > 1 || origin.Host != r.Host || origin.Scheme != g.scheme(r) {
-		return fault.New(fault.Forbidden, "the request comes from another site: its Origin is not %s://%s, which it asks for; if a proxy "+
-			"speaks TLS to the browser, list it in CLAUDEOPS_TRUSTED_PROXIES and have it send X-Forwarded-Proto", g.scheme(r), handler.Quote(r.Host))
+		return fault.New(fault.Forbidden,
+			"the request comes from another site: its Origin is not %s://%s, which it asks for; if a proxy "+
+				"speaks TLS to the browser, list it in CLAUDEOPS_TRUSTED_PROXIES and have it send X-Forwarded-Proto", g.scheme(r),
+			handler.Quote(r.Host))
 	}
 	return nil
 }
@@ -36,7 +38,8 @@ func (g *Guard) SameOrigin(r *http.Request) error {
 		return nil
 	}
 	if len(origins) > 1 || origins[0] != g.scheme(r)+"://"+r.Host {
-		return fault.New(fault.Forbidden, "the request comes from another site: its Origin is not %s://%s, which it asks for", g.scheme(r), handler.Quote(r.Host))
+		return fault.New(fault.Forbidden, "the request comes from another site: its Origin is not %s://%s, which it asks for",
+			g.scheme(r), handler.Quote(r.Host))
 	}
 	return nil
 }

@@ -41,8 +41,8 @@ type signInForm struct {
 	browser     bool   // it was a form
 }
 
-// signIn exchanges a token or a one-time code for a session cookie. A form is sent on to the page of this server that it names,
-// or to the first.
+// signIn exchanges a token or a one-time code for a session cookie. A form is sent on to the page of this server that
+// it names, or to the first.
 func (g *Guard) signIn(req *handler.Request) (handler.Response, error) {
 	form, err := readSignIn(req)
 	if err != nil {
@@ -77,7 +77,8 @@ func readSignIn(req *handler.Request) (signInForm, error) {
 		if err != nil || len(form["token"])+len(form["code"]) != 1 {
 			return signInForm{}, errors.Join(err, fault.New(fault.InvalidArgument, "the form must have the field token, once"))
 		}
-		return signInForm{token: form.Get("token"), code: form.Get("code"), next: SafeNext(form.Get("next")), browser: true}, nil
+		return signInForm{token: form.Get("token"), code: form.Get("code"), next: SafeNext(form.Get("next")), browser: true},
+			nil
 	}
 	body, err := handler.ReadBody(req, "application/json")
 	if err != nil {
@@ -127,8 +128,8 @@ func (g *Guard) Cookie(req *handler.Request, id string) string {
 	return g.cookie(req, id, int(access.LoginLife.Seconds()))
 }
 
-// cookie is the session cookie. SameSite=Strict keeps other sites from using it; its path keeps what else the host serves
-// from being sent it.
+// cookie is the session cookie. SameSite=Strict keeps other sites from using it; its path keeps what else the host
+// serves from being sent it.
 func (g *Guard) cookie(req *handler.Request, id string, maxAge int) string {
 	cookie := http.Cookie{
 		Name: CookieName, Value: id, Path: g.BasePath + "/", MaxAge: maxAge,
@@ -139,7 +140,8 @@ func (g *Guard) cookie(req *handler.Request, id string, maxAge int) string {
 
 // IdentityOf says who it is.
 func IdentityOf(who access.Principal) Identity {
-	return Identity{Name: who.Name, Via: who.Via, MaxTier: int(who.Ceiling), Scopes: append([]access.Scope{}, who.Scopes...)}
+	return Identity{Name: who.Name, Via: who.Via, MaxTier: int(who.Ceiling),
+		Scopes: append([]access.Scope{}, who.Scopes...)}
 }
 
 // maxNext bounds the address to go on to after signing in, in bytes.
@@ -154,7 +156,8 @@ func SafeNext(next string) string {
 	}
 	u, err := url.Parse(next)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Fragment != "" ||
-		path.Clean(u.Path) != u.Path || strings.ContainsFunc(u.Path, odd) || u.Path == SignInPath || strings.HasPrefix(u.Path, SignInPath+"/") {
+		path.Clean(u.Path) != u.Path || strings.ContainsFunc(u.Path, odd) || u.Path == SignInPath ||
+		strings.HasPrefix(u.Path, SignInPath+"/") {
 		return "/"
 	}
 	return (&url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}).String()
@@ -167,7 +170,8 @@ func (g *Guard) Routes() []handler.Route {
 			Method: "POST", Pattern: SignInPath, Handle: g.signIn,
 			Body: &handler.BodyLimit{Bytes: 4 << 10, Advice: "a token is shorter", Within: handler.OpenBodyTime},
 			Doc: handler.Doc{
-				ID: "signIn", Body: SignInRequest{}, Answers: handler.OK(Identity{}), Summary: "Exchange a token for a session cookie",
+				ID: "signIn", Body: SignInRequest{}, Answers: handler.OK(Identity{}),
+				Summary:     "Exchange a token for a session cookie",
 				Description: "For browsers. A form with the field token does as well and is sent on to a page of this server (303).",
 			},
 		},

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// ReadBody reads the whole body of a request that must have the content type, up to the bound of its route. What is wrong
-// with it is invalid_argument, under the status that HTTP has for it.
+// ReadBody reads the whole body of a request that must have the content type, up to the bound of its route. What is
+// wrong with it is invalid_argument, under the status that HTTP has for it.
 func ReadBody(r *Request, contentType string) ([]byte, error) {
 	body, whole, err := ReadSome(r, contentType)
 	if err == nil && !whole {
@@ -24,7 +24,8 @@ func ReadBody(r *Request, contentType string) ([]byte, error) {
 	return body, err
 }
 
-// ReadSome is ReadBody for whoever answers a body above the bound in a way of their own: its beginning is read then, and whole is false.
+// ReadSome is ReadBody for whoever answers a body above the bound in a way of their own: its beginning is read then,
+// and whole is false.
 func ReadSome(r *Request, contentType string) (body []byte, whole bool, err error) {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return nil, false, Unsupported("a compressed body is not accepted; send it as it is")

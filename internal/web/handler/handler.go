@@ -22,11 +22,12 @@ type Request struct {
 	*http.Request
 	ID        string // request id of this exchange; an attempt has its own
 	Principal access.Principal
-	Recheck   func(ctx context.Context) error // asks again whether Principal may make it; nil where nobody was asked; see operation.Caller
-	Page      bool                            // it is for a page, rather than for a program
-	Limit     BodyLimit
-	Position  string // what has changed before the page was begun; see live.Hub
-	Next      string // where a person goes when signed in, as the form has it that was sent; "" for none
+	// asks again whether Principal may make it; nil where nobody was asked; see operation.Caller
+	Recheck  func(ctx context.Context) error
+	Page     bool // it is for a page, rather than for a program
+	Limit    BodyLimit
+	Position string // what has changed before the page was begun; see live.Hub
+	Next     string // where a person goes when signed in, as the form has it that was sent; "" for none
 }
 
 // Caller is who calls, for the record.
@@ -40,7 +41,8 @@ func (r *Request) Caller() operation.Caller {
 
 // Call is a request for an act of a person, whose row has the id of the exchange.
 func (r *Request) Call(arguments []byte) operation.Call {
-	return operation.Call{Caller: r.Caller(), Ceiling: r.Principal.Ceiling, Scopes: r.Principal.Scopes, Arguments: arguments, ID: r.ID}
+	return operation.Call{Caller: r.Caller(), Ceiling: r.Principal.Ceiling, Scopes: r.Principal.Scopes,
+		Arguments: arguments, ID: r.ID}
 }
 
 // Response is what a handler gives back. Without Bytes, Value is encoded as JSON.
@@ -90,13 +92,13 @@ type Doc struct {
 // OK describes the usual answer: 200 with this type.
 func OK(body any) map[int]any { return map[int]any{http.StatusOK: body} }
 
-// BodyLimit is how large the body of a request may be. It is as small as what the route is for permits, since whoever sends a
-// body makes us read it: strangers, too, where no credentials are asked for.
+// BodyLimit is how large the body of a request may be. It is as small as what the route is for permits, since whoever
+// sends a body makes us read it: strangers, too, where no credentials are asked for.
 type BodyLimit struct {
 	Bytes  int64
 	Advice string // what to do about a larger one
-	// Within is how long it may take to arrive; 0 for as long as any request may take. It is short where no credentials are
-	// asked for.
+	// Within is how long it may take to arrive; 0 for as long as any request may take. It is short where no credentials
+	// are asked for.
 	Within time.Duration
 }
 

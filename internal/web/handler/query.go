@@ -23,9 +23,9 @@ func DecodeQuery(r *Request, dst any) error {
 	return Invalid(strictjson.DecodeWithinLimits(raw, dst, strictjson.Options{What: "query"}))
 }
 
-// Arguments writes path and query as the JSON object that a tool would be called with, repeated and unknown names included: the
-// decoder refuses those, in the same words for every way in. input is the struct type of the object; a field with the tag path
-// is that part of the path. An empty value of what is no text counts as absent.
+// Arguments writes path and query as the JSON object that a tool would be called with, repeated and unknown names
+// included: the decoder refuses those, in the same words for every way in. input is the struct type of the object; a
+// field with the tag path is that part of the path. An empty value of what is no text counts as absent.
 func Arguments(r *Request, rawQuery string, input reflect.Type) ([]byte, error) {
 	query, err := url.ParseQuery(rawQuery)
 	if err != nil {
@@ -63,8 +63,8 @@ func Arguments(r *Request, rawQuery string, input reflect.Type) ([]byte, error) 
 	return slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}")), nil
 }
 
-// typed is a value of a path or a query as JSON has it for a field of the type. What is none stays text, and the decoder says
-// what is wrong with it.
+// typed is a value of a path or a query as JSON has it for a field of the type. What is none stays text, and the
+// decoder says what is wrong with it.
 func typed(t reflect.Type, value string) any {
 	if t == nil {
 		return value

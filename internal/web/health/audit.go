@@ -72,8 +72,8 @@ func (c *Checker) KeepVerifying(ctx context.Context) {
 	}
 }
 
-// VerifyOnce verifies what was added to the audit since the last time, or all of it if that is due. A whole verification
-// also expects the last head, so that rows that were cut off and written anew are noticed.
+// VerifyOnce verifies what was added to the audit since the last time, or all of it if that is due. A whole
+// verification also expects the last head, so that rows that were cut off and written anew are noticed.
 func (c *Checker) VerifyOnce(ctx context.Context) {
 	done, err := c.heavy.Wait(ctx)
 	if err != nil {
@@ -92,7 +92,8 @@ func (c *Checker) VerifyOnce(ctx context.Context) {
 	}
 	c.verified.keep(report, err, whole, c.env.Now())
 	if err != nil || !report.OK() {
-		c.env.Log.Error("the audit is not known to be whole", "problem", c.env.Redact(report.Problem), "first_bad", report.FirstBad, "error", err)
+		c.env.Log.Error("the audit is not known to be whole", "problem", c.env.Redact(report.Problem), "first_bad",
+			report.FirstBad, "error", err)
 	}
 }
 
@@ -103,8 +104,8 @@ func (c *Checker) LastVerification() Verification {
 	return c.verified.last
 }
 
-// VerifyAudit verifies the whole audit now, which also must contain the head, if one is given, and agree with the marks of pull requests at the
-// providers, if pulls is true. Others wait meanwhile.
+// VerifyAudit verifies the whole audit now, which also must contain the head, if one is given, and agree with the marks
+// of pull requests at the providers, if pulls is true. Others wait meanwhile.
 func (c *Checker) VerifyAudit(ctx context.Context, expectHead string, pulls bool) (record.AuditReport, error) {
 	done, err := c.heavy.Wait(ctx)
 	if err != nil {

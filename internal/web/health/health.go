@@ -1,5 +1,5 @@
-// Package health finds out how this server is: what doctor says, whether the audit is whole, and whether the providers answer.
-// Finding out is expensive, and anybody may ask, so that an answer may be a while old and questions share one.
+// Package health finds out how this server is: what doctor says, whether the audit is whole, and whether the providers
+// answer. Finding out is expensive, and anybody may ask, so that an answer may be a while old and questions share one.
 package health
 
 import (
@@ -40,6 +40,7 @@ type Checker struct {
 // New makes a Checker that has found out nothing yet.
 func New(o Options) *Checker {
 	return &Checker{
-		doctor: o.Doctor, audit: o.Audit, compare: o.ComparePulls, registry: o.Registry, env: o.Env, heavy: handler.NewTurns(1), asking: handler.NewTurns(1),
+		doctor: o.Doctor, audit: o.Audit, compare: o.ComparePulls, registry: o.Registry, env: o.Env,
+		heavy: handler.NewTurns(1), asking: handler.NewTurns(1),
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
-// What asking the providers costs at most: they are asked side by side, each gets pingBound, and nobody has them asked again
-// before pingAge is over. Anybody may ask us, so many questions must not become many requests.
+// What asking the providers costs at most: they are asked side by side, each gets pingBound, and nobody has them asked
+// again before pingAge is over. Anybody may ask us, so many questions must not become many requests.
 const (
 	pingBound = 2 * time.Second
 	pingAge   = 30 * time.Second
@@ -71,7 +71,8 @@ func (c *Checker) pingProvider(ctx context.Context, entry gitprovider.Registrati
 	if err := pinger.Ping(ctx); err != nil {
 		e := fault.From(err)
 		state.State, state.Code = "down", e.Code
-		c.env.Log.Warn("a provider does not serve us", "provider", entry.Name, "code", e.Code, "error", c.env.Redact(handler.Cause(e)))
+		c.env.Log.Warn("a provider does not serve us", "provider", entry.Name, "code", e.Code, "error",
+			c.env.Redact(handler.Cause(e)))
 	}
 	return state
 }

@@ -62,8 +62,8 @@ type Hub struct {
 	each    map[string]int
 }
 
-// stream is one client that listens. changed holds a token if there may be something new; dropped is closed if nobody can
-// tell what is new.
+// stream is one client that listens. changed holds a token if there may be something new; dropped is closed if nobody
+// can tell what is new.
 type stream struct {
 	caller  string
 	changed chan struct{}

@@ -20,7 +20,8 @@ func (s *Server) listen(req *handler.Request) (handler.Response, error) {
 		return handler.Response{}, err
 	}
 	if !accepts(req.Header, eventsType) {
-		return handler.Response{}, &handler.StatusError{Status: http.StatusNotAcceptable, Err: fault.New(fault.InvalidArgument, "Accept must name text/event-stream")}
+		return handler.Response{}, &handler.StatusError{Status: http.StatusNotAcceptable,
+			Err: fault.New(fault.InvalidArgument, "Accept must name text/event-stream")}
 	}
 	n, err := s.named(req, secret)
 	if err != nil {

@@ -1,10 +1,12 @@
-// Package mcphttp speaks MCP over Streamable HTTP, at one address, with agents that have a token for it (claudeops token create --agent). Who may
-// come in, with which rights, and how many, is decided by door.Tokens, as for those who come through a socket; what they say is answered by the
-// same loop. No other token opens this address, nor does a login, a proxy's user or an address.
+// Package mcphttp speaks MCP over Streamable HTTP, at one address, with agents that have a token for it (claudeops
+// token create --agent). Who may come in, with which rights, and how many, is decided by door.Tokens, as for those who
+// come through a socket; what they say is answered by the same loop. No other token opens this address, nor does a
+// login, a proxy's user or an address.
 //
-// Two eras of the protocol meet here. Up to 2025-11-25 a client begins a session (initialize), names it in each request (Mcp-Session-Id), and may
-// take up a stream again that broke (Last-Event-ID); a call goes on when its connection is cut. Since 2026-07-28 each request stands for itself,
-// and a client takes a call back by going away. Such requests of one token make one connection, which is listed and cut off as others are.
+// Two eras of the protocol meet here. Up to 2025-11-25 a client begins a session (initialize), names it in each request
+// (Mcp-Session-Id), and may take up a stream again that broke (Last-Event-ID); a call goes on when its connection is
+// cut. Since 2026-07-28 each request stands for itself, and a client takes a call back by going away. Such requests of
+// one token make one connection, which is listed and cut off as others are.
 package mcphttp
 
 import (
@@ -33,10 +35,12 @@ type Options struct {
 type Limits struct {
 	Heartbeat time.Duration // how long a stream says nothing; 15 s
 	Write     time.Duration // how long a client may take to read 64 KiB; 30 s
-	Stream    time.Duration // for an answer that is to come alone: beyond, it comes on a stream, which is kept alive; 100 ms
-	Idle      time.Duration // after which a session ends that nobody uses; 30 min
-	Renew     time.Duration // after which requests that stand for themselves get a new connection, with the operator's rules of then; 10 min
-	Kept      time.Duration // how long what a stream said can be asked for again; 5 min
+	// for an answer that is to come alone: beyond, it comes on a stream, which is kept alive; 100 ms
+	Stream time.Duration
+	Idle   time.Duration // after which a session ends that nobody uses; 30 min
+	// after which requests that stand for themselves get a new connection, with the operator's rules of then; 10 min
+	Renew time.Duration
+	Kept  time.Duration // how long what a stream said can be asked for again; 5 min
 }
 
 func (l Limits) withDefaults() Limits {
@@ -54,7 +58,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Path is where MCP is spoken, below the base path. MetadataPath says what that asks for (RFC 9728); clients ask with and without Path behind it.
+// Path is where MCP is spoken, below the base path. MetadataPath says what that asks for (RFC 9728); clients ask with
+// and without Path behind it.
 const (
 	Path         = "/mcp"
 	MetadataPath = "/.well-known/oauth-protected-resource"
@@ -88,12 +93,14 @@ type Server struct {
 func New(o Options) *Server {
 	o.Limits = o.Limits.withDefaults()
 	s := &Server{options: o, sessions: map[string]*session{}, stateless: map[[sha256.Size]byte]*session{}}
-	s.wrong = guard.NewFailures(o.Now, wrongEach, wrongAll, "too many requests without a good token came from this address; wait a minute")
+	s.wrong = guard.NewFailures(o.Now, wrongEach, wrongAll,
+		"too many requests without a good token came from this address; wait a minute")
 	s.ctx, s.end = context.WithCancel(context.Background())
 	return s
 }
 
-// End ends all sessions, for good: calls that have written nothing end, others are finished as door.Host says. It does not wait.
+// End ends all sessions, for good: calls that have written nothing end, others are finished as door.Host says. It does
+// not wait.
 func (s *Server) End() { s.end() }
 
 // Routes are those of MCP. They are no part of the API's description: MCP has its own.
@@ -113,7 +120,8 @@ func (s *Server) Routes() []handler.Route {
 // metadata describes what is protected here, for clients that look for a way in.
 func (s *Server) metadata(req *handler.Request) (handler.Response, error) {
 	return handler.Response{Value: map[string]any{
-		"resource": s.options.Guard.Address(req.Request) + Path, "resource_name": "Claude Ops", "bearer_methods_supported": []string{"header"},
+		"resource": s.options.Guard.Address(req.Request) + Path, "resource_name": "Claude Ops",
+		"bearer_methods_supported": []string{"header"},
 	}}, nil
 }
 
@@ -144,17 +152,20 @@ func (s *Server) credential(req *handler.Request) (secret string, err error) {
 	if fault.CodeOf(err) != fault.Unauthenticated {
 		return "", err
 	}
-	challenge := `Bearer realm="claudeops", resource_metadata="` + s.options.Guard.Address(req.Request) + MetadataPath + Path + `"`
+	challenge := `Bearer realm="claudeops", resource_metadata="` + s.options.Guard.Address(req.Request) + MetadataPath +
+		Path + `"`
 	if len(req.Header.Values("Authorization")) > 0 {
 		challenge += `, error="invalid_token"`
 	}
-	return "", &handler.StatusError{Status: http.StatusUnauthorized, Header: http.Header{"Www-Authenticate": {challenge}}, Err: refused}
+	return "", &handler.StatusError{Status: http.StatusUnauthorized, Header: http.Header{"Www-Authenticate": {challenge}},
+		Err: refused}
 }
 
 // bearer is the token among the values of Authorization.
 func bearer(given []string) (string, *fault.Error) {
 	if len(given) == 0 {
-		return "", fault.New(fault.Unauthenticated, "an agent's token is needed, as `Authorization: Bearer` (claudeops token create --agent); nothing else lets in here")
+		return "", fault.New(fault.Unauthenticated,
+			"an agent's token is needed, as `Authorization: Bearer` (claudeops token create --agent); nothing else lets in here")
 	}
 	scheme, secret, _ := strings.Cut(given[0], " ")
 	if len(given) > 1 || !strings.EqualFold(scheme, "Bearer") {

@@ -56,7 +56,8 @@ func headOf(message []byte) (h head) {
 	return h
 }
 
-// isStateless reports whether a request is one of those that stand for themselves: it says so in its body or in its header.
+// isStateless reports whether a request is one of those that stand for themselves: it says so in its body or in its
+// header.
 func isStateless(header http.Header, h head) bool {
 	return isSince(header.Get(versionHeader)) || isSince(h.Params.Meta.Version)
 }
@@ -73,10 +74,12 @@ func checkVersion(header http.Header) error {
 	if len(given) == 0 || len(given) == 1 && slices.Contains(known, given[0]) {
 		return nil
 	}
-	return badRequest("%s must be one of %s, and is %s", versionHeader, strings.Join(known, ", "), handler.Quote(fmt.Sprintf("%.*s", maxVersionText, given[0])))
+	return badRequest("%s must be one of %s, and is %s", versionHeader, strings.Join(known, ", "),
+		handler.Quote(fmt.Sprintf("%.*s", maxVersionText, given[0])))
 }
 
-// mismatch says which header contradicts the body of a request that stands for itself, and with which code; "" for none.
+// mismatch says which header contradicts the body of a request that stands for itself, and with which code; "" for
+// none.
 func mismatch(header http.Header, h head) (code int, problem string) {
 	version := header.Get(versionHeader)
 	switch {
@@ -126,7 +129,8 @@ func failure(id json.RawMessage, code int, message string) handler.Response {
 	}}
 }
 
-// statusOf is the status of an answer that comes alone. Before 2026-07-28 only what could not be read as a request has one of its own.
+// statusOf is the status of an answer that comes alone. Before 2026-07-28 only what could not be read as a request has
+// one of its own.
 func statusOf(line []byte, alone bool) int {
 	var answer struct {
 		ID    json.RawMessage `json:"id"`
@@ -154,7 +158,8 @@ func statusOf(line []byte, alone bool) int {
 func accepts(header http.Header, kind string) bool {
 	given := strings.ToLower(strings.Join(header.Values("Accept"), ","))
 	group, _, _ := strings.Cut(kind, "/")
-	return given == "" || strings.Contains(given, kind) || strings.Contains(given, group+"/*") || strings.Contains(given, "*/*")
+	return given == "" || strings.Contains(given, kind) || strings.Contains(given, group+"/*") ||
+		strings.Contains(given, "*/*")
 }
 
 func badRequest(format string, args ...any) error {

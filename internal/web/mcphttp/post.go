@@ -58,7 +58,8 @@ func readMessage(req *handler.Request) (exchange.Exchange, error) {
 }
 
 // sessionOf is the session that a message belongs to; begun says that it begins with it.
-func (s *Server) sessionOf(req *handler.Request, secret string, h head, alone bool) (n *session, begun bool, err error) {
+func (s *Server) sessionOf(req *handler.Request, secret string, h head, alone bool) (n *session, begun bool,
+	err error) {
 	id := req.Header.Get(sessionHeader)
 	switch {
 	case alone:
@@ -90,7 +91,8 @@ func (s *Server) named(req *handler.Request, secret string) (*session, error) {
 // answer hands a message over and answers it.
 func (n *session) answer(req *handler.Request, x exchange.Exchange, h head, begun bool) (handler.Response, error) {
 	if wait := n.budget.Take(int(max(x.Size, int64(len(x.Message))))); wait > 0 {
-		e := fault.New(fault.LimitReached, "this token has sent what it may send in an hour, and can send again in %s", wait.Truncate(time.Second)+time.Second)
+		e := fault.New(fault.LimitReached, "this token has sent what it may send in an hour, and can send again in %s",
+			wait.Truncate(time.Second)+time.Second)
 		e.RetryAfter = wait
 		return handler.Response{}, e
 	}

@@ -58,7 +58,8 @@ func (s *Server) open(req *handler.Request, secret string, id string) (*session,
 	}
 	n := &session{
 		id: id, token: sha256.Sum256([]byte(secret)), budget: arrival.Budget, limits: s.options.Limits, now: s.options.Now,
-		messages: make(chan exchange.Exchange), ending: make(chan struct{}), over: make(chan struct{}), general: newStream(0), begun: time.Now(), used: time.Now(),
+		messages: make(chan exchange.Exchange), ending: make(chan struct{}), over: make(chan struct{}), general: newStream(0),
+		begun: time.Now(), used: time.Now(),
 	}
 	n.mu.Lock() // endIfIdle waits until idle is set
 	n.idle = time.AfterFunc(n.limits.Idle, n.endIfIdle)

@@ -13,7 +13,8 @@ import (
 // Bounds of what a stream remembers. An answer is not bounded by them, since the loop bounds it.
 const maxEvents = 256
 
-// stream is what was said of one message, or to nobody in particular, in order. Whoever says something never waits for whoever reads.
+// stream is what was said of one message, or to nobody in particular, in order. Whoever says something never waits for
+// whoever reads.
 type stream struct {
 	id int // among those of the session; 0 for what is said to nobody in particular
 
@@ -95,8 +96,8 @@ func (t *stream) release() {
 	t.reading = false
 }
 
-// alone waits for an answer that comes alone: the only line of a stream that has ended. It is false where notifications came before it, or it takes
-// longer than within, or the client has gone.
+// alone waits for an answer that comes alone: the only line of a stream that has ended. It is false where notifications
+// came before it, or it takes longer than within, or the client has gone.
 func (t *stream) alone(ctx context.Context, within time.Duration) (line []byte, only bool) {
 	bound, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -142,8 +143,8 @@ func newEvents(w io.Writer, bound time.Duration, numbers bool) (*events, error) 
 	return e, e.control.SetReadDeadline(time.Time{}) // the end of the request's time would end the connection
 }
 
-// follow writes what follows the first n lines of a stream, and a comment where nothing does for a time, until the stream ends, ending is closed
-// or the client has gone.
+// follow writes what follows the first n lines of a stream, and a comment where nothing does for a time, until the
+// stream ends, ending is closed or the client has gone.
 func (e *events) follow(ctx context.Context, t *stream, n int, heartbeat time.Duration, ending <-chan struct{}) error {
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()

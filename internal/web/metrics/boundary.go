@@ -53,7 +53,8 @@ func (b *boundaries) read(ctx context.Context, of func(context.Context) (map[str
 
 func (*boundaries) info() *prometheus.Desc {
 	return prometheus.NewDesc("claudeops_boundary_info",
-		"What keeps agents from our files and processes now: user, landlock or none; invalid where settings let no session start. whole is true if it lacks nothing.",
+		"What keeps agents from our files and processes now: user, landlock or none; invalid where settings let no session "+
+			"start. whole is true if it lacks nothing.",
 		[]string{"boundary", "landlock_abi", "whole"}, nil)
 }
 
@@ -72,7 +73,8 @@ func (b *boundaries) Describe(out chan<- *prometheus.Desc) {
 func (b *boundaries) Collect(out chan<- prometheus.Metric) {
 	if b.now != nil {
 		now := b.now()
-		out <- prometheus.MustNewConstMetric(b.info(), prometheus.GaugeValue, 1, now.Kind, strconv.Itoa(now.ABI), strconv.FormatBool(now.Whole))
+		out <- prometheus.MustNewConstMetric(b.info(), prometheus.GaugeValue, 1, now.Kind, strconv.Itoa(now.ABI),
+			strconv.FormatBool(now.Whole))
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -29,11 +29,13 @@ func (e *exports) read(ctx context.Context, audit records.Audit) error {
 }
 
 func (exports) waiting() *prometheus.Desc {
-	return prometheus.NewDesc("claudeops_audit_export_waiting_rows", "Rows of the audit whose heads a sink has not taken yet.", []string{"sink"}, nil)
+	return prometheus.NewDesc("claudeops_audit_export_waiting_rows",
+		"Rows of the audit whose heads a sink has not taken yet.", []string{"sink"}, nil)
 }
 
 func (exports) failing() *prometheus.Desc {
-	return prometheus.NewDesc("claudeops_audit_export_failing", "1 while the heads of the audit cannot be exported to a sink, else 0.", []string{"sink"}, nil)
+	return prometheus.NewDesc("claudeops_audit_export_failing",
+		"1 while the heads of the audit cannot be exported to a sink, else 0.", []string{"sink"}, nil)
 }
 
 func (e exports) collect(send sender) {

@@ -6,18 +6,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// ProviderLatency measures what this process waits for at providers, and counts what they fail at. It is safe for concurrent use.
+// ProviderLatency measures what this process waits for at providers, and counts what they fail at. It is safe for
+// concurrent use.
 type ProviderLatency struct {
 	took   *prometheus.HistogramVec
 	failed *prometheus.CounterVec
 }
 
-// NewProviderLatency makes one that has seen nothing. Its buckets reach from a forge next door to the longest that a request
-// with its retries may take.
+// NewProviderLatency makes one that has seen nothing. Its buckets reach from a forge next door to the longest that a
+// request with its retries may take.
 func NewProviderLatency() *ProviderLatency {
 	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "claudeops_provider_request_duration_seconds",
-		Help:    "How long requests to providers took, retries included; outcome is the class of the status, or why there was no answer.",
+		Name: "claudeops_provider_request_duration_seconds",
+		Help: "How long requests to providers took, retries included; outcome is the class of the status, or why there " +
+			"was no answer.",
 		Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 90},
 	}, []string{"provider", "outcome"})
 	failed := prometheus.NewCounterVec(prometheus.CounterOpts{

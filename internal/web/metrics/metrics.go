@@ -61,7 +61,8 @@ func New(o Options) *Metrics {
 		registry: prometheus.NewRegistry(),
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "claudeops_attempts_total",
-			Help: "Attempts at proposals that were recorded, by any process, since this one looked first; gate is the first that refused.",
+			Help: "Attempts at proposals that were recorded, by any process, since this one looked first; gate is the first " +
+				"that refused.",
 		}, []string{"outcome", "code", "gate", "provider", "door"}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "claudeops_attempt_duration_seconds", Help: "How long they took.",
@@ -74,7 +75,8 @@ func New(o Options) *Metrics {
 			Name: "claudeops_http_request_duration_seconds", Help: "How long HTTP requests took.",
 		}, []string{"route"}),
 		hooks: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "claudeops_webhook_deliveries_total", Help: "Webhooks of forges; result is taken, ignored, pong or the code of a refusal.",
+			Name: "claudeops_webhook_deliveries_total",
+			Help: "Webhooks of forges; result is taken, ignored, pong or the code of a refusal.",
 		}, []string{"provider", "result"}),
 	}
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
@@ -91,7 +93,8 @@ func New(o Options) *Metrics {
 	if o.Latency != nil {
 		m.registry.MustRegister(o.Latency.took, o.Latency.failed)
 	}
-	m.registry.MustRegister(m.attempts, m.took, m.exchanges, m.latency, m.hooks, info, &m.agents.usage, &m.agents.boundary, m.standing,
+	m.registry.MustRegister(m.attempts, m.took, m.exchanges, m.latency, m.hooks, info, &m.agents.usage, &m.agents.boundary,
+		m.standing,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "claudeops_event_streams", Help: "Pages that listen for changes.",
 		}, func() float64 { return float64(o.Streams()) }),
@@ -99,7 +102,8 @@ func New(o Options) *Metrics {
 	return m
 }
 
-// remaining asks how many requests are left at the providers when it is scraped. A provider that has not said so yet has none.
+// remaining asks how many requests are left at the providers when it is scraped. A provider that has not said so yet
+// has none.
 type remaining struct{ now func() map[string]int }
 
 func (remaining) desc() *prometheus.Desc {
@@ -135,8 +139,8 @@ const (
 	atOnce     = 200
 )
 
-// CatchUp counts the rows that were added since it was called last, and reads what sessions used and what stands open. The first call
-// only looks where the record ends.
+// CatchUp counts the rows that were added since it was called last, and reads what sessions used and what stands open.
+// The first call only looks where the record ends.
 func (m *Metrics) CatchUp(ctx context.Context) error {
 	return errors.Join(m.countAttempts(ctx), m.agents.read(ctx, m.records.Sessions), m.standing.read(ctx))
 }

@@ -29,14 +29,16 @@ type metric struct {
 func described(t *testing.T) map[string]metric {
 	t.Helper()
 	m := New(Options{
-		Verified: func() health.Verification { return health.Verification{} }, Now: time.Now, Streams: func() int { return 0 },
+		Verified: func() health.Verification { return health.Verification{} }, Now: time.Now,
+		Streams:   func() int { return 0 },
 		Remaining: func() map[string]int { return nil }, Latency: NewProviderLatency(),
 	})
 	descs := make(chan *prometheus.Desc, 1000)
 	m.registry.Describe(descs)
 	close(descs)
 	out := map[string]metric{}
-	parts := regexp.MustCompile(`fqName: "(claudeops_[a-z_]+)", help: (".*"), unit: ".*", constLabels: \{(.*)\}, variableLabels: \{([^}]*)\}`)
+	parts := regexp.MustCompile(
+		`fqName: "(claudeops_[a-z_]+)", help: (".*"), unit: ".*", constLabels: \{(.*)\}, variableLabels: \{([^}]*)\}`)
 	for desc := range descs {
 		found := parts.FindStringSubmatch(desc.String())
 		if found == nil {
@@ -69,11 +71,13 @@ func read(t *testing.T, parts ...string) string {
 func TestThePageOfMetricsIsMadeFromThem(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Metrics\n\n<!-- Written by `make golden` from internal/web/metrics; edit that. -->\n\n" +
-		"What `GET /metrics` answers; [Monitor it](../guides/metrics.md) says how to ask. Go's and the process's own metrics stand beside\n" +
+		"What `GET /metrics` answers; [Monitor it](../guides/metrics.md) says how to ask. Go's and the process's own " +
+		"metrics stand beside\n" +
 		"these (`go_`, `process_`).\n\n| metric | labels | what |\n|---|---|---|\n")
 	code := described(t)
 	for _, name := range slices.Sorted(maps.Keys(code)) {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, strings.Join(code[name].labels, ", "), strings.ReplaceAll(code[name].help, "|", `\|`))
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, strings.Join(code[name].labels, ", "),
+			strings.ReplaceAll(code[name].help, "|", `\|`))
 	}
 	operationtest.Golden(t, filepath.Join("..", "..", "..", "docs", "reference", "metrics.md"), []byte(b.String()))
 }

@@ -20,8 +20,8 @@ const (
 	readAgain = 5 * time.Second
 )
 
-// standing tells what is recorded now, whatever process recorded it: a restart changes nothing, and servers that share records say the
-// same. It asks no provider.
+// standing tells what is recorded now, whatever process recorded it: a restart changes nothing, and servers that share
+// records say the same. It asks no provider.
 type standing struct {
 	records  records.Records
 	verified func() health.Verification
@@ -68,11 +68,13 @@ func (s *standing) read(ctx context.Context) error {
 }
 
 func (*standing) recordsRead() *prometheus.Desc {
-	return prometheus.NewDesc("claudeops_records_readable", "1 if the records could be read for this answer, 0 if not: what comes from them is older then.", nil, nil)
+	return prometheus.NewDesc("claudeops_records_readable",
+		"1 if the records could be read for this answer, 0 if not: what comes from them is older then.", nil, nil)
 }
 
 func (*standing) proposals() *prometheus.Desc {
-	return prometheus.NewDesc("claudeops_proposals_total", "Attempts at proposals by how they ended, of all that are recorded.", []string{"outcome"}, nil)
+	return prometheus.NewDesc("claudeops_proposals_total",
+		"Attempts at proposals by how they ended, of all that are recorded.", []string{"outcome"}, nil)
 }
 
 func (*standing) refusals() *prometheus.Desc {
@@ -82,31 +84,37 @@ func (*standing) refusals() *prometheus.Desc {
 
 func (*standing) openPulls() *prometheus.Desc {
 	return prometheus.NewDesc("claudeops_open_pull_requests",
-		"Our pull requests that are open as last seen; age is under_1d, 1d_to_7d, 7d_to_30d or over_30d. Repositories beyond the first 100 are other.",
+		"Our pull requests that are open as last seen; age is under_1d, 1d_to_7d, 7d_to_30d or over_30d. Repositories "+
+			"beyond the first 100 are other.",
 		[]string{"provider", "repository", "age"}, nil)
 }
 
 func (*standing) noticesLeft() *prometheus.Desc {
 	return prometheus.NewDesc("claudeops_notices",
-		"Messages to people that were not delivered; state is waiting, or given_up in the last 30 days.", []string{"state"}, nil)
+		"Messages to people that were not delivered; state is waiting, or given_up in the last 30 days.", []string{"state"},
+		nil)
 }
 
 func (*standing) auditVerified() *prometheus.Desc {
-	return prometheus.NewDesc("claudeops_audit_verified_timestamp_seconds", "When this process last verified the audit, as Unix time; absent before.", nil, nil)
+	return prometheus.NewDesc("claudeops_audit_verified_timestamp_seconds",
+		"When this process last verified the audit, as Unix time; absent before.", nil, nil)
 }
 
 func (*standing) auditWhole() *prometheus.Desc {
-	return prometheus.NewDesc("claudeops_audit_whole", "1 if the last verification found the audit whole, 0 if not or if it failed; absent before.", nil, nil)
+	return prometheus.NewDesc("claudeops_audit_whole",
+		"1 if the last verification found the audit whole, 0 if not or if it failed; absent before.", nil, nil)
 }
 
 func (*standing) auditRows() *prometheus.Desc {
-	return prometheus.NewDesc("claudeops_audit_rows", "Rows of the audit at its last verification; absent before.", nil, nil)
+	return prometheus.NewDesc("claudeops_audit_rows", "Rows of the audit at its last verification; absent before.", nil,
+		nil)
 }
 
 // Describe implements prometheus.Collector.
 func (s *standing) Describe(out chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		s.recordsRead(), s.proposals(), s.refusals(), s.openPulls(), s.noticesLeft(), s.auditVerified(), s.auditWhole(), s.auditRows(), s.exports.waiting(), s.exports.failing(),
+		s.recordsRead(), s.proposals(), s.refusals(), s.openPulls(), s.noticesLeft(), s.auditVerified(), s.auditWhole(),
+		s.auditRows(), s.exports.waiting(), s.exports.failing(),
 	} {
 		out <- desc
 	}

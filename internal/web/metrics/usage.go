@@ -9,8 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// sessionUsage tells what the sessions of agents used that have ended, whatever process ran them: all that is recorded, so that a
-// restart changes nothing and servers that share records say the same.
+// sessionUsage tells what the sessions of agents used that have ended, whatever process ran them: all that is recorded,
+// so that a restart changes nothing and servers that share records say the same.
 type sessionUsage struct {
 	mu     sync.Mutex
 	groups []sessions.UsageGroup
@@ -29,7 +29,8 @@ func (s *sessionUsage) read(ctx context.Context, of func(context.Context) ([]ses
 }
 
 func (*sessionUsage) sessions() *prometheus.Desc {
-	return prometheus.NewDesc("claudeops_sessions_total", "Sessions of agents that have ended, of all that are recorded.", []string{"tier", "state"}, nil)
+	return prometheus.NewDesc("claudeops_sessions_total", "Sessions of agents that have ended, of all that are recorded.",
+		[]string{"tier", "state"}, nil)
 }
 
 func (*sessionUsage) tokens() *prometheus.Desc {
@@ -68,7 +69,8 @@ func (s *sessionUsage) Collect(out chan<- prometheus.Metric) {
 			cost[row{tier, string(g.CostSource)}] += g.CostUSD
 		}
 	}
-	for desc, rows := range map[*prometheus.Desc]map[row]float64{s.sessions(): sessions, s.tokens(): tokens, s.cost(): cost} {
+	for desc, rows := range map[*prometheus.Desc]map[row]float64{s.sessions(): sessions, s.tokens(): tokens,
+		s.cost(): cost} {
 		for r, value := range rows {
 			out <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, value, r.tier, r.word)
 		}

@@ -61,7 +61,8 @@ func asset(name, contentType string, before ...string) (Asset, error) {
 
 // tight is a style sheet without the spaces that only people need.
 func tight(css []byte) []byte {
-	return []byte(strings.NewReplacer("\n  ", "", "\n", "", " { ", "{", "; }", "}", " }", "}", ": ", ":", "; ", ";", ", ", ",").Replace(string(css)))
+	return []byte(strings.NewReplacer("\n  ", "", "\n", "", " { ", "{", "; }", "}", " }", "}", ": ", ":", "; ", ";", ", ",
+		",").Replace(string(css)))
 }
 
 // Find returns the asset with exactly this name.

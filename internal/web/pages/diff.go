@@ -23,7 +23,8 @@ type Diff struct {
 	Parts int
 	Split bool   // side by side
 	As    string // of the query of the page; "" for none
-	// Here is the address of the page without its query, which the links between parts lead to; "" if it shows the first part alone.
+	// Here is the address of the page without its query, which the links between parts lead to; "" if it shows the first
+	// part alone.
 	Here string
 	// MoreLines is how many lines the other parts have.
 	MoreLines int
@@ -123,8 +124,8 @@ func linkLine(d *Diff, l *DiffLine, number int) lineLink {
 // Shown are the fields of a form that say what the page shows, so that the form comes back to it.
 type Shown struct{ Name, Value string }
 
-// ParseDiff reads what git and our own preview write, and keeps a part, from 1; the last one if there are not so many. Whatever it does
-// not understand becomes a note of the file.
+// ParseDiff reads what git and our own preview write, and keeps a part, from 1; the last one if there are not so many.
+// Whatever it does not understand becomes a note of the file.
 func ParseDiff(text string, split bool, part int) Diff {
 	diff := readPart(text, max(1, part))
 	if part > diff.Parts {

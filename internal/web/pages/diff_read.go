@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// diffReader reads a unified diff. Lines of files cannot be taken for headers, since hunks say how many they have. It keeps the lines
-// of one part.
+// diffReader reads a unified diff. Lines of files cannot be taken for headers, since hunks say how many they have. It
+// keeps the lines of one part.
 type diffReader struct {
 	diff         Diff
 	lines, files int       // of the part that is being read

@@ -11,7 +11,8 @@ import (
 
 // coloured is the diff that adds the lines to a file, and the pieces of its lines.
 func coloured(file string, lines ...string) (d pages.Diff, tokens [][]pages.Token) {
-	d = pages.ParseDiff(fmt.Sprintf("--- /dev/null\n+++ b/%s\n@@ -0,0 +1,%d @@\n+%s\n", file, len(lines), strings.Join(lines, "\n+")), false, 1)
+	d = pages.ParseDiff(fmt.Sprintf("--- /dev/null\n+++ b/%s\n@@ -0,0 +1,%d @@\n+%s\n", file, len(lines),
+		strings.Join(lines, "\n+")), false, 1)
 	for _, h := range d.Files[0].Hunks {
 		for _, l := range h.Lines {
 			tokens = append(tokens, l.Tokens)
@@ -55,7 +56,8 @@ func TestLinesAreColouredByTheNameOfTheirFile(t *testing.T) {
 
 // hostile are units that, repeated, leave open what a grammar waits for the end of.
 var hostile = []string{
-	`"`, `\"`, `"\`, `'`, "`", "`a", "**", "**a*", "**a", "[", "[](", "[a](b", " #", "-", "- ", " ", "a: ", ":", "${", "$(", "-1", "e+", "true", "if ",
+	`"`, `\"`, `"\`, `'`, "`", "`a", "**", "**a*", "**a", "[", "[](", "[a](b", " #", "-", "- ", " ", "a: ", ":", "${",
+	"$(", "-1", "e+", "true", "if ",
 	"{\"a\":", "\"a\" ", "a", "\U0001F600", "<b>", "- - - -x ", "\u202e",
 }
 
@@ -77,8 +79,10 @@ func TestColouringLosesNothingWhateverItIsGiven(t *testing.T) {
 }
 
 func TestColouringIsQuickWhateverItIsGiven(t *testing.T) {
-	const size, width = 256 << 10, 990                                                                               // what one file may have; nearly the longest line that is coloured
-	for file, unit := range map[string]string{"x.md": "[", "x.yaml": "[a](b", "x.json": "`a", "x.sh": "- - - -x "} { // the slowest for each
+	// what one file may have; nearly the longest line that is coloured
+	const size, width = 256 << 10, 990
+	// the slowest for each
+	for file, unit := range map[string]string{"x.md": "[", "x.yaml": "[a](b", "x.json": "`a", "x.sh": "- - - -x "} {
 		var lines []string
 		for range size / width {
 			lines = append(lines, strings.Repeat(unit, width/len(unit)))
@@ -108,7 +112,8 @@ func TestOnlyAPartOfALargeDifferenceIsColoured(t *testing.T) {
 	if n != (16<<10)/300 {
 		t.Errorf("%d lines are coloured", n)
 	}
-	if _, tokens := coloured("a.md", "# "+strings.Repeat("x", 1000), "# short"); tokens[0][0].Class != "" || tokens[1][0].Class != "h" {
+	if _, tokens := coloured("a.md", "# "+strings.Repeat("x", 1000), "# short"); tokens[0][0].Class != "" ||
+		tokens[1][0].Class != "h" {
 		t.Errorf("a long line: %v", tokens[1])
 	}
 }

@@ -44,8 +44,8 @@ func (p Page) Place() NavItem {
 	return NavItem{}
 }
 
-// Navigation is the six places; acts are the lists of agents and of browsers that are signed in. Without a toolset that has pages there are
-// no procedures.
+// Navigation is the six places; acts are the lists of agents and of browsers that are signed in. Without a toolset that
+// has pages there are no procedures.
 func Navigation(acts, toolsets []NavItem) []NavItem {
 	var agents []NavItem
 	settings := []NavItem{{Path: "/policy", Text: "Policy"}, {Path: "/doctor", Text: "Health"}}
@@ -57,7 +57,8 @@ func Navigation(acts, toolsets []NavItem) []NavItem {
 		agents = append(agents, act)
 	}
 	settings = append(settings, NavItem{Path: "/tokens/people", Text: "Tokens", Operate: true})
-	agents = append([]NavItem{{Path: "/sessions", Text: "Sessions"}, {Path: "/sessions/schedule", Text: "Schedule"}}, agents...)
+	agents = append([]NavItem{{Path: "/sessions", Text: "Sessions"}, {Path: "/sessions/schedule", Text: "Schedule"}},
+		agents...)
 	agents = append(agents, NavItem{Path: "/tokens", Text: "Agent tokens", Operate: true})
 	places := []NavItem{
 		{Path: "/", Text: "Overview", Icon: "layout-dashboard"},

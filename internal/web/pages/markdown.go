@@ -15,8 +15,8 @@ import (
 	"github.com/claudeops/claudeops/internal/base/content"
 )
 
-// Bounds of a text that is rendered. A longer one, or one nested more deeply, is shown as it is written: the parser's time
-// grows with the square of either.
+// Bounds of a text that is rendered. A longer one, or one nested more deeply, is shown as it is written: the parser's
+// time grows with the square of either.
 const (
 	maxMarkdown = 64 << 10
 	maxNesting  = 50
@@ -38,13 +38,17 @@ func Markdown(text string) Prose {
 		return Prose{Plain: cleaned}
 	}
 	var b bytes.Buffer
-	tables := extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)) // a style would be refused by the browser
-	markdown := goldmark.New(goldmark.WithExtensions(tables), goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(inert{}, 1))))
+	// a style would be refused by the browser
+	tables := extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))
+	markdown := goldmark.New(goldmark.WithExtensions(tables),
+		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(inert{}, 1))))
 	if err := markdown.Convert([]byte(cleaned), &b); err != nil {
 		return Prose{Plain: cleaned}
 	}
-	scoped := strings.NewReplacer("<th>", `<th scope="col">`, "<th align", `<th scope="col" align`) // all brackets of the text are escaped
-	return Prose{HTML: template.HTML(scoped.Replace(b.String()))}                                   // #nosec G203: inert and goldmark's renderer escape all that comes from the text
+	// all brackets of the text are escaped
+	scoped := strings.NewReplacer("<th>", `<th scope="col">`, "<th align", `<th scope="col" align`)
+	// #nosec G203: inert and goldmark's renderer escape all that comes from the text
+	return Prose{HTML: template.HTML(scoped.Replace(b.String()))}
 }
 
 // IsMarkdown reports whether a file is Markdown, by its name.
@@ -58,7 +62,8 @@ func MarkdownFile(text string) Prose {
 			prose := Markdown(body)
 			if prose.HTML != "" {
 				cleaned := content.Clean(head, maxTextRune)
-				prose.HTML = template.HTML("<pre><code>"+html.EscapeString(cleaned)+"</code></pre>\n") + prose.HTML // #nosec G203: escaped
+				// #nosec G203: escaped
+				prose.HTML = template.HTML("<pre><code>"+html.EscapeString(cleaned)+"</code></pre>\n") + prose.HTML
 				return prose
 			}
 		}
@@ -151,7 +156,8 @@ func block(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.W
 	return ast.WalkSkipChildren, nil
 }
 
-// heading keeps the order of the page's own headings, which end at the third level, whatever levels the text leaves out.
+// heading keeps the order of the page's own headings, which end at the third level, whatever levels the text leaves
+// out.
 func heading(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	tag := "h4>"
 	if node.(*ast.Heading).Level > 2 {

@@ -17,8 +17,8 @@ var templates embed.FS
 // Set renders pages. It is safe for concurrent use.
 type Set struct{ byName map[string]*template.Template }
 
-// Load parses the templates. Whatever one of them writes is made fit to be shown by show, so that no page has to think of it.
-// An error is a fault in a template.
+// Load parses the templates. Whatever one of them writes is made fit to be shown by show, so that no page has to think
+// of it. An error is a fault in a template.
 func Load(show Shower) (*Set, error) {
 	const layout, shared = "templates/layout.html", "templates/parts.html"
 	files, err := fs.Glob(templates, "templates/*.html")
@@ -62,7 +62,8 @@ func showOutputs(list *parse.ListNode) {
 		case *parse.ActionNode:
 			if len(n.Pipe.Decl) == 0 {
 				shown := parse.NewIdentifier("shown").SetPos(n.Pos)
-				n.Pipe.Cmds = append(n.Pipe.Cmds, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos, Args: []parse.Node{shown}})
+				n.Pipe.Cmds = append(n.Pipe.Cmds, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos,
+					Args: []parse.Node{shown}})
 			}
 		case *parse.IfNode:
 			showOutputs(n.List)

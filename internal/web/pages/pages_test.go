@@ -35,14 +35,19 @@ func elements(t *testing.T, fragment string) (out []string) {
 
 func TestMarkdownOfOthersBringsNoElementThatCanActAndNoAttribute(t *testing.T) {
 	allowed := map[string]bool{
-		"p": true, "h4": true, "h5": true, "h6": true, "pre": true, "code": true, "ul": true, "ol": true, "li": true, "em": true, "strong": true,
+		"p": true, "h4": true, "h5": true, "h6": true, "pre": true, "code": true, "ul": true, "ol": true, "li": true,
+		"em": true, "strong": true,
 		"blockquote": true, "hr": true, "br": true, "span class=target": true, "ol start=7": true,
 	}
 	for _, text := range []string{
-		`<script>alert(1)</script>`, "a <b onclick=x>b</b> <img src=x onerror=y>", "<div>\n<iframe src=x>\n</div>", "<!-- c -->", "<!-- c\n\n-->x",
-		`[a](javascript:alert(1) "t")`, `![a](https://evil.example/"onload="x)`, "<https://evil.example/\"x>", "<a@evil.example>", `[a]: x "y"` + "\n\n[a]",
-		"```html\" onclick=x\n<script>\n```", "    <script>", "# h <i>x</i> {#id .class onclick=x}", "7. x\n8. y", "> a\n> - b\n>   1. c", "***x***\n\n---\n\n`<b>`",
-		"&lt;script&gt; &#x3c;script>", "<?php x ?>", "<![CDATA[ x ]]>", "<style>*{}</style>", "</div></main><form action=//evil>", "a\\\nb  \nc",
+		`<script>alert(1)</script>`, "a <b onclick=x>b</b> <img src=x onerror=y>", "<div>\n<iframe src=x>\n</div>",
+		"<!-- c -->", "<!-- c\n\n-->x",
+		`[a](javascript:alert(1) "t")`, `![a](https://evil.example/"onload="x)`, "<https://evil.example/\"x>",
+		"<a@evil.example>", `[a]: x "y"` + "\n\n[a]",
+		"```html\" onclick=x\n<script>\n```", "    <script>", "# h <i>x</i> {#id .class onclick=x}", "7. x\n8. y",
+		"> a\n> - b\n>   1. c", "***x***\n\n---\n\n`<b>`",
+		"&lt;script&gt; &#x3c;script>", "<?php x ?>", "<![CDATA[ x ]]>", "<style>*{}</style>",
+		"</div></main><form action=//evil>", "a\\\nb  \nc",
 	} {
 		prose := pages.Markdown(text)
 		for _, e := range elements(t, string(prose.HTML)) {
@@ -54,8 +59,10 @@ func TestMarkdownOfOthersBringsNoElementThatCanActAndNoAttribute(t *testing.T) {
 }
 
 func TestMarkdownShowsWhereALinkLeads(t *testing.T) {
-	got := string(pages.Markdown("see [our wiki](https://evil.example/?a=1&b) and ![a cat](https://evil.example/cat)").HTML)
-	for _, want := range []string{"our wiki", "(link to https://evil.example/?a=1&amp;b)", "(image: a cat at https://evil.example/cat)"} {
+	got := string(pages.Markdown(
+		"see [our wiki](https://evil.example/?a=1&b) and ![a cat](https://evil.example/cat)").HTML)
+	for _, want := range []string{"our wiki", "(link to https://evil.example/?a=1&amp;b)",
+		"(image: a cat at https://evil.example/cat)"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %s", want, got)
 		}
@@ -63,11 +70,13 @@ func TestMarkdownShowsWhereALinkLeads(t *testing.T) {
 }
 
 func TestMarkdownCleansAndIsQuickWhateverItIsGiven(t *testing.T) {
-	if got := pages.Markdown("a\u202eb\u200bc"); strings.ContainsAny(string(got.HTML), "\u202e\u200b") || !strings.Contains(string(got.HTML), "abc") {
+	if got := pages.Markdown("a\u202eb\u200bc"); strings.ContainsAny(string(got.HTML), "\u202e\u200b") ||
+		!strings.Contains(string(got.HTML), "abc") {
 		t.Errorf("%q", got.HTML)
 	}
 	const size = 60_000
-	for _, unit := range []string{"[", "![", "*a **b ", "> ", "- ", "`", "<a ", "](", "_a", "&", "|", "\n> ", "\n- a\n ", "a*", "[a](", "[]: ", "\n[a]: b", "\n`", "\n\n# ", "<!--", "\t"} {
+	for _, unit := range []string{"[", "![", "*a **b ", "> ", "- ", "`", "<a ", "](", "_a", "&", "|", "\n> ", "\n- a\n ",
+		"a*", "[a](", "[]: ", "\n[a]: b", "\n`", "\n\n# ", "<!--", "\t"} {
 		for _, cut := range []int{0, 900} { // one line, and lines of a length
 			text := strings.Repeat(unit, size/len(unit))
 			if cut > 0 {
@@ -91,7 +100,8 @@ func TestMarkdownCleansAndIsQuickWhateverItIsGiven(t *testing.T) {
 
 func TestRevealWritesOutWhatWouldHide(t *testing.T) {
 	for text, want := range map[string]string{
-		"plain": "plain", "a\tb": "a\tb", "a\u202eb": "a⟨U+202E⟩b", "a\u200bb": "a⟨U+200B⟩b", "a\x1b[2J": "a⟨U+001B⟩[2J", "é": "é", "שלום": "שלום",
+		"plain": "plain", "a\tb": "a\tb", "a\u202eb": "a⟨U+202E⟩b", "a\u200bb": "a⟨U+200B⟩b", "a\x1b[2J": "a⟨U+001B⟩[2J",
+		"é": "é", "שלום": "שלום",
 		strings.Repeat("x", 12): "xxxxxxxxxx … 2 more characters", "a\x00": "a⟨U+0000⟩",
 	} {
 		if got := pages.Reveal(text, 10); got != want {
@@ -103,8 +113,10 @@ func TestRevealWritesOutWhatWouldHide(t *testing.T) {
 func TestOnlyPlainWebAddressesAreLinked(t *testing.T) {
 	for address, want := range map[string]bool{
 		"https://git.example.org/a/b/pulls/1?x=y#z": true, "http://127.0.0.1:3000/x": true,
-		"javascript:alert(1)": false, "JavaScript:alert(1)": false, "data:text/html,x": false, "file:///x#pr-1": false, "//evil.example": false, "": false,
-		"https:evil": false, "https://user:pass@evil.example/": false, "https://": false, "ht\ntp://x": false, " https://x": false, "vbscript:x": false,
+		"javascript:alert(1)": false, "JavaScript:alert(1)": false, "data:text/html,x": false, "file:///x#pr-1": false,
+		"//evil.example": false, "": false,
+		"https:evil": false, "https://user:pass@evil.example/": false, "https://": false, "ht\ntp://x": false,
+		" https://x": false, "vbscript:x": false,
 	} {
 		if got := pages.WebAddress(address); (got != "") != want {
 			t.Errorf("%q: %q", address, got)
@@ -113,9 +125,11 @@ func TestOnlyPlainWebAddressesAreLinked(t *testing.T) {
 }
 
 func TestADiffIsReadByTheNumbersOfItsHunks(t *testing.T) {
-	d := pages.ParseDiff("diff --git a/checks/x.md b/checks/x.md\nindex 1..2 100644\n--- a/checks/x.md\n+++ b/checks/x.md\n@@ -1,3 +1,3 @@ # X\n"+
-		" same\n--- old\n+++ new\n+@@ -1 +1 @@\n-diff --git\n\\ No newline at end of file\n--- /dev/null\n+++ b/checks/y.md\n@@ -0,0 +1 @@\n+y\u202e\n"+
-		"diff --git a/z b/z\nnew file mode 100644\nBinary files /dev/null and b/z differ\n", true, 1)
+	d := pages.ParseDiff(
+		"diff --git a/checks/x.md b/checks/x.md\nindex 1..2 100644\n--- a/checks/x.md\n+++ b/checks/x.md\n@@ -1,3 +1,3 @@ # X\n"+
+			" same\n--- old\n+++ new\n+@@ -1 +1 @@\n-diff --git\n\\ No newline at end of file\n--- /dev/null\n+++ "+
+			"b/checks/y.md\n@@ -0,0 +1 @@\n+y\u202e\n"+
+			"diff --git a/z b/z\nnew file mode 100644\nBinary files /dev/null and b/z differ\n", true, 1)
 	var got []string
 	for _, f := range d.Files {
 		got = append(got, fmt.Sprint(f.Path, " ", f.Kind, " +", f.Added, " -", f.Removed, " ", f.Notes))
@@ -125,12 +139,14 @@ func TestADiffIsReadByTheNumbersOfItsHunks(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"checks/x.md changed +2 -2 []", "same same", "del -- old", "add ++ new", "add @@ -1 +1 @@", "del diff --git", "note no line break at the end",
+	want := []string{"checks/x.md changed +2 -2 []", "same same", "del -- old", "add ++ new", "add @@ -1 +1 @@",
+		"del diff --git", "note no line break at the end",
 		"checks/y.md created +1 -0 []", "add y⟨U+202E⟩", "z  +0 -0 [Binary files /dev/null and b/z differ]"}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if p := d.Files[0].Hunks[0].Pairs; len(p) != 5 || p[1].Left.Text != "-- old" || p[1].Right.Text != "++ new" || p[2].Left != nil {
+	if p := d.Files[0].Hunks[0].Pairs; len(p) != 5 || p[1].Left.Text != "-- old" || p[1].Right.Text != "++ new" ||
+		p[2].Left != nil {
 		t.Errorf("pairs %+v", p)
 	}
 }
@@ -149,7 +165,8 @@ func TestALargeDiffIsShownInPartsThatLeaveNothingOut(t *testing.T) {
 		fmt.Fprintf(&b, "+120.%d\n", line+1)
 	}
 	first := pages.ParseDiff(b.String(), false, 1)
-	if len(first.Index) != 121 || first.Index[120].Added != 9000 || first.Index[120].Removed != 1 || first.Index[120].Kind != "changed" || first.Index[0].Kind != "created" {
+	if len(first.Index) != 121 || first.Index[120].Added != 9000 || first.Index[120].Removed != 1 ||
+		first.Index[120].Kind != "changed" || first.Index[0].Kind != "created" {
 		t.Fatalf("index of %d, %+v", len(first.Index), first.Index[len(first.Index)-1])
 	}
 	if first.Added() != 120*30+9000 || first.Removed() != 1 || first.Before() != 0 || first.After() != 2 || first.All() {
@@ -164,7 +181,8 @@ func TestALargeDiffIsShownInPartsThatLeaveNothingOut(t *testing.T) {
 		}
 		here := 0
 		for _, f := range d.Files {
-			if begins := first.Index[f.Number-1].Part; (begins == part) == f.Continued || f.Path != first.Index[f.Number-1].Path {
+			if begins := first.Index[f.Number-1].Part; (begins == part) == f.Continued ||
+				f.Path != first.Index[f.Number-1].Path {
 				t.Errorf("part %d: %s begins in %d, continued %t", part, f.Path, begins, f.Continued)
 			}
 			for _, h := range f.Hunks {
@@ -198,7 +216,8 @@ func TestOddDiffsAreRead(t *testing.T) {
 	if f := d.Files[0]; len(f.Hunks[0].Lines[0].Text) > 2100 {
 		t.Errorf("a line of %d bytes", len(f.Hunks[0].Lines[0].Text))
 	}
-	for _, odd := range []string{"", "@@ -1 +1 @@\n+x", "+x\n-y\n", "--- ", "+++ /dev/null\n--- /dev/null\n", "@@ -9999999999 +1 @@", "\\\n\\", "diff --git \n@@ -1,0 +1,0 @@\n+"} {
+	for _, odd := range []string{"", "@@ -1 +1 @@\n+x", "+x\n-y\n", "--- ", "+++ /dev/null\n--- /dev/null\n",
+		"@@ -9999999999 +1 @@", "\\\n\\", "diff --git \n@@ -1,0 +1,0 @@\n+"} {
 		for _, part := range []int{-1, 0, 1, 2} {
 			pages.ParseDiff(odd, true, part)
 		}
@@ -222,17 +241,20 @@ func TestNotesStandBesideTheirLines(t *testing.T) {
 			got = append(got, l.Text+": "+n.Body)
 		}
 	}
-	if want := "same: about same|same: about same, before|gone: about gone|new: about new"; strings.Join(got, "|") != want {
+	if want := "same: about same|same: about same, before|gone: about gone|new: about new"; strings.Join(got,
+		"|") != want {
 		t.Errorf("got %s", strings.Join(got, "|"))
 	}
-	if len(asked) != 1 || asked[0] != (pages.LineKey{Path: "x.md", Line: 5, Before: true}) || d.Files[0].Hunks[0].Lines[1].Form == nil {
+	if len(asked) != 1 || asked[0] != (pages.LineKey{Path: "x.md", Line: 5, Before: true}) ||
+		d.Files[0].Hunks[0].Lines[1].Form == nil {
 		t.Errorf("forms for %+v", asked)
 	}
 }
 
 func TestMarkdownHasTablesAndListsAndNothingThatActs(t *testing.T) {
 	got := string(pages.Markdown("| a | b |\n|:--|--:|\n| <b>x</b> | [y](javascript:z) |\n\n- one\n- two\n").HTML)
-	for _, want := range []string{"<table>", "<th scope=\"col\" align=\"left\">a</th>", "<td align=\"right\">y ", "&lt;b&gt;x&lt;/b&gt;", "<li>one</li>"} {
+	for _, want := range []string{"<table>", "<th scope=\"col\" align=\"left\">a</th>", "<td align=\"right\">y ",
+		"&lt;b&gt;x&lt;/b&gt;", "<li>one</li>"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in %s", want, got)
 		}

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// Part is something that a page shows by a template of its own, such as a row of a table. What was made of it is kept, and shown again.
+// Part is something that a page shows by a template of its own, such as a row of a table. What was made of it is kept,
+// and shown again.
 type Part interface {
-	// Key is all that the part shows, the time aside: two parts of the same template with equal keys look the same. It must be
-	// comparable; nil for a part that is made anew each time.
+	// Key is all that the part shows, the time aside: two parts of the same template with equal keys look the same. It
+	// must be comparable; nil for a part that is made anew each time.
 	Key() any
 	// Moment is the time that the part shows seen from now; the zero time for none.
 	Moment() time.Time

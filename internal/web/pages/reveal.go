@@ -9,8 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/base/content"
 )
 
-// Reveal shows what others would hide: each hidden character is written as its code point, and what is beyond maxRunes is
-// counted instead of shown. It is for texts that a person has to judge, such as the lines of a diff.
+// Reveal shows what others would hide: each hidden character is written as its code point, and what is beyond maxRunes
+// is counted instead of shown. It is for texts that a person has to judge, such as the lines of a diff.
 func Reveal(line string, maxRunes int) string {
 	runes := 0
 	for at := range line {

@@ -26,8 +26,8 @@ const MaxItems = 20
 type Shower struct {
 	Redact func(text string) string // keeps the values of our own tokens out
 	Now    func() time.Time
-	// Redaction is a number that changes whenever Redact begins to keep out something else; nil where nobody knows: then no part of a
-	// page is kept.
+	// Redaction is a number that changes whenever Redact begins to keep out something else; nil where nobody knows: then
+	// no part of a page is kept.
 	Redaction func() int64
 }
 
@@ -155,5 +155,6 @@ func whenOf(t, now time.Time) When {
 	if now.Sub(t) >= time.Minute {
 		since += " ago"
 	}
-	return When{ISO: t.Format(time.RFC3339), Text: t.Format("2006-01-02 15:04:05") + " UTC", Ago: age, Since: since, Clock: t.Format("15:04")}
+	return When{ISO: t.Format(time.RFC3339), Text: t.Format("2006-01-02 15:04:05") + " UTC", Ago: age, Since: since,
+		Clock: t.Format("15:04")}
 }

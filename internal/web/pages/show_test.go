@@ -25,7 +25,8 @@ func TestWhateverATemplateWritesIsMadeFit(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if out := b.String(); strings.ContainsAny(out, "\u202e") || strings.Contains(out, "secret") || strings.Contains(out, "%e2%80%ae") ||
+	if out := b.String(); strings.ContainsAny(out, "\u202e") || strings.Contains(out, "secret") ||
+		strings.Contains(out, "%e2%80%ae") ||
 		strings.Count(out, "redacted") != 15 {
 		t.Errorf("%d in %s", strings.Count(out, "redacted"), out)
 	}

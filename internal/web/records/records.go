@@ -1,5 +1,5 @@
-// Package records says what the handlers of internal/web read of the record: small interfaces that the store implements.
-// Errors of their methods are faults.
+// Package records says what the handlers of internal/web read of the record: small interfaces that the store
+// implements. Errors of their methods are faults.
 package records
 
 import (
@@ -92,7 +92,8 @@ type Pulls interface {
 
 // Changes tells whether anything was recorded.
 type Changes interface {
-	// Version is another text whenever something was recorded since, by whatever process; known is false where that is not known.
+	// Version is another text whenever something was recorded since, by whatever process; known is false where that is not
+	// known.
 	Version(ctx context.Context) (version string, known bool)
 }
 
@@ -109,13 +110,16 @@ type Sessions interface {
 	SessionEvents(ctx context.Context, id string, after int) ([]sessions.Event, error)
 	// LastSessionEvent is the number of the last one; 0 if there is none.
 	LastSessionEvent(ctx context.Context, id string) (int, error)
-	// UsageByDay sums what sessions used that began on or after the day, in UTC, of a time: by that day and by tier, the newest day first.
+	// UsageByDay sums what sessions used that began on or after the day, in UTC, of a time: by that day and by tier, the
+	// newest day first.
 	UsageByDay(ctx context.Context, since time.Time) ([]sessions.UsageGroup, error)
-	// Endings counts the sessions that began on or after the day, in UTC, of a time, by how far they are or how they ended.
+	// Endings counts the sessions that began on or after the day, in UTC, of a time, by how far they are or how they
+	// ended.
 	Endings(ctx context.Context, since time.Time) (map[sessions.State]int, error)
 	// UsageOfEnded sums what all sessions used that have ended, by state, tier and source of the cost.
 	UsageOfEnded(ctx context.Context) ([]sessions.UsageGroup, error)
-	// SessionsByBoundary counts the sessions that have ended by the kind of boundary that held; "" for those of which that is not recorded.
+	// SessionsByBoundary counts the sessions that have ended by the kind of boundary that held; "" for those of which that
+	// is not recorded.
 	SessionsByBoundary(ctx context.Context) (map[string]int64, error)
 	// SessionCounts counts what was proposed in a session so far.
 	SessionCounts(ctx context.Context, id string) (sessions.Counts, error)
@@ -123,7 +127,8 @@ type Sessions interface {
 	Journal(ctx context.Context, q sessions.JournalQuery) ([]sessions.JournalEntry, error)
 }
 
-// CountNow is a session with the attempts made in it so far, if it runs. Where they cannot be read, those of the record stand.
+// CountNow is a session with the attempts made in it so far, if it runs. Where they cannot be read, those of the record
+// stand.
 func CountNow(ctx context.Context, s Sessions, r sessions.Record) sessions.Record {
 	if r.State == sessions.StateRunning {
 		if counts, err := s.SessionCounts(ctx, r.ID); err == nil {
@@ -134,7 +139,8 @@ func CountNow(ctx context.Context, s Sessions, r sessions.Record) sessions.Recor
 }
 
 // PullsOf is what was last seen of the pull requests that attempts are about, those that are ours.
-func PullsOf(ctx context.Context, p Pulls, rows []record.RecordedAttempt) (map[record.PullKey]record.PullRecord, error) {
+func PullsOf(ctx context.Context, p Pulls, rows []record.RecordedAttempt) (map[record.PullKey]record.PullRecord,
+	error) {
 	keys := record.PullKeys(rows)
 	if len(keys) == 0 {
 		return nil, nil

@@ -1,5 +1,6 @@
-// Package signin leads browsers to a provider of identities and takes them back: authorization code with PKCE, with a state
-// and a nonce that only the browser has which began. It also hears of persons who have signed out at their provider.
+// Package signin leads browsers to a provider of identities and takes them back: authorization code with PKCE, with a
+// state and a nonce that only the browser has which began. It also hears of persons who have signed out at their
+// provider.
 package signin
 
 import (
@@ -115,13 +116,16 @@ func (s *SignIn) Finish(req *handler.Request) (Arrived, error) {
 		}
 		e := fault.From(err)
 		// The code in the cookie's flow is used up, whatever became of it.
-		return Arrived{}, &handler.StatusError{Status: e.Code.HTTPStatus(), Err: e, Header: http.Header{"Set-Cookie": {s.cookie(req, "", -1)}}}
+		return Arrived{}, &handler.StatusError{Status: e.Code.HTTPStatus(), Err: e,
+			Header: http.Header{"Set-Cookie": {s.cookie(req, "", -1)}}}
 	}
 	req.Principal = who
-	return Arrived{Who: who, Next: was.Next, Header: http.Header{"Set-Cookie": {s.cookie(req, "", -1), s.Guard.Cookie(req, id)}}}, nil
+	return Arrived{Who: who, Next: was.Next,
+		Header: http.Header{"Set-Cookie": {s.cookie(req, "", -1), s.Guard.Cookie(req, id)}}}, nil
 }
 
-func (s *SignIn) finish(req *handler.Request, p *identity.Provider) (id string, was begun, who access.Principal, err error) {
+func (s *SignIn) finish(req *handler.Request, p *identity.Provider) (id string, was begun, who access.Principal,
+	err error) {
 	was, err = s.kept(req)
 	if err != nil {
 		return "", begun{Next: "/"}, who, err
@@ -134,19 +138,22 @@ func (s *SignIn) finish(req *handler.Request, p *identity.Provider) (id string, 
 	if err != nil {
 		return "", was, who, err
 	}
-	id, who, err = s.Access.Arrive(req.Context(), access.Arrival{Person: person, Grant: grant, Browser: guard.BrowserOf(req), ID: req.ID})
+	id, who, err = s.Access.Arrive(req.Context(), access.Arrival{Person: person, Grant: grant,
+		Browser: guard.BrowserOf(req), ID: req.ID})
 	return id, was, who, err
 }
 
 // kept is what this browser was given when it began.
 func (s *SignIn) kept(req *handler.Request) (was begun, err error) {
 	cookies := req.CookiesNamed(s.cookieName(req))
-	stranger := fault.New(fault.Unauthenticated, "this sign-in was not begun in this browser, or more than %d minutes ago; begin again", int(life.Minutes()))
+	stranger := fault.New(fault.Unauthenticated,
+		"this sign-in was not begun in this browser, or more than %d minutes ago; begin again", int(life.Minutes()))
 	if len(cookies) != 1 || len(cookies[0].Value) > maxCookie {
 		return begun{}, stranger
 	}
 	text, err := base64.RawURLEncoding.DecodeString(cookies[0].Value)
-	if err != nil || json.Unmarshal(text, &was) != nil || was.Flow.State == "" || was.Flow.Nonce == "" || was.Flow.Verifier == "" ||
+	if err != nil || json.Unmarshal(text, &was) != nil || was.Flow.State == "" || was.Flow.Nonce == "" ||
+		was.Flow.Verifier == "" ||
 		s.Now().Unix() > was.Until {
 		return begun{}, stranger
 	}
@@ -158,16 +165,19 @@ func (s *SignIn) kept(req *handler.Request) (was begun, err error) {
 func (s *SignIn) code(req *handler.Request, p *identity.Provider, was begun) (string, error) {
 	q, err := url.ParseQuery(req.URL.RawQuery)
 	if err != nil || len(q["state"]) != 1 || len(q["code"]) > 1 || len(q["iss"]) > 1 {
-		return "", fault.New(fault.Unauthenticated, "the address that the provider %s has sent you to is malformed; begin again", p.Name())
+		return "", fault.New(fault.Unauthenticated,
+			"the address that the provider %s has sent you to is malformed; begin again", p.Name())
 	}
 	same := subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(was.Flow.State)) == 1
 	switch issuer, code := q.Get("iss"), q.Get("code"); {
 	case was.Provider != p.Name() || !same:
-		return "", fault.New(fault.Unauthenticated, "the answer belongs to another sign-in than the one that was begun in this browser; begin again")
+		return "", fault.New(fault.Unauthenticated,
+			"the answer belongs to another sign-in than the one that was begun in this browser; begin again")
 	case issuer != "" && p.Kind() == identity.OpenID && issuer != p.Issuer():
 		return "", fault.New(fault.Unauthenticated, "the answer comes from another provider than %s; begin again", p.Name())
 	case q.Get("error") != "":
-		return "", fault.New(fault.Unauthenticated, "the provider %s has not let you in (%s)", p.Name(), errorCode(q.Get("error")))
+		return "", fault.New(fault.Unauthenticated, "the provider %s has not let you in (%s)", p.Name(),
+			errorCode(q.Get("error")))
 	case code == "" || len(code) > maxCode:
 		return "", fault.New(fault.Unauthenticated, "the provider %s has sent no code; begin again", p.Name())
 	default:
@@ -221,11 +231,12 @@ func (s *SignIn) LoggedOut(req *handler.Request) (handler.Response, error) {
 	return handler.Response{}, err
 }
 
-// cookie is what the browser keeps meanwhile. It has to come back with a browser that another site sends, so that it is not
-// strict, as that of the login is.
+// cookie is what the browser keeps meanwhile. It has to come back with a browser that another site sends, so that it is
+// not strict, as that of the login is.
 func (s *SignIn) cookie(req *handler.Request, value string, maxAge int) string {
 	cookie := http.Cookie{
-		Name: s.cookieName(req), Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.Guard.Secured(req.Request),
+		Name: s.cookieName(req), Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		Secure: s.Guard.Secured(req.Request),
 	}
 	return cookie.String()
 }

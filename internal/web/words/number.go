@@ -48,7 +48,8 @@ func Length(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// Money is an amount of US dollars, in cents: "$0.43". What costs less than half a cent, but not nothing, is "under $0.01".
+// Money is an amount of US dollars, in cents: "$0.43". What costs less than half a cent, but not nothing, is "under
+// $0.01".
 func Money(usd float64) string {
 	if usd > 0 && usd < 0.005 {
 		return "under $0.01"

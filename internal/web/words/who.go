@@ -13,13 +13,15 @@ import (
 // Door says how something came in.
 func Door(d record.Door) string {
 	names := map[record.Door]string{
-		record.DoorMCP: "agent, over MCP", record.DoorREST: "API", record.DoorCLI: "command line", record.DoorWeb: "dashboard",
+		record.DoorMCP: "agent, over MCP", record.DoorREST: "API", record.DoorCLI: "command line",
+		record.DoorWeb:     "dashboard",
 		record.DoorWebhook: "webhook", record.DoorPoll: "seen when asked",
 	}
 	return cmp.Or(names[d], string(d))
 }
 
-// Trigger says what started a session. name is the person who did, "" where that is not known; from the tier that handed over, 0 for none.
+// Trigger says what started a session. name is the person who did, "" where that is not known; from the tier that
+// handed over, 0 for none.
 func Trigger(t sessions.Trigger, name string, from int) string {
 	switch {
 	case t == sessions.TriggerEscalation && from > 0:
@@ -36,8 +38,8 @@ func Trigger(t sessions.Trigger, name string, from int) string {
 	return cmp.Or(names[t], string(t))
 }
 
-// Caller is the name of whoever called: that of the token, or else of the program or the person, without a version. session says that the
-// call was made in a session of an agent. The full name belongs to Details.
+// Caller is the name of whoever called: that of the token, or else of the program or the person, without a version.
+// session says that the call was made in a session of an agent. The full name belongs to Details.
 func Caller(name string, door record.Door, session bool) string {
 	if token, client, found := strings.Cut(name, " ("); found && strings.HasSuffix(client, ")") {
 		return token
@@ -73,7 +75,8 @@ func Sentence(reason string) string {
 // Face is what stands in the round picture of somebody: at most two letters.
 func Face(name string) string {
 	letters := ""
-	for _, word := range strings.FieldsFunc(name, func(r rune) bool { return r == ' ' || r == '-' || r == '.' || r == '_' || r == '@' }) {
+	for _, word := range strings.FieldsFunc(name,
+		func(r rune) bool { return r == ' ' || r == '-' || r == '.' || r == '_' || r == '@' }) {
 		for _, r := range word {
 			letters += string(r)
 			break

@@ -212,7 +212,8 @@ func Drift(k change.DriftKind) Word {
 	return unknown(string(k))
 }
 
-// Of is the word for a value of one of the types above, for templates. A value of no such type is a fault of the template.
+// Of is the word for a value of one of the types above, for templates. A value of no such type is a fault of the
+// template.
 func Of(v any) (Word, error) {
 	switch v := v.(type) {
 	case Word:

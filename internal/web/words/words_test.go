@@ -39,9 +39,11 @@ func TestAnOpenPullRequestSaysWhoMustAct(t *testing.T) {
 		"changes requested":                 {pull(1, 0, gitprovider.ChecksSuccess), "With the agent", words.Mute},
 		"changes requested beside approval": {pull(1, 1, ""), "With the agent", words.Mute},
 		"changes requested, then revised":   {revised(pull(1, 1, "")), "Needs review", words.Info},
-		"merged":                            {record.PullRecord{State: gitprovider.StateMerged, Checks: gitprovider.ChecksFailure}, "Merged", words.Done},
-		"closed":                            {record.PullRecord{State: gitprovider.StateClosed}, "Closed", words.Mute},
-		"gone":                              {record.PullRecord{State: record.StateGone}, "No longer on the forge", words.Mute},
+		"merged": {record.PullRecord{State: gitprovider.StateMerged,
+			Checks: gitprovider.ChecksFailure}, "Merged", words.Done},
+		"closed": {record.PullRecord{State: gitprovider.StateClosed}, "Closed", words.Mute},
+		"gone": {record.PullRecord{State: record.StateGone}, "No longer on the forge",
+			words.Mute},
 	} {
 		if got := words.Pull(c.of); got.Text != c.text || got.Tone != c.tone || got.Icon == "" {
 			t.Errorf("%s: %+v, want %q in %s", name, got, c.text, c.tone)
@@ -57,21 +59,27 @@ func TestEachStateHasItsWord(t *testing.T) {
 		of   any
 		want string
 	}{
-		{record.OutcomeOpened, "good Opened"}, {record.OutcomeRevised, "good Revised"}, {record.OutcomeReused, "good Already open"},
+		{record.OutcomeOpened, "good Opened"}, {record.OutcomeRevised, "good Revised"},
+		{record.OutcomeReused, "good Already open"},
 		{record.OutcomeDone, "good Done"}, {record.OutcomeDryRun, "warn Dry run"}, {record.OutcomeRefused, "bad Refused"},
 		{record.OutcomeFailed, "bad Failed: did not finish"},
-		{record.StateReserved, "info Being opened"}, {record.StateCommitted, "info Being opened"}, {record.StateOpened, "good Opened"},
+		{record.StateReserved, "info Being opened"}, {record.StateCommitted, "info Being opened"},
+		{record.StateOpened, "good Opened"},
 		{record.StateUnsettled, "bad Failed: did not finish"}, {record.StateFailed, "bad Failed: did not finish"},
 		{record.StateDryRun, "warn Dry run"}, {words.Proposal(record.StateReserved, true), "bad Failed: did not finish"},
 		{gitprovider.ReviewApproved, "good Approved"}, {gitprovider.ReviewChangesRequested, "warn Changes requested"},
-		{gitprovider.ReviewCommented, "info Commented"}, {gitprovider.ReviewDismissed, "mute Withdrawn"}, {gitprovider.ReviewPending, "mute Not sent yet"},
-		{gitprovider.ChecksSuccess, "good Passed"}, {gitprovider.ChecksFailure, "bad Checks failed"}, {gitprovider.ChecksPending, "info Checks running"},
+		{gitprovider.ReviewCommented, "info Commented"}, {gitprovider.ReviewDismissed, "mute Withdrawn"},
+		{gitprovider.ReviewPending, "mute Not sent yet"},
+		{gitprovider.ChecksSuccess, "good Passed"}, {gitprovider.ChecksFailure, "bad Checks failed"},
+		{gitprovider.ChecksPending, "info Checks running"},
 		{gitprovider.ChecksNone, "mute None"},
 		{record.Pass, "good passed"}, {record.Deny, "bad refused it"}, {record.Skipped, "mute not asked"},
 		{sessions.StateRunning, "info Running"}, {sessions.StateSucceeded, "good Done"}, {sessions.StateFailed, "bad Failed"},
-		{sessions.StateLimit, "bad Hit its limit"}, {sessions.StateTimeout, "bad Ran out of time"}, {sessions.StateCancelled, "mute Stopped"},
+		{sessions.StateLimit, "bad Hit its limit"}, {sessions.StateTimeout, "bad Ran out of time"},
+		{sessions.StateCancelled, "mute Stopped"},
 		{sessions.StateInterrupted, "mute Cut short"}, {sessions.StateSkipped, "mute Skipped"},
-		{script(record.ScriptRunning, record.ScriptEnding{}), "info Running"}, {script(record.ScriptEnded, record.ScriptEnding{}), "good Done"},
+		{script(record.ScriptRunning, record.ScriptEnding{}), "info Running"},
+		{script(record.ScriptEnded, record.ScriptEnding{}), "good Done"},
 		{script(record.ScriptEnded, record.ScriptEnding{ExitCode: 3}), "bad Failed (exit code 3)"},
 		{script(record.ScriptEnded, record.ScriptEnding{ExitCode: -1, TimedOut: true}), "bad Ran out of time"},
 		{script(record.ScriptInterrupted, record.ScriptEnding{}), "mute Cut short"},
@@ -91,7 +99,8 @@ func TestEachStateHasItsWord(t *testing.T) {
 // Every code, gate and state that there is has a word of its own, so that no page shows an identifier.
 func TestNothingIsWithoutAWord(t *testing.T) {
 	for _, c := range fault.Codes() {
-		if got := words.Code(c); got == "" || strings.Contains(got, "_") || strings.EqualFold(got, strings.ReplaceAll(string(c), "_", " ")) && c != fault.LimitReached && c != fault.ReadOnly {
+		if got := words.Code(c); got == "" || strings.Contains(got, "_") ||
+			strings.EqualFold(got, strings.ReplaceAll(string(c), "_", " ")) && c != fault.LimitReached && c != fault.ReadOnly {
 			t.Errorf("code %s: %q", c, got)
 		}
 	}
@@ -101,7 +110,8 @@ func TestNothingIsWithoutAWord(t *testing.T) {
 		}
 	}
 	for door := range map[record.Door]bool{
-		record.DoorMCP: true, record.DoorREST: true, record.DoorCLI: true, record.DoorWeb: true, record.DoorWebhook: true, record.DoorPoll: true,
+		record.DoorMCP: true, record.DoorREST: true, record.DoorCLI: true, record.DoorWeb: true, record.DoorWebhook: true,
+		record.DoorPoll: true,
 	} {
 		if got := words.Door(door); got == string(door) && door != record.DoorWebhook {
 			t.Errorf("door %s: %q", door, got)
@@ -111,11 +121,13 @@ func TestNothingIsWithoutAWord(t *testing.T) {
 
 func TestARefusalSaysWhichRule(t *testing.T) {
 	for rule, want := range map[string]string{
-		"secret:aws-key": "Looks like a secret", "file-size": "Too large", "total-size": "Too large", "hidden-character": "Hidden characters",
-		"binary": "Not text", "kind:definitions": "Not a valid file of its kind",
+		"secret:aws-key": "Looks like a secret", "file-size": "Too large", "total-size": "Too large",
+		"hidden-character": "Hidden characters",
+		"binary":           "Not text", "kind:definitions": "Not a valid file of its kind",
 	} {
 		a := record.Attempt{Code: fault.ContentDenied, Verdicts: []record.Verdict{
-			{Violations: []fault.Violation{{Code: fault.ScopeDenied}}}, {Violations: []fault.Violation{{Code: fault.ContentDenied, Rule: rule}}},
+			{Violations: []fault.Violation{{Code: fault.ScopeDenied}}},
+			{Violations: []fault.Violation{{Code: fault.ContentDenied, Rule: rule}}},
 		}}
 		if got := words.Refusal(a); got != want {
 			t.Errorf("%s: %q", rule, got)
@@ -136,19 +148,24 @@ func TestACallerIsNamedWithoutItsVersion(t *testing.T) {
 		session bool
 		want    string
 	}{
-		{"claudeops-demo 1", record.DoorMCP, false, "claudeops-demo"}, {"watcher (claude-code 2.1)", record.DoorMCP, false, "watcher"},
+		{"claudeops-demo 1", record.DoorMCP, false, "claudeops-demo"},
+		{"watcher (claude-code 2.1)", record.DoorMCP, false, "watcher"},
 		{"claude-code 2.1", record.DoorMCP, true, "an agent's session"}, {"unknown", record.DoorMCP, false, "an agent"},
-		{"uid 0", record.DoorCLI, false, "root"}, {"uid 1000", record.DoorCLI, false, "user 1000"}, {"joe", record.DoorCLI, false, "joe"},
-		{"ann lee", record.DoorWeb, false, "ann lee"}, {"", record.DoorWebhook, false, "the forge"}, {"", record.DoorREST, false, "somebody"},
+		{"uid 0", record.DoorCLI, false, "root"}, {"uid 1000", record.DoorCLI, false, "user 1000"},
+		{"joe", record.DoorCLI, false, "joe"},
+		{"ann lee", record.DoorWeb, false, "ann lee"}, {"", record.DoorWebhook, false, "the forge"},
+		{"", record.DoorREST, false, "somebody"},
 	} {
 		if got := words.Caller(c.name, c.door, c.session); got != c.want {
 			t.Errorf("%q over %s: %q, want %q", c.name, c.door, got, c.want)
 		}
 	}
-	if got := words.Sentence("it took long") + words.Sentence("") + words.Sentence("Ah.") + words.Sentence("ö"); got != "It took long.Ah.Ö." {
+	if got := words.Sentence("it took long") + words.Sentence("") + words.Sentence("Ah.") +
+		words.Sentence("ö"); got != "It took long.Ah.Ö." {
 		t.Error(got)
 	}
-	if got := words.Face("ann lee") + words.Face("watcher") + words.Face("") + words.Face("claude-ops-demo"); got != "ALW?CO" {
+	if got := words.Face("ann lee") + words.Face("watcher") + words.Face("") +
+		words.Face("claude-ops-demo"); got != "ALW?CO" {
 		t.Error(got)
 	}
 }
@@ -160,9 +177,11 @@ func TestASessionSaysWhatStartedIt(t *testing.T) {
 		from int
 		want string
 	}{
-		{sessions.TriggerCommand, "", 0, "command line"}, {sessions.TriggerSchedule, "", 0, "by the schedule"}, {sessions.TriggerREST, "", 0, "API"},
+		{sessions.TriggerCommand, "", 0, "command line"}, {sessions.TriggerSchedule, "", 0, "by the schedule"},
+		{sessions.TriggerREST, "", 0, "API"},
 		{sessions.TriggerDashboard, "anna", 0, "by anna"}, {sessions.TriggerDashboard, "", 0, "dashboard"},
-		{sessions.TriggerEscalation, "", 1, "handed over by tier 1"}, {sessions.TriggerEscalation, "", 0, "handed over by a lower tier"},
+		{sessions.TriggerEscalation, "", 1, "handed over by tier 1"},
+		{sessions.TriggerEscalation, "", 0, "handed over by a lower tier"},
 	} {
 		if got := words.Trigger(c.of, c.name, c.from); got != c.want {
 			t.Errorf("%s: %q, want %q", c.of, got, c.want)
@@ -173,16 +192,22 @@ func TestASessionSaysWhatStartedIt(t *testing.T) {
 func TestAgesLengthsAndNumbers(t *testing.T) {
 	const day = 24 * time.Hour
 	for got, want := range map[string]string{
-		words.Age(0): "now", words.Age(59 * time.Second): "now", words.Age(time.Minute): "1 min", words.Age(59*time.Minute + 59*time.Second): "59 min",
-		words.Age(time.Hour): "1 h", words.Age(2*day - 1): "47 h", words.Age(2 * day): "2 d", words.Age(400 * day): "400 d",
+		words.Age(0): "now", words.Age(59 * time.Second): "now", words.Age(time.Minute): "1 min",
+		words.Age(59*time.Minute + 59*time.Second): "59 min",
+		words.Age(time.Hour):                       "1 h", words.Age(2*day - 1): "47 h", words.Age(2 * day): "2 d",
+		words.Age(400 * day):         "400 d",
 		words.Age(-12 * time.Minute): "in 12 min", words.Age(-time.Second): "now",
-		words.Length(54 * time.Millisecond): "54 ms", words.Length(800 * time.Millisecond): "0.8 s", words.Length(31 * time.Minute): "31 min",
-		words.Length(12 * time.Second): "12 s", words.Length(2 * time.Hour): "2 h", words.Length(125 * time.Minute): "2 h 5 min", words.Length(-1): "0 ms",
+		words.Length(54 * time.Millisecond): "54 ms", words.Length(800 * time.Millisecond): "0.8 s",
+		words.Length(31 * time.Minute): "31 min",
+		words.Length(12 * time.Second): "12 s", words.Length(2 * time.Hour): "2 h",
+		words.Length(125 * time.Minute): "2 h 5 min", words.Length(-1): "0 ms",
 		words.Money(0.43): "$0.43", words.Money(0): "$0.00", words.Money(0.004): "under $0.01", words.Money(18.419): "$18.42",
 		words.Money(1999.999): "$2,000.00", words.Money(1234567.8): "$1,234,567.80",
-		words.Count(1204): "1,204", words.Count(7): "7", words.Count(int64(-1204)): "-1,204", words.Count(-120): "-120", words.Count(1_000_000): "1,000,000",
-		words.Many(1, "file", "files"): "1 file", words.Many(1204, "row", "rows"): "1,204 rows", words.Many(0, "file", "files"): "0 files",
-		words.Tokens(850): "850", words.Tokens(18_400): "18 k", words.Tokens(1_210_000): "1.2 M",
+		words.Count(1204): "1,204", words.Count(7): "7", words.Count(int64(-1204)): "-1,204", words.Count(-120): "-120",
+		words.Count(1_000_000):         "1,000,000",
+		words.Many(1, "file", "files"): "1 file", words.Many(1204, "row", "rows"): "1,204 rows",
+		words.Many(0, "file", "files"): "0 files",
+		words.Tokens(850):              "850", words.Tokens(18_400): "18 k", words.Tokens(1_210_000): "1.2 M",
 		words.Cost(sessions.Usage{CostUSD: 1.938, CostSource: sessions.CostClient}):                      "$1.94",
 		words.Cost(sessions.Usage{CostUSD: 0.311, CostSource: sessions.CostEstimate}):                    "about $0.31",
 		words.Cost(sessions.Usage{CostUSD: 0.311, CostSource: sessions.CostClientGuess, InputTokens: 1}): "about $0.31",

@@ -20,8 +20,9 @@ type extent struct {
 	lines int // line breaks among them, or unbounded
 }
 
-// literals are strings of which every match of an expression contains at least one, in lower case, and how far the match
-// can reach around it. No choices means that nothing of the kind is known. They hold for texts without foldsToASCII.
+// literals are strings of which every match of an expression contains at least one, in lower case, and how far the
+// match can reach around it. No choices means that nothing of the kind is known. They hold for texts without
+// foldsToASCII.
 type literals struct {
 	choices []string
 	before  extent // of a match before the literal
@@ -120,8 +121,8 @@ func literalShape(runes []rune) shape {
 	return shape{exact: []string{strings.ToLower(text)}, most: most}
 }
 
-// classShape reads a class, given as pairs of first and last characters. The two that are no ASCII and are equal to a letter of ASCII
-// in another case (they are in [a-z] if case is ignored) count as that letter.
+// classShape reads a class, given as pairs of first and last characters. The two that are no ASCII and are equal to a
+// letter of ASCII in another case (they are in [a-z] if case is ignored) count as that letter.
 func classShape(pairs []rune) shape {
 	const few = 16
 	most := extent{chars: 1}
@@ -269,8 +270,8 @@ func isASCII(text string) bool {
 	return true
 }
 
-// foldsToASCII are the characters beyond ASCII that are equal to a letter of ASCII when case is ignored: the long s, the sign
-// of Kelvin, and the capital I with a dot, whose small letter begins with an i.
+// foldsToASCII are the characters beyond ASCII that are equal to a letter of ASCII when case is ignored: the long s,
+// the sign of Kelvin, and the capital I with a dot, whose small letter begins with an i.
 const foldsToASCII = "\u017f\u212a\u0130"
 
 func distinct(values []string) []string {

@@ -23,7 +23,8 @@ func TestLiterals(t *testing.T) {
 		{`\bkey\b.*\n`, []string{"key"}, extent{}, extent{unbounded, 1}, ``},
 		{`[^a]+webhook`, []string{"webhook"}, extent{unbounded, unbounded}, extent{}, ``},
 		{`(?:abc|de.)+`, []string{"abc", "de"}, extent{}, extent{unbounded, 0}, ``},
-		{`x?[01]{3}`, []string{"000", "001", "010", "011", "100", "101", "110", "111", "x000", "x001", "x010", "x011", "x100", "x101", "x110", "x111"}, extent{}, extent{}, ``},
+		{`x?[01]{3}`, []string{"000", "001", "010", "011", "100", "101", "110", "111", "x000", "x001", "x010", "x011", "x100",
+			"x101", "x110", "x111"}, extent{}, extent{}, ``},
 		{`[0-9]{3}`, strings.Split("0123456789", ""), extent{}, extent{3, 0}, ``},
 		{`(abc|[^a])`, nil, extent{}, extent{}, ``},
 		{`(?:a|b){2}(?s:.)`, []string{"aa", "ab", "ba", "bb"}, extent{}, one, ``},
@@ -38,8 +39,10 @@ func TestLiterals(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := shapeOf(tree).best()
-			if !slices.Equal(got.choices, tt.choices) || len(got.choices) > 0 && (got.before != tt.before || got.after != tt.after) {
-				t.Errorf("%q, before %v, after %v; want %q, %v, %v", got.choices, got.before, got.after, tt.choices, tt.before, tt.after)
+			if !slices.Equal(got.choices, tt.choices) || len(got.choices) > 0 &&
+				(got.before != tt.before || got.after != tt.after) {
+				t.Errorf("%q, before %v, after %v; want %q, %v, %v", got.choices, got.before, got.after, tt.choices, tt.before,
+					tt.after)
 			}
 			if tt.opening != "" && got.opening.String() != tt.opening {
 				t.Errorf("opening %s, want %s", got.opening, tt.opening)
@@ -78,7 +81,8 @@ func TestLoadRefuses(t *testing.T) {
 		{"a broken expression", "[[rules]]\nid = 'a'\nregex = '('\n", `rule "a"`},
 		{"a group that is not there", "[[rules]]\nid = 'a'\nregex = 'b'\nsecretGroup = 1\n", "no group 1"},
 		{"a rule of two parts", "[[rules]]\nid = 'a'\nregex = 'b'\n[[rules.required]]\nid = 'c'\n", "another rule's finding"},
-		{"exceptions for some rules", "[[rules]]\nid = 'a'\nregex = 'b'\n[[allowlists]]\ntargetRules = ['a']\nregexes = ['c']\n", "target rules"},
+		{"exceptions for some rules",
+			"[[rules]]\nid = 'a'\nregex = 'b'\n[[allowlists]]\ntargetRules = ['a']\nregexes = ['c']\n", "target rules"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -102,11 +106,14 @@ func TestFindStopsWithItsContext(t *testing.T) {
 // Characters that only a change of case turns into letters of ASCII hide nothing.
 func TestFindFoldsLetters(t *testing.T) {
 	t.Parallel()
-	s, err := Load("[[rules]]\nid = 'a'\nregex = '(?i)task_[0-9]{4}'\nkeywords = ['task_']\n[[rules]]\nid = 'b'\nregex = '(?i)task_[0-9]{5}'\n", nil)
+	s, err := Load(
+		"[[rules]]\nid = 'a'\nregex = '(?i)task_[0-9]{4}'\nkeywords = ['task_']\n[[rules]]\nid = 'b'\nregex = "+
+			"'(?i)task_[0-9]{5}'\n", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for text, want := range map[string]int{"TASK_12345": 2, "ta\u017f\u212a_12345": 1, "tas\u212a_1234": 1, "task_12 \u0130": 0} {
+	for text, want := range map[string]int{"TASK_12345": 2, "ta\u017f\u212a_12345": 1, "tas\u212a_1234": 1,
+		"task_12 \u0130": 0} {
 		if found, err := s.Find(t.Context(), text); err != nil || len(found) != want {
 			t.Errorf("%q: %v, %v, want %d", text, found, err, want)
 		}

@@ -46,13 +46,13 @@ type allowlist struct {
 //   - stop words (1,446 of them, "example" among them, anywhere in a value) are dropped;
 //   - exceptions for a value must match the value whole, and exceptions for a name must begin in the name;
 //   - exceptions for a line are dropped, and comments such as "gitleaks:allow" count for nothing;
-//   - where a credential has to end before white space or a quote, it may end before any character that is not part of it,
-//     but for rules that only guess.
+//   - where a credential has to end before white space or a quote, it may end before any character that is not part of
+//     it, but for rules that only guess.
 //
 // harmless says of a value that a rule has found that it is no credential; nil says so of none.
 //
-// It is an error if there are no rules, or if one has what this package does not do: rules that need another rule's finding, and
-// exceptions for some rules outside of them.
+// It is an error if there are no rules, or if one has what this package does not do: rules that need another rule's
+// finding, and exceptions for some rules outside of them.
 func Load(rules string, harmless func(rule, value string) bool) (*Set, error) {
 	var f file
 	if err := toml.Unmarshal([]byte(rules), &f); err != nil {
@@ -108,7 +108,8 @@ func (s *Set) addRule(r fileRule) error {
 		r.Keywords[i] = strings.ToLower(keyword)
 	}
 	s.rules = append(s.rules, rule{
-		id: r.ID, description: r.Description, group: r.SecretGroup, entropy: r.Entropy, keywords: r.Keywords, exceptions: exceptions,
+		id: r.ID, description: r.Description, group: r.SecretGroup, entropy: r.Entropy, keywords: r.Keywords,
+		exceptions: exceptions,
 		reach:      shapeOf(tree).best(),
 		expression: sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(r.Regex) }), // parsed above
 		opening:    sync.OnceValue(func() *opening { return newOpening(tree) }),

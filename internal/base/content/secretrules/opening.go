@@ -20,8 +20,9 @@ func newOpening(tree *syntax.Regexp) *opening {
 	return &opening{expression: regexp.MustCompile(`\A(?:` + begin.String() + `)`), most: shapeOf(begin).most.chars}
 }
 
-// openingOf gives an expression for how each match of an expression begins: its parts up to the first that can be long, and of that as
-// much as it needs at least. Assertions are left out, so it needs no text around a match. whole says that nothing was cut off behind it.
+// openingOf gives an expression for how each match of an expression begins: its parts up to the first that can be long,
+// and of that as much as it needs at least. Assertions are left out, so it needs no text around a match. whole says
+// that nothing was cut off behind it.
 func openingOf(tree *syntax.Regexp) (opening *syntax.Regexp, whole bool) {
 	switch tree.Op {
 	case syntax.OpLiteral, syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL, syntax.OpNoMatch:
@@ -70,11 +71,13 @@ func openingOfRepeat(tree *syntax.Regexp, least, most int) (*syntax.Regexp, bool
 	length := shapeOf(begin).most.times(most).chars
 	switch {
 	case whole && length != unbounded && length <= long:
-		return &syntax.Regexp{Op: syntax.OpRepeat, Flags: tree.Flags, Min: least, Max: most, Sub: []*syntax.Regexp{begin}}, true
+		return &syntax.Regexp{Op: syntax.OpRepeat, Flags: tree.Flags, Min: least, Max: most, Sub: []*syntax.Regexp{begin}},
+			true
 	case least == 0:
 		return &syntax.Regexp{Op: syntax.OpEmptyMatch}, false
 	case whole:
-		return &syntax.Regexp{Op: syntax.OpRepeat, Flags: tree.Flags, Min: least, Max: least, Sub: []*syntax.Regexp{begin}}, false
+		return &syntax.Regexp{Op: syntax.OpRepeat, Flags: tree.Flags, Min: least, Max: least, Sub: []*syntax.Regexp{begin}},
+			false
 	}
 	return begin, false
 }

@@ -8,8 +8,8 @@ import (
 // span is a part of a text, in bytes.
 type span struct{ start, end int }
 
-// margin is how many bytes a part of a text has beyond what can match, so that an assertion at its edge, such as the edge of a word, sees
-// what is there: one character.
+// margin is how many bytes a part of a text has beyond what can match, so that an assertion at its edge, such as the
+// edge of a word, sees what is there: one character.
 const margin = utf8.UTFMax
 
 // places gives for each rule the parts of text that its expression has to run on, in their order. They do not overlap.
@@ -49,8 +49,8 @@ func (s *Set) places(text string) [][]span {
 	return places
 }
 
-// wherever has the whole text for each rule with a keyword in it: literals say nothing about texts with characters that only a
-// change of case turns into ASCII.
+// wherever has the whole text for each rule with a keyword in it: literals say nothing about texts with characters that
+// only a change of case turns into ASCII.
 func (s *Set) wherever(text string) [][]span {
 	places := make([][]span, len(s.rules))
 	for i := range s.rules {
@@ -75,7 +75,8 @@ func (r *rule) begins(text string, at, width int) bool {
 	return o == nil || o.expression.MatchString(text[at:min(len(text), at+o.most*width)])
 }
 
-// around is where a match can be that contains a literal, and the margin. width is the most bytes of a character of text.
+// around is where a match can be that contains a literal, and the margin. width is the most bytes of a character of
+// text.
 func around(text string, literal span, reach literals, width int) span {
 	place := span{0, len(text)}
 	if before := reach.before; before.chars != unbounded {

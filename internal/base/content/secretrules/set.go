@@ -1,10 +1,10 @@
-// Package secretrules finds credentials in text by the rules that come with gitleaks: expressions with keywords, a least
-// entropy and exceptions. Only the rules are the library's; the search is made for texts of an agent that is not trusted, and does in one pass what
-// the library does with 220.
+// Package secretrules finds credentials in text by the rules that come with gitleaks: expressions with keywords, a
+// least entropy and exceptions. Only the rules are the library's; the search is made for texts of an agent that is not
+// trusted, and does in one pass what the library does with 220.
 //
-// A rule's expression runs only where it can match: from the expression's syntax tree follow literals of which every match
-// contains at least one (see literals), all of them are looked for at once with an Aho-Corasick automaton, and the expression
-// runs on what is around them. It finds what it would find in the whole text.
+// A rule's expression runs only where it can match: from the expression's syntax tree follow literals of which every
+// match contains at least one (see literals), all of them are looked for at once with an Aho-Corasick automaton, and
+// the expression runs on what is around them. It finds what it would find in the whole text.
 package secretrules
 
 import (
@@ -38,12 +38,13 @@ type Set struct {
 type rule struct {
 	id, description string
 	expression      func() *regexp.Regexp // made when it is first needed: most rules never are
-	group           int                   // the group of the expression that is the credential; 0 is the first that is not empty
-	entropy         float64               // in bits a character; what has no more is no credential. 0 means any
-	keywords        []string              // in lower case; a text without one of them is not looked at; none: any text is
-	exceptions      []exception
-	reach           literals
-	opening         func() *opening // nil if there is none
+	// the group of the expression that is the credential; 0 is the first that is not empty
+	group      int
+	entropy    float64  // in bits a character; what has no more is no credential. 0 means any
+	keywords   []string // in lower case; a text without one of them is not looked at; none: any text is
+	exceptions []exception
+	reach      literals
+	opening    func() *opening // nil if there is none
 }
 
 // exception is an expression for values that are no credentials.
@@ -63,8 +64,8 @@ type use struct {
 	also    lists
 }
 
-// Find lists what the rules find in text, by rule and by place. A rule that only guesses does not report what another one
-// finds in the same line. It stops when ctx ends; the error is that of ctx.
+// Find lists what the rules find in text, by rule and by place. A rule that only guesses does not report what another
+// one finds in the same line. It stops when ctx ends; the error is that of ctx.
 func (s *Set) Find(ctx context.Context, text string) ([]Finding, error) {
 	places := s.places(text)
 	var found []Finding
@@ -143,7 +144,8 @@ func (s *Set) none(r *rule, f Finding) bool {
 func afterWord(text string, at int) int {
 	_, size := utf8.DecodeRuneInString(text[at:])
 	at += size
-	for at < len(text) && (text[at] == '_' || text[at] >= '0' && text[at] <= '9' || text[at]|0x20 >= 'a' && text[at]|0x20 <= 'z') {
+	for at < len(text) && (text[at] == '_' || text[at] >= '0' && text[at] <= '9' || text[at]|0x20 >= 'a' &&
+		text[at]|0x20 <= 'z') {
 		at++
 	}
 	return at
@@ -193,7 +195,8 @@ func withoutGuesses(found []Finding, text string) []Finding {
 	return kept
 }
 
-// guesses says whether a rule looks for anything unlike prose behind a telling name, rather than for one kind of credential.
+// guesses says whether a rule looks for anything unlike prose behind a telling name, rather than for one kind of
+// credential.
 func guesses(rule string) bool { return strings.Contains(rule, "generic") }
 
 func known(guess Finding, kinds []Finding, text string) bool {
@@ -209,7 +212,8 @@ func known(guess Finding, kinds []Finding, text string) bool {
 	return false
 }
 
-// Expressions are the expressions of the rules, in their order, for those who compare what is found with another search.
+// Expressions are the expressions of the rules, in their order, for those who compare what is found with another
+// search.
 func (s *Set) Expressions() []string {
 	all := make([]string, 0, len(s.rules))
 	for _, r := range s.rules {

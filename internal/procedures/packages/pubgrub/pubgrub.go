@@ -1,16 +1,16 @@
-// Package pubgrub chooses versions of packages that go together, or says why none do. It is pure: what packages there are,
-// and what their constraints admit, it asks of a World.
+// Package pubgrub chooses versions of packages that go together, or says why none do. It is pure: what packages there
+// are, and what their constraints admit, it asks of a World.
 //
-// The search is driven by conflicts, as in PubGrub. What is known are clauses: sets of terms that must not hold all at once.
-// "a 1.0.0 needs b ^2" is the clause "a is 1.0.0, and b is none of those that ^2 admits". A term is a set of what may become
-// of a package: one of its versions, or that it is not installed. Choices narrow these sets by way of the clauses. A clause
-// whose terms all hold is a conflict: it is resolved with the clauses that led to it, until a new clause is found that
-// forbids the choice which was wrong. The search goes back to that choice, and never makes the mistake again. The clause
-// without terms means that there is no way, and what it was concluded from is the reason.
+// The search is driven by conflicts, as in PubGrub. What is known are clauses: sets of terms that must not hold all at
+// once. "a 1.0.0 needs b ^2" is the clause "a is 1.0.0, and b is none of those that ^2 admits". A term is a set of what
+// may become of a package: one of its versions, or that it is not installed. Choices narrow these sets by way of the
+// clauses. A clause whose terms all hold is a conflict: it is resolved with the clauses that led to it, until a new
+// clause is found that forbids the choice which was wrong. The search goes back to that choice, and never makes the
+// mistake again. The clause without terms means that there is no way, and what it was concluded from is the reason.
 //
 // Of all solutions it gives the first: packages are decided in the order in which they are wished for (the caller's
-// wishes, then those of each package that was decided), and of each the version that its Order has first among those that
-// lead to a solution. A clause forbids only what has no solution, so that nothing is passed over.
+// wishes, then those of each package that was decided), and of each the version that its Order has first among those
+// that lead to a solution. A clause forbids only what has no solution, so that nothing is passed over.
 package pubgrub
 
 import "context"

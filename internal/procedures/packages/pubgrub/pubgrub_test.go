@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// toy is a world whose versions are numbers from 1 on. A constraint is the numbers that it admits, with commas, or * for all.
+// toy is a world whose versions are numbers from 1 on. A constraint is the numbers that it admits, with commas, or *
+// for all.
 type toy map[string]Package
 
 func (w toy) Package(name string) (Package, error) { return w[name], nil }
@@ -51,8 +52,8 @@ func wishesOf(texts ...string) (out []Wish) {
 	return out
 }
 
-// brute tries all that there is, in the same order: the answer is the first that fits. needed says which needs count; nil for
-// all.
+// brute tries all that there is, in the same order: the answer is the first that fits. needed says which needs count;
+// nil for all.
 func brute(w toy, wishes []Wish, needed func(of string, version int, n Need) bool) map[string]int {
 	queue := []Need{}
 	for _, wish := range wishes {
@@ -245,9 +246,12 @@ func TestReasons(t *testing.T) {
 			And because c 2 needs x 2 and c 2 needs y 2, c 2 cannot be installed.
 			And because c 1 cannot be installed (1), no version of c can be installed.
 			And because c * is asked for, what is asked for cannot be installed.`},
-		"two wishes for one":   {"a 1\na 2", "a 1/a 2", "Because a 1 is asked for and a 2 is asked for, what is asked for cannot be installed."},
-		"no such package":      {"a 1", "b *", "B * is asked for (there is no b), so that what is asked for cannot be installed."},
-		"a wish that is unmet": {"a 1", "a 2", "A 2 is asked for (there is none), so that what is asked for cannot be installed."},
+		"two wishes for one": {"a 1\na 2", "a 1/a 2",
+			"Because a 1 is asked for and a 2 is asked for, what is asked for cannot be installed."},
+		"no such package": {"a 1", "b *",
+			"B * is asked for (there is no b), so that what is asked for cannot be installed."},
+		"a wish that is unmet": {"a 1", "a 2",
+			"A 2 is asked for (there is none), so that what is asked for cannot be installed."},
 		"itself": {"a 1: a 2\na 2: a 1", "a *", `
 			Because a 2 needs a 1 and a 1 needs a 2, no version of a can be installed.
 			And because a * is asked for, what is asked for cannot be installed.`},
@@ -265,8 +269,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// pinned is eight packages of twelve versions, each of which needs the next at its own version or one beside it; the caller
-// pins the last at one that nothing leads to if refuted.
+// pinned is eight packages of twelve versions, each of which needs the next at its own version or one beside it; the
+// caller pins the last at one that nothing leads to if refuted.
 func pinned(refuted bool) (toy, []Wish) {
 	w := toy{}
 	for i := range 8 {
@@ -287,8 +291,8 @@ func pinned(refuted bool) (toy, []Wish) {
 	return w, wishesOf("p0 *", "p1 *", "p2 *", "p3 *", "p7 12")
 }
 
-// manyDiamonds is so many packages of so many versions: each needs three others in a range about its own version, so that each
-// is needed by several.
+// manyDiamonds is so many packages of so many versions: each needs three others in a range about its own version, so
+// that each is needed by several.
 func manyDiamonds(packages, versions int) (toy, []Wish) {
 	w := toy{}
 	for i := range packages {
@@ -348,7 +352,8 @@ func pigeons(n int) (toy, []Wish) {
 	for i := range n {
 		var p Package
 		for h := range n - 1 {
-			p.Versions = append(p.Versions, Version{Text: strconv.Itoa(h + 1), Needs: []Need{{fmt.Sprint("hole", h), strconv.Itoa(i + 1)}}})
+			p.Versions = append(p.Versions, Version{Text: strconv.Itoa(h + 1),
+				Needs: []Need{{fmt.Sprint("hole", h), strconv.Itoa(i + 1)}}})
 		}
 		w[fmt.Sprint("pigeon", i)] = p
 		wishes = append(wishes, fmt.Sprintf("pigeon%d *", i))

@@ -78,8 +78,8 @@ const (
 	maxConflicts = 20_000 // in all
 )
 
-// smallest leaves out the facts without which the others still do not go together, and concludes from what remains. It gives
-// nil if that is too much work.
+// smallest leaves out the facts without which the others still do not go together, and concludes from what remains. It
+// gives nil if that is too much work.
 func (s *solver) smallest(facts []*clause) (refuted *clause) {
 	left := maxConflicts
 	refute := func(facts []*clause) *clause {

@@ -200,8 +200,8 @@ func (s *solver) list(c *clause) {
 	}
 }
 
-// holds says how many terms of a clause do not hold yet, 2 for more than one, and which one that is. never is true if one of
-// them cannot hold any more.
+// holds says how many terms of a clause do not hold yet, 2 for more than one, and which one that is. never is true if
+// one of them cannot hold any more.
 func (s *solver) holds(c *clause) (open int, which term, never bool) {
 	for _, t := range c.terms {
 		domain := s.packages[t.of].domain

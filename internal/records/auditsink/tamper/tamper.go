@@ -15,12 +15,13 @@ import (
 
 // columns are those that the hash of a row covers, as the package documentation of internal/records/store has them.
 func columns() []string {
-	return strings.Split("seq, prev_hash, time_us, request_id, door, caller, tier, action, provider, owner, repo, base, branch, "+
-		"title, paths, digest, verdicts, outcome, code, message, pr_number, pr_url, duration_us", ", ")
+	return strings.Split(
+		"seq, prev_hash, time_us, request_id, door, caller, tier, action, provider, owner, repo, base, branch, "+
+			"title, paths, digest, verdicts, outcome, code, message, pr_number, pr_url, duration_us", ", ")
 }
 
-// Rewrite does what somebody can do who may write the database: it removes rows of the audit, numbers the rest anew, and hashes the chain
-// again by the documented algorithm, so that it is sound.
+// Rewrite does what somebody can do who may write the database: it removes rows of the audit, numbers the rest anew,
+// and hashes the chain again by the documented algorithm, so that it is sound.
 func Rewrite(path string, remove ...int64) error {
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
@@ -32,7 +33,8 @@ func Rewrite(path string, remove ...int64) error {
 	if err != nil {
 		return err
 	}
-	triggers, err := column[string](ctx, db, "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit'")
+	triggers, err := column[string](ctx, db,
+		"SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit'")
 	if err != nil {
 		return err
 	}
@@ -41,7 +43,8 @@ func Rewrite(path string, remove ...int64) error {
 			return err
 		}
 	}
-	if _, err := db.ExecContext(ctx, "DELETE FROM attempts"); err != nil { // the index, whose rows have numbers of the audit
+	// the index, whose rows have numbers of the audit
+	if _, err := db.ExecContext(ctx, "DELETE FROM attempts"); err != nil {
 		return err
 	}
 	for _, seq := range remove {

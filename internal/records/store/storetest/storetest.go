@@ -1,5 +1,5 @@
-// Package storetest gives tests stores without records. Their tables are made once a process, since making them takes longer
-// than most of what is tested, above all under the race detector.
+// Package storetest gives tests stores without records. Their tables are made once a process, since making them takes
+// longer than most of what is tested, above all under the race detector.
 package storetest
 
 import (

@@ -41,7 +41,8 @@ func TestWhoMayDoWhat(t *testing.T) {
 		"a reading token opens nothing": {
 			set: readOnly, method: post, path: "pulls", body: pullBody("old"), status: 403, text: "user must be a collaborator"},
 		"a reading token deletes nothing": {
-			set: readOnly, method: del, path: "branches/old", status: 403, text: "user should have a permission to write to a repo"},
+			set: readOnly, method: del, path: "branches/old", status: 403,
+			text: "user should have a permission to write to a repo"},
 		"a reading token labels nothing": {
 			set: readOnly, method: post, path: "issues/1/labels", body: `{"labels":["claude-ops"]}`, status: 403,
 			text: "write permission is required"},
@@ -54,14 +55,16 @@ func TestWhoMayDoWhat(t *testing.T) {
 			set: readOnly, method: get, path: "", status: 200, text: `"permissions":{"admin":false,"push":false,"pull":true}`},
 		"a protected pattern refuses a new branch": {
 			set:    func(s *Settings) { s.Protection.ProtectedPatterns = []string{"claude-ops/**"} },
-			method: post, path: "contents", body: commit, status: 403, text: "Not allowed to push to protected branch claude-ops/x"},
+			method: post, path: "contents", body: commit, status: 403,
+			text: "Not allowed to push to protected branch claude-ops/x"},
 		"a star does not reach into the next segment": {
 			set:    func(s *Settings) { s.Protection.ProtectedPatterns = []string{"claude*"} },
 			method: post, path: "contents", body: commit, status: 201, text: `"commit"`},
 		"an archived repository takes no commit": {
 			set: archived, method: post, path: "contents", body: commit, status: 423, text: "is not allowed to edit"},
 		"an archived repository takes a label": {
-			set: archived, method: post, path: "issues/1/labels", body: `{"labels":["claude-ops"]}`, status: 200, text: "claude-ops"},
+			set: archived, method: post, path: "issues/1/labels", body: `{"labels":["claude-ops"]}`, status: 200,
+			text: "claude-ops"},
 		"an archived repository shows it": {
 			set: archived, method: get, path: "", status: 200, text: `"archived":true`},
 		"a fork shows it": {
@@ -106,8 +109,9 @@ func TestATokenLacksScopes(t *testing.T) {
 		"labels are issues":                {"write:repository", get, "labels", "", 403, "read:issue"},
 		"labelling is writing to an issue": {"write:repository read:issue", put, "issues/1/labels", `{}`, 403, "write:issue"},
 		"oneself is another scope":         {"write:repository", get, "/user", "", 403, "read:user"},
-		"reading many files takes writing": {"read:repository", post, "file-contents", `{"files":[]}`, 403, "write:repository"},
-		"or a query":                       {"read:repository", get, "file-contents?body=%7B%7D", "", 200, ""},
+		"reading many files takes writing": {"read:repository", post, "file-contents", `{"files":[]}`, 403,
+			"write:repository"},
+		"or a query": {"read:repository", get, "file-contents?body=%7B%7D", "", 200, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

@@ -81,12 +81,14 @@ func TestMergeableIsStaleThenWrongThenTrue(t *testing.T) {
 	b.s.Configure(b.ref, func(s *Settings) { s.Delays.MergeableReads = MergeableReads{Stale: 2, Checking: 1} })
 	fits, conflicts := b.propose("fits").Number, b.propose("conflicts").Number
 	b.s.Host().World(t, b.ref, nil).Push("main", memhost.File{Path: "conflicts.md", Content: "other\n"})
-	for number, want := range map[int][]bool{fits: {true, true, false, true, true}, conflicts: {true, true, false, false}} {
+	for number, want := range map[int][]bool{fits: {true, true, false, true, true},
+		conflicts: {true, true, false, false}} {
 		for i, mergeable := range want {
 			list := into[[]pullJSON](b, b.do(get, "pulls?sort=oldest", "")) // does not count as a read
 			one := into[pullJSON](b, b.do(get, fmt.Sprintf("pulls/%d", number), ""))
 			if one.Mergeable != mergeable || list[number-1].Mergeable != mergeable {
-				t.Errorf("#%d, read %d: %v, in the list %v; want %v", number, i+1, one.Mergeable, list[number-1].Mergeable, mergeable)
+				t.Errorf("#%d, read %d: %v, in the list %v; want %v", number, i+1, one.Mergeable, list[number-1].Mergeable,
+					mergeable)
 			}
 		}
 	}

@@ -64,7 +64,8 @@ func (j *rendering) branch(name string) *branchJSON {
 	out := &branchJSON{
 		Name: name,
 		Commit: tipJSON{
-			ID: tip, Message: message(j.at.repo.Commits[tip].Message), URL: j.at.web() + "/commit/" + tip, Author: made.author.who,
+			ID: tip, Message: message(j.at.repo.Commits[tip].Message), URL: j.at.web() + "/commit/" + tip,
+			Author:    made.author.who,
 			Committer: made.committer.who, Verification: unsigned(), Timestamp: stampTime(made.committer.when),
 		},
 		StatusCheckContexts: []string{}, UserCanPush: j.at.access >= writeAccess, UserCanMerge: j.at.access >= writeAccess,

@@ -100,7 +100,8 @@ func into[T any](b *bench, got said) (out T) {
 
 // commitBody is a POST contents that creates one file on a new branch.
 func commitBody(branch, path string) string {
-	return fmt.Sprintf(`{"branch":"main","new_branch":%q,"message":"m","files":[{"operation":"create","path":%q,"content":%q}]}`,
+	return fmt.Sprintf(
+		`{"branch":"main","new_branch":%q,"message":"m","files":[{"operation":"create","path":%q,"content":%q}]}`,
 		branch, path, base64.StdEncoding.EncodeToString([]byte("x\n")))
 }
 

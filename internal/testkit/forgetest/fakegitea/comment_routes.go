@@ -27,7 +27,8 @@ type commentJSON struct {
 func listComments(c *call) (*answer, error) {
 	pr := c.numbered()
 	if pr == nil {
-		return nil, internalError(fmt.Sprintf("issue does not exist [id: 0, repo_id: %d, index: %s]", c.at.st.id, c.params["index"]))
+		return nil, internalError(fmt.Sprintf("issue does not exist [id: 0, repo_id: %d, index: %s]", c.at.st.id,
+			c.params["index"]))
 	}
 	list := []commentJSON{}
 	for i := range pr.Comments {
@@ -61,7 +62,8 @@ func createComment(c *call) (*answer, error) {
 	case c.at.repo.Archived:
 		return nil, refuse(http.StatusLocked, c.at.repo.Ref.String()+" is archived")
 	case pr == nil:
-		return nil, internalError(fmt.Sprintf("issue does not exist [id: 0, repo_id: %d, index: %s]", c.at.st.id, c.params["index"]))
+		return nil, internalError(fmt.Sprintf("issue does not exist [id: 0, repo_id: %d, index: %s]", c.at.st.id,
+			c.params["index"]))
 	}
 	pr.Comments = append(pr.Comments, gitprovider.Remark{Author: c.viewer, Body: in.Body, At: c.s.host.Now()})
 	return &answer{status: http.StatusCreated, body: c.comment(pr, len(pr.Comments)-1)}, nil

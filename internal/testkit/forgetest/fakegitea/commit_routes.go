@@ -250,7 +250,8 @@ func getBlob(c *call) (*answer, error) {
 	if blob == nil || blob.children != nil {
 		return nil, refuse(http.StatusBadRequest, noObject(id, ""))
 	}
-	out := map[string]any{"content": nil, "encoding": nil, "url": c.at.api() + "/git/blobs/" + id, "sha": id, "size": blob.size()}
+	out := map[string]any{"content": nil, "encoding": nil, "url": c.at.api() + "/git/blobs/" + id, "sha": id,
+		"size": blob.size()}
 	if blob.size() <= maxBlob {
 		out["content"], out["encoding"] = encode(blob.content), "base64"
 	}

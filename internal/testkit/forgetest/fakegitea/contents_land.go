@@ -68,7 +68,8 @@ func (c *call) land(p *push) (*answer, error) {
 // protectedFile is a file of the push that a rule protects, or "".
 func (c *call) protectedFile(p *push) string {
 	for _, op := range *p.in.Files {
-		if slices.ContainsFunc(c.at.st.Protection.ProtectedFiles, func(pattern string) bool { return matches(pattern, op.Path) }) {
+		if slices.ContainsFunc(c.at.st.Protection.ProtectedFiles,
+			func(pattern string) bool { return matches(pattern, op.Path) }) {
 			return op.Path
 		}
 	}

@@ -14,5 +14,6 @@ func (s *Server) describe(w http.ResponseWriter) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json;charset=utf-8")
-	_, _ = io.WriteString(w, `{"swagger":"2.0","definitions":{"PullRequest":{"properties":{"review_comments":{"type":"integer"}}}}}`)
+	_, _ = io.WriteString(w,
+		`{"swagger":"2.0","definitions":{"PullRequest":{"properties":{"review_comments":{"type":"integer"}}}}}`)
 }

@@ -14,7 +14,8 @@ import (
 
 func (j *rendering) label(l Label) labelJSON {
 	return labelJSON{
-		ID: l.ID, Name: l.Name, Color: l.Color, Description: l.Description, URL: fmt.Sprintf("%s/labels/%d", j.at.api(), l.ID),
+		ID: l.ID, Name: l.Name, Color: l.Color, Description: l.Description,
+		URL: fmt.Sprintf("%s/labels/%d", j.at.api(), l.ID),
 	}
 }
 

@@ -13,7 +13,8 @@ func TestLabellingTakesIDsOrNames(t *testing.T) {
 		status       int
 		want         []string
 	}{
-		"names":                             {post, `{"labels":["claude-ops","automated"]}`, 200, []string{"automated", "claude-ops"}},
+		"names": {post, `{"labels":["claude-ops","automated"]}`, 200,
+			[]string{"automated", "claude-ops"}},
 		"ids":                               {post, `{"labels":[2]}`, 200, []string{"automated"}},
 		"what is there already stays":       {post, `{"labels":[]}`, 200, nil},
 		"unknown names are dropped":         {post, `{"labels":["nope","automated"]}`, 200, []string{"automated"}},

@@ -71,7 +71,8 @@ func (r *replay) compare(recorded, got heard) []string {
 // volatile are members whose value says how large, how busy or which version the recorded server was. Their type and
 // their presence are compared all the same.
 func volatile(member string) bool {
-	return slices.Contains([]string{"size of repository", "open_pr_counter", "version", "description of repository"}, member)
+	return slices.Contains([]string{"size of repository", "open_pr_counter", "version", "description of repository"},
+		member)
 }
 
 func (r *replay) value(path string, recorded, got any, problems []string) []string {

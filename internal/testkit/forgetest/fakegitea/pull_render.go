@@ -151,7 +151,8 @@ func (j *rendering) head(pr *memhost.PR) endJSON {
 	out := j.end(branch, branch, pr.HeadCommit)
 	if owner != j.at.repo.Ref.Owner {
 		fork := j.repo()
-		fork.ID, fork.Owner, fork.FullName, fork.Fork = j.at.st.id+1_000_000, j.s.acquaintance(owner), owner+"/"+j.at.repo.Ref.Name, true
+		fork.ID, fork.Owner, fork.FullName, fork.Fork = j.at.st.id+1_000_000, j.s.acquaintance(owner), owner+"/"+
+			j.at.repo.Ref.Name, true
 		fork.Permissions = permissionsJSON{Pull: true}
 		out.RepoID, out.Repo = fork.ID, fork
 	}

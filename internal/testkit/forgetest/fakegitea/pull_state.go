@@ -33,8 +33,8 @@ func posterOf(pr *memhost.PR) string {
 	return Owner
 }
 
-// settle lets the server notice what happened to branches: a pull request follows its head, is closed when that is gone,
-// and has to be checked again for conflicts when its base moved.
+// settle lets the server notice what happened to branches: a pull request follows its head, is closed when that is
+// gone, and has to be checked again for conflicts when its base moved.
 func (r *repository) settle() {
 	for _, pr := range r.repo.PRs {
 		known := r.pull(pr)

@@ -61,7 +61,8 @@ func openPull(c *call) (*answer, error) {
 	if login := c.at.unknown(in.Reviewers); login != "" {
 		return nil, noReviewer(login)
 	}
-	pr := c.s.host.Open(c.at.repo, gitprovider.PullRequestSpec{Head: in.Head, Base: in.Base, Title: in.Title, Body: in.Body})
+	pr := c.s.host.Open(c.at.repo, gitprovider.PullRequestSpec{Head: in.Head, Base: in.Base, Title: in.Title,
+		Body: in.Body})
 	known := c.at.pull(pr)
 	known.poster = c.viewer
 	c.assign(pr, in.Assignee, in.Assignees)
@@ -188,7 +189,8 @@ func (c *call) assign(pr *memhost.PR, one string, several []string) {
 		wanted = append(wanted, one)
 	}
 	known := c.at.pull(pr)
-	known.assignees = slices.DeleteFunc(known.assignees, func(login string) bool { return !slices.Contains(wanted, login) })
+	known.assignees = slices.DeleteFunc(known.assignees,
+		func(login string) bool { return !slices.Contains(wanted, login) })
 	for _, login := range wanted {
 		if !slices.Contains(known.assignees, login) {
 			known.assignees = append(known.assignees, login)

@@ -66,8 +66,10 @@ func (j *rendering) lineComment(pr *memhost.PR, at, i int) lineCommentJSON {
 		author = known.login
 	}
 	out := lineCommentJSON{
-		ID: id, Body: said.Body, User: j.person(author), ReviewID: known.id, CreatedAt: stampTime(when), UpdatedAt: stampTime(when),
-		Path: said.Path, CommitID: said.Commit, Position: said.Line, HTMLURL: fmt.Sprintf("%s#issuecomment-%d", j.pullPage(pr), id),
+		ID: id, Body: said.Body, User: j.person(author), ReviewID: known.id, CreatedAt: stampTime(when),
+		UpdatedAt: stampTime(when),
+		Path:      said.Path, CommitID: said.Commit, Position: said.Line,
+		HTMLURL:        fmt.Sprintf("%s#issuecomment-%d", j.pullPage(pr), id),
 		PullRequestURL: j.pullPage(pr),
 	}
 	if said.Before {

@@ -194,10 +194,12 @@ func createReview(c *call) (*answer, error) {
 	case in.Body == "" && len(in.Comments) == 0:
 		return nil, unprocessable("review event COMMENT requires a body or a comment")
 	}
-	made := gitprovider.Review{Author: c.viewer, State: gitprovider.ReviewCommented, Body: in.Body, SubmittedAt: c.s.host.Now()}
+	made := gitprovider.Review{Author: c.viewer, State: gitprovider.ReviewCommented, Body: in.Body,
+		SubmittedAt: c.s.host.Now()}
 	for _, on := range in.Comments {
 		made.Comments = append(made.Comments, gitprovider.LineComment{
-			Author: c.viewer, Path: on.Path, Line: max(on.After, on.Before), Before: on.After == 0, Commit: pr.HeadCommit, Body: on.Body,
+			Author: c.viewer, Path: on.Path, Line: max(on.After, on.Before), Before: on.After == 0, Commit: pr.HeadCommit,
+			Body: on.Body,
 		})
 	}
 	pr.Reviews = append(pr.Reviews, made)

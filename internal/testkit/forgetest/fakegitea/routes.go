@@ -93,7 +93,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, problem := range found.check(r.URL.Query(), body) {
 		s.report("fake Gitea: %s %s: %s", r.Method, r.URL.Path, problem)
 	}
-	c := &call{s: s, method: r.Method, escapedPath: r.URL.EscapedPath(), params: params, query: r.URL.Query(), body: body, json: &rendering{s: s}}
+	c := &call{s: s, method: r.Method, escapedPath: r.URL.EscapedPath(), params: params, query: r.URL.Query(), body: body,
+		json: &rendering{s: s}}
 	ans, err := s.serve(c, found, r)
 	if err != nil {
 		var no *refusal

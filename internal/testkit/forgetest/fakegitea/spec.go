@@ -87,7 +87,8 @@ func (s *spec) checks(t testing.TB, method, template string) func(url.Values, []
 			types[p.Name] = p.Type
 			continue
 		}
-		body = sync.OnceValues(func() (*jsonschema.Schema, error) { return s.compile(p.Schema["$ref"]) }) // most routes are never asked
+		// most routes are never asked
+		body = sync.OnceValues(func() (*jsonschema.Schema, error) { return s.compile(p.Schema["$ref"]) })
 	}
 	return func(query url.Values, raw []byte) []string {
 		schema, err := body()

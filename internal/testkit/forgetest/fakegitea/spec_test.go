@@ -21,9 +21,10 @@ func TestRequestsThatAreNotAsDescribedFailTheTest(t *testing.T) {
 		"a member of the wrong type":  {post, "pulls", `{"head":"x","base":"main","title":5}`, "/title"},
 		"label names in a creation":   {post, "pulls", `{"head":"x","base":"main","title":"t","labels":["a"]}`, "/labels/0"},
 		"an unknown member of a file": {post, "contents", `{"files":[{"operation":"create","path":"x","mode":"1"}]}`, "mode"},
-		"an unknown operation":        {post, "contents", `{"files":[{"operation":"frob","path":"x"}]}`, "/files/0/operation"},
-		"a body where there is none":  {get, "pulls", `{}`, "takes no body"},
-		"a body that is no JSON":      {post, "labels", `name=x`, "is not JSON"},
+		"an unknown operation": {post, "contents", `{"files":[{"operation":"frob","path":"x"}]}`,
+			"/files/0/operation"},
+		"a body where there is none": {get, "pulls", `{}`, "takes no body"},
+		"a body that is no JSON":     {post, "labels", `name=x`, "is not JSON"},
 		"a rename, which we never use": {post, "contents", `{"files":[{"operation":"update","path":"x","from_path":"y"}]}`,
 			"from_path"},
 	} {

@@ -104,8 +104,9 @@ func TestReviewsAreOfOtherPeople(t *testing.T) {
 		status int
 		want   string
 	}{
-		"approving one's own":            {b.Token(), review("APPROVE", ""), 422, "Can not approve your own pull request"},
-		"requesting changes of oneself":  {b.Token(), review("REQUEST_CHANGES", "No"), 422, "Can not request changes on your own"},
+		"approving one's own": {b.Token(), review("APPROVE", ""), 422, "Can not approve your own pull request"},
+		"requesting changes of oneself": {b.Token(), review("REQUEST_CHANGES", "No"), 422,
+			"Can not request changes on your own"},
 		"a comment on one's own":         {b.Token(), review("COMMENT", "Mind this"), 200, `"COMMENTED"`},
 		"an approval":                    {ada, review("APPROVE", ""), 200, `"APPROVED"`},
 		"a request for changes":          {ada, review("REQUEST_CHANGES", "No"), 200, `"CHANGES_REQUESTED"`},
@@ -194,7 +195,8 @@ func TestATreeTakesLinksAndSubmodules(t *testing.T) {
 		map[string]any{"path": "sub", "mode": "160000", "type": "commit", "sha": strings.Repeat("ab", 20)},
 	}}), 201)
 	b.same("modes", []any{tree.at("tree", 0, "mode"), tree.at("tree", 1, "mode")}, []any{"120000", "160000"})
-	commit := b.want(b.in("POST", "/git/commits", map[string]any{"message": "x", "tree": tree.at("sha"), "parents": []any{}}), 201)
+	commit := b.want(b.in("POST", "/git/commits",
+		map[string]any{"message": "x", "tree": tree.at("sha"), "parents": []any{}}), 201)
 	b.want(b.in("PATCH", "/git/refs/heads/main", map[string]any{"sha": commit.at("sha"), "force": true}), 200)
 	b.same("files", b.host.World(t, b.ref, nil).Files(b.tip("main")), []memhost.File{
 		{Path: "link", Kind: gitprovider.KindSymlink, Content: "README.md"}, {Path: "sub", Kind: gitprovider.KindSubmodule},
@@ -207,7 +209,8 @@ func TestOthersMayAskForLittle(t *testing.T) {
 	b.Server.t = r
 	ada := b.TokenOf("ada")
 	b.as(ada, "GET", "/labels", nil)
-	b.want(b.send("POST", "/graphql", map[string]any{"query": "{ viewer { login } }"}, "Authorization", "Bearer "+ada), 404)
+	b.want(b.send("POST", "/graphql", map[string]any{"query": "{ viewer { login } }"}, "Authorization", "Bearer "+ada),
+		404)
 	if len(r.failures) != 2 {
 		t.Errorf("failures %q", r.failures)
 	}

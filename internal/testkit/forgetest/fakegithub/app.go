@@ -94,7 +94,8 @@ func covers(have, wanted string) bool {
 	return slices.Index(levels, have) >= slices.Index(levels, wanted)
 }
 
-// may reports whether a token allows something: pull requests' permission does for what they have in common with issues.
+// may reports whether a token allows something: pull requests' permission does for what they have in common with
+// issues.
 func (t *AppToken) may(name, level string) bool {
 	switch {
 	case name == "metadata":

@@ -22,10 +22,12 @@ func (r *rights) foreign() bool {
 	return r.at.s.apps.acting != nil && lower(r.at.s.apps.acting.Repo.String()) != lower(r.at.repo.Ref.String())
 }
 
-// barred tells why an app may not do something for which one of the permissions is needed: nil if it may, or if no app asks.
+// barred tells why an app may not do something for which one of the permissions is needed: nil if it may, or if no app
+// asks.
 func (r *rights) barred(level string, permissions ...string) *refusal {
 	token := r.at.s.apps.acting
-	if token == nil || slices.ContainsFunc(permissions, func(name string) bool { return !r.foreign() && token.may(name, level) }) {
+	if token == nil || slices.ContainsFunc(permissions,
+		func(name string) bool { return !r.foreign() && token.may(name, level) }) {
 		return nil
 	}
 	return &refusal{http.StatusForbidden, "FORBIDDEN", "Resource not accessible by integration",
@@ -42,11 +44,13 @@ func (r *rights) gqlReads(permissions ...string) error {
 	return nil
 }
 
-// readNeeds is the permission that reading a route needs, of the kind that GitHub's documentation of each operation names.
+// readNeeds is the permission that reading a route needs, of the kind that GitHub's documentation of each operation
+// names.
 func readNeeds(route string) string {
 	_, path, _ := strings.Cut(route, "/repos/{owner}/{repo}")
 	for _, need := range []struct{ prefix, permission string }{
-		{"/actions/permissions", "administration"}, {"/actions", "actions"}, {"/branches/{branch}/protection", "administration"},
+		{"/actions/permissions", "administration"}, {"/actions", "actions"},
+		{"/branches/{branch}/protection", "administration"},
 		{"/branches", "contents"}, {"/commits/{ref}/check-runs", "checks"}, {"/commits/{ref}/status", "statuses"},
 		{"/contents", "contents"}, {"/git", "contents"}, {"/issues", "issues"}, {"/labels", "issues"},
 		{"/pulls", "pull_requests"},

@@ -15,7 +15,8 @@ func TestTheMergeabilityIsUnknownForSomeReadsAfterAChange(t *testing.T) {
 	read := func() any {
 		return b.repo(`pullRequest(number: 1) { mergeable mergeStateStatus }`).at("pullRequest", "mergeable")
 	}
-	b.same("reads", []any{read(), b.in("GET", "/pulls/1", nil).at("mergeable"), read()}, []any{"UNKNOWN", nil, "MERGEABLE"})
+	b.same("reads", []any{read(), b.in("GET", "/pulls/1", nil).at("mergeable"), read()},
+		[]any{"UNKNOWN", nil, "MERGEABLE"})
 	b.push("main", "checks/x.md", "other\n")
 	b.same("reads after a push", []any{read(), read(), read()}, []any{"UNKNOWN", "UNKNOWN", "CONFLICTING"})
 }
@@ -37,7 +38,8 @@ func TestTheStateOfAMergeHasAReason(t *testing.T) {
 
 func TestAPullRequestFromAForkIsMarkedAsOne(t *testing.T) {
 	b := newBed(t)
-	number := b.OpenFromFork(b.ref, "eve", "claude-ops/fix/a", "Trust me", memhost.File{Path: "checks/e.md", Content: "e\n"})
+	number := b.OpenFromFork(b.ref, "eve", "claude-ops/fix/a", "Trust me",
+		memhost.File{Path: "checks/e.md", Content: "e\n"})
 	got := b.repo(`refs(refPrefix: "refs/heads/", first: 9) { totalCount } pullRequest(number: ` + fmt.Sprint(number) + `) {
 		isCrossRepository headRefName headRepository { nameWithOwner } headRepositoryOwner { login } headRef { name }
 		files(first: 9) { nodes { path } } author { login } }`)
@@ -78,7 +80,8 @@ func TestLargeAndBinaryBlobsHaveNoWholeText(t *testing.T) {
 		memhost.File{Path: "binary", Content: "a\x00b"})
 	got := b.repo(`large: object(expression: "main:large") { ... on Blob { text byteSize isTruncated isBinary } }
 		binary: object(expression: "HEAD:binary") { ... on Blob { text byteSize isTruncated isBinary } }`)
-	b.same("large", []any{len(got.at("large", "text").(string)), got.at("large", "byteSize"), got.at("large", "isTruncated")},
+	b.same("large", []any{len(got.at("large", "text").(string)), got.at("large", "byteSize"),
+		got.at("large", "isTruncated")},
 		[]any{maxText, float64(maxText + 1), true})
 	b.same("binary", []any{got.at("binary", "text"), got.at("binary", "isBinary")}, []any{nil, true})
 }
@@ -134,7 +137,8 @@ func TestOfManyWhoCreateOneBranchOneSucceeds(t *testing.T) {
 			if i%2 == 0 {
 				results[i] = b.in("POST", "/git/refs", map[string]any{"ref": "refs/heads/x", "sha": base})
 			} else {
-				results[i] = b.mutate("createRef", map[string]any{"repositoryId": id, "name": "refs/heads/x", "oid": base}, "ref { id }")
+				results[i] = b.mutate("createRef", map[string]any{"repositoryId": id, "name": "refs/heads/x", "oid": base},
+					"ref { id }")
 			}
 		})
 	}

@@ -126,8 +126,9 @@ func sameLines(a, b string) int {
 	return same
 }
 
-// mergeable tells whether a pull request can be merged: nil while that is not known, which it is not for the first reads
-// after a change. Each call is one read. To know it GitHub tries the merge, and keeps the commit of the last success.
+// mergeable tells whether a pull request can be merged: nil while that is not known, which it is not for the first
+// reads after a change. Each call is one read. To know it GitHub tries the merge, and keeps the commit of the last
+// success.
 func (r *pullRules) mergeable(pr *memhost.PR) *bool {
 	st := r.at.pull(pr)
 	base := r.at.repo.Branches[pr.Base]

@@ -35,8 +35,10 @@ func (r *rights) writes(who, what, permission string) *refusal {
 		permission = "none" // an app has no role
 	}
 	switch {
-	case who == viewer && (r.at.set.Token.MissingScopes || slices.Contains(r.at.set.Token.NotGranted, what)), !r.allows(who, permission):
-		return &refusal{http.StatusForbidden, "FORBIDDEN", "Resource not accessible by personal access token", what + "=write"}
+	case who == viewer && (r.at.set.Token.MissingScopes || slices.Contains(r.at.set.Token.NotGranted, what)),
+		!r.allows(who, permission):
+		return &refusal{http.StatusForbidden, "FORBIDDEN", "Resource not accessible by personal access token",
+			what + "=write"}
 	case r.at.repo.Archived:
 		return &refusal{http.StatusForbidden, "UNPROCESSABLE", "Repository was archived so is read-only.", ""}
 	}
@@ -64,5 +66,6 @@ func (r *rights) hindered(branch, action string) *refusal {
 	case "delete":
 		reason = "Cannot delete this branch"
 	}
-	return &refusal{http.StatusUnprocessableEntity, "UNPROCESSABLE", "Repository rule violations found\n\n" + reason + "\n\n", ""}
+	return &refusal{http.StatusUnprocessableEntity, "UNPROCESSABLE", "Repository rule violations found\n\n" + reason +
+		"\n\n", ""}
 }

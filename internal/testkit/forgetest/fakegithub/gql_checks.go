@@ -76,7 +76,8 @@ func (g *gitGraph) gqlRun(commit string, i int) *gql.Object {
 	return &gql.Object{Type: "CheckRun", Fields: fields{
 		"id": nodeID(kindCheckRun, g.at.id, commit+"/"+run.Name), "databaseId": i + 1, "name": run.Name,
 		"status": strings.ToUpper(run.Status), "conclusion": conclusion, "startedAt": epoch(), "completedAt": completed,
-		"title": orNull(run.Title), "summary": orNull(run.Summary), "text": orNull(run.Text), "isRequired": false, "detailsUrl": escaped(page), "url": escaped(page),
+		"title": orNull(run.Title), "summary": orNull(run.Summary), "text": orNull(run.Text), "isRequired": false,
+		"detailsUrl": escaped(page), "url": escaped(page),
 		"permalink":  escaped(page),
 		"repository": lazy(func(args) (any, error) { return g.at.graph().repo(), nil }),
 		"checkSuite": lazy(func(args) (any, error) { return g.gqlSuite(commit), nil }),

@@ -62,9 +62,10 @@ func (g *gitGraph) commit(id string) *gql.Object {
 				Node: func(i int) *gql.Object { return g.commit(c.Parents[i]) },
 			}, in, nil)
 		}),
-		"statusCheckRollup": g.at.rights().guarded(func(args) (any, error) { return g.gqlRollup(id), nil }, "checks", "statuses"),
-		"status":            lazy(func(args) (any, error) { return g.gqlStatus(id), nil }),
-		"checkSuites":       lazy(func(in args) (any, error) { return g.gqlSuites(id, in) }),
+		"statusCheckRollup": g.at.rights().guarded(func(args) (any, error) { return g.gqlRollup(id), nil }, "checks",
+			"statuses"),
+		"status":      lazy(func(args) (any, error) { return g.gqlStatus(id), nil }),
+		"checkSuites": lazy(func(in args) (any, error) { return g.gqlSuites(id, in) }),
 		"associatedPullRequests": lazy(func(in args) (any, error) {
 			in["headRefOid"] = id
 			return g.at.graph().pulls("associatedPullRequests", in)
@@ -76,7 +77,8 @@ func (g *gitGraph) commit(id string) *gql.Object {
 }
 
 func gqlActor(who signature) *gql.Object {
-	return &gql.Object{Type: "GitActor", Fields: fields{"name": who.name, "email": who.email, "date": who.at, "user": any(nil)}}
+	return &gql.Object{Type: "GitActor", Fields: fields{"name": who.name, "email": who.email, "date": who.at,
+		"user": any(nil)}}
 }
 
 // signature is the signature of a commit that GitHub made itself; others have none.

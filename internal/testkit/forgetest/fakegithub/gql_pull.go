@@ -30,7 +30,8 @@ func (g *pullGraph) addPullFields(out fields) {
 		return nil, &gql.Error{Type: "NOT_FOUND", Message: fmt.Sprintf(
 			"Could not resolve to a PullRequest with the number of %d.", in.Int("number"))}
 	}, "pull_requests")
-	out["pullRequests"] = g.at.rights().guarded(func(in args) (any, error) { return g.pulls("pullRequests", in) }, "pull_requests")
+	out["pullRequests"] = g.at.rights().guarded(func(in args) (any, error) { return g.pulls("pullRequests", in) },
+		"pull_requests")
 	out["label"] = lazy(func(in args) (any, error) { return g.label(in.String("name")), nil })
 	out["labels"] = lazy(func(in args) (any, error) {
 		var names []string
@@ -73,17 +74,22 @@ func (g *pullGraph) pull(pr *memhost.PR) *gql.Object {
 	out := fields{
 		"id": nodeID(kindPull, g.at.id, strconv.Itoa(pr.Number)), "databaseId": g.at.id*1000 + pr.Number,
 		"fullDatabaseId": strconv.Itoa(g.at.id*1000 + pr.Number), "number": pr.Number, "title": pr.Title, "body": pr.Body,
-		"url": g.at.web("pull", strconv.Itoa(pr.Number)), "resourcePath": fmt.Sprintf("/%s/pull/%d", g.at.repo.Ref, pr.Number),
-		"state": strings.ToUpper(string(pr.State)), "closed": pr.State != gitprovider.StateOpen,
+		"url":          g.at.web("pull", strconv.Itoa(pr.Number)),
+		"resourcePath": fmt.Sprintf("/%s/pull/%d", g.at.repo.Ref, pr.Number),
+		"state":        strings.ToUpper(string(pr.State)), "closed": pr.State != gitprovider.StateOpen,
 		"closedAt": when(pr.ClosedAt), "merged": mergedAt != nil, "mergedAt": mergedAt, "createdAt": pr.CreatedAt,
 		"updatedAt": st.updated, "isDraft": st.draft, "isCrossRepository": owner != g.at.repo.Ref.Owner, "locked": false,
 		"author": g.at.s.graph.user(g.at.rules().author(pr)), "headRefName": branch, "headRefOid": pr.HeadCommit,
-		"baseRefName": pr.Base, "headRepositoryOwner": g.at.s.graph.user(owner), "viewerDidAuthor": g.at.rules().author(pr) == viewer,
+		"baseRefName": pr.Base, "headRepositoryOwner": g.at.s.graph.user(owner),
+		"viewerDidAuthor": g.at.rules().author(pr) == viewer,
 		"viewerCanUpdate": g.at.set.allows("write"), "maintainerCanModify": st.maintained,
-		"reviewDecision":    lazy(func(args) (any, error) { return g.at.rules().decision(pr), nil }),
-		"mergeable":         lazy(func(args) (any, error) { return gqlMergeable(read()), nil }),
-		"mergeStateStatus":  lazy(func(args) (any, error) { return g.at.rules().mergeState(pr, read()), nil }),
-		"statusCheckRollup": g.at.rights().guarded(func(args) (any, error) { return g.at.git().gqlRollup(pr.HeadCommit), nil }, "checks", "statuses"),
+		"reviewDecision":   lazy(func(args) (any, error) { return g.at.rules().decision(pr), nil }),
+		"mergeable":        lazy(func(args) (any, error) { return gqlMergeable(read()), nil }),
+		"mergeStateStatus": lazy(func(args) (any, error) { return g.at.rules().mergeState(pr, read()), nil }),
+		"statusCheckRollup": g.at.rights().guarded(func(args) (any, error) {
+			return g.at.git().gqlRollup(pr.HeadCommit),
+				nil
+		}, "checks", "statuses"),
 	}
 	out["mergedBy"] = lazy(func(args) (any, error) {
 		if mergedAt == nil {

@@ -94,8 +94,9 @@ func (g *pullGraph) review(pr *memhost.PR, i int) *gql.Object {
 	}
 	return &gql.Object{Type: "PullRequestReview", Fields: fields{
 		"id": nodeID(kindReview, g.at.id, fmt.Sprintf("%d/%d", pr.Number, i)), "databaseId": g.at.id*1000 + i,
-		"author": g.at.s.graph.user(r.Author), "body": r.Body, "state": reviewState(r.State), "submittedAt": when(r.SubmittedAt),
-		"createdAt": created, "updatedAt": created, "authorAssociation": g.at.rules().association(r.Author),
+		"author": g.at.s.graph.user(r.Author), "body": r.Body, "state": reviewState(r.State),
+		"submittedAt": when(r.SubmittedAt),
+		"createdAt":   created, "updatedAt": created, "authorAssociation": g.at.rules().association(r.Author),
 		"viewerDidAuthor": r.Author == viewer,
 		"url":             g.at.web("pull", fmt.Sprintf("%d#pullrequestreview-%d", pr.Number, i)),
 		"commit":          lazy(func(args) (any, error) { return g.at.git().commit(pr.HeadCommit), nil }),
@@ -158,8 +159,9 @@ func (g *pullGraph) label(name string) *gql.Object {
 	name = g.at.set.Labels[i]
 	look := g.at.look(name)
 	return &gql.Object{Type: "Label", Fields: fields{
-		"id": nodeID(kindLabel, g.at.id, name), "name": name, "color": look.color, "description": look.description, "isDefault": look.isDefault,
-		"url": escaped(g.at.web("labels", name)), "createdAt": epoch(),
+		"id": nodeID(kindLabel, g.at.id, name), "name": name, "color": look.color, "description": look.description,
+		"isDefault": look.isDefault,
+		"url":       escaped(g.at.web("labels", name)), "createdAt": epoch(),
 		"repository": lazy(func(args) (any, error) { return g.repo(), nil }),
 	}}
 }

@@ -88,7 +88,8 @@ func (g *gitGraph) refs(in args) (any, error) {
 	}
 	var names []string
 	for _, branch := range g.at.branches() {
-		if heads && strings.HasPrefix(branch, rest) && strings.Contains(lower(branch[len(rest):]), lower(in.String("query"))) {
+		if heads && strings.HasPrefix(branch, rest) &&
+			strings.Contains(lower(branch[len(rest):]), lower(in.String("query"))) {
 			names = append(names, branch)
 		}
 	}

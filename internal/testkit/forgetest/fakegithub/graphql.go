@@ -46,7 +46,8 @@ func (g *graphServer) serve(a *exchange) {
 }
 
 func noNode(id string) error {
-	return &gql.Error{Type: "NOT_FOUND", Message: fmt.Sprintf("Could not resolve to a node with the global id of '%s'", id)}
+	return &gql.Error{Type: "NOT_FOUND", Message: fmt.Sprintf("Could not resolve to a node with the global id of '%s'",
+		id)}
 }
 
 func (g *graphServer) queryRoot() *gql.Object {

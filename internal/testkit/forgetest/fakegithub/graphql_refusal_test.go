@@ -27,12 +27,14 @@ func TestInvalidDocumentsAreAnsweredWithErrorsOnly(t *testing.T) {
 	}
 	got := b.ask(`query($oid: GitObjectID!) { repository(owner: "a", name: "b") { object(oid: $oid) { oid } } }`,
 		map[string]any{"oid": "main"})
-	b.same("variable", got.at("errors", 0, "message"), any("Variable $oid of type GitObjectID! was provided invalid value"))
+	b.same("variable", got.at("errors", 0, "message"),
+		any("Variable $oid of type GitObjectID! was provided invalid value"))
 }
 
 func TestRequestsThatAreNoDocumentsAreRefused(t *testing.T) {
 	b := newBed(t)
-	b.same("no query", b.want(b.send("POST", "/graphql", map[string]any{"variables": map[string]any{}}), 400).at("message"),
+	b.same("no query", b.want(b.send("POST", "/graphql", map[string]any{"variables": map[string]any{}}),
+		400).at("message"),
 		any("A query attribute must be specified and must be a string."))
 	b.same("no JSON object", b.want(b.send("POST", "/graphql", "{"), 400).at("message"), any("Problems parsing JSON"))
 }

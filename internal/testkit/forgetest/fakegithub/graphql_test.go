@@ -27,7 +27,8 @@ func TestASnapshotIsReadInOneQuery(t *testing.T) {
 	b.same("base", got.at("defaultBranchRef", "target", "oid"), any(b.tip("main")))
 	b.same("folder", got.at("defaultBranchRef", "target", "checks", "object", "entries", 0), any(map[string]any{
 		"name": "disk.md", "path": "checks/disk.md", "mode": float64(0o100644),
-		"object": map[string]any{"text": "# Disk\n\ndf -h\n", "byteSize": float64(14), "isBinary": false, "isTruncated": false},
+		"object": map[string]any{"text": "# Disk\n\ndf -h\n", "byteSize": float64(14), "isBinary": false,
+			"isTruncated": false},
 	}))
 	b.same("link", got.at("defaultBranchRef", "target", "checks", "object", "entries", 1, "mode"), any(float64(0o120000)))
 	b.same("missing", got.at("defaultBranchRef", "target", "none"), nil)

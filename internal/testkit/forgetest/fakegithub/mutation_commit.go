@@ -25,8 +25,8 @@ func (g *graphServer) byBranch(in args) (*place, error) {
 		Message: fmt.Sprintf("Could not resolve to a Repository with the name '%s'.", full)}
 }
 
-// createCommitOnBranch adds a commit to a branch that is where it is expected to be. What is added is a plain file, also
-// when it replaces an executable one.
+// createCommitOnBranch adds a commit to a branch that is where it is expected to be. What is added is a plain file,
+// also when it replaces an executable one.
 func createCommitOnBranch(p *place, in args) (fields, error) {
 	if err := p.rights().gqlMayWrite("contents", "write"); err != nil {
 		return nil, err
@@ -40,7 +40,8 @@ func createCommitOnBranch(p *place, in args) (fields, error) {
 	hindered := p.rights().hindered(branch, "update")
 	switch {
 	case head == "":
-		return nil, &gql.Error{Type: "NOT_FOUND", Message: fmt.Sprintf("Could not resolve to a Ref with the name '%s'.", branch)}
+		return nil, &gql.Error{Type: "NOT_FOUND",
+			Message: fmt.Sprintf("Could not resolve to a Ref with the name '%s'.", branch)}
 	case head != expected:
 		return nil, &gql.Error{Type: "STALE_DATA",
 			Message: fmt.Sprintf("Expected branch to point to %q but it did not.  Pull and try again.", expected)}

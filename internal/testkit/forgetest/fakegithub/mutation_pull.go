@@ -140,7 +140,8 @@ func (r *pullRules) cannotReview(pr *memhost.PR, users, teams []string) string {
 	stranger := slices.ContainsFunc(users, func(login string) bool {
 		return !slices.ContainsFunc(r.at.set.people(), func(have string) bool { return lower(have) == lower(login) })
 	})
-	if stranger || slices.ContainsFunc(teams, func(slug string) bool { return !slices.Contains(r.at.set.People.Teams, slug) }) {
+	if stranger || slices.ContainsFunc(teams,
+		func(slug string) bool { return !slices.Contains(r.at.set.People.Teams, slug) }) {
 		return fmt.Sprintf("Reviews may only be requested from collaborators. One or more of the users or teams you "+
 			"specified is not a collaborator of the %s repository.", r.at.repo.Ref)
 	}

@@ -56,7 +56,8 @@ func (r *pullRules) openPull(req newPull) (*memhost.PR, []problem) {
 	}
 	add(strings.TrimSpace(req.title) == "", problem{field: "title", code: "missing_field"})
 	add(utf8.RuneCountInString(req.title) > maxTitle,
-		problem{field: "title", code: "custom", message: fmt.Sprintf("title is too long (maximum is %d characters)", maxTitle)})
+		problem{field: "title", code: "custom",
+			message: fmt.Sprintf("title is too long (maximum is %d characters)", maxTitle)})
 	add(utf8.RuneCountInString(req.body) > maxBodyC,
 		problem{field: "body", code: "custom", message: fmt.Sprintf("body is too long (maximum is %d characters)", maxBodyC)})
 	add(tip == "", problem{field: "head", code: "invalid"})

@@ -67,7 +67,8 @@ func (r *repositories) place(repo *memhost.Repo) *place {
 			id: 1_000_000 + len(r.states), pulls: map[int]*pullState{}, objects: newObjects(),
 			details: map[string]commitDetails{}, trials: map[string]bool{},
 			looks: map[string]labelLook{},
-			set:   &Settings{Labels: []string{gitprovider.LabelOurs, "automated"}, Token: Token{Permission: "write"}, Delays: Delays{MergeableReads: 1}},
+			set: &Settings{Labels: []string{gitprovider.LabelOurs, "automated"}, Token: Token{Permission: "write"},
+				Delays: Delays{MergeableReads: 1}},
 		}
 		r.states[repo] = st
 		r.byID[st.id] = repo

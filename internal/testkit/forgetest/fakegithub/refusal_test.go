@@ -31,9 +31,10 @@ func TestRequestsThatGitHubDoesNotKnowFailTheTest(t *testing.T) {
 		"a value outside an enum":     {"GET", "/pulls?state=merged", nil, "state"},
 		"a path of another type":      {"GET", "/pulls/one", nil, "pull_number"},
 		"a body without what it must": {"POST", "/pulls", map[string]any{"title": "x", "head": "y"}, "base"},
-		"an unknown field":            {"POST", "/labels", map[string]any{"name": "x", "colour": "f"}, "unknown field colour"},
-		"a field of another type":     {"POST", "/git/refs", map[string]any{"ref": "refs/heads/x", "sha": 1}, "sha"},
-		"a body where none belongs":   {"GET", "/labels", map[string]any{}, "where none is expected"},
+		"an unknown field": {"POST", "/labels", map[string]any{"name": "x", "colour": "f"},
+			"unknown field colour"},
+		"a field of another type":   {"POST", "/git/refs", map[string]any{"ref": "refs/heads/x", "sha": 1}, "sha"},
+		"a body where none belongs": {"GET", "/labels", map[string]any{}, "where none is expected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)

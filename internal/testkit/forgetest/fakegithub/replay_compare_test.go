@@ -8,12 +8,13 @@ import (
 	"strings"
 )
 
-// free are members whose value is the server's to choose: ids, faces, times, counts, addresses of documentation. That they are
-// there, and of which type, is compared all the same.
+// free are members whose value is the server's to choose: ids, faces, times, counts, addresses of documentation. That
+// they are there, and of which type, is compared all the same.
 func free(member string) bool {
 	return slices.Contains([]string{
 		"id", "node_id", "avatar_url", "gravatar_id", "documentation_url", "size", "login", "type", "temp_clone_token",
-		"subscribers_count", "open_issues_count", "open_issues", "stargazers_count", "watchers_count", "watchers", "target_url",
+		"subscribers_count", "open_issues_count", "open_issues", "stargazers_count", "watchers_count", "watchers",
+		"target_url",
 		"description", "site_admin", "network_count", "language", "topics",
 	}, member) || strings.HasSuffix(member, "_at")
 }
@@ -23,8 +24,8 @@ func since() []string {
 	return []string{"status", "user_view_type", "has_discussions", "expired"}
 }
 
-// absent are members that the recordings have and the fake leaves out: settings of organisations and of merging, which no
-// client of ours reads.
+// absent are members that the recordings have and the fake leaves out: settings of organisations and of merging, which
+// no client of ours reads.
 func absent() []string {
 	return []string{
 		"organization", "allow_squash_merge", "allow_merge_commit", "allow_rebase_merge", "allow_auto_merge",

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// play plays an exchange. What people do is done at the host, and asked is false: there is no answer to compare. A list of issues
-// is one of labels, since there are no issues.
+// play plays an exchange. What people do is done at the host, and asked is false: there is no answer to compare. A list
+// of issues is one of labels, since there are no issues.
 func (r *replay) play(e recorded) (got heard, asked bool) {
 	method, path := e.Request.Method, e.Request.Path
 	switch {
@@ -105,7 +105,8 @@ func (r *replay) say(e recorded) {
 // listLabels asks for a page of thirteen labels, and calls them issues again.
 func (r *replay) listLabels(e recorded) heard {
 	r.s.Configure(r.repo, func(set *Settings) { set.Labels = strings.Split("abcdefghijklm", "") })
-	id := strings.TrimPrefix(strings.Split(e.Response.Headers["Link"], "/issues")[0], "<https://api.github.com/repositories/")
+	id := strings.TrimPrefix(strings.Split(e.Response.Headers["Link"], "/issues")[0],
+		"<https://api.github.com/repositories/")
 	number := 0
 	r.s.host.Locked(func() { number = r.s.repos.place(r.s.host.Repo(r.repo)).id })
 	r.ours[id] = strconv.Itoa(number)
@@ -120,12 +121,13 @@ func (r *replay) rename(e recorded) {
 	former := r.repo
 	r.repo.Name += "-newname"
 	r.s.host.Add(r.repo.Owner, r.repo.Name, memhost.File{Path: "README.md", Content: "x"})
-	r.s.Configure(r.repo, func(set *Settings) { set.RenamedFrom, set.Token.Permission = []string{former.String()}, "admin" })
+	r.s.Configure(r.repo,
+		func(set *Settings) { set.RenamedFrom, set.Token.Permission = []string{former.String()}, "admin" })
 	r.pairRepo(e)
 }
 
-// redirected is the answer to a write under the former name. A client of ours asks for a label here: only what follows the
-// repository's address differs.
+// redirected is the answer to a write under the former name. A client of ours asks for a label here: only what follows
+// the repository's address differs.
 func (r *replay) redirected(e recorded) heard {
 	got := r.request(http.MethodPost, r.toOurs(e.Request.Path)+"/labels", `{"name":"x"}`, r.s.Token())
 	got.Headers["Location"] = strings.TrimSuffix(got.Headers["Location"], "/labels")

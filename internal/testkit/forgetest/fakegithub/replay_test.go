@@ -96,7 +96,8 @@ func newReplay(t *testing.T, file string) *replay {
 		name = "hello-world"
 	}
 	r.repo = gitprovider.RepoRef{Owner: organisation, Name: name}
-	r.names = strings.NewReplacer("octokit-fixture-org", organisation, "octokit-fixture-user-b", "ann", "octokit-fixture-user-a", viewer)
+	r.names = strings.NewReplacer("octokit-fixture-org", organisation, "octokit-fixture-user-b", "ann",
+		"octokit-fixture-user-a", viewer)
 	r.s.TokenOf("ann")
 	if file == "get-repository" {
 		r.s.host.Add(organisation, name, memhost.File{Path: "README.md", Content: "# hello-world"})

@@ -76,7 +76,8 @@ func (r *restRouter) serve(a *exchange) {
 	}
 	found := a.find()
 	if wrong := r.spec.CheckRequest(a.route, a.path, a.query, a.body); len(wrong) > 0 {
-		r.s.t.Errorf("a request does not fit GitHub's description: %s %s: %s\nbody: %.500s", a.r.Method, a.r.URL, wrong, a.body)
+		r.s.t.Errorf("a request does not fit GitHub's description: %s %s: %s\nbody: %.500s", a.r.Method, a.r.URL, wrong,
+			a.body)
 	}
 	if a.by.who != viewer && !takenFromAll(a.route) {
 		r.s.t.Errorf("the fake GitHub takes %s from the owner of Token only, not from %s", a.route, a.by.who)

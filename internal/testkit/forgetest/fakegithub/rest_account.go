@@ -129,7 +129,8 @@ func (c *accounts) acceptInvitation(a *exchange) {
 // restMinimalRepo is the repository as invitations show it.
 func (v *restView) restMinimalRepo() object {
 	all, out := v.restRepo(), v.links()
-	for _, field := range []string{"id", "node_id", "name", "full_name", "owner", "private", "html_url", "url", "description", "fork"} {
+	for _, field := range []string{"id", "node_id", "name", "full_name", "owner", "private", "html_url", "url",
+		"description", "fork"} {
 		out[field] = all[field]
 	}
 	return out

@@ -73,8 +73,8 @@ func (i *appInstallation) postAccessToken(a *exchange) {
 	})
 }
 
-// installedRepo opens the repository that a token is asked for by its name, which is its present one, or its id; nil if the
-// installation is not for it.
+// installedRepo opens the repository that a token is asked for by its name, which is its present one, or its id; nil if
+// the installation is not for it.
 func (i *appInstallation) installedRepo(names []string, ids []int) *place {
 	var repo *memhost.Repo
 	for _, id := range ids {
@@ -117,7 +117,8 @@ func (i *appInstallation) restInstallation(account string) object {
 	maps.Copy(permissions, i.app.Permissions)
 	id := strconv.Itoa(installationID)
 	return object{
-		"id": installationID, "account": i.s.restUser(account), "repository_selection": selection, "app_id": appNumber(i.app.ID),
+		"id": installationID, "account": i.s.restUser(account), "repository_selection": selection,
+		"app_id":   appNumber(i.app.ID),
 		"app_slug": i.app.Slug, "target_id": userID(account), "target_type": "User", "permissions": permissions,
 		"access_tokens_url": i.s.URL() + "/app/installations/" + id + "/access_tokens",
 		"repositories_url":  i.s.URL() + "/installation/repositories",

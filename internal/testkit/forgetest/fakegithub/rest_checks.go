@@ -32,13 +32,15 @@ func getStatus(p *place, a *exchange) {
 	for i, st := range statuses {
 		list = append(list, object{
 			"id": i + 1, "node_id": nodeID(kindContext, p.id, commit+"/"+st.Context), "url": p.api("statuses", commit),
-			"avatar_url": p.s.host.Web() + "/" + viewer + ".png", "context": st.Context, "state": st.State, "description": body(st.Description),
-			"target_url": body(st.TargetURL), "created_at": stamp(epoch()), "updated_at": stamp(epoch()),
+			"avatar_url": p.s.host.Web() + "/" + viewer + ".png", "context": st.Context, "state": st.State,
+			"description": body(st.Description),
+			"target_url":  body(st.TargetURL), "created_at": stamp(epoch()), "updated_at": stamp(epoch()),
 		})
 	}
 	a.reply(http.StatusOK, object{
 		"state": combined(statuses), "sha": commit, "total_count": len(statuses), "statuses": page(a, list),
-		"repository": p.rest().restMinimalRepo(), "commit_url": p.api("commits", commit), "url": p.api("commits", commit, "status"),
+		"repository": p.rest().restMinimalRepo(), "commit_url": p.api("commits", commit),
+		"url": p.api("commits", commit, "status"),
 	})
 }
 

@@ -54,13 +54,16 @@ func postReply(p *place, a *exchange, pr *memhost.PR) {
 	to := threads[i].on
 	to.Body, to.Author, to.Thread, to.Resolved = in.Body, "", fmt.Sprint(threads[i].comments[0]), false
 	pr.Reviews = append(pr.Reviews, gitprovider.Review{
-		Author: a.by.who, State: gitprovider.ReviewCommented, SubmittedAt: p.s.host.Now(), Comments: []gitprovider.LineComment{to},
+		Author: a.by.who, State: gitprovider.ReviewCommented, SubmittedAt: p.s.host.Now(),
+		Comments: []gitprovider.LineComment{to},
 	})
 	p.changed()
 	made := lineAt{len(pr.Reviews) - 1, 0}
 	a.reply(http.StatusCreated, object{
-		"id": lineID(p, made), "node_id": nodeID(kindLine, p.id, fmt.Sprintf("%d/%d/0", pr.Number, made.review)), "body": in.Body,
-		"path": to.Path, "in_reply_to_id": id, "user": p.s.restUser(a.by.who), "author_association": p.rules().association(a.by.who),
-		"pull_request_url": p.api("pulls", strconv.Itoa(pr.Number)),
+		"id": lineID(p, made), "node_id": nodeID(kindLine, p.id, fmt.Sprintf("%d/%d/0", pr.Number, made.review)),
+		"body": in.Body,
+		"path": to.Path, "in_reply_to_id": id, "user": p.s.restUser(a.by.who),
+		"author_association": p.rules().association(a.by.who),
+		"pull_request_url":   p.api("pulls", strconv.Itoa(pr.Number)),
 	})
 }

@@ -31,7 +31,8 @@ func (v *restView) restLabels(names []string) []object {
 		name = v.at.set.Labels[at]
 		look := v.at.look(name)
 		out = append(out, object{
-			"id": v.at.id*1000 + at, "node_id": nodeID(kindLabel, v.at.id, name), "url": v.at.api("labels", url.PathEscape(name)),
+			"id": v.at.id*1000 + at, "node_id": nodeID(kindLabel, v.at.id, name),
+			"url":  v.at.api("labels", url.PathEscape(name)),
 			"name": name, "color": look.color, "default": look.isDefault, "description": look.description,
 		})
 	}
@@ -85,8 +86,8 @@ func postLabel(p *place, a *exchange) {
 	}
 }
 
-// postIssueLabels adds labels, and defines those that the repository lacks. Names come in a list, or in a list within an
-// object.
+// postIssueLabels adds labels, and defines those that the repository lacks. Names come in a list, or in a list within
+// an object.
 func postIssueLabels(p *place, a *exchange, pr *memhost.PR) {
 	var in struct{ Labels []string }
 	if json.Unmarshal(a.body, &in.Labels) != nil && !a.decode(&in) {

@@ -63,7 +63,8 @@ func (v *restView) restPull(pr *memhost.PR) object {
 	}
 	return object{
 		"id": v.at.id*1000 + pr.Number, "node_id": nodeID(kindPull, v.at.id, number), "number": pr.Number, "state": state,
-		"locked": false, "title": pr.Title, "body": body(pr.Body), "user": v.at.s.restUser(v.at.rules().author(pr)), "url": self,
+		"locked": false, "title": pr.Title, "body": body(pr.Body), "user": v.at.s.restUser(v.at.rules().author(pr)),
+		"url":      self,
 		"html_url": addresses["html"], "diff_url": addresses["html"] + ".diff", "patch_url": addresses["html"] + ".patch",
 		"issue_url": issue, "commits_url": addresses["commits"], "comments_url": addresses["comments"],
 		"review_comments_url": addresses["review_comments"], "review_comment_url": addresses["review_comment"],
@@ -159,7 +160,8 @@ func postPull(p *place, a *exchange) {
 	if !a.decode(&in) || !p.rights().mayWrite(a, "pull_requests", "read") {
 		return
 	}
-	pr, problems := p.rules().openPull(newPull{title: in.Title, body: in.Body, head: in.Head, base: in.Base, draft: in.Draft})
+	pr, problems := p.rules().openPull(newPull{title: in.Title, body: in.Body, head: in.Head, base: in.Base,
+		draft: in.Draft})
 	if len(problems) > 0 {
 		refusePull(a, problems)
 		return

@@ -53,8 +53,10 @@ func (v *restView) restRepo() object {
 	}
 	host := strings.TrimPrefix(v.at.s.host.Web(), "https://")
 	for field, value := range (object{
-		"id": v.at.id, "node_id": nodeID(kindRepo, v.at.id, ""), "name": v.at.repo.Ref.Name, "full_name": v.at.repo.Ref.String(),
-		"owner": v.at.s.restUser(v.at.repo.Ref.Owner), "private": v.at.set.Private, "html_url": v.at.web(), "url": v.at.api(),
+		"id": v.at.id, "node_id": nodeID(kindRepo, v.at.id, ""), "name": v.at.repo.Ref.Name,
+		"full_name": v.at.repo.Ref.String(),
+		"owner":     v.at.s.restUser(v.at.repo.Ref.Owner), "private": v.at.set.Private, "html_url": v.at.web(),
+		"url":         v.at.api(),
 		"description": nil, "fork": v.at.repo.Fork, "created_at": stamp(epoch()), "updated_at": stamp(epoch()),
 		"pushed_at": stamp(epoch()), "git_url": "git://" + host + "/" + v.at.repo.Ref.String() + ".git",
 		"ssh_url":   "git@" + host + ":" + v.at.repo.Ref.String() + ".git",

@@ -20,7 +20,8 @@ func scene(t *testing.T) *bed {
 	w.Review(1, "ann", gitprovider.ReviewApproved, "Fine")
 	b.Configure(b.ref, func(set *Settings) {
 		set.People.Collaborators, set.People.Teams = []string{"ann"}, []string{"crew"}
-		set.CI.CheckRuns = map[string][]CheckRun{tip: {{Name: "test", Conclusion: "failure"}, {Name: "slow", Status: "queued"}}}
+		set.CI.CheckRuns = map[string][]CheckRun{tip: {{Name: "test", Conclusion: "failure"},
+			{Name: "slow", Status: "queued"}}}
 		set.CI.Statuses = map[string][]Status{tip: {{Context: "lint", State: "success"}}}
 	})
 	return b
@@ -37,11 +38,12 @@ func TestReadsFitTheDescription(t *testing.T) {
 		place []any
 		value any
 	}{
-		"":                                        {[]any{"permissions", "admin"}, true},
-		"/branches?per_page=1":                    {[]any{0, "name"}, "claude-ops/check/x"},
-		"/branches/claude-ops%2Fcheck%2Fx":        {[]any{"commit", "sha"}, tip},
-		"/branches/claude-ops/check/x":            {[]any{"protected"}, false},
-		"/branches/main/protection":               {[]any{"required_pull_request_reviews", "required_approving_review_count"}, 1.0},
+		"":                                 {[]any{"permissions", "admin"}, true},
+		"/branches?per_page=1":             {[]any{0, "name"}, "claude-ops/check/x"},
+		"/branches/claude-ops%2Fcheck%2Fx": {[]any{"commit", "sha"}, tip},
+		"/branches/claude-ops/check/x":     {[]any{"protected"}, false},
+		"/branches/main/protection": {[]any{"required_pull_request_reviews", "required_approving_review_count"},
+			1.0},
 		"/rules/branches/main":                    {[]any{0, "type"}, "creation"},
 		"/git/ref/heads/claude-ops/check/x":       {[]any{"object", "sha"}, tip},
 		"/git/matching-refs/heads/claude-ops/ch":  {[]any{0, "ref"}, "refs/heads/claude-ops/check/x"},
@@ -128,7 +130,8 @@ func TestWritesAreAnsweredAsTheDescriptionHasIt(t *testing.T) {
 	b.want(b.in("POST", "/labels", map[string]any{"name": "infra", "color": "ff0000"}), 201)
 	asked := b.want(b.in("POST", "/pulls/2/requested_reviewers",
 		map[string]any{"reviewers": []string{"ann"}, "team_reviewers": []string{"crew"}}), 201)
-	b.same("asked", []any{asked.at("requested_reviewers", 0, "login"), asked.at("requested_teams", 0, "slug")}, []any{"ann", "crew"})
+	b.same("asked", []any{asked.at("requested_reviewers", 0, "login"), asked.at("requested_teams", 0, "slug")},
+		[]any{"ann", "crew"})
 	assigned := b.want(b.in("POST", "/issues/2/assignees", map[string]any{"assignees": []string{"ann", "stranger"}}), 201)
 	b.same("assigned", []any{assigned.at("assignees", 0, "login"), assigned.at("assignees", 1)}, []any{"ann", nil})
 	closed := b.want(b.in("PATCH", "/pulls/2", map[string]any{"state": "closed", "title": "Z"}), 200)
@@ -144,7 +147,8 @@ func TestPagesAreLinked(t *testing.T) {
 		b.push("claude-ops/fix/"+name, "checks/"+name+".md", name)
 	}
 	first := b.want(b.in("GET", "/branches?per_page=2", nil), 200)
-	base := fmt.Sprintf("%s/repositories/%.0f/branches?per_page=2&page=2", b.URL(), b.want(b.in("GET", "", nil), 200).at("id"))
+	base := fmt.Sprintf("%s/repositories/%.0f/branches?per_page=2&page=2", b.URL(),
+		b.want(b.in("GET", "", nil), 200).at("id"))
 	b.same("link", first.header.Get("Link"), "<"+base+`>; rel="next", <`+base+`>; rel="last"`)
 	second := b.want(b.in("GET", "/branches?per_page=2&page=2", nil), 200)
 	if link := second.header.Get("Link"); strings.Contains(link, `rel="next"`) || !strings.Contains(link, `rel="prev"`) {
@@ -169,5 +173,6 @@ func TestARenamedRepositoryIsFound(t *testing.T) {
 	b.want(b.send("POST", "/repos/octo/old/labels", map[string]any{"name": "x"}), http.StatusTemporaryRedirect)
 	got := b.ask(`{ repository(owner: "octo", name: "old") { nameWithOwner } }`, nil)
 	b.same("GraphQL", got.at("data", "repository", "nameWithOwner"), any(b.ref.String()))
-	b.problem(b.ask(`{ repository(owner: "octo", name: "old", followRenames: false) { id } }`, nil), "NOT_FOUND", "'octo/old'")
+	b.problem(b.ask(`{ repository(owner: "octo", name: "old", followRenames: false) { id } }`, nil), "NOT_FOUND",
+		"'octo/old'")
 }

@@ -54,7 +54,8 @@ func explore(t *testing.T) *walker {
 	tip := b.push("claude-ops/check/x", "checks/x.md", "x\n")
 	world := b.host.World(t, b.ref, nil)
 	number := world.OpenPR("claude-ops/check/x", "Watch x", "claude-ops")
-	world.ReviewLines(number, "ann", "approved", "Fine", gitprovider.LineComment{Path: "checks/x.md", Line: 1, Body: "This"})
+	world.ReviewLines(number, "ann", "approved", "Fine", gitprovider.LineComment{Path: "checks/x.md", Line: 1,
+		Body: "This"})
 	world.Comment(number, "ann", "Why?")
 	b.Configure(b.ref, func(set *Settings) {
 		set.Token.Permission, set.Protection.Protected, set.Archived = "admin", []string{"ma*", "claude-ops/check/*"}, true
@@ -117,8 +118,10 @@ func TestValuesAreOfTheTypesThatTheSchemaHas(t *testing.T) {
 				}
 			}
 		}
-		leaves = slices.DeleteFunc(leaves, func(name string) bool { return name == "contexts" || name == "parent" }) // objects
-		roots := gql.Roots{Around: func(do func()) { do() }, Query: &gql.Object{Type: "Query", Fields: fields{"node": w.found[typ]}}}
+		// objects
+		leaves = slices.DeleteFunc(leaves, func(name string) bool { return name == "contexts" || name == "parent" })
+		roots := gql.Roots{Around: func(do func()) { do() },
+			Query: &gql.Object{Type: "Query", Fields: fields{"node": w.found[typ]}}}
 		out := w.b.graph.schema.Execute(gql.Request{
 			Query: fmt.Sprintf(`{ node(id: %q) { ... on %s { %s } } }`, id, typ, strings.Join(leaves, " ")),
 		}, roots)

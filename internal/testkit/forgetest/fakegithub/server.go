@@ -130,12 +130,12 @@ func describe(file string) (*apispec.Spec, error) {
 // URL is the root of the API, as https://api.github.com is: REST is below it, GraphQL at URL()+"/graphql".
 func (s *Server) URL() string { return s.http.URL }
 
-// Token is the token that may use the API; what it may do is in each repository's Settings. Others but those of TokenOf are
-// refused.
+// Token is the token that may use the API; what it may do is in each repository's Settings. Others but those of TokenOf
+// are refused.
 func (s *Server) Token() string { return "ghp_fakefakefakefakefakefakefakefakefake" }
 
-// SetInitialBranch changes which branch repositories have at first that clients make; it is memhost.MainBranch until then.
-// On GitHub that is a setting of the account.
+// SetInitialBranch changes which branch repositories have at first that clients make; it is memhost.MainBranch until
+// then. On GitHub that is a setting of the account.
 func (s *Server) SetInitialBranch(name string) { s.host.Locked(func() { s.repos.initial = name }) }
 
 // Host is where the repositories are.
@@ -144,8 +144,8 @@ func (s *Server) Host() *memhost.Host { return s.host }
 // Faults stands in front of the server: it makes it misbehave, and knows what was asked.
 func (s *Server) Faults() *httpfault.Handler { return s.faults }
 
-// AddRepo makes a repository with a name of its own, whose branch memhost.MainBranch has one commit with the files; with
-// none, one without a commit. It defines the labels "claude-ops" and "automated".
+// AddRepo makes a repository with a name of its own, whose branch memhost.MainBranch has one commit with the files;
+// with none, one without a commit. It defines the labels "claude-ops" and "automated".
 func (s *Server) AddRepo(files ...memhost.File) gitprovider.RepoRef {
 	var name string
 	s.host.Locked(func() {
@@ -155,15 +155,16 @@ func (s *Server) AddRepo(files ...memhost.File) gitprovider.RepoRef {
 	return s.host.Add(owner, name, files...)
 }
 
-// OpenFromFork opens a pull request into the default branch as somebody else would, from a branch of their fork that has
-// one commit with the files.
+// OpenFromFork opens a pull request into the default branch as somebody else would, from a branch of their fork that
+// has one commit with the files.
 func (s *Server) OpenFromFork(ref gitprovider.RepoRef, who, branch, title string, files ...memhost.File) int {
 	s.t.Helper()
 	number := 0
 	err := s.host.Act(ref, func(repo *memhost.Repo) error {
 		head := memhost.ForkBranch(who, branch)
 		repo.Write(head, title, files)
-		number = s.host.Open(repo, gitprovider.PullRequestSpec{Repo: ref, Base: repo.Default, Head: head, Title: title}).Number
+		number = s.host.Open(repo, gitprovider.PullRequestSpec{Repo: ref, Base: repo.Default, Head: head,
+			Title: title}).Number
 		return nil
 	})
 	if err != nil {
@@ -215,8 +216,8 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) *exchange {
 	return a
 }
 
-// scopes are those of the token, "" for a fine-grained one. Tests have one token: if it lacks scopes for some repository, it
-// lacks them.
+// scopes are those of the token, "" for a fine-grained one. Tests have one token: if it lacks scopes for some
+// repository, it lacks them.
 func (s *Server) scopes() string {
 	for _, st := range s.repos.states {
 		if st.set.Token.FineGrained {

@@ -29,8 +29,8 @@ type Token struct {
 	// MissingScopes makes the token one that was not granted access to repositories' contents: private ones are not
 	// found, and writes are refused.
 	MissingScopes bool
-	// FineGrained makes the token a fine-grained one, which names no scopes. NotGranted are permissions, such as contents, that it
-	// may not write with, whatever its owner may do.
+	// FineGrained makes the token a fine-grained one, which names no scopes. NotGranted are permissions, such as contents,
+	// that it may not write with, whatever its owner may do.
 	FineGrained bool
 	NotGranted  []string
 }

@@ -1,6 +1,6 @@
-// Package fakeoidc is a provider of OpenID Connect for tests: discovery, keys, authorization code with PKCE, refresh tokens
-// that are good once, userinfo, and logout. It is as strict as a certified one where that is what protects people, and
-// does wrong what a test asks for. It speaks GitHub's OAuth, too.
+// Package fakeoidc is a provider of OpenID Connect for tests: discovery, keys, authorization code with PKCE, refresh
+// tokens that are good once, userinfo, and logout. It is as strict as a certified one where that is what protects
+// people, and does wrong what a test asks for. It speaks GitHub's OAuth, too.
 package fakeoidc
 
 import (
@@ -66,7 +66,8 @@ type grant struct {
 
 // New starts a provider whose clock is now. Close ends it.
 func New(now func() time.Time) *Provider {
-	p := &Provider{ID: "claudeops", Secret: "the-client-secret-of-tests", Now: now, codes: map[string]grant{}, tokens: map[string]grant{}, refresh: map[string]grant{}}
+	p := &Provider{ID: "claudeops", Secret: "the-client-secret-of-tests", Now: now, codes: map[string]grant{},
+		tokens: map[string]grant{}, refresh: map[string]grant{}}
 	p.RotateKey()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.discovery)
@@ -174,9 +175,11 @@ func (p *Provider) discovery(w http.ResponseWriter, _ *http.Request) {
 		issuer = at
 	}
 	d := map[string]any{
-		"issuer": issuer, "authorization_endpoint": at + "/authorize", "token_endpoint": at + "/token", "jwks_uri": at + "/keys", "userinfo_endpoint": at + "/userinfo",
-		"id_token_signing_alg_values_supported": []string{"ES256"}, "scopes_supported": []string{"openid", "profile", "groups"},
-		"code_challenge_methods_supported": []string{"S256"}, "backchannel_logout_supported": true,
+		"issuer": issuer, "authorization_endpoint": at + "/authorize", "token_endpoint": at + "/token",
+		"jwks_uri": at + "/keys", "userinfo_endpoint": at + "/userinfo",
+		"id_token_signing_alg_values_supported": []string{"ES256"},
+		"scopes_supported":                      []string{"openid", "profile", "groups"},
+		"code_challenge_methods_supported":      []string{"S256"}, "backchannel_logout_supported": true,
 	}
 	if huge {
 		d["padding"] = strings.Repeat("x", 2<<20)
@@ -192,14 +195,16 @@ func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
 		panic(err)
 	}
 	answer(w, http.StatusOK, map[string]any{"keys": []map[string]string{{
-		"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": strconv.Itoa(p.keyID), "x": encode(point[1:33]), "y": encode(point[33:]),
+		"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": strconv.Itoa(p.keyID), "x": encode(point[1:33]),
+		"y": encode(point[33:]),
 	}}})
 }
 
 // authorize takes the person for one who agrees at once.
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	if q.Get("client_id") != p.ID || q.Get("response_type") != "code" || q.Get("state") == "" || q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" {
+	if q.Get("client_id") != p.ID || q.Get("response_type") != "code" || q.Get("state") == "" ||
+		q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" {
 		http.Error(w, "the request lacks something", http.StatusBadRequest)
 		return
 	}
@@ -208,7 +213,8 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	p.next++
 	code := fmt.Sprintf("code-%d", p.next)
 	p.codes[code] = grant{p.person, q.Get("nonce"), q.Get("code_challenge"), q.Get("redirect_uri")}
-	http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {q.Get("state")}}.Encode(), http.StatusFound)
+	http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {q.Get("state")}}.Encode(),
+		http.StatusFound)
 }
 
 // take takes what a request for tokens shows.
@@ -227,7 +233,8 @@ func (p *Provider) take(r *http.Request) (grant, string) {
 	g, known := from[name]
 	delete(from, name) // good once
 	sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
-	if !known || r.PostFormValue("grant_type") == "authorization_code" && (g.challenge != encode(sum[:]) || g.redirect != r.PostFormValue("redirect_uri")) {
+	if !known || r.PostFormValue("grant_type") == "authorization_code" &&
+		(g.challenge != encode(sum[:]) || g.redirect != r.PostFormValue("redirect_uri")) {
 		return grant{}, "invalid_grant"
 	}
 	return g, ""
@@ -259,7 +266,8 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 func (p *Provider) idToken(g grant) string {
 	now := p.Now()
 	claims := map[string]any{
-		"iss": p.server.URL, "sub": g.person.Subject, "aud": p.ID, "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix(), "nonce": g.nonce,
+		"iss": p.server.URL, "sub": g.person.Subject, "aud": p.ID, "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix(),
+		"nonce":              g.nonce,
 		"preferred_username": g.person.User, "sid": "session-of-" + g.person.Subject,
 	}
 	if g.person.Groups != nil {
@@ -275,7 +283,8 @@ func (p *Provider) LogoutToken(subject string, claims map[string]any) string {
 	defer p.mu.Unlock()
 	now := p.Now()
 	all := map[string]any{
-		"iss": p.server.URL, "aud": p.ID, "iat": now.Unix(), "exp": now.Add(2 * time.Minute).Unix(), "jti": "1", "sub": subject,
+		"iss": p.server.URL, "aud": p.ID, "iat": now.Unix(), "exp": now.Add(2 * time.Minute).Unix(), "jti": "1",
+		"sub":    subject,
 		"events": map[string]any{"http://schemas.openid.net/event/backchannel-logout": map[string]any{}},
 	}
 	maps.Copy(all, claims)

@@ -19,11 +19,12 @@ const (
 	Truncated       Kind = "truncated"         // next's answer with its full length announced, half of it sent, then cut
 	Oversized       Kind = "oversized"         // 200 and JSON that goes on until the client stops, or 1 GiB
 	Late            Kind = "late"              // the connection is reset; next acts when Handler.ActLate is called
-	LateStall       Kind = "late_stall"        // no answer until the client goes away; next acts when Handler.ActLate is called
-	LateFirst       Kind = "late_first"        // what Late and LateStall have kept acts, then next answers as ever
-	HTML            Kind = "html"              // 200 and an HTML page, next is not called
-	Status          Kind = "status"            // Fault.Status with Fault.Header and Fault.Body, next is not called
-	Redirect        Kind = "redirect"          // Fault.Status (302 if zero) to Fault.Target and the same path and query
+	// no answer until the client goes away; next acts when Handler.ActLate is called
+	LateStall Kind = "late_stall"
+	LateFirst Kind = "late_first" // what Late and LateStall have kept acts, then next answers as ever
+	HTML      Kind = "html"       // 200 and an HTML page, next is not called
+	Status    Kind = "status"     // Fault.Status with Fault.Header and Fault.Body, next is not called
+	Redirect  Kind = "redirect"   // Fault.Status (302 if zero) to Fault.Target and the same path and query
 )
 
 // Fault is one misbehaviour. Fields that a Kind does not name are ignored by it, except Header, which is added to every

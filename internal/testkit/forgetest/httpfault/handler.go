@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Handler records requests and passes them to the next handler, unless a fault is planned. It is safe for concurrent use.
+// Handler records requests and passes them to the next handler, unless a fault is planned. It is safe for concurrent
+// use.
 type Handler struct {
 	next http.Handler
 
@@ -203,8 +204,8 @@ func (h *Handler) keep(r *http.Request) {
 	h.late = append(h.late, kept)
 }
 
-// ActLate lets next act on the requests that were kept by Late and LateStall, in the order of their arrival. Their answers go
-// nowhere. It returns how many there were.
+// ActLate lets next act on the requests that were kept by Late and LateStall, in the order of their arrival. Their
+// answers go nowhere. It returns how many there were.
 func (h *Handler) ActLate() int {
 	h.mu.Lock()
 	late := h.late

@@ -80,7 +80,8 @@ func TestEachKindShowsTheClientWhatItPromises(t *testing.T) {
 		{name: "a reset after next acted", fault: httpfault.Fault{Kind: httpfault.ResetAfter}, err: reset, acted: 1},
 		{
 			name: "a bad gateway after next acted", fault: httpfault.Fault{Kind: httpfault.BadGatewayAfter},
-			status: 502, recorded: 502, err: fine, acted: 1, header: "Content-Type", value: "text/html; charset=utf-8", body: "<html>",
+			status: 502, recorded: 502, err: fine, acted: 1, header: "Content-Type", value: "text/html; charset=utf-8",
+			body: "<html>",
 		},
 		{
 			name: "half an answer", fault: httpfault.Fault{Kind: httpfault.Truncated}, acted: 1, status: 201,
@@ -98,7 +99,8 @@ func TestEachKindShowsTheClientWhatItPromises(t *testing.T) {
 			status: 429, recorded: 429, err: fine, header: "Retry-After", value: "7", body: "slow",
 		},
 		{
-			name: "a redirect keeps path and query", fault: httpfault.Fault{Kind: httpfault.Redirect, Target: "http://elsewhere.test/"},
+			name:   "a redirect keeps path and query",
+			fault:  httpfault.Fault{Kind: httpfault.Redirect, Target: "http://elsewhere.test/"},
 			status: 302, recorded: 302, err: fine, header: "Location", value: "http://elsewhere.test/a%2Fb?c=d",
 		},
 		{
@@ -174,7 +176,8 @@ func TestFaultsComeWhenTheyArePlanned(t *testing.T) {
 		want []int
 	}{
 		{"the next one", func(b *bed) { b.Plan(nil, teapot) }, []int{418, 201, 201, 201}},
-		{"the next two, planned one by one", func(b *bed) { b.Plan(nil, teapot); b.Plan(nil, teapot) }, []int{418, 418, 201, 201}},
+		{"the next two, planned one by one", func(b *bed) { b.Plan(nil, teapot); b.Plan(nil, teapot) },
+			[]int{418, 418, 201, 201}},
 		{"the third only", func(b *bed) { b.PlanNth(3, teapot) }, []int{201, 201, 418, 201}},
 		{"from the second on", func(b *bed) { b.PlanFrom(2, teapot) }, []int{201, 418, 418, 418}},
 		{"the first that matches, by its body", func(b *bed) {

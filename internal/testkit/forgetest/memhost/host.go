@@ -53,8 +53,8 @@ func (h *Host) Web() string { return h.web }
 // Repo finds a repository, letter case aside, or nil. The caller holds the lock.
 func (h *Host) Repo(ref gitprovider.RepoRef) *Repo { return h.repos[key(ref)] }
 
-// Add makes a repository whose branch MainBranch has one commit with the files; with none, one without a commit. It takes
-// the lock.
+// Add makes a repository whose branch MainBranch has one commit with the files; with none, one without a commit. It
+// takes the lock.
 func (h *Host) Add(owner, name string, files ...File) gitprovider.RepoRef {
 	repo := NewRepo(owner, name)
 	if len(files) > 0 {

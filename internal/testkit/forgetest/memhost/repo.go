@@ -39,7 +39,8 @@ type Commit struct {
 	Time    time.Time // of the committer, where whoever made it knows one
 }
 
-// PR is a pull request and what people and CI said of it. Its branch is called as ForkBranch says if it is one of a fork.
+// PR is a pull request and what people and CI said of it. Its branch is called as ForkBranch says if it is one of a
+// fork.
 type PR struct {
 	gitprovider.PullRequest
 	Reviews  []gitprovider.Review

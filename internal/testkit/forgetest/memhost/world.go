@@ -134,7 +134,8 @@ func (w *World) Review(number int, author string, state gitprovider.ReviewState,
 }
 
 // ReviewLines adds a person's review with comments on lines of the head, or of its base.
-func (w *World) ReviewLines(number int, author string, state gitprovider.ReviewState, body string, lines ...gitprovider.LineComment) {
+func (w *World) ReviewLines(number int, author string, state gitprovider.ReviewState, body string,
+	lines ...gitprovider.LineComment) {
 	w.t.Helper()
 	w.Review(number, author, state, body)
 	w.actPR(number, func(_ *Repo, pr *PR) error {
@@ -175,8 +176,8 @@ func (w *World) OpenPR(head, title string, labels ...string) (number int) {
 	return number
 }
 
-// OpenFromFork opens a pull request into the default branch as Stranger would, from a branch of her fork that has one commit
-// with the files.
+// OpenFromFork opens a pull request into the default branch as Stranger would, from a branch of her fork that has one
+// commit with the files.
 func (w *World) OpenFromFork(branch, title string, labels []string, files ...File) (number int) {
 	w.t.Helper()
 	w.act(func(repo *Repo) error {

@@ -19,8 +19,8 @@ type Items struct {
 	Node func(i int) *Object
 }
 
-// Connection gives one page of records: an object of the type typ+"Connection". field is the name of the connection, for
-// errors. extra fields are added as they are.
+// Connection gives one page of records: an object of the type typ+"Connection". field is the name of the connection,
+// for errors. extra fields are added as they are.
 func Connection(typ, field string, items Items, args Args, extra map[string]any) (*Object, error) {
 	from, to, err := page(field, items, args)
 	if err != nil {

@@ -15,8 +15,8 @@ type Request struct {
 }
 
 // Roots are the objects that documents begin at. Around runs what is given to it, and is called once for a query and
-// once for each root field of a mutation: what must not be interrupted. Those of a mutation run one after the other, and
-// a failing one leaves the earlier ones done.
+// once for each root field of a mutation: what must not be interrupted. Those of a mutation run one after the other,
+// and a failing one leaves the earlier ones done.
 type Roots struct {
 	Query    *Object
 	Mutation *Object

@@ -77,7 +77,8 @@ func TestDocumentsAreExecutedAsTheLanguageHasIt(t *testing.T) {
 			`{"data":{"beings":[{"__typename":"Cat","lives":9},{"__typename":"Dog","barks":true}]}}`},
 		"fragments on interfaces": {`{ beings { ... on Being { name } } }`, nil,
 			`{"data":{"beings":[{"name":"Tom"},{"name":"Rex"}]}}`},
-		"selections of one key merged": {`{ beings { ... on Cat { name } ... on Cat { name lives } ... on Dog { name } } }`, nil,
+		"selections of one key merged": {`{ beings { ... on Cat { name } ... on Cat { name lives } ... on Dog { name } } }`,
+			nil,
 			`{"data":{"beings":[{"name":"Tom","lives":9},{"name":"Rex"}]}}`},
 		"skip and include": {`query($y: Boolean!) { a: echo @skip(if: $y) b: echo @include(if: $y)
 			... @include(if: false) { c: echo } }`,
