@@ -55,7 +55,6 @@ func describe(version, basePath string, routes []handler.Route) (d description, 
 		Servers: []*huma.Server{{URL: basePath + "/"}},
 		Components: &huma.Components{Schemas: types, SecuritySchemes: map[string]*huma.SecurityScheme{
 			"token":   {Type: "http", Scheme: "bearer", Description: "claudeops token create, or CLAUDEOPS_API_TOKENS"},
-			"agent":   {Type: "http", Scheme: "bearer", Description: "claudeops token create --agent"},
 			"session": {Type: "apiKey", In: "cookie", Name: guard.CookieName, Description: "POST /sign-in"},
 		}},
 	}
@@ -131,9 +130,6 @@ func described(types huma.Registry, r handler.Route) *huma.Operation {
 	if r.Scope != "" {
 		op.Security = []map[string][]string{{"token": {}}, {"session": {}}}
 		op.Description = strings.TrimSpace(op.Description + " Needs the scope " + string(r.Scope) + ".")
-	}
-	if r.Agents {
-		op.Security = []map[string][]string{{"agent": {}}}
 	}
 	op.Parameters = parameters(types, r)
 	if r.Doc.Keyed {
