@@ -79,6 +79,25 @@ func deployedWorld(t *testing.T) (w *world, root string, first string) {
 	return w, filepath.Join(dir, "project", ".claude", "commands"), first
 }
 
+func TestDeploymentsWithoutAConfigurationNameTheCommandThatMakesOne(t *testing.T) {
+	dir := t.TempDir()
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, func(w *world) {
+		w.web.Toolsets.Pages.Deployments = &deployments{deploy.NewService(deploy.Settings{
+			Home: filepath.Join(dir, "agentpack"), UserHome: dir, Folder: dir, Now: time.Now,
+			Git: deploy.GitCommand{Path: git, Env: []string{"PATH=" + os.Getenv("PATH")}},
+		})}
+	})
+	page := w.page("/deployments", 200)
+	page.has("claudeops deploy init")
+	if strings.Contains(page.text, "not_found") {
+		t.Errorf("the page shows a code: %s", page.text)
+	}
+}
+
 // drafted stands for create_pr's use case: it opens #7, or refuses what says so.
 func (w *world) drafted(_ context.Context, call operation.Call, p deploy.Proposal) (deploy.Proposed, []string, error) {
 	if p.Title == "refuse" {

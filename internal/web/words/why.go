@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -111,9 +112,12 @@ func actions() map[string]string {
 		"token.revoke":            "Revoked a token",
 		"connection.cut":          "Cut off an agent",
 		"connect":                 "Connected",
+		access.ActionSignIn:       "Signed in",
+		access.ActionEnd:          "Was signed out",
 		"source.allow":            "Allowed a source",
 		"source.remove":           "Removed a source",
 		"deploy.rollback":         "Rolled back",
+		"packages.registry_init":  "Made a registry",
 		"prune":                   "Removed what was old",
 		"read_file":               "Read a file",
 		"read_pr_diff":            "Read a difference",
