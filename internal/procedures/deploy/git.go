@@ -96,13 +96,13 @@ func (g *Git) files(ctx context.Context, s *GitSource, commit string, from readi
 	if err != nil {
 		return nil, err
 	}
-	recorded := from.seal.Use(folder, s.Subdir)
+	recorded := from.stat.Use(folder, s.Subdir)
 	root, err := files.OpenDir(folder)
 	if err != nil {
 		return nil, ioError(folder, err)
 	}
 	defer func() { _ = root.Close() }()
-	if tree := change.SealedTree(root, s.Subdir, recorded, from.hashes); tree != nil {
+	if tree := change.RecordedTree(root, s.Subdir, recorded, from.hashes); tree != nil {
 		return tree, nil
 	}
 	tree, ok, err := change.ReadTree(root, path.Join(".", s.Subdir), from.hashes)

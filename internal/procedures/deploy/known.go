@@ -13,7 +13,7 @@ type lastDesired struct {
 	mu      sync.Mutex
 	request Request
 	desired *change.Desired
-	seal    *change.Seal
+	stat    *change.StatCache
 }
 
 // again is what a request asks for, if that is known; nil if it has to be made.
@@ -23,37 +23,37 @@ func (l *lastDesired) again(r Request) *change.Desired {
 	if l.desired == nil || l.request != r {
 		return nil
 	}
-	if !l.seal.Same() {
-		l.desired, l.seal = nil, nil
+	if !l.stat.Same() {
+		l.desired, l.stat = nil, nil
 		return nil
 	}
-	for _, folder := range l.seal.Used() {
+	for _, folder := range l.stat.Used() {
 		touch(folder)
 	}
 	return l.desired
 }
 
-func (l *lastDesired) seals(desired *change.Desired) []*change.Seal {
+func (l *lastDesired) stats(desired *change.Desired) []*change.StatCache {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.desired != desired {
 		return nil
 	}
-	return []*change.Seal{l.seal}
+	return []*change.StatCache{l.stat}
 }
 
-func (l *lastDesired) note(r Request, d *change.Desired, s *change.Seal) {
+func (l *lastDesired) note(r Request, d *change.Desired, s *change.StatCache) {
 	if !s.Whole() {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.request, l.desired, l.seal = r, d, s
+	l.request, l.desired, l.stat = r, d, s
 }
 
-// plannedSeals is how many seals a plan with nothing to change has: of what it was made of, what is in place, and the
+// plannedStats is how many stats a plan with nothing to change has: of what it was made of, what is in place, and the
 // snapshots.
-const plannedSeals = 3
+const plannedStats = 3
 
 // question is all that a plan depends on beside files.
 func (s *Service) question(r Request) string {

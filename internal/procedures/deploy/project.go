@@ -62,10 +62,10 @@ type reading struct {
 	// commit is the commit of a module's repository that is used where the lock file has none; nil, and "", for what its
 	// ref means now.
 	commit func(*GitSource) string
-	hashes *change.Hashes // nil: every file is read
-	seal   *change.Seal   // of all that was read; nil if nobody asks again
-	lock   *lockFile      // in place of the lock file; nil for that
-	trace  *trace         // of what the files are made of; nil if nobody asks
+	hashes *change.Hashes    // nil: every file is read
+	stat   *change.StatCache // of all that was read; nil if nobody asks again
+	lock   *lockFile         // in place of the lock file; nil for that
+	trace  *trace            // of what the files are made of; nil if nobody asks
 }
 
 // own reports whether the folder that is read is the operator's own, rather than a project's or a commit's.
@@ -89,7 +89,7 @@ func (s Setup) inPlace(r Request) reading {
 func (s Setup) own(r Request) bool { return s.repo(r.Repo) == s.repo("") }
 
 func (s Setup) desire(ctx context.Context, r Request, from reading) (*change.Desired, error) {
-	from.seal.Tree(from.dir, ConfigName)
+	from.stat.Tree(from.dir, ConfigName)
 	config, err := loadConfig(from.dir, from.own())
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (m Module) rendersFor(t change.TargetName) bool {
 // left in bad.
 func (s Setup) read(ctx context.Context, from reading, modules []Module, targets []change.TargetName, machine string,
 	bad *broken) ([]rendered, error) {
-	from.seal.Tree(from.dir, LockName)
+	from.stat.Tree(from.dir, LockName)
 	lock, err := from.lock, error(nil)
 	if lock == nil {
 		lock, err = readLock(from.dir, from.own())
@@ -210,23 +210,23 @@ func (s Setup) read(ctx context.Context, from reading, modules []Module, targets
 
 // projectID is what overlays call the project; "" if there are none of projects, so that nobody has to know.
 func (s Setup) projectID(ctx context.Context, root *files.Dir, from reading) string {
-	from.seal.Tree(from.dir, overlaysName)
+	from.stat.Tree(from.dir, overlaysName)
 	absent := func() bool {
 		_, err := root.Stat(projectsName)
 		return errors.Is(err, fs.ErrNotExist)
 	}
 	if absent() {
-		if from.seal.Tree(from.dir, projectsName); !absent() {
-			from.seal.Fail() // it was made while it was recorded
+		if from.stat.Tree(from.dir, projectsName); !absent() {
+			from.stat.Fail() // it was made while it was recorded
 		}
 		return ""
 	}
 	if info, err := files.Lstat(filepath.Join(s.Places.Project, ".git")); err == nil && !info.IsDir() {
-		from.seal.Fail() // its configuration is elsewhere
+		from.stat.Fail() // its configuration is elsewhere
 	}
-	from.seal.Tree(s.Places.Project, ".git/config")
+	from.stat.Tree(s.Places.Project, ".git/config")
 	id := ProjectID(s.Origin(ctx, s.Places.Project), s.Places.Project)
-	from.seal.Tree(from.dir, path.Join(projectsName, id, overlaysName))
+	from.stat.Tree(from.dir, path.Join(projectsName, id, overlaysName))
 	return id
 }
 
@@ -243,7 +243,7 @@ func (s Setup) files(ctx context.Context, root *files.Dir, m Module, from readin
 			g = chosen
 		}
 		if commit = known(g); commit == "" {
-			from.seal.Fail() // what the ref means may change
+			from.stat.Fail() // what the ref means may change
 			if commit, err = s.Git.Resolve(ctx, g); err != nil {
 				return nil, "", err
 			}
@@ -251,7 +251,7 @@ func (s Setup) files(ctx context.Context, root *files.Dir, m Module, from readin
 		tree, err = s.Git.files(ctx, g, commit, from)
 		return tree, commit, err
 	}
-	if tree := change.SealedTree(root, m.Source.LocalPath.Path, from.seal.Tree(root.Name(), m.Source.LocalPath.Path),
+	if tree := change.RecordedTree(root, m.Source.LocalPath.Path, from.stat.Tree(root.Name(), m.Source.LocalPath.Path),
 		from.hashes); tree != nil {
 		return tree, "", nil
 	}

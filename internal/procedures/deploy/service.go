@@ -172,9 +172,9 @@ func (s *Service) fullPlan(ctx context.Context, r Request) (*change.Plan, error)
 	}
 	p, err := s.engine.Plan(ctx, d)
 	if err == nil {
-		seals, warnings := s.engine.UnchangedSeals(d)
-		if seals = append(seals, s.last.seals(d)...); s.setup.own(r) && len(seals) == plannedSeals {
-			s.plans.Keep(s.question(r), d.Targets, warnings, seals)
+		stats, warnings := s.engine.UnchangedStats(d)
+		if stats = append(stats, s.last.stats(d)...); s.setup.own(r) && len(stats) == plannedStats {
+			s.plans.Keep(s.question(r), d.Targets, warnings, stats)
 		}
 	}
 	return p, err
@@ -228,10 +228,10 @@ func (s *Service) desire(ctx context.Context, r Request, known *change.Hashes) (
 	if d := s.last.again(r); d != nil {
 		return d, nil
 	}
-	from.hashes, from.seal = known, known.NewSeal()
+	from.hashes, from.stat = known, known.NewStatCache()
 	d, err := s.setup.desire(ctx, r, from)
 	if err == nil {
-		s.last.note(r, d, from.seal)
+		s.last.note(r, d, from.stat)
 	}
 	return d, err
 }

@@ -81,17 +81,17 @@ func (w *writer) olderPulls(ctx context.Context, pr gitprovider.PullRequest) ([]
 	return w.settler.olderPulls(ctx, w.provider, w.repo, pr.Number, w.creation.request.paths())
 }
 
-// yield takes the pull request back that this creation has just opened, since an older one of ours changes the same
+// withdrawNewer takes the pull request back that this creation has just opened, since an older one of ours changes the same
 // files. The answer is that of the duplicate gate. If it cannot be taken back, it stays, and a warning says so: then
 // neither a pull request nor an error is returned.
-func (w *writer) yield(ctx context.Context, pr gitprovider.PullRequest,
+func (w *writer) withdrawNewer(ctx context.Context, pr gitprovider.PullRequest,
 	olderPulls []gitprovider.PullRequest) (*sameChange, error) {
 	c, older := w.creation, olderPulls[0]
 	if err := w.withdraw(ctx, pr, olderPulls); err != nil {
-		w.mayBeSecond = mayPass(err)
+		w.withdrawUnsettled = mayPass(err)
 		c.log.warn("second pull request not withdrawn", err, "pr", pr.Number)
 		advice := "close one of them"
-		if w.mayBeSecond {
+		if w.withdrawUnsettled {
 			advice = "it is tried again later, or at once by the identical call"
 		}
 		c.warnings = append(c.warnings,
@@ -123,10 +123,10 @@ func (w *writer) withdraw(ctx context.Context, pr gitprovider.PullRequest, older
 // notLookedFor notes that it is not known whether an older pull request changes the same files.
 func (w *writer) notLookedFor(pr gitprovider.PullRequest, err error) {
 	c := w.creation
-	w.mayBeSecond = mayPass(err)
+	w.withdrawUnsettled = mayPass(err)
 	c.log.warn("others' pull requests not looked for", err, "pr", pr.Number)
 	advice := "look for one"
-	if w.mayBeSecond {
+	if w.withdrawUnsettled {
 		advice = "it is looked for later, or at once by the identical call, and this one is withdrawn if there is one"
 	}
 	c.warnings = append(c.warnings,

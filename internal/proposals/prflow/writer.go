@@ -26,10 +26,10 @@ type writer struct {
 	repo     gitprovider.RepoRef
 
 	tookOver bool // the branch was named by an earlier proposal of ours, whose place this one has taken
-	// mayBeSecond says that the pull request is open, and that it is not known whether it must be withdrawn, or was.
-	mayBeSecond bool
-	unfinished  atomic.Bool // the commit of a revision is made, and its text or its answer is to be seen to later
-	noEffect    bool        // a look after an ambiguous failure has shown that the write had no effect, and will have none
+	// withdrawUnsettled says that the pull request is open, and that it is not known whether it must be withdrawn, or was.
+	withdrawUnsettled bool
+	unfinished        atomic.Bool // the commit of a revision is made, and its text or its answer is to be seen to later
+	noEffect          bool        // a look after an ambiguous failure has shown that the write had no effect, and will have none
 }
 
 func newWriter(c *creation) *writer {
@@ -118,7 +118,7 @@ func (w *writer) complete(ctx context.Context, pr gitprovider.PullRequest) (Crea
 		w.notLookedFor(pr, notLooked)
 	}
 	if len(older) > 0 {
-		same, err := w.yield(ctx, pr, older)
+		same, err := w.withdrawNewer(ctx, pr, older)
 		switch {
 		case err != nil:
 			return CreateResult{}, err
@@ -150,7 +150,7 @@ func (w *writer) finishAs(ctx context.Context, outcome record.Outcome, event rec
 	notices := w.service.notices(event, row)
 	w.creation.reserved = false
 	var err error
-	if w.mayBeSecond || w.unfinished.Load() {
+	if w.withdrawUnsettled || w.unfinished.Load() {
 		err = w.service.Ledger.Record(ctx, row, nil, notices...)
 		w.creation.leaveUnsettled(ctx)
 	} else if err = w.service.Ledger.Finish(ctx, c.request.id, to, row, notices...); fault.CodeOf(err) == fault.Conflict {

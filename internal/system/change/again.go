@@ -12,27 +12,27 @@ type lastUnchanged struct {
 	mu   sync.Mutex
 	plan *Plan
 	last *Snapshot
-	seal *Seal
+	stat *StatCache
 	// state is of the snapshots; it may be broken.
-	state *Seal
+	state *StatCache
 }
 
-// seals are those of a plan of what is desired, and its warnings, if it had nothing to change.
-func (l *lastUnchanged) seals(desired *Desired) (seals []*Seal, warnings []string) {
+// stats are those of a plan of what is desired, and its warnings, if it had nothing to change.
+func (l *lastUnchanged) stats(desired *Desired) (stats []*StatCache, warnings []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.plan == nil || l.plan.desired != desired || !l.state.Whole() {
 		return nil, nil
 	}
-	return []*Seal{l.state, l.seal}, l.plan.Warnings
+	return []*StatCache{l.state, l.stat}, l.plan.Warnings
 }
 
 // again is the plan of what is desired, if nothing has to be changed; nil if it has to be made.
 func (l *lastUnchanged) again(desired *Desired, last *Snapshot) *Plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.plan == nil || l.plan.desired != desired || l.last != last || !l.seal.Same() {
-		l.plan, l.last, l.seal, l.state = nil, nil, nil, nil
+	if l.plan == nil || l.plan.desired != desired || l.last != last || !l.stat.Same() {
+		l.plan, l.last, l.stat, l.state = nil, nil, nil, nil
 		return nil
 	}
 	return l.plan.again()
@@ -44,7 +44,7 @@ func (p *Plan) again() *Plan {
 	return &same
 }
 
-func (l *lastUnchanged) note(p *Plan, last *Snapshot, s, state *Seal) {
+func (l *lastUnchanged) note(p *Plan, last *Snapshot, s, state *StatCache) {
 	if len(p.Changes) > 0 || len(p.kept) > 0 || !s.Whole() {
 		return
 	}
@@ -55,7 +55,7 @@ func (l *lastUnchanged) note(p *Plan, last *Snapshot, s, state *Seal) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.plan, l.last, l.seal, l.state = p.again(), last, s, state
+	l.plan, l.last, l.stat, l.state = p.again(), last, s, state
 }
 
 // filesOf are the files that a plan looks at if nothing else is in place, sorted.

@@ -14,8 +14,8 @@ type Done struct {
 	Changed []string // files that somebody changed meanwhile; they were left as they are
 }
 
-// work is what a journal says, being done. The lock is held.
-type work struct {
+// applier executes a journal. The caller holds the lock.
+type applier struct {
 	*journal
 	engine *Engine
 	disk   disk
@@ -30,7 +30,7 @@ func (e *Engine) carryOut(snap Snapshot, initial *Snapshot, needed, roots []Root
 		return nil, err
 	}
 	real := realPaths(bases(slices.Concat(needed, roots)))
-	w := &work{engine: e, disk: newDisk(bases(snap.Roots)...),
+	w := &applier{engine: e, disk: newDisk(bases(snap.Roots)...),
 		journal: &journal{Snapshot: snap, Before: map[string]string{}, Folders: made, Real: real, Initial: initial}}
 	w.disk.real = real
 	err = w.prepare(roots, keep)
@@ -62,7 +62,7 @@ func (e *Engine) carryOut(snap Snapshot, initial *Snapshot, needed, roots []Root
 }
 
 // prepare decides everything that is written: where files wait, which folders are made, what the manifests have.
-func (w *work) prepare(roots []RootDir, keep func(RootDir) bool) (err error) {
+func (w *applier) prepare(roots []RootDir, keep func(RootDir) bool) (err error) {
 	snap, d := &w.Snapshot, w.disk
 	slices.SortFunc(snap.Managed, func(a, b FileState) int { return compareKeys(a.key(), b.key()) })
 	has := func(r RootDir) bool {
@@ -99,7 +99,7 @@ func (w *work) prepare(roots []RootDir, keep func(RootDir) bool) (err error) {
 }
 
 // stand is the folder where a new file waits: the deepest one above it that is there, and stays.
-func (w *work) stand(name string) (dir string, missing []string, err error) {
+func (w *applier) stand(name string) (dir string, missing []string, err error) {
 	dir, missing, where, what, err := w.disk.ground(name)
 	if err != nil || what == "" {
 		return dir, missing, err
@@ -115,7 +115,7 @@ func (w *work) stand(name string) (dir string, missing []string, err error) {
 
 // stage writes all new files before the first of them takes its place, so that a full disk or a folder that cannot be
 // written is found while nothing has changed.
-func (w *work) stage() error {
+func (w *applier) stage() error {
 	probed := map[string]bool{}
 	for i, s := range w.Snapshot.Steps {
 		if err := w.engine.reached(fmt.Sprintf("stage %d", i)); err != nil {
@@ -143,7 +143,7 @@ func (w *work) stage() error {
 
 // finish does the rest of a journal up to its snapshot, from wherever it was left. changed are files that somebody
 // changed meanwhile: they are left as they are, as drift.
-func (w *work) finish() (changed []string, err error) {
+func (w *applier) finish() (changed []string, err error) {
 	if changed, err = w.steps(w.Snapshot.Steps); err != nil {
 		return changed, err
 	}
@@ -173,7 +173,7 @@ func (w *work) finish() (changed []string, err error) {
 }
 
 // steps makes the steps: files that go before those that come, since one may have to make room for another's folder.
-func (w *work) steps(steps []Step) (changed []string, err error) {
+func (w *applier) steps(steps []Step) (changed []string, err error) {
 	for _, removing := range []bool{true, false} {
 		for i, s := range steps {
 			if (s.After == "") != removing {
@@ -194,7 +194,7 @@ func (w *work) steps(steps []Step) (changed []string, err error) {
 	return changed, nil
 }
 
-func (w *work) writeManifests(texts map[string]string) error {
+func (w *applier) writeManifests(texts map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if err := w.engine.reached("manifest " + filepath.Base(name)); err != nil {
 			return err
@@ -216,7 +216,7 @@ func (w *work) writeManifests(texts map[string]string) error {
 }
 
 // settle removes what still waits, and puts the folders that were changed on disk.
-func (w *work) settle() {
+func (w *applier) settle() {
 	names := slices.Collect(maps.Keys(w.Manifests))
 	for _, s := range w.Snapshot.Steps {
 		if s.Staged != "" {
@@ -228,7 +228,7 @@ func (w *work) settle() {
 }
 
 // do makes one step, unless it was made. ours is false for a file that is neither as before nor as after.
-func (w *work) do(s Step) (ours bool, err error) {
+func (w *applier) do(s Step) (ours bool, err error) {
 	at, err := w.disk.look(s.Path)
 	if err != nil {
 		return false, err
@@ -252,7 +252,7 @@ func (w *work) do(s Step) (ours bool, err error) {
 }
 
 // put gives a file its place, from where it waits, or else from the state.
-func (w *work) put(s Step) error {
+func (w *applier) put(s Step) error {
 	waiting, err := w.disk.look(s.Staged)
 	if err == nil && waiting.hash == s.After && uint32(waiting.mode) == s.Mode {
 		err = w.disk.place(s.Staged, s.Path)
@@ -274,7 +274,7 @@ func (w *work) put(s Step) error {
 }
 
 // takeBack undoes what was done of a journal, because of an error, which it returns.
-func (w *work) takeBack(because error) error {
+func (w *applier) takeBack(because error) error {
 	if w.engine.died(because) {
 		return because
 	}
@@ -291,7 +291,7 @@ func (w *work) takeBack(because error) error {
 }
 
 // undo takes back what was done of a journal, from wherever it was left.
-func (w *work) undo() error {
+func (w *applier) undo() error {
 	back := make([]Step, 0, len(w.Snapshot.Steps))
 	for _, s := range slices.Backward(w.Snapshot.Steps) {
 		back = append(back, s.undone())

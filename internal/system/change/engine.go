@@ -120,10 +120,10 @@ type event struct {
 	Said     string    `json:"said,omitempty"`
 }
 
-// UnchangedSeals are those of a plan that was made of what is desired, and its warnings, if it had nothing to change;
+// UnchangedStats are those of a plan that was made of what is desired, and its warnings, if it had nothing to change;
 // nil otherwise.
-func (e *Engine) UnchangedSeals(desired *Desired) (seals []*Seal, warnings []string) {
-	return e.unchanged.seals(desired)
+func (e *Engine) UnchangedStats(desired *Desired) (stats []*StatCache, warnings []string) {
+	return e.unchanged.stats(desired)
 }
 
 // log appends to state/logs/events.jsonl. Snapshots are the record; a log that cannot be written stops nothing.
@@ -158,11 +158,11 @@ func (e *Engine) plan(desired *Desired, known *Hashes) (p *Plan, last *Snapshot,
 	if p := e.unchanged.again(desired, last); p != nil {
 		return p, last, nil
 	}
-	seal, state := newSeal(known.now()), newSeal(known.now())
+	stat, state := newStatCache(known.now()), newStatCache(known.now())
 	state.Tree(filepath.Dir(e.state.dir), "state/snapshots")
-	looks := &looker{disk: d, hashes: known, asked: seal.files(d, filesOf(desired))}
+	looks := &looker{disk: d, hashes: known, asked: stat.files(d, filesOf(desired))}
 	if p, err = makePlan(looks, desired, last, e.state); err == nil {
-		e.unchanged.note(p, last, seal, state)
+		e.unchanged.note(p, last, stat, state)
 	}
 	return p, last, err
 }

@@ -65,14 +65,14 @@ func (e *Engine) notBegun(j journal, because error) error {
 	if e.died(because) || len(j.Folders) == 0 {
 		return because
 	}
-	w := &work{engine: e, disk: newDisk(bases(j.Snapshot.Roots)...), journal: &j}
+	w := &applier{engine: e, disk: newDisk(bases(j.Snapshot.Roots)...), journal: &j}
 	w.removeMade(j.Folders)
 	_ = e.state.endJournal()
 	return because
 }
 
 // removeMade removes those of some folders that are empty. The outer ones come first.
-func (w *work) removeMade(folders []string) {
+func (w *applier) removeMade(folders []string) {
 	for _, dir := range slices.Backward(folders) {
 		_ = w.disk.removeFolder(dir) // one that somebody has put files into stays
 	}
@@ -80,7 +80,7 @@ func (w *work) removeMade(folders []string) {
 
 // leaveFolders removes the folders that deployments made and that something went from, if they are empty now, and notes
 // which are left.
-func (w *work) leaveFolders() {
+func (w *applier) leaveFolders() {
 	left := map[string]bool{} // folders that something went from
 	went := func(name string) {
 		for dir := filepath.Dir(name); !left[dir] && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
@@ -115,14 +115,14 @@ func (s *Snapshot) made(dir string) bool {
 }
 
 // makes notes a folder that is made.
-func (w *work) makes(dir string) {
+func (w *applier) makes(dir string) {
 	if !slices.Contains(w.Folders, dir) {
 		w.Folders = append(w.Folders, dir)
 	}
 }
 
 // noteMade adds the folders that are made to those that were, each before those in it.
-func (w *work) noteMade() {
+func (w *applier) noteMade() {
 	all := slices.Concat(w.Snapshot.Made, w.Folders)
 	slices.Sort(all)
 	w.Snapshot.Made = append([]string{}, slices.Compact(all)...) // not nil: it is known that there are none

@@ -20,9 +20,9 @@ type PlanCache struct {
 	used func(folder string) // is told the folders whose use is noted
 
 	mu    sync.Mutex
-	kept  *Seal     // that the file has
-	tried bool      // the file was read
-	known *keptPlan // what it had, as long as nothing has changed
+	kept  *StatCache // that the file has
+	tried bool       // the file was read
+	known *keptPlan  // what it had, as long as nothing has changed
 }
 
 // keptPlan is what is kept of a plan with nothing to change.
@@ -30,7 +30,7 @@ type keptPlan struct {
 	question string // all that the plan depends on beside files
 	targets  []TargetName
 	warnings []string
-	seals    []*Seal
+	stats    []*StatCache
 }
 
 // maxCacheBytes bounds the file.
@@ -44,9 +44,9 @@ func NewPlanCache(file string, used func(folder string)) *PlanCache {
 	return &PlanCache{file: file, used: used}
 }
 
-// Keep keeps what is answered to a question as long as the system says the same of all that the seals recorded.
-func (q *PlanCache) Keep(question string, targets []TargetName, warnings []string, seals []*Seal) {
-	q.keep(keptPlan{question, targets, warnings, seals})
+// Keep keeps what is answered to a question as long as the system says the same of all that the stats recorded.
+func (q *PlanCache) Keep(question string, targets []TargetName, warnings []string, stats []*StatCache) {
+	q.keep(keptPlan{question, targets, warnings, stats})
 }
 
 // CanAnswer reports whether there may be a plan that is kept.
@@ -68,13 +68,13 @@ func (q *PlanCache) Again(question string) *Plan {
 	if known == nil || known.question != question {
 		return nil
 	}
-	for _, s := range known.seals {
+	for _, s := range known.stats {
 		if !s.Same() {
 			q.known = nil
 			return nil
 		}
 	}
-	for _, s := range known.seals {
+	for _, s := range known.stats {
 		for _, folder := range s.used {
 			q.used(folder)
 		}
@@ -86,7 +86,7 @@ func (q *PlanCache) Again(question string) *Plan {
 func (q *PlanCache) keep(p keptPlan) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	last := p.seals[len(p.seals)-1]
+	last := p.stats[len(p.stats)-1]
 	if q.file == "" || q.kept == last {
 		return
 	}
@@ -98,9 +98,9 @@ func (q *PlanCache) keep(p keptPlan) {
 		out.text(string(t))
 	}
 	out.texts(p.warnings)
-	out.number(uint64(len(p.seals)))
-	for _, s := range p.seals {
-		out.seal(s)
+	out.number(uint64(len(p.stats)))
+	for _, s := range p.stats {
+		out.stat(s)
 	}
 	if len(out.b) <= maxCacheBytes {
 		sum := sha256.Sum256(out.b)
@@ -140,9 +140,9 @@ func (q *PlanCache) read() *keptPlan {
 	}
 	p.warnings = in.texts()
 	for range in.number() {
-		p.seals = append(p.seals, in.seal())
+		p.stats = append(p.stats, in.stat())
 	}
-	if in.bad || len(p.seals) == 0 {
+	if in.bad || len(p.stats) == 0 {
 		return nil
 	}
 	return p
@@ -172,7 +172,7 @@ func (p *packer) yes(b bool) {
 	}
 }
 
-func (p *packer) seal(s *Seal) {
+func (p *packer) stat(s *StatCache) {
 	p.texts(s.used)
 	p.number(uint64(len(s.folders)))
 	base := ""
@@ -242,20 +242,20 @@ func (u *unpacker) texts() (out []string) {
 
 func (u *unpacker) yes() bool { return u.bytes(1) == "\x01" }
 
-func (u *unpacker) seal() *Seal {
-	s := &Seal{used: u.texts()}
+func (u *unpacker) stat() *StatCache {
+	s := &StatCache{used: u.texts()}
 	base := ""
 	for range u.number() {
 		if !u.yes() {
 			base = u.text()
 		}
-		f := SealedFolder{base: base, rel: u.text(), absent: u.yes()}
+		f := StatFolder{base: base, rel: u.text(), absent: u.yes()}
 		if u.yes() {
 			f.entries = []byte(u.text())
 		}
 		count := u.number()
 		for range count {
-			file := sealedFile{name: u.text(), link: u.yes()}
+			file := statFile{name: u.text(), link: u.yes()}
 			if id := u.bytes(idBytes); !u.bad {
 				file.id.decode([]byte(id))
 			}

@@ -18,7 +18,7 @@ func (e *Engine) left() bool {
 
 // leaveMoved takes out of a journal what lies in folders that lead elsewhere by now, and says which: neither is what
 // was begun there finished, nor is it taken back.
-func (w *work) leaveMoved() (said string) {
+func (w *applier) leaveMoved() (said string) {
 	j := w.journal
 	w.disk.real = maps.Clone(j.Real)
 	if len(j.Real) == 0 && j.Snapshot.Project != "" { // an older version's: its projects were no links
@@ -54,7 +54,7 @@ func (e *Engine) recover() (said string, err error) {
 	if err != nil || j == nil {
 		return "", err
 	}
-	w := &work{engine: e, disk: newDisk(bases(j.Snapshot.Roots)...), journal: j}
+	w := &applier{engine: e, disk: newDisk(bases(j.Snapshot.Roots)...), journal: j}
 	left := w.leaveMoved()
 	if left != "" {
 		defer func() {

@@ -15,8 +15,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
-// sealedFiles is a configuration with modules of each kind: a folder in folders, single files, and overlays.
-func sealedFiles() map[string]string {
+// configuredFiles is a configuration with modules of each kind: a folder in folders, single files, and overlays.
+func configuredFiles() map[string]string {
 	return map[string]string{
 		"agentpack/repo/" +
 			ConfigName: "version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets: {claude_code: {options: " +
@@ -115,7 +115,7 @@ func TestAPlanThatIsKnownNoticesEveryChange(t *testing.T) {
 			change: write("[remote \"origin\"]\n\turl = https://example.org/a/b.git\n")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, sealedFiles())
+			b := newBench(t, configuredFiles())
 			overlay := "agentpack/repo/projects/" + ProjectID("https://example.org/a/b.git", "") + "/overlays/" +
 				fsKey("skill:one") + "/new.md"
 			operationtest.WriteFiles(t, b.dir, map[string]string{overlay: "new"})
@@ -173,6 +173,6 @@ func planned(t *testing.T, plan func(context.Context, Request) (*change.Plan, er
 
 // noted reports whether a service remembers that nothing has to be changed.
 func noted(s *Service) bool {
-	seals, _ := s.engine.UnchangedSeals(s.last.desired)
-	return len(seals) > 0
+	stats, _ := s.engine.UnchangedStats(s.last.desired)
+	return len(stats) > 0
 }

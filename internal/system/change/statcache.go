@@ -14,40 +14,39 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// Seal is what the system said of many files before they were read: as long as it says the same, what was made of them
-// holds. It is how a plan with nothing changed costs what asking about its files costs. A nil one records nothing, and
-// is never whole.
-type Seal struct {
+// StatCache holds stat data of the inputs of a plan. It is valid while none of them changed, so that a plan with nothing
+// to do costs what asking about its files costs. A nil one records nothing, and is never valid.
+type StatCache struct {
 	before time.Time // files that were changed since, or less than settled before, are not recorded
 
 	mu      sync.Mutex
 	broken  bool // something cannot be recorded
 	count   int
-	folders []SealedFolder
+	folders []StatFolder
 	used    []string // folders of the cache, whose use is noted
 }
 
-// SealedFolder is a folder with those of its files that matter.
-type SealedFolder struct {
+// StatFolder is a folder with those of its files that matter.
+type StatFolder struct {
 	base, rel string // rel with slashes, below base; no link is followed out of base
 	absent    bool
 	entries   []byte // as the system lists them; nil if only the files matter
-	files     []sealedFile
+	files     []statFile
 }
 
-type sealedFile struct {
+type statFile struct {
 	name string
 	link bool   // a symbolic link; id is of the file that it leads to
 	id   fileID // nothing of it is set for a file that is not there
 }
 
-func newSeal(now time.Time) *Seal { return &Seal{before: now.Add(-settled)} }
+func newStatCache(now time.Time) *StatCache { return &StatCache{before: now.Add(-settled)} }
 
-// NewSeal records what is read from now on.
-func (h *Hashes) NewSeal() *Seal { return newSeal(h.now()) }
+// NewStatCache records what is read from now on.
+func (h *Hashes) NewStatCache() *StatCache { return newStatCache(h.now()) }
 
 // Fail says that what is made depends on something that is not recorded.
-func (s *Seal) Fail() {
+func (s *StatCache) Fail() {
 	if s == nil {
 		return
 	}
@@ -57,7 +56,7 @@ func (s *Seal) Fail() {
 }
 
 // Whole reports whether everything is recorded.
-func (s *Seal) Whole() bool {
+func (s *StatCache) Whole() bool {
 	if s == nil {
 		return false
 	}
@@ -67,7 +66,7 @@ func (s *Seal) Whole() bool {
 }
 
 // add records folders; some is false if not everything could be asked.
-func (s *Seal) add(folders []SealedFolder, all bool) {
+func (s *StatCache) add(folders []StatFolder, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range folders {
@@ -85,7 +84,7 @@ func (s *Seal) add(folders []SealedFolder, all bool) {
 
 // Tree records everything at a path below a base, whatever it is, or that it is not there. It returns what it recorded;
 // nil if not all of that is possible.
-func (s *Seal) Tree(base, rel string) []SealedFolder {
+func (s *StatCache) Tree(base, rel string) []StatFolder {
 	if s == nil || !s.Whole() {
 		return nil
 	}
@@ -95,7 +94,7 @@ func (s *Seal) Tree(base, rel string) []SealedFolder {
 		return nil
 	}
 	defer at.close()
-	w := sealer{at: at, base: base}
+	w := statter{at: at, base: base}
 	all := w.tree(path.Clean(filepath.ToSlash(rel)), 0)
 	s.add(w.folders, all)
 	if !all {
@@ -105,7 +104,7 @@ func (s *Seal) Tree(base, rel string) []SealedFolder {
 }
 
 // Use is tree of a folder of the cache, whose use is noted each time.
-func (s *Seal) Use(folder, rel string) []SealedFolder {
+func (s *StatCache) Use(folder, rel string) []StatFolder {
 	if s == nil {
 		return nil
 	}
@@ -117,10 +116,10 @@ func (s *Seal) Use(folder, rel string) []SealedFolder {
 }
 
 // Used are those that Use recorded.
-func (s *Seal) Used() []string { return s.used }
+func (s *StatCache) Used() []string { return s.used }
 
 // files records files, those of a folder together, which need not be there. It returns what the system says of each.
-func (s *Seal) files(d disk, names []string) map[string]fileID {
+func (s *StatCache) files(d disk, names []string) map[string]fileID {
 	ids := make(map[string]fileID, len(names))
 	var at handle
 	open, last := false, ""
@@ -147,8 +146,8 @@ func (s *Seal) files(d disk, names []string) map[string]fileID {
 			s.Fail()
 			break
 		}
-		folder, ok := at.sealFiles(base, rel, names[:end])
-		s.add([]SealedFolder{folder}, ok)
+		folder, ok := at.statFiles(base, rel, names[:end])
+		s.add([]StatFolder{folder}, ok)
 		for i, file := range folder.files {
 			ids[names[i]] = file.id
 		}
@@ -163,7 +162,7 @@ func folderOf(name string) string {
 }
 
 // Same reports whether the system says of everything what it said. Several goroutines ask.
-func (s *Seal) Same() bool {
+func (s *StatCache) Same() bool {
 	if !s.Whole() || len(s.folders) == 0 {
 		return false
 	}
@@ -186,7 +185,7 @@ type errChanged struct{}
 func (errChanged) Error() string { return "changed" }
 
 // sameFolders is same for some folders.
-func sameFolders(folders []SealedFolder) bool {
+func sameFolders(folders []StatFolder) bool {
 	var at handle
 	open, base := false, ""
 	defer func() {
@@ -215,9 +214,9 @@ func sameFolders(folders []SealedFolder) bool {
 // plainSize reports whether a file of a size is read.
 func (id fileID) plainSize() bool { return id.Size <= MaxFileBytes }
 
-// SealedTree is the tree that was recorded; nil if not all of its hashes are known, or it is too much. root is its
+// RecordedTree is the tree that was recorded; nil if not all of its hashes are known, or it is too much. root is its
 // base, rel where it is.
-func SealedTree(root *files.Dir, rel string, recorded []SealedFolder, known *Hashes) Tree {
+func RecordedTree(root *files.Dir, rel string, recorded []StatFolder, known *Hashes) Tree {
 	if known == nil || recorded == nil {
 		return nil
 	}

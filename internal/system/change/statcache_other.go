@@ -10,14 +10,14 @@ func openBase(string) (handle, bool) { return handle{}, false }
 
 func (handle) close() {}
 
-func (handle) sealFiles(string, string, []string) (SealedFolder, bool) { return SealedFolder{}, false }
+func (handle) statFiles(string, string, []string) (StatFolder, bool) { return StatFolder{}, false }
 
-func (SealedFolder) same(handle, []byte) bool { return false }
+func (StatFolder) same(handle, []byte) bool { return false }
 
-type sealer struct {
+type statter struct {
 	at      handle
 	base    string
-	folders []SealedFolder
+	folders []StatFolder
 }
 
-func (*sealer) tree(string, int) bool { return false }
+func (*statter) tree(string, int) bool { return false }

@@ -13,10 +13,10 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
-// TestASealIsOfFilesThatHaveSettled holds each thing that the system says of a file, and the rule of git's index: a
+// TestAStatCacheIsOfFilesThatHaveSettled holds each thing that the system says of a file, and the rule of git's index: a
 // file that was changed so shortly before it was asked about that another change could have the same time is not
 // recorded.
-func TestASealIsOfFilesThatHaveSettled(t *testing.T) {
+func TestAStatCacheIsOfFilesThatHaveSettled(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("nothing is recorded here")
 	}
@@ -29,7 +29,7 @@ func TestASealIsOfFilesThatHaveSettled(t *testing.T) {
 	changed := time.Unix(0, max(id.Changed, id.Status))
 	for after, want := range map[time.Duration]bool{0: false, time.Second: false, settled - 1: false,
 		settled + time.Second: true} {
-		s := newSeal(changed.Add(after))
+		s := newStatCache(changed.Add(after))
 		if s.Tree(dir, "m"); s.Whole() != want || s.Same() != want {
 			t.Errorf("%s after a change: recorded %t", after, s.Whole())
 		}
@@ -41,7 +41,7 @@ func TestASealIsOfFilesThatHaveSettled(t *testing.T) {
 		"inode":             func(id *fileID) { id.Inode++ }, "device": func(id *fileID) { id.Device++ },
 		"mode": func(id *fileID) { id.Mode ^= 0o100 },
 	} {
-		s := newSeal(future)
+		s := newStatCache(future)
 		s.Tree(dir, "m")
 		s.files(newDisk(dir), []string{filepath.Join(dir, "m", "a.md"), filepath.Join(dir, "no", "c.md")})
 		if !s.Same() {
@@ -62,20 +62,20 @@ func TestASealIsOfFilesThatHaveSettled(t *testing.T) {
 
 func TestWhatIsKeptOfAPlanReadsBack(t *testing.T) {
 	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"m/a.md": "a", "m/deep/b.md": "b"})
-	s := newSeal(time.Now().Add(time.Hour))
+	s := newStatCache(time.Now().Add(time.Hour))
 	s.Tree(dir, "m")
 	s.Tree(dir, "absent")
 	s.used = []string{"x"}
 	q := PlanCache{used: func(string) {}, file: filepath.Join(dir, "cache", "unchanged")}
-	want := keptPlan{"question", []TargetName{Codex}, []string{"a warning"}, []*Seal{s}}
+	want := keptPlan{"question", []TargetName{Codex}, []string{"a warning"}, []*StatCache{s}}
 	q.keep(want)
 	got := q.read()
 	if got == nil || got.question != want.question || !cmp.Equal(got.targets, want.targets) ||
 		!cmp.Equal(got.warnings, want.warnings) {
 		t.Fatalf("%+v", got)
 	}
-	if diff := cmp.Diff(s.folders, got.seals[0].folders, cmp.AllowUnexported(SealedFolder{}, sealedFile{})); diff != "" ||
-		!cmp.Equal(got.seals[0].used, s.used) {
+	if diff := cmp.Diff(s.folders, got.stats[0].folders, cmp.AllowUnexported(StatFolder{}, statFile{})); diff != "" ||
+		!cmp.Equal(got.stats[0].used, s.used) {
 		t.Errorf("%s", diff)
 	}
 	if p := q.Again("another question"); p != nil {
@@ -89,14 +89,14 @@ func TestWhatIsKeptOfAPlanReadsBack(t *testing.T) {
 // FuzzWhatIsKeptOfAPlan reads damaged files, also under a sound checksum.
 func FuzzWhatIsKeptOfAPlan(f *testing.F) {
 	dir := operationtest.WriteFiles(f, f.TempDir(), map[string]string{"m/a.md": "a"})
-	s := newSeal(time.Now().Add(time.Hour))
+	s := newStatCache(time.Now().Add(time.Hour))
 	s.Tree(dir, "m")
 	var out packer
 	out.text("question")
 	out.number(0)
 	out.texts([]string{"w"})
 	out.number(1)
-	out.seal(s)
+	out.stat(s)
 	f.Add(out.b, true)
 	f.Add(out.b[:len(out.b)/2], true)
 	f.Add([]byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), true)
@@ -108,7 +108,7 @@ func FuzzWhatIsKeptOfAPlan(f *testing.F) {
 			sum[0]++
 		}
 		replaceCache(q.file, planMark(), sum[:], body)
-		if p := q.read(); p != nil && (!sound || len(p.seals) == 0) {
+		if p := q.read(); p != nil && (!sound || len(p.stats) == 0) {
 			t.Errorf("%+v", p)
 		}
 	})

@@ -96,33 +96,33 @@ func clean(entries []byte) {
 	}
 }
 
-// sealer records a tree.
-type sealer struct {
+// statter records a tree.
+type statter struct {
 	at      handle // base
 	base    string
-	folders []SealedFolder
+	folders []StatFolder
 	buffer  []byte
 }
 
 // tree records what is at a path; false if that is not possible.
-func (w *sealer) tree(rel string, depth int) bool {
+func (w *statter) tree(rel string, depth int) bool {
 	if depth > maxTreeDepth {
 		return false
 	}
 	dir, err := w.at.below(rel, unix.O_RDONLY|unix.O_DIRECTORY)
 	switch {
 	case errors.Is(err, unix.ENOENT):
-		w.folders = append(w.folders, SealedFolder{base: w.base, rel: rel, absent: true})
+		w.folders = append(w.folders, StatFolder{base: w.base, rel: rel, absent: true})
 		return true
 	case errors.Is(err, unix.ENOTDIR):
-		folder, ok := w.at.sealFiles(w.base, path.Dir(rel), []string{path.Base(rel)})
+		folder, ok := w.at.statFiles(w.base, path.Dir(rel), []string{path.Base(rel)})
 		w.folders = append(w.folders, folder)
 		return ok
 	case err != nil:
 		return false
 	}
 	defer dir.close()
-	f := SealedFolder{base: w.base, rel: rel}
+	f := StatFolder{base: w.base, rel: rel}
 	if w.buffer, err = dir.list(w.buffer); err != nil {
 		return false
 	}
@@ -141,7 +141,7 @@ func (w *sealer) tree(rel string, depth int) bool {
 }
 
 // entries records the files of a folder that is open. inner are the folders in it.
-func (w *sealer) entries(dir handle, f *SealedFolder) (inner []string, ok bool) {
+func (w *statter) entries(dir handle, f *StatFolder) (inner []string, ok bool) {
 	_, _, names := unix.ParseDirent(f.entries, -1, nil)
 	for _, name := range names {
 		if name == ".git" {
@@ -155,13 +155,13 @@ func (w *sealer) entries(dir handle, f *SealedFolder) (inner []string, ok bool) 
 		case unix.S_IFDIR:
 			inner = append(inner, path.Join(f.rel, name))
 		case unix.S_IFREG:
-			f.files = append(f.files, sealedFile{name: name, id: id})
+			f.files = append(f.files, statFile{name: name, id: id})
 		case unix.S_IFLNK:
 			to, err := w.at.leadsTo(path.Join(f.rel, name))
 			if err != nil || kindOf(to) != unix.S_IFREG {
 				return nil, false
 			}
-			f.files = append(f.files, sealedFile{name: name, id: to, link: true})
+			f.files = append(f.files, statFile{name: name, id: to, link: true})
 		default:
 			return nil, false
 		}
@@ -169,9 +169,9 @@ func (w *sealer) entries(dir handle, f *SealedFolder) (inner []string, ok bool) 
 	return inner, true
 }
 
-// sealFiles records some files of a folder.
-func (h handle) sealFiles(base, rel string, names []string) (f SealedFolder, ok bool) {
-	f = SealedFolder{base: base, rel: rel}
+// statFiles records some files of a folder.
+func (h handle) statFiles(base, rel string, names []string) (f StatFolder, ok bool) {
+	f = StatFolder{base: base, rel: rel}
 	dir, err := h.below(rel, unix.O_PATH|unix.O_DIRECTORY)
 	if nothingThere(err) {
 		f.absent = true
@@ -186,13 +186,13 @@ func (h handle) sealFiles(base, rel string, names []string) (f SealedFolder, ok 
 		if kind := kindOf(id); err != nil || kind != unix.S_IFREG && id != (fileID{}) {
 			return f, false
 		}
-		f.files = append(f.files, sealedFile{name: filepath.Base(name), id: id})
+		f.files = append(f.files, statFile{name: filepath.Base(name), id: id})
 	}
 	return f, true
 }
 
 // same reports whether a folder is as it was recorded. at is its base.
-func (f SealedFolder) same(at handle, buffer []byte) bool {
+func (f StatFolder) same(at handle, buffer []byte) bool {
 	flags := uint64(unix.O_PATH | unix.O_DIRECTORY)
 	switch {
 	case f.absent:
