@@ -81,9 +81,9 @@ func (w *writer) olderPulls(ctx context.Context, pr gitprovider.PullRequest) ([]
 	return w.settler.olderPulls(ctx, w.provider, w.repo, pr.Number, w.creation.request.paths())
 }
 
-// withdrawNewer takes the pull request back that this creation has just opened, since an older one of ours changes the same
-// files. The answer is that of the duplicate gate. If it cannot be taken back, it stays, and a warning says so: then
-// neither a pull request nor an error is returned.
+// withdrawNewer takes the pull request back that this creation has just opened, since an older one of ours changes the
+// same files. The answer is that of the duplicate gate. If it cannot be taken back, it stays, and a warning says so:
+// then neither a pull request nor an error is returned.
 func (w *writer) withdrawNewer(ctx context.Context, pr gitprovider.PullRequest,
 	olderPulls []gitprovider.PullRequest) (*sameChange, error) {
 	c, older := w.creation, olderPulls[0]

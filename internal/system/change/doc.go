@@ -16,9 +16,9 @@
 // Rollback goes back to one of the same owner. A caller need not lock: the engine does, and finishes or takes back what
 // a killed process began before anything else; a sentence about it is in the plan's Warnings.
 //
-// What is desired may be read with ReadTree, Hashes and a StatCache: then a plan with nothing to change costs what asking
-// about its files costs. PlanCache keeps such a plan from one process to the next. All three are caches: nothing that
-// is about to be written believes them.
+// What is desired may be read with ReadTree, Hashes and a StatCache: then a plan with nothing to change costs what
+// asking about its files costs. PlanCache keeps such a plan from one process to the next. All three are caches: nothing
+// that is about to be written believes them.
 //
 // Errors are *Error, with a Code and Details.
 package change

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// StatCache holds stat data of the inputs of a plan. It is valid while none of them changed, so that a plan with nothing
-// to do costs what asking about its files costs. A nil one records nothing, and is never valid.
+// StatCache holds stat data of the inputs of a plan. It is valid while none of them changed, so that a plan with
+// nothing to do costs what asking about its files costs. A nil one records nothing, and is never valid.
 type StatCache struct {
 	before time.Time // files that were changed since, or less than settled before, are not recorded
 

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
-// TestAStatCacheIsOfFilesThatHaveSettled holds each thing that the system says of a file, and the rule of git's index: a
-// file that was changed so shortly before it was asked about that another change could have the same time is not
+// TestAStatCacheIsOfFilesThatHaveSettled holds each thing that the system says of a file, and the rule of git's index:
+// a file that was changed so shortly before it was asked about that another change could have the same time is not
 // recorded.
 func TestAStatCacheIsOfFilesThatHaveSettled(t *testing.T) {
 	if runtime.GOOS != "linux" {
