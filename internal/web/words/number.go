@@ -14,7 +14,7 @@ import (
 func Age(d time.Duration) string {
 	switch {
 	case d <= -time.Minute:
-		return "in " + span(-d)
+		return "in " + span(30*time.Second-d) // what was set to 90 days a moment ago is in 90 days
 	case d < time.Minute: // clocks differ a little
 		return "now"
 	}
