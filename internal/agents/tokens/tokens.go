@@ -107,6 +107,7 @@ type TokenEntry struct {
 	Agent     bool          `json:"agent,omitempty" doc:"Lets an agent in over MCP, and opens nothing else"`
 	Repos     []string      `json:"repos,omitempty" doc:"The repositories that an agent's token is for; absent for those that the server allows"`
 	Owner     string        `json:"owner,omitempty" doc:"The person whose it is, who signs in by a provider: it may do no more than they may" example:"gitea:ann"`
+	Client    string        `json:"client,omitempty" doc:"The program that a person let in by consent in a browser, as it calls itself" example:"Claude Code"`
 	UsedAt    *time.Time    `json:"used_at,omitempty" doc:"When it was last used, to some minutes"`
 }
 
@@ -135,7 +136,7 @@ type TokenRevoked struct {
 func Entry(t access.Token) TokenEntry {
 	e := TokenEntry{ID: t.ID, Name: t.Name, MaxTier: int(t.MaxTier), Scopes: append(access.Scopes{}, t.Scopes...),
 		CreatedAt: t.CreatedAt.UTC(), Agent: t.Agent, Repos: t.Repos}
-	e.Owner = t.OwnerName
+	e.Owner, e.Client = t.OwnerName, t.Client
 	if !t.UsedAt.IsZero() {
 		used := t.UsedAt.UTC()
 		e.UsedAt = &used
@@ -324,13 +325,18 @@ const maxRepos = 50
 
 // checkRepos says what is wrong with the repositories that a token is to be for.
 func (w Wanted) checkRepos() error {
-	switch {
-	case len(w.Repos) > 0 && !w.Agent:
+	if len(w.Repos) > 0 && !w.Agent {
 		return fmt.Errorf("only an agent's token names repositories")
-	case len(w.Repos) > maxRepos:
+	}
+	return CheckRepos(w.Repos)
+}
+
+// CheckRepos says what is wrong with repositories that an agent's token is to be for; nil for nothing.
+func CheckRepos(repos []string) error {
+	if len(repos) > maxRepos {
 		return fmt.Errorf("a token names at most %d repositories; a pattern such as owner/* stands for many", maxRepos)
 	}
-	for _, r := range w.Repos {
+	for _, r := range repos {
 		if _, err := policy.ParseRepoPattern(r); err != nil || strings.ContainsFunc(r, unicode.IsSpace) ||
 			len(r) > maxRepoPattern {
 			return fmt.Errorf("%.100q names no repository; owner/name, owner/* or gitea:owner/name does", r)

@@ -167,13 +167,14 @@ func runEngineChild(_ context.Context, part string, _ []string) error {
 	return fmt.Errorf("unknown part %q", part)
 }
 
-// olderVersion is that of a database before the last migration, which gave tokens their repositories.
-const olderVersion = 30
+// olderVersion is that of a database before the last migration, which came with OAuth.
+const olderVersion = 31
 
 // makeOlder takes the last migration back, as if the place were of an older version.
 func makeOlder(t testing.TB, place string) {
 	t.Helper()
-	mustExec(t, rawPlace(t, place), "ALTER TABLE api_tokens DROP COLUMN repos",
+	mustExec(t, rawPlace(t, place), "DROP TABLE oauth_clients",
+		"DROP TABLE oauth_codes", "DROP TABLE oauth_grants",
 		fmt.Sprintf("DELETE FROM %s WHERE version_id > %d", versionTable, olderVersion))
 }
 
