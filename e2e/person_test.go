@@ -56,7 +56,8 @@ func TestAPersonsQuestionsAndActs(t *testing.T) {
 		if e != (effort{}) {
 			t.Errorf("%s: the answer is not in the first window: %+v", q.asks, e)
 		}
-		fmt.Fprintf(page, "| %s | 0 | 0 | %d | %d | %v | %v |\n", q.asks, q.was.scrolls, e.scrolls, q.was.seconds(), e.seconds())
+		fmt.Fprintf(page, "| %s | 0 | 0 | %d | %d | %v | %v |\n", q.asks, q.was.scrolls, e.scrolls,
+			q.was.seconds(), e.seconds())
 	}
 	for _, a := range acts() {
 		if a.before != nil {
@@ -122,59 +123,67 @@ func acts() []act {
 	sheet := func(verb string) string { return fmt.Sprintf(`.bar [popovertarget="do-%s"]`, verb) }
 	send := func(verb string) string { return "#do-" + verb + ` button[name="action"]` }
 	return []act{
-		{name: "Approve", was: effort{clicks: 2, scrolls: 3}, says: "You have approved it.", do: func(p *person) {
-			p.follows(firstWaiting)
-			p.clicks(sheet("approve"))
-			p.follows(send("approve"))
-		}},
-		{name: "Merge", was: effort{clicks: 3, scrolls: 4}, says: "You have merged it.", do: func(p *person) {
-			p.follows(firstWaiting)
-			p.clicks(sheet("merge"))
-			p.follows(send("merge"))
-		}},
-		{name: "Comment on a line", was: effort{clicks: 3, scrolls: 2, keys: 11, typings: 1}, says: "Which disk?", do: func(p *person) {
-			p.follows(firstWaiting)
-			p.clicks("#f1n1")
-			p.types("#line-comment", "Which disk?")
-			p.follows("#line-form button")
-		}},
-		{name: "Request changes", was: effort{clicks: 3, scrolls: 3, keys: 14, typings: 1}, says: "You have asked for changes.", do: func(p *person) {
-			p.follows(firstWaiting)
-			p.clicks(sheet("request-changes"))
-			p.types("#do-request-changes textarea", "Name the disk.")
-			p.follows(send("request-changes"))
-		}},
-		{name: "Close", was: effort{clicks: 2, scrolls: 3}, says: "You have closed it.", do: func(p *person) {
-			p.follows(firstWaiting)
-			p.clicks(`[popovertarget="more"]`)
-			p.clicks(`#more [popovertarget="do-close"]`)
-			p.follows(send("close"))
-		}},
-		{name: "Lift a cooldown", was: effort{clicks: 4, scrolls: 5}, says: "Its files may be proposed again at once.", before: func(p *person) {
-			if status, answer := p.propose(p.url, map[string]any{"title": "Look at part 22 again",
-				"files": []any{file("checks/check-02.md", "create", "# Part 22\n\nOnce more.\n")}}); status != 429 {
-				p.Fatalf("%d %v", status, answer)
-			}
-		}, do: func(p *person) {
-			p.follows(".feed li a")
-			p.follows(`.acts a[href*="/pulls/"]`)
-			p.clicks(sheet("lift-cooldown"))
-			p.follows(send("lift-cooldown"))
-		}},
-		{name: "Promote a dry run", was: effort{clicks: 2, scrolls: 4}, says: "Opened from a dry run by ann", do: func(p *person) {
-			p.follows(`main .seg a[href*="dry"]`)
-			p.follows(firstWaiting)
-			p.follows(`form[action$="/promote"] button`)
-		}},
-		{name: "Start and stop a session", was: effort{clicks: 4, scrolls: 2, keys: 17, typings: 1}, says: "A person stopped it", do: func(p *person) {
-			p.follows(`.acts a[href$="/sessions"]`)
-			p.clicks(`button[popovertarget="start"]`)
-			p.types("#note", "Look at the disk.")
-			p.follows(`form[action="/sessions"][method="post"] button:not([type])`)
-			p.becomes(`document.querySelector("main").innerText.includes("I am <b>looking</b>.")`)
-			p.follows(`form[action$="/stop"] button`)
-			p.becomes(`document.querySelector("main").innerText.includes("A person stopped it")`)
-		}},
+		{name: "Approve", was: effort{clicks: 2, scrolls: 3}, says: "You have approved it.",
+			do: func(p *person) {
+				p.follows(firstWaiting)
+				p.clicks(sheet("approve"))
+				p.follows(send("approve"))
+			}},
+		{name: "Merge", was: effort{clicks: 3, scrolls: 4}, says: "You have merged it.",
+			do: func(p *person) {
+				p.follows(firstWaiting)
+				p.clicks(sheet("merge"))
+				p.follows(send("merge"))
+			}},
+		{name: "Comment on a line", was: effort{clicks: 3, scrolls: 2, keys: 11, typings: 1}, says: "Which disk?",
+			do: func(p *person) {
+				p.follows(firstWaiting)
+				p.clicks("#f1n1")
+				p.types("#line-comment", "Which disk?")
+				p.follows("#line-form button")
+			}},
+		{name: "Request changes", was: effort{clicks: 3, scrolls: 3, keys: 14, typings: 1}, says: "You have asked for changes.",
+			do: func(p *person) {
+				p.follows(firstWaiting)
+				p.clicks(sheet("request-changes"))
+				p.types("#do-request-changes textarea", "Name the disk.")
+				p.follows(send("request-changes"))
+			}},
+		{name: "Close", was: effort{clicks: 2, scrolls: 3}, says: "You have closed it.",
+			do: func(p *person) {
+				p.follows(firstWaiting)
+				p.clicks(`[popovertarget="more"]`)
+				p.clicks(`#more [popovertarget="do-close"]`)
+				p.follows(send("close"))
+			}},
+		{name: "Lift a cooldown", was: effort{clicks: 4, scrolls: 5}, says: "Its files may be proposed again at once.",
+			before: func(p *person) {
+				if status, answer := p.propose(p.url, map[string]any{"title": "Look at part 22 again",
+					"files": []any{file("checks/check-02.md", "create", "# Part 22\n\nOnce more.\n")}}); status != 429 {
+					p.Fatalf("%d %v", status, answer)
+				}
+			}, do: func(p *person) {
+				p.follows(".feed li a")
+				p.follows(`.acts a[href*="/pulls/"]`)
+				p.clicks(sheet("lift-cooldown"))
+				p.follows(send("lift-cooldown"))
+			}},
+		{name: "Promote a dry run", was: effort{clicks: 2, scrolls: 4}, says: "Opened from a dry run by ann",
+			do: func(p *person) {
+				p.follows(`main .seg a[href*="dry"]`)
+				p.follows(firstWaiting)
+				p.follows(`form[action$="/promote"] button`)
+			}},
+		{name: "Start and stop a session", was: effort{clicks: 4, scrolls: 2, keys: 17, typings: 1}, says: "A person stopped it",
+			do: func(p *person) {
+				p.follows(`.acts a[href$="/sessions"]`)
+				p.clicks(`button[popovertarget="start"]`)
+				p.types("#note", "Look at the disk.")
+				p.follows(`form[action="/sessions"][method="post"] button:not([type])`)
+				p.becomes(`document.querySelector("main").innerText.includes("I am <b>looking</b>.")`)
+				p.follows(`form[action$="/stop"] button`)
+				p.becomes(`document.querySelector("main").innerText.includes("A person stopped it")`)
+			}},
 		{name: "Make an agent's token", says: "It is shown this once", do: func(p *person) {
 			p.follows(`.side a[href$="/sessions"]`)
 			p.follows(`.tabs a[href$="/tokens"]`)
@@ -183,12 +192,13 @@ func acts() []act {
 			p.types("#name", "laptop")
 			p.enters()
 		}},
-		{name: "Find a refusal of last week", was: effort{clicks: 3, scrolls: 1, keys: 11, typings: 1}, says: "hosts/lighthouse.yaml", do: func(p *person) {
-			p.follows(`.side a[href$="/changes"]`)
-			p.key("/")
-			p.types("#q", "lighthouse")
-			p.enters()
-			p.follows("main table th a")
-		}},
+		{name: "Find a refusal of last week", was: effort{clicks: 3, scrolls: 1, keys: 11, typings: 1}, says: "hosts/lighthouse.yaml",
+			do: func(p *person) {
+				p.follows(`.side a[href$="/changes"]`)
+				p.key("/")
+				p.types("#q", "lighthouse")
+				p.enters()
+				p.follows("main table th a")
+			}},
 	}
 }
