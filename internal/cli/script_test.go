@@ -20,7 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/claudeops/claudeops/internal/ops/notify"
-	"github.com/claudeops/claudeops/internal/records/auditsink/tamper"
+	"github.com/claudeops/claudeops/internal/testkit/tamper"
 	"github.com/claudeops/claudeops/internal/system/confine"
 	"github.com/claudeops/claudeops/internal/system/processtree"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
