@@ -82,7 +82,7 @@ func pruned() operation.Operation {
 
 func (a Acts) prune(ctx context.Context, call operation.Call, in PruneRequest) (change.Pruned, error) {
 	if in.Keep == 0 {
-		in.Keep = KeepSnapshots
+		in.Keep = keepSnapshots
 	}
 	out, err := a.Service().Prune(ctx, in.Keep, call.DryRun)
 	if err != nil || out.DryRun {
