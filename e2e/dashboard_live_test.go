@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/page"
@@ -14,15 +15,21 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// becomes waits until a script's expression is true.
+// becomes waits until a script's expression is true. It asks again and again from here: what waits in the page ends
+// with the page, and is never heard of again.
 func (d *dashboard) becomes(expression string) {
 	d.Helper()
-	if err := d.evaluate(chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(patience/2))); err != nil {
-		var status, main string
-		_ = chromedp.Run(d.ctx, chromedp.Text("#status", &status, chromedp.ByQuery),
-			chromedp.Text("main", &main, chromedp.ByQuery))
-		d.Fatalf("%s: %v; the page is %q and says %s", expression, err, status, main)
+	var got any
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if err := d.evaluate(chromedp.Evaluate(expression, &got)); err != nil {
+			d.Fatalf("%s: %v", expression, err)
+		}
+		if got == true {
+			return
+		}
 	}
+	d.Fatalf("%s is %v; the page is %q and says %s", expression, got,
+		d.value(`document.getElementById("status")?.textContent`), d.value(`document.querySelector("main").innerText`))
 }
 
 func (d *dashboard) value(expression string) (v any) {
@@ -33,14 +40,23 @@ func (d *dashboard) value(expression string) (v any) {
 	return v
 }
 
-// evaluate runs an action that evaluates a script. The browser driver may still mean the page before the one that it
-// was led to, which the browser has forgotten; then the action is made again.
+// evaluate runs an action that evaluates a script.
 func (d *dashboard) evaluate(action chromedp.Action) error {
+	return d.patiently(func(ctx context.Context) error { return chromedp.Run(ctx, action) })
+}
+
+// patiently does something in the browser, and does it again where the driver still meant what the browser has
+// forgotten: the page before the one that it was led to, or an element that a live update has replaced since it was
+// found. Nothing was done then.
+func (d *dashboard) patiently(do func(context.Context) error) error {
 	const lost, most = -32000, 20 // the code of the DevTools protocol for a server's error
 	for try := 1; ; try++ {
-		err := chromedp.Run(d.ctx, action)
+		ctx, cancel := context.WithTimeout(d.ctx, patience)
+		err := do(ctx)
+		cancel()
 		var refused *cdproto.Error
-		if try == most || !errors.As(err, &refused) || refused.Code != lost || !strings.Contains(refused.Message, "context") {
+		if try == most || !errors.As(err, &refused) || refused.Code != lost ||
+			!strings.Contains(refused.Message, "context") && !strings.Contains(refused.Message, "find node") {
 			return err
 		}
 	}

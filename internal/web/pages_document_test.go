@@ -205,7 +205,7 @@ func (d document) inert(target string, n *html.Node) {
 	live := false
 	for _, a := range n.Attr {
 		name := strings.TrimPrefix(a.Key, "data-")
-		live = live || a.Key == "data-live" && n.Data == "div" && strings.HasPrefix(attr(n, "id"), "live")
+		live = live || a.Key == "data-live" && (n.Data == "div" || n.Data == "a") && strings.HasPrefix(attr(n, "id"), "live")
 		switch {
 		case n.Data == "body" && (a.Key == "hx-disable" || a.Key == "data-events" || a.Key == "data-at"):
 		case a.Key == "data-load" && attr(n, "id") == "deployment" && strings.HasPrefix(a.Val, "/") &&

@@ -87,7 +87,7 @@ func removed(p change.Pruned) string {
 
 func (a Acts) prune(ctx context.Context, call operation.Call, in PruneRequest) (change.Pruned, error) {
 	if in.Keep == 0 {
-		in.Keep = KeepSnapshots
+		in.Keep = keepSnapshots
 	}
 	out, err := a.Service().Prune(ctx, in.Keep, call.DryRun)
 	if err != nil || out.DryRun {

@@ -86,11 +86,11 @@ func (s *Service) Init(user bool) (InitData, error) {
 		return InitData{}, err
 	}
 	if s.engine.NoWriting != "" {
-		return InitData{}, change.NewError(NotAllowed, "read_only", []string{"ask_operator"}, "nothing is written: %s",
+		return InitData{}, change.NewError(notAllowed, "read_only", []string{"ask_operator"}, "nothing is written: %s",
 			s.engine.NoWriting)
 	}
 	repo := s.setup.repo("")
-	name := filepath.Join(repo, ConfigName)
+	name := filepath.Join(repo, configName)
 	if change.Exists(name) {
 		return InitData{}, invalidConfig("there is a configuration already: %s", name).With("path", name)
 	}

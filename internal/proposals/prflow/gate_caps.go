@@ -30,9 +30,6 @@ func capsGate() gate {
 	}
 }
 
-// capWindow is the time of which the cap on creations speaks.
-const capWindow = time.Hour
-
 const (
 	// waitForPending is how long a caller is told to wait when proposals that are being written fill a cap.
 	waitForPending = 30 * time.Second

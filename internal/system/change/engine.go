@@ -31,7 +31,7 @@ type Engine struct {
 
 // NewEngine makes an Engine. home is AGENTPACK_HOME, where the state is. It touches no disk.
 func NewEngine(home string, now func() time.Time) *Engine {
-	return &Engine{state: NewState(home, now)}
+	return &Engine{state: newState(home, now)}
 }
 
 // killed stands for the end of the process, in tests.

@@ -32,13 +32,14 @@
   document.addEventListener("toggle", (event) => { if (event.newState === "open" && event.target.popover) event.target.querySelector("textarea")?.focus(); }, true);
 
   const { events, at } = document.body.dataset;
-  const regions = [...document.querySelectorAll("[data-live]")].map((region) => "#" + region.id);
+  const parts = [...document.querySelectorAll("[data-live]")];
+  const regions = parts.map((part) => "#" + part.id);
   if (!regions.length || !window.htmx) return;
 
   const status = document.getElementById("status");
   const notice = document.getElementById("fresh");
-  const gap = 1000 * Number(document.querySelector(regions[0]).dataset.every || 2); // between two refreshes
-  const topics = (document.querySelector(regions[0]).dataset.topics || "audit").split(" "); // what the page shows
+  const gap = 1000 * Math.max(...parts.map((part) => Number(part.dataset.every || 2))); // between two refreshes
+  const topics = parts.flatMap((part) => (part.dataset.topics || "audit").split(" ")); // what the page shows
   const pause = 30000; // between two refreshes without events
   const patience = 3; // failures of the stream before it is given up for a while
   let seen = at; // the position up to which the server has told us
