@@ -28,8 +28,8 @@ func TestAProgramIsLetInByConsentAndIsAnAgentThen(t *testing.T) {
 	}
 	page, form := p.asked(nil, boss)
 	d := p.read(page, "/oauth/authorize", 200)
-	d.has("Claude Code", "a program on your computer (127.0.0.1:7777)", "boss", "Tier 1", "Tier 2", "90 days at most")
-	d.lacks("Tier 3", "dry run")
+	d.has("Claude Code", "a program on your computer (127.0.0.1:7777)", "boss", "Tier 1", "Tier 2", "90 days at most", "Dry run")
+	d.lacks("Tier 3", "in dry run")
 	if csp := page.Header.Get(
 		"Content-Security-Policy",
 	); !strings.Contains(csp, "form-action 'self' http://127.0.0.1:7777;") ||
@@ -39,10 +39,11 @@ func TestAProgramIsLetInByConsentAndIsAnAgentThen(t *testing.T) {
 	}
 	form.Set("tier", "2")
 	form.Set("repos", "joe/infra, joe/*")
+	form.Set("dry_run", "on")
 	back := p.back(p.answered("allow", form, page, boss))
 	access, refresh := p.keys(p.exchange(back.Get("code"), nil))
 	made := p.tokenNamed("boss by Claude Code")
-	if !made.Agent || made.MaxTier != 2 || !slices.Equal(made.Repos, []string{"joe/infra", "joe/*"}) ||
+	if !made.Agent || !made.DryRun || made.MaxTier != 2 || !slices.Equal(made.Repos, []string{"joe/infra", "joe/*"}) ||
 		made.Client != "Claude Code" || !made.ExpiresAt.Equal(p.Now().AddDate(0, 0, 90)) {
 		t.Errorf("%+v", made)
 	}

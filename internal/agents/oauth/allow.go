@@ -28,6 +28,7 @@ type Allow struct {
 	Grantor string   `json:"-"` // hash of the token by which the person is signed in; "" for none
 	Tier    int      `json:"max_tier"`
 	Repos   []string `json:"repos,omitempty"`
+	DryRun  bool     `json:"dry_run,omitempty"`
 }
 
 // Code is what the program gets for what a person has allowed.
@@ -83,12 +84,12 @@ func (s *Service) allow(ctx context.Context, call operation.Call, in Allow) (Cod
 	name := content.Clean(call.Caller.Name, maxPerson) + " by " + c.Name
 	kept := access.Code{
 		Hash: access.Hash(code), ClientID: c.ID, Redirect: in.Request.Redirect, Challenge: in.Request.Challenge,
-		Token: access.Token{Name: name, MaxTier: tier, Repos: in.Repos, Owner: call.Caller.Account, Grantor: in.Grantor},
-
+		Token: access.Token{Name: name, MaxTier: tier, Repos: in.Repos, DryRun: in.DryRun, Owner: call.Caller.Account,
+			Grantor: in.Grantor},
 		ExpiresAt: s.Now().Add(CodeLife),
 	}
 	row := call.Done(fmt.Sprintf("%s: at most tier %s, for %s; browser sent back to %s", describe(c), tier,
-		reposOf(in.Repos), in.Request.Redirect))
+		limitsOf(in.Repos, in.DryRun), in.Request.Redirect))
 	return Code{code}, s.Store().InsertCode(ctx, kept, s.Now().Add(-codeKept), row)
 }
 
@@ -99,9 +100,13 @@ func (s *Service) deny(ctx context.Context, call operation.Call, in Deny) (struc
 // describe is a program for the record.
 func describe(c access.Client) string { return fmt.Sprintf("%s (client %s)", c.Name, c.ID) }
 
-func reposOf(repos []string) string {
+func limitsOf(repos []string, dryRun bool) string {
+	limits := strings.Join(repos, ", ")
 	if len(repos) == 0 {
-		return "every repository that the server allows"
+		limits = "every repository that the server allows"
 	}
-	return strings.Join(repos, ", ")
+	if dryRun {
+		limits += ", in a dry run"
+	}
+	return limits
 }

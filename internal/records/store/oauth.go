@@ -42,7 +42,7 @@ func (a *Access) FindClient(ctx context.Context, id string) (c access.Client, fo
 	return c, found, err
 }
 
-const codeColumns = "hash, client, redirect, challenge, name, max_tier, repos, owner_issuer, owner_subject, grantor, " +
+const codeColumns = "hash, client, redirect, challenge, name, max_tier, repos, dry_run, owner_issuer, owner_subject, grantor, " +
 	"expires_us, token"
 
 // InsertCode keeps a code, drops those that were good until before, and appends the rows to the audit.
@@ -52,9 +52,9 @@ func (a *Access) InsertCode(ctx context.Context, c access.Code, before time.Time
 			return err
 		}
 		t := c.Token
-		if _, err := tx.ExecContext(ctx, "INSERT INTO oauth_codes ("+codeColumns+") VALUES ("+placeholders(1, 12)+")",
+		if _, err := tx.ExecContext(ctx, "INSERT INTO oauth_codes ("+codeColumns+") VALUES ("+placeholders(1, 13)+")",
 			text(c.Hash), text(c.ClientID), text(c.Redirect), text(c.Challenge), text(t.Name), int64(t.MaxTier),
-			strings.Join(t.Repos, " "), text(t.Owner.Issuer), text(t.Owner.Subject), text(t.Grantor), at(&c.ExpiresAt),
+			strings.Join(t.Repos, " "), asNumber(t.DryRun), text(t.Owner.Issuer), text(t.Owner.Subject), text(t.Grantor), at(&c.ExpiresAt),
 			text(t.ID)); err != nil {
 			return err
 		}
@@ -65,15 +65,16 @@ func (a *Access) InsertCode(ctx context.Context, c access.Code, before time.Time
 // FindCode returns the code with the hash, used ones included.
 func (a *Access) FindCode(ctx context.Context, hash string) (c access.Code, found bool, err error) {
 	var repos string
+	var dryRun int64
 	t := &c.Token
 	found, err = a.db.first(ctx, []any{(*text)(&c.Hash), (*text)(&c.ClientID), (*text)(&c.Redirect),
-		(*text)(&c.Challenge), (*text)(&t.Name), &t.MaxTier, &repos, (*text)(&t.Owner.Issuer), (*text)(&t.Owner.Subject),
+		(*text)(&c.Challenge), (*text)(&t.Name), &t.MaxTier, &repos, &dryRun, (*text)(&t.Owner.Issuer), (*text)(&t.Owner.Subject),
 		(*text)(&t.Grantor), at(&c.ExpiresAt), (*text)(&t.ID)},
 		"SELECT "+codeColumns+" FROM oauth_codes WHERE hash = $1", text(hash))
 	if repos != "" {
 		t.Repos = strings.Fields(repos)
 	}
-	t.Agent = true
+	t.Agent, t.DryRun = true, dryRun != 0
 	return c, found, err
 }
 

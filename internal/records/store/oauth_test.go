@@ -23,7 +23,7 @@ func oauthClient(id string, made time.Time) access.Client {
 func oauthCode(hash, client string) access.Code {
 	return access.Code{
 		Hash: hash, ClientID: client, Redirect: "http://127.0.0.1:5/callback", Challenge: "challenge",
-		Token: access.Token{Name: "ann by Claude", MaxTier: 2, Agent: true, Repos: []string{"a/b", "c/*"},
+		Token: access.Token{Name: "ann by Claude", MaxTier: 2, Agent: true, DryRun: true, Repos: []string{"a/b", "c/*"},
 			Owner: access.Account{Issuer: "i", Subject: "s"}, Grantor: "grantor"},
 		ExpiresAt: noon().Add(time.Minute),
 	}

@@ -61,8 +61,9 @@ type consentPage struct {
 	Tiers          []option
 	Repos          string // as they were sent, if the form comes back
 	Failed         string // why it comes back
-	DryRun         bool
-	Days           int // how long it is good at most
+	DryRun         bool   // of the server
+	Chosen         bool   // a dry run, by the person
+	Days           int    // how long it is good at most
 	Allow, Deny    string
 }
 
@@ -120,7 +121,7 @@ func (h *consentPages) page(req *handler.Request, given url.Values, wanted oauth
 	view := consentPage{
 		Page: h.frame(req, "Let a program in?", ""), Client: wanted.Client.Name, Answer: oauth.Place(wanted.Redirect),
 		Far: strings.HasPrefix(wanted.Redirect, "https:"), Seal: seal(key, req, given),
-		May: req.Principal.Scopes.Has(access.Operate), Repos: given.Get("repos"), Failed: failed, DryRun: h.settings.DryRun,
+		May: req.Principal.Scopes.Has(access.Operate), Repos: given.Get("repos"), Failed: failed, DryRun: h.settings.DryRun, Chosen: given.Has("dry_run"),
 		Days: int(oauth.GrantLife.Hours() / 24), Allow: allowPath, Deny: denyPath,
 	}
 	view.Scripts, view.Position = nil, ""
@@ -211,7 +212,7 @@ func (h *consentPages) letIn(req *handler.Request) (handler.Response, error) {
 	}
 	call := req.Call(nil)
 	call.Input = oauth.Allow{Request: wanted, Grantor: req.Principal.TokenHash, Tier: int(tier),
-		Repos: reposIn(form.Get("repos"))}
+		Repos: reposIn(form.Get("repos")), DryRun: form.Has("dry_run")}
 	out, err := h.allow.Handle(req.Context(), call)
 	if err != nil {
 		code := fault.CodeOf(err)

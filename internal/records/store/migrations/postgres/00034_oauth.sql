@@ -18,6 +18,7 @@ CREATE TABLE oauth_codes (
     name          TEXT COLLATE "C" NOT NULL, -- of the token that is to be made
     max_tier      BIGINT NOT NULL,
     repos         TEXT COLLATE "C" NOT NULL,
+    dry_run       BIGINT NOT NULL,
     owner_issuer  TEXT COLLATE "C" NOT NULL,
     owner_subject TEXT COLLATE "C" NOT NULL,
     grantor       TEXT COLLATE "C" NOT NULL, -- hash of the token by which the person was signed in

@@ -18,6 +18,7 @@ CREATE TABLE oauth_codes (
     name          TEXT NOT NULL, -- of the token that is to be made
     max_tier      INTEGER NOT NULL,
     repos         TEXT NOT NULL,
+    dry_run       INTEGER NOT NULL,
     owner_issuer  TEXT NOT NULL,
     owner_subject TEXT NOT NULL,
     grantor       TEXT NOT NULL, -- hash of the token by which the person was signed in
