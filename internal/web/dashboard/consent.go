@@ -121,7 +121,8 @@ func (h *consentPages) page(req *handler.Request, given url.Values, wanted oauth
 	view := consentPage{
 		Page: h.frame(req, "Let a program in?", ""), Client: wanted.Client.Name, Answer: oauth.Place(wanted.Redirect),
 		Far: strings.HasPrefix(wanted.Redirect, "https:"), Seal: seal(key, req, given),
-		May: req.Principal.Scopes.Has(access.Operate), Repos: given.Get("repos"), Failed: failed, DryRun: h.settings.DryRun, Chosen: given.Has("dry_run"),
+		May: req.Principal.Scopes.Has(access.Operate), Repos: given.Get("repos"), Failed: failed,
+		DryRun: h.settings.DryRun, Chosen: given.Has("dry_run"),
 		Days: int(oauth.GrantLife.Hours() / 24), Allow: allowPath, Deny: denyPath,
 	}
 	view.Scripts, view.Position = nil, ""
