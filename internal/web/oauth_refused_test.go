@@ -33,7 +33,8 @@ func TestABrowserIsNotSentToWhatNoProgramHasRegistered(t *testing.T) {
 		"a user":                          {"redirect_uri": {"http://127.0.0.1:7777@evil.example/callback"}},
 		"a fragment":                      {"redirect_uri": {p.redirect + "#x"}},
 		"another name of this machine":    {"redirect_uri": {"http://localhost:7777/callback"}},
-		"a script":                        {"redirect_uri": {"javascript:alert(1)"}},
+		"an error that another machine would get": {"redirect_uri": {"https://claude.example/back?x=1"}, "scope": {"x"}},
+		"a script": {"redirect_uri": {"javascript:alert(1)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rows, before := len(p.rows("oauth.refuse")), p.written()

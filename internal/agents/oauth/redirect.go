@@ -76,6 +76,13 @@ func Place(redirect string) string {
 	return "the program for " + u.Scheme + ": on your computer"
 }
 
+// IsFar reports whether an address leads to another machine. Anybody may have registered it, so that a browser goes
+// there by the will of its person alone, and not for an error (RFC 9700, 4.11.2).
+func IsFar(redirect string) bool {
+	u, ok := parseRedirect(redirect)
+	return !ok || u.Scheme == "https"
+}
+
 // FormAction is the source by which a page may send its form on to an address (Content-Security-Policy, form-action).
 func FormAction(redirect string) string {
 	u, ok := parseRedirect(redirect)

@@ -110,7 +110,12 @@ func (h *consentPages) read(req *handler.Request, given url.Values) (oauth.Reque
 	wanted, err := h.programs.Service.Read(req.Context(), given, h.programs.Here(req.Request))
 	var why *oauth.Error
 	if errors.As(err, &why) {
-		return wanted, sendBack(wanted.Refusal(why)), h.programs.Service.Refused(req.Context(), req.ID, wanted.Client.ID, why)
+		if oauth.IsFar(wanted.Redirect) {
+			return wanted, nil, fault.New(fault.InvalidArgument, "%s asks for what is not given here: %s; begin again in it",
+				wanted.Client.Name, why)
+		}
+		return wanted, sendBack(wanted.Refusal(why)), h.programs.Service.Refused(req.Context(), req.ID, wanted.Client.ID,
+			why)
 	}
 	return wanted, nil, err
 }
@@ -120,7 +125,7 @@ func (h *consentPages) page(req *handler.Request, given url.Values, wanted oauth
 	key, cookie := h.key(req)
 	view := consentPage{
 		Page: h.frame(req, "Let a program in?", ""), Client: wanted.Client.Name, Answer: oauth.Place(wanted.Redirect),
-		Far: strings.HasPrefix(wanted.Redirect, "https:"), Seal: seal(key, req, given),
+		Far: oauth.IsFar(wanted.Redirect), Seal: seal(key, req, given),
 		May: req.Principal.Scopes.Has(access.Operate), Repos: given.Get("repos"), Failed: failed,
 		DryRun: h.settings.DryRun, Chosen: given.Has("dry_run"),
 		Days: int(oauth.GrantLife.Hours() / 24), Allow: allowPath, Deny: denyPath,
