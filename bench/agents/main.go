@@ -5,8 +5,8 @@
 // Each agent has a token and a session of its own, and calls tools/list, one call after the other.
 //
 // With -at ADDRESS it measures another server of Streamable HTTP that runs already, of which PID is the process; what
-// AGENTS_TOKEN holds is shown as `Authorization: Bearer`, if anything is: agents [-n 100] [-calls 20] -at
-// http://127.0.0.1:8082/mcp PID
+// a file holds is shown as `Authorization: Bearer`: agents [-n 100] [-calls 20] -at http://127.0.0.1:8082/mcp
+// [-token-file FILE] PID
 package main
 
 import (
@@ -31,14 +31,23 @@ import (
 func main() {
 	n, calls := flag.Int("n", 100, "agents"), flag.Int("calls", 20, "calls of each")
 	at := flag.String("at", "", "the address of a server that runs already; then its process id is the argument")
+	file := flag.String("token-file", "", "with -at: the file of the token that all agents show")
 	flag.Parse()
-	if err := run(context.Background(), *n, *calls, *at, flag.Arg(0)); err != nil {
+	var token []byte
+	var err error
+	if *file != "" {
+		token, err = os.ReadFile(*file)
+	}
+	if err == nil {
+		err = run(context.Background(), *n, *calls, *at, strings.TrimSpace(string(token)), flag.Arg(0))
+	}
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, n, calls int, at, binary string) error {
-	tokens := slices.Repeat([]string{os.Getenv("AGENTS_TOKEN")}, n)
+func run(ctx context.Context, n, calls int, at, token, binary string) error {
+	tokens := slices.Repeat([]string{token}, n)
 	pid := binary
 	if at == "" {
 		dir, err := os.MkdirTemp("", "agents")
@@ -72,11 +81,11 @@ func run(ctx context.Context, n, calls int, at, binary string) error {
 	}
 	spent = processor(pid) - spent
 	slices.Sort(waits)
-	fmt.Printf("%d agents, %d calls: %.0f calls/s, %s of processor time a call, p50 %s, p99 %s, %d KiB a connection when it is idle, %d KiB "+
-		"after the calls, %d bytes an answer\n", n, len(waits),
-		float64(len(waits))/took.Seconds(), (spent / time.Duration(len(waits))).Round(time.Microsecond), waits[len(waits)/2].Round(10*time.Microsecond),
-		waits[len(waits)*99/100].Round(10*time.Microsecond),
-		(open-before)/n, (resident(pid)-before)/n, agents[0].answer)
+	fmt.Printf("%d agents, %d calls: %.0f calls/s, %s of processor time a call, p50 %s, p99 %s\n", n, len(waits),
+		float64(len(waits))/took.Seconds(), (spent / time.Duration(len(waits))).Round(time.Microsecond),
+		waits[len(waits)/2].Round(10*time.Microsecond), waits[len(waits)*99/100].Round(10*time.Microsecond))
+	fmt.Printf("%d KiB a connection when it is idle, %d KiB after the calls; %d bytes an answer\n", (open-before)/n,
+		(resident(pid)-before)/n, agents[0].answer)
 	return nil
 }
 

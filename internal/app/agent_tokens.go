@@ -16,7 +16,9 @@ import (
 func AgentTokens(p *Parts) *door.Tokens {
 	rights := sessionRights(p) // which is too much work for each request
 	return door.NewTokens(p.Agents,
-		func(ctx context.Context, secret string) (door.Arrival, error) { return admitAgent(ctx, p, rights, secret) },
+		func(ctx context.Context, secret string) (door.Arrival, error) {
+			return admitAgent(ctx, p, rights, secret)
+		},
 		func(ctx context.Context, name string) (bool, error) {
 			tokens, err := p.Store.Access.Tokens(ctx)
 			if err != nil {

@@ -71,7 +71,8 @@ func TestToolsThatComeAndGoAreToldByAddress(t *testing.T) {
 // serveFound serves tools that are found again and again, by their names.
 func serveFound(ctx context.Context, names *atomic.Value, c door.Client) error {
 	object := json.RawMessage(`{"type":"object"}`)
-	set := operation.Toolset{Name: "found", Instructions: "Run.", Found: func(context.Context) (all []operation.Operation) {
+	set := operation.Toolset{Name: "found", Instructions: "Run."}
+	set.Found = func(context.Context) (all []operation.Operation) {
 		for _, name := range names.Load().([]string) { //nolint:errcheck // nothing else is stored
 			all = append(all, operationtest.Plain(operation.Operation{
 				Name: name, Effect: operation.Exec, Tool: operation.Tool{Title: name, Description: name},
@@ -79,7 +80,7 @@ func serveFound(ctx context.Context, names *atomic.Value, c door.Client) error {
 			}, true, func(context.Context, operation.Call, struct{}) (struct{}, error) { return struct{}{}, nil }))
 		}
 		return all
-	}}
+	}
 	server, err := mcpserver.New([]operation.Toolset{set}, mcpserver.Options{
 		Version: "test", Log: slog.New(slog.DiscardHandler), NewID: func() string { return "id" }, Gone: c.Gone,
 		Admitted: c.Admitted, Ticks: time.Tick(time.Millisecond),
