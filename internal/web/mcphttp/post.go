@@ -187,6 +187,8 @@ func (n *session) streamed(ctx context.Context, t *stream, from int, prime bool)
 			}
 			if prime {
 				err = out.begin(t.id)
+			} else {
+				err = out.send() // the headers, so that the client knows at once that it is heard
 			}
 			if err == nil {
 				_ = out.follow(ctx, t, from, n.limits.Heartbeat, ending) // or nobody reads
