@@ -49,9 +49,11 @@ type App struct {
 type Options struct {
 	Lookup      func(name string) (string, bool) // reads the environment
 	Environment func(name string) (string, bool) // with flags before it
-	Args        []string                         // of the command line
-	Out         io.Writer
-	Logger      func(form LogForm, cfg config.Config) *slog.Logger
+	// EnvironmentFile is what Lookup reads beside the environment, whether it is there or not; "" for none.
+	EnvironmentFile string
+	Args            []string // of the command line
+	Out             io.Writer
+	Logger          func(form LogForm, cfg config.Config) *slog.Logger
 
 	More   []operation.Toolset // beside those of the program; tests add some
 	Only   string              // the one toolset that is served; "" for those of CLAUDEOPS_TOOLSETS
@@ -119,6 +121,7 @@ func (a *App) Wire(n Needs) *Parts {
 		return a.Parts
 	}
 	p := &Parts{Cfg: config.Load(a.Options().Environment, forges.All())}
+	p.Cfg.EnvironmentFile = a.Options().EnvironmentFile
 	p.Log = a.Options().Logger(n.Log, p.Cfg)
 	targets, problems := notify.ParseTargets(notify.Settings(p.Cfg.Notifications))
 	p.Cfg.Warnings = append(p.Cfg.Warnings, problems...)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
 
@@ -221,6 +222,6 @@ func (i *initializer) write(repo, name string) error {
 		}
 	}
 	return change.WriteBelow(repo, name,
-		append([]byte(fmt.Sprintf("# Made from %d files by claudeops deploy init.\n", len(i.files))), text.Bytes()...), false,
+		append([]byte(fmt.Sprintf("# Made from %s by claudeops deploy init.\n", plural.Files(len(i.files)))), text.Bytes()...), false,
 		"init")
 }

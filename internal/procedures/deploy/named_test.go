@@ -170,7 +170,7 @@ func TestEveryFetchIsInTheAudit(t *testing.T) {
 	}
 	b.rows = nil
 	b.mustOK(ToolApply, `{"yes":true}`)
-	if len(b.rows) != 1 || !strings.Contains(b.rows[0].Message, "1 changes; fetched from "+url) {
+	if len(b.rows) != 1 || !strings.Contains(b.rows[0].Message, "1 change; fetched from "+url) {
 		t.Errorf("%+v", b.rows)
 	}
 	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/" +

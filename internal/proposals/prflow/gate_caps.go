@@ -53,8 +53,8 @@ func checkCaps(repo gitprovider.RepoRef, caps policy.Caps, u record.Usage, now t
 	if created < caps.CreationsPerHour {
 		return nil
 	}
-	e := fault.New(fault.LimitReached, "%d pull requests were opened in %s within the last hour%s; the policy allows %d",
-		created, repo, pendingClause(u), caps.CreationsPerHour)
+	e := fault.New(fault.LimitReached, "pull requests opened in %s within the last hour: %d%s; the policy allows %d",
+		repo, created, pendingClause(u), caps.CreationsPerHour)
 	switch over := created - caps.CreationsPerHour; { // so many have to grow older than the window, and one more
 	case over < len(u.Made):
 		e.RetryAfter = max(u.Made[over].Add(capWindow).Sub(now), time.Second)
@@ -71,7 +71,7 @@ func pendingClause(u record.Usage) string {
 	if u.Pending == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%d of them are being made)", u.Pending)
+	return fmt.Sprintf(" (%d of them being made)", u.Pending)
 }
 
 // usedOf says for people how far the caps are used.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -55,15 +56,16 @@ func (c *creation) calls() []string {
 		return replying{c}.replyCalls(rev.pr.Number)
 	} else if rev != nil {
 		return append([]string{
-			fmt.Sprintf("add one commit of %d files to the branch %s in %s at %s", c.request.changes.Len(), c.draft.branch, repo,
+			fmt.Sprintf("add one commit of %s to the branch %s in %s at %s", plural.Files(c.request.changes.Len()), c.draft.branch, repo,
 				short(c.evidence.parent())),
 			fmt.Sprintf("set title and body of #%d", rev.pr.Number),
 			fmt.Sprintf("answer in a comment on #%d", rev.pr.Number),
 		}, replying{c}.lineCalls(rev.pr.Number)...)
 	}
 	calls := []string{
-		fmt.Sprintf("create the branch %s in %s at %s (%s) with one commit of %d files",
-			c.draft.branch, repo, short(c.evidence.snapshot.BaseCommit), c.evidence.snapshot.Base, c.request.changes.Len()),
+		fmt.Sprintf("create the branch %s in %s at %s (%s) with one commit of %s",
+			c.draft.branch, repo, short(c.evidence.snapshot.BaseCommit), c.evidence.snapshot.Base,
+			plural.Files(c.request.changes.Len())),
 		fmt.Sprintf("open the pull request %q from %s into %s", c.draft.title, c.draft.branch, c.evidence.snapshot.Base),
 		"label it " + strings.Join(c.rules.Policy.Labels, ", "),
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
@@ -60,7 +61,8 @@ func (r revisions) of(ctx context.Context, p gitprovider.Provider, repo gitprovi
 	if out.made >= r.rules.Max {
 		out.why = &fault.Violation{
 			Code: fault.LimitReached, Path: "revises", Rule: "max_revisions", Final: true,
-			Message:    fmt.Sprintf("#%d was revised %d times, and the policy allows %d", pr.Number, out.made, r.rules.Max),
+			Message: fmt.Sprintf("#%d was revised %s, and the policy allows %d", pr.Number,
+				plural.Of(out.made, "time", "times"), r.rules.Max),
 			Suggestion: "report what is still asked for, so that a person makes the change or closes the pull request",
 		}
 		return out, nil
