@@ -49,8 +49,8 @@ type Needs struct {
 	Tier  gitprovider.Tier // the lowest that may ask; 0 for acts of people, which no tier binds
 	Scope access.Scope     // that the token of a caller of REST or of the dashboard needs; the guard asks for it
 	// Harmless says that a tool writes only what this program keeps for itself, such as a cache: from tier 2, and without
-	// the operator's leave to write. Of a tool that runs programs it says that they change nothing: it is for the tier that
-	// it names, and for read-only servers too.
+	// the operator's leave to write. A harmless tool that runs programs changes nothing: it is for the tier that it names,
+	// and for read-only servers too.
 	Harmless bool
 	Leave    bool // the operator lets tools write (CLAUDEOPS_ALLOW_WRITE)
 	Writable bool // the process is not read-only (CLAUDEOPS_READ_ONLY)

@@ -8,9 +8,11 @@ import (
 
 func TestAdviceNamesWhatATierMayRun(t *testing.T) {
 	l := Listing{Scripts: []Script{
-		{Name: "check_disk", Description: Description{Synopsis: "Check the disk.\nAnd more."}, ScriptSettings: ScriptSettings{Tier: 1}},
+		{Name: "check_disk", Description: Description{Synopsis: "Check the disk.\nAnd more."},
+			ScriptSettings: ScriptSettings{Tier: 1}},
 		{Name: "restart", Path: "/s/restart.sh", ScriptSettings: ScriptSettings{Tier: 2}},
-		{Name: "raised", Description: Description{Synopsis: strings.Repeat("ü", 200)}, ScriptSettings: ScriptSettings{Tier: 1}},
+		{Name: "raised", Description: Description{Synopsis: strings.Repeat("ü", 200)},
+			ScriptSettings: ScriptSettings{Tier: 1}},
 	}}
 	least := func(tool string) int { return map[string]int{"raised": 3}[tool] }
 	for tier, names := range map[int]string{0: "", 1: "check_disk", 2: "check_disk restart",
