@@ -66,6 +66,13 @@ func withoutMark(body string) string {
 	return strings.TrimRight(markForm().ReplaceAllLiteralString(body, ""), "\n") + "\n"
 }
 
+func (c *creation) countOfFiles() string {
+	if n := c.request.changes.Len(); n != 1 {
+		return fmt.Sprintf("%d files", n)
+	}
+	return "one file"
+}
+
 // calls says what would be done.
 func (c *creation) calls() []string {
 	repo := c.evidence.resolution.Provider.Name() + ":" + c.evidence.snapshot.Repo.String()
@@ -73,15 +80,15 @@ func (c *creation) calls() []string {
 		return replying{c}.replyCalls(rev.pr.Number)
 	} else if rev != nil {
 		return append([]string{
-			fmt.Sprintf("add one commit of %d files to the branch %s in %s at %s", c.request.changes.Len(), c.draft.branch, repo,
+			fmt.Sprintf("add one commit of %s to the branch %s in %s at %s", c.countOfFiles(), c.draft.branch, repo,
 				short(c.evidence.parent())),
 			fmt.Sprintf("set title and body of #%d", rev.pr.Number),
 			fmt.Sprintf("answer in a comment on #%d", rev.pr.Number),
 		}, replying{c}.lineCalls(rev.pr.Number)...)
 	}
 	calls := []string{
-		fmt.Sprintf("create the branch %s in %s at %s (%s) with one commit of %d files",
-			c.draft.branch, repo, short(c.evidence.snapshot.BaseCommit), c.evidence.snapshot.Base, c.request.changes.Len()),
+		fmt.Sprintf("create the branch %s in %s at %s (%s) with one commit of %s",
+			c.draft.branch, repo, short(c.evidence.snapshot.BaseCommit), c.evidence.snapshot.Base, c.countOfFiles()),
 		fmt.Sprintf("open the pull request %q from %s into %s", c.draft.title, c.draft.branch, c.evidence.snapshot.Base),
 		"label it " + strings.Join(c.rules.Policy.Labels, ", "),
 	}
