@@ -40,6 +40,9 @@ type App struct {
 	// Options are asked each time, since flags are read after the first command is known. nil: none.
 	options func() Options
 	Parts   *Parts
+
+	toolsetsOnce sync.Once
+	toolsets     []operation.Toolset // of the program; see Toolsets
 }
 
 // Options are what a run of the program goes by.

@@ -167,13 +167,14 @@ func runEngineChild(_ context.Context, part string, _ []string) error {
 	return fmt.Errorf("unknown part %q", part)
 }
 
-// olderVersion is that of a database before the last migration, which gave tokens their repositories.
-const olderVersion = 30
+// olderVersion is that of a database before the last migration, which gave tokens a dry run of their own.
+const olderVersion = 31
 
 // makeOlder takes the last migration back, as if the place were of an older version.
 func makeOlder(t testing.TB, place string) {
 	t.Helper()
-	mustExec(t, rawPlace(t, place), "ALTER TABLE api_tokens DROP COLUMN repos",
+	mustExec(t, rawPlace(t, place), "ALTER TABLE api_tokens DROP COLUMN dry_run",
+		"ALTER TABLE api_tokens DROP COLUMN read_only",
 		fmt.Sprintf("DELETE FROM %s WHERE version_id > %d", versionTable, olderVersion))
 }
 

@@ -155,13 +155,14 @@ func runEngineChild(ctx context.Context, part string, args []string) error {
 	return fmt.Errorf("unknown part %q", part)
 }
 
-// olderVersion is that of a database before the last migration, which gave tokens their repositories.
-const olderVersion = 30
+// olderVersion is that of a database before the last migration, which gave tokens a dry run of their own.
+const olderVersion = 31
 
 // makeOlder takes the last migration back, as if the place were of an older version.
 func makeOlder(t testing.TB, place string) {
 	t.Helper()
-	mustExec(t, rawFile(t, filepath.Join(place, databaseName)), "ALTER TABLE api_tokens DROP COLUMN repos",
+	mustExec(t, rawFile(t, filepath.Join(place, databaseName)), "ALTER TABLE api_tokens DROP COLUMN dry_run",
+		"ALTER TABLE api_tokens DROP COLUMN read_only",
 		fmt.Sprintf("DELETE FROM goose_db_version WHERE version_id > %d", olderVersion),
 		fmt.Sprintf("PRAGMA user_version = %d", olderVersion))
 }
