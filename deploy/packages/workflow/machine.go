@@ -36,7 +36,7 @@ func newMachine(folder string) (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := exec.LookPath("sudo"); err != nil && os.Getuid() == 0 { // root needs none
+	if _, noSudo := exec.LookPath("sudo"); noSudo != nil && os.Getuid() == 0 { // root needs none
 		bin := filepath.Join(folder, "bin")
 		err = errors.Join(os.MkdirAll(bin, 0o755), os.WriteFile(m.added, []byte(bin+"\n"), 0o600),
 			os.WriteFile(filepath.Join(bin, "sudo"), []byte("#!/bin/sh\nexec \"$@\"\n"), 0o755))
