@@ -1,0 +1,99 @@
+//go:build e2e && linux
+
+package e2e
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// Each state of the server is said where people look, by a word and not by a colour alone, and the rest of the page stays.
+func TestDashboardSaysHowTheServerIs(t *testing.T) {
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"message":"invalid username, password or token"}`, http.StatusUnauthorized)
+	}))
+	t.Cleanup(refuses.Close)
+	forge := func(url string) []string {
+		return []string{"GITEA_URL=" + url, "GITEA_TOKEN=not-a-token-of-anybody", "CLAUDEOPS_FORGE_PLAIN_HTTP=true"}
+	}
+	for name, tt := range map[string]struct {
+		env    []string
+		shown  string // on the overview, in the end
+		beside string // the navigation
+	}{
+		"forge-down":    {forge("http://127.0.0.1:1"), "The forge gitea does not answer", "The forge gitea does not answer"},
+		"token-refused": {forge(refuses.URL), "The forge gitea refuses our token", "The forge gitea refuses our token"},
+		"dry-run":       {[]string{"CLAUDEOPS_DRY_RUN=true"}, "Waiting for you", "Dry run, tier 2"},
+		"read-only":     {[]string{"CLAUDEOPS_READ_ONLY=true"}, "No proposals are taken", "Read-only"},
+		"empty":         {nil, "Nothing waits for you", "Opens changes, tier 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDashboard(t, tt.env...)
+			d.follows("/")
+			d.becomes(`document.querySelector("main").innerText.includes("` + tt.shown + `")`) // by itself
+			d.becomes(`document.querySelector(".standing").innerText.includes("` + tt.beside + `")`)
+			d.says("Why changes were refused", "Activity")
+			d.shoot("state-" + name)
+			d.run(emulation.SetDeviceMetricsOverride(1280, 800, 1, false), chromedp.Navigate(d.url+"/changes"))
+			if strings.HasPrefix(tt.shown, "The forge") {
+				d.says(tt.shown, "Nobody has proposed anything yet")
+			}
+			d.shoot("state-" + name + "-changes")
+		})
+	}
+}
+
+// forgotten is what the browser complained about, which quiet does not report any more.
+func (d *dashboard) forgotten() (problems []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	problems, d.problems = d.problems, nil
+	return problems
+}
+
+// Whoever is signed out elsewhere is told so, and what they read stays.
+func TestDashboardSaysThatTheSessionHasEnded(t *testing.T) {
+	d := newDashboard(t)
+	d.history()
+	d.follows("/changes")
+	d.run(chromedp.Evaluate(`fetch("/sign-out", {method: "POST"}).then(() => true)`, nil, awaited))
+	d.refuses()
+	d.becomes(statusIs + `"not live: sign in again"`)
+	for _, problem := range d.forgotten() {
+		if !strings.Contains(problem, "401") {
+			t.Error(problem)
+		}
+	}
+	d.says("Look at inodes", "Look at swap")
+	d.run(chromedp.Navigate(d.url + "/changes"))
+	d.says("Sign in", "Token")
+}
+
+// The five questions are answered on the first screen: what waits, what is broken, what was proposed, why it was refused,
+// and what it cost.
+func TestDashboardAnswersFiveQuestionsOnTheFirstScreen(t *testing.T) {
+	d := newDashboard(t)
+	for _, name := range strings.Fields("a b c d e f g h i j k l") {
+		d.propose(d.url, map[string]any{"title": "Watch the " + name, "files": []any{file("checks/"+name+".md", "create", "# "+name+"\n")}})
+		d.refuses()
+	}
+	d.run(emulation.SetDeviceMetricsOverride(1280, 800, 1, false), chromedp.Navigate(d.url+"/"))
+	for about, selector := range map[string]string{
+		"what waits, in number": ".strip a:nth-child(1) strong", "what is broken": ".strip a:nth-child(2) strong",
+		"what was refused": ".strip a:nth-child(3) strong", "what it cost": ".strip a:nth-child(4) strong",
+		"how the server is": ".strip a:nth-child(5) strong", "the ninth that waits": "#waits li:nth-child(9) .btn",
+		"what was proposed": "#did li:nth-child(6)", "why it was refused": "[aria-labelledby=refusals] .bars dd:last-child",
+	} {
+		if got := d.value(`(() => {
+			const box = document.querySelector("` + selector + `").getBoundingClientRect();
+			return box.width > 0 && box.top >= 0 && box.bottom <= innerHeight && box.right <= innerWidth;
+		})()`); got != true {
+			t.Errorf("%s is not on the first screen", about)
+		}
+	}
+}
