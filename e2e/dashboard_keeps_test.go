@@ -101,7 +101,8 @@ func TestDashboardShowsWhatIsNewWhereNobodyReads(t *testing.T) {
 	d.quiet("coming back")
 }
 
-// What is not a list is brought up to date in its place: the focus, marked text, what is open and the scroll position stay.
+// What is not a list is brought up to date in its place: the focus, marked text, what is open and the scroll position
+// stay.
 func TestDashboardKeepsWhatIsRead(t *testing.T) {
 	d := newDashboard(t)
 	addresses := d.history()
