@@ -146,3 +146,23 @@ func TestDashboardAnswersFiveQuestionsOnTheFirstScreen(t *testing.T) {
 		})
 	}
 }
+
+// On the narrowest phone the acts of a change stand beside each other, each in one line, and what is new is in reach.
+func TestDashboardFitsTheNarrowestPhone(t *testing.T) {
+	d := newDashboard(t)
+	d.history()
+	d.signIn("/", "propose", "review", "read")
+	d.run(emulation.SetDeviceMetricsOverride(320, 640, 1, true))
+	d.run(chromedp.Navigate(d.url + "/pulls/local/demo/home-cluster/1"))
+	if got := d.value(`[...document.querySelectorAll(".bar .acts .btn")].filter((b) => b.offsetParent).map((b) => {
+		const box = b.getBoundingClientRect();
+		return box.height < 44 && b.scrollWidth <= b.clientWidth && box.left >= 0 && box.right <= innerWidth;
+	}).join()`); got != "true,true,true" {
+		t.Errorf("the acts fit: %v", got)
+	}
+	d.follows("/changes")
+	d.refreshes(func() { d.proposes("phone") })
+	d.becomes(`document.querySelector("#fresh").innerText === "1 new, show"`)
+	d.run(chromedp.Click("#fresh button", chromedp.ByQuery)) // which fails where something covers it
+	d.becomes(`document.querySelector("main").innerText.includes("Watch the phone")`)
+}
