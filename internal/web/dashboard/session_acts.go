@@ -68,9 +68,7 @@ func (h *sessionPages) sendBack(req *handler.Request, form url.Values, tier gitp
 	for i := range view.Start.Tiers {
 		view.Start.Tiers[i].Chosen = view.Start.Tiers[i].Value == tier.String()
 	}
-	response, err := h.html("sessions", view)
-	response.Status = e.Code.HTTPStatus()
-	return response, err
+	return h.htmlAgain(e, "sessions", view)
 }
 
 // tierOf is the tier that a form asks for. It never is a guess.

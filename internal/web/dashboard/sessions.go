@@ -41,15 +41,15 @@ type sessionPageParams struct {
 // sessionsPage is the listing of sessions.
 type sessionsPage struct {
 	pages.Page
-	Rows         []sessionRow
-	Choices      []choice
-	Filtered     bool
-	Older, First string // queries of the next page and the newest one; "" for none
-	Start        *startForm
-	WhyNot       string // why there is no form
-	Numbers      *sessionNumbers
-	Usage        *usageTable // nil for none
-	Journal      []sessions.JournalEntry
+	Rows       []sessionRow
+	Choices    []choice
+	Filtered   bool
+	Neighbours pager
+	Start      *startForm
+	WhyNot     string // why there is no form
+	Numbers    *sessionNumbers
+	Usage      *usageTable // nil for none
+	Journal    []sessions.JournalEntry
 }
 
 // sessionNumbers is how it goes, on the first page of all sessions.
@@ -64,16 +64,9 @@ type sessionNumbers struct {
 // journalShown is how many entries of the journal the listing shows.
 const journalShown = 30
 
-func (h *sessionPages) list(req *handler.Request) (handler.Response, error) {
-	var q sessionPageParams
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
-	}
+func (h *sessionPages) list(req *handler.Request, q sessionPageParams) (handler.Response, error) {
 	view, err := h.view(req, q)
-	if err != nil {
-		return handler.Response{}, err
-	}
-	return h.html("sessions", view)
+	return h.htmlOr(err, "sessions", view)
 }
 
 func (h *sessionPages) view(req *handler.Request, q sessionPageParams) (view sessionsPage, err error) {
@@ -97,7 +90,7 @@ func (h *sessionPages) view(req *handler.Request, q sessionPageParams) (view ses
 			{"tier", "Tier", chosen("Tier", tier, [][2]string{{"1", "Tier 1"}, {"2", "Tier 2"}, {"3", "Tier 3"}})},
 		},
 	}
-	view.page(q, tier, rows, pageSize)
+	view.page(req.URL.Query(), rows, pageSize)
 	for _, r := range rows[:min(len(rows), pageSize)] {
 		view.Rows = append(view.Rows, h.row(req, r))
 	}
@@ -116,19 +109,12 @@ func (h *sessionPages) view(req *handler.Request, q sessionPageParams) (view ses
 }
 
 // page says where newer and older rows are.
-func (v *sessionsPage) page(q sessionPageParams, tier string, rows []sessions.Record, size int) {
-	at := url.Values{}
-	for name, value := range map[string]string{"state": q.State, "tier": tier} {
-		if value != "" {
-			at.Set(name, value)
-		}
-	}
-	if q.Before != "" {
-		v.First = "?" + at.Encode()
+func (v *sessionsPage) page(query url.Values, rows []sessions.Record, size int) {
+	if query.Has("before") {
+		v.Neighbours.First = beside(query, "before", "")
 	}
 	if len(rows) > size {
-		at.Set("before", rows[size-1].ID)
-		v.Older = "?" + at.Encode()
+		v.Neighbours.Older = beside(query, "before", rows[size-1].ID)
 	}
 }
 
@@ -170,10 +156,7 @@ type schedulePage struct {
 	Rows []sessionRow
 }
 
-func (h *sessionPages) schedule(req *handler.Request) (handler.Response, error) {
-	if err := handler.DecodeQuery(req, &struct{}{}); err != nil {
-		return handler.Response{}, err
-	}
+func (h *sessionPages) schedule(req *handler.Request, _ struct{}) (handler.Response, error) {
 	rows, err := h.records.Sessions(req.Context(), sessions.Query{Trigger: sessions.TriggerSchedule,
 		Limit: scheduledShown})
 	if err != nil {
