@@ -149,12 +149,12 @@ func TestAClientThatComesBackIsToldWhatItMissed(t *testing.T) {
 		events       int
 	}{
 		"behind in one": {"/events", "audit:1,jobs:7,forges:0", 1}, "behind in both": {"/events", "audit:1,jobs:6,forges:0", 2},
-		"nonsense":                          {"/events", "x,y:z", 3},
-		"a page that was made before":       {"/events?after=audit%3A1%2Cjobs%3A7%2Cforges%3A0", "", 1},
+		"nonsense":                    {"/events", "x,y:z", 3},
+		"a page that was made before": {"/events?after=audit%3A1%2Cjobs%3A7%2Cforges%3A0", "", 1},
 		"the header is newer than the page": {"/events?after=audit%3A1%2Cjobs%3A7%2Cforges%3A0",
 			"audit:2,jobs:6,forges:0", 1},
-		"a record that was put back":        {"/events", "audit:9,jobs:7,forges:0", 1},
-		"far too long":                      {"/events", strings.Repeat("audit:2,jobs:7,", 100), 3},
+		"a record that was put back": {"/events", "audit:9,jobs:7,forges:0", 1},
+		"far too long":               {"/events", strings.Repeat("audit:2,jobs:7,", 100), 3},
 	} {
 		f, _ := l.follow(row.target, "Last-Event-ID: "+row.last)
 		for range row.events {
