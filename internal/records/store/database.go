@@ -23,8 +23,9 @@ type database struct {
 	connected *heldLocks // of the connections of agents that this process serves
 	running   *heldLocks // of the scripts that this process runs
 
-	rows rowMemory // of the audit
-	root root      // of local repositories
+	rows     rowMemory // of the audit
+	refusals recentRefusals
+	root     root // of local repositories
 
 	turns turns // of those who write
 

@@ -73,7 +73,11 @@ func (h *overview) show(req *handler.Request) (handler.Response, error) {
 		return handler.Response{}, err
 	}
 	view := overviewPage{Page: h.frame(req, "Overview", "/"), Days: chartDays}
-	w, err := h.waits(req)
+	most := firstRows
+	if q.Show != "" {
+		most = maxOpenPulls
+	}
+	w, err := h.waits(req, most)
 	if err != nil {
 		return handler.Response{}, err
 	}
