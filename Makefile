@@ -108,6 +108,7 @@ crash: ## processes killed at random moments, again and again; see docs/explain/
 
 release-snapshot: ## what a release holds, in dist, without a tag and without publishing; installs the deb in a clean root if run as root
 	CGO_ENABLED=0 go tool -modfile=tools/release/go.mod goreleaser release --snapshot --clean --skip=sign,docker$$(command -v syft >/dev/null || echo ,sbom)
+	./deploy/packages/archives.sh dist/claudeops_*.tar.gz dist/claudeops_*.zip
 	@if [ "$$(id -u)" = 0 ] && command -v dpkg >/dev/null; then set -x; ./deploy/packages/test.sh dist/claudeops_*_linux_$$(go env GOARCH).deb; \
 	else echo "make release-snapshot: the deb was not installed, which needs root and dpkg" >&2; fi
 

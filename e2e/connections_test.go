@@ -120,6 +120,8 @@ func TestDashboardShowsWhoIsConnectedAndCutsThemOff(t *testing.T) {
 	d.says("cannot connect again", "Cut it off")
 	d.shoot("connection")
 	d.press(`form[action$="/cut"] button`)
+	d.becomes(`document.querySelector("#fresh").innerText === "1 gone, show"`)
+	d.run(chromedp.Click("#fresh button", chromedp.ByQuery))
 	d.becomes(`document.querySelector("main .empty, main .void") !== null`)
 	d.run(chromedp.Navigate(d.url + "/audit"))
 	d.says("Cut off an agent", "ann")

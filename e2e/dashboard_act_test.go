@@ -23,10 +23,17 @@ func (d *dashboard) text() (s string) {
 // press submits a form by its button and waits for the page that follows.
 func (d *dashboard) press(button string) {
 	d.Helper()
-	ctx, cancel := context.WithTimeout(d.ctx, patience)
-	defer cancel()
-	if _, err := chromedp.RunResponse(ctx, chromedp.Click(button, chromedp.ByQuery)); err != nil {
-		d.Fatalf("%s: %v", button, err)
+	d.leads(button, chromedp.Click(button, chromedp.ByQuery))
+}
+
+// leads does what leads to another page, and waits for that.
+func (d *dashboard) leads(about string, action chromedp.Action) {
+	d.Helper()
+	if err := d.patiently(func(ctx context.Context) error {
+		_, err := chromedp.RunResponse(ctx, action)
+		return err
+	}); err != nil {
+		d.Fatalf("%s: %v", about, err)
 	}
 }
 

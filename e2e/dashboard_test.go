@@ -174,9 +174,13 @@ func (d *dashboard) quiet(about string) {
 
 func (d *dashboard) run(actions ...chromedp.Action) {
 	d.Helper()
-	ctx, cancel := context.WithTimeout(d.ctx, patience)
-	defer cancel()
-	if err := chromedp.Run(ctx, actions...); err != nil {
+	var err error
+	for _, action := range actions { // one by one: what was done is not done again
+		if err = d.evaluate(action); err != nil {
+			break
+		}
+	}
+	if err != nil {
 		var at, main string
 		_ = chromedp.Run(d.ctx, chromedp.Location(&at), chromedp.Evaluate(`document.body.innerText`, &main))
 		d.Fatalf("%v; the page %s says %s", err, at, main)

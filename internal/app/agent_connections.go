@@ -62,6 +62,7 @@ func WithRights(a *App, p *Parts, r door.Rights) *App {
 	allowed.AllowWrite = allowed.AllowWrite && r.AllowWrite
 	q.Cfg.SessionID = r.Session
 	q.Rules = ReadRules(q.Cfg.Permissions)
+	q.Rules.lowered = r.ReadOnly && !p.Cfg.Permissions.ReadOnly
 	if !reflect.DeepEqual(q.Rules.Policy, p.Rules.Policy) {
 		q.Providers = newProviders(&q)
 	}

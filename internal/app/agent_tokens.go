@@ -62,7 +62,8 @@ func AdmitAgent(ctx context.Context, p *Parts, secret string) (door.Arrival, err
 	}
 	rights := sessionRights(p)
 	rights.Tier = max(min(t.MaxTier, p.Cfg.Sessions.MaxTier), gitprovider.TierObserve)
-	rights.DryRun, rights.Repos = p.Cfg.Permissions.DryRun, t.Repos
+	rights.DryRun, rights.ReadOnly = p.Cfg.Permissions.DryRun || t.DryRun, rights.ReadOnly || t.ReadOnly
+	rights.Repos = t.Repos
 	return door.Arrival{Rights: rights, Credential: t.Name, Still: func(ctx context.Context) error {
 		if err := p.access.StillAgent(ctx, t); err != nil {
 			return err

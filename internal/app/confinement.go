@@ -211,7 +211,7 @@ func namedByEnvironment(env []string) (out []string) {
 // hiddenFromAgents are the files and folders that hold secrets, records and rules.
 func hiddenFromAgents(c config.Config) []string {
 	hidden := []string{"/run/secrets", "/run/credentials", c.Records.Dir, c.Forges.LocalRoot, c.Permissions.PolicyFile,
-		c.Sessions.PromptsDir}
+		c.Sessions.PromptsDir, c.EnvironmentFile}
 	hidden = append(hidden, c.Permissions.Confinement.Secret...)
 	var out []string
 	for _, path := range hidden {

@@ -19,6 +19,7 @@ type rules struct {
 	Policy    policy.Policy // the default where the configured one cannot be read
 	policyErr error
 	allowed   config.Permissions
+	lowered   bool // it is the connection that is read-only, and not the server
 }
 
 // fileKinds are the kinds of files that a policy's scope.kinds can name: one line for each toolset that has some.
@@ -94,7 +95,7 @@ func (r rules) noWriting() string {
 	case r.problem() != "":
 		return r.problem() + "; nothing is written until the operator corrects it"
 	case r.allowed.ReadOnly:
-		return "the server is read-only (CLAUDEOPS_READ_ONLY)"
+		return r.isReadOnly()
 	}
 	return ""
 }
@@ -106,7 +107,15 @@ func (r rules) readOnly() string {
 	case r.problem() != "":
 		return r.problem() + "; nothing can be proposed until the operator corrects it"
 	case r.allowed.ReadOnly:
-		return "the server is read-only (CLAUDEOPS_READ_ONLY): it lists and reads pull requests, and opens none"
+		return r.isReadOnly() + ": it lists and reads pull requests, and opens none"
 	}
 	return ""
+}
+
+// isReadOnly says who has said that nothing may be written.
+func (r rules) isReadOnly() string {
+	if r.lowered {
+		return "this agent is read-only (by its token, or by how it connects)"
+	}
+	return "the server is read-only (CLAUDEOPS_READ_ONLY)"
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -18,7 +19,7 @@ func rulesForAgents(p *Parts, tier gitprovider.Tier) string {
 	if tier == gitprovider.TierObserve {
 		w.WriteString("Your tier may not propose. For higher tiers the policy is this:\n")
 	} else {
-		fmt.Fprintf(&w, "The policy: at most %d files in one pull request of your tier.\n", rules.Tiers.MaxFiles(tier))
+		fmt.Fprintf(&w, "The policy: at most %s in one pull request of your tier.\n", plural.Files(rules.Tiers.MaxFiles(tier)))
 	}
 	caps := rules.CapsFor(max(tier, gitprovider.TierInvestigate))
 	fmt.Fprintf(&w, "Files that may be proposed: %s.\n", strings.Join(rules.Scope.Allow(), ", "))

@@ -33,10 +33,13 @@ type tools struct {
 }
 
 // Toolsets is everything that can be asked, whatever the way in. Making it touches nothing.
-func (a *App) Toolsets() []operation.Toolset { return append(a.OwnToolsets(), a.Options().More...) }
+func (a *App) Toolsets() []operation.Toolset {
+	a.toolsetsOnce.Do(func() { a.toolsets = a.makeToolsets() })
+	return slices.Concat(a.toolsets, a.Options().More)
+}
 
-// OwnToolsets are those of the program.
-func (a *App) OwnToolsets() []operation.Toolset {
+// makeToolsets makes those of the program.
+func (a *App) makeToolsets() []operation.Toolset {
 	kernel := func() *operation.Kernel { return a.Wire(Needs{}).kernel }
 	flow := func() *prflow.Service { return a.Wire(Needs{}).Flow }
 	pulls := prflow.Toolset(flow)

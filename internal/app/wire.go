@@ -40,15 +40,20 @@ type App struct {
 	// Options are asked each time, since flags are read after the first command is known. nil: none.
 	options func() Options
 	Parts   *Parts
+
+	toolsetsOnce sync.Once
+	toolsets     []operation.Toolset // of the program; see Toolsets
 }
 
 // Options are what a run of the program goes by.
 type Options struct {
 	Lookup      func(name string) (string, bool) // reads the environment
 	Environment func(name string) (string, bool) // with flags before it
-	Args        []string                         // of the command line
-	Out         io.Writer
-	Logger      func(form LogForm, cfg config.Config) *slog.Logger
+	// EnvironmentFile is what Lookup reads beside the environment, whether it is there or not; "" for none.
+	EnvironmentFile string
+	Args            []string // of the command line
+	Out             io.Writer
+	Logger          func(form LogForm, cfg config.Config) *slog.Logger
 
 	More   []operation.Toolset // beside those of the program; tests add some
 	Only   string              // the one toolset that is served; "" for those of CLAUDEOPS_TOOLSETS
@@ -116,6 +121,7 @@ func (a *App) Wire(n Needs) *Parts {
 		return a.Parts
 	}
 	p := &Parts{Cfg: config.Load(a.Options().Environment, forges.All())}
+	p.Cfg.EnvironmentFile = a.Options().EnvironmentFile
 	p.Log = a.Options().Logger(n.Log, p.Cfg)
 	targets, problems := notify.ParseTargets(notify.Settings(p.Cfg.Notifications))
 	p.Cfg.Warnings = append(p.Cfg.Warnings, problems...)

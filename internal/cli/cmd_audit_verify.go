@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/app"
+	"github.com/claudeops/claudeops/internal/base/plural"
 
 	"github.com/spf13/cobra"
 
@@ -108,7 +109,7 @@ func headsIn(path string) ([]record.Head, error) {
 }
 
 func describeVerification(w *strings.Builder, report record.AuditReport) {
-	fmt.Fprintf(w, "%d rows, head %s\n", report.Rows, report.Head)
+	fmt.Fprintf(w, "%s, head %s\n", plural.Of(int(report.Rows), "row", "rows"), report.Head)
 	if report.OK() {
 		w.WriteString("The chain is whole.\n")
 	} else {

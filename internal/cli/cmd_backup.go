@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/app"
+	"github.com/claudeops/claudeops/internal/base/plural"
 
 	"github.com/spf13/cobra"
 
@@ -55,7 +56,7 @@ func runBackup(ctx context.Context, a *commandLine, folder string) error {
 
 func describeBackup(p *app.Parts, w *strings.Builder, b backupAnswer) {
 	if p.Cfg.Records.DatabaseURL == "" {
-		fmt.Fprintf(w, "Backed up to %s: %d rows of the audit, head %s\n", b.Folder, b.Rows, b.Head)
+		fmt.Fprintf(w, "Backed up to %s: %s of the audit, head %s\n", b.Folder, plural.Of(int(b.Rows), "row", "rows"), b.Head)
 	} else {
 		fmt.Fprintf(w,
 			"Copied the files of the state folder to %s. The records are in PostgreSQL: back them up with pg_dump.\n", b.Folder)

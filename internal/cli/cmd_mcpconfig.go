@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/app"
+	"github.com/claudeops/claudeops/internal/base/plural"
 
 	"github.com/spf13/cobra"
 
@@ -166,8 +167,8 @@ func explainMCP(w *strings.Builder, merged mcpconfig.Result) {
 
 func explainOffers(w *strings.Builder, offers mounted.Offers) {
 	for _, r := range offers.Repositories {
-		fmt.Fprintf(w, "mounted  %s: %d checks, %d playbooks, %d skills\n", r.Folder, len(r.Checks), len(r.Playbooks),
-			len(r.Skills))
+		fmt.Fprintf(w, "mounted  %s: %s, %s, %s\n", r.Folder, plural.Of(len(r.Checks), "check", "checks"),
+			plural.Of(len(r.Playbooks), "playbook", "playbooks"), plural.Of(len(r.Skills), "skill", "skills"))
 		for _, problem := range r.Problems {
 			fmt.Fprintf(w, "problem  %s: %s\n", r.Folder, problem)
 		}

@@ -29,6 +29,7 @@ func printConnector(a *commandLine, client string, add bool, address, ticket str
 		}
 		server.Args = append(server.Args, "--ticket-file", path)
 	}
+	server.Args = append(server.Args, loweredFlags(a)...)
 	if client == "" {
 		client = "claude"
 	}
@@ -52,4 +53,18 @@ func printConnector(a *commandLine, client string, add bool, address, ticket str
 	}
 	_, err = fmt.Fprintln(a.streams.Out, strings.TrimRight(text, "\n"))
 	return err
+}
+
+// loweredFlags are the flags of the command line that take rights from a connection, as both connectors know them.
+func loweredFlags(a *commandLine) (flags []string) {
+	if tier := *a.flags["CLAUDEOPS_TIER"]; tier != "" {
+		flags = append(flags, "--tier", tier)
+	}
+	if givenUp(*a.flags["CLAUDEOPS_DRY_RUN"]) {
+		flags = append(flags, "--dry-run")
+	}
+	if givenUp(*a.flags["CLAUDEOPS_READ_ONLY"]) {
+		flags = append(flags, "--read-only")
+	}
+	return flags
 }

@@ -16,6 +16,10 @@ func printAddress(a *commandLine, client string, add bool, given string) error {
 	if err != nil {
 		return app.Usage(fmt.Errorf("--url: %w", err))
 	}
+	if lowered := loweredFlags(a); len(lowered) > 0 {
+		return app.Usage(fmt.Errorf("by its address an agent has the rights of its token: make that with "+
+			"`claudeops token create --agent %s`, and leave the flags out here", strings.Join(lowered, " ")))
+	}
 	forms := mcpconfig.AddressForms()
 	found := slices.IndexFunc(forms, func(f mcpconfig.AddressForm) bool { return f.Client == cmp.Or(client, "claude") })
 	if found < 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/app"
+	"github.com/claudeops/claudeops/internal/base/plural"
 
 	"github.com/spf13/cobra"
 
@@ -40,10 +41,10 @@ func describePolicy(w *strings.Builder, v policy.View) {
 	for _, kind := range v.Kinds {
 		fmt.Fprintf(w, "Tier 3 also, if the files are sound: %s (%s)\n", kind.Name, strings.Join(kind.Patterns, ", "))
 	}
-	fmt.Fprintf(w, "Tier 1 may not propose. Tier 2: at most %d files in one pull request. Tier 3: at most %d.\n",
-		v.Tier2MaxFiles, v.Tier3MaxFiles)
+	fmt.Fprintf(w, "Tier 1 may not propose. Tier 2: at most %s in one pull request. Tier 3: at most %d.\n",
+		plural.Files(v.Tier2MaxFiles), v.Tier3MaxFiles)
 	fmt.Fprintf(w, "At most %d bytes a file, %d in all.\n", v.MaxFileBytes, v.MaxTotalBytes)
-	fmt.Fprintf(w, "At most %d open pull requests a repository, %d opened an hour; a rejected change rests %g hours.\n",
+	fmt.Fprintf(w, "Open pull requests a repository: at most %d; opened an hour: at most %d; a rejected change rests %g hours.\n",
 		v.OpenPRs, v.CreationsPerHour, v.CooldownHours)
 	others := "a warning"
 	if v.Duplicates == policy.DuplicatesAny {

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -281,32 +282,33 @@ func describeCreated(w *strings.Builder, r prflow.CreateResult) {
 }
 
 func prStatusCommand(a *commandLine) *cobra.Command {
-	var repo, cloneURL string
-	cmd := &cobra.Command{
-		Use: "status NUMBER", Short: "Show a pull request's state, reviews and checks", Args: usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			owner, name, err := splitRepo(repo)
-			if err != nil {
-				return err
-			}
-			number, err := prNumber(args[0])
-			if err != nil {
-				return err
-			}
-			raw, err := json.Marshal(prflow.StatusRequest{RepoOwner: owner, RepoName: name, CloneURL: cloneURL,
-				PRNumber: number})
-			if err != nil {
-				return err
-			}
-			result, err := askFor[prflow.StatusResult](cmd.Context(), a, prflow.ToolGetPRStatus, raw)
+	return aboutPull(&cobra.Command{Use: "status NUMBER", Short: "Show a pull request's state, reviews and checks"},
+		func(ctx context.Context, req prflow.ReadDiffRequest) error {
+			result, err := askFor[prflow.StatusResult](ctx, a, prflow.ToolGetPRStatus, req)
 			if err != nil {
 				return err
 			}
 			return a.print(result, func(w *strings.Builder) { describeStatus(w, result) })
-		},
+		})
+}
+
+// aboutPull completes a command about one pull request: its argument is the number, and flags name the repository. Each
+// operation about one takes the fields of a ReadDiffRequest.
+func aboutPull(cmd *cobra.Command, run func(ctx context.Context, req prflow.ReadDiffRequest) error) *cobra.Command {
+	var repo string
+	var req prflow.ReadDiffRequest
+	cmd.Args = usageArgs(cobra.ExactArgs(1))
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if req.RepoOwner, req.RepoName, err = splitRepo(repo); err != nil {
+			return err
+		}
+		if req.PRNumber, err = prNumber(args[0]); err != nil {
+			return err
+		}
+		return run(cmd.Context(), req)
 	}
 	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
-	cmd.Flags().StringVar(&cloneURL, "clone-url", "", "clone URL, to settle the provider")
+	cmd.Flags().StringVar(&req.CloneURL, "clone-url", "", "clone URL, to settle the provider")
 	return cmd
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -39,11 +38,7 @@ func prListCommand(a *commandLine) *cobra.Command {
 func listAll(ctx context.Context, a *commandLine, req prflow.ListRequest) (all prflow.ListResult, err error) {
 	req.Limit = 100
 	for {
-		raw, err := json.Marshal(req)
-		if err != nil {
-			return all, err
-		}
-		page, err := askFor[prflow.ListResult](ctx, a, prflow.ToolListPRs, raw)
+		page, err := askFor[prflow.ListResult](ctx, a, prflow.ToolListPRs, req)
 		if err != nil {
 			return all, err
 		}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,11 +17,7 @@ func prPromoteCommand(a *commandLine) *cobra.Command {
 		Example: "  claudeops audit list --outcome dry_run\n  claudeops pr promote 01M81EQV51VWSKBPTDJXEVK0KR",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			raw, err := json.Marshal(prflow.PromoteRequest{ID: args[0]})
-			if err != nil {
-				return err
-			}
-			result, err := askFor[prflow.CreateResult](cmd.Context(), a, prflow.OpPromote, raw)
+			result, err := askFor[prflow.CreateResult](cmd.Context(), a, prflow.OpPromote, prflow.PromoteRequest{ID: args[0]})
 			if err != nil {
 				return err
 			}

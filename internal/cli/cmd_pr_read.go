@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -24,15 +24,11 @@ func prFileCommand(a *commandLine) *cobra.Command {
 				return err
 			}
 			req.Path = args[1]
-			raw, err := json.Marshal(req)
-			if err != nil {
-				return err
-			}
 			if req.Pull == 0 && cmd.Flags().Changed("pull") { // which the request leaves out
 				_, err = prNumber("0")
 				return err
 			}
-			result, err := askFor[prflow.FileText](cmd.Context(), a, prflow.ActionReadFile, raw)
+			result, err := askFor[prflow.FileText](cmd.Context(), a, prflow.ActionReadFile, req)
 			if err != nil {
 				return err
 			}
@@ -45,35 +41,18 @@ func prFileCommand(a *commandLine) *cobra.Command {
 }
 
 func prDiffCommand(a *commandLine) *cobra.Command {
-	var repo, cloneURL string
 	cmd := &cobra.Command{
-		Use: "diff NUMBER", Short: "Print what our own open pull request changes", Args: usageArgs(cobra.ExactArgs(1)),
+		Use: "diff NUMBER", Short: "Print what our own open pull request changes",
 		Long: "Print the unified difference of our own open pull request, against its base branch as it is now. What is " +
 			"left out is named on stderr.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			owner, name, err := splitRepo(repo)
-			if err != nil {
-				return err
-			}
-			number, err := prNumber(args[0])
-			if err != nil {
-				return err
-			}
-			raw, err := json.Marshal(prflow.ReadDiffRequest{RepoOwner: owner, RepoName: name, CloneURL: cloneURL,
-				PRNumber: number})
-			if err != nil {
-				return err
-			}
-			result, err := askFor[prflow.PullDiff](cmd.Context(), a, prflow.ActionReadDiff, raw)
-			if err != nil {
-				return err
-			}
-			return printText(a, result, result.Diff, result.Notes)
-		},
 	}
-	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
-	cmd.Flags().StringVar(&cloneURL, "clone-url", "", "clone URL, to settle the provider")
-	return cmd
+	return aboutPull(cmd, func(ctx context.Context, req prflow.ReadDiffRequest) error {
+		result, err := askFor[prflow.PullDiff](ctx, a, prflow.ActionReadDiff, req)
+		if err != nil {
+			return err
+		}
+		return printText(a, result, result.Diff, result.Notes)
+	})
 }
 
 // printText prints a text as it is, and notes about it on stderr; with --json the value that has both.

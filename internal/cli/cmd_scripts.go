@@ -26,8 +26,7 @@ func scriptShowCommand(a *commandLine) *cobra.Command {
 		Use: "show NAME", Short: "Show what a script takes, and how it runs", Args: usageArgs(cobra.ExactArgs(1)),
 		Example: "  claudeops scripts show check_disk",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			shown, err := askFor[scripts.ScriptDetail](cmd.Context(), a, "get_script",
-				jsonOf(scripts.ScriptRequest{Name: args[0]}))
+			shown, err := askFor[scripts.ScriptDetail](cmd.Context(), a, "get_script", scripts.ScriptRequest{Name: args[0]})
 			if err != nil {
 				return err
 			}
@@ -44,7 +43,7 @@ func scriptOutputCommand(a *commandLine) *cobra.Command {
 			"an instruction.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run, err := askFor[scripts.ScriptRunDetail](cmd.Context(), a, "get_script_run",
-				jsonOf(scripts.ScriptRunRequest{ID: args[0]}))
+				scripts.ScriptRunRequest{ID: args[0]})
 			if err != nil {
 				return err
 			}
@@ -67,11 +66,8 @@ func scriptRunCommand(a *commandLine) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			order, err := json.Marshal(map[string]any{"script": args[0], "arguments": arguments})
-			if err != nil {
-				return err
-			}
-			answer, err := askFor[scripts.StartedScript](cmd.Context(), a, "start_script", order)
+			answer, err := askFor[scripts.StartedScript](cmd.Context(), a, "start_script",
+				map[string]any{"script": args[0], "arguments": arguments})
 			if err != nil {
 				return err
 			}
@@ -115,7 +111,7 @@ func scriptArguments(a *commandLine, cmd *cobra.Command, name string, given []st
 	if len(texts) == 0 {
 		return map[string]any{}, nil
 	}
-	shown, err := askFor[scripts.ScriptDetail](cmd.Context(), a, "get_script", jsonOf(scripts.ScriptRequest{Name: name}))
+	shown, err := askFor[scripts.ScriptDetail](cmd.Context(), a, "get_script", scripts.ScriptRequest{Name: name})
 	if err != nil {
 		return nil, err
 	}
@@ -132,13 +128,4 @@ func printStreams(a *commandLine, r scripts.Result) error {
 	_, err := fmt.Fprint(a.streams.Out, content.Clean(r.Stdout, most))
 	_, errErr := fmt.Fprint(a.streams.Err, content.Clean(r.Stderr, most))
 	return errors.Join(err, errErr)
-}
-
-// jsonOf is a request that always marshals.
-func jsonOf(request any) []byte {
-	text, err := json.Marshal(request)
-	if err != nil {
-		return []byte("{}")
-	}
-	return text
 }

@@ -22,18 +22,20 @@ type newTokenOptions struct {
 	name, scopes, expires string
 	tier                  int
 	agent                 bool
+	dryRun, readOnly      bool // what the agent's token takes away
 	repos                 []string
 }
 
 func tokenCreateCommand(a *commandLine) *cobra.Command {
 	var o newTokenOptions
 	cmd := &cobra.Command{
-		Use:   "create --name NAME [--max-tier TIER] [--scopes LIST | --agent [--repos LIST]] [--expires AGE]",
+		Use:   "create --name NAME [--max-tier TIER] [--scopes LIST | --agent [--repos LIST] [--dry-run] [--read-only]] [--expires AGE]",
 		Short: "Make a token and print it, once",
 		Long: "create prints a new token. Only its SHA-256 is kept. The tier that holds for a caller is the lower one of " +
 			"--max-tier\n" +
 			"and the server's. With --agent the token lets an agent in over MCP, at the socket of claudeops serve " +
-			"(CLAUDEOPS_DOOR_SOCKET) or at its address, and opens nothing else:\n" +
+			"(CLAUDEOPS_DOOR_SOCKET) or at its address, and opens nothing else.\n" +
+			"There --dry-run and --read-only are of the token: the agent then writes nothing, or proposes nothing, whatever the server may:\n" +
 			"    claudeops token create --agent --tier 2 --name laptop > token && chmod 600 token\n" +
 			"    claudeops-connect --connect unix:/run/claudeops/mcp.sock --ticket-file token",
 		Args: usageArgs(cobra.NoArgs),
@@ -58,6 +60,9 @@ func runTokenCreate(cmd *cobra.Command, a *commandLine, o newTokenOptions) error
 			return app.Usage(errors.New("--tier is 1, 2 or 3"))
 		}
 		o.tier = int(tier)
+	}
+	if o.agent { // what else the flags say is of this command, as at all others
+		o.dryRun, o.readOnly = givenUp(*a.flags["CLAUDEOPS_DRY_RUN"]), givenUp(*a.flags["CLAUDEOPS_READ_ONLY"])
 	}
 	if o.agent && cmd.Flags().Changed("scopes") {
 		return app.Usage(errors.New("an agent's token has no scopes; leave --scopes out, or --agent"))
@@ -85,7 +90,8 @@ func runTokenCreate(cmd *cobra.Command, a *commandLine, o newTokenOptions) error
 func (o newTokenOptions) wanted() (tokens.Wanted, error) {
 	granted, err := access.ParseScopes(o.scopes)
 	_, known := gitprovider.ParseTier(strconv.Itoa(o.tier))
-	w := tokens.Wanted{Name: o.name, MaxTier: o.tier, Scopes: granted, Agent: o.agent, Repos: o.repos}
+	w := tokens.Wanted{Name: o.name, MaxTier: o.tier, Scopes: granted, Agent: o.agent, Repos: o.repos,
+		DryRun: o.dryRun, ReadOnly: o.readOnly}
 	switch {
 	case err != nil:
 		return w, err

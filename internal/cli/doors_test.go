@@ -75,9 +75,11 @@ func (d *doors) formed(failure any, failed bool) (o outcome) {
 	if err != nil {
 		d.Fatal(err)
 	}
-	o.Form = regexp.MustCompile(`"[0-9A-HJKMNP-TV-Z]{26}"`).ReplaceAllString(string(text), `"id"`)
+	o.Form = requestIDs().ReplaceAllString(string(text), "id")
 	return o
 }
+
+func requestIDs() *regexp.Regexp { return regexp.MustCompile(`[0-9A-HJKMNP-TV-Z]{26}`) }
 
 // hasForm reports whether the toolset of an operation has a form of its own.
 func hasForm(o operation.Operation) bool { return new(commandLine).formOf(o) != nil }

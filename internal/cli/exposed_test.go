@@ -35,9 +35,12 @@ func exposures() []exposure {
 	prompts := map[string]string{"CLAUDEOPS_PROMPTS_DIR": "$DIR/prompts"}
 	scripts := map[string]string{"CLAUDEOPS_SESSION_TOOLSETS": "pr,scripts", "CLAUDEOPS_SCRIPTS": "$DIR/scripts.yaml"}
 	secret := map[string]string{"CLAUDEOPS_WEBHOOK_SECRET_FILE": "$DIR/hook"}
+	home := map[string]string{"HOME": "$DIR/home"}
 	all := []exposure{
 		{"the policy", policy, chmod("narrow.yaml", 0o666),
 			[]string{"the policy file: $DIR/narrow.yaml", "by everybody (mode 0666, owner", "chmod o-w '$DIR/narrow.yaml'"}},
+		{"the folder of the environment file", home, chmod("home/.config/claudeops", 0o777),
+			[]string{"the environment file: $DIR/home/.config/claudeops", "chmod o-w '$DIR/home/.config/claudeops'"}},
 		{"the state folder", nil, chmod("state", 0o777), []string{"the state folder: $DIR/state", "chmod o-w '$DIR/state'"}},
 		{"the local root", nil, chmod("root", 0o777), []string{"the folder of local repositories: $DIR/root"}},
 		{"a prompt", prompts, chmod("prompts/tier1-observe.md", 0o666),
@@ -68,6 +71,9 @@ func exposures() []exposure {
 	return append(all,
 		exposure{"the policy belongs to the agents' user", user(policy), chown("narrow.yaml", agent, 0, 0o444),
 			[]string{"belongs to user 54321 (mode 0444)", "chown 0 '$DIR/narrow.yaml'", "agents, which run as 54321"}},
+		exposure{"the environment file belongs to the agents' user", user(home),
+			chown("home/.config/claudeops/environment", agent, 0, 0o400),
+			[]string{"the environment file: $DIR/home/.config/claudeops/environment belongs to user 54321"}},
 		exposure{"their group may write the state folder", user(nil), chown("state", 0, agent, 0o770),
 			[]string{"by group 54321 (mode 0770, owner 0)", "chmod g-w"}},
 		exposure{"branches of a local repository belong to the agents' user", user(nil),
@@ -136,7 +142,7 @@ func exposedWorld(t *testing.T, env map[string]string) *peopleWorld {
 	for name, text := range map[string]string{
 		"narrow.yaml": "version: 1\n", "hook": "0123456789abcdef0123", "scripts.yaml": "agent_scripts_dir: " +
 			filepath.Join(w.dir, "agent-scripts") + "\n",
-		"agent-scripts/up.sh": "#!/bin/sh\nuptime\n", "prompts/tier1-observe.md": "# Observe\n",
+		"agent-scripts/up.sh": "#!/bin/sh\nuptime\n", "prompts/tier1-observe.md": "# Observe\n", "home/.config/claudeops/environment": "CLAUDEOPS_TIER=2\n",
 	} {
 		path := filepath.Join(w.dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -32,20 +32,23 @@ func (a *commandLine) act(ctx context.Context, name string, in any) (any, error)
 	return app.ActNamed(app.Acts(func() *app.Parts { return p }), name).Handle(ctx, call)
 }
 
-// askFor is ask for an operation that has a command of its own, by its name.
-func askFor[Out any](ctx context.Context, a *commandLine, name string, arguments []byte) (Out, error) {
-	var none Out
-	for _, o := range operation.List(a.program().Toolsets()...) {
-		if o.Name != name {
-			continue
+// askFor is ask for an operation that has a command of its own, by its name. in is its input, or that as JSON.
+func askFor[Out any](ctx context.Context, a *commandLine, name string, in any) (out Out, err error) {
+	arguments, isJSON := in.([]byte)
+	if !isJSON {
+		if arguments, err = json.Marshal(in); err != nil {
+			return out, err
 		}
-		result, err := a.ask(ctx, o, arguments)
-		if out, ok := result.(Out); ok && err == nil {
-			return out, nil
-		}
-		return none, err
 	}
-	return none, errors.New("there is no operation " + name)
+	o := operation.Named(operation.List(a.program().Toolsets()...), name)
+	if o.Handle == nil {
+		return out, errors.New("there is no operation " + name)
+	}
+	result, err := a.ask(ctx, o, arguments)
+	if err == nil {
+		out, _ = result.(Out)
+	}
+	return out, err
 }
 
 // addOperations gives a command to each operation that has none yet. mcp-server, which starts with every session of an

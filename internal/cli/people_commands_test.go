@@ -41,7 +41,7 @@ func actsOfCommands() map[string][]string {
 			all[o.Command] = []string{o.Action} // "" for what only reads
 		}
 	}
-	for _, set := range new(app.App).OwnToolsets() {
+	for _, set := range new(app.App).Toolsets() {
 		for _, o := range set.Operations {
 			if set.Form != nil && o.Command != "" { // internal/operation judges and records what they do
 				all[o.Command] = []string{looks}

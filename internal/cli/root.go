@@ -30,10 +30,14 @@ type commandLine struct {
 func (a *commandLine) program() *app.App {
 	if a.made == nil {
 		a.made = app.New(func() app.Options {
-			return app.Options{
+			o := app.Options{
 				Lookup: a.lookup, Environment: a.environment, Args: a.args, Out: a.streams.Out, Logger: a.logger,
 				More: a.more, Only: a.only, Folder: a.folder,
 			}
+			if a.file != nil {
+				o.EnvironmentFile, _ = a.environmentPath(a.process)
+			}
+			return o
 		})
 	}
 	return a.made

@@ -20,12 +20,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/claudeops/claudeops/internal/ops/notify"
-	"github.com/claudeops/claudeops/internal/records/auditsink/tamper"
 	"github.com/claudeops/claudeops/internal/system/confine"
 	"github.com/claudeops/claudeops/internal/system/processtree"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
+	"github.com/claudeops/claudeops/internal/testkit/tamper"
 )
 
 // TestMain builds claudeops once, without the race detector, which would take most of the scripts' time at each start,

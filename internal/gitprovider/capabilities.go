@@ -69,7 +69,7 @@ type CheckReader interface {
 // is none. Our own answers are left out.
 func LastRemark(remarks []Remark) *Remark {
 	for _, r := range slices.Backward(remarks) {
-		if r.MayWrite && r.HasWords() && !r.IsAnswer() {
+		if r.MayWrite && r.hasWords() && !r.IsAnswer() {
 			return &r
 		}
 	}
@@ -89,8 +89,8 @@ type Remark struct {
 	Lines []LineComment
 }
 
-// HasWords reports whether anything is said, in the body or on a line.
-func (r Remark) HasWords() bool {
+// hasWords reports whether anything is said, in the body or on a line.
+func (r Remark) hasWords() bool {
 	return strings.TrimSpace(r.Body) != "" || slices.ContainsFunc(r.Lines,
 		func(c LineComment) bool { return strings.TrimSpace(c.Body) != "" })
 }

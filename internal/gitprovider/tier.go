@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/plural"
 )
 
 // Tier is the permission tier that configuration gives to an agent. It never comes from a request.
@@ -74,9 +75,9 @@ func ValidateTier(limits TierLimits, tier Tier, files int) []fault.Violation {
 	case files > limit:
 		return []fault.Violation{{
 			Code: fault.TierDenied, Rule: "tier-max-files",
-			Message: fmt.Sprintf("tier %d may change at most %d files in one pull request, this one has %d%s",
-				tier, limit, files, limits.whoMay(files)),
-			Suggestion: fmt.Sprintf("propose at most %d files that belong together, or escalate", limit),
+			Message: fmt.Sprintf("tier %d may change at most %s in one pull request, this one has %d%s",
+				tier, plural.Files(limit), files, limits.whoMay(files)),
+			Suggestion: fmt.Sprintf("propose at most %s that belong together, or escalate", plural.Files(limit)),
 		}}
 	}
 	return nil

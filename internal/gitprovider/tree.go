@@ -31,10 +31,10 @@ type Entry struct {
 // Tree holds tree entries by their full path from the repository's root.
 type Tree map[string]Entry
 
-// FoldedTwin returns the path of an entry whose full path equals p when letter case is ignored but is spelled
+// foldedTwin returns the path of an entry whose full path equals p when letter case is ignored but is spelled
 // otherwise, for p itself or one of its ancestor folders; "" if there is none. On a file system that ignores case the
 // two would be one file.
-func (t Tree) FoldedTwin(p Path) string {
+func (t Tree) foldedTwin(p Path) string {
 	candidates := append(p.Ancestors(), p.String())
 	for have := range t {
 		for _, want := range candidates {
@@ -76,7 +76,7 @@ func (t Tree) Mismatch(c Change) *fault.Violation {
 			fmt.Sprintf("%s does not exist on the base branch, so there is nothing to delete", c.Path),
 			"leave this file out: it is gone already")
 	}
-	if twin := t.FoldedTwin(c.Path); !exists && twin != "" {
+	if twin := t.foldedTwin(c.Path); !exists && twin != "" {
 		return mismatch(fault.Conflict, c.Path, RulePathCollision,
 			fmt.Sprintf("%s differs from %s on the base branch only in letter case", c.Path, twin),
 			"use the spelling that exists")

@@ -26,14 +26,14 @@ type Way[In any] struct {
 	Next func(e *fault.Error) string
 	// Rejected is told of a call that never came to its handler, which may name how it is recorded (Call.Records).
 	Rejected func(call Call)
-	// Timeout is the longest that the handler may take, the waiting for locks aside. Default DefaultTimeout.
+	// Timeout is the longest that the handler may take, the waiting for locks aside. Default defaultTimeout.
 	Timeout time.Duration
-	// MaxAnswer is the largest answer, in bytes of its JSON; AnySize for none. Default MaxAnswer, and for acts of people
+	// maxAnswer is the largest answer, in bytes of its JSON; AnySize for none. Default maxAnswer, and for acts of people
 	// any size.
 	MaxAnswer int
 }
 
-// AnySize is the MaxAnswer of what bounds its answers itself.
+// AnySize is the maxAnswer of what bounds its answers itself.
 const AnySize = -1
 
 // Unread is the Decode of an operation whose handler reads Call.Arguments itself, since it has more to say about them.
@@ -127,10 +127,10 @@ func stepsOf[In, Out any](o Operation, way Way[In], handle Handle[In, Out]) step
 		check: erased(way.Check), dryRun: erased(way.DryRun), roots: erased(way.Roots), target: erased(way.Target),
 		next: way.Next, rejected: way.Rejected,
 		run:   func(ctx context.Context, call Call, in any) (any, error) { return handle(ctx, call, in.(In)) },
-		takes: cmp.Or(way.Timeout, DefaultTimeout), maxAnswer: way.MaxAnswer,
+		takes: cmp.Or(way.Timeout, defaultTimeout), maxAnswer: way.MaxAnswer,
 	}
 	if !o.ForPeople() {
-		s.maxAnswer = cmp.Or(s.maxAnswer, MaxAnswer)
+		s.maxAnswer = cmp.Or(s.maxAnswer, maxAnswer)
 	}
 	return s
 }

@@ -15,8 +15,8 @@ import (
 
 // Bounds of a call.
 const (
-	DefaultTimeout = 30 * time.Second
-	MaxAnswer      = 256 << 10 // bytes of an answer's JSON, for agents
+	defaultTimeout = 30 * time.Second
+	maxAnswer      = 256 << 10 // bytes of an answer's JSON, for agents
 	recordTimeout  = 15 * time.Second
 )
 

@@ -318,7 +318,7 @@ func TestAnAnswerIsCappedAndSaysWhatWasLeftOut(t *testing.T) {
 		return out, nil
 	}
 	answer, f, _ := w.ask(t, tool(Read), Way[question]{}, `{"name":"a"}`)
-	if f != nil || sizeOf(reflect.ValueOf(answer)) > MaxAnswer ||
+	if f != nil || sizeOf(reflect.ValueOf(answer)) > maxAnswer ||
 		!strings.Contains(answer.Text+strings.Join(answer.Notes, ""), "left out") ||
 		len(answer.Items) == len(many) == (len(answer.Notes) > 0) || answer.Inner.Prompt != "short" {
 		t.Errorf("%v: %d bytes, %d items, notes %v", f, sizeOf(reflect.ValueOf(answer)), len(answer.Items), answer.Notes)
@@ -326,7 +326,7 @@ func TestAnAnswerIsCappedAndSaysWhatWasLeftOut(t *testing.T) {
 	if !strings.HasPrefix(answer.Text, "é") || strings.ContainsRune(answer.Text, '\ufffd') {
 		t.Error("the text is cut within a character")
 	}
-	huge := map[string]any{"a": strings.Repeat("x", MaxAnswer)}
+	huge := map[string]any{"a": strings.Repeat("x", maxAnswer)}
 	w.handle = func(context.Context, Call, question) (reply, error) { return reply{Values: huge}, nil }
 	if _, f, _ := w.ask(t, tool(Read), Way[question]{}, `{"name":"a"}`); f == nil || f.Reason != ReasonSize ||
 		f.General.Code != fault.LimitReached {

@@ -30,8 +30,8 @@ type PromptArgument struct {
 	Required          bool
 }
 
-// MaxPromptArgument bounds what is given for one argument, in bytes.
-const MaxPromptArgument = 16 << 10
+// maxPromptArgument bounds what is given for one argument, in bytes.
+const maxPromptArgument = 16 << 10
 
 // Check is invalid_argument, with everything that is wrong, for arguments that the prompt does not have, that are
 // missing, or that are no text.
@@ -46,8 +46,8 @@ func (p Prompt) Check(arguments map[string]string) error {
 		switch value := arguments[a.Name]; {
 		case a.Required && strings.TrimSpace(value) == "":
 			add(a.Name, fmt.Sprintf("`%s` is missing: %s", a.Name, a.Description))
-		case len(value) > MaxPromptArgument || !utf8.ValidString(value) || strings.ContainsRune(value, 0):
-			add(a.Name, fmt.Sprintf("`%s` must be text of at most %d bytes", a.Name, MaxPromptArgument))
+		case len(value) > maxPromptArgument || !utf8.ValidString(value) || strings.ContainsRune(value, 0):
+			add(a.Name, fmt.Sprintf("`%s` must be text of at most %d bytes", a.Name, maxPromptArgument))
 		}
 	}
 	unknown := false

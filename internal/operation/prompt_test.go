@@ -20,7 +20,7 @@ func TestArgumentsOfAPromptAreChecked(t *testing.T) {
 		"blank":               {map[string]string{"what": " \n"}, []string{"`what` is missing"}},
 		"unknown":             {map[string]string{"what": "a", "other": "b"}, []string{"ask takes only what, more"}},
 		"missing and unknown": {map[string]string{"other": "b"}, []string{"`what` is missing", "ask takes only what, more"}},
-		"too long": {map[string]string{"what": strings.Repeat("a", MaxPromptArgument+1)},
+		"too long": {map[string]string{"what": strings.Repeat("a", maxPromptArgument+1)},
 			[]string{"at most 16384 bytes"}},
 		"no text": {map[string]string{"what": "a\xff"}, []string{"must be text"}},
 		"a zero":  {map[string]string{"what": "a", "more": "\x00"}, []string{"`more` must be text"}},

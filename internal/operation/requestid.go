@@ -15,8 +15,8 @@ func (e *requestError) Unwrap() error { return e.err }
 // Logged is err with the id of the call that failed with it, as the log has it.
 func Logged(err error, id string) error { return &requestError{err: err, id: id} }
 
-// Recorded is err with the id of the attempt in the audit that failed with it.
-func Recorded(err error, id string) error { return &requestError{err: err, id: id, recorded: true} }
+// recorded is err with the id of the attempt in the audit that failed with it.
+func recorded(err error, id string) error { return &requestError{err: err, id: id, recorded: true} }
 
 // RequestIDOf returns the id of the call that failed with err, as the log has it, or "".
 func RequestIDOf(err error) string {

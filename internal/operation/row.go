@@ -48,7 +48,7 @@ func (a *attempt) end(ctx context.Context, err error) error {
 	if f == nil {
 		return nil
 	}
-	return Recorded(f, a.call.ID)
+	return recorded(f, a.call.ID)
 }
 
 // endAct records why an act of a person was refused or failed. Its handler has recorded its success, in the transaction
@@ -68,7 +68,7 @@ func (a *attempt) endAct(ctx context.Context, err error) error {
 	if a.append(ctx, a.failed(err), f) != nil {
 		return said
 	}
-	return Recorded(said, a.call.ID)
+	return recorded(said, a.call.ID)
 }
 
 // Withheld stands in records for what looked like a secret.

@@ -24,6 +24,7 @@ const (
 type kept struct {
 	changes  records.Changes // nil where nothing is kept
 	verified func() health.Verification
+	down     func(context.Context) (int64, error)
 	env      handler.Env
 
 	mu      sync.Mutex
@@ -36,6 +37,7 @@ type keptKey struct {
 	version  string // of the records
 	slice    int64  // of the time
 	verified time.Time
+	down     int64 // version of what is known of the forges
 	redacted int64 // what is kept out of it; see handler.Env
 	pattern  string
 	query    string
@@ -80,15 +82,17 @@ func (k *kept) key(ctx context.Context, req *handler.Request) (keptKey, bool) {
 		return keptKey{}, false
 	}
 	version, known := k.changes.Version(ctx)
+	down, err := k.down(ctx)
 	redacted := int64(0)
 	if k.env.Redaction != nil {
 		redacted = k.env.Redaction()
 	}
 	return keptKey{
-		version: version, slice: k.env.Now().UnixNano() / int64(keptFor), verified: k.verified().At, redacted: redacted,
+		version: version, slice: k.env.Now().UnixNano() / int64(keptFor), verified: k.verified().At,
+		down: down, redacted: redacted,
 		pattern: req.Pattern, query: req.URL.RawQuery,
 		caller: fmt.Sprintf("%+v", req.Principal),
-	}, known
+	}, known && err == nil
 }
 
 func (k *kept) keep(key keptKey, answer handler.Response) {

@@ -161,7 +161,7 @@ func TestThePageOfDeploymentsShowsTargetsDriftAndSnapshots(t *testing.T) {
 func TestARollbackOnThePageIsPlannedConfirmedAndRecorded(t *testing.T) {
 	w, root, first := deployedWorld(t)
 	page := w.page("/deployments/rollback?to="+first, 200)
-	for _, part := range []string{"update 1 and delete 1 files", "a.md", "b.md", "was not there then", "<b>drifted</b>"} {
+	for _, part := range []string{"create 0 files, update 1 and delete 1", "a.md", "b.md", "was not there then", "<b>drifted</b>"} {
 		if !strings.Contains(page.text, part) {
 			t.Errorf("the plan lacks %q: %s", part, page.text)
 		}

@@ -179,6 +179,14 @@ func (d document) wellFormed(target string) {
 	}
 }
 
+// followed reports whether an element is, or is in, one that is kept up to date.
+func followed(n *html.Node) bool {
+	for n != nil && !slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "data-live" }) {
+		n = n.Parent
+	}
+	return n != nil
+}
+
 // ofText reports whether an element is part of a text that others wrote.
 func ofText(n *html.Node) bool {
 	for n != nil && !strings.Contains(attr(n, "class"), "prose") {
@@ -197,11 +205,12 @@ func (d document) inert(target string, n *html.Node) {
 	live := false
 	for _, a := range n.Attr {
 		name := strings.TrimPrefix(a.Key, "data-")
-		live = live || a.Key == "data-live" && n.Data == "div" && strings.HasPrefix(attr(n, "id"), "live")
+		live = live || a.Key == "data-live" && (n.Data == "div" || n.Data == "a") && strings.HasPrefix(attr(n, "id"), "live")
 		switch {
 		case n.Data == "body" && (a.Key == "hx-disable" || a.Key == "data-events" || a.Key == "data-at"):
 		case a.Key == "data-load" && attr(n, "id") == "deployment" && strings.HasPrefix(a.Val, "/") &&
 			!strings.HasPrefix(a.Val, "//"):
+		case a.Key == "data-hold" && n.Data == "div" && attr(n, "id") != "" && followed(n):
 		case a.Key == "data-live" && live, (a.Key == "data-every" || a.Key == "data-topics") && live:
 		case strings.HasPrefix(name, "hx-"), strings.HasPrefix(a.Key, "data-"), strings.HasPrefix(name, "sse-"),
 			strings.HasPrefix(name, "ws-"):

@@ -24,8 +24,8 @@ func TestPagesThatFollowSayWhereTheyStand(t *testing.T) {
 				}
 			}
 		})
-		want := map[bool]string{true: "audit:1", false: ""}[follows]
-		if attr(body, "data-at") != want || len(d.find("script")) != 2*len(want)/len("audit:1") || (regions > 0) != follows {
+		want := map[bool]string{true: "audit:1,forges:0", false: ""}[follows]
+		if attr(body, "data-at") != want || len(d.find("script")) != 2*min(1, len(want)) || (regions > 0) != follows {
 			t.Errorf("%s: at %q, %d scripts, %d regions", target, attr(body, "data-at"), len(d.find("script")), regions)
 		}
 	}

@@ -82,7 +82,7 @@ func TestTheCatalogueShowsPackagesWithVersionsDependantsAndIntegrity(t *testing.
 	}
 	has("/catalogue/packages", "1 to 3 of 3 packages", "@ops/top", "Does <b>base</b>", "1.1.0 2 versions",
 		"files as installed", "in team")
-	has("/catalogue/packages?text=BASE", "1 to 1 of 1 packages", "@ops/top")
+	has("/catalogue/packages?text=BASE", "1 to 1 of 1 package", "@ops/top")
 	has("/catalogue/packages?text=nothing", "No package fits")
 	has("/catalogue/package?name=base", "1.0.0", "1.1.0", "sha256:", "Needed by @ops/top", "files as installed")
 	has("/catalogue/package?name=%40ops%2Ftop", "base ^1.0.0", "no installed package")

@@ -122,10 +122,10 @@ func TestThePageOfAPullRequestSaysWhatItWouldChangeOnThisMachine(t *testing.T) {
 		t.Errorf("nothing waits: %s", text)
 	}
 	f.waiting = &deploy.DueMerge{Provider: "fake", Owner: "joe", Name: "infra", Number: 1, Title: "<i>Fix</i>",
-		Why: "1 files are there", Code: "E_X", Adopt: []string{"/x"}}
-	w.page("/deployments", 200).has("A merge waits for you", "#1 <i>Fix</i>", "E_X 1 files are there",
+		Why: "files are there", Code: "E_X", Adopt: []string{"/x"}}
+	w.page("/deployments", 200).has("A merge waits for you", "#1 <i>Fix</i>", "E_X files are there",
 		"deploy apply --yes --adopt")
-	w.page("/", 200).has("#1 of joe/infra is merged and not deployed", "1 files are there")
+	w.page("/", 200).has("#1 of joe/infra is merged and not deployed", "files are there")
 	w = newWorld(t, nil)
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	if text := w.page(at, 200).text; strings.Contains(text, "on this machine") {

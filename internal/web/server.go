@@ -73,8 +73,9 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 			Env: o.Env,
 		}),
 	}
-	s.kept = &kept{changes: o.Records.Changes, verified: s.health.LastVerification, env: o.Env}
-	s.hub = live.New(live.Options{Topics: topics(o), Limits: o.Live.Limits, Guard: s.guard, Env: o.Env})
+	s.kept = &kept{changes: o.Records.Changes, verified: s.health.LastVerification, down: s.health.DownVersion,
+		env: o.Env}
+	s.hub = live.New(live.Options{Topics: topics(o, s.health), Limits: o.Live.Limits, Guard: s.guard, Env: o.Env})
 	s.metrics = metrics.New(metrics.Options{
 		Settings: o.Settings, Records: o.Records, Verified: s.health.LastVerification, Now: o.Env.Now,
 		Remaining: o.Providers.Remaining, Latency: o.Providers.Latency, Streams: s.hub.Count, Boundary: o.Rules.Boundary,
@@ -115,12 +116,13 @@ func named(list []operation.Operation, name string) operation.Operation {
 }
 
 // topics is what pages follow, the record first.
-func topics(o Options) []live.Topic {
+func topics(o Options, h *health.Checker) []live.Topic {
 	version := func(ctx context.Context) (int64, error) {
 		seq, _, err := o.Records.Audit.Head(ctx)
 		return seq, err
 	}
-	return append([]live.Topic{{Name: live.TopicAudit, Version: version}}, o.Live.Topics...)
+	return append([]live.Topic{{Name: live.TopicAudit, Version: version},
+		{Name: live.TopicForges, Version: h.DownVersion}}, o.Live.Topics...)
 }
 
 // Watch makes the metrics begin to count now, rather than at the first scrape.

@@ -147,7 +147,8 @@ func TestAnAgentsTokenIsMadeInTheDashboardWithTheLinesForItsClient(t *testing.T)
 	empty := w.page("/tokens", 200, with(boss))
 	empty.has("No agent has a token", "Make a token for an agent", "Tier 2")
 	empty.lacks("Tier 3")
-	form := url.Values{"name": {"laptop"}, "tier": {"2"}, "repos": {"joe/infra,  joe/*"}, "days": {""}}
+	form := url.Values{"name": {"laptop"}, "tier": {"2"}, "repos": {"joe/infra,  joe/*"}, "days": {""},
+		"dry_run": {"on"}}
 	a := w.submit("/tokens", form, with(boss))
 	d := w.read(a, "/tokens", 201)
 	secret := shownSecret(d)
@@ -162,7 +163,7 @@ func TestAnAgentsTokenIsMadeInTheDashboardWithTheLinesForItsClient(t *testing.T)
 		"read -rs CLAUDEOPS_AGENT_TOKEN",
 		"http://127.0.0.1:8080/mcp", `"Authorization": "Bearer ${env:CLAUDEOPS_AGENT_TOKEN}"`)
 	got := w.tokenNamed("laptop")
-	if !got.Agent || got.MaxTier != 2 || len(got.Scopes) > 0 || !slices.Equal(got.Repos, []string{"joe/infra", "joe/*"}) ||
+	if !got.Agent || !got.DryRun || got.ReadOnly || got.MaxTier != 2 || len(got.Scopes) > 0 || !slices.Equal(got.Repos, []string{"joe/infra", "joe/*"}) ||
 		!got.ExpiresAt.Equal(w.Now().AddDate(0, 0, 90)) {
 		t.Errorf("%+v", got)
 	}
@@ -176,8 +177,8 @@ func TestAnAgentsTokenIsMadeInTheDashboardWithTheLinesForItsClient(t *testing.T)
 	}
 	w.advance(time.Hour)
 	list := w.page("/tokens", 200, with(boss))
-	list.has("laptop", "joe/infra, joe/*", "Tier 2", "in 89 d", "used 1 h ago", "its connections end within seconds")
-	list.lacks(secret, "Revoke boss")
+	list.has("laptop", "joe/infra, joe/* dry run", "Tier 2", "in 89 d", "used 1 h ago", "its connections end within seconds")
+	list.lacks(secret, "Revoke boss", "joe/* dry run read-only")
 	w.page("/tokens/people", 200, with(boss)).lacks("laptop")
 	if a := w.submit("/tokens/"+got.ID+"/revoke", nil, with(boss)); a.StatusCode != 303 ||
 		a.Header.Get("Location") != "/tokens?revoked="+got.ID {
@@ -212,12 +213,19 @@ func TestAFormForAnAgentsTokenComesBackWithWhatWasWritten(t *testing.T) {
 		"too many days":          {func(f url.Values) { f.Set("days", "3651") }, 400, "expires_in_days"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			form := url.Values{"name": {"laptop"}, "tier": {"2"}, "repos": {"joe/infra"}, "days": {"30"}}
+			form := url.Values{"name": {"laptop"}, "tier": {"2"}, "repos": {"joe/infra"}, "days": {"30"},
+				"read_only": {"on"}}
 			c.edit(form)
 			tokens, rows := w.countTokens(), len(w.attempts())
 			d := w.read(w.submit("/tokens", form, with(boss)), "/tokens", c.status)
 			d.has(c.says)
 			for _, input := range d.find("input") {
+				if attr(input, "type") == "checkbox" {
+					if checked := hasAttr(input, "checked"); checked != form.Has(attr(input, "name")) {
+						t.Errorf("%s comes back as %v", attr(input, "name"), checked)
+					}
+					continue
+				}
 				if name := attr(input, "name"); form.Has(name) && attr(input, "value") != form.Get(name) {
 					t.Errorf("%s comes back as %q", name, attr(input, "value"))
 				}
@@ -251,14 +259,16 @@ func TestAnAgentsTokenIsMadeOverREST(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.strangers = true })
 	boss := bearer(w.token("boss", 2, "read", "operate"))
 	a := w.do("POST", "/api/v1/tokens",
-		`{"name":"laptop","agent":true,"max_tier":2,"repos":["joe/*"],"expires_in_days":7}`, boss)
+		`{"name":"laptop","agent":true,"max_tier":2,"repos":["joe/*"],"expires_in_days":7,"read_only":true}`, boss)
 	w.want(a, 201, "")
-	if until := w.Now().AddDate(0, 0, 7).Format(time.RFC3339); a.json["agent"] != true || a.json["expires_at"] != until {
+	if until := w.Now().AddDate(0, 0, 7).Format(time.RFC3339); a.json["agent"] != true || a.json["read_only"] != true || a.json["expires_at"] != until {
 		t.Errorf("%s", a.body)
 	}
 	for name, body := range map[string]string{
 		"scopes of an agent":              `{"name":"x","agent":true,"scopes":["read"]}`,
 		"repositories of a person":        `{"name":"x","scopes":["read"],"repos":["joe/infra"]}`,
+		"a person's in a dry run":         `{"name":"x","scopes":["read"],"dry_run":true}`,
+		"a person's that is read-only":    `{"name":"x","scopes":["read"],"read_only":true}`,
 		"no scope, and not for an agent":  `{"name":"x"}`,
 		"a repository that is not one":    `{"name":"x","agent":true,"repos":["joe"]}`,
 		"more repositories than it names": `{"name":"x","agent":true,"repos":["a/b"` + strings.Repeat(`,"a/b"`, 50) + `]}`,

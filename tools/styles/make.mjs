@@ -44,5 +44,5 @@ const draw = (name) => fs.readFileSync(`node_modules/@tabler/icons/icons/outline
   .replace(/<path stroke="none"[^>]*\/>/, '').replace(/\s*\n\s*/g, '').replace(/ \/>/g, '/>');
 fs.writeFileSync(out + 'icons.txt', names.map((name) => `${name} ${draw(name)}\n`).join(''));
 
-const kept = ['htmx.min.js', 'icons.txt', 'tabler.css'];
+const kept = ['htmx.min.js', 'idiomorph.min.js', 'icons.txt', 'tabler.css'];
 fs.writeFileSync(out + 'SHA256SUMS', kept.map((file) => `${createHash('sha256').update(fs.readFileSync(out + file)).digest('hex')}  ${file}\n`).join(''));

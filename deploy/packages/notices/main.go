@@ -139,7 +139,7 @@ func kindOf(text string) string {
 }
 
 // filesOfPages are the licences of files of others that are embedded: styles and icons of the dashboard, rules for
-// secrets. (htmx is under the Zero-Clause BSD licence, which asks for no notice.)
+// secrets. (htmx and idiomorph are under the Zero-Clause BSD licence, which asks for no notice.)
 func filesOfPages() (string, error) {
 	names, err := filepath.Glob(filepath.Join("internal", "web", "pages", "static", "*.LICENSE"))
 	if err != nil {

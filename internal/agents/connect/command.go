@@ -73,32 +73,32 @@ type Arguments struct {
 func (a Arguments) Run(ctx context.Context, in io.Reader, out io.Writer, tell func(string)) error {
 	const highest = 3
 	if a.Lower.Tier < 0 || a.Lower.Tier > highest {
-		return &UsageError{fmt.Sprintf("%d is no tier; 1, 2 and 3 are", a.Lower.Tier)}
+		return &usageError{fmt.Sprintf("%d is no tier; 1, 2 and 3 are", a.Lower.Tier)}
 	}
 	file := a.TicketFile
 	if file == "" {
-		file = TicketFile(a.Address)
+		file = ticketFile(a.Address)
 	}
 	o := Options{Address: a.Address, Hello: Hello{Lower: a.Lower}, Tell: tell}
 	if file != "" {
 		ticket, err := ReadTicket(file)
 		if err != nil {
-			return &UsageError{err.Error()}
+			return &usageError{err.Error()}
 		}
 		o.Hello.Ticket = ticket
 	}
 	return Run(ctx, in, out, o)
 }
 
-// UsageError is an argument that cannot be used.
-type UsageError struct{ Problem string }
+// usageError is an argument that cannot be used.
+type usageError struct{ Problem string }
 
-func (e *UsageError) Error() string { return e.Problem }
+func (e *usageError) Error() string { return e.Problem }
 
 // ExitCode is that of a program that ended with the error.
 func ExitCode(err error) int {
-	var usage *UsageError
-	var address *AddressError
+	var usage *usageError
+	var address *addressError
 	var refused *RefusedError
 	switch {
 	case err == nil:

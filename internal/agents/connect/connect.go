@@ -75,27 +75,27 @@ type Conn interface {
 type Transport func(ctx context.Context, address string, hello Hello) (Conn, error)
 
 // Transports are those that need nothing but the standard library's sockets, by the scheme of their addresses.
-func Transports() map[string]Transport { return map[string]Transport{"unix": Unix} }
+func Transports() map[string]Transport { return map[string]Transport{"unix": unix} }
 
 // Dial connects to an address, SCHEME:REST. An error that is not a *RefusedError says that nobody answered, or that the
-// address is malformed (*AddressError).
+// address is malformed (*addressError).
 func Dial(ctx context.Context, address string, hello Hello, transports map[string]Transport) (Conn, error) {
 	scheme, rest, found := strings.Cut(address, ":")
 	transport := transports[scheme]
 	if !found || rest == "" || transport == nil {
-		return nil, &AddressError{Address: address, Schemes: slices.Sorted(maps.Keys(transports))}
+		return nil, &addressError{Address: address, Schemes: slices.Sorted(maps.Keys(transports))}
 	}
 	return transport(ctx, rest, hello)
 }
 
-// AddressError is an address that cannot be understood.
-type AddressError struct {
+// addressError is an address that cannot be understood.
+type addressError struct {
 	Address string
 	Schemes []string // those that there are
 	Problem string   // what is wrong with it; "" where its scheme is
 }
 
-func (e *AddressError) Error() string {
+func (e *addressError) Error() string {
 	if e.Problem != "" {
 		return "the address cannot be used: " + e.Problem
 	}

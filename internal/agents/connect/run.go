@@ -101,8 +101,8 @@ func (b *bridge) dial(ctx context.Context) (Conn, error) {
 			return conn, nil
 		}
 		var refused *RefusedError
-		var malformed *AddressError
-		var unusable *UsageError
+		var malformed *addressError
+		var unusable *usageError
 		switch away := time.Since(began); {
 		case b.ended || ctx.Err() != nil:
 			return nil, nil

@@ -19,8 +19,8 @@ const TicketName = "ticket"
 // handshakeTime bounds a handshake on this side.
 const handshakeTime = 10 * time.Second
 
-// Unix is the transport over a unix socket.
-func Unix(ctx context.Context, path string, hello Hello) (Conn, error) {
+// unix is the transport over a unix socket.
+func unix(ctx context.Context, path string, hello Hello) (Conn, error) {
 	socket, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if err != nil {
 		return nil, err
@@ -71,9 +71,9 @@ type unixConn struct {
 // Read implements io.Reader.
 func (c *unixConn) Read(p []byte) (int, error) { return c.reader.Read(p) }
 
-// TicketFile is where the ticket of an address is looked for if nothing else is said: beside the socket. "" for other
+// ticketFile is where the ticket of an address is looked for if nothing else is said: beside the socket. "" for other
 // addresses.
-func TicketFile(address string) string {
+func ticketFile(address string) string {
 	path, isUnix := strings.CutPrefix(address, "unix:")
 	if !isUnix {
 		return ""

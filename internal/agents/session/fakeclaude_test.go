@@ -281,7 +281,7 @@ func handoffs() map[string]string {
 		"unknown": `{"version":1,"recommended_tier":2,"findings":["a"],"tier":3}`,
 		"twice":   `{"version":1,"recommended_tier":1,"recommended_tier":3,"findings":["a"]}`,
 		"new":     `{"version":2,"recommended_tier":2,"findings":["a"]}`,
-		"large":   `{"version":1,"recommended_tier":2,"findings":["` + strings.Repeat("x", MaxHandoff) + `"]}`,
+		"large":   `{"version":1,"recommended_tier":2,"findings":["` + strings.Repeat("x", maxHandoff) + `"]}`,
 		"secret":  `{"version":1,"recommended_tier":2,"findings":["the token is ` + ourToken + `"]}`,
 	}
 }

@@ -1,7 +1,6 @@
 package session
 
 import (
-	_ "embed"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,14 +9,9 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// HandoffSchema is the JSON Schema of a handoff, for whoever writes one.
-//
-//go:embed handoff.schema.json
-var HandoffSchema []byte
-
 // Bounds of a handoff; handoff.schema.json says the same.
 const (
-	MaxHandoff       = 64 << 10 // bytes of the file
+	maxHandoff       = 64 << 10 // bytes of the file
 	handoffVersion   = 1
 	maxServices      = 20
 	maxService       = 100 // runes, as all below

@@ -71,7 +71,7 @@ func takeHandoff(folder *files.Dir, redact func(string) string) (given *sessions
 	if err != nil || raw == nil {
 		return nil, nil, err
 	}
-	h, notes, err := ParseHandoff(raw, redact)
+	h, notes, err := parseHandoff(raw, redact)
 	if err != nil {
 		return nil, nil, err
 	}

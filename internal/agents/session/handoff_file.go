@@ -17,12 +17,12 @@ func readHandoff(folder *files.Dir) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, MaxHandoff+1))
+	raw, err := io.ReadAll(io.LimitReader(f, maxHandoff+1))
 	if err != nil {
 		return nil, errors.New("the handoff cannot be read")
 	}
-	if len(raw) > MaxHandoff {
-		return nil, fmt.Errorf("the handoff is larger than %d bytes", MaxHandoff)
+	if len(raw) > maxHandoff {
+		return nil, fmt.Errorf("the handoff is larger than %d bytes", maxHandoff)
 	}
 	return raw, nil
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// ParseHandoff reads what an agent left as its handoff. Deviations that leave no doubt about what is meant are
+// parseHandoff reads what an agent left as its handoff. Deviations that leave no doubt about what is meant are
 // accepted, and notes says of those that lose something what was left out or cut. The error is one line for people and
 // agents and quotes little of the text. redact is applied to each text before it is cut, since half a token is not
 // recognised any more.
-func ParseHandoff(raw []byte, redact func(string) string) (h sessions.Handoff, notes []string, err error) {
+func parseHandoff(raw []byte, redact func(string) string) (h sessions.Handoff, notes []string, err error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return sessions.Handoff{}, nil, errors.New("the handoff is empty")
 	}

@@ -62,7 +62,7 @@ func TestAHandoffIsReadAsItIsMeant(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, notes, err := ParseHandoff([]byte(test.text), asIs)
+			got, notes, err := parseHandoff([]byte(test.text), asIs)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +89,7 @@ func TestAHandoffThatIsTooMuchIsCutAndSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, notes, err := ParseHandoff(many, asIs)
+	got, notes, err := parseHandoff(many, asIs)
 	if err != nil || len(got.Findings) != maxFindings || len(notes) != 1+maxFindings ||
 		!strings.Contains(notes[0], "21 entries; the first 20") {
 		t.Fatalf("%d findings, notes %q, %v", len(got.Findings), notes, err)
@@ -107,7 +107,7 @@ func TestATokenAtTheBoundIsRedactedBeforeTheTextIsCut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := ParseHandoff(raw,
+	got, _, err := parseHandoff(raw,
 		func(text string) string { return strings.ReplaceAll(text, ourTokenInHandoff, "[redacted]") })
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestAHandoffThatLeavesDoubtIsNotUsed(t *testing.T) {
 		`{"recommended_tier":2,"findings":["a"],"wanted_change":[[1]]}`:     "`wanted_change` must be a text",
 		`{"recommended_tier":2,"findings":[{"key":["x"],"other":{"a":1}}]}`: "no `text`",
 	} {
-		if got, _, err := ParseHandoff([]byte(text), asIs); err == nil || !strings.Contains(err.Error(), want) {
+		if got, _, err := parseHandoff([]byte(text), asIs); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want %q", text, got, err, want)
 		}
 	}
@@ -154,7 +154,7 @@ func FuzzParseHandoff(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		h, notes, err := ParseHandoff(raw, asIs)
+		h, notes, err := parseHandoff(raw, asIs)
 		if err != nil {
 			if len([]rune(err.Error())) > 900 || strings.Contains(err.Error(), "\n") {
 				t.Errorf("the error is %q", err)
@@ -166,7 +166,7 @@ func FuzzParseHandoff(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, _, err := ParseHandoff(text, asIs)
+		again, _, err := parseHandoff(text, asIs)
 		if err != nil {
 			t.Fatalf("what was made of it cannot be read: %v\n%s", err, text)
 		}

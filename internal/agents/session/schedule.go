@@ -55,8 +55,8 @@ type Schedule struct {
 // NewSchedule makes a Schedule, which does nothing before Keep.
 func NewSchedule(o ScheduleOptions) *Schedule { return &Schedule{ScheduleOptions: o} }
 
-// Keep starts sessions until ctx ends. The session that runs then is not ended: Supervisor.Close does that.
-func (s *Schedule) Keep(ctx context.Context) {
+// keep starts sessions until ctx ends. The session that runs then is not ended: Supervisor.Close does that.
+func (s *Schedule) keep(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait := s.startDue(ctx)
 		select {

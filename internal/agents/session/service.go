@@ -32,7 +32,7 @@ func (s *Service) Plan() Plan {
 func (s *Service) Keep(ctx context.Context) {
 	if s.Schedule != nil {
 		s.Schedule.Log.Info("sessions are scheduled", "every", s.Schedule.Every)
-		s.Schedule.Keep(ctx)
+		s.Schedule.keep(ctx)
 	}
 	<-ctx.Done()
 	if supervisor, err := s.Supervisor(); err == nil {

@@ -276,11 +276,11 @@ func (s *Supervisor) Stop(ctx context.Context, id string) error {
 		return nil
 	}
 	s.mu.Unlock()
-	return StopElsewhere(ctx, s.runner.Records, id)
+	return stopElsewhere(ctx, s.runner.Records, id)
 }
 
-// StopElsewhere is Stop for a session that this process does not run.
-func StopElsewhere(ctx context.Context, records sessions.Records, id string) error {
+// stopElsewhere is Stop for a session that this process does not run.
+func stopElsewhere(ctx context.Context, records sessions.Records, id string) error {
 	if _, err := records.CloseInterrupted(ctx); err != nil { // nobody would heed it
 		return err
 	}

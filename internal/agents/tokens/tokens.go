@@ -62,12 +62,14 @@ func (a Acts) Any() operation.Operation {
 
 // TokenRequest is the token to make.
 type TokenRequest struct {
-	Name    string         `json:"name" required:"true" maxBytes:"64" doc:"Who it is for; in the record of all that it does" example:"ann"`
-	MaxTier int            `json:"max_tier,omitempty" minimum:"1" maximum:"3" doc:"The highest tier that it may act at; 1 if it is left out"`
-	Scopes  []access.Scope `json:"scopes,omitempty" minItems:"1" enum:"propose,review,read,operate" doc:"No more than your own. An agent's token has none; any other needs one"`
-	Agent   bool           `json:"agent,omitempty" doc:"It lets an agent in over MCP, and opens nothing else"`
-	Repos   []string       `json:"repos,omitempty" doc:"The repositories that an agent's token is for, such as owner/name or owner/*; those that the server allows if it is left out"`
-	Days    int            `json:"expires_in_days,omitempty" minimum:"1" maximum:"3650" doc:"90 if it is left out, for an agent's token and for a person who signs in by a provider; else it is good until it is revoked"`
+	Name     string         `json:"name" required:"true" maxBytes:"64" doc:"Who it is for; in the record of all that it does" example:"ann"`
+	MaxTier  int            `json:"max_tier,omitempty" minimum:"1" maximum:"3" doc:"The highest tier that it may act at; 1 if it is left out"`
+	Scopes   []access.Scope `json:"scopes,omitempty" minItems:"1" enum:"propose,review,read,operate" doc:"No more than your own. An agent's token has none; any other needs one"`
+	Agent    bool           `json:"agent,omitempty" doc:"It lets an agent in over MCP, and opens nothing else"`
+	Repos    []string       `json:"repos,omitempty" doc:"The repositories that an agent's token is for, such as owner/name or owner/*; those that the server allows if it is left out"`
+	DryRun   bool           `json:"dry_run,omitempty" doc:"An agent's token: everything is checked and nothing written, whether the server is in a dry run or not"`
+	ReadOnly bool           `json:"read_only,omitempty" doc:"An agent's token: nothing can be proposed or written, whether the server is read-only or not"`
+	Days     int            `json:"expires_in_days,omitempty" minimum:"1" maximum:"3650" doc:"90 if it is left out, for an agent's token and for a person who signs in by a provider; else it is good until it is revoked"`
 }
 
 // DefaultDays is how long an agent's token and one of a person of a provider are good, unless the request says.
@@ -75,7 +77,8 @@ const DefaultDays = 90
 
 // wanted is the token that a request is about.
 func (a Acts) wanted(call operation.Call, in TokenRequest) Wanted {
-	w := Wanted{Name: in.Name, MaxTier: cmp.Or(in.MaxTier, 1), Scopes: in.Scopes, Agent: in.Agent, Repos: in.Repos}
+	w := Wanted{Name: in.Name, MaxTier: cmp.Or(in.MaxTier, 1), Scopes: in.Scopes, Agent: in.Agent, Repos: in.Repos,
+		DryRun: in.DryRun, ReadOnly: in.ReadOnly}
 	if in.Days == 0 && (in.Agent || call.Caller.Account != (access.Account{})) {
 		in.Days = DefaultDays
 	}
@@ -93,6 +96,8 @@ type Wanted struct {
 	Agent     bool           `json:"agent,omitempty"`     // lets an agent in over MCP, and opens nothing else
 	ExpiresAt time.Time      `json:"expires_at,omitzero"` // zero: good until it is revoked
 	Repos     []string       `json:"repos,omitempty"`     // that an agent's is for; none for those that the server allows
+	DryRun    bool           `json:"dry_run,omitempty"`   // an agent's: nothing is written
+	ReadOnly  bool           `json:"read_only,omitempty"` // an agent's: nothing is proposed
 }
 
 // TokenEntry is a token without its secret.
@@ -106,6 +111,8 @@ type TokenEntry struct {
 	ExpiresAt *time.Time    `json:"expires_at,omitempty"`
 	Agent     bool          `json:"agent,omitempty" doc:"Lets an agent in over MCP, and opens nothing else"`
 	Repos     []string      `json:"repos,omitempty" doc:"The repositories that an agent's token is for; absent for those that the server allows"`
+	DryRun    bool          `json:"dry_run,omitempty" doc:"What the agent does is checked, and nothing written"`
+	ReadOnly  bool          `json:"read_only,omitempty" doc:"The agent can propose and write nothing"`
 	Owner     string        `json:"owner,omitempty" doc:"The person whose it is, who signs in by a provider: it may do no more than they may" example:"gitea:ann"`
 	UsedAt    *time.Time    `json:"used_at,omitempty" doc:"When it was last used, to some minutes"`
 }
@@ -134,7 +141,8 @@ type TokenRevoked struct {
 // Entry is a token without its secret.
 func Entry(t access.Token) TokenEntry {
 	e := TokenEntry{ID: t.ID, Name: t.Name, MaxTier: int(t.MaxTier), Scopes: append(access.Scopes{}, t.Scopes...),
-		CreatedAt: t.CreatedAt.UTC(), Agent: t.Agent, Repos: t.Repos}
+		CreatedAt: t.CreatedAt.UTC(), Agent: t.Agent, Repos: t.Repos, DryRun: t.DryRun,
+		ReadOnly: t.ReadOnly}
 	e.Owner = t.OwnerName
 	if !t.UsedAt.IsZero() {
 		used := t.UsedAt.UTC()
@@ -159,6 +167,9 @@ func (e TokenEntry) Describe() string {
 		if len(e.Repos) > 0 {
 			what += ", for " + strings.Join(e.Repos, ", ")
 		}
+		for _, lowered := range e.lowered() {
+			what += ", " + lowered
+		}
 	}
 	if e.ExpiresAt != nil {
 		what += ", until " + e.ExpiresAt.Format(time.RFC3339)
@@ -167,6 +178,17 @@ func (e TokenEntry) Describe() string {
 		what += ", of " + e.Owner
 	}
 	return fmt.Sprintf("token %s (%s): at most tier %d, %s", e.Name, e.ID, e.MaxTier, what)
+}
+
+// lowered says what an agent's token takes away.
+func (e TokenEntry) lowered() (out []string) {
+	if e.DryRun {
+		out = append(out, "in a dry run")
+	}
+	if e.ReadOnly {
+		out = append(out, "read-only")
+	}
+	return out
 }
 
 // AtTerminal is the JSON of a token there, which has every member and the scopes as one text.
@@ -248,7 +270,7 @@ func (a Acts) view(out any) operation.View {
 			state = "good until " + e.ExpiresAt.Format(time.RFC3339)
 		}
 		if e.Agent {
-			scopes = strings.Join(append([]string{"agent"}, e.Repos...), " ")
+			scopes = strings.Join(slices.Concat([]string{"agent"}, e.lowered(), e.Repos), " ")
 		}
 		v.Table = append(v.Table, []string{e.ID, e.Name, fmt.Sprint(e.MaxTier), scopes, e.CreatedAt.Format(time.RFC3339),
 			state})
@@ -272,7 +294,7 @@ func (a Acts) list(ctx context.Context, _ operation.Call, _ struct{}) (TokenList
 func (a Acts) create(ctx context.Context, call operation.Call, w Wanted) (TokenMade, error) {
 	scopes, err := w.scopes()
 	if err == nil {
-		err = w.checkRepos()
+		err = w.checkLimits()
 	}
 	lacks := slices.DeleteFunc(slices.Clone(scopes), call.Scopes.Has)
 	tier := gitprovider.Tier(w.MaxTier)
@@ -298,7 +320,8 @@ func (a Acts) create(ctx context.Context, call operation.Call, w Wanted) (TokenM
 		return TokenMade{}, err
 	}
 	t := access.Token{ID: a.NewID(), Name: w.Name, Hash: access.Hash(secret), MaxTier: tier, Scopes: scopes,
-		CreatedAt: a.Now(), ExpiresAt: w.ExpiresAt, Agent: w.Agent, Repos: w.Repos}
+		CreatedAt: a.Now(), ExpiresAt: w.ExpiresAt, Agent: w.Agent, Repos: w.Repos,
+		DryRun: w.DryRun, ReadOnly: w.ReadOnly}
 	if t.Owner = call.Caller.Account; t.Owner != (access.Account{}) {
 		t.OwnerName = call.Caller.Name
 	}
@@ -322,11 +345,13 @@ func (w Wanted) scopes() (access.Scopes, error) {
 // maxRepos bounds how many repositories a token names.
 const maxRepos = 50
 
-// checkRepos says what is wrong with the repositories that a token is to be for.
-func (w Wanted) checkRepos() error {
+// checkLimits says what is wrong with what a token is to be limited to.
+func (w Wanted) checkLimits() error {
 	switch {
 	case len(w.Repos) > 0 && !w.Agent:
 		return fmt.Errorf("only an agent's token names repositories")
+	case (w.DryRun || w.ReadOnly) && !w.Agent:
+		return fmt.Errorf("only an agent's token is in a dry run or read-only; scopes say what any other may do")
 	case len(w.Repos) > maxRepos:
 		return fmt.Errorf("a token names at most %d repositories; a pattern such as owner/* stands for many", maxRepos)
 	}

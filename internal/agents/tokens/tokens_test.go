@@ -91,6 +91,7 @@ func TestNobodyGivesWhatTheyLack(t *testing.T) {
 		{true, `{"name":"x","max_tier":3,"agent":true}`, fault.Forbidden},
 		{true, `{"name":"x","max_tier":1,"agent":true,"scopes":["read"]}`, fault.InvalidArgument},
 		{true, `{"name":"x","max_tier":0,"scopes":["read"]}`, fault.InvalidArgument},
+		{true, `{"name":"x","max_tier":1,"scopes":["read"],"read_only":true}`, fault.InvalidArgument},
 		{true, `{"name":"webhook","max_tier":9,"scopes":["read"]}`, fault.InvalidArgument},
 	} {
 		k := &kept{}

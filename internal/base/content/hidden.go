@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxHidden is the most findings that Hidden returns.
-const MaxHidden = 20
+// maxHidden is the most findings that Hidden returns.
+const maxHidden = 20
 
 // HiddenChar is one character that a reviewer cannot see, or that changes the order in which text is shown.
 type HiddenChar struct {
@@ -17,7 +17,7 @@ type HiddenChar struct {
 	Name   string // such as "RIGHT-TO-LEFT OVERRIDE (U+202E)"
 }
 
-// Hidden lists the first MaxHidden characters of text that a reviewer cannot see or that reorder it. Empty means that
+// Hidden lists the first maxHidden characters of text that a reviewer cannot see or that reorder it. Empty means that
 // what a person reads is what is there. Refused are:
 //
 //   - control characters (NUL included) but tab, newline, and a carriage return right before a newline;
@@ -46,7 +46,7 @@ func Hidden(text string) []HiddenChar {
 		if r == '\n' {
 			line, column = line+1, 0
 		}
-		return len(found) < MaxHidden
+		return len(found) < maxHidden
 	})
 	return found
 }

@@ -173,8 +173,8 @@ func TestHiddenNamesCharacters(t *testing.T) {
 func TestHiddenStopsAfterTheFirstTwenty(t *testing.T) {
 	t.Parallel()
 	got := Hidden(strings.Repeat("a\u200b", 100))
-	if len(got) != MaxHidden || got[MaxHidden-1].Column != 2*MaxHidden {
-		t.Errorf("%d findings, last %v; want %d", len(got), got[len(got)-1], MaxHidden)
+	if len(got) != maxHidden || got[maxHidden-1].Column != 2*maxHidden {
+		t.Errorf("%d findings, last %v; want %d", len(got), got[len(got)-1], maxHidden)
 	}
 }
 

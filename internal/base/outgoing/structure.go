@@ -80,11 +80,8 @@ func htmlLines(text string, n *ast.HTMLBlock) []edit {
 	return out
 }
 
-// maxTarget is the longest address of a link, in bytes; maxLabel that of the label of a definition.
-const (
-	maxTarget = 500
-	maxLabel  = 40
-)
+// maxTarget is the longest address of a link, in bytes.
+const maxTarget = 500
 
 // misleads says why a link hides something, "" if it does not.
 func (r pageRules) misleads(p *page, l linkNode) string {

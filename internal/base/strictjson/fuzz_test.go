@@ -22,7 +22,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var got proposal
 		violations := Decode(raw, &got, Options{})
-		if len(violations) > MaxViolations+1 {
+		if len(violations) > maxViolations+1 {
 			t.Fatalf("%d violations", len(violations))
 		}
 		for _, v := range violations {

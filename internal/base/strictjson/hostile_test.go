@@ -20,7 +20,7 @@ func hostileShapes(size int) []hostile {
 	times := func(s string) string { return strings.TrimSuffix(strings.Repeat(s, size/len(s)), ",") }
 	return []hostile{
 		{"unknown keys", "{" + unknownKeys(size/10) + "}"},
-		{"as many unknown keys as are listed, and more", "{" + unknownKeys(MaxViolations) + `,"labels":[` + times(`"",`) +
+		{"as many unknown keys as are listed, and more", "{" + unknownKeys(maxViolations) + `,"labels":[` + times(`"",`) +
 			"]}"},
 		{"keys like a known one", "{" + times(`"titel":1,`) + "}"},
 		{"one key again and again", "{" + times(`"title":"",`) + "}"},
@@ -29,8 +29,8 @@ func hostileShapes(size int) []hostile {
 		{"long keys of escapes", "{" + times(`"`+strings.Repeat(`\u006b`, size/400)+`":1,`) + "}"},
 		{"brackets", times("[")},
 		{"objects in objects", times(`{"a":`)},
-		{"nested in an unknown key", with(`"x":` + strings.Repeat("[", MaxDepth-2) + times("[],") +
-			strings.Repeat("]", MaxDepth-2))},
+		{"nested in an unknown key", with(`"x":` + strings.Repeat("[", maxDepth-2) + times("[],") +
+			strings.Repeat("]", maxDepth-2))},
 		{"empty arrays in an unknown key", with(`"x":[` + times("[],") + "]")},
 		{"small numbers in an unknown key", with(`"x":[` + times("1,") + "]")},
 		{"empty strings in an unknown key", with(`"x":[` + times(`"",`) + "]")},
@@ -89,7 +89,7 @@ func TestTheSearchEndsAtTheViolationAfterTheLastThatIsListed(t *testing.T) {
 			}
 			d := newDecoder([]byte(shape.raw), Options{What: "arguments"})
 			err := d.document(reflect.ValueOf(new(proposal)).Elem())
-			if !errors.Is(err, errEnough) || len(d.violations) != MaxViolations+1 {
+			if !errors.Is(err, errEnough) || len(d.violations) != maxViolations+1 {
 				t.Errorf("%s: %d violations, %v", name, len(d.violations), err)
 			}
 			if read := d.in.InputOffset(); read > 4096 {

@@ -28,7 +28,7 @@ func Limits(v any) []fault.Violation {
 // DecodeWithinLimits is Decode with what Limits finds in what could be read, all at once.
 func DecodeWithinLimits(raw []byte, dst any, opts Options) []fault.Violation {
 	fresh, violations, wellFormed := decode(raw, dst, opts)
-	if wellFormed && len(violations) <= MaxViolations {
+	if wellFormed && len(violations) <= maxViolations {
 		violations = besides(violations, Limits(fresh.Addr().Interface()))
 	}
 	if len(violations) == 0 {

@@ -61,10 +61,10 @@ func TestDecodeRefusesDeepNesting(t *testing.T) {
 		name, raw string
 		deep      bool
 	}{
-		{"at the limit in an unknown field", with(`"x":` + nested(MaxDepth-1)), false},
-		{"beyond the limit in an unknown field", with(`"x":` + nested(MaxDepth)), true},
-		{"beyond the limit in a wrong type", with(`"draft":` + nested(MaxDepth)), true},
-		{"objects beyond the limit", with(`"x":` + strings.Repeat(`{"a":`, MaxDepth) + "1" + strings.Repeat("}", MaxDepth)),
+		{"at the limit in an unknown field", with(`"x":` + nested(maxDepth-1)), false},
+		{"beyond the limit in an unknown field", with(`"x":` + nested(maxDepth)), true},
+		{"beyond the limit in a wrong type", with(`"draft":` + nested(maxDepth)), true},
+		{"objects beyond the limit", with(`"x":` + strings.Repeat(`{"a":`, maxDepth) + "1" + strings.Repeat("}", maxDepth)),
 			true},
 		{"a million levels", strings.Repeat("[", 1_000_000), true},
 	}
@@ -83,14 +83,14 @@ func TestDecodeRefusesDeepNesting(t *testing.T) {
 
 func TestDecodeBoundsTheViolations(t *testing.T) {
 	t.Parallel()
-	for count, want := range map[int]int{MaxViolations: MaxViolations, MaxViolations + 7: MaxViolations + 1} {
+	for count, want := range map[int]int{maxViolations: maxViolations, maxViolations + 7: maxViolations + 1} {
 		raw := with(`"labels":[` + strings.TrimSuffix(strings.Repeat("1,", count), ",") + "]")
 		violations := Decode([]byte(raw), &proposal{}, Options{})
 		if len(violations) != want {
 			t.Errorf("%d violations for %d faults, want %d", len(violations), count, want)
 		}
 		last := violations[len(violations)-1].Message
-		if count > MaxViolations && last != "there are more violations than these 50; the search ended at the next one" {
+		if count > maxViolations && last != "there are more violations than these 50; the search ended at the next one" {
 			t.Errorf("the last violation says %q", last)
 		}
 	}

@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// MaxViolations is how many violations are listed. The search ends at the next one, and one more line says so.
-	MaxViolations = 50
-	// MaxDepth is how deep arrays and objects may be nested, the outermost object counted.
-	MaxDepth = 32
+	// maxViolations is how many violations are listed. The search ends at the next one, and one more line says so.
+	maxViolations = 50
+	// maxDepth is how deep arrays and objects may be nested, the outermost object counted.
+	maxDepth = 32
 )
 
 // Options vary what Decode says and accepts. The zero value is ready for use.
@@ -36,7 +36,7 @@ type Options struct {
 	RefuseNUL bool
 }
 
-// errEnough ends decoding at the violation after MaxViolations.
+// errEnough ends decoding at the violation after maxViolations.
 var errEnough = errors.New("enough violations")
 
 // Decode decodes the JSON object raw into dst, a pointer to a struct, and returns every violation of it, in the order
@@ -52,7 +52,7 @@ var errEnough = errors.New("enough violations")
 //
 // Each violation has code invalid_argument and as Path where it is, such as files[2].content; empty for the whole. Byte
 // offsets count from 0. Submitted text is repeated in at most 60 characters and without control characters. Malformed
-// JSON, nesting beyond MaxDepth and the violation after MaxViolations end the search; what was found before is kept.
+// JSON, nesting beyond maxDepth and the violation after maxViolations end the search; what was found before is kept.
 //
 // Its time is linear in the length of raw, whatever that holds: see BenchmarkDecodeHostile.
 func Decode(raw []byte, dst any, opts Options) []fault.Violation {
@@ -75,7 +75,7 @@ func DecodeSome(raw []byte, dst any, opts Options, check func() []fault.Violatio
 		fresh.SetZero()
 	}
 	reflect.ValueOf(dst).Elem().Set(fresh)
-	if check == nil || !wellFormed || len(violations) > MaxViolations {
+	if check == nil || !wellFormed || len(violations) > maxViolations {
 		return violations
 	}
 	return besides(violations, check())
@@ -129,7 +129,7 @@ type decoder struct {
 }
 
 func newDecoder(raw []byte, opts Options) *decoder {
-	end, tooDeep := nestedUpTo(raw, MaxDepth)
+	end, tooDeep := nestedUpTo(raw, maxDepth)
 	raw = raw[:end:end]
 	return &decoder{
 		raw: raw, opts: opts, tooDeep: tooDeep, known: map[reflect.Type][]field{},
@@ -156,7 +156,7 @@ func (d *decoder) document(into reflect.Value) error {
 func (d *decoder) ended(err error) {
 	cut := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 	if cut && d.tooDeep {
-		_ = d.note("flatten it", "%s must not be nested more than %d levels deep", d.subject(), MaxDepth)
+		_ = d.note("flatten it", "%s must not be nested more than %d levels deep", d.subject(), maxDepth)
 		return
 	}
 	d.at = nil
@@ -174,12 +174,12 @@ func (d *decoder) ended(err error) {
 		d.opts.What, where, clip(reason.Error(), maxReason))
 }
 
-// note adds a violation where the decoder is. The one after MaxViolations ends the search: the error is errEnough then.
+// note adds a violation where the decoder is. The one after maxViolations ends the search: the error is errEnough then.
 func (d *decoder) note(suggestion, format string, args ...any) error {
-	if len(d.violations) == MaxViolations {
+	if len(d.violations) == maxViolations {
 		d.violations = append(d.violations, fault.Violation{
 			Code:       fault.InvalidArgument,
-			Message:    fmt.Sprintf("there are more violations than these %d; the search ended at the next one", MaxViolations),
+			Message:    fmt.Sprintf("there are more violations than these %d; the search ended at the next one", maxViolations),
 			Suggestion: "mend these first",
 		})
 		return errEnough

@@ -19,7 +19,6 @@ type Edit struct {
 // Mismatch says why an edit does not fit the text as the edits before it have left it.
 type Mismatch struct {
 	Index int   // of the edit, from 0
-	Found int   // how often Old is there
 	Lines []int // where it is, or else where something like it begins; from 1, at most 5
 	Why   string
 }
@@ -40,7 +39,7 @@ func Apply(text string, edits []Edit) (string, error) {
 			text = strings.Replace(text, e.Old, e.New, 1)
 		case n > 1:
 			lines := occurrences(text, e.Old)
-			return "", &Mismatch{Index: i, Found: n, Lines: lines, Why: fmt.Sprintf(
+			return "", &Mismatch{Index: i, Lines: lines, Why: fmt.Sprintf(
 				"`old` is there %d times, in %s; give more of the text around it, so that it is there once", n, inLines(lines))}
 		default:
 			return "", missing(text, e.Old, i)

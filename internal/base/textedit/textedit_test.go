@@ -40,10 +40,10 @@ func TestApplySaysWhatDoesNotFit(t *testing.T) {
 		want  Mismatch
 	}{
 		"twice": {text, []Edit{{"Disk", "Disks"}, {"Look at", "See"}},
-			Mismatch{Index: 1, Found: 2, Lines: []int{3, 5},
+			Mismatch{Index: 1, Lines: []int{3, 5},
 				Why: "`old` is there 2 times, in lines 3, 5; give more of the text around it, so that it is there once"}},
 		"overlap": {"aaa", []Edit{{"aa", "b"}},
-			Mismatch{Found: 2, Lines: []int{1, 1},
+			Mismatch{Lines: []int{1, 1},
 				Why: "`old` is there 2 times, in lines 1, 1; give more of the text around it, so that it is there once"}},
 		"empty": {text, []Edit{{"", "x"}}, Mismatch{Why: "`old` is empty; give the text that is to be replaced"}},
 		"spaces": {text, []Edit{{"If it is over 80 %,  say so.\nLook at df -h.", "x"}},

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// SideBySide is how many requests of one call run at the same time.
-const SideBySide = 8
+// sideBySide is how many requests of one call run at the same time.
+const sideBySide = 8
 
 // Together runs independent reads side by side, all of them to their end, and returns the error of the first in order
 // that failed: which one is told of must not depend on which answer came first.
@@ -35,10 +35,10 @@ func Into[T any](value *T, read func() (T, error)) func() error {
 	}
 }
 
-// Each does the same for every item, SideBySide of them at a time. The first failure ends the others.
+// Each does the same for every item, sideBySide of them at a time. The first failure ends the others.
 func Each[T any](ctx context.Context, items []T, do func(ctx context.Context, i int, item T) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(SideBySide)
+	group.SetLimit(sideBySide)
 	for i, item := range items {
 		group.Go(func() error { return do(ctx, i, item) })
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 )
 
-// BulkPathMemory is what a driver.PathMemory may be besides: one that looks up, and keeps, the files of many pull
+// bulkPathMemory is what a driver.PathMemory may be besides: one that looks up, and keeps, the files of many pull
 // requests of a repository at once.
-type BulkPathMemory interface {
+type bulkPathMemory interface {
 	driver.PathMemory
 	// ManyPathsAt returns the files of those pull requests, by number, that were remembered with the given heads.
 	ManyPathsAt(ctx context.Context, repo gitprovider.RepoRef, heads map[int]string) map[int][]string
@@ -37,7 +37,7 @@ type pathBatch struct {
 func (f changedFiles) batched(ctx context.Context, repo gitprovider.RepoRef,
 	prs []*gitea.PullRequest) (with changedFiles,
 	end func()) {
-	memory, can := f.memory.(BulkPathMemory)
+	memory, can := f.memory.(bulkPathMemory)
 	if !can || len(prs) < 2 {
 		return f, func() {}
 	}

@@ -42,7 +42,7 @@ func TestADrainEndsAtItsBound(t *testing.T) {
 		if took := time.Since(begin); took != time.Minute {
 			t.Errorf("want an end after one minute, took %v", took)
 		}
-		if cause := <-g.ended; !errors.Is(cause, ErrShutdown) {
+		if cause := <-g.ended; !errors.Is(cause, errShutdown) {
 			t.Errorf("want ErrShutdown as the cause, got %v", cause)
 		}
 		if byID(t, rest, "1").Error != nil {
@@ -65,7 +65,7 @@ func TestACallDoesNotStartBetweenTheEndOfTheServerAndThatOfItsContext(t *testing
 		go l.out.run()
 		defer close(l.out.quit)
 		ctx, cancel := context.WithCancelCause(t.Context())
-		l.cut(ErrShutdown)
+		l.cut(errShutdown)
 		raw := []byte(callTool("1", "echo", `{}`))
 		env, refused := inspect(frame{raw: raw, size: int64(len(raw))}, 1<<20, func(requestID) bool { return false })
 		if refused != nil {
@@ -150,7 +150,7 @@ func TestShutdownEndsAtItsBound(t *testing.T) {
 		if took := time.Since(begin); took != 5*time.Second {
 			t.Errorf("took %v", took)
 		}
-		if cause := <-g.ended; !errors.Is(cause, ErrShutdown) {
+		if cause := <-g.ended; !errors.Is(cause, errShutdown) {
 			t.Errorf("want ErrShutdown as the cause, got %v", cause)
 		}
 		_ = c.in.Close()

@@ -13,8 +13,8 @@ var (
 	ErrCancelledByClient = errors.New("the client cancelled the request")
 	// ErrClientGone: the output is broken, so that no answer can arrive.
 	ErrClientGone = errors.New("the client has gone")
-	// ErrShutdown: the time for calls in flight after the end of input or a shutdown is over.
-	ErrShutdown = errors.New("the server has to stop")
+	// errShutdown: the time for calls in flight after the end of input or a shutdown is over.
+	errShutdown = errors.New("the server has to stop")
 )
 
 // Options of Serve. The zero value gives the defaults; a number of zero or less does too.

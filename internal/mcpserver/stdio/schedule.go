@@ -135,7 +135,7 @@ func (s *scheduler) close() <-chan struct{} {
 	s.closed = true
 	for _, c := range s.inFlightIDs {
 		if c.stream {
-			c.cancel(ErrShutdown)
+			c.cancel(errShutdown)
 		}
 	}
 	s.closeIfIdle()
@@ -167,7 +167,7 @@ func (s *scheduler) dropQueued() []*call {
 	dropped := s.queue
 	s.queue, s.queuedBytes = nil, 0
 	for _, c := range dropped {
-		c.cancel(ErrShutdown)
+		c.cancel(errShutdown)
 		delete(s.inFlightIDs, c.env.id)
 	}
 	return dropped

@@ -30,7 +30,7 @@ import (
 //     and handlers that go on regardless, because a write to a repository is under way, have DrainTimeout. The caller
 //     must keep SIGPIPE from ending the process (signal.Ignore or signal.Notify) if out is the standard output.
 //
-// When the time is over, contexts end with ErrShutdown, handlers have another second to return, and calls that still
+// When the time is over, contexts end with errShutdown, handlers have another second to return, and calls that still
 // run are answered with an error and left behind.
 //
 // An error means that in could not be read, that out broke for a reason other than a reader that has gone, or that srv
@@ -48,7 +48,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, srv *server.MCPServ
 // serve answers what read hands to handle, until it returns.
 func (l *loop) serve(ctx context.Context, read func() error) error {
 	srv := l.srv
-	defer l.cut(ErrShutdown)
+	defer l.cut(errShutdown)
 	if err := srv.RegisterSession(l.base, l.connection); err != nil {
 		return fmt.Errorf("start a stdio session: %w", err)
 	}
@@ -79,7 +79,7 @@ func newLoop(ctx context.Context, out io.Writer, srv *server.MCPServer, opts Opt
 	opts = opts.withDefaults()
 	l := &loop{srv: srv, opts: opts, log: opts.Logger, connection: newConnection()}
 	l.base, l.cut = context.WithCancelCause(srv.WithContext(context.WithoutCancel(ctx), l.connection))
-	l.end = newEnding(func() { l.cut(ErrShutdown) })
+	l.end = newEnding(func() { l.cut(errShutdown) })
 	l.out = newWriter(out, l.connection.notes, l.end.gone, l.log)
 	l.calls = newScheduler(opts, l.execute)
 	return l

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/mounted"
 	"github.com/claudeops/claudeops/internal/system/files"
@@ -21,7 +22,7 @@ func (d *Doctor) tier() Finding {
 			tier))
 	}
 	return Finding{Name: "tier", Status: ok,
-		Detail: fmt.Sprintf("tier %s may change up to %d files in one pull request", tier, limit)}
+		Detail: fmt.Sprintf("tier %s may change up to %s in one pull request", tier, plural.Files(limit))}
 }
 
 func (d *Doctor) switches() Finding {

@@ -14,6 +14,7 @@ import (
 // scripts are the places of the operator's scripts.
 func Guarded(c config.Config, scripts []string) []filemodes.Subject {
 	out := []filemodes.Subject{
+		{What: "the environment file", Path: c.EnvironmentFile, Secret: true},
 		{What: "the policy file", Path: c.Permissions.PolicyFile},
 		{What: "the prompts", Path: c.Sessions.PromptsDir, Tree: true},
 		{What: "the folder of local repositories", Path: c.Forges.LocalRoot},
@@ -68,7 +69,7 @@ func modes(d *Doctor) Finding {
 		found = append(found, p.String())
 	}
 	f := Finding{Name: name, Status: ok,
-		Detail: "nobody else can write the state folder, keys, policy, prompts or scripts"}
+		Detail: "nobody else can write the environment file, the state folder, keys, policy, prompts or scripts"}
 	if len(found) > 0 {
 		f.Status, f.Detail = Warning, strings.Join(found, "; ")
 	}

@@ -41,10 +41,10 @@ func (a *appriseAPI) Send(ctx context.Context, d Delivery) error {
 	case err != nil:
 		return err
 	case status == http.StatusNoContent:
-		return &Failure{Permanent: true, Text: a.post.label +
+		return &failure{Permanent: true, Text: a.post.label +
 			" answered 204: it has no configuration under this key, or cannot use the URL that it was given"}
 	case status == http.StatusFailedDependency:
-		return &Failure{Partial: a.url == "", Text: a.post.label +
+		return &failure{Partial: a.url == "", Text: a.post.label +
 			" answered 424: it could not tell everyone; its own log says whom"}
 	case status/100 != 2:
 		return a.post.refused(status, retryAfter)

@@ -98,5 +98,5 @@ func (c *command) Send(ctx context.Context, d Delivery) error {
 }
 
 func (c *command) failure(permanent bool, what string) error {
-	return &Failure{Permanent: permanent, Text: c.name + ": the apprise command " + what}
+	return &failure{Permanent: permanent, Text: c.name + ": the apprise command " + what}
 }

@@ -28,7 +28,7 @@ func deliver(t *testing.T, d *Deliverer, delivered, pending int) {
 	}
 }
 
-func down(context.Context, Delivery) error { return &Failure{Text: "down"} }
+func down(context.Context, Delivery) error { return &failure{Text: "down"} }
 
 func TestAFailingTargetDoesNotMakeOthersSendAgain(t *testing.T) {
 	t.Parallel()
@@ -86,7 +86,7 @@ func TestATargetThatAsksForPeaceGetsIt(t *testing.T) {
 	t.Parallel()
 	now, box := noon(), &outbox{}
 	s := &fakeSender{name: "webhook", fail: func(context.Context, Delivery) error {
-		return &Failure{Text: "busy", RetryAfter: 2 * time.Minute}
+		return &failure{Text: "busy", RetryAfter: 2 * time.Minute}
 	}}
 	box.addMessages(t, now, 3, "webhook")
 	deliver(t, New(box, []Sender{s}, steady(&now)), 0, 3)
@@ -101,7 +101,7 @@ func TestAMessageThatATargetNeverTakesDoesNotBlockOthers(t *testing.T) {
 	now, box := noon(), &outbox{}
 	s := &fakeSender{name: "webhook", fail: func(_ context.Context, d Delivery) error {
 		if d.Message.RequestID == "A" {
-			return &Failure{Text: "cannot"}
+			return &failure{Text: "cannot"}
 		}
 		return nil
 	}}
@@ -121,7 +121,7 @@ func TestAPermanentFailureIsGivenUpAtOnceAndHoldsUpNobody(t *testing.T) {
 	var log bytes.Buffer
 	s := &fakeSender{name: "webhook", fail: func(_ context.Context, d Delivery) error {
 		if d.Message.RequestID == "A" {
-			return &Failure{Text: "webhook (h) answered 400", Permanent: true}
+			return &failure{Text: "webhook (h) answered 400", Permanent: true}
 		}
 		return nil
 	}}
@@ -253,7 +253,7 @@ func TestAStalledTargetHoldsUpItselfAlone(t *testing.T) {
 		box := &outbox{}
 		slow := &fakeSender{name: "apprise-ntfy", fail: func(context.Context, Delivery) error {
 			time.Sleep(sendTimeout)
-			return &Failure{Text: "stalled"}
+			return &failure{Text: "stalled"}
 		}}
 		quick := &fakeSender{name: "webhook"}
 		box.addMessages(t, time.Now(), 5, "apprise-ntfy", "webhook")

@@ -17,8 +17,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Version is the version of Message. It changes when a field changes its meaning or goes; new fields do not change it.
-const Version = 1
+// version is the version of Message. It changes when a field changes its meaning or goes; new fields do not change it.
+const version = 1
 
 // maxPayload is the largest JSON document that marshal makes and parse reads, in bytes.
 const maxPayload = 512 << 10
@@ -101,8 +101,8 @@ func parse(raw []byte) (m Message, err error) {
 		return Message{}, fmt.Errorf("notify: the message is larger than %d bytes", maxPayload)
 	case json.Unmarshal(raw, &m) != nil:
 		return Message{}, errors.New("notify: the message is not the JSON object that it should be")
-	case m.Version != Version:
-		return Message{}, fmt.Errorf("notify: the message has version %d, this program reads version %d", m.Version, Version)
+	case m.Version != version:
+		return Message{}, fmt.Errorf("notify: the message has version %d, this program reads version %d", m.Version, version)
 	case !known(m.Event):
 		return Message{}, errors.New("notify: the message is about an event that this program does not know")
 	}
@@ -117,7 +117,7 @@ func known(event record.Event) bool {
 
 // normal is m as it is written. Doing it twice changes nothing.
 func (m Message) normal() Message {
-	m.Version, m.Untrusted = Version, untrusted
+	m.Version, m.Untrusted = version, untrusted
 	m.Time = m.Time.UTC().Truncate(time.Millisecond)
 	m.RequestID, m.Provider = content.Clean(m.RequestID, maxID), content.Clean(m.Provider, maxName)
 	m.Repository = content.Clean(m.Repository, maxRepo)

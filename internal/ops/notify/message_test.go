@@ -70,7 +70,7 @@ func TestMarshalCleansAndBounds(t *testing.T) {
 	if len(got.Paths) != maxPaths || got.PathsOmitted != 50 {
 		t.Errorf("%d paths and %d omitted, want 100 and 50", len(got.Paths), got.PathsOmitted)
 	}
-	if got.URL != "" || got.Number != 0 || got.Untrusted != untrusted || got.Version != Version {
+	if got.URL != "" || got.Number != 0 || got.Untrusted != untrusted || got.Version != version {
 		t.Errorf("url %.20q, number %d, untrusted %q, version %d", got.URL, got.Number, got.Untrusted, got.Version)
 	}
 	for name, text := range map[string]string{

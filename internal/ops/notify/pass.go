@@ -63,7 +63,7 @@ func (p *pass) deliver(ctx context.Context, claimed []record.PendingNotice) {
 		target, delivery, err := open(n.Payload)
 		if err != nil {
 			// Perhaps a newer program wrote it, and one will come that can read it.
-			p.settle(ctx, n, target, &Failure{Text: err.Error()})
+			p.settle(ctx, n, target, &failure{Text: err.Error()})
 			continue
 		}
 		q := p.queues[target]
@@ -90,7 +90,7 @@ func (p *pass) deliver(ctx context.Context, claimed []record.PendingNotice) {
 func (p *pass) try(ctx context.Context, q *targetQueue, one opened) {
 	switch {
 	case q.sender == nil:
-		p.settle(ctx, one.notice, q.target, &Failure{Text: "no target of this name is configured here"})
+		p.settle(ctx, one.notice, q.target, &failure{Text: "no target of this name is configured here"})
 	case ctx.Err() != nil:
 		p.record(ctx, one.notice, q.target, record.NoticeSettlement{RetryAt: p.options.Now(),
 			Error: "this program is ending"})
@@ -109,7 +109,7 @@ func (p *pass) try(ctx context.Context, q *targetQueue, one opened) {
 }
 
 // settle records the end of an attempt.
-func (p *pass) settle(ctx context.Context, n record.PendingNotice, target string, f *Failure) {
+func (p *pass) settle(ctx context.Context, n record.PendingNotice, target string, f *failure) {
 	p.record(ctx, n, target, settlement(n, f, p.options.Now(), p.options.Rand()))
 }
 

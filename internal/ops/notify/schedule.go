@@ -51,7 +51,7 @@ func partialBackoff(attempts int) time.Duration {
 // settlement says what becomes of a notice after an attempt, successful if f is nil. random, in [0,1), chooses within
 // the jitter. The last attempt is maxAge after the notice was made, however long a target asked to wait; a notice that
 // is older, since nobody was there to send it, gets one.
-func settlement(n record.PendingNotice, f *Failure, now time.Time, random float64) record.NoticeSettlement {
+func settlement(n record.PendingNotice, f *failure, now time.Time, random float64) record.NoticeSettlement {
 	if f == nil {
 		return record.NoticeSettlement{Delivered: true}
 	}

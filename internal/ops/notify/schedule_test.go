@@ -15,7 +15,7 @@ func TestARetriedNoticeIsTriedLessAndLessOftenForADay(t *testing.T) {
 	now := noon()
 	var waits []string
 	for {
-		s := settlement(n, &Failure{Text: "down"}, now, 0.5)
+		s := settlement(n, &failure{Text: "down"}, now, 0.5)
 		if s.Error != "down" || s.Delivered {
 			t.Fatalf("settlement %+v", s)
 		}
@@ -44,15 +44,15 @@ func TestJitterKeepsTheScheduleInShape(t *testing.T) {
 	for _, random := range []float64{0, 0.999} {
 		now, steps := noon(), 0
 		for now.Sub(noon()) < 30*time.Minute {
-			now = settlement(record.PendingNotice{CreatedAt: noon()}, &Failure{}, now, random).RetryAt
+			now = settlement(record.PendingNotice{CreatedAt: noon()}, &failure{}, now, random).RetryAt
 			steps++
 		}
 		if steps < 4 || steps > 5 {
 			t.Errorf("with random %v the fourth wait ends after %d attempts", random, steps)
 		}
 	}
-	short := settlement(record.PendingNotice{CreatedAt: noon()}, &Failure{}, noon(), 0).RetryAt.Sub(noon())
-	long := settlement(record.PendingNotice{CreatedAt: noon()}, &Failure{}, noon(), 0.999).RetryAt.Sub(noon())
+	short := settlement(record.PendingNotice{CreatedAt: noon()}, &failure{}, noon(), 0).RetryAt.Sub(noon())
+	long := settlement(record.PendingNotice{CreatedAt: noon()}, &failure{}, noon(), 0.999).RetryAt.Sub(noon())
 	if short != 8*time.Second || long < 11*time.Second || long > 12*time.Second {
 		t.Errorf("the first wait is between %s and %s, want 8s and 12s", short, long)
 	}
@@ -63,27 +63,27 @@ func TestJitterKeepsTheScheduleInShape(t *testing.T) {
 
 func TestSettlement(t *testing.T) {
 	t.Parallel()
-	down := func(f Failure) *Failure { return &f }
+	down := func(f failure) *failure { return &f }
 	tests := []struct {
 		name     string
 		age      time.Duration
 		attempts int
-		failure  *Failure
+		failure  *failure
 		giveUp   bool
 		wait     time.Duration
 	}{
 		{"success", 0, 0, nil, false, 0},
-		{"a permanent failure is not tried again", 0, 0, down(Failure{Permanent: true}), true, 0},
-		{"the target may ask for more time", 0, 0, down(Failure{RetryAfter: time.Hour}), false, time.Hour},
-		{"the target may not ask for less", 0, 0, down(Failure{RetryAfter: time.Second}), false, 10 * time.Second},
-		{"the target may not ask for ever", 0, 0, down(Failure{RetryAfter: 1000 * time.Hour}), false, maxRetryAfter},
-		{"nonsense of a sender is no wait", 0, 0, down(Failure{RetryAfter: -time.Hour}), false, 10 * time.Second},
-		{"the last attempt is after a day", 23 * time.Hour, 9, down(Failure{RetryAfter: 3 * time.Hour}), false, time.Hour},
-		{"a day is enough", 24 * time.Hour, 9, down(Failure{}), true, 0},
-		{"an old notice gets one attempt", 100 * time.Hour, 0, down(Failure{}), true, 0},
-		{"told in part once", 0, 0, down(Failure{Partial: true}), false, 5 * time.Minute},
-		{"told in part twice", 5 * time.Minute, 1, down(Failure{Partial: true}), false, 2 * time.Hour},
-		{"told in part three times", 2 * time.Hour, 2, down(Failure{Partial: true}), true, 0},
+		{"a permanent failure is not tried again", 0, 0, down(failure{Permanent: true}), true, 0},
+		{"the target may ask for more time", 0, 0, down(failure{RetryAfter: time.Hour}), false, time.Hour},
+		{"the target may not ask for less", 0, 0, down(failure{RetryAfter: time.Second}), false, 10 * time.Second},
+		{"the target may not ask for ever", 0, 0, down(failure{RetryAfter: 1000 * time.Hour}), false, maxRetryAfter},
+		{"nonsense of a sender is no wait", 0, 0, down(failure{RetryAfter: -time.Hour}), false, 10 * time.Second},
+		{"the last attempt is after a day", 23 * time.Hour, 9, down(failure{RetryAfter: 3 * time.Hour}), false, time.Hour},
+		{"a day is enough", 24 * time.Hour, 9, down(failure{}), true, 0},
+		{"an old notice gets one attempt", 100 * time.Hour, 0, down(failure{}), true, 0},
+		{"told in part once", 0, 0, down(failure{Partial: true}), false, 5 * time.Minute},
+		{"told in part twice", 5 * time.Minute, 1, down(failure{Partial: true}), false, 2 * time.Hour},
+		{"told in part three times", 2 * time.Hour, 2, down(failure{Partial: true}), true, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

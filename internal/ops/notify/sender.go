@@ -24,9 +24,9 @@ type Delivery struct {
 	Body    []byte // the JSON form of Message, the same at each attempt; not to be changed
 }
 
-// Failure is why a delivery did not succeed. It holds no secret: the target's name, its host at most, and what happened
+// failure is why a delivery did not succeed. It holds no secret: the target's name, its host at most, and what happened
 // in our own words.
-type Failure struct {
+type failure struct {
 	Text       string        // one sentence without a full stop
 	Permanent  bool          // another attempt cannot succeed
 	Partial    bool          // some of those behind the target may have been told, and will be told again
@@ -34,21 +34,21 @@ type Failure struct {
 }
 
 // Error implements error.
-func (f *Failure) Error() string { return f.Text }
+func (f *failure) Error() string { return f.Text }
 
 // wait is RetryAfter within its bounds.
-func (f *Failure) wait() time.Duration { return min(max(f.RetryAfter, 0), maxRetryAfter) }
+func (f *failure) wait() time.Duration { return min(max(f.RetryAfter, 0), maxRetryAfter) }
 
 // failureOf is err as a Failure, nil for nil. The text of a foreign error is not shown: it may hold a URL.
-func failureOf(err error) *Failure {
+func failureOf(err error) *failure {
 	if err == nil {
 		return nil
 	}
-	var f *Failure
+	var f *failure
 	if errors.As(err, &f) {
 		return f
 	}
-	return &Failure{Text: "the sender failed for a reason that is not shown, since it may hold a secret"}
+	return &failure{Text: "the sender failed for a reason that is not shown, since it may hold a secret"}
 }
 
 // SenderOptions vary how messages are sent. The zero value is ready for use.

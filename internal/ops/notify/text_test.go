@@ -27,7 +27,7 @@ func TestTextForPeople(t *testing.T) {
 	deployed := Message{Event: record.EventDeployed, Number: 3, Repository: "joe/home-cluster"}
 	waits := Message{
 		Event: record.EventDeployWaits, Number: 3, Repository: "joe/home-cluster", Code: fault.Conflict,
-		Message: "1 files are there that were not deployed",
+		Message: "files are there that were not deployed",
 		Paths:   []string{"/home/joe/.codex/AGENTS.md"},
 	}
 	tests := []struct {
@@ -58,7 +58,7 @@ Request 01JQ7Z`, merged},
 			"Pull request #3 was deployed in joe/home-cluster.", deployed},
 		{"a merge that waits", "Claude Ops: pull request #3 merged and not deployed yet in joe/home-cluster",
 			`Pull request #3 was merged and not deployed yet in joe/home-cluster. A person has to decide.
-Reason: conflict "1 files are there that were not deployed"
+Reason: conflict "files are there that were not deployed"
 Files: /home/joe/.codex/AGENTS.md`, waits},
 		{"a refusal", "Claude Ops: proposal refused in joe/home-cluster",
 			`A proposal was refused in joe/home-cluster by "claude-code" at tier 2.

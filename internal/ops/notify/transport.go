@@ -49,7 +49,7 @@ func (p poster) post(ctx context.Context, body []byte, header http.Header) (int,
 	header.Set("Content-Type", "application/json")
 	answer, err := p.client.Do(ctx, transport.Request{Method: http.MethodPost, URL: p.url, Header: header, Body: body})
 	if err != nil {
-		return 0, 0, &Failure{Text: p.label + " " + reason(err)}
+		return 0, 0, &failure{Text: p.label + " " + reason(err)}
 	}
 	return answer.Status, p.retryAfter(answer.Header), nil
 }
@@ -81,8 +81,8 @@ func reason(err error) string {
 }
 
 // refused turns a status that is no success into a Failure.
-func (p poster) refused(status int, retryAfter time.Duration) *Failure {
-	f := &Failure{Text: fmt.Sprintf("%s answered %d", p.label, status)}
+func (p poster) refused(status int, retryAfter time.Duration) *failure {
+	f := &failure{Text: fmt.Sprintf("%s answered %d", p.label, status)}
 	switch {
 	case status >= 500:
 		f.RetryAfter = retryAfter

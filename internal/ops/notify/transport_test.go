@@ -40,10 +40,10 @@ func delivery(t *testing.T) Delivery {
 }
 
 // failureFrom sends and wants a Failure without a secret.
-func failureFrom(t *testing.T, ctx context.Context, s Sender) *Failure {
+func failureFrom(t *testing.T, ctx context.Context, s Sender) *failure {
 	t.Helper()
 	err := s.Send(ctx, delivery(t))
-	var f *Failure
+	var f *failure
 	if !errors.As(err, &f) {
 		t.Fatalf("Send gives %v, want a Failure", err)
 	}

@@ -21,7 +21,7 @@ func many(b *testing.B, n int) *Catalog {
 			files[".fractary/agents/"+name+"/agent.md"] = agentMarkdown(name, "1.0.0", "A prompt of some length.\n")
 		}
 	}
-	return NewCatalog(Options{Project: operationtest.WriteFiles(b, b.TempDir(), files),
+	return newCatalog(options{Project: operationtest.WriteFiles(b, b.TempDir(), files),
 		Now: func() time.Time { return time.Now().Add(time.Hour) }})
 }
 

@@ -37,9 +37,9 @@ type Cache struct {
 	listed *cacheList
 }
 
-// NewCache makes a cache in a folder, which need not exist. older is another one whose indexes are read; frozen says
+// newCache makes a cache in a folder, which need not exist. older is another one whose indexes are read; frozen says
 // that nothing may be written.
-func NewCache(dir, older string, frozen bool, now func() time.Time) *Cache {
+func newCache(dir, older string, frozen bool, now func() time.Time) *Cache {
 	c := &Cache{dir: dir, frozen: frozen, now: now, maxBytes: maxCacheBytes, maxEntries: maxCacheEntries}
 	for _, forges := range []string{dir, older} {
 		if forges != "" {
@@ -172,8 +172,8 @@ func fetchedAt(content []byte, written time.Time) time.Time {
 	return written
 }
 
-// Stats counts what the cache holds.
-func (c *Cache) Stats() (CacheStats, error) {
+// stats counts what the cache holds.
+func (c *Cache) stats() (CacheStats, error) {
 	s := CacheStats{Location: c.dir}
 	entries, err := c.entries()
 	for _, e := range entries {
@@ -225,8 +225,8 @@ func (o *Cleared) add(e cached) {
 	}
 }
 
-// Clear removes files of the cache; with pretend it only says which.
-func (c *Cache) Clear(what CacheClearing, pretend bool) (Cleared, error) {
+// clear removes files of the cache; with pretend it only says which.
+func (c *Cache) clear(what CacheClearing, pretend bool) (Cleared, error) {
 	var out Cleared
 	entries, err := c.entries()
 	if err != nil || pretend || len(entries) == 0 {

@@ -91,7 +91,7 @@ func TestNothingButWhatTheCacheListsIsWrittenOverOrRemoved(t *testing.T) {
 	dir := operationtest.WriteFiles(t, t.TempDir(), strangers)
 	w := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL + "/registry.json"})
 	r := w.opts.Registries
-	r.cache = NewCache(dir, "", false, time.Now)
+	r.cache = newCache(dir, "", false, time.Now)
 	if _, err := r.Plugin(t.Context(), Reference{Name: "@org/faber"}); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestNothingButWhatTheCacheListsIsWrittenOverOrRemoved(t *testing.T) {
 	if err := os.WriteFile(list, []byte(more), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := NewCache(dir, "", false, time.Now).Clear(CacheClearing{Indexes: true, Downloads: true},
+	if got, err := newCache(dir, "", false, time.Now).clear(CacheClearing{Indexes: true, Downloads: true},
 		false); err != nil || got.Indexes != 1 || got.Downloads != 1 {
 		t.Errorf("cleared %+v, %v", got, err)
 	}
@@ -144,12 +144,12 @@ func TestTheCacheFollowsNoLink(t *testing.T) {
 		}
 		before := tree(t, theirs)
 		w := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL + "/registry.json"})
-		w.opts.Registries.cache = NewCache(cache, "", false, time.Now)
+		w.opts.Registries.cache = newCache(cache, "", false, time.Now)
 		if got, failed := w.search(t, ""); len(failed) > 0 || len(got) != 1 || strings.Contains(got[0], "forged") {
 			t.Errorf("%s: %v, %v", link, got, failed)
 		}
 		// may say why not
-		_, _ = NewCache(cache, "", false, time.Now).Clear(CacheClearing{Indexes: true, Downloads: true}, false)
+		_, _ = newCache(cache, "", false, time.Now).clear(CacheClearing{Indexes: true, Downloads: true}, false)
 		same(t, link, before, tree(t, theirs))
 	}
 }
@@ -174,7 +174,7 @@ func TestACallThatReadsWritesNothingWhereNothingMayBeWritten(t *testing.T) {
 
 func TestTheCacheIsBoundedAndTheOldestGoes(t *testing.T) {
 	dir := t.TempDir()
-	c := NewCache(dir, "", false, time.Now)
+	c := newCache(dir, "", false, time.Now)
 	c.maxBytes, c.maxEntries = 1000, 8
 	keep := func(c *Cache, i, size int) string {
 		content := []byte(fmt.Sprintf("%*d", size, i))
@@ -191,11 +191,11 @@ func TestTheCacheIsBoundedAndTheOldestGoes(t *testing.T) {
 	var sums []string
 	for i := range 50 {
 		if i == 30 { // another process goes on
-			c = NewCache(dir, "", false, time.Now)
+			c = newCache(dir, "", false, time.Now)
 			c.maxBytes, c.maxEntries = 1000, 8
 		}
 		sums = append(sums, keep(c, i, 10+i%3*100))
-		stats, err := c.Stats()
+		stats, err := c.stats()
 		if err != nil || stats.DownloadBytes > 1000 || stats.Downloads > 8 || stats.Downloads == 0 {
 			t.Fatalf("after %d: %+v, %v", i, stats, err)
 		}
@@ -216,7 +216,7 @@ func TestSeveralProcessesKeepWhatEachHasFetched(t *testing.T) {
 	done := make(chan error, processes)
 	for p := range processes {
 		go func() {
-			c := NewCache(dir, "", false, time.Now)
+			c := newCache(dir, "", false, time.Now)
 			for i := range each {
 				content := []byte(fmt.Sprint(p, " ", i))
 				if err := c.keepDownload(checksumOf(content), content); err != nil {
@@ -232,7 +232,7 @@ func TestSeveralProcessesKeepWhatEachHasFetched(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if stats, err := NewCache(dir, "", false, time.Now).Stats(); err != nil || stats.Downloads != each*processes {
+	if stats, err := newCache(dir, "", false, time.Now).stats(); err != nil || stats.Downloads != each*processes {
 		t.Errorf("%+v, %v", stats, err)
 	}
 }

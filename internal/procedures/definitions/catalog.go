@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Options say where definitions are.
-type Options struct {
+// options say where definitions are.
+type options struct {
 	Project string // absolute; the folder with .fractary. "" for none
 	Home    string // the user's home; "" for none
 	// Registries is asked for what neither project nor home has; nil: nothing is asked.
@@ -33,7 +33,7 @@ func (c *Catalog) listTime(ctx context.Context) (context.Context, context.Cancel
 // Catalog finds definitions and knows what it has read. Files are looked at anew by every call, and read only if they
 // changed. It is safe for concurrent use.
 type Catalog struct {
-	opts      Options
+	opts      options
 	validator *Validator
 	memory    *memory
 }
@@ -44,13 +44,13 @@ type memory struct {
 	read map[string]Summary // by path
 }
 
-// NewCatalog makes a catalog. It touches no disk.
-func NewCatalog(o Options) *Catalog {
-	return &Catalog{opts: o, validator: NewValidator(), memory: &memory{read: map[string]Summary{}}}
+// newCatalog makes a catalog. It touches no disk.
+func newCatalog(o options) *Catalog {
+	return &Catalog{opts: o, validator: newValidator(), memory: &memory{read: map[string]Summary{}}}
 }
 
-// With is a catalog with other options that shares what this one has read.
-func (c *Catalog) With(o Options) *Catalog {
+// with is a catalog with other options that shares what this one has read.
+func (c *Catalog) with(o options) *Catalog {
 	return &Catalog{opts: o, validator: c.validator, memory: c.memory}
 }
 

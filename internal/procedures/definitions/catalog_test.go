@@ -45,7 +45,7 @@ tags: [demo]
 
 func catalog(t testing.TB, project, home map[string]string) *Catalog {
 	t.Helper()
-	return NewCatalog(Options{Project: operationtest.WriteFiles(t, t.TempDir(), project),
+	return newCatalog(options{Project: operationtest.WriteFiles(t, t.TempDir(), project),
 		Home: operationtest.WriteFiles(t, t.TempDir(), home), Now: time.Now})
 }
 
@@ -133,7 +133,7 @@ func TestLinksThatLeaveAreLeftOut(t *testing.T) {
 	}
 	for _, name := range []string{".fractary/agents/secret.yaml", "../../etc/passwd",
 		filepath.Join(outside, "secret.yaml")} {
-		if _, err := c.ValidatePath(t.Context(), Agent, name, false); codeOf(err) != PermissionDenied {
+		if _, err := c.validatePath(t.Context(), Agent, name, false); codeOf(err) != PermissionDenied {
 			t.Errorf("validate %q: %v", name, err)
 		}
 	}
@@ -149,21 +149,21 @@ func TestResolvePrefersTheProjectAndThenTheHighestVersion(t *testing.T) {
 		"a": "1.0.0", "a@latest": "1.0.0", "a@1.0.0": "1.0.0", "a@^1.1.0": "1.9.0", "a@>=1.1.0 <1.5.0": "1.2.0",
 		"a@2.x": "2.0.0", "a@1.2.0 - 1.9.0": "1.9.0",
 	} {
-		found, err := c.Resolve(t.Context(), Agent, ParseReference(ref), "")
+		found, err := c.resolve(t.Context(), Agent, ParseReference(ref), "")
 		if err != nil || found.Definition.Version != want {
 			t.Errorf("%s: %+v, %v, want %s", ref, found, err, want)
 		}
 	}
-	if found, err := c.Resolve(t.Context(), Agent, Reference{Name: "a"}, Global); err != nil ||
+	if found, err := c.resolve(t.Context(), Agent, Reference{Name: "a"}, Global); err != nil ||
 		found.Definition.Version != "2.0.0" {
 		t.Errorf("global: %+v, %v", found, err)
 	}
-	_, err := c.Resolve(t.Context(), Agent, ParseReference("a@3.x"), "")
+	_, err := c.resolve(t.Context(), Agent, ParseReference("a@3.x"), "")
 	if err == nil || err.Error() != `no version of agent "a" satisfies "3.x"; there are 1.0.0, 2.0.0, 1.9.0, 1.2.0` {
 		t.Errorf("a@3.x: %v", err)
 	}
-	_, err = c.Resolve(t.Context(), Agent, Reference{Name: "ab"}, "")
-	var missing *NotFoundError
+	_, err = c.resolve(t.Context(), Agent, Reference{Name: "ab"}, "")
+	var missing *notFoundError
 	if !errors.As(err, &missing) || len(missing.Similar) == 0 {
 		t.Errorf("ab: %v", err)
 	}
@@ -253,12 +253,12 @@ func TestMergeRefusesWhatCannotBeMerged(t *testing.T) {
 		if codeOf(err) != DependencyError || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
-		v, err := c.ValidateNamed(t.Context(), Agent, Reference{Name: name}, true)
-		if err != nil || v.Valid() {
+		v, err := c.validateNamed(t.Context(), Agent, Reference{Name: name}, true)
+		if err != nil || v.valid() {
 			t.Errorf("%s is valid: %v, %v", name, v.Problems, err)
 		}
-		v, err = c.ValidateNamed(t.Context(), Agent, Reference{Name: name}, false)
-		if err != nil || !v.Valid() {
+		v, err = c.validateNamed(t.Context(), Agent, Reference{Name: name}, false)
+		if err != nil || !v.valid() {
 			t.Errorf("references of %s were resolved without strict: %v, %v", name, v.Problems, err)
 		}
 	}

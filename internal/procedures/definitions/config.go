@@ -15,7 +15,7 @@ import (
 
 // Defaults and bounds of the configuration.
 const (
-	DefaultTTL      = 3600 // seconds that a registry's index is believed
+	defaultTTL      = 3600 // seconds that a registry's index is believed
 	defaultPriority = 100
 	maxRegistries   = 100 // of one file
 )
@@ -71,8 +71,8 @@ type Registry struct {
 // asked reports whether the registry may be asked and is switched on.
 func (r Registry) asked() bool { return r.Unused == "" && !r.Disabled }
 
-// LoadConfig reads the configuration. *Error with CONFIG_ERROR for a file that cannot be read or is malformed.
-func LoadConfig(o ConfigOptions) (Config, error) {
+// loadConfig reads the configuration. *Error with CONFIG_ERROR for a file that cannot be read or is malformed.
+func loadConfig(o ConfigOptions) (Config, error) {
 	operators, projects, err := o.read()
 	if err != nil {
 		return Config{}, err
@@ -86,7 +86,7 @@ func LoadConfig(o ConfigOptions) (Config, error) {
 func TokenVariables(o ConfigOptions) (names []string, err error) {
 	operators, _, err := o.read()
 	for _, r := range operators.registries {
-		if r.TokenEnv != "" && r.withDefaults(DefaultTTL).unfit() == "" {
+		if r.TokenEnv != "" && r.withDefaults(defaultTTL).unfit() == "" {
 			names = append(names, r.TokenEnv)
 		}
 	}

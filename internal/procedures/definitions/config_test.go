@@ -18,7 +18,7 @@ func TestConfigIsTheOperatorsAndThenTheProjects(t *testing.T) {
 		".fractary/config.json"), filepath.Join(project, ".fractary/config.yaml")
 	load := func(file string) []string {
 		t.Helper()
-		c, err := LoadConfig(ConfigOptions{File: file, Project: project, Home: home})
+		c, err := loadConfig(ConfigOptions{File: file, Project: project, Home: home})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,10 +61,10 @@ func TestConfigIsTheOperatorsAndThenTheProjects(t *testing.T) {
 		}
 	}
 	same(load(filepath.Join(outside, "in")), users, filepath.Join(outside, "in"), "other false")
-	if _, err := LoadConfig(ConfigOptions{File: "out", Project: project, Home: home}); codeOf(err) != ConfigError {
+	if _, err := loadConfig(ConfigOptions{File: "out", Project: project, Home: home}); codeOf(err) != ConfigError {
 		t.Errorf("a link of the project that leaves it: %v", err)
 	}
-	c, err := LoadConfig(ConfigOptions{Project: home, Home: home})
+	c, err := loadConfig(ConfigOptions{Project: home, Home: home})
 	if err != nil || len(c.Registries) != 1 || !c.Registries[0].asked() {
 		t.Errorf("where the project is the user's home: %+v, %v", c.Registries, err)
 	}
@@ -78,12 +78,12 @@ func TestConfigRefusesWhatIsMalformed(t *testing.T) {
 		"a type":     `{"registries":[{"name":"a","url":"x","type":"other"}]}`,
 	} {
 		project := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".fractary/config.json": text})
-		if _, err := LoadConfig(ConfigOptions{Project: project}); codeOf(err) != ConfigError ||
+		if _, err := loadConfig(ConfigOptions{Project: project}); codeOf(err) != ConfigError ||
 			!strings.Contains(err.Error(), "config.json") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := LoadConfig(ConfigOptions{File: "/nowhere/config.json"}); codeOf(err) != ConfigError {
+	if _, err := loadConfig(ConfigOptions{File: "/nowhere/config.json"}); codeOf(err) != ConfigError {
 		t.Errorf("a named file that is missing: %v", err)
 	}
 }
@@ -91,7 +91,7 @@ func TestConfigRefusesWhatIsMalformed(t *testing.T) {
 func TestConfigGet(t *testing.T) {
 	home := operationtest.WriteFiles(t, t.TempDir(),
 		map[string]string{".fractary/config.json": `{"registries":[{"name":"a","url":"x","auth":{"token_env":"T","token":"s3cret"}}],"custom":{"n":1,"none":null}}`})
-	c, err := LoadConfig(ConfigOptions{Home: home})
+	c, err := loadConfig(ConfigOptions{Home: home})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func (o ConfigOptions) readHome() (configFile, error) {
 
 // readOperators reads a file of the operator, whose links are the operator's as well.
 func readOperators(name string) ([]byte, error) {
-	text, _, err := files.ReadPath(name, MaxFileBytes)
+	text, _, err := files.ReadPath(name, maxFileBytes)
 	return text, err
 }
 
@@ -85,7 +85,7 @@ func readProjects(project, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, _, err := root.Read(rel, MaxFileBytes)
+	text, _, err := root.Read(rel, maxFileBytes)
 	return text, err
 }
 

@@ -10,20 +10,20 @@ import (
 // maxInheritance bounds a chain of definitions that extend each other.
 const maxInheritance = 50
 
-// InheritanceError says why what a definition extends cannot be merged in.
-type InheritanceError struct {
+// inheritanceError says why what a definition extends cannot be merged in.
+type inheritanceError struct {
 	Chain []string // from the definition that was asked for
 	Why   string
 	Cause error
 }
 
 // Error implements error.
-func (e *InheritanceError) Error() string {
+func (e *inheritanceError) Error() string {
 	return fmt.Sprintf("%s: %s", e.Why, strings.Join(e.Chain, " extends "))
 }
 
 // Unwrap gives the cause.
-func (e *InheritanceError) Unwrap() error { return e.Cause }
+func (e *inheritanceError) Unwrap() error { return e.Cause }
 
 // Merged is a definition with all that it extends merged in.
 type Merged struct {
@@ -33,7 +33,7 @@ type Merged struct {
 
 // Merge merges what a definition extends: a key of the child wins; of tools, tags and depends_on the base's come first
 // and then what the child adds; parameters and config are merged one level deep, custom_tools by name. The reference in
-// `extends` stays, so that it can be shown. *InheritanceError for a base that is missing or broken, a cycle, or a chain
+// `extends` stays, so that it can be shown. *inheritanceError for a base that is missing or broken, a cycle, or a chain
 // of more than 50.
 func (c *Catalog) Merge(ctx context.Context, found *Found) (*Merged, error) {
 	self := found.Definition
@@ -45,19 +45,19 @@ func (c *Catalog) Merge(ctx context.Context, found *Found) (*Merged, error) {
 	seen := []string{identity(found)}
 	for at := found; at.Definition.Extends != ""; {
 		ref := ParseReference(at.Definition.Extends)
-		base, err := c.Resolve(ctx, self.Kind, ref, "")
+		base, err := c.resolve(ctx, self.Kind, ref, "")
 		if err != nil {
-			return nil, &InheritanceError{Chain: append(chain, ref.String()), Why: "what is extended was not found", Cause: err}
+			return nil, &inheritanceError{Chain: append(chain, ref.String()), Why: "what is extended was not found", Cause: err}
 		}
 		chain = append(chain, label(base))
 		switch {
 		case slices.Contains(seen, identity(base)):
-			return nil, &InheritanceError{Chain: chain, Why: "the definitions extend each other in a circle"}
+			return nil, &inheritanceError{Chain: chain, Why: "the definitions extend each other in a circle"}
 		case len(chain) > maxInheritance:
-			return nil, &InheritanceError{Chain: chain,
+			return nil, &inheritanceError{Chain: chain,
 				Why: fmt.Sprintf("more than %d definitions extend each other", maxInheritance)}
 		case len(base.Problems.Errors()) > 0:
-			return nil, &InheritanceError{Chain: chain, Why: "what is extended is broken: " + base.Problems.Errors()[0].String()}
+			return nil, &inheritanceError{Chain: chain, Why: "what is extended is broken: " + base.Problems.Errors()[0].String()}
 		}
 		seen, trees = append(seen, identity(base)), append(trees, base.Definition.tree)
 		at = base

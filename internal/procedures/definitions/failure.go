@@ -74,8 +74,8 @@ func codeOfReason(f *operation.Fault) Code {
 
 // faultOf is an error of this package as the way of a call takes it.
 func faultOf(err error) error {
-	var missing *NotFoundError
-	var limit *LimitError
+	var missing *notFoundError
+	var limit *limitError
 	switch {
 	case errors.As(err, &missing):
 		err = missing.coded()

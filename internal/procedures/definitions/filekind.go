@@ -11,7 +11,7 @@ import (
 
 // FileKind is the definitions of a project as files that may be proposed, if they are sound.
 func FileKind() gitprovider.FileKind {
-	validator := sync.OnceValue(NewValidator)
+	validator := sync.OnceValue(newValidator)
 	return gitprovider.FileKind{
 		Name: ToolsetName, Patterns: []string{".fractary/agents/**", ".fractary/tools/**"},
 		Validate: func(name, content string) []gitprovider.FileProblem { return soundFile(validator(), name, content) },
@@ -21,7 +21,7 @@ func FileKind() gitprovider.FileKind {
 // ClaudeFileKind is Claude Code's own agents as files that may be proposed, if they are sound and take no rights: what
 // runs programs, opens servers or lowers the permissions of a session is for a person to write.
 func ClaudeFileKind() gitprovider.FileKind {
-	validator := sync.OnceValue(NewValidator)
+	validator := sync.OnceValue(newValidator)
 	return gitprovider.FileKind{
 		Name: "claude-agents", Patterns: []string{claudeFolder + "/agents/*.md"}, Lifts: []string{claudeFolder + "/**"},
 		Validate: func(name, content string) []gitprovider.FileProblem {

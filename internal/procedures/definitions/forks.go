@@ -144,8 +144,8 @@ func (c *Catalog) forkOf(ctx context.Context, found *Found, origin Origin) Fork 
 func (c *Catalog) Fork(ctx context.Context, name string) (Fork, error) {
 	var plain *Found
 	for _, kind := range Kinds() {
-		found, err := c.Resolve(ctx, kind, Reference{Name: name}, "")
-		if IsNotFound(err) {
+		found, err := c.resolve(ctx, kind, Reference{Name: name}, "")
+		if isNotFound(err) {
 			continue
 		}
 		if err != nil {

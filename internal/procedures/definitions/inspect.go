@@ -17,22 +17,22 @@ type Validation struct {
 	Problems   Problems    // errors and warnings, by place
 }
 
-// Valid reports whether there is no error.
-func (v Validation) Valid() bool { return len(v.Problems.Errors()) == 0 }
+// valid reports whether there is no error.
+func (v Validation) valid() bool { return len(v.Problems.Errors()) == 0 }
 
-// ValidateNamed validates a definition that Resolve finds. strict also resolves what it refers to, and warns of unknown
+// validateNamed validates a definition that Resolve finds. strict also resolves what it refers to, and warns of unknown
 // fields.
-func (c *Catalog) ValidateNamed(ctx context.Context, kind Kind, ref Reference, strict bool) (Validation, error) {
-	found, err := c.Resolve(ctx, kind, ref, "")
+func (c *Catalog) validateNamed(ctx context.Context, kind Kind, ref Reference, strict bool) (Validation, error) {
+	found, err := c.resolve(ctx, kind, ref, "")
 	if err != nil {
 		return Validation{}, err
 	}
 	return c.judged(ctx, found, strict), nil
 }
 
-// ValidatePath validates a file of the project or of the user's registry, whatever its folder. VALIDATION_ERROR for a
+// validatePath validates a file of the project or of the user's registry, whatever its folder. VALIDATION_ERROR for a
 // path that lies in neither, PERMISSION_DENIED for one that a symbolic link leads out.
-func (c *Catalog) ValidatePath(ctx context.Context, kind Kind, name string, strict bool) (Validation, error) {
+func (c *Catalog) validatePath(ctx context.Context, kind Kind, name string, strict bool) (Validation, error) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(c.opts.Project, name)
 	}
@@ -107,7 +107,7 @@ func (c *Catalog) unresolved(ctx context.Context, f *Found) Problems {
 		if own[ref.Name] {
 			continue
 		}
-		if _, err := c.Resolve(ctx, Tool, ref, ""); err != nil {
+		if _, err := c.resolve(ctx, Tool, ref, ""); err != nil {
 			out = append(out, f.at(key, strconv.Itoa(i), err.Error()))
 		}
 	}
@@ -130,9 +130,9 @@ func (f *Found) at(field, item, message string) Problem {
 // Info is a definition with what it extends merged in. A broken one is VALIDATION_ERROR with its problems; what cannot
 // be merged is DEPENDENCY_ERROR.
 func (c *Catalog) Info(ctx context.Context, kind Kind, ref Reference, source Source) (*Merged, error) {
-	found, err := c.Resolve(ctx, kind, ref, source)
-	var missing *NotFoundError
-	var limit *LimitError
+	found, err := c.resolve(ctx, kind, ref, source)
+	var missing *notFoundError
+	var limit *limitError
 	switch {
 	case errors.As(err, &missing):
 		return nil, missing.coded()
@@ -147,7 +147,7 @@ func (c *Catalog) Info(ctx context.Context, kind Kind, ref Reference, source Sou
 			Suggest("correct the file; " + toolOf(kind, "validate") + " lists every problem")
 	}
 	merged, err := c.Merge(ctx, found)
-	var chain *InheritanceError
+	var chain *inheritanceError
 	if errors.As(err, &chain) {
 		return nil, newError(DependencyError, "%s", chain.Error()).With("chain", chain.Chain)
 	}
@@ -159,7 +159,7 @@ func toolOf(kind Kind, action string) string {
 }
 
 // coded is the error with its code and what to do.
-func (e *NotFoundError) coded() *Error {
+func (e *notFoundError) coded() *Error {
 	out := newError(notFoundCode(e.Kind), "%s", e.Error()).With("name", e.Reference.Name)
 	if len(e.Versions) > 0 {
 		out = out.With("versions", e.Versions).Suggest("ask for one of the versions")

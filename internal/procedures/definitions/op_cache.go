@@ -36,7 +36,7 @@ func (s set) cacheStats() operation.Operation {
 	return reading(s, named("cache_stats", "cache stats", "Look at the cache", "Show what the cache holds",
 		"Say how much is cached of registries: manifests are their indexes, downloads what was fetched by checksum; and where."), nil,
 		func(_ context.Context, v *view, _ NoArguments) (CacheStatsAnswer, error) {
-			stats, err := v.cache.Stats()
+			stats, err := v.cache.stats()
 			if err != nil {
 				return CacheStatsAnswer{}, cacheError(v.config.CacheDir, err)
 			}
@@ -84,7 +84,7 @@ func (s set) cacheClear() operation.Operation {
 			if err != nil {
 				return CacheClearAnswer{}, faultOf(err)
 			}
-			cleared, err := v.cache.Clear(CacheClearing{
+			cleared, err := v.cache.clear(CacheClearing{
 				Indexes: in.Type != "downloads", Downloads: in.Type != "manifests",
 				OlderThan: time.Duration(in.OlderThan) * 24 * time.Hour,
 			}, call.DryRun)

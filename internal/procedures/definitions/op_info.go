@@ -133,7 +133,7 @@ func (v *view) dependencies(ctx context.Context, d *Definition) (out []Dependenc
 
 func (v *view) dependency(ctx context.Context, kind Kind, ref Reference) Dependency {
 	for _, source := range []Source{Local, Global} {
-		if found, err := v.catalog.Resolve(ctx, kind, ref, source); err == nil && found.Definition.Version != "" {
+		if found, err := v.catalog.resolve(ctx, kind, ref, source); err == nil && found.Definition.Version != "" {
 			return Dependency{ref.Name, found.Definition.Version, kind}
 		}
 	}

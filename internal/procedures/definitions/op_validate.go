@@ -80,9 +80,9 @@ func (s set) validate(kind Kind, o operation.Operation) operation.Operation {
 			in.Path = in.Name
 		}
 		if in.Path != "" {
-			return validated(v.files.ValidatePath(ctx, kind, in.Path, in.Strict))
+			return validated(v.files.validatePath(ctx, kind, in.Path, in.Strict))
 		}
-		return validated(v.catalog.ValidateNamed(ctx, kind, ParseReference(in.Name), in.Strict))
+		return validated(v.catalog.validateNamed(ctx, kind, ParseReference(in.Name), in.Strict))
 	})
 }
 
@@ -90,7 +90,7 @@ func (s set) validate(kind Kind, o operation.Operation) operation.Operation {
 func (v ValidateAnswer) Incomplete() bool { return !v.Valid }
 
 func validated(v Validation, err error) (ValidateAnswer, error) {
-	out := ValidateAnswer{Valid: v.Valid(), Path: v.Path, Errors: []Flaw{}, Warnings: []Warning{},
+	out := ValidateAnswer{Valid: v.valid(), Path: v.Path, Errors: []Flaw{}, Warnings: []Warning{},
 		SchemaVersion: schemaVersion}
 	for _, p := range v.Problems {
 		if p.Severity == SeverityError {

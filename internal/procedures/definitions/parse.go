@@ -15,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MaxFileBytes bounds a file with a definition.
-const MaxFileBytes = 1 << 20
+// maxFileBytes bounds a file with a definition.
+const maxFileBytes = 1 << 20
 
 // document is a parsed file: the tree of its YAML and, of Markdown, the text below the header.
 type document struct {
@@ -64,9 +64,9 @@ func unreadable(content []byte) (Problem, bool) {
 	p := Problem{Line: 1, Column: 1, Severity: SeverityError}
 	var at int
 	switch {
-	case len(content) > MaxFileBytes:
+	case len(content) > maxFileBytes:
 		p.Line, p.Column = 0, 0
-		p.Message = fmt.Sprintf("has %d bytes; at most %d are read", len(content), MaxFileBytes)
+		p.Message = fmt.Sprintf("has %d bytes; at most %d are read", len(content), maxFileBytes)
 		return p, true
 	case !utf8.Valid(content):
 		for at = 0; at < len(content); {

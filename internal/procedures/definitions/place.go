@@ -50,7 +50,7 @@ func (p place) open() (*files.Dir, error) {
 }
 
 // files lists the files of a kind, those of one name if only is not "", and what cannot be read. A folder without a
-// definition is no problem. More than maxDefinitions entries are a *LimitError.
+// definition is no problem. More than maxDefinitions entries are a *limitError.
 func (p place) files(kind Kind, only string) (found []file, problems Problems, err error) {
 	if p.isClaudes() && kind != Agent {
 		return nil, nil, nil
@@ -72,7 +72,7 @@ func (p place) files(kind Kind, only string) (found []file, problems Problems, e
 		return nil, Problems{unreachable(filepath.Join(p.root, folder), err)}, nil
 	}
 	if !complete {
-		return nil, nil, &LimitError{What: filepath.Join(p.root, folder), Most: maxDefinitions}
+		return nil, nil, &limitError{What: filepath.Join(p.root, folder), Most: maxDefinitions}
 	}
 	near, err := root.Folder(folder) // spares the way from the root for each file
 	if err != nil {
@@ -218,7 +218,7 @@ func knownExtension(ext string) bool {
 	return false
 }
 
-// read reads the file, at most MaxFileBytes and one more.
+// read reads the file, at most maxFileBytes and one more.
 func (f file) read() ([]byte, error) {
 	root, err := f.place.open()
 	if err != nil {
@@ -233,26 +233,26 @@ func (f file) read() ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = opened.Close() }()
-	return io.ReadAll(io.LimitReader(opened, MaxFileBytes+1))
+	return io.ReadAll(io.LimitReader(opened, maxFileBytes+1))
 }
 
-// readBelow reads a regular file below a root, of at most MaxFileBytes.
+// readBelow reads a regular file below a root, of at most maxFileBytes.
 func readBelow(root *files.Dir, name string) ([]byte, error) {
-	content, _, err := root.Read(name, MaxFileBytes)
+	content, _, err := root.Read(name, maxFileBytes)
 	return content, err
 }
 
 // maxDefinitions bounds the definitions of one kind in one place.
 const maxDefinitions = 20_000
 
-// LimitError says that there is more than is read.
-type LimitError struct {
+// limitError says that there is more than is read.
+type limitError struct {
 	What string
 	Most int
 }
 
 // Error implements error.
-func (e *LimitError) Error() string {
+func (e *limitError) Error() string {
 	return fmt.Sprintf("%s has more than %d entries, which is the most that are read", e.What, e.Most)
 }
 

@@ -72,7 +72,7 @@ func (p place) plugins(scope Scope) ([]Installed, Problems, error) {
 		return nil, Problems{unreachable(filepath.Join(p.root, folder), err)}, nil
 	}
 	if !complete {
-		return nil, nil, &LimitError{What: filepath.Join(p.root, folder), Most: maxDefinitions}
+		return nil, nil, &limitError{What: filepath.Join(p.root, folder), Most: maxDefinitions}
 	}
 	var out []Installed
 	var problems Problems

@@ -33,8 +33,8 @@ type Registries struct {
 	offered  map[Kind]registryOffers // what was offered when it was first asked
 }
 
-// NewRegistries takes what the configuration lists. transport carries requests; token reads an environment variable.
-func NewRegistries(c Config, cache *Cache, transport http.RoundTripper, token func(string) string) *Registries {
+// newRegistries takes what the configuration lists. transport carries requests; token reads an environment variable.
+func newRegistries(c Config, cache *Cache, transport http.RoundTripper, token func(string) string) *Registries {
 	list := slices.DeleteFunc(slices.Clone(c.Registries), func(r Registry) bool { return !r.asked() })
 	if !c.Resolution.Stockyard {
 		list = nil

@@ -100,13 +100,13 @@ func newWorld(t testing.TB, tokens map[string]string, registries ...map[string]a
 	}
 	project, home := t.TempDir(), t.TempDir()
 	operationtest.WriteFiles(t, home, map[string]string{".fractary/config.json": string(text)})
-	if w.config, err = LoadConfig(ConfigOptions{Project: project, Home: home}); err != nil {
+	if w.config, err = loadConfig(ConfigOptions{Project: project, Home: home}); err != nil {
 		t.Fatal(err)
 	}
 	now := func() time.Time { return w.now }
 	token := func(name string) string { return tokens[name] }
-	r := NewRegistries(w.config, NewCache(w.config.CacheDir, "", false, now), http.DefaultTransport, token)
-	w.Catalog = NewCatalog(Options{Project: project, Home: home, Registries: r, Now: time.Now})
+	r := newRegistries(w.config, newCache(w.config.CacheDir, "", false, now), http.DefaultTransport, token)
+	w.Catalog = newCatalog(options{Project: project, Home: home, Registries: r, Now: time.Now})
 	return w
 }
 
@@ -166,7 +166,7 @@ func TestARegistryThatHangsIsNamedAndDelaysAListByItsTimeLimitOnly(t *testing.T)
 		".fractary/agents/f.yaml":    agentYAML("f", "1.0.0", "fork_of: {name: far, version: 1.0.0}"),
 		".fractary/agents/g.yaml":    agentYAML("g", "1.0.0", "fork_of: {name: far, version: 2.0.0}"),
 	})
-	c := w.With(o)
+	c := w.with(o)
 	listed, problems, err := c.List(t.Context(), Agent, "")
 	names := []string{}
 	for _, s := range listed {
@@ -244,7 +244,7 @@ func TestAPluginWithAWrongChecksumIsNotKept(t *testing.T) {
 	if err != nil || remote.Manifest.Version != "1.0.0" || len(remote.Versions) != 2 {
 		t.Errorf("the other version: %+v, %v", remote, err)
 	}
-	if stats, err := w.opts.Registries.cache.Stats(); err != nil || stats.Indexes != 1 || stats.Downloads != 1 {
+	if stats, err := w.opts.Registries.cache.stats(); err != nil || stats.Indexes != 1 || stats.Downloads != 1 {
 		t.Errorf("cache: %+v, %v", stats, err)
 	}
 	if _, err := w.opts.Registries.Plugin(t.Context(), Reference{Name: "@org/gone"}); codeOf(err) != PluginNotFound {
@@ -380,8 +380,8 @@ func TestTheCacheIsClearedByKindAndAge(t *testing.T) {
 		{CacheClearing{Indexes: true, Downloads: true}, Cleared{Downloads: 1}},
 		{CacheClearing{Indexes: true, Downloads: true}, Cleared{}},
 	} {
-		pretended, err := cache.Clear(c.what, true)
-		got, err2 := cache.Clear(c.what, false)
+		pretended, err := cache.clear(c.what, true)
+		got, err2 := cache.clear(c.what, false)
 		if err != nil || err2 != nil || pretended != got {
 			t.Errorf("%+v: pretended %+v, did %+v, %v, %v", c.what, pretended, got, err, err2)
 		}
@@ -405,7 +405,7 @@ func TestTheOlderPlaceOfTheCacheIsRead(t *testing.T) {
 		c := Config{Registries: []Registry{{Name: name, Type: "manifest", URL: "http://127.0.0.1:1/x", Priority: 1, TTL: 3600,
 			named: trust.Said(&url.URL{Scheme: "http", Host: "127.0.0.1:1", Path: "/x"})}},
 			Resolution: Resolution{true, true, true}}
-		r := NewRegistries(c, NewCache(t.TempDir(), older, false, time.Now), http.DefaultTransport, os.Getenv)
+		r := newRegistries(c, newCache(t.TempDir(), older, false, time.Now), http.DefaultTransport, os.Getenv)
 		if found, failed := r.Search(t.Context(), "faber", nil); len(found) != 1 || len(failed) > 0 {
 			t.Errorf("%s: %v, %v", name, found, failed)
 		}

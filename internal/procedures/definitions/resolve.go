@@ -50,8 +50,8 @@ func (r Reference) admits(version string) bool {
 	return err == nil && constraint.Check(v)
 }
 
-// NotFoundError says where a definition was looked for in vain.
-type NotFoundError struct {
+// notFoundError says where a definition was looked for in vain.
+type notFoundError struct {
 	Kind      Kind
 	Reference Reference
 	Versions  []string // those that there are, if only the range does not fit
@@ -60,7 +60,7 @@ type NotFoundError struct {
 }
 
 // Error implements error.
-func (e *NotFoundError) Error() string {
+func (e *notFoundError) Error() string {
 	text := fmt.Sprintf("%s %q was not found", e.Kind, e.Reference)
 	switch {
 	case len(e.Versions) > 0:
@@ -82,11 +82,11 @@ type Found struct {
 	file       file
 }
 
-// Resolve finds a definition: in the project, else the highest version in the global registry that satisfies the range,
+// resolve finds a definition: in the project, else the highest version in the global registry that satisfies the range,
 // else in the first of the configured registries, in the order of their priority, that has the name. source "" is all
-// of them. *NotFoundError if there is none; a broken definition is found, with its problems.
-func (c *Catalog) Resolve(ctx context.Context, kind Kind, ref Reference, source Source) (*Found, error) {
-	missing := &NotFoundError{Kind: kind, Reference: ref}
+// of them. *notFoundError if there is none; a broken definition is found, with its problems.
+func (c *Catalog) resolve(ctx context.Context, kind Kind, ref Reference, source Source) (*Found, error) {
+	missing := &notFoundError{Kind: kind, Reference: ref}
 	for _, p := range c.places() {
 		if source != "" && source != p.source {
 			continue
@@ -120,7 +120,7 @@ func (c *Catalog) similar(kind Kind, name string) []string {
 	return out
 }
 
-func (c *Catalog) resolveIn(p place, kind Kind, ref Reference, missing *NotFoundError) (*Found, error) {
+func (c *Catalog) resolveIn(p place, kind Kind, ref Reference, missing *notFoundError) (*Found, error) {
 	candidates, problems, err := p.files(kind, ref.Name)
 	if err != nil {
 		return nil, err
@@ -178,8 +178,8 @@ func layout(f file) int {
 	return rank
 }
 
-// IsNotFound reports whether an error is a *NotFoundError.
-func IsNotFound(err error) bool {
-	var missing *NotFoundError
+// isNotFound reports whether an error is a *notFoundError.
+func isNotFound(err error) bool {
+	var missing *notFoundError
 	return errors.As(err, &missing)
 }

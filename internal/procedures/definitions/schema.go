@@ -5,9 +5,6 @@ import (
 	"slices"
 )
 
-// SchemaVersion names the schemas of this package in answers.
-const SchemaVersion = "1.0"
-
 // The schemas below are those of Fractary Forge's definitions: which fields there are, and what they hold.
 
 func text() *shape         { return &shape{kinds: []kind{kindString}} }

@@ -128,13 +128,13 @@ func (s *Service) inspect(ctx context.Context, kind Kind, ref Reference, source 
 	if err != nil {
 		return Detail{}, faultOf(err)
 	}
-	found, err := v.catalog.Resolve(ctx, kind, ref, source)
+	found, err := v.catalog.resolve(ctx, kind, ref, source)
 	if err != nil {
 		return Detail{}, faultOf(err)
 	}
 	out := Detail{Found: found, Problems: v.catalog.judged(ctx, found, true).Problems}
 	merged, err := v.catalog.Merge(ctx, found)
-	var broken *InheritanceError
+	var broken *inheritanceError
 	switch {
 	case errors.As(err, &broken):
 		out.Chain, out.ChainProblem = broken.Chain, broken.Why

@@ -33,7 +33,7 @@ type Service struct {
 
 // NewService makes a Service. It touches no disk.
 func NewService(s Settings) *Service {
-	return &Service{settings: s, catalog: NewCatalog(Options{Project: s.Project, Home: s.Home, Now: s.Now})}
+	return &Service{settings: s, catalog: newCatalog(options{Project: s.Project, Home: s.Home, Now: s.Now})}
 }
 
 // view is everything under the configuration as it is now.
@@ -51,7 +51,7 @@ func (s *Service) open() (*view, error) {
 	if s.settings.Sources != nil {
 		admitted = s.settings.Sources()
 	}
-	config, err := LoadConfig(ConfigOptions{
+	config, err := loadConfig(ConfigOptions{
 		File: s.settings.ConfigFile, CacheDir: s.settings.CacheDir, Project: s.settings.Project, Home: s.settings.Home,
 		Sources: admitted,
 	})
@@ -62,20 +62,20 @@ func (s *Service) open() (*view, error) {
 	if s.settings.Home != "" {
 		older = filepath.Join(s.settings.Home, ".fractary", "registry", "cache")
 	}
-	v := &view{config: config, cache: NewCache(config.CacheDir, older, s.settings.Frozen, s.settings.Now)}
-	v.registries = NewRegistries(config, v.cache, s.settings.Transport, s.settings.Token)
+	v := &view{config: config, cache: newCache(config.CacheDir, older, s.settings.Frozen, s.settings.Now)}
+	v.registries = newRegistries(config, v.cache, s.settings.Transport, s.settings.Token)
 	for _, r := range config.Registries {
 		v.registries.fetcher.tokenOf(r) // from now on Token keeps it out of answers
 	}
-	o := Options{Project: s.settings.Project, Home: s.settings.Home, Registries: v.registries, Now: s.settings.Now}
-	v.files = s.catalog.With(o)
+	o := options{Project: s.settings.Project, Home: s.settings.Home, Registries: v.registries, Now: s.settings.Now}
+	v.files = s.catalog.with(o)
 	if !config.Resolution.Local {
 		o.Project = ""
 	}
 	if !config.Resolution.Global {
 		o.Home = ""
 	}
-	v.catalog = s.catalog.With(o)
+	v.catalog = s.catalog.with(o)
 	return v, nil
 }
 

@@ -52,7 +52,7 @@ type merger struct {
 }
 
 func (m *merger) merge() Config {
-	m.out = Config{TTL: DefaultTTL, Resolution: m.operators.resolution, given: map[string]any{}}
+	m.out = Config{TTL: defaultTTL, Resolution: m.operators.resolution, given: map[string]any{}}
 	for _, f := range []configFile{m.operators, m.projects} {
 		if f.name != "" {
 			m.out.Sources = append(m.out.Sources, f.name)
@@ -135,7 +135,7 @@ func (m *merger) registries() {
 			origins[weborigin.Of(l.url)] = true
 		}
 	}
-	ttl := DefaultTTL
+	ttl := defaultTTL
 	if m.operators.ttl != unset {
 		ttl = m.operators.ttl
 	}

@@ -113,7 +113,7 @@ func loaded(t *testing.T, admitted sources.List, operators, projects string) (li
 	t.Helper()
 	home := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".fractary/config.json": operators})
 	project := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".fractary/config.json": projects})
-	c, err := LoadConfig(ConfigOptions{Home: home, Project: project, Sources: admitted})
+	c, err := loadConfig(ConfigOptions{Home: home, Project: project, Sources: admitted})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestTheDefaultTokenGoesToStockyardsOfTheOperatorAlone(t *testing.T) {
 		_, c := loaded(t, nil, operators, `{}`)
 		got := &carrier{}
 		token := func(name string) string { return map[string]string{defaultTokenVariable: "s3cret"}[name] }
-		_, failed := NewRegistries(c, NewCache("", "", false, time.Now), got, token).Search(t.Context(), "p", nil)
+		_, failed := newRegistries(c, newCache("", "", false, time.Now), got, token).Search(t.Context(), "p", nil)
 		if strings.Join(got.seen, "\n") != want ||
 			(want == "") != (len(failed) == 1 && strings.Contains(failed[0].Error(), "plain http")) {
 			t.Errorf("%s: %v, %v", operators, got.seen, failed)
@@ -268,7 +268,7 @@ func TestDataChoosesAmongWhatTheOperatorNamed(t *testing.T) {
 	} {
 		_, c := loaded(t, admitted, fmt.Sprintf(operators, address), `{}`)
 		got := &carrier{}
-		r := NewRegistries(c, NewCache("", "", false, time.Now), got,
+		r := newRegistries(c, newCache("", "", false, time.Now), got,
 			func(name string) string { return map[string]string{"T": "s3cret"}[name] })
 		_, err := r.Plugin(t.Context(), Reference{Name: "p"})
 		asked := got.seen[1:]

@@ -2,15 +2,15 @@ package definitions
 
 import "strings"
 
-// Validator holds files against the schemas. Make one with NewValidator and keep it: the schemas are compiled once. It
+// Validator holds files against the schemas. Make one with newValidator and keep it: the schemas are compiled once. It
 // is safe for concurrent use.
 type Validator struct {
 	schemas map[Kind]*shape
 	claude  *shape // of Claude Code's own agents
 }
 
-// NewValidator compiles the schemas.
-func NewValidator() *Validator {
+// newValidator compiles the schemas.
+func newValidator() *Validator {
 	return &Validator{schemas: map[Kind]*shape{Agent: agentSchema(), Tool: toolSchema()}, claude: claudeSchema()}
 }
 

@@ -10,7 +10,7 @@ import (
 
 func problemsOf(t *testing.T, kind Kind, name, content string) []string {
 	t.Helper()
-	_, problems := NewValidator().Validate(kind, name, []byte(content))
+	_, problems := newValidator().Validate(kind, name, []byte(content))
 	out := []string{}
 	for _, p := range problems {
 		mark := ""
@@ -152,7 +152,7 @@ func TestProblemsNameTheirPlace(t *testing.T) {
 }
 
 func TestTooLargeIsAProblem(t *testing.T) {
-	got := problemsOf(t, Agent, "a.yaml", agentYAML("a", "1.0.0", "# "+strings.Repeat("x", MaxFileBytes)))
+	got := problemsOf(t, Agent, "a.yaml", agentYAML("a", "1.0.0", "# "+strings.Repeat("x", maxFileBytes)))
 	if len(got) != 1 || !strings.Contains(got[0], "at most 1048576 are read") {
 		t.Errorf("got %v", got)
 	}
@@ -162,7 +162,7 @@ func FuzzValidate(f *testing.F) {
 	f.Add("a.yaml", agentYAML("a", "1.0.0"))
 	f.Add("a.md", agentMarkdown("a", "1.0.0", "Prompt.\n", "x: &a [*a]"))
 	f.Add("t.yaml", toolYAML("t", "1.0.0", "<<: {a: b}", "y: !!binary x"))
-	v := NewValidator()
+	v := newValidator()
 	f.Fuzz(func(t *testing.T, name, content string) {
 		for _, kind := range Kinds() {
 			definition, problems := v.Validate(kind, name, []byte(content))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/system/change"
@@ -52,7 +53,7 @@ func (a Acts) rollBack(ctx context.Context, call operation.Call, in ShownRollbac
 	if err != nil {
 		return RolledBack{}, Failure(err)
 	}
-	row := call.Done(fmt.Sprintf("back to %s, snapshot %s: %d changes", in.To, done.ID, len(done.Steps)))
+	row := call.Done(fmt.Sprintf("back to %s, snapshot %s: %s", in.To, done.ID, changed(done)))
 	return RolledBack{done.ID}, a.Audit().Record(context.WithoutCancel(ctx), row, nil)
 }
 
@@ -72,23 +73,26 @@ func pruned() operation.Operation {
 				if p.DryRun {
 					verb = "This is a dry run. It would remove"
 				}
-				return fmt.Sprintf(
-					"%s %d snapshots, %d contents (%d bytes in all) and %d commits of the cache; %d snapshots are left.",
-					verb, p.Snapshots, p.Objects, p.Bytes, p.Commits, p.Kept)
+				return fmt.Sprintf("%s %s (%d bytes in all); snapshots left: %d.", verb, removed(p), p.Bytes, p.Kept)
 			},
 		},
 	}
 }
 
+// removed is what pruning removes.
+func removed(p change.Pruned) string {
+	return plural.Of(p.Snapshots, "snapshot", "snapshots") + ", " + plural.Of(p.Objects, "content", "contents") + " and " +
+		plural.Of(p.Commits, "commit", "commits") + " of the cache"
+}
+
 func (a Acts) prune(ctx context.Context, call operation.Call, in PruneRequest) (change.Pruned, error) {
 	if in.Keep == 0 {
-		in.Keep = KeepSnapshots
+		in.Keep = keepSnapshots
 	}
 	out, err := a.Service().Prune(ctx, in.Keep, call.DryRun)
 	if err != nil || out.DryRun {
 		return out, err
 	}
-	row := call.Done(fmt.Sprintf("deployments: removed %d snapshots, %d contents and %d commits of the cache",
-		out.Snapshots, out.Objects, out.Commits))
+	row := call.Done("deployments: removed " + removed(out))
 	return out, a.Audit().Record(context.WithoutCancel(ctx), row, nil)
 }

@@ -30,7 +30,7 @@ func BenchmarkPlan(b *testing.B) {
 			files[fmt.Sprintf("repo/m/s%d/f%d.md", i, j)] = strings.Repeat(fmt.Sprintf("line %d %d\n", i, j), 100)
 		}
 	}
-	files["repo/"+ConfigName] = config.String()
+	files["repo/"+configName] = config.String()
 	dir := b.TempDir()
 	operationtest.WriteFiles(b, filepath.Join(dir, "agentpack"), files)
 	operationtest.WriteFiles(b, dir, map[string]string{"project/.keep": "", "user/.keep": ""})

@@ -22,8 +22,8 @@ const (
 )
 
 const (
-	// DefaultCacheBytes is how much the commits of other repositories may take in the cache together.
-	DefaultCacheBytes = 1 << 30
+	// defaultCacheBytes is how much the commits of other repositories may take in the cache together.
+	defaultCacheBytes = 1 << 30
 	// inUse is how long after its last use a commit is not removed to make room: longer than any call takes.
 	inUse = 15 * time.Minute
 	// abandoned is when what a killed process left is removed: longer than any fetch takes.

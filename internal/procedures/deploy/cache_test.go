@@ -46,7 +46,7 @@ func testGit(t *testing.T) *Git {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewGit(program, t.TempDir(), t.TempDir(), []string{"PATH=" + os.Getenv("PATH")})
+	return newGit(program, t.TempDir(), t.TempDir(), []string{"PATH=" + os.Getenv("PATH")})
 }
 
 func cached(t *testing.T, g *Git) (names []string) {
@@ -71,7 +71,7 @@ func TestARepositoryThatIsTooLargeIsRefused(t *testing.T) {
 	} {
 		g := testGit(t)
 		if l := g.limits; l.file != change.MaxFileBytes || l.files != maxCommitFiles || l.bytes != maxCommitBytes ||
-			l.cache != DefaultCacheBytes {
+			l.cache != defaultCacheBytes {
 			t.Fatalf("the limits of every day: %+v", l)
 		}
 		g.limits.file, g.limits.files, g.limits.bytes = 1000, 100, 5000

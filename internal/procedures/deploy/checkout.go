@@ -34,7 +34,7 @@ func (s *Service) Update(ctx context.Context) (Checkout, error) {
 		return Checkout{}, faultOf(err)
 	}
 	if why := s.engine.NoWriting; why != "" {
-		return Checkout{}, faultOf(change.NewError(NotAllowed, "read_only", []string{"ask_operator"},
+		return Checkout{}, faultOf(change.NewError(notAllowed, "read_only", []string{"ask_operator"},
 			"nothing is written: %s", why))
 	}
 	c, err := s.setup.Git.update(ctx, s.setup.repo(""))

@@ -15,8 +15,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// ConfigName is the configuration's file in its repository.
-const ConfigName = "agentpack.yaml"
+// configName is the configuration's file in its repository.
+const configName = "agentpack.yaml"
 
 // Bounds of a configuration.
 const (
@@ -141,8 +141,8 @@ func LoadConfig(repo string) (*Config, error) { return loadConfig(repo, false) }
 
 // loadConfig is LoadConfig; the operator's own file may be a link to anywhere.
 func loadConfig(repo string, own bool) (*Config, error) {
-	name := filepath.Join(repo, ConfigName)
-	text, err := readIn(repo, ConfigName, maxConfigBytes, own)
+	name := filepath.Join(repo, configName)
+	text, err := readIn(repo, configName, maxConfigBytes, own)
 	switch {
 	case errors.Is(err, files.ErrTooLarge):
 		return nil, invalidConfig("%s has more than %d bytes", name, maxConfigBytes).With("path", name)

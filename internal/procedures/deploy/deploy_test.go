@@ -33,7 +33,7 @@ modules:
 `
 
 func TestConfigSelectsModules(t *testing.T) {
-	c, err := LoadConfig(operationtest.WriteFiles(t, t.TempDir(), map[string]string{ConfigName: configuration}))
+	c, err := LoadConfig(operationtest.WriteFiles(t, t.TempDir(), map[string]string{configName: configuration}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestConfigRefusals(t *testing.T) {
 		base + "modules: [{id: m, type: prompt, source: {local_path: {path: x}}}, {id: m, type: prompt, source: " +
 			"{local_path: {path: y}}}]\n": ConfigInvalid,
 	} {
-		_, err := LoadConfig(operationtest.WriteFiles(t, t.TempDir(), map[string]string{ConfigName: text}))
+		_, err := LoadConfig(operationtest.WriteFiles(t, t.TempDir(), map[string]string{configName: text}))
 		e := errorOf(err)
 		if codeOf(err) != want || e != nil && (e.Details["reason_code"] == nil || e.Details["path"] == nil) {
 			t.Errorf("%q: %v", text, err)
@@ -107,20 +107,20 @@ func TestNamesOfModulesMachinesAndProjects(t *testing.T) {
 		fsKey(""):               "module--e3b0c44298", fsKey(strings.Repeat("é", 70))[:66]: strings.Repeat("_", 64) + "--",
 		skillName("skill:look"): "look", skillName("look"): "look", skillName("skill:../../x"): "skill_______x",
 		skillName("skill:/x"): "skill__x", skillName("skill:.x"): "skill__x",
-		MachineID("", " My Laptop.local "): "my-laptop-local", MachineID("", "--"): "unknown",
+		machineID("", " My Laptop.local "): "my-laptop-local", machineID("", "--"): "unknown",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	want := ProjectID("https://example.org/Joe/Repo.git", "/x")
+	want := projectID("https://example.org/Joe/Repo.git", "/x")
 	for _, origin := range []string{"http://example.org/joe/repo", "git@example.org:Joe/Repo.git",
 		"https://example.org/Joe/Repo/"} {
-		if got := ProjectID(origin, "/y"); got != want {
+		if got := projectID(origin, "/y"); got != want {
 			t.Errorf("%s: %s, want %s", origin, got, want)
 		}
 	}
-	if ProjectID("", "/x") == ProjectID("", "/y") {
+	if projectID("", "/x") == projectID("", "/y") {
 		t.Error("two projects without a remote have one name")
 	}
 }

@@ -55,10 +55,10 @@ func enveloped[Data any](tool, version string, data Data, warnings []string) Env
 
 // Codes of what the way of a call refuses. They are ours; agentpack's server has no such steps.
 const (
-	NotAllowed       Code = "E_NOT_ALLOWED"
-	ArgumentsInvalid Code = "E_ARGUMENTS_INVALID"
-	TimedOut         Code = "E_TIMEOUT"
-	AnswerTooLarge   Code = "E_ANSWER_TOO_LARGE"
+	notAllowed       Code = "E_NOT_ALLOWED"
+	argumentsInvalid Code = "E_ARGUMENTS_INVALID"
+	timedOut         Code = "E_TIMEOUT"
+	answerTooLarge   Code = "E_ANSWER_TOO_LARGE"
 )
 
 // form is that of agentpack's answers.
@@ -105,24 +105,24 @@ func codeOfReason(f *operation.Fault) (code Code, why string, next []string) {
 	case operation.ReasonApproval:
 		return ConfirmRequired, "confirm_required", []string{"retry_with_yes"}
 	case operation.ReasonDisabled:
-		return NotAllowed, "toolset_disabled", []string{"ask_operator"}
+		return notAllowed, "toolset_disabled", []string{"ask_operator"}
 	case operation.ReasonTier:
-		return NotAllowed, "tier_denied", []string{"ask_operator"}
+		return notAllowed, "tier_denied", []string{"ask_operator"}
 	case operation.ReasonWriting:
-		return NotAllowed, "read_only", []string{"ask_operator"}
+		return notAllowed, "read_only", []string{"ask_operator"}
 	case operation.ReasonArguments:
 		for _, v := range f.General.Violations {
 			if v.Path == "target" {
 				return TargetUnsupported, "target_unsupported", []string{"fix_arguments", "retry_command"}
 			}
 		}
-		return ArgumentsInvalid, "arguments_invalid", []string{"fix_arguments", "retry_command"}
+		return argumentsInvalid, "arguments_invalid", []string{"fix_arguments", "retry_command"}
 	case operation.ReasonBusy:
 		return Locked, "locked", []string{"retry_command"}
 	case operation.ReasonTime:
-		return TimedOut, "timeout", []string{"retry_command"}
+		return timedOut, "timeout", []string{"retry_command"}
 	case operation.ReasonSize:
-		return AnswerTooLarge, "answer_too_large", []string{"retry_with_target"}
+		return answerTooLarge, "answer_too_large", []string{"retry_with_target"}
 	}
 	return Unexpected, "unexpected", []string{"retry_command"}
 }
@@ -138,7 +138,7 @@ func faultOf(err error) error {
 // general is the program's own code for one of agentpack.
 func general(c Code) fault.Code {
 	switch c {
-	case ConfirmRequired, ArgumentsInvalid, TargetUnsupported:
+	case ConfirmRequired, argumentsInvalid, TargetUnsupported:
 		return fault.InvalidArgument
 	case ConfigMissing, SnapshotNotFound, FileUnknown:
 		return fault.NotFound
@@ -152,7 +152,7 @@ func general(c Code) fault.Code {
 		return fault.UpstreamError
 	case NothingToPropose:
 		return fault.NoChange
-	case NotAllowed:
+	case notAllowed:
 		return fault.ReadOnly
 	}
 	return fault.Internal

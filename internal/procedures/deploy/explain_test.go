@@ -16,7 +16,7 @@ import (
 func layered() map[string]string {
 	files := life()
 	files["agentpack/repo/"+
-		ConfigName] += "  - {id: \"instructions:b\", type: instructions, tags: [base], source: {local_path: {path: " +
+		configName] += "  - {id: \"instructions:b\", type: instructions, tags: [base], source: {local_path: {path: " +
 		"modules/b}}}\n"
 	files["agentpack/repo/modules/b/AGENTS.md"] = "# More\nand more\n"
 	files["agentpack/repo/modules/look/steps.md"] = "one\ntwo\nthree\n"

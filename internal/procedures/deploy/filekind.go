@@ -13,12 +13,12 @@ import (
 // gates let through: it is text for agents.
 func FileKind() gitprovider.FileKind {
 	return gitprovider.FileKind{
-		Name: ToolsetName, Patterns: []string{ConfigName, "modules/**"}, Skills: []string{"modules/*/**/" + skillFile},
+		Name: ToolsetName, Patterns: []string{configName, "modules/**"}, Skills: []string{"modules/*/**/" + skillFile},
 		Validate: func(name, content string) []gitprovider.FileProblem {
 			if path.Base(name) == skillFile {
 				return skillProblems(content)
 			}
-			if name != ConfigName {
+			if name != configName {
 				return nil
 			}
 			if len(content) > maxConfigBytes {

@@ -30,9 +30,9 @@ type Git struct {
 	busy        keyedLocks // one fetch of a commit at a time
 }
 
-// NewGit makes a Git. It touches no disk. env are variables: PATH, for git's own helpers and ssh, and others such as
+// newGit makes a Git. It touches no disk. env are variables: PATH, for git's own helpers and ssh, and others such as
 // SSH_AUTH_SOCK.
-func NewGit(program, userHome, agentpackHome string, env []string) *Git {
+func newGit(program, userHome, agentpackHome string, env []string) *Git {
 	return &Git{
 		git:   &sysgit.Runner{Program: program, Home: userHome, Env: env},
 		cache: filepath.Join(agentpackHome, "cache", "git"), limits: defaultGitLimits(), now: time.Now,
@@ -44,8 +44,8 @@ func gitFailed(g *GitSource, format string, args ...any) *Error {
 		shown(g.URL)).With("ref", g.Ref)
 }
 
-// Resolve is the commit that a source means now: a branch, a tag, or the commit itself.
-func (g *Git) Resolve(ctx context.Context, s *GitSource) (string, error) {
+// resolve is the commit that a source means now: a branch, a tag, or the commit itself.
+func (g *Git) resolve(ctx context.Context, s *GitSource) (string, error) {
 	if isCommit(s.Ref) {
 		return s.Ref, nil
 	}

@@ -26,7 +26,7 @@ type gitLimits struct {
 func defaultGitLimits() gitLimits {
 	return gitLimits{
 		ask: 30 * time.Second, fetch: 5 * time.Minute, silence: 30 * time.Second, scratch: maxCommitBytes,
-		cache: DefaultCacheBytes,
+		cache: defaultCacheBytes,
 		files: maxCommitFiles, bytes: maxCommitBytes, file: change.MaxFileBytes,
 	}
 }

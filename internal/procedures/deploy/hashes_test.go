@@ -27,7 +27,7 @@ func manyFiles() map[string]string {
 		files[fmt.Sprintf("agentpack/repo/m/s%d/a.md", i)] = fmt.Sprintf("a %d\n", i)
 		files[fmt.Sprintf("agentpack/repo/m/s%d/deep/b.md", i)] = fmt.Sprintf("b %d\n", i)
 	}
-	files["agentpack/repo/"+ConfigName] = config
+	files["agentpack/repo/"+configName] = config
 	return files
 }
 

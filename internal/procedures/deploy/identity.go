@@ -57,9 +57,9 @@ func isFolderName(name string) bool {
 		files.CheckName(name) == nil
 }
 
-// MachineID is the name by which overlays call a machine: the first of the candidates that is not empty, in small
+// machineID is the name by which overlays call a machine: the first of the candidates that is not empty, in small
 // letters, runs of other than letters, digits, _ and - as one hyphen; unknown if there is none.
-func MachineID(candidates ...string) string {
+func machineID(candidates ...string) string {
 	for _, c := range candidates {
 		id := regexp.MustCompile(`[^a-z0-9_-]+`).ReplaceAllString(strings.ToLower(strings.TrimSpace(c)), "-")
 		if id = strings.Trim(id, "-"); id != "" {
@@ -69,9 +69,9 @@ func MachineID(candidates ...string) string {
 	return "unknown"
 }
 
-// ProjectID is the name by which overlays call a project: from the address of its remote origin, however it is written,
+// projectID is the name by which overlays call a project: from the address of its remote origin, however it is written,
 // or else from its path.
-func ProjectID(origin, dir string) string {
+func projectID(origin, dir string) string {
 	text := dir
 	if origin = strings.TrimSpace(origin); origin != "" {
 		text = strings.TrimSuffix(strings.TrimRight(origin, "/"), ".git")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
 
@@ -85,11 +86,11 @@ func (s *Service) Init(user bool) (InitData, error) {
 		return InitData{}, err
 	}
 	if s.engine.NoWriting != "" {
-		return InitData{}, change.NewError(NotAllowed, "read_only", []string{"ask_operator"}, "nothing is written: %s",
+		return InitData{}, change.NewError(notAllowed, "read_only", []string{"ask_operator"}, "nothing is written: %s",
 			s.engine.NoWriting)
 	}
 	repo := s.setup.repo("")
-	name := filepath.Join(repo, ConfigName)
+	name := filepath.Join(repo, configName)
 	if change.Exists(name) {
 		return InitData{}, invalidConfig("there is a configuration already: %s", name).With("path", name)
 	}
@@ -221,6 +222,6 @@ func (i *initializer) write(repo, name string) error {
 		}
 	}
 	return change.WriteBelow(repo, name,
-		append([]byte(fmt.Sprintf("# Made from %d files by claudeops deploy init.\n", len(i.files))), text.Bytes()...), false,
+		append([]byte(fmt.Sprintf("# Made from %s by claudeops deploy init.\n", plural.Files(len(i.files)))), text.Bytes()...), false,
 		"init")
 }

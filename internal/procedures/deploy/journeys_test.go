@@ -19,7 +19,7 @@ func TestOneSkillForTwoTargets(t *testing.T) {
 		return "---\nname: look\ndescription: Looks\n---\n\n# look " + version + "\n"
 	}
 	b := newBench(t, map[string]string{
-		"agentpack/repo/" + ConfigName: "version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets:\n" +
+		"agentpack/repo/" + configName: "version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets:\n" +
 			"  codex: {scope: user, options: {write_agents_global: false, write_user_prompts: false}}\n  claude_code: " +
 			"{options: {write_repo_skills: true, write_repo_commands: false}}\n" +
 			"modules: [{id: 'skill:look', type: skill, tags: [x], targets: [codex, claude_code], source: {local_path: {path: m}}}]\n",
@@ -80,7 +80,7 @@ func TestAServerThatGivesNoSingleCommit(t *testing.T) {
 func TestAModuleBelowAFolderThatModulesLeaveOut(t *testing.T) {
 	b := newBench(t, map[string]string{
 		"agentpack/.agentpack/repo/" +
-			ConfigName: "version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets: {vscode: {}}\nmodules: [{id: ask, " +
+			configName: "version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets: {vscode: {}}\nmodules: [{id: ask, " +
 			"type: prompt, tags: [x], source: {local_path: {path: .agentpack/m}}}]\n",
 		"agentpack/.agentpack/repo/.agentpack/m/ask.md":          "Ask.\n",
 		"agentpack/.agentpack/repo/.agentpack/m/.agentpack/x.md": "left out\n",

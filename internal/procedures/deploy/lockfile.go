@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
-// LockName is the lock file in the configuration's repository.
-const LockName = "agentpack.lock.json"
+// lockName is the lock file in the configuration's repository.
+const lockName = "agentpack.lock.json"
 
 // lockFile pins modules of other repositories to commits.
 type lockFile struct {
@@ -33,8 +33,8 @@ const maxLockBytes = 64 << 20
 // readLock reads the lock file; one that is not there locks nothing. E_LOCKFILE_INVALID and
 // E_LOCKFILE_UNSUPPORTED_VERSION say what is wrong.
 func readLock(repo string, own bool) (*lockFile, error) {
-	name := filepath.Join(repo, LockName)
-	text, err := readIn(repo, LockName, maxLockBytes, own)
+	name := filepath.Join(repo, lockName)
+	text, err := readIn(repo, lockName, maxLockBytes, own)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &lockFile{Version: 1}, nil
 	}

@@ -30,8 +30,8 @@ func askUntilKilled(url string) error {
 	if err != nil {
 		return err
 	}
-	g := NewGit(program, "/nonexistent", "/nonexistent", []string{"PATH=" + os.Getenv("PATH")})
+	g := newGit(program, "/nonexistent", "/nonexistent", []string{"PATH=" + os.Getenv("PATH")})
 	g.git.Reaped, g.limits.ask = true, time.Hour
-	_, err = g.Resolve(context.Background(), (&GitSource{URL: url, Ref: "main"}).operators())
+	_, err = g.resolve(context.Background(), (&GitSource{URL: url, Ref: "main"}).operators())
 	return err
 }

@@ -60,7 +60,7 @@ func (b *bench) callers() map[string]record.Door {
 func TestAnAgentReadsNoConfigurationOfItsOwn(t *testing.T) {
 	b := newBench(t, life())
 	url, _ := b.private("secret")
-	operationtest.WriteFiles(t, b.dir, map[string]string{"project/mine/" + ConfigName: moduleOf(url, "")})
+	operationtest.WriteFiles(t, b.dir, map[string]string{"project/mine/" + configName: moduleOf(url, "")})
 	if err := os.Symlink(filepath.Join(b.dir, "project", "mine"), filepath.Join(b.dir, "project", "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestAProjectsConfigurationChoosesAmongSources(t *testing.T) {
 	plan := func(address, more string) Envelope[map[string]any] {
 		t.Helper()
 		b.rows = nil
-		operationtest.WriteFiles(t, dir, map[string]string{ConfigName: moduleOf(address, more)})
+		operationtest.WriteFiles(t, dir, map[string]string{configName: moduleOf(address, more)})
 		return b.ask(ToolDiff, `{"repo":"mine"}`)
 	}
 	link := "file://" + filepath.ToSlash(filepath.Join(b.dir, "project", "way"))
@@ -148,7 +148,7 @@ func TestAProjectsConfigurationChoosesAmongSources(t *testing.T) {
 // Only the operator's own configuration says where Codex's folder is.
 func TestAProjectsConfigurationNamesNoFolderOfCodex(t *testing.T) {
 	b := newBench(t, map[string]string{"project/mine/" +
-		ConfigName: "version: 1\nprofiles: {default: {}}\ntargets: {codex: {scope: user, options: {codex_home: " +
+		configName: "version: 1\nprofiles: {default: {}}\ntargets: {codex: {scope: user, options: {codex_home: " +
 		"/elsewhere/codex}}}\n"})
 	b.door = record.DoorCLI
 	if out := b.ask(ToolPlan, `{"repo":"mine"}`); out.OK || out.Errors[0].Code != ConfigInvalid {
@@ -160,7 +160,7 @@ func TestAProjectsConfigurationNamesNoFolderOfCodex(t *testing.T) {
 func TestEveryFetchIsInTheAudit(t *testing.T) {
 	b := newBench(t, nil)
 	url, commit := b.private("secret")
-	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/" + ConfigName: moduleOf(url, "")})
+	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/" + configName: moduleOf(url, "")})
 	for _, tool := range []string{ToolPlan, ToolDiff, ToolStatus, ToolDoctor} {
 		b.rows = nil
 		b.mustOK(tool, `{}`)
@@ -170,17 +170,17 @@ func TestEveryFetchIsInTheAudit(t *testing.T) {
 	}
 	b.rows = nil
 	b.mustOK(ToolApply, `{"yes":true}`)
-	if len(b.rows) != 1 || !strings.Contains(b.rows[0].Message, "1 changes; fetched from "+url) {
+	if len(b.rows) != 1 || !strings.Contains(b.rows[0].Message, "1 change; fetched from "+url) {
 		t.Errorf("%+v", b.rows)
 	}
 	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/" +
-		ConfigName: moduleOf("file://joe:token@/nowhere", "")})
+		configName: moduleOf("file://joe:token@/nowhere", "")})
 	b.rows = nil
 	if out := b.ask(ToolPlan, `{}`); out.OK || len(b.rows) != 1 || b.rows[0].Outcome == record.OutcomeDone ||
 		!strings.Contains(b.rows[0].Message, "fetched from file:///nowhere") {
 		t.Errorf("a fetch that fails: %+v, %+v", out, b.rows)
 	}
-	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/" + ConfigName: moduleOf(url, ", ref: "+commit)})
+	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/" + configName: moduleOf(url, ", ref: "+commit)})
 	b.rows = nil
 	if b.mustOK(ToolPlan, `{}`); len(b.rows) != 0 {
 		t.Errorf("nothing was fetched: %+v", b.rows)
@@ -192,14 +192,14 @@ func TestALockFileNamesCommitsAlone(t *testing.T) {
 	b := newBench(t, nil)
 	url, _ := b.private("secret")
 	outside := filepath.Join(b.dir, "written")
-	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/" + ConfigName: moduleOf(url, ""),
+	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/" + configName: moduleOf(url, ""),
 		"elsewhere/ask.md": "another folder\n"})
 	for _, commit := range []string{"../../../../elsewhere", filepath.Join(b.dir, "elsewhere"), "--output=" + outside,
 		"main", "", "abc", strings.Repeat("A", 40)} {
 		text, _ := json.Marshal(map[string]any{"version": 1,
 			"modules": []any{map[string]any{"id": "p",
 				"resolved_source": map[string]any{"git": map[string]any{"url": url, "commit": commit}}}}})
-		operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/" + LockName: string(text)})
+		operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/" + lockName: string(text)})
 		out := b.ask(ToolDiff, `{}`)
 		if said, _ := json.Marshal(out); out.OK || out.Errors[0].Code != LockfileInvalid ||
 			strings.Contains(string(said), "another folder") {

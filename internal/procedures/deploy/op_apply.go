@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/system/change"
 )
@@ -86,9 +87,12 @@ func changedMeanwhile(d *change.Done) (out []string) {
 // maxNoted bounds the paths in a row of the audit.
 const maxNoted = 100
 
+// changed is how much a deployment or a rollback changed.
+func changed(done *change.Done) string { return plural.Of(len(done.Steps), "change", "changes") }
+
 // noteOf is what the audit says of a deployment or a rollback.
 func noteOf(done *change.Done) operation.Note {
-	n := operation.Note{Message: fmt.Sprintf("%s, snapshot %s: %d changes", done.Kind, done.ID, len(done.Steps))}
+	n := operation.Note{Message: fmt.Sprintf("%s, snapshot %s: %s", done.Kind, done.ID, changed(done))}
 	if done.RolledBackTo != "" {
 		n.Message += ", back to " + done.RolledBackTo
 	}

@@ -66,7 +66,7 @@ func (s set) proposeDrift() operation.Operation {
 			service := s.service()
 			ctx, fetched := noting(ctx)
 			defer func() { fetched.noteTo(call, operation.Note{}) }()
-			draft, err := service.DraftOf(ctx, Request{Profile: in.Profile, Machine: in.Machine}, in.Paths)
+			draft, err := service.draftOf(ctx, Request{Profile: in.Profile, Machine: in.Machine}, in.Paths)
 			if err != nil {
 				return out, faultOf(err)
 			}

@@ -50,10 +50,10 @@ func (s set) update() operation.Operation {
 				return out, faultOf(err)
 			}
 			plan := dataOf(in.Profile, u.Plan)
-			data := UpdateData{Lock: u.LockPath(), Modules: u.Modules, Targets: plan.Targets, Changes: plan.Changes,
+			data := UpdateData{Lock: u.lockPath(), Modules: u.Modules, Targets: plan.Targets, Changes: plan.Changes,
 				Summary: plan.Summary}
 			if !call.DryRun {
-				if data.Written, err = service.WriteLock(u); err != nil {
+				if data.Written, err = service.writeLock(u); err != nil {
 					return out, faultOf(err)
 				}
 			}

@@ -169,7 +169,7 @@ func TestInputSchemasAreTheContractsToTheLetter(t *testing.T) {
 // life is a configuration with a module of each type, for all targets.
 func life() map[string]string {
 	return map[string]string{
-		"agentpack/repo/" + ConfigName: `
+		"agentpack/repo/" + configName: `
 version: 1
 profiles: {default: {include_tags: [base]}, more: {include_tags: [base, more]}}
 targets: {codex: {scope: both}, claude_code: {options: {write_repo_skills: true}}, cursor: {}, vscode: {}}
@@ -279,18 +279,18 @@ func TestRefusalsWriteNothingAndAreRecorded(t *testing.T) {
 		"no such snapshot": {ToolRollback, `{"to":"../../x","yes":true}`, nil, SnapshotNotFound,
 			"snapshot_not_found", true},
 		"writing is not allowed": {ToolApply, `{"yes":true,"adopt":true}`,
-			func(b *bench) { b.authority.AllowWrite = false }, NotAllowed, "read_only", true},
+			func(b *bench) { b.authority.AllowWrite = false }, notAllowed, "read_only", true},
 		"the tier is too low": {ToolRollback, `{"to":"1","yes":true}`, func(b *bench) { b.authority.Tier = 2 },
-			NotAllowed, "tier_denied", true},
+			notAllowed, "tier_denied", true},
 		"a target that is none":       {ToolPlan, `{"target":"emacs"}`, nil, TargetUnsupported, "target_unsupported", false},
-		"an argument that is unknown": {ToolPlan, `{"nonsense":1}`, nil, ArgumentsInvalid, "arguments_invalid", false},
+		"an argument that is unknown": {ToolPlan, `{"nonsense":1}`, nil, argumentsInvalid, "arguments_invalid", false},
 		"no configuration": {ToolPlan, `{}`,
 			func(b *bench) { _ = os.RemoveAll(filepath.Join(b.dir, "agentpack/repo")) }, ConfigMissing, "config_missing", false},
 		"a repository of one's own": {ToolPlan, `{"repo":"/nowhere"}`, nil, SourceNotAllowed, "source_not_allowed", true},
 		"an unknown profile":        {ToolStatus, `{"profile":"x"}`, nil, ConfigInvalid, "config_invalid", false},
-		"a profile that is too long": {ToolPlan, `{"profile":"` + strings.Repeat("x", 5000) + `"}`, nil, ArgumentsInvalid,
+		"a profile that is too long": {ToolPlan, `{"profile":"` + strings.Repeat("x", 5000) + `"}`, nil, argumentsInvalid,
 			"arguments_invalid", false},
-		"a NUL": {ToolPlan, `{"repo":"a\u0000b"}`, nil, ArgumentsInvalid, "arguments_invalid", false},
+		"a NUL": {ToolPlan, `{"repo":"a\u0000b"}`, nil, argumentsInvalid, "arguments_invalid", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, adopt)

@@ -38,8 +38,8 @@ type patchFile struct {
 	text string
 }
 
-// Patcher applies a unified diff to a file's text. failure is what the tool said if it does not apply.
-type Patcher func(ctx context.Context, name, before, patch string) (after, failure string, err error)
+// patcher applies a unified diff to a file's text. failure is what the tool said if it does not apply.
+type patcher func(ctx context.Context, name, before, patch string) (after, failure string, err error)
 
 // Folders of the repository that have overlays.
 const (
@@ -142,7 +142,7 @@ func (p patchFile) bad() string {
 }
 
 // apply lays an overlay over a module's files.
-func (o overlay) apply(ctx context.Context, id string, base change.Tree, patch Patcher) (change.Tree, error) {
+func (o overlay) apply(ctx context.Context, id string, base change.Tree, patch patcher) (change.Tree, error) {
 	out := change.Tree{}
 	for p, f := range base {
 		out[p] = f
@@ -188,7 +188,7 @@ type layer struct {
 
 // overlaid are the layers of a module, from its source, of the levels that there are.
 func overlaid(ctx context.Context, root *files.Dir, m Module, base change.Tree, there []overlay,
-	patch Patcher) ([]layer, error) {
+	patch patcher) ([]layer, error) {
 	out := []layer{{tree: base}}
 	for _, level := range there {
 		level.dir = path.Join(level.dir, fsKey(m.ID))

@@ -86,7 +86,7 @@ func FuzzPatchByGit(f *testing.F) {
 		temp := t.TempDir()
 		t.Setenv("TMPDIR", temp)
 		operationtest.WriteFiles(t, temp, map[string]string{"y": "outside\n", "home/.keep": ""})
-		g := NewGit(program, filepath.Join(temp, "home"), filepath.Join(temp, "home"), []string{"PATH=" + os.Getenv("PATH")})
+		g := newGit(program, filepath.Join(temp, "home"), filepath.Join(temp, "home"), []string{"PATH=" + os.Getenv("PATH")})
 		after, failure, err := g.Patch(t.Context(), "m/SKILL.md", "a\n", text)
 		if err != nil && after != "" || failure != "" && after != "" {
 			t.Errorf("%q, %q, %v", after, failure, err)

@@ -93,7 +93,7 @@ func TestPatchesComeOutAsGitHasThem(t *testing.T) {
 		"--no-ext-diff", "before", "after")
 	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1"}
 	out, _ := cmd.Output() // it says by its code that there are differences
-	g := NewGit(program, dir, dir, []string{"PATH=" + os.Getenv("PATH")})
+	g := newGit(program, dir, dir, []string{"PATH=" + os.Getenv("PATH")})
 	var group errgroup.Group
 	group.SetLimit(4)
 	patches := bytes.Split(out, []byte("\ndiff --git a/before/"))
@@ -204,7 +204,7 @@ func TestPatchesOfEachForm(t *testing.T) {
 				c.before = before
 			}
 			text := "--- a/" + c.rel + "\n+++ b/" + c.rel + "\n" + c.patch
-			g := NewGit(program, t.TempDir(), t.TempDir(), []string{"PATH=" + os.Getenv("PATH")})
+			g := newGit(program, t.TempDir(), t.TempDir(), []string{"PATH=" + os.Getenv("PATH")})
 			o := overlay{dir: "o", patches: []patchFile{{file: "o/x.patch", rel: c.rel, text: text}}}
 			why := o.patches[0].bad()
 			var got change.Tree

@@ -37,8 +37,8 @@ func strange() map[string]func(name string) error {
 func TestNoFileIsWaitedFor(t *testing.T) {
 	key := fsKey("instructions:a")
 	for file, want := range map[string]string{ // what the answer has; "" for a call that does without the file
-		"agentpack/repo/" + ConfigName:                                  "agentpack.yaml",
-		"agentpack/repo/" + LockName:                                    "agentpack.lock.json",
+		"agentpack/repo/" + configName:                                  "agentpack.yaml",
+		"agentpack/repo/" + lockName:                                    "agentpack.lock.json",
 		"agentpack/repo/modules/fix.md":                                 "regular file|exactly one file|escapes",
 		"agentpack/repo/modules/a/AGENTS.md":                            "regular file|has no AGENTS.md|escapes",
 		"agentpack/repo/overlays/" + key + "/.agentpack/overlay.json":   "overlay.json",
@@ -146,7 +146,7 @@ func TestNoEntryOfTheCacheIsWaitedFor(t *testing.T) {
 			b := newBench(t, nil)
 			url, commit := b.private("far")
 			operationtest.WriteFiles(t, b.dir,
-				map[string]string{"agentpack/repo/" + ConfigName: moduleOf(url, ", ref: "+commit)})
+				map[string]string{"agentpack/repo/" + configName: moduleOf(url, ", ref: "+commit)})
 			name := filepath.Join(b.dir, "agentpack", "cache", "git", change.Hash([]byte(url)), commit, inside)
 			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 				t.Fatal(err)

@@ -186,7 +186,7 @@ func (s *Service) candidate(ctx context.Context, c Candidate) (from reading, war
 	for _, m := range current.Modules {
 		if m.Source.Git != nil && sameRepository(m.Source.Git.URL, c.Owner, c.Name) && lock.commit(m) != "" {
 			warnings = append(warnings,
-				fmt.Sprintf("the module %s is pinned by %s to the commit %.12s: it changes when the lock file does", m.ID, LockName,
+				fmt.Sprintf("the module %s is pinned by %s to the commit %.12s: it changes when the lock file does", m.ID, lockName,
 					lock.commit(m)))
 		}
 	}

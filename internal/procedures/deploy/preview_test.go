@@ -33,7 +33,7 @@ func newForge(t *testing.T) *forge {
 	operationtest.WriteFiles(t, f.dir, map[string]string{"forge/joe/.keep": "", "agentpack/.keep": ""})
 	git(t, f.dir, "init", "-q", "--bare", "-b", "main", f.remote)
 	git(t, f.dir, "clone", "-q", f.remote, f.work)
-	f.commit("main", map[string]string{ConfigName: proceduresConfig,
+	f.commit("main", map[string]string{configName: proceduresConfig,
 		"modules/fix.md": "---\ndescription: Fix\n---\nFix it.\n"})
 	git(t, f.dir, "clone", "-q", f.remote, filepath.Join(f.dir, "agentpack", "repo"))
 	f.service = NewService(f.settings)
@@ -63,7 +63,7 @@ func TestAPreviewSaysWhatAPullRequestWouldChange(t *testing.T) {
 	operationtest.WriteFiles(t, f.dir, map[string]string{"project/AGENTS.md": "a person's\n"})
 	head := f.commit("proposal", map[string]string{
 		"modules/fix.md": "---\ndescription: Fix\n---\nFix it well.\n", "modules/rules/AGENTS.md": "# Rules\n",
-		ConfigName: proceduresConfig +
+		configName: proceduresConfig +
 			"  - {id: rules, type: instructions, tags: [base], source: {local_path: {path: modules/rules}}}\n",
 	})
 	before := f.tree("project")
@@ -132,7 +132,7 @@ func TestAPreviewOfAModuleOfAnotherRepository(t *testing.T) {
 	repo := filepath.Join(f.dir, "agentpack", "repo")
 	url := "file://" + filepath.ToSlash(module)
 	operationtest.WriteFiles(t, repo,
-		map[string]string{ConfigName: "version: 1\nprofiles: {default: {include_tags: [base]}}\ntargets: {claude_code: {}}\n" +
+		map[string]string{configName: "version: 1\nprofiles: {default: {include_tags: [base]}}\ntargets: {claude_code: {}}\n" +
 			"modules: [{id: far, type: command, tags: [base], source: {git: {url: '" + url + "', subdir: fix.md}}}]\n"})
 	if _, _, err := f.service.Apply(t.Context(), Request{}, change.Approval{}, false); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestAPreviewOfAModuleOfAnotherRepository(t *testing.T) {
 	}
 	main := git(t, module, "rev-parse", "main")
 	operationtest.WriteFiles(t, repo,
-		map[string]string{LockName: `{"version":1,"modules":[{"id":"far","type":"command","resolved_source":{"git":{"url":"` +
+		map[string]string{lockName: `{"version":1,"modules":[{"id":"far","type":"command","resolved_source":{"git":{"url":"` +
 			url + `","commit":"` + main + `","subdir":"fix.md"}},"resolved_version":"` + main + `"}]}`})
 	p, err = f.service.Preview(t.Context(), Candidate{"gitea", "ann", "skills", head})
 	if err != nil || len(p.Plan.Changes) != 0 || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "is pinned") {
@@ -167,14 +167,14 @@ func TestAPreviewRefusesWhatIsNotKnown(t *testing.T) {
 		files map[string]string
 		code  Code
 	}{
-		"an address of its own": {map[string]string{ConfigName: proceduresConfig +
+		"an address of its own": {map[string]string{configName: proceduresConfig +
 			"  - {id: far, type: command, tags: [base], source: {git: {url: '" + secret + "', subdir: fix.md}}}\n"},
 			SourceNotAllowed},
-		"a folder of Codex": {map[string]string{ConfigName: strings.Replace(proceduresConfig, "codex: {scope: project}",
+		"a folder of Codex": {map[string]string{configName: strings.Replace(proceduresConfig, "codex: {scope: project}",
 			"codex: {scope: user, options: {codex_home: /etc/codex}}", 1)}, ConfigInvalid},
-		"a broken file":    {map[string]string{ConfigName: "version: ["}, ConfigInvalid},
-		"no configuration": {map[string]string{ConfigName: "version: 2\n"}, ConfigUnsupported},
-		"a module that is gone": {map[string]string{ConfigName: strings.Replace(proceduresConfig, "fix.md", "gone.md", 1)},
+		"a broken file":    {map[string]string{configName: "version: ["}, ConfigInvalid},
+		"no configuration": {map[string]string{configName: "version: 2\n"}, ConfigUnsupported},
+		"a module that is gone": {map[string]string{configName: strings.Replace(proceduresConfig, "fix.md", "gone.md", 1)},
 			ConfigInvalid},
 	}
 	for name, c := range cases {

@@ -37,7 +37,7 @@ type Setup struct {
 
 // Machine is the name by which overlays call this machine, or the one that is asked for.
 func (s Setup) machineID(asked string) string {
-	return MachineID(append([]string{asked}, s.Machine...)...)
+	return machineID(append([]string{asked}, s.Machine...)...)
 }
 
 // repo is the repository that a request means.
@@ -89,7 +89,7 @@ func (s Setup) inPlace(r Request) reading {
 func (s Setup) own(r Request) bool { return s.repo(r.Repo) == s.repo("") }
 
 func (s Setup) desire(ctx context.Context, r Request, from reading) (*change.Desired, error) {
-	from.stat.Tree(from.dir, ConfigName)
+	from.stat.Tree(from.dir, configName)
 	config, err := loadConfig(from.dir, from.own())
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (m Module) rendersFor(t change.TargetName) bool {
 // left in bad.
 func (s Setup) read(ctx context.Context, from reading, modules []Module, targets []change.TargetName, machine string,
 	bad *broken) ([]rendered, error) {
-	from.stat.Tree(from.dir, LockName)
+	from.stat.Tree(from.dir, lockName)
 	lock, err := from.lock, error(nil)
 	if lock == nil {
 		lock, err = readLock(from.dir, from.own())
@@ -225,7 +225,7 @@ func (s Setup) projectID(ctx context.Context, root *files.Dir, from reading) str
 		from.stat.Fail() // its configuration is elsewhere
 	}
 	from.stat.Tree(s.Places.Project, ".git/config")
-	id := ProjectID(s.Origin(ctx, s.Places.Project), s.Places.Project)
+	id := projectID(s.Origin(ctx, s.Places.Project), s.Places.Project)
 	from.stat.Tree(from.dir, path.Join(projectsName, id, overlaysName))
 	return id
 }
@@ -244,7 +244,7 @@ func (s Setup) files(ctx context.Context, root *files.Dir, m Module, from readin
 		}
 		if commit = known(g); commit == "" {
 			from.stat.Fail() // what the ref means may change
-			if commit, err = s.Git.Resolve(ctx, g); err != nil {
+			if commit, err = s.Git.resolve(ctx, g); err != nil {
 				return nil, "", err
 			}
 		}

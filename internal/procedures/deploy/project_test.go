@@ -40,7 +40,7 @@ func setup(t testing.TB, files map[string]string) Setup {
 		Home: home, Places: Places{Home: filepath.Join(dir, "user"), Project: filepath.Join(dir, "project")},
 		Machine: []string{"Box"},
 		Origin:  func(context.Context, string) string { return "" },
-		Git:     NewGit(program, dir, home, []string{"PATH=" + os.Getenv("PATH")}),
+		Git:     newGit(program, dir, home, []string{"PATH=" + os.Getenv("PATH")}),
 	}
 }
 
@@ -61,7 +61,7 @@ func upstream(t testing.TB) (url string, commits []string) {
 }
 
 func gitModule(url, more string) map[string]string {
-	return map[string]string{ConfigName: "version: 1\nprofiles: {default: {include_modules: [p]}}\ntargets: {vscode: " +
+	return map[string]string{configName: "version: 1\nprofiles: {default: {include_modules: [p]}}\ntargets: {vscode: " +
 		"{}}\nmodules: [{id: p, type: prompt, source: {git: {url: '" + url + "', subdir: prompts" + more + "}}}]\n"}
 }
 
@@ -95,7 +95,7 @@ func TestModulesOfOtherRepositories(t *testing.T) {
 		}
 	}
 	locked := gitModule(url, "")
-	locked[LockName] = `{"version":1,"modules":[{"id":"p","type":"prompt","resolved_source":{"git":{"url":"` + url +
+	locked[lockName] = `{"version":1,"modules":[{"id":"p","type":"prompt","resolved_source":{"git":{"url":"` + url +
 		`","commit":"` + commits[0] + `","subdir":"prompts"}}}]}`
 	if got, err := desiredTexts(t, setup(t, locked)); err != nil || got[".github/prompts/ask.prompt.md"] != "one" {
 		t.Errorf("locked: %v, %v", got, err)
@@ -111,7 +111,7 @@ func TestModulesOfOtherRepositories(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]Code{"{": LockfileInvalid, `{"version":2}`: LockfileUnsupported} {
-		locked[LockName] = text
+		locked[lockName] = text
 		if _, err := desiredTexts(t, setup(t, locked)); codeOf(err) != want {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -121,7 +121,7 @@ func TestModulesOfOtherRepositories(t *testing.T) {
 func TestARealPatchIsApplied(t *testing.T) {
 	key := fsKey("i")
 	s := setup(t, map[string]string{
-		ConfigName: "version: 1\nprofiles: {default: {include_modules: [i]}}\ntargets: {codex: {scope: " +
+		configName: "version: 1\nprofiles: {default: {include_modules: [i]}}\ntargets: {codex: {scope: " +
 			"project}}\nmodules: [{id: i, type: instructions, source: {local_path: {path: m}}}]\n",
 		"m/AGENTS.md": "one\ntwo\nthree\n",
 		"overlays/" + key + "/.agentpack/overlay.json": `{"overlay_kind":"patch"}`,
@@ -142,7 +142,7 @@ func TestARealPatchIsApplied(t *testing.T) {
 func TestALinkOutOfTheRepositoryIsNotFollowed(t *testing.T) {
 	outside := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"AGENTS.md": "secret"})
 	s := setup(t, map[string]string{
-		ConfigName: "version: 1\nprofiles: {default: {include_modules: [i]}}\ntargets: {codex: {scope: project}}\nmodules: " +
+		configName: "version: 1\nprofiles: {default: {include_modules: [i]}}\ntargets: {codex: {scope: project}}\nmodules: " +
 			"[{id: i, type: instructions, source: {local_path: {path: m}}}]\n",
 	})
 	for _, link := range []string{"m", "m/AGENTS.md"} {
@@ -166,11 +166,11 @@ func TestALinkOutOfTheRepositoryIsNotFollowed(t *testing.T) {
 
 func TestGitThatIsMissing(t *testing.T) {
 	s := setup(t, map[string]string{
-		ConfigName: "version: 1\nprofiles: {default: {include_modules: [far]}, near: {}}\ntargets: {codex: {scope: " +
+		configName: "version: 1\nprofiles: {default: {include_modules: [far]}, near: {}}\ntargets: {codex: {scope: " +
 			"project}}\n" +
 			"modules: [{id: far, type: instructions, source: {git: {url: 'https://example.org/x.git'}}}]\n",
 	})
-	s.Git = NewGit(filepath.Join(t.TempDir(), "no-git"), s.Places.Home, s.Home, nil)
+	s.Git = newGit(filepath.Join(t.TempDir(), "no-git"), s.Places.Home, s.Home, nil)
 	if _, err := s.Desire(t.Context(), Request{}); codeOf(err) != GitFailed {
 		t.Errorf("%v", err)
 	}

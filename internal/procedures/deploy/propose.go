@@ -50,11 +50,11 @@ type drafting struct {
 	byHome  map[Home][]DraftFile
 }
 
-// DraftOf makes a Draft of drift: of the files that are named, or else of all that were modified. A missing file
+// draftOf makes a Draft of drift: of the files that are named, or else of all that were modified. A missing file
 // becomes a deletion, and an extra one in the folder of a skill a new file, only if they are named.
 //
 // E_NOTHING_TO_PROPOSE if nothing has drifted, or nothing of that can be proposed; it says why, by file.
-func (s *Service) DraftOf(ctx context.Context, r Request, names []string) (Draft, error) {
+func (s *Service) draftOf(ctx context.Context, r Request, names []string) (Draft, error) {
 	t, err := s.traced(ctx, r)
 	if err != nil {
 		return Draft{}, err
@@ -131,7 +131,7 @@ func (d *drafting) take(ctx context.Context, item change.Drift) error {
 		if len(of.parts) > 1 {
 			return nothingToPropose("several_modules", "change_modules",
 				"%s is made of %d modules, so that nobody knows which one should go; remove it from %s", item.Path, len(of.parts),
-				ConfigName).With("path", item.Path)
+				configName).With("path", item.Path)
 		}
 		return d.edit(ctx, item, of.parts[0], before[0], nil)
 	}
@@ -252,7 +252,7 @@ func (d *drafting) extra(ctx context.Context, item change.Drift) error {
 		return d.add(home, file)
 	}
 	return nothingToPropose("no_module", "add_module",
-		"%s lies in the folder of no skill; give it a module in %s, and propose that", item.Path, ConfigName).With("path",
+		"%s lies in the folder of no skill; give it a module in %s, and propose that", item.Path, configName).With("path",
 		item.Path)
 }
 

@@ -201,7 +201,7 @@ func TestWhatCannotBeProposedIsRefusedWithTheReason(t *testing.T) {
 func TestAProposalIsAboutOneRepository(t *testing.T) {
 	files := life()
 	b, _ := proposing(t, files)
-	b.change("agentpack/repo/"+ConfigName, strings.Replace(files["agentpack/repo/"+ConfigName],
+	b.change("agentpack/repo/"+configName, strings.Replace(files["agentpack/repo/"+configName],
 		"source: {local_path: {path: modules/fix.md}}", `source: {git: {url: "`+b.dir+`/far", ref: main, subdir: fix.md}}`,
 		1))
 	far := filepath.Join(b.dir, "far")

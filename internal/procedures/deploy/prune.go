@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// KeepSnapshots is how many snapshots Prune keeps where nobody says it.
-const KeepSnapshots = 100
+// keepSnapshots is how many snapshots Prune keeps where nobody says it.
+const keepSnapshots = 100
 
 // keepCommits is how long the files of a commit of another repository are kept after they were used last. They can be
 // fetched again.
@@ -26,7 +26,7 @@ func (s *Service) Prune(ctx context.Context, keep int, dryRun bool) (out change.
 		return out, faultOf(err)
 	}
 	if why := s.engine.NoWriting; why != "" && !dryRun {
-		return out, faultOf(change.NewError(NotAllowed, "read_only", []string{"ask_operator"}, "nothing is removed: %s", why))
+		return out, faultOf(change.NewError(notAllowed, "read_only", []string{"ask_operator"}, "nothing is removed: %s", why))
 	}
 	out, err = s.engine.Prune(ctx, keep, dryRun)
 	if err == nil {

@@ -16,7 +16,7 @@ import (
 // commandText is a configuration of one command.
 func commandText(text string) map[string]string {
 	return map[string]string{
-		"agentpack/repo/" + ConfigName: "version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets: {claude_code: {}}\n" +
+		"agentpack/repo/" + configName: "version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets: {claude_code: {}}\n" +
 			"modules: [{id: fix, type: command, tags: [x], source: {local_path: {path: fix.md}}}]\n",
 		"agentpack/repo/fix.md": "---\ndescription: d\n---\n" + text + "\n",
 	}
@@ -104,7 +104,7 @@ func TestNothingIsPrunedThatIsNotUnderstood(t *testing.T) {
 	operationtest.WriteFiles(t, b.dir, map[string]string{name: text})
 	before[name] = text
 	b.settings.NoWriting = "closed"
-	if _, err := NewService(b.settings).Prune(t.Context(), 1, false); codeOfFault(err) != NotAllowed {
+	if _, err := NewService(b.settings).Prune(t.Context(), 1, false); codeOfFault(err) != notAllowed {
 		t.Errorf("read-only: %v", err)
 	}
 	if diff := cmp.Diff(before, b.tree("agentpack")); diff != "" {

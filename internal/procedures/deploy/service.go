@@ -91,7 +91,7 @@ func NewService(s Settings) *Service {
 	case !filepath.IsAbs(home):
 		home = filepath.Join(s.Folder, home)
 	}
-	git := NewGit(s.Git.Path, s.UserHome, home, s.Git.Env)
+	git := newGit(s.Git.Path, s.UserHome, home, s.Git.Env)
 	git.git.Reaped, git.credentials = s.Git.Reaped, s.Git.Credentials
 	git.learnStored(s.Git.Learn)
 	engine := change.NewEngine(home, s.Now)

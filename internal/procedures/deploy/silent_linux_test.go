@@ -61,7 +61,7 @@ func silentGit(t *testing.T) *Git {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := NewGit(program, t.TempDir(), t.TempDir(), []string{"PATH=" + os.Getenv("PATH")})
+	g := newGit(program, t.TempDir(), t.TempDir(), []string{"PATH=" + os.Getenv("PATH")})
 	g.limits.ask, g.limits.fetch = time.Second, time.Second
 	return g
 }
@@ -75,7 +75,7 @@ func TestASilentServerEndsTheCall(t *testing.T) {
 			g.git.Reaped = reaped
 			s := (&GitSource{URL: scheme + "://" + address + "/x", Ref: "main"}).operators()
 			for what, f := range map[string]func() error{
-				"asked":   func() error { _, err := g.Resolve(t.Context(), s); return err },
+				"asked":   func() error { _, err := g.resolve(t.Context(), s); return err },
 				"fetched": func() error { _, err := g.Folder(t.Context(), s, strings.Repeat("a", 40)); return err },
 			} {
 				began := time.Now()
@@ -104,7 +104,7 @@ func TestACallThatIsGivenUpEndsGit(t *testing.T) {
 		g.git.Reaped, g.limits.ask = reaped, time.Hour
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-accepted; cancel() }()
-		_, err := g.Resolve(ctx, (&GitSource{URL: "http://" + address + "/x", Ref: "main"}).operators())
+		_, err := g.resolve(ctx, (&GitSource{URL: "http://" + address + "/x", Ref: "main"}).operators())
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
@@ -159,7 +159,7 @@ func TestTheProjectsGitConfigurationTakesNoPart(t *testing.T) {
 	for _, url := range []string{"ssh://git@" + address + "/x", "git://" + address + "/x"} {
 		g := silentGit(t)
 		s := (&GitSource{URL: url, Ref: "main"}).operators()
-		if _, err := g.Resolve(t.Context(), s); codeOf(err) != GitFailed {
+		if _, err := g.resolve(t.Context(), s); codeOf(err) != GitFailed {
 			t.Errorf("%s: %v", url, err)
 		}
 		if _, err := g.Folder(t.Context(), s, strings.Repeat("a", 40)); codeOf(err) != GitFailed {

@@ -53,7 +53,7 @@ func TestGitUsesTheTokenOfASource(t *testing.T) {
 			}
 			seen := filepath.Join(t.TempDir(), "seen")
 			operationtest.WriteFiles(t, b.dir, map[string]string{
-				dir + ConfigName: moduleOf(test.server.URL+"/repo/.git", ", subdir: prompts"),
+				dir + configName: moduleOf(test.server.URL+"/repo/.git", ", subdir: prompts"),
 				"bin/git":        "#!/bin/sh\n{ echo \"$@\"; env; } >> '" + seen + "'\nexec '" + b.settings.Git.Path + "' \"$@\"\n",
 			})
 			if err := os.Chmod(filepath.Join(b.dir, "bin/git"), 0o700); err != nil { //nolint:gosec // it is run

@@ -19,7 +19,7 @@ import (
 func configuredFiles() map[string]string {
 	return map[string]string{
 		"agentpack/repo/" +
-			ConfigName: "version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets: {claude_code: {options: " +
+			configName: "version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets: {claude_code: {options: " +
 			"{write_repo_skills: true}}, vscode: {}}\nmodules:\n" +
 			"- {id: 'skill:one', type: skill, tags: [x], source: {local_path: {path: m/one}}}\n" +
 			"- {id: 'command:go', type: command, tags: [x], source: {local_path: {path: m/go.md}}}\n" +
@@ -95,10 +95,10 @@ func TestAPlanThatIsKnownNoticesEveryChange(t *testing.T) {
 			change: write("---\ndescription: new\n---\n")},
 		"the same of the same size and time": {path: "agentpack/repo/m/go.md",
 			change: sameTimes("---\ndescription: ga\n---\n")},
-		"the configuration": {path: "agentpack/repo/" + ConfigName,
+		"the configuration": {path: "agentpack/repo/" + configName,
 			change: write("version: 1\nprofiles: {default: {}}\ntargets: {claude_code: {}}\n")},
-		"a broken configuration":     {path: "agentpack/repo/" + ConfigName, change: write("version: [")},
-		"a lock file that is broken": {path: "agentpack/repo/" + LockName, change: write("{")},
+		"a broken configuration":     {path: "agentpack/repo/" + configName, change: write("version: [")},
+		"a lock file that is broken": {path: "agentpack/repo/" + lockName, change: write("{")},
 		"an overlay for all": {path: "agentpack/repo/overlays/" + fsKey("skill:one") + "/new.md",
 			change: write("new")},
 		"an overlay for this machine": {path: "agentpack/repo/overlays/machines/box/" + fsKey("skill:one") +
@@ -116,7 +116,7 @@ func TestAPlanThatIsKnownNoticesEveryChange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, configuredFiles())
-			overlay := "agentpack/repo/projects/" + ProjectID("https://example.org/a/b.git", "") + "/overlays/" +
+			overlay := "agentpack/repo/projects/" + projectID("https://example.org/a/b.git", "") + "/overlays/" +
 				fsKey("skill:one") + "/new.md"
 			operationtest.WriteFiles(t, b.dir, map[string]string{overlay: "new"})
 			git(t, filepath.Join(b.dir, "project"), "init", "-q")

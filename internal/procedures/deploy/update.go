@@ -37,8 +37,8 @@ type Updates struct {
 	lock []byte // as it would be written; nil if nothing is newer
 }
 
-// LockPath is where the lock file is.
-func (u Updates) LockPath() string { return filepath.Join(u.repo, LockName) }
+// lockPath is where the lock file is.
+func (u Updates) lockPath() string { return filepath.Join(u.repo, lockName) }
 
 // Newest looks for the newest commits of modules of other repositories; ids names them, none means all that follow a
 // branch or a tag. It writes nothing but the cache.
@@ -84,13 +84,13 @@ func following(c *Config, ids []string) (out []Module, err error) {
 		at := slices.IndexFunc(c.Modules, func(m Module) bool { return m.ID == id })
 		switch {
 		case at < 0:
-			return nil, operation.Invalid("modules", "%s has no module %s", ConfigName, change.Short(id))
+			return nil, operation.Invalid("modules", "%s has no module %s", configName, change.Short(id))
 		case c.Modules[at].Source.Git == nil:
 			return nil, operation.Invalid("modules",
 				"the module %s is of the configuration's own repository, which is brought forward as a whole", id)
 		case isCommit(c.Modules[at].Source.Git.Ref):
 			return nil, operation.Invalid("modules", "the module %s names a commit as its ref; change that in %s", id,
-				ConfigName)
+				configName)
 		}
 	}
 	for _, m := range c.Modules {
@@ -112,7 +112,7 @@ func (s *Service) newest(ctx context.Context, modules []Module, lock *lockFile) 
 	group.SetLimit(maxAsked)
 	for i, m := range modules {
 		group.Go(func() error {
-			commit, err := s.setup.Git.Resolve(ctx, m.Source.Git.operators())
+			commit, err := s.setup.Git.resolve(ctx, m.Source.Git.operators())
 			out[i] = ModuleUpdate{Module: m.ID, URL: shown(m.Source.Git.URL), Ref: m.Source.Git.Ref, From: lock.commit(m),
 				To: commit}
 			return err
@@ -153,7 +153,7 @@ type fullEntry struct {
 // lockText is the lock file with the newer modules. What else is in it stays as it is; modules of the configuration's
 // own that it lacks come in.
 func (s *Service) lockText(ctx context.Context, from reading, config *Config, updates []ModuleUpdate) ([]byte, error) {
-	text, err := readIn(from.dir, LockName, maxLockBytes, true)
+	text, err := readIn(from.dir, lockName, maxLockBytes, true)
 	if err != nil {
 		text = []byte(`{}`) // readLock has found it sound, or not there
 	}
@@ -229,15 +229,15 @@ func entryOf(m Module, tree change.Tree, commit string) (json.RawMessage, error)
 	return json.Marshal(entry)
 }
 
-// WriteLock writes the lock file of Updates, if something is newer. Nothing is deployed by it.
-func (s *Service) WriteLock(u Updates) (written bool, err error) {
+// writeLock writes the lock file of Updates, if something is newer. Nothing is deployed by it.
+func (s *Service) writeLock(u Updates) (written bool, err error) {
 	if u.lock == nil {
 		return false, nil
 	}
 	if why := s.engine.NoWriting; why != "" {
-		return false, change.NewError(NotAllowed, "read_only", []string{"ask_operator"}, "nothing is written: %s", why)
+		return false, change.NewError(notAllowed, "read_only", []string{"ask_operator"}, "nothing is written: %s", why)
 	}
-	return true, change.WriteBelow(u.repo, u.LockPath(), u.lock, false, "update")
+	return true, change.WriteBelow(u.repo, u.lockPath(), u.lock, false, "update")
 }
 
 // committed says what is to do with a lock file in a repository; "" if it is in none.
@@ -245,6 +245,6 @@ func (s *Service) committed(u Updates) string {
 	if !change.Exists(filepath.Join(u.repo, ".git")) {
 		return ""
 	}
-	return "commit and push " + u.LockPath() +
+	return "commit and push " + u.lockPath() +
 		": until then, merges are not deployed by themselves, since the checkout has a file that no commit has"
 }

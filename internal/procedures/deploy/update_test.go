@@ -39,7 +39,7 @@ func updating(t *testing.T) (b *bench, first string) {
 	files := life()
 	b = newBench(t, files)
 	first = b.afar("one")
-	b.change("agentpack/repo/"+ConfigName, strings.Replace(files["agentpack/repo/"+ConfigName],
+	b.change("agentpack/repo/"+configName, strings.Replace(files["agentpack/repo/"+configName],
 		"source: {local_path: {path: modules/fix.md}}", `source: {git: {url: "`+b.dir+`/far", subdir: fix.md}}`, 1))
 	return b, first
 }
@@ -86,13 +86,13 @@ func TestUpdateShowsThePlanBeforeItLocks(t *testing.T) {
 
 func TestUpdateKeepsWhatElseTheLockHas(t *testing.T) {
 	b, first := updating(t)
-	b.change("agentpack/repo/"+LockName,
+	b.change("agentpack/repo/"+lockName,
 		`{"version":1,"note":"kept","modules":[{"id":"gone","type":"prompt","resolved_version":"local","mine":[1]},`+
 			`{"id":"command:fix","type":"command","resolved_source":{"git":{"url":"`+b.dir+`/far","commit":"`+first+
 			`","subdir":"fix.md"}},"resolved_version":"`+first+`","sha256":"x"}]}`)
 	second := b.afar("two")
 	b.mustOK(NameUpdate, `{"yes":true}`)
-	text, err := os.ReadFile(filepath.Join(b.dir, "agentpack", "repo", LockName))
+	text, err := os.ReadFile(filepath.Join(b.dir, "agentpack", "repo", lockName))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,14 +129,14 @@ func TestUpdateKeepsWhatElseTheLockHas(t *testing.T) {
 
 func TestUpdateIsRefusedWhereNothingMayBeWritten(t *testing.T) {
 	b, _ := updating(t)
-	for arguments, want := range map[string]Code{`{"modules":["none"]}`: ArgumentsInvalid,
-		`{"modules":["skill:look"]}`: ArgumentsInvalid} {
+	for arguments, want := range map[string]Code{`{"modules":["none"]}`: argumentsInvalid,
+		`{"modules":["skill:look"]}`: argumentsInvalid} {
 		if out := b.ask(NameUpdate, arguments); out.OK || out.Errors[0].Code != want {
 			t.Errorf("%s: %+v", arguments, out.Errors)
 		}
 	}
 	b.authority.AllowWrite = false
-	if out := b.ask(NameUpdate, `{"yes":true}`); out.OK || out.Errors[0].Code != NotAllowed {
+	if out := b.ask(NameUpdate, `{"yes":true}`); out.OK || out.Errors[0].Code != notAllowed {
 		t.Errorf("%+v", out.Errors)
 	}
 	b.authority.AllowWrite, b.authority.DryRun = true, true

@@ -199,10 +199,10 @@ func TestAMergeThatWouldReplaceAPersonsFileWaits(t *testing.T) {
 	w := newWorld(t)
 	operationtest.WriteFiles(t, w.dir, map[string]string{"project/.claude/commands/fix.md": command("mine")})
 	w.merged(1, map[string]string{"fix.md": command("two")})
-	w.sees("mine", "1 files are there that were not deployed", "refused conflict")
-	w.sees("mine", "1 files are there", "refused conflict") // told once
+	w.sees("mine", "files are there that were not deployed", "refused conflict")
+	w.sees("mine", "files are there", "refused conflict") // told once
 	w.now = w.now.Add(time.Hour)
-	w.sees("mine", "1 files are there", "refused conflict")
+	w.sees("mine", "files are there", "refused conflict")
 	if due, err := w.service().Waiting(); err != nil || len(due.Adopt) != 1 || due.Code != deploy.AdoptConfirmRequired ||
 		w.events[0] != record.EventDeployWaits {
 		t.Errorf("%+v, %v, %v", due, err, w.events)

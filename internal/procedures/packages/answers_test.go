@@ -35,7 +35,7 @@ artifacts:
 func (b *bench) full(name, version string, more string) {
 	b.Helper()
 	dir := operationtest.WriteFiles(b, b.TempDir(), map[string]string{
-		ManifestName:               fmt.Sprintf(everything, name, version) + more,
+		manifestName:               fmt.Sprintf(everything, name, version) + more,
 		"agents/helper/agent.yaml": "name: helper\nsystem_prompt: prompt.md\n", "agents/helper/prompt.md": "You help.\n",
 		"skills/pdf/SKILL.md":       "---\nname: pdf\ndescription: Reads PDFs\n---\n# PDF " + version + "\n",
 		"skills/pdf/scripts/run.sh": "#!/bin/sh\n",
@@ -305,7 +305,7 @@ func TestChecksumsAreVerified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := b.registry.Metadata(Name{Bare: "p"})
+	m, err := b.registry.metadata(Name{Bare: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,9 @@ import (
 
 // Bounds of an archive.
 const (
-	MaxArchiveBytes  = 50 << 20
-	MaxUnpackedBytes = 200 << 20
-	MaxEntries       = 10_000
+	maxArchiveBytes  = 50 << 20
+	maxUnpackedBytes = 200 << 20
+	maxEntries       = 10_000
 	maxPathBytes     = 1024
 )
 
@@ -53,13 +53,13 @@ func pack(root *files.Dir, list []packedFile) ([]byte, error) {
 	out := tar.NewWriter(zip)
 	total := int64(0)
 	for _, f := range list {
-		content, _, err := root.Read(f.name, MaxUnpackedBytes)
+		content, _, err := root.Read(f.name, maxUnpackedBytes)
 		if err != nil {
 			return nil, newError(ManifestInvalid, "%s cannot be packed: %s", f.name, reason(err)).Because(err)
 		}
-		if total += int64(len(content)); total > MaxUnpackedBytes {
+		if total += int64(len(content)); total > maxUnpackedBytes {
 			return nil, newError(ManifestInvalid, "the package has more than %d bytes",
-				MaxUnpackedBytes).Suggest("leave large files out")
+				maxUnpackedBytes).Suggest("leave large files out")
 		}
 		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Size: int64(len(content)), Mode: f.mode,
 			Format: tar.FormatPAX}
@@ -73,9 +73,9 @@ func pack(root *files.Dir, list []packedFile) ([]byte, error) {
 	if err := errors.Join(out.Close(), zip.Close()); err != nil {
 		return nil, newError(InternalError, "the archive cannot be written").Because(err)
 	}
-	if packed.Len() > MaxArchiveBytes {
+	if packed.Len() > maxArchiveBytes {
 		return nil, newError(ManifestInvalid, "the archive has %d bytes; at most %d", packed.Len(),
-			MaxArchiveBytes).Suggest("leave large files out")
+			maxArchiveBytes).Suggest("leave large files out")
 	}
 	return packed.Bytes(), nil
 }
@@ -100,8 +100,8 @@ func packedFiles(root *files.Dir) ([]packedFile, error) {
 		if skip, why := packable(name, d); skip || why != nil {
 			return why
 		}
-		if len(out) == MaxEntries {
-			return newError(ManifestInvalid, "the package has more than %d files", MaxEntries)
+		if len(out) == maxEntries {
+			return newError(ManifestInvalid, "the package has more than %d files", maxEntries)
 		}
 		f, err := packedFileOf(name, d)
 		if err != nil {

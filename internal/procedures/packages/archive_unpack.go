@@ -35,8 +35,8 @@ func refused(format string, args ...any) error {
 // hidden characters, a mode that gives rights, a link or device, something after its end, no sound manifest at its
 // root.
 func Unpack(archive []byte) (*Packed, error) {
-	if len(archive) > MaxArchiveBytes {
-		return nil, refused("it has %d bytes; at most %d", len(archive), MaxArchiveBytes)
+	if len(archive) > maxArchiveBytes {
+		return nil, refused("it has %d bytes; at most %d", len(archive), maxArchiveBytes)
 	}
 	packed := bytes.NewReader(archive)
 	zip, err := gzip.NewReader(packed)
@@ -44,7 +44,7 @@ func Unpack(archive []byte) (*Packed, error) {
 		return nil, refused("it is no tar.gz")
 	}
 	zip.Multistream(false)
-	unpacked := io.LimitReader(zip, MaxUnpackedBytes+(MaxEntries+2)*2*512)
+	unpacked := io.LimitReader(zip, maxUnpackedBytes+(maxEntries+2)*2*512)
 	u := unpacking{in: tar.NewReader(unpacked), names: newEntryNames()}
 	for n := 0; ; n++ {
 		h, err := u.in.Next()
@@ -54,8 +54,8 @@ func Unpack(archive []byte) (*Packed, error) {
 		if err != nil {
 			return nil, refused("it cannot be read to its end")
 		}
-		if n >= MaxEntries {
-			return nil, refused("it has more than %d entries", MaxEntries)
+		if n >= maxEntries {
+			return nil, refused("it has more than %d entries", maxEntries)
 		}
 		if err := u.take(h); err != nil {
 			return nil, err
@@ -117,8 +117,8 @@ func (u *unpacking) take(h *tar.Header) error {
 	if why := u.names.add(name); why != "" {
 		return refused("%s", why)
 	}
-	if u.total += h.Size; u.total > MaxUnpackedBytes {
-		return refused("it unpacks to more than %d bytes", MaxUnpackedBytes)
+	if u.total += h.Size; u.total > maxUnpackedBytes {
+		return refused("it unpacks to more than %d bytes", maxUnpackedBytes)
 	}
 	content, err := io.ReadAll(u.in)
 	if err != nil {
@@ -129,20 +129,20 @@ func (u *unpacking) take(h *tar.Header) error {
 }
 
 func (p *Packed) readManifest() error {
-	i := slices.IndexFunc(p.Files, func(f File) bool { return f.Name == ManifestName })
+	i := slices.IndexFunc(p.Files, func(f File) bool { return f.Name == manifestName })
 	if i < 0 {
-		return refused("it has no %s at its root", ManifestName)
+		return refused("it has no %s at its root", manifestName)
 	}
-	m, problems, _ := ReadManifest(p.Files[i].Content)
+	m, problems, _ := readManifest(p.Files[i].Content)
 	if len(problems) > 0 {
-		return refused("its %s is broken: %s", ManifestName, strings.Join(problems, "; "))
+		return refused("its %s is broken: %s", manifestName, strings.Join(problems, "; "))
 	}
 	p.Manifest = m
 	return nil
 }
 
-// Checksum is sha256: and the SHA-256 of the bytes in hexadecimal.
-func Checksum(content []byte) string {
+// checksum is sha256: and the SHA-256 of the bytes in hexadecimal.
+func checksum(content []byte) string {
 	sum := sha256.Sum256(content)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }

@@ -26,7 +26,7 @@ func manyPackages(b *testing.B, count int) Registry {
 			ArtifactTypes: []string{"skill"}, DistTags: map[string]string{"latest": "1.9.0"},
 		}
 		for v := range 10 {
-			p := Published{Version: fmt.Sprintf("1.%d.0", v), Published: "2026-03-01T00:00:00Z", Checksum: Checksum(nil),
+			p := Published{Version: fmt.Sprintf("1.%d.0", v), Published: "2026-03-01T00:00:00Z", Checksum: checksum(nil),
 				Dependencies: map[string]string{}}
 			for _, other := range []int{i + 1, 2*i + 1} {
 				if other < count {
@@ -53,7 +53,7 @@ func BenchmarkRegistry(b *testing.B) {
 	r := manyPackages(b, 10_000)
 	b.Run("search cold", func(b *testing.B) {
 		for b.Loop() {
-			if found, err := Search([]Registry{r}, "kind 5", ""); err != nil || len(found) == 0 {
+			if found, err := search([]Registry{r}, "kind 5", ""); err != nil || len(found) == 0 {
 				b.Fatal(len(found), err)
 			}
 		}
@@ -61,18 +61,18 @@ func BenchmarkRegistry(b *testing.B) {
 	b.Run("search warm", func(b *testing.B) {
 		r := r
 		r.cache = &indexCache{known: map[string]cachedIndex{}}
-		if _, err := Search([]Registry{r}, "kind 5", ""); err != nil { // which reads the index
+		if _, err := search([]Registry{r}, "kind 5", ""); err != nil { // which reads the index
 			b.Fatal(err)
 		}
 		for b.Loop() {
-			if found, err := Search([]Registry{r}, "kind 5", ""); err != nil || len(found) == 0 {
+			if found, err := search([]Registry{r}, "kind 5", ""); err != nil || len(found) == 0 {
 				b.Fatal(len(found), err)
 			}
 		}
 	})
 	b.Run("resolve 1000", func(b *testing.B) {
 		for b.Loop() {
-			choices, err := (&Resolver{Registries: []Registry{r}}).Resolve(b.Context(),
+			choices, err := (&resolver{Registries: []Registry{r}}).Resolve(b.Context(),
 				[]Spec{{Name: Name{Bare: "package-09000"}}})
 			if err != nil || len(choices) != 1000 {
 				b.Fatal(len(choices), err)
@@ -95,7 +95,7 @@ func BenchmarkDiamonds(b *testing.B) {
 	for i := range packages {
 		m := Metadata{Name: fmt.Sprintf("p%03d", i)}
 		for v := range versions {
-			p := Published{Version: fmt.Sprintf("1.%d.0", v), Checksum: Checksum(nil), Dependencies: map[string]string{}}
+			p := Published{Version: fmt.Sprintf("1.%d.0", v), Checksum: checksum(nil), Dependencies: map[string]string{}}
 			for _, other := range []int{i + 1, i + 7, 2*i + 1} {
 				if other < packages {
 					p.Dependencies[fmt.Sprintf("p%03d", other)] = fmt.Sprintf(">=1.%d.0,<=1.%d.0", max(0, v-1-(i+other)%4),
@@ -114,7 +114,7 @@ func BenchmarkDiamonds(b *testing.B) {
 	b.Run("500 of 50", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			choices, err := (&Resolver{Registries: []Registry{r}}).Resolve(b.Context(), []Spec{{Name: Name{Bare: "p000"}}})
+			choices, err := (&resolver{Registries: []Registry{r}}).Resolve(b.Context(), []Spec{{Name: Name{Bare: "p000"}}})
 			if err != nil || len(choices) != packages {
 				b.Fatal(len(choices), err)
 			}

@@ -62,12 +62,12 @@ func (b *Browser) Browse(_ context.Context, q Browsing) (Shelf, error) {
 	if err != nil {
 		return Shelf{}, general(err)
 	}
-	out := Shelf{Workspace: v.workspace.Exists()}
-	entries := map[string]Match{}
+	out := Shelf{Workspace: v.workspace.exists()}
+	entries := map[string]match{}
 	out.Problems = v.unused()
 	for _, r := range v.used() {
 		out.Registries = append(out.Registries, r.Name)
-		found, err := Search([]Registry{r}, q.Text, "")
+		found, err := search([]Registry{r}, q.Text, "")
 		if err != nil {
 			out.Problems = append(out.Problems, messageOf(err))
 		}
@@ -80,7 +80,7 @@ func (b *Browser) Browse(_ context.Context, q Browsing) (Shelf, error) {
 	query := strings.ToLower(strings.TrimSpace(q.Text))
 	for name := range v.lock.Packages {
 		if _, has := entries[name]; !has && (IndexEntry{Name: name}).score(query) > 0 {
-			entries[name] = Match{IndexEntry: IndexEntry{Name: name}}
+			entries[name] = match{IndexEntry: IndexEntry{Name: name}}
 		}
 	}
 	names := slices.Sorted(maps.Keys(entries))
@@ -94,7 +94,7 @@ func (b *Browser) Browse(_ context.Context, q Browsing) (Shelf, error) {
 
 // Offered is one package; fault.NotFound if neither a registry has it nor the project.
 func (b *Browser) Offered(_ context.Context, name string) (Offer, error) {
-	n, err := ParseName(name)
+	n, err := parseName(name)
 	if err != nil {
 		return Offer{}, general(err)
 	}
@@ -106,26 +106,26 @@ func (b *Browser) Offered(_ context.Context, name string) (Offer, error) {
 		index, err := r.Index()
 		if i := slices.IndexFunc(index.Packages, func(e IndexEntry) bool { return e.Name == n.String() }); err == nil &&
 			i >= 0 {
-			return v.offer(Match{IndexEntry: index.Packages[i], Registry: r.Name}), nil
+			return v.offer(match{IndexEntry: index.Packages[i], Registry: r.Name}), nil
 		}
 	}
 	if _, installed := v.lock.Packages[n.String()]; installed {
-		return v.offer(Match{IndexEntry: IndexEntry{Name: n.String()}}), nil
+		return v.offer(match{IndexEntry: IndexEntry{Name: n.String()}}), nil
 	}
 	return Offer{}, fault.New(fault.NotFound, "no registry has the package %s, and it is not installed", n)
 }
 
 // offer adds to what the index has what the package's metadata and the lock file know.
-func (v *view) offer(m Match) Offer {
+func (v *view) offer(m match) Offer {
 	out := Offer{Name: m.Name, Description: m.Description, Types: m.ArtifactTypes, Registry: m.Registry, Latest: m.Latest,
 		Dependants: v.lock.dependents(m.Name)}
-	name, err := ParseName(m.Name)
+	name, err := parseName(m.Name)
 	if err != nil {
 		out.Why = messageOf(err)
 		return out
 	}
 	for _, r := range v.used() {
-		if known, err := r.Metadata(name); r.Name == m.Registry && err == nil {
+		if known, err := r.metadata(name); r.Name == m.Registry && err == nil {
 			out.Versions = slices.Clone(known.Versions)
 			slices.SortStableFunc(out.Versions, func(a, b Published) int { return compareVersions(b.Version, a.Version) })
 		}

@@ -67,9 +67,9 @@ type Config struct {
 // maxConfigBytes bounds a file of the configuration.
 const maxConfigBytes = 1 << 20
 
-// LoadConfig reads the configuration. Files that do not exist are left out, and none is made. AAM_CONFIG_INVALID names
+// loadConfig reads the configuration. Files that do not exist are left out, and none is made. AAM_CONFIG_INVALID names
 // the file and what is wrong in it.
-func LoadConfig(home, project string) (Config, error) {
+func loadConfig(home, project string) (Config, error) {
 	c := Config{values: map[string]any{}, sources: map[string]Source{}}
 	for _, s := range settings() {
 		c.values[s.key], c.sources[s.key] = s.initial, SourceDefault

@@ -8,9 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// SetConfig changes one value in the user's file, which keeps what else it has, or only checks it. AAM_INVALID_ARGUMENT
+// setConfig changes one value in the user's file, which keeps what else it has, or only checks it. AAM_INVALID_ARGUMENT
 // for a key that does not exist and for a value that the key cannot have.
-func SetConfig(home, key, text string, checkOnly bool) (any, error) {
+func setConfig(home, key, text string, checkOnly bool) (any, error) {
 	i := slices.IndexFunc(settings(), func(s setting) bool { return s.key == key })
 	if i < 0 {
 		return nil, unknownKey(key)
@@ -33,14 +33,14 @@ func SetConfig(home, key, text string, checkOnly bool) (any, error) {
 
 // mayCallerSet is AAM_PERMISSION_DENIED for a value of the user's file that only a person sets: one that makes
 // installations less secure, and a platform that puts files outside of projects. What is no value at all is left to
-// SetConfig.
+// setConfig.
 func mayCallerSet(home, key, text string) error {
 	i := slices.IndexFunc(settings(), func(s setting) bool { return s.key == key })
 	if i < 0 {
 		return nil
 	}
 	value, why := settings()[i].parse(text)
-	own, err := LoadConfig(home, "")
+	own, err := loadConfig(home, "")
 	if err != nil || why != "" || settings()[i].check(value) != "" {
 		return err
 	}
@@ -90,8 +90,8 @@ func (s setting) parse(text string) (value any, why string) {
 	return text, ""
 }
 
-// AddRegistry writes a registry into the user's file. AAM_INVALID_ARGUMENT for a name that is there.
-func AddRegistry(home string, r RegistryConfig) error {
+// addRegistry writes a registry into the user's file. AAM_INVALID_ARGUMENT for a name that is there.
+func addRegistry(home string, r RegistryConfig) error {
 	return editConfig(home, func(document *yaml.Node) error {
 		var registries []map[string]any
 		for i := 0; i+1 < len(document.Content); i += 2 {

@@ -13,7 +13,7 @@ const maxReasons = 12
 
 // conflict says why no versions go together. If all that was asked for is one package, and something that it needs is
 // in no registry, that is the error.
-func (r *Resolver) conflict(refusal *pubgrub.Refusal) error {
+func (r *resolver) conflict(refusal *pubgrub.Refusal) error {
 	var wishes []pubgrub.Fact
 	for _, f := range refusal.Facts {
 		if f.Wish != nil {
@@ -112,7 +112,7 @@ func versionsOf(known []candidate) string {
 }
 
 // missing is about a package that no registry has, and that another one depends on.
-func (r *Resolver) missing(refusal *pubgrub.Refusal, f pubgrub.Fact, asked string) error {
+func (r *resolver) missing(refusal *pubgrub.Refusal, f pubgrub.Fact, asked string) error {
 	chain := chainTo(refusal.Facts, f)
 	e := newError(PackageNotFound, "no registry has the package %s, which %s depends on", f.Need.Package,
 		strings.Join(chain, " > ")).
@@ -124,7 +124,7 @@ func (r *Resolver) missing(refusal *pubgrub.Refusal, f pubgrub.Fact, asked strin
 }
 
 // notFound is about a package that was asked for.
-func (r *Resolver) notFound(s Spec, known []candidate) error {
+func (r *resolver) notFound(s Spec, known []candidate) error {
 	var e *Error
 	switch {
 	case len(known) == 0 && len(r.Registries) == 0:
@@ -143,7 +143,7 @@ func (r *Resolver) notFound(s Spec, known []candidate) error {
 }
 
 // nowhere adds to an error where a package was looked for.
-func (r *Resolver) nowhere(e *Error, name string) *Error {
+func (r *resolver) nowhere(e *Error, name string) *Error {
 	names := make([]string, len(r.Registries))
 	for i, registry := range r.Registries {
 		names[i] = registry.Name

@@ -14,8 +14,8 @@ type Constraint struct {
 	pre   []*semver.Version   // the prereleases that it names
 }
 
-// ParseConstraint reads a constraint. AAM_INVALID_ARGUMENT for what is none.
-func ParseConstraint(text string) (Constraint, error) {
+// parseConstraint reads a constraint. AAM_INVALID_ARGUMENT for what is none.
+func parseConstraint(text string) (Constraint, error) {
 	trimmed := strings.TrimSpace(text)
 	if trimmed == "*" {
 		return Constraint{text: "*"}, nil
@@ -66,8 +66,8 @@ func parseLooseVersion(text string) (*semver.Version, error) {
 
 func isNumber(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
-// ParseVersion reads a version by SemVer 2.0.0. AAM_INVALID_ARGUMENT for what is none.
-func ParseVersion(text string) (*semver.Version, error) {
+// parseVersion reads a version by SemVer 2.0.0. AAM_INVALID_ARGUMENT for what is none.
+func parseVersion(text string) (*semver.Version, error) {
 	v, err := semver.StrictNewVersion(text)
 	if err != nil {
 		return nil, newError(InvalidArgument, "%q is no version",

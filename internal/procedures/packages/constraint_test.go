@@ -22,14 +22,14 @@ func TestConstraints(t *testing.T) {
 		">=1.2.0-beta.1":       {"1.2.0-beta.1 1.2.0-rc.1 1.2.0 3.0.0", "1.2.0-alpha 1.3.0-beta.1"},
 		"^1.2.0-beta.1":        {"1.2.0-beta.2 1.2.0 1.9.0", "1.3.0-beta.1 2.0.0"},
 	} {
-		parsed, err := ParseConstraint(constraint)
+		parsed, err := parseConstraint(constraint)
 		if err != nil {
 			t.Errorf("%s: %v", constraint, err)
 			continue
 		}
 		check := func(versions string, want bool) {
 			for _, text := range strings.Fields(versions) {
-				v, err := ParseVersion(text)
+				v, err := parseVersion(text)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -43,7 +43,7 @@ func TestConstraints(t *testing.T) {
 	}
 	for _, bad := range []string{"", " ", "!=1.0.0", "1.x", ">=1 <2", "^", "latest", "v1.0.0", "1.0.0 || 2.0.0", "1.0.0,",
 		"1!2.0", "^*", "1.2.3.4", "\n1.0.0x"} {
-		if c, err := ParseConstraint(bad); codeOfError(err) != InvalidArgument {
+		if c, err := parseConstraint(bad); codeOfError(err) != InvalidArgument {
 			t.Errorf("%q: %v, %v", bad, c, err)
 		}
 	}
@@ -54,19 +54,19 @@ func TestNamesAndSpecs(t *testing.T) {
 		"a": "a ", "my-pkg": "my-pkg ", "@s/p": "@s/p ", "@s_1/p@1.0.0": "@s_1/p 1.0.0", "p@^1.0.0": "p ^1.0.0",
 		"p@latest": "p latest", "p@ >=1.0.0,<2 ": "p >=1.0.0,<2",
 	} {
-		s, err := ParseSpec(text)
+		s, err := parseSpec(text)
 		if got := s.Name.String() + " " + s.Want; err != nil || got != want {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
 	for _, bad := range []string{"", "@", "@s/", "A", "a_b", "-a", "a\n", "@s/p/q", "../x", "a@", "@s/p@", "@S/p", "a b",
 		strings.Repeat("a", 65)} {
-		if s, err := ParseSpec(bad); codeOfError(err) != InvalidArgument {
+		if s, err := parseSpec(bad); codeOfError(err) != InvalidArgument {
 			t.Errorf("%q: %v, %v", bad, s, err)
 		}
 	}
 	for text, want := range map[string]string{"@a/b": "a--b", "a--b": "a--b", "x": "x"} {
-		n, err := ParseName(text)
+		n, err := parseName(text)
 		if err != nil || n.folder() != want || n.String() != text {
 			t.Errorf("%s: %v, %v", text, n, err)
 		}

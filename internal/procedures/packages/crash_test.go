@@ -98,7 +98,7 @@ func (w world) publishOne(name, version string) error {
 		needs = "dependencies: {p0: \"^1.0.0\"}\n"
 	}
 	files := map[string]string{
-		ManifestName: fmt.Sprintf(
+		manifestName: fmt.Sprintf(
 			"name: %s\nversion: %s\ndescription: x\nauthor: a\nartifacts:\n  skills: [{name: %[1]s, path: s/}]\n  prompts: "+
 				"[{name: %[1]s, path: p.md}]\n  instructions: [{name: %[1]s, path: i.md}]\n%[3]s",
 			name, version, needs),
@@ -237,7 +237,7 @@ func withoutDependency(tree map[string]string, name string) {
 // sound holds a workspace and a registry against themselves.
 func (b *bench) sound() {
 	b.Helper()
-	for _, c := range b.service.Diagnose(b.Context()) {
+	for _, c := range b.service.diagnose(b.Context()) {
 		if c.Status != Pass {
 			b.Errorf("%s: %s %s", c.Name, c.Status, c.Message)
 		}
@@ -245,7 +245,7 @@ func (b *bench) sound() {
 	if change.Exists(filepath.Join(b.settings.Project, ".aam", ".tmp")) {
 		b.Error(".aam/.tmp is left")
 	}
-	lock, err := (Workspace{b.settings.Project}).Lock()
+	lock, err := (workspace{b.settings.Project}).Lock()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -291,11 +291,11 @@ func (b *bench) indexIsTrue() {
 		b.Errorf("the index has %d packages", len(index.Packages))
 	}
 	for _, e := range index.Packages {
-		n, err := ParseName(e.Name)
+		n, err := parseName(e.Name)
 		if err != nil {
 			b.Fatal(err)
 		}
-		m, err := b.registry.Metadata(n)
+		m, err := b.registry.metadata(n)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -27,17 +27,17 @@ const maxScanned = 100_000
 // Create finds skills, agents, prompts and instructions in a folder and writes an aam.yaml that lists them.
 // AAM_INVALID_ARGUMENT if there are none, or an aam.yaml is there already.
 func (s *Service) Create(ctx context.Context, r Recipe) (string, *Manifest, error) {
-	target := filepath.Join(r.Dir, ManifestName)
+	target := filepath.Join(r.Dir, manifestName)
 	root, err := openFolder(r.Dir, r.Within)
 	if err != nil {
 		return "", nil, newError(InvalidArgument, "%s cannot be read: %s", r.Dir,
 			reason(err)).Because(err).Suggest("name a folder")
 	}
 	defer func() { _ = root.Close() }()
-	if root.Has(ManifestName) {
+	if root.Has(manifestName) {
 		return "", nil, newError(InvalidArgument, "%s is there already", target).Suggest("edit it, or remove it first")
 	}
-	config, err := LoadConfig(s.settings.Home, s.settings.Project)
+	config, err := loadConfig(s.settings.Home, s.settings.Project)
 	if err != nil {
 		return "", nil, err
 	}
@@ -60,7 +60,7 @@ func (s *Service) Create(ctx context.Context, r Recipe) (string, *Manifest, erro
 	if r.DryRun {
 		return target, m, nil
 	}
-	if err := root.Put(ManifestName, text, 0o644); err != nil {
+	if err := root.Put(manifestName, text, 0o644); err != nil {
 		return "", nil, unwritable(target, err)
 	}
 	return target, m, nil
@@ -74,7 +74,7 @@ func (r Recipe) manifest(root *files.Dir, config Config, installed map[string]bo
 	m := &Manifest{Name: r.Name, Version: r.Version, Description: r.Description, Author: config.text("author.name"),
 		Artifacts: map[ArtifactType][]Artifact{}}
 	for t, list := range found {
-		if len(list) > 0 && (len(r.Types) == 0 || slices.Contains(r.Types, t.Singular())) {
+		if len(list) > 0 && (len(r.Types) == 0 || slices.Contains(r.Types, t.singular())) {
 			m.Artifacts[t] = list
 		}
 	}
@@ -114,7 +114,7 @@ func (m *Manifest) about() string {
 		}
 	}
 	var parts []string
-	for _, t := range ArtifactTypes() {
+	for _, t := range artifactTypes() {
 		for _, a := range m.Artifacts[t] {
 			parts = append(parts, a.Name)
 		}

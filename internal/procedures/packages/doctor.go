@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
@@ -31,8 +32,8 @@ type Check struct {
 	Suggestion string // "" for none
 }
 
-// Diagnose looks at configuration, registries and workspace. It mends nothing.
-func (s *Service) Diagnose(ctx context.Context) []Check {
+// diagnose looks at configuration, registries and workspace. It mends nothing.
+func (s *Service) diagnose(ctx context.Context) []Check {
 	checks := []Check{{"runtime_version", Pass,
 		fmt.Sprintf("%s on %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH), ""}}
 	v, err := s.configured()
@@ -77,9 +78,9 @@ func checkRegistry(r Registry) Check {
 	}
 	var broken []string
 	for _, e := range index.Packages {
-		n, err := ParseName(e.Name)
+		n, err := parseName(e.Name)
 		if err == nil {
-			_, err = r.Metadata(n)
+			_, err = r.metadata(n)
 		}
 		if err != nil {
 			broken = append(broken, e.Name)
@@ -89,7 +90,7 @@ func checkRegistry(r Registry) Check {
 		return Check{name, Warn, fmt.Sprintf("The index lists packages that cannot be read: %s", few(broken)),
 			"publish them again with a new version, or restore the registry"}
 	}
-	return Check{name, Pass, fmt.Sprintf("Registry accessible, %d packages", len(index.Packages)), ""}
+	return Check{name, Pass, fmt.Sprintf("Registry accessible, %s", plural.Of(len(index.Packages), "package", "packages")), ""}
 }
 
 // few names the first of many.
@@ -101,15 +102,15 @@ func few(names []string) string {
 }
 
 func (s diagnosis) checkWorkspace(ctx context.Context) []Check {
-	w := Workspace{s.settings.Project}
-	if !w.Exists() {
+	w := workspace{s.settings.Project}
+	if !w.exists() {
 		return []Check{{"workspace", Warn, "There is no workspace in " + s.settings.Project, "make the folder " + w.dir()}}
 	}
 	lock, err := w.Lock()
 	if err != nil {
 		return []Check{failed("workspace", err)}
 	}
-	out := []Check{{"workspace", Pass, fmt.Sprintf("%d packages installed", len(lock.Packages)), ""}}
+	out := []Check{{"workspace", Pass, fmt.Sprintf("%s installed", plural.Of(len(lock.Packages), "package", "packages")), ""}}
 	switch t, err := w.pending(); {
 	case err != nil:
 		out = append(out, failed("incomplete_install", err))
@@ -121,11 +122,11 @@ func (s diagnosis) checkWorkspace(ctx context.Context) []Check {
 }
 
 // checkPackages holds the installed files against what was recorded.
-func (s diagnosis) checkPackages(w Workspace, lock *Lock) Check {
+func (s diagnosis) checkPackages(w workspace, lock *Lock) Check {
 	var bad, unknown []string
 	for _, name := range slices.Sorted(maps.Keys(lock.Packages)) {
 		locked := lock.Packages[name]
-		n, err := ParseName(name)
+		n, err := parseName(name)
 		if err == nil {
 			_, _, err = installedTree(w, n, locked)
 		}
@@ -162,7 +163,7 @@ func (s diagnosis) checkPlatforms(ctx context.Context, lock *Lock) Check {
 		if f.Project != s.settings.Project {
 			continue
 		}
-		if content, _, err := files.ReadPath(f.Path, MaxUnpackedBytes); err != nil ||
+		if content, _, err := files.ReadPath(f.Path, maxUnpackedBytes); err != nil ||
 			change.Bytes(content).SHA256() != f.SHA256 {
 			changed = append(changed, f.Path)
 		}
@@ -176,7 +177,7 @@ func (s diagnosis) checkSections(lock *Lock, changed []string) Check {
 			file := filepath.Join(s.settings.Project, filepath.FromSlash(one.Path))
 			text, err := readBelow(s.settings.Project, file, maxTextBytes)
 			from, to, ok := findSection(text, one.Words)
-			if err != nil || !ok || Checksum(text[from:to]) != one.SHA256 {
+			if err != nil || !ok || checksum(text[from:to]) != one.SHA256 {
 				changed = append(changed, fmt.Sprintf("%s (%s)", file, one.Words))
 			}
 		}
@@ -193,9 +194,9 @@ func checkDependencies(lock *Lock) Check {
 	for _, name := range slices.Sorted(maps.Keys(lock.Packages)) {
 		for _, dependency := range slices.Sorted(maps.Keys(lock.Packages[name].Dependencies)) {
 			want := lock.Packages[name].Dependencies[dependency]
-			c, err := ParseConstraint(want)
+			c, err := parseConstraint(want)
 			have, ok := lock.Packages[dependency]
-			v, versionErr := ParseVersion(have.Version)
+			v, versionErr := parseVersion(have.Version)
 			if err != nil || !ok || versionErr != nil || !c.Admits(v) {
 				missing = append(missing, fmt.Sprintf("%s %s, which %s needs", dependency, want, name))
 			}

@@ -32,7 +32,7 @@ func namesOfGit() []string {
 }
 
 func manifestHeader() tar.Header {
-	return tar.Header{Typeflag: tar.TypeReg, Name: ManifestName, Mode: 0o644}
+	return tar.Header{Typeflag: tar.TypeReg, Name: manifestName, Mode: 0o644}
 }
 
 func fileHeader(name string) tar.Header {
@@ -90,11 +90,11 @@ func TestAWorkingCopyIsPackedWithoutItsGitFolder(t *testing.T) {
 // published is the archive of a version in the registry.
 func (b *bench) published(name, version string) *Packed {
 	b.Helper()
-	n, err := ParseName(name)
+	n, err := parseName(name)
 	if err != nil {
 		b.Fatal(err)
 	}
-	m, err := b.registry.Metadata(n)
+	m, err := b.registry.metadata(n)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestWhatCannotBePackedIsSaidBeforeItIsPublished(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.fails("create_package", `{"name":"mine"}`, ManifestInvalid, name)
-		b.put(ManifestName, manifestOf("mine", "1.0.0"))
+		b.put(manifestName, manifestOf("mine", "1.0.0"))
 		answer, text := b.ask("validate", `{}`)
 		if part(answer, "valid") != false || !strings.Contains(text, name) {
 			t.Errorf("%s: valid: %s", name, text)
@@ -181,7 +181,7 @@ func TestUnpackRefusesWhatOtherProgramsWouldReadOtherwise(t *testing.T) {
 		"the Kelvin sign":     {archiveOf(t, manifestHeader(), fileHeader("skill"), fileHeader("s\u212aill")), "twice"},
 		"a dot at the end":    {archiveOf(t, manifestHeader(), fileHeader("a"), fileHeader("a.")), "twice"},
 		"a space at the end":  {archiveOf(t, manifestHeader(), fileHeader("a"), fileHeader("a ")), "twice"},
-		"a stream":            {archiveOf(t, manifestHeader(), fileHeader(ManifestName+"::$DATA")), "twice"},
+		"a stream":            {archiveOf(t, manifestHeader(), fileHeader(manifestName+"::$DATA")), "twice"},
 		"a file and a folder": {archiveOf(t, manifestHeader(), fileHeader("B/c"), fileHeader("b")), "a file and a folder"},
 		"bidi":                {archiveOf(t, manifestHeader(), fileHeader("a\u202egpj.exe")), "cannot be seen"},
 		"isolates":            {archiveOf(t, manifestHeader(), fileHeader("a\u2066b/c")), "cannot be seen"},
@@ -202,7 +202,7 @@ func TestUnpackRefusesWhatOtherProgramsWouldReadOtherwise(t *testing.T) {
 		"zeros as a tail":   {append(bytes.Clone(sound), make([]byte, 512)...), "follows the end"},
 		"a second tar":      {zipped(t, append(unzipped(t, sound), unzipped(t, sound)...)), "follows its last entry"},
 		"a tail in the tar": {zipped(t, append(unzipped(t, sound), "tail"...)), "follows its last entry"},
-		"zeros without end": {zipped(t, make([]byte, MaxUnpackedBytes+(MaxEntries+3)*2*512), unzipped(t, sound)...),
+		"zeros without end": {zipped(t, make([]byte, maxUnpackedBytes+(maxEntries+3)*2*512), unzipped(t, sound)...),
 			"larger than it may be"},
 	} {
 		if _, err := Unpack(c.archive); codeOfError(err) != IntegrityError || !strings.Contains(err.Error(), c.want) {
@@ -256,7 +256,7 @@ func TestAnArchiveWithARepositoryIsNotInstalledOrRead(t *testing.T) {
 	for _, entries := range [][]tar.Header{{fileHeader(".git/config")}, {fileHeader("skills/look/.GIT/config")},
 		{fileHeader("GIT~1/config")}, bareRepository("skills/look/")} {
 		b := newBench(t)
-		m, problems, _ := ReadManifest([]byte(manifestOf("a", "1.0.0")))
+		m, problems, _ := readManifest([]byte(manifestOf("a", "1.0.0")))
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}

@@ -42,7 +42,7 @@ func (b *Browser) Holding(ctx context.Context, hashes []string) (out []Holder, c
 	complete = true
 	looked := 0
 	for _, r := range v.used() {
-		found, err := Search([]Registry{r}, "", "")
+		found, err := search([]Registry{r}, "", "")
 		if err != nil {
 			complete = false
 			continue
@@ -67,12 +67,12 @@ func (b *Browser) Holding(ctx context.Context, hashes []string) (out []Holder, c
 
 // archiveHas reports whether the newest version of a package has a file with one of the contents; read is false if
 // nobody knows.
-func archiveHas(r Registry, m Match, hashes []string) (has, read bool) {
-	name, err := ParseName(m.Name)
+func archiveHas(r Registry, m match, hashes []string) (has, read bool) {
+	name, err := parseName(m.Name)
 	if err != nil {
 		return false, false
 	}
-	metadata, err := r.Metadata(name)
+	metadata, err := r.metadata(name)
 	if err != nil {
 		return false, false
 	}

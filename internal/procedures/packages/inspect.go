@@ -8,7 +8,7 @@ import (
 // Installed lists the installed packages by name; none without a workspace. Of one whose manifest cannot be read, the
 // counts are empty.
 func (s *Service) Installed() ([]InstalledPackage, error) {
-	w := Workspace{s.settings.Project}
+	w := workspace{s.settings.Project}
 	lock, err := w.Lock()
 	if err != nil {
 		return nil, err
@@ -16,7 +16,7 @@ func (s *Service) Installed() ([]InstalledPackage, error) {
 	out := []InstalledPackage{}
 	for _, name := range slices.Sorted(maps.Keys(lock.Packages)) {
 		one := InstalledPackage{Name: name, Locked: lock.Packages[name], Counts: map[ArtifactType]int{}}
-		n, err := ParseName(name)
+		n, err := parseName(name)
 		if err != nil {
 			return nil, err
 		}
@@ -38,7 +38,7 @@ type Detail struct {
 // Info reads a package. Without a version it is the installed one, else the latest; a version may be a constraint or a
 // tag, too. AAM_PACKAGE_NOT_FOUND if neither workspace nor registries have it.
 func (s *Service) Info(text, version string) (Detail, error) {
-	spec, err := ParseSpec(text)
+	spec, err := parseSpec(text)
 	if err != nil {
 		return Detail{}, err
 	}
@@ -57,7 +57,7 @@ func (s *Service) Info(text, version string) (Detail, error) {
 			return out, err
 		}
 	}
-	r := Resolver{Registries: v.used(), Unused: v.unused()}
+	r := resolver{Registries: v.used(), Unused: v.unused()}
 	if _, err := r.begin([]Spec{spec}); err != nil {
 		return Detail{}, err
 	}
@@ -92,16 +92,16 @@ func (s *Service) Registries() ([]RegistryState, error) {
 		if one.Type == "local" {
 			one.URL = r.Dir
 		}
-		one.Accessible = r.unused == "" && r.Reachable() == nil
+		one.Accessible = r.unused == "" && r.reachable() == nil
 		out = append(out, one)
 	}
 	return out, nil
 }
 
-// AddRegistry adds a registry to the user's configuration, which holds in all projects. confined says that the
+// addRegistry adds a registry to the user's configuration, which holds in all projects. confined says that the
 // operator's list of sources has to admit it, and that it cannot become the default, as it is for callers that are no
 // people. AAM_REGISTRY_UNREACHABLE if it is not there, AAM_INVALID_ARGUMENT for a name that is taken.
-func (s *Service) AddRegistry(name, url string, makeDefault, confined, dryRun bool) (RegistryState, error) {
+func (s *Service) addRegistry(name, url string, makeDefault, confined, dryRun bool) (RegistryState, error) {
 	if !validRegistryName(name) {
 		return RegistryState{}, newError(InvalidArgument, "%q is no name of a registry",
 			name).Suggest("use letters, digits, hyphens and dots")
@@ -117,7 +117,7 @@ func (s *Service) AddRegistry(name, url string, makeDefault, confined, dryRun bo
 			"a person says which registry is the default").Suggest("add it without set_default")
 	}
 	r := Registry{Name: name, Dir: dir, unusable: why}
-	if err := r.Reachable(); err != nil {
+	if err := r.reachable(); err != nil {
 		return RegistryState{}, err
 	}
 	before, err := s.Registries()
@@ -133,7 +133,7 @@ func (s *Service) AddRegistry(name, url string, makeDefault, confined, dryRun bo
 	one := RegistryState{RegistryConfig: RegistryConfig{Name: name, URL: dir, Type: "local", Default: makeDefault},
 		Accessible: true}
 	if !dryRun {
-		if err := AddRegistry(s.settings.Home, one.RegistryConfig); err != nil {
+		if err := addRegistry(s.settings.Home, one.RegistryConfig); err != nil {
 			return RegistryState{}, err
 		}
 	}

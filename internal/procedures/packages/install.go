@@ -48,7 +48,7 @@ type FailedSpec struct {
 // installed together or not at all. AAM_NOT_INITIALIZED without a workspace; AAM_DEPENDENCY_CONFLICT if versions do not
 // go together; AAM_NAME_CONFLICT if a file is another's.
 func (s *Service) Install(ctx context.Context, o Order) (Done, error) {
-	if err := (Workspace{s.settings.Project}).need(); err != nil {
+	if err := (workspace{s.settings.Project}).need(); err != nil {
 		return Done{}, err
 	}
 	if o.Platform != "" {
@@ -97,7 +97,7 @@ type installing struct {
 
 	specs   []Spec
 	folders map[string]string // of packages that are installed, or about to be: the name of each
-	fresh   []Choice          // to be installed, dependencies first
+	fresh   []choice          // to be installed, dependencies first
 	trees   map[string]change.Tree
 	models  map[string]*Manifest
 	staged  map[string]bool
@@ -106,7 +106,7 @@ type installing struct {
 
 func (i *installing) parse() {
 	for _, text := range i.order.Packages {
-		spec, err := ParseSpec(text)
+		spec, err := parseSpec(text)
 		if err != nil {
 			i.fail(text, err)
 			continue
@@ -116,7 +116,7 @@ func (i *installing) parse() {
 }
 
 // choose resolves and reads every archive, until all that is left can be had.
-func (i *installing) choose(ctx context.Context) ([]Choice, error) {
+func (i *installing) choose(ctx context.Context) ([]choice, error) {
 	for len(i.specs) > 0 {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -139,7 +139,7 @@ func (i *installing) choose(ctx context.Context) ([]Choice, error) {
 
 // giveUp takes an error that is about some of the packages for their failure. It returns false if it is about none of
 // them.
-func (i *installing) giveUp(choices []Choice, err error) bool {
+func (i *installing) giveUp(choices []choice, err error) bool {
 	e := contract.Of[Code](err)
 	if e == nil {
 		return false
@@ -153,13 +153,13 @@ func (i *installing) giveUp(choices []Choice, err error) bool {
 
 // resolve chooses versions. Packages that somebody asked for stay as they are unless they are asked for again; those
 // that came with them stay if they fit.
-func (i *installing) resolve(ctx context.Context) ([]Choice, error) {
+func (i *installing) resolve(ctx context.Context) ([]choice, error) {
 	lock := i.view.lock
 	asked := map[string]bool{}
 	for _, s := range i.specs {
 		asked[s.Name.String()] = true
 	}
-	r := Resolver{Registries: i.view.used(), Unused: i.view.unused()}
+	r := resolver{Registries: i.view.used(), Unused: i.view.unused()}
 	r.Prefer = func(n Name) string {
 		switch {
 		case i.order.Upgrade && (asked[n.String()] || len(i.order.Packages) == 0):
@@ -171,7 +171,7 @@ func (i *installing) resolve(ctx context.Context) ([]Choice, error) {
 	}
 	r.Installed = lock.Packages
 	for _, name := range slices.Sorted(maps.Keys(lock.Packages)) {
-		if n, err := ParseName(name); err == nil && !lock.Packages[name].ForOthers && !asked[name] {
+		if n, err := parseName(name); err == nil && !lock.Packages[name].ForOthers && !asked[name] {
 			r.Kept = append(r.Kept, Spec{n, lock.Packages[name].Version})
 		}
 	}
@@ -180,7 +180,7 @@ func (i *installing) resolve(ctx context.Context) ([]Choice, error) {
 
 // targets are the platforms that a package goes into: those that are asked for, if it is needed, and those that it is
 // in already.
-func (i *installing) targets(c Choice) []string {
+func (i *installing) targets(c choice) []string {
 	var out []string
 	_, had := i.view.lock.Packages[c.Name.String()]
 	switch {
@@ -196,7 +196,7 @@ func (i *installing) targets(c Choice) []string {
 }
 
 // changes reports whether a chosen package has to be installed, or put into one more platform.
-func (i *installing) changes(c Choice) bool {
+func (i *installing) changes(c choice) bool {
 	have, installed := i.view.lock.Packages[c.Name.String()]
 	return !installed || have.Version != c.Version.Version || i.order.Force && c.Asked ||
 		!slices.Equal(i.targets(c), have.Platforms)
@@ -239,7 +239,7 @@ func (i *installing) write(ctx context.Context) error {
 	return err
 }
 
-func (i *installing) locked(c Choice, name string) Locked {
+func (i *installing) locked(c choice, name string) Locked {
 	sums := &FileChecksums{Algorithm: "sha256", Files: map[string]string{}}
 	for file, f := range i.trees[name] {
 		sums.Files[file] = f.Content.SHA256()

@@ -24,7 +24,7 @@ func (i *installing) drop(err error, which func(Spec) bool) bool {
 }
 
 // dropDependents gives up the specs whose packages need the one that failed.
-func (i *installing) dropDependents(choices []Choice, culprit string, err error) bool {
+func (i *installing) dropDependents(choices []choice, culprit string, err error) bool {
 	graph := Lock{Packages: map[string]Locked{}}
 	for _, c := range choices {
 		graph.Packages[c.Name.String()] = Locked{Dependencies: c.Version.Dependencies}

@@ -17,7 +17,7 @@ import (
 )
 
 // read fetches and checks the archives of what has to be installed, and stages them.
-func (i *installing) read(ctx context.Context, choices []Choice) error {
+func (i *installing) read(ctx context.Context, choices []choice) error {
 	i.cleanUp()
 	i.fresh, i.trees, i.models, i.folders, i.done.Already = nil, map[string]change.Tree{}, map[string]*Manifest{}, nil, nil
 	i.staged = map[string]bool{}
@@ -41,7 +41,7 @@ func (i *installing) read(ctx context.Context, choices []Choice) error {
 }
 
 // fetch reads one package, from its registry or, if only a platform is to be added, from where it is installed.
-func (i *installing) fetch(c Choice) error {
+func (i *installing) fetch(c choice) error {
 	name := c.Name.String()
 	if have, ok := i.view.lock.Packages[name]; ok && have.Version == c.Version.Version && (!i.order.Force || !c.Asked) {
 		tree, m, err := installedTree(i.view.workspace, c.Name, have)
@@ -98,7 +98,7 @@ func (i *installing) folderIsFree(name Name) error {
 	if i.folders == nil {
 		i.folders = map[string]string{}
 		for other := range i.view.lock.Packages {
-			if n, err := ParseName(other); err == nil {
+			if n, err := parseName(other); err == nil {
 				i.folders[n.folder()] = other
 			}
 		}
@@ -167,7 +167,7 @@ func (i *installing) cleanUp() {
 }
 
 // installedTree is the files of an installed package, held against what was recorded of them.
-func installedTree(w Workspace, name Name, have Locked) (change.Tree, *Manifest, error) {
+func installedTree(w workspace, name Name, have Locked) (change.Tree, *Manifest, error) {
 	root, err := files.OpenDir(w.Project)
 	if err != nil {
 		return nil, nil, unwritable(w.Project, err)

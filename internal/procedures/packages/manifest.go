@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/base/strictyaml"
 )
 
-// ManifestName is the file that makes a folder a package.
-const ManifestName = "aam.yaml"
+// manifestName is the file that makes a folder a package.
+const manifestName = "aam.yaml"
 
 // Bounds of a manifest.
 const (
@@ -33,11 +33,11 @@ const (
 	Instructions ArtifactType = "instructions"
 )
 
-// ArtifactTypes lists them.
-func ArtifactTypes() []ArtifactType { return []ArtifactType{Agents, Skills, Prompts, Instructions} }
+// artifactTypes lists them.
+func artifactTypes() []ArtifactType { return []ArtifactType{Agents, Skills, Prompts, Instructions} }
 
-// Singular is the word for one artifact of the type, as tools' arguments have it.
-func (t ArtifactType) Singular() string { return strings.TrimSuffix(string(t), "s") }
+// singular is the word for one artifact of the type, as tools' arguments have it.
+func (t ArtifactType) singular() string { return strings.TrimSuffix(string(t), "s") }
 
 // Artifact is one thing that a package brings.
 type Artifact struct {
@@ -88,11 +88,11 @@ func (m *Manifest) Total() int {
 	return n
 }
 
-// ReadManifest parses the text of a manifest. problems are all that is wrong with it, as `field: what`; warnings what
+// readManifest parses the text of a manifest. problems are all that is wrong with it, as `field: what`; warnings what
 // could be better. m is nil if the text is no mapping of YAML at all.
-func ReadManifest(text []byte) (m *Manifest, problems, warnings []string) {
+func readManifest(text []byte) (m *Manifest, problems, warnings []string) {
 	if len(text) > maxManifestBytes {
-		return nil, []string{fmt.Sprintf("%s has more than %d bytes", ManifestName, maxManifestBytes)}, nil
+		return nil, []string{fmt.Sprintf("%s has more than %d bytes", manifestName, maxManifestBytes)}, nil
 	}
 	m = &Manifest{}
 	var wrong *strictyaml.Error
@@ -113,12 +113,12 @@ func (m *Manifest) check() (problems, warnings []string) {
 	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	if m.Name == "" {
 		say("name: is missing")
-	} else if _, err := ParseName(m.Name); err != nil {
+	} else if _, err := parseName(m.Name); err != nil {
 		say("name: %q has other than small letters, digits and hyphens", m.Name)
 	}
 	if m.Version == "" {
 		say("version: is missing")
-	} else if _, err := ParseVersion(m.Version); err != nil {
+	} else if _, err := parseVersion(m.Version); err != nil {
 		say("version: %q is not three numbers, such as 1.2.0", m.Version)
 	}
 	switch length := utf8.RuneCountInString(m.Description); {
@@ -131,7 +131,7 @@ func (m *Manifest) check() (problems, warnings []string) {
 		warnings = append(warnings, "No author provided")
 	}
 	for _, t := range slices.Sorted(maps.Keys(m.Artifacts)) {
-		if !slices.Contains(ArtifactTypes(), t) {
+		if !slices.Contains(artifactTypes(), t) {
 			say("artifacts.%s: is not one of agents, skills, prompts, instructions", t)
 		}
 	}
@@ -140,13 +140,13 @@ func (m *Manifest) check() (problems, warnings []string) {
 	} else if m.Total() > maxArtifacts {
 		say("artifacts: lists %d; at most %d", m.Total(), maxArtifacts)
 	}
-	for _, t := range ArtifactTypes() {
+	for _, t := range artifactTypes() {
 		problems = append(problems, checkArtifacts(t, m.Artifacts[t])...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Dependencies)) {
-		if _, err := ParseName(name); err != nil {
+		if _, err := parseName(name); err != nil {
 			say("dependencies: %q is no name of a package", name)
-		} else if _, err := ParseConstraint(m.Dependencies[name]); err != nil {
+		} else if _, err := parseConstraint(m.Dependencies[name]); err != nil {
 			say("dependencies.%s: %q is no constraint on versions", name, m.Dependencies[name])
 		}
 	}

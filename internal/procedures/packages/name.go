@@ -8,8 +8,8 @@ type Name struct {
 	Bare  string
 }
 
-// ParseName reads a name. AAM_INVALID_ARGUMENT says what a name looks like.
-func ParseName(text string) (Name, error) {
+// parseName reads a name. AAM_INVALID_ARGUMENT says what a name looks like.
+func parseName(text string) (Name, error) {
 	n := Name{Bare: text}
 	valid := true
 	if scoped, isScoped := strings.CutPrefix(text, "@"); isScoped {
@@ -38,7 +38,7 @@ func isWord(text, more string) bool {
 	return true
 }
 
-// String is the name as ParseName reads it.
+// String is the name as parseName reads it.
 func (n Name) String() string {
 	if n.Scope == "" {
 		return n.Bare
@@ -65,8 +65,8 @@ type Spec struct {
 	Want string // "" for the latest
 }
 
-// ParseSpec reads name, name@constraint or name@tag. The @ of a scope is not the separator.
-func ParseSpec(text string) (Spec, error) {
+// parseSpec reads name, name@constraint or name@tag. The @ of a scope is not the separator.
+func parseSpec(text string) (Spec, error) {
 	name, want := text, ""
 	if at := strings.LastIndex(name, "@"); at > 0 {
 		if name, want = name[:at], strings.TrimSpace(name[at+1:]); want == "" {
@@ -74,11 +74,11 @@ func ParseSpec(text string) (Spec, error) {
 				text).Suggest("leave out the @ for the latest version")
 		}
 	}
-	parsed, err := ParseName(name)
+	parsed, err := parseName(name)
 	return Spec{Name: parsed, Want: want}, err
 }
 
-// String is the spec as ParseSpec reads it.
+// String is the spec as parseSpec reads it.
 func (s Spec) String() string {
 	if s.Want == "" {
 		return s.Name.String()

@@ -58,7 +58,7 @@ func (s set) configSet() operation.Operation {
 					return ConfigData{}, err
 				}
 			}
-			value, err := SetConfig(service.settings.Home, in.Key, in.Value, call.DryRun)
+			value, err := setConfig(service.settings.Home, in.Key, in.Value, call.DryRun)
 			if err != nil {
 				return ConfigData{}, err
 			}
@@ -128,7 +128,7 @@ func (s set) registryAdd() operation.Operation {
 	return writing(s, o, func(RegistryAddRequest) []string { return s.home() },
 		func(_ context.Context, call operation.Call, in RegistryAddRequest) (RegistryInfo, error) {
 			service := s.service()
-			r, err := service.AddRegistry(in.Name, in.URL, in.SetDefault, !isPerson(call), call.DryRun)
+			r, err := service.addRegistry(in.Name, in.URL, in.SetDefault, !isPerson(call), call.DryRun)
 			if err != nil {
 				return RegistryInfo{}, err
 			}

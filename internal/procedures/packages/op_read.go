@@ -46,13 +46,13 @@ func (s set) search() operation.Operation {
 			if in.PackageType != nil {
 				kind = *in.PackageType
 			}
-			found, err := Search(v.used(), in.Query, kind)
+			found, err := search(v.used(), in.Query, kind)
 			if err != nil {
 				return SearchAnswer{}, err
 			}
 			out := SearchAnswer{Result: []SearchResult{}, Notes: v.unused()}
 			found = found[:min(len(found), orDefault(in.Limit, 10))]
-			Authored(v.used(), found)
+			authored(v.used(), found)
 			for _, m := range found {
 				out.Result = append(out.Result, SearchResult{m.Name, m.Latest, m.Description, m.Author,
 					append([]string{}, m.ArtifactTypes...), m.Registry})
@@ -188,9 +188,9 @@ func (s set) validate() operation.Operation {
 			if err != nil {
 				return ValidateAnswer{}, err
 			}
-			v := Validate(dir, within)
+			v := validate(dir, within)
 			out := ValidateAnswer{
-				Valid: v.Valid(), Errors: append([]string{}, v.Errors...), Warnings: append([]string{}, v.Warnings...),
+				Valid: v.valid(), Errors: append([]string{}, v.Errors...), Warnings: append([]string{}, v.Warnings...),
 				ArtifactsValid: v.ArtifactsValid,
 			}
 			if v.Manifest != nil {
@@ -235,7 +235,7 @@ func (s set) doctor() operation.Operation {
 		func(ctx context.Context, _ operation.Call, _ NoArguments) (DoctorAnswer, error) {
 			out := DoctorAnswer{Checks: []DoctorCheck{}}
 			number := map[Status]int{}
-			for _, c := range s.service().Diagnose(ctx) {
+			for _, c := range s.service().diagnose(ctx) {
 				number[c.Status]++
 				out.Checks = append(out.Checks, DoctorCheck{c.Name, c.Status, c.Message, orNull(c.Suggestion)})
 			}

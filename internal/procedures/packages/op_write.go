@@ -140,7 +140,7 @@ func (s set) publish() operation.Operation {
 			if in.Registry != nil {
 				registry = *in.Registry
 			}
-			p, err := s.service().PublishPackage(ctx, registry, orText(in.Tag, "latest"), call.DryRun)
+			p, err := s.service().publishPackage(ctx, registry, orText(in.Tag, "latest"), call.DryRun)
 			if err != nil {
 				return PublishAnswer{}, err
 			}
@@ -201,8 +201,8 @@ func (s set) createPackage() operation.Operation {
 
 func checkTypes(types []string) error {
 	known := []string{}
-	for _, t := range ArtifactTypes() {
-		known = append(known, t.Singular())
+	for _, t := range artifactTypes() {
+		known = append(known, t.singular())
 	}
 	for _, t := range types {
 		if !slices.Contains(known, t) {

@@ -41,11 +41,11 @@ func FuzzReadManifest(f *testing.F) {
 	f.Add([]byte("name: [\n"))
 	f.Add([]byte("artifacts: {skills: [{name: a, path: ../x}]}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		m, problems, _ := ReadManifest(text)
+		m, problems, _ := readManifest(text)
 		if len(problems) > 0 {
 			return
 		}
-		if _, err := ParseName(m.Name); err != nil {
+		if _, err := parseName(m.Name); err != nil {
 			t.Error(err)
 		}
 		for _, list := range m.Artifacts {
@@ -59,7 +59,7 @@ func FuzzReadManifest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, problems, _ := ReadManifest(again); len(problems) > 0 {
+		if _, problems, _ := readManifest(again); len(problems) > 0 {
 			t.Errorf("written and read again: %q", problems)
 		}
 	})
@@ -70,8 +70,8 @@ func FuzzParseConstraint(f *testing.F) {
 		f.Add(text, "1.2.3-rc.1")
 	}
 	f.Fuzz(func(t *testing.T, text, version string) {
-		c, err := ParseConstraint(text)
-		v, versionErr := ParseVersion(version)
+		c, err := parseConstraint(text)
+		v, versionErr := parseVersion(version)
 		if err != nil || versionErr != nil {
 			return
 		}

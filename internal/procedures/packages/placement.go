@@ -33,7 +33,7 @@ type mayLeave func(name string) bool
 // person at the terminal has named it in this call; else those that have files there already. A project's file, or an
 // agent, puts nothing there that is new.
 func (s *Service) leaving(ctx context.Context, named bool) (mayLeave, error) {
-	own, err := LoadConfig(s.settings.Home, "")
+	own, err := loadConfig(s.settings.Home, "")
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (s *Service) desired(lock *Lock, names []string, contents contentsOf, leave
 		if !wanted || len(locked.Platforms) == 0 {
 			continue
 		}
-		n, err := ParseName(name)
+		n, err := parseName(name)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -21,7 +21,7 @@ func (s *Service) putFiles(ctx context.Context, root *files.Dir, text []byte, na
 	if err != nil {
 		return nil, err
 	}
-	w := Workspace{s.settings.Project}
+	w := workspace{s.settings.Project}
 	d, _, err := s.desired(lock, names, func(n Name) (change.Tree, *Manifest, error) {
 		m, err := w.manifest(n)
 		if err != nil {

@@ -88,13 +88,12 @@ type placed struct {
 	path     string // with slashes
 	file     change.TreeFile
 	section  string // the words of its marks, such as "look instruction"; "" for a whole file
-	folder   string // of the skill that it is part of, which is the package's alone; "" for others
 }
 
 // place lists what the artifacts of a package want in a platform.
 func place(m *Manifest, platform string, files change.Tree) ([]placed, error) {
 	var out []placed
-	for _, t := range ArtifactTypes() {
+	for _, t := range artifactTypes() {
 		for _, a := range m.Artifacts[t] {
 			at := spotOf(platform, t)
 			one := placed{pkg: m.Name, platform: platform, home: at.home, path: strings.ReplaceAll(at.path, "NAME", a.Name)}
@@ -107,7 +106,7 @@ func place(m *Manifest, platform string, files change.Tree) ([]placed, error) {
 				return nil, err
 			}
 			if at.shape == section {
-				one.section = a.Name + " " + t.Singular()
+				one.section = a.Name + " " + t.singular()
 			} else if text, err = at.head.before(a, text); err != nil {
 				return nil, err
 			}
@@ -123,7 +122,7 @@ func folderOf(to placed, a Artifact, files change.Tree) (out []placed) {
 	for name, f := range files {
 		if rest, within := strings.CutPrefix(name, from); within {
 			one := to
-			one.path, one.folder, one.file = to.path+"/"+rest, to.path, f
+			one.path, one.file = to.path+"/"+rest, f
 			out = append(out, one)
 		}
 	}
@@ -149,7 +148,7 @@ func textOf(m *Manifest, t ArtifactType, a Artifact, files change.Tree) ([]byte,
 			}
 		}
 	}
-	return nil, newError(ManifestInvalid, "%s %s: the %s %s has no text at %s", m.Name, m.Version, t.Singular(), a.Name,
+	return nil, newError(ManifestInvalid, "%s %s: the %s %s has no text at %s", m.Name, m.Version, t.singular(), a.Name,
 		a.Path).
 		Suggest("ask who made the package")
 }

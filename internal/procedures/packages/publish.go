@@ -43,8 +43,8 @@ func (r Registry) Publish(ctx context.Context, m *Manifest, archive []byte, tag 
 	return p, lock.note()
 }
 
-// WouldPublish is Publish without writing.
-func (r Registry) WouldPublish(_ context.Context, m *Manifest, archive []byte, tag string, now time.Time) (Published,
+// wouldPublish is Publish without writing.
+func (r Registry) wouldPublish(_ context.Context, m *Manifest, archive []byte, tag string, now time.Time) (Published,
 	error) {
 	_, err := r.judge(m, tag)
 	return published(m, archive, now), err
@@ -52,7 +52,7 @@ func (r Registry) WouldPublish(_ context.Context, m *Manifest, archive []byte, t
 
 func published(m *Manifest, archive []byte, now time.Time) Published {
 	p := Published{
-		Version: m.Version, Published: now.UTC().Format(time.RFC3339), Checksum: Checksum(archive), Size: int64(len(archive)),
+		Version: m.Version, Published: now.UTC().Format(time.RFC3339), Checksum: checksum(archive), Size: int64(len(archive)),
 		Dependencies: m.Dependencies,
 	}
 	if p.Dependencies == nil {
@@ -63,10 +63,10 @@ func published(m *Manifest, archive []byte, now time.Time) Published {
 
 // judge says whether a version can be published, and what is known of the package.
 func (r Registry) judge(m *Manifest, tag string) (known Metadata, err error) {
-	if err := r.Reachable(); err != nil {
+	if err := r.reachable(); err != nil {
 		return known, err
 	}
-	name, err := ParseName(m.Name)
+	name, err := parseName(m.Name)
 	if err != nil {
 		return known, err
 	}
@@ -92,7 +92,7 @@ func (r Registry) judge(m *Manifest, tag string) (known Metadata, err error) {
 // add writes the archive, then the metadata.
 func (p *publishing) add(known Metadata, m *Manifest, one Published, archive []byte, tag string) (folder string,
 	err error) {
-	name, err := ParseName(m.Name)
+	name, err := parseName(m.Name)
 	if err != nil {
 		return "", err
 	}
@@ -119,7 +119,7 @@ func metadataPath(name Name) string { return filepath.Join("packages", name.fold
 func typesOf(m *Manifest) []string {
 	out := []string{}
 	for t := range m.Counts() {
-		out = append(out, t.Singular())
+		out = append(out, t.singular())
 	}
 	slices.Sort(out)
 	return out
@@ -155,7 +155,7 @@ func (p *publishing) updateIndex(now time.Time, folders ...string) error {
 	}
 	known := map[string]IndexEntry{}
 	for _, e := range index.Packages {
-		if name, err := ParseName(e.Name); err == nil {
+		if name, err := parseName(e.Name); err == nil {
 			known[name.folder()] = e
 		}
 	}

@@ -16,15 +16,15 @@ type Shared struct {
 	Notes []string // what was left out
 }
 
-// PublishPackage validates the package in the project, packs it and publishes it. AAM_MANIFEST_NOT_FOUND,
+// publishPackage validates the package in the project, packs it and publishes it. AAM_MANIFEST_NOT_FOUND,
 // AAM_MANIFEST_INVALID with everything that is wrong, AAM_REGISTRY_NOT_FOUND, AAM_REGISTRY_NOT_CONFIGURED,
 // AAM_VERSION_EXISTS.
-func (s *Service) PublishPackage(ctx context.Context, registry, tag string, dryRun bool) (Shared, error) {
-	v := Validate(s.settings.Project, "")
-	if v.Manifest == nil && !change.Exists(s.settings.Project+"/"+ManifestName) {
+func (s *Service) publishPackage(ctx context.Context, registry, tag string, dryRun bool) (Shared, error) {
+	v := validate(s.settings.Project, "")
+	if v.Manifest == nil && !change.Exists(s.settings.Project+"/"+manifestName) {
 		return Shared{}, newError(ManifestNotFound, "%s", v.Errors[0]).Suggest("make one with aam_create_package")
 	}
-	if !v.Valid() {
+	if !v.valid() {
 		return Shared{}, newError(ManifestInvalid, "the package is invalid: %s", strings.Join(v.Errors, "; ")).With("errors",
 			v.Errors).
 			Suggest("correct it until aam_validate says that it is valid")
@@ -47,7 +47,7 @@ func (s *Service) PublishPackage(ctx context.Context, registry, tag string, dryR
 	}
 	publish := to.Publish
 	if dryRun {
-		publish = to.WouldPublish
+		publish = to.wouldPublish
 	}
 	p, err := publish(ctx, packed.Manifest, archive, tag, s.settings.Now())
 	out := Shared{Name: packed.Manifest.Name, Registry: to.Name, Published: p}

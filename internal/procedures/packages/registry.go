@@ -103,9 +103,9 @@ func (r Registry) openWriting() (root *files.Writing, err error) {
 	return root, nil
 }
 
-// Reachable reports whether the registry is there; the errors are AAM_REGISTRY_UNREACHABLE, which names it, and
+// reachable reports whether the registry is there; the errors are AAM_REGISTRY_UNREACHABLE, which names it, and
 // AAM_PERMISSION_DENIED.
-func (r Registry) Reachable() error {
+func (r Registry) reachable() error {
 	root, err := r.open()
 	if err != nil {
 		return err
@@ -115,16 +115,16 @@ func (r Registry) Reachable() error {
 
 // Index reads the index; without an index.yaml there is nothing in it. AAM_REGISTRY_UNREACHABLE as with Reachable.
 func (r Registry) Index() (Index, error) {
-	if err := r.Reachable(); err != nil {
+	if err := r.reachable(); err != nil {
 		return Index{}, err
 	}
 	return r.cache.get(r, func() (index Index, err error) { return index, r.read("index.yaml", &index) })
 }
 
-// Metadata reads what is known of a package. AAM_PACKAGE_NOT_FOUND if the registry does not have it; another package
+// metadata reads what is known of a package. AAM_PACKAGE_NOT_FOUND if the registry does not have it; another package
 // whose folder has the same name is not it.
-func (r Registry) Metadata(name Name) (*Metadata, error) {
-	if err := r.Reachable(); err != nil {
+func (r Registry) metadata(name Name) (*Metadata, error) {
+	if err := r.reachable(); err != nil {
 		return nil, err
 	}
 	var m Metadata

@@ -12,12 +12,12 @@ func (r Registry) Archive(name Name, p Published) (*Packed, error) {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	content, _, err := root.Read(archivePath(name, p.Version), MaxArchiveBytes)
+	content, _, err := root.Read(archivePath(name, p.Version), maxArchiveBytes)
 	if err != nil {
 		return nil, newError(IntegrityError, "the registry %q lists %s %s, and its archive cannot be read: %s", r.Name, name,
 			p.Version, reason(err)).Because(err)
 	}
-	if found := Checksum(content); p.Checksum != "" && found != p.Checksum {
+	if found := checksum(content); p.Checksum != "" && found != p.Checksum {
 		return nil, newError(IntegrityError,
 			"the archive of %s %s in the registry %q has another checksum than was published", name, p.Version, r.Name).
 			With("expected", p.Checksum).With("actual", found).Suggest("do not use it; ask who keeps the registry")

@@ -64,7 +64,7 @@ func (a Acts) Operations() []operation.Operation {
 }
 
 func (a Acts) init(ctx context.Context, call operation.Call, in RegistryInitRequest) (MadeRegistry, error) {
-	out, err := a.Service().InitRegistry(in.Folder, in.Name, in.SetDefault, call.DryRun)
+	out, err := a.Service().initRegistry(in.Folder, in.Name, in.SetDefault, call.DryRun)
 	if err != nil {
 		return MadeRegistry{}, faultOf(err)
 	}
@@ -74,9 +74,9 @@ func (a Acts) init(ctx context.Context, call operation.Call, in RegistryInitRequ
 	return out, a.Audit().Record(context.WithoutCancel(ctx), call.Done("registry "+out.Name+" at "+out.URL), nil)
 }
 
-// InitRegistry makes a folder with an empty registry and adds it to the user's configuration. AAM_INVALID_ARGUMENT for
+// initRegistry makes a folder with an empty registry and adds it to the user's configuration. AAM_INVALID_ARGUMENT for
 // a name that is taken, and for a folder with something in it.
-func (s *Service) InitRegistry(folder, name string, makeDefault, dryRun bool) (MadeRegistry, error) {
+func (s *Service) initRegistry(folder, name string, makeDefault, dryRun bool) (MadeRegistry, error) {
 	dir, why := s.settings.folderOf(folder)
 	if why != "" {
 		return MadeRegistry{}, newError(InvalidArgument, "%s: %s", folder, why)
@@ -103,7 +103,7 @@ func (s *Service) InitRegistry(folder, name string, makeDefault, dryRun bool) (M
 	if dryRun {
 		return out, nil
 	}
-	_, err = s.AddRegistry(name, dir, makeDefault, false, false)
+	_, err = s.addRegistry(name, dir, makeDefault, false, false)
 	return out, err
 }
 

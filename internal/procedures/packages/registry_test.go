@@ -36,7 +36,7 @@ func manifestOf(name, version string, dependencies ...string) string {
 func folderOfPackage(t testing.TB, name, version string, dependencies ...string) string {
 	t.Helper()
 	return operationtest.WriteFiles(t, t.TempDir(), map[string]string{
-		ManifestName: manifestOf(name, version, dependencies...), "skills/look/SKILL.md": "# Look\n",
+		manifestName: manifestOf(name, version, dependencies...), "skills/look/SKILL.md": "# Look\n",
 		"skills/look/run.sh": "#!/bin/sh\n",
 	})
 }
@@ -73,7 +73,7 @@ func TestPackIsReproducible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chtimes(filepath.Join(dir, ManifestName), time.Now(), time.Now().Add(-time.Hour)); err != nil {
+	if err := os.Chtimes(filepath.Join(dir, manifestName), time.Now(), time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	second, err := Pack(dir)
@@ -108,7 +108,7 @@ func archiveOf(t testing.TB, entries ...tar.Header) []byte {
 	out := tar.NewWriter(zip)
 	for _, h := range entries {
 		content := strings.Repeat("x", int(h.Size))
-		if h.Name == ManifestName {
+		if h.Name == manifestName {
 			content = manifestOf("a", "1.0.0")
 			h.Size = int64(len(content))
 		}
@@ -131,12 +131,12 @@ func archiveOf(t testing.TB, entries ...tar.Header) []byte {
 }
 
 func TestUnpackRefusesWhatBreaksTheRules(t *testing.T) {
-	manifest := tar.Header{Typeflag: tar.TypeReg, Name: ManifestName, Mode: 0o644}
+	manifest := tar.Header{Typeflag: tar.TypeReg, Name: manifestName, Mode: 0o644}
 	file := func(name string) tar.Header {
 		return tar.Header{Typeflag: tar.TypeReg, Name: name, Size: 1, Mode: 0o644}
 	}
 	many := []tar.Header{manifest}
-	for i := range MaxEntries {
+	for i := range maxEntries {
 		many = append(many, file(fmt.Sprintf("f%d", i)))
 	}
 	for name, c := range map[string]struct {
@@ -159,7 +159,7 @@ func TestUnpackRefusesWhatBreaksTheRules(t *testing.T) {
 			"link or a device"},
 		"device": {archiveOf(t, manifest, tar.Header{Typeflag: tar.TypeChar, Name: "d"}), "link or a device"},
 		"many":   {archiveOf(t, many...), "more than 10000 entries"},
-		"a bomb": {archiveOf(t, manifest, tar.Header{Typeflag: tar.TypeReg, Name: "big", Size: MaxUnpackedBytes + 1}),
+		"a bomb": {archiveOf(t, manifest, tar.Header{Typeflag: tar.TypeReg, Name: "big", Size: maxUnpackedBytes + 1}),
 			"unpacks to more"},
 		"a long name": {archiveOf(t, manifest, file(strings.Repeat("a/", 600)+"b")), "more than 1024 bytes"},
 	} {
@@ -177,7 +177,7 @@ func TestPublishAndReadBack(t *testing.T) {
 	r := Registry{Name: "dev", Dir: t.TempDir()}
 	publish(t, r, "latest", "@s/p", "1.0.0")
 	publish(t, r, "beta", "@s/p", "1.1.0-beta.1", "other", "^1.0.0")
-	m, err := r.Metadata(Name{"s", "p"})
+	m, err := r.metadata(Name{"s", "p"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestPublishAndReadBack(t *testing.T) {
 	if err := tryPublish(t, r, "latest", "s--p", "1.0.0"); codeOfError(err) != NameConflict {
 		t.Errorf("another name for the same folder: %v", err)
 	}
-	if _, err := r.Metadata(Name{"", "s--p"}); codeOfError(err) != PackageNotFound {
+	if _, err := r.metadata(Name{"", "s--p"}); codeOfError(err) != PackageNotFound {
 		t.Errorf("the other name: %v", err)
 	}
 	for _, tag := range []string{"", "1.0.0", "^1", "a b", "*"} {
@@ -248,7 +248,7 @@ func TestManyPublishAtOnce(t *testing.T) {
 		t.Errorf("%+v, %v", index, err)
 	}
 	for i := range 4 {
-		if m, err := r.Metadata(Name{Bare: fmt.Sprintf("p%d", i)}); err != nil || len(m.Versions) != 4 {
+		if m, err := r.metadata(Name{Bare: fmt.Sprintf("p%d", i)}); err != nil || len(m.Versions) != 4 {
 			t.Errorf("%+v, %v", m, err)
 		}
 	}
@@ -257,13 +257,13 @@ func TestManyPublishAtOnce(t *testing.T) {
 func resolve(r Registry, specs ...string) (string, error) {
 	var parsed []Spec
 	for _, text := range specs {
-		s, err := ParseSpec(text)
+		s, err := parseSpec(text)
 		if err != nil {
 			return "", err
 		}
 		parsed = append(parsed, s)
 	}
-	choices, err := (&Resolver{Registries: []Registry{r}}).Resolve(context.Background(), parsed)
+	choices, err := (&resolver{Registries: []Registry{r}}).Resolve(context.Background(), parsed)
 	var out []string
 	for _, c := range choices {
 		out = append(out, c.Name.String()+"@"+c.Version.Version)
@@ -319,7 +319,7 @@ func TestResolve(t *testing.T) {
 }
 
 func FuzzUnpack(f *testing.F) {
-	manifest := tar.Header{Typeflag: tar.TypeReg, Name: ManifestName, Mode: 0o644}
+	manifest := tar.Header{Typeflag: tar.TypeReg, Name: manifestName, Mode: 0o644}
 	f.Add(archiveOf(f, manifest, tar.Header{Typeflag: tar.TypeReg, Name: "a", Size: 1}))
 	f.Fuzz(func(t *testing.T, archive []byte) {
 		packed, err := Unpack(archive)

@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/procedures/packages/pubgrub"
 )
 
-// Choice is a version of a package that was chosen.
-type Choice struct {
+// choice is a version of a package that was chosen.
+type choice struct {
 	Name     Name
 	Version  Published
 	Registry Registry
@@ -20,8 +20,8 @@ type Choice struct {
 	Needed   bool // by the caller, or by a package that the caller asked for
 }
 
-// Resolver chooses versions of packages and of all that they depend on.
-type Resolver struct {
+// resolver chooses versions of packages and of all that they depend on.
+type resolver struct {
 	Registries []Registry // in the order in which they are asked
 	Unused     []string   // what is configured and not used, with the reasons, for errors
 	// Prefer is a version that is taken if it fits, such as the installed one; "" for none.
@@ -51,7 +51,7 @@ type candidate struct {
 // is found and not tried again (package pubgrub). Packages may depend on each other in a circle. AAM_PACKAGE_NOT_FOUND
 // for a package or version that no registry has, AAM_DEPENDENCY_CONFLICT with the chain of reasons otherwise. The order
 // is that of dependencies first.
-func (r *Resolver) Resolve(ctx context.Context, specs []Spec) ([]Choice, error) {
+func (r *resolver) Resolve(ctx context.Context, specs []Spec) ([]choice, error) {
 	wishes, err := r.begin(specs)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (r *Resolver) Resolve(ctx context.Context, specs []Spec) ([]Choice, error) 
 
 // begin forgets what was known, and makes wishes of specs. AAM_INVALID_ARGUMENT for one that asks for neither a version
 // nor a tag.
-func (r *Resolver) begin(specs []Spec) ([]pubgrub.Wish, error) {
+func (r *resolver) begin(specs []Spec) ([]pubgrub.Wish, error) {
 	r.known, r.constraints, r.bare = map[string][]candidate{}, map[string]Constraint{}, map[string]bool{}
 	var wishes []pubgrub.Wish
 	for _, s := range specs {
@@ -101,7 +101,7 @@ func (r *Resolver) begin(specs []Spec) ([]pubgrub.Wish, error) {
 }
 
 // best is the version that a spec asks for, whatever else is asked for. AAM_PACKAGE_NOT_FOUND if there is none.
-func (r *Resolver) best(s Spec) (candidate, error) {
+func (r *resolver) best(s Spec) (candidate, error) {
 	known, err := r.candidates(s.Name)
 	if err != nil {
 		return candidate{}, err
@@ -118,12 +118,12 @@ func (r *Resolver) best(s Spec) (candidate, error) {
 	return candidate{}, r.notFound(s, known)
 }
 
-// constraint is ParseConstraint, once for each text.
-func (r *Resolver) constraint(text string) (Constraint, error) {
+// constraint is parseConstraint, once for each text.
+func (r *resolver) constraint(text string) (Constraint, error) {
 	if c, ok := r.constraints[text]; ok {
 		return c, nil
 	}
-	c, err := ParseConstraint(text)
+	c, err := parseConstraint(text)
 	if err == nil {
 		r.constraints[text] = c
 	}
@@ -143,14 +143,14 @@ func first(a, b bool) int {
 
 // candidates are the versions of a package, from the lowest to the highest. They are those of the first registry that
 // has the package: whoever can write another one cannot have a higher version installed in its place.
-func (r *Resolver) candidates(name Name) ([]candidate, error) {
+func (r *resolver) candidates(name Name) ([]candidate, error) {
 	key := name.String()
 	if known, ok := r.known[key]; ok {
 		return known, nil
 	}
 	var out []candidate
 	for _, registry := range r.Registries {
-		m, err := registry.Metadata(name)
+		m, err := registry.metadata(name)
 		if codeOfError(err) == PackageNotFound {
 			continue
 		}
@@ -172,7 +172,7 @@ func (r *Resolver) candidates(name Name) ([]candidate, error) {
 
 // order is how the versions of a package are tried: the one that the tag latest names if no version is asked for, the
 // preferred one, then from the highest down; one that no registry has comes last.
-func (r *Resolver) order(name Name, known []candidate) []int {
+func (r *resolver) order(name Name, known []candidate) []int {
 	out := make([]int, len(known))
 	for i := range out {
 		out[i] = i
@@ -225,8 +225,8 @@ func (m *Metadata) candidates(registry Registry) []candidate {
 }
 
 // ordered lists the choices, dependencies before those that need them; a circle is cut where it is entered.
-func (r *Resolver) ordered(specs []Spec, chosen map[string]candidate) []Choice {
-	var out []Choice
+func (r *resolver) ordered(specs []Spec, chosen map[string]candidate) []choice {
+	var out []choice
 	seen := map[string]bool{}
 	asked := map[string]bool{}
 	for _, s := range specs {
@@ -248,9 +248,9 @@ func (r *Resolver) ordered(specs []Spec, chosen map[string]candidate) []Choice {
 		for _, dependency := range needs {
 			visit(dependency)
 		}
-		n, err := ParseName(name)
+		n, err := parseName(name)
 		if err == nil { // it was parsed before
-			out = append(out, Choice{Name: n, Version: c.Published, Registry: c.registry, Asked: asked[name], Needed: needed})
+			out = append(out, choice{Name: n, Version: c.Published, Registry: c.registry, Asked: asked[name], Needed: needed})
 		}
 	}
 	for _, s := range specs {

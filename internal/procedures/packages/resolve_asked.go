@@ -9,12 +9,12 @@ import (
 )
 
 // asked is a Resolver as package pubgrub asks it.
-type asked Resolver
+type asked resolver
 
 // Package implements pubgrub.World.
 func (w *asked) Package(text string) (pubgrub.Package, error) {
-	r := (*Resolver)(w)
-	name, err := ParseName(text)
+	r := (*resolver)(w)
+	name, err := parseName(text)
 	if err != nil {
 		return pubgrub.Package{}, err
 	}
@@ -27,7 +27,7 @@ func (w *asked) Package(text string) (pubgrub.Package, error) {
 		v := pubgrub.Version{Text: c.Version}
 		for _, other := range slices.Sorted(maps.Keys(c.Dependencies)) {
 			constraint := c.Dependencies[other]
-			if _, err := ParseName(other); err != nil {
+			if _, err := parseName(other); err != nil {
 				v.Broken = fmt.Sprintf("needs %q, which is no name of a package", other)
 			} else if _, err := r.constraint(constraint); err != nil {
 				v.Broken = fmt.Sprintf("needs %s %q, which is no constraint on versions", other, constraint)
@@ -44,7 +44,7 @@ func (w *asked) Package(text string) (pubgrub.Package, error) {
 
 // Admits implements pubgrub.World. What the caller asks for may also be a tag, or nothing: the latest version.
 func (w *asked) Admits(name, constraint string) (func(int) bool, error) {
-	r := (*Resolver)(w)
+	r := (*resolver)(w)
 	known := r.known[name]
 	if constraint == "" {
 		return func(at int) bool { return known[at].latest || known[at].parsed.Prerelease() == "" }, nil

@@ -15,20 +15,20 @@ const (
 	scoreDescription = 30
 )
 
-// Match is a package that a search has found.
-type Match struct {
+// match is a package that a search has found.
+type match struct {
 	IndexEntry
 	Registry string
 	Score    int
 }
 
-// Search finds packages by name, keyword and description in the indexes of registries. An empty query finds all. kind
+// search finds packages by name, keyword and description in the indexes of registries. An empty query finds all. kind
 // is a type of artifacts in the singular, "" for any. Of a package that several registries have, the first one's is
 // given. The order is by score, then by name. AAM_REGISTRY_UNREACHABLE names a registry that cannot be read. The author
 // is that of the metadata where the index, as other programs write it, has none; see Authored.
-func Search(registries []Registry, query, kind string) ([]Match, error) {
+func search(registries []Registry, query, kind string) ([]match, error) {
 	query = strings.ToLower(strings.TrimSpace(query))
-	var out []Match
+	var out []match
 	seen := map[string]bool{}
 	for _, r := range registries {
 		index, err := r.Index()
@@ -41,24 +41,24 @@ func Search(registries []Registry, query, kind string) ([]Match, error) {
 				continue
 			}
 			seen[e.Name] = true
-			out = append(out, Match{e, r.Name, score})
+			out = append(out, match{e, r.Name, score})
 		}
 	}
-	slices.SortFunc(out, func(a, b Match) int {
+	slices.SortFunc(out, func(a, b match) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.Name, b.Name))
 	})
 	return out, nil
 }
 
-// Authored adds the authors that an index lacks, from the metadata of the packages.
-func Authored(registries []Registry, found []Match) {
+// authored adds the authors that an index lacks, from the metadata of the packages.
+func authored(registries []Registry, found []match) {
 	for i, m := range found {
 		at := slices.IndexFunc(registries, func(r Registry) bool { return r.Name == m.Registry })
-		name, err := ParseName(m.Name)
+		name, err := parseName(m.Name)
 		if m.Author != "" || at < 0 || err != nil {
 			continue
 		}
-		if known, err := registries[at].Metadata(name); err == nil { // what is broken is said to whoever asks for the package
+		if known, err := registries[at].metadata(name); err == nil { // what is broken is said to whoever asks for the package
 			found[i].Author = known.Author
 		}
 	}

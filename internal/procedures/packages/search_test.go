@@ -15,11 +15,11 @@ func TestASearchKnowsAuthors(t *testing.T) {
 		"packages/b/metadata.yaml": "{name: b, author: Bob}\n",
 	})
 	registries := []Registry{{Name: "r", Dir: dir}}
-	found, err := Search(registries, "", "")
+	found, err := search(registries, "", "")
 	if err != nil || len(found) != 3 {
 		t.Fatalf("%v, %v", found, err)
 	}
-	Authored(registries, found)
+	authored(registries, found)
 	for i, want := range []string{"Ann", "Index", ""} {
 		if found[i].Author != want {
 			t.Errorf("%s is by %q, want %q", found[i].Name, found[i].Author, want)

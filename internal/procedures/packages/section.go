@@ -39,7 +39,7 @@ func addSection(text []byte, p placed, block []byte) ([]byte, Section) {
 	case !bytes.HasSuffix(text, []byte("\n\n")):
 		before = "\n"
 	}
-	return slices.Concat(text, []byte(before), block), Section{Path: p.path, Words: p.section, SHA256: Checksum(block),
+	return slices.Concat(text, []byte(before), block), Section{Path: p.path, Words: p.section, SHA256: checksum(block),
 		Before: before}
 }
 
@@ -68,7 +68,7 @@ func removeSection(text []byte, s Section) (out []byte, changed bool) {
 	if !ok {
 		return text, false // a person has removed it, or made something else of it
 	}
-	if Checksum(text[from:to]) != s.SHA256 {
+	if checksum(text[from:to]) != s.SHA256 {
 		return text, true
 	}
 	if bytes.HasSuffix(text[:from], []byte(s.Before)) {

@@ -149,7 +149,7 @@ func (e *editing) add(p placed) (Section, error) {
 	if strings.Contains(string(e.now[name]), begin) {
 		if from, to, ok := findSection(e.now[name], p.section); ok && e.owner(p) == "" &&
 			string(e.now[name][from:to]) == string(block) && e.linked(name, p) {
-			return Section{Path: p.path, Words: p.section, SHA256: Checksum(block)}, nil // two names of one file
+			return Section{Path: p.path, Words: p.section, SHA256: checksum(block)}, nil // two names of one file
 		}
 		other := e.owner(p)
 		if other == "" {

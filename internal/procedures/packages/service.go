@@ -75,14 +75,14 @@ func (c *indexCache) get(r Registry, read func() (Index, error)) (Index, error) 
 type view struct {
 	config     Config
 	registries []Registry // all that are configured, in their order, also those that are not used
-	workspace  Workspace
+	workspace  workspace
 	lock       *Lock
 }
 
 // configured reads the configuration.
 func (s *Service) configured() (*view, error) {
-	config, err := LoadConfig(s.settings.Home, s.settings.Project)
-	return &view{config: config, workspace: Workspace{s.settings.Project}, registries: s.registries(config)}, err
+	config, err := loadConfig(s.settings.Home, s.settings.Project)
+	return &view{config: config, workspace: workspace{s.settings.Project}, registries: s.registries(config)}, err
 }
 
 // open reads configuration and lock file.

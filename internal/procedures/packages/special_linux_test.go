@@ -65,8 +65,8 @@ func TestWhatIsNoFileEndsEachCall(t *testing.T) {
 		tool, arguments string
 		says            string // in the answer; "" for the last part of the name
 	}{
-		project + ManifestName:               {tool: "validate", arguments: `{}`},
-		project + ManifestName + " publish":  {tool: "publish", arguments: `{}`},
+		project + manifestName:               {tool: "validate", arguments: `{}`},
+		project + manifestName + " publish":  {tool: "publish", arguments: `{}`},
 		project + "skills/look/run.sh":       {tool: "publish", arguments: `{}`},
 		project + "skills/look/run.sh check": {tool: "validate", arguments: `{}`},
 		project + ".aam/aam-lock.yaml":       {tool: "list", arguments: `{}`},
@@ -92,7 +92,7 @@ func TestWhatIsNoFileEndsEachCall(t *testing.T) {
 			t.Run(c.tool+" "+name+" "+kind, func(t *testing.T) {
 				b := newBench(t)
 				b.full("p", "1.0.0", "")
-				b.put(ManifestName, manifestOf("mine", "1.0.0"))
+				b.put(manifestName, manifestOf("mine", "1.0.0"))
 				b.put("skills/look/SKILL.md", "x")
 				path := filepath.Join(b.settings.Project, name)
 				if err := os.RemoveAll(path); err != nil {

@@ -13,7 +13,7 @@ import (
 
 // changeOfPackages is what a call does to a workspace.
 type changeOfPackages struct {
-	workspace Workspace
+	workspace workspace
 	before    *Lock
 	after     *Lock
 	trees     map[string]change.Tree // of packages that are installed
@@ -114,7 +114,7 @@ func (c *changeOfPackages) transaction(edits []textEdit, now time.Time) (*transa
 		t.Stage = temporary + "/change"
 	}
 	for _, name := range c.touched {
-		n, err := ParseName(name)
+		n, err := parseName(name)
 		if err != nil {
 			return nil, err
 		}

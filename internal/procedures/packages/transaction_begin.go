@@ -16,7 +16,7 @@ func (s *Service) begin(ctx context.Context, dryRun bool) (unlock func(), notes 
 	if dryRun {
 		return func() {}, nil, nil
 	}
-	w := Workspace{s.settings.Project}
+	w := workspace{s.settings.Project}
 	unlock, err = w.lockFolder(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -30,7 +30,7 @@ func (s *Service) begin(ctx context.Context, dryRun bool) (unlock func(), notes 
 
 // lockFolder keeps other processes from writing the workspace. The folder itself is locked, so that no file is left;
 // where that cannot be, a file in it.
-func (w Workspace) lockFolder(ctx context.Context) (unlock func(), err error) {
+func (w workspace) lockFolder(ctx context.Context) (unlock func(), err error) {
 	folder, err := openWithin(w.Project, w.dir())
 	if err != nil {
 		return nil, unwritable(w.dir(), err)
@@ -69,7 +69,7 @@ func (w Workspace) lockFolder(ctx context.Context) (unlock func(), err error) {
 
 // mend finishes what a killed process left, or takes it back if it cannot be finished, and removes what was only
 // staged.
-func (s *Service) mend(ctx context.Context, w Workspace) (notes []string, err error) {
+func (s *Service) mend(ctx context.Context, w workspace) (notes []string, err error) {
 	t, err := w.pending()
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (s *Service) mend(ctx context.Context, w Workspace) (notes []string, err er
 }
 
 // pending is the transaction that a killed process left; nil if there is none.
-func (w Workspace) pending() (*transaction, error) {
+func (w workspace) pending() (*transaction, error) {
 	text, err := readBelow(w.Project, filepath.Join(w.Project, filepath.FromSlash(transactionFile)), 4*maxLockBytes)
 	if err != nil || text == nil {
 		return nil, err

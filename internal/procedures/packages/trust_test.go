@@ -53,7 +53,7 @@ func TestARegistryThatOnlyAProjectNamesIsNotUsedOutsideOfIt(t *testing.T) {
 		b := newBench(t)
 		b.door = door
 		outside := filepath.Join(b.settings.Home, "someone's") // below the home as well
-		b.put(ManifestName, manifestOf("mine", "1.0.0"))
+		b.put(manifestName, manifestOf("mine", "1.0.0"))
 		b.put("skills/look/SKILL.md", "x")
 		publish(t, Registry{Name: "x", Dir: operationtest.WriteFiles(t, outside, map[string]string{".keep": ""})}, "latest",
 			"p", "1.0.0")
@@ -100,7 +100,7 @@ func TestWhatAProjectMayNameAsARegistry(t *testing.T) {
 	if !strings.Contains(text, "is your own registry at "+b.registry.Dir) {
 		t.Errorf("%s", text)
 	}
-	b.put(ManifestName, manifestOf("mine", "1.0.0"))
+	b.put(manifestName, manifestOf("mine", "1.0.0"))
 	b.put("skills/look/SKILL.md", "x")
 	elsewhere := t.TempDir()
 	if err := os.Symlink(elsewhere, filepath.Join(outside, "link")); err != nil {
@@ -116,7 +116,7 @@ func TestWhatAProjectMayNameAsARegistry(t *testing.T) {
 // them.
 func TestARegistryInTheProjectDoesNotLeadOut(t *testing.T) {
 	b := newBench(t)
-	b.put(ManifestName, manifestOf("mine", "1.0.0"))
+	b.put(manifestName, manifestOf("mine", "1.0.0"))
 	b.put("skills/look/SKILL.md", "x")
 	outside := t.TempDir()
 	publish(t, Registry{Name: "x", Dir: outside}, "latest", "p", "1.0.0")
@@ -200,9 +200,9 @@ func TestCallersNameNothingOutsideOfTheProject(t *testing.T) {
 		b.door = door
 		b.own("security: {require_signature: true, on_signature_failure: error}\n")
 		other := operationtest.WriteFiles(t, filepath.Join(b.settings.Home, "other"),
-			map[string]string{ManifestName: manifestOf("other", "1.0.0"), "prompts/a.md": "x"})
+			map[string]string{manifestName: manifestOf("other", "1.0.0"), "prompts/a.md": "x"})
 		before := filesBelow(t, b.settings.Home)
-		for _, path := range []string{other, "~/other", "../home/other", "~", filepath.Join(other, ManifestName)} {
+		for _, path := range []string{other, "~/other", "../home/other", "~", filepath.Join(other, manifestName)} {
 			b.fails("validate", fmt.Sprintf(`{"path":%q}`, path), PermissionDenied, "does not lie in the project")
 			b.fails("create_package", fmt.Sprintf(`{"path":%q}`, path), PermissionDenied, "does not lie in the project")
 		}

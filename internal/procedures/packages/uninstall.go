@@ -24,7 +24,7 @@ type Removed struct {
 // notes name it. They also name what came with it and is needed by nothing any more. AAM_PACKAGE_NOT_INSTALLED if it is
 // not installed.
 func (s *Service) Uninstall(ctx context.Context, text string, dryRun bool) (Removed, error) {
-	name, err := ParseName(text)
+	name, err := parseName(text)
 	if err != nil {
 		return Removed{}, err
 	}
@@ -58,8 +58,8 @@ func (s *Service) Autoremove(ctx context.Context, dryRun bool) (gone []Removed, 
 // remove removes the installed packages that which names, all together; none without a workspace.
 func (s *Service) remove(ctx context.Context, dryRun bool, which func(*Lock) ([]string, error)) (gone []Removed,
 	notes []string, err error) {
-	w := Workspace{s.settings.Project}
-	if !w.Exists() {
+	w := workspace{s.settings.Project}
+	if !w.exists() {
 		return nil, nil, nil
 	}
 	unlock, notes, err := s.begin(ctx, dryRun)
@@ -81,7 +81,7 @@ func (s *Service) remove(ctx context.Context, dryRun bool, which func(*Lock) ([]
 	}
 	before := map[string][]string{} // files, by the name of the package
 	for _, text := range names {
-		name, err := ParseName(text)
+		name, err := parseName(text)
 		if err != nil { // the lock file has none such
 			return nil, nil, err
 		}
@@ -110,7 +110,7 @@ func (s *Service) remove(ctx context.Context, dryRun bool, which func(*Lock) ([]
 }
 
 // footprint is the files of a package: its own, and those in platforms.
-func (s *Service) footprint(ctx context.Context, w Workspace, name Name, locked Locked) (out []string, err error) {
+func (s *Service) footprint(ctx context.Context, w workspace, name Name, locked Locked) (out []string, err error) {
 	root, err := files.OpenDir(w.Project)
 	if err != nil {
 		return nil, unwritable(w.Project, err)

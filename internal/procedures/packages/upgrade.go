@@ -40,13 +40,13 @@ func (s *Service) Outdated(ctx context.Context) (out []Outdated, notes []string,
 	for _, c := range choices {
 		wanted[c.Name.String()] = c.Version.Version
 	}
-	r := Resolver{Registries: v.used(), Installed: v.lock.Packages}
+	r := resolver{Registries: v.used(), Installed: v.lock.Packages}
 	if _, err := r.begin(nil); err != nil {
 		return nil, nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.lock.Packages)) {
 		have := v.lock.Packages[name]
-		n, err := ParseName(name)
+		n, err := parseName(name)
 		if err != nil { // the lock file has none such
 			return nil, nil, err
 		}
@@ -68,7 +68,7 @@ func (s *Service) Outdated(ctx context.Context) (out []Outdated, notes []string,
 
 // newest is what the tag latest of a package names, else its highest release, else its highest version; what no
 // registry has any more comes last. The zero candidate if there is none.
-func (r *Resolver) newest(name Name) (candidate, error) {
+func (r *resolver) newest(name Name) (candidate, error) {
 	known, err := r.candidates(name)
 	if err != nil {
 		return candidate{}, err
@@ -91,7 +91,7 @@ func (r *Resolver) newest(name Name) (candidate, error) {
 // latest is the version that the tag latest of a package names; "" if none does.
 func (v *view) latest(name Name) string {
 	for _, r := range v.used() {
-		m, err := r.Metadata(name)
+		m, err := r.metadata(name)
 		if err == nil {
 			return m.latest()
 		}
@@ -112,7 +112,7 @@ func (i *installing) parseNames() error {
 		}
 	}
 	for _, text := range names {
-		name, err := ParseName(text)
+		name, err := parseName(text)
 		if err != nil {
 			return err
 		}

@@ -12,39 +12,38 @@ import (
 
 // Validation is what is known of a package in a folder.
 type Validation struct {
-	Dir            string // absolute
 	Manifest       *Manifest
 	Errors         []string
 	Warnings       []string
 	ArtifactsValid bool
 }
 
-// Valid reports whether there is no error.
-func (v Validation) Valid() bool { return len(v.Errors) == 0 }
+// valid reports whether there is no error.
+func (v Validation) valid() bool { return len(v.Errors) == 0 }
 
-// Validate judges a package: its manifest, whether everything that it lists is there, and whether its files can be
+// validate judges a package: its manifest, whether everything that it lists is there, and whether its files can be
 // packed. name is the folder or its aam.yaml. Nothing outside of the folder is looked at, and with within the folder
 // does not lead out of that.
-func Validate(name, within string) Validation {
-	if filepath.Base(name) == ManifestName {
+func validate(name, within string) Validation {
+	if filepath.Base(name) == manifestName {
 		name = filepath.Dir(name)
 	}
-	v := Validation{Dir: name}
+	var v Validation
 	root, err := openFolder(name, within)
 	if err != nil {
-		v.Errors = []string{fmt.Sprintf("No %s found at %s", ManifestName, name)}
+		v.Errors = []string{fmt.Sprintf("No %s found at %s", manifestName, name)}
 		return v
 	}
 	defer func() { _ = root.Close() }()
-	text, _, err := root.Read(ManifestName, maxManifestBytes)
+	text, _, err := root.Read(manifestName, maxManifestBytes)
 	if err != nil {
-		v.Errors = []string{fmt.Sprintf("No %s found at %s", ManifestName, name)}
+		v.Errors = []string{fmt.Sprintf("No %s found at %s", manifestName, name)}
 		if !errors.Is(err, fs.ErrNotExist) {
-			v.Errors = []string{fmt.Sprintf("%s cannot be read: %s", ManifestName, reason(err))}
+			v.Errors = []string{fmt.Sprintf("%s cannot be read: %s", manifestName, reason(err))}
 		}
 		return v
 	}
-	v.Manifest, v.Errors, v.Warnings = ReadManifest(text)
+	v.Manifest, v.Errors, v.Warnings = readManifest(text)
 	if v.Manifest == nil || len(v.Errors) > 0 {
 		return v
 	}
@@ -59,7 +58,7 @@ func Validate(name, within string) Validation {
 
 // missingArtifacts lists the artifacts whose path is not there, or is of the wrong kind.
 func missingArtifacts(root *files.Dir, m *Manifest) (out []string) {
-	for _, t := range ArtifactTypes() {
+	for _, t := range artifactTypes() {
 		for _, a := range m.Artifacts[t] {
 			info, err := root.Stat(path.Clean(a.Path))
 			switch {

@@ -20,8 +20,8 @@ const workspaceName = ".aam"
 // maxLockBytes bounds a lock file.
 const maxLockBytes = 64 << 20
 
-// Workspace is the folder .aam of a project: packages, aam-lock.yaml, config.yaml.
-type Workspace struct {
+// workspace is the folder .aam of a project: packages, aam-lock.yaml, config.yaml.
+type workspace struct {
 	Project string // absolute
 }
 
@@ -53,12 +53,12 @@ type FileChecksums struct {
 	Files     map[string]string `yaml:"files"`
 }
 
-func (w Workspace) dir() string      { return filepath.Join(w.Project, workspaceName) }
-func (w Workspace) lockFile() string { return filepath.Join(w.dir(), "aam-lock.yaml") }
-func (w Workspace) packages() string { return filepath.Join(w.dir(), "packages") }
+func (w workspace) dir() string      { return filepath.Join(w.Project, workspaceName) }
+func (w workspace) lockFile() string { return filepath.Join(w.dir(), "aam-lock.yaml") }
+func (w workspace) packages() string { return filepath.Join(w.dir(), "packages") }
 
-// Exists reports whether there is a workspace; a link that leads out of the project is none.
-func (w Workspace) Exists() bool {
+// exists reports whether there is a workspace; a link that leads out of the project is none.
+func (w workspace) exists() bool {
 	root, err := files.OpenDir(w.Project)
 	if err != nil {
 		return false
@@ -69,15 +69,15 @@ func (w Workspace) Exists() bool {
 }
 
 // need is AAM_NOT_INITIALIZED without a workspace.
-func (w Workspace) need() error {
-	if w.Exists() {
+func (w workspace) need() error {
+	if w.exists() {
 		return nil
 	}
 	return newError(NotInitialized, "%s has no workspace for packages", w.Project).Suggest("make the folder " + w.dir())
 }
 
 // Lock reads the lock file; an empty Lock if there is none. AAM_CONFIG_INVALID for one that cannot be used.
-func (w Workspace) Lock() (*Lock, error) {
+func (w workspace) Lock() (*Lock, error) {
 	text, err := readBelow(w.Project, w.lockFile(), maxLockBytes)
 	if err != nil {
 		return nil, newError(ConfigInvalid, "%s cannot be read: %s", w.lockFile(), reason(err)).Because(err)
@@ -100,7 +100,7 @@ func parseLock(text []byte) (*Lock, error) {
 		lock.Packages = map[string]Locked{}
 	}
 	for name := range lock.Packages {
-		if _, err := ParseName(name); err != nil {
+		if _, err := parseName(name); err != nil {
 			return nil, fmt.Errorf("%q is no name of a package", name)
 		}
 	}
@@ -176,11 +176,11 @@ func (l *Lock) unneeded() (out []string) {
 }
 
 // folderOf is where an installed package lies.
-func (w Workspace) folderOf(name Name) string { return filepath.Join(w.packages(), name.folder()) }
+func (w workspace) folderOf(name Name) string { return filepath.Join(w.packages(), name.folder()) }
 
 // manifest reads the manifest of an installed package. AAM_INTEGRITY_ERROR if it is not there or broken.
-func (w Workspace) manifest(name Name) (*Manifest, error) {
-	text, err := readBelow(w.Project, filepath.Join(w.folderOf(name), ManifestName), maxManifestBytes)
+func (w workspace) manifest(name Name) (*Manifest, error) {
+	text, err := readBelow(w.Project, filepath.Join(w.folderOf(name), manifestName), maxManifestBytes)
 	if err == nil && text == nil {
 		err = fs.ErrNotExist
 	}
@@ -189,7 +189,7 @@ func (w Workspace) manifest(name Name) (*Manifest, error) {
 			reason(err)).Because(err).
 			Suggest("install it again with force")
 	}
-	m, problems, _ := ReadManifest(text)
+	m, problems, _ := readManifest(text)
 	if len(problems) > 0 {
 		return nil, newError(IntegrityError, "the manifest of the installed package %s is broken: %s", name,
 			strings.Join(problems, "; ")).

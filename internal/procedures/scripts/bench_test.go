@@ -14,7 +14,7 @@ import (
 func BenchmarkListing(b *testing.B) {
 	files := map[string]string{}
 	for i := range 1000 {
-		files[fmt.Sprintf("%s/check-%d.sh", DefaultFolder,
+		files[fmt.Sprintf("%s/check-%d.sh", defaultFolder,
 			i)] = "#!/bin/sh\n# Check something.\n# @param mount string required Where\n# @param limit integer optional Percent\n"
 	}
 	s := DefaultSettings(operationtest.WriteExecutables(b, b.TempDir(), files))
@@ -34,10 +34,10 @@ func BenchmarkListing(b *testing.B) {
 // BenchmarkRun runs a script that does nothing, with the reaper above it and by itself.
 func BenchmarkRun(b *testing.B) {
 	dir := operationtest.WriteExecutables(b, b.TempDir(),
-		map[string]string{DefaultFolder + "/nothing.sh": "#!/bin/sh\n# @noparams\n"})
+		map[string]string{defaultFolder + "/nothing.sh": "#!/bin/sh\n# @noparams\n"})
 	s := DefaultSettings(dir)
-	found, _ := Discover(s)
-	r := NewRunner(s, Machine{Look: exec.LookPath, Variable: func(string) (string, bool) { return "", false },
+	found, _ := discoverAll(s)
+	r := newRunner(s, Machine{Look: exec.LookPath, Variable: func(string) (string, bool) { return "", false },
 		Redact: func(t string) string { return t }, NewID: b.Name})
 	b.Run("tool", func(b *testing.B) {
 		for b.Loop() {

@@ -21,7 +21,7 @@ func TestABoundaryThatCannotBeKeptRunsNothing(t *testing.T) {
 		processtree.Options, error) {
 		return c, o, errors.New("no Landlock here")
 	}
-	found, _ := Discover(s)
+	found, _ := discoverAll(s)
 	if got := tell(r.Run(t.Context(), found[0], nil, Hooks{})); got.ExitCode != exitNotRunable ||
 		!strings.Contains(got.Stderr, "no Landlock here") {
 		t.Errorf("%+v", got)
@@ -74,7 +74,7 @@ func TestWithoutSettingsTheBoundaryIsWhatTheSystemCanKeep(t *testing.T) {
 			own = write[1]
 			return c2, o, c.err
 		}
-		found, _ := Discover(s)
+		found, _ := discoverAll(s)
 		got := tell(r.Run(t.Context(), found[0], nil, Hooks{}))
 		want := "ran in\n"
 		if c.err == nil {

@@ -97,7 +97,7 @@ func TestPowerShellGetsItsArgumentsAsTheyAre(t *testing.T) {
 			want := powerShellCalled{
 				Words:   []string{"-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-File"},
 				Wrapper: string(powerShellWrapper),
-				Path:    filepath.Join(b.dir, DefaultFolder, file), Named: c.named, Plain: c.plain,
+				Path:    filepath.Join(b.dir, defaultFolder, file), Named: c.named, Plain: c.plain,
 			}
 			if diff := cmp.Diff(want, called); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

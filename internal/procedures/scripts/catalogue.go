@@ -53,7 +53,7 @@ func (l Listing) Empty() string {
 // script is the script with a tool's name, or with the name of its file as a person types it: in any letter case, with
 // its punctuation and its ending.
 func (l Listing) script(name string) (Script, bool) {
-	for _, as := range []string{name, ToolName(name), ToolName(strings.TrimSuffix(name, filepath.Ext(name)))} {
+	for _, as := range []string{name, toolName(name), toolName(strings.TrimSuffix(name, filepath.Ext(name)))} {
 		for _, s := range l.Scripts {
 			if s.Name == as {
 				return s, true

@@ -53,12 +53,9 @@ type Skipped struct {
 	Why  string
 }
 
-// Discover lists the scripts by name: those of the settings' folder, not below it, build.ps1 and test.ps1 of the
+// discover lists the scripts by name: those of the settings' folder, not below it, build.ps1 and test.ps1 of the
 // working folder, and the extra ones. skipped are files that would be scripts but cannot be offered; a file of another
-// kind is neither.
-func Discover(s Settings) (found []Script, skipped []Skipped) { return discover(s, map[string]file{}) }
-
-// discover is Discover that reads those files alone that are not known as they are. known is brought up to date.
+// kind is neither. It reads those files alone that are not known as they are, and brings known up to date.
 func discover(s Settings, known map[string]file) (found []Script, skipped []Skipped) {
 	d := &discovery{settings: s, byName: map[string]bool{}, known: known}
 	folder := below(s.WorkingDir, s.Folder)
@@ -199,7 +196,7 @@ func (d *discovery) file(dir, name, as string, why asked) {
 	if as == "" {
 		as = strings.TrimSuffix(name, filepath.Ext(name))
 	}
-	tool := ToolName(as)
+	tool := toolName(as)
 	switch missing := errors.Is(f.err, fs.ErrNotExist); {
 	case why == usual && missing:
 	case why == listed && missing:
@@ -300,9 +297,9 @@ func interpreterOf(name string, text []byte) (i Interpreter, other string) {
 	return "", other
 }
 
-// ToolName is the name of a script's tool: its stem in small letters, everything that is no letter or digit as an
+// toolName is the name of a script's tool: its stem in small letters, everything that is no letter or digit as an
 // underscore.
-func ToolName(stem string) string {
+func toolName(stem string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(stem) {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

@@ -21,6 +21,9 @@ func settings(t testing.TB, dir, text string) Settings {
 	return s
 }
 
+// discoverAll is discover without files that are known.
+func discoverAll(s Settings) (found []Script, skipped []Skipped) { return discover(s, map[string]file{}) }
+
 func names(found []Script) []string {
 	out := []string{}
 	for _, s := range found {
@@ -46,13 +49,13 @@ func TestDiscoverFindsScriptsOfEveryKind(t *testing.T) {
 		"scripts/Agent/Common.psm1": "", "scripts/Agent/below/Deep.ps1": "", "build.ps1": "", "test.ps1": "", "other.ps1": "",
 		"tools/extra.sh": "#!/bin/sh\n",
 	})
-	found, skipped := Discover(settings(t, dir, "extra_tools: {More: tools/extra.sh}"))
+	found, skipped := discoverAll(settings(t, dir, "extra_tools: {More: tools/extra.sh}"))
 	want := []string{"bashed bash", "build pwsh", "check_disk sh", "git_search pwsh", "more sh", "page node",
 		"report python3", "test pwsh"}
 	if diff := cmp.Diff(want, names(found)); diff != "" || len(skipped) > 0 {
 		t.Errorf("%s(-want +got):\n%s", whys(skipped), diff)
 	}
-	if found, skipped := Discover(DefaultSettings(t.TempDir())); len(found)+len(skipped) > 0 {
+	if found, skipped := discoverAll(DefaultSettings(t.TempDir())); len(found)+len(skipped) > 0 {
 		t.Errorf("of nothing: %v, %v", found, skipped)
 	}
 }
@@ -85,7 +88,7 @@ func TestDiscoverSaysWhatItLeavesOut(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	found, skipped := Discover(settings(t, dir, "{extra_tools: {gone: nowhere.sh, words: plain.txt}, deny: [ruby]}"))
+	found, skipped := discoverAll(settings(t, dir, "{extra_tools: {gone: nowhere.sh, words: plain.txt}, deny: [ruby]}"))
 	if diff := cmp.Diff([]string{"link sh", "marked python3", "same_name sh"}, names(found)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -120,7 +123,7 @@ func TestSettingsChooseScripts(t *testing.T) {
 	} {
 		s := settings(t, dir, text)
 		s.Folder = "s"
-		found, _ := Discover(s)
+		found, _ := discoverAll(s)
 		got := []string{}
 		for _, f := range found {
 			got = append(got, f.Name)
@@ -139,17 +142,17 @@ timeout_seconds: 5
 output_cap_bytes: 0
 scripts: {Git-Search: {read_only: true, timeout_seconds: 9}, clean: {tier: 3, output_cap_bytes: 10}}
 `)
-	if s.Folder != "ops" || s.WorkingDir != "/w/sub" || s.Timeout.Seconds() != 5 || s.OutputCap != DefaultOutputCap {
+	if s.Folder != "ops" || s.WorkingDir != "/w/sub" || s.Timeout.Seconds() != 5 || s.OutputCap != defaultOutputCap {
 		t.Errorf("%+v", s)
 	}
 	if o := s.own("git_search"); o.Tier != 1 || !o.ReadOnly || o.Timeout.Seconds() != 9 ||
-		o.OutputCap != DefaultOutputCap {
+		o.OutputCap != defaultOutputCap {
 		t.Errorf("%+v", o)
 	}
 	if o := s.own("clean"); o.Tier != 3 || o.Timeout.Seconds() != 5 || o.OutputCap != 10 {
 		t.Errorf("%+v", o)
 	}
-	if o := s.own("other"); o.Tier != DefaultTier || o.ReadOnly {
+	if o := s.own("other"); o.Tier != defaultTier || o.ReadOnly {
 		t.Errorf("%+v", o)
 	}
 	for text, want := range map[string]string{

@@ -65,7 +65,7 @@ func describe(i Interpreter, text []byte) (d Description, problem string) {
 		return Description{Note: "The text of the script holds NULs, such as UTF-16 without a byte order mark, and could " +
 			"not be read. " + plainWordsOfPowerShell}, ""
 	case i == PowerShell:
-		return ParsePowerShell(decoded), ""
+		return parsePowerShell(decoded), ""
 	case mark == "UTF-8" && i != Shell && i != Bash:
 	case mark != "":
 		return Description{}, "begins with the byte order mark of " + mark + ", which " + string(i) +

@@ -25,8 +25,8 @@ func TestScriptsOfPowerShellAreReadInEveryEncoding(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{DefaultFolder + "/size.ps1": encoded})
-		found, skipped := Discover(DefaultSettings(dir))
+		dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{defaultFolder + "/size.ps1": encoded})
+		found, skipped := discoverAll(DefaultSettings(dir))
 		if len(found) != 1 || len(skipped) > 0 {
 			t.Fatalf("%s: %v, %v", name, found, skipped)
 		}

@@ -53,7 +53,7 @@ func told(p Parameter) string {
 func TestParametersOfRealScripts(t *testing.T) {
 	for path, c := range realParameters() {
 		t.Run(path, func(t *testing.T) {
-			got := ParsePowerShell(c.text)
+			got := parsePowerShell(c.text)
 			var lines []string
 			for _, p := range got.Parameters {
 				lines = append(lines, told(p))

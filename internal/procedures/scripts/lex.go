@@ -25,7 +25,6 @@ const (
 type token struct {
 	kind tokenKind
 	text string
-	line int
 }
 
 func (t token) is(text string) bool { return t.kind == punct && t.text == text }
@@ -34,13 +33,12 @@ func (t token) is(text string) bool { return t.kind == punct && t.text == text }
 type lexer struct {
 	text string
 	at   int
-	line int
 }
 
 func newLexer(text string) *lexer {
 	text = strings.TrimPrefix(text, "\ufeff")
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
-	return &lexer{text: text, line: 1}
+	return &lexer{text: text}
 }
 
 // tokens are all tokens of a text.
@@ -62,7 +60,6 @@ func (l *lexer) rest() string { return l.text[l.at:] }
 func (l *lexer) take(n int) string {
 	out := l.text[l.at : l.at+n]
 	l.at += n
-	l.line += strings.Count(out, "\n")
 	return out
 }
 
@@ -71,20 +68,15 @@ func (l *lexer) next() token {
 		r, size := utf8.DecodeRuneInString(l.rest())
 		switch {
 		case size == 0:
-			return token{endOfText, "", l.line}
+			return token{kind: endOfText}
 		case r == '\n':
-			t := token{lineEnd, "\n", l.line}
-			l.take(1)
-			return t
+			return token{kind: lineEnd, text: l.take(1)}
 		case r == '`' && strings.HasPrefix(l.rest(), "`\n"):
 			l.take(2)
 		case unicode.IsSpace(r) || r == '\u00a0':
 			l.take(size)
 		default:
-			line := l.line
-			t := l.token()
-			t.line = line
-			return t
+			return l.token()
 		}
 	}
 }

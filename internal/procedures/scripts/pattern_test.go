@@ -34,7 +34,7 @@ func TestPatternsStandInTheSchemaWhereTheyMeanTheSame(t *testing.T) {
 }
 
 func TestTextsThatAPatternDoesNotTakeAreRefused(t *testing.T) {
-	script := Script{Name: "s", Interpreter: PowerShell, Description: ParsePowerShell(`param(
+	script := Script{Name: "s", Interpreter: PowerShell, Description: parsePowerShell(`param(
 [ValidatePattern('^[a-z]+$')]$Any,
 [ValidatePattern('^[a-z]+$', Options = 'None')][string]$Cased,
 [ValidatePattern("^(?i)v(?<major>\d+)\w$", Options=[System.Text.RegularExpressions.RegexOptions]::None)]$Net,

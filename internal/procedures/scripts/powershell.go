@@ -8,9 +8,9 @@ import (
 const plainWordsOfPowerShell = "Give its arguments as plain words: -Name and its value, -Name:value, -Name alone for " +
 	"a switch, or a value alone."
 
-// ParsePowerShell reads the comment help and the param() block of a script. A script without a block takes nothing; one
+// parsePowerShell reads the comment help and the param() block of a script. A script without a block takes nothing; one
 // whose block cannot be understood has a Note.
-func ParsePowerShell(text string) Description {
+func parsePowerShell(text string) Description {
 	p := &powerShell{tokens: tokens(text)}
 	help := p.preamble()
 	d := Description{Synopsis: help.synopsis, Details: help.description}

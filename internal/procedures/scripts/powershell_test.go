@@ -82,7 +82,7 @@ func TestParsePowerShell(t *testing.T) {
 			[]Parameter{{Name: "a", Description: `Say "yes" or $null`}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := ParsePowerShell(c.text)
+			got := parsePowerShell(c.text)
 			if diff := cmp.Diff(c.want, got.Parameters, cmpopts.EquateEmpty()); diff != "" || got.Note != "" {
 				t.Errorf("%s (-want +got):\n%s", got.Note, diff)
 			}
@@ -91,7 +91,7 @@ func TestParsePowerShell(t *testing.T) {
 }
 
 func TestParsePowerShellReadsTheHelp(t *testing.T) {
-	got := ParsePowerShell(
+	got := parsePowerShell(
 		"<#\n.SYNOPSIS\n\tFind in git.\n.DESCRIPTION\n  Runs git,\n  and prints.\n\n.PARAMETER Action\n   What to do:\n   " +
 			"- show\n.PARAMETER gone\n   Not there.\n.EXAMPLE\n  ./x.ps1\n.NOTES\n text\n#>\n" +
 			"[CmdletBinding()]\nparam(\n  # ignored, since there is help\n  [string]$Action,\n  # Lines at the top.\n  # None " +
@@ -103,14 +103,14 @@ func TestParsePowerShellReadsTheHelp(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := ParsePowerShell("# .SYNOPSIS\n# In lines.\nparam($a)"); got.Synopsis != "In lines." {
+	if got := parsePowerShell("# .SYNOPSIS\n# In lines.\nparam($a)"); got.Synopsis != "In lines." {
 		t.Errorf("help in lines: %+v", got)
 	}
 }
 
 func TestABlockThatDoesNotEndIsSaid(t *testing.T) {
 	for _, text := range []string{"param([string]$a", "param($a = 'x)", "param([Parameter(", "param("} {
-		got := ParsePowerShell(text)
+		got := parsePowerShell(text)
 		if got.Note == "" || len(got.Parameters) > 0 {
 			t.Errorf("%q: %+v", text, got)
 		}
@@ -121,7 +121,7 @@ func TestABlockThatDoesNotEndIsSaid(t *testing.T) {
 }
 
 func TestSchemaOfParameters(t *testing.T) {
-	got := ParsePowerShell(
+	got := parsePowerShell(
 		"param([Parameter(Mandatory)][ValidateSet('a','b')][string]$One,[ValidateSet('x')][string[]]$Many=@(),[Parameter(Mandatory,ParameterSetName='s')][ValidateRange(1,2)][int]$N)").Schema()
 	want := map[string]any{
 		"type": "object", "additionalProperties": false, "required": []string{"One"},
@@ -142,7 +142,7 @@ func FuzzParsePowerShell(f *testing.F) {
 	f.Add("param([Parameter(Mandatory)][ValidateSet('a',\"b$c\")][string[]]$One = @('x'), $b = \"$(f ')')\")")
 	f.Add("<# .SYNOPSIS\n x #>\nusing x\n[A(b='c')]param(\n${a b},\n@'\n'@)")
 	f.Fuzz(func(t *testing.T, text string) {
-		d := ParsePowerShell(text)
+		d := parsePowerShell(text)
 		_ = d.Schema()
 		if strings.Count(text, "$") < len(d.Parameters) {
 			t.Errorf("%d parameters in a text of %d variables", len(d.Parameters), strings.Count(text, "$"))

@@ -63,15 +63,15 @@ type Machine struct {
 // ErrNoBoundary says that the system cannot keep a script within a boundary. Test for it with errors.Is.
 var ErrNoBoundary = errors.New("this system cannot keep it: it needs Landlock (Linux 5.13 or newer)")
 
-// Runner runs scripts, so many at once. Make it with NewRunner. It is safe for concurrent use.
+// Runner runs scripts, so many at once. Make it with newRunner. It is safe for concurrent use.
 type Runner struct {
 	settings Settings
 	machine  Machine
 	slots    chan struct{}
 }
 
-// NewRunner makes a runner.
-func NewRunner(s Settings, m Machine) *Runner {
+// newRunner makes a runner.
+func newRunner(s Settings, m Machine) *Runner {
 	return &Runner{settings: s, machine: m, slots: make(chan struct{}, s.AtOnce)}
 }
 

@@ -41,7 +41,7 @@ func newBench(t *testing.T, files map[string]string) *bench {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
-		operationtest.WriteExecutables(t, dir, map[string]string{filepath.Join(DefaultFolder, name): content})
+		operationtest.WriteExecutables(t, dir, map[string]string{filepath.Join(defaultFolder, name): content})
 	}
 	return &bench{t, dir, os.Getenv("PATH"), map[string]string{"HOME": dir, "CLAUDEOPS_API_TOKENS": "s3cret",
 		"GITHUB_TOKEN": "s3cret", "SEEN": "yes"}}
@@ -59,7 +59,7 @@ func (b *bench) look(program string) (string, error) {
 func (b *bench) runner(text string) (*Runner, Settings) {
 	s := settings(b.t, b.dir, text)
 	ids := 0
-	return NewRunner(s, Machine{Look: b.look, Variable: func(name string) (string, bool) {
+	return newRunner(s, Machine{Look: b.look, Variable: func(name string) (string, bool) {
 		if name == "PATH" {
 			return b.path, true
 		}
@@ -84,7 +84,7 @@ func tell(result Result, err error) Result {
 func (b *bench) run(ctx context.Context, settings, tool, arguments string) Result {
 	b.t.Helper()
 	r, s := b.runner(settings)
-	found, skipped := Discover(s)
+	found, skipped := discoverAll(s)
 	for _, script := range found {
 		if script.Name == tool {
 			var args map[string]any
@@ -276,7 +276,7 @@ func TestSoManyRunAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, s := b.runner("at_once: 1")
-	found, _ := Discover(s)
+	found, _ := discoverAll(s)
 	first := make(chan Result, 1)
 	go func() { first <- tell(r.Run(t.Context(), found[0], nil, Hooks{})) }()
 	end, err := os.OpenFile(fifo, os.O_WRONLY, 0) // waits for the first one's reader
@@ -313,8 +313,8 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	}
 	b.path = os.Getenv("PATH")
 	r, s := b.runner("")
-	found, _ := Discover(s)
-	if err := os.RemoveAll(filepath.Join(b.dir, DefaultFolder)); err != nil {
+	found, _ := discoverAll(s)
+	if err := os.RemoveAll(filepath.Join(b.dir, defaultFolder)); err != nil {
 		t.Fatal(err)
 	}
 	if got := tell(r.Run(t.Context(), found[1], nil, Hooks{})); found[1].Name != "gone" && found[0].Name != "gone" ||

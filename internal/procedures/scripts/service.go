@@ -40,7 +40,7 @@ type Service struct {
 
 // NewService makes a service. It touches nothing.
 func NewService(o Options) *Service {
-	return &Service{options: o, catalogue: newCatalogue(o.Settings), runner: NewRunner(o.Settings, o.Machine)}
+	return &Service{options: o, catalogue: newCatalogue(o.Settings), runner: newRunner(o.Settings, o.Machine)}
 }
 
 // List is what there is to run now.

@@ -14,12 +14,12 @@ import (
 
 // Defaults of the settings.
 const (
-	DefaultFolder    = "scripts/Agent"
-	DefaultTimeout   = 120 * time.Second
-	DefaultOutputCap = 1_000_000 // bytes of each of stdout and stderr
-	DefaultTier      = 2
-	DefaultAtOnce    = 2
-	DefaultProcesses = 512
+	defaultFolder    = "scripts/Agent"
+	defaultTimeout   = 120 * time.Second
+	defaultOutputCap = 1_000_000 // bytes of each of stdout and stderr
+	defaultTier      = 2
+	defaultAtOnce    = 2
+	defaultProcesses = 512
 	maxTimeout       = 24 * time.Hour
 	maxOutputCap     = 64 << 20
 )
@@ -96,8 +96,8 @@ type selection struct {
 // DefaultSettings are those without a file. dir is the folder that the server runs in; absolute.
 func DefaultSettings(dir string) Settings {
 	return Settings{
-		Folder: DefaultFolder, WorkingDir: dir, Limits: Limits{DefaultTimeout, DefaultOutputCap}, AtOnce: DefaultAtOnce,
-		Processes: DefaultProcesses,
+		Folder: defaultFolder, WorkingDir: dir, Limits: Limits{defaultTimeout, defaultOutputCap}, AtOnce: defaultAtOnce,
+		Processes: defaultProcesses,
 		Extra:     map[string]string{}, Own: map[string]Own{},
 	}
 }
@@ -154,7 +154,7 @@ func ParseSettings(text []byte, dir string) (Settings, error) {
 // readOwn reads what is said of single scripts.
 func (s *Settings) readOwn(f settingsFile) (err error) {
 	for name, own := range f.Scripts {
-		o := Own{Tier: DefaultTier, ReadOnly: own.ReadOnly}
+		o := Own{Tier: defaultTier, ReadOnly: own.ReadOnly}
 		if own.ReadOnly {
 			o.Tier = 1
 		}
@@ -217,7 +217,7 @@ func (s Settings) own(name string) Own {
 	if o, ok := s.Own[same(name)]; ok {
 		return o
 	}
-	return Own{Tier: DefaultTier, Limits: s.Limits}
+	return Own{Tier: defaultTier, Limits: s.Limits}
 }
 
 // same is a name without case, punctuation and the ending of PowerShell.

@@ -17,7 +17,7 @@ func atOnce(t *testing.T, s Settings) (names string, why string) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		found, skipped := Discover(s)
+		found, skipped := discoverAll(s)
 		for _, f := range found {
 			names += f.Name + " "
 		}
@@ -45,11 +45,11 @@ func must(t *testing.T, errs ...error) {
 
 // Whatever lies where a script is looked for, the look ends, and the others are offered.
 func TestNamedPipesAndDevicesAreNoScripts(t *testing.T) {
-	dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{DefaultFolder + "/good.sh": "#!/bin/sh\n"})
+	dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{defaultFolder + "/good.sh": "#!/bin/sh\n"})
 	at := func(name string) string { return filepath.Join(dir, name) }
-	must(t, syscall.Mkfifo(at(DefaultFolder+"/pipe.sh"), 0o600), syscall.Mkfifo(at(DefaultFolder+"/pipe.ps1"), 0o600),
+	must(t, syscall.Mkfifo(at(defaultFolder+"/pipe.sh"), 0o600), syscall.Mkfifo(at(defaultFolder+"/pipe.ps1"), 0o600),
 		syscall.Mkfifo(at("build.ps1"), 0o600),
-		os.Symlink("/dev/zero", at(DefaultFolder+"/zero.ps1")), os.Mkdir(at("test.ps1"), 0o750),
+		os.Symlink("/dev/zero", at(defaultFolder+"/zero.ps1")), os.Mkdir(at("test.ps1"), 0o750),
 		syscall.Mkfifo(at("extra"), 0o600), os.Symlink("extra", at("link")))
 	s := DefaultSettings(dir)
 	s.Extra = map[string]string{"extra": at("extra"), "link": at("link"), "below": at("extra/x")}
@@ -77,7 +77,7 @@ func TestNamedPipesAndDevicesAreNoScripts(t *testing.T) {
 func TestALinkInTheWorkingFolderNamesNoScriptsOutside(t *testing.T) {
 	outside := operationtest.WriteExecutables(t, t.TempDir(),
 		map[string]string{"Agent/secret.sh": "#!/bin/sh\n", "other.sh": "#!/bin/sh\n"})
-	for link, to := range map[string]string{"scripts": outside, DefaultFolder: filepath.Join(outside, "Agent")} {
+	for link, to := range map[string]string{"scripts": outside, defaultFolder: filepath.Join(outside, "Agent")} {
 		dir := t.TempDir()
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o750), os.Symlink(to, filepath.Join(dir, link)),
 			os.Symlink(outside, filepath.Join(dir, "tools")))
@@ -93,7 +93,7 @@ func TestALinkInTheWorkingFolderNamesNoScriptsOutside(t *testing.T) {
 		}
 	}
 	dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{"tools/a.sh": "#!/bin/sh\n"})
-	must(t, os.Mkdir(filepath.Join(dir, "scripts"), 0o750), os.Symlink("../tools", filepath.Join(dir, DefaultFolder)))
+	must(t, os.Mkdir(filepath.Join(dir, "scripts"), 0o750), os.Symlink("../tools", filepath.Join(dir, defaultFolder)))
 	if names, why := atOnce(t, DefaultSettings(dir)); names != "a " {
 		t.Errorf("a link within: %s\n%s", names, why)
 	}

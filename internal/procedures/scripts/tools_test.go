@@ -160,7 +160,7 @@ func TestARunIsAnsweredAndRecorded(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	row, run := s.rows[0], s.runs["id-1"]
-	path := filepath.Join(s.dir, DefaultFolder, "Check-Disk.sh")
+	path := filepath.Join(s.dir, defaultFolder, "Check-Disk.sh")
 	if len(s.rows) != 1 || row.Outcome != record.OutcomeDone || row.Action != "check_disk" || row.RequestID != "id-1" ||
 		row.Caller != "tester" || row.Session != "session-1" ||
 		!cmp.Equal(row.Paths, []string{path}) || row.Digest != "sha256:"+run.Hash || len(run.Hash) != 64 {
@@ -288,7 +288,7 @@ func TestADryRunSaysWhatWouldBeRun(t *testing.T) {
 func TestAChangedScriptIsAChangedTool(t *testing.T) {
 	s := newShop(t, "", map[string]string{"a.sh": "#!/bin/sh\n# @noparams\necho one\n"})
 	before := s.tool("a")
-	file := filepath.Join(s.dir, DefaultFolder, "a.sh")
+	file := filepath.Join(s.dir, defaultFolder, "a.sh")
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n# @param word string required\necho two\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +327,7 @@ func TestNothingFoundIsSaid(t *testing.T) {
 	s := newShop(t, "", nil)
 	list := s.set.Found(t.Context())
 	if len(list) != 1 || list[0].Name != noScripts ||
-		!strings.Contains(list[0].Tool.Description, filepath.Join(s.dir, DefaultFolder)) {
+		!strings.Contains(list[0].Tool.Description, filepath.Join(s.dir, defaultFolder)) {
 		t.Fatalf("%+v", list)
 	}
 	if got := s.call(noScripts, `{}`); got.ExitCode != exitNotFound ||
@@ -343,7 +343,7 @@ func TestNothingFoundIsSaid(t *testing.T) {
 
 func TestPeopleSeeScriptsAndRuns(t *testing.T) {
 	s := newShop(t, "", map[string]string{"Check-Disk.sh": checkScript, "odd.sh": "#!/bin/sh\n"})
-	if err := os.Chmod(filepath.Join(s.dir, DefaultFolder, "odd.sh"), 0o777); err != nil { //nolint:gosec // that is the point
+	if err := os.Chmod(filepath.Join(s.dir, defaultFolder, "odd.sh"), 0o777); err != nil { //nolint:gosec // that is the point
 		t.Fatal(err)
 	}
 	s.authority.Tier = 1

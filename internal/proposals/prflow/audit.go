@@ -4,16 +4,12 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
-
-// recordTimeout is the time for the record of an attempt whose caller has gone.
-const recordTimeout = 15 * time.Second
 
 // Withheld stands in records for a title or a path that looked like it held a secret.
 const Withheld = operation.Withheld

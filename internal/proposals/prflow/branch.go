@@ -79,9 +79,6 @@ func (w *writer) commitMessage() (string, error) {
 		c.request.id, line), err
 }
 
-// parent is the commit that ours follows.
-func (e *evidence) parent() string { return e.target().BaseCommit }
-
 // committed records that the branch has our commit.
 func (w *writer) committed(ctx context.Context, id string) error {
 	w.creation.commit = id
@@ -206,26 +203,4 @@ func (w *writer) kindOf(ctx context.Context, tip string) (branchKind, error) {
 		return branchTheirs, err
 	}
 	return branchOurs, nil
-}
-
-// branchHolds reports whether the branch has exactly what the changes ask for at their paths.
-func branchHolds(
-	ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, branch string, changes []gitprovider.Change,
-) (bool, error) {
-	query := gitprovider.SnapshotQuery{Repo: repo, Base: branch, FilesOnly: true}
-	for _, change := range changes {
-		query.Paths = append(query.Paths, change.Path)
-	}
-	snapshot, err := p.Snapshot(ctx, query)
-	if err != nil {
-		return false, err
-	}
-	for _, change := range changes {
-		entry, exists := snapshot.Tree[change.Path.String()]
-		wanted := change.Action != gitprovider.ActionDelete
-		if exists != wanted || wanted && entry.ID != gitprovider.BlobID([]byte(change.Content), entry.ID) {
-			return false, nil
-		}
-	}
-	return true, nil
 }

@@ -6,17 +6,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/records/record"
 )
-
-// draft is a pull request as it leaves. Nothing else makes the texts of one.
-type draft struct {
-	branch, title, body string
-	digest              string // of the change at its place
-	head                string // of the audit, as the mark has it; see markHead
-	answers             []record.ReviewAnswer
-	posted              int // of the answers
-}
 
 // draftOn sets the draft to one for the branch.
 func (c *creation) draftOn(branch string) (err error) {
@@ -69,25 +59,6 @@ func (c *creation) footer(digest string) string {
 		c.rules.Policy.Hash(), digest[:12], strings.Join(c.request.allPaths(), "`, `"), &warnings)
 }
 
-// AgentText is the body of a proposal as the agent wrote it, without the footer that we add.
-func AgentText(body string) string {
-	if at := strings.LastIndex(body, footerOpening); at >= 0 {
-		return body[:at]
-	}
-	return body
-}
-
-// RedirectNote is what the footer of a pull request's body says about where later proposals go; "" for nothing.
-func RedirectNote(body string) string {
-	footer := body[len(AgentText(body)):]
-	at := strings.LastIndex(footer, "\n"+redirectOpening)
-	if at < 0 {
-		return ""
-	}
-	text, _, _ := strings.Cut(footer[at+1:], "\n")
-	return text
-}
-
 // suffixLength is how many hex digits of a digest a branch name carries when the plain one is taken.
 const suffixLength = 8
 
@@ -118,3 +89,6 @@ func (c *creation) freeBranch() string {
 	}
 	return names[len(names)-1]
 }
+
+// draftTitle begins the titles of drafts where a host knows them by that alone.
+const draftTitle = "WIP: "

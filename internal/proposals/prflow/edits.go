@@ -12,21 +12,6 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// FileLines is how many lines of a file a change adds and removes.
-type FileLines struct {
-	Path    string `json:"path"`
-	Added   int    `json:"added"`
-	Removed int    `json:"removed"`
-	// Unknown says that the file on the base branch is too large to be compared, so that nothing was counted.
-	Unknown bool `json:"unknown,omitempty" doc:"The file on the base branch is too large to be compared"`
-}
-
-// misfit is why edits of a file could not be made.
-type misfit struct {
-	violation fault.Violation
-	near      []int // lines of the file that are like what the edits look for, from 1
-}
-
 // edits reports whether any file is given as edits.
 func (r *request) edits() bool {
 	return slices.ContainsFunc(r.asked.Files, func(f FileRequest) bool { return len(f.Edits) > 0 })

@@ -1,34 +1,23 @@
 package prflow
 
 import (
-	"errors"
-	"log/slog"
-
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/operation"
 )
 
-// redactedLog is a log in which errors have their causes, and no value of a token of ours.
-type redactedLog struct {
-	*slog.Logger
-	secrets Secrets
-}
-
-func (l redactedLog) warn(message string, err error, attributes ...any) {
-	l.Warn(message, append(attributes, "error", l.text(err))...)
-}
-
-func (l redactedLog) error(message string, err error, attributes ...any) {
-	l.Error(message, append(attributes, "error", l.text(err))...)
-}
-
-// text is an error with its causes.
-func (l redactedLog) text(err error) string {
-	text := err.Error()
-	for e := (*fault.Error)(nil); errors.As(err, &e) && e.Cause != nil; err = e.Cause {
-		text += ": " + e.Cause.Error()
+// asked is a failure as the kernel takes it. Reads that the operator's rules refuse have a row in the audit.
+func asked(err error) error {
+	if err == nil {
+		return nil
 	}
-	return l.secrets.Redact(text)
+	f := &operation.Fault{General: fault.From(err)}
+	switch f.General.Code {
+	case fault.ScopeDenied, fault.TierDenied, fault.RepoNotAllowed:
+		f.Reason = operation.ReasonRules
+	}
+	return f
 }
 
-// shown is an error as an answer may have it.
-func (l redactedLog) shown(err error) string { return l.secrets.Redact(fault.From(err).Message) }
+func invalid(argument, message, suggestion string) fault.Violation {
+	return fault.Violation{Code: fault.InvalidArgument, Path: argument, Message: message, Suggestion: suggestion}
+}

@@ -2,12 +2,15 @@ package prflow
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
 // evidence is what was read for one request: of its repository at the provider, and of our own record. Its methods read
@@ -112,110 +115,6 @@ func (e *evidence) digest(r *request) string {
 	return changeDigest(e.resolution.Provider.Name(), e.snapshot.Repo, e.snapshot.Base, files)
 }
 
-// sameChange is an open pull request that holds the very change that is asked for.
-type sameChange struct {
-	pr gitprovider.PullRequest
-	// left is a proposal of the change that is still to be settled, if there is one: that which became the pull request,
-	// or one whose own may be open beside it.
-	left *record.Proposal
-}
-
-// sameChange finds the oldest one, since a younger one may be about to be withdrawn by its process. It is told by the
-// proposals of the record, by its mark, and, for one that neither knows (the state folder was lost), by what its branch
-// holds.
-func (e *evidence) sameChange(ctx context.Context, r *request) (*sameChange, error) {
-	digest := e.digest(r)
-	proposals, err := e.history.ByDigest(ctx, digest)
-	if err != nil {
-		return nil, err
-	}
-	proposals = slices.DeleteFunc(proposals, func(p record.Proposal) bool { return p.ID == r.id })
-	var left *record.Proposal
-	if at := slices.IndexFunc(proposals, e.settler.abandoned); at >= 0 {
-		left = &proposals[at]
-	}
-	open := slices.Clone(e.snapshot.Open)
-	slices.SortStableFunc(open, func(a, b gitprovider.PullRequest) int { return a.Number - b.Number })
-	for _, pr := range open {
-		if pr.Base != e.snapshot.Base {
-			continue
-		}
-		for _, p := range proposals {
-			its, err := e.became(p, pr)
-			if err != nil {
-				return nil, err
-			}
-			if its {
-				if e.settler.abandoned(p) {
-					left = &p
-				}
-				return &sameChange{pr: pr, left: left}, nil
-			}
-		}
-		holds, err := e.holdsChange(ctx, r, pr, digest)
-		if err != nil {
-			return nil, err
-		}
-		if holds {
-			return &sameChange{pr: pr, left: left}, nil
-		}
-	}
-	return nil, nil
-}
-
-// became reports whether a pull request is the one that the proposal became, or that it has opened and not recorded
-// yet.
-func (e *evidence) became(p record.Proposal, pr gitprovider.PullRequest) (bool, error) {
-	switch {
-	case pr.Branch != p.Branch:
-		return false, nil
-	case p.State == record.StateOpened:
-		return p.PRNumber == 0 || p.PRNumber == pr.Number, nil
-	}
-	return e.settler.owns(p, pr)
-}
-
-// holdsChange reports whether a pull request holds the change, by its mark or by what its branch holds.
-func (e *evidence) holdsChange(ctx context.Context, r *request, pr gitprovider.PullRequest, digest string) (bool,
-	error) {
-	if e.marks[pr.Number].Digest == digest {
-		return true, nil
-	}
-	if len(pr.Paths) != r.changes.Len() || len(r.overlap(pr.Paths)) != r.changes.Len() {
-		return false, nil
-	}
-	holds, err := branchHolds(ctx, e.resolution.Provider, e.snapshot.Repo, pr.Branch, r.changes.Changes())
-	if fault.CodeOf(err) == fault.NotFound { // its branch was removed a moment ago
-		return false, nil
-	}
-	return holds, err
-}
-
-// sameTexts lists those files of a request whose text a pull request of ours brings, under whatever name: by its mark,
-// or, for one that was opened before marks had that, by its record.
-func (e *evidence) sameTexts(ctx context.Context, r *request, pr gitprovider.PullRequest) (paths []string, err error) {
-	m := e.marks[pr.Number]
-	if m.Contents == "" && m.Digest != "" {
-		proposals, err := e.history.ByDigest(ctx, m.Digest)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range proposals {
-			for _, f := range p.Files {
-				if print := f.Fingerprint(); print != "" && p.Branch == pr.Branch {
-					m.Contents += print[:markDigits]
-				}
-			}
-		}
-	}
-	for _, c := range r.changes.Changes() {
-		if m.holdsText(fingerprint(c)) {
-			paths = append(paths, c.Path.String())
-		}
-	}
-	return paths, nil
-}
-
 // closedByUs reports whether it was our doing that a pull request was closed: it was withdrawn, or its branch was
 // removed before it was there to be seen. The first a mark says, whosever key it is signed with, the second the
 // records.
@@ -264,6 +163,9 @@ func (e *evidence) lastRemark(ctx context.Context, number int) *fault.Quote {
 	return quoted(last, last.Lines)
 }
 
+// capWindow is the time of which the cap on creations speaks.
+const capWindow = time.Hour
+
 // claim is what whoever reserves knows.
 func (e *evidence) claim() record.Claim {
 	claim := record.Claim{Seen: e.seen, Since: e.settler.clock.Now().Add(-capWindow)}
@@ -273,3 +175,49 @@ func (e *evidence) claim() record.Claim {
 	}
 	return claim
 }
+
+// notListed denies a repository that is not on the operator's list, if there is one.
+func notListed(p policy.Policy, provider string, repo gitprovider.RepoRef) *fault.Violation {
+	if _, ok := p.AllowsRepo(provider, repo.Owner, repo.Name); ok {
+		return nil
+	}
+	var allowed []string
+	for _, r := range p.AllRepositories() {
+		allowed = append(allowed, r.String())
+	}
+	list := "on the operator's list"
+	if len(p.Targets.CallersRepositories) > 0 {
+		list = "on the lists of the operator and of this token"
+	}
+	return &fault.Violation{
+		Code: fault.RepoNotAllowed, Rule: "repositories", Final: true,
+		Message: fmt.Sprintf("the repository %s at %s is not %s (%s)",
+			repo, provider, list, strings.Join(allowed, ", ")),
+		Suggestion: "use a repository on the list, or ask the operator to add this one",
+	}
+}
+
+// branchHolds reports whether the branch has exactly what the changes ask for at their paths.
+func branchHolds(
+	ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, branch string, changes []gitprovider.Change,
+) (bool, error) {
+	query := gitprovider.SnapshotQuery{Repo: repo, Base: branch, FilesOnly: true}
+	for _, change := range changes {
+		query.Paths = append(query.Paths, change.Path)
+	}
+	snapshot, err := p.Snapshot(ctx, query)
+	if err != nil {
+		return false, err
+	}
+	for _, change := range changes {
+		entry, exists := snapshot.Tree[change.Path.String()]
+		wanted := change.Action != gitprovider.ActionDelete
+		if exists != wanted || wanted && entry.ID != gitprovider.BlobID([]byte(change.Content), entry.ID) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// parent is the commit that ours follows.
+func (e *evidence) parent() string { return e.target().BaseCommit }

@@ -1,6 +1,10 @@
 package prflow
 
-import "github.com/claudeops/claudeops/internal/base/content"
+import (
+	"fmt"
+
+	"github.com/claudeops/claudeops/internal/base/content"
+)
 
 // Notes on text that other people wrote; they travel inside the answers, where a model sees them.
 const (
@@ -22,4 +26,23 @@ const (
 // clean removes what a reader cannot see from text that other people wrote, and caps it.
 func clean(text string, runes int) string {
 	return content.Clean(text, runes)
+}
+
+// short is a commit for people.
+func short(commit string) string { return commit[:min(len(commit), 12)] }
+
+// listed joins paths for a message, three at most.
+func listed(paths []string) string {
+	const most = 3
+	out := ""
+	for i, p := range paths[:min(len(paths), most)] {
+		if i > 0 {
+			out += ", "
+		}
+		out += p
+	}
+	if more := len(paths) - most; more > 0 {
+		out += fmt.Sprintf(" and %d more", more)
+	}
+	return out
 }

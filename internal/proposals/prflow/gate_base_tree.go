@@ -123,6 +123,3 @@ func (r *request) blind(lines []FileLines, baseCommit string) (out []string) {
 	}
 	return out
 }
-
-// short is a commit for people.
-func short(commit string) string { return commit[:min(len(commit), 12)] }

@@ -30,9 +30,6 @@ func capsGate() gate {
 	}
 }
 
-// capWindow is the time of which the cap on creations speaks.
-const capWindow = time.Hour
-
 const (
 	// waitForPending is how long a caller is told to wait when proposals that are being written fill a cap.
 	waitForPending = 30 * time.Second
@@ -56,8 +53,8 @@ func checkCaps(repo gitprovider.RepoRef, caps policy.Caps, u record.Usage, now t
 	if created < caps.CreationsPerHour {
 		return nil
 	}
-	e := fault.New(fault.LimitReached, "%d pull requests were opened in %s within the last hour%s; the policy allows %d",
-		created, repo, pendingClause(u), caps.CreationsPerHour)
+	e := fault.New(fault.LimitReached, "pull requests opened in %s within the last hour: %d%s; the policy allows %d",
+		repo, created, pendingClause(u), caps.CreationsPerHour)
 	switch over := created - caps.CreationsPerHour; { // so many have to grow older than the window, and one more
 	case over < len(u.Made):
 		e.RetryAfter = max(u.Made[over].Add(capWindow).Sub(now), time.Second)
@@ -74,7 +71,7 @@ func pendingClause(u record.Usage) string {
 	if u.Pending == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%d of them are being made)", u.Pending)
+	return fmt.Sprintf(" (%d of them being made)", u.Pending)
 }
 
 // usedOf says for people how far the caps are used.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/textedit"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -66,44 +65,6 @@ func judgeContent(ctx context.Context, on rules, r *request, _ *evidence) (rulin
 		out.wanted = kept.wanted(r)
 	}
 	return out, nil
-}
-
-// text is something of a request that will be read by others: a file's content, the title, the body, a path.
-type text struct {
-	label  string // a file's path, "title" or "body"
-	what   string // for messages
-	value  string
-	isPath bool // its characters are for the scope to judge
-}
-
-// texts lists all texts of a request, title and body first.
-func (r CreateRequest) texts() []text {
-	out := []text{{label: "title", what: "title", value: r.Title}, {label: "body", what: "body", value: r.Body}}
-	for i, f := range r.Files {
-		switch {
-		case f.Content != nil:
-			out = append(out, text{label: f.Path, what: "content of " + quote(f.Path), value: *f.Content})
-		case len(f.Edits) > 0: // they could not be made
-			out = append(out, text{label: f.Path, what: "edits of " + quote(f.Path), value: newTexts(f.Edits)})
-		}
-		at := fmt.Sprintf("files[%d].path", i)
-		out = append(out, text{label: at, what: at, value: f.Path, isPath: true})
-	}
-	return append(out, r.replyTexts()...)
-}
-
-// newTexts are what edits bring, each on lines of its own.
-func newTexts(edits []textedit.Edit) string {
-	parts := make([]string, len(edits))
-	for i, e := range edits {
-		parts[i] = e.New
-	}
-	return strings.Join(parts, "\n")
-}
-
-// quote renders an untrusted name as printable ASCII, cut at 120 bytes.
-func quote(s string) string {
-	return fmt.Sprintf("%+q", s[:min(len(s), 120)])
 }
 
 // searchable are the texts that are worth a search: those that are not refused for their size already. skipped says

@@ -183,19 +183,3 @@ func byAuthor(pr gitprovider.PullRequest) string {
 	}
 	return " by " + clean(pr.Author, maxName)
 }
-
-// listed joins paths for a message, three at most.
-func listed(paths []string) string {
-	const most = 3
-	out := ""
-	for i, p := range paths[:min(len(paths), most)] {
-		if i > 0 {
-			out += ", "
-		}
-		out += p
-	}
-	if more := len(paths) - most; more > 0 {
-		out += fmt.Sprintf(" and %d more", more)
-	}
-	return out
-}

@@ -49,27 +49,6 @@ func judgeRepository(_ context.Context, on rules, r *request, e *evidence) (ruli
 	return out, nil
 }
 
-// notListed denies a repository that is not on the operator's list, if there is one.
-func notListed(p policy.Policy, provider string, repo gitprovider.RepoRef) *fault.Violation {
-	if _, ok := p.AllowsRepo(provider, repo.Owner, repo.Name); ok {
-		return nil
-	}
-	var allowed []string
-	for _, r := range p.AllRepositories() {
-		allowed = append(allowed, r.String())
-	}
-	list := "on the operator's list"
-	if len(p.Targets.CallersRepositories) > 0 {
-		list = "on the lists of the operator and of this token"
-	}
-	return &fault.Violation{
-		Code: fault.RepoNotAllowed, Rule: "repositories", Final: true,
-		Message: fmt.Sprintf("the repository %s at %s is not %s (%s)",
-			repo, provider, list, strings.Join(allowed, ", ")),
-		Suggestion: "use a repository on the list, or ask the operator to add this one",
-	}
-}
-
 // checkBase says which branch may be targeted, and whether anything may be.
 func checkBase(p policy.Policy, provider string, snap *gitprovider.Snapshot, manifestBase string) []fault.Violation {
 	var out []fault.Violation

@@ -132,3 +132,24 @@ func asksForMore(r gitprovider.Remark) bool {
 	onLinesAlone := len(r.Lines) > 0 && (r.Body == "" || r.State == "")
 	return !onLinesAlone || slices.ContainsFunc(r.Lines, open)
 }
+
+// answersReview reports whether one of our answers is to a review as a whole, of which a revision has at most one.
+func answersReview(r gitprovider.Remark) bool {
+	first, _, _ := strings.Cut(r.Body, "\n")
+	return strings.TrimSpace(first) != "" && !strings.Contains(first, commentsIn)
+}
+
+func countRevisions(made []record.Proposal) (n int) {
+	for _, p := range made {
+		if p.Revises > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// isOurAnswer reports whether a remark is an answer of ours: that of somebody who may not write only looks like one.
+func isOurAnswer(pr gitprovider.PullRequest, r gitprovider.Remark) bool {
+	author := func(name string) string { return strings.ToLower(strings.TrimSuffix(name, "[bot]")) }
+	return r.IsAnswer() && (r.MayWrite || author(r.Author) == author(pr.Author))
+}

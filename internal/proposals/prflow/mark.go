@@ -166,3 +166,22 @@ func withdrawnBody(r markReader, pr gitprovider.PullRequest, reason string) (str
 	rest := strings.TrimRight(r.form.ReplaceAllString(pr.Body, ""), " \t\r\n")
 	return reason + "\n\n" + rest + "\n\n" + signed + "\n", err
 }
+
+// RedirectNote is what the footer of a pull request's body says about where later proposals go; "" for nothing.
+func RedirectNote(body string) string {
+	footer := body[len(AgentText(body)):]
+	at := strings.LastIndex(footer, "\n"+redirectOpening)
+	if at < 0 {
+		return ""
+	}
+	text, _, _ := strings.Cut(footer[at+1:], "\n")
+	return text
+}
+
+// AgentText is the body of a proposal as the agent wrote it, without the footer that we add.
+func AgentText(body string) string {
+	if at := strings.LastIndex(body, footerOpening); at >= 0 {
+		return body[:at]
+	}
+	return body
+}

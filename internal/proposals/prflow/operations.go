@@ -11,22 +11,6 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Names of the tools. They are a contract: prompts, settings and clients name them.
-const (
-	ToolCreatePR    = "create_pr"
-	ToolListPRs     = "list_prs"
-	ToolGetPRStatus = "get_pr_status"
-)
-
-// OpPromote is the name of the operation that opens what a dry run has shown.
-const OpPromote = "promote_proposal"
-
-// Names of the operations by which files are read; those that are refused are in the audit by them.
-const (
-	ActionReadFile = "read_file"
-	ActionReadDiff = "read_pr_diff"
-)
-
 //go:embed schema/*.json
 var schemas embed.FS
 
@@ -64,19 +48,6 @@ func define[In, Out any](
 			out, err := handle(ctx, service().AtMost(call.Ceiling), call, in)
 			return out, asked(err)
 		})
-}
-
-// asked is a failure as the kernel takes it. Reads that the operator's rules refuse have a row in the audit.
-func asked(err error) error {
-	if err == nil {
-		return nil
-	}
-	f := &operation.Fault{General: fault.From(err)}
-	switch f.General.Code {
-	case fault.ScopeDenied, fault.TierDenied, fault.RepoNotAllowed:
-		f.Reason = operation.ReasonRules
-	}
-	return f
 }
 
 // createPR is no destructive tool: it only adds a branch and a pull request. The same call again returns the pull
@@ -182,11 +153,6 @@ func readDiff(service func() *Service) operation.Operation {
 	}, func(ctx context.Context, s *Service, _ operation.Call, in ReadDiffRequest) (PullDiff, error) {
 		return s.files().pullDiff(ctx, in)
 	})
-}
-
-// PromoteRequest names the dry run to open.
-type PromoteRequest struct {
-	ID string `json:"id" required:"true" path:"id" maxLength:"64" doc:"Request id of the dry run"`
 }
 
 // pathShown is a path as the audit may have it; withhold says that it looks like a secret.

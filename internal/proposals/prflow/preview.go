@@ -5,26 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
-
-	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
-
-// Preview is what a dry run would have done. The record has all of it, for people (design §3, gate 10); the caller, who
-// has sent the change, is not told it back unless it asks for that.
-type Preview struct {
-	Base   string           `json:"base"`
-	Title  string           `json:"title"`
-	Body   string           `json:"body,omitempty" doc:"Of a full preview: as it would be, without the mark"`
-	Labels []string         `json:"labels"`
-	Diff   string           `json:"diff,omitempty" doc:"Of a full preview: unified, against the base commit"`
-	Gates  []record.Verdict `json:"gates" brief:"true"`
-	Calls  []string         `json:"calls"` // what would have been done, in order
-}
-
-// maxDiff bounds the diff in a preview, in bytes, so that an answer stays readable for a model.
-const maxDiff = 64 << 10
 
 // preview answers a dry run with everything but the writing, and records the proposal so that a person can look at it.
 func (c *creation) preview(ctx context.Context) (CreateResult, error) {
@@ -73,15 +56,16 @@ func (c *creation) calls() []string {
 		return replying{c}.replyCalls(rev.pr.Number)
 	} else if rev != nil {
 		return append([]string{
-			fmt.Sprintf("add one commit of %d files to the branch %s in %s at %s", c.request.changes.Len(), c.draft.branch, repo,
+			fmt.Sprintf("add one commit of %s to the branch %s in %s at %s", plural.Files(c.request.changes.Len()), c.draft.branch, repo,
 				short(c.evidence.parent())),
 			fmt.Sprintf("set title and body of #%d", rev.pr.Number),
 			fmt.Sprintf("answer in a comment on #%d", rev.pr.Number),
 		}, replying{c}.lineCalls(rev.pr.Number)...)
 	}
 	calls := []string{
-		fmt.Sprintf("create the branch %s in %s at %s (%s) with one commit of %d files",
-			c.draft.branch, repo, short(c.evidence.snapshot.BaseCommit), c.evidence.snapshot.Base, c.request.changes.Len()),
+		fmt.Sprintf("create the branch %s in %s at %s (%s) with one commit of %s",
+			c.draft.branch, repo, short(c.evidence.snapshot.BaseCommit), c.evidence.snapshot.Base,
+			plural.Files(c.request.changes.Len())),
 		fmt.Sprintf("open the pull request %q from %s into %s", c.draft.title, c.draft.branch, c.evidence.snapshot.Base),
 		"label it " + strings.Join(c.rules.Policy.Labels, ", "),
 	}
@@ -92,38 +76,4 @@ func (c *creation) calls() []string {
 		calls = append(calls, "assign "+strings.Join(people, ", "))
 	}
 	return calls
-}
-
-// diff is what the changes do to the base commit.
-func diff(changes []gitprovider.Change, snapshot *gitprovider.Snapshot) string {
-	var b strings.Builder
-	for _, change := range changes {
-		b.WriteString(fileDiff(change, snapshot))
-	}
-	return b.String()
-}
-
-// capped cuts a diff at maxDiff.
-func capped(diff string) string {
-	if len(diff) <= maxDiff {
-		return diff
-	}
-	return strings.ToValidUTF8(diff[:maxDiff], "") + fmt.Sprintf("\n[cut: the diff has %d bytes]\n", len(diff))
-}
-
-func fileDiff(change gitprovider.Change, snap *gitprovider.Snapshot) string {
-	path := change.Path.String()
-	oldName, newName := "a/"+path, "b/"+path
-	switch change.Action {
-	case gitprovider.ActionCreate:
-		oldName = "/dev/null"
-	case gitprovider.ActionDelete:
-		newName = "/dev/null"
-	}
-	before, known := snap.Contents[change.Path]
-	if !known && change.Action != gitprovider.ActionCreate {
-		return fmt.Sprintf("--- %s\n+++ %s\n[not shown: the file on the base branch is larger than %d bytes]\n",
-			oldName, newName, gitprovider.MaxContentRead)
-	}
-	return udiff.Unified(oldName, newName, string(before), change.Content)
 }

@@ -14,8 +14,8 @@ import (
 
 // Names of the prompts. People type them.
 const (
-	PromptProposeChange = "propose-change"
-	PromptAnswerReview  = "answer-review"
+	promptProposeChange = "propose-change"
+	promptAnswerReview  = "answer-review"
 )
 
 // prompts are the two things that people start by hand. Whoever may not propose is offered neither.
@@ -29,7 +29,7 @@ func prompts(service func() *Service) []operation.Prompt {
 	required.Required = true
 	return []operation.Prompt{
 		{
-			Name: PromptProposeChange, Title: "Propose a change", Tool: ToolCreatePR, Offered: offered,
+			Name: promptProposeChange, Title: "Propose a change", Tool: ToolCreatePR, Offered: offered,
 			Description: "Have the agent propose a change to checks, playbooks, skills or the manifest as a pull request",
 			Arguments:   []operation.PromptArgument{repository, {Name: "change", Description: "what should change, and why"}},
 			Text: func(_ context.Context, _ operation.Call, arguments map[string]string) (string, error) {
@@ -37,7 +37,7 @@ func prompts(service func() *Service) []operation.Prompt {
 			},
 		},
 		{
-			Name: PromptAnswerReview, Title: "Answer a review", Tool: ToolCreatePR, Offered: offered,
+			Name: promptAnswerReview, Title: "Answer a review", Tool: ToolCreatePR, Offered: offered,
 			Description: "Have the agent answer the review of one of its pull requests",
 			Arguments: []operation.PromptArgument{required, {Name: "number", Description: "number of the pull request",
 				Required: true}},

@@ -98,11 +98,6 @@ func (f fileReader) readSides(ctx context.Context, at gitprovider.Resolution, pr
 	return baseErr
 }
 
-// branchOf is the branch of a pull request.
-func branchOf(pr gitprovider.PullRequest) place {
-	return place{query: pr.Branch, name: fmt.Sprintf("the branch of #%d", pr.Number), pull: pr.Number}
-}
-
 // addFile adds a file that can be shown on both sides, and a note about any other one.
 func (f fileReader) addFile(ctx context.Context, out *pullContents, path gitprovider.Path, number int) error {
 	file := changedFile{path: path.String(), id: out.head.Tree[path.String()].ID}

@@ -18,60 +18,6 @@ type StatusRequest struct {
 	Include []string `json:"include,omitempty" enum:"files,diff" maxItems:"2" doc:"Of ours: the files of its branch with base_sha, the difference" brief:"true" fix:"leave it out, or give files, diff or both"`
 }
 
-// StatusResult is the answer to a StatusRequest (design §4).
-type StatusResult struct {
-	Number    int           `json:"number"`
-	Title     string        `json:"title"`
-	URL       string        `json:"url"`
-	State     string        `json:"state" enum:"open,closed,merged"`
-	Mergeable *bool         `json:"mergeable" doc:"null: still being computed, or not open"`
-	Reviews   []ReviewEntry `json:"reviews" brief:"true"`
-	Checks    ChecksEntry   `json:"checks" brief:"true"`
-	Revise    string        `json:"revise,omitempty" brief:"true" doc:"Whether create_pr with revises may add to it now, or why not"`
-	Included  *Included     `json:"included,omitempty" brief:"true" doc:"What include asks for"`
-	Untrusted string        `json:"untrusted"`
-}
-
-// ReviewEntry is one review.
-type ReviewEntry struct {
-	Author      string `json:"author"`
-	State       string `json:"state" enum:"approved,changes_requested,commented,dismissed,pending"`
-	Body        string `json:"body"`
-	SubmittedAt string `json:"submitted_at,omitempty"` // RFC 3339, UTC
-
-	Comments []LineEntry `json:"comments,omitempty" doc:"On lines of files"`
-	LeftOut  int         `json:"comments_left_out,omitempty" doc:"How many older comments on lines the answer has no room for"`
-}
-
-// LineEntry is what a review says of one line of a file.
-type LineEntry struct {
-	ID       string `json:"id,omitempty" doc:"For replies of create_pr"`
-	Path     string `json:"path"`
-	Line     int    `json:"line" doc:"From 1; 0: the file as a whole"`
-	Before   bool   `json:"before,omitempty" doc:"The line is one of the file as it was before the change"`
-	Outdated bool   `json:"outdated,omitempty" doc:"The branch has moved since, so that the line may be another one by now"`
-	Text     string `json:"text,omitempty" doc:"Of the line, where files or difference were asked for and it is known"`
-	Resolved bool   `json:"resolved,omitempty" doc:"Somebody has marked the conversation as settled"`
-	Author   string `json:"author,omitempty" doc:"If it is not the review's"`
-	Body     string `json:"body"`
-}
-
-// ChecksEntry is the combined CI state and the contexts that fail.
-type ChecksEntry struct {
-	State   string   `json:"state" enum:"none,pending,success,failure"`
-	Failing []string `json:"failing"`
-
-	Details []CheckEntry `json:"details,omitempty" doc:"Of the failing ones, where files or difference were asked for"`
-}
-
-// CheckEntry is what a failing context says.
-type CheckEntry struct {
-	Name    string `json:"name"`
-	Summary string `json:"summary,omitempty"`
-	LogEnd  string `json:"log_end,omitempty" doc:"How its longer text ends, where the host has one"`
-	URL     string `json:"url,omitempty"`
-}
-
 // status returns one pull request. Every tier may ask for it.
 func (s *Service) status(ctx context.Context, req StatusRequest) (StatusResult, error) {
 	reader := s.Reader()

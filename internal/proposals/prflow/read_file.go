@@ -238,3 +238,8 @@ func afterReadingFile(e *fault.Error) string {
 	}
 	return afterReading(e)
 }
+
+// branchOf is the branch of a pull request.
+func branchOf(pr gitprovider.PullRequest) place {
+	return place{query: pr.Branch, name: fmt.Sprintf("the branch of #%d", pr.Number), pull: pr.Number}
+}

@@ -2,7 +2,6 @@ package prflow
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -70,24 +69,6 @@ const (
 	maxIncludedFile = 64 << 10
 	maxIncluded     = 240 << 10 // all texts together, so that the answer stays below 256 KiB
 )
-
-// Included is what a status was asked to include about a pull request of ours.
-type Included struct {
-	Commit    string     `json:"commit,omitempty"` // of the branch
-	Files     []PullFile `json:"files,omitempty"`
-	Diff      string     `json:"diff,omitempty"`
-	Notes     []string   `json:"notes,omitempty"` // what is left out, and what the base branch has changed since
-	Untrusted string     `json:"untrusted"`
-}
-
-// PullFile is a file of a pull request as its branch has it. BaseSHA is what create_pr with revises takes as base_sha.
-type PullFile struct {
-	Path    string   `json:"path"`
-	Deleted bool     `json:"deleted,omitempty"`
-	BaseSHA string   `json:"base_sha,omitempty"`
-	Text    string   `json:"text"`
-	Lacks   []string `json:"lacks,omitempty"` // what was taken out of the text
-}
 
 // included is what a caller wants to be included in a status, and how much room there is for it, in bytes of JSON.
 type included struct {
@@ -174,13 +155,4 @@ func (c *pullContents) include(out *Included, room, number int) {
 		room -= size
 		out.Files = append(out.Files, one)
 	}
-}
-
-// jsonLength is how many bytes a text has in an answer.
-func jsonLength(text string) int {
-	encoded, err := json.Marshal(text)
-	if err != nil {
-		return len(text)
-	}
-	return len(encoded)
 }

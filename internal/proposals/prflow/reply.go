@@ -2,125 +2,15 @@ package prflow
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/outgoing"
-	"github.com/claudeops/claudeops/internal/base/strictjson"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// ReplyRequest answers one comment on a line.
-type ReplyRequest struct {
-	Comment string `json:"comment" required:"true" minLength:"1" doc:"id" fix:"give the id of a comment on a line, as get_pr_status has it"`
-	Text    string `json:"text" required:"true" minLength:"1" maxBytes:"4000" fix:"answer in a few words"`
-}
-
 // replying is a creation as far as it answers a review.
 type replying struct{ *creation }
-
-// answers reports whether the request has answers to a review.
-func (r *CreateRequest) answers() bool { return r.Reply != "" || len(r.Replies) > 0 }
-
-// repliesOnly reports whether the request answers a review and changes nothing.
-func (r *CreateRequest) repliesOnly() bool {
-	return r.Revises > 0 && len(r.Files) == 0 && r.answers()
-}
-
-// identity is what tells the request from others of the same files.
-func (r *CreateRequest) identity() []any {
-	if !r.answers() {
-		return nil
-	}
-	return []any{r.Reply, r.Replies}
-}
-
-// maxReplyBytes is how many bytes the longest answer may have.
-func maxReplyBytes() int {
-	return strictjson.Limit(reflect.TypeFor[CreateRequest](), "reply", "maxBytes")
-}
-
-// withoutNeeds leaves out that title, body and files are missing, of a request that only answers: the pull request
-// keeps its own.
-func (r *CreateRequest) withoutNeeds(violations []fault.Violation) []fault.Violation {
-	if !r.repliesOnly() {
-		return violations
-	}
-	return slices.DeleteFunc(violations, func(v fault.Violation) bool {
-		return v.Path == "title" && r.Title == "" || v.Path == "body" && r.Body == "" || v.Path == "files" && r.Files == nil
-	})
-}
-
-// checkReplies finds what does not belong together.
-func (r *CreateRequest) checkReplies() (out []fault.Violation) {
-	if r.Files != nil && len(r.Files) == 0 && !r.repliesOnly() {
-		out = append(out, invalid("files", "`files` is empty", "name at least one file"))
-	}
-	if r.Reply != "" && strings.TrimSpace(r.Reply) == "" {
-		out = append(out, invalid("reply", "`reply` is blank", "say what answers the review, or leave it out"))
-	}
-	for i, reply := range r.Replies {
-		if at := fmt.Sprintf("replies[%d].text", i); reply.Text != "" && strings.TrimSpace(reply.Text) == "" {
-			out = append(out, invalid(at, "`"+at+"` is blank", "say what answers the comment"))
-		}
-	}
-	if r.Revises > 0 {
-		return out
-	}
-	const how = "give revises, the number of the pull request whose review it answers, or leave it out"
-	if r.Reply != "" {
-		out = append(out, invalid("reply", "`reply` was given without `revises`", how))
-	}
-	if len(r.Replies) > 0 {
-		out = append(out, invalid("replies", "`replies` was given without `revises`", how))
-	}
-	return out
-}
-
-// rewriteReplies sets the answers as they leave. how says what to leave out of one that is too long then.
-func (r *request) rewriteReplies(rules outgoing.Rules, how string) (out []fault.Violation) {
-	rewrite := func(at, text string, most int) string {
-		rewritten, warnings := rules.Body(text)
-		for _, w := range warnings {
-			r.text.warnings = append(r.text.warnings, "in "+at+": "+w)
-		}
-		if len(rewritten) > most && len(text) <= most {
-			out = append(out,
-				invalid(at,
-					fmt.Sprintf("`%s` has %d bytes when it is written so that it does and hides nothing; at most %d are accepted",
-						at, len(rewritten), most), how))
-		}
-		return rewritten
-	}
-	if r.asked.Reply != "" {
-		r.text.reply = rewrite("reply", r.asked.Reply, maxReplyBytes())
-	}
-	most := strictjson.Limit(reflect.TypeFor[ReplyRequest](), "text", "maxBytes")
-	for i, reply := range r.asked.Replies {
-		r.text.replies = append(r.text.replies, rewrite(fmt.Sprintf("replies[%d].text", i), reply.Text, most))
-	}
-	return out
-}
-
-// replyTexts are the answers, for the gate of the content.
-func (r CreateRequest) replyTexts() (out []text) {
-	if r.Reply != "" {
-		out = append(out, text{label: "reply", what: "reply", value: r.Reply})
-	}
-	for i, reply := range r.Replies {
-		at := fmt.Sprintf("replies[%d].text", i)
-		out = append(out, text{label: at, what: at, value: reply.Text})
-	}
-	return out
-}
-
-// isReply reports whether a text is one of replyTexts.
-func isReply(t text) bool {
-	return t.what == t.label && !t.isPath && t.what != "title" && t.what != "body"
-}
 
 // heard is what the mark says of the remarks that were read. A request that answers comments on lines alone, without a
 // commit, leaves open what else was asked.

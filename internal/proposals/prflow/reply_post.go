@@ -159,12 +159,6 @@ func (a reviewAnswers) isIn(text string) (main bool, comments []string) {
 	return false, strings.Split(ids, commentsBetween)
 }
 
-// answersReview reports whether one of our answers is to a review as a whole, of which a revision has at most one.
-func answersReview(r gitprovider.Remark) bool {
-	first, _, _ := strings.Cut(r.Body, "\n")
-	return strings.TrimSpace(first) != "" && !strings.Contains(first, commentsIn)
-}
-
 // post posts what is due. What it gives back was not posted, or is not known to be; err says why, and is that of the
 // first failure. Answers to comments that a forge does not take where they stand are posted in one comment.
 func (a reviewAnswers) post(ctx context.Context, now due) (left due, err error) {

@@ -104,16 +104,6 @@ func (w *writer) takenBy(winner record.Proposal) (*sameChange, error) {
 	return nil, c.denyDuplicate(winner.PRNumber, winner.PRURL, winner.Title, pathsOf(winner))
 }
 
-// denyDuplicate refuses in the name of the duplicate gate, for a pull request that it could not see yet.
-func (c *creation) denyDuplicate(number int, url, title string, paths []string) error {
-	e := duplicateOf(number, url, title, c.request.overlap(paths))
-	if len(e.Existing.Paths) == 0 { // it has not the files, so it has the texts
-		e = duplicateText(number, url, title, paths, c.request.paths())
-	}
-	c.verdicts[record.GateDuplicate] = deny(e)
-	return e
-}
-
 // replace deals with what holds the files and nobody works on any more. The same change is taken over: this creation
 // goes on under the branch's name, so that whatever of the former one still arrives meets it there and makes no second.
 // Another change is settled first. done says that the files are reserved for this creation; with neither a pull

@@ -188,3 +188,29 @@ func isRestOf(have, ours string) bool {
 
 // plainLines is a text without what hosts change about it: line ends, and space around it.
 func plainLines(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
+
+// mendReplies posts the answers of a revision that was made, where the forge had refused them; it warns again if it
+// does so again.
+func (c replying) mendReplies(ctx context.Context, pr gitprovider.PullRequest) (warning string) {
+	if c.evidence.revision == nil || !c.request.asked.answers() || pr.CreatedAt.IsZero() { // of the last nothing was read
+		return ""
+	}
+	made, err := c.madeRevision(ctx, pr)
+	if made == nil {
+		if err != nil {
+			c.log.warn("the same revision not looked for", err, "pr", pr.Number)
+		}
+		return ""
+	}
+	a := answersOf(c.evidence.resolution.Provider, *made, pr)
+	left, err := a.look(ctx)
+	if err == nil && !left.none() {
+		left, err = a.post(ctx, left)
+	}
+	c.draft.posted = a.posted(left)
+	if err == nil {
+		return ""
+	}
+	c.log.warn("review not answered", err, "pr", pr.Number)
+	return a.notPosted(left, c.log.shown(err))
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
@@ -60,7 +61,8 @@ func (r revisions) of(ctx context.Context, p gitprovider.Provider, repo gitprovi
 	if out.made >= r.rules.Max {
 		out.why = &fault.Violation{
 			Code: fault.LimitReached, Path: "revises", Rule: "max_revisions", Final: true,
-			Message:    fmt.Sprintf("#%d was revised %d times, and the policy allows %d", pr.Number, out.made, r.rules.Max),
+			Message: fmt.Sprintf("#%d was revised %s, and the policy allows %d", pr.Number,
+				plural.Of(out.made, "time", "times"), r.rules.Max),
 			Suggestion: "report what is still asked for, so that a person makes the change or closes the pull request",
 		}
 		return out, nil
@@ -125,15 +127,6 @@ func notRevisable(pr gitprovider.PullRequest, rule, why string) *fault.Violation
 	}
 }
 
-func countRevisions(made []record.Proposal) (n int) {
-	for _, p := range made {
-		if p.Revises > 0 {
-			n++
-		}
-	}
-	return n
-}
-
 // foreignHead is the head if it is a commit of others that brings something of theirs; nil if we have made it, by the
 // record or by the signed mark in its message, or if it only brings our commits up to date. The mark names the
 // repository as it was called then, which the mark in the body does, too.
@@ -178,12 +171,6 @@ func (s *settler) signedCommit(provider, repo, branch string, info gitprovider.C
 	return err == nil && hmac.Equal([]byte(parts[3]), []byte(want)), err
 }
 
-// isOurAnswer reports whether a remark is an answer of ours: that of somebody who may not write only looks like one.
-func isOurAnswer(pr gitprovider.PullRequest, r gitprovider.Remark) bool {
-	author := func(name string) string { return strings.ToLower(strings.TrimSuffix(name, "[bot]")) }
-	return r.IsAnswer() && (r.MayWrite || author(r.Author) == author(pr.Author))
-}
-
 // opinionsOf counts the standing verdicts of those who may write.
 func opinionsOf(remarks []gitprovider.Remark) (approvals, objections int) {
 	var reviews []gitprovider.Review
@@ -219,4 +206,26 @@ func plainName(name string) string {
 		}
 		return -1
 	}, clean(name, maxName))
+}
+
+// revision is the pull request that a request adds to.
+type revision struct {
+	pr gitprovider.PullRequest
+	standing
+	mark mark
+	head *gitprovider.Snapshot    // of its branch, files alone; nil where nothing may be added, or same is set
+	same *sameChange              // its head is this very revision
+	also []FileRequest            // the files that it changes beside those of the request, as they are on its branch
+	net  []gitprovider.FileChange // all files that it changes then, against the base branch
+	// pushed says that the branch has another commit than the pull request was shown with: somebody has pushed, or the
+	// forge lags.
+	pushed bool
+}
+
+// target is the snapshot that a request's files are compared with; nil if nothing was read that they can be.
+func (e *evidence) target() *gitprovider.Snapshot {
+	if e.revision != nil {
+		return e.revision.head
+	}
+	return e.snapshot
 }

@@ -10,9 +10,6 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// draftTitle begins the titles of drafts where a host knows them by that alone.
-const draftTitle = "WIP: "
-
 // revisionWriter makes a draft that has passed the gates into one more commit.
 type revisionWriter struct {
 	*writer
@@ -188,4 +185,53 @@ func (w revisionWriter) again(err error) {
 	if mayPass(err) {
 		w.unfinished.Store(true)
 	}
+}
+
+// reply answers the review of a pull request without a commit. What was heard goes into the mark first: then nobody
+// starts to answer it again, and what is not posted yet the record has.
+func (w revisionWriter) reply(ctx context.Context) (CreateResult, error) {
+	c := w.creation
+	pr := c.evidence.revision.pr
+	c.writes("answering the review", w.provider)
+	w.creation.commit = c.evidence.parent()
+	err := w.creation.advance(ctx, record.Progress{State: record.StateCommitted, Commit: w.creation.commit,
+		PRNumber: pr.Number, PRURL: pr.URL})
+	if err != nil {
+		return CreateResult{}, err // nothing was sent
+	}
+	w.service.step("answering")
+	state, warning := w.setText(ctx, pr)
+	if hasEnded(state) {
+		w.unfinished.Store(false)
+		return CreateResult{}, endedBefore(pr.Number, state)
+	}
+	for _, said := range []string{warning, w.answer(ctx, pr)} {
+		if said != "" {
+			c.warnings = append(c.warnings, said)
+		}
+	}
+	w.service.step("answered")
+	result := w.finishAs(ctx, record.OutcomeRevised, record.EventRevised, pr)
+	w.service.step("recorded")
+	return result, nil
+}
+
+// answer posts the answers to the review. Of an unclear failure it is found out later what is there.
+func (w revisionWriter) answer(ctx context.Context, pr gitprovider.PullRequest) (warning string) {
+	c := w.creation
+	a := reviewAnswers{
+		provider: w.provider, repo: w.repo, pr: pr, request: c.request.id, asked: c.evidence.revision.standing,
+		answers: c.draft.answers,
+	}
+	if !c.request.asked.repliesOnly() {
+		a.commit = w.creation.commit
+	}
+	left, err := a.post(ctx, a.all())
+	c.draft.posted = a.posted(left)
+	if err == nil {
+		return ""
+	}
+	w.again(err)
+	c.log.warn("review not answered", err, "pr", pr.Number)
+	return a.notPosted(left, c.log.shown(err))
 }

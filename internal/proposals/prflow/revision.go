@@ -16,28 +16,6 @@ import (
 // This file reads what a request is judged by that adds a commit to an open pull request of ours: the head branch takes
 // the place of the base branch, and the gates judge the files that the pull request changes with the new commit.
 
-// revision is the pull request that a request adds to.
-type revision struct {
-	pr gitprovider.PullRequest
-	standing
-	mark mark
-	head *gitprovider.Snapshot    // of its branch, files alone; nil where nothing may be added, or same is set
-	same *sameChange              // its head is this very revision
-	also []FileRequest            // the files that it changes beside those of the request, as they are on its branch
-	net  []gitprovider.FileChange // all files that it changes then, against the base branch
-	// pushed says that the branch has another commit than the pull request was shown with: somebody has pushed, or the
-	// forge lags.
-	pushed bool
-}
-
-// target is the snapshot that a request's files are compared with; nil if nothing was read that they can be.
-func (e *evidence) target() *gitprovider.Snapshot {
-	if e.revision != nil {
-		return e.revision.head
-	}
-	return e.snapshot
-}
-
 // revisionReader reads what a creation adds to.
 type revisionReader struct{ *creation }
 
@@ -202,22 +180,6 @@ func notThere(number int, repo gitprovider.RepoRef, what string) *fault.Violatio
 		Message:    fmt.Sprintf("%s %s with the number %d", repo, what, number),
 		Suggestion: "list_prs names those that there are",
 	}
-}
-
-// sameRevision is the pull request if its head is this very revision, by the records or, if those are lost, by its
-// mark.
-func (e *evidence) sameRevision(ctx context.Context, r *request, pr gitprovider.PullRequest) (*sameChange, error) {
-	digest := e.digest(r)
-	if m := e.marks[pr.Number]; m.Revision > 0 && m.Digest == digest {
-		return &sameChange{pr: pr}, nil
-	}
-	proposals, err := e.history.ByDigest(ctx, digest)
-	for _, p := range proposals {
-		if p.Revises == pr.Number && p.Commit != "" && p.Commit == pr.HeadCommit && p.ID != r.id {
-			return &sameChange{pr: pr}, nil
-		}
-	}
-	return nil, err
 }
 
 // settleSameRevision waits for whoever makes the same revision at this moment, and settles what was left of one that

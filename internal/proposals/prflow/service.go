@@ -16,11 +16,13 @@ package prflow
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -158,3 +160,36 @@ func (s *Service) notify(ctx context.Context) {
 func (s *Service) log(attributes ...any) redactedLog {
 	return redactedLog{s.Log.With(attributes...), s.Secrets}
 }
+
+// rules are what the operator has laid down.
+type rules struct {
+	Authority
+	secrets  Secrets
+	exported func(ctx context.Context) error // Proof.Exported
+}
+
+// redactedLog is a log in which errors have their causes, and no value of a token of ours.
+type redactedLog struct {
+	*slog.Logger
+	secrets Secrets
+}
+
+func (l redactedLog) warn(message string, err error, attributes ...any) {
+	l.Warn(message, append(attributes, "error", l.text(err))...)
+}
+
+func (l redactedLog) error(message string, err error, attributes ...any) {
+	l.Error(message, append(attributes, "error", l.text(err))...)
+}
+
+// text is an error with its causes.
+func (l redactedLog) text(err error) string {
+	text := err.Error()
+	for e := (*fault.Error)(nil); errors.As(err, &e) && e.Cause != nil; err = e.Cause {
+		text += ": " + e.Cause.Error()
+	}
+	return l.secrets.Redact(text)
+}
+
+// shown is an error as an answer may have it.
+func (l redactedLog) shown(err error) string { return l.secrets.Redact(fault.From(err).Message) }

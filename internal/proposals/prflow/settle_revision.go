@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
@@ -172,4 +173,37 @@ func (s *settler) answerOnce(ctx context.Context, p gitprovider.Provider, left r
 		err = nil
 	}
 	return a.posted(due), err
+}
+
+// endReplies ends a proposal without a commit that its process has left: if it has begun to post, the rest is posted.
+func (s *settler) endReplies(ctx context.Context, p gitprovider.Provider, left record.Proposal) error {
+	const settled = "settled after its process ended: "
+	if left.PRNumber == 0 {
+		return s.end(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed},
+			fmt.Sprintf("%snothing was answered on #%d", settled, left.Revises))
+	}
+	pr, err := p.FindByHead(ctx, repoOf(left), left.Branch)
+	if err != nil {
+		return err
+	}
+	state, posted := gitprovider.StateClosed, 0
+	if pr != nil && pr.Number == left.Revises && pr.State == gitprovider.StateOpen {
+		if state, posted, err = s.completeRevision(ctx, p, left, *pr); err != nil {
+			return err
+		}
+	} else if pr != nil && pr.Number == left.Revises {
+		state = pr.State
+		there, err := answersOf(p, left, *pr).look(ctx)
+		if err != nil && fault.CodeOf(err) != fault.NotFound {
+			return err
+		}
+		posted = answersOf(p, left, *pr).posted(there)
+	}
+	said := settled + saidPosted(posted, left.Answers)
+	if hasEnded(state) {
+		return s.end(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed},
+			fmt.Sprintf("%s; #%d is %s", said, left.Revises, state))
+	}
+	return s.end(ctx, left, record.OutcomeRevised,
+		record.Progress{State: record.StateOpened, Commit: left.Commit, PRNumber: left.Revises, PRURL: left.PRURL}, said)
 }

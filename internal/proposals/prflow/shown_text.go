@@ -2,6 +2,7 @@ package prflow
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -118,4 +119,13 @@ func blankLine(line string) string {
 		return redactedLine + "\n"
 	}
 	return redactedLine
+}
+
+// jsonLength is how many bytes a text has in an answer.
+func jsonLength(text string) int {
+	encoded, err := json.Marshal(text)
+	if err != nil {
+		return len(text)
+	}
+	return len(encoded)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 )
@@ -64,8 +65,8 @@ func (s *Service) situation() operation.Situation {
 // limits says what may be proposed.
 func (s *Service) limits() string {
 	most := s.Authority.Policy.Tiers.MaxFiles(s.Authority.Tier)
-	return fmt.Sprintf("This server has tier %s: at most %d files in one pull request. Paths: %s. ", s.Authority.Tier,
-		most,
+	return fmt.Sprintf("This server has tier %s: at most %s in one pull request. Paths: %s. ", s.Authority.Tier,
+		plural.Files(most),
 		within(s.Authority.Policy.Scope.Allow()))
 }
 

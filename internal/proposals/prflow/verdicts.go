@@ -2,6 +2,7 @@ package prflow
 
 import (
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -65,4 +66,12 @@ func (v verdicts) all() []record.Verdict {
 		out = append(out, verdict)
 	}
 	return out
+}
+
+// sameChange is an open pull request that holds the very change that is asked for.
+type sameChange struct {
+	pr gitprovider.PullRequest
+	// left is a proposal of the change that is still to be settled, if there is one: that which became the pull request,
+	// or one whose own may be open beside it.
+	left *record.Proposal
 }

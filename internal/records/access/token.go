@@ -33,6 +33,9 @@ type Token struct {
 	// Repos are the repositories that an agent's token is for, as entries of CLAUDEOPS_REPOS; none for those that the
 	// server allows.
 	Repos []string
+	// DryRun and ReadOnly lower what an agent's token lets it do, whatever the server's own are: nothing is written at
+	// git providers and in folders; nothing is proposed.
+	DryRun, ReadOnly bool
 	// Owner is the person whose it is; the zero value for one that stands for itself. It may do no more than they may.
 	Owner     Account
 	OwnerName string    // of the person, where the records have found it

@@ -17,7 +17,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/auditsink"
-	"github.com/claudeops/claudeops/internal/records/auditsink/tamper"
+	"github.com/claudeops/claudeops/internal/testkit/tamper"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store"
 )

@@ -15,7 +15,7 @@ import (
 type Access struct{ db *database }
 
 const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us, agent, expires_us, owner_issuer, " +
-	"owner_subject, used_us, repos"
+	"owner_subject, used_us, repos, dry_run, read_only"
 
 // tokenOwner is the name of the person whose a token is.
 const tokenOwner = `, COALESCE((SELECT p.name FROM people p WHERE p.issuer = api_tokens.owner_issuer AND p.subject = api_tokens.owner_subject), '')`
@@ -31,10 +31,11 @@ func (a *Access) InsertToken(ctx context.Context, t access.Token, rows ...record
 		if person {
 			return fault.New(fault.Conflict, "%q is the name of a person who signs in here; choose another name", t.Name)
 		}
-		_, err = tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 13)+")",
+		_, err = tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 15)+")",
 			text(t.ID), text(t.Name), text(t.Hash), int64(t.MaxTier), t.Scopes.String(), at(&t.CreatedAt), at(&t.RevokedAt),
 			asNumber(t.Agent), at(&t.ExpiresAt),
-			text(t.Owner.Issuer), text(t.Owner.Subject), at(&t.UsedAt), strings.Join(t.Repos, " "))
+			text(t.Owner.Issuer), text(t.Owner.Subject), at(&t.UsedAt), strings.Join(t.Repos, " "),
+			asNumber(t.DryRun), asNumber(t.ReadOnly))
 		if causeOf(err) == causeUnique {
 			return fault.Wrap(err, fault.Conflict,
 				"there is a token with the name %q already; revoke it, or choose another name", t.Name)
@@ -123,16 +124,17 @@ func (a *Access) RevokeToken(ctx context.Context, idOrName string, rows ...recor
 func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) ([]access.Token, error) {
 	return selectRows(ctx, tx, func(rows *sql.Rows, t *access.Token) error {
 		var scopes, repos string
-		var agent int64
+		var agent, dryRun, readOnly int64
 		if err := rows.Scan((*text)(&t.ID), (*text)(&t.Name), (*text)(&t.Hash), &t.MaxTier, &scopes,
 			at(&t.CreatedAt), at(&t.RevokedAt), &agent, at(&t.ExpiresAt), (*text)(&t.Owner.Issuer), (*text)(&t.Owner.Subject),
-			at(&t.UsedAt), &repos,
+			at(&t.UsedAt), &repos, &dryRun, &readOnly,
 			(*text)(&t.OwnerName)); err != nil {
 			return err
 		}
 		if repos != "" {
 			t.Repos = strings.Fields(repos)
 		}
+		t.DryRun, t.ReadOnly = dryRun != 0, readOnly != 0
 		if t.Agent = agent != 0; t.Agent {
 			return nil
 		}

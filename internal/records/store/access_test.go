@@ -109,6 +109,7 @@ func TestAnAgentsTokenIsKeptAsItIsAndCountsForNobodysSignIn(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
 	k := token("laptop")
 	k.Agent, k.Scopes, k.ExpiresAt = true, nil, noon().Add(24*time.Hour)
+	k.DryRun, k.ReadOnly = true, true
 	wantEqual(t, s.Access.InsertToken(ctx, k), nil)
 	got, found, err := s.Access.FindToken(ctx, k.Hash)
 	wantEqual(t, []any{err, found}, []any{nil, true})

@@ -52,12 +52,12 @@ func (d *database) appendAll(ctx context.Context, tx *sql.Tx, rows []record.Atte
 func auditHead(ctx context.Context, tx *sql.Tx) (seq int64, hash string, err error) {
 	err = tx.QueryRowContext(ctx, `SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1`).Scan(&seq, &hash)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, GenesisHash, nil
+		return 0, genesisHash, nil
 	}
 	return seq, hash, err
 }
 
-// Head returns number and hash of the last row of the audit: 0 and GenesisHash when it is empty. Kept somewhere else,
+// Head returns number and hash of the last row of the audit: 0 and genesisHash when it is empty. Kept somewhere else,
 // the hash proves to Verify that nothing was cut off.
 func (a *Audit) Head(ctx context.Context) (seq int64, hash string, err error) {
 	err = a.db.read(ctx, func(tx *sql.Tx) error {

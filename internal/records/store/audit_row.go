@@ -18,9 +18,9 @@ import (
 
 const auditHeader = "claudeops-audit-v1\n"
 
-// GenesisHash is the hash that the first row of the audit carries as that of the row before, and the head of an empty
+// genesisHash is the hash that the first row of the audit carries as that of the row before, and the head of an empty
 // audit.
-const GenesisHash = "0000000000000000000000000000000000000000000000000000000000000000"
+const genesisHash = "0000000000000000000000000000000000000000000000000000000000000000"
 
 // Bounds of what a row keeps, in bytes and entries. Requests are checked before they get here; these hold for the ones
 // that were refused.

@@ -40,7 +40,7 @@ func TestAttemptsFromMemoryAreThoseThatAreRead(t *testing.T) {
 func TestMemoryOfRowsIsBounded(t *testing.T) {
 	var m rowMemory
 	row := func(i, size int) auditRow {
-		return newAuditRow(int64(i), GenesisHash, record.Attempt{RequestID: fmt.Sprint(i),
+		return newAuditRow(int64(i), genesisHash, record.Attempt{RequestID: fmt.Sprint(i),
 			Message: strings.Repeat("x", size)})
 	}
 	for i := range 3 * maxRowsInMemory {

@@ -111,7 +111,7 @@ func TestRecordedRowsFollowEachOther(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
 	seq, head, err := s.Audit.Head(ctx)
 	wantEqual(t, err, nil)
-	wantEqual(t, []any{seq, head}, []any{int64(0), GenesisHash})
+	wantEqual(t, []any{seq, head}, []any{int64(0), genesisHash})
 	for i := range 3 {
 		recordAttempts(t, s, attempt(fmt.Sprint(i)))
 		row, err := s.Audit.Entry(ctx, fmt.Sprint(i+1))

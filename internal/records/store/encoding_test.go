@@ -46,7 +46,7 @@ func TestTheEncodingIsTheDocumentedOne(t *testing.T) {
 }
 
 func TestEveryFieldOfAnAttemptIsHashed(t *testing.T) {
-	base := newAuditRow(1, GenesisHash, vectorAttempt()).Hash
+	base := newAuditRow(1, genesisHash, vectorAttempt()).Hash
 	fields := reflect.TypeFor[record.Attempt]()
 	for i := range fields.NumField() {
 		a := vectorAttempt()
@@ -56,11 +56,11 @@ func TestEveryFieldOfAnAttemptIsHashed(t *testing.T) {
 		if name == "Session" || name == "Wanted" { // kept beside the audit, as their documentation says
 			continue
 		}
-		if newAuditRow(1, GenesisHash, a).Hash == base {
+		if newAuditRow(1, genesisHash, a).Hash == base {
 			t.Errorf("the hash does not cover %s", name)
 		}
 	}
-	if newAuditRow(2, GenesisHash, vectorAttempt()).Hash == base ||
+	if newAuditRow(2, genesisHash, vectorAttempt()).Hash == base ||
 		newAuditRow(1, vectorHash, vectorAttempt()).Hash == base {
 		t.Error("the hash does not cover seq or prev_hash")
 	}
@@ -86,7 +86,7 @@ func TestWhatIsCutStaysDifferent(t *testing.T) {
 	}
 	tests["a copy of the mark of a list"] = [2]record.Attempt{copied, {Paths: stored}}
 	for name, pair := range tests {
-		if newAuditRow(1, GenesisHash, pair[0]).Hash == newAuditRow(1, GenesisHash, pair[1]).Hash {
+		if newAuditRow(1, genesisHash, pair[0]).Hash == newAuditRow(1, genesisHash, pair[1]).Hash {
 			t.Errorf("%s: equal", name)
 		}
 	}
@@ -102,7 +102,7 @@ func FuzzAuditEncoding(f *testing.F) {
 	f.Add(strings.Repeat("ü", 3000), "", "", strings.Repeat("ü", 3001), "", "", int64(0), int64(0))
 	f.Fuzz(func(t *testing.T, s1, s2, s3, z1, z2, z3 string, n1, n2 int64) {
 		a, b := fuzzAttempt(s1, s2, s3, n1), fuzzAttempt(z1, z2, z3, n2)
-		rowA, rowB := newAuditRow(1, GenesisHash, a), newAuditRow(1, GenesisHash, b)
+		rowA, rowB := newAuditRow(1, genesisHash, a), newAuditRow(1, genesisHash, b)
 		if same := reflect.DeepEqual(a, b); same != (string(rowA.canonical()) == string(rowB.canonical())) {
 			t.Errorf("equal attempts: %v, but not so their encodings\n%q\n%q", same, rowA.canonical(), rowB.canonical())
 		}

@@ -15,7 +15,7 @@ import (
 func firstVersion() []string {
 	const insert = `INSERT INTO proposals (id, created_us, opened_us, opened_seq, door, caller, tier, provider, owner, repo,
 		base, base_commit, change_type, title, body, digest, state, branch, commit_id, pr_number, pr_url) VALUES `
-	row := newAuditRow(1, GenesisHash, attempt("old"))
+	row := newAuditRow(1, genesisHash, attempt("old"))
 	values := make([]string, len(row.columns))
 	for i, c := range row.columns {
 		values[i] = "'" + strings.ReplaceAll(c.text(), "'", "''") + "'"

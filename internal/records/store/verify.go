@@ -71,13 +71,13 @@ type verifier struct {
 func newVerifier(expectHead string) (*verifier, error) {
 	expectHead = strings.ToLower(strings.TrimSpace(expectHead))
 	_, err := hex.DecodeString(expectHead)
-	if expectHead != "" && (err != nil || len(expectHead) != len(GenesisHash)) {
+	if expectHead != "" && (err != nil || len(expectHead) != len(genesisHash)) {
 		return nil, fault.New(fault.InvalidArgument,
 			"the expected head is not a hash, which has 64 hexadecimal digits; copy the whole of it")
 	}
 	return &verifier{
-		expect: expectHead, found: expectHead == "" || expectHead == GenesisHash,
-		report: record.AuditReport{Head: GenesisHash},
+		expect: expectHead, found: expectHead == "" || expectHead == genesisHash,
+		report: record.AuditReport{Head: genesisHash},
 	}, nil
 }
 

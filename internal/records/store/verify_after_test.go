@@ -48,7 +48,7 @@ func TestVerifyingWhatWasAddedFindsWhatIsWrongThere(t *testing.T) {
 func TestVerifyingFromNothingIsAWholeVerification(t *testing.T) {
 	s := openNew(t)
 	recordAttempts(t, s, attempt("1"))
-	for _, known := range []record.AuditReport{{}, {Head: GenesisHash}, {HeadSeq: 9, Problem: "broken"}} {
+	for _, known := range []record.AuditReport{{}, {Head: genesisHash}, {HeadSeq: 9, Problem: "broken"}} {
 		got, err := s.Audit.VerifyAfter(context.Background(), known)
 		wantEqual(t, err, nil)
 		wantEqual(t, got, verify(t, s, ""))

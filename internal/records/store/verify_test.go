@@ -63,7 +63,7 @@ func tamper(t testing.TB, s *Store, statements ...string) {
 
 func TestVerifyKnowsTheExpectedHead(t *testing.T) {
 	ctx, s := context.Background(), openNew(t)
-	wantEqual(t, verify(t, s, GenesisHash), record.AuditReport{Head: GenesisHash})
+	wantEqual(t, verify(t, s, genesisHash), record.AuditReport{Head: genesisHash})
 	recordAttempts(t, s, attempt("1"), attempt("2"))
 	_, head, err := s.Audit.Head(ctx)
 	wantEqual(t, err, nil)
@@ -73,7 +73,7 @@ func TestVerifyKnowsTheExpectedHead(t *testing.T) {
 	if !got.OK() || got.ExpectedSeq != 2 || got.Rows != 3 || got.HeadSeq != 3 {
 		t.Fatalf("a later head is fine: %+v", got)
 	}
-	if got := verify(t, s, GenesisHash); !got.OK() {
+	if got := verify(t, s, genesisHash); !got.OK() {
 		t.Fatalf("every chain contains its beginning: %+v", got)
 	}
 	for _, malformed := range []string{"x", head[:63], head + "0", "g" + head[1:]} {

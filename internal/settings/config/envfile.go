@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// MaxEnvironmentFile bounds an environment file, in bytes.
-const MaxEnvironmentFile = 64 << 10
+// maxEnvironmentFile bounds an environment file, in bytes.
+const maxEnvironmentFile = 64 << 10
 
 // EnvironmentFile is the operator's environment file that is read unless another one is named:
 // $XDG_CONFIG_HOME/claudeops/environment, else ~/.config/claudeops/environment, "" without a home folder.
@@ -31,7 +31,7 @@ func EnvironmentFile(lookup func(string) (string, bool)) string {
 // around a whole value are taken off. The error says what to correct: the file is missing (fs.ErrNotExist), has a
 // malformed line or a name twice, or is open to other users, though it may hold tokens.
 func ReadEnvironmentFile(path string) (map[string]string, error) {
-	text, info, err := files.ReadPath(path, MaxEnvironmentFile)
+	text, info, err := files.ReadPath(path, maxEnvironmentFile)
 	if err != nil {
 		return nil, fmt.Errorf("the environment file %s cannot be read: %w", path, reasonOf(err))
 	}

@@ -122,15 +122,15 @@ func toolsetVariables(toolsets []string) (out []Variable) {
 // SystemVariables are those of the system and of other programs that an MCP server with the toolsets reads, for clients
 // that hand their servers few variables by themselves.
 func SystemVariables(toolsets []string) []string {
-	out := append(NetworkVariables(), "XDG_STATE_HOME")
+	out := append(networkVariables(), "XDG_STATE_HOME")
 	if slices.Contains(toolsets, "deploy") {
 		out = append(out, "SSH_AUTH_SOCK", "HOSTNAME", "COMPUTERNAME")
 	}
 	return out
 }
 
-// NetworkVariables say how this machine reaches others.
-func NetworkVariables() []string {
+// networkVariables say how this machine reaches others.
+func networkVariables() []string {
 	return []string{"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy", "SSL_CERT_FILE",
 		"SSL_CERT_DIR"}
 }

@@ -267,8 +267,8 @@ func (f file) limits(p *Policy) error {
 		return nil
 	}
 	return errors.Join(
-		bounded("limits.max_file_bytes", &p.Limits.MaxFileBytes, f.Limits.MaxFileBytes, MaxTotalBytes),
-		bounded("limits.max_total_bytes", &p.Limits.MaxTotalBytes, f.Limits.MaxTotalBytes, MaxTotalBytes),
+		bounded("limits.max_file_bytes", &p.Limits.MaxFileBytes, f.Limits.MaxFileBytes, maxTotalBytes),
+		bounded("limits.max_total_bytes", &p.Limits.MaxTotalBytes, f.Limits.MaxTotalBytes, maxTotalBytes),
 	)
 }
 
@@ -277,14 +277,14 @@ func (f file) caps(p *Policy) error {
 		return nil
 	}
 	return errors.Join(
-		bounded("caps.open_prs", &p.Limits.Caps.OpenPRs, f.Caps.OpenPRs, MaxCap),
-		bounded("caps.creations_per_hour", &p.Limits.Caps.CreationsPerHour, f.Caps.CreationsPerHour, MaxCap),
+		bounded("caps.open_prs", &p.Limits.Caps.OpenPRs, f.Caps.OpenPRs, maxCap),
+		bounded("caps.creations_per_hour", &p.Limits.Caps.CreationsPerHour, f.Caps.CreationsPerHour, maxCap),
 	)
 }
 
 func (f file) cooldown(p *Policy) error {
 	hours := int(p.Limits.Cooldown / time.Hour)
-	err := bounded("cooldown_hours", &hours, f.Cooldown, int(MaxCooldown/time.Hour))
+	err := bounded("cooldown_hours", &hours, f.Cooldown, int(maxCooldown/time.Hour))
 	p.Limits.Cooldown = time.Duration(hours) * time.Hour
 	if err == nil && f.CooldownLift != "" {
 		p.Limits.CooldownLabel, err = label("cooldown_lift_label", f.CooldownLift)

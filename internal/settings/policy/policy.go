@@ -22,9 +22,9 @@ import (
 
 // Defaults and bounds of the limits. Sizes are in bytes.
 const (
-	DefaultMaxFileBytes  = 256 << 10
-	DefaultMaxTotalBytes = 1 << 20
-	MaxTotalBytes        = 3 << 20 // what fits into one MCP message of 4 MiB together with its quoting
+	defaultMaxFileBytes  = 256 << 10
+	defaultMaxTotalBytes = 1 << 20
+	maxTotalBytes        = 3 << 20 // what fits into one MCP message of 4 MiB together with its quoting
 )
 
 // Policy is the effective set of rules. It is immutable after loading.
@@ -103,13 +103,13 @@ type Caps struct {
 
 // Defaults of caps and cooldown (design §3, gates 8 and 9), and the largest values that a policy may set.
 const (
-	DefaultOpenPRs          = 10
-	DefaultCreationsPerHour = 20
-	DefaultCooldown         = 24 * time.Hour
-	DefaultRevisions        = 5
-	MaxCap                  = 1000
-	MaxRevisions            = 50
-	MaxCooldown             = 90 * 24 * time.Hour
+	defaultOpenPRs          = 10
+	defaultCreationsPerHour = 20
+	defaultCooldown         = 24 * time.Hour
+	defaultRevisions        = 5
+	maxCap                  = 1000
+	maxRevisions            = 50
+	maxCooldown             = 90 * 24 * time.Hour
 )
 
 // CapsFor are the caps that hold for a tier.
@@ -128,12 +128,12 @@ func Default() Policy {
 	return Policy{
 		Source: "embedded default", Scope: gitprovider.DefaultScope(), Tiers: gitprovider.DefaultTierLimits(),
 		Limits: Limits{
-			MaxFileBytes: DefaultMaxFileBytes, MaxTotalBytes: DefaultMaxTotalBytes,
-			Caps:     Caps{OpenPRs: DefaultOpenPRs, CreationsPerHour: DefaultCreationsPerHour},
-			Cooldown: DefaultCooldown,
+			MaxFileBytes: defaultMaxFileBytes, MaxTotalBytes: defaultMaxTotalBytes,
+			Caps:     Caps{OpenPRs: defaultOpenPRs, CreationsPerHour: defaultCreationsPerHour},
+			Cooldown: defaultCooldown,
 		},
 		Labels: []string{gitprovider.LabelOurs, "automated"}, Duplicates: DuplicatesOurs,
-		Revisions: Revisions{Max: DefaultRevisions, OnChecks: true},
+		Revisions: Revisions{Max: defaultRevisions, OnChecks: true},
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 // Bounds of a list.
 const (
-	MaxSources   = 1000
+	maxSources   = 1000
 	maxFileBytes = 1 << 20
 )
 
@@ -59,8 +59,8 @@ func (f File) Load() (List, error) {
 
 // Check says what is wrong with a list: a source that is none, one that is there twice, too many.
 func (l List) Check() error {
-	if len(l) > MaxSources {
-		return fmt.Errorf("there are %d sources; %d is the most", len(l), MaxSources)
+	if len(l) > maxSources {
+		return fmt.Errorf("there are %d sources; %d is the most", len(l), maxSources)
 	}
 	seen := map[string]bool{}
 	for i, s := range l {

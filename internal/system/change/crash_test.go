@@ -208,7 +208,7 @@ func TestEightProcessesAtOnce(t *testing.T) {
 		}
 	}
 	checkAfterKill(t, dir)
-	ids, err := NewState(filepath.Join(dir, "agentpack"), time.Now).IDs()
+	ids, err := newState(filepath.Join(dir, "agentpack"), time.Now).IDs()
 	if err != nil || len(ids) < 10 {
 		t.Errorf("%d snapshots, %v", len(ids), err)
 	}

@@ -31,7 +31,7 @@ type Engine struct {
 
 // NewEngine makes an Engine. home is AGENTPACK_HOME, where the state is. It touches no disk.
 func NewEngine(home string, now func() time.Time) *Engine {
-	return &Engine{state: NewState(home, now)}
+	return &Engine{state: newState(home, now)}
 }
 
 // killed stands for the end of the process, in tests.
@@ -218,7 +218,7 @@ func (p *Plan) agreed(a Approval) error {
 		return nil
 	}
 	return NewError(AdoptConfirmRequired, "adopt_confirm_required", []string{"retry_with_adopt"},
-		"%d files are there that were not deployed; adopt replaces them, after keeping them for a rollback: %s", len(paths),
+		"files are there that were not deployed; adopt replaces them, after keeping them for a rollback: %s",
 		strings.Join(paths[:min(len(paths), maxSample)], ", ")).
 		With("flag", "--adopt").With("adopt_updates", len(paths)).With("sample_paths", paths[:min(len(paths), maxSample)])
 }

@@ -31,7 +31,7 @@ func newMachine(t testing.TB, files map[string]string) *machine {
 	operationtest.WriteFiles(t, dir, map[string]string{"home/.keep": "", "project/.keep": ""})
 	operationtest.WriteFiles(t, m.project, files)
 	clock := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	m.state = NewState(filepath.Join(m.home, ".agentpack"),
+	m.state = newState(filepath.Join(m.home, ".agentpack"),
 		func() time.Time { clock = clock.Add(time.Second); return clock })
 	return m
 }

@@ -28,8 +28,8 @@ type seenSnapshot struct {
 	snapshot *Snapshot
 }
 
-// NewState makes a State. It touches no disk.
-func NewState(home string, now func() time.Time) State {
+// newState makes a State. It touches no disk.
+func newState(home string, now func() time.Time) State {
 	return State{dir: filepath.Join(home, "state"), now: now, seen: &seenSnapshot{}}
 }
 

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// MaxAccounts is how many users agents have at most.
-const MaxAccounts = 64
+// maxAccounts is how many users agents have at most.
+const maxAccounts = 64
 
-// FindAccounts finds the users that agents run as: one for each session at a time. text is a name, a number,
+// findAccounts finds the users that agents run as: one for each session at a time. text is a name, a number,
 // number:number with its group, or one of these forms for several users:
 //
 //	NAME+COUNT    the users NAME-1 to NAME-COUNT, which all have to exist; they get the group NAME, if there is one
@@ -21,7 +21,7 @@ const MaxAccounts = 64
 //
 // "" stands for the users DefaultAccount-1, -2 and so on, as many as there are, and else for DefaultAccount. A number
 // needs no entry in the user database. ErrNoAccount if there is no such user.
-func FindAccounts(text string) ([]Account, error) {
+func findAccounts(text string) ([]Account, error) {
 	if text == "" {
 		return defaultAccounts()
 	}
@@ -34,8 +34,8 @@ func FindAccounts(text string) ([]Account, error) {
 		return []Account{*a}, nil
 	}
 	n, err := strconv.Atoi(count)
-	if err != nil || n < 1 || n > MaxAccounts || strconv.Itoa(n) != count {
-		return nil, fmt.Errorf("what follows the + is how many users there are, 1 to %d", MaxAccounts)
+	if err != nil || n < 1 || n > maxAccounts || strconv.Itoa(n) != count {
+		return nil, fmt.Errorf("what follows the + is how many users there are, 1 to %d", maxAccounts)
 	}
 	if first, err := strconv.ParseUint(base, 10, 31); err == nil {
 		return unnamed(int(first), n)
@@ -71,7 +71,7 @@ func withCommonGroup(accounts []Account, name string) []Account {
 }
 
 func defaultAccounts() (out []Account, err error) {
-	for i := 1; i <= MaxAccounts; i++ {
+	for i := 1; i <= maxAccounts; i++ {
 		a, err := named(DefaultAccount + "-" + strconv.Itoa(i))
 		if errors.Is(err, ErrNoAccount) {
 			break

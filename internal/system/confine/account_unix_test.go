@@ -23,7 +23,7 @@ func TestAccountsAreFoundByNameAndNumber(t *testing.T) {
 		"48612+3": {{Name: "48612", UID: 48612, GID: 48612}, {Name: "48613", UID: 48613, GID: 48613},
 			{Name: "48614", UID: 48614, GID: 48614}},
 	} {
-		if got, err := FindAccounts(text); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := findAccounts(text); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s is %+v, %v; want %+v", text, got, err, want)
 		}
 	}
@@ -36,11 +36,11 @@ func TestAccountsAreFoundByNameAndNumber(t *testing.T) {
 		"there-is-no-such-user":   "there is no such user",
 		"there-is-no-such-user+2": "there-is-no-such-user-1: there is no such user",
 	} {
-		if got, err := FindAccounts(text); err == nil || !strings.Contains(err.Error(), why) {
+		if got, err := findAccounts(text); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s is %+v, %v; want %q", text, got, err, why)
 		}
 	}
-	if _, err := FindAccounts("there-is-no-such-user+2"); !errors.Is(err, ErrNoAccount) {
+	if _, err := findAccounts("there-is-no-such-user+2"); !errors.Is(err, ErrNoAccount) {
 		t.Error(err)
 	}
 }

@@ -2,7 +2,6 @@ package confine
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -63,12 +62,6 @@ func (b Boundary) String() string {
 		text += ", lacking: " + strings.Join(b.Missing, "; ")
 	}
 	return text
-}
-
-// Equal reports whether two are the same.
-func (b Boundary) Equal(other Boundary) bool {
-	return b.Kind == other.Kind && b.Account == other.Account && b.ABI == other.ABI && b.Net == other.Net &&
-		b.Why == other.Why && slices.Equal(b.Missing, other.Missing)
 }
 
 // Account is a user that processes run as.

@@ -14,7 +14,7 @@ import (
 func ThisMachine() Machine {
 	return Machine{
 		ABI: landlockABI(), Filter: filterArch != 0, MaySwitch: maySwitch(), UID: os.Geteuid(), GID: os.Getegid(),
-		Accounts: FindAccounts,
+		Accounts: findAccounts,
 		Claims:   func() error { return Users{Folder: ClaimFolder}.Usable() }, Doors: doors(os.Geteuid()),
 	}
 }

@@ -60,7 +60,6 @@ type entry struct {
 	Env  []string
 	Dir  string
 	Profile
-	Parent int // the process that must be there still, so that nothing outlives it
 }
 
 // Wrap is the command, confined. With None it is the command as it is.

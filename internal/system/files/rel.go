@@ -19,8 +19,8 @@ var (
 	ErrNotRelative = errors.New("is not relative")
 	ErrRoundabout  = errors.New("leads out of its folder, or is written in a roundabout way")
 	ErrPathTooLong = errors.New("is too long")
-	ErrGitName     = errors.New("is git's own folder, or is taken for it on some file systems")
-	ErrHiddenName  = errors.New("has characters that cannot be seen, or that reorder what is seen")
+	errGitName     = errors.New("is git's own folder, or is taken for it on some file systems")
+	errHiddenName  = errors.New("has characters that cannot be seen, or that reorder what is seen")
 )
 
 // Rel is a canonical relative path, with slashes. It leads out of no folder, and into nothing that git or a file system
@@ -51,16 +51,16 @@ func ParseRel(name string, limit int) (Rel, error) {
 	return Rel{name}, nil
 }
 
-// CheckName is ErrGitName or ErrHiddenName for a component of a path that no Rel has.
+// CheckName is errGitName or errHiddenName for a component of a path that no Rel has.
 func CheckName(component string) error {
 	control := func(r rune) bool { return r < ' ' } // a tab and a newline are no hidden characters of a text
 	switch {
 	case isPlainName(component): // most are
 		return nil
 	case IsGitName(component):
-		return ErrGitName
+		return errGitName
 	case strings.ContainsFunc(component, control) || len(content.Hidden(component)) > 0:
-		return ErrHiddenName
+		return errHiddenName
 	}
 	return nil
 }

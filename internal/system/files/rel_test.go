@@ -14,10 +14,10 @@ func TestARelIsCanonicalAndLeadsIntoNothingOfGits(t *testing.T) {
 		"c:a": ErrNotRelative,
 		"..":  ErrRoundabout, "a/../b": ErrRoundabout, "./a": ErrRoundabout, "a//b": ErrRoundabout, "a/": ErrRoundabout,
 		strings.Repeat("a", 101): ErrPathTooLong,
-		".git":                   ErrGitName, "a/.GIT/config": ErrGitName, ".git.": ErrGitName, ".git ": ErrGitName,
-		"GIT~1":                   ErrGitName,
-		"gi7d29~4":                ErrGitName,
-		".git::$INDEX_ALLOCATION": ErrGitName, ".g\u200cit": ErrGitName, "a\nb": ErrHiddenName, "a\u202eb": ErrHiddenName,
+		".git":                   errGitName, "a/.GIT/config": errGitName, ".git.": errGitName, ".git ": errGitName,
+		"GIT~1":                   errGitName,
+		"gi7d29~4":                errGitName,
+		".git::$INDEX_ALLOCATION": errGitName, ".g\u200cit": errGitName, "a\nb": errHiddenName, "a\u202eb": errHiddenName,
 	} {
 		got, err := ParseRel(name, 100)
 		if !errors.Is(err, want) || err == nil && got.String() != name || err != nil && got != (Rel{}) {

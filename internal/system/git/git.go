@@ -65,10 +65,10 @@ type Limits struct {
 
 // Bounds of a call that names none.
 const (
-	DefaultOutput = 64 << 20
-	DefaultSaid   = 64 << 10
-	// Grace is how long a git that is ended, and what it has started, may take to remove lock files before it is killed.
-	Grace = 2 * time.Second
+	defaultOutput = 64 << 20
+	defaultSaid   = 64 << 10
+	// grace is how long a git that is ended, and what it has started, may take to remove lock files before it is killed.
+	grace = 2 * time.Second
 )
 
 // within is a context that ends after Time.
@@ -104,11 +104,11 @@ func (r *Runner) Run(ctx context.Context, c Call, l Limits) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	out := &bounded{most: cmp.Or(l.Output, DefaultOutput)}
+	out := &bounded{most: cmp.Or(l.Output, defaultOutput)}
 	if s.stdout = c.Stdout; s.stdout == nil {
 		s.stdout = out
 	}
-	said := &bounded{most: cmp.Or(l.Said, DefaultSaid), drops: true}
+	said := &bounded{most: cmp.Or(l.Said, defaultSaid), drops: true}
 	s.stderr = said
 	code, err := r.run(ctx, s)
 	result := Result{Out: out.kept.Bytes(), Code: code, Said: strings.TrimSpace(said.kept.String())}

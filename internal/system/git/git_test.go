@@ -142,7 +142,7 @@ func TestATokenGoesOverNoOpenConnection(t *testing.T) {
 		"ssh://git@example.org/x": false, "git@example.org:x": false, "/srv/x": false,
 	} {
 		_, err := r.prepare(t.Context(), Call{Remote: &Remote{URL: trust.Said(address), Token: "tok-en"}})
-		if ok != (err == nil) || !ok && !errors.Is(err, ErrNotConfidential) {
+		if ok != (err == nil) || !ok && !errors.Is(err, errNotConfidential) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}

@@ -35,7 +35,7 @@ type Remote struct {
 	// the scheme and host, with its port, that ask for it, and does not change it.
 	Credentials string
 	// Token signs in at the host of URL alone, in place of Credentials; "" for none. It is given to https alone, and to
-	// http on this machine (ErrNotConfidential). It is in no argument, variable or file of git's. Not on Windows.
+	// http on this machine (errNotConfidential). It is in no argument, variable or file of git's. Not on Windows.
 	Token string
 	// Silence is how long a server may say nothing, where git or ssh can see that; at least 1 s.
 	Silence time.Duration
@@ -46,9 +46,9 @@ type Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 
 // Errors of a Remote.
 var (
-	ErrNotNamed        = errors.New("the operator has not named it")
+	errNotNamed        = errors.New("the operator has not named it")
 	ErrPrivate         = errors.New("its host is this machine or of a private network")
-	ErrNotConfidential = errors.New("its token would go over a connection that others can read; use https")
+	errNotConfidential = errors.New("its token would go over a connection that others can read; use https")
 )
 
 // credentialHelper lets git look up what to sign in with in a file whose path is in the environment, and has git not
@@ -82,7 +82,7 @@ func (m *Remote) address() (u *url.URL, err error) {
 // adds makes what a call that speaks to the remote has in addition. It looks up the host if that must be public.
 func (m *Remote) adds(ctx context.Context, r *Runner) (d added, err error) {
 	if _, named := m.URL.Get(); !named {
-		return d, ErrNotNamed
+		return d, errNotNamed
 	}
 	u, err := m.address()
 	if err != nil {
@@ -107,7 +107,7 @@ func (m *Remote) adds(ctx context.Context, r *Runner) (d added, err error) {
 	}
 	switch {
 	case m.Token != "" && !weborigin.Confidential(u):
-		return d, ErrNotConfidential
+		return d, errNotConfidential
 	case m.Token != "" && strings.ContainsAny(m.Token, "\n\x00"):
 		return d, errors.New("its token has more than one line")
 	case m.Token != "":

@@ -51,7 +51,7 @@ func (s *started) start(ctx context.Context) (code int, err error) {
 // when its context ends, it is ended with its children. It is asked first, so that it removes its lock files.
 func (s *started) command(ctx context.Context) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.program, s.args...) // #nosec G204: the operator's git
-	cmd.Dir, cmd.Env, cmd.ExtraFiles, cmd.WaitDelay = s.dir, s.env, s.call.Keep, Grace
+	cmd.Dir, cmd.Env, cmd.ExtraFiles, cmd.WaitDelay = s.dir, s.env, s.call.Keep, grace
 	isolate(cmd, s.call.Finish)
 	return cmd
 }
@@ -82,7 +82,7 @@ func (s *started) reap(ctx context.Context) (code int, err error) {
 	tree, err := processtree.Start(processtree.Command{
 		Path: s.program, Args: append([]string{"git"}, s.args...), Env: append(s.env, mark), Dir: s.dir, Stdout: stdout.in,
 		Stderr: stderr.in, Extra: s.secret,
-	}, processtree.Options{Grace: Grace, Mark: mark})
+	}, processtree.Options{Grace: grace, Mark: mark})
 	_, _ = stdout.in.Close(), stderr.in.Close()
 	if err != nil {
 		return 0, errors.Join(err, stdout.end(), stderr.end())
@@ -121,7 +121,7 @@ func newStream(w io.Writer) (*stream, error) {
 // end waits for the rest, but for what a process holds open that could not be ended.
 func (s *stream) end() error {
 	_ = s.in.Close()
-	late := time.AfterFunc(Grace, func() { _ = s.out.SetReadDeadline(time.Now()) })
+	late := time.AfterFunc(grace, func() { _ = s.out.SetReadDeadline(time.Now()) })
 	defer late.Stop()
 	return <-s.done
 }

@@ -31,7 +31,7 @@ func (r *Runner) Talk(ctx context.Context, c Call, l Limits) (*Talk, error) {
 		return nil, errors.New("nobody talks to another repository")
 	}
 	ctx, cancel := l.within(ctx)
-	t := &Talk{ctx: ctx, cancel: cancel, said: &bounded{most: cmp.Or(l.Said, DefaultSaid), drops: true}}
+	t := &Talk{ctx: ctx, cancel: cancel, said: &bounded{most: cmp.Or(l.Said, defaultSaid), drops: true}}
 	if err := t.start(r, c); err != nil {
 		cancel()
 		return nil, err

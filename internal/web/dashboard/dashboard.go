@@ -106,7 +106,7 @@ func New(o Options) (*Dashboard, error) {
 		return nil, err
 	}
 	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, settings: o.Settings,
-		verified: o.Health.LastVerification, buttons: o.SignIn.Buttons, env: o.Env}
+		verified: o.Health.LastVerification, down: o.Health.Down, buttons: o.SignIn.Buttons, env: o.Env}
 	acts, toolsets := actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader, o.Records.Attempts, o.Acts)
 	d := &Dashboard{
 		renderer: r, sets: slices.Concat(acts, toolsets), hub: o.Hub, turns: o.Turns,

@@ -161,6 +161,9 @@ func (h *overview) needs(req *handler.Request) (out []waitItem, err error) {
 	if h.settings.ReadOnly != "" {
 		out = append(out, brokenWait("No proposals are taken", h.settings.ReadOnly, "/doctor", time.Time{}))
 	}
+	for _, forge := range h.standing().Down {
+		out = append(out, brokenWait(forge.Title, forge.Why, changesPath+"/forges", time.Time{}))
+	}
 	disabled, err := h.disabledNeeds(req.Context())
 	if err != nil {
 		return nil, err

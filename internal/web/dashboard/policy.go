@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/settings/sources"
@@ -107,13 +108,13 @@ func sections(v policy.View) []section {
 		{Title: "Files that never may, whatever else allows them", Rules: v.Deny, Code: true},
 		{Title: "Who may how much", Rules: []string{
 			"Tier 1 may not propose.",
-			fmt.Sprintf("Tier 2 may change %d files in one pull request; %s.", v.Tier2MaxFiles, caps(v.Tier2Caps)),
-			fmt.Sprintf("Tier 3 may change %d files in one pull request; %s.", v.Tier3MaxFiles, caps(v.Tier3Caps)),
+			fmt.Sprintf("Tier 2 may change %s in one pull request; %s.", plural.Files(v.Tier2MaxFiles), caps(v.Tier2Caps)),
+			fmt.Sprintf("Tier 3 may change %s in one pull request; %s.", plural.Files(v.Tier3MaxFiles), caps(v.Tier3Caps)),
 			fmt.Sprintf("A file may have %d bytes, all files together %d.", v.MaxFileBytes, v.MaxTotalBytes),
 			fmt.Sprintf("A change that was closed without merging rests for %g hours; a person may lift that here%s.",
 				v.CooldownHours,
 				choose(v.CooldownLabel != "", ", or by the label "+v.CooldownLabel, "")),
-			fmt.Sprintf("An open pull request may be revised %d times, %s.", v.MaxRevisions,
+			fmt.Sprintf("An open pull request may be revised %s, %s.", plural.Of(v.MaxRevisions, "time", "times"),
 				choose(v.Revise == "always", "whenever the agent wants",
 					"each time after a review or a comment"+choose(v.ReviseOnChecks, ", or when checks fail", ""))),
 			"An open pull request of somebody else on the same files is " +

@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/signin"
+	"github.com/claudeops/claudeops/internal/web/words"
 )
 
 // renderer makes pages.
@@ -21,6 +22,7 @@ type renderer struct {
 	base     string // path below which the server is
 	settings handler.Settings
 	verified func() health.Verification
+	down     func() []health.ProviderState
 	nav      []pages.NavItem
 	buttons  func(next string) []signin.Button // by which people sign in
 	env      handler.Env
@@ -70,6 +72,11 @@ func (h *renderer) standing() pages.Standing {
 		s.Health, s.Tone = "Records are broken", "bad"
 	case !v.Known:
 		s.Health, s.Tone = "Not looked at yet", ""
+	}
+	for _, forge := range h.down() {
+		title, why := words.ForgeDown(forge.Name, forge.Code)
+		s.Down = append(s.Down, pages.Down{Title: title, Why: why})
+		s.Health, s.Tone = title, "bad"
 	}
 	switch {
 	case h.settings.ReadOnly != "":

@@ -53,6 +53,7 @@ type tokenForm struct {
 	Agents            bool
 	Tiers, Scopes     []option
 	Name, Repos, Days string // as they were sent, if the form comes back
+	DryRun, ReadOnly  bool
 	Failed            string // why it comes back; "" for a form that nobody has sent
 }
 
@@ -197,7 +198,7 @@ func wantedToken(form url.Values, agents bool) map[string]any {
 		wanted["scopes"] = append([]string{}, form["scope"]...)
 		return wanted
 	}
-	wanted["agent"] = true
+	wanted["agent"], wanted["dry_run"], wanted["read_only"] = true, form.Has("dry_run"), form.Has("read_only")
 	apart := func(r rune) bool { return r == ',' || r == ' ' || r == '\r' || r == '\n' || r == '\t' }
 	if repos := strings.FieldsFunc(form.Get("repos"), apart); len(repos) > 0 {
 		wanted["repos"] = repos
@@ -240,6 +241,7 @@ func (h *tokenPages) sendBack(req *handler.Request, form url.Values, agents bool
 	view.Form.offer(req.Principal, tier, chosen)
 	e := fault.From(why)
 	view.Form.Name, view.Form.Repos, view.Form.Days = form.Get("name"), form.Get("repos"), form.Get("days")
+	view.Form.DryRun, view.Form.ReadOnly = form.Has("dry_run"), form.Has("read_only")
 	view.Form.Failed = h.env.Message(e.Message)
 	response, err := h.html("tokens", view)
 	response.Status = e.Code.HTTPStatus()

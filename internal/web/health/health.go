@@ -35,6 +35,7 @@ type Checker struct {
 	verified  lastVerification
 	asking    *handler.Turns // of asking the providers
 	providers providersSaid  // what they said last, for who has that turn
+	seen      seenForges     // the same, for who does not wait
 }
 
 // New makes a Checker that has found out nothing yet.

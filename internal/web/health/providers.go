@@ -41,6 +41,7 @@ func (c *Checker) Providers(ctx context.Context) ([]ProviderState, error) {
 	if said := &c.providers; said.at.IsZero() || now.Before(said.at) || now.Sub(said.at) >= pingAge {
 		said.states = c.pingProviders(context.WithoutCancel(ctx)) // the answer is for those who come next, too
 		said.at = c.env.Now()
+		c.seen.note(said.states)
 	}
 	return c.providers.states, nil
 }

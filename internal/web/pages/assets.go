@@ -9,7 +9,7 @@ import (
 )
 
 //go:embed static/app.css static/tabler.css static/icons.txt static/icon.svg
-//go:embed static/htmx.min.js static/live.js static/once.js
+//go:embed static/htmx.min.js static/idiomorph.min.js static/live.js static/once.js
 var static embed.FS
 
 // Asset is a file that pages refer to. Its name holds the hash of its content, so that it never changes.
@@ -31,7 +31,7 @@ func LoadAssets() (a Assets, err error) {
 	if a.Htmx, err = asset("htmx.min.js", "text/javascript; charset=utf-8"); err != nil {
 		return a, err
 	}
-	if a.Live, err = asset("live.js", "text/javascript; charset=utf-8"); err != nil {
+	if a.Live, err = asset("live.js", "text/javascript; charset=utf-8", "idiomorph.min.js"); err != nil {
 		return a, err
 	}
 	if a.Once, err = asset("once.js", "text/javascript; charset=utf-8"); err != nil {

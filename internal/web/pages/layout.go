@@ -23,7 +23,11 @@ type Standing struct {
 	Health, Tone string // in words, and the colour of the dot beside them
 	Mode         string // what it does with proposals
 	Held         bool   // it opens none
+	Down         []Down
 }
+
+// Down is a forge that does not serve us.
+type Down struct{ Title, Why string }
 
 // NavItem is a place of the navigation or, below it, a tab.
 type NavItem struct {

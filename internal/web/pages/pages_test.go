@@ -282,8 +282,10 @@ func TestKeptFilesAreThoseThatTheirSumsName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const htmx = "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717  htmx.min.js" // of htmx.org 2.0.11
-	if lines := strings.Count(string(sums), "\n"); lines != 3 || !strings.Contains(string(sums), htmx) {
+	const htmx = "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717  htmx.min.js"       // of htmx.org 2.0.11
+	const morph = "4cbd535caf7663a51eda9bce6595371c384fc430d54b8d414e29a61167f19f96  idiomorph.min.js" // of idiomorph 0.8.0
+	if lines := strings.Count(string(sums), "\n"); lines != 4 || !strings.Contains(string(sums), htmx) ||
+		!strings.Contains(string(sums), morph) {
 		t.Errorf("%s", sums)
 	}
 	for line := range strings.Lines(string(sums)) {

@@ -49,7 +49,6 @@ func (s Shower) functions() template.FuncMap {
 		"revealed": func(text string) Text { return Text(text) }, // by Reveal
 		"when":     func(t time.Time) When { return whenOf(t, s.Now()) },
 		"first":    First,
-		"table":    func(base, caption string, attempts any) table { return table{base, caption, attempts} },
 		"bars":     func(base string, of any) bars { return bars{base, of} },
 		"way":      func(base string, steps any) way { return way{base, steps} },
 		"sheet":    func(page, act any) sheet { return sheet{page, act} },
@@ -65,9 +64,7 @@ func (s Shower) functions() template.FuncMap {
 		"code":     words.Code,
 		"broken":   words.Violation,
 		"gate":     words.Gate,
-		"action":   words.Action,
 		"door":     func(d any) string { return words.Door(record.Door(fmt.Sprint(d))) },
-		"money":    words.Money,
 		"cost":     words.Cost,
 		"tokens":   words.Tokens,
 		"took":     words.Length,
@@ -92,12 +89,6 @@ func (s Shower) shown(v any) any {
 		return string(s.Bounded(value.String(), maxText))
 	}
 	return v
-}
-
-// table is a listing of attempts as its template takes it.
-type table struct {
-	Base, Caption string
-	Attempts      any
 }
 
 // bars is a chart of bars as its template takes it.

@@ -60,13 +60,13 @@ func Standing(s record.Standing) Word {
 	case record.StandingReady:
 		return Word{"Ready to merge", Good, "circle-check"}
 	case record.StandingReview:
-		return PullState(gitprovider.StateOpen)
+		return pullState(gitprovider.StateOpen)
 	}
-	return PullState(record.PullState(s))
+	return pullState(record.PullState(s))
 }
 
-// PullState is the state of a pull request of which nothing else is known.
-func PullState(s record.PullState) Word {
+// pullState is the state of a pull request of which nothing else is known.
+func pullState(s record.PullState) Word {
 	switch s {
 	case gitprovider.StateOpen:
 		return Word{"Needs review", Info, "eye"}
@@ -148,8 +148,8 @@ func Checks(s gitprovider.ChecksState) Word {
 	return unknown(string(s))
 }
 
-// Ruling is what one of our checks said, as it ends a sentence: "Scope refused it".
-func Ruling(r record.Ruling) Word {
+// ruling is what one of our checks said, as it ends a sentence: "Scope refused it".
+func ruling(r record.Ruling) Word {
 	switch r {
 	case record.Pass:
 		return Word{"passed", Good, "check"}
@@ -199,8 +199,8 @@ func Script(r record.ScriptRun) Word {
 	return Word{"Done", Good, "check"}
 }
 
-// Drift is how a file differs from what was deployed.
-func Drift(k change.DriftKind) Word {
+// drift is how a file differs from what was deployed.
+func drift(k change.DriftKind) Word {
 	switch k {
 	case change.Missing:
 		return Word{"Gone", Bad, "minus"}
@@ -219,7 +219,7 @@ func Of(v any) (Word, error) {
 	case Word:
 		return v, nil
 	case record.PullState:
-		return PullState(v), nil
+		return pullState(v), nil
 	case record.PullRecord:
 		return Pull(v), nil
 	case record.Standing:
@@ -233,13 +233,13 @@ func Of(v any) (Word, error) {
 	case gitprovider.ChecksState:
 		return Checks(v), nil
 	case record.Ruling:
-		return Ruling(v), nil
+		return ruling(v), nil
 	case sessions.State:
 		return Session(v), nil
 	case record.ScriptRun:
 		return Script(v), nil
 	case change.DriftKind:
-		return Drift(v), nil
+		return drift(v), nil
 	}
 	return Word{}, fmt.Errorf("there is no word for a %T", v)
 }

@@ -27,8 +27,8 @@ type literals struct {
 	choices []string
 	before  extent // of a match before the literal
 	after   extent // of a match behind it
-	// opening, if not nil, matches where such a literal begins that is part of a match.
-	opening *syntax.Regexp
+	// opening, if not nil, makes what matches where such a literal begins that is part of a match.
+	opening func() *syntax.Regexp
 	// also are more literals: every match contains at least one of each of these lists too.
 	also [][]string
 }
@@ -131,23 +131,18 @@ func classShape(pairs []rune) shape {
 			most.lines = 1
 		}
 	}
-	letters := map[string]bool{}
+	var letters []string
 	for i := 0; i < len(pairs); i += 2 {
 		for r := pairs[i]; r <= pairs[i+1]; r++ {
-			letter := string(r)
 			if r > utf8.RuneSelf && !strings.ContainsRune(foldsToASCII, r) || len(letters) > few {
 				return shape{most: most}
 			}
-			if r < utf8.RuneSelf {
-				letters[strings.ToLower(letter)] = true
+			if letter := strings.ToLower(string(r)); r < utf8.RuneSelf && !slices.Contains(letters, letter) {
+				letters = append(letters, letter)
 			}
 		}
 	}
-	exact := make([]string, 0, len(letters))
-	for letter := range letters {
-		exact = append(exact, letter)
-	}
-	return shape{exact: distinct(exact), most: most}
+	return shape{exact: distinct(letters), most: most}
 }
 
 // concatenated puts what is known of parts together: neighbours that are known whole become longer literals.
@@ -176,7 +171,8 @@ func concatenated(parts []*syntax.Regexp) shape {
 			found = shapes[first].required
 		}
 		if found.before.chars == 0 {
-			found.opening, _ = openingOfConcat(parts[first:])
+			from := parts[first:]
+			found.opening = func() *syntax.Regexp { begin, _ := openingOfConcat(from); return begin }
 		}
 		found.before = mostOf(shapes[:first]).plus(found.before)
 		found.after = found.after.plus(mostOf(shapes[next:]))
@@ -229,7 +225,7 @@ func alternative(tree *syntax.Regexp) shape {
 	}
 	all.required.choices = distinct(all.required.choices)
 	if all.required.before.chars == 0 {
-		all.required.opening, _ = openingOf(tree)
+		all.required.opening = func() *syntax.Regexp { begin, _ := openingOf(tree); return begin }
 	}
 	return all
 }

@@ -44,8 +44,8 @@ func TestLiterals(t *testing.T) {
 				t.Errorf("%q, before %v, after %v; want %q, %v, %v", got.choices, got.before, got.after, tt.choices, tt.before,
 					tt.after)
 			}
-			if tt.opening != "" && got.opening.String() != tt.opening {
-				t.Errorf("opening %s, want %s", got.opening, tt.opening)
+			if tt.opening != "" && got.opening().String() != tt.opening {
+				t.Errorf("opening %s, want %s", got.opening(), tt.opening)
 			}
 		})
 	}

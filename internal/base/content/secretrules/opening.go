@@ -13,10 +13,11 @@ type opening struct {
 
 // newOpening gives nil if the literals of an expression do not stand where something begins.
 func newOpening(tree *syntax.Regexp) *opening {
-	begin := shapeOf(tree).best().opening
-	if begin == nil {
+	open := shapeOf(tree).best().opening
+	if open == nil {
 		return nil
 	}
+	begin := open()
 	return &opening{expression: regexp.MustCompile(`\A(?:` + begin.String() + `)`), most: shapeOf(begin).most.chars}
 }
 

@@ -1,6 +1,8 @@
 // Keeps the parts of a page that are marked data-live up to date. The server tells by events that something has changed; the
-// page is then asked for again, and htmx puts its new parts in the place of the old ones. Without events it is asked for
-// every 30 seconds. Only a page that is visible listens or asks. Forms are never part of it.
+// page is then asked for again, and its parts are changed where they differ, so that what somebody reads, has opened, marked
+// or focused stays. Rows of a list that is marked data-hold neither come nor go by themselves: a notice says how many are
+// new, and shows them. Without events the page is asked for every 30 seconds. Only a page that is visible listens or asks.
+// Forms are never part of it.
 "use strict";
 (() => {
   // What takes longer than the page itself is fetched after it. Without scripts it is a link.
@@ -20,6 +22,7 @@
     const to = stops[stops.indexOf(document.activeElement) + { j: 1, k: -1 }[event.key]];
     const sheet = event.key === "?" ? keys : document.getElementById("do-" + acts[event.key]);
     if (to) to.focus();
+    else if (event.key === "n" && held.size) show();
     else if (event.key === "/" && document.getElementById("q")) document.getElementById("q").focus();
     else if (sheet?.popover) sheet.showPopover();
     else return;
@@ -29,19 +32,24 @@
   document.addEventListener("toggle", (event) => { if (event.newState === "open" && event.target.popover) event.target.querySelector("textarea")?.focus(); }, true);
 
   const { events, at } = document.body.dataset;
-  const regions = [...document.querySelectorAll("[data-live]")].map((region) => "#" + region.id);
+  const parts = [...document.querySelectorAll("[data-live]")];
+  const regions = parts.map((part) => "#" + part.id);
   if (!regions.length || !window.htmx) return;
 
   const status = document.getElementById("status");
-  const gap = 1000 * Number(document.querySelector(regions[0]).dataset.every || 2); // between two refreshes
-  const topics = (document.querySelector(regions[0]).dataset.topics || "audit").split(" "); // what the page shows
+  const notice = document.getElementById("fresh");
+  const gap = 1000 * Math.max(...parts.map((part) => Number(part.dataset.every || 2))); // between two refreshes
+  const topics = parts.flatMap((part) => (part.dataset.topics || "audit").split(" ")); // what the page shows
   const pause = 30000; // between two refreshes without events
   const patience = 3; // failures of the stream before it is given up for a while
   let seen = at; // the position up to which the server has told us
+  const rows = ":is(tbody > tr, .list > li, .feed > li)";
+  const held = new Map(); // what is new in lists that somebody reads, by their ids
+  const none = () => false;
+  let free = none; // whether a list may change at once
   let source = null, failures = 0, waiting = null, planned = null, last = 0, problem = "";
 
   const say = (text) => { if (status.textContent !== text) status.textContent = text; };
-  const parts = () => regions.map((selector) => document.querySelector(selector));
 
   function listen() {
     hush();
@@ -71,49 +79,94 @@
     clearTimeout(waiting);
   }
 
-  function soon() { planned ??= setTimeout(refresh, Math.max(0, last + gap - Date.now())); }
+  function soon() { planned ??= setTimeout(() => refresh(), Math.max(0, last + gap - Date.now())); }
 
-  async function refresh() {
+  // refresh asks for the page and takes over what has changed; whole takes over new rows as well, unless the focus is there.
+  async function refresh(whole) {
     clearTimeout(planned);
     planned = null;
-    if (reading()) { planned = setTimeout(refresh, gap); return; }
     last = Date.now();
     problem = "";
-    const restore = remember();
-    await htmx.ajax("GET", location.pathname + location.search, {
-      source: regions[0], target: regions[0], select: regions[0], selectOOB: regions.slice(1).join(","), swap: "outerHTML",
-    }).catch(() => {}); // htmx:sendError has said why
-    restore();
+    await htmx.ajax("GET", location.pathname + location.search, { source: regions[0], target: regions[0], handler: (_, { xhr }) => {
+      if (xhr.status === 200) take(new DOMParser().parseFromString(xhr.responseText, "text/html"), whole);
+      else problem = xhr.status === 401 ? "not live: sign in again" : "not live: the server answers " + xhr.status;
+    } }).catch(() => {}); // htmx:sendError has said why
     say(problem || (source ? "live" : "refreshing every 30 s"));
-    if (problem && source) planned ??= setTimeout(refresh, pause);
+    if (problem && source) planned ??= setTimeout(() => refresh(), pause);
   }
 
-  // reading reports whether the person has marked text, which a refresh would take away.
-  function reading() {
+  function take(page, whole) {
+    if (whole) free = (list) => !list.contains(document.activeElement);
+    for (const selector of regions) {
+      const fresh = page.querySelector(selector);
+      if (fresh) morph(document.querySelector(selector), fresh);
+    }
+    free = none;
+    tell();
+  }
+
+  function morph(old, fresh) {
+    Idiomorph.morph(old, fresh, { restoreFocus: false, callbacks: {
+      beforeNodeMorphed: (node, next) => node.nodeType === Node.TEXT_NODE ? !marked(node) : !node.matches("[data-hold]") || !hold(node, next),
+      beforeAttributeUpdated: (name, node) => !(name === "open" && node.localName === "details"), // people open and close them
+      beforeNodeRemoved: (node) => node.nodeType !== Node.ELEMENT_NODE || !node.matches(".talk > li"),
+    } });
+  }
+
+  // marked reports whether the text that a person has marked begins or ends in the node.
+  function marked(node) {
     const selection = getSelection();
-    return !selection.isCollapsed && parts().some((part) => part.contains(selection.anchorNode));
+    return !selection.isCollapsed && (selection.anchorNode === node || selection.focusNode === node);
   }
 
-  // remember notes what is open and what has the focus, and returns what brings it back.
-  function remember() {
-    const name = (element) => element.tagName + (element.getAttribute("href") ?? element.textContent);
-    const all = (selector) => parts().flatMap((part) => [...part.querySelectorAll(selector)]);
-    const open = new Set(all("details[open] > summary").map(name));
-    const active = parts().some((part) => part.contains(document.activeElement)) ? document.activeElement : null;
-    const same = (element) => name(element) === name(active);
-    const index = active ? all(active.tagName).filter(same).indexOf(active) : -1;
-    return () => {
-      for (const summary of all("details > summary")) if (open.has(name(summary))) summary.parentElement.open = true;
-      if (active && !active.isConnected) all(active.tagName).filter(same)[index]?.focus({ preventScroll: true });
-    };
+  // rowsOf are the rows of a list by what they are about.
+  function rowsOf(list) {
+    const name = (row) => row.id || [...row.querySelectorAll("a")].slice(0, 1).map((a) => a.getAttribute("href") + a.textContent).join();
+    return new Map([...list.querySelectorAll(rows)].map((row) => [name(row), row]));
   }
 
-  document.body.addEventListener("htmx:responseError", (event) => {
-    const code = event.detail.xhr.status;
-    problem = code === 401 ? "not live: sign in again" : "not live: the server answers " + code;
-  });
+  // hold reports whether the next state of a list has to wait for the person who reads it. The rows that stay are brought up
+  // to date all the same.
+  function hold(list, next) {
+    const here = rowsOf(list), there = rowsOf(next);
+    held.delete(list.id);
+    if (!here.size || free(list) || [...here.keys()].join("\n") === [...there.keys()].join("\n")) return false;
+    const added = [...there.keys()].filter((name) => !here.has(name)).length;
+    held.set(list.id, { next, added, gone: here.size + added - there.size, all: added > 1 && added === there.size });
+    for (const [name, row] of here) if (there.has(name)) morph(row, there.get(name));
+    return true;
+  }
+
+  // tell says what the list with the most to show holds.
+  function tell() {
+    const [most] = [...held.values()].sort((a, b) => b.added + b.gone - a.added - a.gone);
+    if (!most) { notice.replaceChildren(); return; }
+    const parts = [most.added && most.added + (most.all ? " or more new" : " new"), most.gone > most.added && most.gone - most.added + " gone"];
+    const text = (parts.filter(Boolean).join(", ") || "another order") + ", show";
+    if (notice.textContent === text) return;
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", textContent: text, onclick: show });
+    if (notice.firstChild) notice.firstChild.textContent = text;
+    else notice.append(button);
+  }
+
+  // show takes over what is held, and leads to the first row.
+  function show() {
+    const lists = [...held.keys()].map((id) => document.getElementById(id));
+    free = () => true;
+    for (const list of lists) morph(list, held.get(list.id).next);
+    free = none;
+    tell();
+    lists.map((list) => list.querySelector(rows + " a")).find(Boolean)?.focus();
+  }
+
   document.body.addEventListener("htmx:sendError", () => { problem = "not live: the server does not answer"; });
-  document.addEventListener("visibilitychange", () => { hush(); if (!document.hidden) listen(); });
+  document.addEventListener("visibilitychange", () => {
+    hush();
+    if (document.hidden) return;
+    listen();
+    refresh(true); // nobody has read it meanwhile
+  });
   addEventListener("pagehide", hush);
   if (!document.hidden) listen();
 })();

@@ -1,0 +1,204 @@
+//go:build e2e && linux
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
+)
+
+// busy leaves what the dashboard of a small team shows after some weeks: 20 open pull requests, a dry run, and refusals
+// to 225 attempts in all.
+func (d *dashboard) busy(policy string) {
+	d.Helper()
+	dry := serve(d.T, d.world, "CLAUDEOPS_DRY_RUN=true", policy).url
+	for i := range 225 {
+		url, want, path := d.url, 403, "Dockerfile"
+		switch {
+		case i == 3: // found again much later
+			path = "hosts/lighthouse.yaml"
+		case i%11 == 0 && i/11 < 20:
+			want, path = 201, fmt.Sprintf("checks/check-%02d.md", i/11)
+		case i == 224:
+			url, want, path = dry, 200, "checks/dry.md"
+		}
+		status, answer := d.propose(url, map[string]any{"title": fmt.Sprintf("Look at part %d", i),
+			"files": []any{file(path, "create", fmt.Sprintf("# Part %d\n\nLook at %s.\n", i, path))}})
+		if status != want {
+			d.Fatalf("%s: %d: %v", path, status, answer)
+		}
+	}
+}
+
+// The table of what they cost is docs/reference/dashboard-acts.md. UPDATE_GOLDEN=1 writes it.
+func TestAPersonsQuestionsAndActs(t *testing.T) {
+	agent := filepath.Join(t.TempDir(), "claude")
+	writeProgram(t, agent, waitingAgent)
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(policy, []byte("version: 1\ncaps: {open_prs: 100, creations_per_hour: 100}\n"),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	policy = "CLAUDEOPS_POLICY=" + policy
+	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent, policy)
+	d.busy(policy)
+	operator := d.token
+	d.signIn("/", "propose", "review", "read", "operate")
+	p := &person{dashboard: d}
+	page := bytes.NewBufferString(aboutActs)
+	for _, q := range questions() {
+		e := p.answered(q.answers...)
+		if e != (effort{}) {
+			t.Errorf("%s: the answer is not in the first window: %+v", q.asks, e)
+		}
+		fmt.Fprintf(page, "| %s | 0 | 0 | %d | %d | %v | %v |\n", q.asks, q.was.scrolls, e.scrolls,
+			q.was.seconds(), e.seconds())
+	}
+	for _, a := range acts() {
+		if a.before != nil {
+			ann := d.token
+			d.token = operator
+			a.before(p)
+			d.token = ann
+		}
+		p.begins()
+		a.do(p)
+		d.says(a.says)
+		t.Logf("%s: the pages took %v", a.name, p.machine)
+		was := [3]string{"none", "none", "none"}
+		if a.was != (effort{}) {
+			was = [3]string{fmt.Sprint(a.was.clicks), fmt.Sprint(a.was.scrolls), fmt.Sprint(a.was.seconds())}
+		}
+		fmt.Fprintf(page, "| %s | %s | %d | %s | %d | %s | %v |\n", a.name, was[0], p.effort.clicks, was[1], p.effort.scrolls,
+			was[2], p.seconds())
+	}
+	operationtest.Golden(t, "../docs/reference/dashboard-acts.md", page.Bytes())
+}
+
+const aboutActs = `<!-- made by a test: UPDATE_GOLDEN=1 go test -tags e2e -run TestAPersons ./e2e -->
+# Clicks and seconds on the dashboard
+
+A test does what people do, with mouse and keyboard in Chromium, in a window of 1280 by 800. There are 20 open pull
+requests, one dry run and 225 attempts. Each question and each act starts on Overview.
+
+Seconds are those of the [keystroke-level model](https://doi.org/10.1145/358886.358895) for somebody who knows the
+pages. They leave out reading and the machine. *Before* is commit 79a4398, which had no six places.
+
+| | clicks before | now | windows scrolled before | now | seconds before | now |
+|---|---|---|---|---|---|---|
+`
+
+type question struct {
+	asks    string
+	answers []string
+	was     effort // before the six places
+}
+
+type act struct {
+	name   string
+	before func(*person)
+	do     func(*person)
+	says   string
+	was    effort // before the six places; none if there was no way
+}
+
+func questions() []question {
+	return []question{
+		{"What waits for me?", []string{".strip a:nth-of-type(1)", "#waiting", "main .list li"}, effort{scrolls: 1}},
+		{"What is broken?", []string{".strip a:nth-of-type(2)"}, effort{scrolls: 3}},
+		{"What was proposed?", []string{"#activity", ".feed li"}, effort{scrolls: 4}},
+		{"Why was it refused?", []string{".strip a:nth-of-type(3)", "#refusals"}, effort{scrolls: 6}},
+		{"What did it cost?", []string{".strip a:nth-of-type(4)"}, effort{scrolls: 3}},
+	}
+}
+
+const firstWaiting = "main .list li .btn"
+
+func acts() []act {
+	sheet := func(verb string) string { return fmt.Sprintf(`.bar [popovertarget="do-%s"]`, verb) }
+	send := func(verb string) string { return "#do-" + verb + ` button[name="action"]` }
+	return []act{
+		{name: "Approve", was: effort{clicks: 2, scrolls: 3}, says: "You have approved it.",
+			do: func(p *person) {
+				p.follows(firstWaiting)
+				p.clicks(sheet("approve"))
+				p.follows(send("approve"))
+			}},
+		{name: "Merge", was: effort{clicks: 3, scrolls: 4}, says: "You have merged it.",
+			do: func(p *person) {
+				p.follows(firstWaiting)
+				p.clicks(sheet("merge"))
+				p.follows(send("merge"))
+			}},
+		{name: "Comment on a line", was: effort{clicks: 3, scrolls: 2, keys: 11, typings: 1}, says: "Which disk?",
+			do: func(p *person) {
+				p.follows(firstWaiting)
+				p.clicks("#f1n1")
+				p.types("#line-comment", "Which disk?")
+				p.follows("#line-form button")
+			}},
+		{name: "Request changes", was: effort{clicks: 3, scrolls: 3, keys: 14, typings: 1}, says: "You have asked for changes.",
+			do: func(p *person) {
+				p.follows(firstWaiting)
+				p.clicks(sheet("request-changes"))
+				p.types("#do-request-changes textarea", "Name the disk.")
+				p.follows(send("request-changes"))
+			}},
+		{name: "Close", was: effort{clicks: 2, scrolls: 3}, says: "You have closed it.",
+			do: func(p *person) {
+				p.follows(firstWaiting)
+				p.clicks(`[popovertarget="more"]`)
+				p.clicks(`#more [popovertarget="do-close"]`)
+				p.follows(send("close"))
+			}},
+		{name: "Lift a cooldown", was: effort{clicks: 4, scrolls: 5}, says: "Its files may be proposed again at once.",
+			before: func(p *person) {
+				if status, answer := p.propose(p.url, map[string]any{"title": "Look at part 22 again",
+					"files": []any{file("checks/check-02.md", "create", "# Part 22\n\nOnce more.\n")}}); status != 429 {
+					p.Fatalf("%d %v", status, answer)
+				}
+			}, do: func(p *person) {
+				p.follows(".feed li a")
+				p.follows(`.acts a[href*="/pulls/"]`)
+				p.clicks(sheet("lift-cooldown"))
+				p.follows(send("lift-cooldown"))
+			}},
+		{name: "Promote a dry run", was: effort{clicks: 2, scrolls: 4}, says: "Opened from a dry run by ann",
+			do: func(p *person) {
+				p.follows(`main .seg a[href*="dry"]`)
+				p.follows(firstWaiting)
+				p.follows(`form[action$="/promote"] button`)
+			}},
+		{name: "Start and stop a session", was: effort{clicks: 4, scrolls: 2, keys: 17, typings: 1}, says: "A person stopped it",
+			do: func(p *person) {
+				p.follows(`.acts a[href$="/sessions"]`)
+				p.clicks(`button[popovertarget="start"]`)
+				p.types("#note", "Look at the disk.")
+				p.follows(`form[action="/sessions"][method="post"] button:not([type])`)
+				p.becomes(`document.querySelector("main").innerText.includes("I am <b>looking</b>.")`)
+				p.follows(`form[action$="/stop"] button`)
+				p.becomes(`document.querySelector("main").innerText.includes("A person stopped it")`)
+			}},
+		{name: "Make an agent's token", says: "It is shown this once", do: func(p *person) {
+			p.follows(`.side a[href$="/sessions"]`)
+			p.follows(`.tabs a[href$="/tokens"]`)
+			p.clicks(`button[popovertarget="make"]`)
+			p.clicks("#name")
+			p.types("#name", "laptop")
+			p.enters()
+		}},
+		{name: "Find a refusal of last week", was: effort{clicks: 3, scrolls: 1, keys: 11, typings: 1}, says: "hosts/lighthouse.yaml",
+			do: func(p *person) {
+				p.follows(`.side a[href$="/changes"]`)
+				p.key("/")
+				p.types("#q", "lighthouse")
+				p.enters()
+				p.follows("main table th a")
+			}},
+	}
+}

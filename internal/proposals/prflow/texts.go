@@ -1,0 +1,63 @@
+package prflow
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/base/textedit"
+)
+
+// text is something of a request that will be read by others: a file's content, the title, the body, a path.
+type text struct {
+	label  string // a file's path, "title" or "body"
+	what   string // for messages
+	value  string
+	isPath bool // its characters are for the scope to judge
+}
+
+// texts lists all texts of a request, title and body first.
+func (r CreateRequest) texts() []text {
+	out := []text{{label: "title", what: "title", value: r.Title}, {label: "body", what: "body", value: r.Body}}
+	for i, f := range r.Files {
+		switch {
+		case f.Content != nil:
+			out = append(out, text{label: f.Path, what: "content of " + quote(f.Path), value: *f.Content})
+		case len(f.Edits) > 0: // they could not be made
+			out = append(out, text{label: f.Path, what: "edits of " + quote(f.Path), value: newTexts(f.Edits)})
+		}
+		at := fmt.Sprintf("files[%d].path", i)
+		out = append(out, text{label: at, what: at, value: f.Path, isPath: true})
+	}
+	return append(out, r.replyTexts()...)
+}
+
+// newTexts are what edits bring, each on lines of its own.
+func newTexts(edits []textedit.Edit) string {
+	parts := make([]string, len(edits))
+	for i, e := range edits {
+		parts[i] = e.New
+	}
+	return strings.Join(parts, "\n")
+}
+
+// quote renders an untrusted name as printable ASCII, cut at 120 bytes.
+func quote(s string) string {
+	return fmt.Sprintf("%+q", s[:min(len(s), 120)])
+}
+
+// replyTexts are the answers, for the gate of the content.
+func (r CreateRequest) replyTexts() (out []text) {
+	if r.Reply != "" {
+		out = append(out, text{label: "reply", what: "reply", value: r.Reply})
+	}
+	for i, reply := range r.Replies {
+		at := fmt.Sprintf("replies[%d].text", i)
+		out = append(out, text{label: at, what: at, value: reply.Text})
+	}
+	return out
+}
+
+// isReply reports whether a text is one of replyTexts.
+func isReply(t text) bool {
+	return t.what == t.label && !t.isPath && t.what != "title" && t.what != "body"
+}
