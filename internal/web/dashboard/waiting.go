@@ -45,6 +45,12 @@ type waitGroup struct {
 	Shown      bool
 }
 
+// Key implements pages.Part: it is the whole.
+func (g waitGroup) Key() any { return g }
+
+// Moment is none.
+func (waitGroup) Moment() time.Time { return time.Time{} }
+
 // waiting is what waits for a person.
 type waiting struct {
 	items  []waitItem

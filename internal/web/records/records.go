@@ -97,6 +97,8 @@ type Changes interface {
 	// Version is another text whenever something was recorded since, by whatever process; known is false where that is not
 	// known.
 	Version(ctx context.Context) (version string, known bool)
+	// View runs fn with a context in which all reads, which follow one another, see the records as they are now.
+	View(ctx context.Context, fn func(context.Context) error) error
 }
 
 // Notices is what people are told.
