@@ -91,8 +91,10 @@ e2e: build ## the real Claude CLI, the MCP Inspector, Chromium and PostgreSQL; i
 	./$(E2E)/postgres.sh go test -tags postgres -count=1 -timeout 40m ./internal/records/store
 	./$(E2E)/postgres.sh go test -tags postgres -count=1 -timeout 40m ./internal/testkit/crash
 
-screenshots: build ## a picture of each page of the dashboard, light and dark, wide and narrow, in bin/screenshots, and that of the README; needs Chromium
-	go run ./$(E2E)/screenshots $(BIN) bin/screenshots docs/images/dashboard.png
+screenshots: build ## pictures of each page of the dashboard, light and dark, wide and narrow, for the documentation; needs what make e2e installs
+	mkdir -p docs/images/pages
+	CLAUDEOPS_PICTURES=$(CURDIR)/docs/images/pages go test -tags e2e -count=1 -timeout 20m -run '^Test(APersons|Catalogue|Packages|Deployments|Dashboard(Follows|ShowsWho))' ./$(E2E)
+	go run ./$(E2E)/screenshots $(BIN) docs
 
 test-live: ## the contract suite, and what goes wrong in between, against real forges: set GITEA_URL and GITEA_TOKEN, or what docs/guides/development.md says for GitHub
 	@[ -n "$$GITEA_TOKEN$$GITHUB_TOKEN" ] || { echo "set GITEA_URL and GITEA_TOKEN, or GITHUB_TOKEN; see docs/guides/development.md" >&2; exit 2; }

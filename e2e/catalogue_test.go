@@ -75,24 +75,13 @@ func TestCatalogueIsAccessible(t *testing.T) {
 				if found := d.value(`document.querySelector("nav [aria-current]").textContent`); found != "Procedures" {
 					t.Errorf("%s: the navigation shows %v", about, found)
 				}
-				d.shot(scheme, width, address)
 			}
 		}
 	}
+	for name, address := range map[string]string{"catalogue": "/catalogue", "definition": "/catalogue/definitions/agent/child",
+		"forks": "/catalogue/forks"} {
+		d.run(chromedp.Navigate(d.url + address))
+		d.picture(name)
+	}
 	d.quiet("the catalogue")
-}
-
-// shot keeps a picture of the page in the folder that CLAUDEOPS_SCREENSHOTS names, if it is set.
-func (d *dashboard) shot(scheme string, width int64, address string) {
-	d.Helper()
-	dir := os.Getenv("CLAUDEOPS_SCREENSHOTS")
-	if dir == "" {
-		return
-	}
-	var png []byte
-	d.run(chromedp.FullScreenshot(&png, 100))
-	name := fmt.Sprintf("%s-%d-%s.png", scheme, width, filepath.Base(address))
-	if err := os.WriteFile(filepath.Join(dir, name), png, 0o644); err != nil {
-		d.Fatal(err)
-	}
 }

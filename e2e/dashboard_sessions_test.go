@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -52,18 +51,18 @@ func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
 	d.shoot("sessions")
 }
 
-// shoot keeps pictures of the page in both schemes and on a phone, to look at, and fails if it is wider than the window
-// or axe-core finds a barrier.
+// shoot keeps pictures of the page, and fails if it is wider than the window or axe-core finds a barrier, in both schemes
+// and on a phone.
 func (d *dashboard) shoot(name string) {
 	d.Helper()
 	axe, err := os.ReadFile(installed(d.T, "axe-core/axe.min.js"))
 	if err != nil {
 		d.Fatal(err)
 	}
+	d.picture(name)
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{390, 1200} {
 			var wide int64
-			var png []byte
 			d.run(
 				emulation.SetDeviceMetricsOverride(width, 800, 1, width < 500),
 				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
@@ -73,15 +72,6 @@ func (d *dashboard) shoot(name string) {
 				d.Errorf("%s %s: %d wide in a window of %d", name, scheme, wide, width)
 			}
 			d.examine(name, string(axe))
-			shots := os.Getenv("CLAUDEOPS_SCREENSHOTS")
-			if shots == "" {
-				continue
-			}
-			d.run(chromedp.FullScreenshot(&png, 100))
-			if err := os.WriteFile(filepath.Join(shots, fmt.Sprintf("%s-%s-%d.png", name, scheme, width)), png,
-				0o600); err != nil {
-				d.Fatal(err)
-			}
 		}
 	}
 }

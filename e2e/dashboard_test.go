@@ -283,14 +283,12 @@ func (d *dashboard) idOf(outcome string) string {
 
 func TestDashboardPagesInBothSchemesAndOnAPhone(t *testing.T) {
 	d := newDashboard(t)
-	shots := os.Getenv("CLAUDEOPS_SCREENSHOTS") // a folder to keep them in, to look at
 	for _, address := range d.history() {
 		for _, scheme := range []string{"light", "dark"} {
 			for _, width := range []int64{320, 390, 1280} {
 				name := fmt.Sprintf("%s %s %d", address, scheme, width)
 				var title, background, h1 string
 				var scroll, main int64
-				var png []byte
 				d.run(
 					emulation.SetDeviceMetricsOverride(width, 800, 1, width < 500),
 					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme",
@@ -307,14 +305,6 @@ func TestDashboardPagesInBothSchemesAndOnAPhone(t *testing.T) {
 					t.Errorf("%s: the background is %s", name, background)
 				}
 				d.quiet(name)
-				if shots == "" {
-					continue
-				}
-				d.run(chromedp.FullScreenshot(&png, 100))
-				file := "page" + regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(name), "-") + ".png"
-				if err := os.WriteFile(filepath.Join(shots, file), png, 0o644); err != nil {
-					t.Fatal(err)
-				}
 			}
 		}
 	}

@@ -41,10 +41,11 @@ func TestDeploymentsAreAccessibleAndRolledBackByAClick(t *testing.T) {
 			if wide := d.value(`document.documentElement.scrollWidth`).(float64); int64(wide) > width {
 				t.Errorf("%s, %d: the page is %.0f wide", scheme, width, wide)
 			}
-			d.shot(scheme, width, "/deployments")
 		}
 	}
+	d.picture("deployments")
 	d.run(chromedp.Click(`main a.btn[href*="rollback"]`), chromedp.WaitVisible(`#yes`))
+	d.picture("rollback")
 	d.examine("the plan of a rollback", string(axe))
 	d.run(chromedp.Click(`#yes`), chromedp.Click(`form[action$="rollback"] button`), chromedp.WaitVisible(`.answer.yes`))
 	if text, err := os.ReadFile(filepath.Join(w.home, ".claude/commands/a.md")); err != nil || string(text) != header+

@@ -91,6 +91,14 @@ func newNginx(t *testing.T, listen, server string) *nginx {
 	return n
 }
 
+// behindNginx makes one that passes on all that settings say; SERVER there is the server's address.
+func behindNginx(listen, settings string) func(*testing.T, string) front {
+	return func(t *testing.T, server string) front {
+		t.Helper()
+		return newNginx(t, listen, strings.ReplaceAll(settings, "SERVER", server))
+	}
+}
+
 // authority is the file of the certificate that a client has to be told of.
 func (n *nginx) authority() string { return filepath.Join(n.folder, "chain.pem") }
 
@@ -110,14 +118,17 @@ func (n *nginx) start(t *testing.T) {
 	var said bytes.Buffer
 	n.running.Stderr = &said
 	launch(t, n.running)
-	until(t, "nginx answers", func() bool {
-		// #nosec G402: it is looked whether it is there
-		conn, err := tls.Dial("tcp", "127.0.0.1:"+strconv.Itoa(n.port), &tls.Config{InsecureSkipVerify: true})
-		if err != nil {
-			return false
-		}
-		return conn.Close() == nil
-	})
+	until(t, "nginx answers", func() bool { return answersTLS(n.port) })
+}
+
+// answersTLS reports whether something speaks TLS at a port.
+func answersTLS(port int) bool {
+	// #nosec G402: it is looked whether it is there
+	conn, err := tls.Dial("tcp", "127.0.0.1:"+strconv.Itoa(port), &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		return false
+	}
+	return conn.Close() == nil
 }
 
 // stop ends it, with all connections through it.

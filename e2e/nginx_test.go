@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -20,16 +21,26 @@ import (
 // nginxDefaults is all that nginx needs to be told.
 const nginxDefaults = "location / { proxy_pass SERVER; }"
 
-// advisedNginx is what the docs show, for the server at SERVER.
-func advisedNginx(t *testing.T) string {
+// advised is what the docs show of a proxy, by a directive of it, for the server at SERVER.
+func advised(t *testing.T, directive string) string {
 	t.Helper()
 	for _, block := range docsBlocks(t, "guides/rest.md", "Behind a proxy") {
-		if strings.Contains(block, "proxy_pass") {
+		if strings.Contains(block, directive) {
 			return replaceOnce(t, block, "http://127.0.0.1:8080", "SERVER")
 		}
 	}
-	t.Fatal("the page shows no nginx")
+	t.Fatalf("the page shows no %s", directive)
 	return ""
+}
+
+func advisedNginx(t *testing.T) string { t.Helper(); return advised(t, "proxy_pass") }
+
+// fronts are the proxies that the docs show, as they are installed from Debian's packages.
+func fronts(t *testing.T) map[string]func(*testing.T, string) front {
+	t.Helper()
+	return map[string]func(*testing.T, string) front{
+		"nginx": behindNginx("ssl http2", advisedNginx(t)), "Caddy": behindCaddy(advised(t, "reverse_proxy")),
+	}
 }
 
 // addressed is an MCP client that speaks HTTP itself, so that a test can cut its connections.
@@ -41,7 +52,7 @@ type addressed struct {
 
 func (e *elsewhere) begins(t *testing.T) *addressed {
 	t.Helper()
-	authority, err := os.ReadFile(e.nginx.authority())
+	authority, err := os.ReadFile(e.front.authority())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,12 +131,19 @@ func progressing(message string) string {
 // A connection is cut before, while and after the answer comes, 20 times. Each proposal becomes one pull request, and
 // the identical call finds it.
 func TestACreationWhoseConnectionIsCutBecomesOnePullRequest(t *testing.T) {
+	for name, proxy := range fronts(t) {
+		t.Run(name, func(t *testing.T) { cutCreations(t, proxy) })
+	}
+}
+
+func cutCreations(t *testing.T, proxy func(*testing.T, string) front) {
+	t.Helper()
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	if err := os.WriteFile(policy, []byte("version: 1\ncaps:\n  open_prs: 50\n  creations_per_hour: 100\n"),
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	e := newElsewhere(t, "ssl http2", advisedNginx(t), "CLAUDEOPS_POLICY="+policy)
+	e := newElsewhereBehind(t, proxy, "CLAUDEOPS_POLICY="+policy)
 	a := e.begins(t)
 	const rounds = 20
 	reused := 0
@@ -139,7 +157,7 @@ func TestACreationWhoseConnectionIsCutBecomesOnePullRequest(t *testing.T) {
 		case 0: // before anything is answered, at any moment
 			time.AfterFunc(time.Duration(i)*4*time.Millisecond, cut)
 		case 3: // by the proxy
-			time.AfterFunc(20*time.Millisecond, func() { e.nginx.stop(t); cut() })
+			time.AfterFunc(20*time.Millisecond, func() { e.front.stop(t); cut() })
 		}
 		response, err := a.post(ctx, message)
 		if err == nil {
@@ -152,7 +170,7 @@ func TestACreationWhoseConnectionIsCutBecomesOnePullRequest(t *testing.T) {
 		}
 		if i%4 == 3 {
 			<-ctx.Done()
-			e.nginx.start(t)
+			e.front.start(t)
 		}
 		cut()
 		if err == nil {
@@ -212,8 +230,14 @@ func TestAnAnswerIsAskedForAgainBehindNginx(t *testing.T) {
 	e.assertProposed(t, quieterDiskBranch, quieterDisk())
 }
 
-func TestAMessageOfFourMebibytesPassesANginxThatIsToldSo(t *testing.T) {
-	e := newElsewhere(t, "ssl", advisedNginx(t))
+func TestAMessageOfFourMebibytesPasses(t *testing.T) {
+	for name, proxy := range fronts(t) {
+		t.Run(name, func(t *testing.T) { passFourMebibytes(t, newElsewhereBehind(t, proxy)) })
+	}
+}
+
+func passFourMebibytes(t *testing.T, e *elsewhere) {
+	t.Helper()
 	a := e.begins(t)
 	const most = 4 << 20
 	p := quieterDisk()
@@ -223,4 +247,42 @@ func TestAMessageOfFourMebibytesPassesANginxThatIsToldSo(t *testing.T) {
 		t.Errorf("a message of 4 MiB is answered with %+v", got)
 	}
 	e.assertUntouched(t)
+}
+
+// What says nothing for longer than a proxy's patience with buffers is kept alive: the stream of a session, and that of
+// a call that waits. nginx is as it is installed, without a line of ours.
+func TestStreamsThatSayNothingLiveThroughProxies(t *testing.T) {
+	var all sync.WaitGroup
+	for name, proxy := range map[string]func(*testing.T, string) front{
+		"nginx": behindNginx("ssl", nginxDefaults), "Caddy": behindCaddy(advised(t, "reverse_proxy")),
+	} {
+		e := newElsewhereBehind(t, proxy)
+		a := e.begins(t)
+		_, release := localForge{}.hold(t, e.world)
+		general, err := a.request(t.Context(), http.MethodGet, "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		call, err := a.post(t.Context(), progressing(createPR(t, quieterDisk())))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() { // both proxies at once: it takes the time between two comments
+			defer func() { _, _ = general.Body.Close(), call.Body.Close() }()
+			lines := bufio.NewReader(call.Body)
+			for _, stream := range []*bufio.Reader{bufio.NewReader(general.Body), lines} {
+				for line := ""; line != ": still here\n"; {
+					if line, err = stream.ReadString('\n'); err != nil {
+						t.Errorf("%s: %v", name, err)
+						return
+					}
+				}
+			}
+			release()
+			if rest, err := io.ReadAll(lines); err != nil || !strings.Contains(string(rest), `"number":1`) {
+				t.Errorf("%s: %.500s, %v", name, rest, err)
+			}
+		})
+	}
+	all.Wait()
 }

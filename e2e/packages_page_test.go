@@ -77,13 +77,16 @@ func TestPackagesPagesAreAccessible(t *testing.T) {
 					if text := d.value(`document.querySelector("main").textContent`).(string); !strings.Contains(text, say) {
 						t.Errorf("%s: the page lacks %q: %s", about, say, text)
 					}
-					d.shot(scheme, width, address)
 				}
 			}
 		}
 	}
 	look("registry add", "/catalogue/packages")
+	d.picture("packages-none")
 	d.world.sharePackages(t)
 	look("files as installed", "/catalogue/packages", "/catalogue/package?name=%40ops%2Fbase")
+	d.picture("package")
+	d.run(chromedp.Navigate(d.url + "/catalogue/packages"))
+	d.picture("packages")
 	d.quiet("packages")
 }

@@ -44,11 +44,17 @@ func TestAPersonsQuestionsAndActs(t *testing.T) {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
 	policy = "CLAUDEOPS_POLICY=" + policy
-	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent, policy)
+	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent, "CLAUDEOPS_TOOLSETS=pr,scripts",
+		fmt.Sprintf(`CLAUDEOPS_SCRIPTS={"working_dir": %q, "agent_scripts_dir": "e2e/testdata/scripts"}`, root), policy)
 	d.busy(policy)
 	operator := d.token
 	d.signIn("/", "propose", "review", "read", "operate")
+	d.pictures()
 	p := &person{dashboard: d}
 	page := bytes.NewBufferString(aboutActs)
 	for _, q := range questions() {

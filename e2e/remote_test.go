@@ -16,18 +16,33 @@ import (
 )
 
 // elsewhere is another machine, as far as this one can play it: it has nothing of the server's but its address, the
-// certificate of nginx in front of it, and an agent's token.
+// certificate of the proxy in front of it, and an agent's token.
 type elsewhere struct {
 	*world  // of the server
-	nginx   *nginx
+	front   front
 	local   string // the server's address on its own machine
 	secret  string
 	address string // https://127.0.0.1:PORT/ops
 	client  *world // of the agent, without a repository or a variable of the server's
 }
 
+// front is a real proxy with TLS in front of a server.
+type front interface {
+	start(t *testing.T)                   // and waits until it answers
+	stop(t *testing.T)                    // with all connections through it
+	address(path string) string           // of a path there
+	authority() string                    // file of the certificate that a client has to be told of
+	log(t *testing.T, name string) string // what it has written to a log
+}
+
 // newElsewhere has nginx pass on all that settings say; SERVER there is the server's address.
 func newElsewhere(t *testing.T, listen, settings string, more ...string) *elsewhere {
+	t.Helper()
+	return newElsewhereBehind(t, behindNginx(listen, settings), more...)
+}
+
+// newElsewhereBehind has a proxy in front of a server, whose address it is made with.
+func newElsewhereBehind(t *testing.T, proxy func(t *testing.T, server string) front, more ...string) *elsewhere {
 	t.Helper()
 	// the tier is the token's
 	e := &elsewhere{world: newWorld(t, "1"), client: &world{home: t.TempDir(), vars: map[string]string{}}}
@@ -41,11 +56,11 @@ func newElsewhere(t *testing.T, listen, settings string, more ...string) *elsewh
 		t.Fatal(made.stderr)
 	}
 	e.secret, e.local = strings.TrimSpace(made.stdout), server.url+"/ops"
-	e.nginx = newNginx(t, listen, strings.ReplaceAll(settings, "SERVER", server.url))
-	e.nginx.start(t)
-	e.address = e.nginx.address("/ops")
+	e.front = proxy(t, server.url)
+	e.front.start(t)
+	e.address = e.front.address("/ops")
 	for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"} {
-		e.client.vars[name] = e.nginx.authority()
+		e.client.vars[name] = e.front.authority()
 	}
 	e.client.vars["CLAUDEOPS_AGENT_TOKEN"] = e.secret
 	return e
@@ -70,7 +85,7 @@ func TestAnAgentElsewhereProposesThroughTheClaudeCLI(t *testing.T) {
 	agent{world: e.client, config: func(string) string { return e.printed(t, e.address) }}.proposesOnce(t)
 	e.assertProposed(t, quieterDiskBranch, quieterDisk())
 	for _, log := range []string{"access.log", "error.log"} {
-		if text := e.nginx.log(t, log); strings.Contains(text, "cops_") || log == "access.log" &&
+		if text := e.front.log(t, log); strings.Contains(text, "cops_") || log == "access.log" &&
 			!strings.Contains(text, "POST /ops/mcp") {
 			t.Errorf("nginx's %s: %s", log, text)
 		}

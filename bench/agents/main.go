@@ -1,9 +1,12 @@
 // Command agents measures many agents at once at one claudeops serve, which it starts in an empty state folder: how
 // many calls a second they get answered, how long each waits, and what a connection costs in memory. usage: agents [-n
-// 100] [-calls 20] [-wire mcp] BINARY
+// 100] [-calls 20] BINARY
 //
-// Each agent has a token and a session of its own, and calls tools/list, or with -tool a tool without arguments, one
-// call after the other.
+// Each agent has a token and a session of its own, and calls tools/list, one call after the other.
+//
+// With -at ADDRESS it measures another server of Streamable HTTP that runs already, of which PID is the process; what
+// a file holds is shown as `Authorization: Bearer`: agents [-n 100] [-calls 20] -at http://127.0.0.1:8082/mcp
+// [-token-file FILE] PID
 package main
 
 import (
@@ -26,20 +29,27 @@ import (
 )
 
 func main() {
-	n, calls, wire := flag.Int("n", 100, "agents"), flag.Int("calls", 20, "calls of each"), flag.String("wire", "mcp",
-		"mcp, or bare for a server without tokens at its address")
-	at := flag.String("at", "",
-		"the address of a server that runs already, for -wire bare; then its process id is the argument")
+	n, calls := flag.Int("n", 100, "agents"), flag.Int("calls", 20, "calls of each")
+	at := flag.String("at", "", "the address of a server that runs already; then its process id is the argument")
+	file := flag.String("token-file", "", "with -at: the file of the token that all agents show")
 	flag.Parse()
-	if err := run(context.Background(), *n, *calls, *wire, *at, flag.Arg(0)); err != nil {
+	var token []byte
+	var err error
+	if *file != "" {
+		token, err = os.ReadFile(*file)
+	}
+	if err == nil {
+		err = run(context.Background(), *n, *calls, *at, strings.TrimSpace(string(token)), flag.Arg(0))
+	}
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, n, calls int, wire, at, binary string) error {
-	tokens := make([]string, n)
+func run(ctx context.Context, n, calls int, at, token, binary string) error {
+	tokens := slices.Repeat([]string{token}, n)
 	pid := binary
-	if wire != "bare" {
+	if at == "" {
 		dir, err := os.MkdirTemp("", "agents")
 		if err != nil {
 			return err
@@ -54,27 +64,28 @@ func run(ctx context.Context, n, calls int, wire, at, binary string) error {
 		}
 		defer server.Wait()                       //nolint:errcheck // it was told to end
 		defer server.Process.Signal(os.Interrupt) //nolint:errcheck // it may have ended
-		at, pid = address, fmt.Sprint(server.Process.Pid)
+		at, pid = address+"/mcp", fmt.Sprint(server.Process.Pid)
 	}
 	before := resident(pid)
 	agents := make([]*client, n)
 	for i := range agents {
 		var err error
-		if agents[i], err = begin(ctx, wire, at, tokens[i]); err != nil {
+		if agents[i], err = begin(ctx, at, tokens[i]); err != nil {
 			return err
 		}
 	}
-	open := resident(pid)
+	open, spent := resident(pid), processor(pid)
 	took, waits, err := measure(ctx, agents, calls)
 	if err != nil {
 		return err
 	}
+	spent = processor(pid) - spent
 	slices.Sort(waits)
-	fmt.Printf("%s: %d agents, %d calls: %.0f calls/s, p50 %s, p99 %s, %d KiB a connection when it is idle, %d KiB "+
-		"after the calls\n", wire, n, len(waits),
-		float64(len(waits))/took.Seconds(), waits[len(waits)/2].Round(10*time.Microsecond),
-		waits[len(waits)*99/100].Round(10*time.Microsecond),
-		(open-before)/n, (resident(pid)-before)/n)
+	fmt.Printf("%d agents, %d calls: %.0f calls/s, %s of processor time a call, p50 %s, p99 %s\n", n, len(waits),
+		float64(len(waits))/took.Seconds(), (spent / time.Duration(len(waits))).Round(time.Microsecond),
+		waits[len(waits)/2].Round(10*time.Microsecond), waits[len(waits)*99/100].Round(10*time.Microsecond))
+	fmt.Printf("%d KiB a connection when it is idle, %d KiB after the calls; %d bytes an answer\n", (open-before)/n,
+		(resident(pid)-before)/n, agents[0].answer)
 	return nil
 }
 
@@ -158,13 +169,24 @@ func resident(pid string) int {
 	return kib
 }
 
+// processor is how long a process has had a processor.
+func processor(pid string) time.Duration {
+	text, _ := os.ReadFile("/proc/" + pid + "/stat")
+	_, rest, _ := strings.Cut(string(text), ") ") // the name of the program may hold anything
+	fields := strings.Fields(rest)
+	const user, system, tick = 11, 12, 10 * time.Millisecond
+	if len(fields) <= system {
+		return 0
+	}
+	var of [2]int
+	_, _ = fmt.Sscan(fields[user]+" "+fields[system], &of[0], &of[1])
+	return time.Duration(of[0]+of[1]) * tick
+}
+
 const greeting = `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`
 
-func begin(ctx context.Context, wire, at, token string) (*client, error) {
-	a := &client{http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}, at: at + "/mcp", token: token}
-	if wire == "bare" {
-		a.at = at
-	}
+func begin(ctx context.Context, at, token string) (*client, error) {
+	a := &client{http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}, at: at, token: token}
 	return a, a.call(ctx, 1, "initialize", greeting)
 }
 
@@ -172,6 +194,7 @@ func begin(ctx context.Context, wire, at, token string) (*client, error) {
 type client struct {
 	http               *http.Client
 	at, token, session string
+	answer             int // bytes of the last one
 }
 
 func (c *client) call(ctx context.Context, id int, method, params string) error {
@@ -196,6 +219,7 @@ func (c *client) call(ctx context.Context, id int, method, params string) error 
 	if err != nil || !bytes.Contains(text, []byte(`"result"`)) {
 		return fmt.Errorf("%s %.200s: %w", answer.Status, text, err)
 	}
+	c.answer = len(text)
 	if session := answer.Header.Get("Mcp-Session-Id"); session != "" {
 		c.session = session
 	}

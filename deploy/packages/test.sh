@@ -24,7 +24,7 @@ bash -n "$root/usr/share/bash-completion/completions/claudeops" || fail "the com
 program=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$root/usr/lib/systemd/system/claudeops.service")
 [ -x "$root$program" ] || fail "the unit starts $program, which is not there"
 
-in_root() { env -i HOME=/root PATH=/usr/bin:/usr/sbin CLAUDEOPS_STATE_DIR=/root/state "$(command -v chroot)" "$root" "$@"; }
+in_root() { env -i HOME=/root PATH=/usr/bin:/usr/sbin CLAUDEOPS_STATE_DIR=/root/state CLAUDEOPS_TIER=2 "$(command -v chroot)" "$root" "$@"; }
 version=$(dpkg-deb --field "$deb" Version)
 in_root /usr/bin/claudeops version
 in_root /usr/bin/claudeops policy check checks/disk.md

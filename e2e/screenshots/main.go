@@ -1,8 +1,7 @@
-// Command screenshots runs the demo, opens each page of its dashboard in Chromium, and writes a picture of each, light
-// and dark, 390 and 1280 pixels wide, so that pictures in the documentation show what the pages are. PICTURE is that of
-// the README.
+// Command screenshots runs the demo, opens its dashboard in Chromium, and writes the picture of the README into the
+// folder of the documentation, and the page that shows the pictures of all pages, which tests have taken.
 //
-//	screenshots BINARY FOLDER PICTURE
+//	screenshots BINARY DOCS
 package main
 
 import (
@@ -19,30 +18,23 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 )
 
-// pageBound is how long the four pictures of a page may take.
-const pageBound = 2 * time.Minute
-
 func main() {
-	if len(os.Args) != 4 {
-		fmt.Fprintln(os.Stderr, "usage: screenshots BINARY FOLDER PICTURE")
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: screenshots BINARY DOCS")
 		os.Exit(2)
 	}
-	if err := run(context.Background(), os.Args[1], os.Args[2], os.Args[3]); err != nil {
+	if err := run(context.Background(), os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "screenshots:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, binary, folder, picture string) error {
+func run(ctx context.Context, binary, docs string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	if err := os.MkdirAll(folder, 0o750); err != nil {
-		return err
-	}
 	demo, signIn, err := startDemo(ctx, binary)
 	if err != nil {
 		return err
@@ -56,9 +48,11 @@ func run(ctx context.Context, binary, folder, picture string) error {
 	defer cancel()
 	ctx, cancel = chromedp.NewContext(ctx)
 	defer cancel()
-	problem := shootAll(ctx, signIn, folder) // the picture of the README is taken all the same
 	base, _, _ := strings.Cut(signIn, "/sign-in")
-	return errors.Join(problem, takePicture(ctx, base+"/", picture))
+	if err := chromedp.Run(ctx, chromedp.Navigate(signIn), chromedp.WaitVisible("main", chromedp.ByQuery)); err != nil {
+		return err
+	}
+	return errors.Join(takePicture(ctx, base+"/", filepath.Join(docs, "images/dashboard.png")), writeIndex(docs))
 }
 
 // startDemo runs the demo on the port that it likes until all is shown, and returns the address that signs a browser
@@ -87,60 +81,4 @@ func startDemo(ctx context.Context, binary string) (*exec.Cmd, string, error) {
 			return cmd, signIn, nil
 		}
 	}
-}
-
-// shootAll takes the pictures of the pages that the navigation leads to, and of the first proposal, pull request and
-// session.
-func shootAll(ctx context.Context, signIn, folder string) error {
-	base, _, _ := strings.Cut(signIn, "/sign-in")
-	if err := chromedp.Run(ctx, chromedp.Navigate(signIn), chromedp.WaitVisible("main", chromedp.ByQuery)); err != nil {
-		return err
-	}
-	var pages []string
-	const links = `[...document.querySelectorAll("nav a, main .list a, main table a")].map(a => a.pathname).filter((p, i, all) => all.indexOf(p) === i)`
-	if err := chromedp.Run(ctx, chromedp.Navigate(base+"/"),
-		chromedp.WaitVisible(`main a[href*="/pulls/"], main .list a`, chromedp.ByQuery),
-		chromedp.Evaluate(links, &pages)); err != nil {
-		return err
-	}
-	seen, problems := map[string]bool{}, []error(nil)
-	for _, page := range pages {
-		name := "overview"
-		if parts := strings.Split(strings.Trim(page, "/"), "/"); parts[0] != "" {
-			name = parts[0]
-			if len(parts) > 1 {
-				name += "-one"
-			}
-		}
-		if seen[name] || page == "/docs" {
-			continue
-		}
-		seen[name] = true
-		within, cancel := context.WithTimeout(ctx, pageBound)
-		if err := shoot(within, base+page, filepath.Join(folder, name)); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", page, err))
-		}
-		cancel()
-	}
-	return errors.Join(problems...)
-}
-
-// shoot takes the four pictures of a page.
-func shoot(ctx context.Context, address, file string) error {
-	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{1280, 390} {
-			var png []byte
-			err := chromedp.Run(ctx,
-				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
-				chromedp.EmulateViewport(width, 900), chromedp.Navigate(address), chromedp.WaitVisible("main", chromedp.ByQuery),
-				chromedp.FullScreenshot(&png, 100))
-			if err != nil {
-				return err
-			}
-			if err := os.WriteFile(fmt.Sprintf("%s-%d-%s.png", file, width, scheme), png, 0o600); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -14,8 +14,11 @@ import (
 
 // AgentTokens lets in agents that the operator has given a token each.
 func AgentTokens(p *Parts) *door.Tokens {
+	rights := sessionRights(p) // which is too much work for each request
 	return door.NewTokens(p.Agents,
-		func(ctx context.Context, secret string) (door.Arrival, error) { return AdmitAgent(ctx, p, secret) },
+		func(ctx context.Context, secret string) (door.Arrival, error) {
+			return admitAgent(ctx, p, rights, secret)
+		},
 		func(ctx context.Context, name string) (bool, error) {
 			tokens, err := p.Store.Access.Tokens(ctx)
 			if err != nil {
@@ -53,6 +56,11 @@ func listenForTokens(ctx context.Context, p *Parts, tokens *door.Tokens) (serve 
 // AdmitAgent finds what the holder of a token may do: no more than an agent of a session, and no more than the token
 // says.
 func AdmitAgent(ctx context.Context, p *Parts, secret string) (door.Arrival, error) {
+	return admitAgent(ctx, p, sessionRights(p), secret)
+}
+
+// admitAgent is AdmitAgent; rights are those of an agent of a session.
+func admitAgent(ctx context.Context, p *Parts, rights door.Rights, secret string) (door.Arrival, error) {
 	t, err := p.access.AgentToken(ctx, secret)
 	if err != nil {
 		return door.Arrival{}, err
@@ -60,7 +68,6 @@ func AdmitAgent(ctx context.Context, p *Parts, secret string) (door.Arrival, err
 	if err := connections.Admit(ctx, p.Store.Connections(), t.Name, t.CreatedAt, time.Now()); err != nil {
 		return door.Arrival{}, err
 	}
-	rights := sessionRights(p)
 	rights.Tier = max(min(t.MaxTier, p.Cfg.Sessions.MaxTier), gitprovider.TierObserve)
 	rights.DryRun, rights.ReadOnly = p.Cfg.Permissions.DryRun || t.DryRun, rights.ReadOnly || t.ReadOnly
 	rights.Repos = t.Repos

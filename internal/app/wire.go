@@ -35,7 +35,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
-// App is one run of the program: what it is made of, as far as it was asked for.
+// App holds the parts of one run of the program. Each part is made when it is first asked for.
 type App struct {
 	// Options are asked each time, since flags are read after the first command is known. nil: none.
 	options func() Options
@@ -45,7 +45,7 @@ type App struct {
 	toolsets     []operation.Toolset // of the program; see Toolsets
 }
 
-// Options are what a run of the program goes by.
+// Options configure a run of the program.
 type Options struct {
 	Lookup      func(name string) (string, bool) // reads the environment
 	Environment func(name string) (string, bool) // with flags before it
@@ -63,7 +63,7 @@ type Options struct {
 // New makes an App. It touches nothing.
 func New(options func() Options) *App { return &App{options: options} }
 
-// Options are what the run goes by now.
+// Options returns the options as they are now.
 func (a *App) Options() Options {
 	if a.options == nil {
 		return Options{}
@@ -71,7 +71,7 @@ func (a *App) Options() Options {
 	return a.options()
 }
 
-// Parts is everything that a command may need. Making it touches neither disk nor network, the policy file aside.
+// Parts holds everything that a command may need. Making it touches neither disk nor network, the policy file aside.
 type Parts struct {
 	Cfg     config.Config
 	Log     *slog.Logger
@@ -92,13 +92,13 @@ type Parts struct {
 	supervisor func() (*session.Supervisor, error)
 }
 
-// exportedStore is the store, and what exports the heads of its audit.
+// exportedStore adds to the store what exports the heads of its audit.
 type exportedStore struct {
 	*store.Store
 	sinks *auditsink.Exporter
 }
 
-// LogForm is how a command logs, to stderr: stdout belongs to answers.
+// LogForm selects the format of a command's log on stderr; stdout belongs to answers.
 type LogForm int
 
 // The forms. Commands that run for long log behind a queue.
@@ -108,7 +108,7 @@ const (
 	LogQueuedJSON                // for a machine that reads it
 )
 
-// Needs is what a command says of itself before its parts are made.
+// Needs tells what a command requires before its parts are made.
 type Needs struct {
 	// records says that there must be some: the command looks at them, and must not make an empty store and find it fine.
 	Records bool
@@ -189,7 +189,7 @@ func newKernel(a *App, p *Parts) *operation.Kernel {
 	})
 }
 
-// commandOf is the words of a command, without what it is given: that may be secret.
+// commandOf returns the words of a command without its arguments, which may be secret.
 func commandOf(args []string) string {
 	const most = 2
 	words := args[:min(len(args), most)]
@@ -200,8 +200,8 @@ func commandOf(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// markKey is the configured key of the marks, or that of the state folder. Machines that share a database share the key
-// by CLAUDEOPS_MARK_KEY.
+// markKey returns the configured key of the marks, or that of the state folder. Machines that share a database share
+// the key by CLAUDEOPS_MARK_KEY.
 func (p *Parts) markKey() ([]byte, error) {
 	if p.Cfg.Records.MarkKey == "" {
 		if p.Cfg.Records.Dir == "" {
@@ -234,5 +234,5 @@ func (a *App) Close() error {
 	return a.Parts.Store.Close()
 }
 
-// NewID is a request id: a ULID, unique across processes and sorted by time.
+// NewID makes a request id: a ULID, unique across processes and sorted by time.
 func NewID() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }

@@ -133,6 +133,9 @@ func tryProposal(ctx context.Context, a *commandLine, s settings) (preview *prfl
 func describeTry(w *strings.Builder, findings []doctor.Finding, preview *prflow.CreateResult, skipped string) {
 	var rows [][]string
 	for _, f := range findings {
+		if strings.HasPrefix(f.Name, "agents' ") { // those that `claudeops run` starts, which doctor tells of
+			continue
+		}
 		if f.Status == doctor.Warning || strings.HasPrefix(f.Name, "repository ") {
 			rows = append(rows, []string{f.Status, f.Name, f.Detail})
 		}

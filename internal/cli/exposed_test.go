@@ -142,7 +142,8 @@ func exposedWorld(t *testing.T, env map[string]string) *peopleWorld {
 	for name, text := range map[string]string{
 		"narrow.yaml": "version: 1\n", "hook": "0123456789abcdef0123", "scripts.yaml": "agent_scripts_dir: " +
 			filepath.Join(w.dir, "agent-scripts") + "\n",
-		"agent-scripts/up.sh": "#!/bin/sh\nuptime\n", "prompts/tier1-observe.md": "# Observe\n", "home/.config/claudeops/environment": "CLAUDEOPS_TIER=2\n",
+		"agent-scripts/up.sh": "#!/bin/sh\nuptime\n", "prompts/tier1-observe.md": "# Observe\n",
+		"home/.config/claudeops/environment": "CLAUDEOPS_TIER=2\n",
 	} {
 		path := filepath.Join(w.dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
-// commandLine is one run of it.
+// commandLine holds the state of one run of the command line.
 type commandLine struct {
 	streams Streams
 	lookup  func(string) (string, bool) // a variable of the environment, or of the environment file
@@ -26,7 +26,7 @@ type commandLine struct {
 	logs    *logqueue.Writer    // stands before streams.Err in commands that run for long; nil in others
 }
 
-// program is what the run is made of.
+// program returns the App of the run, and makes it at the first call.
 func (a *commandLine) program() *app.App {
 	if a.made == nil {
 		a.made = app.New(func() app.Options {
@@ -43,7 +43,7 @@ func (a *commandLine) program() *app.App {
 	return a.made
 }
 
-// Command is the command line as a tree of commands, for who describes it. Running it is for Run.
+// Command returns the tree of commands, for tools that describe it. Use Run to run it.
 func Command() *cobra.Command {
 	return (&commandLine{lookup: func(string) (string, bool) { return "", false }}).rootCommand()
 }
@@ -100,7 +100,7 @@ func (a *commandLine) rootCommand() *cobra.Command {
 	return root
 }
 
-// globalFlags are flags that override a variable of the environment.
+// globalFlags adds the flags that override a variable of the environment.
 func (a *commandLine) globalFlags(root *cobra.Command) {
 	a.flags = map[string]*string{}
 	for _, f := range []struct{ name, variable, usage string }{
@@ -132,7 +132,7 @@ func (a *commandLine) environment(name string) (string, bool) {
 	return a.lookup(name)
 }
 
-// group is a command that holds others.
+// group makes a command that holds others.
 func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: name, Short: short, Args: noSuchCommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

@@ -60,6 +60,7 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	if url == "" {
 		ts.Fatalf("it does not say where it listens: %q", line[:n])
 	}
+	ts.Setenv("SERVED", strings.TrimSuffix(url, "/"))
 	ts.Value(serveKey{}).(*servedProcess).cmd, ts.Value(serveKey{}).(*servedProcess).url = cmd, strings.TrimSuffix(url,
 		"/")
 }

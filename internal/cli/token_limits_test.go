@@ -86,7 +86,8 @@ func (d *doors) throughAddress(token string, o operation.Operation) string {
 	if err != nil {
 		d.Fatal(err)
 	}
-	for header, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json", "Authorization": "Bearer " + token,
+	for header, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json",
+		"Authorization":        "Bearer " + token,
 		"Mcp-Protocol-Version": version, "Mcp-Method": "tools/call", "Mcp-Name": o.Name} {
 		r.Header.Set(header, value)
 	}

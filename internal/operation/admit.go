@@ -35,7 +35,7 @@ type Rules struct {
 
 // Listed reports whether tools/list shows a tool: what writes is shown only where it may.
 func (k *Kernel) Listed(o Operation) bool {
-	return o.Needs.Own || o.Effect != Write || k.Authority.AllowWrite && k.Authority.ReadOnly == "" &&
+	return o.Needs.Harmless || o.Effect != Write || k.Authority.AllowWrite && k.Authority.ReadOnly == "" &&
 		k.Authority.Tier >= k.least(o)
 }
 

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Tool is how MCP clients see an operation.
+// Tool describes an operation to MCP clients.
 type Tool struct {
 	Title       string // "" if it is not offered to them
 	Description string // for a model: what it does, what to do about its answers
@@ -13,10 +13,10 @@ type Tool struct {
 	Repeatable bool
 }
 
-// ToolPath is what the path of every tool of another toolset than that of pull requests begins with; its name follows.
+// ToolPath begins the path of each tool of the other toolsets than that of pull requests; its name follows.
 const ToolPath = "/tools/"
 
-// Route is how REST has an operation.
+// Route describes an operation to REST.
 type Route struct {
 	Method string // "" if REST does not have it
 	// Path is what follows /api/v1, such as /prs/{number}. A part in braces is the field of the input with the tag path;

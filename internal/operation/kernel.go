@@ -25,7 +25,7 @@ type Audit interface {
 	Record(ctx context.Context, a record.Attempt, dryRun *record.Proposal, notices ...record.Notice) error
 }
 
-// KernelOptions are what a Kernel is made of. All are required but ProgressEvery; Locks only where a tool names folders
+// KernelOptions configure a Kernel. All are required but ProgressEvery; Locks only where a tool names folders
 // that it writes.
 type KernelOptions struct {
 	Authority Authority
@@ -45,7 +45,7 @@ type Kernel struct{ KernelOptions }
 // NewKernel makes a Kernel.
 func NewKernel(o KernelOptions) *Kernel { return &Kernel{o} }
 
-// attempt is one call on its way.
+// attempt carries one call from the door to its row in the audit.
 type attempt struct {
 	kernel  *Kernel
 	toolset string
@@ -84,7 +84,7 @@ func (k *Kernel) Do(ctx context.Context, toolset string, o Operation, s steps, c
 	return out, a.end(ctx, err)
 }
 
-// about is what the call is about, as far as it could be read.
+// about returns the target of the call, as far as it could be read.
 func (a *attempt) about() Target {
 	if a.target == nil {
 		a.target = &Target{}
@@ -150,7 +150,7 @@ func (a *attempt) read() error {
 	return nil
 }
 
-// handled is the call as its handler gets it.
+// handled returns the call as its handler gets it.
 func (a *attempt) handled() Call {
 	call := a.call
 	call.DryRun, call.Progress, call.Note, call.Done = a.dryRun, a.teller.say, func(n Note) { a.note = n }, a.done

@@ -118,9 +118,9 @@ func TestEachStepRefusesBeforeTheNext(t *testing.T) {
 			set: func(a *Authority) { a.AllowWrite = false }, reason: ReasonWriting, code: fault.ReadOnly, recorded: true},
 		"a write to a read-only server": {effect: Write, set: func(a *Authority) { a.ReadOnly = "closed" },
 			reason: ReasonWriting, code: fault.ReadOnly, recorded: true},
-		"an own write without leave at tier 2": {effect: Write, needs: Needs{Own: true},
+		"a harmless write without leave at tier 2": {effect: Write, needs: Needs{Harmless: true},
 			set: func(a *Authority) { a.Tier, a.AllowWrite = 2, false }, recorded: true},
-		"an own write at tier 1": {effect: Write, needs: Needs{Own: true},
+		"a harmless write at tier 1": {effect: Write, needs: Needs{Harmless: true},
 			set: func(a *Authority) { a.Tier = 1 }, reason: ReasonTier, code: fault.TierDenied, recorded: true},
 		"no approval, before the arguments": {effect: Write, needs: Needs{Yes: true}, arguments: `{"yes":false,"x":1}`,
 			reason: ReasonApproval, code: fault.InvalidArgument, recorded: true},
@@ -147,7 +147,7 @@ func TestEachStepRefusesBeforeTheNext(t *testing.T) {
 			if c.set != nil {
 				c.set(&w.Authority)
 			}
-			o.Needs.Own, o.Needs.Yes = c.needs.Own, c.needs.Yes
+			o.Needs.Harmless, o.Needs.Yes = c.needs.Harmless, c.needs.Yes
 			if c.op != nil {
 				c.op(&o)
 			}
@@ -381,7 +381,7 @@ func TestACallThatNeverCameToItsToolIsRecorded(t *testing.T) {
 // defined is a tool as Define completes it.
 func defined(effect Effect, own bool) Operation {
 	o := tool(effect)
-	o.Needs.Own = own
+	o.Needs.Harmless = own
 	return Define(nil, "set", o, Way[question]{},
 		func(context.Context, Call, question) (reply, error) { return reply{}, nil })
 }

@@ -48,10 +48,10 @@ type Needs struct {
 	For   Kind             // who may ask; 0: everyone
 	Tier  gitprovider.Tier // the lowest that may ask; 0 for acts of people, which no tier binds
 	Scope access.Scope     // that the token of a caller of REST or of the dashboard needs; the guard asks for it
-	// Own says that a tool writes only what this program keeps for itself, such as a cache: from tier 2, and without the
-	// operator's leave to write. Of a tool that runs programs it says that they change nothing: it is for the tier that it
-	// names, and for read-only servers too.
-	Own      bool
+	// Harmless says that a tool writes only what this program keeps for itself, such as a cache: from tier 2, and without
+	// the operator's leave to write. A harmless tool that runs programs changes nothing: it is for the tier that it names,
+	// and for read-only servers too.
+	Harmless bool
 	Leave    bool // the operator lets tools write (CLAUDEOPS_ALLOW_WRITE)
 	Writable bool // the process is not read-only (CLAUDEOPS_READ_ONLY)
 	// Policy refuses it while the policy, or CLAUDEOPS_REPOS, cannot be read: a rule that nobody knows must not be
@@ -71,9 +71,9 @@ type Needs struct {
 func (n Needs) under(effect Effect) Needs {
 	switch {
 	case n.Gated:
-	case effect == Write && !n.Own:
+	case effect == Write && !n.Harmless:
 		n.Tier, n.Leave, n.Writable = gitprovider.TierRemediate, true, true
-	case effect == Write, effect == Exec && !n.Own:
+	case effect == Write, effect == Exec && !n.Harmless:
 		n.Tier, n.Writable = max(n.Tier, gitprovider.TierInvestigate), true
 	case effect == Exec:
 		n.Tier = max(n.Tier, gitprovider.TierObserve)

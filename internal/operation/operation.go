@@ -38,7 +38,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Effect is what an operation does to the world.
+// Effect says whether an operation reads, writes or runs programs.
 type Effect string
 
 // The effects.
@@ -48,7 +48,7 @@ const (
 	Exec  Effect = "exec" // runs programs
 )
 
-// Operation is one thing that can be asked. Define makes one.
+// Operation describes one request that every door offers. Define makes one.
 type Operation struct {
 	Name    string // unique, and the name of its tool
 	Summary string // one line, for people
@@ -73,7 +73,7 @@ type Operation struct {
 // them: json, doc, required, default, example, and the limits of strictjson.Limits.
 type Types struct{ Input, Output reflect.Type }
 
-// Handling is what an operation does with a call.
+// Handling has the functions that carry out a call.
 type Handling struct {
 	Handle Handler
 	// Reject records a call that never came to Handle: its caller may not, or it could not be read. It returns the error

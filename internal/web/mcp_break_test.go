@@ -70,6 +70,27 @@ func TestAStreamIsTakenUpAfterEachOfItsEvents(t *testing.T) {
 	}
 }
 
+func TestAStreamOnWhichNothingIsSaidYetBeginsAtOnce(t *testing.T) {
+	w := newWorld(t, func(w *world) {
+		w.web.Agents.Limits.Stream, w.web.Agents.Limits.Heartbeat = time.Millisecond, time.Hour
+	})
+	server := w.listening(nil)
+	c := began(t, server.URL, w.agentToken("laptop", gitprovider.TierInvestigate))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if general := c.request(ctx, http.MethodGet, ""); general.StatusCode != http.StatusOK {
+		t.Errorf("GET: %s", general.Status)
+	}
+	entered, release := w.fake.Script.Block("Commit")
+	defer release()
+	body, headers := modernCreatePR(1)
+	alone := dialed(t, server.URL, w.agentToken("desk", gitprovider.TierInvestigate))
+	if a := alone.request(ctx, http.MethodPost, body, headers); a.StatusCode != http.StatusOK {
+		t.Errorf("POST: %s", a.Status)
+	}
+	<-entered
+}
+
 func TestAServerThatEndsFinishesWhatWrites(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.web.Agents.Limits.Stream = time.Millisecond })
 	server := w.listening(nil)

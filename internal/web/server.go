@@ -105,7 +105,7 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 	return slices.Concat(routes, s.mcp.Routes(), pages.Routes()), s, nil
 }
 
-// named is the operation of a name; the zero one if its toolset is not enabled.
+// named returns the operation with a name; the zero one if its toolset is not enabled.
 func named(list []operation.Operation, name string) operation.Operation {
 	for _, o := range list {
 		if o.Name == name {
@@ -115,7 +115,7 @@ func named(list []operation.Operation, name string) operation.Operation {
 	return operation.Operation{}
 }
 
-// topics is what pages follow, the record first.
+// topics lists the sources of live updates, the record first.
 func topics(o Options, h *health.Checker) []live.Topic {
 	version := func(ctx context.Context) (int64, error) {
 		seq, _, err := o.Records.Audit.Head(ctx)
@@ -234,7 +234,7 @@ func (s *Server) noRoute(r *http.Request) error {
 	}
 }
 
-// requestKey is under which a request passes the mux, which hands on nothing but the library's.
+// requestKey is the key under which a request passes the mux, which hands on nothing but the library's.
 type requestKey struct{}
 
 // serve makes the handler of a route: who calls, may they, call, encode.

@@ -163,7 +163,8 @@ func TestAnAgentsTokenIsMadeInTheDashboardWithTheLinesForItsClient(t *testing.T)
 		"read -rs CLAUDEOPS_AGENT_TOKEN",
 		"http://127.0.0.1:8080/mcp", `"Authorization": "Bearer ${env:CLAUDEOPS_AGENT_TOKEN}"`)
 	got := w.tokenNamed("laptop")
-	if !got.Agent || !got.DryRun || got.ReadOnly || got.MaxTier != 2 || len(got.Scopes) > 0 || !slices.Equal(got.Repos, []string{"joe/infra", "joe/*"}) ||
+	if !got.Agent || !got.DryRun || got.ReadOnly || got.MaxTier != 2 || len(got.Scopes) > 0 ||
+		!slices.Equal(got.Repos, []string{"joe/infra", "joe/*"}) ||
 		!got.ExpiresAt.Equal(w.Now().AddDate(0, 0, 90)) {
 		t.Errorf("%+v", got)
 	}
@@ -177,7 +178,8 @@ func TestAnAgentsTokenIsMadeInTheDashboardWithTheLinesForItsClient(t *testing.T)
 	}
 	w.advance(time.Hour)
 	list := w.page("/tokens", 200, with(boss))
-	list.has("laptop", "joe/infra, joe/* dry run", "Tier 2", "in 89 d", "used 1 h ago", "its connections end within seconds")
+	list.has("laptop", "joe/infra, joe/* dry run", "Tier 2", "in 89 d", "used 1 h ago",
+		"its connections end within seconds")
 	list.lacks(secret, "Revoke boss", "joe/* dry run read-only")
 	w.page("/tokens/people", 200, with(boss)).lacks("laptop")
 	if a := w.submit("/tokens/"+got.ID+"/revoke", nil, with(boss)); a.StatusCode != 303 ||
@@ -261,7 +263,8 @@ func TestAnAgentsTokenIsMadeOverREST(t *testing.T) {
 	a := w.do("POST", "/api/v1/tokens",
 		`{"name":"laptop","agent":true,"max_tier":2,"repos":["joe/*"],"expires_in_days":7,"read_only":true}`, boss)
 	w.want(a, 201, "")
-	if until := w.Now().AddDate(0, 0, 7).Format(time.RFC3339); a.json["agent"] != true || a.json["read_only"] != true || a.json["expires_at"] != until {
+	if until := w.Now().AddDate(0, 0, 7).Format(time.RFC3339); a.json["agent"] != true || a.json["read_only"] != true ||
+		a.json["expires_at"] != until {
 		t.Errorf("%s", a.body)
 	}
 	for name, body := range map[string]string{

@@ -36,7 +36,7 @@ func newMachine(folder string) (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := exec.LookPath("sudo"); err != nil && os.Getuid() == 0 { // root needs none
+	if _, noSudo := exec.LookPath("sudo"); noSudo != nil && os.Getuid() == 0 { // root needs none
 		bin := filepath.Join(folder, "bin")
 		err = errors.Join(os.MkdirAll(bin, 0o755), os.WriteFile(m.added, []byte(bin+"\n"), 0o600),
 			os.WriteFile(filepath.Join(bin, "sudo"), []byte("#!/bin/sh\nexec \"$@\"\n"), 0o755))
@@ -62,12 +62,14 @@ func (m *machine) run(ctx context.Context, command string) error {
 	if err != nil {
 		return err
 	}
-	path := append(strings.Fields(string(added)), os.Getenv("PATH"))
+	for _, folder := range strings.Fields(string(added)) {
+		command = fmt.Sprintf("PATH='%s':$PATH\n%s", folder, command)
+	}
 	cmd := exec.CommandContext(ctx, "bash", "-e", "-o", "pipefail", "-c", command)
 	cmd.Dir = m.clone
-	cmd.Env = append(os.Environ(), strings.Fields(string(variables))...)
-	cmd.Env = append(cmd.Env, "PATH="+strings.Join(path, string(os.PathListSeparator)), "RUNNER_TEMP="+m.temp,
-		"GITHUB_PATH="+m.added, "GITHUB_ENV="+m.variables, "GITHUB_ACTOR=trial", "HOMEBREW_TAP_TOKEN=none")
+	cmd.Env = append(cmd.Environ(), strings.Fields(string(variables))...)
+	cmd.Env = append(cmd.Env, "RUNNER_TEMP="+m.temp, "GITHUB_PATH="+m.added, "GITHUB_ENV="+m.variables,
+		"GITHUB_ACTOR=trial", "HOMEBREW_TAP_TOKEN=none")
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	return cmd.Run()
 }

@@ -17,7 +17,7 @@ const (
 	exitRefused = 3
 )
 
-// usage is what the program says of itself.
+// usage is the help text of the program.
 const usage = `usage: claudeops-connect --connect ADDRESS [--ticket-file FILE] [--tier N] [--dry-run] [--read-only]
 
 Connects an MCP client, which starts this program, with a Claude Ops that runs already. It holds no token and no rights: those are

@@ -14,7 +14,7 @@ const (
 	methodCall        = "tools/call"
 )
 
-// envelope is what this package reads of a message.
+// envelope has the fields of a message that this package reads.
 type envelope struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`

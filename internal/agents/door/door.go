@@ -20,7 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Rights are what a connection may do. They are fixed on this side.
+// Rights limit what a connection may do. They are fixed on this side.
 type Rights struct {
 	Session    string // the agent's session; "" for none
 	Tier       gitprovider.Tier
@@ -78,7 +78,7 @@ type Records interface {
 	IsCut(ctx context.Context, id, session string) (bool, error)
 }
 
-// Options are what a Host is made of. All are required, but Records, Limits and Credentials.
+// Options configure a Host. All are required, but Records, Limits and Credentials.
 type Options struct {
 	// Serve speaks MCP with a client at these rights, and returns when the client has gone and its calls are over.
 	Serve       func(ctx context.Context, r Rights, c Client) error

@@ -145,7 +145,7 @@ func (d *Door) furnish(account *confine.Account) error {
 
 func (d *Door) socket() string { return filepath.Join(d.folder, socketName) }
 
-// Address is what a connector is told.
+// Address returns what a connector needs to find the door.
 func (d *Door) Address() string { return "unix:" + d.socket() }
 
 // TicketFile is the file that holds the ticket.

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// Confinement is what keeps agents from our files and processes.
+// Confinement keeps agents from our files and processes.
 type Confinement struct {
 	// Profile is what every session may reach, beside its own folder and the CLI, without a user. Its zero value is no
 	// boundary.

@@ -14,7 +14,7 @@ const (
 	lookBackPage  = 50
 )
 
-// history is what a session is told of those before it.
+// history holds what a new session is told of those before it.
 type history struct {
 	last    []sessions.Record // the last session of its tier that has ended, and those that it handed over to
 	open    []sessions.Escalated

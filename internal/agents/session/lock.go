@@ -20,7 +20,7 @@ import (
 // lock when the process ends, however it ends.
 const lockName = "session.lock"
 
-// lockContent is what stands in the lock file, for whoever finds it.
+// lockContent is the JSON in the lock file, for people and programs that find it.
 type lockContent struct {
 	Session string `json:"session"`
 	Folder  string `json:"folder"`

@@ -43,7 +43,7 @@ type ToolRule struct {
 	Rule string // such as Bash(systemctl status *)
 }
 
-// Settings are what the operator decides about sessions.
+// Settings are the operator's settings of sessions.
 type Settings struct {
 	Claude  Claude
 	Server  Server
@@ -95,7 +95,7 @@ type Folders struct {
 	Hidden []string // those that no agent may read: absolute paths
 }
 
-// Offering is what mounted repositories add to a session.
+// Offering holds what mounted repositories add to a session.
 type Offering struct {
 	Servers map[string]json.RawMessage // further MCP servers, by name; one named claudeops is left out
 	Text    string                     // for the agent's first message, marked as data; "" for none

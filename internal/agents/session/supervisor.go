@@ -21,7 +21,7 @@ type Supervisor struct {
 	closed  bool
 }
 
-// chain is a session and those that it escalates to.
+// chain holds a session and those that it escalates to.
 type chain struct {
 	id     string // of the session that runs now
 	spec   Spec
@@ -279,7 +279,7 @@ func (s *Supervisor) Stop(ctx context.Context, id string) error {
 	return stopElsewhere(ctx, s.runner.Records, id)
 }
 
-// stopElsewhere is Stop for a session that this process does not run.
+// stopElsewhere does what Stop does, for a session that another process runs.
 func stopElsewhere(ctx context.Context, records sessions.Records, id string) error {
 	if _, err := records.CloseInterrupted(ctx); err != nil { // nobody would heed it
 		return err
@@ -327,7 +327,7 @@ func (s *Supervisor) Close() {
 	}
 }
 
-// stopped is the cause of a context that a person ended.
+// stopped is the cause of a context that was cancelled by a person.
 type stopped struct{}
 
 func (stopped) Error() string { return "a person stopped it" }

@@ -79,7 +79,7 @@ type Boundary struct {
 	Scripts func() []string // the places of the operator's scripts; nil: there are none
 }
 
-// Options are what a Doctor is made of. All are required but Git.
+// Options configure a Doctor. All are required but Git.
 type Options struct {
 	Config  config.Config
 	Rules   Rules

@@ -21,7 +21,7 @@ type pass struct {
 	err       error     // of the outbox
 }
 
-// targetQueue is what a pass knows of one target.
+// targetQueue holds the state of one target during a pass.
 type targetQueue struct {
 	target string
 	sender Sender // nil if no target of this name is configured here

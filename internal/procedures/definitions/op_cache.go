@@ -74,7 +74,7 @@ func (s set) cacheClear() operation.Operation {
 	o := named("cache_clear", "cache clear", "Clear the cache", "Remove what is cached of registries",
 		"Remove what is cached of registries; it is fetched again when it is needed. Needs tier 2. With dry_run in the "+
 			"answer nothing was removed.")
-	o.Effect, o.Needs = operation.Write, operation.Needs{Tier: gitprovider.TierInvestigate, Own: true,
+	o.Effect, o.Needs = operation.Write, operation.Needs{Tier: gitprovider.TierInvestigate, Harmless: true,
 		Dry: operation.DryTried}
 	o.Tool.Destructive, o.Tool.Repeatable = true, true
 	way := operation.Way[CacheClearRequest]{Roots: func(CacheClearRequest) []string { return s.service().cacheDirs() }}

@@ -8,9 +8,11 @@ import (
 
 func TestAdviceNamesWhatATierMayRun(t *testing.T) {
 	l := Listing{Scripts: []Script{
-		{Name: "check_disk", Description: Description{Synopsis: "Check the disk.\nAnd more."}, Own: Own{Tier: 1}},
-		{Name: "restart", Path: "/s/restart.sh", Own: Own{Tier: 2}},
-		{Name: "raised", Description: Description{Synopsis: strings.Repeat("ü", 200)}, Own: Own{Tier: 1}},
+		{Name: "check_disk", Description: Description{Synopsis: "Check the disk.\nAnd more."},
+			ScriptSettings: ScriptSettings{Tier: 1}},
+		{Name: "restart", Path: "/s/restart.sh", ScriptSettings: ScriptSettings{Tier: 2}},
+		{Name: "raised", Description: Description{Synopsis: strings.Repeat("ü", 200)},
+			ScriptSettings: ScriptSettings{Tier: 1}},
 	}}
 	least := func(tool string) int { return map[string]int{"raised": 3}[tool] }
 	for tier, names := range map[int]string{0: "", 1: "check_disk", 2: "check_disk restart",
@@ -32,7 +34,7 @@ func TestAdviceNamesWhatATierMayRun(t *testing.T) {
 		}
 	}
 	for i := range 1000 {
-		l.Scripts = append(l.Scripts, Script{Name: fmt.Sprint("n", i), Own: Own{Tier: 1}})
+		l.Scripts = append(l.Scripts, Script{Name: fmt.Sprint("n", i), ScriptSettings: ScriptSettings{Tier: 1}})
 	}
 	if got := l.Advice("claudeops", 1, least); !strings.Contains(got, "961 more") || len(got) > 10<<10 {
 		t.Errorf("of many scripts: %d bytes\n%.300s", len(got), got)

@@ -32,7 +32,7 @@ type Script struct {
 	Interpreter Interpreter
 	Hash        string // SHA-256 of the text, hexadecimal
 	Description
-	Own
+	ScriptSettings
 }
 
 // Interpreter runs a script.
@@ -219,7 +219,7 @@ func (d *discovery) file(dir, name, as string, why asked) {
 		d.byName[tool] = true
 		d.found = append(d.found, Script{
 			Name: tool, Path: path, Interpreter: f.interpreter, Hash: f.hash, Description: f.description,
-			Own: d.settings.own(as),
+			ScriptSettings: d.settings.of(as),
 		})
 	}
 }

@@ -22,7 +22,9 @@ func settings(t testing.TB, dir, text string) Settings {
 }
 
 // discoverAll is discover without files that are known.
-func discoverAll(s Settings) (found []Script, skipped []Skipped) { return discover(s, map[string]file{}) }
+func discoverAll(s Settings) (found []Script, skipped []Skipped) {
+	return discover(s, map[string]file{})
+}
 
 func names(found []Script) []string {
 	out := []string{}
@@ -145,14 +147,14 @@ scripts: {Git-Search: {read_only: true, timeout_seconds: 9}, clean: {tier: 3, ou
 	if s.Folder != "ops" || s.WorkingDir != "/w/sub" || s.Timeout.Seconds() != 5 || s.OutputCap != defaultOutputCap {
 		t.Errorf("%+v", s)
 	}
-	if o := s.own("git_search"); o.Tier != 1 || !o.ReadOnly || o.Timeout.Seconds() != 9 ||
+	if o := s.of("git_search"); o.Tier != 1 || !o.ReadOnly || o.Timeout.Seconds() != 9 ||
 		o.OutputCap != defaultOutputCap {
 		t.Errorf("%+v", o)
 	}
-	if o := s.own("clean"); o.Tier != 3 || o.Timeout.Seconds() != 5 || o.OutputCap != 10 {
+	if o := s.of("clean"); o.Tier != 3 || o.Timeout.Seconds() != 5 || o.OutputCap != 10 {
 		t.Errorf("%+v", o)
 	}
-	if o := s.own("other"); o.Tier != defaultTier || o.ReadOnly {
+	if o := s.of("other"); o.Tier != defaultTier || o.ReadOnly {
 		t.Errorf("%+v", o)
 	}
 	for text, want := range map[string]string{

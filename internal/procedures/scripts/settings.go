@@ -32,11 +32,11 @@ type Settings struct {
 	AtOnce int // how many run at the same time
 	// Processes is how many a script may have at the same time. It is ended if it has more.
 	Processes int
-	Allow     []string          // names; none: all
-	Deny      []string          // names; wins over Allow
-	Extra     map[string]string // further scripts: name to path
-	Env       []string          // variables that scripts may see besides PATH, HOME, LANG and TMPDIR
-	Own       map[string]Own    // by the tool's name
+	Allow     []string                  // names; none: all
+	Deny      []string                  // names; wins over Allow
+	Extra     map[string]string         // further scripts: name to path
+	Env       []string                  // variables that scripts may see besides PATH, HOME, LANG and TMPDIR
+	PerScript map[string]ScriptSettings // by the tool's name
 	Boundary  Boundary
 	// Write are files and folders that scripts may change within a boundary, beside WorkingDir and a temporary folder of
 	// their own; absolute, or beginning with ~/.
@@ -59,8 +59,8 @@ type Limits struct {
 	OutputCap int // bytes of each stream
 }
 
-// Own are the settings of one script.
-type Own struct {
+// ScriptSettings are the settings of one script.
+type ScriptSettings struct {
 	Tier     int  // the lowest tier that may run it
 	ReadOnly bool // it changes nothing, so that tier 1 may run it
 	Limits
@@ -98,7 +98,7 @@ func DefaultSettings(dir string) Settings {
 	return Settings{
 		Folder: defaultFolder, WorkingDir: dir, Limits: Limits{defaultTimeout, defaultOutputCap}, AtOnce: defaultAtOnce,
 		Processes: defaultProcesses,
-		Extra:     map[string]string{}, Own: map[string]Own{},
+		Extra:     map[string]string{}, PerScript: map[string]ScriptSettings{},
 	}
 }
 
@@ -154,7 +154,7 @@ func ParseSettings(text []byte, dir string) (Settings, error) {
 // readOwn reads what is said of single scripts.
 func (s *Settings) readOwn(f settingsFile) (err error) {
 	for name, own := range f.Scripts {
-		o := Own{Tier: defaultTier, ReadOnly: own.ReadOnly}
+		o := ScriptSettings{Tier: defaultTier, ReadOnly: own.ReadOnly}
 		if own.ReadOnly {
 			o.Tier = 1
 		}
@@ -167,7 +167,7 @@ func (s *Settings) readOwn(f settingsFile) (err error) {
 		if o.Limits, err = s.with(own.TimeoutSeconds, own.OutputCapBytes); err != nil {
 			return fmt.Errorf("scripts.%s.%w", name, err)
 		}
-		s.Own[same(name)] = o
+		s.PerScript[same(name)] = o
 	}
 	return nil
 }
@@ -212,12 +212,12 @@ func (s Settings) admits(name string) bool {
 	return !has(s.Deny) && (len(s.Allow) == 0 || has(s.Allow))
 }
 
-// own are the settings of one script.
-func (s Settings) own(name string) Own {
-	if o, ok := s.Own[same(name)]; ok {
+// of is the settings of one script.
+func (s Settings) of(name string) ScriptSettings {
+	if o, ok := s.PerScript[same(name)]; ok {
 		return o
 	}
-	return Own{Tier: defaultTier, Limits: s.Limits}
+	return ScriptSettings{Tier: defaultTier, Limits: s.Limits}
 }
 
 // same is a name without case, punctuation and the ending of PowerShell.

@@ -123,7 +123,7 @@ func (s set) none(text string) operation.Operation {
 func (s set) tool(script Script, schema json.RawMessage, begun func(id string)) operation.Operation {
 	o := operation.Operation{
 		Name: script.Name, Summary: script.Summary(), Effect: operation.Exec,
-		Needs: operation.Needs{Tier: gitprovider.Tier(script.Tier), Own: script.ReadOnly, Dry: operation.DryTried},
+		Needs: operation.Needs{Tier: gitprovider.Tier(script.Tier), Harmless: script.ReadOnly, Dry: operation.DryTried},
 		Tool: operation.Tool{
 			Title: script.Title(), Description: script.describe(), Destructive: !script.ReadOnly, Repeatable: script.ReadOnly,
 		},

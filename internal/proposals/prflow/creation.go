@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// creation is one call that proposes, and all that is known of it.
+// creation holds the state of one call that proposes.
 type creation struct {
 	service  *Service
 	log      redactedLog

@@ -163,10 +163,10 @@ func (e *evidence) lastRemark(ctx context.Context, number int) *fault.Quote {
 	return quoted(last, last.Lines)
 }
 
-// capWindow is the time of which the cap on creations speaks.
+// capWindow is the period that the cap on creations counts.
 const capWindow = time.Hour
 
-// claim is what whoever reserves knows.
+// claim tells the transaction that reserves what was read before.
 func (e *evidence) claim() record.Claim {
 	claim := record.Claim{Seen: e.seen, Since: e.settler.clock.Now().Add(-capWindow)}
 	for _, pr := range e.snapshot.Open {
@@ -219,5 +219,5 @@ func branchHolds(
 	return true, nil
 }
 
-// parent is the commit that ours follows.
+// parent returns the commit that ours is made on.
 func (e *evidence) parent() string { return e.target().BaseCommit }

@@ -29,7 +29,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
-// Options are what a Service is made of. All are required but Notifier, ProgressEvery and Step.
+// Options configure a Service. All are required but Notifier, ProgressEvery and Step.
 type Options struct {
 	Registry  *gitprovider.Registry
 	Ledger    Ledger
@@ -49,7 +49,7 @@ type Options struct {
 	Step func(step string)
 }
 
-// Proof is what lets others check what is recorded.
+// Proof lets others check what is recorded.
 type Proof struct {
 	// Key returns the secret key of the marks, at least 32 bytes. It is called when a proposal needs it. It is required.
 	Key func() ([]byte, error)
@@ -60,7 +60,7 @@ type Proof struct {
 	Exported func(ctx context.Context) error
 }
 
-// Clock is how time passes; tests have one of their own.
+// Clock tells and passes time; tests have one of their own.
 type Clock struct {
 	Now func() time.Time
 	// Sleep waits for d or until ctx is done.
@@ -161,7 +161,7 @@ func (s *Service) log(attributes ...any) redactedLog {
 	return redactedLog{s.Log.With(attributes...), s.Secrets}
 }
 
-// rules are what the operator has laid down.
+// rules are the operator's settings that gates apply.
 type rules struct {
 	Authority
 	secrets  Secrets

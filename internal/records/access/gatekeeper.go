@@ -42,7 +42,7 @@ type Gatekeeper struct {
 	random     io.Reader
 }
 
-// Options are what a Gatekeeper is made of; all are required but Configured, AnonymousRead and Directory.
+// Options configure a Gatekeeper; all are required but Configured, AnonymousRead and Directory.
 type Options struct {
 	Tokens Tokens
 	Logins Logins

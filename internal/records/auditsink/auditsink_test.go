@@ -17,9 +17,9 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/auditsink"
-	"github.com/claudeops/claudeops/internal/testkit/tamper"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store"
+	"github.com/claudeops/claudeops/internal/testkit/tamper"
 )
 
 // childFlag, as the first argument, makes this test binary append rows instead of testing: folder, sink, name, how

@@ -67,7 +67,7 @@ func parse(address string, o Options) (sink, error) {
 		"syslog+tcp://HOST:PORT or https://HOST/PATH", scheme)
 }
 
-// Options are what an Exporter is made of. All are required but Transport and Host.
+// Options configure an Exporter. All are required but Transport and Host.
 type Options struct {
 	Addresses []string
 	Audit     Audit

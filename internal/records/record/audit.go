@@ -32,7 +32,7 @@ type AuditQuery struct {
 	Until     time.Time // before this time
 }
 
-// AuditReport is what a verification of the audit found.
+// AuditReport is the result of a verification of the audit.
 type AuditReport struct {
 	Rows int64 `json:"rows" doc:"Sound rows up to the first bad one"`
 	// GenesisHash if there is none

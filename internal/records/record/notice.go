@@ -46,7 +46,8 @@ type PendingNotice struct {
 	CreatedAt time.Time // when it was recorded
 }
 
-// NoticeSettlement is what became of a claimed notice. Exactly one of Delivered, GiveUp and RetryAt is set.
+// NoticeSettlement records how the delivery of a claimed notice ended. Exactly one of Delivered, GiveUp and RetryAt is
+// set.
 type NoticeSettlement struct {
 	Delivered bool
 	RetryAt   time.Time // when it is to be tried again

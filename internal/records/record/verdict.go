@@ -20,7 +20,7 @@ const (
 	GateCaps       Gate = "caps"
 )
 
-// Ruling is what a gate said.
+// Ruling is the result of a gate.
 type Ruling string
 
 // The rulings.

@@ -68,7 +68,7 @@ type Record struct {
 	Counts Counts `json:"counts"`
 }
 
-// Task is what a session was started for.
+// Task describes why a session was started.
 type Task struct {
 	Tier    gitprovider.Tier `json:"tier"`
 	Trigger Trigger          `json:"trigger"`
@@ -87,7 +87,7 @@ type Ending struct {
 	ExitCode int    `json:"exit_code"` // -1: ended by a signal, or never started
 }
 
-// Work is what the agent did, and what it cost.
+// Work describes what the agent did, and what it cost.
 type Work struct {
 	Connected bool `json:"connected"` // the agent had our MCP server
 	Turns     int  `json:"turns"`

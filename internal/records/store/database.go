@@ -32,7 +32,7 @@ type database struct {
 	appending sync.Map // *sql.Tx that have added rows to the audit, until they end
 }
 
-// connection is a database that is open.
+// connection holds an open database.
 type connection struct {
 	engine
 	locks locks
@@ -86,7 +86,7 @@ func (d *database) connect(ctx context.Context) (*connection, error) {
 	return &connection{e, newFileLocks(e.dir, d.opts.NewID)}, nil
 }
 
-// path is where the database is, for people, whether it exists or not.
+// path returns where the database is, for messages, whether it exists or not.
 func (d *database) path() string {
 	if d.opts.DatabaseURL == "" {
 		return filepath.Join(d.dir, databaseName)

@@ -89,7 +89,7 @@ func findHolder(ctx context.Context, tx *sql.Tx, p record.Proposal, seen record.
 	return findSameText(ctx, tx, p, seen)
 }
 
-// findSameText is findHolder for the texts.
+// findSameText does for texts what findHolder does for paths.
 func findSameText(ctx context.Context, tx *sql.Tx, p record.Proposal, seen record.Position) (id string, err error) {
 	arguments := []any{text(p.Provider), text(p.Owner), text(p.Repo), text(p.ID), int64(seen)}
 	const given = 5

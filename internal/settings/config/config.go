@@ -25,9 +25,10 @@ type Config struct {
 	// EnvironmentFile is where settings and tokens are read that the environment lacks, whether it is there or not; "" for
 	// none. Load does not know it.
 	EnvironmentFile string
-	SessionID       string   // of the agent's session that this process serves, "" for none; whoever starts an agent sets it
-	User            string   // the operating system's user, for the record of what people do
-	Secrets         []string // values that must never appear in a text
+
+	SessionID string   // of the agent's session that this process serves, "" for none; whoever starts an agent sets it
+	User      string   // the operating system's user, for the record of what people do
+	Secrets   []string // values that must never appear in a text
 	// each names a value that was not understood and what was taken instead: the more careful choice
 	Warnings []string
 }

@@ -58,10 +58,10 @@ func WasKilled(err error) bool { return errors.As(err, &killed{}) }
 
 func (e *Engine) died(err error) bool { return WasKilled(err) }
 
-// State is where the engine remembers.
+// State returns the folder that holds snapshots and the log.
 func (e *Engine) State() State { return e.state }
 
-// Approval is what the caller of Apply agreed to.
+// Approval tells Apply which plan its caller agreed to.
 type Approval struct {
 	Adopt bool   // files that nobody deployed may be replaced
 	Plan  string // digest of the plan that a person saw; "" for any

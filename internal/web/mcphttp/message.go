@@ -1,6 +1,7 @@
 package mcphttp
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -132,26 +133,44 @@ func failure(id json.RawMessage, code int, message string) handler.Response {
 // statusOf is the status of an answer that comes alone. Before 2026-07-28 only what could not be read as a request has
 // one of its own.
 func statusOf(line []byte, alone bool) int {
-	var answer struct {
-		ID    json.RawMessage `json:"id"`
-		Error *struct {
-			Code int `json:"code"`
-		} `json:"error"`
-	}
-	if json.Unmarshal(line, &answer) != nil || answer.Error == nil {
-		return http.StatusOK
-	}
-	switch answer.Error.Code {
+	id, code := failureIn(line)
+	switch code {
 	case codeMethod:
 		if alone {
 			return http.StatusNotFound
 		}
 	case codeMismatch, codeCapability, codeVersion, codeRequest, codeParams, codeParse:
-		if alone || string(answer.ID) == "null" {
+		if alone || id == "null" {
 			return http.StatusBadRequest
 		}
 	}
 	return http.StatusOK
+}
+
+// failureIn is the id of an answer that is an error, and its code; 0 for any other. A result is not read: it may be
+// long.
+func failureIn(line []byte) (id string, code int) {
+	var value json.RawMessage
+	var failure struct {
+		Code int `json:"code"`
+	}
+	members := json.NewDecoder(bytes.NewReader(line))
+	_, err := members.Token()
+	for err == nil && members.More() {
+		var name json.Token
+		name, err = members.Token()
+		switch name {
+		case "result":
+			return "", 0
+		case "error":
+			err = members.Decode(&failure)
+		case "id":
+			err = members.Decode(&value)
+		default:
+			err = members.Decode(new(json.RawMessage))
+		}
+	}
+	return string(value), failure.Code
 }
 
 // accepts reports whether a client takes answers of a type. One that says nothing takes all.

@@ -187,6 +187,8 @@ func (n *session) streamed(ctx context.Context, t *stream, from int, prime bool)
 			}
 			if prime {
 				err = out.begin(t.id)
+			} else {
+				err = out.send() // the client knows at once that there is a stream, though nothing is said for long
 			}
 			if err == nil {
 				_ = out.follow(ctx, t, from, n.limits.Heartbeat, ending) // or nobody reads

@@ -45,6 +45,14 @@ func unknown(value string) Word {
 	return Word{cmp.Or(strings.ToUpper(text[:min(1, len(text))])+text[min(1, len(text)):], "Not known"), Mute, "minus"}
 }
 
+// wordOf is the word that a table has for a value.
+func wordOf[Value ~string](words map[Value]Word, v Value) Word {
+	if word, known := words[v]; known {
+		return word
+	}
+	return unknown(string(v))
+}
+
 // Pull is where a pull request stands, as it was last seen.
 func Pull(r record.PullRecord) Word { return Standing(r.Standing()) }
 
@@ -67,38 +75,25 @@ func Standing(s record.Standing) Word {
 
 // pullState is the state of a pull request of which nothing else is known.
 func pullState(s record.PullState) Word {
-	switch s {
-	case gitprovider.StateOpen:
-		return Word{"Needs review", Info, "eye"}
-	case gitprovider.StateMerged:
-		return Word{"Merged", Done, "git-merge"}
-	case gitprovider.StateClosed:
-		return Word{"Closed", Mute, "git-pull-request-closed"}
-	case record.StateGone:
-		return Word{"No longer on the forge", Mute, "git-pull-request-closed"}
-	}
-	return unknown(string(s))
+	return wordOf(map[record.PullState]Word{
+		gitprovider.StateOpen:   {"Needs review", Info, "eye"},
+		gitprovider.StateMerged: {"Merged", Done, "git-merge"},
+		gitprovider.StateClosed: {"Closed", Mute, "git-pull-request-closed"},
+		record.StateGone:        {"No longer on the forge", Mute, "git-pull-request-closed"},
+	}, s)
 }
 
 // Outcome is what came of an attempt or an act.
 func Outcome(o record.Outcome) Word {
-	switch o {
-	case record.OutcomeOpened:
-		return Word{"Opened", Good, "check"}
-	case record.OutcomeRevised:
-		return Word{"Revised", Good, "check"}
-	case record.OutcomeReused:
-		return Word{"Already open", Good, "check"}
-	case record.OutcomeDone:
-		return Word{"Done", Good, "check"}
-	case record.OutcomeDryRun:
-		return Word{"Dry run", Warn, "flask"}
-	case record.OutcomeRefused:
-		return Word{"Refused", Bad, "ban"}
-	case record.OutcomeFailed:
-		return failed("Failed: did not finish")
-	}
-	return unknown(string(o))
+	return wordOf(map[record.Outcome]Word{
+		record.OutcomeOpened:  {"Opened", Good, "check"},
+		record.OutcomeRevised: {"Revised", Good, "check"},
+		record.OutcomeReused:  {"Already open", Good, "check"},
+		record.OutcomeDone:    {"Done", Good, "check"},
+		record.OutcomeDryRun:  {"Dry run", Warn, "flask"},
+		record.OutcomeRefused: {"Refused", Bad, "ban"},
+		record.OutcomeFailed:  failed("Failed: did not finish"),
+	}, o)
 }
 
 // Proposal is where a proposal stands that is no pull request yet. abandoned says that its process has ended.
@@ -118,70 +113,47 @@ func Proposal(s record.ProposalState, abandoned bool) Word {
 
 // Review is what a person said of a pull request.
 func Review(s gitprovider.ReviewState) Word {
-	switch s {
-	case gitprovider.ReviewApproved:
-		return Word{"Approved", Good, "check"}
-	case gitprovider.ReviewChangesRequested:
-		return Word{"Changes requested", Warn, "message-2"}
-	case gitprovider.ReviewCommented:
-		return Word{"Commented", Info, "message-2"}
-	case gitprovider.ReviewDismissed:
-		return Word{"Withdrawn", Mute, "minus"}
-	case gitprovider.ReviewPending:
-		return Word{"Not sent yet", Mute, "minus"}
-	}
-	return unknown(string(s))
+	return wordOf(map[gitprovider.ReviewState]Word{
+		gitprovider.ReviewApproved:         {"Approved", Good, "check"},
+		gitprovider.ReviewChangesRequested: {"Changes requested", Warn, "message-2"},
+		gitprovider.ReviewCommented:        {"Commented", Info, "message-2"},
+		gitprovider.ReviewDismissed:        {"Withdrawn", Mute, "minus"},
+		gitprovider.ReviewPending:          {"Not sent yet", Mute, "minus"},
+	}, s)
 }
 
 // Checks is what the forge's own checks say.
 func Checks(s gitprovider.ChecksState) Word {
-	switch s {
-	case gitprovider.ChecksSuccess:
-		return Word{"Passed", Good, "check"}
-	case gitprovider.ChecksFailure:
-		return Word{"Checks failed", Bad, "circle-x"}
-	case gitprovider.ChecksPending:
-		return Word{"Checks running", Info, "loader-2"}
-	case gitprovider.ChecksNone, "":
-		return Word{"None", Mute, "minus"}
-	}
-	return unknown(string(s))
+	return wordOf(map[gitprovider.ChecksState]Word{
+		gitprovider.ChecksSuccess: {"Passed", Good, "check"},
+		gitprovider.ChecksFailure: {"Checks failed", Bad, "circle-x"},
+		gitprovider.ChecksPending: {"Checks running", Info, "loader-2"},
+		gitprovider.ChecksNone:    {"None", Mute, "minus"},
+		"":                        {"None", Mute, "minus"},
+	}, s)
 }
 
 // ruling is what one of our checks said, as it ends a sentence: "Scope refused it".
 func ruling(r record.Ruling) Word {
-	switch r {
-	case record.Pass:
-		return Word{"passed", Good, "check"}
-	case record.Deny:
-		return Word{"refused it", Bad, "ban"}
-	case record.Skipped:
-		return Word{"not asked", Mute, "minus"}
-	}
-	return unknown(string(r))
+	return wordOf(map[record.Ruling]Word{
+		record.Pass:    {"passed", Good, "check"},
+		record.Deny:    {"refused it", Bad, "ban"},
+		record.Skipped: {"not asked", Mute, "minus"},
+	}, r)
 }
 
 // Session is how far an agent's session is, or how it ended.
 func Session(s sessions.State) Word {
-	switch s {
-	case sessions.StateRunning:
-		return running()
-	case sessions.StateSucceeded:
-		return Word{"Done", Good, "check"}
-	case sessions.StateFailed:
-		return failed("Failed")
-	case sessions.StateLimit:
-		return Word{"Hit its limit", Bad, "hand-stop"}
-	case sessions.StateTimeout:
-		return Word{"Ran out of time", Bad, "clock-x"}
-	case sessions.StateCancelled:
-		return Word{"Stopped", Mute, "player-stop"}
-	case sessions.StateInterrupted:
-		return cutShort()
-	case sessions.StateSkipped:
-		return Word{"Skipped", Mute, "player-skip-forward"}
-	}
-	return unknown(string(s))
+	return wordOf(map[sessions.State]Word{
+		sessions.StateRunning:     running(),
+		sessions.StateSucceeded:   {"Done", Good, "check"},
+		sessions.StateFailed:      failed("Failed"),
+		sessions.StateLimit:       {"Hit its limit", Bad, "hand-stop"},
+		sessions.StateTimeout:     {"Ran out of time", Bad, "clock-x"},
+		sessions.StateCancelled:   {"Stopped", Mute, "player-stop"},
+		sessions.StateInterrupted: cutShort(),
+		sessions.StateSkipped:     {"Skipped", Mute, "player-skip-forward"},
+	}, s)
 }
 
 // Script is how far a run of a script is, or how it ended.
@@ -201,15 +173,11 @@ func Script(r record.ScriptRun) Word {
 
 // drift is how a file differs from what was deployed.
 func drift(k change.DriftKind) Word {
-	switch k {
-	case change.Missing:
-		return Word{"Gone", Bad, "minus"}
-	case change.Modified:
-		return Word{"Changed here", Warn, "alert-triangle"}
-	case change.Extra:
-		return Word{"Not ours", Mute, "info-circle"}
-	}
-	return unknown(string(k))
+	return wordOf(map[change.DriftKind]Word{
+		change.Missing:  {"Gone", Bad, "minus"},
+		change.Modified: {"Changed here", Warn, "alert-triangle"},
+		change.Extra:    {"Not ours", Mute, "info-circle"},
+	}, k)
 }
 
 // Of is the word for a value of one of the types above, for templates. A value of no such type is a fault of the
