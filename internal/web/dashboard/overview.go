@@ -69,7 +69,11 @@ type numbers struct {
 
 func (h *overview) show(req *handler.Request, q overviewParams) (handler.Response, error) {
 	view := overviewPage{Page: h.frame(req, "Overview", "/"), Days: chartDays}
-	w, err := h.waits(req)
+	most := firstRows
+	if q.Show != "" {
+		most = maxOpenPulls
+	}
+	w, err := h.waits(req, most)
 	if err != nil {
 		return handler.Response{}, err
 	}
