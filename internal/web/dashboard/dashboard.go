@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/web/authserver"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
@@ -67,6 +68,7 @@ type Options struct {
 	Policy    func() (policy.Policy, error) // the effective one, or why the configured one cannot be read
 	Guard     *guard.Guard
 	SignIn    *signin.SignIn
+	Programs  *authserver.Server // who may be let in by consent
 	Health    *health.Checker
 	Hub       *live.Hub
 	Toolsets  Toolsets
@@ -92,6 +94,7 @@ type Dashboard struct {
 	audit     *auditPages
 	policy    *policyPage
 	signIn    *signInPages
+	consent   *consentPages
 	sets      []pageSet // with an entry of their own in the navigation, after those that every server has
 }
 
@@ -121,9 +124,10 @@ func New(o Options) (*Dashboard, error) {
 			r, o.Sessions, actNamed(o.Acts, session.ActStart), actNamed(o.Acts, session.ActStop), o.Records.Sessions,
 			o.Records.Attempts, o.Records.Pulls,
 		},
-		audit:  &auditPages{r, o.Records.Audit, o.Records.Attempts, o.Records.Pulls, o.Health},
-		policy: &policyPage{r, o.Settings.Tier, o.Policy},
-		signIn: &signInPages{r, o.Guard, o.SignIn, newTokenPages(r, o.Guard, o.Acts)},
+		audit:   &auditPages{r, o.Records.Audit, o.Records.Attempts, o.Records.Pulls, o.Health},
+		policy:  &policyPage{r, o.Settings.Tier, o.Policy},
+		signIn:  &signInPages{r, o.Guard, o.SignIn, newTokenPages(r, o.Guard, o.Acts)},
+		consent: newConsentPages(r, o),
 	}
 	d.overview = &overview{
 		r, o.Records, o.Providers.Registry, o.Health, d.sessions, o.Toolsets,
@@ -189,6 +193,7 @@ func (d *Dashboard) Routes() []handler.Route {
 		routes = append(routes, set.routes(follows)...)
 	}
 	routes = append(routes, d.signIn.tokens.routes()...)
+	routes = append(routes, d.consent.routes()...)
 	routes = append(routes, d.reloads(routes)...)
 	// Signing out is the guard's.
 	return append(routes, handler.Route{Method: "GET", Pattern: "/sign-out", Page: true,
