@@ -148,7 +148,8 @@ func TestAClientThatComesBackIsToldWhatItMissed(t *testing.T) {
 		target, last string
 		events       int
 	}{
-		"behind in one": {"/events", "audit:1,jobs:7,forges:0", 1}, "behind in both": {"/events", "audit:1,jobs:6,forges:0", 2},
+		"behind in one":               {"/events", "audit:1,jobs:7,forges:0", 1},
+		"behind in both":              {"/events", "audit:1,jobs:6,forges:0", 2},
 		"nonsense":                    {"/events", "x,y:z", 3},
 		"a page that was made before": {"/events?after=audit%3A1%2Cjobs%3A7%2Cforges%3A0", "", 1},
 		"the header is newer than the page": {"/events?after=audit%3A1%2Cjobs%3A7%2Cforges%3A0",

@@ -22,7 +22,8 @@ func (h *History) Totals(ctx context.Context) (outcomes []record.OutcomeTotal, g
 			}
 			return err
 		},
-			`SELECT kind, name, count FROM day_counts WHERE kind IN ('outcome', 'gate') AND day = $1 ORDER BY kind, name`, allDays)
+			`SELECT kind, name, count FROM day_counts WHERE kind IN ('outcome', 'gate') AND day = $1 ORDER BY kind, name`,
+			allDays)
 	})
 	return outcomes, gates, err
 }
