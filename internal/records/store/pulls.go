@@ -76,7 +76,8 @@ func (p *Pulls) OpenPulls(ctx context.Context, limit int) (out []record.PullReco
 	return p.db.shownPulls(out), err
 }
 
-// StandingPulls returns pull requests of ours that stand so, the oldest proposals first; at most limit of each standing.
+// StandingPulls returns pull requests of ours that stand so, the oldest proposals first; at most limit of each
+// standing.
 func (p *Pulls) StandingPulls(ctx context.Context, standings []record.Standing,
 	limit int) (out []record.PullRecord, err error) {
 	err = p.db.read(ctx, func(tx *sql.Tx) error {

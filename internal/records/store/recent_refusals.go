@@ -15,8 +15,8 @@ import (
 // exactly is for how long back refusals are counted by their time. What is longer ago is counted by days.
 const exactly = 25 * time.Hour
 
-// recentRefusals keeps in memory when attempts were refused in the last 25 hours, by their codes. Attempts are only ever
-// added, so that each question reads those that were recorded since the one before, by whatever process.
+// recentRefusals keeps in memory when attempts were refused in the last 25 hours, by their codes. Attempts are only
+// ever added, so that each question reads those that were recorded since the one before, by whatever process.
 type recentRefusals struct {
 	mu    sync.Mutex
 	from  int64              // it knows all refusals since this time, in microseconds

@@ -35,8 +35,8 @@ func standingsOf(tab record.Tab) []record.Standing {
 	return nil
 }
 
-// listed reports whether the changes are to be read from the lists of their tab, which are in order. Where little may be
-// left of a tab, it is better to begin with what narrows it.
+// listed reports whether the changes are to be read from the lists of their tab, which are in order. Where little may
+// be left of a tab, it is better to begin with what narrows it.
 func listed(q record.AttemptQuery) bool {
 	return standingsOf(q.Tab) != nil && q.Gate == "" && q.Search == "" && q.Repo == "" && q.Caller == "" && q.Code == "" &&
 		q.Session == "" && q.Pull == ""
@@ -69,7 +69,8 @@ func (c *attemptQuery) tab(tab record.Tab, own text, now time.Time) {
 
 // dryRunsWait selects those of dry_runs that wait; the arguments are the own provider and the time.
 func dryRunsWait(table string, own, since int) string {
-	return table + ".waits = 1 AND " + oursAt(table+".provider", dollar(own)) + " AND " + table + ".created_us >= " + dollar(since)
+	return table + ".waits = 1 AND " + oursAt(table+".provider", dollar(own)) +
+		" AND " + table + ".created_us >= " + dollar(since)
 }
 
 // PullTotals counts the pull requests of ours that are open by where they stand, and with ended the others by their
