@@ -101,7 +101,8 @@ func TestDashboardShowsWhatIsNewWhereNobodyReads(t *testing.T) {
 	d.quiet("coming back")
 }
 
-// What is not a list is brought up to date in its place: the focus, marked text, what is open and the scroll position stay.
+// What is not a list is brought up to date in its place: the focus, marked text, what is open and the scroll position
+// stay.
 func TestDashboardKeepsWhatIsRead(t *testing.T) {
 	d := newDashboard(t)
 	addresses := d.history()
@@ -154,7 +155,7 @@ func TestDashboardKeepsWhatIsReadOfASession(t *testing.T) {
 }
 
 // stops are what the focus goes through on the page of all changes.
-const stops = "Skip to content, Claude Ops, Overview, Changes, Agents, Records, Settings, Healthy, OYou are " +
+const stops = "Skip to content, Claude Ops, Overview, Changes, Agents, Records, Settings, live-health, OYou are " +
 	"operator, Ask the forges now, All N, Waiting for you N, With the agent N, Refused N, Merged N, Closed N, q, repo, caller, code, since, Filter"
 
 func TestDashboardByKeyboardWhileRecordsComeIn(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -42,6 +43,7 @@ type dashboard struct {
 
 	mu       sync.Mutex
 	problems []string // what the browser complained about
+	foreign  []string // addresses of pages that are not ours, whose problems are not either
 }
 
 // browsing is how long a server and a browser may be needed, on a machine that is busy with other work.
@@ -115,7 +117,9 @@ func newDashboard(t *testing.T, more ...string) *dashboard {
 	chromedp.ListenTarget(ctx, func(event any) {
 		switch e := event.(type) {
 		case *log.EventEntryAdded:
-			d.complain("%s: %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL)
+			if !d.isForeign(e.Entry.URL) {
+				d.complain("%s: %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL)
+			}
 		case *cdpruntime.EventExceptionThrown:
 			d.complain("exception: %s", e.ExceptionDetails.Error())
 		case *cdpruntime.EventConsoleAPICalled:
@@ -159,6 +163,13 @@ func (d *dashboard) complain(format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.problems = append(d.problems, fmt.Sprintf(format, args...))
+}
+
+// isForeign reports whether an address is one of pages that are not ours.
+func (d *dashboard) isForeign(address string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(d.foreign, func(f string) bool { return strings.HasPrefix(address, f) })
 }
 
 // quiet fails the test if the browser complained since it was asked last.

@@ -2,14 +2,18 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"slices"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/connections"
 	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/oauth"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // AgentTokens lets in agents that the operator has given a token each.
@@ -34,6 +38,20 @@ func AgentTokens(p *Parts) *door.Tokens {
 			}
 			return err == nil, err
 		})
+}
+
+// newPrograms makes what lets agents in by people's consent in a browser.
+func newPrograms(p *Parts) *oauth.Service {
+	return oauth.New(oauth.Options{
+		Kernel:     func() *operation.Kernel { return p.kernel },
+		Store:      func() oauth.Store { return p.Store.Access },
+		Gatekeeper: func() oauth.Gatekeeper { return p.access },
+		Record:     func(ctx context.Context, a record.Attempt) error { return p.Store.Ledger.Record(ctx, a, nil) },
+		MaxTier:    func() gitprovider.Tier { return p.Cfg.Sessions.MaxTier },
+		Random:     rand.Reader,
+		Now:        time.Now,
+		NewID:      NewID,
+	})
 }
 
 // listenForTokens makes the socket for agents that have tokens, if there is to be one, and returns what serves it until
@@ -71,7 +89,7 @@ func admitAgent(ctx context.Context, p *Parts, rights door.Rights, secret string
 	rights.Tier = max(min(t.MaxTier, p.Cfg.Sessions.MaxTier), gitprovider.TierObserve)
 	rights.DryRun, rights.ReadOnly = p.Cfg.Permissions.DryRun || t.DryRun, rights.ReadOnly || t.ReadOnly
 	rights.Repos = t.Repos
-	return door.Arrival{Rights: rights, Credential: t.Name, Still: func(ctx context.Context) error {
+	return door.Arrival{Rights: rights, Credential: t.Name, Holder: t.ID, Still: func(ctx context.Context) error {
 		if err := p.access.StillAgent(ctx, t); err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessio
 			PublicURL: p.Cfg.Web.PublicURL,
 		},
 		Callers: web.Callers{Network: networkOf(p, at), Access: p.access, SignIn: p.identities,
-			Agents: web.Agents{Tokens: tokens}},
+			Agents: web.Agents{Tokens: tokens, Programs: newPrograms(p)}},
 		Toolsets: toolsets,
 		Records: records.Records{
 			Attempts: servedRecords{p.Store.History, p.Store.Store, stateFolderOf(p.Cfg)}, Audit: p.ComparedAudit(),

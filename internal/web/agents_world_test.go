@@ -34,9 +34,14 @@ func (w *world) agentTokens() *door.Tokens {
 	})
 	return door.NewTokens(host, func(ctx context.Context, secret string) (door.Arrival, error) {
 		t, err := w.web.Access.AgentToken(ctx, secret)
-		return door.Arrival{Rights: door.Rights{Tier: t.MaxTier}, Credential: t.Name, Still: func(ctx context.Context) error {
-			return w.web.Access.StillAgent(ctx, t)
-		}}, err
+		return door.Arrival{
+			Rights:     door.Rights{Tier: t.MaxTier},
+			Credential: t.Name,
+			Holder:     t.ID,
+			Still: func(ctx context.Context) error {
+				return w.web.Access.StillAgent(ctx, t)
+			},
+		}, err
 	}, func(ctx context.Context, name string) (bool, error) {
 		list, err := w.store.Access.Tokens(ctx)
 		return slices.ContainsFunc(list, func(t access.Token) bool { return t.Agent && t.Name == name && t.Good(w.Now()) }),

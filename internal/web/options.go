@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/oauth"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/records/access"
@@ -46,6 +47,8 @@ type Callers struct {
 type Agents struct {
 	Tokens *door.Tokens // nil: nobody is let in
 	Limits mcphttp.Limits
+	// Programs lets agents in by people's consent in a browser; nil: by tokens that were shown to a person alone.
+	Programs *oauth.Service
 }
 
 // People is what people do here beside reviewing.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/agents/connections"
 	"github.com/claudeops/claudeops/internal/agents/logins"
+	"github.com/claudeops/claudeops/internal/agents/oauth"
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/agents/tokens"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
@@ -40,6 +41,7 @@ func openRoutes() []string {
 func routesOf(t *testing.T) map[string]handler.Route {
 	t.Helper()
 	routes, _, err := assemble(Options{
+		Callers:  Callers{Agents: Agents{Programs: oauth.New(oauth.Options{})}},
 		Webhooks: api.Webhooks{Senders: KnownWebhooks("")}, Env: handler.Env{Now: time.Now},
 		Toolsets: Toolsets{Operations: []operation.Toolset{prflow.Toolset(nil)}},
 		People: People{Acts: slices.Concat(session.Acts{}.Operations(), connections.Acts{}.Operations(),
@@ -73,7 +75,8 @@ func TestEveryOtherRouteAsksForAScope(t *testing.T) {
 func TestStrangersSendLittle(t *testing.T) {
 	routes := routesOf(t)
 	for name, most := range map[string]int64{"POST /sign-in": 4 << 10, "POST /webhooks/github": 1 << 20,
-		"POST /webhooks/gitea": 1 << 20} {
+		"POST /webhooks/gitea": 1 << 20, "POST /oauth/register": 16 << 10, "POST /oauth/token": 8 << 10,
+		"POST /oauth/revoke": 8 << 10} {
 		if limit := routes[name].Body; limit.Bytes != most || limit.Within != handler.OpenBodyTime {
 			t.Errorf("%s: %+v", name, limit)
 		}
@@ -91,6 +94,7 @@ func TestEveryRouteThatChangesSomethingIsRecordedWhenItIsRefused(t *testing.T) {
 	without := []string{ // nobody is refused for a scope there, or nothing is changed
 		"POST /sign-in", "POST /sign-out", "POST /api/v1/policy/check", "POST /webhooks/github", "POST /webhooks/gitea",
 		"POST /mcp", "DELETE /mcp", // no person's token opens them; door.Tokens records who is refused
+		"POST /oauth/register", "POST /oauth/token", "POST /oauth/revoke", // nor these; oauth.Service does
 	}
 	for name, r := range routesOf(t) {
 		if r.Method == http.MethodGet {

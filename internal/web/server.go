@@ -16,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/web/api"
+	"github.com/claudeops/claudeops/internal/web/authserver"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
@@ -36,6 +37,7 @@ type Server struct {
 	hub       *live.Hub
 	dashboard *dashboard.Dashboard
 	mcp       *mcphttp.Server
+	programs  *authserver.Server
 	kept      *kept
 }
 
@@ -80,7 +82,10 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 		Settings: o.Settings, Records: o.Records, Verified: s.health.LastVerification, Now: o.Env.Now,
 		Remaining: o.Providers.Remaining, Latency: o.Providers.Latency, Streams: s.hub.Count, Boundary: o.Rules.Boundary,
 	})
-	s.mcp = mcphttp.New(mcphttp.Options{Tokens: o.Agents.Tokens, Limits: o.Agents.Limits, Guard: s.guard, Now: o.Env.Now})
+	s.programs = authserver.New(authserver.Options{Service: o.Agents.Programs, Guard: s.guard, MCPPath: mcphttp.Path,
+		Now: o.Env.Now})
+	s.mcp = mcphttp.New(mcphttp.Options{Tokens: o.Agents.Tokens, Limits: o.Agents.Limits, Guard: s.guard, Now: o.Env.Now,
+		Issuer: s.programs.OfferedBy})
 	turns := handler.NewTurns(maxProposals)
 	routes := api.Routes(api.Options{
 		Settings: o.Settings, Toolsets: o.Toolsets.Operations, Turns: turns, Records: o.Records,
@@ -95,14 +100,14 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 		Settings: o.Settings, Promote: named(operation.List(o.Toolsets.Operations...), prflow.OpPromote), Turns: turns,
 		Records: o.Records,
 		People:  dashboard.People{Sessions: o.Sessions, Acts: o.Acts}, Providers: o.Providers.Providers,
-		Policy: o.Rules.Policy, Guard: s.guard, SignIn: people,
+		Policy: o.Rules.Policy, Guard: s.guard, SignIn: people, Programs: s.programs,
 		Health: s.health, Hub: s.hub, Toolsets: o.Toolsets.Pages, Env: o.Env,
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	s.dashboard = pages
-	return slices.Concat(routes, s.mcp.Routes(), pages.Routes()), s, nil
+	return slices.Concat(routes, s.mcp.Routes(), s.programs.Routes(), pages.Routes()), s, nil
 }
 
 // named returns the operation with a name; the zero one if its toolset is not enabled.
@@ -115,14 +120,14 @@ func named(list []operation.Operation, name string) operation.Operation {
 	return operation.Operation{}
 }
 
-// topics lists the sources of live updates, the record first.
+// topics lists the sources of live updates, the record first and the forges last.
 func topics(o Options, h *health.Checker) []live.Topic {
 	version := func(ctx context.Context) (int64, error) {
 		seq, _, err := o.Records.Audit.Head(ctx)
 		return seq, err
 	}
-	return append([]live.Topic{{Name: live.TopicAudit, Version: version},
-		{Name: live.TopicForges, Version: h.DownVersion}}, o.Live.Topics...)
+	return slices.Concat([]live.Topic{{Name: live.TopicAudit, Version: version}}, o.Live.Topics,
+		[]live.Topic{{Name: live.TopicForges, Version: h.DownVersion}})
 }
 
 // Watch makes the metrics begin to count now, rather than at the first scrape.
@@ -187,6 +192,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // route strips the base path and hands the request to the table.
 func (s *Server) route(w http.ResponseWriter, req *handler.Request) {
 	rest, below := strings.CutPrefix(req.URL.Path, s.guard.BasePath)
+	if inner := s.programs.Inner(req.URL.Path); inner != "" {
+		rest, below = inner, true
+	}
 	if !below || rest != "" && rest[0] != '/' || rest != "" && unclean(rest) {
 		s.problem(w, req, handler.NothingHere(s.guard.BasePath))
 		return

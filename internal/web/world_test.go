@@ -178,7 +178,7 @@ func (w *world) build() {
 		Random:    rand.Reader,
 		Directory: w.directory(),
 	})
-	w.web.Agents.Tokens = w.agentTokens()
+	w.web.Agents.Tokens, w.web.Agents.Programs = w.agentTokens(), w.programs()
 	server, err := web.New(w.web)
 	if err != nil {
 		w.Fatal(err)

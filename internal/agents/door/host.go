@@ -59,6 +59,8 @@ type Arrival struct {
 	Way        string
 	Peer       string
 	Credential string
+	// Holder is what no other credential has, and stays when the same agent shows another secret; "": Credential is.
+	Holder string
 	// Budget is what this connection and others of the same credential may send together; nil for one of its own.
 	Budget *Budget
 	// Still asks again whether the credential lets in; nil for one that nobody can revoke.

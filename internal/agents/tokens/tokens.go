@@ -114,6 +114,7 @@ type TokenEntry struct {
 	DryRun    bool          `json:"dry_run,omitempty" doc:"What the agent does is checked, and nothing written"`
 	ReadOnly  bool          `json:"read_only,omitempty" doc:"The agent can propose and write nothing"`
 	Owner     string        `json:"owner,omitempty" doc:"The person whose it is, who signs in by a provider: it may do no more than they may" example:"gitea:ann"`
+	Client    string        `json:"client,omitempty" doc:"The program that a person let in by consent in a browser, as it calls itself" example:"Claude Code"`
 	UsedAt    *time.Time    `json:"used_at,omitempty" doc:"When it was last used, to some minutes"`
 }
 
@@ -143,7 +144,7 @@ func Entry(t access.Token) TokenEntry {
 	e := TokenEntry{ID: t.ID, Name: t.Name, MaxTier: int(t.MaxTier), Scopes: append(access.Scopes{}, t.Scopes...),
 		CreatedAt: t.CreatedAt.UTC(), Agent: t.Agent, Repos: t.Repos, DryRun: t.DryRun,
 		ReadOnly: t.ReadOnly}
-	e.Owner = t.OwnerName
+	e.Owner, e.Client = t.OwnerName, t.Client
 	if !t.UsedAt.IsZero() {
 		used := t.UsedAt.UTC()
 		e.UsedAt = &used
@@ -352,10 +353,16 @@ func (w Wanted) checkLimits() error {
 		return fmt.Errorf("only an agent's token names repositories")
 	case (w.DryRun || w.ReadOnly) && !w.Agent:
 		return fmt.Errorf("only an agent's token is in a dry run or read-only; scopes say what any other may do")
-	case len(w.Repos) > maxRepos:
+	}
+	return CheckRepos(w.Repos)
+}
+
+// CheckRepos says what is wrong with repositories that an agent's token is to be for; nil for nothing.
+func CheckRepos(repos []string) error {
+	if len(repos) > maxRepos {
 		return fmt.Errorf("a token names at most %d repositories; a pattern such as owner/* stands for many", maxRepos)
 	}
-	for _, r := range w.Repos {
+	for _, r := range repos {
 		if _, err := policy.ParseRepoPattern(r); err != nil || strings.ContainsFunc(r, unicode.IsSpace) ||
 			len(r) > maxRepoPattern {
 			return fmt.Errorf("%.100q names no repository; owner/name, owner/* or gitea:owner/name does", r)

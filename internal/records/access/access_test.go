@@ -57,6 +57,9 @@ func (m *memory) FindToken(_ context.Context, hash string) (access.Token, bool, 
 func (m *memory) TokenNamed(_ context.Context, name string) (bool, error) {
 	return m.token.Name == name, m.err
 }
+func (m *memory) FindAccess(context.Context, string, time.Time) (access.Token, bool, error) {
+	return access.Token{}, false, m.err
+}
 func (m *memory) TouchToken(context.Context, string, time.Time) error { return m.err }
 func (m *memory) UpdateLogin(_ context.Context, s access.Login) error {
 	m.session = s

@@ -19,6 +19,8 @@ type Tokens interface {
 	// TokenNamed reports whether a token was ever made with the name, or a person has it, in any case; revoked tokens
 	// count.
 	TokenNamed(ctx context.Context, name string) (bool, error)
+	// FindAccess returns the token of an agent for which an access token with the hash is good at a time; see Grant.
+	FindAccess(ctx context.Context, hash string, now time.Time) (t Token, found bool, err error)
 	// TouchToken notes when the token with the hash was used.
 	TouchToken(ctx context.Context, hash string, used time.Time) error
 }
@@ -84,6 +86,15 @@ func (g *Gatekeeper) Bearer(ctx context.Context, secret string) (Principal, erro
 
 // holder is who has the token with the hash, if it is good.
 func (g *Gatekeeper) holder(ctx context.Context, hash string) (p Principal, ok bool, err error) {
+	p, t, ok, err := g.known(ctx, hash)
+	if ok && t.Hash != "" {
+		g.used(ctx, t)
+	}
+	return p, ok, err
+}
+
+// known is who has the token with the hash, and what is kept of it; the zero Token for one of the configuration.
+func (g *Gatekeeper) known(ctx context.Context, hash string) (p Principal, t Token, ok bool, err error) {
 	p.TokenHash = hash
 	for i, known := range g.configured { // all of them, so that the time tells nothing
 		if subtle.ConstantTimeCompare([]byte(known), []byte(hash)) == 1 {
@@ -92,16 +103,16 @@ func (g *Gatekeeper) holder(ctx context.Context, hash string) (p Principal, ok b
 		}
 	}
 	if ok {
-		return p, true, nil
+		return p, Token{}, true, nil
 	}
 	t, found, err := g.tokens.FindToken(ctx, hash)
 	if err != nil || !found || !t.Good(g.now()) || t.Agent ||
 		subtle.ConstantTimeCompare([]byte(t.Hash), []byte(hash)) != 1 {
-		return Principal{}, false, err
+		return Principal{}, Token{}, false, err
 	}
-	g.used(ctx, t)
 	p.Name, p.Ceiling, p.Scopes = t.Name, t.MaxTier, t.Scopes
-	return g.owned(ctx, t, p)
+	p, ok, err = g.owned(ctx, t, p)
+	return p, t, ok, err
 }
 
 // used notes the use of a token. It is for people to look at, so that records that cannot be written keep nobody out.
@@ -111,8 +122,16 @@ func (g *Gatekeeper) used(ctx context.Context, t Token) {
 	}
 }
 
-// owned lowers the rights of a token that a person has made for themselves to those that the person has.
+// owned lowers the rights of a token that a person has made for themselves, or has given to a program, to those that
+// the person has.
 func (g *Gatekeeper) owned(ctx context.Context, t Token, p Principal) (Principal, bool, error) {
+	if t.Grantor != "" {
+		by, _, ok, err := g.known(ctx, t.Grantor)
+		if err != nil || !ok {
+			return Principal{}, false, err
+		}
+		p = p.under(by)
+	}
 	if t.Owner == (Account{}) {
 		return p, true, nil
 	}
@@ -127,24 +146,23 @@ func (g *Gatekeeper) owned(ctx context.Context, t Token, p Principal) (Principal
 	if role == "" {
 		return Principal{}, false, nil
 	}
-	has := owner.principal(role)
-	p.Account, p.Ceiling = t.Owner, min(p.Ceiling, has.Ceiling)
+	p.Account = t.Owner
+	return p.under(owner.principal(role)), true, nil
+}
+
+// under is the caller with no more rights than another one has.
+func (p Principal) under(has Principal) Principal {
+	p.Ceiling = min(p.Ceiling, has.Ceiling)
 	p.Scopes = slices.DeleteFunc(slices.Clone(p.Scopes), func(s Scope) bool { return !has.Scopes.Has(s) })
-	return p, true, nil
+	return p
 }
 
 // AgentToken recognises the holder of an agent's token, which opens the door over MCP and nothing else. unauthenticated
 // for anything but a good one, a person's token included.
 func (g *Gatekeeper) AgentToken(ctx context.Context, secret string) (Token, error) {
-	hash := Hash(secret)
-	t, found, err := g.tokens.FindToken(ctx, hash)
+	t, err := g.agentBy(ctx, secret)
 	if err != nil {
 		return Token{}, err
-	}
-	if !found || !t.Agent || !t.Good(g.now()) || subtle.ConstantTimeCompare([]byte(t.Hash), []byte(hash)) != 1 {
-		return Token{}, fault.New(fault.Unauthenticated,
-			"the token is no good agent's token: it is unknown, was revoked, has expired, or is a "+
-				"person's; ask the operator for one (claudeops token create --agent)")
 	}
 	if t.MaxTier, err = g.agentTier(ctx, t); err != nil {
 		return Token{}, err
@@ -185,7 +203,7 @@ func (g *Gatekeeper) agentTier(ctx context.Context, t Token) (gitprovider.Tier, 
 
 func ownerLeft(t Token) error {
 	return fault.New(fault.Unauthenticated,
-		"the token %s is of a person who is no operator here any more, or has not signed in for %d days",
+		"the token %s is of a person who may give none here any more, or has not signed in for %d days",
 		t.Name, int(OwnerLife.Hours()/24))
 }
 

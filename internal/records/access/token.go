@@ -38,8 +38,13 @@ type Token struct {
 	DryRun, ReadOnly bool
 	// Owner is the person whose it is; the zero value for one that stands for itself. It may do no more than they may.
 	Owner     Account
-	OwnerName string    // of the person, where the records have found it
-	UsedAt    time.Time // when it was last used, to some minutes; zero: never
+	OwnerName string // of the person, where the records have found it
+	// Client is the program that the person gave it to by consent in a browser, as the program calls itself; "" for a
+	// token that was shown to a person. Grantor is the hash of the token by which that person was signed in: it may do no
+	// more than that, and no longer.
+	Client, Grantor string
+
+	UsedAt time.Time // when it was last used, to some minutes; zero: never
 }
 
 // Good reports whether the token is of use at a time.

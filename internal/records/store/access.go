@@ -17,34 +17,40 @@ type Access struct{ db *database }
 const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us, agent, expires_us, owner_issuer, " +
 	"owner_subject, used_us, repos, dry_run, read_only"
 
-// tokenOwner is the name of the person whose a token is.
-const tokenOwner = `, COALESCE((SELECT p.name FROM people p WHERE p.issuer = api_tokens.owner_issuer AND p.subject = api_tokens.owner_subject), '')`
+// tokenOwner is the name of the person whose a token is, and what is known of the program that it was given to.
+const tokenOwner = `, COALESCE((SELECT p.name FROM people p WHERE p.issuer = api_tokens.owner_issuer AND p.subject = api_tokens.owner_subject), ''),
+	COALESCE((SELECT g.grantor FROM oauth_grants g WHERE g.token = api_tokens.id), ''),
+	COALESCE((SELECT g.client_name FROM oauth_grants g WHERE g.token = api_tokens.id), '')`
 
 // InsertToken keeps a token, and appends the rows to the audit. Its name must be new among the tokens that are good;
 // else it is conflict, and nothing is kept.
 func (a *Access) InsertToken(ctx context.Context, t access.Token, rows ...record.Attempt) error {
 	return a.db.write(ctx, func(tx *sql.Tx) error {
-		person, err := personNamed(ctx, tx, t.Name)
-		if err != nil {
-			return err
-		}
-		if person {
-			return fault.New(fault.Conflict, "%q is the name of a person who signs in here; choose another name", t.Name)
-		}
-		_, err = tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 15)+")",
-			text(t.ID), text(t.Name), text(t.Hash), int64(t.MaxTier), t.Scopes.String(), at(&t.CreatedAt), at(&t.RevokedAt),
-			asNumber(t.Agent), at(&t.ExpiresAt),
-			text(t.Owner.Issuer), text(t.Owner.Subject), at(&t.UsedAt), strings.Join(t.Repos, " "),
-			asNumber(t.DryRun), asNumber(t.ReadOnly))
-		if causeOf(err) == causeUnique {
-			return fault.Wrap(err, fault.Conflict,
-				"there is a token with the name %q already; revoke it, or choose another name", t.Name)
-		}
-		if err != nil {
+		if err := insertToken(ctx, tx, t); err != nil {
 			return err
 		}
 		return a.db.appendAll(ctx, tx, rows)
 	})
+}
+
+func insertToken(ctx context.Context, tx *sql.Tx, t access.Token) error {
+	person, err := personNamed(ctx, tx, t.Name)
+	if err != nil {
+		return err
+	}
+	if person {
+		return fault.New(fault.Conflict, "%q is the name of a person who signs in here; choose another name", t.Name)
+	}
+	_, err = tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 15)+")",
+		text(t.ID), text(t.Name), text(t.Hash), int64(t.MaxTier), t.Scopes.String(), at(&t.CreatedAt), at(&t.RevokedAt),
+		asNumber(t.Agent), at(&t.ExpiresAt),
+		text(t.Owner.Issuer), text(t.Owner.Subject), at(&t.UsedAt), strings.Join(t.Repos, " "),
+		asNumber(t.DryRun), asNumber(t.ReadOnly))
+	if causeOf(err) == causeUnique {
+		return fault.Wrap(err, fault.Conflict,
+			"there is a token with the name %q already; revoke it, or choose another name", t.Name)
+	}
+	return err
 }
 
 func asNumber(yes bool) int64 {
@@ -128,7 +134,7 @@ func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) 
 		if err := rows.Scan((*text)(&t.ID), (*text)(&t.Name), (*text)(&t.Hash), &t.MaxTier, &scopes,
 			at(&t.CreatedAt), at(&t.RevokedAt), &agent, at(&t.ExpiresAt), (*text)(&t.Owner.Issuer), (*text)(&t.Owner.Subject),
 			at(&t.UsedAt), &repos, &dryRun, &readOnly,
-			(*text)(&t.OwnerName)); err != nil {
+			(*text)(&t.OwnerName), (*text)(&t.Grantor), (*text)(&t.Client)); err != nil {
 			return err
 		}
 		if repos != "" {

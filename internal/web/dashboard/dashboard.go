@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/web/authserver"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
@@ -67,6 +68,7 @@ type Options struct {
 	Policy    func() (policy.Policy, error) // the effective one, or why the configured one cannot be read
 	Guard     *guard.Guard
 	SignIn    *signin.SignIn
+	Programs  *authserver.Server // who may be let in by consent
 	Health    *health.Checker
 	Hub       *live.Hub
 	Toolsets  Toolsets
@@ -92,6 +94,7 @@ type Dashboard struct {
 	audit     *auditPages
 	policy    *policyPage
 	signIn    *signInPages
+	consent   *consentPages
 	sets      []pageSet // with an entry of their own in the navigation, after those that every server has
 }
 
@@ -121,9 +124,10 @@ func New(o Options) (*Dashboard, error) {
 			r, o.Sessions, actNamed(o.Acts, session.ActStart), actNamed(o.Acts, session.ActStop), o.Records.Sessions,
 			o.Records.Attempts, o.Records.Pulls,
 		},
-		audit:  &auditPages{r, o.Records.Audit, o.Records.Attempts, o.Records.Pulls, o.Health},
-		policy: &policyPage{r, o.Settings.Tier, o.Policy},
-		signIn: &signInPages{r, o.Guard, o.SignIn, newTokenPages(r, o.Guard, o.Acts)},
+		audit:   &auditPages{r, o.Records.Audit, o.Records.Attempts, o.Records.Pulls, o.Health},
+		policy:  &policyPage{r, o.Settings.Tier, o.Policy},
+		signIn:  &signInPages{r, o.Guard, o.SignIn, newTokenPages(r, o.Guard, o.Acts)},
+		consent: newConsentPages(r, o),
 	}
 	d.overview = &overview{
 		r, o.Records, o.Providers.Registry, o.Health, d.sessions, o.Toolsets,
@@ -148,16 +152,17 @@ func (d *Dashboard) Routes() []handler.Route {
 	// one of 64 KiB fits, every byte escaped
 	comment := &handler.BodyLimit{Bytes: 256 << 10, Advice: "say less in the comment"}
 	routes := []handler.Route{
-		follows("/{$}", d.overview.show), follows(changesPath, d.proposals.list), page("/proposals", d.proposals.moved),
-		follows("/proposals/{id}", d.proposals.show),
+		follows("/{$}", asked(d.overview.show)), follows(changesPath, asked(d.proposals.list)),
+		page("/proposals", d.proposals.moved),
+		follows("/proposals/{id}", asked(d.proposals.show)),
 		follows(changesPath+"/forges", d.pullList.show), page("/pulls", d.moved(changesPath+"?tab=waiting")),
-		follows(pullPath, d.pulls.show), page("/policy", d.policy.show),
+		follows(pullPath, d.pulls.show), page("/policy", asked(d.policy.show)),
 		page("/agents", d.moved(sessionsPath)), page("/records", d.moved(auditPath)), page("/settings", d.moved("/policy")),
-		follows("/audit", d.audit.audit),
-		page("/audit/{row}", d.audit.row), page("/audit.jsonl", d.audit.lines), page("/doctor", d.audit.doctor),
+		follows("/audit", asked(d.audit.audit)),
+		page("/audit/{row}", asked(d.audit.row)), page("/audit.jsonl", d.audit.lines), page("/doctor", d.audit.doctor),
 		page(live.Path, d.hub.Events),
-		follows("/sessions", d.sessions.list), follows("/sessions/schedule", d.sessions.schedule),
-		follows("/sessions/{id}", d.sessions.show),
+		follows("/sessions", asked(d.sessions.list)), follows("/sessions/schedule", asked(d.sessions.schedule)),
+		follows("/sessions/{id}", asked(d.sessions.show)),
 		{
 			Method: "POST", Pattern: pullPath + "/review", Scope: access.Review, Page: true, Handle: d.pulls.review,
 			Body: comment, Refused: d.pulls.refused,
@@ -188,6 +193,7 @@ func (d *Dashboard) Routes() []handler.Route {
 		routes = append(routes, set.routes(follows)...)
 	}
 	routes = append(routes, d.signIn.tokens.routes()...)
+	routes = append(routes, d.consent.routes()...)
 	routes = append(routes, d.reloads(routes)...)
 	// Signing out is the guard's.
 	return append(routes, handler.Route{Method: "GET", Pattern: "/sign-out", Page: true,
@@ -211,6 +217,17 @@ func (d *Dashboard) reloads(routes []handler.Route) (out []handler.Route) {
 		})
 	}
 	return out
+}
+
+// asked makes a handler of one that takes what the query says.
+func asked[Q any](handle func(*handler.Request, Q) (handler.Response, error)) handler.Func {
+	return func(req *handler.Request) (handler.Response, error) {
+		var q Q
+		if err := handler.DecodeQuery(req, &q); err != nil {
+			return handler.Response{}, err
+		}
+		return handle(req, q)
+	}
 }
 
 // following makes the page of a handler one that follows what happens. It notes where the record is before the handler

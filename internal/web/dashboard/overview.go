@@ -67,11 +67,7 @@ type numbers struct {
 	Verified               time.Time // when the records were verified; zero: not yet
 }
 
-func (h *overview) show(req *handler.Request) (handler.Response, error) {
-	var q overviewParams
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
-	}
+func (h *overview) show(req *handler.Request, q overviewParams) (handler.Response, error) {
 	view := overviewPage{Page: h.frame(req, "Overview", "/"), Days: chartDays}
 	most := firstRows
 	if q.Show != "" {

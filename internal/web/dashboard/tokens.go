@@ -199,11 +199,16 @@ func wantedToken(form url.Values, agents bool) map[string]any {
 		return wanted
 	}
 	wanted["agent"], wanted["dry_run"], wanted["read_only"] = true, form.Has("dry_run"), form.Has("read_only")
-	apart := func(r rune) bool { return r == ',' || r == ' ' || r == '\r' || r == '\n' || r == '\t' }
-	if repos := strings.FieldsFunc(form.Get("repos"), apart); len(repos) > 0 {
+	if repos := reposIn(form.Get("repos")); len(repos) > 0 {
 		wanted["repos"] = repos
 	}
 	return wanted
+}
+
+// reposIn are the repositories that a field names.
+func reposIn(text string) []string {
+	apart := func(r rune) bool { return r == ',' || r == ' ' || r == '\r' || r == '\n' || r == '\t' }
+	return strings.FieldsFunc(text, apart)
 }
 
 // made is a new token with what its agent's client is to be told.
@@ -243,9 +248,7 @@ func (h *tokenPages) sendBack(req *handler.Request, form url.Values, agents bool
 	view.Form.Name, view.Form.Repos, view.Form.Days = form.Get("name"), form.Get("repos"), form.Get("days")
 	view.Form.DryRun, view.Form.ReadOnly = form.Has("dry_run"), form.Has("read_only")
 	view.Form.Failed = h.env.Message(e.Message)
-	response, err := h.html("tokens", view)
-	response.Status = e.Code.HTTPStatus()
-	return response, err
+	return h.htmlAgain(e, "tokens", view)
 }
 
 // end revokes a token, and leads back to the page that it was on.

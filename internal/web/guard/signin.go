@@ -145,7 +145,7 @@ func IdentityOf(who access.Principal) Identity {
 }
 
 // maxNext bounds the address to go on to after signing in, in bytes.
-const maxNext = 1000
+const maxNext = 2000
 
 // SafeNext returns the address of one of our pages, without the base path, as it was given; "/" for everything else,
 // above all for what a browser would take for another site or for a path outside the base.

@@ -12,7 +12,7 @@ import (
 
 // listen is the stream of what is said to nobody in particular, or with Last-Event-ID the rest of a stream that broke.
 func (s *Server) listen(req *handler.Request) (handler.Response, error) {
-	secret, err := s.credential(req)
+	who, err := s.credential(req)
 	if err != nil {
 		return handler.Response{}, err
 	}
@@ -23,7 +23,7 @@ func (s *Server) listen(req *handler.Request) (handler.Response, error) {
 		return handler.Response{}, &handler.StatusError{Status: http.StatusNotAcceptable,
 			Err: fault.New(fault.InvalidArgument, "Accept must name text/event-stream")}
 	}
-	n, err := s.named(req, secret)
+	n, err := s.named(req, who)
 	if err != nil {
 		return handler.Response{}, err
 	}
@@ -55,14 +55,14 @@ func (s *Server) listen(req *handler.Request) (handler.Response, error) {
 
 // leave ends a session. What it was asked is finished.
 func (s *Server) leave(req *handler.Request) (handler.Response, error) {
-	secret, err := s.credential(req)
+	who, err := s.credential(req)
 	if err != nil {
 		return handler.Response{}, err
 	}
 	if err := sessionMethod(req); err != nil {
 		return handler.Response{}, err
 	}
-	n, err := s.named(req, secret)
+	n, err := s.named(req, who)
 	if err != nil {
 		return handler.Response{}, err
 	}

@@ -10,25 +10,28 @@
 package mcphttp
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/oauth"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
-// Options are what a Server is made of. All are required, but Limits.
+// Options are what a Server is made of. All are required, but Limits and Issuer.
 type Options struct {
 	Tokens *door.Tokens // nil: nobody is let in
 	Guard  *guard.Guard
 	Now    func() time.Time
 	Limits Limits
+	// Issuer is the authorization server that programs are sent to which show no token; "" for none. nil: none at all.
+	Issuer func(*http.Request) string
 }
 
 // Limits bound what agents take. A value of zero is the default.
@@ -85,14 +88,14 @@ type Server struct {
 	end     context.CancelFunc
 
 	mu        sync.Mutex
-	sessions  map[string]*session            // by id
-	stateless map[[sha256.Size]byte]*session // by the hash of the token, for requests that stand for themselves
+	sessions  map[string]*session // by id
+	stateless map[string]*session // by the holder of the token, for requests that stand for themselves
 }
 
 // New makes a Server.
 func New(o Options) *Server {
 	o.Limits = o.Limits.withDefaults()
-	s := &Server{options: o, sessions: map[string]*session{}, stateless: map[[sha256.Size]byte]*session{}}
+	s := &Server{options: o, sessions: map[string]*session{}, stateless: map[string]*session{}}
 	s.wrong = guard.NewFailures(o.Now, wrongEach, wrongAll,
 		"too many requests without a good token came from this address; wait a minute")
 	s.ctx, s.end = context.WithCancel(context.Background())
@@ -119,19 +122,34 @@ func (s *Server) Routes() []handler.Route {
 
 // metadata describes what is protected here, for clients that look for a way in.
 func (s *Server) metadata(req *handler.Request) (handler.Response, error) {
-	return handler.Response{Value: map[string]any{
+	said := map[string]any{
 		"resource": s.options.Guard.Address(req.Request) + Path, "resource_name": "Claude Ops",
 		"bearer_methods_supported": []string{"header"},
-	}}, nil
+	}
+	if issuer := s.issuer(req); issuer != "" {
+		said["authorization_servers"], said["scopes_supported"] = []string{issuer}, []string{oauth.Scope}
+	}
+	return handler.Response{Value: said}, nil
 }
 
+func (s *Server) issuer(req *handler.Request) string {
+	if s.options.Issuer == nil {
+		return ""
+	}
+	return s.options.Issuer(req.Request)
+}
+
+// holder is who shows a token: the token that counts, and whose it is. A program that gets another access token stays
+// the holder that it was.
+type holder struct{ secret, id string }
+
 // credential finds who has the token that a request shows. The error is the answer.
-func (s *Server) credential(req *handler.Request) (secret string, err error) {
+func (s *Server) credential(req *handler.Request) (h holder, err error) {
 	if s.options.Tokens == nil {
-		return "", fault.New(fault.NotFound, "no agents are let in here")
+		return holder{}, fault.New(fault.NotFound, "no agents are let in here")
 	}
 	if err := s.options.Guard.SameOrigin(req.Request); err != nil {
-		return "", err
+		return holder{}, err
 	}
 	var a door.Arrival
 	secret, refused := bearer(req.Header.Values("Authorization"))
@@ -144,21 +162,24 @@ func (s *Server) credential(req *handler.Request) (secret string, err error) {
 	switch {
 	case refused == nil:
 		req.Principal.Name = a.Credential // for the log
-		return secret, nil
+		return holder{secret, cmp.Or(a.Holder, a.Credential)}, nil
 	case refused.Code != fault.Unauthenticated:
-		return "", refused
+		return holder{}, refused
 	}
 	err = s.wrong.Count(from, refused)
 	if fault.CodeOf(err) != fault.Unauthenticated {
-		return "", err
+		return holder{}, err
 	}
 	challenge := `Bearer realm="claudeops", resource_metadata="` + s.options.Guard.Address(req.Request) + MetadataPath +
 		Path + `"`
+	if s.issuer(req) != "" {
+		challenge += `, scope="` + oauth.Scope + `"`
+	}
 	if len(req.Header.Values("Authorization")) > 0 {
 		challenge += `, error="invalid_token"`
 	}
-	return "", &handler.StatusError{Status: http.StatusUnauthorized, Header: http.Header{"Www-Authenticate": {challenge}},
-		Err: refused}
+	return holder{}, &handler.StatusError{Status: http.StatusUnauthorized, Err: refused,
+		Header: http.Header{"Www-Authenticate": {challenge}}}
 }
 
 // bearer is the token among the values of Authorization.

@@ -20,7 +20,7 @@ const eventsType = "text/event-stream"
 
 // post takes a message. The token is looked at before the body is read.
 func (s *Server) post(req *handler.Request) (handler.Response, error) {
-	secret, err := s.credential(req)
+	who, err := s.credential(req)
 	if err != nil {
 		return handler.Response{}, err
 	}
@@ -41,7 +41,7 @@ func (s *Server) post(req *handler.Request) (handler.Response, error) {
 	} else if err := checkVersion(req.Header); err != nil && !x.Alone && h.Method != "initialize" {
 		return handler.Response{}, err
 	}
-	n, begun, err := s.sessionOf(req, secret, h, x.Alone)
+	n, begun, err := s.sessionOf(req, who, h, x.Alone)
 	if err != nil {
 		return handler.Response{}, err
 	}
@@ -58,26 +58,26 @@ func readMessage(req *handler.Request) (exchange.Exchange, error) {
 }
 
 // sessionOf is the session that a message belongs to; begun says that it begins with it.
-func (s *Server) sessionOf(req *handler.Request, secret string, h head, alone bool) (n *session, begun bool,
+func (s *Server) sessionOf(req *handler.Request, who holder, h head, alone bool) (n *session, begun bool,
 	err error) {
 	id := req.Header.Get(sessionHeader)
 	switch {
 	case alone:
-		n, err = s.shared(req, secret)
+		n, err = s.shared(req, who)
 		return n, false, err
 	case h.Method == "initialize" && id == "":
-		n, err = s.begin(req, secret)
+		n, err = s.begin(req, who)
 		return n, true, err
 	case id == "":
 		return nil, false, badRequest("%s is missing: a session begins with initialize", sessionHeader)
 	}
-	n, err = s.named(req, secret)
+	n, err = s.named(req, who)
 	return n, false, err
 }
 
 // named is the session that a request names.
-func (s *Server) named(req *handler.Request, secret string) (*session, error) {
-	n, foreign := s.find(req.Header.Get(sessionHeader), secret)
+func (s *Server) named(req *handler.Request, who holder) (*session, error) {
+	n, foreign := s.find(req.Header.Get(sessionHeader), who)
 	if foreign {
 		why := fault.New(fault.NotFound, "the session was begun with another token")
 		s.options.Tokens.Refused(req.Context(), way, s.options.Guard.Client(req.Request), why)

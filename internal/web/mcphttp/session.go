@@ -3,7 +3,6 @@ package mcphttp
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"slices"
 	"sync"
 	"time"
@@ -24,7 +23,7 @@ const (
 // session is a connection of an agent: that of one client, or of all requests of a token that stand for themselves.
 type session struct {
 	id       string // "" for the latter
-	token    [sha256.Size]byte
+	holder   string // of the token
 	budget   *door.Budget
 	limits   Limits
 	now      func() time.Time
@@ -46,18 +45,18 @@ type session struct {
 }
 
 // open begins a session for an agent that has shown its token.
-func (s *Server) open(req *handler.Request, secret string, id string) (*session, error) {
+func (s *Server) open(req *handler.Request, h holder, id string) (*session, error) {
 	tokens := s.options.Tokens
 	if !tokens.Enter() {
 		return nil, fault.New(fault.LimitReached, "too many agents are connected")
 	}
-	arrival, done, refused := tokens.Count(req.Context(), secret, way, s.options.Guard.Client(req.Request))
+	arrival, done, refused := tokens.Count(req.Context(), h.secret, way, s.options.Guard.Client(req.Request))
 	if refused != nil {
 		tokens.Leave()
 		return nil, refused
 	}
 	n := &session{
-		id: id, token: sha256.Sum256([]byte(secret)), budget: arrival.Budget, limits: s.options.Limits, now: s.options.Now,
+		id: id, holder: h.id, budget: arrival.Budget, limits: s.options.Limits, now: s.options.Now,
 		messages: make(chan exchange.Exchange), ending: make(chan struct{}), over: make(chan struct{}), general: newStream(0),
 		begun: time.Now(), used: time.Now(),
 	}
@@ -78,13 +77,13 @@ func (s *Server) open(req *handler.Request, secret string, id string) (*session,
 }
 
 // begin begins a session of a client, and puts the longest idle one of its token out where there are too many.
-func (s *Server) begin(req *handler.Request, secret string) (*session, error) {
-	n, err := s.open(req, secret, rand.Text())
+func (s *Server) begin(req *handler.Request, h holder) (*session, error) {
+	n, err := s.open(req, h, rand.Text())
 	if fault.CodeOf(err) == fault.LimitReached {
-		if old := s.longestIdle(sha256.Sum256([]byte(secret))); old != nil {
+		if old := s.longestIdle(h); old != nil {
 			old.end()
 			<-old.over
-			n, err = s.open(req, secret, rand.Text())
+			n, err = s.open(req, h, rand.Text())
 		}
 	}
 	if err != nil {
@@ -97,12 +96,12 @@ func (s *Server) begin(req *handler.Request, secret string) (*session, error) {
 }
 
 // longestIdle is the session of a token that nobody uses and that was used longest ago; nil if there is none.
-func (s *Server) longestIdle(token [sha256.Size]byte) (oldest *session) {
+func (s *Server) longestIdle(h holder) (oldest *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var since time.Time
 	for _, n := range s.sessions {
-		if used, busy := n.lastUse(); n.token == token && !busy && (oldest == nil || used.Before(since)) {
+		if used, busy := n.lastUse(); n.holder == h.id && !busy && (oldest == nil || used.Before(since)) {
 			oldest, since = n, used
 		}
 	}
@@ -110,12 +109,11 @@ func (s *Server) longestIdle(token [sha256.Size]byte) (oldest *session) {
 }
 
 // shared is the connection of a token for requests that stand for themselves.
-func (s *Server) shared(req *handler.Request, secret string) (*session, error) {
-	token := sha256.Sum256([]byte(secret))
+func (s *Server) shared(req *handler.Request, h holder) (*session, error) {
 	s.mu.Lock()
-	n := s.stateless[token]
+	n := s.stateless[h.id]
 	if n != nil && n.isOld() {
-		delete(s.stateless, token)
+		delete(s.stateless, h.id)
 		n.end()
 		n = nil
 	}
@@ -123,17 +121,17 @@ func (s *Server) shared(req *handler.Request, secret string) (*session, error) {
 	if n != nil {
 		return n, nil
 	}
-	n, err := s.open(req, secret, "")
+	n, err := s.open(req, h, "")
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if other := s.stateless[token]; other != nil { // another request was faster
+	if other := s.stateless[h.id]; other != nil { // another request was faster
 		go n.end()
 		return other, nil
 	}
-	s.stateless[token] = n
+	s.stateless[h.id] = n
 	return n, nil
 }
 
@@ -142,20 +140,20 @@ func (s *Server) remove(n *session) {
 	defer s.mu.Unlock()
 	if n.id != "" {
 		delete(s.sessions, n.id)
-	} else if s.stateless[n.token] == n {
-		delete(s.stateless, n.token)
+	} else if s.stateless[n.holder] == n {
+		delete(s.stateless, n.holder)
 	}
 }
 
 // find is the session that a request names, if it is one of the token's. foreign: it is another token's.
-func (s *Server) find(id, secret string) (n *session, foreign bool) {
+func (s *Server) find(id string, h holder) (n *session, foreign bool) {
 	s.mu.Lock()
 	n = s.sessions[id]
 	s.mu.Unlock()
 	if n == nil {
 		return nil, false
 	}
-	if n.token != sha256.Sum256([]byte(secret)) { // hashes: how long it takes tells nothing
+	if n.holder != h.id {
 		return nil, true
 	}
 	return n, false

@@ -1,0 +1,151 @@
+// Package oauth lets programs ask people to let them in as agents (OAuth 2.1): a program registers, a browser comes
+// with what it asks for, a person allows it, and the program exchanges a code for an access token and a refresh token.
+// What it has then is an agent's token: it is listed, used, cut off and revoked as those are that a person was shown.
+//
+// Who a program is, nobody can prove: it has no secret of its own. What keeps others out is that a code goes to the
+// address that was registered, and is of use only with what the program that began has kept for itself (PKCE). A code
+// or a refresh token that comes a second time ends what was given for it.
+package oauth
+
+import (
+	"context"
+	"encoding/base64"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// Scope is the only one there is. What a program may do is what the person chooses, whatever it asks for.
+const Scope = "mcp"
+
+// How long things are good.
+const (
+	CodeLife   = time.Minute
+	AccessLife = time.Hour
+	IdleLife   = 30 * 24 * time.Hour // of a refresh token
+	GrantLife  = 90 * 24 * time.Hour // in all
+
+	codeKept = 24 * time.Hour // that a code was used, to recognise it again
+)
+
+// maxClients is how many programs are known; beyond it, those go that registered first and have nothing.
+const maxClients = 1000
+
+// Store keeps programs, codes and grants. internal/records/store implements it; errors are faults.
+type Store interface {
+	InsertClient(ctx context.Context, c access.Client, keep int, rows ...record.Attempt) error
+	FindClient(ctx context.Context, id string) (c access.Client, found bool, err error)
+	InsertCode(ctx context.Context, c access.Code, before time.Time, rows ...record.Attempt) error
+	FindCode(ctx context.Context, hash string) (c access.Code, found bool, err error)
+	// UseCode makes the token of a grant in place of an unused code; used is false if there is none.
+	UseCode(ctx context.Context, hash string, g access.Grant,
+		row func(t access.Token) record.Attempt) (t access.Token, used bool, err error)
+	FindGrant(ctx context.Context, family string) (g access.Grant, found bool, err error)
+	FindAccess(ctx context.Context, hash string, now time.Time) (t access.Token, found bool, err error)
+	// Rotate gives a grant other keys in place of the refresh token with the hash was; rotated is false if that is not
+	// good any more.
+	Rotate(ctx context.Context, token, was string, k access.Keys) (rotated bool, err error)
+	// EndGrant revokes a token; ended is false, and no row is added, if it is good no more.
+	EndGrant(ctx context.Context, token string, rows ...record.Attempt) (ended bool, err error)
+}
+
+// Gatekeeper says what a person may still give; *access.Gatekeeper is one.
+type Gatekeeper interface {
+	Granted(ctx context.Context, t access.Token) (gitprovider.Tier, error)
+}
+
+// Options are what a Service is made of. All are required.
+type Options struct {
+	Kernel     func() *operation.Kernel
+	Store      func() Store
+	Gatekeeper func() Gatekeeper
+	// Record appends to the audit.
+	Record  func(ctx context.Context, a record.Attempt) error
+	MaxTier func() gitprovider.Tier // that any agent may have here
+	Random  io.Reader
+	Now     func() time.Time
+	NewID   func() string
+}
+
+// Service lets programs in. It is safe for concurrent use.
+type Service struct{ Options }
+
+// New makes a Service.
+func New(o Options) *Service { return &Service{o} }
+
+// Actions of the audit.
+const (
+	ActionRegister = "oauth.register"
+	ActionAllow    = "oauth.allow"
+	ActionDeny     = "oauth.deny"
+	ActionGrant    = "oauth.grant"
+	ActionRevoke   = "oauth.revoke"
+	ActionReuse    = "oauth.reuse" // a code or a refresh token came a second time
+	ActionRefuse   = "oauth.refuse"
+)
+
+// Error is an answer to a program, as RFC 6749, 7591 and 8707 have them.
+type Error struct {
+	Code        string
+	Description string
+}
+
+func (e *Error) Error() string { return e.Code + ": " + e.Description }
+
+// Codes of errors.
+const (
+	errRequest    = "invalid_request"
+	errClient     = "invalid_client"
+	errGrant      = "invalid_grant"
+	errGrantType  = "unsupported_grant_type"
+	errScope      = "invalid_scope"
+	errTarget     = "invalid_target"
+	errResponse   = "unsupported_response_type"
+	errDenied     = "access_denied"
+	errRedirect   = "invalid_redirect_uri"
+	errClientMeta = "invalid_client_metadata"
+)
+
+func wrong(code, description string) *Error { return &Error{code, description} }
+
+// row is a row of the audit about a program; caller is who it is about, as far as that is known.
+func (s *Service) row(action, id, caller, message string) record.Attempt {
+	return record.Attempt{Time: s.Now(), RequestID: id, Door: record.DoorWeb, Caller: caller, Action: action,
+		Outcome: record.OutcomeDone, Message: message}
+}
+
+// Refused records that a program was refused, which the door does as often as it counts wrong credentials.
+func (s *Service) Refused(ctx context.Context, id, client string, why *Error) error {
+	row := s.row(ActionRefuse, id, s.callerOf(ctx, client), why.Error())
+	row.Code, row.Outcome = fault.Unauthenticated, record.OutcomeRefused
+	return s.Record(ctx, row)
+}
+
+// callerOf is a program for the record: by its name if it has registered.
+func (s *Service) callerOf(ctx context.Context, id string) string {
+	if c, found, err := s.Store().FindClient(ctx, id); err == nil && found {
+		return c.Name
+	}
+	return "unknown client"
+}
+
+// secret is a new random text of 43 characters.
+func (s *Service) secret() (string, error) {
+	b := make([]byte, 32)
+	if _, err := io.ReadFull(s.Random, b); err != nil {
+		return "", fault.From(err)
+	}
+	return base64.RawURLEncoding.EncodeToString(b), nil
+}
+
+// isSecret reports whether a text has the form of one of ours; all others are not looked up.
+func isSecret(text string) bool {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	return err == nil && len(b) == 32 && !strings.ContainsAny(text, "\r\n")
+}

@@ -1,0 +1,186 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// InsertClient keeps a program that has registered, and appends the rows to the audit. Beyond keep, those are removed
+// that registered first and have no token and no code that are good.
+func (a *Access) InsertClient(ctx context.Context, c access.Client, keep int, rows ...record.Attempt) error {
+	return a.db.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `DELETE FROM oauth_clients WHERE id IN (SELECT c.id FROM oauth_clients c
+			WHERE NOT EXISTS (SELECT 1 FROM oauth_codes o WHERE o.client = c.id AND o.token = '' AND o.expires_us > $1)
+			AND NOT EXISTS (SELECT 1 FROM oauth_grants g JOIN api_tokens t ON t.id = g.token
+				WHERE g.client = c.id AND t.revoked_us IS NULL AND g.refresh_until_us > $1)
+			ORDER BY c.created_us, c.id
+			LIMIT (SELECT CASE WHEN COUNT(*) < $2 THEN 0 ELSE COUNT(*) - $2 + 1 END FROM oauth_clients))`,
+			at(&c.CreatedAt), int64(keep))
+		if err != nil {
+			return err
+		}
+		if _, err = tx.ExecContext(ctx,
+			"INSERT INTO oauth_clients (id, name, redirects, created_us) VALUES ("+placeholders(1, 4)+")",
+			text(c.ID), text(c.Name), textList(c.Redirects), at(&c.CreatedAt)); err != nil {
+			return err
+		}
+		return a.db.appendAll(ctx, tx, rows)
+	})
+}
+
+// FindClient returns the program that has registered with the id.
+func (a *Access) FindClient(ctx context.Context, id string) (c access.Client, found bool, err error) {
+	found, err = a.db.first(ctx, []any{(*text)(&c.ID), (*text)(&c.Name), (*textList)(&c.Redirects), at(&c.CreatedAt)},
+		"SELECT id, name, redirects, created_us FROM oauth_clients WHERE id = $1", text(id))
+	return c, found, err
+}
+
+const codeColumns = "hash, client, redirect, challenge, name, max_tier, repos, dry_run, owner_issuer, owner_subject, grantor, " +
+	"expires_us, token"
+
+// InsertCode keeps a code, drops those that were good until before, and appends the rows to the audit.
+func (a *Access) InsertCode(ctx context.Context, c access.Code, before time.Time, rows ...record.Attempt) error {
+	return a.db.write(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM oauth_codes WHERE expires_us < $1", micros(before)); err != nil {
+			return err
+		}
+		t := c.Token
+		if _, err := tx.ExecContext(ctx, "INSERT INTO oauth_codes ("+codeColumns+") VALUES ("+placeholders(1, 13)+")",
+			text(c.Hash), text(c.ClientID), text(c.Redirect), text(c.Challenge), text(t.Name), int64(t.MaxTier),
+			strings.Join(t.Repos, " "), asNumber(t.DryRun), text(t.Owner.Issuer), text(t.Owner.Subject), text(t.Grantor), at(&c.ExpiresAt),
+			text(t.ID)); err != nil {
+			return err
+		}
+		return a.db.appendAll(ctx, tx, rows)
+	})
+}
+
+// FindCode returns the code with the hash, used ones included.
+func (a *Access) FindCode(ctx context.Context, hash string) (c access.Code, found bool, err error) {
+	var repos string
+	var dryRun int64
+	t := &c.Token
+	found, err = a.db.first(ctx, []any{(*text)(&c.Hash), (*text)(&c.ClientID), (*text)(&c.Redirect),
+		(*text)(&c.Challenge), (*text)(&t.Name), &t.MaxTier, &repos, &dryRun, (*text)(&t.Owner.Issuer), (*text)(&t.Owner.Subject),
+		(*text)(&t.Grantor), at(&c.ExpiresAt), (*text)(&t.ID)},
+		"SELECT "+codeColumns+" FROM oauth_codes WHERE hash = $1", text(hash))
+	if repos != "" {
+		t.Repos = strings.Fields(repos)
+	}
+	t.Agent, t.DryRun = true, dryRun != 0
+	return c, found, err
+}
+
+// maxTwins is how many good tokens of one name are told apart by a number.
+const maxTwins = 99
+
+// UseCode makes the token of a grant in place of an unused code, and appends the row to the audit. used is false, and
+// nothing is written, if the code is not there or was used by another call. A name that another good token has gets a
+// number; row is given the one that it is.
+func (a *Access) UseCode(ctx context.Context, hash string, g access.Grant,
+	row func(t access.Token) record.Attempt) (t access.Token, used bool, err error) {
+	t = g.Token
+	err = a.db.write(ctx, func(tx *sql.Tx) error {
+		used, err = changesOne(tx.ExecContext(ctx, "UPDATE oauth_codes SET token = $1 WHERE hash = $2 AND token = ''",
+			text(t.ID), text(hash)))
+		if err != nil || !used {
+			return err
+		}
+		if t.Name, err = freeName(ctx, tx, g.Token.Name); err != nil {
+			return err
+		}
+		if err := insertToken(ctx, tx, t); err != nil {
+			return err
+		}
+		k := g.Keys
+		if _, err := tx.ExecContext(ctx, `INSERT INTO oauth_grants (token, client, client_name, grantor, family, refresh,
+			refresh_until_us, access, access_until_us, former, former_until_us) VALUES (`+placeholders(1, 11)+")",
+			text(t.ID), text(g.ClientID), text(t.Client), text(t.Grantor), text(k.Family), text(k.Refresh),
+			at(&k.RefreshUntil), text(k.Access), at(&k.AccessUntil), "", int64(0)); err != nil {
+			return err
+		}
+		return a.db.appendAll(ctx, tx, []record.Attempt{row(t)})
+	})
+	return t, used && err == nil, err
+}
+
+// freeName is a name that no good token and no person has.
+func freeName(ctx context.Context, tx *sql.Tx, name string) (string, error) {
+	for n, free := 1, name; n <= maxTwins; n, free = n+1, fmt.Sprintf("%s %d", name, n+1) {
+		var taken bool
+		err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM api_tokens
+			WHERE revoked_us IS NULL AND lower(name) = lower(CAST($1 AS TEXT)))
+			OR EXISTS (SELECT 1 FROM people WHERE lower(name) = lower(CAST($1 AS TEXT)))`, text(free)).Scan(&taken)
+		if err != nil || !taken {
+			return free, err
+		}
+	}
+	return "", fault.New(fault.Conflict, "%q has %d tokens already; revoke those that are of no use", name, maxTwins)
+}
+
+// FindGrant returns the grant whose refresh tokens begin with what has the hash.
+func (a *Access) FindGrant(ctx context.Context, family string) (access.Grant, bool, error) {
+	return a.grantBy(ctx, "g.family = $1", text(family))
+}
+
+// FindAccess implements access.Tokens.
+func (a *Access) FindAccess(ctx context.Context, hash string, now time.Time) (access.Token, bool, error) {
+	g, found, err := a.grantBy(ctx, "g.access = $1 AND g.access_until_us > $2 OR g.former = $1 AND g.former_until_us > $2",
+		text(hash), micros(now))
+	return g.Token, found, err
+}
+
+func (a *Access) grantBy(ctx context.Context, condition string, args ...any) (g access.Grant, found bool, err error) {
+	err = a.db.read(ctx, func(tx *sql.Tx) error {
+		grants, err := selectRows(ctx, tx, func(rows *sql.Rows, g *access.Grant) error {
+			return rows.Scan((*text)(&g.Token.ID), (*text)(&g.ClientID), (*text)(&g.Family), (*text)(&g.Refresh),
+				at(&g.RefreshUntil), (*text)(&g.Access), at(&g.AccessUntil))
+		}, "SELECT token, client, family, refresh, refresh_until_us, access, access_until_us FROM oauth_grants g WHERE "+
+			condition, args...)
+		if err != nil || len(grants) == 0 {
+			return err
+		}
+		tokens, err := selectTokens(ctx, tx, "WHERE id = $1", text(grants[0].Token.ID))
+		if err == nil && len(tokens) > 0 {
+			g, found = grants[0], true
+			g.Token = tokens[0]
+		}
+		return err
+	})
+	return g, found, err
+}
+
+// Rotate gives a grant other keys, in place of the refresh token with the hash was. rotated is false, and nothing is
+// written, if the grant has another one by now, or its token is revoked. The access token so far is good to its end.
+func (a *Access) Rotate(ctx context.Context, token, was string, k access.Keys) (rotated bool, err error) {
+	err = a.db.write(ctx, func(tx *sql.Tx) error {
+		rotated, err = changesOne(tx.ExecContext(ctx, `UPDATE oauth_grants SET former = access,
+			former_until_us = access_until_us, refresh = $3, refresh_until_us = $4, access = $5, access_until_us = $6
+			WHERE token = $1 AND refresh = $2
+			AND EXISTS (SELECT 1 FROM api_tokens t WHERE t.id = oauth_grants.token AND t.revoked_us IS NULL)`,
+			text(token), text(was), text(k.Refresh), at(&k.RefreshUntil), text(k.Access), at(&k.AccessUntil)))
+		return err
+	})
+	return rotated && err == nil, err
+}
+
+// EndGrant revokes the token of a grant and appends the rows to the audit; ended is false, and nothing is written, if
+// it is good no more.
+func (a *Access) EndGrant(ctx context.Context, token string, rows ...record.Attempt) (ended bool, err error) {
+	err = a.db.write(ctx, func(tx *sql.Tx) error {
+		ended, err = changesOne(tx.ExecContext(ctx,
+			"UPDATE api_tokens SET revoked_us = $1 WHERE id = $2 AND revoked_us IS NULL", micros(a.db.opts.Now()), text(token)))
+		if err != nil || !ended {
+			return err
+		}
+		return a.db.appendAll(ctx, tx, rows)
+	})
+	return ended && err == nil, err
+}

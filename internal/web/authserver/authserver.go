@@ -1,0 +1,220 @@
+// Package authserver is what programs ask that want to be let in as agents (OAuth 2.1): where they register, and where
+// they exchange what a person has allowed for tokens. The page on which the person allows it is of web/dashboard.
+package authserver
+
+import (
+	"errors"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/agents/oauth"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/weborigin"
+	"github.com/claudeops/claudeops/internal/web/guard"
+	"github.com/claudeops/claudeops/internal/web/handler"
+)
+
+// Addresses, without the base path.
+const (
+	MetadataPath  = "/.well-known/oauth-authorization-server"
+	AuthorizePath = "/oauth/authorize"
+	RegisterPath  = "/oauth/register"
+	TokenPath     = "/oauth/token"
+	RevokePath    = "/oauth/revoke"
+)
+
+// Bounds a minute, from one address and from all of them: of registrations, of what is asked at the token endpoint, and
+// of what is refused there, which is recorded as often.
+const (
+	registersEach, registersAll = 10, 60
+	asksEach, asksAll           = 120, 1200
+	wrongEach, wrongAll         = 10, 100
+)
+
+// Options are what a Server is made of. All are required.
+type Options struct {
+	Service *oauth.Service // nil: programs are not let in this way
+	Guard   *guard.Guard
+	MCPPath string // of what is protected, without the base path
+	Now     func() time.Time
+}
+
+// Server answers programs. It is safe for concurrent use.
+type Server struct {
+	Options
+	registers, asks, wrong *guard.Failures
+}
+
+// New makes a Server.
+func New(o Options) *Server {
+	count := func(each, all int, said string) *guard.Failures { return guard.NewFailures(o.Now, each, all, said) }
+	return &Server{o, count(registersEach, registersAll, "too many programs register; wait a minute"),
+		count(asksEach, asksAll, "too many requests came from this address; wait a minute"),
+		count(wrongEach, wrongAll, "too many wrong requests came from this address; wait a minute")}
+}
+
+// Offers reports whether programs are let in this way: never over plain HTTP from another machine, since a code and its
+// tokens would be read on the way.
+func (s *Server) Offers(r *http.Request) bool {
+	u := url.URL{Host: r.Host}
+	return s.Service != nil && (s.Guard.Secured(r) || weborigin.Loopback(u.Hostname()))
+}
+
+// OfferedBy is the issuer that a program is sent to; "" where none is let in this way.
+func (s *Server) OfferedBy(r *http.Request) string {
+	if !s.Offers(r) {
+		return ""
+	}
+	return s.Issuer(r)
+}
+
+// Issuer is how this server is named to a program.
+func (s *Server) Issuer(r *http.Request) string { return s.Guard.Address(r) }
+
+// Here is what a request of a program is compared with.
+func (s *Server) Here(r *http.Request) oauth.Here {
+	return oauth.Here{Issuer: s.Issuer(r), Resource: s.Issuer(r) + s.MCPPath}
+}
+
+// Routes are those for programs; the page for people is elsewhere.
+func (s *Server) Routes() []handler.Route {
+	if s.Service == nil {
+		return nil
+	}
+	body := func(bytes int64) *handler.BodyLimit {
+		return &handler.BodyLimit{Bytes: bytes, Advice: "a request of a program is shorter", Within: handler.OpenBodyTime}
+	}
+	post := func(pattern string, bytes int64, handle handler.Func) handler.Route {
+		return handler.Route{Method: http.MethodPost, Pattern: pattern, Agents: true, Handle: s.offered(handle),
+			Body: body(bytes)}
+	}
+	routes := []handler.Route{
+		post(RegisterPath, 16<<10, s.register), post(TokenPath, 8<<10, s.token), post(RevokePath, 8<<10, s.revoke),
+	}
+	for _, pattern := range []string{MetadataPath, MetadataPath + s.MCPPath} {
+		routes = append(routes, handler.Route{Method: http.MethodGet, Pattern: pattern, Agents: true,
+			Handle: s.offered(s.metadata)})
+	}
+	return routes
+}
+
+// Inner is the path of the metadata below the base for the address that RFC 8414 gives it: the name stands before the
+// base path there. "" for every other address.
+func (s *Server) Inner(path string) string {
+	if s.Guard.BasePath != "" && path == MetadataPath+s.Guard.BasePath {
+		return MetadataPath
+	}
+	return ""
+}
+
+// offered answers only where programs are let in.
+func (s *Server) offered(handle handler.Func) handler.Func {
+	return func(req *handler.Request) (handler.Response, error) {
+		if !s.Offers(req.Request) {
+			return handler.Response{}, fault.New(fault.NotFound,
+				"programs are let in here over https alone, or on this machine; ask for this address by https")
+		}
+		return handle(req)
+	}
+}
+
+// metadata describes this server (RFC 8414).
+func (s *Server) metadata(req *handler.Request) (handler.Response, error) {
+	at := s.Issuer(req.Request)
+	return handler.Response{Value: map[string]any{
+		"issuer": at, "authorization_endpoint": at + AuthorizePath, "token_endpoint": at + TokenPath,
+		"registration_endpoint": at + RegisterPath, "revocation_endpoint": at + RevokePath,
+		"scopes_supported": []string{oauth.Scope}, "response_types_supported": []string{"code"},
+		"response_modes_supported":                       []string{"query"},
+		"grant_types_supported":                          []string{"authorization_code", "refresh_token"},
+		"token_endpoint_auth_methods_supported":          []string{"none"},
+		"revocation_endpoint_auth_methods_supported":     []string{"none"},
+		"code_challenge_methods_supported":               []string{"S256"},
+		"authorization_response_iss_parameter_supported": true,
+		"protected_resources":                            []string{at + s.MCPPath},
+	}}, nil
+}
+
+func (s *Server) register(req *handler.Request) (handler.Response, error) {
+	body, err := handler.ReadBody(req, "application/json")
+	if err != nil {
+		return handler.Response{}, err
+	}
+	if err := s.registers.Count(s.from(req), nil); err != nil {
+		return slowDown(err), nil
+	}
+	made, err := s.Service.Register(req.Context(), req.ID, body)
+	if err != nil {
+		return s.refused(req, "", err)
+	}
+	return handler.Response{Status: http.StatusCreated, Value: made}, nil
+}
+
+func (s *Server) token(req *handler.Request) (handler.Response, error) {
+	form, err := s.form(req)
+	if err != nil {
+		return s.refused(req, "", err)
+	}
+	issued, err := s.Service.Exchange(req.Context(), req.ID, form, s.Here(req.Request))
+	if err != nil {
+		return s.refused(req, form.Get("client_id"), err)
+	}
+	return handler.Response{Value: issued, Header: http.Header{"Pragma": {"no-cache"}}}, nil
+}
+
+func (s *Server) revoke(req *handler.Request) (handler.Response, error) {
+	form, err := s.form(req)
+	if err == nil {
+		err = s.Service.Revoke(req.Context(), req.ID, form)
+	}
+	if err != nil {
+		return s.refused(req, form.Get("client_id"), err)
+	}
+	return handler.Response{Status: http.StatusOK}, nil
+}
+
+// form is what a program asks, if it does not ask too often.
+func (s *Server) form(req *handler.Request) (url.Values, error) {
+	form, err := handler.ReadForm(req)
+	if err == nil && len(req.Header.Values("Authorization")) > 0 {
+		err = &oauth.Error{Code: "invalid_client", Description: "programs have no secret here"}
+	}
+	if err == nil {
+		err = s.asks.Count(s.from(req), nil)
+	}
+	return form, err
+}
+
+// refused answers in the form of OAuth, and records it as often as wrong requests are counted.
+func (s *Server) refused(req *handler.Request, client string, err error) (handler.Response, error) {
+	var why *oauth.Error
+	if !errors.As(err, &why) {
+		if fault.CodeOf(err) == fault.LimitReached {
+			return slowDown(err), nil
+		}
+		return handler.Response{}, err
+	}
+	if counted := s.wrong.Count(s.from(req), nil); counted != nil {
+		return slowDown(counted), nil
+	}
+	if err := s.Service.Refused(req.Context(), req.ID, client, why); err != nil {
+		return handler.Response{}, err
+	}
+	return answer(http.StatusBadRequest, why.Code, why.Description, nil), nil
+}
+
+func slowDown(err error) handler.Response {
+	e := fault.From(err)
+	return answer(http.StatusTooManyRequests, "temporarily_unavailable", e.Message,
+		http.Header{"Retry-After": {strconv.Itoa(int(e.RetryAfter/time.Second) + 1)}})
+}
+
+func answer(status int, code, description string, header http.Header) handler.Response {
+	return handler.Response{Status: status, Header: header,
+		Value: map[string]string{"error": code, "error_description": description}}
+}
+
+func (s *Server) from(req *handler.Request) netip.Addr { return s.Guard.Client(req.Request) }
