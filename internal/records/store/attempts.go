@@ -209,8 +209,8 @@ func (d *database) attemptClauses(q record.AttemptQuery) (query string, args []a
 		c.order = "1"
 	}
 	limit := c.page(q.Limit, record.DefaultAttemptLimit, record.MaxAttemptLimit)
-	return fmt.Sprintf("%s ORDER BY %s %s LIMIT $%d", strings.Join(lists, " UNION ALL "), c.order, direction, limit),
-		c.args
+	return fmt.Sprintf("%s ORDER BY %s %s LIMIT $%d", strings.Join(lists, " UNION ALL "), c.order, direction,
+		limit), c.args
 }
 
 // find looks for part as search does, or for the pull request whose number it is.

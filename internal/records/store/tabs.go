@@ -69,8 +69,8 @@ func (c *attemptQuery) tab(tab record.Tab, own text, now time.Time) {
 
 // dryRunsWait selects those of dry_runs that wait; the arguments are the own provider and the time.
 func dryRunsWait(table string, own, since int) string {
-	return table + ".waits = 1 AND " + oursAt(table+".provider", dollar(own)) + " AND " + table + ".created_us >= " +
-		dollar(since)
+	return table + ".waits = 1 AND " + oursAt(table+".provider", dollar(own)) +
+		" AND " + table + ".created_us >= " + dollar(since)
 }
 
 // PullTotals counts the pull requests of ours that are open by where they stand, and with ended the others by their
