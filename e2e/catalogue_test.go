@@ -78,8 +78,9 @@ func TestCatalogueIsAccessible(t *testing.T) {
 			}
 		}
 	}
-	for name, address := range map[string]string{"catalogue": "/catalogue", "definition": "/catalogue/definitions/agent/child",
-		"forks": "/catalogue/forks"} {
+	for name, address := range map[string]string{"catalogue": "/catalogue",
+		"definition": "/catalogue/definitions/agent/child",
+		"forks":      "/catalogue/forks"} {
 		d.run(chromedp.Navigate(d.url + address))
 		d.picture(name)
 	}

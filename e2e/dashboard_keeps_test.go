@@ -18,7 +18,8 @@ func (d *dashboard) follows(address string) {
 	d.Helper()
 	d.run(chromedp.Navigate(d.url + address))
 	d.becomes(statusIs + `"live"`)
-	d.run(chromedp.Evaluate(`window.refreshed = 0; document.addEventListener("htmx:afterRequest", () => { window.refreshed++; });`, nil))
+	d.run(chromedp.Evaluate(
+		`window.refreshed = 0; document.addEventListener("htmx:afterRequest", () => { window.refreshed++; });`, nil))
 }
 
 // refreshes does what leaves a record, and waits until the page has taken it over.
@@ -101,7 +102,8 @@ func TestDashboardShowsWhatIsNewWhereNobodyReads(t *testing.T) {
 	d.quiet("coming back")
 }
 
-// What is not a list is brought up to date in its place: the focus, marked text, what is open and the scroll position stay.
+// What is not a list is brought up to date in its place: the focus, marked text, what is open and the scroll position
+// stay.
 func TestDashboardKeepsWhatIsRead(t *testing.T) {
 	d := newDashboard(t)
 	addresses := d.history()
@@ -154,8 +156,9 @@ func TestDashboardKeepsWhatIsReadOfASession(t *testing.T) {
 }
 
 // stops are what the focus goes through on the page of all changes.
-const stops = "Skip to content, Claude Ops, Overview, Changes, Agents, Records, Settings, Healthy, OYou are " +
-	"operator, Ask the forges now, All N, Waiting for you N, With the agent N, Refused N, Merged N, Closed N, q, repo, caller, code, since, Filter"
+const stops = "Skip to content, Claude Ops, Overview, Changes, Agents, Records, Settings, live-health, OYou are " +
+	"operator, Ask the forges now, All N, Waiting for you N, With the agent N, Refused N, Merged N, Closed N, q, repo, " +
+	"caller, code, since, Filter"
 
 func TestDashboardByKeyboardWhileRecordsComeIn(t *testing.T) {
 	d := newDashboard(t)

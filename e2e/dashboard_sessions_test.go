@@ -51,8 +51,8 @@ func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
 	d.shoot("sessions")
 }
 
-// shoot keeps pictures of the page, and fails if it is wider than the window or axe-core finds a barrier, in both schemes
-// and on a phone.
+// shoot keeps pictures of the page, and fails if it is wider than the window or axe-core finds a barrier, in both
+// schemes and on a phone.
 func (d *dashboard) shoot(name string) {
 	d.Helper()
 	axe, err := os.ReadFile(installed(d.T, "axe-core/axe.min.js"))

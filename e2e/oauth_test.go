@@ -29,6 +29,7 @@ func (d *dashboard) lets(address, client string) {
 	d.becomes(`document.querySelector("#consent") !== null`)
 	d.says(client, "a program on your computer", "operator", "Highest tier")
 	d.quiet("the page that asks for consent")
+	d.picture("consent")
 	d.run(chromedp.SetValue("#tier", "2", chromedp.ByQuery))
 	d.run(chromedp.Click(`button[formaction$="/allow"]`, chromedp.ByQuery))
 }

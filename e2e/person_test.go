@@ -148,7 +148,8 @@ func acts() []act {
 				p.types("#line-comment", "Which disk?")
 				p.follows("#line-form button")
 			}},
-		{name: "Request changes", was: effort{clicks: 3, scrolls: 3, keys: 14, typings: 1}, says: "You have asked for changes.",
+		{name: "Request changes", was: effort{clicks: 3, scrolls: 3, keys: 14, typings: 1},
+			says: "You have asked for changes.",
 			do: func(p *person) {
 				p.follows(firstWaiting)
 				p.clicks(sheet("request-changes"))
@@ -180,7 +181,8 @@ func acts() []act {
 				p.follows(firstWaiting)
 				p.follows(`form[action$="/promote"] button`)
 			}},
-		{name: "Start and stop a session", was: effort{clicks: 4, scrolls: 2, keys: 17, typings: 1}, says: "A person stopped it",
+		{name: "Start and stop a session", was: effort{clicks: 4, scrolls: 2, keys: 17, typings: 1},
+			says: "A person stopped it",
 			do: func(p *person) {
 				p.follows(`.acts a[href$="/sessions"]`)
 				p.clicks(`button[popovertarget="start"]`)
@@ -198,7 +200,8 @@ func acts() []act {
 			p.types("#name", "laptop")
 			p.enters()
 		}},
-		{name: "Find a refusal of last week", was: effort{clicks: 3, scrolls: 1, keys: 11, typings: 1}, says: "hosts/lighthouse.yaml",
+		{name: "Find a refusal of last week", was: effort{clicks: 3, scrolls: 1, keys: 11, typings: 1},
+			says: "hosts/lighthouse.yaml",
 			do: func(p *person) {
 				p.follows(`.side a[href$="/changes"]`)
 				p.key("/")

@@ -42,6 +42,7 @@ func TestDashboardMakesAndRevokesATokenOfAnAgent(t *testing.T) {
 	d.run(
 		chromedp.Navigate(d.url+"/tokens"), chromedp.Click(`button[popovertarget="make"]`, chromedp.ByQuery),
 		chromedp.SendKeys("#name", "laptop", chromedp.ByQuery), chromedp.SendKeys("#repos", "e2e/*", chromedp.ByQuery),
+		chromedp.Click(`label[for="dry-run"]`, chromedp.ByQuery),
 		chromedp.Click("#make .acts button:last-child", chromedp.ByQuery), chromedp.WaitVisible("#secret", chromedp.ByQuery),
 		chromedp.Text("#secret", &secret, chromedp.ByQuery),
 		chromedp.TextContent(`section[aria-labelledby="lines"]`, &lines, chromedp.ByQuery),
@@ -63,7 +64,8 @@ func TestDashboardMakesAndRevokesATokenOfAnAgent(t *testing.T) {
 		chromedp.WaitVisible("p.done", chromedp.ByQuery),
 		chromedp.Location(&address),
 	)
-	if strings.Contains(history, secret) || !strings.Contains(history, "laptop") || strings.Contains(address, secret) {
+	if strings.Contains(history, secret) || !strings.Contains(history, "laptop") ||
+		!strings.Contains(history, "e2e/* dry run") || strings.Contains(address, secret) {
 		t.Errorf("%s, from a page that says %q", address, history)
 	}
 	if status := d.knock(secret); status != http.StatusUnauthorized {

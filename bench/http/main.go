@@ -8,10 +8,12 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -62,6 +64,9 @@ func run(ctx context.Context, binary, state string, rows int, each time.Duration
 		return err
 	}
 	defer s.stop()
+	if err := s.settle(ctx); err != nil {
+		return err
+	}
 	if !fresh {
 		if err := measureAll(ctx, s, each); err != nil {
 			return err
@@ -105,6 +110,29 @@ func start(ctx context.Context, binary, scratch, state, root string) (*server, e
 	}
 	s.token = strings.TrimSpace(string(token))
 	return s, nil
+}
+
+// settle waits until the server has verified the records that it found, which takes a processor for seconds.
+func (s *server) settle(ctx context.Context) error {
+	const patience = 5 * time.Minute
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(100 * time.Millisecond) {
+		r, err := s.request(ctx, http.MethodGet, "/", "")
+		if err != nil {
+			return err
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return err
+		}
+		page, err := io.ReadAll(answer.Body)
+		if _ = answer.Body.Close(); err != nil {
+			return err
+		}
+		if !bytes.Contains(page, []byte("Not looked at yet")) {
+			return nil
+		}
+	}
+	return errors.New("the server does not say that it has verified the records")
 }
 
 func (s *server) stop() {

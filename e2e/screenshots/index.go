@@ -45,5 +45,6 @@ func writeIndex(docs string) error {
 				look.is, look.width)
 		}
 	}
-	return os.WriteFile(filepath.Join(docs, "reference/pictures.md"), page.Bytes(), 0o644) // #nosec G306: part of the sources
+	// #nosec G306: part of the sources
+	return os.WriteFile(filepath.Join(docs, "reference/pictures.md"), page.Bytes(), 0o644)
 }

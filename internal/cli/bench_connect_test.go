@@ -40,7 +40,7 @@ func BenchmarkConnection(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		conn, err := connect.Dial(b.Context(), d.Address(), connect.Hello{Ticket: ticket}, connect.Transports())
+		conn, err := connect.Dial(b.Context(), d.Address(), connect.Hello{Ticket: ticket})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -57,7 +57,7 @@ func keeps(route handler.Route) bool {
 func (k *kept) answer(req *handler.Request, handle handler.Func) (handler.Response, error) {
 	key, known := k.key(req.Context(), req)
 	if !known {
-		return handle(req)
+		return k.made(req, handle)
 	}
 	k.mu.Lock()
 	answer, found := k.answers[key]
@@ -65,7 +65,7 @@ func (k *kept) answer(req *handler.Request, handle handler.Func) (handler.Respon
 	if found {
 		return answer, nil
 	}
-	answer, err := handle(req)
+	answer, err := k.made(req, handle)
 	if err != nil || answer.Stream != nil || answer.Status > 200 {
 		return answer, err
 	}
@@ -74,6 +74,20 @@ func (k *kept) answer(req *handler.Request, handle handler.Func) (handler.Respon
 	}
 	k.keep(key, answer)
 	return answer, nil
+}
+
+// made is what the handler says of the records as they are now.
+func (k *kept) made(req *handler.Request, handle handler.Func) (answer handler.Response, err error) {
+	if k.changes == nil {
+		return handle(req)
+	}
+	err = k.changes.View(req.Context(), func(ctx context.Context) error {
+		viewing := *req
+		viewing.Request = req.WithContext(ctx)
+		answer, err = handle(&viewing)
+		return err
+	})
+	return answer, err
 }
 
 // key is read before the answer is made, so that what is recorded meanwhile makes it old.

@@ -2,13 +2,16 @@ package web_test
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/web/records"
 )
 
@@ -57,6 +60,79 @@ func TestAnswersAreKeptUntilSomethingIsRecorded(t *testing.T) {
 	}
 	if n := strings.Count(string(w.get("/api/v1/proposals").body), `"outcome":"refused"`); n != 4 {
 		t.Errorf("%d refusals are listed, want 5", n)
+	}
+}
+
+// summed is embedded under a name that is none of its methods.
+type summed interface{ records.Summary }
+
+// countedSummary counts how often an overview is made: each asks once for what was refused in 24 hours, and for a week.
+type countedSummary struct {
+	summed
+	reads atomic.Int64
+}
+
+func (c *countedSummary) RefusalsByCode(ctx context.Context, since time.Time) ([]record.CodeCount, error) {
+	c.reads.Add(1)
+	return c.summed.RefusalsByCode(ctx, since)
+}
+
+func TestTheOverviewIsKeptUntilWhatItIsMadeOfChanges(t *testing.T) {
+	counted := &countedSummary{}
+	w := newWorld(t, func(w *world) {
+		counted.summed = w.web.Records.Summary
+		w.web.Records.Summary = counted
+	})
+	other, token := w.another(w.dir), w.token("ann", 2, access.Read)
+	asks := []edit{header("Authorization", "Bearer "+token)}
+	made := func() bool {
+		t.Helper()
+		before := counted.reads.Load()
+		w.want(w.get("/", asks...), 200, "")
+		return counted.reads.Load() != before
+	}
+	running := sessions.Record{ID: "session-1", StartedAt: w.Now(),
+		Task: sessions.Task{Tier: 2, Trigger: sessions.TriggerCommand}}
+	running.State = sessions.StateRunning
+	key := record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra", Number: 7}
+	var browser *http.Cookie
+	for _, change := range []struct {
+		name string
+		make func()
+	}{
+		{"the start", func() {}},
+		{"a refusal", func() { w.refuse(1) }},
+		{"a refusal by another process", func() { w.proposed(other, "r1", record.OutcomeRefused, 0) }},
+		{"a dry run", func() { w.proposed(other, "d1", record.OutcomeDryRun, 0) }},
+		{"a pull request", func() { w.proposed(other, "o1", record.OutcomeOpened, 7) }},
+		{"its approval", func() {
+			if err := seePull(other, key, func(r *record.PullRecord) { r.Approvals = 1 }); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"a session", func() {
+			if err := other.AgentSessions.BeginSession(context.Background(), running); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"a person who signs in", func() { browser = w.signIn(token) }},
+		{"a person who signs out", func() { w.submit("/sign-out", nil, with(browser)) }},
+		{"a verification", w.verify},
+		{"a credential that is learnt", func() { t.Cleanup(scanner.Learn("learnt-while-kept-0123456789")) }},
+		{"ten seconds", func() { w.advance(10 * time.Second) }},
+		{"a day", func() { w.advance(24 * time.Hour) }},
+	} {
+		change.make()
+		if !made() {
+			t.Errorf("after %s, the overview is what it was before", change.name)
+		}
+		if made() {
+			t.Errorf("after %s, the overview is made twice", change.name)
+		}
+	}
+	asks = []edit{header("Authorization", "Bearer "+w.token("ben", 2, access.Read))}
+	if made(); made() {
+		t.Error("the overview of another person is made twice")
 	}
 }
 

@@ -28,7 +28,8 @@ func TestAProgramIsLetInByConsentAndIsAnAgentThen(t *testing.T) {
 	}
 	page, form := p.asked(nil, boss)
 	d := p.read(page, "/oauth/authorize", 200)
-	d.has("Claude Code", "a program on your computer (127.0.0.1:7777)", "boss", "Tier 1", "Tier 2", "90 days at most", "Dry run")
+	d.has("Claude Code", "a program on your computer (127.0.0.1:7777)", "boss", "Tier 1", "Tier 2", "90 days at most",
+		"Dry run")
 	d.lacks("Tier 3", "in dry run")
 	if csp := page.Header.Get(
 		"Content-Security-Policy",

@@ -149,7 +149,7 @@ func TestDriftIsProposedOnThePage(t *testing.T) {
 func TestThePageOfDeploymentsShowsTargetsDriftAndSnapshots(t *testing.T) {
 	w, _, first := deployedWorld(t)
 	text := w.page("/deployments", 200).text
-	for _, part := range []string{"update 1 and delete 0 files", "files that are not as they were deployed: 1",
+	for _, part := range []string{"create 0 files, update 1 and delete 0", "files that are not as they were deployed: 1",
 		"Changed here", "<b>drifted</b>", "one", first, "current", "Roll back"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the page lacks %q: %s", part, text)
@@ -161,7 +161,8 @@ func TestThePageOfDeploymentsShowsTargetsDriftAndSnapshots(t *testing.T) {
 func TestARollbackOnThePageIsPlannedConfirmedAndRecorded(t *testing.T) {
 	w, root, first := deployedWorld(t)
 	page := w.page("/deployments/rollback?to="+first, 200)
-	for _, part := range []string{"create 0 files, update 1 and delete 1", "a.md", "b.md", "was not there then", "<b>drifted</b>"} {
+	for _, part := range []string{"create 0 files, update 1 and delete 1",
+		"a.md", "b.md", "was not there then", "<b>drifted</b>"} {
 		if !strings.Contains(page.text, part) {
 			t.Errorf("the plan lacks %q: %s", part, page.text)
 		}

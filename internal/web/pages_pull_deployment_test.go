@@ -105,7 +105,7 @@ func TestThePageOfAPullRequestSaysWhatItWouldChangeOnThisMachine(t *testing.T) {
 	if text := w.page(at, 200).text; !strings.Contains(text, "Show what a deployment would change") || len(f.asked) != 0 {
 		t.Errorf("the page of the pull request, asked %v: %s", f.asked, text)
 	}
-	w.page(at+"/deployment", 200).has("create 1, update 1 and delete 0 files", "replace: 1", "adopt",
+	w.page(at+"/deployment", 200).has("create 1 file, update 1 and delete 0", "replace: 1", "adopt",
 		"also without this pull request", "<b>new</b>", "a <i>warning</i>")
 	if len(f.asked) != 1 || f.asked[0].Owner != "joe" || f.asked[0].Commit == "" {
 		t.Errorf("%+v", f.asked)

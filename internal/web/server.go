@@ -120,14 +120,14 @@ func named(list []operation.Operation, name string) operation.Operation {
 	return operation.Operation{}
 }
 
-// topics lists the sources of live updates, the record first.
+// topics lists the sources of live updates, the record first and the forges last.
 func topics(o Options, h *health.Checker) []live.Topic {
 	version := func(ctx context.Context) (int64, error) {
 		seq, _, err := o.Records.Audit.Head(ctx)
 		return seq, err
 	}
-	return append([]live.Topic{{Name: live.TopicAudit, Version: version},
-		{Name: live.TopicForges, Version: h.DownVersion}}, o.Live.Topics...)
+	return slices.Concat([]live.Topic{{Name: live.TopicAudit, Version: version}}, o.Live.Topics,
+		[]live.Topic{{Name: live.TopicForges, Version: h.DownVersion}})
 }
 
 // Watch makes the metrics begin to count now, rather than at the first scrape.

@@ -98,12 +98,11 @@ func (e *usageError) Error() string { return e.Problem }
 // ExitCode is that of a program that ended with the error.
 func ExitCode(err error) int {
 	var usage *usageError
-	var address *addressError
 	var refused *RefusedError
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.As(err, &usage), errors.As(err, &address):
+	case errors.As(err, &usage):
 		return exitUsage
 	case errors.As(err, &refused):
 		return exitRefused

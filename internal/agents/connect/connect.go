@@ -4,22 +4,12 @@
 // small.
 //
 // Rights are the door's. What this side sends (Lower) can take some away, and never add any.
-//
-// # How to add a transport
-//
-// A transport is a function of the type Transport: it reaches the address, says Hello in its own way (a line on a
-// socket, a header of a request), reads the door's Answer, and returns a Conn on which lines of MCP pass in both
-// directions from then on. It returns a *RefusedError if the door refuses, and any other error if the door cannot be
-// reached, which is tried again. Its line in Transports names the scheme of its addresses. On the door's side its
-// listener calls door.Host.Serve with what it accepts.
 package connect
 
 import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 )
 
@@ -71,33 +61,12 @@ type Conn interface {
 	CloseWrite() error // no more is sent; answers still come
 }
 
-// Transport reaches a door. address has no scheme any more. The bound of its time is that of ctx.
-type Transport func(ctx context.Context, address string, hello Hello) (Conn, error)
-
-// Transports are those that need nothing but the standard library's sockets, by the scheme of their addresses.
-func Transports() map[string]Transport { return map[string]Transport{"unix": unix} }
-
-// Dial connects to an address, SCHEME:REST. An error that is not a *RefusedError says that nobody answered, or that the
-// address is malformed (*addressError).
-func Dial(ctx context.Context, address string, hello Hello, transports map[string]Transport) (Conn, error) {
-	scheme, rest, found := strings.Cut(address, ":")
-	transport := transports[scheme]
-	if !found || rest == "" || transport == nil {
-		return nil, &addressError{Address: address, Schemes: slices.Sorted(maps.Keys(transports))}
+// Dial connects to an address, unix:PATH. An error that is not a *RefusedError says that nobody answered, or that the
+// address is malformed (*usageError).
+func Dial(ctx context.Context, address string, hello Hello) (Conn, error) {
+	path, found := strings.CutPrefix(address, "unix:")
+	if !found || path == "" {
+		return nil, &usageError{fmt.Sprintf("%.100q is no address: it begins with unix:", address)}
 	}
-	return transport(ctx, rest, hello)
-}
-
-// addressError is an address that cannot be understood.
-type addressError struct {
-	Address string
-	Schemes []string // those that there are
-	Problem string   // what is wrong with it; "" where its scheme is
-}
-
-func (e *addressError) Error() string {
-	if e.Problem != "" {
-		return "the address cannot be used: " + e.Problem
-	}
-	return fmt.Sprintf("%.100q is no address: it begins with %s", e.Address, strings.Join(e.Schemes, ": or ")+":")
+	return unix(ctx, path, hello)
 }

@@ -21,9 +21,10 @@ const (
 
 // Options are what a connector needs. Address and Hello are required.
 type Options struct {
-	Address    string
-	Hello      Hello
-	Transports map[string]Transport // nil for Transports()
+	Address string
+	Hello   Hello
+	// Dial reaches the door; nil for the function of that name.
+	Dial func(ctx context.Context, address string, hello Hello) (Conn, error)
 	// Tell is given one sentence for people now and then, without a line end; nil for nobody.
 	Tell func(text string)
 	// Hold, GiveUp and End replace the bounds of the same names; 0 for those.
@@ -31,8 +32,8 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Transports == nil {
-		o.Transports = Transports()
+	if o.Dial == nil {
+		o.Dial = Dial
 	}
 	if o.Tell == nil {
 		o.Tell = func(string) {}
@@ -96,17 +97,16 @@ func (b *bridge) answerAll(lines [][]byte) {
 func (b *bridge) dial(ctx context.Context) (Conn, error) {
 	began, pause, told := time.Now(), firstPause, false
 	for {
-		conn, err := Dial(ctx, b.options.Address, b.options.Hello, b.options.Transports)
+		conn, err := b.options.Dial(ctx, b.options.Address, b.options.Hello)
 		if err == nil {
 			return conn, nil
 		}
 		var refused *RefusedError
-		var malformed *addressError
-		var unusable *usageError
+		var malformed *usageError
 		switch away := time.Since(began); {
 		case b.ended || ctx.Err() != nil:
 			return nil, nil
-		case errors.As(err, &refused) && !refused.Retry, errors.As(err, &malformed), errors.As(err, &unusable):
+		case errors.As(err, &refused) && !refused.Retry, errors.As(err, &malformed):
 			return nil, err
 		case away > b.options.GiveUp:
 			return nil, fmt.Errorf("Claude Ops could not be reached for %s: %w", b.options.GiveUp, err) //nolint:staticcheck // a name

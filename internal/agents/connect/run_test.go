@@ -39,15 +39,14 @@ func start(t *testing.T, o connect.Options) *client {
 		ended: make(chan error, 1), stop: stop,
 	}
 	o.Address = "test:x"
-	o.Transports = map[string]connect.Transport{"test": func(context.Context, string, connect.Hello) (connect.Conn,
-		error) {
+	o.Dial = func(context.Context, string, connect.Hello) (connect.Conn, error) {
 		if err := c.away.Load(); err != nil {
 			return nil, *err
 		}
 		ours, theirs := pair(t)
 		c.doors <- theirs
 		return ours, nil
-	}}
+	}
 	go func() {
 		err := connect.Run(ctx, inR, outW, o)
 		_ = outW.Close()
@@ -381,14 +380,13 @@ func FuzzAnswersToWhatIsLost(f *testing.F) {
 		ours, theirs := net.Pipe()
 		out := &bytes.Buffer{}
 		doors := 0
-		o := connect.Options{Address: "test:x", GiveUp: time.Nanosecond, Transports: map[string]connect.Transport{
-			"test": func(context.Context, string, connect.Hello) (connect.Conn, error) {
-				if doors++; doors > 1 {
-					return nil, &connect.RefusedError{}
-				}
-				return halfCloser{ours}, nil
-			},
-		}}
+		o := connect.Options{Address: "test:x", GiveUp: time.Nanosecond}
+		o.Dial = func(context.Context, string, connect.Hello) (connect.Conn, error) {
+			if doors++; doors > 1 {
+				return nil, &connect.RefusedError{}
+			}
+			return halfCloser{ours}, nil
+		}
 		go func() {
 			_, _ = bufio.NewReader(theirs).ReadString('\n')
 			_ = theirs.Close()

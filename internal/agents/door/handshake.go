@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -42,7 +41,7 @@ func (d *Door) serve(conn net.Conn) {
 		d.refuse(conn, peer, refused, false)
 		return
 	}
-	if !d.answer(conn, connect.Answer{OK: true}) || conn.SetDeadline(time.Time{}) != nil {
+	if !answer(conn, connect.Answer{OK: true}) || conn.SetDeadline(time.Time{}) != nil {
 		return
 	}
 	if d.state.ctx.Err() != nil {
@@ -78,12 +77,7 @@ func (d *Door) judge(in *bufio.Reader, peer Peer) (connect.Hello, *fault.Error) 
 		return connect.Hello{}, fault.New(fault.Unauthenticated, "the connection is of user %d, and the agent's is %d",
 			peer.UID, d.owner)
 	}
-	line, err := in.ReadSlice('\n')
-	if err != nil {
-		return connect.Hello{}, fault.Wrap(err, fault.Unauthenticated,
-			"the handshake did not come in time, or is longer than %d bytes", connect.MaxHello)
-	}
-	hello, refused := ReadHello(line)
+	hello, refused := greeted(in)
 	if refused != nil {
 		return hello, refused
 	}
@@ -153,16 +147,7 @@ func (d *Door) refuse(conn net.Conn, peer Peer, why *fault.Error, retry bool) {
 		d.rows.refused(d.state.ctx, d.rights, peer, why)
 	}
 	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
-	d.answer(conn, connect.Answer{Code: string(why.Code), Message: why.Message, Retry: retry})
-}
-
-func (d *Door) answer(conn net.Conn, a connect.Answer) bool {
-	a.Version = connect.Version
-	line, err := json.Marshal(a)
-	if err == nil {
-		_, err = conn.Write(append(line, '\n'))
-	}
-	return err == nil
+	answer(conn, connect.Answer{Code: string(why.Code), Message: why.Message, Retry: retry})
 }
 
 // isFurther reports whether the session has a connection already. A further one is recorded. It has the rights of the

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/connect"
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -107,7 +106,7 @@ func (h *Host) Open(s Spec) (*Door, error) {
 		return nil, errors.Join(err, os.RemoveAll(d.folder))
 	}
 	d.state.ctx, d.state.close = context.WithCancel(context.Background())
-	d.state.served.Go(d.accept)
+	d.state.served.Go(func() { accept(d.state.ctx, d.listener, d.take) })
 	return d, nil
 }
 
@@ -166,16 +165,7 @@ func (d *Door) Close() error {
 	d.shutOut()
 	err := errors.Join(d.listener.Close(), os.RemoveAll(d.folder))
 	d.state.close()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		d.state.served.Wait()
-	}()
-	bound := time.NewTimer(d.host.options.Limits.End)
-	defer bound.Stop()
-	select {
-	case <-done:
-	case <-bound.C:
+	if !d.host.end(&d.state.served) {
 		err = errors.Join(err, fmt.Errorf("calls of session %s go on after the time for their end", d.rights.Session))
 	}
 	d.state.mu.Lock()
@@ -193,34 +183,18 @@ func (d *Door) shutOut() {
 	d.state.shut = true
 }
 
-// accept takes connections until the listener is closed.
-func (d *Door) accept() {
-	for {
-		conn, err := d.listener.Accept()
-		if err != nil {
-			if d.state.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
-				return
-			}
-			const pause = 50 * time.Millisecond // too many files are open, for instance
-			timer := time.NewTimer(pause)
-			select {
-			case <-timer.C:
-			case <-d.state.ctx.Done():
-				timer.Stop()
-			}
-			continue
-		}
-		if n := d.enter(conn); n > d.host.options.Limits.Connections {
-			d.refuse(conn, Peer{}, fault.New(fault.LimitReached, "this session has %d connections already, and can have no more",
-				n-1), true)
-			d.leave(conn)
-			continue
-		}
-		d.state.served.Go(func() {
-			defer d.leave(conn)
-			d.serve(conn)
-		})
+// take serves a connection, or refuses it where there are too many.
+func (d *Door) take(conn net.Conn) {
+	if n := d.enter(conn); n > d.host.options.Limits.Connections {
+		d.refuse(conn, Peer{}, fault.New(fault.LimitReached, "this session has %d connections already, and can have no more",
+			n-1), true)
+		d.leave(conn)
+		return
 	}
+	d.state.served.Go(func() {
+		defer d.leave(conn)
+		d.serve(conn)
+	})
 }
 
 // enter counts a connection in, and returns how many there are.

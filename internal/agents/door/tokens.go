@@ -47,38 +47,19 @@ func (t TokenDoor) Serve(ctx context.Context, listener net.Listener) {
 	var served sync.WaitGroup
 	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
 	defer stop()
-	for {
-		conn, err := listener.Accept()
-		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
-			if conn != nil {
-				_ = conn.Close()
-			}
-			break
-		}
-		if err != nil {
-			time.Sleep(lookPause) // too many files are open, for instance
-			continue
-		}
+	accept(ctx, listener, func(conn net.Conn) {
 		if !t.Tokens.Enter() {
 			_ = conn.Close() // the connector tries again later
-			continue
+			return
 		}
 		served.Go(func() {
 			defer t.Tokens.Leave()
 			defer func() { _ = conn.Close() }()
 			t.serve(ctx, conn)
 		})
-	}
-	done := make(chan struct{})
-	go func() { defer close(done); served.Wait() }()
-	select {
-	case <-done:
-	case <-time.After(t.Tokens.host.options.Limits.End):
-	}
+	})
+	t.Tokens.host.end(&served)
 }
-
-// lookPause is how long a listener that cannot accept waits.
-const lookPause = 50 * time.Millisecond
 
 // serve does the handshake of a connection, and then serves it.
 func (t TokenDoor) serve(ctx context.Context, conn net.Conn) {

@@ -64,8 +64,7 @@ func openTokensWith(t *testing.T, s settings) *tokens {
 
 func (w *tokens) mustDial(t *testing.T, token string, l connect.Lower) connect.Conn {
 	t.Helper()
-	conn, err := connect.Dial(context.Background(), "unix:"+w.path, connect.Hello{Ticket: token, Lower: l},
-		connect.Transports())
+	conn, err := connect.Dial(context.Background(), "unix:"+w.path, connect.Hello{Ticket: token, Lower: l})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,8 +102,7 @@ func TestAConnectionWhoseTokenWasRevokedIsCutOffAndDoesNotComeBack(t *testing.T)
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err == nil { // ends when the connection does
 		t.Errorf("it goes on: %q", line)
 	}
-	_, err := connect.Dial(context.Background(), "unix:"+w.path, connect.Hello{Ticket: "good-laptop"},
-		connect.Transports())
+	_, err := connect.Dial(context.Background(), "unix:"+w.path, connect.Hello{Ticket: "good-laptop"})
 	if e := refusal(t, err); e.Code != string(fault.Unauthenticated) || e.Retry {
 		t.Errorf("got %+v", e)
 	}
@@ -121,7 +119,7 @@ func TestManyConnectionsAndRefusedHandshakesAreBounded(t *testing.T) {
 			if i%2 == 0 {
 				token = "good-laptop"
 			}
-			conn, err := connect.Dial(context.Background(), "unix:"+w.path, connect.Hello{Ticket: token}, connect.Transports())
+			conn, err := connect.Dial(context.Background(), "unix:"+w.path, connect.Hello{Ticket: token})
 			if err != nil {
 				refused.Add(1)
 				return
@@ -149,7 +147,7 @@ func TestATokenThatConnectsAgainAndAgainIsRefused(t *testing.T) {
 	kept := &records{open: map[string]record.Connection{}}
 	w := openTokensWith(t, settings{limits: door.Limits{Messages: bound}, records: kept})
 	try := func(token string) error {
-		conn, err := connect.Dial(context.Background(), "unix:"+w.path, connect.Hello{Ticket: token}, connect.Transports())
+		conn, err := connect.Dial(context.Background(), "unix:"+w.path, connect.Hello{Ticket: token})
 		if err == nil {
 			<-w.rights
 			_ = conn.Close()

@@ -134,7 +134,7 @@ func (w *world) ticket() string {
 }
 
 func (w *world) dial(h connect.Hello) (connect.Conn, error) {
-	return connect.Dial(w.t.Context(), w.door.Address(), h, connect.Transports())
+	return connect.Dial(w.t.Context(), w.door.Address(), h)
 }
 
 // speaker is a connection that a test uses line by line.
@@ -220,7 +220,7 @@ func TestMain(m *testing.M) {
 	}
 	ticket, err := connect.ReadTicket(os.Args[2])
 	if err == nil {
-		_, err = connect.Dial(context.Background(), os.Args[1], connect.Hello{Ticket: ticket}, connect.Transports())
+		_, err = connect.Dial(context.Background(), os.Args[1], connect.Hello{Ticket: ticket})
 	}
 	fmt.Println(err)
 	os.Exit(0)

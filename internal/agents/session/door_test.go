@@ -84,7 +84,7 @@ func enter(config string) (entered, connect.Conn, error) {
 	if e.Ticket, err = connect.ReadTicket(args[3]); err != nil {
 		return e, nil, err
 	}
-	conn, err := connect.Dial(context.Background(), e.Address, connect.Hello{Ticket: e.Ticket}, connect.Transports())
+	conn, err := connect.Dial(context.Background(), e.Address, connect.Hello{Ticket: e.Ticket})
 	if err != nil {
 		return e, nil, err
 	}
@@ -146,7 +146,7 @@ func TestASessionReachesItsServerThroughADoorAndHoldsNoSecret(t *testing.T) {
 			t.Errorf("the configuration holds %s: %s", secret, e.Config)
 		}
 	}
-	if _, err := connect.Dial(t.Context(), e.Address, connect.Hello{Ticket: e.Ticket}, connect.Transports()); err == nil {
+	if _, err := connect.Dial(t.Context(), e.Address, connect.Hello{Ticket: e.Ticket}); err == nil {
 		t.Error("the door is open after the end")
 	}
 	if left := w.runner.Settings.Server.doorFolder(w.runner.Settings.Folders.Temp, record.ID); left == "" {
@@ -171,7 +171,7 @@ func TestAProcessThatIsNoneOfTheSessionsIsRefused(t *testing.T) {
 	w.until(t, "entered")
 	e := w.entered(t)
 	// with a ticket that is right
-	_, err := connect.Dial(t.Context(), e.Address, connect.Hello{Ticket: e.Ticket}, connect.Transports())
+	_, err := connect.Dial(t.Context(), e.Address, connect.Hello{Ticket: e.Ticket})
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

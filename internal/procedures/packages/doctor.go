@@ -90,7 +90,7 @@ func checkRegistry(r Registry) Check {
 		return Check{name, Warn, fmt.Sprintf("The index lists packages that cannot be read: %s", few(broken)),
 			"publish them again with a new version, or restore the registry"}
 	}
-	return Check{name, Pass, fmt.Sprintf("Registry accessible, %s", plural.Of(len(index.Packages), "package", "packages")), ""}
+	return Check{name, Pass, "Registry accessible, " + plural.Of(len(index.Packages), "package", "packages"), ""}
 }
 
 // few names the first of many.
@@ -110,7 +110,7 @@ func (s diagnosis) checkWorkspace(ctx context.Context) []Check {
 	if err != nil {
 		return []Check{failed("workspace", err)}
 	}
-	out := []Check{{"workspace", Pass, fmt.Sprintf("%s installed", plural.Of(len(lock.Packages), "package", "packages")), ""}}
+	out := []Check{{"workspace", Pass, plural.Of(len(lock.Packages), "package", "packages") + " installed", ""}}
 	switch t, err := w.pending(); {
 	case err != nil:
 		out = append(out, failed("incomplete_install", err))

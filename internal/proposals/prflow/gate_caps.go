@@ -71,7 +71,7 @@ func pendingClause(u record.Usage) string {
 	if u.Pending == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%d of them being made)", u.Pending)
+	return fmt.Sprintf(" (%d of them are being made)", u.Pending)
 }
 
 // usedOf says for people how far the caps are used.

@@ -134,8 +134,16 @@ type CodeCount struct {
 type PullTotals map[Standing]int64
 
 // Waiting is how many are open and not with their agents.
-func (t PullTotals) Waiting() int64 {
-	return t[StandingFailed] + t[StandingReady] + t[StandingReview] + t[StandingRunning]
+func (t PullTotals) Waiting() (n int64) {
+	for _, standing := range WaitingStandings() {
+		n += t[standing]
+	}
+	return n
+}
+
+// WaitingStandings is where pull requests stand that wait for a person.
+func WaitingStandings() []Standing {
+	return []Standing{StandingFailed, StandingReady, StandingReview, StandingRunning}
 }
 
 // RepoName is a repository at its provider.

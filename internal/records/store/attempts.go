@@ -69,10 +69,13 @@ func indexAttempt(ctx context.Context, tx *sql.Tx, row auditRow) error {
 	return nil
 }
 
-// countDay counts something of a day.
+// allDays stands in day_counts for all days together.
+const allDays = -1
+
+// countDay counts something of a day, and of all days.
 func countDay(ctx context.Context, tx *sql.Tx, kind string, at time.Time, name string) error {
-	_, err := tx.ExecContext(ctx, `INSERT INTO day_counts (kind, day, name, count) VALUES ($1, $2, $3, 1)
-		ON CONFLICT (kind, day, name) DO UPDATE SET count = day_counts.count + 1`, kind, dayOf(at), text(name))
+	_, err := tx.ExecContext(ctx, `INSERT INTO day_counts (kind, day, name, count) VALUES ($1, $2, $4, 1), ($1, $3, $4, 1)
+		ON CONFLICT (kind, day, name) DO UPDATE SET count = day_counts.count + 1`, kind, dayOf(at), allDays, text(name))
 	return err
 }
 
@@ -151,6 +154,9 @@ func (d *database) attemptClauses(q record.AttemptQuery) (query string, args []a
 	if q.Gate != "" { // its index has the rows in their order, and so comes first
 		c.from, c.order, c.texts[0] = "attempt_gates g CROSS JOIN attempts", "g.seq", "attempts.seq = g.seq"
 	}
+	if listed(q) {
+		c.order, c.texts[0] = "t.seq", "attempts.seq = t.seq"
+	}
 	if q.Search != "" {
 		c.find(lowerASCII(escape(bound(q.Search, maxWord))), trigrams)
 	}
@@ -185,15 +191,26 @@ func (d *database) attemptClauses(q record.AttemptQuery) (query string, args []a
 	}
 	c.equals("g.gate = $%d", string(q.Gate))
 	c.equals("request_id"+c.plain+" IN (SELECT proposal_id FROM pulls WHERE state = $%d)", string(q.Pull))
-	c.tab(q.Tab, d.own(), d.opts.Now())
+	if q.Tab != "" && !listed(q) {
+		c.tab(q.Tab, d.own(), d.opts.Now())
+	}
 	if q.Changes {
 		c.texts = append(c.texts, "outcome"+c.plain+" IN ('opened', 'dry_run', 'refused', 'failed')",
 			"NOT (outcome = 'dry_run' AND EXISTS (SELECT 1 FROM proposals WHERE proposals.id = attempts.request_id AND "+taken+
 				"))")
 	}
+	lists := []string{"SELECT attempts.seq FROM " + c.from + " WHERE " + c.where()}
+	if listed(q) { // merged, each list in its order
+		where := c.where()
+		lists = nil
+		for _, list := range c.lists(q.Tab, d.own(), d.opts.Now()) {
+			lists = append(lists, "SELECT t.seq FROM "+list[0]+" CROSS JOIN attempts WHERE "+where+" AND "+list[1])
+		}
+		c.order = "1"
+	}
 	limit := c.page(q.Limit, record.DefaultAttemptLimit, record.MaxAttemptLimit)
-	return fmt.Sprintf("SELECT attempts.seq FROM %s WHERE %s ORDER BY %s %s LIMIT $%d", c.from, c.where(), c.order,
-		direction, limit), c.args
+	return fmt.Sprintf("%s ORDER BY %s %s LIMIT $%d", strings.Join(lists, " UNION ALL "), c.order, direction,
+		limit), c.args
 }
 
 // find looks for part as search does, or for the pull request whose number it is.

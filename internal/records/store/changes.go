@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Changes tells whether anything has been recorded.
+// Changes tells whether anything has been recorded, and holds it still.
 type Changes struct{ db *database }
 
 // Version is a text that is another one whenever something was recorded since, by whatever process. known is false
@@ -22,6 +22,12 @@ func (c *Changes) Version(ctx context.Context) (version string, known bool) {
 		return "", false
 	}
 	return e.changes.version(ctx, e)
+}
+
+// View runs fn with a context in which all parts of the store read the same view of the records: what fn makes of them
+// belongs together, and costs one transaction. Its reads follow one another; what it writes it does not read.
+func (c *Changes) View(ctx context.Context, fn func(context.Context) error) error {
+	return c.db.view(ctx, fn)
 }
 
 // changeCounter asks SQLite on a connection of its own whether others have committed, which costs a look at memory that

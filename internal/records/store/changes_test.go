@@ -1,7 +1,12 @@
 package store
 
 import (
+	"context"
 	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // Whoever records, the version is another one afterwards, and stays the same otherwise.
@@ -53,4 +58,31 @@ func TestTheVersionChangesWithWhatIsRecorded(t *testing.T) {
 	if _, known := s.Changes().Version(t.Context()); known {
 		t.Error("a closed store knows no version")
 	}
+}
+
+// What is read within a view belongs together, whatever others record meanwhile.
+func TestAViewShowsTheRecordsAsTheyWere(t *testing.T) {
+	place := emptyPlace(t)
+	s, other := open(t, place, Options{Now: noon}), open(t, place, Options{Now: noon})
+	recordAttempts(t, s, attempt("before"))
+	refusals := func(ctx context.Context) (n int) {
+		counts, err := s.History.RefusalsByCode(ctx, noon().Add(-time.Hour))
+		wantEqual(t, err, nil)
+		rows, err := s.History.Attempts(ctx, record.AttemptQuery{})
+		wantEqual(t, err, nil)
+		for _, c := range counts {
+			n += c.Count
+		}
+		wantEqual(t, n, len(rows))
+		return n
+	}
+	err := s.Changes().View(t.Context(), func(ctx context.Context) error {
+		wantEqual(t, refusals(ctx), 1)
+		recordAttempts(t, other, attempt("meanwhile"))
+		wantEqual(t, refusals(t.Context()), 2)
+		wantEqual(t, refusals(ctx), 1)
+		return fault.New(fault.Conflict, "as it is")
+	})
+	wantCode(t, err, fault.Conflict)
+	wantEqual(t, refusals(t.Context()), 2)
 }

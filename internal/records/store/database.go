@@ -23,8 +23,9 @@ type database struct {
 	connected *heldLocks // of the connections of agents that this process serves
 	running   *heldLocks // of the scripts that this process runs
 
-	rows rowMemory // of the audit
-	root root      // of local repositories
+	rows     rowMemory // of the audit
+	refusals recentRefusals
+	root     root // of local repositories
 
 	turns turns // of those who write
 
@@ -136,8 +137,19 @@ func (d *database) write(ctx context.Context, fn func(*sql.Tx) error) error {
 	return nil
 }
 
+// viewKey is under what a context has the view that its reads share.
+type viewKey struct{ of *database }
+
+// view runs fn with a context whose reads share one view of the database. They follow one another.
+func (d *database) view(ctx context.Context, fn func(context.Context) error) error {
+	return d.read(ctx, func(tx *sql.Tx) error { return fn(context.WithValue(ctx, viewKey{d}, tx)) })
+}
+
 // read runs fn on one consistent view of the database.
 func (d *database) read(ctx context.Context, fn func(*sql.Tx) error) error {
+	if tx, shared := ctx.Value(viewKey{d}).(*sql.Tx); shared {
+		return d.conn.asFault(ctx, fn(tx))
+	}
 	c, err := d.open(ctx)
 	if err != nil {
 		return err

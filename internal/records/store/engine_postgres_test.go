@@ -167,14 +167,17 @@ func runEngineChild(_ context.Context, part string, _ []string) error {
 	return fmt.Errorf("unknown part %q", part)
 }
 
-// olderVersion is that of a database before the last migration, which came with OAuth.
-const olderVersion = 32
+// olderVersion is that of a database before the last migration, which counts pull requests as they change.
+const olderVersion = 34
 
 // makeOlder takes the last migration back, as if the place were of an older version.
 func makeOlder(t testing.TB, place string) {
 	t.Helper()
-	mustExec(t, rawPlace(t, place), "DROP TABLE oauth_clients",
-		"DROP TABLE oauth_codes", "DROP TABLE oauth_grants",
+	mustExec(t, rawPlace(t, place), "DROP FUNCTION pulls_are_counted CASCADE", "DROP FUNCTION attempts_wait CASCADE",
+		"DROP FUNCTION proposals_take_up CASCADE", "DROP FUNCTION proposals_pruned CASCADE",
+		"DROP FUNCTION proposals_change CASCADE", "DROP TABLE pull_counts", "DROP TABLE dry_runs",
+		"DELETE FROM day_counts WHERE day = -1", "ALTER TABLE pulls DROP COLUMN standing",
+		"ALTER TABLE pulls DROP COLUMN seq", "CREATE INDEX pulls_by_state ON pulls (state, provider)",
 		fmt.Sprintf("DELETE FROM %s WHERE version_id > %d", versionTable, olderVersion))
 }
 

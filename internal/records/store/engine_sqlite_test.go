@@ -155,14 +155,18 @@ func runEngineChild(ctx context.Context, part string, args []string) error {
 	return fmt.Errorf("unknown part %q", part)
 }
 
-// olderVersion is that of a database before the last migration, which came with OAuth.
-const olderVersion = 32
+// olderVersion is that of a database before the last migration, which counts pull requests as they change.
+const olderVersion = 34
 
 // makeOlder takes the last migration back, as if the place were of an older version.
 func makeOlder(t testing.TB, place string) {
 	t.Helper()
-	mustExec(t, rawFile(t, filepath.Join(place, databaseName)), "DROP TABLE oauth_clients",
-		"DROP TABLE oauth_codes", "DROP TABLE oauth_grants",
+	mustExec(t, rawFile(t, filepath.Join(place, databaseName)), "DROP TRIGGER pulls_count_new",
+		"DROP TRIGGER pulls_count_changed", "DROP TRIGGER pulls_count_gone", "DROP TRIGGER attempts_wait",
+		"DROP TRIGGER proposals_take_up", "DROP TRIGGER proposals_pruned", "DROP TRIGGER proposals_change",
+		"DROP TABLE pull_counts", "DROP TABLE dry_runs", "DELETE FROM day_counts WHERE day = -1",
+		"DROP INDEX pulls_by_standing", "DROP INDEX pulls_in_order", "ALTER TABLE pulls DROP COLUMN standing",
+		"ALTER TABLE pulls DROP COLUMN seq", "CREATE INDEX pulls_by_state ON pulls (state, provider)",
 		fmt.Sprintf("DELETE FROM goose_db_version WHERE version_id > %d", olderVersion),
 		fmt.Sprintf("PRAGMA user_version = %d", olderVersion))
 }

@@ -131,7 +131,7 @@ func (h *History) WaitingDryRuns(ctx context.Context, since time.Time) ([]record
 			(*text)(&p.Title))
 		p.Provider = h.db.shown(p.Provider)
 		return err
-	}, `SELECT id, created_us, provider, owner, repo, title FROM proposals
-		WHERE `+oursAt("proposals.provider", "$3")+` AND state = 'dry_run' AND pruned_us IS NULL AND created_us >= $1 AND NOT `+taken+`
-		ORDER BY created_us DESC, id DESC LIMIT $2`, micros(since), maxWaiting, h.db.own())
+	}, "SELECT p.id, p.created_us, p.provider, p.owner, p.repo, p.title FROM dry_runs w JOIN proposals p ON p.id = w.id "+
+		"WHERE "+dryRunsWait("w", 1, 2)+" ORDER BY w.created_us DESC, w.id DESC LIMIT $3",
+		h.db.own(), micros(since), maxWaiting)
 }

@@ -101,11 +101,16 @@ func findSameText(ctx context.Context, tx *sql.Tx, p record.Proposal, seen recor
 	if len(arguments) == given {
 		return "", nil
 	}
-	err = tx.QueryRowContext(ctx, `SELECT p.id FROM proposal_files f JOIN proposals p ON p.id = f.proposal_id
-		WHERE f.fingerprint IN (`+placeholders(given+1, len(arguments))+`) AND f.fingerprint <> ''
-			AND p.provider = $1 AND p.owner = $2 AND p.repo = $3 AND p.id <> $4
-			AND (p.state IN ('reserved', 'committed', 'unsettled') OR p.opened_seq > $5)
-		ORDER BY p.id LIMIT 1`, arguments...).Scan((*text)(&id))
+	// Of those that are worked on and those that were opened since, which are few, each is asked for its texts: any number
+	// of old ones may have the same. The concatenation keeps SQLite from beginning with the texts.
+	same := `p.id <> $4 AND EXISTS (SELECT 1 FROM proposal_files f WHERE f.proposal_id = p.id
+		AND f.fingerprint || '' IN (` + placeholders(given+1, len(arguments)) + `))`
+	err = tx.QueryRowContext(ctx, `SELECT id FROM (
+			SELECT p.id FROM proposals p WHERE p.id IN (SELECT proposal_id FROM reservations WHERE provider = $1 AND repo = $2 || '/' || $3)
+				AND p.state IN ('reserved', 'committed', 'unsettled') AND `+same+`
+			UNION ALL SELECT p.id FROM proposals p
+				WHERE p.provider = $1 AND p.owner = $2 AND p.repo = $3 AND p.opened_seq > $5 AND `+same+`
+		) found ORDER BY id LIMIT 1`, arguments...).Scan((*text)(&id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}

@@ -54,7 +54,8 @@ func (a *Access) InsertCode(ctx context.Context, c access.Code, before time.Time
 		t := c.Token
 		if _, err := tx.ExecContext(ctx, "INSERT INTO oauth_codes ("+codeColumns+") VALUES ("+placeholders(1, 13)+")",
 			text(c.Hash), text(c.ClientID), text(c.Redirect), text(c.Challenge), text(t.Name), int64(t.MaxTier),
-			strings.Join(t.Repos, " "), asNumber(t.DryRun), text(t.Owner.Issuer), text(t.Owner.Subject), text(t.Grantor), at(&c.ExpiresAt),
+			strings.Join(t.Repos, " "), asNumber(t.DryRun), text(t.Owner.Issuer), text(t.Owner.Subject), text(t.Grantor),
+			at(&c.ExpiresAt),
 			text(t.ID)); err != nil {
 			return err
 		}
@@ -68,7 +69,8 @@ func (a *Access) FindCode(ctx context.Context, hash string) (c access.Code, foun
 	var dryRun int64
 	t := &c.Token
 	found, err = a.db.first(ctx, []any{(*text)(&c.Hash), (*text)(&c.ClientID), (*text)(&c.Redirect),
-		(*text)(&c.Challenge), (*text)(&t.Name), &t.MaxTier, &repos, &dryRun, (*text)(&t.Owner.Issuer), (*text)(&t.Owner.Subject),
+		(*text)(&c.Challenge), (*text)(&t.Name), &t.MaxTier, &repos, &dryRun, (*text)(&t.Owner.Issuer),
+		(*text)(&t.Owner.Subject),
 		(*text)(&t.Grantor), at(&c.ExpiresAt), (*text)(&t.ID)},
 		"SELECT "+codeColumns+" FROM oauth_codes WHERE hash = $1", text(hash))
 	if repos != "" {

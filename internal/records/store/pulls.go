@@ -19,14 +19,15 @@ const fromPulls = " FROM pulls r LEFT JOIN proposals p ON p.id = r.proposal_id "
 
 // recordPull begins the record of the pull request that a proposal has become.
 func recordPull(ctx context.Context, tx *sql.Tx, proposalID string, now time.Time) error {
-	_, err := tx.ExecContext(ctx, `INSERT INTO pulls (provider, owner, repo, number, proposal_id, state, head, updated_us)
-		SELECT provider, owner, repo, pr_number, id, 'open', commit_id, CAST($1 AS BIGINT) FROM proposals WHERE id = $2 AND pr_number > 0
+	_, err := tx.ExecContext(ctx, `INSERT INTO pulls (provider, owner, repo, number, proposal_id, state, head, updated_us, seq)
+		SELECT provider, owner, repo, pr_number, id, 'open', commit_id, CAST($1 AS BIGINT), opened_seq FROM proposals WHERE id = $2 AND pr_number > 0
 		ON CONFLICT (provider, owner, repo, number) DO NOTHING`, micros(now), text(proposalID))
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE pulls SET revised_us = $1 WHERE EXISTS (SELECT 1 FROM proposals p WHERE p.id = $2 AND p.revises > 0
-		AND p.provider = pulls.provider AND p.owner = pulls.owner AND p.repo = pulls.repo AND p.pr_number = pulls.number)`, micros(now), text(proposalID))
+	_, err = tx.ExecContext(ctx, `UPDATE pulls SET revised_us = $1 WHERE (provider, owner, repo, number) IN (
+		SELECT p.provider, p.owner, p.repo, p.pr_number FROM proposals p WHERE p.id = $2 AND p.revises > 0)`,
+		micros(now), text(proposalID))
 	return err
 }
 
@@ -72,6 +73,25 @@ func (p *Pulls) OpenPulls(ctx context.Context, limit int) (out []record.PullReco
 			" ORDER BY r.proposal_id LIMIT $1", limit, p.db.own())
 		return err
 	})
+	return p.db.shownPulls(out), err
+}
+
+// StandingPulls returns pull requests of ours that stand so, the oldest proposals first; at most limit of each
+// standing.
+func (p *Pulls) StandingPulls(ctx context.Context, standings []record.Standing,
+	limit int) (out []record.PullRecord, err error) {
+	err = p.db.read(ctx, func(tx *sql.Tx) error {
+		for _, standing := range standings {
+			some, err := selectPulls(ctx, tx, "WHERE r.standing = $1 AND "+oursAt("r.provider", "$2")+
+				" ORDER BY r.proposal_id LIMIT $3", text(standing), p.db.own(), limit)
+			if err != nil {
+				return err
+			}
+			out = append(out, some...)
+		}
+		return nil
+	})
+	slices.SortStableFunc(out, func(a, b record.PullRecord) int { return strings.Compare(a.ProposalID, b.ProposalID) })
 	return p.db.shownPulls(out), err
 }
 

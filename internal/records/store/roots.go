@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,7 +41,10 @@ func (d *database) rootID() string {
 
 // stored is a provider as the database has it.
 func (d *database) stored(provider string) string {
-	if id := d.rootID(); provider == localProvider && id != "" {
+	if provider != localProvider {
+		return provider
+	}
+	if id := d.rootID(); id != "" {
 		return localProvider + rootMark + id
 	}
 	return provider
@@ -48,7 +52,7 @@ func (d *database) stored(provider string) string {
 
 // shown is a provider of the database as others know it.
 func (d *database) shown(provider string) string {
-	if id := d.rootID(); id != "" && provider == localProvider+rootMark+id {
+	if id, rooted := strings.CutPrefix(provider, localProvider+rootMark); rooted && id == d.rootID() {
 		return localProvider
 	}
 	return provider

@@ -50,6 +50,10 @@ func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
 	wantEqual(t, err, nil)
 	wantEqual(t, totals, open)
 	wantEqual(t, totals.Waiting(), int64(5))
+	found, err := s.Pulls.StandingPulls(t.Context(), []record.Standing{record.StandingReview, record.StandingReady}, 1)
+	wantEqual(t, err, nil)
+	wantEqual(t, len(found), 2)
+	wantEqual(t, []int{found[0].Number, found[1].Number}, []int{1, 2})
 	open["merged"], open["closed"] = 1, 1
 	totals, err = s.Pulls.PullTotals(t.Context(), true)
 	wantEqual(t, err, nil)

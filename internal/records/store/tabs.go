@@ -3,8 +3,10 @@ package store
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -18,73 +20,90 @@ const (
 	mostWaiting = 1000
 )
 
-// standingOf is record.PullRecord.Standing in SQL.
-const standingOf = `CASE WHEN pulls.state <> 'open' THEN pulls.state
-	WHEN objections > 0 AND COALESCE(revised_us, 0) <= COALESCE(asked_us, 0) THEN 'agent'
-	WHEN checks = 'failure' THEN 'failed' WHEN checks = 'pending' THEN 'running' WHEN objections = 0 AND approvals > 0 THEN 'ready' ELSE 'review' END`
-
-// tab narrows to the changes that stand so. Open ones are few and are looked up; of those that have ended, each attempt
-// asks.
-func (c *attemptQuery) tab(tab record.Tab, own text, now time.Time) {
-	const opened = "attempts.seq IN (SELECT opened_seq FROM pulls JOIN proposals ON proposals.id = pulls.proposal_id " +
-		"WHERE pulls.state = 'open' AND "
-	ended := "EXISTS (SELECT 1 FROM pulls WHERE pulls.proposal_id = attempts.request_id AND pulls.state "
+// standingsOf are where the pull requests of a tab stand; nil for a tab of no pull requests.
+func standingsOf(tab record.Tab) []record.Standing {
 	switch tab {
-	case "":
 	case record.TabWaiting:
-		c.args = append(c.args, own, micros(now.Add(-waitFor)))
-		c.texts = append(c.texts, opened+standingOf+
-			" <> 'agent' UNION ALL SELECT audit.seq FROM audit WHERE request_id IN (SELECT id FROM proposals "+
-			whereWaiting(len(c.args)-1, len(c.args))+"))")
+		return record.WaitingStandings()
 	case record.TabAgent:
-		c.texts = append(c.texts, opened+standingOf+" = 'agent')")
+		return []record.Standing{record.StandingAgent}
 	case record.TabMerged:
-		c.texts = append(c.texts, "outcome = 'opened'", ended+"= 'merged')")
+		return []record.Standing{record.Standing(gitprovider.StateMerged)}
 	case record.TabClosed:
-		c.texts = append(c.texts, "outcome = 'opened'", ended+"IN ('closed', 'gone'))")
-	default:
-		c.equals("outcome = $%d", string(tab))
+		return []record.Standing{record.Standing(gitprovider.StateClosed), record.Standing(record.StateGone)}
 	}
+	return nil
 }
 
-// whereWaiting selects the dry runs that wait; the arguments are the own provider and the time.
-func whereWaiting(own, since int) string {
-	return "WHERE " + oursAt("proposals.provider", dollar(own)) +
-		" AND state = 'dry_run' AND pruned_us IS NULL AND created_us >= " + dollar(since) + " AND NOT " + taken
+// listed reports whether the changes are to be read from the lists of their tab, which are in order. Where little may
+// be left of a tab, it is better to begin with what narrows it.
+func listed(q record.AttemptQuery) bool {
+	return standingsOf(q.Tab) != nil && q.Gate == "" && q.Search == "" && q.Repo == "" && q.Caller == "" && q.Code == "" &&
+		q.Session == "" && q.Pull == ""
+}
+
+// lists are the tables with the changes of a tab, and what selects them there. Each is in the order of t.seq.
+func (c *attemptQuery) lists(tab record.Tab, own text, now time.Time) (out [][2]string) {
+	for _, standing := range standingsOf(tab) {
+		out = append(out, [2]string{"pulls t", "t.standing = '" + string(standing) + "'"})
+	}
+	if tab == record.TabWaiting {
+		c.args = append(c.args, own, micros(now.Add(-waitFor)))
+		out = append(out, [2]string{"dry_runs t", dryRunsWait("t", len(c.args)-1, len(c.args))})
+	}
+	return out
+}
+
+// tab narrows to the changes of a tab.
+func (c *attemptQuery) tab(tab record.Tab, own text, now time.Time) {
+	if standingsOf(tab) == nil {
+		c.equals("outcome = $%d", string(tab))
+		return
+	}
+	var found []string
+	for _, list := range c.lists(tab, own, now) {
+		found = append(found, "EXISTS (SELECT 1 FROM "+list[0]+" WHERE "+list[1]+" AND t.seq = attempts.seq)")
+	}
+	c.texts = append(c.texts, "outcome IN ('opened', 'dry_run')", "("+strings.Join(found, " OR ")+")")
+}
+
+// dryRunsWait selects those of dry_runs that wait; the arguments are the own provider and the time.
+func dryRunsWait(table string, own, since int) string {
+	return table + ".waits = 1 AND " + oursAt(table+".provider", dollar(own)) +
+		" AND " + table + ".created_us >= " + dollar(since)
 }
 
 // PullTotals counts the pull requests of ours that are open by where they stand, and with ended the others by their
-// state. It reads the open ones, and of the others an index.
+// state.
 func (p *Pulls) PullTotals(ctx context.Context, ended bool) (totals record.PullTotals, err error) {
 	err = p.db.read(ctx, func(tx *sql.Tx) error {
-		totals, err = p.db.pullTotals(ctx, tx, ended)
+		totals, err = p.db.pullTotals(ctx, tx)
 		return err
 	})
+	if !ended {
+		for _, state := range record.PullStates() {
+			delete(totals, record.Standing(state))
+		}
+	}
 	return totals, err
 }
 
-func (d *database) pullTotals(ctx context.Context, tx *sql.Tx, ended bool) (record.PullTotals, error) {
+func (d *database) pullTotals(ctx context.Context, tx *sql.Tx) (record.PullTotals, error) {
 	totals := record.PullTotals{}
-	count := func(rows *sql.Rows) error {
+	err := queryRows(ctx, tx, func(rows *sql.Rows) error {
 		var standing string
 		var n int64
 		err := rows.Scan((*text)(&standing), &n)
-		totals[record.Standing(standing)] = n
+		totals[record.Standing(standing)] += n
 		return err
-	}
-	err := queryRows(ctx, tx, count, "SELECT "+standingOf+", COUNT(*) FROM pulls WHERE state = 'open' AND "+
-		oursAt("provider", "$1")+" GROUP BY 1", d.own())
-	if err == nil && ended {
-		err = queryRows(ctx, tx, count, "SELECT state, COUNT(*) FROM pulls WHERE state IN ('closed', 'gone', 'merged') AND "+
-			oursAt("provider", "$1")+" GROUP BY state", d.own())
-	}
+	}, "SELECT standing, count FROM pull_counts WHERE count > 0 AND "+oursAt("provider", "$1"), d.own())
 	return totals, err
 }
 
 // TabCounts counts the changes of each tab, and under "" all attempts that made, showed or failed to make one.
 func (h *History) TabCounts(ctx context.Context) (counts map[record.Tab]int64, err error) {
 	err = h.db.read(ctx, func(tx *sql.Tx) error {
-		pulls, err := h.db.pullTotals(ctx, tx, true)
+		pulls, err := h.db.pullTotals(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -107,7 +126,8 @@ func (h *History) TabCounts(ctx context.Context) (counts map[record.Tab]int64, e
 			}
 			return err
 		},
-			`SELECT name, CAST(SUM(count) AS BIGINT) FROM day_counts WHERE kind = 'outcome' AND name IN ('opened', 'dry_run', 'refused', 'failed') GROUP BY name`)
+			`SELECT name, count FROM day_counts
+			WHERE kind = 'outcome' AND day = $1 AND name IN ('opened', 'dry_run', 'refused', 'failed')`, allDays)
 	})
 	return counts, err
 }
@@ -115,7 +135,7 @@ func (h *History) TabCounts(ctx context.Context) (counts map[record.Tab]int64, e
 // Waiting is how many changes wait for a person, as TabCounts counts them.
 func (h *History) Waiting(ctx context.Context) (n int64, err error) {
 	err = h.db.read(ctx, func(tx *sql.Tx) error {
-		pulls, err := h.db.pullTotals(ctx, tx, false)
+		pulls, err := h.db.pullTotals(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -128,23 +148,19 @@ func (h *History) Waiting(ctx context.Context) (n int64, err error) {
 
 // waitingDryRuns counts the dry runs that wait, at most mostWaiting.
 func (d *database) waitingDryRuns(ctx context.Context, tx *sql.Tx) (n int64, err error) {
-	err = tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM proposals "+whereWaiting(1, 2)+" LIMIT $3) waiting",
-		d.own(), micros(d.opts.Now().Add(-waitFor)), mostWaiting).Scan(&n)
+	err = tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM dry_runs w WHERE "+dryRunsWait("w", 1, 2)+
+		" LIMIT $3) waiting", d.own(), micros(d.opts.Now().Add(-waitFor)), mostWaiting).Scan(&n)
 	return n, err
 }
-
-// exactly is for how long back refusals are counted by their time. What is longer ago is counted by days.
-const exactly = 25 * time.Hour
 
 // RefusalsByCode counts the attempts that were refused since a time by their codes, the most frequent first. Of a time
 // longer ago than a day it counts from the beginning of that day, in UTC.
 func (h *History) RefusalsByCode(ctx context.Context, since time.Time) ([]record.CodeCount, error) {
-	query, from := `SELECT name, CAST(SUM(count) AS BIGINT) FROM day_counts WHERE kind = 'code' AND day >= $1 GROUP BY name ORDER BY 2 DESC, name`, dayOf(since)
 	if h.db.opts.Now().Sub(since) < exactly {
-		query, from = `SELECT code, COUNT(*) FROM attempts WHERE outcome = 'refused' AND time_us >= $1 GROUP BY code ORDER BY 2 DESC, code`, micros(since)
+		return h.db.refusals.since(ctx, h.db, micros(since))
 	}
-	return selectOf(ctx, h.db, func(rows *sql.Rows,
-		out *record.CodeCount) error {
+	return selectOf(ctx, h.db, func(rows *sql.Rows, out *record.CodeCount) error {
 		return rows.Scan((*text)(&out.Code), &out.Count)
-	}, query, from)
+	}, `SELECT name, CAST(SUM(count) AS BIGINT) FROM day_counts WHERE kind = 'code' AND day >= $1
+		GROUP BY name ORDER BY 2 DESC, name`, dayOf(since))
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Totals counts all recorded attempts at proposals by outcome, and the refused ones by the gates that refused them. It
-// reads a row for each day, and no attempt.
+// Totals counts all recorded attempts at proposals by outcome, and the refused ones by the gates that refused them.
 func (h *History) Totals(ctx context.Context) (outcomes []record.OutcomeTotal, gates []record.GateTotal, err error) {
 	err = h.db.read(ctx, func(tx *sql.Tx) error {
 		return queryRows(ctx, tx, func(rows *sql.Rows) error {
@@ -23,7 +22,8 @@ func (h *History) Totals(ctx context.Context) (outcomes []record.OutcomeTotal, g
 			}
 			return err
 		},
-			`SELECT kind, name, SUM(count) FROM day_counts WHERE kind IN ('outcome', 'gate') GROUP BY kind, name ORDER BY kind, name`)
+			`SELECT kind, name, count FROM day_counts WHERE kind IN ('outcome', 'gate') AND day = $1 ORDER BY kind, name`,
+			allDays)
 	})
 	return outcomes, gates, err
 }

@@ -44,7 +44,7 @@ func (h *actPages) nav() pages.NavItem {
 }
 
 func (h *actPages) routes(follows func(string, handler.Func) handler.Route) []handler.Route {
-	routes := []handler.Route{follows(h.list.Shown.Page.Path, h.show)}
+	routes := []handler.Route{follows(h.list.Shown.Page.Path, asked(h.show))}
 	if h.act.Handle == nil {
 		return routes
 	}
@@ -104,10 +104,7 @@ func addressOf(pattern, id string) string {
 	return strings.Replace(pattern, "{id}", url.PathEscape(id), 1)
 }
 
-func (h *actPages) show(req *handler.Request) (handler.Response, error) {
-	if err := handler.DecodeQuery(req, &struct{}{}); err != nil {
-		return handler.Response{}, err
-	}
+func (h *actPages) show(req *handler.Request, _ struct{}) (handler.Response, error) {
 	view, err := h.view(req)
 	if err != nil {
 		return handler.Response{}, err

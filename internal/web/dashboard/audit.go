@@ -63,11 +63,7 @@ type auditPageParams struct {
 // maxCallers is how many names the filter of callers offers.
 const maxCallers = 50
 
-func (h *auditPages) audit(req *handler.Request) (handler.Response, error) {
-	var q auditPageParams
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
-	}
+func (h *auditPages) audit(req *handler.Request, q auditPageParams) (handler.Response, error) {
 	rows, err := h.find(req.Context(), q)
 	if err != nil {
 		return handler.Response{}, err
@@ -83,10 +79,8 @@ func (h *auditPages) audit(req *handler.Request) (handler.Response, error) {
 	if view.Rows, err = h.rows(req.Context(), rows); err != nil {
 		return handler.Response{}, err
 	}
-	if view.Choices, err = h.choices(req.Context(), q); err != nil {
-		return handler.Response{}, err
-	}
-	return h.html("audit", view)
+	view.Choices, err = h.choices(req.Context(), q)
+	return h.htmlOr(err, "audit", view)
 }
 
 // find reads a page of the audit. Titles and files are found among the attempts at proposals, which have an index of
@@ -224,10 +218,7 @@ type auditRowPage struct {
 	Beside pager // addresses, without the base
 }
 
-func (h *auditPages) row(req *handler.Request) (handler.Response, error) {
-	if err := handler.DecodeQuery(req, &struct{}{}); err != nil {
-		return handler.Response{}, err
-	}
+func (h *auditPages) row(req *handler.Request, _ struct{}) (handler.Response, error) {
 	row, err := h.records.Entry(req.Context(), req.PathValue("row"))
 	if err != nil {
 		return handler.Response{}, err

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"context"
 	"net/url"
-	"strconv"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/procedures/definitions"
@@ -31,8 +30,8 @@ func (h *catalogue) nav() pages.NavItem { return pages.NavItem{Path: cataloguePa
 
 func (h *catalogue) routes(page func(string, handler.Func) handler.Route) []handler.Route {
 	return []handler.Route{
-		page(cataloguePath, h.list), page(cataloguePath+"/forks", h.forks),
-		page(cataloguePath+"/definitions/{kind}/{name}", h.show),
+		page(cataloguePath, asked(h.list)), page(cataloguePath+"/forks", h.forks),
+		page(cataloguePath+"/definitions/{kind}/{name}", asked(h.show)),
 	}
 }
 
@@ -44,20 +43,6 @@ type catalogueParams struct {
 	Offset int    `json:"offset,omitempty" minimum:"0"`
 }
 
-// query is the parameters as an address has them, from another entry on.
-func (q catalogueParams) query(offset int) string {
-	at := url.Values{}
-	for name, value := range map[string]string{"kind": q.Kind, "source": q.Source, "text": q.Text, "broken": q.Broken} {
-		if value != "" {
-			at.Set(name, value)
-		}
-	}
-	if offset > 0 {
-		at.Set("offset", strconv.Itoa(offset))
-	}
-	return "?" + at.Encode()
-}
-
 // catalogueView is a page of definitions.
 type catalogueView struct {
 	pages.Page
@@ -67,20 +52,16 @@ type catalogueView struct {
 	Text           string
 	Broken         bool
 	Filtered       bool
-	From, To       int
-	Newer, Older   string // queries of the pages before and after; "" for none
+	stretch
 }
 
 const cataloguePage = 100
 
-func (h *catalogue) list(req *handler.Request) (handler.Response, error) {
-	var q catalogueParams
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
-	}
+func (h *catalogue) list(req *handler.Request, q catalogueParams) (handler.Response, error) {
 	view := catalogueView{
-		Page: h.frame(req, "Catalogue", cataloguePath), Text: q.Text, Broken: q.Broken != "", Filtered: q.query(0) != "?",
-		Kinds: options(q.Kind, definitions.Kinds()), Sources: options(q.Source, definitions.Sources()),
+		Page: h.frame(req, "Catalogue", cataloguePath), Text: q.Text, Broken: q.Broken != "",
+		Filtered: q.Kind+q.Source+q.Text+q.Broken != "",
+		Kinds:    options(q.Kind, definitions.Kinds()), Sources: options(q.Source, definitions.Sources()),
 	}
 	listing, err := h.definitions.Select(req.Context(), definitions.Selection{
 		Kind: definitions.Kind(q.Kind), Source: definitions.Source(q.Source), Text: q.Text, Broken: view.Broken,
@@ -90,13 +71,8 @@ func (h *catalogue) list(req *handler.Request) (handler.Response, error) {
 		view.Failed = fault.From(err)
 		return h.html("catalogue", view)
 	}
-	view.Listing, view.From, view.To = listing, q.Offset+1, q.Offset+len(listing.Entries)
-	if q.Offset > 0 {
-		view.Newer = q.query(max(q.Offset-cataloguePage, 0))
-	}
-	if view.To < listing.Total {
-		view.Older = q.query(q.Offset + cataloguePage)
-	}
+	view.Listing = listing
+	view.stretch = stretchOf(req.URL.Query(), q.Offset, cataloguePage, len(listing.Entries), listing.Total)
 	return h.html("catalogue", view)
 }
 
@@ -130,15 +106,7 @@ func (forksView) DefinitionLink(f definitions.Fork) string {
 
 func (h *catalogue) forks(req *handler.Request) (handler.Response, error) {
 	forks, problems, err := h.definitions.Forked(req.Context())
-	return h.pageOr(err, "catalogue_forks", forksView{h.frame(req, "Forks", cataloguePath), forks, problems})
-}
-
-// pageOr is a page, or an error.
-func (h *catalogue) pageOr(err error, name string, view any) (handler.Response, error) {
-	if err != nil {
-		return handler.Response{}, err
-	}
-	return h.html(name, view)
+	return h.htmlOr(err, "catalogue_forks", forksView{h.frame(req, "Forks", cataloguePath), forks, problems})
 }
 
 type definitionParams struct {
@@ -161,11 +129,7 @@ type chainLink struct {
 	Link string // "" for the definition itself, and for one that was not found
 }
 
-func (h *catalogue) show(req *handler.Request) (handler.Response, error) {
-	var q definitionParams
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
-	}
+func (h *catalogue) show(req *handler.Request, q definitionParams) (handler.Response, error) {
 	kind, name := definitions.Kind(req.PathValue("kind")), req.PathValue("name")
 	if kind != definitions.Agent && kind != definitions.Tool {
 		return handler.Response{}, handler.NothingHere(h.base)

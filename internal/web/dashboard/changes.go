@@ -64,11 +64,7 @@ type option struct {
 }
 
 // list shows changes, one row each: proposals and what became of them.
-func (h *proposalPages) list(req *handler.Request) (handler.Response, error) {
-	var q changesParams
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
-	}
+func (h *proposalPages) list(req *handler.Request, q changesParams) (handler.Response, error) {
 	since, err := dayOf("since", q.Since)
 	if err != nil {
 		return handler.Response{}, err
@@ -93,10 +89,8 @@ func (h *proposalPages) list(req *handler.Request) (handler.Response, error) {
 		return handler.Response{}, err
 	}
 	rows, view.Neighbours = neighbours(req.URL.Query(), q.Before, q.After, rows)
-	if view.Changes, err = attemptsOf(req.Context(), h.pulls, rows); err != nil {
-		return handler.Response{}, err
-	}
-	return h.html("changes", view)
+	view.Changes, err = attemptsOf(req.Context(), h.pulls, rows)
+	return h.htmlOr(err, "changes", view)
 }
 
 // tabs are the links to changes by how they stand.

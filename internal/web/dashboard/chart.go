@@ -108,9 +108,6 @@ func drawChart(first time.Time, counts []record.OutcomeCount) chart {
 	return c
 }
 
-// Left is where the bars begin.
-func (chart) Left() int { return int(chartLeft) }
-
 // stack puts the parts of a bar on each other; most is the number that is as high as the drawing.
 func (d *chartDay) stack(outcomes []record.Outcome, most int) {
 	y := chartHeight
@@ -124,21 +121,41 @@ func (d *chartDay) stack(outcomes []record.Outcome, most int) {
 	}
 }
 
-// Bar is the drawing of the bar. It holds numbers and outcomes alone; a template takes twenty times as long.
-func (d chartDay) Bar() template.HTML {
+// Drawing is the lines, the bars and their labels. It holds numbers, days and outcomes alone; a template takes twenty
+// times as long.
+func (c chart) Drawing() template.HTML {
 	var b []byte
 	number := func(name string, n float64) {
 		b = append(append(b, ' '), name...)
 		b = append(strconv.AppendFloat(append(b, `="`...), n, 'f', -1, 64), '"')
 	}
-	for _, p := range d.Parts {
-		b = append(append(append(b, `<rect class="`...), p.Outcome...), '"')
-		number("x", p.X)
-		number("y", p.Y)
-		number("width", p.Width)
-		number("height", p.Height)
-		b = strconv.AppendInt(append(b, "><title>"...), int64(p.Count), 10)
-		b = append(append(append(b, ' '), outcomeWords(p.Outcome)...), "</title></rect>\n"...)
+	for _, line := range c.Lines {
+		y := float64(line.Y)
+		b = append(b, "<line"...)
+		number("x1", chartLeft)
+		number("x2", float64(c.Width))
+		number("y1", y)
+		number("y2", y)
+		b = append(b, `/><text class="of"`...)
+		number("x", chartLeft)
+		number("y", y)
+		b = append(strconv.AppendInt(append(b, ` dx="-6" dy="3">`...), int64(line.Number), 10), "</text>\n"...)
+	}
+	for _, d := range c.Days {
+		for _, p := range d.Parts {
+			b = append(append(append(b, `<rect class="`...), p.Outcome...), '"')
+			number("x", p.X)
+			number("y", p.Y)
+			number("width", p.Width)
+			number("height", p.Height)
+			b = strconv.AppendInt(append(b, "><title>"...), int64(p.Count), 10)
+			b = append(append(append(b, ' '), outcomeWords(p.Outcome)...), "</title></rect>\n"...)
+		}
+		if d.Label != "" {
+			b = append(b, "<text"...)
+			number("x", float64(d.Middle))
+			b = append(append(append(b, ` y="115">`...), d.Label...), "</text>"...)
+		}
 	}
 	return template.HTML(b) //nolint:gosec // the outcomes are those of drawChart
 }

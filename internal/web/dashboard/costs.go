@@ -24,6 +24,12 @@ type bar struct {
 	Width        int    // of 100
 }
 
+// Key implements pages.Part: it is the whole.
+func (b bar) Key() any { return b }
+
+// Moment is none.
+func (bar) Moment() time.Time { return time.Time{} }
+
 // spending is what sessions cost in the last days.
 type spending struct {
 	Sum   sessions.Usage

@@ -152,16 +152,17 @@ func (d *Dashboard) Routes() []handler.Route {
 	// one of 64 KiB fits, every byte escaped
 	comment := &handler.BodyLimit{Bytes: 256 << 10, Advice: "say less in the comment"}
 	routes := []handler.Route{
-		follows("/{$}", d.overview.show), follows(changesPath, d.proposals.list), page("/proposals", d.proposals.moved),
-		follows("/proposals/{id}", d.proposals.show),
+		follows("/{$}", asked(d.overview.show)), follows(changesPath, asked(d.proposals.list)),
+		page("/proposals", d.proposals.moved),
+		follows("/proposals/{id}", asked(d.proposals.show)),
 		follows(changesPath+"/forges", d.pullList.show), page("/pulls", d.moved(changesPath+"?tab=waiting")),
-		follows(pullPath, d.pulls.show), page("/policy", d.policy.show),
+		follows(pullPath, d.pulls.show), page("/policy", asked(d.policy.show)),
 		page("/agents", d.moved(sessionsPath)), page("/records", d.moved(auditPath)), page("/settings", d.moved("/policy")),
-		follows("/audit", d.audit.audit),
-		page("/audit/{row}", d.audit.row), page("/audit.jsonl", d.audit.lines), page("/doctor", d.audit.doctor),
+		follows("/audit", asked(d.audit.audit)),
+		page("/audit/{row}", asked(d.audit.row)), page("/audit.jsonl", d.audit.lines), page("/doctor", d.audit.doctor),
 		page(live.Path, d.hub.Events),
-		follows("/sessions", d.sessions.list), follows("/sessions/schedule", d.sessions.schedule),
-		follows("/sessions/{id}", d.sessions.show),
+		follows("/sessions", asked(d.sessions.list)), follows("/sessions/schedule", asked(d.sessions.schedule)),
+		follows("/sessions/{id}", asked(d.sessions.show)),
 		{
 			Method: "POST", Pattern: pullPath + "/review", Scope: access.Review, Page: true, Handle: d.pulls.review,
 			Body: comment, Refused: d.pulls.refused,
@@ -216,6 +217,17 @@ func (d *Dashboard) reloads(routes []handler.Route) (out []handler.Route) {
 		})
 	}
 	return out
+}
+
+// asked makes a handler of one that takes what the query says.
+func asked[Q any](handle func(*handler.Request, Q) (handler.Response, error)) handler.Func {
+	return func(req *handler.Request) (handler.Response, error) {
+		var q Q
+		if err := handler.DecodeQuery(req, &q); err != nil {
+			return handler.Response{}, err
+		}
+		return handle(req, q)
+	}
 }
 
 // following makes the page of a handler one that follows what happens. It notes where the record is before the handler

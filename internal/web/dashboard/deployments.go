@@ -57,7 +57,7 @@ func (h *deploymentPages) nav() pages.NavItem {
 
 func (h *deploymentPages) routes(page func(string, handler.Func) handler.Route) []handler.Route {
 	routes := []handler.Route{
-		page(deploymentsPath, h.show), page(pullDeploymentPath, h.pull), page(rollbackPath, h.plan),
+		page(deploymentsPath, asked(h.show)), page(pullDeploymentPath, asked(h.pull)), page(rollbackPath, asked(h.plan)),
 		{
 			Method: "POST", Pattern: rollbackPath, Scope: access.Operate, Page: true, Handle: h.rollback,
 			Body:    &handler.BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"},
@@ -124,11 +124,7 @@ func (deploymentsView) Targets(s *change.Snapshot) string {
 	return strings.Trim(fmt.Sprint(s.Targets), "[]")
 }
 
-func (h *deploymentPages) show(req *handler.Request) (handler.Response, error) {
-	var q deploymentParams
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
-	}
+func (h *deploymentPages) show(req *handler.Request, q deploymentParams) (handler.Response, error) {
 	view := deploymentsView{Page: h.frame(req, "Deployments", deploymentsPath),
 		MayRoll: req.Principal.Scopes.Has(access.Operate), Done: q.Done}
 	view.MayPropose = h.propose.Handle != nil && view.MayRoll && req.Principal.Scopes.Has(access.Propose)
@@ -152,10 +148,8 @@ func (h *deploymentPages) show(req *handler.Request) (handler.Response, error) {
 	if view.Waiting, err = h.deployments.Waiting(); err != nil {
 		return handler.Response{}, err
 	}
-	if view.Snapshots, err = h.deployments.Snapshots(maxSnapshots); err != nil {
-		return handler.Response{}, err
-	}
-	return h.html("deployments", view)
+	view.Snapshots, err = h.deployments.Snapshots(maxSnapshots)
+	return h.htmlOr(err, "deployments", view)
 }
 
 // rollbackView is the page of a rollback before it is done.
@@ -173,11 +167,7 @@ type rollbackParams struct {
 }
 
 // plan shows what a rollback would change, with the form that does it.
-func (h *deploymentPages) plan(req *handler.Request) (handler.Response, error) {
-	var q rollbackParams
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
-	}
+func (h *deploymentPages) plan(req *handler.Request, q rollbackParams) (handler.Response, error) {
 	view := rollbackView{Page: h.frame(req, "Roll back", deploymentsPath), To: q.To,
 		MayRoll: req.Principal.Scopes.Has(access.Operate)}
 	var err error

@@ -67,13 +67,13 @@ type numbers struct {
 	Verified               time.Time // when the records were verified; zero: not yet
 }
 
-func (h *overview) show(req *handler.Request) (handler.Response, error) {
-	var q overviewParams
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
-	}
+func (h *overview) show(req *handler.Request, q overviewParams) (handler.Response, error) {
 	view := overviewPage{Page: h.frame(req, "Overview", "/"), Days: chartDays}
-	w, err := h.waits(req)
+	most := firstRows
+	if q.Show != "" {
+		most = maxOpenPulls
+	}
+	w, err := h.waits(req, most)
 	if err != nil {
 		return handler.Response{}, err
 	}

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"context"
 	"net/url"
-	"strconv"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/procedures/packages"
@@ -36,7 +35,7 @@ func (h *packagePages) nav() pages.NavItem {
 
 // The name of a package may hold a slash, so that it is no part of the path.
 func (h *packagePages) routes(page func(string, handler.Func) handler.Route) []handler.Route {
-	return []handler.Route{page(packagesPath, h.list), page("/catalogue/package", h.show)}
+	return []handler.Route{page(packagesPath, asked(h.list)), page("/catalogue/package", asked(h.show))}
 }
 
 type packagesParams struct {
@@ -44,45 +43,24 @@ type packagesParams struct {
 	Offset int    `json:"offset,omitempty" minimum:"0"`
 }
 
-func (q packagesParams) query(offset int) string {
-	at := url.Values{}
-	if q.Text != "" {
-		at.Set("text", q.Text)
-	}
-	if offset > 0 {
-		at.Set("offset", strconv.Itoa(offset))
-	}
-	return "?" + at.Encode()
-}
-
 // packagesView is a page of packages.
 type packagesView struct {
 	pages.Page
 	packages.Shelf
-	Failed       *fault.Error // why nothing can be listed
-	Text         string
-	From, To     int
-	Newer, Older string // queries of the pages before and after; "" for none
+	Failed *fault.Error // why nothing can be listed
+	Text   string
+	stretch
 }
 
-func (h *packagePages) list(req *handler.Request) (handler.Response, error) {
-	var q packagesParams
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
-	}
+func (h *packagePages) list(req *handler.Request, q packagesParams) (handler.Response, error) {
 	view := packagesView{Page: h.frame(req, "Packages", packagesPath), Text: q.Text}
 	shelf, err := h.packages.Browse(req.Context(), packages.Browsing{Text: q.Text, Offset: q.Offset, Limit: packagesShown})
 	if err != nil {
 		view.Failed = fault.From(err)
 		return h.html("packages", view)
 	}
-	view.Shelf, view.From, view.To = shelf, q.Offset+1, q.Offset+len(shelf.Offers)
-	if q.Offset > 0 {
-		view.Newer = q.query(max(q.Offset-packagesShown, 0))
-	}
-	if view.To < shelf.Total {
-		view.Older = q.query(q.Offset + packagesShown)
-	}
+	view.Shelf = shelf
+	view.stretch = stretchOf(req.URL.Query(), q.Offset, packagesShown, len(shelf.Offers), shelf.Total)
 	return h.html("packages", view)
 }
 
@@ -106,11 +84,7 @@ type packageView struct {
 // PackageLink is the address of the page of another one, without the base.
 func (packageView) PackageLink(name string) string { return packageLink(name) }
 
-func (h *packagePages) show(req *handler.Request) (handler.Response, error) {
-	var q packageParams
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
-	}
+func (h *packagePages) show(req *handler.Request, q packageParams) (handler.Response, error) {
 	found, err := h.packages.Offered(req.Context(), q.Name)
 	if err != nil {
 		return handler.Response{}, err

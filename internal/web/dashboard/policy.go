@@ -44,11 +44,7 @@ type section struct {
 	Code  bool // the rules are patterns
 }
 
-func (h *policyPage) show(req *handler.Request) (handler.Response, error) {
-	var q askParams
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
-	}
+func (h *policyPage) show(req *handler.Request, q askParams) (handler.Response, error) {
 	if q.Tier > int(gitprovider.TierRemediate) {
 		return handler.Response{}, fault.New(fault.InvalidArgument, "the parameter `tier` is 1, 2 or 3")
 	}

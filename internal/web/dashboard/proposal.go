@@ -120,11 +120,7 @@ func (a attempt) Rule() string {
 	return ""
 }
 
-func (h *proposalPages) show(req *handler.Request) (handler.Response, error) {
-	var q proposalParams
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
-	}
+func (h *proposalPages) show(req *handler.Request, q proposalParams) (handler.Response, error) {
 	id := req.PathValue("id")
 	rows, err := h.attempts.AttemptsOf(req.Context(), id)
 	if err != nil {

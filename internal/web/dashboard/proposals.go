@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,7 +50,24 @@ func options[T ~string](chosen string, values []T) []option {
 }
 
 // pager has the queries of the pages beside one of a listing; "" for none.
-type pager struct{ Newer, Older, First string }
+type pager struct {
+	Newer, Older, First string
+	Plain               bool // the list is not by time
+}
+
+// beside is a query with one parameter set, or without it for "". Parameters that are empty or to be dropped go.
+func beside(query url.Values, name, value string, drop ...string) string {
+	q := url.Values{}
+	for k, v := range query {
+		if v[0] != "" && k != name && !slices.Contains(drop, k) {
+			q[k] = v
+		}
+	}
+	if value != "" {
+		q.Set(name, value)
+	}
+	return "?" + q.Encode()
+}
 
 // neighbours cuts the row beyond the page off, newest first, and says where newer and older rows are. after and before
 // are what the page was asked for by, 0 for not at all.
@@ -63,19 +81,10 @@ func neighbours(query url.Values, before, after int, rows []record.RecordedAttem
 		kept = rows[:pageSize]
 	}
 	at := func(name string, row int64) string {
-		q := url.Values{}
-		for k, v := range query {
-			if k != "before" && k != "after" && v[0] != "" {
-				q[k] = v
-			}
-		}
-		if name != "" {
-			q.Set(name, strconv.FormatInt(row, 10))
-		}
-		return "?" + q.Encode()
+		return beside(query, name, strconv.FormatInt(row, 10), "before", "after")
 	}
 	if before != 0 || after != 0 {
-		p.First = at("", 0)
+		p.First = beside(query, "before", "", "after")
 	}
 	if len(kept) == 0 {
 		return kept, p
@@ -87,4 +96,26 @@ func neighbours(query url.Values, before, after int, rows []record.RecordedAttem
 		p.Older = at("before", kept[len(kept)-1].Seq)
 	}
 	return kept, p
+}
+
+// stretch is the part of a longer list that a page shows.
+type stretch struct {
+	From, To int
+	pager
+}
+
+// stretchOf is the part that begins after so many entries. size is how many a page shows.
+func stretchOf(query url.Values, offset, size, shown, total int) stretch {
+	out := stretch{offset + 1, offset + shown, pager{Plain: true}}
+	if offset > 0 {
+		before := ""
+		if offset > size {
+			before = strconv.Itoa(offset - size)
+		}
+		out.Newer = beside(query, "offset", before)
+	}
+	if out.To < total {
+		out.Older = beside(query, "offset", strconv.Itoa(offset+size))
+	}
+	return out
 }

@@ -50,10 +50,7 @@ func (t Toolsets) concerns(ctx context.Context, at target) bool {
 	return err == nil && concerned
 }
 
-func (h *deploymentPages) pull(req *handler.Request) (handler.Response, error) {
-	if err := handler.DecodeQuery(req, &struct{}{}); err != nil {
-		return handler.Response{}, err
-	}
+func (h *deploymentPages) pull(req *handler.Request, _ struct{}) (handler.Response, error) {
 	t, err := targetOf(req)
 	if err != nil {
 		return handler.Response{}, err

@@ -3,13 +3,10 @@ package dashboard
 import (
 	"cmp"
 	"context"
-	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/proposals/review"
@@ -18,7 +15,6 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/records"
-	"github.com/claudeops/claudeops/internal/web/words"
 )
 
 // Bounds of the page of one pull request.
@@ -37,121 +33,6 @@ type pullPages struct {
 	pulls    records.Pulls
 	seen     *seenParts
 	deploys  func(ctx context.Context, at target) bool // whether it would change something on this machine
-}
-
-// target is the pull request that an address names.
-type target struct {
-	provider, owner, name string
-	number                int
-}
-
-func targetOf(req *handler.Request) (target, error) {
-	t := target{provider: req.PathValue("provider"), owner: req.PathValue("owner"), name: req.PathValue("repo")}
-	number, err := strconv.ParseUint(req.PathValue("number"), 10, 31)
-	t.number = int(number)
-	bad := func(part string) bool { return gitprovider.CheckRepoPart(part) != nil }
-	if err != nil || number == 0 || slices.ContainsFunc([]string{t.provider, t.owner, t.name}, bad) {
-		return t, fault.New(fault.NotFound, "no pull request can be at this address")
-	}
-	return t, nil
-}
-
-// Path is the address of its page, without the base.
-func (t target) Path() string {
-	return strings.Join([]string{"/pulls", url.PathEscape(t.provider), url.PathEscape(t.owner), url.PathEscape(t.name),
-		strconv.Itoa(t.number)}, "/")
-}
-
-// OwnerName is its repository, as owner/name.
-func (t target) OwnerName() string { return t.owner + "/" + t.name }
-
-// Provider is where it is.
-func (t target) Provider() string { return t.provider }
-
-// Repository is its repository with the provider.
-func (t target) Repository() record.RepoName {
-	return record.RepoName{Provider: t.provider, Owner: t.owner, Name: t.name}
-}
-
-// pullPage is one pull request.
-type pullPage struct {
-	pages.Page
-	Target target
-	Status gitprovider.Status // its reviews are Reviews
-	Head   string             // what a review is about
-	Prose  pages.Prose
-	Mind   []string // what a person should know before merging
-	Word   words.Word
-	Gates  gates
-	Made   []step   // the proposals that it consists of, oldest first
-	End    *pullEnd // nil while it is open, and where nobody knows
-	Way    []wayStep
-	opinions
-	difference
-	decision
-	Deploys bool // what it would change on this machine is to be shown
-}
-
-// step is a proposal that opened a pull request or added to it.
-type step struct {
-	record.Proposal
-	Row attempt // of the audit; zero if it is not known
-}
-
-// Link is the address of the proposal, without the base.
-func (s step) Link() string { return proposalPath(s.ID) }
-
-// SessionLink is the address of the agent's session, without the base.
-func (s step) SessionLink() string { return sessionPath(s.Session) }
-
-// pullEnd is how a pull request ended, as far as it is recorded.
-type pullEnd struct {
-	At time.Time
-	By string // "" if nobody says
-}
-
-// opinions are what people said of a pull request.
-type opinions struct {
-	Reviews     []gitprovider.Review
-	MoreReviews int
-}
-
-// difference is what a pull request changes.
-type difference struct {
-	Diff     *pages.Diff // nil where the provider shows it
-	DiffNote string
-}
-
-// decision is what a person may decide, and has.
-type decision struct {
-	Acts     []actForm
-	Why      string    // why there are none
-	Done     string    // what was just done
-	Next     *waitItem // what else waits, after something was done; nil for nothing
-	Warnings []string
-}
-
-// May reports whether there is something to do.
-func (d decision) May() bool { return len(d.Acts) > 0 }
-
-// InMenu reports whether there are acts without a button of their own.
-func (d decision) InMenu() bool {
-	return slices.ContainsFunc(d.Acts, func(a actForm) bool { return !a.InBar })
-}
-
-// Mergeable says whether it can be merged, in words.
-func (v pullPage) Mergeable() string {
-	switch {
-	case v.Status.State != gitprovider.StateOpen:
-		return "is not open"
-	case v.Status.Mergeable == nil:
-		return "the forge is still finding out whether it can be"
-	case !*v.Status.Mergeable:
-		return "conflicts with its base"
-	case v.Word == words.Standing(record.StandingReady):
-		return "can be done now"
-	}
-	return "can be done once it is approved"
 }
 
 // pullParams chooses what the page of a pull request shows.
@@ -243,62 +124,6 @@ func (h *pullPages) next(ctx context.Context, but target) (*waitItem, error) {
 	return nil, err
 }
 
-// tell fills in the way of the change so far, and what is to come.
-func (v *pullPage) tell(reviews []gitprovider.Review) {
-	for _, s := range v.Made {
-		if s.Row.Seq > 0 {
-			v.Way = append(v.Way, proposedSteps(s.Row)...)
-			v.Gates = gatesOf(s.Row.Verdicts)
-		}
-	}
-	for _, r := range reviews[:min(len(reviews), maxReviews)] {
-		v.Way = append(v.Way, reviewStep(r))
-	}
-	v.Way = inOrder(v.Way)
-	if v.Status.State == gitprovider.StateOpen {
-		v.Way = append(v.Way, wayStep{Icon: v.Word.Icon, Tone: v.Word.Tone, Before: v.Word.Text,
-			Sub: "commit " + pages.Short(v.Head)},
-			wayStep{Icon: "git-merge", Tone: words.Mute, Before: "Merge", Sub: v.Mergeable(), Todo: true})
-		return
-	}
-	end := wayStep{Icon: v.Word.Icon, Tone: v.Word.Tone, Before: v.Word.Text}
-	if v.End != nil {
-		end.At = v.End.At
-		if end.Who = v.End.By; end.Who != "" {
-			end.Before += " by "
-		}
-	}
-	v.Way = append(v.Way, end)
-}
-
-// Proposer is who proposed it first.
-func (v pullPage) Proposer() string {
-	if len(v.Made) == 0 {
-		return ""
-	}
-	return words.Caller(v.Made[0].Caller, v.Made[0].Door, v.Made[0].Session != "")
-}
-
-// Revised is when it was revised last; zero for never.
-func (v pullPage) Revised() time.Time {
-	if n := len(v.Made); n > 1 {
-		return v.Made[n-1].CreatedAt
-	}
-	return time.Time{}
-}
-
-// standing is how a pull request stands, from what its provider says now.
-func (v pullPage) standing() words.Word {
-	r := record.PullRecord{State: v.Status.State, Checks: v.Status.Checks.State, RevisedAt: v.Revised()}
-	r.Approvals, r.ChangesRequested = gitprovider.Opinions(v.Status.Reviews)
-	for _, said := range v.Status.Reviews {
-		if said.State == gitprovider.ReviewChangesRequested && said.SubmittedAt.After(r.AskedAt) {
-			r.AskedAt = said.SubmittedAt
-		}
-	}
-	return words.Pull(r)
-}
-
 // made are the proposals that a pull request consists of, with the rows of the audit of the first ones.
 func (h *pullPages) made(ctx context.Context, t target) (steps []step, err error) {
 	made, err := h.attempts.MadeOf(ctx, t.provider, t.owner, t.name, t.number)
@@ -352,70 +177,4 @@ func (h *pullPages) statusView(req *handler.Request, t target, status gitprovide
 		view.Mind = append(view.Mind, note)
 	}
 	return view
-}
-
-// reviewAction is what a person may do to a pull request.
-type reviewAction struct {
-	actForm
-	done string
-}
-
-// reviewActions are all of them.
-func reviewActions() []reviewAction {
-	const bound = "If the branch moves on, nothing is done. It is recorded under your name."
-	return []reviewAction{
-		{actForm{Verb: "comment", Text: "Comment", Icon: "message-2", Says: bound, Label: "What to say", Needs: true,
-			InBar: true}, "Your comment is recorded."},
-		{actForm{Verb: "request-changes", Text: "Request changes", Says: bound, Label: "What to change", Needs: true,
-			InBar: true}, "You have asked for changes."},
-		{actForm{Verb: "approve", Text: "Approve", Icon: "check", Tone: "go", Says: bound,
-			Label: "What to say (may be empty)", InBar: true}, "You have approved it."},
-		{actForm{
-			Verb: mergeVerb, Text: "Merge", Icon: "git-merge", Says: "It removes the branch, and cannot be undone here.",
-			Label: "For the message of the merge commit (may be empty)",
-		}, "You have merged it."},
-		{actForm{Verb: "close", Text: "Close without merging", Icon: "git-pull-request-closed", Tone: "no", Says: bound,
-			Label: "Why (may be empty)"}, "You have closed it."},
-		{actForm{
-			Verb: review.LiftCooldown, Text: "Lift its cooldown", Icon: "clock",
-			Says: "Agents may propose changes to its files again at once.", Label: "Why (may be empty)", InBar: true,
-		}, "Its files may be proposed again at once."},
-	}
-}
-
-// actsFor is what a person may do to a pull request in the state. To merge has a button of its own once nothing stands
-// against it.
-func actsFor(state gitprovider.State, stands words.Word, obstacles []string) (out []actForm) {
-	ready := len(obstacles) == 0 && stands == words.Standing(record.StandingReady)
-	for _, a := range reviewActions() {
-		lifts := a.Verb == review.LiftCooldown
-		if lifts != (state == gitprovider.StateClosed) && a.Verb != "comment" || !lifts && state != gitprovider.StateOpen &&
-			a.Verb != "comment" {
-			continue
-		}
-		act := a.actForm
-		switch {
-		case act.Verb == mergeVerb:
-			act.Obstacles, act.Box, act.InBar = obstacles, len(obstacles) > 0, ready
-			if ready {
-				act.Tone = "go"
-			} else {
-				act.Text = "Merge all the same"
-			}
-		case act.Verb == "approve" && ready:
-			act.Tone = ""
-		}
-		out = append(out, act)
-	}
-	return out
-}
-
-// doneText says what was just done; "" for nothing.
-func doneText(verb string) string {
-	for _, a := range reviewActions() {
-		if a.Verb == verb {
-			return a.done
-		}
-	}
-	return ""
 }

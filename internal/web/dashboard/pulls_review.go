@@ -93,9 +93,7 @@ func (h *pullPages) sendBack(req *handler.Request, sent sentReview, why error) (
 		view.Acts[at].Comment, view.Acts[at].Failed = sent.text, failed
 		view.Acts[at].Box = sent.Verb == mergeVerb
 	}
-	response, err := h.html("pull", view)
-	response.Status = e.Code.HTTPStatus()
-	return response, err
+	return h.htmlAgain(e, "pull", view)
 }
 
 // fillLine puts what was written into the form below the line; false if that is not shown.

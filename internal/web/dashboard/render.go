@@ -34,6 +34,21 @@ func (h *renderer) html(name string, view any) (handler.Response, error) {
 	return handler.Response{Bytes: body, ContentType: "text/html; charset=utf-8", Volatile: true}, err
 }
 
+// htmlOr answers with a page, unless there is an error.
+func (h *renderer) htmlOr(err error, name string, view any) (handler.Response, error) {
+	if err != nil {
+		return handler.Response{}, err
+	}
+	return h.html(name, view)
+}
+
+// htmlAgain answers with a page whose form comes back, and why.
+func (h *renderer) htmlAgain(why *fault.Error, name string, view any) (handler.Response, error) {
+	response, err := h.html(name, view)
+	response.Status = why.Code.HTTPStatus()
+	return response, err
+}
+
 // frame is what every page has. current is the path of its entry in the navigation.
 func (h *renderer) frame(req *handler.Request, title, current string) pages.Page {
 	version := h.settings.Version

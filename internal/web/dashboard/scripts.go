@@ -148,10 +148,7 @@ type scriptField struct {
 
 func (h *scriptPages) show(req *handler.Request) (handler.Response, error) {
 	view, err := h.view(req)
-	if err != nil {
-		return handler.Response{}, err
-	}
-	return h.html("script", view)
+	return h.htmlOr(err, "script", view)
 }
 
 func (h *scriptPages) view(req *handler.Request) (scriptPage, error) {
@@ -192,9 +189,7 @@ func (h *scriptPages) sendBack(req *handler.Request, form url.Values, why error)
 	for i := range view.Fields {
 		view.Fields[i].Given = form.Get("arg." + view.Fields[i].Name)
 	}
-	response, err := h.html("script", view)
-	response.Status = e.Code.HTTPStatus()
-	return response, err
+	return h.htmlAgain(e, "script", view)
 }
 
 // fieldsOf are the fields of a form for a schema, those that are required first.

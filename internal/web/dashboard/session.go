@@ -53,11 +53,7 @@ type said struct {
 	Older, Newer, Newest string // queries; "" for none
 }
 
-func (h *sessionPages) show(req *handler.Request) (handler.Response, error) {
-	var q oneSessionParams
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
-	}
+func (h *sessionPages) show(req *handler.Request, q oneSessionParams) (handler.Response, error) {
 	r, err := h.records.Session(req.Context(), req.PathValue("id"))
 	if err != nil {
 		return handler.Response{}, err

@@ -3,14 +3,11 @@ package dashboard
 import (
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/session"
-	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
@@ -44,15 +41,15 @@ type sessionPageParams struct {
 // sessionsPage is the listing of sessions.
 type sessionsPage struct {
 	pages.Page
-	Rows         []sessionRow
-	Choices      []choice
-	Filtered     bool
-	Older, First string // queries of the next page and the newest one; "" for none
-	Start        *startForm
-	WhyNot       string // why there is no form
-	Numbers      *sessionNumbers
-	Usage        *usageTable // nil for none
-	Journal      []sessions.JournalEntry
+	Rows       []sessionRow
+	Choices    []choice
+	Filtered   bool
+	Neighbours pager
+	Start      *startForm
+	WhyNot     string // why there is no form
+	Numbers    *sessionNumbers
+	Usage      *usageTable // nil for none
+	Journal    []sessions.JournalEntry
 }
 
 // sessionNumbers is how it goes, on the first page of all sessions.
@@ -67,24 +64,9 @@ type sessionNumbers struct {
 // journalShown is how many entries of the journal the listing shows.
 const journalShown = 30
 
-// startForm starts a session.
-type startForm struct {
-	FormBase string
-	Tiers    []option
-	Note     string // as it was sent, if the form comes back
-	Failed   string // why it comes back; "" for a form that nobody has sent
-}
-
-func (h *sessionPages) list(req *handler.Request) (handler.Response, error) {
-	var q sessionPageParams
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
-	}
+func (h *sessionPages) list(req *handler.Request, q sessionPageParams) (handler.Response, error) {
 	view, err := h.view(req, q)
-	if err != nil {
-		return handler.Response{}, err
-	}
-	return h.html("sessions", view)
+	return h.htmlOr(err, "sessions", view)
 }
 
 func (h *sessionPages) view(req *handler.Request, q sessionPageParams) (view sessionsPage, err error) {
@@ -108,7 +90,7 @@ func (h *sessionPages) view(req *handler.Request, q sessionPageParams) (view ses
 			{"tier", "Tier", chosen("Tier", tier, [][2]string{{"1", "Tier 1"}, {"2", "Tier 2"}, {"3", "Tier 3"}})},
 		},
 	}
-	view.page(q, tier, rows, pageSize)
+	view.page(req.URL.Query(), rows, pageSize)
 	for _, r := range rows[:min(len(rows), pageSize)] {
 		view.Rows = append(view.Rows, h.row(req, r))
 	}
@@ -127,19 +109,12 @@ func (h *sessionPages) view(req *handler.Request, q sessionPageParams) (view ses
 }
 
 // page says where newer and older rows are.
-func (v *sessionsPage) page(q sessionPageParams, tier string, rows []sessions.Record, size int) {
-	at := url.Values{}
-	for name, value := range map[string]string{"state": q.State, "tier": tier} {
-		if value != "" {
-			at.Set(name, value)
-		}
-	}
-	if q.Before != "" {
-		v.First = "?" + at.Encode()
+func (v *sessionsPage) page(query url.Values, rows []sessions.Record, size int) {
+	if query.Has("before") {
+		v.Neighbours.First = beside(query, "before", "")
 	}
 	if len(rows) > size {
-		at.Set("before", rows[size-1].ID)
-		v.Older = "?" + at.Encode()
+		v.Neighbours.Older = beside(query, "before", rows[size-1].ID)
 	}
 }
 
@@ -174,23 +149,6 @@ func (h *sessionPages) numbers(req *handler.Request, used *usageTable) (*session
 	return n, err
 }
 
-// startForm is the form for a new session, or why there is none.
-func (h *sessionPages) startForm(req *handler.Request) (*startForm, string) {
-	plan := h.agents.Plan()
-	switch {
-	case !req.Principal.Scopes.Has(access.Operate):
-		return nil, "Starting and stopping sessions needs the scope operate."
-	case plan.Missing != "":
-		return nil, "No session can start here: " + plan.Missing + "."
-	}
-	form := &startForm{FormBase: h.base}
-	for tier := gitprovider.TierObserve; tier <= min(plan.MaxTier, req.Principal.Ceiling,
-		gitprovider.TierRemediate); tier++ {
-		form.Tiers = append(form.Tiers, tierOption(tier, gitprovider.TierObserve))
-	}
-	return form, ""
-}
-
 // schedulePage is when sessions start by themselves.
 type schedulePage struct {
 	pages.Page
@@ -198,10 +156,7 @@ type schedulePage struct {
 	Rows []sessionRow
 }
 
-func (h *sessionPages) schedule(req *handler.Request) (handler.Response, error) {
-	if err := handler.DecodeQuery(req, &struct{}{}); err != nil {
-		return handler.Response{}, err
-	}
+func (h *sessionPages) schedule(req *handler.Request, _ struct{}) (handler.Response, error) {
 	rows, err := h.records.Sessions(req.Context(), sessions.Query{Trigger: sessions.TriggerSchedule,
 		Limit: scheduledShown})
 	if err != nil {
@@ -212,153 +167,6 @@ func (h *sessionPages) schedule(req *handler.Request) (handler.Response, error) 
 		view.Rows = append(view.Rows, h.row(req, r))
 	}
 	return h.html("schedule", view)
-}
-
-func sessionPath(id string) string { return sessionsPath + "/" + url.PathEscape(id) }
-
-// sessionRow is a session as pages show it.
-type sessionRow struct {
-	sessions.Record
-	now time.Time
-}
-
-// row is a session with what was proposed in it so far.
-func (h *sessionPages) row(req *handler.Request, r sessions.Record) sessionRow {
-	return sessionRow{records.CountNow(req.Context(), h.records, r), h.env.Now()}
-}
-
-// Link is the address of the session, without the base.
-func (s sessionRow) Link() string { return sessionPath(s.ID) }
-
-// Running reports whether it runs.
-func (s sessionRow) Running() bool { return s.State == sessions.StateRunning }
-
-// Began reports whether it ever ran.
-func (s sessionRow) Began() bool { return s.State != sessions.StateSkipped }
-
-// Name is what it was started for: the first line of its note, or else what its tier does.
-func (s sessionRow) Name() string {
-	if line, _, _ := strings.Cut(strings.TrimSpace(s.Note), "\n"); line != "" {
-		return line
-	}
-	return map[gitprovider.Tier]string{
-		gitprovider.TierObserve: "Round of checks", gitprovider.TierInvestigate: "Look into findings",
-		gitprovider.TierRemediate: "Repair",
-	}[s.Tier]
-}
-
-// StartedBy is what started it, in words.
-func (s sessionRow) StartedBy() string {
-	from := 0
-	if s.Tier == gitprovider.TierInvestigate {
-		from = int(gitprovider.TierObserve) // nobody else hands over to it
-	}
-	return words.Trigger(s.Trigger, "", from)
-}
-
-// Took is how long it took so far.
-func (s sessionRow) Took() string {
-	ended := s.EndedAt
-	if ended.IsZero() {
-		ended = s.now
-	}
-	if took := ended.Sub(s.StartedAt); took >= time.Second {
-		return words.Length(took)
-	}
-	return "under 1 s"
-}
-
-// Proposals is what was proposed in it, in words.
-func (s sessionRow) Proposals() string {
-	n := s.Counts
-	text := inWords([]counted{
-		{n.Opened, "opened"}, {n.Revised, "revised"}, {n.Reused, "open already"}, {n.DryRun, "in dry run"},
-		{n.Refused, "refused"}, {n.Failed, "failed"},
-	})
-	if text == "" {
-		return "nothing proposed"
-	}
-	return text
-}
-
-// NotKept is what was not kept of its output, in words.
-func (s sessionRow) NotKept() string {
-	return inWords([]counted{
-		{s.CutLines, "lines beyond the bound"}, {s.BadLines, "lines that were no event"},
-		{s.Unstored, "events beyond what is kept"},
-	})
-}
-
-// counted is a number of things.
-type counted struct {
-	count int
-	word  string
-}
-
-// inWords says how many there are of each, leaving out what there is none of.
-func inWords(list []counted) string {
-	var words []string
-	for _, c := range list {
-		if c.count > 0 {
-			words = append(words, strconv.Itoa(c.count)+" "+c.word)
-		}
-	}
-	return strings.Join(words, ", ")
-}
-
-// start starts a session for a person, who is led to it. A form that is refused comes back with what was written.
-func (h *sessionPages) start(req *handler.Request) (handler.Response, error) {
-	form, err := handler.ReadForm(req)
-	tier := gitprovider.Tier(0)
-	if err == nil {
-		tier, err = tierOf(form)
-	}
-	if err != nil {
-		return h.sendBack(req, form, tier, h.starts.Reject(req.Context(), req.Call(nil), err))
-	}
-	call := req.Call(nil)
-	call.Input = session.StartRequest{Tier: int(tier), Note: strings.ReplaceAll(form.Get("note"), "\r\n", "\n")}
-	started, err := h.starts.Handle(req.Context(), call)
-	if err != nil {
-		return h.sendBack(req, form, tier, err)
-	}
-	return h.goTo(sessionPath(started.(session.SessionAccepted).ID)), nil
-}
-
-func (h *sessionPages) sendBack(req *handler.Request, form url.Values, tier gitprovider.Tier,
-	why error) (handler.Response, error) {
-	view, err := h.view(req, sessionPageParams{})
-	if err != nil || view.Start == nil || !handler.PrefersHTML(req.Request) {
-		return handler.Response{}, why
-	}
-	e := fault.From(why)
-	view.Position = "" // nothing but the form is of interest
-	view.Numbers = nil
-	view.Start.Note, view.Start.Failed = form.Get("note"), h.env.Message(e.Message)
-	for i := range view.Start.Tiers {
-		view.Start.Tiers[i].Chosen = view.Start.Tiers[i].Value == tier.String()
-	}
-	response, err := h.html("sessions", view)
-	response.Status = e.Code.HTTPStatus()
-	return response, err
-}
-
-// tierOf is the tier that a form asks for. It never is a guess.
-func tierOf(form url.Values) (gitprovider.Tier, error) {
-	tier, ok := gitprovider.ParseTier(form.Get("tier"))
-	if !ok || form.Get("tier") == "" || len(form["tier"]) != 1 || len(form["note"]) > 1 {
-		return 0, fault.New(fault.InvalidArgument,
-			"the form must have the field tier, once: 1, 2 or 3; and note at most once")
-	}
-	return tier, nil
-}
-
-// stop stops a session for a person, who is led back to it.
-func (h *sessionPages) stop(req *handler.Request) (handler.Response, error) {
-	if err := actOn(req, h.stops); err != nil {
-		return handler.Response{}, err
-	}
-	return h.goTo(sessionPath(req.PathValue("id"))), nil
 }
 
 // What the overview tells of sessions that went wrong.

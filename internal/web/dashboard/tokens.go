@@ -248,9 +248,7 @@ func (h *tokenPages) sendBack(req *handler.Request, form url.Values, agents bool
 	view.Form.Name, view.Form.Repos, view.Form.Days = form.Get("name"), form.Get("repos"), form.Get("days")
 	view.Form.DryRun, view.Form.ReadOnly = form.Has("dry_run"), form.Has("read_only")
 	view.Form.Failed = h.env.Message(e.Message)
-	response, err := h.html("tokens", view)
-	response.Status = e.Code.HTTPStatus()
-	return response, err
+	return h.htmlAgain(e, "tokens", view)
 }
 
 // end revokes a token, and leads back to the page that it was on.

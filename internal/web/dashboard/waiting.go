@@ -45,6 +45,12 @@ type waitGroup struct {
 	Shown      bool
 }
 
+// Key implements pages.Part: it is the whole.
+func (g waitGroup) Key() any { return g }
+
+// Moment is none.
+func (waitGroup) Moment() time.Time { return time.Time{} }
+
 // waiting is what waits for a person.
 type waiting struct {
 	items  []waitItem
@@ -87,8 +93,9 @@ func (w waiting) shown(group string) (rows []waitItem, more int64) {
 	return rows, of - int64(len(rows))
 }
 
-// waits is what waits for a person, the worst first, and of a kind the oldest.
-func (h *overview) waits(req *handler.Request) (waiting, error) {
+// waits is what waits for a person, the worst first, and of a kind the oldest; of pull requests at most so many that
+// stand alike.
+func (h *overview) waits(req *handler.Request, most int) (waiting, error) {
 	needs, err := h.needs(req)
 	if err != nil {
 		return waiting{}, err
@@ -97,7 +104,8 @@ func (h *overview) waits(req *handler.Request) (waiting, error) {
 	if err != nil {
 		return waiting{}, err
 	}
-	open, err := h.records.Pulls.OpenPulls(req.Context(), maxOpenPulls)
+	standings := slices.DeleteFunc(record.WaitingStandings(), func(s record.Standing) bool { return totals[s] == 0 })
+	open, err := h.records.Pulls.StandingPulls(req.Context(), standings, most)
 	if err != nil {
 		return waiting{}, err
 	}

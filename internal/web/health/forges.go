@@ -33,8 +33,8 @@ func (c *Checker) Down() []ProviderState {
 	return c.seen.down
 }
 
-// DownVersion is a number that changes whenever Down does. It waits for no provider, but has them asked meanwhile if that
-// is long ago, so that they are asked while somebody looks at pages.
+// DownVersion is a number that changes whenever Down does. It waits for no provider, but has them asked meanwhile if
+// that is long ago, so that they are asked while somebody looks at pages.
 func (c *Checker) DownVersion(context.Context) (int64, error) {
 	c.seen.mu.Lock()
 	defer c.seen.mu.Unlock()

@@ -157,8 +157,10 @@ func failureIn(line []byte) (id string, code int) {
 	members := json.NewDecoder(bytes.NewReader(line))
 	_, err := members.Token()
 	for err == nil && members.More() {
-		var name json.Token
-		name, err = members.Token()
+		name, broken := members.Token()
+		if broken != nil {
+			break
+		}
 		switch name {
 		case "result":
 			return "", 0

@@ -1,5 +1,7 @@
 package pages
 
+import "time"
+
 // Page is what the layout shows around every page. Every view embeds one.
 type Page struct {
 	Base       string // path below which the server is, "" or "/ops"
@@ -47,6 +49,27 @@ func (p Page) Place() NavItem {
 	}
 	return NavItem{}
 }
+
+// Places is the navigation as a part of the page.
+func (p Page) Places() Part { return places{p.Nav, p.Place().Text} }
+
+// places are the places of the navigation, and the text of the one that the page belongs to.
+type places struct {
+	Nav []NavItem
+	Now string
+}
+
+// Key implements Part.
+func (p places) Key() any {
+	key := p.Now
+	for _, place := range p.Nav {
+		key += "\n" + place.Path + " " + place.Icon + " " + place.Text
+	}
+	return key
+}
+
+// Moment is none.
+func (places) Moment() time.Time { return time.Time{} }
 
 // Navigation is the six places; acts are the lists of agents and of browsers that are signed in. Without a toolset that
 // has pages there are no procedures.

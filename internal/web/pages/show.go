@@ -62,7 +62,6 @@ func (s Shower) functions() template.FuncMap {
 		// Words of people; see the package words.
 		"word":     words.Of,
 		"code":     words.Code,
-		"broken":   words.Violation,
 		"gate":     words.Gate,
 		"door":     func(d any) string { return words.Door(record.Door(fmt.Sprint(d))) },
 		"cost":     words.Cost,

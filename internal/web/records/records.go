@@ -84,6 +84,8 @@ type Pulls interface {
 	PullRecords(ctx context.Context, keys []record.PullKey) (map[record.PullKey]record.PullRecord, error)
 	// OpenPulls returns those that are open as far as we know, the oldest first.
 	OpenPulls(ctx context.Context, limit int) ([]record.PullRecord, error)
+	// StandingPulls returns those that stand so, the oldest first, at most so many of each standing.
+	StandingPulls(ctx context.Context, standings []record.Standing, limit int) ([]record.PullRecord, error)
 	// PullTotals counts them all by where they stand, and with ended those that have ended by their state.
 	PullTotals(ctx context.Context, ended bool) (record.PullTotals, error)
 	// OpenPullCounts counts them by repository and age: the repositories that have most, and what the others have.
@@ -95,6 +97,8 @@ type Changes interface {
 	// Version is another text whenever something was recorded since, by whatever process; known is false where that is not
 	// known.
 	Version(ctx context.Context) (version string, known bool)
+	// View runs fn with a context in which all reads, which follow one another, see the records as they are now.
+	View(ctx context.Context, fn func(context.Context) error) error
 }
 
 // Notices is what people are told.

@@ -145,7 +145,7 @@
     const text = (parts.filter(Boolean).join(", ") || "another order") + ", show";
     if (notice.textContent === text) return;
     const button = document.createElement("button");
-    Object.assign(button, { type: "button", textContent: text, onclick: show });
+    Object.assign(button, { type: "button", className: "btn main", textContent: text, onclick: show });
     if (notice.firstChild) notice.firstChild.textContent = text;
     else notice.append(button);
   }
