@@ -163,7 +163,7 @@ func acts() []act {
 				p.clicks(`#more [popovertarget="do-close"]`)
 				p.follows(send("close"))
 			}},
-		{name: "Lift a cooldown", was: effort{clicks: 4, scrolls: 5}, says: "Its files may be proposed again at once.",
+		{name: "Lift a cooldown", was: effort{clicks: 4, scrolls: 5}, says: "Cooldown lifted by ann",
 			before: func(p *person) {
 				if status, answer := p.propose(p.url, map[string]any{"title": "Look at part 22 again",
 					"files": []any{file("checks/check-02.md", "create", "# Part 22\n\nOnce more.\n")}}); status != 429 {
@@ -174,6 +174,9 @@ func acts() []act {
 				p.follows(`.acts a[href*="/pulls/"]`)
 				p.clicks(sheet("lift-cooldown"))
 				p.follows(send("lift-cooldown"))
+				if again := p.value(`document.querySelector("#do-lift-cooldown")`); again != nil {
+					p.Error("a cooldown that is lifted can be lifted again")
+				}
 			}},
 		{name: "Promote a dry run", was: effort{clicks: 2, scrolls: 4}, says: "Opened from a dry run by ann",
 			do: func(p *person) {

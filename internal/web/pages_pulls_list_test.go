@@ -32,8 +32,10 @@ func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
 	w.advance(3 * time.Minute)
 	w.fake.Script.ForgetCalls()
 	w.page("/", 200).has("Check inodes, too Nobody has reviewed it · joe/infra #1 9 min Review")
-	if n := len(w.fake.Script.Calls()); n != 0 {
-		t.Errorf("the overview asked the provider %d times: %v", n, w.fake.Script.Calls())
+	for _, call := range w.fake.Script.Calls() {
+		if call != "Ping" { // whether it answers at all is asked beside the page
+			t.Errorf("the overview asked the provider: %v", call)
+		}
 	}
 	w.fake.Script.FailBefore("Status", fault.New(fault.UpstreamError, "the host is down"))
 	w.page("/changes/forges", 200).has("#1 Check inodes, too", "The forge failed, ask about #1")

@@ -26,8 +26,17 @@ func (l *Ledger) LiftCooldown(ctx context.Context, key record.PullKey, a record.
 
 // CooldownLifted implements prflow.History.
 func (h *History) CooldownLifted(ctx context.Context, key record.PullKey) (by string, when time.Time, err error) {
-	_, err = h.db.first(ctx, []any{(*text)(&by), at(&when)}, `SELECT lifted_by, lifted_us FROM cooldown_lifts
+	return h.db.cooldownLifted(ctx, key)
+}
+
+// CooldownLifted returns who has lifted the cooldown of a pull request last, and when; "" if nobody has.
+func (p *Pulls) CooldownLifted(ctx context.Context, key record.PullKey) (by string, when time.Time, err error) {
+	return p.db.cooldownLifted(ctx, key)
+}
+
+func (d *database) cooldownLifted(ctx context.Context, key record.PullKey) (by string, when time.Time, err error) {
+	_, err = d.first(ctx, []any{(*text)(&by), at(&when)}, `SELECT lifted_by, lifted_us FROM cooldown_lifts
 		WHERE provider = $1 AND owner = $2 AND repo = $3 AND number = $4`,
-		text(h.db.stored(key.Provider)), text(lowerASCII(key.Owner)), text(lowerASCII(key.Repo)), key.Number)
+		text(d.stored(key.Provider)), text(lowerASCII(key.Owner)), text(lowerASCII(key.Repo)), key.Number)
 	return by, when, err
 }

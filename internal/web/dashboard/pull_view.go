@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/proposals/review"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
@@ -84,6 +85,9 @@ func (s step) SessionLink() string { return sessionPath(s.Session) }
 type pullEnd struct {
 	At time.Time
 	By string // "" if nobody says
+
+	LiftedBy string // who has lifted its cooldown; "" for nobody
+	LiftedAt time.Time
 }
 
 // opinions are what people said of a pull request.
@@ -139,6 +143,19 @@ func (v *pullPage) tell(reviews []gitprovider.Review) {
 		}
 	}
 	v.Way = append(v.Way, end)
+	if v.End != nil && v.End.LiftedBy != "" {
+		v.Way = append(v.Way, wayStep{Icon: "clock", Tone: words.Done, Before: "Cooldown lifted by ", Who: v.End.LiftedBy,
+			At: v.End.LiftedAt})
+	}
+}
+
+// acts are what a person may do to it. A cooldown is lifted once.
+func (v *pullPage) acts(state gitprovider.State, obstacles []string) []actForm {
+	acts := actsFor(state, v.Word, obstacles)
+	if v.End == nil || v.End.LiftedBy == "" {
+		return acts
+	}
+	return slices.DeleteFunc(acts, func(a actForm) bool { return a.Verb == review.LiftCooldown })
 }
 
 // Proposer is who proposed it first.

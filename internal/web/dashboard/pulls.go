@@ -90,7 +90,7 @@ func (h *pullPages) view(req *handler.Request, t target, q pullParams) (pullPage
 			view.Diff, view.DiffNote = &diff, note
 		}
 		if mayReview {
-			view.Acts = slices.DeleteFunc(actsFor(status.State, view.Word, nil),
+			view.Acts = slices.DeleteFunc(view.acts(status.State, nil),
 				func(a actForm) bool { return a.Verb != review.LiftCooldown })
 		}
 		view.tell(status.Reviews)
@@ -109,7 +109,7 @@ func (h *pullPages) view(req *handler.Request, t target, q pullParams) (pullPage
 		view.Why = "Reviewing needs the scope review."
 		return view, nil
 	}
-	view.Acts = actsFor(detail.State, view.Word, h.obstacles(req, t, detail))
+	view.Acts = view.acts(detail.State, h.obstacles(req, t, detail))
 	return view, nil
 }
 
@@ -163,7 +163,11 @@ func (h *pullPages) end(ctx context.Context, t target, status gitprovider.Status
 			out.At = r.EndedAt
 		}
 	}
-	return out, nil
+	by, when, err := h.pulls.CooldownLifted(ctx, key)
+	if err == nil && !when.Before(out.At) { // else it was closed again since
+		out.LiftedBy, out.LiftedAt = by, when
+	}
+	return out, err
 }
 
 func (h *pullPages) statusView(req *handler.Request, t target, status gitprovider.Status) pullPage {

@@ -82,6 +82,8 @@ type Summary interface {
 type Pulls interface {
 	// PullRecords returns the records of those that are ours.
 	PullRecords(ctx context.Context, keys []record.PullKey) (map[record.PullKey]record.PullRecord, error)
+	// CooldownLifted returns who has lifted the cooldown of one last, and when; "" if nobody has.
+	CooldownLifted(ctx context.Context, key record.PullKey) (by string, when time.Time, err error)
 	// OpenPulls returns those that are open as far as we know, the oldest first.
 	OpenPulls(ctx context.Context, limit int) ([]record.PullRecord, error)
 	// StandingPulls returns those that stand so, the oldest first, at most so many of each standing.
