@@ -80,7 +80,7 @@ func TestAPersonsQuestionsAndActs(t *testing.T) {
 		if a.was != (effort{}) {
 			was = [3]string{fmt.Sprint(a.was.clicks), fmt.Sprint(a.was.scrolls), fmt.Sprint(a.was.seconds())}
 		}
-		fmt.Fprintf(page, "| %s | %s | %d | %s | %d | %s | %v |\n", a.name, was[0], p.effort.clicks, was[1], p.effort.scrolls,
+		fmt.Fprintf(page, "| %s | %s | %d | %s | %d | %s | %v |\n", a.name, was[0], p.effort.clicks, was[1], p.scrolls,
 			was[2], p.seconds())
 	}
 	operationtest.Golden(t, "../docs/reference/dashboard-acts.md", page.Bytes())

@@ -200,17 +200,21 @@ func (d *database) attemptClauses(q record.AttemptQuery) (query string, args []a
 				"))")
 	}
 	lists := []string{"SELECT attempts.seq FROM " + c.from + " WHERE " + c.where()}
-	if listed(q) { // merged, each list in its order
-		where := c.where()
-		lists = nil
-		for _, list := range c.lists(q.Tab, d.own(), d.opts.Now()) {
-			lists = append(lists, "SELECT t.seq FROM "+list[0]+" CROSS JOIN attempts WHERE "+where+" AND "+list[1])
-		}
-		c.order = "1"
+	if listed(q) {
+		lists, c.order = c.merged(q.Tab, d.own(), d.opts.Now()), "1"
 	}
 	limit := c.page(q.Limit, record.DefaultAttemptLimit, record.MaxAttemptLimit)
 	return fmt.Sprintf("%s ORDER BY %s %s LIMIT $%d", strings.Join(lists, " UNION ALL "), c.order, direction,
 		limit), c.args
+}
+
+// merged are the queries of the lists that a tab consists of, each in its order.
+func (c *attemptQuery) merged(tab record.Tab, own text, now time.Time) (queries []string) {
+	where := c.where()
+	for _, list := range c.lists(tab, own, now) {
+		queries = append(queries, "SELECT t.seq FROM "+list[0]+" CROSS JOIN attempts WHERE "+where+" AND "+list[1])
+	}
+	return queries
 }
 
 // find looks for part as search does, or for the pull request whose number it is.
