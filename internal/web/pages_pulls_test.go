@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/review"
@@ -34,6 +35,22 @@ func TestPullRequestsOfAllRepositoriesEachWithItsOwnFailure(t *testing.T) {
 		"/pulls/fake/-joe/infra/1", "/pulls/nothing/joe/infra/1"} {
 		w.page(target, 404)
 	}
+}
+
+// Who wants to see a change whose forge is down is led to what was proposed to it.
+func TestAChangeWhoseForgeIsDownIsShownAsItWasProposed(t *testing.T) {
+	w := newWorld(t, nil)
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	w.fake.Script.FailBefore("Status", fault.New(fault.UpstreamError, "the host is down"))
+	d := w.page("/pulls/fake/joe/infra/1", 502)
+	d.has("The forge failed", "What is recorded of it")
+	for _, link := range d.within(d.find("main")[0]).find("a") {
+		if at := attr(link, "href"); strings.HasPrefix(at, "/proposals/") {
+			w.page(at, 200).has("Check inodes, too", "What it changes")
+			return
+		}
+	}
+	t.Error("no link leads to what was proposed")
 }
 
 func TestAPersonReviewsByAForm(t *testing.T) {

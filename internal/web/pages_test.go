@@ -188,7 +188,7 @@ func TestADryRunIsOpenedByAForm(t *testing.T) {
 	w.page("/pulls/fake/joe/infra/1", 200).has("Opened from a dry run by ann", "Check inodes, too #1")
 
 	again := w.read(w.submit("/proposals/"+newest.RequestID+"/promote", nil), "promote", 409)
-	again.has("conflict", "What is recorded of this attempt")
+	again.has("conflict", "What is recorded of it")
 	for _, to := range again.links() {
 		w.page(to, 200)
 	}

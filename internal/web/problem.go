@@ -37,6 +37,10 @@ func (s *Server) problem(w http.ResponseWriter, req *handler.Request, err error)
 	if errors.As(err, &formed) {
 		p.Failure = formed.Failure
 	}
+	var recorded *handler.RecordedError
+	if errors.As(err, &recorded) {
+		p.Recorded = recorded.Path
+	}
 	p.Title = http.StatusText(p.Status)
 	if p.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(p.RetryAfterSeconds))

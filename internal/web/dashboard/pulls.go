@@ -55,7 +55,7 @@ func (h *pullPages) show(req *handler.Request) (handler.Response, error) {
 	}
 	view, err := h.view(req, t, q)
 	if err != nil {
-		return handler.Response{}, err
+		return handler.Response{}, h.asProposed(req.Context(), t, err)
 	}
 	if view.Done = doneText(q.Done); view.Done != "" {
 		if view.Next, err = h.next(req.Context(), t); err != nil {
@@ -111,6 +111,15 @@ func (h *pullPages) view(req *handler.Request, t target, q pullParams) (pullPage
 	}
 	view.Acts = view.acts(detail.State, h.obstacles(req, t, detail))
 	return view, nil
+}
+
+// asProposed is an error of a forge with the page that shows what was proposed to it, which needs no forge.
+func (h *pullPages) asProposed(ctx context.Context, t target, err error) error {
+	made, none := h.attempts.MadeOf(ctx, t.provider, t.owner, t.name, t.number)
+	if none != nil || len(made) == 0 {
+		return err
+	}
+	return &handler.RecordedError{Err: err, Path: proposalPath(made[len(made)-1].ID) + "?as=proposed"}
 }
 
 // next is another pull request that waits for a person, the oldest; nil for none.

@@ -117,7 +117,7 @@ func (h *renderer) asset(req *handler.Request) (handler.Response, error) {
 type problemPage struct {
 	pages.Page
 	Problem handler.Problem
-	Attempt string      // address of the recorded attempt, without the base; "" for none
+	Attempt string      // address of what is recorded of it, without the base; "" for none
 	SignIn  *signInForm // offered where signing in may help
 	// Nowhere is the path that leads nowhere, and Guess what of it may be searched for.
 	Nowhere, Guess string
@@ -131,6 +131,7 @@ func (h *renderer) Problem(req *handler.Request, p handler.Problem, recorded boo
 	}
 	view := problemPage{Page: h.frame(req, p.Title, ""), Problem: p}
 	view.Position = "" // an error stays as it is
+	view.Attempt = p.Recorded
 	if recorded && strings.HasPrefix(req.Pattern, "POST /proposals/") {
 		view.Attempt = "/proposals/" + p.RequestID
 	}

@@ -24,6 +24,7 @@ type Problem struct {
 	Next              string            `json:"next,omitempty" doc:"What the caller does next"`
 	RequestID         string            `json:"request_id" doc:"Of the attempt in the audit, else of this exchange in the log"`
 	Failure           any               `json:"failure,omitempty" doc:"Of tools with a contract of their own: the error as that has it"`
+	Recorded          string            `json:"-"` // path of the page with what the records know, without the base
 }
 
 // FormedError is an error of a tool whose contract has a form of its own for errors.
@@ -34,6 +35,15 @@ type FormedError struct {
 
 func (e *FormedError) Error() string { return e.Err.Error() }
 func (e *FormedError) Unwrap() error { return e.Err }
+
+// RecordedError is an error about something of which the records know more.
+type RecordedError struct {
+	Err  error
+	Path string // of the page that shows it, without the base
+}
+
+func (e *RecordedError) Error() string { return e.Err.Error() }
+func (e *RecordedError) Unwrap() error { return e.Err }
 
 // StatusError is an error whose status HTTP knows better than its code does, such as 405.
 type StatusError struct {
