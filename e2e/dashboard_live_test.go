@@ -32,6 +32,20 @@ func (d *dashboard) becomes(expression string) {
 		d.value(`document.getElementById("status")?.textContent`), d.value(`document.querySelector("main").innerText`))
 }
 
+// loads loads a page until a script's expression is true there: lists that are shown stay as they are.
+func (d *dashboard) loads(path, expression string) {
+	d.Helper()
+	for end := time.Now().Add(patience); ; {
+		d.run(chromedp.Navigate(d.url + path))
+		switch {
+		case d.value(expression) == true:
+			return
+		case time.Now().After(end):
+			d.Fatalf("%s is not true of %s: %s", expression, path, d.text())
+		}
+	}
+}
+
 func (d *dashboard) value(expression string) (v any) {
 	d.Helper()
 	if err := d.evaluate(chromedp.Evaluate(expression, &v)); err != nil {

@@ -53,7 +53,7 @@ func TestAMergeIsForetoldAndDeployed(t *testing.T) {
 	d.run(chromedp.EmulateViewport(1200, 900), chromedp.Navigate(d.url+"/pulls/local/demo/home-cluster/1"),
 		chromedp.WaitVisible(`#deployment table`))
 	text := d.value(`document.querySelector("#deployment").innerText`).(string)
-	for _, part := range []string{"create 0, update 1 and delete 0 files", "ask.md", "adopt"} {
+	for _, part := range []string{"create 0 files, update 1 and delete 0", "ask.md", "adopt"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the page does not say %q: %s", part, text)
 		}
@@ -68,15 +68,13 @@ func TestAMergeIsForetoldAndDeployed(t *testing.T) {
 	if got.code != 0 {
 		t.Fatalf("%s%s", got.stdout, got.stderr)
 	}
-	d.run(chromedp.Navigate(d.url + "/"))
-	d.becomes(`document.body.innerText.includes("is merged and not deployed")`)
+	d.loads("/", `document.body.innerText.includes("is merged and not deployed")`)
 	d.run(chromedp.Navigate(d.url+"/deployments"), chromedp.WaitVisible(`#waiting`))
 	d.examine("a merge that waits", string(axe))
 	w.vars["CLAUDEOPS_TOOLSETS"], w.vars["CLAUDEOPS_ALLOW_WRITE"], w.vars["CLAUDEOPS_TIER"] = "pr,deploy", "true", "3"
 	w.project(t, map[string]string{"work/.keep": ""})
 	w.deploys(t, "apply", "--yes", "--adopt")
-	d.run(chromedp.Navigate(d.url + "/"))
-	d.becomes(`!document.body.innerText.includes("is merged and not deployed")`)
+	d.loads("/", `!document.body.innerText.includes("is merged and not deployed")`)
 	if text, err := os.ReadFile(filepath.Join(w.home, ".codex", "prompts", "ask.md")); err != nil ||
 		!strings.Contains(string(text), "the cellar host") {
 		t.Errorf("%q, %v", text, err)
