@@ -56,7 +56,10 @@ func TestACallByAddressMayTakeLongerThanOtherRequests(t *testing.T) {
 			})
 			server := w.listening(
 				func(s *http.Server) { s.ReadTimeout, s.WriteTimeout, s.IdleTimeout = short, short, time.Millisecond })
-			c := began(t, server.URL, w.agentToken("laptop", gitprovider.TierInvestigate))
+			c := dialed(t, server.URL, w.agentToken("laptop", gitprovider.TierInvestigate))
+			// A POST on a connection that the server is just closing fails, and clients may not send it again.
+			c.http.Transport = &http.Transport{DisableKeepAlives: true}
+			c.begin()
 			entered, release := w.fake.Script.Block("Commit")
 			go func() {
 				<-entered

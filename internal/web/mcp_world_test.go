@@ -113,15 +113,21 @@ func dialed(t testing.TB, address, token string) *mcpClient {
 func began(t testing.TB, address, token string) *mcpClient {
 	t.Helper()
 	c := dialed(t, address, token)
+	c.begin()
+	return c
+}
+
+// begin begins a session.
+func (c *mcpClient) begin() {
+	c.Helper()
 	a := c.send(greeting)
 	c.session = a.Header.Get("Mcp-Session-Id")
 	if m, _ := c.answer(a); a.StatusCode != http.StatusOK || c.session == "" || m.Error != nil {
-		t.Fatalf("initialize: %s %+v", a.Status, m)
+		c.Fatalf("initialize: %s %+v", a.Status, m)
 	}
 	if a := c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`); a.StatusCode != http.StatusAccepted {
-		t.Fatalf("initialized: %s", a.Status)
+		c.Fatalf("initialized: %s", a.Status)
 	}
-	return c
 }
 
 // createPR is a call of create_pr.

@@ -58,8 +58,41 @@ func serveAll(t testing.TB, srv *server.MCPServer, opts Options, input string) [
 	if err := Serve(t.Context(), strings.NewReader(input), &out, srv, opts); err != nil {
 		t.Fatalf("Serve: %v", err)
 	}
-	var messages []message
-	for line := range strings.Lines(out.String()) {
+	return decodeAll(t, out.String())
+}
+
+// serveUntil is serveAll with an input that ends when something was said: what waits in line at the end of input may not
+// be started any more.
+func serveUntil(t testing.TB, srv *server.MCPServer, opts Options, input, said string) []message {
+	t.Helper()
+	in, more := io.Pipe()
+	out := &watched{text: []byte(said), seen: func() { _ = more.Close() }}
+	go func() { _, _ = io.WriteString(more, input+"\n") }()
+	if err := Serve(t.Context(), in, out, srv, opts); err != nil {
+		t.Fatalf("Serve: %v", err)
+	}
+	return decodeAll(t, out.String())
+}
+
+// watched is what was written; seen is called when it has what is waited for.
+type watched struct {
+	bytes.Buffer
+
+	text []byte
+	seen func()
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	n, err := w.Buffer.Write(p)
+	if bytes.Contains(w.Bytes(), w.text) {
+		w.seen()
+	}
+	return n, err
+}
+
+func decodeAll(t testing.TB, text string) (messages []message) {
+	t.Helper()
+	for line := range strings.Lines(text) {
 		messages = append(messages, decodeMessage(t, strings.TrimSuffix(line, "\n")))
 	}
 	return messages

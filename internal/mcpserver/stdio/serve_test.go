@@ -51,7 +51,7 @@ func TestTheLegacyEraIsServed(t *testing.T) {
 func TestTheModernEraIsServedWithoutAHandshake(t *testing.T) {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 		`"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}`
-	got := serveAll(t, newServer(nil), Options{}, strings.Join([]string{
+	got := serveUntil(t, newServer(nil), Options{}, strings.Join([]string{
 		`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{` + meta + `}}`,
 		`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{` + meta + `}}`,
 		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{` +
@@ -60,7 +60,7 @@ func TestTheModernEraIsServedWithoutAHandshake(t *testing.T) {
 		`{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{"notifications":{},` + meta + `}}`,
 		`{"jsonrpc":"2.0","id":6,"method":"tools/list","params":{` +
 			strings.Replace(meta, "2026-07-28", "2027-01-01", 1) + `}}`,
-	}, "\n"))
+	}, "\n"), `"id":5`)
 	if discover := byID(t, got, "1"); !strings.Contains(discover.line, `"2026-07-28"`) ||
 		!strings.Contains(discover.line, `"supportedVersions"`) {
 		t.Errorf("server/discover: %s", discover.line)
