@@ -61,8 +61,8 @@ func serveAll(t testing.TB, srv *server.MCPServer, opts Options, input string) [
 	return decodeAll(t, out.String())
 }
 
-// serveUntil is serveAll with an input that ends when something was said: what waits in line at the end of input may not
-// be started any more.
+// serveUntil is serveAll with an input that ends when something was said: what waits in line at the end of input may
+// not be started any more.
 func serveUntil(t testing.TB, srv *server.MCPServer, opts Options, input, said string) []message {
 	t.Helper()
 	in, more := io.Pipe()
