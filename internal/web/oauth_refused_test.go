@@ -252,6 +252,13 @@ func TestACodeIsOfUseOnceAndOnlyToWhoBegan(t *testing.T) {
 	}
 	p.refusedWith(p.refresh(refresh, nil), "invalid_grant")
 	p.advance(time.Minute)
+	code = p.code(boss)
+	access, _ = p.keys(p.exchange(code, nil))
+	p.advance(time.Hour / 2) // the code is too old by now, and the access token is not
+	p.refusedWith(p.exchange(code, nil), "invalid_grant")
+	if p.letsIn(access) || len(p.rows("oauth.reuse")) != 2 {
+		t.Error("an old code came a second time, and what it gave is good")
+	}
 	late := p.code(boss)
 	p.advance(time.Minute)
 	p.refusedWith(p.exchange(late, nil), "invalid_grant")
