@@ -14,7 +14,7 @@ const (
 	maxSentence  = 25     // words
 	maxLineRunes = 120    // characters
 	maxPageWords = 1500   // of a page beside reference and decisions
-	maxAllWords  = 30_000 // of all of docs
+	maxAllWords  = 34_000 // of all of docs
 )
 
 // Pages are short, and written in short sentences and lines. Tables and code may have long lines; decisions (adr) and
