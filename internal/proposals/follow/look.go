@@ -58,11 +58,9 @@ func (f *Follower) record(ctx context.Context, was, now record.PullRecord, actio
 	return done, err
 }
 
-// isNewEnd reports whether people have to be told of an end. They need not if it came before records were kept, nor if
-// they were told of the very same: an answer that was out of date may have made it look reopened in between.
-func isNewEnd(was, now record.PullRecord) bool {
-	return was.Version > 0 && !now.EndedAt.Equal(was.EndedAt)
-}
+// isNewEnd reports whether people must be told of an end. They were told of the very same one if an answer that was out
+// of date made it look reopened in between.
+func isNewEnd(was, now record.PullRecord) bool { return !now.EndedAt.Equal(was.EndedAt) }
 
 // attempt is the line of the audit about what became of a pull request.
 func (f *Follower) attempt(r record.PullRecord, action string) record.Attempt {

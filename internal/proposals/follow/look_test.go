@@ -174,30 +174,3 @@ func TestWhatTheProviderForgetsIsGoneAfterAWhileAndNotMerged(t *testing.T) {
 	w.round()
 	w.same("misses", w.record(8).Misses, 0)
 }
-
-func TestAnEndFromBeforeRecordsWereKeptIsNoNews(t *testing.T) {
-	w := newWorld(t, 7)
-	was := w.record(7)
-	w.options.Records = aged{w.store.Pulls}
-	w.follow = follow.New(w.options)
-	w.host.merge(7, "ann")
-	w.round()
-	w.same("version", w.record(7).Version, was.Version+1)
-	w.same("audit", w.rows(), []string{`pull.merged #7 poll by "ann"`})
-	w.same("notices", w.told(), []string(nil))
-}
-
-// aged are records as the migration has made them: nobody has looked yet.
-type aged struct{ follow.Records }
-
-func (a aged) FindPull(ctx context.Context, k record.PullKey) (record.PullRecord, bool, error) {
-	r, found, err := a.Records.FindPull(ctx, k)
-	r.Version--
-	return r, found, err
-}
-
-func (a aged) SeePull(ctx context.Context, r record.PullRecord, attempt *record.Attempt,
-	notices ...record.Notice) (bool, error) {
-	r.Version++
-	return a.Records.SeePull(ctx, r, attempt, notices...)
-}

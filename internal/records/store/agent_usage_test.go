@@ -76,27 +76,3 @@ func TestWhatAnInterruptedSessionUsedCounts(t *testing.T) {
 	wantEqual(t, err, nil)
 	wantEqual(t, got, []sessions.UsageGroup{{Tier: 1, State: sessions.StateInterrupted, Sessions: 1, Usage: r.Usage}})
 }
-
-// A program from before recorded what a session cost, and no tokens.
-func TestWhatSessionsOfAnOlderProgramCostIsAmongTheSums(t *testing.T) {
-	ctx := context.Background()
-	insert := func(id, state, record string) string {
-		return `INSERT INTO agent_sessions (id, state, process, record) VALUES ('` + id + `', '` + state + `', '', '` +
-			record + `')`
-	}
-	s := open(t, placeOf(t, 10,
-		insert("1", "succeeded",
-			`{"id":"1","tier":2,"trigger":"command","note":"nul \u0000 and \"tier\":3,","started_at":"2026-07-21T23:00:00.5Z",`+
-				`"cost_usd":0.123456789,"handoff":{"recommended_tier":3},"counts":{}}`),
-		insert("2", "failed", `{"id":"2","tier":2,"started_at":"2026-07-21T12:00:00Z","cost_usd":0,"counts":{}}`),
-		insert("3", "skipped", `{"id":"3","tier":1,"started_at":"2026-07-21T12:00:00Z","cost_usd":0}`),
-		insert("4", "succeeded", `{"id":"4","tier":1,"started_at":"2026-07-21T12:00:00Z","cost_usd":2.5e-05}`),
-	), Options{Now: noon, MustExist: true})
-	got, err := s.AgentSessions.UsageByDay(ctx, time.Time{})
-	wantEqual(t, err, nil)
-	wantEqual(t, got, []sessions.UsageGroup{
-		{Day: "2026-07-21", Tier: 1, Sessions: 1, Usage: sessions.Usage{CostUSD: 0.000025, CostSource: sessions.CostClient}},
-		{Day: "2026-07-21", Tier: 2, Sessions: 2,
-			Usage: sessions.Usage{CostUSD: 0.123456789, CostSource: sessions.CostClient}},
-	})
-}

@@ -16,8 +16,7 @@ import (
 // maxSearch bounds the text of an attempt that a search looks at, in bytes.
 const maxSearch = 2000
 
-// indexAttempt notes a row of the audit among the attempts, if it is about a proposal. What it writes is what the
-// migration that made the tables took from older rows.
+// indexAttempt notes a row of the audit among the attempts, if it is about a proposal.
 func indexAttempt(ctx context.Context, tx *sql.Tx, row auditRow) error {
 	if !slices.Contains(record.ProposalActions(), row.Action) {
 		return nil

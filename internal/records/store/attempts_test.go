@@ -170,16 +170,6 @@ func TestHostileTextOfAttemptsIsIndexedAndFound(t *testing.T) {
 	wantEqual(t, len(attempts(t, s, record.AttemptQuery{Search: strings.Repeat("x", 1<<20)})), 0)
 }
 
-// The tables are made anew from the audit, as the migration does for the rows of older programs.
-func TestTheMigrationIndexesOlderRowsAsNewOnesAreIndexed(t *testing.T) {
-	place := oldPlace(t, firstVersion()...)
-	s := open(t, place, Options{Now: noon})
-	recordAttempts(t, s, attempt("new"))
-	const columns = `SELECT COUNT(DISTINCT provider || repo || door || caller || outcome || code || search || time_us) FROM attempts`
-	wantEqual(t, count(t, s, columns), 1)
-	wantEqual(t, seqs(attempts(t, s, record.AttemptQuery{Gate: record.GateScope, Search: "dockerfile"})), "2 1")
-}
-
 func BenchmarkAttemptsOf100k(b *testing.B) {
 	s := openNew(b)
 	appendMany(b, s, 100_000)

@@ -72,10 +72,9 @@ const (
 	postgresMigrations = "migrations/postgres"
 )
 
-// newestVersion is the number of the last migration that this program knows: the digits that its file's name begins
-// with.
-func newestVersion(dir string) (int64, error) {
-	entries, err := migrations.ReadDir(dir) // sorted by name
+// newestVersion is the number of the last migration of the folder: the digits that its file's name begins with.
+func newestVersion(migrations fs.FS, dir string) (int64, error) {
+	entries, err := fs.ReadDir(migrations, dir) // sorted by name
 	if err != nil || len(entries) == 0 {
 		return 0, errors.Join(err, fs.ErrNotExist)
 	}

@@ -133,23 +133,6 @@ func textNoMore() []string {
 		"UPDATE audit SET message = NULL, paths = '\\x00ff' WHERE seq = 4"}
 }
 
-// oldPlace is a place with a database of the first version, where the statements were run.
-func oldPlace(t testing.TB, statements ...string) string {
-	t.Helper()
-	return placeOf(t, 1, statements...)
-}
-
-// placeOf is oldPlace with a database of another version.
-func placeOf(t testing.TB, version int64, statements ...string) string {
-	t.Helper()
-	place := newPlace(t)
-	db := connect(t, place)
-	db.SetMaxOpenConns(2)
-	migrateTo(t, db, postgresMigrations, version)
-	mustExec(t, db, statements...)
-	return place
-}
-
 // waitUntilEnded returns when the other processes can know that the process of that name has ended: when the server has
 // noticed the end of its session.
 func waitUntilEnded(t testing.TB, s *Store, name string) {
@@ -165,20 +148,6 @@ func analyze(t testing.TB, s *Store) {
 
 func runEngineChild(_ context.Context, part string, _ []string) error {
 	return fmt.Errorf("unknown part %q", part)
-}
-
-// olderVersion is that of a database before the last migration, which counts pull requests as they change.
-const olderVersion = 34
-
-// makeOlder takes the last migration back, as if the place were of an older version.
-func makeOlder(t testing.TB, place string) {
-	t.Helper()
-	mustExec(t, rawPlace(t, place), "DROP FUNCTION pulls_are_counted CASCADE", "DROP FUNCTION attempts_wait CASCADE",
-		"DROP FUNCTION proposals_take_up CASCADE", "DROP FUNCTION proposals_pruned CASCADE",
-		"DROP FUNCTION proposals_change CASCADE", "DROP TABLE pull_counts", "DROP TABLE dry_runs",
-		"DELETE FROM day_counts WHERE day = -1", "ALTER TABLE pulls DROP COLUMN standing",
-		"ALTER TABLE pulls DROP COLUMN seq", "CREATE INDEX pulls_by_state ON pulls (state, provider)",
-		fmt.Sprintf("DELETE FROM %s WHERE version_id > %d", versionTable, olderVersion))
 }
 
 func versionAt(t testing.TB, place string) (version int) {

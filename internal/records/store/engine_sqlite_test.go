@@ -99,35 +99,6 @@ func textNoMore() []string {
 		"UPDATE audit SET message = NULL, paths = x'00ff' WHERE seq = 4"}
 }
 
-// oldPlace is a place with a database of the first version, where the statements were run.
-func oldPlace(t testing.TB, statements ...string) string {
-	t.Helper()
-	return placeOf(t, 1, statements...)
-}
-
-// placeOf is oldPlace with a database of another version.
-func placeOf(t testing.TB, version int64, statements ...string) string {
-	t.Helper()
-	dir := t.TempDir()
-	path := filepath.Join(dir, databaseName)
-	if err := createFile(path); err != nil {
-		t.Fatal(err)
-	}
-	db, err := openPool(path, busySlice, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	migrateTo(t, db, sqliteMigrations, version)
-	if err := writeState(t.Context(), db, 1); err != nil {
-		t.Fatal(err)
-	}
-	mustExec(t, db, statements...)
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
 // waitUntilEnded returns when the other processes can know that the process of that name has ended.
 func waitUntilEnded(testing.TB, *Store, string) {} // a lock is dropped before its holder can be waited for
 
@@ -153,22 +124,6 @@ func runEngineChild(ctx context.Context, part string, args []string) error {
 		return nil
 	}
 	return fmt.Errorf("unknown part %q", part)
-}
-
-// olderVersion is that of a database before the last migration, which counts pull requests as they change.
-const olderVersion = 34
-
-// makeOlder takes the last migration back, as if the place were of an older version.
-func makeOlder(t testing.TB, place string) {
-	t.Helper()
-	mustExec(t, rawFile(t, filepath.Join(place, databaseName)), "DROP TRIGGER pulls_count_new",
-		"DROP TRIGGER pulls_count_changed", "DROP TRIGGER pulls_count_gone", "DROP TRIGGER attempts_wait",
-		"DROP TRIGGER proposals_take_up", "DROP TRIGGER proposals_pruned", "DROP TRIGGER proposals_change",
-		"DROP TABLE pull_counts", "DROP TABLE dry_runs", "DELETE FROM day_counts WHERE day = -1",
-		"DROP INDEX pulls_by_standing", "DROP INDEX pulls_in_order", "ALTER TABLE pulls DROP COLUMN standing",
-		"ALTER TABLE pulls DROP COLUMN seq", "CREATE INDEX pulls_by_state ON pulls (state, provider)",
-		fmt.Sprintf("DELETE FROM goose_db_version WHERE version_id > %d", olderVersion),
-		fmt.Sprintf("PRAGMA user_version = %d", olderVersion))
 }
 
 func versionAt(t testing.TB, place string) (version int) {

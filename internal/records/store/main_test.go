@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"testing"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/pressly/goose/v3"
 	_ "modernc.org/sqlite"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -177,26 +175,6 @@ func appendMany(t testing.TB, s *Store, n int) {
 		return nil
 	})
 	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// migrateTo brings an empty database to a version.
-func migrateTo(t testing.TB, db *sql.DB, dir string, version int64) {
-	t.Helper()
-	sub, err := fs.Sub(migrations, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dialect, options := goose.DialectSQLite3, []goose.ProviderOption{goose.WithDisableGlobalRegistry(true)}
-	if dir == postgresMigrations {
-		dialect, options = goose.DialectPostgres, append(options, goose.WithTableName(versionTable))
-	}
-	provider, err := goose.NewProvider(dialect, db, sub, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := provider.UpTo(t.Context(), version); err != nil {
 		t.Fatal(err)
 	}
 }

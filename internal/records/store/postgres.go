@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io/fs"
 	"strconv"
 	"time"
 
@@ -33,6 +34,8 @@ type postgresEngine struct {
 	busy   time.Duration // for how long a statement waits for a lock
 	writer *sql.DB       // one connection: writers of this process wait for it here, and not in the server
 	reader *sql.DB
+
+	migrations fs.FS
 }
 
 func openPostgres(ctx context.Context, opts Options) (*postgresEngine, error) {
@@ -44,7 +47,7 @@ func openPostgres(ctx context.Context, opts Options) (*postgresEngine, error) {
 		config.RuntimeParams[applicationName] = applicationOf(opts.Process)
 	}
 	e := &postgresEngine{config: config, busy: opts.BusyTimeout, writer: openPostgresPool(config, 1),
-		reader: openPostgresPool(config, postgresReaders)}
+		reader: openPostgresPool(config, postgresReaders), migrations: opts.migrations}
 	if err := e.prepare(ctx, opts.MustExist); err != nil {
 		_ = e.close()
 		return nil, e.asFault(ctx, err)
@@ -124,7 +127,7 @@ func (e *postgresEngine) check(ctx context.Context) error {
 
 // prepare makes the tables or brings them up to date if need be, alone among all processes.
 func (e *postgresEngine) prepare(ctx context.Context, mustExist bool) error {
-	newest, err := newestVersion(postgresMigrations)
+	newest, err := newestVersion(e.migrations, postgresMigrations)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func (e *postgresEngine) migrate(ctx context.Context, newest int64) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	sub, err := fs.Sub(migrations, postgresMigrations)
+	sub, err := fs.Sub(e.migrations, postgresMigrations)
 	if err != nil {
 		return err
 	}

@@ -266,33 +266,6 @@ func TestTheDueAreThoseThatNobodyTriedForLongest(t *testing.T) {
 	wantEqual(t, []any{len(others), err}, []any{0, nil})
 }
 
-func TestWhatWasOpenedBeforeThereWereRecordsIsTakenUp(t *testing.T) {
-	insert := `INSERT INTO proposals (id, created_us, opened_us, opened_seq, door, caller, tier, provider, owner, repo,
-		base, base_commit, change_type, title, body, digest, state, branch, commit_id, pr_number, pr_url) VALUES
-		('%s', 1, 2000000, 1, 'mcp', 'c', 2, '%s', 'demo', 'home-cluster', 'main', 'b45e', 'check', 'T', 'B', 'd', '%s', 'b', 'c0ffee', %d, 'u')`
-	place := oldPlace(t,
-		fmt.Sprintf(insert, "a", "local", "opened", 7), fmt.Sprintf(insert, "b", "local", "opened", 8),
-		fmt.Sprintf(insert, "c", "github", "opened", 7),
-		fmt.Sprintf(insert, "d", "github", "opened", 7), fmt.Sprintf(insert, "e", "github", "failed", 9),
-		fmt.Sprintf(insert, "f", "github", "opened", 0),
-		`INSERT INTO local_prs (repo, number, title, body, url, branch, head_commit, base, state, labels, paths, created_us, closed_us) VALUES
-			('demo/home-cluster', 7, 'T', 'B', 'u', 'b', 'c', 'main', 'merged', '[]', '[]', 1, 3000000),
-			('demo/home-cluster', 8, 'T', 'B', 'u', 'b', 'c', 'main', 'open', '[]', '[]', 1, NULL)`)
-	s := open(t, place, Options{Now: noon})
-	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM pulls"), 3)
-	at := func(seconds int64) time.Time { return time.Unix(seconds, 0).UTC() }
-	for _, want := range []record.PullRecord{
-		{PullKey: record.PullKey{Provider: "local", Number: 7}, ProposalID: "a", State: gitprovider.StateMerged,
-			EndedAt: at(3)},
-		{PullKey: record.PullKey{Provider: "local", Number: 8}, ProposalID: "b", State: gitprovider.StateOpen},
-		{PullKey: record.PullKey{Provider: "github", Number: 7}, ProposalID: "d", State: gitprovider.StateOpen},
-	} {
-		want.Owner, want.Repo, want.UpdatedAt = "demo", "home-cluster", at(2)
-		want.Base, want.Branch, want.Title, want.URL, want.OpenedAt = "main", "b", "T", "u", at(2)
-		wantEqual(t, recordOf(t, s, want.PullKey), want)
-	}
-}
-
 func TestOneOfManyClaimsARound(t *testing.T) {
 	c := &clock{noon()}
 	s := openWith(t, Options{Now: c.Now})

@@ -45,8 +45,8 @@ func openSQLite(ctx context.Context, dir string, opts Options) (_ *sqliteEngine,
 	if err != nil || dir == "" {
 		return nil, fault.Wrap(err, fault.Misconfigured, "no state folder is configured; name one with CLAUDEOPS_STATE_DIR")
 	}
-	e := &sqliteEngine{stateFolder: stateFolder{dir: abs, path: filepath.Join(abs, databaseName)}, busy: opts.BusyTimeout,
-		now: opts.Now}
+	folder := stateFolder{dir: abs, path: filepath.Join(abs, databaseName), migrations: opts.migrations}
+	e := &sqliteEngine{stateFolder: folder, busy: opts.BusyTimeout, now: opts.Now}
 	defer func() {
 		if err != nil {
 			_ = e.close()

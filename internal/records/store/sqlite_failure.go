@@ -13,6 +13,8 @@ import (
 type stateFolder struct {
 	dir  string // absolute
 	path string // the database file
+
+	migrations fs.FS
 }
 
 // asFault makes faults of errors of SQLite and of the file system.

@@ -79,7 +79,7 @@ func (s stateFolder) create(ctx context.Context, opts Options) error {
 
 // migrate applies what is missing.
 func (s stateFolder) migrate(ctx context.Context, db *sql.DB) error {
-	sub, err := fs.Sub(migrations, sqliteMigrations)
+	sub, err := fs.Sub(s.migrations, sqliteMigrations)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (s openState) ready() bool { return s.version == s.newest && s.journal == "
 
 // checkState refuses a database that is not ours or of a newer program.
 func (s stateFolder) checkState(ctx context.Context, db *sql.DB) (openState, error) {
-	newest, err := newestVersion(sqliteMigrations)
+	newest, err := newestVersion(s.migrations, sqliteMigrations)
 	if err != nil {
 		return openState{}, s.asFault(ctx, err)
 	}

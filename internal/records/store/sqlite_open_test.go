@@ -105,7 +105,7 @@ func TestOpenFinishesAMigrationThatWasNotStamped(t *testing.T) {
 	dir := t.TempDir()
 	change(t, dir, "PRAGMA user_version = 0")
 	s := open(t, dir, Options{})
-	newest, err := newestVersion(sqliteMigrations)
+	newest, err := newestVersion(migrations, sqliteMigrations)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,19 +15,19 @@ import (
 
 // A process of a version that said nothing of itself is known by the file that it has open.
 func TestAProcessThatSaysNothingOfItselfIsFoundByItsFile(t *testing.T) {
-	place := oldPlace(t)
+	place := emptyPlace(t)
 	file, err := os.Open(filepath.Join(place, databaseName))
 	wantEqual(t, err, nil)
 	cmd := exec.CommandContext(t.Context(), "sleep", "3600")
 	cmd.Stdin = file
 	wantEqual(t, cmd.Start(), nil)
 	wantEqual(t, file.Close(), nil)
-	_, err = openPlace(context.Background(), place, Options{})
+	_, err = openPlace(context.Background(), place, laterVersion(t, addTable))
 	wantCode(t, err, fault.Misconfigured)
 	if !strings.Contains(err.Error(), "(sleep)") || !strings.Contains(err.Error(), "End it") {
 		t.Errorf("got %v", err)
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	open(t, place, Options{})
+	open(t, place, laterVersion(t, addTable))
 }

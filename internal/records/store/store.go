@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"io/fs"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -37,11 +38,16 @@ type Options struct {
 	LocalRoot func() string
 	// MustExist refuses, with fault.NotFound, to make a new database: for commands that only look at one.
 	MustExist bool
+
+	migrations fs.FS // default: those of this program; tests know a later version
 }
 
 const defaultBusyTimeout = 15 * time.Second
 
 func (o Options) withDefaults() Options {
+	if o.migrations == nil {
+		o.migrations = migrations
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}

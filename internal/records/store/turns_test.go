@@ -105,33 +105,6 @@ func usedBy(t testing.TB, place, version string) (pid int, end func()) {
 	}
 }
 
-func TestTablesAreNotChangedUnderAProcessOfAnOlderVersion(t *testing.T) {
-	place := emptyPlace(t)
-	pid, end := usedBy(t, place, "0.9.7")
-	makeOlder(t, place)
-	_, err := openPlace(context.Background(), place, Options{Process: Process{Version: "1.0.0"}})
-	wantCode(t, err, fault.Misconfigured)
-	for _, part := range []string{"claudeops 0.9.7 serve", fmt.Sprint("process ", pid), "nothing was changed"} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("%q is not in %v", part, err)
-		}
-	}
-	wantEqual(t, versionAt(t, place), olderVersion)
-	end()
-	open(t, place, Options{Process: Process{Version: "1.0.0"}})
-	if versionAt(t, place) == olderVersion {
-		t.Error("it was not brought up to date")
-	}
-}
-
-func TestAKilledProcessOfAnOlderVersionIsInNobodysWay(t *testing.T) {
-	place := emptyPlace(t)
-	cmd, _ := holder(t, place, "one")
-	makeOlder(t, place)
-	kill(t, cmd)
-	open(t, place, Options{})
-}
-
 // What is told of new rows of the audit may write, as whoever exports their heads does.
 func TestWhoHearsOfNewRowsMayWrite(t *testing.T) {
 	var s *Store

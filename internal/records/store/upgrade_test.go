@@ -2,67 +2,84 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"io/fs"
+	"path"
 	"strings"
 	"testing"
-	"time"
+	"testing/fstest"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// firstVersion is what a program of the first version left: a proposal that it was working on, one that it opened, and
-// an attempt.
-func firstVersion() []string {
-	const insert = `INSERT INTO proposals (id, created_us, opened_us, opened_seq, door, caller, tier, provider, owner, repo,
-		base, base_commit, change_type, title, body, digest, state, branch, commit_id, pr_number, pr_url) VALUES `
-	row := newAuditRow(1, genesisHash, attempt("old"))
-	values := make([]string, len(row.columns))
-	for i, c := range row.columns {
-		values[i] = "'" + strings.ReplaceAll(c.text(), "'", "''") + "'"
-	}
-	return []string{
-		insert + `('live', 1, NULL, NULL, 'mcp', 'c', 2, 'local', 'demo', 'home-cluster', 'main', 'b45e', 'check', 'T', 'B',
-			'd-live', 'reserved', 'b', '', 0, '')`,
-		insert + `('old', 1, 2, 1, 'mcp', 'c', 2, 'local', 'demo', 'home-cluster', 'main', 'b45e', 'check', 'T', 'B',
-			'd-old', 'opened', 'b', 'c0ffee', 7, 'u')`,
-		`INSERT INTO proposal_files (proposal_id, path, action, content) VALUES ('live', 'checks/live.md', 'delete', CAST('' AS ` + blobType + `)),
-			('old', 'checks/b.md', 'delete', CAST('' AS ` + blobType + `)),
-			('old', 'checks/a.md', 'delete', CAST('' AS ` + blobType + `))`,
-		`INSERT INTO reservations (provider, repo, path, proposal_id)
-			VALUES ('local', 'demo/home-cluster', 'checks/live.md', 'live')`,
-		`INSERT INTO audit (` + strings.Join(auditColumnNames(), ", ") + `, hash)
-			VALUES (` + strings.Join(values, ", ") + `, '` + row.Hash + `')`,
-	}
-}
-
-func TestRefusalsOfTheFirstVersionAreCounted(t *testing.T) {
-	ctx := context.Background()
-	s := open(t, oldPlace(t, firstVersion()...), Options{Now: noon, MustExist: true})
-	for since, want := range map[time.Time][]record.GateCount{
-		noon(): {{Gate: record.GateScope, Count: 1}}, noon().AddDate(0, 0, 1): nil,
-	} {
-		got, err := s.History.RefusalsByGate(ctx, since)
+// laterVersion has our migrations and one more, with the statements.
+func laterVersion(t testing.TB, statements string) Options {
+	t.Helper()
+	later := fstest.MapFS{}
+	for _, dir := range []string{sqliteMigrations, postgresMigrations} {
+		entries, err := fs.ReadDir(migrations, dir)
 		wantEqual(t, err, nil)
-		wantEqual(t, got, want)
+		for _, entry := range entries {
+			name := path.Join(dir, entry.Name())
+			data, err := fs.ReadFile(migrations, name)
+			wantEqual(t, err, nil)
+			later[name] = &fstest.MapFile{Data: data}
+		}
+		later[path.Join(dir, "09999_later.sql")] = &fstest.MapFile{Data: []byte("-- +goose Up\n" + statements)}
+	}
+	return Options{Now: noon, migrations: later, Process: Process{Version: "1.0.0"}}
+}
+
+const addTable = "CREATE TABLE later (id INTEGER);\n"
+
+func TestADatabaseOfAnOlderVersionIsBroughtUpToDate(t *testing.T) {
+	place := emptyPlace(t)
+	s := open(t, place, Options{Now: noon})
+	recordAttempts(t, s, attempt("old"))
+	older := versionAt(t, place)
+	wantEqual(t, s.Close(), nil)
+
+	// A migration that fails leaves everything as it was.
+	_, err := openPlace(t.Context(), place, laterVersion(t, addTable+"DROP TABLE not_there;\n"))
+	wantCode(t, err, fault.Internal)
+	wantEqual(t, versionAt(t, place), older)
+	s = open(t, place, Options{Now: noon})
+	wantEqual(t, verify(t, s, "").Rows, int64(1))
+	wantEqual(t, s.Close(), nil)
+
+	s = open(t, place, laterVersion(t, addTable))
+	wantEqual(t, []int{versionAt(t, place), count(t, s, "SELECT COUNT(*) FROM later")}, []int{9999, 0})
+	wantEqual(t, s.Check(t.Context()), nil)
+	recordAttempts(t, s, attempt("new"))
+	wantEqual(t, verify(t, s, "").Rows, int64(2))
+
+	_, err = openPlace(t.Context(), place, Options{})
+	wantCode(t, err, fault.Misconfigured)
+	if !strings.Contains(err.Error(), "written by a newer claudeops (schema 9999") {
+		t.Errorf("got %v", err)
 	}
 }
 
-func TestADatabaseOfTheFirstVersionIsBroughtUpToDate(t *testing.T) {
-	ctx, place := context.Background(), oldPlace(t, firstVersion()...)
-	s := open(t, place, Options{Now: noon, MustExist: true})
-	wantEqual(t, verify(t, s, "").Rows, int64(1))
-	wantEqual(t, s.Check(ctx), nil)
-	wantEqual(t, abandoned(t, s), map[string]bool{"live": false}) // nobody knows
-	paths, err := s.History.PathsOf(ctx, "local", "demo", "home-cluster", 7)
-	wantEqual(t, err, nil)
-	wantEqual(t, paths, []string{"checks/a.md", "checks/b.md"})
-
-	if taken := reserve(t, s, proposal("new", "checks/live.md"), 1); taken == nil || taken.ID != "live" {
-		t.Fatalf("taken by %+v", taken)
+func TestTablesAreNotChangedUnderAProcessOfAnOlderVersion(t *testing.T) {
+	place := emptyPlace(t)
+	pid, end := usedBy(t, place, "0.9.7")
+	older := versionAt(t, place)
+	_, err := openPlace(context.Background(), place, laterVersion(t, addTable))
+	wantCode(t, err, fault.Misconfigured)
+	for _, part := range []string{"claudeops 0.9.7 serve", fmt.Sprint("process ", pid), "nothing was changed"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q is not in %v", part, err)
+		}
 	}
-	wantEqual(t, s.Ledger.Finish(ctx, "live", record.Progress{State: record.StateFailed}, attempt("live"), notice("a")),
-		nil)
-	wantEqual(t, claim(t, s, noon(), 5), "a/0")
-	wantEqual(t, verify(t, s, "").Rows, int64(2))
-	wantCode(t, s.Ledger.Finish(ctx, "live", record.Progress{State: record.StateFailed}, attempt("live")), fault.Conflict)
+	wantEqual(t, versionAt(t, place), older)
+	end()
+	open(t, place, laterVersion(t, addTable))
+	wantEqual(t, versionAt(t, place), 9999)
+}
+
+func TestAKilledProcessOfAnOlderVersionDoesNotHoldUpAMigration(t *testing.T) {
+	place := emptyPlace(t)
+	cmd, _ := holder(t, place, "one")
+	kill(t, cmd)
+	open(t, place, laterVersion(t, addTable))
 }

@@ -1,5 +1,0 @@
--- +goose Up
-
--- An agent's token may be in a dry run, and read-only, by itself: 0 or 1.
-ALTER TABLE api_tokens ADD COLUMN dry_run INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE api_tokens ADD COLUMN read_only INTEGER NOT NULL DEFAULT 0;
