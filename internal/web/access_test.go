@@ -17,6 +17,7 @@ func from(address string) edit { return func(r *http.Request) { r.RemoteAddr = a
 func host(name string) edit { return func(r *http.Request) { r.Host = name } }
 
 func TestWithoutATokenNobodyIsLetIn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, strangers)
 	w.want(w.get("/api/v1/me"), 401, fault.Unauthenticated)
 	token := w.token("ci", 2, access.Read)
@@ -34,6 +35,7 @@ func TestWithoutATokenNobodyIsLetIn(t *testing.T) {
 }
 
 func TestAnonymousReadIsForCallersOnThisMachine(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.anonymous, w.web.Network.Hosts = true, []string{"ops.example"} })
 	a := w.get("/api/v1/me")
 	w.want(a, 200, "")
@@ -65,6 +67,7 @@ func TestAnonymousReadIsForCallersOnThisMachine(t *testing.T) {
 
 // A proxy that keeps our own address in Host makes strangers look as if they were on this machine.
 func TestAProxyMakesNobodyLocal(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, strangers)
 	for _, target := range []string{"/", "/api/v1/proposals", "/metrics", "/openapi.json", "/docs", "/audit.jsonl",
 		"/events", "/doctor"} {
@@ -75,6 +78,7 @@ func TestAProxyMakesNobodyLocal(t *testing.T) {
 }
 
 func TestABadCredentialIsNotPassedOver(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) {
 		w.tokens = []string{"a-token-for-these-tests"}
 		w.web.Network.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -97,6 +101,7 @@ func TestABadCredentialIsNotPassedOver(t *testing.T) {
 }
 
 func TestOnlyATrustedProxyNamesUsers(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) {
 		w.tokens = []string{"a-token-for-these-tests"}
 		w.web.Network.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
@@ -136,6 +141,7 @@ func TestOnlyATrustedProxyNamesUsers(t *testing.T) {
 }
 
 func TestEachScopeOpensItsRoutesAndNoOther(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, strangers)
 	tokens := map[access.Scope]string{}
 	for _, scope := range access.AllScopes() {
@@ -179,6 +185,7 @@ func TestEachScopeOpensItsRoutesAndNoOther(t *testing.T) {
 }
 
 func TestStrangersLeaveNothingOnTheRecord(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.tokens = []string{"a-token-for-these-tests"} })
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 401, fault.Unauthenticated)
 	w.want(w.do("POST", "/api/v1/prs", request(nil), bearer("wrong")), 401, fault.Unauthenticated)
@@ -202,6 +209,7 @@ func (w *world) signIn(token string, edits ...edit) *http.Cookie {
 func with(c *http.Cookie) edit { return header("Cookie", c.Name+"="+c.Value) }
 
 func TestABrowserSignsInAndOut(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.web.Network.BasePath = "/ops" })
 	token := w.token("ann", 2, access.Read)
 	a := w.do("POST", "/ops/sign-in", `{"token":"`+token+`"}`)
@@ -232,6 +240,7 @@ func TestABrowserSignsInAndOut(t *testing.T) {
 }
 
 func TestTheCookieIsSecureWhenTheBrowserSpeaksTLS(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) {
 		w.web.Network.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	})
@@ -246,6 +255,7 @@ func TestTheCookieIsSecureWhenTheBrowserSpeaksTLS(t *testing.T) {
 }
 
 func TestASessionEnds(t *testing.T) {
+	t.Parallel()
 	cases := map[string]func(*world){
 		"after twelve hours without use": func(w *world) { w.advance(access.LoginIdle) },
 		"when its token is revoked": func(w *world) {
@@ -278,6 +288,7 @@ func TestASessionEnds(t *testing.T) {
 }
 
 func TestWrongSignInsAreLimitedAndRightOnesAreNot(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	token := w.token("ann", 2, access.Read)
 	try := func(address, token string) reply {
@@ -301,6 +312,7 @@ func TestWrongSignInsAreLimitedAndRightOnesAreNot(t *testing.T) {
 }
 
 func TestStrangersFromEverywhereKeepNobodyOut(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	token := w.token("ann", 2, access.Read)
 	last := reply{}
@@ -313,6 +325,7 @@ func TestStrangersFromEverywhereKeepNobodyOut(t *testing.T) {
 }
 
 func TestASignInThatFailsRepeatsNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.token("ann", 2, access.Read)
 	for _, body := range []string{`{"token":"hunter2hunter2"}`, `{"tokn":"hunter2hunter2"}`, `"hunter2hunter2"`,

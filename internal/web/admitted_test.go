@@ -47,6 +47,7 @@ func (w *world) refusedWithoutAWrite(action string) {
 }
 
 func TestATokenThatIsLostDuringAProposalOpensNothing(t *testing.T) {
+	t.Parallel()
 	for name, lose := range map[string]func(w *world){
 		"revoked": func(w *world) { w.revoke("ci") },
 		"expired": func(w *world) { w.advance(time.Hour) },
@@ -80,6 +81,7 @@ func (w *world) expiring(name string, until time.Time, scopes ...access.Scope) s
 }
 
 func TestALoginThatEndsDuringAPromotionOpensNothing(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(w *world, cookie string){
 		"its token was revoked": func(w *world, _ string) { w.revoke("ann") },
 		"signed out": func(w *world, cookie string) {
@@ -111,6 +113,7 @@ func TestALoginThatEndsDuringAPromotionOpensNothing(t *testing.T) {
 }
 
 func TestAnAgentsTokenThatIsRevokedDuringItsProposalOpensNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	secret := w.agentToken("laptop", gitprovider.TierInvestigate)
 	w.meanwhile(func() { w.revoke("laptop") })

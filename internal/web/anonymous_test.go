@@ -10,6 +10,7 @@ import (
 )
 
 func TestWhoeverHasNoTokenReadsAndDecidesNothing(t *testing.T) {
+	t.Parallel()
 	w, id := dryWorld(t, nil)
 	r := &reviewer{world: w}
 	w.web.Providers.Reviewer = r

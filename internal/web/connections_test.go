@@ -40,6 +40,7 @@ func (w *world) cut(id string) string {
 }
 
 func TestConnectedAgentsAreListedAndCutOffOverREST(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.strangers = true })
 	boss, reader := bearer(w.token("boss", 2, "read", "operate")), bearer(w.token("reader", 2, "read"))
 	if a := w.get("/api/v1/connections", reader); string(a.body) != `{"connections":[]}` {
@@ -90,6 +91,7 @@ func TestConnectedAgentsAreListedAndCutOffOverREST(t *testing.T) {
 }
 
 func TestThePageOfConnectedAgentsAsksBeforeOneIsCutOff(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.strangers = true })
 	boss, reader := w.signIn(w.token("boss", 2, "read", "operate")), w.signIn(w.token("reader", 2, "read"))
 	w.page("/connections", 200, with(boss)).has("No agent is connected now", "claudeops mcp-config --connect")

@@ -32,6 +32,7 @@ func (l slowHistory) Position(ctx context.Context) (record.Position, error) {
 }
 
 func TestAProposalThatWaitsForOthersIsStillReadAsAWhole(t *testing.T) {
+	t.Parallel()
 	var statuses []int
 	// A busy machine may take longer than the time-out to send a body. One that is cut since it waits is cut whatever the
 	// time-out.

@@ -109,6 +109,7 @@ func (f following) end() error {
 }
 
 func TestAStreamTellsOfEveryChangeAndOutlivesTheLimitsOfRequests(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.web.Live.Limits = quick })
 	l := w.listen(func(s *http.Server) {
 		s.ReadTimeout, s.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond
@@ -135,6 +136,7 @@ func TestAStreamTellsOfEveryChangeAndOutlivesTheLimitsOfRequests(t *testing.T) {
 }
 
 func TestAClientThatComesBackIsToldWhatItMissed(t *testing.T) {
+	t.Parallel()
 	var jobs atomic.Int64
 	jobs.Store(7)
 	w := newWorld(t, func(w *world) {
@@ -175,6 +177,7 @@ func TestAClientThatComesBackIsToldWhatItMissed(t *testing.T) {
 }
 
 func TestStreamsAreBoundedForEachCallerAndInAll(t *testing.T) {
+	t.Parallel()
 	limits := quick
 	limits.All, limits.Each = 3, 2
 	w := newWorld(t, func(w *world) { w.web.Live.Limits = limits })
@@ -202,6 +205,7 @@ func TestStreamsAreBoundedForEachCallerAndInAll(t *testing.T) {
 }
 
 func TestAStreamEndsWithTheTokenOrTheSessionOfItsCaller(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.web.Live.Limits = quick })
 	secret := w.token("ann", 2, "read")
 	l := w.listen(nil)
@@ -218,6 +222,7 @@ func TestAStreamEndsWithTheTokenOrTheSessionOfItsCaller(t *testing.T) {
 }
 
 func TestAnEndingServerDoesNotWaitForItsStreams(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil) // with the beats and looks of every day
 	l := w.listen(nil)
 	var open []following
@@ -243,6 +248,7 @@ func TestAnEndingServerDoesNotWaitForItsStreams(t *testing.T) {
 }
 
 func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
+	t.Parallel()
 	limits := quick
 	limits.Write = 100 * time.Millisecond
 	var version atomic.Int64
@@ -260,6 +266,7 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 }
 
 func TestNobodyListensToWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	var broken atomic.Bool
 	w := newWorld(t, func(w *world) {
 		w.web.Live.Limits = quick
@@ -291,6 +298,7 @@ func TestNobodyListensToWhatCannotBeRead(t *testing.T) {
 }
 
 func TestAHeadOfTheStreamTakesNoPlace(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	for range 20 {
 		if a := w.do("HEAD", "/events", ""); a.StatusCode != 200 || a.Header.Get("Content-Type") != "text/event-stream" {

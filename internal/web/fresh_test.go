@@ -63,6 +63,7 @@ func (w *world) proposed(s *store.Store, id string, outcome record.Outcome, numb
 // Another process records one thing after the other, and the next answer of the server shows each: nothing that is kept
 // of pages and rows is older than what it is made of.
 func TestTheNextAnswerShowsWhatAnotherProcessHasRecorded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	other := w.another(w.dir)
 	ctx := context.Background()
@@ -136,6 +137,7 @@ func seePull(s *store.Store, key record.PullKey, change func(*record.PullRecord)
 
 // The overview tells ages and days, which pass without anything being recorded.
 func TestRowsThatAreKeptGrowOlder(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil) // at noon
 	w.proposed(w.store, "r1", record.OutcomeRefused, 0)
 	for _, step := range []struct {
@@ -159,6 +161,7 @@ func TestRowsThatAreKeptGrowOlder(t *testing.T) {
 
 // A token that the process comes by while it runs is kept out of what was made before, too.
 func TestRowsThatAreKeptLoseATokenThatIsLearned(t *testing.T) {
+	t.Parallel()
 	const token = "learned-token-value-9876543210"
 	w := newWorld(t, nil)
 	w.proposed(w.store, token, record.OutcomeRefused, 0)

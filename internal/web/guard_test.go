@@ -19,6 +19,7 @@ import (
 )
 
 func TestOnlyItsOwnHostsAreServed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.web.Network.Hosts = []string{"ops.example", "10.0.0.7"} })
 	for name, want := range map[string]int{
 		"127.0.0.1:8080": 200, "localhost": 200, "LOCALHOST:1": 200, "[::1]:8080": 200, "127.9.9.9": 200, "ops.example": 200,
@@ -39,6 +40,7 @@ func TestOnlyItsOwnHostsAreServed(t *testing.T) {
 }
 
 func TestOtherSitesCannotChangeAnything(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	cookie := w.signIn(w.token("ann", 3, "propose", "review", "read"))
 	for name, edits := range map[string][]edit{
@@ -70,6 +72,7 @@ func TestOtherSitesCannotChangeAnything(t *testing.T) {
 }
 
 func TestTheOriginHasTheSchemeThatTheBrowserSpeaks(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) {
 		w.web.Network.Hosts = []string{"ops.example"}
 		w.web.Network.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
@@ -94,6 +97,7 @@ func TestTheOriginHasTheSchemeThatTheBrowserSpeaks(t *testing.T) {
 }
 
 func TestEveryAnswerHasTheHeadersThatKeepABrowserCareful(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	for _, target := range []string{"/healthz", "/docs", "/nothing", "/api/v1/proposals", "/docs/style.css",
 		"/openapi.json"} {
@@ -119,6 +123,7 @@ func TestEveryAnswerHasTheHeadersThatKeepABrowserCareful(t *testing.T) {
 }
 
 func TestAddressesThatAreNotOurs(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	for _, target := range []string{
 		"/nothing", "/api/v1", "/api/v1/", "/api/v1/prs/", "/API/v1/prs", "//api/v1/prs", "/api/../healthz", "/./healthz",
@@ -147,6 +152,7 @@ func TestAddressesThatAreNotOurs(t *testing.T) {
 }
 
 func TestEverythingIsBelowTheBasePath(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.web.Network.BasePath = "/a/ops" })
 	for target, want := range map[string]int{
 		"/a/ops/healthz": 200, "/a/ops/api/v1/proposals": 200, "/a/ops": 200, "/a/ops/": 200, "/healthz": 404,
@@ -164,6 +170,7 @@ func TestEverythingIsBelowTheBasePath(t *testing.T) {
 }
 
 func TestAFaultOfOursSaysNothingButARequestID(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.build()
 	w.instead(prflow.ToolListPRs, func(context.Context, operation.Call) (any, error) { panic("a secret in a stack") })
@@ -204,6 +211,7 @@ func serveReal(t *testing.T, w *world, limit time.Duration) string {
 }
 
 func TestSlowClientsAreCutOff(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	address := serveReal(t, w, 100*time.Millisecond)
 	for name, sent := range map[string]string{
@@ -237,6 +245,7 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 }
 
 func TestALargeBodyIsNotReadToItsEnd(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	address := serveReal(t, w, 10*time.Second)
 	r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+address+"/api/v1/prs", endless{})

@@ -30,6 +30,7 @@ func (c *countedAttempts) Attempts(ctx context.Context, q record.AttemptQuery) (
 }
 
 func TestAnswersAreKeptUntilSomethingIsRecorded(t *testing.T) {
+	t.Parallel()
 	counted := &countedAttempts{}
 	w := newWorld(t, func(w *world) {
 		counted.recorded = w.web.Records.Attempts
@@ -78,6 +79,7 @@ func (c *countedSummary) RefusalsByCode(ctx context.Context, since time.Time) ([
 }
 
 func TestTheOverviewIsKeptUntilWhatItIsMadeOfChanges(t *testing.T) {
+	t.Parallel()
 	counted := &countedSummary{}
 	w := newWorld(t, func(w *world) {
 		counted.summed = w.web.Records.Summary
@@ -138,6 +140,7 @@ func TestTheOverviewIsKeptUntilWhatItIsMadeOfChanges(t *testing.T) {
 
 // What one caller was shown is not shown to another: each has a name in the frame of a page, and rights of its own.
 func TestKeptAnswersAreTheCallersOwn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	as := func(token string) edit { return header("Authorization", "Bearer "+token) }
 	ann, ben := w.token("ann", 2, access.Read, access.Operate), w.token("ben", 2, access.Read)

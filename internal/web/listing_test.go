@@ -38,6 +38,7 @@ func (w *world) walk(target, key string, between func()) (seqs []int, pages int)
 }
 
 func TestPagesNeitherRepeatNorSkipWhileAttemptsAreRecorded(t *testing.T) {
+	t.Parallel()
 	for listing, key := range map[string]string{"proposals": "proposals", "audit": "entries"} {
 		t.Run(listing, func(t *testing.T) {
 			w := newWorld(t, nil)
@@ -51,6 +52,7 @@ func TestPagesNeitherRepeatNorSkipWhileAttemptsAreRecorded(t *testing.T) {
 }
 
 func TestAPageThatIsFullToTheLastRowHasNoNext(t *testing.T) {
+	t.Parallel()
 	for listing, key := range map[string]string{"proposals": "proposals", "audit": "entries"} {
 		w := newWorld(t, nil)
 		w.refuse(3)
@@ -62,6 +64,7 @@ func TestAPageThatIsFullToTheLastRowHasNoNext(t *testing.T) {
 }
 
 func TestFiltersOfProposals(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.refuse(1)
 	w.advance(time.Hour)
@@ -83,6 +86,7 @@ func TestFiltersOfProposals(t *testing.T) {
 }
 
 func TestAQueryThatCannotBeReadIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.refuse(3)
 	audit := w.get("/api/v1/audit?limit=1").json["next_cursor"].(string)
@@ -111,6 +115,7 @@ func TestAQueryThatCannotBeReadIsRefused(t *testing.T) {
 }
 
 func TestAProposalIsShownGateByGateWithItsContents(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	a := w.get("/api/v1/proposals/" + w.attempts()[0].RequestID)
@@ -134,6 +139,7 @@ func TestAProposalIsShownGateByGateWithItsContents(t *testing.T) {
 }
 
 func TestHostileTextIsShownHarmless(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	hostile := "<script>alert(1)</script>\u202e\u200b\x00\x1b[31m" + strings.Repeat("x", 10_000)
 	err := w.store.Ledger.Record(context.Background(), record.Attempt{
@@ -158,6 +164,7 @@ func TestHostileTextIsShownHarmless(t *testing.T) {
 }
 
 func TestACallerThatHasTheAnswerIsNotSentItAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.refuse(1)
 	for _, target := range []string{"/api/v1/proposals", "/api/v1/audit", "/api/v1/policy", "/api/v1/providers",
@@ -180,6 +187,7 @@ func TestACallerThatHasTheAnswerIsNotSentItAgain(t *testing.T) {
 }
 
 func TestTheAuditIsVerified(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.refuse(2)
 	a := w.get("/api/v1/audit/verify")
@@ -194,6 +202,7 @@ func TestTheAuditIsVerified(t *testing.T) {
 }
 
 func TestThePolicyAnswersQuestionsAndGivesNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	check := func(body string) reply { return w.do("POST", "/api/v1/policy/check", body) }
 	for body, want := range map[string]string{
@@ -222,6 +231,7 @@ func TestThePolicyAnswersQuestionsAndGivesNothing(t *testing.T) {
 }
 
 func TestProbesAndMetrics(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.want(w.get("/readyz"), 200, "")
 	w.want(w.get("/readyz?providers=1"), 200, "")

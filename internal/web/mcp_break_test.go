@@ -15,6 +15,7 @@ import (
 
 // A call whose connection is cut goes on to its end, and its answer can be asked for.
 func TestACallOfASessionGoesOnWhenItsConnectionIsCut(t *testing.T) {
+	t.Parallel()
 	for _, method := range []string{"Snapshot", "Commit", "OpenPullRequest"} {
 		t.Run(method, func(t *testing.T) {
 			w := newWorld(t, func(w *world) { w.web.Agents.Limits.Stream = time.Millisecond })
@@ -52,11 +53,14 @@ func TestACallOfASessionGoesOnWhenItsConnectionIsCut(t *testing.T) {
 
 // Nothing of a stream is lost or told twice, wherever it is taken up again.
 func TestAStreamIsTakenUpAfterEachOfItsEvents(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.web.Agents.Limits.Stream = time.Millisecond })
 	c := began(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
 	entered, release := w.fake.Script.Block("Snapshot")
-	go func() { <-entered; time.Sleep(20 * time.Millisecond); release() }()
-	whole := drained(c.send(createPR(1)))
+	a := c.send(createPR(1)) // returns when the stream has begun
+	<-entered
+	release()
+	whole := drained(a)
 	events := strings.Split(strings.TrimSuffix(whole, "\n\n"), "\n\n")
 	if len(events) < 3 || !strings.HasPrefix(events[0], "id: ") || !strings.Contains(events[len(events)-1], `"result"`) {
 		t.Fatalf("events %q", events)
@@ -71,6 +75,7 @@ func TestAStreamIsTakenUpAfterEachOfItsEvents(t *testing.T) {
 }
 
 func TestAStreamOnWhichNothingIsSaidYetBeginsAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) {
 		w.web.Agents.Limits.Stream, w.web.Agents.Limits.Heartbeat = time.Millisecond, time.Hour
 	})
@@ -92,6 +97,7 @@ func TestAStreamOnWhichNothingIsSaidYetBeginsAtOnce(t *testing.T) {
 }
 
 func TestAServerThatEndsFinishesWhatWrites(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.web.Agents.Limits.Stream = time.Millisecond })
 	server := w.listening(nil)
 	c := began(t, server.URL, w.agentToken("laptop", gitprovider.TierInvestigate))
@@ -118,6 +124,7 @@ func TestAServerThatEndsFinishesWhatWrites(t *testing.T) {
 }
 
 func TestAClientByAddressThatReadsNothingHoldsUpNobody(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) {
 		w.web.Agents.Limits = mcphttp.Limits{Write: 20 * time.Millisecond, Stream: time.Millisecond,
 			Heartbeat: time.Millisecond}

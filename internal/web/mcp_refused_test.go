@@ -16,6 +16,7 @@ import (
 const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
 func TestWhoShowsNoAgentsTokenIsToldWhereToLook(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.web.Network.BasePath = "/ops" })
 	at := w.listening(nil).URL + "/ops"
 	person := w.token("ann", gitprovider.TierRemediate, "read", "operate", "propose")
@@ -50,6 +51,7 @@ func TestWhoShowsNoAgentsTokenIsToldWhereToLook(t *testing.T) {
 }
 
 func TestWhatIsWrongWithARequestIsSaid(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	at, token := w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate)
 	other := w.agentToken("desk", gitprovider.TierInvestigate)
@@ -108,6 +110,7 @@ func TestWhatIsWrongWithARequestIsSaid(t *testing.T) {
 }
 
 func TestHeadersOfARequestThatStandsForItselfAgreeWithItsBody(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	c := dialed(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
 	listing, headers := modern(1, "tools/list", "{}")
@@ -156,6 +159,7 @@ func TestHeadersOfARequestThatStandsForItselfAgreeWithItsBody(t *testing.T) {
 }
 
 func TestARevokedTokenIsOfNoUseByAddressAndEndsItsSession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	c := began(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
 	ctx, stop := context.WithCancel(context.Background())
@@ -192,6 +196,7 @@ func TestARevokedTokenIsOfNoUseByAddressAndEndsItsSession(t *testing.T) {
 }
 
 func TestWhoIsCutOffByAddressHasNoSessionAnyMore(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	c := began(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
 	entered, release := w.fake.Script.Block("Snapshot")
@@ -225,6 +230,7 @@ func TestWhoIsCutOffByAddressHasNoSessionAnyMore(t *testing.T) {
 }
 
 func TestATokenCanSendWhatItsBudgetHasByAddress(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.limits.Messages = 5
 	c := began(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate)) // two messages

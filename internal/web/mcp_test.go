@@ -2,6 +2,9 @@ package web_test
 
 import (
 	"context"
+	"errors"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -16,6 +19,7 @@ import (
 )
 
 func TestAnAgentProposesByTheAddressAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.web.Network.BasePath = "/ops" })
 	at := newProxy(t, w.listening(nil).URL).URL + "/ops"
 	c := began(t, at, w.agentToken("laptop", gitprovider.TierInvestigate))
@@ -35,6 +39,7 @@ func TestAnAgentProposesByTheAddressAlone(t *testing.T) {
 }
 
 func TestTheTierOfAnAddressIsTheTokens(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	c := began(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierObserve))
 	if m, _ := c.answer(c.send(createPR(1))); m.code() != string(fault.TierDenied) {
@@ -47,10 +52,12 @@ func TestTheTierOfAnAddressIsTheTokens(t *testing.T) {
 
 // The time that a server gives other requests does not hold for a call, and what says nothing is kept alive.
 func TestACallByAddressMayTakeLongerThanOtherRequests(t *testing.T) {
+	t.Parallel()
 	const short = 500 * time.Millisecond
 	for name, accept := range map[string]string{"on a stream": "application/json, text/event-stream",
 		"alone": "application/json"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, func(w *world) {
 				w.web.Agents.Limits = mcphttp.Limits{Heartbeat: 10 * time.Millisecond, Stream: time.Millisecond}
 			})
@@ -63,7 +70,7 @@ func TestACallByAddressMayTakeLongerThanOtherRequests(t *testing.T) {
 			entered, release := w.fake.Script.Block("Commit")
 			go func() {
 				<-entered
-				time.Sleep(3 * short) // beyond the time of other requests; a slower machine makes it longer
+				waitUntilCut(t, server.Listener.Addr().String()) // it began later than the call
 				release()
 			}()
 			a := c.send(createPR(1), carrying("Accept", accept))
@@ -74,7 +81,24 @@ func TestACallByAddressMayTakeLongerThanOtherRequests(t *testing.T) {
 	}
 }
 
+// waitUntilCut makes a request that never gets complete, and returns when the server has ended it.
+func waitUntilCut(t testing.TB, addr string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\n")
+	_, copyErr := io.Copy(io.Discard, conn)
+	if err := errors.Join(err, copyErr); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestProgressComesOnTheStreamOfItsCallAndCancellationEndsIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.web.Agents.Limits.Stream = time.Millisecond })
 	c := began(t, newProxy(t, w.listening(nil).URL).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
 	entered, release := w.fake.Script.Block("Snapshot")
@@ -98,6 +122,7 @@ func TestProgressComesOnTheStreamOfItsCallAndCancellationEndsIt(t *testing.T) {
 
 // Since 2026-07-28 a client takes a call back by going away; what has written nothing ends.
 func TestACallWithoutASessionEndsWhenItsClientGoesAway(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.web.Agents.Limits.Stream = time.Millisecond })
 	c := dialed(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
 	entered, release := w.fake.Script.Block("Snapshot")
@@ -116,6 +141,7 @@ func TestACallWithoutASessionEndsWhenItsClientGoesAway(t *testing.T) {
 }
 
 func TestClientsOfOneTokenDoNotHearEachOtherByAddress(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	at, token := w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate)
 	var all sync.WaitGroup
@@ -144,6 +170,7 @@ func TestClientsOfOneTokenDoNotHearEachOtherByAddress(t *testing.T) {
 }
 
 func TestASessionEndsWithDelete(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	at := w.listening(nil).URL
 	c := began(t, at, w.agentToken("laptop", gitprovider.TierInvestigate))
@@ -165,6 +192,7 @@ func TestASessionEndsWithDelete(t *testing.T) {
 }
 
 func TestAnIdleSessionEndsAndAFullTokenLosesItsLongestIdleOne(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	at, token := w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate)
 	first := began(t, at, token)
@@ -194,6 +222,7 @@ func TestAnIdleSessionEndsAndAFullTokenLosesItsLongestIdleOne(t *testing.T) {
 
 // The policy is read when a connection begins, so one that lasts would never hear of another one.
 func TestTheConnectionOfRequestsThatStandForThemselvesIsRenewed(t *testing.T) {
+	t.Parallel()
 	for name, renew := range map[string]time.Duration{"old": time.Nanosecond, "young": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			var served atomic.Int64

@@ -16,6 +16,7 @@ import (
 
 // A browser is sent nowhere when it is not known where it may be sent.
 func TestABrowserIsNotSentToWhatNoProgramHasRegistered(t *testing.T) {
+	t.Parallel()
 	p, boss := programWorld(t, nil)
 	other := p.register()
 	for name, change := range map[string]url.Values{
@@ -56,6 +57,7 @@ func TestABrowserIsNotSentToWhatNoProgramHasRegistered(t *testing.T) {
 }
 
 func TestAProgramIsToldWhatIsWrongWithItsRequest(t *testing.T) {
+	t.Parallel()
 	p, boss := programWorld(t, nil)
 	for name, c := range map[string]struct {
 		change url.Values
@@ -101,6 +103,7 @@ func TestAProgramIsToldWhatIsWrongWithItsRequest(t *testing.T) {
 
 // A consent is that of the person and the browser that saw the page, for what it showed.
 func TestNobodyConsentsForAnother(t *testing.T) {
+	t.Parallel()
 	p, boss := programWorld(t, nil)
 	eve := with(p.signIn(p.token("eve", 3, "read", "operate")))
 	page, good := p.asked(nil, boss)
@@ -162,6 +165,7 @@ func TestNobodyConsentsForAnother(t *testing.T) {
 }
 
 func TestNobodyGivesAProgramWhatTheyHaveNot(t *testing.T) {
+	t.Parallel()
 	p, boss := programWorld(t, nil)
 	low := with(p.signIn(p.token("low", 1, "read", "operate")))
 	for name, c := range map[string]struct {
@@ -208,6 +212,7 @@ func TestNobodyGivesAProgramWhatTheyHaveNot(t *testing.T) {
 }
 
 func TestACodeIsOfUseOnceAndOnlyToWhoBegan(t *testing.T) {
+	t.Parallel()
 	p, boss := programWorld(t, nil)
 	other := p.register()
 	code := p.code(boss)
@@ -265,6 +270,7 @@ func TestACodeIsOfUseOnceAndOnlyToWhoBegan(t *testing.T) {
 }
 
 func TestARefreshTokenIsOfUseOnce(t *testing.T) {
+	t.Parallel()
 	p, boss := programWorld(t, nil)
 	other := p.register()
 	first, one := p.keys(p.exchange(p.code(boss), nil))
@@ -309,6 +315,7 @@ func TestARefreshTokenIsOfUseOnce(t *testing.T) {
 }
 
 func TestOfTwoAtOnceOneIsAnswered(t *testing.T) {
+	t.Parallel()
 	p, boss := programWorld(t, nil)
 	atOnce := func(ask func() reply) int64 {
 		var answered atomic.Int64
@@ -340,6 +347,7 @@ func TestOfTwoAtOnceOneIsAnswered(t *testing.T) {
 }
 
 func TestAGrantEnds(t *testing.T) {
+	t.Parallel()
 	p, boss := programWorld(t, nil)
 	_, refresh := p.keys(p.exchange(p.code(boss), nil))
 	var access string
@@ -369,6 +377,7 @@ func TestAGrantEnds(t *testing.T) {
 }
 
 func TestAProgramGivesUpWhatItHas(t *testing.T) {
+	t.Parallel()
 	p, boss := programWorld(t, nil)
 	other := p.register()
 	for name, of := range map[string]func(access, refresh string) string{
@@ -399,6 +408,7 @@ func TestAProgramGivesUpWhatItHas(t *testing.T) {
 
 // What a person may not give any more, a program has no more.
 func TestAProgramHasNoMoreThanThePersonWhoLetItIn(t *testing.T) {
+	t.Parallel()
 	t.Run("who signed in by a token", func(t *testing.T) {
 		p, boss := programWorld(t, nil)
 		access, refresh := p.keys(p.exchange(p.code(boss), nil))
@@ -432,6 +442,7 @@ func TestAProgramHasNoMoreThanThePersonWhoLetItIn(t *testing.T) {
 }
 
 func TestProgramsRegisterWithinBounds(t *testing.T) {
+	t.Parallel()
 	p, _ := programWorld(t, nil)
 	address := 0
 	post := func(body string) reply {
@@ -504,6 +515,7 @@ func TestProgramsRegisterWithinBounds(t *testing.T) {
 
 // Wrong requests are answered and recorded as often as they are counted, and keep nobody else out.
 func TestWrongRequestsOfProgramsAreCounted(t *testing.T) {
+	t.Parallel()
 	p, boss := programWorld(t, nil)
 	code := p.code(boss)
 	for i := range 30 {
@@ -522,6 +534,7 @@ func TestWrongRequestsOfProgramsAreCounted(t *testing.T) {
 }
 
 func TestProgramsAreLetInWhereNobodyReadsAlong(t *testing.T) {
+	t.Parallel()
 	p, boss := programWorld(t, func(w *world) { w.web.Network.Hosts = []string{"ops.example"} })
 	elsewhere := func(r *http.Request) { r.Host = "ops.example" }
 	for _, path := range []string{"/.well-known/oauth-authorization-server", "/oauth/authorize?" + p.wants(nil).Encode()} {
@@ -560,6 +573,7 @@ func programWorldBelow(t *testing.T) (*world, edit) {
 
 // A session of MCP outlives the access token that it was begun with.
 func TestASessionGoesOnWithTheNextAccessToken(t *testing.T) {
+	t.Parallel()
 	p, boss := programWorld(t, nil)
 	access, refresh := p.keys(p.exchange(p.code(boss), nil))
 	server := p.listening(nil)

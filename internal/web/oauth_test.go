@@ -8,6 +8,7 @@ import (
 )
 
 func TestAProgramIsLetInByConsentAndIsAnAgentThen(t *testing.T) {
+	t.Parallel()
 	p, boss := programWorld(t, nil)
 	a := p.do("POST", "/mcp", greeting)
 	if said := a.Header.Get("Www-Authenticate"); a.StatusCode != 401 || !strings.Contains(said,

@@ -26,6 +26,7 @@ func onceWorld(t *testing.T, life time.Duration) (w *world, code string) {
 }
 
 func TestAOneTimeAddressSignsInOnce(t *testing.T) {
+	t.Parallel()
 	w, code := onceWorld(t, access.CodeLife-time.Second)
 	address := "/ops/sign-in?code=" + url.QueryEscape(code) + "&next=%2Faudit"
 	form := url.Values{}
@@ -68,6 +69,7 @@ func TestAOneTimeAddressSignsInOnce(t *testing.T) {
 }
 
 func TestAOneTimeCodeThatIsNoGoodSignsNobodyIn(t *testing.T) {
+	t.Parallel()
 	cases := map[string]func(w *world, code string) string{
 		"too old":           func(w *world, code string) string { w.advance(access.CodeLife); return code },
 		"a prefix":          func(_ *world, code string) string { return code[:len(code)-1] },
@@ -126,6 +128,7 @@ func TestAOneTimeCodeThatIsNoGoodSignsNobodyIn(t *testing.T) {
 }
 
 func TestACodeIsGoodForOneOfManyWhoTryItAtOnce(t *testing.T) {
+	t.Parallel()
 	w, code := onceWorld(t, 0)
 	const tries = 32
 	answers := make(chan int, tries)

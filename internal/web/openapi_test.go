@@ -97,6 +97,7 @@ func (d description) check(method, target string, a reply) {
 }
 
 func TestAnswersAreAsTheyAreDescribed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	d := describe(t, w)
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
@@ -129,6 +130,7 @@ func TestAnswersAreAsTheyAreDescribed(t *testing.T) {
 }
 
 func TestTheDescriptionHasEveryRouteAndIsTheSnapshot(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	a := w.get("/openapi.json")
 	var text bytes.Buffer
@@ -181,6 +183,7 @@ func TestTheDescriptionHasEveryRouteAndIsTheSnapshot(t *testing.T) {
 
 // The page for people says what the description says: types, limits, values.
 func TestThePageOfTheAPIShowsTypesAndLimits(t *testing.T) {
+	t.Parallel()
 	page := string(newWorld(t, nil).get("/docs").body)
 	for _, want := range []string{
 		`<a href="#type-CreateRequest"><code>CreateRequest</code></a>`, `<section id="type-CreateRequest">`,
@@ -201,6 +204,7 @@ func TestThePageOfTheAPIShowsTypesAndLimits(t *testing.T) {
 }
 
 func TestExamplesOfBodiesAreGood(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	d := describe(t, w)
 	found := 0
@@ -242,6 +246,7 @@ func names[T ~string](values []T) (out []string) {
 
 // TestWhatTheDescriptionListsIsAllThatThereIs compares the values of parameters with where they are defined.
 func TestWhatTheDescriptionListsIsAllThatThereIs(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	d := describe(t, w)
 	for _, c := range []struct {

@@ -16,6 +16,7 @@ import (
 )
 
 func TestTheAuditIsShownVerifiedAndGivenOutWhole(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.page("/audit", 200).has("Nothing is recorded yet", "The record is being verified")
 	w.verify()
@@ -56,6 +57,7 @@ func (f failing) Page(ctx context.Context, q record.AuditQuery) ([]record.Record
 }
 
 func TestADownloadThatFailsIsCutOffAndNotEnded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.refuse(5)
 	w.web.Records.Audit = failing{w.web.Records.Audit}

@@ -57,6 +57,7 @@ func catalogueWorld(t *testing.T) *world {
 }
 
 func TestTheCatalogueShowsDefinitionsWithSourceVersionAndProblems(t *testing.T) {
+	t.Parallel()
 	w := catalogueWorld(t)
 	for target, want := range map[string]struct{ has, lacks []string }{
 		"/catalogue": {
@@ -85,6 +86,7 @@ func TestTheCatalogueShowsDefinitionsWithSourceVersionAndProblems(t *testing.T) 
 }
 
 func TestADefinitionHasItsChainItsProblemsAndItsDifference(t *testing.T) {
+	t.Parallel()
 	w := catalogueWorld(t)
 	for target, want := range map[string][]string{
 		"/catalogue/definitions/agent/child": {"child@1.1.0 base@1.0.0", "Do it",
@@ -110,6 +112,7 @@ func TestADefinitionHasItsChainItsProblemsAndItsDifference(t *testing.T) {
 }
 
 func TestTheCatalogueShowsRegistriesAndThoseThatAreNotUsed(t *testing.T) {
+	t.Parallel()
 	const plugins = `{"plugins":[{"name":"@a/b","version":"1.0.0","manifest_url":"plugin.json"}]}`
 	w := newWorld(t, withDefinitions(t, map[string]string{
 		"home/.fractary/config.json":         `{"registries":[{"name":"corp","url":"../r"}]}`,
@@ -136,6 +139,7 @@ func TestTheCatalogueShowsRegistriesAndThoseThatAreNotUsed(t *testing.T) {
 }
 
 func TestWithoutTheToolsetThereIsNoCatalogue(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.page("/catalogue", 404)
 	if text := w.page("/", 200).text; strings.Contains(text, "Catalogue") {

@@ -80,6 +80,7 @@ func deployedWorld(t *testing.T) (w *world, root string, first string) {
 }
 
 func TestDeploymentsWithoutAConfigurationNameTheCommandThatMakesOne(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -109,6 +110,7 @@ func (w *world) drafted(_ context.Context, call operation.Call, p deploy.Proposa
 }
 
 func TestDriftIsProposedOnThePage(t *testing.T) {
+	t.Parallel()
 	w, root, _ := deployedWorld(t)
 	file := filepath.Join(root, "a.md")
 	repo := filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(root))), "agentpack", "repo")
@@ -147,6 +149,7 @@ func TestDriftIsProposedOnThePage(t *testing.T) {
 }
 
 func TestThePageOfDeploymentsShowsTargetsDriftAndSnapshots(t *testing.T) {
+	t.Parallel()
 	w, _, first := deployedWorld(t)
 	text := w.page("/deployments", 200).text
 	for _, part := range []string{"create 0 files, update 1 and delete 0", "files that are not as they were deployed: 1",
@@ -159,6 +162,7 @@ func TestThePageOfDeploymentsShowsTargetsDriftAndSnapshots(t *testing.T) {
 
 // The page of a rollback shows what it would change; the form on it does just that, once the box is ticked.
 func TestARollbackOnThePageIsPlannedConfirmedAndRecorded(t *testing.T) {
+	t.Parallel()
 	w, root, first := deployedWorld(t)
 	page := w.page("/deployments/rollback?to="+first, 200)
 	for _, part := range []string{"create 0 files, update 1 and delete 1",
@@ -208,5 +212,6 @@ func TestARollbackOnThePageIsPlannedConfirmedAndRecorded(t *testing.T) {
 }
 
 func TestWithoutTheToolsetThereAreNoDeployments(t *testing.T) {
+	t.Parallel()
 	newWorld(t, nil).page("/deployments", 404)
 }

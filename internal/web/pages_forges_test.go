@@ -11,6 +11,7 @@ import (
 )
 
 func TestAForgeThatDoesNotServeUsTakesOneRowAndTheRestStays(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		err  *fault.Error
 		says string
@@ -44,6 +45,7 @@ func TestAForgeThatDoesNotServeUsTakesOneRowAndTheRestStays(t *testing.T) {
 
 // Whoever only looks at pages learns of it, too: looking has the forges asked, and waits for none.
 func TestLookingAtPagesHasTheForgesAsked(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	w, second := twoForges(t, &log)
 	second.Script.FailBefore(forgetest.MethodPing, fault.New(fault.UpstreamError, "it failed (503)"))

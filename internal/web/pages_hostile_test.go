@@ -15,6 +15,7 @@ import (
 )
 
 func TestHostileTextIsShownHarmlessOnEveryPage(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	evil := "\"'><script>alert(1)</script><b onclick=x hx-get=/x hx-on:click=alert(1) data-hx-post=/y " +
 		"data-live>\u202e\u200b\x1b[2J {{.}} " + strings.Repeat("A", 1<<20)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestPagesThatFollowSayWhereTheyStand(t *testing.T) {
+	t.Parallel()
 	w, id := dryWorld(t, func(w *world) { w.web.Network.BasePath = "" })
 	for target, follows := range map[string]bool{
 		"/": true, "/changes": true, "/proposals/" + id: true, "/changes/forges": true, "/audit": true, "/policy": false,
@@ -35,6 +36,7 @@ func TestPagesThatFollowSayWhereTheyStand(t *testing.T) {
 }
 
 func TestARefreshAfterTheSessionHasEndedIsNotLedToAnotherPage(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, strangers)
 	a := w.get("/audit", browser, header("HX-Request", "true"))
 	if a.StatusCode != 401 || a.Header.Get("Location") != "" {
@@ -49,6 +51,7 @@ func TestARefreshAfterTheSessionHasEndedIsNotLedToAnotherPage(t *testing.T) {
 }
 
 func TestScriptsAreServedOnceAndForAll(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	for _, script := range w.page("/", 200).find("script") {
 		a := w.get(attr(script, "src"))

@@ -45,6 +45,7 @@ func publish(t *testing.T, registry, name, version, more string) {
 }
 
 func TestTheCatalogueShowsPackagesWithVersionsDependantsAndIntegrity(t *testing.T) {
+	t.Parallel()
 	w, service, root := packagesWorld(t, map[string]string{
 		"project/.aam/config.yaml": "active_platforms: [claude]\n", "registry/registry.yaml": "name: team\n",
 		"home/.aam/config.yaml": "registries:\n  - {name: team, url: ../registry, type: local, default: true}\n  - {name: " +
@@ -103,6 +104,7 @@ func TestTheCatalogueShowsPackagesWithVersionsDependantsAndIntegrity(t *testing.
 }
 
 func TestWithoutPackagesThePageSaysHowToBegin(t *testing.T) {
+	t.Parallel()
 	w, _, root := packagesWorld(t, map[string]string{"project/x": "", "home/x": ""})
 	if text := w.page("/catalogue/packages", 200).text; !strings.Contains(text, "claudeops packages registry add team") ||
 		!strings.Contains(text, "claudeops packages publish") {

@@ -17,6 +17,7 @@ import (
 const formType = "application/x-www-form-urlencoded"
 
 func TestAPersonSignsInByTheirProviderAndGoesOn(t *testing.T) {
+	t.Parallel()
 	w, provider := peopleWorld(t)
 	if a := w.get("/sign-in?next=/policy", browser); !strings.Contains(string(a.body),
 		`href="/sign-in/with/gitea?next=%2Fpolicy">`) {
@@ -67,6 +68,7 @@ func TestAPersonSignsInByTheirProviderAndGoesOn(t *testing.T) {
 
 // TestACallbackThatIsNoGoodSignsNobodyIn tries what a stranger, another site or a broken provider may send.
 func TestACallbackThatIsNoGoodSignsNobodyIn(t *testing.T) {
+	t.Parallel()
 	change := func(name, value string) func(q url.Values) { return func(q url.Values) { q.Set(name, value) } }
 	for name, c := range map[string]struct {
 		change func(q url.Values)
@@ -133,6 +135,7 @@ func TestACallbackThatIsNoGoodSignsNobodyIn(t *testing.T) {
 }
 
 func TestStrangersCannotFillTheAudit(t *testing.T) {
+	t.Parallel()
 	w, _ := peopleWorld(t)
 	for range 50 {
 		w.get("/sign-in/callback/gitea?code=a&state=b", fromElsewhere)
@@ -148,6 +151,7 @@ func TestStrangersCannotFillTheAudit(t *testing.T) {
 }
 
 func TestSigningInLeadsToNoOtherSite(t *testing.T) {
+	t.Parallel()
 	w, provider := peopleWorld(t)
 	provider.SignedIn(fakeoidc.Person{Subject: "7", User: "ann", Groups: []string{"viewers"}})
 	for _, next := range []string{"//evil.example", "https://evil.example", `/\evil.example`, "/sign-in/with/gitea",
@@ -161,6 +165,7 @@ func TestSigningInLeadsToNoOtherSite(t *testing.T) {
 }
 
 func TestAProviderThatIsDownIsSaidSoAndRecorded(t *testing.T) {
+	t.Parallel()
 	w, provider := peopleWorld(t)
 	provider.Does(fakeoidc.Wrong{Status: 502})
 	a := w.get("/sign-in/with/gitea", browser)
@@ -175,6 +180,7 @@ func TestAProviderThatIsDownIsSaidSoAndRecorded(t *testing.T) {
 
 // TestRightsFollowTheProvider takes rights away in the middle.
 func TestRightsFollowTheProvider(t *testing.T) {
+	t.Parallel()
 	ann := func(groups ...string) fakeoidc.Person {
 		return fakeoidc.Person{Subject: "7", User: "ann", Groups: groups}
 	}
@@ -229,6 +235,7 @@ func TestRightsFollowTheProvider(t *testing.T) {
 }
 
 func TestOneOfManyRequestsAsksTheProvider(t *testing.T) {
+	t.Parallel()
 	w, provider := peopleWorld(t)
 	login := w.signInAs(provider, fakeoidc.Person{Subject: "7", User: "ann", Groups: []string{"viewers"}})
 	w.advance(16 * time.Minute)
@@ -248,6 +255,7 @@ func TestOneOfManyRequestsAsksTheProvider(t *testing.T) {
 }
 
 func TestALoginEndsAfterTwelveHoursOfRestAndAWeekInAll(t *testing.T) {
+	t.Parallel()
 	w, provider := peopleWorld(t)
 	who := fakeoidc.Person{Subject: "7", User: "ann", Groups: []string{"viewers"}}
 	idle := w.signInAs(provider, who)
@@ -263,6 +271,7 @@ func TestALoginEndsAfterTwelveHoursOfRestAndAWeekInAll(t *testing.T) {
 }
 
 func TestTheProviderEndsLogins(t *testing.T) {
+	t.Parallel()
 	w, provider := peopleWorld(t)
 	person := func(subject string) fakeoidc.Person {
 		return fakeoidc.Person{Subject: subject, User: "user" + subject, Groups: []string{"viewers"}}
@@ -294,6 +303,7 @@ func TestTheProviderEndsLogins(t *testing.T) {
 }
 
 func TestANameOnTheRecordIsOnePersons(t *testing.T) {
+	t.Parallel()
 	w, provider := peopleWorld(t)
 	w.token("gitea:eve", 1, access.Read)
 	groups := []string{"viewers"}
@@ -315,6 +325,7 @@ func TestANameOnTheRecordIsOnePersons(t *testing.T) {
 }
 
 func TestWithoutProvidersNothingIsThere(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, strangers)
 	for _, at := range []string{"/sign-in/with/gitea", "/sign-in/callback/gitea?code=a&state=b"} {
 		if a := w.get(at, browser); a.StatusCode != 404 {
@@ -328,6 +339,7 @@ func TestWithoutProvidersNothingIsThere(t *testing.T) {
 }
 
 func TestPeopleEndTheirOwnLoginsAndOperatorsAll(t *testing.T) {
+	t.Parallel()
 	w, provider := peopleWorld(t)
 	person := func(subject, user, group string) fakeoidc.Person {
 		return fakeoidc.Person{Subject: subject, User: user, Groups: []string{group}}
@@ -366,6 +378,7 @@ func TestPeopleEndTheirOwnLoginsAndOperatorsAll(t *testing.T) {
 }
 
 func TestATokenOfAPersonMayDoNoMoreThanThey(t *testing.T) {
+	t.Parallel()
 	w, provider := peopleWorld(t)
 	person := func(groups ...string) fakeoidc.Person {
 		return fakeoidc.Person{Subject: "7", User: "ann", Groups: groups}
@@ -411,6 +424,7 @@ func TestATokenOfAPersonMayDoNoMoreThanThey(t *testing.T) {
 }
 
 func TestAnAgentsTokenOfAPersonIsGoodAsLongAsTheyAreAnOperator(t *testing.T) {
+	t.Parallel()
 	w, provider := peopleWorld(t)
 	person := func(group string) fakeoidc.Person {
 		return fakeoidc.Person{Subject: "7", User: "ann", Groups: []string{group}}
@@ -438,6 +452,7 @@ func TestAnAgentsTokenOfAPersonIsGoodAsLongAsTheyAreAnOperator(t *testing.T) {
 }
 
 func TestTwoPersonsWhereThePolicyWantsThem(t *testing.T) {
+	t.Parallel()
 	w, provider := peopleWorld(t)
 	w.flow.Authority.Policy.People.FourEyes = true
 	w.flow.Authority.DryRun = true

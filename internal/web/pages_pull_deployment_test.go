@@ -46,6 +46,7 @@ func (s shelves) Holding(_ context.Context, hashes []string) ([]packages.Holder,
 }
 
 func TestThePageOfAMergedPullRequestSaysWhereItIs(t *testing.T) {
+	t.Parallel()
 	f := &forecast{}
 	hash := engine.Hash([]byte("# Inodes\n"))
 	w := newWorld(t, func(w *world) {
@@ -87,6 +88,7 @@ func (f *forecast) Preview(_ context.Context, c deploy.Candidate) (deploy.Previe
 }
 
 func TestThePageOfAPullRequestSaysWhatItWouldChangeOnThisMachine(t *testing.T) {
+	t.Parallel()
 	unified := "--- /dev/null\n+++ b/home/x.md\n@@ -0,0 +1 @@\n+<b>new</b>\n"
 	one := engine.Change{Target: deploy.ClaudeCode, Op: engine.Update, Path: "/home/x.md", UpdateKind: "adopt_update",
 		Reason: "is there"}

@@ -11,6 +11,7 @@ import (
 )
 
 func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.page("/", 200).has("Nothing waits for you")
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
@@ -42,6 +43,7 @@ func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
 }
 
 func TestChecksAreReadForTheNewestPullRequestsOnly(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.fake.AddRepo("joe", "other", map[string]string{"README.md": "x"})
 	w.flow.Authority.Policy.Targets.EnvRepositories = append(w.flow.Authority.Policy.Targets.EnvRepositories,
@@ -73,6 +75,7 @@ func TestChecksAreReadForTheNewestPullRequestsOnly(t *testing.T) {
 }
 
 func TestPagesThatRefreshThemselvesShareAReading(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	refresh := header("HX-Request", "true")

@@ -15,6 +15,7 @@ import (
 )
 
 func TestPullRequestsOfAllRepositoriesEachWithItsOwnFailure(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.fake.AddRepo("joe", "other", map[string]string{"README.md": "x"})
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
@@ -39,6 +40,7 @@ func TestPullRequestsOfAllRepositoriesEachWithItsOwnFailure(t *testing.T) {
 
 // Who wants to see a change whose forge is down is led to what was proposed to it.
 func TestAChangeWhoseForgeIsDownIsShownAsItWasProposed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	w.fake.Script.FailBefore("Status", fault.New(fault.UpstreamError, "the host is down"))
@@ -54,6 +56,7 @@ func TestAChangeWhoseForgeIsDownIsShownAsItWasProposed(t *testing.T) {
 }
 
 func TestAPersonReviewsByAForm(t *testing.T) {
+	t.Parallel()
 	r := &reviewer{}
 	w := newWorld(t, func(w *world) { r.world, w.web.Providers.Reviewer = w, r })
 	w.signedIn()
@@ -118,6 +121,7 @@ func longDiff() string {
 }
 
 func TestMergingTakesABoxWhileSomethingWasNotShown(t *testing.T) {
+	t.Parallel()
 	r := &reviewer{diff: longDiff()}
 	w := newWorld(t, func(w *world) { r.world, w.web.Providers.Reviewer = w, r })
 	w.signedIn()
@@ -146,6 +150,7 @@ func TestMergingTakesABoxWhileSomethingWasNotShown(t *testing.T) {
 }
 
 func TestACommentOnALineIsWrittenBelowIt(t *testing.T) {
+	t.Parallel()
 	r := &reviewer{diff: longDiff(), texts: map[string]string{"checks/new.md": "# New\n\n| a |\n|---|\n| b |\n"}}
 	w := newWorld(t, func(w *world) { r.world, w.web.Providers.Reviewer = w, r })
 	w.signedIn()
@@ -178,6 +183,7 @@ func TestACommentOnALineIsWrittenBelowIt(t *testing.T) {
 }
 
 func TestAReviewThatIsRefusedComesBackWithItsText(t *testing.T) {
+	t.Parallel()
 	r := &reviewer{}
 	w := newWorld(t, func(w *world) { r.world, w.web.Providers.Reviewer = w, r })
 	w.signedIn()
@@ -205,6 +211,7 @@ func TestAReviewThatIsRefusedComesBackWithItsText(t *testing.T) {
 }
 
 func TestAReviewThatIsRefusedIsRecordedAndDoesNothing(t *testing.T) {
+	t.Parallel()
 	merge := url.Values{"action": {"merge"}}
 	for name, tt := range map[string]struct {
 		at     string

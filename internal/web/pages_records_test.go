@@ -25,6 +25,7 @@ func (d document) rows() (out []string) {
 }
 
 func TestRecordsAreFoundByWhatPeopleLookFor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	add := func(a record.Attempt) {
 		t.Helper()
@@ -72,6 +73,7 @@ func TestRecordsAreFoundByWhatPeopleLookFor(t *testing.T) {
 }
 
 func TestARowOfTheRecordsHasAPageWithItsPlaceInTheChain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.refuse(3)
 	rows := w.attempts()
@@ -92,6 +94,7 @@ func TestARowOfTheRecordsHasAPageWithItsPlaceInTheChain(t *testing.T) {
 }
 
 func TestAnAddressThatLeadsNowhereKeepsTheNavigationAndOffersASearch(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.refuse(1)
 	d := w.page("/pulls/fake/joe/410", 404)
@@ -112,6 +115,7 @@ func TestAnAddressThatLeadsNowhereKeepsTheNavigationAndOffersASearch(t *testing.
 }
 
 func TestWithoutAConfigurationThePageOfDeploymentsSaysHowToBegin(t *testing.T) {
+	t.Parallel()
 	w, dir, _ := deployedWorld(t)
 	if err := os.Remove(filepath.Join(dir, "../../../agentpack/repo/agentpack.yaml")); err != nil {
 		t.Fatal(err)
@@ -123,6 +127,7 @@ func TestWithoutAConfigurationThePageOfDeploymentsSaysHowToBegin(t *testing.T) {
 }
 
 func TestASessionIsOfferedOnlyWhereItCanStart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.signedIn()
 	w.page("/sessions", 200).has("Start a session")
@@ -139,6 +144,7 @@ func TestASessionIsOfferedOnlyWhereItCanStart(t *testing.T) {
 }
 
 func TestTheTimelineOfASessionIsNarrowed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	id := w.begun(sessions.Record{ID: "run-1"})
 	w.said(id, 1, sessions.Event{Kind: "text", Text: "I look."},

@@ -72,6 +72,7 @@ func (d *desk) said() (started, refused string) {
 }
 
 func TestPagesShowScriptsAndTheirRuns(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.web.Toolsets.Pages.Scripts = &desk{} })
 	for target, want := range map[string][]string{
 		"/scripts": {"check_disk", "Check <b>the disk</b>", "/ops/open.sh", "can be written by every user",
@@ -93,6 +94,7 @@ func TestPagesShowScriptsAndTheirRuns(t *testing.T) {
 }
 
 func TestAPersonRunsAScriptFromItsPage(t *testing.T) {
+	t.Parallel()
 	d := &desk{}
 	w := newWorld(t, func(w *world) { w.web.Toolsets.Pages.Scripts = d })
 	operator := header("Authorization", "Bearer "+w.token("operator", gitprovider.TierRemediate, access.Read,

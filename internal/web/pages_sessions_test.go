@@ -13,6 +13,7 @@ import (
 )
 
 func TestThePageOfSessionsOffersToStartOneToWhoeverMay(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.page("/sessions", 200).has("No session has run yet", "needs the scope operate", "nothing is scheduled")
 	w.agents.plan.Every, w.agents.plan.Next = time.Hour, w.Now().Add(20*time.Minute)
@@ -49,6 +50,7 @@ func TestThePageOfSessionsOffersToStartOneToWhoeverMay(t *testing.T) {
 }
 
 func TestAFormThatIsNoOrderStartsNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.read(w.submit("/sessions", url.Values{"tier": {"1"}}), "without a token", 403).has("operate")
 	w.signedIn()
@@ -68,6 +70,7 @@ func TestAFormThatIsNoOrderStartsNothing(t *testing.T) {
 }
 
 func TestThePageOfASessionShowsAllOfIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	handoff := sessions.Handoff{
 		Version: 1, RecommendedTier: 3, Services: []string{"dns"},
@@ -122,6 +125,7 @@ func TestThePageOfASessionShowsAllOfIt(t *testing.T) {
 }
 
 func TestOutputIsShownInPartWithLinksToTheRest(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	id := w.begun(sessions.Record{ID: "run-1"})
 	var events []sessions.Event
@@ -152,6 +156,7 @@ func TestOutputIsShownInPartWithLinksToTheRest(t *testing.T) {
 }
 
 func TestWhatAgentsWriteIsShownHarmless(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	evil := "\"'><script>alert(1)</script><b onclick=x hx-get=/x data-live>\u202e\u200b\x1b[2J {{.}} " + ownToken +
 		strings.Repeat("A", 1<<18)
@@ -190,6 +195,7 @@ func TestWhatAgentsWriteIsShownHarmless(t *testing.T) {
 }
 
 func TestThePageOfSessionsFiltersAndPages(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	for i := range 60 {
 		w.begun(sessions.Record{ID: fmt.Sprintf("run-%02d", i), EndedAt: w.Now(),
@@ -212,6 +218,7 @@ func TestThePageOfSessionsFiltersAndPages(t *testing.T) {
 }
 
 func TestASessionOfAnotherScopeIsNotOffered(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.begun(sessions.Record{ID: "run-1"})
 	w.person = w.token("eve", 3, access.Read)
@@ -221,6 +228,7 @@ func TestASessionOfAnotherScopeIsNotOffered(t *testing.T) {
 }
 
 func TestEveryListOfSessionsSaysWhyOneFailed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	why := map[string]sessions.Ending{
 		"the rate limit of the model's API is reached; see above": {State: sessions.StateFailed,

@@ -10,6 +10,7 @@ import (
 )
 
 func TestFormsOfOtherSitesAreRefused(t *testing.T) {
+	t.Parallel()
 	w, id := dryWorld(t, nil)
 	w.web.Providers.Reviewer = &reviewer{world: w}
 	w.build()
@@ -46,6 +47,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 }
 
 func TestWhoIsNotSignedInIsLedThroughTheFormAndBack(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.strangers, w.web.Network.BasePath = true, "/ops" })
 	token := w.token("ann", 2, "read")
 	a := w.get("/ops/changes?q=a%26b", browser)
@@ -88,6 +90,7 @@ func TestWhoIsNotSignedInIsLedThroughTheFormAndBack(t *testing.T) {
 }
 
 func TestSigningInLeadsNowhereElse(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.web.Network.BasePath = "/ops" })
 	token := w.token("ann", 2, "read")
 	for next, want := range map[string]string{
@@ -116,6 +119,7 @@ func TestSigningInLeadsNowhereElse(t *testing.T) {
 }
 
 func TestStaticFilesAreKeptForEverAndNothingElseIsServed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.tokens = []string{"a-token-for-these-tests"} })
 	d := w.page("/sign-in", 200)
 	for _, link := range d.find("link") {
@@ -137,6 +141,7 @@ func TestStaticFilesAreKeptForEverAndNothingElseIsServed(t *testing.T) {
 }
 
 func TestWhoIsNobodyFindsTheWayToSignIn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.anonymous, w.web.Network.BasePath = true, "/ops" })
 	w.page("/ops/", 200).has("Sign in", "You are anonymous")
 	w.person = w.token("ann", 2, "read")

@@ -38,6 +38,7 @@ func dryWorld(t *testing.T, change func(*world)) (w *world, id string) {
 }
 
 func TestTheOverviewSaysWhatWaitsForAPersonAndHowTheServerIsConfigured(t *testing.T) {
+	t.Parallel()
 	w, id := dryWorld(t, nil)
 	w.refuse(2)
 	d := w.page("/", 200)
@@ -57,6 +58,7 @@ func TestTheOverviewSaysWhatWaitsForAPersonAndHowTheServerIsConfigured(t *testin
 }
 
 func TestTheOverviewSaysThatTheAuditIsNotWhole(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.web.Records.Audit = brokenAudit{w.web.Records.Audit}
 	w.refuse(1)
@@ -72,6 +74,7 @@ func (brokenAudit) Verify(context.Context, string) (record.AuditReport, error) {
 }
 
 func TestNoLinkOfAnyPageIsDead(t *testing.T) {
+	t.Parallel()
 	w, id := dryWorld(t, nil)
 	w.signedIn()
 	w.refuse(60)
@@ -107,6 +110,7 @@ func TestNoLinkOfAnyPageIsDead(t *testing.T) {
 }
 
 func TestTheListingOfProposalsFiltersAndPagesBothWays(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.refuse(120)
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
@@ -137,6 +141,7 @@ func TestTheListingOfProposalsFiltersAndPagesBothWays(t *testing.T) {
 }
 
 func TestAProposalIsShownGateByGateWithItsDifference(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.want(w.do("POST", "/api/v1/prs", request(map[string]any{"files": []any{
 		file("checks/disk.md", "update", "# Disk\nInodes, too\n"), file("checks/new.md", "create", "# New\n")}})), 201, "")
@@ -172,6 +177,7 @@ func TestAProposalIsShownGateByGateWithItsDifference(t *testing.T) {
 }
 
 func TestADryRunIsOpenedByAForm(t *testing.T) {
+	t.Parallel()
 	w, id := dryWorld(t, nil)
 	w.signedIn()
 	d := w.page("/proposals/"+id, 200)
@@ -195,6 +201,7 @@ func TestADryRunIsOpenedByAForm(t *testing.T) {
 }
 
 func TestADryRunIsNotOfferedToWhoMayNotOpenIt(t *testing.T) {
+	t.Parallel()
 	w, id := dryWorld(t, nil)
 	reader := w.signIn(w.token("reader", 2, "read"))
 	w.page("/proposals/"+id, 200, with(reader)).has("Opening it needs the scope review")
@@ -208,6 +215,7 @@ func TestADryRunIsNotOfferedToWhoMayNotOpenIt(t *testing.T) {
 }
 
 func TestErrorsArePagesForBrowsersAndProblemsForPrograms(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	for accept, isPage := range map[string]bool{
 		"": false, "*/*": false, "application/json": false, "text/html": true, "text/html,*/*;q=0.1": true,
@@ -224,6 +232,7 @@ func TestErrorsArePagesForBrowsersAndProblemsForPrograms(t *testing.T) {
 }
 
 func TestThePolicyAnswersWithTheRule(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.page("/policy", 200).has("checks/*.md", "Tier 1 may not propose.", "A file may have 262144 bytes")
 	for query, want := range map[string]string{
@@ -239,6 +248,7 @@ func TestThePolicyAnswersWithTheRule(t *testing.T) {
 
 // A change of where later proposals go is marked where people list, read and merge proposals.
 func TestAProposalThatRedirectsLaterOnesIsMarked(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.signedIn()
 	w.want(w.do("POST", "/api/v1/prs", request(map[string]any{

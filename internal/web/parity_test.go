@@ -103,6 +103,7 @@ func file(path, action, content string) map[string]any {
 // TestTheSameRequestThroughMCPAndRESTHasTheSameEffect runs one table through both doors, each on a world of its own.
 // Text that is no JSON is not in it: that ends in the transport of MCP, before there is a call.
 func TestTheSameRequestThroughMCPAndRESTHasTheSameEffect(t *testing.T) {
+	t.Parallel()
 	many := func(n int) map[string]any {
 		var list []map[string]any
 		for i := range n {
@@ -190,6 +191,7 @@ func TestTheSameRequestThroughMCPAndRESTHasTheSameEffect(t *testing.T) {
 }
 
 func TestReadingThroughMCPAndRESTIsTheSame(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct{ tool, arguments, target string }{
 		"list": {"list_prs", `{"repo_owner":"joe","repo_name":"infra"}`,
 			"/prs?repo_owner=joe&repo_name=infra"},

@@ -20,6 +20,7 @@ import (
 )
 
 func TestStatusesOfAProposal(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	a := w.do("POST", "/api/v1/prs", request(nil))
 	w.want(a, 201, "")
@@ -40,6 +41,7 @@ func TestStatusesOfAProposal(t *testing.T) {
 }
 
 func TestABodyThatCannotBeReadIsRefusedAndRecorded(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		body   string
 		edits  []edit
@@ -83,6 +85,7 @@ func TestABodyThatCannotBeReadIsRefusedAndRecorded(t *testing.T) {
 func drop(name string) edit { return set(name, "") }
 
 func TestRefusalsSayWhenToComeBackAndWhatIsInTheWay(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	other := request(files(file("checks/inodes.md", "create", "# Other\n")))
@@ -101,6 +104,7 @@ func TestRefusalsSayWhenToComeBackAndWhatIsInTheWay(t *testing.T) {
 }
 
 func TestAnIdempotencyKeyAnswersTheSameAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.tokens = []string{"first-token-for-tests", "second-token-for-tests"} })
 	post := func(token, key, body string) reply {
 		return w.do("POST", "/api/v1/prs", body, bearer(token), header("Idempotency-Key", key))
@@ -124,6 +128,7 @@ func TestAnIdempotencyKeyAnswersTheSameAgain(t *testing.T) {
 }
 
 func TestARefusalIsNotKeptForItsKey(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	key := header("Idempotency-Key", "k")
 	w.fake.Script.FailBefore(forgetest.MethodSnapshot, fault.New(fault.UpstreamError, "down"))
@@ -132,6 +137,7 @@ func TestARefusalIsNotKeptForItsKey(t *testing.T) {
 }
 
 func TestATokensTierOnlyLowers(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		own, ceiling gitprovider.Tier
 		code         fault.Code
@@ -150,6 +156,7 @@ func TestATokensTierOnlyLowers(t *testing.T) {
 }
 
 func TestADryRunIsPromoted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.flow.Authority.DryRun = true })
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 200, "")
 	id := w.attempts()[0].RequestID
@@ -174,6 +181,7 @@ func TestADryRunIsPromoted(t *testing.T) {
 }
 
 func TestNoAnswerHoldsATokenOfOurs(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	for _, a := range []reply{
 		w.do("POST", "/api/v1/prs", request(map[string]any{"title": ownToken})),
@@ -199,6 +207,7 @@ func set(name, value string) edit {
 }
 
 func TestOnlySoManyProposalsAreJudgedAtOnceAndReadingGoesOn(t *testing.T) {
+	t.Parallel()
 	const token = "a-token-for-these-tests"
 	w := newWorld(t, func(w *world) { w.tokens = []string{token} })
 	w.build()

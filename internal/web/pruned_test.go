@@ -15,6 +15,7 @@ import (
 )
 
 func TestAProposalWhoseContentsWereRemovedSaysSo(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.flow.Authority.DryRun = true })
 	dry := w.do("POST", "/api/v1/prs", request(nil))
 	w.want(dry, 200, "")
@@ -49,6 +50,7 @@ func TestAProposalWhoseContentsWereRemovedSaysSo(t *testing.T) {
 
 // TestAnOldChangeIsStillOnePullRequest asks for the same change again after all that retention removes is gone.
 func TestAnOldChangeIsStillOnePullRequest(t *testing.T) {
+	t.Parallel()
 	other := map[string]any{"files": []any{map[string]any{"path": "checks/inodes.md", "action": "create",
 		"content": "# Other\n"}}}
 	for name, tt := range map[string]struct {

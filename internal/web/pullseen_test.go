@@ -14,6 +14,7 @@ import (
 )
 
 func TestAProposalTellsWhatBecameOfItsPullRequest(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	made := w.do("POST", "/api/v1/prs", request(nil))
 	w.want(made, 201, "")
@@ -62,6 +63,7 @@ func TestAProposalTellsWhatBecameOfItsPullRequest(t *testing.T) {
 
 // What was opened and has ended since is not told as open anywhere, and each state can be asked for.
 func TestListingsTellTheStateOfPullRequestsAndFilterByIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	for _, n := range []string{"a", "b", "c"} {
 		w.want(w.do("POST", "/api/v1/prs", request(map[string]any{

@@ -32,6 +32,7 @@ func twoForges(t *testing.T, log *bytes.Buffer) (w *world, second *forgetest.Fak
 }
 
 func TestReadinessNamesEachProviderAndFailsForThemOnlyIfAskedTo(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		err  *fault.Error
 		code fault.Code // "" for ready
@@ -86,6 +87,7 @@ func TestReadinessNamesEachProviderAndFailsForThemOnlyIfAskedTo(t *testing.T) {
 }
 
 func TestProvidersAreAskedOnceForManyCallersAndAgainAfterHalfAMinute(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	w, second := twoForges(t, &log)
 	w.build()
@@ -116,6 +118,7 @@ func TestProvidersAreAskedOnceForManyCallersAndAgainAfterHalfAMinute(t *testing.
 }
 
 func TestProvidersThatHangCostTwoSecondsAltogether(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		w, second := twoForges(t, &log)
@@ -133,6 +136,7 @@ func TestProvidersThatHangCostTwoSecondsAltogether(t *testing.T) {
 }
 
 func TestACallerWhoGoesAwayDoesNotMakeProvidersLookDown(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	w, second := twoForges(t, &log)
 	w.build()
@@ -155,6 +159,7 @@ func TestACallerWhoGoesAwayDoesNotMakeProvidersLookDown(t *testing.T) {
 }
 
 func TestWithoutAProviderOrRecordsNothingIsReady(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) {
 		w.web.Providers.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "gitea",
 			Disabled: "GITEA_TOKEN is not set"}}, nil, "", nil)
@@ -168,6 +173,7 @@ func TestWithoutAProviderOrRecordsNothingIsReady(t *testing.T) {
 }
 
 func TestReadinessNamesNoProviderToStrangers(t *testing.T) {
+	t.Parallel()
 	for name, down := range map[string]bool{"all answer": false, "one is down": true} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer

@@ -9,6 +9,7 @@ import (
 )
 
 func TestMetricsSayHowManyRequestsAreLeftAtAProvider(t *testing.T) {
+	t.Parallel()
 	left := map[string]int{}
 	w := newWorld(t, func(w *world) { w.web.Providers.Remaining = func() map[string]int { return left } })
 	const name = "claudeops_provider_requests_remaining"
@@ -22,6 +23,7 @@ func TestMetricsSayHowManyRequestsAreLeftAtAProvider(t *testing.T) {
 }
 
 func TestMetricsSayHowLongProvidersTook(t *testing.T) {
+	t.Parallel()
 	latency := metrics.NewProviderLatency()
 	w := newWorld(t, func(w *world) { w.web.Providers.Latency = latency })
 	latency.Observe("github", "2xx", 40*time.Millisecond)

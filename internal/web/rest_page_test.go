@@ -16,6 +16,7 @@ import (
 
 // docs/reference/rest.md is made from the description of the API: `make golden` writes it.
 func TestThePageOfRESTIsMadeFromTheDescription(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("testdata", "openapi.json"))
 	if err != nil {
 		t.Fatal(err)

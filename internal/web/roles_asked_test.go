@@ -14,6 +14,7 @@ import (
 
 // TestEveryRoleIsHeldAtEveryRoute asks every route of the table as a person of each role, and as a stranger.
 func TestEveryRoleIsHeldAtEveryRoute(t *testing.T) {
+	t.Parallel()
 	table, err := os.ReadFile(filepath.Join("testdata", "roles.txt"))
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 // TestEveryRouteByEveryRole holds the table of docs: which role may ask what. It is made from the routes that are
 // served, so that a new one has to be looked at here. TestEveryRoleIsHeldAtEveryRoute asks them all.
 func TestEveryRouteByEveryRole(t *testing.T) {
+	t.Parallel()
 	var lines []string
 	for name, r := range routesOf(t) {
 		line := fmt.Sprintf("%-60s %-8s", name, r.Scope)

@@ -58,6 +58,7 @@ func routesOf(t *testing.T) map[string]handler.Route {
 }
 
 func TestEveryOtherRouteAsksForAScope(t *testing.T) {
+	t.Parallel()
 	open := []string{}
 	for name, r := range routesOf(t) {
 		if r.Scope == "" && !r.Agents {
@@ -73,6 +74,7 @@ func TestEveryOtherRouteAsksForAScope(t *testing.T) {
 }
 
 func TestStrangersSendLittle(t *testing.T) {
+	t.Parallel()
 	routes := routesOf(t)
 	for name, most := range map[string]int64{"POST /sign-in": 4 << 10, "POST /webhooks/github": 1 << 20,
 		"POST /webhooks/gitea": 1 << 20, "POST /oauth/register": 16 << 10, "POST /oauth/token": 8 << 10,
@@ -91,6 +93,7 @@ func TestStrangersSendLittle(t *testing.T) {
 // that a caller has not the scope, as a proposal, a review or an action on sessions. A new one has to say how, and
 // belongs into the parity test of internal/cli.
 func TestEveryRouteThatChangesSomethingIsRecordedWhenItIsRefused(t *testing.T) {
+	t.Parallel()
 	without := []string{ // nobody is refused for a scope there, or nothing is changed
 		"POST /sign-in", "POST /sign-out", "POST /api/v1/policy/check", "POST /webhooks/github", "POST /webhooks/gitea",
 		"POST /mcp", "DELETE /mcp", // no person's token opens them; door.Tokens records who is refused
@@ -108,6 +111,7 @@ func TestEveryRouteThatChangesSomethingIsRecordedWhenItIsRefused(t *testing.T) {
 
 // The pages of toolsets are among the routes where a toolset is enabled.
 func TestTheDocumentationNamesEveryPage(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../docs/guides/dashboard.md")
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 )
 
 func TestAPersonStartsAndStopsASession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.web.Network.BasePath = "/ops" })
 	token := bearer(w.token("ann", 3, access.Operate, access.Read))
 	a := w.do("POST", "/ops/api/v1/sessions", `{"tier":2,"note":"look at the disk"}`, token)
@@ -52,6 +53,7 @@ func TestAPersonStartsAndStopsASession(t *testing.T) {
 }
 
 func TestEachRefusalOfASessionIsRecordedAndStartsNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	operate, limited := bearer(w.token("ann", 3, access.Operate)), bearer(w.token("bob", 1, access.Operate))
 	reads := bearer(w.token("eve", 3, access.Propose, access.Review, access.Read))
@@ -104,6 +106,7 @@ func TestEachRefusalOfASessionIsRecordedAndStartsNothing(t *testing.T) {
 }
 
 func TestWhoeverHasNoTokenStartsNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, anonymousReads)
 	a := w.do("POST", "/api/v1/sessions", `{"tier":1}`)
 	w.want(a, 403, fault.Forbidden)
@@ -114,6 +117,7 @@ func TestWhoeverHasNoTokenStartsNothing(t *testing.T) {
 }
 
 func TestAStartUnderAKeyIsAnsweredAgainAndNotRepeated(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	start := func(body string, edits ...edit) reply {
 		return w.do("POST", "/api/v1/sessions", body, append(edits, header("Idempotency-Key", "nightly"))...)
@@ -136,6 +140,7 @@ func TestAStartUnderAKeyIsAnsweredAgainAndNotRepeated(t *testing.T) {
 }
 
 func TestSessionsAreListedAndFiltered(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	for i := range 5 {
 		state := []sessions.State{sessions.StateSucceeded, sessions.StateFailed}[i%2]
@@ -180,6 +185,7 @@ func TestSessionsAreListedAndFiltered(t *testing.T) {
 }
 
 func TestEventsAreReadOnFromTheLastOne(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	id := w.begun(sessions.Record{ID: "run-1"})
 	w.said(id, 1, sessions.Event{Kind: "init"}, sessions.Event{Kind: "tool_use", Tool: "Read", Text: "{}"},
@@ -202,6 +208,7 @@ func TestEventsAreReadOnFromTheLastOne(t *testing.T) {
 }
 
 func TestEveryProposalKnowsItsSession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.flow.Authority.Session = "run-1" })
 	w.begun(sessions.Record{ID: "run-1"})
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
@@ -226,6 +233,7 @@ func TestEveryProposalKnowsItsSession(t *testing.T) {
 }
 
 func TestTheJournalAndOpenFindingsAreRead(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.begun(sessions.Record{ID: "run-1", EndedAt: w.Now(), Handover: sessions.Handover{
 		HandoffNotes: []string{"`x` was left out"},

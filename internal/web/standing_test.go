@@ -12,6 +12,7 @@ import (
 )
 
 func TestMetricsSayWhatStandsOpenAndHowProposalsEnded(t *testing.T) {
+	t.Parallel()
 	broken := &brokenSummary{}
 	w := newWorld(t, func(w *world) {
 		broken.Summary = w.web.Records.Summary

@@ -15,6 +15,7 @@ import (
 )
 
 func TestTokensAreMadeListedAndRevokedOverREST(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.strangers = true })
 	boss := bearer(w.token("boss", 2, "read", "review", "operate"))
 	a := w.do("POST", "/api/v1/tokens", `{"name":"ann","scopes":["read","review"],"max_tier":2}`, boss)
@@ -79,6 +80,7 @@ func (w *world) countTokens() int {
 }
 
 func TestATokenIsShownOnceInTheDashboard(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.strangers = true })
 	boss := w.signIn(w.token("boss", 3, "read", "operate"))
 	w.page("/tokens/people", 200, with(boss)).has("Make a token", "boss")
@@ -142,6 +144,7 @@ func (w *world) tokenNamed(name string) access.Token {
 }
 
 func TestAnAgentsTokenIsMadeInTheDashboardWithTheLinesForItsClient(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.strangers = true })
 	boss := w.signIn(w.token("boss", 2, "read", "operate"))
 	empty := w.page("/tokens", 200, with(boss))
@@ -198,6 +201,7 @@ func TestAnAgentsTokenIsMadeInTheDashboardWithTheLinesForItsClient(t *testing.T)
 }
 
 func TestAFormForAnAgentsTokenComesBackWithWhatWasWritten(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.strangers = true })
 	boss := w.signIn(w.token("boss", 2, "read", "operate"))
 	w.agentToken("taken", 1)
@@ -240,6 +244,7 @@ func TestAFormForAnAgentsTokenComesBackWithWhatWasWritten(t *testing.T) {
 }
 
 func TestTheLinesForAClientHaveTheAddressAtWhichItReachesTheServer(t *testing.T) {
+	t.Parallel()
 	form := url.Values{"name": {"laptop"}, "tier": {"1"}}
 	made := func(w *world, edits ...edit) document {
 		boss := bearer(w.token("boss", 2, "read", "operate"))
@@ -258,6 +263,7 @@ func TestTheLinesForAClientHaveTheAddressAtWhichItReachesTheServer(t *testing.T)
 }
 
 func TestAnAgentsTokenIsMadeOverREST(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.strangers = true })
 	boss := bearer(w.token("boss", 2, "read", "operate"))
 	a := w.do("POST", "/api/v1/tokens",

@@ -33,6 +33,7 @@ func spent(w *world) {
 }
 
 func TestWhatSessionsUsedIsSummedForPrograms(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	spent(w)
 	a := w.get("/api/v1/session-usage")
@@ -67,6 +68,7 @@ func TestWhatSessionsUsedIsSummedForPrograms(t *testing.T) {
 }
 
 func TestTheOverviewSaysWhatAgentsCost(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.page("/", 200)
 	spent(w)
@@ -77,6 +79,7 @@ func TestTheOverviewSaysWhatAgentsCost(t *testing.T) {
 }
 
 func TestWhatSessionsUsedIsMeasured(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	spent(w)
 	// it runs, and is not counted yet
@@ -96,6 +99,7 @@ func TestWhatSessionsUsedIsMeasured(t *testing.T) {
 }
 
 func TestTheBoundaryOfSessionsIsMeasured(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) {
 		w.web.Rules.Boundary = func() metrics.Boundary { return metrics.Boundary{Kind: "landlock", ABI: 7, Whole: true} }
 	})
@@ -125,6 +129,7 @@ func TestTheBoundaryOfSessionsIsMeasured(t *testing.T) {
 }
 
 func TestThePageOfSessionsShowsWhatTheyCost(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	spent(w)
 	d := w.page("/sessions", 200)

@@ -41,6 +41,7 @@ func (a *scriptedAudit) VerifyAfter(_ context.Context, known record.AuditReport)
 }
 
 func TestTheAuditIsVerifiedFromWhereTheLastTimeEndedAndWholeOnceADay(t *testing.T) {
+	t.Parallel()
 	sound := func(seq int64) record.AuditReport {
 		return record.AuditReport{Rows: seq, HeadSeq: seq, Head: fmt.Sprintf("head-%d", seq)}
 	}
@@ -73,6 +74,7 @@ func TestTheAuditIsVerifiedFromWhereTheLastTimeEndedAndWholeOnceADay(t *testing.
 }
 
 func TestNoPageVerifies(t *testing.T) {
+	t.Parallel()
 	audit := &scriptedAudit{}
 	w := newWorld(t, func(w *world) { audit.Audit = w.web.Records.Audit; w.web.Records.Audit = audit })
 	w.page("/", 200)

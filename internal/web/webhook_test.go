@@ -80,6 +80,7 @@ func (w *world) github(id, event, body string, edits ...edit) reply {
 func replaced(name, value string) edit { return func(r *http.Request) { r.Header.Set(name, value) } }
 
 func TestWebhooksAreTakenIgnoredOrRefused(t *testing.T) {
+	t.Parallel()
 	w, a := hooked(t)
 	body := merge("joe/infra", 7)
 	for _, row := range []struct {
@@ -149,6 +150,7 @@ func TestWebhooksAreTakenIgnoredOrRefused(t *testing.T) {
 }
 
 func TestWithoutASecretWebhooksAreOff(t *testing.T) {
+	t.Parallel()
 	w, a := hooked(t)
 	w.web.Webhooks.Senders = web.KnownWebhooks("")
 	got := w.github("a", "pull_request", merge("joe/infra", 7))
@@ -161,6 +163,7 @@ func TestWithoutASecretWebhooksAreOff(t *testing.T) {
 }
 
 func TestWhoeverGuessesIsToldToWaitAndTheForgeIsNot(t *testing.T) {
+	t.Parallel()
 	w, _ := hooked(t)
 	body := merge("joe/infra", 7)
 	guess := func() reply {
@@ -182,6 +185,7 @@ func TestWhoeverGuessesIsToldToWaitAndTheForgeIsNot(t *testing.T) {
 }
 
 func TestGuessesFromEverywhereDoNotShutOutTheForge(t *testing.T) {
+	t.Parallel()
 	w, _ := hooked(t)
 	body := merge("joe/infra", 7)
 	for i := range 1100 {
@@ -192,6 +196,7 @@ func TestGuessesFromEverywhereDoNotShutOutTheForge(t *testing.T) {
 }
 
 func TestAWebhookIsAnsweredInTimeWhateverTheRecordsDo(t *testing.T) {
+	t.Parallel()
 	w, a := hooked(t)
 	a.block = true
 	began := time.Now()

@@ -11,6 +11,7 @@ import (
 
 // Messages are put together of parts, and so may say "the the body".
 func TestNoMessageAboutABodySaysAWordTwice(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.signedIn()
 	word := regexp.MustCompile(`[a-z]+`)
@@ -39,6 +40,7 @@ func riddles() *regexp.Regexp {
 }
 
 func TestPagesAndDescriptionSpeakPlainly(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("pages/templates/*.html")
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%d templates, %v", len(files), err)

@@ -65,6 +65,7 @@ func (b *bench) mustNotWrite(code fault.Code, outcome record.Outcome, call func(
 }
 
 func TestWhoIsNotLetInAnyMoreWritesNothing(t *testing.T) {
+	t.Parallel()
 	for name, when := range map[string]func(*bench, *revocable){
 		"while the gates run": (*bench).whileGatesRun,
 		"while it waits for its files": func(b *bench, r *revocable) {
@@ -84,6 +85,7 @@ func TestWhoIsNotLetInAnyMoreWritesNothing(t *testing.T) {
 }
 
 func TestACreationWhoseCallerNobodyKnowsAnythingOfWritesNothing(t *testing.T) {
+	t.Parallel()
 	b, r := newBench(t), &revocable{err: errors.New("the records are away")}
 	b.whileGatesRun(r)
 	b.mustNotWrite(fault.Internal, record.OutcomeFailed, func() (prflow.CreateResult, error) {
@@ -92,6 +94,7 @@ func TestACreationWhoseCallerNobodyKnowsAnythingOfWritesNothing(t *testing.T) {
 }
 
 func TestWhoIsNotLetInAnyMoreCompletesNoPullRequestAndRecordsNoDryRun(t *testing.T) {
+	t.Parallel()
 	b, r := newBench(t), &revocable{}
 	b.whileGatesRun(r)
 	b.options.Authority.DryRun = true
@@ -109,6 +112,7 @@ func TestWhoIsNotLetInAnyMoreCompletesNoPullRequestAndRecordsNoDryRun(t *testing
 }
 
 func TestAPersonWhoIsNotLetInAnyMoreOpensNoDryRun(t *testing.T) {
+	t.Parallel()
 	b, r := newBench(t), &revocable{}
 	id := b.dryRun(request(nil))
 	b.whileGatesRun(r)
@@ -118,6 +122,7 @@ func TestAPersonWhoIsNotLetInAnyMoreOpensNoDryRun(t *testing.T) {
 }
 
 func TestWhoIsNotLetInAnyMoreRevisesNothing(t *testing.T) {
+	t.Parallel()
 	b, r := newBench(t), &revocable{}
 	pr := b.reviewed()
 	b.whileGatesRun(r)
@@ -128,6 +133,7 @@ func TestWhoIsNotLetInAnyMoreRevisesNothing(t *testing.T) {
 
 // What an earlier creation has written, whose place this one has taken, is found and settled by whoever comes next.
 func TestACreationThatMayNotGoOnLeavesWhatItTookOverToBeSettled(t *testing.T) {
+	t.Parallel()
 	b, r := newBench(t), &revocable{}
 	first := prflow.New(b.options)
 	b.fake.SetLateness(10 * time.Minute) // it may still arrive

@@ -20,6 +20,7 @@ func (b *bench) fail() {
 }
 
 func TestFailingChecksAskForARevision(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	first := b.mustOpen(request(nil))
 	if _, err := b.create(revising(nil)); fault.CodeOf(err) != fault.DuplicatePR {
@@ -61,6 +62,7 @@ func TestFailingChecksAskForARevision(t *testing.T) {
 }
 
 func TestFailingChecksAskForNothingWhereThePolicySaysSo(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.mustOpen(request(nil))
 	b.fail()
@@ -75,6 +77,7 @@ func TestFailingChecksAskForNothingWhereThePolicySaysSo(t *testing.T) {
 }
 
 func TestFailingChecksAskAtMostAsOftenAsThePolicyLetsThem(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.mustOpen(request(nil))
 	b.options.Authority.Policy.Revisions.Max = 1

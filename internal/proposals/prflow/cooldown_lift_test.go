@@ -25,6 +25,7 @@ func (b *bench) lift() {
 }
 
 func TestACooldownThatAPersonHasLiftedIsOver(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		lift func(b *bench)
 		says string
@@ -54,6 +55,7 @@ func TestACooldownThatAPersonHasLiftedIsOver(t *testing.T) {
 }
 
 func TestWhatIsClosedAgainAfterItsCooldownWasLiftedRestsAgain(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.mustOpen(request(nil))
 	b.lift() // before anybody has closed it

@@ -48,6 +48,7 @@ func (b *bench) contentAt(commit, path string) string {
 }
 
 func TestEditsChangeOnlyWhatTheyName(t *testing.T) {
+	t.Parallel()
 	b := newEditBench(t)
 	made := b.mustOpen(request(files(based(edited("checks/disk.md", "One.", "1.", "1.\nTwo.\n", "1.\n2.\n"),
 		blobOf(manual)[:7]),
@@ -73,6 +74,7 @@ func equal[T comparable](a, b []T) bool {
 
 // The same result is the same change, however it is said.
 func TestEditsAndContentWithOneResultAreOneChange(t *testing.T) {
+	t.Parallel()
 	b := newEditBench(t)
 	byEdits := request(files(edited("checks/disk.md", "One.", "1.")))
 	byContent := request(files(file("checks/disk.md", "update", strings.Replace(manual, "One.", "1.", 1))))
@@ -86,6 +88,7 @@ func TestEditsAndContentWithOneResultAreOneChange(t *testing.T) {
 }
 
 func TestWhatDoesNotFitTheBaseIsAConflictThatShowsIt(t *testing.T) {
+	t.Parallel()
 	other := blobOf("other")
 	for name, c := range map[string]struct {
 		file map[string]any
@@ -131,6 +134,7 @@ func TestWhatDoesNotFitTheBaseIsAConflictThatShowsIt(t *testing.T) {
 }
 
 func TestABaseSHAOfWhatIsNotThereIsAConflict(t *testing.T) {
+	t.Parallel()
 	for _, action := range []string{"create", "update"} {
 		b := newEditBench(t)
 		e, _ := b.mustRefuse(request(files(based(file("checks/none.md", action, "x\n"), blobOf("x")))), fault.Conflict)
@@ -141,6 +145,7 @@ func TestABaseSHAOfWhatIsNotThereIsAConflict(t *testing.T) {
 }
 
 func TestMalformedEditsAreRefused(t *testing.T) {
+	t.Parallel()
 	both := edited("checks/disk.md", "One.", "1.")
 	both["content"] = "x"
 	create := edited("checks/new.md", "One.", "1.")
@@ -174,6 +179,7 @@ func TestMalformedEditsAreRefused(t *testing.T) {
 
 // What edits make is judged like any content: a secret of two halves, a size that only the whole has.
 func TestTheGatesJudgeWhatEditsMake(t *testing.T) {
+	t.Parallel()
 	half := len(ownToken) / 2
 	for name, c := range map[string]struct {
 		base, old, new string
@@ -203,6 +209,7 @@ func TestTheGatesJudgeWhatEditsMake(t *testing.T) {
 }
 
 func TestTheShownTextIsCleanShortAndWithoutOurTokens(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ base, text, cut string }{
 		"a long file": {strings.Repeat("ä", 20<<10), strings.Repeat("ä", 8<<10),
 			"only the first 16384 of 40960 bytes"},
@@ -242,6 +249,7 @@ func TestTheShownTextIsCleanShortAndWithoutOurTokens(t *testing.T) {
 }
 
 func TestWholeContentOfNobodyKnowsWhichVersionIsAWarning(t *testing.T) {
+	t.Parallel()
 	shorter, longer := "# Disk\n", manual+"Four.\n"
 	for name, c := range map[string]struct {
 		file  map[string]any
@@ -275,6 +283,7 @@ func TestWholeContentOfNobodyKnowsWhichVersionIsAWarning(t *testing.T) {
 }
 
 func TestADryRunByEditsIsPromotedAsItWasShown(t *testing.T) {
+	t.Parallel()
 	b := newEditBench(t)
 	id := b.dryRun(request(files(edited("checks/disk.md", "One.\n", ""))))
 	made, err := b.promote(id)
@@ -291,6 +300,7 @@ func TestADryRunByEditsIsPromotedAsItWasShown(t *testing.T) {
 }
 
 func TestADryRunIsNotPromotedOntoAFileThatHasMoved(t *testing.T) {
+	t.Parallel()
 	for name, shown := range map[string]map[string]any{
 		"by edits":     edited("checks/disk.md", "One.\n", ""),
 		"by base_sha":  based(file("checks/disk.md", "update", manual+"More.\n"), blobOf(manual)[:8]),
@@ -316,6 +326,7 @@ func TestADryRunIsNotPromotedOntoAFileThatHasMoved(t *testing.T) {
 }
 
 func TestOfALongFileAConflictShowsWhatSurroundsThePlace(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	var long strings.Builder
 	for i := range 3000 {
@@ -346,6 +357,7 @@ func TestOfALongFileAConflictShowsWhatSurroundsThePlace(t *testing.T) {
 
 // What was read before somebody else changed another part of the file is still right about the parts that it replaces.
 func TestEditsOfAnOlderTextAreTakenWhereTheirPartsAreAsTheyWere(t *testing.T) {
+	t.Parallel()
 	b := newEditBench(t)
 	made := b.mustOpen(request(files(based(edited("checks/disk.md", "One.", "1."), blobOf("what was read")))))
 	if got := b.contentAt(made.Commit, "checks/disk.md"); got != strings.Replace(manual, "One.", "1.", 1) {
@@ -358,6 +370,7 @@ func TestEditsOfAnOlderTextAreTakenWhereTheirPartsAreAsTheyWere(t *testing.T) {
 }
 
 func TestWhatIsOnTheBaseAlreadyIsNoChangeWhicheverWayItIsSent(t *testing.T) {
+	t.Parallel()
 	const added = "Two.\nThree.\nTwo.\n"
 	gone := "One.\nAnd a half, which was taken out."
 	for name, file := range map[string]map[string]any{
@@ -382,6 +395,7 @@ func TestWhatIsOnTheBaseAlreadyIsNoChangeWhicheverWayItIsSent(t *testing.T) {
 }
 
 func TestFilesOfAConflictShareTheRoom(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	long := strings.Repeat("A line of a manual that is long.\n", 2000)
 	b.world().Push("main", providertest.File{Path: "checks/a.md", Content: long},

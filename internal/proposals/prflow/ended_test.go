@@ -16,6 +16,7 @@ import (
 
 // What people do to a pull request between our look and our commit is told, and nothing is commented there.
 func TestARevisionOfAPullRequestThatEndedMeanwhileIsAConflict(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		end  func(b *bench)
 		says string
@@ -74,6 +75,7 @@ func (b *bench) mustHoldNothing() {
 }
 
 func TestARevisionThatWasMergedAtOnceIsMade(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.reviewed()
 	b.fake.Script.After(forgetest.MethodAppend, func() { b.world().Merge(1) })
@@ -90,6 +92,7 @@ func TestARevisionThatWasMergedAtOnceIsMade(t *testing.T) {
 
 // A process that dies after its commit leaves the same to be told by whoever settles it.
 func TestWhatADeadProcessAddedToAPullRequestThatHadEndedIsSettledAsNotMade(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		script  func(s *forgetest.Script, do func())
 		outcome record.Outcome
@@ -126,6 +129,7 @@ func TestWhatADeadProcessAddedToAPullRequestThatHadEndedIsSettledAsNotMade(t *te
 
 // A title that the forge refuses is tried again, and told again, by each identical call.
 func TestARefusedTitleIsTriedAgainAndWarnedOfAgain(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.reviewed()
 	refused := fault.New(fault.RepoNotAllowed, "the forge refuses")
@@ -153,6 +157,7 @@ func TestARefusedTitleIsTriedAgainAndWarnedOfAgain(t *testing.T) {
 
 // The record knows a commit that somebody has taken off the branch since: what the provider says counts.
 func TestARecordedCommitThatIsGoneIsSettledAsNotMade(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		remove  bool
 		outcome record.Outcome

@@ -23,6 +23,7 @@ func requireSink(t *testing.T) policy.Policy {
 }
 
 func TestNothingIsProposedWhileARequiredSinkFails(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		exported func(context.Context) error
 		code     fault.Code
@@ -55,6 +56,7 @@ func TestNothingIsProposedWhileARequiredSinkFails(t *testing.T) {
 }
 
 func TestASinkThatIsNotRequiredOrWorksStopsNoProposal(t *testing.T) {
+	t.Parallel()
 	asked := 0
 	works := func(context.Context) error { asked++; return nil }
 	b := newBench(t)
@@ -91,6 +93,7 @@ func markOf(t *testing.T, body string) map[string]any {
 }
 
 func TestAMarkHasTheHeadBeforeTheProposal(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	first := b.mustOpen(nth("a"))
 	if head := markOf(t, b.body(first.Number))["audit"]; head != nil {
@@ -116,6 +119,7 @@ func TestAMarkHasTheHeadBeforeTheProposal(t *testing.T) {
 }
 
 func TestHeadsInMarksOfAnotherKeyDoNotCount(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.mustOpen(nth("a"))
 	b.mustOpen(nth("b"))

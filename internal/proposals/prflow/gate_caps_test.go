@@ -36,6 +36,7 @@ func capsVerdict(a record.Attempt) record.Ruling {
 }
 
 func TestParallelCallsNeverPassACap(t *testing.T) {
+	t.Parallel()
 	const calls, rounds = 64, 10
 	for name, c := range map[string]struct {
 		policy string
@@ -114,6 +115,7 @@ func assertShare(t *testing.T, b *bench, want int, given []error) {
 }
 
 func TestCapsGate(t *testing.T) {
+	t.Parallel()
 	t.Run("open pull requests", func(t *testing.T) {
 		b := newBench(t)
 		b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 2}")
@@ -179,6 +181,7 @@ func heldProposal(b *bench, id, path string) record.Proposal {
 }
 
 func TestWhatIsBeingMadeTakesAPlace(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []string{"caps: {open_prs: 1}", "caps: {creations_per_hour: 1}"} {
 		b := newBench(t)
 		b.options.Authority.Policy = mustPolicy(t, policy)
@@ -196,6 +199,7 @@ func TestWhatIsBeingMadeTakesAPlace(t *testing.T) {
 }
 
 func TestWhatFailedGivesItsPlaceBack(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 1, creations_per_hour: 1}")
 	b.fake.Script.FailBefore(forgetest.MethodCommit, fault.New(fault.RateLimited, "slow down"))
@@ -207,6 +211,7 @@ func TestWhatFailedGivesItsPlaceBack(t *testing.T) {
 
 // A process that was killed holds its place until somebody needs it.
 func TestWhatAKilledProcessLeftGivesItsPlaceBack(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 1, creations_per_hour: 1}")
 	service := prflow.New(b.options)
@@ -229,6 +234,7 @@ func TestWhatAKilledProcessLeftGivesItsPlaceBack(t *testing.T) {
 
 // The provider lists a pull request before the ledger knows of it: its mark tells that they are one.
 func TestAPullRequestThatIsNotRecordedYetCountsOnce(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 2}")
 	begun, release := make(chan struct{}), make(chan struct{})
@@ -256,6 +262,7 @@ func TestAPullRequestThatIsNotRecordedYetCountsOnce(t *testing.T) {
 
 // Callers of one and the same change get its pull request, also when no other would have a place.
 func TestTheSameChangeInParallelIsNotRefusedByACap(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 1, creations_per_hour: 1}")
 	// those who wait do not move the clock

@@ -20,6 +20,7 @@ type crowded interface {
 func (b *bench) people() crowded { return b.world().(crowded) }
 
 func TestALabelledPullRequestFromAForkIsNoneOfOurs(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 1}")
 	number := b.people().OpenFromFork("fix", "From a fork", []string{gitprovider.LabelOurs},
@@ -42,6 +43,7 @@ func TestALabelledPullRequestFromAForkIsNoneOfOurs(t *testing.T) {
 }
 
 func TestAPullRequestOfAPersonOnTheSamePathIsAWarning(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.world().Push("feature/x", providertest.File{Path: "checks/inodes.md", Content: "a person's"},
 		providertest.File{Path: "README.md", Content: "a person's"})
@@ -60,6 +62,7 @@ func TestAPullRequestOfAPersonOnTheSamePathIsAWarning(t *testing.T) {
 }
 
 func TestThePolicyMayRefuseWhatOthersChange(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func(b *bench) int{
 		"a person's": func(b *bench) int {
 			b.world().Push("feature/x", providertest.File{Path: "checks/inodes.md", Content: "a person's"})
@@ -94,6 +97,7 @@ func TestThePolicyMayRefuseWhatOthersChange(t *testing.T) {
 }
 
 func TestThatNotAllOfOthersWereLookedAtIsSaid(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	for i := range gitprovider.MaxForeign + 3 {
 		branch := fmt.Sprintf("feature/n%d", i)
@@ -107,6 +111,7 @@ func TestThatNotAllOfOthersWereLookedAtIsSaid(t *testing.T) {
 }
 
 func TestTheCooldownQuotesTheCommentWithWhichItWasClosed(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	first := b.mustOpen(request(nil))
 	b.clock.advance(time.Minute)

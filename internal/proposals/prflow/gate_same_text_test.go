@@ -25,6 +25,7 @@ func moved(file map[string]any) []byte {
 }
 
 func TestAChangeThatIsMovedToAnotherFileIsTheSameChange(t *testing.T) {
+	t.Parallel()
 	for name, other := range map[string]map[string]any{
 		"another name":             file("checks/inodes-2.md", "create", inodesText),
 		"another folder":           file("playbooks/inodes.md", "create", inodesText),
@@ -72,6 +73,7 @@ func TestAChangeThatIsMovedToAnotherFileIsTheSameChange(t *testing.T) {
 }
 
 func TestWhatWasRejectedStaysRejectedUnderAnotherName(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	first := b.mustOpen(inodes())
 	b.clock.advance(time.Minute)
@@ -87,6 +89,7 @@ func TestWhatWasRejectedStaysRejectedUnderAnotherName(t *testing.T) {
 
 // Two callers at once meet in the ledger: neither has seen the other's pull request.
 func TestTheSameTextUnderTwoNamesAtOnceIsOnePullRequest(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.die(record.Proposal{
 		ID: "dead", Provider: "fake", Owner: "joe", Repo: "infra", Base: "main", Digest: "another",

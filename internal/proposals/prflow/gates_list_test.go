@@ -9,6 +9,7 @@ import (
 )
 
 func TestThePageOfTheGatesHasTheirListInItsOrder(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../../docs/explain/gates.md")
 	if err != nil {
 		t.Fatal(err)
@@ -28,6 +29,7 @@ func TestThePageOfTheGatesHasTheirListInItsOrder(t *testing.T) {
 }
 
 func TestEachGateIsWholeAndItsPhaseIsReached(t *testing.T) {
+	t.Parallel()
 	phases := []phase{phaseRequest, phaseRepository, phasePulls, phaseReserve}
 	for _, g := range gates() {
 		if g.Name == "" || g.Asks == "" || g.Judge == nil || !slices.Contains(phases, g.Phase) {

@@ -19,6 +19,7 @@ import (
 )
 
 func TestAGoodRequestBecomesOnePullRequestWithOneCommit(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	result := b.mustOpen(request(files(
 		file("checks/disk.md", "update", "# Disk\n\nMore.\n"), file("checks/inodes.md", "create", "# Inodes\n"),
@@ -65,6 +66,7 @@ func violationsOf(e *fault.Error) string {
 }
 
 func TestArgumentsGate(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		raw  []byte
 		says []string
@@ -124,11 +126,13 @@ func TestArgumentsGate(t *testing.T) {
 }
 
 func TestATitleOf72CharactersIsAccepted(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.mustOpen(request(with("title", "x"+strings.Repeat("ä", 71))))
 }
 
 func TestTierGate(t *testing.T) {
+	t.Parallel()
 	four := files(file("checks/1.md", "create", "1"), file("checks/2.md", "create", "2"),
 		file("checks/3.md", "create", "3"),
 		file("checks/4.md", "create", "4"))
@@ -164,6 +168,7 @@ func TestTierGate(t *testing.T) {
 }
 
 func TestScopeGate(t *testing.T) {
+	t.Parallel()
 	for _, path := range []string{
 		"README.md", "prompts/tier3-remediate.md", "CLAUDE.md", ".claude/settings.json", ".github/workflows/x.yml",
 		"checks/../README.md",
@@ -201,6 +206,7 @@ func TestScopeGate(t *testing.T) {
 }
 
 func TestBaseTreeGate(t *testing.T) {
+	t.Parallel()
 	kinds := []providertest.File{
 		{Path: "checks/link.md", Kind: gitprovider.KindSymlink, Content: "../README.md"},
 		{Path: "playbooks", Kind: gitprovider.KindSymlink, Content: "checks"},
@@ -248,6 +254,7 @@ func encodedOften() string {
 }
 
 func TestContentGate(t *testing.T) {
+	t.Parallel()
 	token := "ghp_" + strings.Join([]string{"z9Kq2LmX", "7vTbR4Wn", "8cYd1FgH", "5jPs3AuE", "6oZi"}, "")
 	body := func(content string) func(map[string]any) { return files(file("checks/x.md", "create", content)) }
 	cases := []struct {
@@ -317,6 +324,7 @@ func TestContentGate(t *testing.T) {
 }
 
 func TestRepositoryGate(t *testing.T) {
+	t.Parallel()
 	t.Run("a repository that is not on the list is not even contacted", func(t *testing.T) {
 		b := newBench(t)
 		b.options.Authority.Policy = mustPolicy(t, "repositories: [\"joe/other\"]")
@@ -408,6 +416,7 @@ func (r renaming) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*g
 }
 
 func TestGatesOneToSixAnswerTogether(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "body: {required_sections: [Impact]}\nbase_branches: [release]")
 	e, row := b.mustRefuse(request(func(r map[string]any) {
@@ -439,6 +448,7 @@ func TestGatesOneToSixAnswerTogether(t *testing.T) {
 }
 
 func TestAMalformedRequestIsJudgedAndRecordedAsFarAsItCanBeRead(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	e, row := b.mustRefuse(request(func(r map[string]any) {
 		r["titel"], r["change_type"], r["body"] = "Misspelled", "chore", " "
@@ -462,6 +472,7 @@ func TestAMalformedRequestIsJudgedAndRecordedAsFarAsItCanBeRead(t *testing.T) {
 }
 
 func TestAProviderFailureIsToldOnlyWhenNothingElseIsWrong(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.fake.Script.FailBefore(forgetest.MethodSnapshot, fault.New(fault.UpstreamError, "the host is down"))
 	b.mustRefuse(request(files(file("README.md", "update", "x"), file("checks/a.md", "create", "x"))), fault.ScopeDenied)
@@ -472,6 +483,7 @@ func TestAProviderFailureIsToldOnlyWhenNothingElseIsWrong(t *testing.T) {
 }
 
 func TestAReadOnlyServerRefusesWithItsReason(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.ReadOnly = "the policy file /etc/p.yaml is broken: line 3: unknown key x"
 	e, _ := b.mustRefuse(request(nil), fault.ReadOnly)

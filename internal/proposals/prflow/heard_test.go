@@ -31,6 +31,7 @@ func (b *bench) status() prflow.StatusResult {
 
 // Words said while a revision is on its way are not answered by it, whatever the clock says of them.
 func TestWordsSaidWhileARevisionRunsAreUnanswered(t *testing.T) {
+	t.Parallel()
 	for name, say := range map[string]func(b *bench){
 		"a comment, in the second of the answer": func(b *bench) { b.crowd().Comment(1, "bob", "And how often?") },
 		"a review, in the second of the answer": func(b *bench) {
@@ -85,6 +86,7 @@ func TestWordsSaidWhileARevisionRunsAreUnanswered(t *testing.T) {
 }
 
 func TestAMarkNamesAsManyRemarksAsFitAndTheTimeOfTheOthers(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.mustOpen(request(nil))
 	for range 200 {
@@ -107,6 +109,7 @@ func TestAMarkNamesAsManyRemarksAsFitAndTheTimeOfTheOthers(t *testing.T) {
 }
 
 func TestCommentsOnLinesReachStatusAndRefusal(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.mustOpen(request(nil))
 	on := func(line int, body string) gitprovider.LineComment {
@@ -146,6 +149,7 @@ func TestCommentsOnLinesReachStatusAndRefusal(t *testing.T) {
 
 // However much reviewers write, the answer keeps the newest of it.
 func TestTheAnswerOfStatusIsBounded(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.mustOpen(request(nil))
 	for range 8 {
@@ -169,6 +173,7 @@ func TestTheAnswerOfStatusIsBounded(t *testing.T) {
 }
 
 func TestAConversationThatWasSettledAsksForNothing(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.mustOpen(request(nil))
 	b.crowd().ReviewLines(1, "ann", gitprovider.ReviewCommented, "", gitprovider.LineComment{

@@ -32,6 +32,7 @@ func kindBench(t *testing.T, tier gitprovider.Tier) *bench {
 }
 
 func TestAFileOfAKindIsProposedAtTier3IfItsValidatorAcceptsIt(t *testing.T) {
+	t.Parallel()
 	result := kindBench(t, gitprovider.TierRemediate).mustOpen(
 		request(files(file(".fractary/agents/a.yaml", "create", "name: a\n"))))
 	if len(result.Files) != 1 || result.Files[0] != ".fractary/agents/a.yaml" {
@@ -40,6 +41,7 @@ func TestAFileOfAKindIsProposedAtTier3IfItsValidatorAcceptsIt(t *testing.T) {
 }
 
 func TestABrokenFileOfAKindIsRefusedWithTheWordsOfItsValidator(t *testing.T) {
+	t.Parallel()
 	b := kindBench(t, gitprovider.TierRemediate)
 	e, row := b.mustRefuse(request(files(file(".fractary/agents/a.yaml", "create", "nam: a\n"),
 		file("checks/x.md", "create", "# X\n"))), fault.ContentDenied)
@@ -56,6 +58,7 @@ func TestABrokenFileOfAKindIsRefusedWithTheWordsOfItsValidator(t *testing.T) {
 }
 
 func TestAFileOfAKindIsRefusedBelowTier3(t *testing.T) {
+	t.Parallel()
 	e, _ := kindBench(t, gitprovider.TierInvestigate).mustRefuse(
 		request(files(file(".fractary/agents/a.yaml", "create", "name: a\n"))), fault.TierDenied)
 	if got := violationsOf(e); got != "tier_denied:kind:definitions" {
@@ -64,6 +67,7 @@ func TestAFileOfAKindIsRefusedBelowTier3(t *testing.T) {
 }
 
 func TestWithoutTheKindItsFolderStaysHidden(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Tier = gitprovider.TierRemediate
 	b.mustRefuse(request(files(file(".fractary/agents/a.md", "create", "name: a\n"))), fault.ScopeDenied)

@@ -66,6 +66,7 @@ func (b *bench) many(n int) {
 }
 
 func TestAListIsReadInPagesThatSayHowManyThereAre(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.many(10)
 	for _, c := range []struct {
@@ -91,6 +92,7 @@ func TestAListIsReadInPagesThatSayHowManyThereAre(t *testing.T) {
 }
 
 func TestAListSaysHowTheReviewsOfOursStand(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.many(6)
 	review := func(number int, who string, state gitprovider.ReviewState) {
@@ -131,6 +133,7 @@ func TestAListSaysHowTheReviewsOfOursStand(t *testing.T) {
 }
 
 func TestAListOfManyIsSmallAndAsksFewTimes(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.many(60)
 	b.ask(57, "Say how.")
@@ -154,6 +157,7 @@ func TestAListOfManyIsSmallAndAsksFewTimes(t *testing.T) {
 }
 
 func TestAListWithoutReviewsIsAWarningUnlessTheyAreAskedFor(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.many(1)
 	b.fake.Script.FailBefore(forgetest.MethodReviewStates, fault.New(fault.UpstreamError, "no answer"))

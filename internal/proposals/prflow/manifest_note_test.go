@@ -31,6 +31,7 @@ func manifestUpdate(old, replacement string) []byte {
 }
 
 func TestAChangeOfWhereProposalsGoIsToldToEverybody(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		raw  []byte
 		says string // "": nothing
@@ -102,6 +103,7 @@ func (b *bench) wantRedirect(where, says string, warnings []string, body string)
 }
 
 func TestANewManifestIsToldAsWell(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	made := b.mustOpen(request(files(file("CLAUDE-OPS.md", "create", manifestNow))))
 	if len(made.Warnings) != 1 || !strings.Contains(made.Warnings[0], "provider `fake` (was not set)") {
@@ -110,6 +112,7 @@ func TestANewManifestIsToldAsWell(t *testing.T) {
 }
 
 func TestAFakeNoteOfTheAgentIsNoneOfOurs(t *testing.T) {
+	t.Parallel()
 	b := newManifestBench(t)
 	made := b.mustOpen(request(with("body", "x\n\nChanges where later proposals go: nothing.")))
 	status, err := b.fake.Status(t.Context(), infra, made.Number)
@@ -120,6 +123,7 @@ func TestAFakeNoteOfTheAgentIsNoneOfOurs(t *testing.T) {
 
 // A value may be a secret: then the record must not have it.
 func TestARefusedSecretInAManifestIsNotRepeatedAsAWarning(t *testing.T) {
+	t.Parallel()
 	b := newManifestBench(t)
 	e, row := b.mustRefuse(manifestUpdate("provider: fake", "provider: "+ownToken), fault.ContentDenied)
 	for _, v := range row.Verdicts {
@@ -134,6 +138,7 @@ func TestARefusedSecretInAManifestIsNotRepeatedAsAWarning(t *testing.T) {
 
 // A process that is killed leaves no verdicts; what settles its proposal still tells what it changes.
 func TestWhatSettlesARedirectTellsOfIt(t *testing.T) {
+	t.Parallel()
 	b := newManifestBench(t)
 	b.options.Step = func(step string) {
 		if step == "opened" {
@@ -182,6 +187,7 @@ func (b *bench) withManifest(m gitprovider.Manifest) {
 }
 
 func TestThePolicyPinsProviderAndBase(t *testing.T) {
+	t.Parallel()
 	redirected := gitprovider.Manifest{Provider: "gitea", Owner: "joe", Repo: "infra", BaseBranch: "trunk"}
 	t.Run("without a pin the manifest decides", func(t *testing.T) {
 		b := newBench(t)

@@ -33,6 +33,7 @@ func (b *bench) loseState() {
 }
 
 func TestTheBodyEndsWithAFooterForPeopleAndASignedMark(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	result := b.mustOpen(request(func(r map[string]any) {
 		r["title"] = "Fixes #7 for @ann"
@@ -62,6 +63,7 @@ func TestTheBodyEndsWithAFooterForPeopleAndASignedMark(t *testing.T) {
 }
 
 func TestThePreviewOfADryRunShowsTheTextsAsTheyWouldLeave(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.DryRun = true
 	result, err := b.create(request(with("title", "Fixes #7")))
@@ -73,6 +75,7 @@ func TestThePreviewOfADryRunShowsTheTextsAsTheyWouldLeave(t *testing.T) {
 }
 
 func TestAPolicyMayAllowMentionsAndClosingKeywords(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "mentions: [\"@Ann\"]\nclosing_keywords: true")
 	result := b.mustOpen(request(with("body", "Fixes #7, asks @ann and @eve")))
@@ -83,6 +86,7 @@ func TestAPolicyMayAllowMentionsAndClosingKeywords(t *testing.T) {
 }
 
 func TestAfterTheStateFolderIsLostTheSameChangeIsStillReused(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	first := b.mustOpen(request(nil))
 	b.loseState()
@@ -94,6 +98,7 @@ func TestAfterTheStateFolderIsLostTheSameChangeIsStillReused(t *testing.T) {
 }
 
 func TestAfterTheStateFolderIsLostTheCooldownHolds(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	first := b.mustOpen(request(nil))
 	b.clock.advance(time.Minute)
@@ -109,6 +114,7 @@ func TestAfterTheStateFolderIsLostTheCooldownHolds(t *testing.T) {
 }
 
 func TestTheCooldownHoldsWhenTheBranchIsGone(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	first := b.mustOpen(request(nil))
 	b.clock.advance(time.Minute)
@@ -132,6 +138,7 @@ func (f forgetful) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*
 }
 
 func TestAPullRequestIsRecognisedByItsTrueMarkAndNotByAForgedOne(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	ours := b.body(b.mustOpen(request(nil)).Number)
 	markOf := func(body string) string { return body[strings.Index(body, "<!--"):] }
@@ -169,6 +176,7 @@ func TestAPullRequestIsRecognisedByItsTrueMarkAndNotByAForgedOne(t *testing.T) {
 }
 
 func TestTierCapsTightenTheCaps(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 5}\ntiers:\n  2: {open_prs: 1}")
 	b.mustOpen(request(nil))
@@ -182,6 +190,7 @@ func TestTierCapsTightenTheCaps(t *testing.T) {
 }
 
 func TestNoticesAreRecordedWithTheirEvent(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	told := &listener{}
 	b.options.Notifier = told

@@ -11,10 +11,12 @@ import (
 )
 
 func TestTheSchemasOfTheToolsAreThoseOfTheirTypes(t *testing.T) {
+	t.Parallel()
 	operationtest.Schemas(t, prflow.Toolset(nil))
 }
 
 func TestTheKnownValuesOfARequestAreThoseOfTheDomain(t *testing.T) {
+	t.Parallel()
 	enum := func(of any, field string) []string {
 		f, _ := reflect.TypeOf(of).FieldByName(field)
 		return strings.Split(f.Tag.Get("enum"), ",")

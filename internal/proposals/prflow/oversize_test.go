@@ -33,6 +33,7 @@ func (c *counting) Spread(texts []string) []int {
 
 // Searching a mebibyte for secrets takes half a second and more, so what is refused for its size is not searched.
 func TestWhatIsTooLongIsRefusedWithoutASearch(t *testing.T) {
+	t.Parallel()
 	const size = 3 << 20
 	long := strings.Repeat("a", size)
 	many := make([]any, 2000)

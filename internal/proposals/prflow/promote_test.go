@@ -31,6 +31,7 @@ func (b *bench) promote(id string) (prflow.CreateResult, error) {
 }
 
 func TestAPersonOpensWhatADryRunHasShown(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	id := b.dryRun(request(with("change_type", "check")))
 	if got := b.open(); len(got) != 0 {
@@ -64,6 +65,7 @@ func TestAPersonOpensWhatADryRunHasShown(t *testing.T) {
 }
 
 func TestAPromotionPassesEveryGateAgain(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		change func(b *bench)
 		code   fault.Code
@@ -108,6 +110,7 @@ func TestAPromotionPassesEveryGateAgain(t *testing.T) {
 }
 
 func TestOnlyADryRunCanBePromoted(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	if _, err := b.promote("nothing"); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("an unknown id: %v", err)
@@ -123,6 +126,7 @@ func TestOnlyADryRunCanBePromoted(t *testing.T) {
 }
 
 func TestACeilingLowersTheTierAndNeverRaisesIt(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ own, ceiling, want gitprovider.Tier }{
 		{2, 3, 2}, {2, 2, 2}, {3, 2, 2}, {3, 1, 1}, {3, 0, 1}, {3, -1, 1}, {1, 99, 1},
 	} {
@@ -142,6 +146,7 @@ func TestACeilingLowersTheTierAndNeverRaisesIt(t *testing.T) {
 }
 
 func TestWhatWasLeftIsLookedForOnceUnderAllCeilings(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	looks := &counted{History: b.store.History}
 	b.options.History, b.options.Authority.Tier = looks, 3

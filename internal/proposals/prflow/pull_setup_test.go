@@ -13,6 +13,7 @@ import (
 )
 
 func TestLabelsThatCannotBeSetAreAWarning(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "labels: [extra]")
 	b.fake.Script.After(forgetest.MethodOpenPullRequest, func() {})
@@ -35,6 +36,7 @@ func (a assigning) Assign(_ context.Context, _ gitprovider.RepoRef, number int, 
 }
 
 func TestReviewersAndAssigneesOfThePolicyAreAskedWhereTheProviderKnowsSuchThings(t *testing.T) {
+	t.Parallel()
 	const rules = "pull_requests: {reviewers: [ann, acme/ops], assignees: [joe]}"
 	setUp := func(t *testing.T, fails error) (*bench, *[]string) {
 		b := newBench(t)

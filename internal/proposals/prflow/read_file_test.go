@@ -50,6 +50,7 @@ func (b *bench) mustRead(path string, change ...func(map[string]any)) prflow.Fil
 func blobID(text string) string { return gitprovider.BlobID([]byte(text), strings.Repeat("0", 40)) }
 
 func TestAFileIsReadWithWhatCreatePRTakesAsItsBase(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	for tier := gitprovider.TierObserve; tier <= gitprovider.TierRemediate; tier++ {
 		b.options.Authority.Tier = tier
@@ -67,6 +68,7 @@ func TestAFileIsReadWithWhatCreatePRTakesAsItsBase(t *testing.T) {
 }
 
 func TestAFileOfAPullRequestOfOursIsThatOfItsBranch(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.mustOpen(request(files(edited("checks/disk.md", "# Disk", "# Disks"),
 		file("checks/inodes.md", "create", "# Inodes\n"))))
@@ -93,6 +95,7 @@ func TestAFileOfAPullRequestOfOursIsThatOfItsBranch(t *testing.T) {
 }
 
 func TestWhatMayNotBeReadIsRefused(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy = kindBench(t, gitprovider.TierInvestigate).options.Authority.Policy
 	b.world().Push("main", providertest.File{Path: "checks/link.md", Content: "disk.md", Kind: gitprovider.KindSymlink},
@@ -182,6 +185,7 @@ func TestWhatMayNotBeReadIsRefused(t *testing.T) {
 }
 
 func TestAFileOfAKindIsReadByWhoMayProposeIt(t *testing.T) {
+	t.Parallel()
 	b := kindBench(t, gitprovider.TierRemediate)
 	b.mustOpen(request(files(file(".fractary/agents/a.yaml", "create", "name: a\n"))))
 	if got := b.mustRead(".fractary/agents/a.yaml", with("pull", 1)); got.Text != "name: a\n" {
@@ -197,6 +201,7 @@ func TestAFileOfAKindIsReadByWhoMayProposeIt(t *testing.T) {
 }
 
 func TestARepositoryThatIsNotListedIsNotReadAndThatIsRecorded(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	p, err := policy.Parse("test.yaml", []byte("version: 1\nrepositories: [joe/other]\n"))
 	if err != nil {
@@ -214,6 +219,7 @@ func TestARepositoryThatIsNotListedIsNotReadAndThatIsRecorded(t *testing.T) {
 }
 
 func TestOnlyBranchesThatMayBeTargetedAreBaseBranches(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	p, err := policy.Parse("test.yaml", []byte("version: 1\nbase_branches: [release/*]\n"))
 	if err != nil {
@@ -238,6 +244,7 @@ func letters(n int, seed uint32) string {
 }
 
 func TestSecretsAndHiddenCharactersAreTakenOutAndSaid(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	token, key := "gh"+"p_"+letters(36, 3), make([]string, 8)
 	for i := range key {
@@ -295,6 +302,7 @@ func TestSecretsAndHiddenCharactersAreTakenOutAndSaid(t *testing.T) {
 }
 
 func TestAPathThatHoldsASecretIsNotInTheAudit(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	for _, secret := range []string{ownToken, "gh" + "p_" + letters(36, 3)} {
 		if _, err := b.reading("notes/" + secret + ".md"); fault.CodeOf(err) != fault.ScopeDenied {
@@ -308,6 +316,7 @@ func TestAPathThatHoldsASecretIsNotInTheAudit(t *testing.T) {
 }
 
 func TestReadingTakesFewCallsAndNoTimeOfAMerge(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.mustOpen(request(nil))
 	for calls, read := range map[int]func(){

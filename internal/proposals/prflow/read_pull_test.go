@@ -75,6 +75,7 @@ func (b *bench) threeFiles() {
 }
 
 func TestAStatusIncludesFilesAndDifferenceWhereThatIsAskedFor(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.threeFiles()
 	b.options.Authority.Tier = gitprovider.TierObserve
@@ -117,6 +118,7 @@ func TestAStatusIncludesFilesAndDifferenceWhereThatIsAskedFor(t *testing.T) {
 }
 
 func TestNothingIsIncludedOfWhatIsNotOursOrNotOpen(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.world().Push("person/fix", providertest.File{Path: "checks/disk.md", Content: "theirs\n"})
 	b.world().OpenPR("person/fix", "By hand", gitprovider.LabelOurs)
@@ -136,6 +138,7 @@ func TestNothingIsIncludedOfWhatIsNotOursOrNotOpen(t *testing.T) {
 }
 
 func TestFilesThatPeopleAddedToOurBranchAreShownOnlyWithinTheScope(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	branch := b.mustOpen(request(nil)).Branch
 	secret := "gh" + "p_" + letters(36, 3)
@@ -164,6 +167,7 @@ func TestFilesThatPeopleAddedToOurBranchAreShownOnlyWithinTheScope(t *testing.T)
 }
 
 func TestWhatAStatusIncludesIsBounded(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Tier = gitprovider.TierRemediate
 	var list []any
@@ -195,6 +199,7 @@ func TestWhatAStatusIncludesIsBounded(t *testing.T) {
 }
 
 func TestABaseThatHasMovedIsSaid(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.threeFiles()
 	b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: "# Disk\n\nBy somebody else.\n"})
@@ -206,6 +211,7 @@ func TestABaseThatHasMovedIsSaid(t *testing.T) {
 }
 
 func TestCommentsHaveTheTextOfTheirLines(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.threeFiles()
 	first := b.pull(1).HeadCommit
@@ -244,6 +250,7 @@ func TestCommentsHaveTheTextOfTheirLines(t *testing.T) {
 }
 
 func TestMoreCommentsThanAnAnswerHasRoomForKeepTheTextsOfTheirOwnLines(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.threeFiles()
 	b.commented(func(head string) (out []gitprovider.LineComment) {
@@ -260,6 +267,7 @@ func TestMoreCommentsThanAnAnswerHasRoomForKeepTheTextsOfTheirOwnLines(t *testin
 }
 
 func TestWhatWaitsForAnAnswerIsReadForAnAgentThatMayGiveIt(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.threeFiles()
 	b.options.Authority.Tier = gitprovider.TierObserve // the server's own; the session has another one

@@ -11,6 +11,7 @@ import (
 )
 
 func TestPeopleReadAtTheProviderThatTheyName(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	pr := b.mustOpen(request(nil))
 	s, ctx := prflow.New(b.options).Reader(), context.Background()
@@ -38,6 +39,7 @@ func TestPeopleReadAtTheProviderThatTheyName(t *testing.T) {
 }
 
 func TestAProposalIsComparedWithItsBaseAsItIsNow(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.DryRun = true
 	result, err := b.create(request(nil))

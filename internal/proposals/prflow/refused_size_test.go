@@ -39,6 +39,7 @@ func textOf(call, size int, unit string) string {
 }
 
 func TestRefusedCallsDoNotFillTheRecords(t *testing.T) {
+	t.Parallel()
 	const size, calls, most = 200_000, 16, 12 << 10
 	for name, change := range map[string]func(call int) func(map[string]any){
 		"a content outside the scope": func(call int) func(map[string]any) {

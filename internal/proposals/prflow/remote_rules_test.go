@@ -12,6 +12,7 @@ import (
 )
 
 func TestTheSameChangeAgainIsReused(t *testing.T) {
+	t.Parallel()
 	changes := map[string]func(map[string]any){
 		"the very same request":   nil,
 		"another title and body":  func(r map[string]any) { r["title"], r["body"] = "Something else", "Other words." },
@@ -40,6 +41,7 @@ func TestTheSameChangeAgainIsReused(t *testing.T) {
 }
 
 func TestAMergedChangeIsNoChange(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	first := b.mustOpen(request(nil))
 	b.world().Merge(first.Number)
@@ -47,6 +49,7 @@ func TestAMergedChangeIsNoChange(t *testing.T) {
 }
 
 func TestDuplicateGate(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Tier = 3
 	first := b.mustOpen(request(files(file("checks/a.md", "create", "a"), file("checks/b.md", "create", "b"))))
@@ -80,6 +83,7 @@ func TestDuplicateGate(t *testing.T) {
 }
 
 func TestCooldownGate(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	first := b.mustOpen(request(nil))
 	b.clock.advance(time.Minute)
@@ -104,6 +108,7 @@ func TestCooldownGate(t *testing.T) {
 }
 
 func TestAPolicyWithoutCooldownLetsARejectedChangeComeBack(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "cooldown_hours: 0")
 	first := b.mustOpen(request(nil))
@@ -114,6 +119,7 @@ func TestAPolicyWithoutCooldownLetsARejectedChangeComeBack(t *testing.T) {
 }
 
 func TestABranchNameThatIsTakenGetsADigest(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.world().Push("claude-ops/fix/check-inodes-too", providertest.File{Path: "notes.txt", Content: "a person's"})
 	before := b.tip("claude-ops/fix/check-inodes-too")
@@ -128,6 +134,7 @@ func TestABranchNameThatIsTakenGetsADigest(t *testing.T) {
 }
 
 func TestADryRunChecksEverythingAndWritesNothing(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.DryRun = true
 	b.options.Authority.Tier = 3
@@ -176,6 +183,7 @@ func TestADryRunChecksEverythingAndWritesNothing(t *testing.T) {
 }
 
 func TestADryRunRepeatsTheChangeOnlyIfAskedTo(t *testing.T) {
+	t.Parallel()
 	for _, asked := range []any{nil, "summary", "full"} {
 		b := newBench(t)
 		b.options.Authority.DryRun = true
@@ -200,6 +208,7 @@ func TestADryRunRepeatsTheChangeOnlyIfAskedTo(t *testing.T) {
 }
 
 func TestALongDiffIsCutInThePreview(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.DryRun = true
 	result, err := b.create(request(files(file("checks/x.md", "create", strings.Repeat("lorem ipsum äöü\n", 8000)))))

@@ -19,6 +19,7 @@ func (b *bench) renamed() []byte {
 }
 
 func TestARenamedOrTransferredRepositoryKeepsItsRevisions(t *testing.T) {
+	t.Parallel()
 	for name, forget := range map[string]func(b *bench){"with its records": func(*bench) {},
 		"without records": func(b *bench) { b.loseState() }} {
 		t.Run(name, func(t *testing.T) {
@@ -57,6 +58,7 @@ func (b *bench) remarked(body string, change func(m map[string]any)) string {
 }
 
 func TestAMarkIsBoundToTheRepositorysIDAndAnOldOneToItsName(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		change  func(m map[string]any)
 		renamed bool
@@ -90,6 +92,7 @@ func TestAMarkIsBoundToTheRepositorysIDAndAnOldOneToItsName(t *testing.T) {
 // With another key than that of the state folder that was lost, nothing of ours can be told; the refusal names the way
 // back.
 func TestWithAnotherKeyTheRefusalNamesTheVariable(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.reviewed()
 	b.loseState()

@@ -61,6 +61,7 @@ func (b *bench) said() (out []string) {
 }
 
 func TestRepliesArePostedWithTheCommitOfARevision(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.questioned()
 	call := revising(func(r map[string]any) {
@@ -99,6 +100,7 @@ func TestRepliesArePostedWithTheCommitOfARevision(t *testing.T) {
 }
 
 func TestAQuestionIsAnsweredWithoutACommit(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy.Revisions.Max = 2
 	b.questioned()
@@ -147,6 +149,7 @@ func TestAQuestionIsAnsweredWithoutACommit(t *testing.T) {
 
 // Answers to comments on lines leave open what else was asked.
 func TestWhatARepliesAloneDoNotAnswerStillAsks(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.questioned()
 	b.crowd().Comment(1, "bob", "And the name?")
@@ -180,6 +183,7 @@ func TestWhatARepliesAloneDoNotAnswerStillAsks(t *testing.T) {
 }
 
 func TestRepliesThatMayNotBePostedAreRefusedAsAWhole(t *testing.T) {
+	t.Parallel()
 	replies := func(all ...any) func(map[string]any) {
 		return func(r map[string]any) { r["replies"] = all }
 	}
@@ -263,6 +267,7 @@ func (b *bench) mustAnswer() {
 }
 
 func TestADryRunOfRepliesSaysWhatWouldBePostedAndAPersonPostsIt(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.questioned()
 	b.options.Authority.DryRun = true
@@ -287,6 +292,7 @@ func TestADryRunOfRepliesSaysWhatWouldBePostedAndAPersonPostsIt(t *testing.T) {
 
 // Whatever write of an answer fails, and however, the identical call ends with each answer there once.
 func TestRepliesArePostedOnceWhateverFails(t *testing.T) {
+	t.Parallel()
 	both := func(r map[string]any) {
 		r["reply"], r["replies"] = "It counts files.", []any{to("1.1", "Because."), to("1.2", "Daily.")}
 	}
@@ -348,6 +354,7 @@ func TestRepliesArePostedOnceWhateverFails(t *testing.T) {
 
 // A forge that does not take an answer where the comment stands gets one comment that quotes it.
 func TestAReplyThatIsRefusedAtItsLineIsACommentThatQuotes(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.questioned()
 	b.fake.Script.FailBefore(forgetest.MethodReply, fault.New(fault.NotFound, "the comment is gone"))
@@ -367,6 +374,7 @@ func TestAReplyThatIsRefusedAtItsLineIsACommentThatQuotes(t *testing.T) {
 
 // A pull request that is merged while it is answered gets no answer.
 func TestNothingIsAnsweredOnAPullRequestThatHasEnded(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.questioned()
 	b.fake.Script.Before(forgetest.MethodSetText, func() { b.world().Merge(1) })

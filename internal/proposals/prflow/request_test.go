@@ -18,6 +18,7 @@ func acting() []byte {
 }
 
 func TestWhatLeavesDoesNothingAndADryRunShowsItExactly(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.DryRun = true
 	shown, err := b.create(acting())
@@ -48,6 +49,7 @@ func TestWhatLeavesDoesNothingAndADryRunShowsItExactly(t *testing.T) {
 }
 
 func TestAPromotedDryRunLeavesAsItWasShown(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	id := b.dryRun(acting())
 	result, err := b.promote(id)
@@ -65,6 +67,7 @@ func TestAPromotedDryRunLeavesAsItWasShown(t *testing.T) {
 }
 
 func TestTextsThatAreTooLongOnceTheyDoNothingAreRefused(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	e, _ := b.mustRefuse(request(with("title", "Fixes #7 "+strings.Repeat("x", prflow.MaxTitleRunes()-9))),
 		fault.InvalidArgument)
@@ -78,6 +81,7 @@ func TestTextsThatAreTooLongOnceTheyDoNothingAreRefused(t *testing.T) {
 }
 
 func TestATrueMarkOfAnotherPullRequestInTheBodyIsNotBelieved(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	first := b.body(b.mustOpen(request(nil)).Number)
 	mark := first[strings.Index(first, "<!--"):]

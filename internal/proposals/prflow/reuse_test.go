@@ -27,6 +27,7 @@ func (b *bench) mustReuse(raw []byte, number int) prflow.CreateResult {
 }
 
 func TestReusePutsLabelsBack(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	first := b.mustOpen(request(nil))
 	b.fake.People.Unlabel(infra, first.Number)
@@ -57,6 +58,7 @@ func TestReusePutsLabelsBack(t *testing.T) {
 }
 
 func TestALabelWhoseAnswerWasLostIsLookedAtBeforeAWarning(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	first := b.mustOpen(request(nil))
 	b.fake.People.Unlabel(infra, first.Number)
@@ -95,6 +97,7 @@ func (a crowd) Assign(_ context.Context, _ gitprovider.RepoRef, _ int, reviewers
 }
 
 func TestReuseAsksThoseWhoWereNotAsked(t *testing.T) {
+	t.Parallel()
 	setUp := func(t *testing.T) (*bench, crowd) {
 		b := newBench(t)
 		b.options.Authority.Policy = mustPolicy(t, "pull_requests: {reviewers: [Ann, bob, acme/ops], assignees: [joe]}")
@@ -138,6 +141,7 @@ func TestReuseAsksThoseWhoWereNotAsked(t *testing.T) {
 }
 
 func TestReuseMendsABodyThatIsStillOurs(t *testing.T) {
+	t.Parallel()
 	for name, damage := range map[string]func(body string) string{
 		"it is gone":         func(string) string { return "" },
 		"the footer is gone": func(body string) string { return body[:strings.Index(body, "\n\n---")] },
@@ -175,6 +179,7 @@ func TestReuseMendsABodyThatIsStillOurs(t *testing.T) {
 }
 
 func TestReuseLeavesABodyThatSomebodyHasWritten(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	first := b.mustOpen(request(nil))
 	for name, body := range map[string]string{
@@ -207,6 +212,7 @@ func TestReuseLeavesABodyThatSomebodyHasWritten(t *testing.T) {
 }
 
 func TestListFindsOursByTheirMarkAndSaysSo(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	first := b.mustOpen(request(nil))
 	b.fake.People.Unlabel(infra, first.Number)
@@ -236,6 +242,7 @@ func TestListFindsOursByTheirMarkAndSaysSo(t *testing.T) {
 }
 
 func TestOfTwoPullRequestsWithTheSameChangeTheOlderOneIsReused(t *testing.T) {
+	t.Parallel()
 	b := newLateBench(t)
 	s := emptyRecords.Open(t, b.TempDir(), store.Options{Now: b.clock.Now})
 	others := b.options
@@ -256,6 +263,7 @@ func TestOfTwoPullRequestsWithTheSameChangeTheOlderOneIsReused(t *testing.T) {
 }
 
 func TestWhatWasLeftOfTheSameChangeAndCannotBeSettledIsReusedAllTheSame(t *testing.T) {
+	t.Parallel()
 	b := newLateBench(t)
 	b.fake.Script.FailAfter(forgetest.MethodOpenPullRequest)
 	b.fake.Script.FailBefore(forgetest.MethodFindByHead, down())
@@ -277,6 +285,7 @@ func (noAdoption) Adopt(context.Context, record.Proposal) (bool, error) {
 
 // Whoever asks for the same files under another title learns that the pull request kept its own.
 func TestReuseSaysWhatOfTheCallWasNotTaken(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(map[string]any)
 		says   string

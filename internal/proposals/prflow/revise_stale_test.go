@@ -34,6 +34,7 @@ func (l *staleLedger) Reserve(ctx context.Context, p record.Proposal, claim reco
 // One review is answered by one revision, also where another process ends its revision just when this one looks whether
 // that process is alive.
 func TestARevisionThatEndedWhileItWasLookedAtIsNotRevisedOver(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.reviewed()
 	committed, goOn, first := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -84,6 +85,7 @@ func (h *lateHistory) MadeOf(ctx context.Context, provider, owner, repo string, 
 // The identical answer that another process gives while this one reads is the answer of this one, too: with a commit,
 // which moves the head, and alone, which does not.
 func TestTheSameAnswerGivenMeanwhileIsReused(t *testing.T) {
+	t.Parallel()
 	answers := func(r map[string]any) { r["replies"] = []any{to("1.1", "Because they end.")} }
 	for name, raw := range map[string][]byte{"with a commit": revising(answers), "alone": replying(answers)} {
 		t.Run(name, func(t *testing.T) {

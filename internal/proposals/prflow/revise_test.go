@@ -82,6 +82,7 @@ func (b *bench) content(branch, path string) string {
 }
 
 func TestARevisionIsOneMoreCommitOnTheOpenPullRequest(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	first := b.reviewed()
 	head := b.tip(first.Branch)
@@ -135,6 +136,7 @@ func TestARevisionIsOneMoreCommitOnTheOpenPullRequest(t *testing.T) {
 }
 
 func TestEachReviewAllowsOneRevisionUpToThePolicysLimit(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy.Revisions.Max = 2
 	first := b.reviewed()
@@ -160,6 +162,7 @@ func TestEachReviewAllowsOneRevisionUpToThePolicysLimit(t *testing.T) {
 }
 
 func TestUnderReviseAlwaysNobodyHasToAsk(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy.Revisions.Always = true
 	b.mustOpen(request(nil))
@@ -175,6 +178,7 @@ func TestUnderReviseAlwaysNobodyHasToAsk(t *testing.T) {
 }
 
 func TestARevisionThatMayNotBeIsRefusedWithoutAWrite(t *testing.T) {
+	t.Parallel()
 	fourFiles := files(file("checks/a.md", "create", "a\n"), file("checks/b.md", "create", "b\n"),
 		file("checks/c.md", "create", "c\n"))
 	for name, c := range map[string]struct {
@@ -263,6 +267,7 @@ func TestARevisionThatMayNotBeIsRefusedWithoutAWrite(t *testing.T) {
 }
 
 func TestADryRunOfARevisionShowsItAndAPersonOpensIt(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	first := b.reviewed()
 	b.options.Authority.DryRun = true
@@ -283,6 +288,7 @@ func TestADryRunOfARevisionShowsItAndAPersonOpensIt(t *testing.T) {
 }
 
 func TestCapsCountARevisionAsNoPullRequest(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy.Limits.Caps.OpenPRs, b.options.Authority.Policy.Limits.Caps.CreationsPerHour = 2, 2
 	b.reviewed()
@@ -305,6 +311,7 @@ func TestCapsCountARevisionAsNoPullRequest(t *testing.T) {
 }
 
 func TestStatusListAndRefusalSayThatAPullRequestMayBeRevised(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	service := func() *prflow.Service { return prflow.New(b.options) }
 	status := func() string {
@@ -340,6 +347,7 @@ func TestStatusListAndRefusalSayThatAPullRequestMayBeRevised(t *testing.T) {
 
 // Whatever fails, and however, the identical call ends in one commit and one answer.
 func TestARevisionThatFailsHalfWayIsFinishedByTheIdenticalCall(t *testing.T) {
+	t.Parallel()
 	failure := fault.New(fault.UpstreamError, "no answer")
 	for name, plan := range map[string]func(s *forgetest.Script){
 		"the commit arrives, and the answer is lost": func(s *forgetest.Script) { s.FailAfter(forgetest.MethodAppend) },
@@ -412,6 +420,7 @@ func (b *bench) assertRevisedOnce(branch, head string) {
 }
 
 func TestOfManyIdenticalRevisionsOneIsMade(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	first := b.reviewed()
 	head := b.tip(first.Branch)
@@ -438,6 +447,7 @@ func TestOfManyIdenticalRevisionsOneIsMade(t *testing.T) {
 // An agent that knows the base branch alone must not make its edits once more on what the pull request has changed
 // already.
 func TestEditsOfARevisionAreMadeFromItsBranch(t *testing.T) {
+	t.Parallel()
 	const onBranch = "# Disk\n\nKeep 9 days.\nTwo.\nThree.\nTwo.\n"
 	answer := edited("checks/disk.md", "Three.", "Three.\nKeep 5 days.")
 	for name, c := range map[string]struct {

@@ -45,6 +45,7 @@ func (b *bench) wantOne() {
 }
 
 func TestASecondPullRequestThatMayBeOpenIsSettledByARound(t *testing.T) {
+	t.Parallel()
 	for name, fail := range unclear() {
 		t.Run(name, func(t *testing.T) {
 			b := newLateBench(t)
@@ -67,6 +68,7 @@ func TestASecondPullRequestThatMayBeOpenIsSettledByARound(t *testing.T) {
 }
 
 func TestASecondPullRequestThatMayBeOpenIsSettledByTheIdenticalCall(t *testing.T) {
+	t.Parallel()
 	for name, fail := range unclear() {
 		for content, code := range map[string]fault.Code{"# Inodes\n": "", "# Otherwise\n": fault.DuplicatePR} {
 			t.Run(name+", "+content, func(t *testing.T) {
@@ -89,6 +91,7 @@ func TestASecondPullRequestThatMayBeOpenIsSettledByTheIdenticalCall(t *testing.T
 }
 
 func TestAPullRequestThatWasNoSecondOneStaysOpenWhenThatIsSettled(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		name string
 		meet func(b *bench)
@@ -117,6 +120,7 @@ func TestAPullRequestThatWasNoSecondOneStaysOpenWhenThatIsSettled(t *testing.T) 
 }
 
 func TestAPullRequestThatWasJudgedIsNoRivalWhateverIsPushedToItLater(t *testing.T) {
+	t.Parallel()
 	b := newLateBench(t)
 	older := b.mustOpen(request(func(r map[string]any) {
 		r["title"], r["files"] = "Another title", []any{file("checks/swap.md", "create", "# Swap\n")}
@@ -134,6 +138,7 @@ func TestAPullRequestThatWasJudgedIsNoRivalWhateverIsPushedToItLater(t *testing.
 }
 
 func TestALookForOthersThatIsRefusedIsAWarning(t *testing.T) {
+	t.Parallel()
 	b := newLateBench(t)
 	b.meetsARival("# Otherwise\n")
 	b.fake.Script.FailBefore(forgetest.MethodOpenOurs, fault.New(fault.ProviderDisabled, "the token may not do that"))

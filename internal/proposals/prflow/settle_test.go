@@ -46,6 +46,7 @@ func (b *bench) ours() (names []string) {
 }
 
 func TestAfterAnUnclearAnswerNothingIsUndoneAndTheCallerIsToldWhatToDo(t *testing.T) {
+	t.Parallel()
 	b := newLateBench(t)
 	e := b.leaveABranch()
 	if !strings.Contains(e.Message, "identical call") || !e.Retryable() || e.RetryAfter <= 0 {
@@ -68,6 +69,7 @@ func TestAfterAnUnclearAnswerNothingIsUndoneAndTheCallerIsToldWhatToDo(t *testin
 }
 
 func TestAnotherChangeWaitsUntilNothingCanArriveAnyMore(t *testing.T) {
+	t.Parallel()
 	b := newLateBench(t)
 	b.leaveABranch()
 	other := request(files(file("checks/inodes.md", "create", "# Inodes, otherwise\n")))
@@ -88,6 +90,7 @@ func TestAnotherChangeWaitsUntilNothingCanArriveAnyMore(t *testing.T) {
 }
 
 func TestABranchIsTakenOverOnlyIfItIsExactlyOurChangeOnTheBase(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		name  string
 		meet  func(b *bench)
@@ -148,6 +151,7 @@ func TestABranchIsTakenOverOnlyIfItIsExactlyOurChangeOnTheBase(t *testing.T) {
 }
 
 func TestACommitSaysWhereItComesFrom(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	result := b.mustOpen(request(nil))
 	message := b.world().Message(result.Commit)
@@ -158,6 +162,7 @@ func TestACommitSaysWhereItComesFrom(t *testing.T) {
 }
 
 func TestWhoeverWaitsForASlowWriteHearsOfIt(t *testing.T) {
+	t.Parallel()
 	for _, method := range []string{forgetest.MethodCommit, forgetest.MethodOpenPullRequest} {
 		t.Run(method, func(t *testing.T) {
 			b := newBench(t)

@@ -30,6 +30,7 @@ func (b *bench) sweep(w *prflow.Sweeper) []prflow.Swept {
 }
 
 func TestABranchWithoutRecordAndPullRequestIsRemovedAfterAnHour(t *testing.T) {
+	t.Parallel()
 	b := newLateBench(t)
 	b.leaveABranch()
 	b.loseState()
@@ -55,6 +56,7 @@ func TestABranchWithoutRecordAndPullRequestIsRemovedAfterAnHour(t *testing.T) {
 }
 
 func TestTheSweepLeavesWhatMayBeSomebodys(t *testing.T) {
+	t.Parallel()
 	inodes := providertest.File{Path: "checks/inodes.md", Content: "# Inodes\n"}
 	for _, row := range []struct {
 		name string
@@ -118,6 +120,7 @@ func (b *bench) amend(files ...providertest.File) {
 }
 
 func TestABareBranchIsRemovedWhenItWasSeenAnHourAgo(t *testing.T) {
+	t.Parallel()
 	b := newLateBench(t)
 	b.fake.People.PointBranch(infra, plainBranch, b.tip("main"))
 	b.world().Push("feature/x", providertest.File{Path: "x.md", Content: "x\n"})
@@ -137,6 +140,7 @@ func TestABareBranchIsRemovedWhenItWasSeenAnHourAgo(t *testing.T) {
 }
 
 func TestTheSweepTellsOfARepositoryThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	b := newLateBench(t)
 	b.fake.Script.FailBefore(forgetest.MethodOurBranches, down())
 	if swept := b.sweep(prflow.New(b.options).NewSweeper()); len(swept) != 1 || !strings.Contains(swept[0].Error, "down") {
@@ -145,6 +149,7 @@ func TestTheSweepTellsOfARepositoryThatCannotBeRead(t *testing.T) {
 }
 
 func TestRepositoriesOfTheAllowlistAreKnownByName(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	rules := policy.Default()
 	rules.Targets.Repositories = []policy.RepoPattern{

@@ -37,6 +37,7 @@ func (b *bench) meetsARival(content string) {
 }
 
 func TestAPullRequestThatCouldNotBeWithdrawnHoldsTheCooldownWhenSomebodyRejectsIt(t *testing.T) {
+	t.Parallel()
 	b := newLateBench(t)
 	b.meetsARival("# Otherwise\n")
 	b.fake.Script.FailBefore(forgetest.MethodWithdraw, fault.New(fault.ProviderDisabled, "the token may not do that"))
@@ -57,6 +58,7 @@ func TestAPullRequestThatCouldNotBeWithdrawnHoldsTheCooldownWhenSomebodyRejectsI
 }
 
 func TestAWithdrawalWhoseAnswerWasLostIsLookedAt(t *testing.T) {
+	t.Parallel()
 	b := newLateBench(t)
 	b.meetsARival("# Otherwise\n")
 	b.fake.Script.FailAfter(forgetest.MethodWithdraw)
@@ -71,6 +73,7 @@ func TestAWithdrawalWhoseAnswerWasLostIsLookedAt(t *testing.T) {
 }
 
 func TestABranchOfTheSameNameDoesNotMakeAnotherChangeTheSame(t *testing.T) {
+	t.Parallel()
 	b := newLateBench(t)
 	b.fake.Script.FailBefore(forgetest.MethodCommit, fault.New(fault.Timeout, "the host did not answer in time"))
 	if _, err := b.create(request(nil)); fault.CodeOf(err) != fault.Timeout {
@@ -85,6 +88,7 @@ func TestABranchOfTheSameNameDoesNotMakeAnotherChangeTheSame(t *testing.T) {
 }
 
 func TestALookAgainSaysEachWarningOnceAndSeesOthersAnew(t *testing.T) {
+	t.Parallel()
 	for _, rule := range []policy.Duplicates{"", policy.DuplicatesAny} {
 		t.Run(string(rule), func(t *testing.T) {
 			b := newBench(t)
@@ -137,6 +141,7 @@ func (panicky) OpenOurs(context.Context, gitprovider.RepoRef, int) ([]gitprovide
 }
 
 func TestAPanicBesideThePipelineIsAWarningAndThePullRequestIsRecorded(t *testing.T) {
+	t.Parallel()
 	b := newLateBench(t)
 	b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{
 		{Name: "fake", Provider: panicky{b.fake}, Hosts: []string{"git.example.org"}},
@@ -156,6 +161,7 @@ func TestAPanicBesideThePipelineIsAWarningAndThePullRequestIsRecorded(t *testing
 }
 
 func TestADryRunSettlesNothing(t *testing.T) {
+	t.Parallel()
 	b := newLateBench(t)
 	b.fake.Script.FailAfter(forgetest.MethodOpenPullRequest)
 	b.fake.Script.FailBefore(forgetest.MethodFindByHead, down())
@@ -173,6 +179,7 @@ func TestADryRunSettlesNothing(t *testing.T) {
 }
 
 func TestAPanicAfterTheRecordMakesNoSecondRow(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.mustOpen(request(nil))
 	caller := agent

@@ -15,6 +15,7 @@ func (b *bench) update(rebase bool, files ...providertest.File) {
 }
 
 func TestABranchThatAPersonBroughtUpToDateIsRevised(t *testing.T) {
+	t.Parallel()
 	moved := func(b *bench) { b.world().Push("main", providertest.File{Path: "README.md", Content: "newer\n"}) }
 	for name, do := range map[string]func(b *bench){
 		"merged": func(b *bench) { moved(b); b.update(false) },
@@ -61,6 +62,7 @@ func TestABranchThatAPersonBroughtUpToDateIsRevised(t *testing.T) {
 }
 
 func TestABranchThatBringsSomethingOfAPersonIsNotRevised(t *testing.T) {
+	t.Parallel()
 	for name, do := range map[string]func(b *bench){
 		"another file":     func(b *bench) { b.update(false, providertest.File{Path: "checks/mine.md", Content: "x\n"}) },
 		"our file changed": func(b *bench) { b.update(false, providertest.File{Path: "checks/inodes.md", Content: "x\n"}) },

@@ -23,6 +23,7 @@ func (b *bench) kept(row record.Attempt) *record.RefusedChange {
 }
 
 func TestWhatARefusedAttemptWantedIsKept(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	edit := file("checks/disk.md", "update")
 	delete(edit, "content")
@@ -42,6 +43,7 @@ func TestWhatARefusedAttemptWantedIsKept(t *testing.T) {
 }
 
 func TestATextWithASecretIsNotKeptAndTheOthersAre(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	token := "ghp_" + strings.Join([]string{"z9Kq2LmX", "7vTbR4Wn", "8cYd1FgH", "5jPs3AuE", "6oZi"}, "")
 	_, row := b.mustRefuse(request(files(file("checks/a.md", "create", "x\n"+token+"\n"),
@@ -65,6 +67,7 @@ func TestATextWithASecretIsNotKeptAndTheOthersAre(t *testing.T) {
 }
 
 func TestWhatBecameAProposalIsNotKeptTwice(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.mustOpen(request(nil))
 	if got := b.kept(b.attempts()[0]); got != nil {
@@ -73,6 +76,7 @@ func TestWhatBecameAProposalIsNotKeptTwice(t *testing.T) {
 }
 
 func TestOfALongTextTheBeginningIsKept(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	long := strings.Repeat("a line ü\n", 5000)
 	_, row := b.mustRefuse(request(func(r map[string]any) {

@@ -34,6 +34,7 @@ const plainBranch = "claude-ops/fix/check-inodes-too"
 func down() *fault.Error { return fault.New(fault.UpstreamError, "the host is down") }
 
 func TestADefiniteFailureLeavesNothingAndARetryWorks(t *testing.T) {
+	t.Parallel()
 	for _, method := range []string{forgetest.MethodCommit, forgetest.MethodOpenPullRequest} {
 		for _, code := range []fault.Code{fault.UpstreamError, fault.Conflict, fault.RateLimited, fault.NotFound} {
 			t.Run(fmt.Sprintf("%s fails with %s", method, code), func(t *testing.T) {
@@ -57,6 +58,7 @@ func TestADefiniteFailureLeavesNothingAndARetryWorks(t *testing.T) {
 }
 
 func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
+	t.Parallel()
 	for _, method := range []string{forgetest.MethodCommit, forgetest.MethodOpenPullRequest} {
 		t.Run(method+" acts and then fails", func(t *testing.T) {
 			b := newBench(t)
@@ -148,6 +150,7 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 }
 
 func TestABranchNameThatIsTakenAtTheLastMomentGetsADigest(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.fake.Script.Before(forgetest.MethodCommit, func() {
 		b.world().Push(plainBranch, providertest.File{Path: "notes.txt", Content: "a person's"})
@@ -164,6 +167,7 @@ func TestABranchNameThatIsTakenAtTheLastMomentGetsADigest(t *testing.T) {
 }
 
 func TestABaseThatMovesBetweenLookAndWriteIsAConflict(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.fake.Script.Before(forgetest.MethodCommit, func() {
 		b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: "# Disk, by a person\n"})
@@ -177,6 +181,7 @@ func TestABaseThatMovesBetweenLookAndWriteIsAConflict(t *testing.T) {
 }
 
 func TestACancelledCallerStopsBeforeTheReservationAndNotAfter(t *testing.T) {
+	t.Parallel()
 	t.Run("before: nothing happens, and the attempt is recorded", func(t *testing.T) {
 		b := newBench(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -201,6 +206,7 @@ func TestACancelledCallerStopsBeforeTheReservationAndNotAfter(t *testing.T) {
 }
 
 func TestConcurrentIdenticalRequestsMakeOnePullRequest(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	const callers = 12
 	b.options.Clock.Sleep = func(ctx context.Context, _ time.Duration) { <-time.After(time.Millisecond) }
@@ -232,6 +238,7 @@ func TestConcurrentIdenticalRequestsMakeOnePullRequest(t *testing.T) {
 }
 
 func TestConcurrentOverlappingRequestsMakeOnePullRequest(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	const callers = 12
 	b.options.Clock.Sleep = func(ctx context.Context, _ time.Duration) { <-time.After(time.Millisecond) }
@@ -266,6 +273,7 @@ func TestConcurrentOverlappingRequestsMakeOnePullRequest(t *testing.T) {
 }
 
 func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
+	t.Parallel()
 	proposal := func(b *bench) record.Proposal {
 		return record.Proposal{
 			ID: "dead", CreatedAt: b.clock.Now(), Door: record.DoorMCP, Caller: "dead", Tier: 2, Provider: "fake", Owner: "joe",
@@ -361,6 +369,7 @@ func (brokenLedger) Opened(context.Context, string) ([]record.Proposal, error) {
 }
 
 func TestWithoutARecordNothingIsProposed(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Ledger = brokenLedger{}
 	for name, raw := range map[string][]byte{"a good request": request(nil),
@@ -392,6 +401,7 @@ func (brokenSecrets) Redact(text string) string {
 }
 
 func TestWhenSecretsCannotBeSearchedForNothingIsProposedAndNothingRepeated(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Secrets = brokenSecrets{}
 	e, row := b.mustRefuse(request(nil), fault.Internal)
@@ -410,6 +420,7 @@ func (panickySecrets) Spread([]string) []int     { return nil }
 func (panickySecrets) Redact(text string) string { return text }
 
 func TestAPanicIsRecordedAndItsTextStaysInside(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.options.Secrets = panickySecrets{}
 	if e, _ := b.mustRefuse(request(nil), fault.Internal); strings.Contains(e.Message, "boom") {

@@ -18,6 +18,7 @@ func token(name string) access.Token {
 }
 
 func TestTokensAreKeptFoundAndRevoked(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	exists, err := s.Access.AnyToken(ctx)
 	wantEqual(t, exists || err != nil, false)
@@ -53,6 +54,7 @@ func TestTokensAreKeptFoundAndRevoked(t *testing.T) {
 }
 
 func TestSessionsAreKeptTouchedAndPruned(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	insert := func(hash string, made, seen time.Time) {
 		t.Helper()
@@ -81,6 +83,7 @@ func TestSessionsAreKeptTouchedAndPruned(t *testing.T) {
 }
 
 func TestAnIdempotencyKeyStandsForOneBodyOfOneCallerForItsLifetime(t *testing.T) {
+	t.Parallel()
 	ctx, c := context.Background(), &clock{noon()}
 	s := openWith(t, Options{Now: c.Now})
 	take := func(caller, key, body string) (record.Reply, error) {
@@ -106,6 +109,7 @@ func TestAnIdempotencyKeyStandsForOneBodyOfOneCallerForItsLifetime(t *testing.T)
 }
 
 func TestAnAgentsTokenIsKeptAsItIsAndCountsForNobodysSignIn(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	k := token("laptop")
 	k.Agent, k.Scopes, k.ExpiresAt = true, nil, noon().Add(24*time.Hour)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestTheJournalKeepsTheNewestEntriesInTheirOrder(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	begin(t, s, "a", "b")
 	wantEqual(t, s.AgentSessions.AppendJournal(ctx, "b", noon(), []string{"backup: 41 minutes", "nul \x00 and \xff"}), nil)

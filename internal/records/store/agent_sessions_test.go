@@ -33,6 +33,7 @@ func begin(t testing.TB, s *Store, ids ...string) {
 }
 
 func TestASessionIsKeptAsItWasSaved(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	begin(t, s, "a")
 	got, err := s.AgentSessions.Session(ctx, "a")
@@ -53,6 +54,7 @@ func TestASessionIsKeptAsItWasSaved(t *testing.T) {
 }
 
 func TestSessionsAreListedPageByPageNewestFirst(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	for i := range 5 {
 		begin(t, s, fmt.Sprint(i))
@@ -75,6 +77,7 @@ func TestSessionsAreListedPageByPageNewestFirst(t *testing.T) {
 }
 
 func TestEventsAreReadFromWhereAReaderLeftOff(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	begin(t, s, "a", "b")
 	events := []sessions.Event{
@@ -102,6 +105,7 @@ func TestEventsAreReadFromWhereAReaderLeftOff(t *testing.T) {
 }
 
 func TestEveryAttemptAndProposalKnowsItsSession(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	for i, outcome := range []record.Outcome{
 		record.OutcomeRefused, record.OutcomeRefused, record.OutcomeReused, record.OutcomeFailed, record.OutcomeDryRun,
@@ -137,6 +141,7 @@ func TestEveryAttemptAndProposalKnowsItsSession(t *testing.T) {
 }
 
 func TestSessionsOfEndedProcessesAreClosedAsInterrupted(t *testing.T) {
+	t.Parallel()
 	ctx, place := context.Background(), newPlace(t)
 	s, other := open(t, place, Options{Now: noon}), open(t, place, Options{Now: noon})
 	begin(t, s, "alive")
@@ -169,6 +174,7 @@ func TestSessionsOfEndedProcessesAreClosedAsInterrupted(t *testing.T) {
 }
 
 func TestSessionsAreFoundByWhatTheyAre(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	for i, r := range []sessions.Record{
 		{Task: sessions.Task{Tier: 1, Trigger: sessions.TriggerSchedule},
@@ -206,6 +212,7 @@ func TestSessionsAreFoundByWhatTheyAre(t *testing.T) {
 }
 
 func TestTheVersionOfSessionsChangesWithThem(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	seen := map[int64]string{}
 	changed := func(after string) {
@@ -244,6 +251,7 @@ func TestTheVersionOfSessionsChangesWithThem(t *testing.T) {
 }
 
 func TestASessionIsAskedToStopWhileItRuns(t *testing.T) {
+	t.Parallel()
 	ctx, s := t.Context(), openNew(t)
 	r := sessions.Record{ID: "one", StartedAt: noon(), Ending: sessions.Ending{State: sessions.StateRunning}}
 	wantEqual(t, s.AgentSessions.BeginSession(ctx, r), nil)

@@ -34,6 +34,7 @@ func used(t *testing.T, s *Store, id string, tier gitprovider.Tier, began time.T
 }
 
 func TestWhatSessionsUsedIsSummedByDayAndTier(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	yesterday := noon().AddDate(0, 0, -1)
 	used(t, s, "1", 1, noon().AddDate(0, 0, -2), sessions.StateSucceeded, 3, sessions.CostClient)
@@ -66,6 +67,7 @@ func TestWhatSessionsUsedIsSummedByDayAndTier(t *testing.T) {
 
 // What a killed process saved last stands.
 func TestWhatAnInterruptedSessionUsedCounts(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	r := agentSession("a")
 	r.Usage = sessions.Usage{InputTokens: 7, CostUSD: 0.000000001, CostSource: sessions.CostEstimate}

@@ -9,6 +9,7 @@ import (
 
 // A proposal that only answers has no files: it holds the pull request, and keeps what it answers.
 func TestAnswersAreKeptAndHoldTheirPullRequest(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	answering := func(id string) record.Proposal {
 		p := proposal(id)

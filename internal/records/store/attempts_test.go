@@ -53,6 +53,7 @@ func attempts(t testing.TB, s *Store, q record.AttemptQuery) []record.RecordedAt
 }
 
 func TestAttemptsAreFilteredByWhatTheRecordSays(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	recordVaried(t, s, 8) // rows 1 to 8; 3 and 7 are no proposals
 	cases := map[string]struct {
@@ -91,6 +92,7 @@ func TestAttemptsAreFilteredByWhatTheRecordSays(t *testing.T) {
 }
 
 func TestPagesOfAttemptsStayWhereTheyAreWhileOthersAreRecorded(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	recordVaried(t, s, 8)
 	first := attempts(t, s, record.AttemptQuery{Limit: 3})
@@ -100,6 +102,7 @@ func TestPagesOfAttemptsStayWhereTheyAreWhileOthersAreRecorded(t *testing.T) {
 }
 
 func TestALimitIsBounded(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	appendMany(t, s, record.MaxAttemptLimit+1)
 	for limit, want := range map[int]int{
@@ -110,6 +113,7 @@ func TestALimitIsBounded(t *testing.T) {
 }
 
 func TestAnAttemptSaysWhatBecameOfItsProposal(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	reserve(t, s, proposal("r1", "checks/a.md"), 0)
 	recordAttempts(t, s, attempt("r1"))
@@ -130,6 +134,7 @@ func TestAnAttemptSaysWhatBecameOfItsProposal(t *testing.T) {
 }
 
 func TestAttemptsAreFilteredByTheStateOfTheirPullRequests(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	for i, id := range []string{"r1", "r2", "r3"} {
 		reserve(t, s, proposal(id, "checks/"+id+".md"), 99)
@@ -161,6 +166,7 @@ func TestAttemptsAreFilteredByTheStateOfTheirPullRequests(t *testing.T) {
 }
 
 func TestHostileTextOfAttemptsIsIndexedAndFound(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	a := attempt("r\x00\xff")
 	a.Title, a.Paths = "\xff\x00"+strings.Repeat("ä", 3000), []string{"\xfe"}
@@ -196,6 +202,7 @@ func BenchmarkAttemptsOf100k(b *testing.B) {
 }
 
 func TestOfRefusedChangesTheNewestAreKept(t *testing.T) {
+	t.Parallel()
 	ctx, s := t.Context(), openNew(t)
 	const kept, more = 1000, 5
 	for i := range kept + more {

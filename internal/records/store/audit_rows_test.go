@@ -10,6 +10,7 @@ import (
 
 // What is in memory of rows is what is read of them, and what changes beside them is read each time.
 func TestAttemptsFromMemoryAreThoseThatAreRead(t *testing.T) {
+	t.Parallel()
 	place := newPlace(t)
 	s := open(t, place, Options{})
 	other := open(t, place, Options{}) // as another process would
@@ -38,6 +39,7 @@ func TestAttemptsFromMemoryAreThoseThatAreRead(t *testing.T) {
 }
 
 func TestMemoryOfRowsIsBounded(t *testing.T) {
+	t.Parallel()
 	var m rowMemory
 	row := func(i, size int) auditRow {
 		return newAuditRow(int64(i), genesisHash, record.Attempt{RequestID: fmt.Sprint(i),

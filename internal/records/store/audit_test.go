@@ -12,6 +12,7 @@ import (
 )
 
 func TestAnAttemptIsKeptAsItWas(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*record.Attempt){
 		"ordinary": func(*record.Attempt) {},
 		"empty":    func(a *record.Attempt) { *a = record.Attempt{Time: a.Time} },
@@ -36,6 +37,7 @@ func TestAnAttemptIsKeptAsItWas(t *testing.T) {
 }
 
 func TestAnAttemptWithoutATimeIsNow(t *testing.T) {
+	t.Parallel()
 	s, a := openNew(t), attempt("1")
 	a.Time = time.Time{}
 	recordAttempts(t, s, a)
@@ -45,6 +47,7 @@ func TestAnAttemptWithoutATimeIsNow(t *testing.T) {
 }
 
 func TestHugeAttemptsAreCutNotRefused(t *testing.T) {
+	t.Parallel()
 	s, a := openNew(t), attempt("1")
 	a.Outcome, a.Code = record.OutcomeDone, "" // of a refused one less is kept
 	a.Caller = strings.Repeat("c", 1<<20)
@@ -81,6 +84,7 @@ func TestHugeAttemptsAreCutNotRefused(t *testing.T) {
 }
 
 func TestOfARefusedAttemptLessIsKept(t *testing.T) {
+	t.Parallel()
 	s, a := openNew(t), attempt("1")
 	for i := range 300 {
 		a.Paths = append(a.Paths, fmt.Sprintf("%d/", i)+strings.Repeat("p", 2000))
@@ -108,6 +112,7 @@ func TestOfARefusedAttemptLessIsKept(t *testing.T) {
 }
 
 func TestRecordedRowsFollowEachOther(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	seq, head, err := s.Audit.Head(ctx)
 	wantEqual(t, err, nil)
@@ -124,6 +129,7 @@ func TestRecordedRowsFollowEachOther(t *testing.T) {
 }
 
 func TestAuditPages(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	minute := func(n int) time.Time { return noon().Add(time.Duration(n) * time.Minute) }
 	for i := range 20 {
@@ -170,6 +176,7 @@ func TestAuditPages(t *testing.T) {
 }
 
 func TestAuditLimits(t *testing.T) {
+	t.Parallel()
 	for limit, want := range map[int]int{
 		0: record.DefaultAuditLimit, -1: record.DefaultAuditLimit, 7: 7, record.MaxAuditLimit + 1: record.MaxAuditLimit,
 	} {
@@ -184,6 +191,7 @@ func TestAuditLimits(t *testing.T) {
 }
 
 func TestAuditEntryThatIsNotThere(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	recordAttempts(t, s, attempt("r1"), attempt("r1"))
 	for _, ref := range []string{"", "0", "-1", "3", "9223372036854775807", "nothing"} {
@@ -196,6 +204,7 @@ func TestAuditEntryThatIsNotThere(t *testing.T) {
 }
 
 func TestWarningsOfAVerdictAreKept(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	a := attempt("r1")
 	a.Verdicts = []record.Verdict{{

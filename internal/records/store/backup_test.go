@@ -14,6 +14,7 @@ import (
 )
 
 func TestABackupHoldsWhatWasThereWhileOthersWrite(t *testing.T) {
+	t.Parallel()
 	ctx, place := context.Background(), newPlace(t)
 	s := open(t, place, Options{Now: noon})
 	l := newAt(place, Options{})
@@ -59,6 +60,7 @@ func TestABackupHoldsWhatWasThereWhileOthersWrite(t *testing.T) {
 }
 
 func TestABackupIsNotWrittenOverAnything(t *testing.T) {
+	t.Parallel()
 	ctx, place := context.Background(), newPlace(t)
 	l := newAt(place, Options{})
 	t.Cleanup(func() { _ = l.Close() })
@@ -78,6 +80,7 @@ func TestABackupIsNotWrittenOverAnything(t *testing.T) {
 }
 
 func TestABackupOfAnAuditThatIsNotWholeIsRefused(t *testing.T) {
+	t.Parallel()
 	for name, damage := range map[string][]string{
 		"an altered row": append(dropGuards(), "UPDATE audit SET caller = 'x' WHERE seq = 1"),
 		"no guards":      dropGuards(),

@@ -11,6 +11,7 @@ import (
 
 // Whoever records, the version is another one afterwards, and stays the same otherwise.
 func TestTheVersionChangesWithWhatIsRecorded(t *testing.T) {
+	t.Parallel()
 	place := newPlace(t)
 	s, other := open(t, place, Options{Now: noon}), open(t, place, Options{Now: noon})
 	_, known := s.Changes().Version(t.Context())
@@ -62,6 +63,7 @@ func TestTheVersionChangesWithWhatIsRecorded(t *testing.T) {
 
 // What is read within a view belongs together, whatever others record meanwhile.
 func TestAViewShowsTheRecordsAsTheyWere(t *testing.T) {
+	t.Parallel()
 	place := emptyPlace(t)
 	s, other := open(t, place, Options{Now: noon}), open(t, place, Options{Now: noon})
 	recordAttempts(t, s, attempt("before"))

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/records/record"
 )
@@ -121,7 +120,7 @@ func childUse(ctx context.Context, place, version, writes string) error {
 		return wait()
 	}
 	return s.db.write(ctx, func(*sql.Tx) error {
-		time.Sleep(time.Second) // until it is noted that it writes
+		waitUntilNoted(s)
 		return wait()
 	})
 }

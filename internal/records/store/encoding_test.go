@@ -36,6 +36,7 @@ func vectorAttempt() record.Attempt {
 }
 
 func TestTheEncodingIsTheDocumentedOne(t *testing.T) {
+	t.Parallel()
 	want, err := os.ReadFile("testdata/audit-vector.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +47,7 @@ func TestTheEncodingIsTheDocumentedOne(t *testing.T) {
 }
 
 func TestEveryFieldOfAnAttemptIsHashed(t *testing.T) {
+	t.Parallel()
 	base := newAuditRow(1, genesisHash, vectorAttempt()).Hash
 	fields := reflect.TypeFor[record.Attempt]()
 	for i := range fields.NumField() {
@@ -67,6 +69,7 @@ func TestEveryFieldOfAnAttemptIsHashed(t *testing.T) {
 }
 
 func TestWhatIsCutStaysDifferent(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", maxMessage+1)
 	lists := func(n int, last string) []string {
 		return append(strings.Split(strings.Repeat("p,", n-1), ",")[:n-1], last)

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // The tests of this package run on the engine that this file or engine_postgres_test.go names; the build tag chooses.
@@ -101,6 +103,15 @@ func textNoMore() []string {
 
 // waitUntilEnded returns when the other processes can know that the process of that name has ended.
 func waitUntilEnded(testing.TB, *Store, string) {} // a lock is dropped before its holder can be waited for
+
+// waitUntilNoted returns when other processes can know that this one writes, which takes a while.
+func waitUntilNoted(s *Store) {
+	for e := s.db.conn.engine.(*sqliteEngine); ; time.Sleep(time.Millisecond) {
+		if slices.ContainsFunc(e.users(), func(u user) bool { return !u.Writing.IsZero() }) {
+			return
+		}
+	}
+}
 
 // analyze brings the statistics up to date that a database in use has.
 func analyze(testing.TB, *Store) {} // none are used

@@ -17,6 +17,7 @@ func newUnopened(t testing.TB, place string) *Store {
 }
 
 func TestManyFirstCallsOpenTheDatabaseOnce(t *testing.T) {
+	t.Parallel()
 	s := newUnopened(t, newPlace(t))
 	connections := make([]*connection, 16)
 	var wg sync.WaitGroup
@@ -38,6 +39,7 @@ func TestManyFirstCallsOpenTheDatabaseOnce(t *testing.T) {
 }
 
 func TestCloseIsFinalAndMayBeRepeated(t *testing.T) {
+	t.Parallel()
 	s := newUnopened(t, newPlace(t))
 	wantEqual(t, s.Ping(context.Background()), nil)
 	for range 2 {
@@ -49,6 +51,7 @@ func TestCloseIsFinalAndMayBeRepeated(t *testing.T) {
 }
 
 func TestACallWaitsForTheOpeningNoLongerThanItsContext(t *testing.T) {
+	t.Parallel()
 	s := newUnopened(t, newPlace(t))
 	s.db.sem <- struct{}{} // somebody is opening
 	ctx, cancel := context.WithCancel(context.Background())

@@ -10,6 +10,7 @@ import (
 )
 
 func TestPositionGrowsWithEveryRecord(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	before, err := s.History.Position(ctx)
 	wantEqual(t, err, nil)
@@ -22,6 +23,7 @@ func TestPositionGrowsWithEveryRecord(t *testing.T) {
 }
 
 func TestByDigestReturnsTheNewestFirstAndLiveReservationsToo(t *testing.T) {
+	t.Parallel()
 	c := &clock{noon()}
 	s := openWith(t, Options{Now: c.Now})
 	for i := range maxByDigest + 3 {
@@ -51,6 +53,7 @@ func TestByDigestReturnsTheNewestFirstAndLiveReservationsToo(t *testing.T) {
 }
 
 func TestUnfinishedListsWhatHoldsPathsOldestFirst(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	for i, id := range []string{"young", "old", "failed", "committed", "unsettled"} {
 		p := proposal(id, "checks/"+id+".md", "checks/"+id+"-2.md")
@@ -73,6 +76,7 @@ func TestUnfinishedListsWhatHoldsPathsOldestFirst(t *testing.T) {
 }
 
 func TestPathsOfAPullRequest(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	reserve(t, s, proposal("1", "checks/b.md", "checks/Z.md", "checks/a.md"), 0)
 	reserve(t, s, proposal("2", "checks/c.md"), 0)

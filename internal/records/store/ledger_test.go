@@ -23,6 +23,7 @@ func finish(t testing.TB, s *Store, id string, to record.Progress) {
 }
 
 func TestAProposalIsKeptAsItWas(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	want := proposal("1", "checks/b.md", "checks/a.md")
 	want.Caller = "evil\x00\xff\\client"
@@ -40,6 +41,7 @@ func TestAProposalIsKeptAsItWas(t *testing.T) {
 }
 
 func TestReserve(t *testing.T) {
+	t.Parallel()
 	first := proposal("1", "checks/a.md", "checks/b.md")
 	tests := map[string]struct {
 		settle func(t *testing.T, s *Store) // what happens to the first proposal before the second
@@ -116,6 +118,7 @@ func TestReserve(t *testing.T) {
 }
 
 func TestPathsThatDifferInLetterCaseAreOneForReservations(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	reserve(t, s, proposal("1", "checks/A.md"), 0)
 	if taken := reserve(t, s, proposal("2", "checks/a.md"), 0); taken == nil || taken.ID != "1" {
@@ -128,6 +131,7 @@ func TestPathsThatDifferInLetterCaseAreOneForReservations(t *testing.T) {
 }
 
 func TestOnlyOneAdoptsWhatWasLeftAndTheFormerHolderIsFenced(t *testing.T) {
+	t.Parallel()
 	ctx, place := context.Background(), newPlace(t)
 	former, first, second := open(t, place, Options{}), open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, former, proposal("1", "checks/a.md"), 0)
@@ -159,6 +163,7 @@ func TestOnlyOneAdoptsWhatWasLeftAndTheFormerHolderIsFenced(t *testing.T) {
 }
 
 func TestReserveOfARecordedRequestIDFails(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
 	_, err := s.Ledger.Reserve(context.Background(), proposal("1", "checks/b.md"), record.Claim{})
@@ -167,6 +172,7 @@ func TestReserveOfARecordedRequestIDFails(t *testing.T) {
 }
 
 func TestAdvanceAndFinishKeepWhatIsLeftOut(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
 	steps := []record.Progress{
@@ -185,6 +191,7 @@ func TestAdvanceAndFinishKeepWhatIsLeftOut(t *testing.T) {
 }
 
 func TestFinishReleasesPathsAndRecordsTheAttempt(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	reserve(t, s, proposal("1", "checks/a.md", "checks/b.md"), 0)
 	reserve(t, s, proposal("2", "checks/c.md"), 0)
@@ -196,6 +203,7 @@ func TestFinishReleasesPathsAndRecordsTheAttempt(t *testing.T) {
 }
 
 func TestSettledProposalsAreLeftAlone(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for name, prepare := range map[string]func(t *testing.T, s *Store){
 		"opened": func(t *testing.T, s *Store) {
@@ -227,6 +235,7 @@ func TestSettledProposalsAreLeftAlone(t *testing.T) {
 }
 
 func TestStatesThatAStepCannotReachAreRefused(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
 	for _, state := range []record.ProposalState{"", record.StateOpened, record.StateFailed, record.StateDryRun} {
@@ -240,6 +249,7 @@ func TestStatesThatAStepCannotReachAreRefused(t *testing.T) {
 }
 
 func TestRecordOfADryRunKeepsItsProposal(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	p := proposal("1", "checks/a.md")
 	wantEqual(t, s.Ledger.Record(ctx, attempt("1"), &p), nil)

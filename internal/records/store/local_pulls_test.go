@@ -37,6 +37,7 @@ func closePR(pr *gitprovider.PullRequest) error {
 }
 
 func TestPullRequestsAreNumberedForEachRepository(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	for i, branch := range []string{"a", "b", "c"} {
 		want := pull(branch)
@@ -50,6 +51,7 @@ func TestPullRequestsAreNumberedForEachRepository(t *testing.T) {
 }
 
 func TestAnOpenPullRequestOfTheSameHeadAndBaseIsReturned(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	first := insert(t, s, demoRepo, pull("a"))
 	again := pull("a")
@@ -68,6 +70,7 @@ func TestAnOpenPullRequestOfTheSameHeadAndBaseIsReturned(t *testing.T) {
 }
 
 func TestInsertPRAtOnceMakesOne(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	numbers := make([]int, 16)
 	var wg sync.WaitGroup
@@ -81,6 +84,7 @@ func TestInsertPRAtOnceMakesOne(t *testing.T) {
 }
 
 func TestPRsAreListedByState(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	for i := range 12 { // more than 9, to tell numbers from text
 		insert(t, s, demoRepo, pull(fmt.Sprint(i)))
@@ -102,6 +106,7 @@ func TestPRsAreListedByState(t *testing.T) {
 }
 
 func TestUpdatePRRecordsWhatTheCallbackLeaves(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	want := insert(t, s, demoRepo, pull("a"))
 	want.Title, want.Labels, want.Paths = "New", nil, []string{"x", "y\\z"}
@@ -118,6 +123,7 @@ func TestUpdatePRRecordsWhatTheCallbackLeaves(t *testing.T) {
 }
 
 func TestUpdatePRPassesOnTheCallbacksErrorAndRecordsNothing(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	before := insert(t, s, demoRepo, pull("a"))
 	refused := errors.New("merge conflict")
@@ -134,6 +140,7 @@ func TestUpdatePRPassesOnTheCallbacksErrorAndRecordsNothing(t *testing.T) {
 }
 
 func TestAPanicInTheCallbackLeavesTheStoreUsable(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	insert(t, s, demoRepo, pull("a"))
 	func() {
@@ -144,6 +151,7 @@ func TestAPanicInTheCallbackLeavesTheStoreUsable(t *testing.T) {
 }
 
 func TestReviewsAreKeptInTheirOrder(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	insert(t, s, demoRepo, pull("a"))
 	insert(t, s, demoRepo, pull("b"))
@@ -168,6 +176,7 @@ func TestReviewsAreKeptInTheirOrder(t *testing.T) {
 }
 
 func TestUnknownPullRequestsAreNotFound(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	insert(t, s, "demo/other", pull("a"))
 	_, _, err := s.LocalPulls.PR(ctx, demoRepo, 1)

@@ -56,6 +56,7 @@ func kill(t testing.TB, cmd *exec.Cmd) {
 }
 
 func TestTheProposalOfAKilledProcessIsAbandonedAtOnce(t *testing.T) {
+	t.Parallel()
 	place := newPlace(t)
 	s := open(t, place, Options{})
 	first, firstName := holder(t, place, "first")
@@ -87,6 +88,7 @@ func TestTheProposalOfAKilledProcessIsAbandonedAtOnce(t *testing.T) {
 }
 
 func TestWhatAStoreHoldsItselfIsNeverAbandoned(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	reserve(t, s, proposal("reserved", "checks/a.md"), 0)
 	reserve(t, s, proposal("committed", "checks/b.md"), 0)
@@ -97,6 +99,7 @@ func TestWhatAStoreHoldsItselfIsNeverAbandoned(t *testing.T) {
 }
 
 func TestAStoreThatIsClosedLeavesItsProposalsAbandoned(t *testing.T) {
+	t.Parallel()
 	ctx, place := context.Background(), newPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})
 	for _, id := range []string{"reserved", "unsettled", "failed"} {
@@ -128,6 +131,7 @@ func nameIn(t testing.TB, s *Store, id string) (name string) {
 }
 
 func TestAProposalOfAnUnknownProcessIsNotAbandoned(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
 	mustExec(t, raw(t, s), "UPDATE proposals SET process = ''")
@@ -135,6 +139,7 @@ func TestAProposalOfAnUnknownProcessIsNotAbandoned(t *testing.T) {
 }
 
 func TestEveryReservationHasALockOfItsOwn(t *testing.T) {
+	t.Parallel()
 	place := newPlace(t)
 	names := map[string]bool{}
 	for i := range 3 {
@@ -148,6 +153,7 @@ func TestEveryReservationHasALockOfItsOwn(t *testing.T) {
 }
 
 func TestWhoAdoptsHoldsANewLock(t *testing.T) {
+	t.Parallel()
 	ctx, place := context.Background(), newPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, s, proposal("1", "checks/a.md"), 0)

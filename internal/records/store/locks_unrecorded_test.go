@@ -15,6 +15,7 @@ func ended() context.Context {
 }
 
 func TestAReservationWhoseEndWentUnrecordedIsAbandoned(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for name, giveUp := range map[string]func(*Store) error{
 		"when it could not be marked as unsettled": func(s *Store) error {
@@ -48,6 +49,7 @@ func TestAReservationWhoseEndWentUnrecordedIsAbandoned(t *testing.T) {
 }
 
 func TestWhoGaveUpIsFencedOnceAnotherHasAdopted(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	place := newPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})

@@ -62,6 +62,7 @@ func openNew(t testing.TB) *Store {
 
 func openWith(t testing.TB, opts Options) *Store {
 	t.Helper()
+	opts.NoSync = true
 	return open(t, emptyPlace(t), opts)
 }
 

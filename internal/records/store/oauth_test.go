@@ -55,6 +55,7 @@ func granted(t *testing.T, s *Store, id, client string) access.Token {
 }
 
 func TestClientsAreKeptAndTheOldestWithoutAGrantGoes(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	for i := range 4 {
 		c := oauthClient(fmt.Sprint("c", i), noon().Add(time.Duration(i)*time.Second))
@@ -78,6 +79,7 @@ func TestClientsAreKeptAndTheOldestWithoutAGrantGoes(t *testing.T) {
 }
 
 func TestACodeIsKeptAndMadeATokenOfOnce(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	c := oauthCode("code", "c")
 	wantEqual(t, s.Access.InsertCode(t.Context(), c, noon(), attempt("allowed")), nil)
@@ -120,6 +122,7 @@ func TestACodeIsKeptAndMadeATokenOfOnce(t *testing.T) {
 }
 
 func TestTwinsGetANumber(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	wantEqual(t, granted(t, s, "1", "c").Name, "ann by Claude")
 	wantEqual(t, granted(t, s, "2", "c").Name, "ann by Claude 2")
@@ -132,6 +135,7 @@ func TestTwinsGetANumber(t *testing.T) {
 }
 
 func TestKeysOfAGrantAreGivenInPlaceOfTheLastOnesOnce(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	granted(t, s, "1", "c")
 	has := func(hash string, at time.Time) bool {

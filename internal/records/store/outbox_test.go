@@ -50,6 +50,7 @@ func settle(t testing.TB, s *Store, id int64, settlement record.NoticeSettlement
 }
 
 func TestANoticeIsKeptAsItWas(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	wantEqual(t, s.Ledger.Record(context.Background(), attempt("1"), nil,
 		record.Notice{Event: record.EventRefused, Payload: []byte("{\"a\":\"\\u0000\x00\xff\"}")},
@@ -63,6 +64,7 @@ func TestANoticeIsKeptAsItWas(t *testing.T) {
 }
 
 func TestNoticesAreRecordedWithWhatTheyTellOrNotAtAll(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
 	wantEqual(t, s.Ledger.Finish(ctx, "1", opened(1), attempt("1"), notice("opened")), nil)
@@ -73,6 +75,7 @@ func TestNoticesAreRecordedWithWhatTheyTellOrNotAtAll(t *testing.T) {
 }
 
 func TestClaimedNoticesAreKeptFromOthersForTheLease(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	post(t, s, "a", "b", "c")
 	wantEqual(t, claim(t, s, noon(), 2), "a/0 b/0")
@@ -83,12 +86,14 @@ func TestClaimedNoticesAreKeptFromOthersForTheLease(t *testing.T) {
 }
 
 func TestANoticeIsDueAtOnceWhateverTheClaimantsClockSays(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	post(t, s, "a")
 	wantEqual(t, claim(t, s, noon().Add(-time.Hour), 5), "a/0")
 }
 
 func TestSettledNotices(t *testing.T) {
+	t.Parallel()
 	const delivered, pending, givenUp = "delivered", "pending", "given_up"
 	retry := record.NoticeSettlement{RetryAt: noon().Add(time.Hour), Error: "later"}
 	done := record.NoticeSettlement{Delivered: true}
@@ -133,6 +138,7 @@ func TestSettledNotices(t *testing.T) {
 }
 
 func TestASettlementSaysOneThing(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	post(t, s, "a")
 	wantCode(t, s.Outbox.SettleNotice(ctx, 1, record.NoticeSettlement{}), fault.Internal)
@@ -142,6 +148,7 @@ func TestASettlementSaysOneThing(t *testing.T) {
 }
 
 func TestTheErrorOfANoticeIsCut(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	post(t, s, "a")
 	settle(t, s, 1, record.NoticeSettlement{RetryAt: noon(), Error: "\x00" + strings.Repeat("ü", 1000)})
@@ -151,6 +158,7 @@ func TestTheErrorOfANoticeIsCut(t *testing.T) {
 }
 
 func TestSettledNoticesAreRemovedAMonthLater(t *testing.T) {
+	t.Parallel()
 	c := &clock{noon()}
 	s := openWith(t, Options{Now: c.Now})
 	post(t, s, "waiting", "delivered", "given up")
@@ -173,6 +181,7 @@ func TestSettledNoticesAreRemovedAMonthLater(t *testing.T) {
 }
 
 func TestAClaimOfNothingWritesNothing(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	post(t, s, "a")
 	wantEqual(t, claim(t, s, noon(), 5), "a/0")
@@ -185,6 +194,7 @@ func TestAClaimOfNothingWritesNothing(t *testing.T) {
 }
 
 func TestManyClaimantsGetEachNoticeOnce(t *testing.T) {
+	t.Parallel()
 	place := newPlace(t)
 	first := open(t, place, Options{Now: noon})
 	const notices = 40

@@ -18,6 +18,7 @@ import (
 )
 
 func TestWhatPassesByItselfIsToBeTriedAgainAndWhatDoesNotIsMisconfigured(t *testing.T) {
+	t.Parallel()
 	config, err := parseURL("postgres://joe:the-password@db.example.org:5433/ops", time.Second)
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +64,7 @@ func TestWhatPassesByItselfIsToBeTriedAgainAndWhatDoesNotIsMisconfigured(t *test
 
 // A call that has to connect first meets the same.
 func TestAServerThatIsBeingStartedIsToBeTriedAgain(t *testing.T) {
+	t.Parallel()
 	starting := listen(t, "SFATAL\x00VFATAL\x00C57P03\x00Mthe database system is starting up\x00\x00")
 	full := listen(t, "SFATAL\x00VFATAL\x00C53300\x00Msorry, too many clients already\x00\x00")
 	gone := listen(t, "")

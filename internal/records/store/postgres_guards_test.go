@@ -14,6 +14,7 @@ import (
 )
 
 func TestTheDatabaseRefusesToChangeTheAudit(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	recordAttempts(t, s, attempt("1"), attempt("2"), attempt("3"))
 	all := strings.Join(auditColumnNames(), ", ") + ", hash"
@@ -58,6 +59,7 @@ func TestTheDatabaseRefusesToChangeTheAudit(t *testing.T) {
 }
 
 func TestNoTemporaryTableStandsInForTheAudit(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	recordAttempts(t, s, attempt("1"))
 	db := raw(t, s)
@@ -82,6 +84,7 @@ func grants(schema, role string) []string {
 }
 
 func TestAUserThatDoesNotOwnTheTablesCanWorkAndCannotUnguardTheAudit(t *testing.T) {
+	t.Parallel()
 	place := newPlace(t)
 	u, err := url.Parse(place)
 	wantEqual(t, err, nil)

@@ -12,6 +12,7 @@ import (
 )
 
 func TestAStoreThatLostItsSessionIsTakenForGoneAndFencedOff(t *testing.T) {
+	t.Parallel()
 	ctx, place := context.Background(), newPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, s, proposal("before", "checks/a.md"), 0)
@@ -33,6 +34,7 @@ func TestAStoreThatLostItsSessionIsTakenForGoneAndFencedOff(t *testing.T) {
 }
 
 func TestACancelledReservationEndsNoOtherLock(t *testing.T) {
+	t.Parallel()
 	place := newPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
@@ -48,6 +50,7 @@ func TestACancelledReservationEndsNoOtherLock(t *testing.T) {
 }
 
 func TestASessionIsNotEndedForBeingIdle(t *testing.T) {
+	t.Parallel()
 	place := newPlace(t)
 	s := open(t, withParameter(t, place, "idle_session_timeout", "1h"), Options{})
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
@@ -58,6 +61,7 @@ func TestASessionIsNotEndedForBeingIdle(t *testing.T) {
 }
 
 func TestANameThatIsTakenIsAFault(t *testing.T) {
+	t.Parallel()
 	place := newPlace(t)
 	same := Options{NewID: func() string { return t.Name() }}
 	s, other := open(t, place, same), open(t, place, same)

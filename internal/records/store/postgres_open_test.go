@@ -16,6 +16,7 @@ import (
 )
 
 func TestOpenGivesUpOnWhatItCannotUse(t *testing.T) {
+	t.Parallel()
 	statements := func(statements ...string) func(*testing.T) string {
 		return func(t *testing.T) string {
 			place := newPlace(t)
@@ -94,6 +95,7 @@ func passwordOf(t testing.TB) string {
 }
 
 func TestOpenToReadMakesNothing(t *testing.T) {
+	t.Parallel()
 	place := newPlace(t)
 	_, err := openPlace(context.Background(), place, Options{MustExist: true})
 	wantCode(t, err, fault.NotFound)
@@ -106,6 +108,7 @@ func TestOpenToReadMakesNothing(t *testing.T) {
 }
 
 func TestADatabaseThatCannotHoldAllTextIsRefused(t *testing.T) {
+	t.Parallel()
 	admin := connect(t, os.Getenv(testDatabase))
 	const name = "claudeops_test_latin1"
 	mustExec(t, admin, "CREATE DATABASE "+name+" ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
@@ -119,6 +122,7 @@ func TestADatabaseThatCannotHoldAllTextIsRefused(t *testing.T) {
 }
 
 func TestTheNameOfAStoreShowsNeitherUserNorPassword(t *testing.T) {
+	t.Parallel()
 	place := newPlace(t)
 	u, err := url.Parse(place)
 	wantEqual(t, err, nil)
@@ -129,12 +133,14 @@ func TestTheNameOfAStoreShowsNeitherUserNorPassword(t *testing.T) {
 }
 
 func TestSchemasOfOneDatabaseDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
 	s, other := openNew(t), openNew(t)
 	defer holdWriteLock(t, other)()
 	recordAttempts(t, s, attempt("1"))
 }
 
 func TestAWriterThatWaitsTooLongSaysWhy(t *testing.T) {
+	t.Parallel()
 	s := openWith(t, Options{BusyTimeout: time.Millisecond})
 	defer holdWriteLock(t, s)()
 	err := s.Ledger.Record(context.Background(), attempt("1"), nil)
@@ -142,6 +148,7 @@ func TestAWriterThatWaitsTooLongSaysWhy(t *testing.T) {
 }
 
 func TestAProcessUsesAFewConnections(t *testing.T) {
+	t.Parallel()
 	place := newPlace(t)
 	s := open(t, withParameter(t, place, "application_name", "counted-"+t.Name()), Options{})
 	done := make(chan struct{})
@@ -167,6 +174,7 @@ func TestAProcessUsesAFewConnections(t *testing.T) {
 }
 
 func TestTheServersOwnSettingsDoNotWeakenTheStore(t *testing.T) {
+	t.Parallel()
 	place := newPlace(t)
 	for name, value := range map[string]string{
 		"synchronous_commit": "off", "default_transaction_isolation": "serializable",
@@ -184,6 +192,7 @@ func TestTheServersOwnSettingsDoNotWeakenTheStore(t *testing.T) {
 }
 
 func TestACallAfterTheServerCutTheConnectionSaysSoAndTheNextOneWorks(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	recordAttempts(t, s, attempt("1"))
 	writer := s.db.conn.engine.(*postgresEngine).writer

@@ -11,6 +11,7 @@ import (
 // These need no server, so they run on every engine.
 
 func TestURLsThatAreNotPostgresAreRefusedWithoutShowingThem(t *testing.T) {
+	t.Parallel()
 	const secret = "s3cr3t"
 	for name, test := range map[string]struct{ url, message string }{
 		"empty":                   {"", "is not a PostgreSQL URL"},
@@ -49,6 +50,7 @@ func TestURLsThatAreNotPostgresAreRefusedWithoutShowingThem(t *testing.T) {
 }
 
 func TestWhatTheURLSaysIsHeeded(t *testing.T) {
+	t.Parallel()
 	config, err := parseURL("postgresql://joe:a%2Fb%40c@db.example.org:6543/ops?sslmode=disable&search_path=claudeops"+
 		"&lock_timeout=7&connect_timeout=3", 1500*time.Millisecond)
 	wantEqual(t, err, nil)
@@ -64,6 +66,7 @@ func TestWhatTheURLSaysIsHeeded(t *testing.T) {
 }
 
 func TestWithAURLTheFolderIsNotUsed(t *testing.T) {
+	t.Parallel()
 	_, err := Open(t.Context(), t.TempDir(), Options{DatabaseURL: "mysql://h/d"})
 	wantCode(t, err, fault.Misconfigured)
 	l := New("/none", Options{DatabaseURL: "mysql://h/d"})

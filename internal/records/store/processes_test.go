@@ -9,6 +9,7 @@ import (
 )
 
 func TestSixteenProcessesReserveTheSamePaths(t *testing.T) {
+	t.Parallel()
 	const processes, rounds = 16, 10
 	place := newPlace(t)
 	wins := make([]string, processes)
@@ -38,6 +39,7 @@ func TestSixteenProcessesReserveTheSamePaths(t *testing.T) {
 }
 
 func TestAKilledProcessLeavesNothingHalfDone(t *testing.T) {
+	t.Parallel()
 	place := newPlace(t)
 	reported := 0
 	for kill := range 5 {
@@ -95,6 +97,7 @@ func checkNothingHalfDone(t *testing.T, place string, reported int) {
 }
 
 func TestSixteenProcessesOpenAnEmptyPlaceAtOnce(t *testing.T) {
+	t.Parallel()
 	place := newPlace(t)
 	var wg sync.WaitGroup
 	for i := range 16 {

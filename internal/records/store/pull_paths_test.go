@@ -8,6 +8,7 @@ import (
 )
 
 func TestPathsOfPullRequestsAreRememberedByHead(t *testing.T) {
+	t.Parallel()
 	ctx, place := context.Background(), newPlace(t)
 	infra := gitprovider.RepoRef{Owner: "Joe", Name: "Infra"}
 	opened := func() *Store {
@@ -36,6 +37,7 @@ func TestPathsOfPullRequestsAreRememberedByHead(t *testing.T) {
 }
 
 func TestPathsOfManyPullRequestsAreRememberedAtOnce(t *testing.T) {
+	t.Parallel()
 	ctx, l := context.Background(), newAt(newPlace(t), Options{})
 	t.Cleanup(func() { _ = l.Close() })
 	m, infra := l.PullPaths("gitea"), gitprovider.RepoRef{Owner: "joe", Name: "infra"}
@@ -54,6 +56,7 @@ func TestPathsOfManyPullRequestsAreRememberedAtOnce(t *testing.T) {
 }
 
 func TestWhatCannotBeRememberedIsNoFailure(t *testing.T) {
+	t.Parallel()
 	l := newAt(newPlace(t), Options{})
 	if err := l.Close(); err != nil {
 		t.Fatal(err)

@@ -45,6 +45,7 @@ func seenMerged(r record.PullRecord) (record.PullRecord, *record.Attempt) {
 }
 
 func TestAnOpenedPullRequestHasARecordAndAFailedProposalHasNone(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	key := openedPull(t, s, 7)
 	wantEqual(t, recordOf(t, s, key), record.PullRecord{
@@ -77,6 +78,7 @@ func TestAnOpenedPullRequestHasARecordAndAFailedProposalHasNone(t *testing.T) {
 }
 
 func TestManyPullRequestsAreLookedUpAtOnce(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	var keys []record.PullKey
 	for n := 1; n <= 2*keysAtOnce+3; n++ {
@@ -100,6 +102,7 @@ func TestManyPullRequestsAreLookedUpAtOnce(t *testing.T) {
 }
 
 func TestOpenPullRequestsAreListedTheOldestFirst(t *testing.T) {
+	t.Parallel()
 	s, ctx := openNew(t), t.Context()
 	for _, number := range []int{3, 1, 2, 4} {
 		openedPull(t, s, number)
@@ -121,6 +124,7 @@ func TestOpenPullRequestsAreListedTheOldestFirst(t *testing.T) {
 }
 
 func TestALookThatIsOlderThanTheRecordChangesNothing(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	first := recordOf(t, s, openedPull(t, s, 7))
 	rows := verify(t, s, "").Rows
@@ -144,6 +148,7 @@ func TestALookThatIsOlderThanTheRecordChangesNothing(t *testing.T) {
 }
 
 func TestTenProcessesThatSeeTheSameMergeRecordItOnce(t *testing.T) {
+	t.Parallel()
 	place := newPlace(t)
 	s := open(t, place, Options{})
 	key := openedPull(t, s, 7)
@@ -202,6 +207,7 @@ func childSeeMerged(ctx context.Context, place string) error {
 }
 
 func TestPeopleAreToldOfAnEndOnceWhoeverIsFaster(t *testing.T) {
+	t.Parallel()
 	for name, pollFirst := range map[string]bool{"the person": false, "the poll": true} {
 		t.Run(name, func(t *testing.T) {
 			s := openNew(t)
@@ -231,6 +237,7 @@ func TestPeopleAreToldOfAnEndOnceWhoeverIsFaster(t *testing.T) {
 }
 
 func TestTheDueAreThoseThatNobodyTriedForLongest(t *testing.T) {
+	t.Parallel()
 	c := &clock{noon()}
 	s := openWith(t, Options{Now: c.Now})
 	see := func(number int, state gitprovider.State, tried, changed time.Time) {
@@ -267,6 +274,7 @@ func TestTheDueAreThoseThatNobodyTriedForLongest(t *testing.T) {
 }
 
 func TestOneOfManyClaimsARound(t *testing.T) {
+	t.Parallel()
 	c := &clock{noon()}
 	s := openWith(t, Options{Now: c.Now})
 	claims := func() (n int) {
@@ -302,6 +310,7 @@ func TestOneOfManyClaimsARound(t *testing.T) {
 }
 
 func TestADeliveryIsFreshOnceWithinBounds(t *testing.T) {
+	t.Parallel()
 	c := &clock{noon()}
 	s := openWith(t, Options{Now: c.Now})
 	take := func(provider, id string, want bool) {
@@ -329,6 +338,7 @@ func TestADeliveryIsFreshOnceWithinBounds(t *testing.T) {
 }
 
 func TestRecentPullsAreTheOpenOnesAndThoseThatEndedLately(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	for number := 1; number <= 4; number++ {
 		openedPull(t, s, number)

@@ -197,6 +197,7 @@ func (r *recounted) checkTabs(after string) {
 
 // What is counted as things are recorded is what a count of all finds, whoever recorded what in which order.
 func TestWhatIsCountedIsWhatACountOfAllFinds(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := &recounted{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), place: emptyPlace(t), clock: &clock{noon()}}

@@ -78,6 +78,7 @@ func aged(t testing.TB) *Store {
 }
 
 func TestPruningRemovesWhatIsOldAndNothingThatIsNeeded(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), aged(t)
 	before := noon().AddDate(0, 0, -90)
 	want := []record.Pruned{{Kind: "proposals", Rows: 3}, {Kind: "notices", Rows: 0}, {Kind: "idempotency_keys", Rows: 1},
@@ -116,6 +117,7 @@ func TestPruningRemovesWhatIsOldAndNothingThatIsNeeded(t *testing.T) {
 }
 
 func TestWhatWasPrunedIsStillRecognised(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), aged(t)
 	_, err := s.Retention.Prune(ctx, noon().AddDate(0, 0, -90), pruneAttempt)
 	wantEqual(t, err, nil)
@@ -141,6 +143,7 @@ func TestWhatWasPrunedIsStillRecognised(t *testing.T) {
 }
 
 func TestPruningTwiceRemovesNothingMoreAndLeavesNoRow(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), aged(t)
 	before := noon().AddDate(0, 0, -90)
 	_, err := s.Retention.Prune(ctx, before, pruneAttempt)
@@ -155,6 +158,7 @@ func TestPruningTwiceRemovesNothingMoreAndLeavesNoRow(t *testing.T) {
 }
 
 func TestManyAreRemovedInSeveralSteps(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	const many = 2*pruneBatch + 1
 	for i := range many {

@@ -82,6 +82,7 @@ func repeat(n int) (out []int) {
 }
 
 func TestWhatIsRecordedOfARootIsNothingToAnother(t *testing.T) {
+	t.Parallel()
 	ctx, place := context.Background(), newPlace(t)
 	a, b, none := rooted(t, place, "aaaaaaaaaaaaaaaa"), rooted(t, place, "bbbbbbbbbbbbbbbb"), open(t, place,
 		Options{Now: noon})
@@ -125,6 +126,7 @@ func TestWhatIsRecordedOfARootIsNothingToAnother(t *testing.T) {
 }
 
 func TestARootAdoptsWhatItHasAndNothingElse(t *testing.T) {
+	t.Parallel()
 	ctx, place := context.Background(), newPlace(t)
 	before := open(t, place, Options{Now: noon})
 	opens(t, before, "one", 1, "c1")

@@ -26,6 +26,7 @@ func interrupted(r record.ScriptRun) record.Attempt {
 }
 
 func TestARunOfAScriptIsKeptAsItWasSaved(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	runs := s.ScriptRuns()
 	run := scriptRun("run-1")
@@ -53,6 +54,7 @@ func TestARunOfAScriptIsKeptAsItWasSaved(t *testing.T) {
 }
 
 func TestRunsOfScriptsArePaged(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	for i := range 5 {
 		run := scriptRun(fmt.Sprintf("run-%d", i))
@@ -74,6 +76,7 @@ func TestRunsOfScriptsArePaged(t *testing.T) {
 }
 
 func TestRunsThatTheAuditLacksGetTheirRow(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	runs := s.ScriptRuns()
 	killed, ended, known, young := scriptRun("killed"), scriptRun("ended"), scriptRun("known"), scriptRun("young")
@@ -108,6 +111,7 @@ func TestRunsThatTheAuditLacksGetTheirRow(t *testing.T) {
 // A process that is killed has no say in when its runs end: whoever looks next sees it at once, while those of a
 // process that lives go on.
 func TestARunWhoseProcessIsGoneIsInterruptedAtOnce(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	place := t.TempDir()
 	gone, err := Open(ctx, place, Options{})

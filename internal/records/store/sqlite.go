@@ -81,10 +81,10 @@ func (e *sqliteEngine) connect(ctx context.Context, opts Options) (ready bool, e
 	if e.file, err = e.stat(); err != nil || e.file == nil {
 		return false, err
 	}
-	if e.writer, err = openPool(e.path, busySlice, true); err != nil {
+	if e.writer, err = openPool(e.path, busySlice, true, opts.pragmas()...); err != nil {
 		return false, e.asFault(ctx, err)
 	}
-	if e.reader, err = openPool(e.path, busySlice, false); err != nil {
+	if e.reader, err = openPool(e.path, busySlice, false, opts.pragmas()...); err != nil {
 		return false, e.asFault(ctx, err)
 	}
 	e.presence.enter(e.dir, opts.Process, e.now(), rand.Text())

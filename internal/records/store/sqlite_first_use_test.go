@@ -12,6 +12,7 @@ import (
 )
 
 func TestTheDiskIsTouchedAtTheFirstCallOnly(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
 	s := newUnopened(t, dir)
 	wantEqual(t, s.Path(), filepath.Join(dir, databaseName))
@@ -25,6 +26,7 @@ func TestTheDiskIsTouchedAtTheFirstCallOnly(t *testing.T) {
 }
 
 func TestAStoreThatIsClosedUnusedMakesNothing(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
 	s := New(dir, Options{})
 	wantEqual(t, s.Close(), nil)
@@ -35,6 +37,7 @@ func TestAStoreThatIsClosedUnusedMakesNothing(t *testing.T) {
 }
 
 func TestAfterAFailureToOpenTheNextCallTriesAgain(t *testing.T) {
+	t.Parallel()
 	file := write(t, t.TempDir(), "state", "in the way")
 	s := newUnopened(t, file)
 	for range 2 {

@@ -8,6 +8,7 @@ import (
 )
 
 func TestTheDatabaseRefusesToChangeTheAudit(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	recordAttempts(t, s, attempt("1"), attempt("2"), attempt("3"))
 	all := strings.Join(auditColumnNames(), ", ") + ", hash"

@@ -22,6 +22,7 @@ func lockFilesIn(t testing.TB, place string) []string {
 }
 
 func TestAReservationHasALockFileUntilItEnds(t *testing.T) {
+	t.Parallel()
 	place := newPlace(t)
 	names := []string{"a", "b", "c"}
 	s := open(t, place, Options{NewID: func() string {
@@ -56,6 +57,7 @@ func TestAReservationHasALockFileUntilItEnds(t *testing.T) {
 }
 
 func TestTheFileOfAKilledProcessIsRemovedByWhoeverFindsIt(t *testing.T) {
+	t.Parallel()
 	for name, find := range map[string]func(t *testing.T, s *Store){
 		"who asks about it":           func(t *testing.T, s *Store) { wantEqual(t, abandoned(t, s)["killed"], true) },
 		"who makes a file of its own": func(t *testing.T, s *Store) { reserve(t, s, proposal("1", "checks/a.md"), 0) },
@@ -79,6 +81,7 @@ func TestTheFileOfAKilledProcessIsRemovedByWhoeverFindsIt(t *testing.T) {
 }
 
 func TestAReservationWhoseFileWasRemovedIsTakenForAbandonedByOthers(t *testing.T) {
+	t.Parallel()
 	place := newPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, s, proposal("before", "checks/a.md"), 0)
@@ -91,6 +94,7 @@ func TestAReservationWhoseFileWasRemovedIsTakenForAbandonedByOthers(t *testing.T
 }
 
 func TestANameThatIsNoFilesNameIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	place := newPlace(t)
 	s := open(t, place, Options{})
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
@@ -103,6 +107,7 @@ func TestANameThatIsNoFilesNameIsLeftAlone(t *testing.T) {
 }
 
 func TestAFileThatWasTakenForALeftOneBeforeItWasLockedIsNoSignOfLife(t *testing.T) {
+	t.Parallel()
 	s := open(t, newPlace(t), Options{})
 	reserve(t, s, proposal("1", "checks/a.md"), 0) // makes the folder
 	files := s.db.conn.locks.(*fileLocks)

@@ -15,6 +15,7 @@ import (
 )
 
 func TestOpenMakesFolderAndFilesThatOnlyTheOwnerReads(t *testing.T) {
+	t.Parallel()
 	for _, umask := range []string{"0", "22", "777"} {
 		t.Run("umask "+umask, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "state")
@@ -47,6 +48,7 @@ func TestOpenMakesFolderAndFilesThatOnlyTheOwnerReads(t *testing.T) {
 }
 
 func TestOpenTakesAnyFolderName(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "a b?c=d%41#e&_pragma=query_only(1)")
 	recordAttempts(t, open(t, dir, Options{}), attempt("1"))
 	if _, err := os.Stat(filepath.Join(dir, databaseName)); err != nil {
@@ -55,7 +57,8 @@ func TestOpenTakesAnyFolderName(t *testing.T) {
 }
 
 func TestConnectionsAreSetUp(t *testing.T) {
-	s := openNew(t)
+	t.Parallel()
+	s := open(t, emptyPlace(t), Options{})
 	for _, test := range []struct {
 		db     *sql.DB
 		pragma string
@@ -73,6 +76,7 @@ func TestConnectionsAreSetUp(t *testing.T) {
 }
 
 func TestOpenMakesParentsOnlyWhenAsked(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "a", "b", "state")
 	_, err := Open(context.Background(), dir, Options{})
 	wantCode(t, err, fault.Misconfigured)
@@ -80,6 +84,7 @@ func TestOpenMakesParentsOnlyWhenAsked(t *testing.T) {
 }
 
 func TestOpenToReadMakesNothing(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
 	_, err := Open(context.Background(), dir, Options{MustExist: true})
 	wantCode(t, err, fault.NotFound)
@@ -93,6 +98,7 @@ func TestOpenToReadMakesNothing(t *testing.T) {
 }
 
 func TestOpenAgainRestoresWALAfterARestoredBackup(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	change(t, dir, "PRAGMA journal_mode = DELETE")
 	var mode string
@@ -102,6 +108,7 @@ func TestOpenAgainRestoresWALAfterARestoredBackup(t *testing.T) {
 }
 
 func TestOpenFinishesAMigrationThatWasNotStamped(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	change(t, dir, "PRAGMA user_version = 0")
 	s := open(t, dir, Options{})
@@ -115,6 +122,7 @@ func TestOpenFinishesAMigrationThatWasNotStamped(t *testing.T) {
 }
 
 func TestOpenClearsAwayAHalfMadeDatabase(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, suffix := range []string{"", "-wal", "-journal"} {
 		write(t, dir, databaseName+draftSuffix+suffix, "half")

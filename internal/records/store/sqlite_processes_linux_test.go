@@ -15,6 +15,7 @@ import (
 
 // A process of a version that said nothing of itself is known by the file that it has open.
 func TestAProcessThatSaysNothingOfItselfIsFoundByItsFile(t *testing.T) {
+	t.Parallel()
 	place := emptyPlace(t)
 	file, err := os.Open(filepath.Join(place, databaseName))
 	wantEqual(t, err, nil)

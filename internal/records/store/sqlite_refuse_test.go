@@ -17,6 +17,7 @@ import (
 )
 
 func TestOpenGivesUpOnWhatItCannotUse(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		prepare func(t *testing.T, dir string) string // returns the folder to open
 		message string
@@ -92,6 +93,7 @@ func TestOpenGivesUpOnWhatItCannotUse(t *testing.T) {
 }
 
 func TestOpenWithoutPermissionSaysWhoNeedsIt(t *testing.T) {
+	t.Parallel()
 	base := t.TempDir()
 	for dir := base; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
 		if err := os.Chmod(dir, 0o755); err != nil {
@@ -123,6 +125,7 @@ func TestOpenWithoutPermissionSaysWhoNeedsIt(t *testing.T) {
 }
 
 func TestOpenOfALockedDatabaseEnds(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	change(t, dir)
 	locker := rawFile(t, filepath.Join(dir, databaseName))

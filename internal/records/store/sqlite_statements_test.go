@@ -11,6 +11,7 @@ import (
 )
 
 func TestKeptStatementsAnswerAsOnesThatAreCompiledAnew(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	appendMany(t, s, 5)
 	db := readerOf(s)
@@ -83,6 +84,7 @@ func TestKeptStatementsAnswerAsOnesThatAreCompiledAnew(t *testing.T) {
 }
 
 func TestWhatIsKeptCompiled(t *testing.T) {
+	t.Parallel()
 	for query, want := range map[string]bool{
 		"SELECT 1": true, "\n\tINSERT INTO a VALUES (1)": true, "WITH a AS (SELECT 1) SELECT 1": true,
 		"UPDATE a SET b = 1": true, "DELETE FROM a": true,

@@ -14,6 +14,7 @@ import (
 )
 
 func TestCallsAfterTheFileIsReplacedAreRefused(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	if err := os.Rename(s.Path(), s.Path()+".old"); err != nil {
 		t.Fatal(err)
@@ -27,6 +28,7 @@ func TestCallsAfterTheFileIsReplacedAreRefused(t *testing.T) {
 }
 
 func TestADiskThatIsFullIsNamed(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	if _, err := writerOf(s).Exec("PRAGMA max_page_count = 1"); err != nil {
 		t.Fatal(err)
@@ -45,6 +47,7 @@ func TestADiskThatIsFullIsNamed(t *testing.T) {
 }
 
 func TestDamageFoundLaterAsksForABackup(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	for i := range 200 {
 		recordAttempts(t, s, attempt(fmt.Sprint(i)))

@@ -23,6 +23,7 @@ func sawPull(t testing.TB, s *Store, key record.PullKey, look func(*record.PullR
 }
 
 func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	for number, look := range map[int]func(*record.PullRecord){
 		1: func(*record.PullRecord) {},
@@ -136,6 +137,7 @@ func revise(t testing.TB, s *Store, number int) {
 }
 
 func TestTheAuditIsFilteredByWhatPeopleLookFor(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	row := func(id, action, caller string, door record.Door, number int) record.Attempt {
 		a := attempt(id)
@@ -173,12 +175,14 @@ func TestTheAuditIsFilteredByWhatPeopleLookFor(t *testing.T) {
 }
 
 func TestNobodyIsInAnEmptyAudit(t *testing.T) {
+	t.Parallel()
 	callers, err := openNew(t).Audit.Callers(t.Context(), 10)
 	wantEqual(t, err, nil)
 	wantEqual(t, len(callers), 0)
 }
 
 func TestRefusalsAreCountedByTheirCodes(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	for at, codes := range map[time.Duration][]fault.Code{
 		-time.Hour:          {fault.DuplicatePR, fault.DuplicatePR, fault.ScopeDenied},
@@ -205,6 +209,7 @@ func TestRefusalsAreCountedByTheirCodes(t *testing.T) {
 }
 
 func TestSessionsThatEndedBadlyAreCountedAndListed(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	for id, state := range map[string]sessions.State{"1": sessions.StateSucceeded, "2": sessions.StateLimit,
 		"3": sessions.StateFailed, "4": sessions.StateCancelled} {

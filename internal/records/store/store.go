@@ -38,11 +38,22 @@ type Options struct {
 	LocalRoot func() string
 	// MustExist refuses, with fault.NotFound, to make a new database: for commands that only look at one.
 	MustExist bool
+	// NoSync leaves writing to the system: what was recorded lasts through the end of this process, but not through a loss
+	// of power. It is for tests. PostgreSQL ignores it.
+	NoSync bool
 
 	migrations fs.FS // default: those of this program; tests know a later version
 }
 
 const defaultBusyTimeout = 15 * time.Second
+
+// pragmas are those of SQLite that an open database has besides those of every pool.
+func (o Options) pragmas() []string {
+	if o.NoSync {
+		return []string{"synchronous(OFF)"}
+	}
+	return nil
+}
 
 func (o Options) withDefaults() Options {
 	if o.migrations == nil {

@@ -9,6 +9,7 @@ import (
 )
 
 func TestAttemptsAreCountedByDay(t *testing.T) {
+	t.Parallel()
 	s, ctx := openNew(t), context.Background()
 	for day := range 3 {
 		for range day + 1 {
@@ -42,6 +43,7 @@ func TestAttemptsAreCountedByDay(t *testing.T) {
 
 // A search finds parts of any length, whatever they hold, and only rows that the other filters let through.
 func TestASearchFindsPartsOfTitlesAndPaths(t *testing.T) {
+	t.Parallel()
 	s, ctx := openNew(t), context.Background()
 	for i, title := range []string{`100% "full" disk`, "a_b größer", "disk * OR AND NOT", "Disk NEAR(x)"} {
 		a := attempt(string(rune('a' + i)))
@@ -82,6 +84,7 @@ func TestASearchFindsPartsOfTitlesAndPaths(t *testing.T) {
 }
 
 func TestADryRunWaitsUntilItsChangeIsTakenUp(t *testing.T) {
+	t.Parallel()
 	s, ctx := openNew(t), context.Background()
 	dry := func(id, digest string, at time.Time) {
 		p := proposal(id)

@@ -12,6 +12,7 @@ import (
 )
 
 func TestASuccessorTakesThePathsAtOnce(t *testing.T) {
+	t.Parallel()
 	s, ctx := openNew(t), context.Background()
 	if taken := reserve(t, s, proposal("1", "checks/a.md"), 0); taken != nil {
 		t.Fatal(taken)
@@ -45,6 +46,7 @@ func TestASuccessorTakesThePathsAtOnce(t *testing.T) {
 }
 
 func TestOneOfManySuccessorsTakesThePaths(t *testing.T) {
+	t.Parallel()
 	s, ctx := openNew(t), context.Background()
 	reserve(t, s, proposal("left", "checks/a.md"), 0)
 	wantEqual(t, s.Ledger.Advance(ctx, "left", record.Progress{State: record.StateUnsettled}), nil)
@@ -72,6 +74,7 @@ func TestOneOfManySuccessorsTakesThePaths(t *testing.T) {
 }
 
 func TestWhatWeHaveBegunToUndoIsRemembered(t *testing.T) {
+	t.Parallel()
 	c := &clock{now: noon()}
 	s, ctx := openWith(t, Options{Now: c.Now}), context.Background()
 	p := proposal("1", "checks/a.md")

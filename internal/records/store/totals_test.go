@@ -9,6 +9,7 @@ import (
 )
 
 func TestOpenPullRequestsAreCountedByRepositoryAndAge(t *testing.T) {
+	t.Parallel()
 	c := &clock{noon()}
 	s := openWith(t, Options{Now: c.Now})
 	const day = 24 * time.Hour

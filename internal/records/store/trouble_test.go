@@ -11,6 +11,7 @@ import (
 )
 
 func TestCheckNoticesMissingGuards(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	mustExec(t, raw(t, s), dropOneGuard())
 	err := s.Check(context.Background())
@@ -21,6 +22,7 @@ func TestCheckNoticesMissingGuards(t *testing.T) {
 }
 
 func TestEveryMethodHonoursACancelledContext(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -42,6 +44,7 @@ func TestEveryMethodHonoursACancelledContext(t *testing.T) {
 }
 
 func TestAWaitingWriterHonoursItsContext(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	release := holdWriteLock(t, s)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)

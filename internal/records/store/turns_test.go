@@ -25,6 +25,7 @@ func wantLocked(t testing.TB, err error, who string) {
 
 // Calls that write wait for one another and for other processes, and none of them waits longer than one of them may.
 func TestCallsThatWaitForTheRecordsDoNotWaitForOneAnotherAsWell(t *testing.T) {
+	t.Parallel()
 	const patience = 2 * time.Second
 	s := openWith(t, Options{BusyTimeout: patience})
 	release := holdWriteLock(t, s)
@@ -57,6 +58,7 @@ func TestCallsThatWaitForTheRecordsDoNotWaitForOneAnotherAsWell(t *testing.T) {
 }
 
 func TestWhoHoldsTheRecordsIsNamed(t *testing.T) {
+	t.Parallel()
 	place := emptyPlace(t)
 	cmd := child(t, "write-for-long", place, "0.9.7")
 	in, err := cmd.StdinPipe()
@@ -107,6 +109,7 @@ func usedBy(t testing.TB, place, version string) (pid int, end func()) {
 
 // What is told of new rows of the audit may write, as whoever exports their heads does.
 func TestWhoHearsOfNewRowsMayWrite(t *testing.T) {
+	t.Parallel()
 	var s *Store
 	heard := 0
 	s = openWith(t, Options{Appended: func(ctx context.Context) {

@@ -33,6 +33,7 @@ func laterVersion(t testing.TB, statements string) Options {
 const addTable = "CREATE TABLE later (id INTEGER);\n"
 
 func TestADatabaseOfAnOlderVersionIsBroughtUpToDate(t *testing.T) {
+	t.Parallel()
 	place := emptyPlace(t)
 	s := open(t, place, Options{Now: noon})
 	recordAttempts(t, s, attempt("old"))
@@ -61,6 +62,7 @@ func TestADatabaseOfAnOlderVersionIsBroughtUpToDate(t *testing.T) {
 }
 
 func TestTablesAreNotChangedUnderAProcessOfAnOlderVersion(t *testing.T) {
+	t.Parallel()
 	place := emptyPlace(t)
 	pid, end := usedBy(t, place, "0.9.7")
 	older := versionAt(t, place)
@@ -78,6 +80,7 @@ func TestTablesAreNotChangedUnderAProcessOfAnOlderVersion(t *testing.T) {
 }
 
 func TestAKilledProcessOfAnOlderVersionDoesNotHoldUpAMigration(t *testing.T) {
+	t.Parallel()
 	place := emptyPlace(t)
 	cmd, _ := holder(t, place, "one")
 	kill(t, cmd)

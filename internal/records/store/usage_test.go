@@ -14,6 +14,7 @@ import (
 )
 
 func TestUsageCountsEachPullRequestOnce(t *testing.T) {
+	t.Parallel()
 	s := openWith(t, Options{Now: noon})
 	open := func(id string, number int) {
 		reserve(t, s, proposal(id, "checks/"+id+".md"), 0)
@@ -55,6 +56,7 @@ func TestUsageCountsEachPullRequestOnce(t *testing.T) {
 }
 
 func TestUsageSaysWhenPullRequestsWereMade(t *testing.T) {
+	t.Parallel()
 	c := &clock{noon()}
 	s := openWith(t, Options{Now: c.Now})
 	for i := range 5 {
@@ -82,6 +84,7 @@ func TestUsageSaysWhenPullRequestsWereMade(t *testing.T) {
 }
 
 func TestAReservationThatIsNotAdmittedIsNotRecorded(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	full := fault.New(fault.LimitReached, "full")
 	claim := record.Claim{Admit: func(record.Usage) error { return full }}
@@ -100,6 +103,7 @@ func TestAReservationThatIsNotAdmittedIsNotRecorded(t *testing.T) {
 const places = 3
 
 func TestSixteenProcessesNeverPassACap(t *testing.T) {
+	t.Parallel()
 	const processes, rounds = 16, 10
 	place := newPlace(t)
 	wins := make([]string, processes)

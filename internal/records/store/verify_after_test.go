@@ -9,6 +9,7 @@ import (
 )
 
 func TestVerifyingWhatWasAddedFindsWhatIsWrongThere(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for name, test := range map[string]struct {
 		statements []string
@@ -46,6 +47,7 @@ func TestVerifyingWhatWasAddedFindsWhatIsWrongThere(t *testing.T) {
 }
 
 func TestVerifyingFromNothingIsAWholeVerification(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	recordAttempts(t, s, attempt("1"))
 	for _, known := range []record.AuditReport{{}, {Head: genesisHash}, {HeadSeq: 9, Problem: "broken"}} {

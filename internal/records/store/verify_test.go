@@ -11,6 +11,7 @@ import (
 )
 
 func TestVerifyNamesTheFirstBadRow(t *testing.T) {
+	t.Parallel()
 	columns := strings.Join(auditColumnNames()[1:], ", ") // all but seq
 	swap := func(target string) string {
 		return "UPDATE audit SET (" + columns + ", hash) = (" +
@@ -62,6 +63,7 @@ func tamper(t testing.TB, s *Store, statements ...string) {
 }
 
 func TestVerifyKnowsTheExpectedHead(t *testing.T) {
+	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	wantEqual(t, verify(t, s, genesisHash), record.AuditReport{Head: genesisHash})
 	recordAttempts(t, s, attempt("1"), attempt("2"))
@@ -83,6 +85,7 @@ func TestVerifyKnowsTheExpectedHead(t *testing.T) {
 }
 
 func TestVerifyNoticesACutTailOnlyByItsHead(t *testing.T) {
+	t.Parallel()
 	for name, cut := range map[string]string{
 		"the last rows": "DELETE FROM audit WHERE seq > 1", "all rows": "DELETE FROM audit",
 	} {
@@ -104,6 +107,7 @@ func TestVerifyNoticesACutTailOnlyByItsHead(t *testing.T) {
 }
 
 func TestADamagedRowIsNotShownAsIfItWereNone(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	recordAttempts(t, s, attempt("1"))
 	tamper(t, s, "UPDATE audit SET verdicts = '[{' WHERE seq = 1")

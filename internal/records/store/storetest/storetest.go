@@ -44,10 +44,11 @@ func (e *Template) make(t testing.TB) error {
 	return err
 }
 
-// Open opens a store without records in the folder, and closes it after the test.
+// Open opens a store without records in the folder, which does not wait for the disk, and closes it after the test.
 func (e *Template) Open(t testing.TB, dir string, o store.Options) *store.Store {
 	t.Helper()
 	e.Put(t, dir)
+	o.NoSync = true
 	s, err := store.Open(t.Context(), dir, o)
 	if err != nil {
 		t.Fatal(err)
