@@ -74,10 +74,13 @@ func newReport(out io.Writer, flags []string, now func() time.Time) *report {
 	}
 }
 
-// groupOf is the folder of internal/ that a package lies in; the two that take longest stand for themselves.
+// groupOf is the folder of internal/ that a package lies in; what takes longest stands for itself.
 func groupOf(path string) string {
 	_, inside, ok := strings.Cut(path, "/internal/")
-	if !ok {
+	switch {
+	case path == module+"/e2e":
+		return "e2e"
+	case !ok:
 		return "other"
 	}
 	first, rest, _ := strings.Cut(inside, "/")
