@@ -1,30 +1,34 @@
-# The commands of the project. `make run` and `make test` need Go, git and make; the race detector needs a C compiler as well.
+# The commands of the project. `make run` and `make test` need Go, git and make.
 SHELL := /bin/bash
 BIN   := bin/claudeops
 E2E   := e2e
 FUZZTIME ?= 20s
 # A package's tests are ended after this time. It is long, so that a machine busy with other work fails no test.
 TEST_TIMEOUT ?= 30m
-# The race detector looks at our code and all libraries but these: SQLite translated to Go, regular expressions, the parser of
-# templates and compression, which hold no state of ours and take most of the time under it.
-RACE := -race $(foreach library,modernc.org/... regexp/... github.com/BobuSumisu/... text/template/parse compress/flate,-gcflags='$(library)=-race=false')
 # Tests run with little memory: collecting garbage this much less often saves an eighth of their time.
 TEST_ENV := GOGC=400
-# Many tests wait for the disk, for processes and for stalls that they have arranged, so that more of them run at once than there are
-# cores: packages in test-most, tests of a package in test-faults.
+# Many tests wait for the disk and for processes, so more packages run at once than there are cores.
 PACKAGES_AT_ONCE ?= 4
-FAULTS_AT_ONCE ?= 12
 # The packages that take longest come first, so that none of them runs alone at the end.
-LONGEST := ./internal/cli ./internal/web ./internal/proposals/prflow ./internal/gitprovider/local ./internal/procedures/deploy ./internal/system/change ./internal/system/confine
-
-# These packages let a thousand proposals fail in a thousand ways, or be killed, and mostly wait for processes and disks. What they run
-# is looked at by the race detector in the packages' own tests; here it would take longer than all other tests together.
-UNRACED := ./internal/testkit/resilience ./internal/testkit/crash
+LONGEST := ./internal/testkit/crash ./internal/testkit/resilience ./internal/cli ./internal/web ./internal/procedures/deploy \
+  ./internal/gitprovider/local ./internal/proposals/prflow ./internal/procedures/packages
+SUITE := go run ./internal/testkit/suite
+SUITE_FLAGS := -count=1 -p=$(PACKAGES_AT_ONCE) -timeout=$(TEST_TIMEOUT)
+# The race detector looks at our code and all libraries but these: SQLite translated to Go, regular expressions, the parser of
+# templates and compression. They hold no state of ours and take most of the time under it.
+RACE_FLAGS := -race $(foreach library,modernc.org/... regexp/... github.com/BobuSumisu/... text/template/parse compress/flate,-gcflags=$(library)=-race=false)
+# The packages that start goroutines or guard state that goroutines share. internal/cli does too, but only by starting
+# the whole program, whose parts are all in this list.
+RACED = $(shell git grep -lE '^[[:space:]]*go [a-z]|[.]Go[^a-zA-Z]|"sync(/atomic)?"' -- 'internal/*.go' ':!*_test.go' ':!internal/testkit' ':!internal/cli' \
+  | xargs -n 1 dirname | sort -u | sed 's,^,./,')
+# Rounds of make soak, and busy processes beside it.
+N ?= 20
+LOAD ?= 20
 
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath
 
-.PHONY: release-snapshot build run demo test test-most test-faults test-live check lint bench fuzz styles golden e2e screenshots crash clean
+.PHONY: release-snapshot build run demo test race soak e2e e2e-pages e2e-clients e2e-postgres test-live check lint bench fuzz styles golden screenshots crash clean
 
 # counted hides the names of the packages that are downloaded and compiled, and says how many there were. Errors stay.
 counted = 2> >(awk '/^go: downloading /{if (++d % 25 == 0) print "  " d " modules downloaded"; next} \
@@ -42,26 +46,23 @@ demo: build ## the same without the dashboard, then the life of one procedure: p
 	$(BIN) demo
 	$(BIN) demo --life
 
-test: ## every test that needs no other program than Go and git, with the race detector if there is a C compiler
-	@command -v "$${CC:-$$(go env CC)}" >/dev/null 2>&1 || \
-	  echo "make test: no C compiler ($${CC:-$$(go env CC)}): the tests run without the race detector" >&2
-	@$(MAKE) --no-print-directory -j2 test-most test-faults
+test: ## every test that needs no other program than Go and git
+	@$(TEST_ENV) CGO_ENABLED=0 $(SUITE) -flags '$(SUITE_FLAGS)' -module tools/gitleaks -module tools/man $(LONGEST) ./...
 
-test-most: # all packages but UNRACED
-	@most=$$(go list ./... | grep -vE '$(subst $() ,|,$(patsubst ./%,/%$$,$(UNRACED)))'); set -x; \
-	if command -v "$${CC:-$$(go env CC)}" >/dev/null 2>&1; then $(TEST_ENV) CGO_ENABLED=1 go test $(RACE) -p $(PACKAGES_AT_ONCE) -count=1 -timeout $(TEST_TIMEOUT) $(LONGEST) $$most; \
-	else $(TEST_ENV) CGO_ENABLED=0 go test -p $(PACKAGES_AT_ONCE) -count=1 -timeout $(TEST_TIMEOUT) $(LONGEST) $$most; fi
+race: ## the tests of the packages with concurrency of their own, under the race detector; needs a C compiler
+	@command -v "$${CC:-$$(go env CC)}" >/dev/null 2>&1 || { echo "make race: install a C compiler ($${CC:-$$(go env CC)})" >&2; exit 1; }
+	@$(TEST_ENV) CGO_ENABLED=1 $(SUITE) -flags '$(SUITE_FLAGS) $(RACE_FLAGS)' $(filter $(RACED),$(LONGEST)) $(RACED)
 
-test-faults: # UNRACED; they wait more than they compute, so that they run beside the others
-	$(TEST_ENV) CGO_ENABLED=0 go test -parallel $(FAULTS_AT_ONCE) -count=1 -timeout $(TEST_TIMEOUT) $(UNRACED)
-	set -e; for module in tools/gitleaks tools/man; do (cd $$module && $(TEST_ENV) CGO_ENABLED=0 go test -count=1 -timeout $(TEST_TIMEOUT) .); done
+soak: ## N=20 runs of the tests, each in another order, on one core beside LOAD=20 busy processes and a busy disk; Linux
+	@$(TEST_ENV) CGO_ENABLED=0 $(SUITE) -soak $(N) -load $(LOAD) $(LONGEST) ./...
 
 check: lint test ## what must hold before a commit
 
 lint: ## formatting, vet and the linters of .golangci.yml
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
-	go vet ./... && go vet -tags e2e,postgres,live ./...
-	go tool -modfile=tools/go.mod golangci-lint run --build-tags e2e,postgres,live ./...
+	go vet ./... && go vet -tags e2e,postgres,live,lint ./...
+	go test -tags lint -count=1 ./internal/testkit/architecture
+	go tool -modfile=tools/go.mod golangci-lint run --build-tags e2e,postgres,live,lint ./...
 	go tool -modfile=tools/files/go.mod actionlint .github/workflows/*.yml
 	go tool -modfile=tools/files/go.mod actionlint -ignore 'specifying action "https://github.com/' .gitea/workflows/*.yml
 	go tool -modfile=tools/files/go.mod kustomize build deploy/kubernetes/overlays/example >/dev/null
@@ -85,11 +86,24 @@ golden: ## rewrite the snapshots that tests compare with; look at the diff
 	cd tools/gitleaks && UPDATE_GOLDEN=1 go test -count=1 -run TestTheRulesAreThoseOfGitleaks .
 	UPDATE_GOLDEN=1 go test -count=1 -run '^Test(ThePageOf|TheBehaviourOf|TheDescriptionHas|ToolsListInBothEras|Scripts)' ./internal/mcpserver ./internal/cli ./internal/web ./internal/web/metrics ./internal/testkit/agentdocs ./internal/base/outgoing
 
+# The end-to-end tests run in three parts beside each other, since each waits for other programs: those of pages, those of
+# clients, and the suites that need PostgreSQL.
+PAGES := Dashboard|Person|SignedIn|SignsOut|Rights|Catalogue|PackagesPages|Deployments|Foretold
+E2E_FLAGS := -tags=e2e -count=1 -timeout=40m
+
 e2e: build ## the real Claude CLI, the MCP Inspector, Chromium and PostgreSQL; installs them by npm and Debian's packages
 	./$(E2E)/setup.sh
-	go test -tags e2e -count=1 -timeout 40m ./$(E2E)
-	./$(E2E)/postgres.sh go test -tags postgres -count=1 -timeout 40m ./internal/records/store
-	./$(E2E)/postgres.sh go test -tags postgres -count=1 -timeout 40m ./internal/testkit/crash
+	./$(E2E)/postgres.sh true
+	@$(MAKE) --no-print-directory -j3 e2e-pages e2e-clients e2e-postgres
+
+e2e-pages:
+	@$(SUITE) -flags '$(E2E_FLAGS) -run=$(PAGES)' ./$(E2E)
+
+e2e-clients:
+	@$(SUITE) -flags '$(E2E_FLAGS) -skip=$(PAGES)' ./$(E2E)
+
+e2e-postgres:
+	@./$(E2E)/postgres.sh $(SUITE) -flags '-tags=postgres -count=1 -timeout=40m' ./internal/testkit/crash ./internal/records/store
 
 screenshots: build ## pictures of each page of the dashboard, light and dark, wide and narrow, for the documentation; needs what make e2e installs
 	mkdir -p docs/images/pages

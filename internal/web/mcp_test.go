@@ -234,16 +234,18 @@ func TestTheConnectionOfRequestsThatStandForThemselvesIsRenewed(t *testing.T) {
 			}
 			c := dialed(t, server.URL, w.agentToken("laptop", gitprovider.TierInvestigate))
 			body, headers := modern(1, "tools/list", "{}")
-			const requests = 3
-			for range requests {
-				if a := c.send(body, headers); a.StatusCode != http.StatusOK {
+			// An answer may arrive before its connection counts as idle, so an old one can serve the next request as well.
+			want := map[string]int64{"old": 3, "young": 1}[name]
+			asked := 0
+			for end := time.Now().Add(time.Minute); (asked < 3 || served.Load() < want) && time.Now().Before(end); asked++ {
+				a := c.send(body, headers)
+				if a.StatusCode != http.StatusOK {
 					t.Fatalf("%s", a.Status)
-				} else {
-					_ = drained(a)
 				}
+				_ = drained(a)
 			}
-			if want := map[string]int64{"old": requests, "young": 1}[name]; served.Load() != want {
-				t.Errorf("%d connections, want %d", served.Load(), want)
+			if served.Load() != want {
+				t.Errorf("%d connections for %d requests, want %d", served.Load(), asked, want)
 			}
 		})
 	}

@@ -1,4 +1,5 @@
-// Package architecture holds the tests of the project's shape.
+//go:build lint
+
 package architecture
 
 import (

@@ -3,13 +3,19 @@
 package crash
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 )
+
+// testsAtOnce is how many parallel tests run at a time, on however few cores.
+const testsAtOnce = 12
 
 // TestMain builds claudeops once, without the race detector, and puts it first on PATH. It fails the run if a process
 // outlives the tests. Copies of the test binary do other things: see doomed and slowGit.
@@ -37,6 +43,10 @@ func testMain(m *testing.M) int {
 		return complain("building claudeops: %v", err)
 	}
 	if err := os.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
+		return complain("%v", err)
+	}
+	// These tests wait for processes and disks far more than they compute.
+	if err := flag.Set("test.parallel", strconv.Itoa(max(testsAtOnce, runtime.GOMAXPROCS(0)))); err != nil {
 		return complain("%v", err)
 	}
 	code := m.Run()

@@ -5,11 +5,14 @@ package resilience
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
@@ -18,6 +21,9 @@ import (
 
 // binaryVariable tells the tests where TestMain has built claudeops.
 const binaryVariable = "CLAUDEOPS_RESILIENCE_BINARY"
+
+// testsAtOnce is how many parallel tests run at a time, on however few cores.
+const testsAtOnce = 12
 
 // TestMain builds claudeops once, without the race detector.
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -38,6 +44,11 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	if err := os.Setenv(binaryVariable, binary); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	// These tests wait for requests that stall and for processes far more than they compute.
+	if err := flag.Set("test.parallel", strconv.Itoa(max(testsAtOnce, runtime.GOMAXPROCS(0)))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
