@@ -35,7 +35,7 @@ func testMain(m *testing.M) int {
 		return complain("%v", err)
 	}
 	code := m.Run()
-	if left := leftovers(binary, 3*time.Second); len(left) > 0 {
+	if left := leftovers(binary, time.Minute); len(left) > 0 {
 		return complain("servers that outlived their clients, now killed: %v", left)
 	}
 	return code

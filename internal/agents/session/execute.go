@@ -20,6 +20,7 @@ const runMark = "CLAUDEOPS_RUN"
 // cliRun is one run of the CLI.
 type cliRun struct {
 	limits   Limits
+	timer    Timer
 	tree     *processtree.Tree
 	output   *outputReader
 	stderr   tail
@@ -82,7 +83,10 @@ func (r *Runner) execute(ctx context.Context, binary string, spec Spec, f *folde
 // newRun makes a run whose output goes into the record and its events.
 func (r *Runner) newRun(ctx context.Context, f *folder, record *sessions.Record, limits Limits) *cliRun {
 	c := &cliRun{
-		limits: limits, begun: make(chan struct{}), stops: make(chan *outcome, 1), read: make(chan struct{}),
+		limits: limits, timer: r.Timer, begun: make(chan struct{}), stops: make(chan *outcome, 1), read: make(chan struct{}),
+	}
+	if c.timer == nil {
+		c.timer = realTimer
 	}
 	saved := int64(0)
 	c.output = &outputReader{
@@ -162,9 +166,10 @@ func (c *cliRun) start(command processtree.Command, o processtree.Options) error
 
 // wait returns nil when the CLI has exited, and otherwise why it must end.
 func (c *cliRun) wait(ctx context.Context) *outcome {
-	whole, start := time.NewTimer(c.limits.Time), time.NewTimer(c.limits.Start)
-	defer whole.Stop()
-	defer start.Stop()
+	whole, endWhole := c.timer(c.limits.Time)
+	start, endStart := c.timer(c.limits.Start)
+	defer endWhole()
+	defer endStart()
 	begun := c.begun
 	for {
 		select {
@@ -173,12 +178,12 @@ func (c *cliRun) wait(ctx context.Context) *outcome {
 		case v := <-c.stops:
 			return v
 		case <-begun:
-			start.Stop()
+			endStart()
 			begun = nil
-		case <-start.C:
+		case <-start:
 			return &outcome{sessions.StateFailed,
 				fmt.Sprintf("claude did not say within %s that it is connected to the claudeops MCP server", c.limits.Start)}
-		case <-whole.C:
+		case <-whole:
 			return &outcome{sessions.StateTimeout, fmt.Sprintf("it took longer than %s (CLAUDEOPS_SESSION_TIMEOUT)",
 				c.limits.Time)}
 		case <-ctx.Done():

@@ -117,10 +117,19 @@ type Runner struct {
 	Journal  sessions.Journal // nil: there is none
 	Secrets  Secrets
 	Now      func() time.Time
+	Timer    Timer         // nil: time.NewTimer
 	NewID    func() string // sortable by time; see Spec.ID
 	Log      *slog.Logger
 
 	versions versions
+}
+
+// Timer is a channel on which a value comes after d, and what ends the wait for it.
+type Timer func(d time.Duration) (c <-chan time.Time, stop func())
+
+func realTimer(d time.Duration) (<-chan time.Time, func()) {
+	t := time.NewTimer(d)
+	return t.C, func() { t.Stop() }
 }
 
 // resourceTools are the CLI's own tools that read what MCP servers offer beside their tools: ours has the files that

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
@@ -123,7 +122,9 @@ func TestWhatASessionUsedIsKnownHoweverItEnds(t *testing.T) {
 		t.Run(act, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, act)
-			w.runner.Settings.Limits.Time = 2 * time.Second
+			if want == sessions.StateTimeout {
+				w.timeIsUpAfter(t, "ready")
+			}
 			record, err := w.run(t, Spec{Tier: 3})
 			if err != nil || record.State != want || !isTwoTurns(record.Usage, sessions.CostEstimate) {
 				t.Errorf("%+v, %v", record, err)
@@ -202,7 +203,7 @@ func TestAScheduledSessionHasALimitOfItsOwn(t *testing.T) {
 
 func TestWhatTheModelsAPIAnsweredIsInTheReason(t *testing.T) {
 	w := newWorld(t, "retries-and-hangs")
-	w.runner.Settings.Limits.Time = 2 * time.Second
+	w.timeIsUpAfter(t, "ready")
 	record, err := w.run(t, Spec{Tier: 3})
 	want := "; the model's API answered with status 529 (overloaded), 2 times; no answer, once; status 429 " +
 		"(rate_limit), once"

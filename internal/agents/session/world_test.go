@@ -274,6 +274,23 @@ func (w *world) until(t *testing.T, text string) {
 	}
 }
 
+// timeIsUpAfter lets the time limit of the session pass when its event with the text is recorded.
+func (w *world) timeIsUpAfter(t *testing.T, text string) {
+	const limit = time.Hour // of no other timer
+	w.runner.Settings.Limits.Time = limit
+	w.runner.Timer = func(d time.Duration) (<-chan time.Time, func()) {
+		if d != limit {
+			return realTimer(d)
+		}
+		c := make(chan time.Time, 1)
+		go func() {
+			w.until(t, text)
+			c <- time.Now()
+		}()
+		return c, func() {}
+	}
+}
+
 func (w *world) text() string {
 	var b strings.Builder
 	for _, events := range w.events {

@@ -50,7 +50,7 @@ func testMain(m *testing.M) int {
 		return complain("%v", err)
 	}
 	code := m.Run()
-	if left := outlast(func() []int { return linkedTo("exe", binary) }, 3*time.Second); len(left) > 0 {
+	if left := outlast(func() []int { return linkedTo("exe", binary) }, patience); len(left) > 0 {
 		return complain("processes that outlived the tests, now killed: %v", left)
 	}
 	return code

@@ -12,9 +12,9 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// atOnce bounds an answer that waits for nobody. A reservation that is stuck holds its files for 270 s, and makes
-// others wait for 20 s before they are refused.
-const atOnce = 15 * time.Second
+// atOnce bounds an answer that waits for nobody, on a busy machine. A reservation that is stuck holds its files for 270 s;
+// others are refused after 20 s, which the answers show.
+const atOnce = patience
 
 // stepCase is a step of a creation, and what a process that is killed there leaves.
 type stepCase struct {

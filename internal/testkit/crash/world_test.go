@@ -46,7 +46,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w := &world{dir: dir, repo: filepath.Join(dir, "root", repoKey+".git"), database: newDatabase(t)}
 	t.Cleanup(func() {
-		if left := outlast(func() []int { return linkedTo("cwd", dir) }, 10*time.Second); len(left) > 0 {
+		if left := outlast(func() []int { return linkedTo("cwd", dir) }, patience); len(left) > 0 {
 			t.Errorf("processes that were left behind, now killed: %v", left)
 		}
 	})
