@@ -53,7 +53,7 @@ func TestTheTierOfAnAddressIsTheTokens(t *testing.T) {
 // The time that a server gives other requests does not hold for a call, and what says nothing is kept alive.
 func TestACallByAddressMayTakeLongerThanOtherRequests(t *testing.T) {
 	t.Parallel()
-	const short = 500 * time.Millisecond
+	const short = time.Second
 	for name, accept := range map[string]string{"on a stream": "application/json, text/event-stream",
 		"alone": "application/json"} {
 		t.Run(name, func(t *testing.T) {

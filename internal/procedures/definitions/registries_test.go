@@ -160,7 +160,7 @@ func TestARegistryThatHangsIsNamedAndDelaysAListByItsTimeLimitOnly(t *testing.T)
 	w := newWorld(t, nil, map[string]any{"name": "hangs", "url": hangs.URL},
 		map[string]any{"name": "up", "url": up + "/registry.json"})
 	o := w.opts
-	o.ListTimeout = 100 * time.Millisecond
+	o.ListTimeout = 2 * time.Second
 	operationtest.WriteFiles(t, o.Project, map[string]string{
 		".fractary/agents/near.yaml": agentYAML("near", "1.0.0"),
 		".fractary/agents/f.yaml":    agentYAML("f", "1.0.0", "fork_of: {name: far, version: 1.0.0}"),
