@@ -61,39 +61,89 @@ func runInit(ctx context.Context, a *commandLine, o initOptions) error {
 	if err != nil {
 		return err
 	}
-	s, err := settle(ctx, a, o)
+	i := newInterview(ctx, a, o)
+	s, err := i.settle(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.streams.Err, "\nTrying it (nothing is written yet) ...\n")
-	findings, err := tryDoctor(ctx, a, s)
+	tried, err := i.tryUntilItWorks(ctx, &s)
 	if err != nil {
 		return err
-	}
-	preview, skipped, err := tryProposal(ctx, a, s)
-	if err != nil {
-		return fmt.Errorf("the first change would be refused, so nothing was written: %w", err)
-	}
-	if ctx.Err() != nil {
-		return fault.New(fault.Timeout, "interrupted; nothing was written")
 	}
 	if err := place.write(s); err != nil {
 		return err
 	}
+	opened, err := i.firstPullRequest(ctx, s, &tried)
 	answer := map[string]any{
-		"findings": findings, "environment_file": place.environment, "client_file": place.client, "preview": preview,
-		"skipped": skipped,
+		"findings": tried.findings, "environment_file": place.environment, "client_file": place.client,
+		"preview": tried.preview, "skipped": tried.skipped,
 	}
-	return a.print(answer, func(w *strings.Builder) {
-		describeTry(w, findings, preview, skipped)
-		place.describe(w, s, preview)
-	})
+	return errors.Join(err, a.print(answer, func(w *strings.Builder) {
+		if !tried.shown {
+			describeTry(w, tried.findings, tried.preview, tried.skipped)
+		}
+		place.describe(w, s, tried.preview, opened)
+	}))
 }
 
-// tryDoctor asks what would stop a pull request, the forge included.
-func tryDoctor(ctx context.Context, a *commandLine, s settings) (findings []doctor.Finding, err error) {
-	trial := s.commandLine(a, false)
-	findings, err = findingsOf(ctx, trial, doctorOptions{online: true})
+// trial is what trying the settings showed.
+type trial struct {
+	findings []doctor.Finding
+	preview  *prflow.CreateResult // of a first change in a dry run; nil if there was none
+	skipped  string               // why there was none
+	shown    bool                 // a person has seen it before they were asked whether to open it
+}
+
+// tryUntilItWorks tries the settings, and has a person change what does not work. Nothing that was answered is lost.
+func (i *interview) tryUntilItWorks(ctx context.Context, s *settings) (trial, error) {
+	for {
+		fmt.Fprintf(i.a.streams.Err, "\nTrying it (nothing is written yet) ...\n")
+		tried, err := try(ctx, i.a, *s)
+		switch {
+		case ctx.Err() != nil:
+			return tried, fault.New(fault.Timeout, "interrupted; nothing was written")
+		case err == nil || !i.ask.canAsk():
+			return tried, err
+		}
+		fmt.Fprintf(i.a.streams.Err, "\n%s\n\n", inAnswersWords(fault.From(err).Message))
+		again, askErr := i.retry(ctx, s)
+		if askErr != nil {
+			return tried, askErr
+		}
+		if !again {
+			return tried, err
+		}
+	}
+}
+
+// inAnswersWords replaces names of variables, which nobody typed, by what was asked for.
+func inAnswersWords(message string) string {
+	return strings.NewReplacer(
+		"GITHUB_TOKEN", "the token", "GITEA_TOKEN", "the token", "GITHUB_API_URL", "the address", "GITEA_URL", "the address",
+		"CLAUDEOPS_LOCAL_ROOT", "the folder", "CLAUDEOPS_REPOS", "the repository", "CLAUDEOPS_TIER", "the tier",
+	).Replace(message)
+}
+
+// try asks what would stop a pull request, the forge included, and for a first change in a dry run. Its records are in a
+// folder that is removed afterwards.
+func try(ctx context.Context, a *commandLine, s settings) (t trial, err error) {
+	folder, err := files.MakeTemporary("", "claudeops-init-")
+	if err != nil {
+		return t, err
+	}
+	defer func() { err = errors.Join(err, folder.Remove()) }()
+	if t.findings, err = tryDoctor(ctx, a, s, folder.Path); err != nil {
+		return t, err
+	}
+	if t.preview, t.skipped, err = s.propose(ctx, a, true, folder.Path); err != nil {
+		return t, fmt.Errorf("the first change would be refused, so nothing was written: %w", err)
+	}
+	return t, nil
+}
+
+func tryDoctor(ctx context.Context, a *commandLine, s settings, stateDir string) ([]doctor.Finding, error) {
+	trial := s.commandLine(a, false, stateDir)
+	findings, err := findingsOf(ctx, trial, doctorOptions{online: true})
 	err = errors.Join(err, trial.program().Close())
 	var told strings.Builder
 	for _, f := range findings {
@@ -107,9 +157,9 @@ func tryDoctor(ctx context.Context, a *commandLine, s settings) (findings []doct
 	return findings, err
 }
 
-// tryProposal asks for a first change in a dry run. skipped says why it did not, "" if it did.
-func tryProposal(ctx context.Context, a *commandLine, s settings) (preview *prflow.CreateResult, skipped string,
-	err error) {
+// propose asks for a first change. skipped says why it did not, "" if it did.
+func (s settings) propose(ctx context.Context, a *commandLine, dryRun bool, stateDir string) (
+	result *prflow.CreateResult, skipped string, err error) {
 	if s.values["CLAUDEOPS_TIER"] == "1" {
 		return nil, "tier 1 may only look; agents at tier 2 may propose changes", nil
 	}
@@ -117,9 +167,9 @@ func tryProposal(ctx context.Context, a *commandLine, s settings) (preview *prfl
 	if err != nil {
 		return nil, "", err
 	}
-	trial := s.commandLine(a, true)
-	result, err := askFor[prflow.CreateResult](ctx, trial, prflow.ToolCreatePR, request)
-	closed := trial.program().Close()
+	caller := s.commandLine(a, dryRun, stateDir)
+	created, err := askFor[prflow.CreateResult](ctx, caller, prflow.ToolCreatePR, request)
+	closed := caller.program().Close()
 	switch code := fault.CodeOf(err); {
 	case err != nil && (code == fault.Conflict || code == fault.DuplicatePR || code == fault.NoChange ||
 		code == fault.CooldownActive):
@@ -127,7 +177,37 @@ func tryProposal(ctx context.Context, a *commandLine, s settings) (preview *prfl
 	case err != nil:
 		return nil, "", err
 	}
-	return &result, "", closed
+	return &created, "", closed
+}
+
+// firstPullRequest opens the first change if the person wants it. Otherwise it is kept as a dry run, which a person can
+// promote later.
+func (i *interview) firstPullRequest(ctx context.Context, s settings, tried *trial) (opened *prflow.CreateResult, err error) {
+	if tried.preview == nil {
+		return nil, nil
+	}
+	if i.ask.canAsk() {
+		var text strings.Builder
+		describeTry(&text, tried.findings, tried.preview, "")
+		fmt.Fprintf(i.a.streams.Err, "%s\n", text.String())
+		tried.shown = true
+	}
+	yes, err := i.ask.agree(ctx, "Open this first pull request now?", true)
+	if err != nil {
+		return nil, err
+	}
+	result, skipped, err := s.propose(ctx, i.a, !yes, "")
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the settings are written; the first change was refused: %w", err)
+	case result == nil:
+		tried.preview, tried.skipped = nil, skipped
+	case yes:
+		return result, nil
+	default:
+		tried.preview = result
+	}
+	return nil, nil
 }
 
 func describeTry(w *strings.Builder, findings []doctor.Finding, preview *prflow.CreateResult, skipped string) {
@@ -213,9 +293,13 @@ func (p place) clientText() (string, error) {
 	return indentedJSON(map[string]any{"mcpServers": map[string]any{app.OurName: entry}})
 }
 
-func (p place) describe(w *strings.Builder, s settings, preview *prflow.CreateResult) {
+func (p place) describe(w *strings.Builder, s settings, preview, opened *prflow.CreateResult) {
 	id := ""
-	if preview != nil {
+	switch {
+	case opened != nil:
+		w.WriteString("\n")
+		describeCreated(w, *opened)
+	case preview != nil:
 		id = preview.RequestID
 	}
 	fmt.Fprintf(w, "\nWrote %s (only you can read it; every claudeops command reads it)\n", p.environment)

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // settings are what init has been told.
@@ -36,34 +39,248 @@ func forgesOfInit() map[string]forgeVariables {
 	}
 }
 
-// settle finds out what to write: flags first, then the environment, then the person.
-func settle(ctx context.Context, a *commandLine, o initOptions) (settings, error) {
-	ask := questions{in: a.streams.In, out: a.streams.Err, fromInput: o.tokenFile == "-"}
-	s := settings{client: o.client, called: typedName(os.Args[0]), standard: standardFile(a), values: map[string]string{}}
+// interview finds out what to write: flags first, then the environment, then the person at the terminal.
+type interview struct {
+	a     *commandLine
+	ask   questions
+	o     initOptions
+	found found
+	again map[string]bool // steps that a person wants to answer differently: flags and environment count no more
+}
+
+// The steps of an interview that a person can go back to.
+const (
+	stepAddress = "address"
+	stepToken   = "token"
+	stepRepo    = "repository"
+	stepTier    = "tier"
+)
+
+func newInterview(ctx context.Context, a *commandLine, o initOptions) *interview {
+	i := &interview{a: a, o: o, again: map[string]bool{},
+		ask: questions{in: a.streams.In, out: a.streams.Err, fromInput: o.tokenFile == "-"}}
+	if i.ask.canAsk() {
+		i.found = lookAround(ctx, a)
+		i.found.describe(a.streams.Err)
+	}
+	return i
+}
+
+// settle asks for everything.
+func (i *interview) settle(ctx context.Context) (settings, error) {
+	s := settings{client: i.o.client, called: typedName(os.Args[0]), standard: standardFile(i.a), values: map[string]string{}}
 	var err error
-	if s.forge, err = ask.choice(ctx, o.forge, "--forge",
-		"Where are your repositories: github, gitea (also Forgejo) or local?", "github", "gitea", "local"); err != nil {
+	if s.forge, err = i.forge(ctx); err != nil {
 		return s, err
 	}
-	vars := forgesOfInit()[s.forge]
-	for _, step := range []func() error{
-		func() error { return s.settleAddress(ctx, a, ask, o, vars) },
-		func() error { return s.settleToken(ctx, a, ask, o, vars) },
-		func() error { return s.settleRepo(ctx, ask, o) },
-		func() error { return s.settleTier(ctx, a, ask) },
-	} {
-		if err := step(); err != nil {
+	for _, name := range []string{stepAddress, stepToken, stepRepo, stepTier} {
+		if err := i.step(ctx, &s, name); err != nil {
 			return s, err
 		}
 	}
+	return s, s.keep(i.a)
+}
+
+func (i *interview) step(ctx context.Context, s *settings, name string) error {
+	vars := forgesOfInit()[s.forge]
+	switch name {
+	case stepAddress:
+		return i.address(ctx, s, vars)
+	case stepToken:
+		return i.token(ctx, s, vars)
+	case stepRepo:
+		return i.repo(ctx, s)
+	}
+	return i.tier(ctx, s)
+}
+
+// retry lets the person change one answer after a trial that failed. It returns false if they would rather stop.
+func (i *interview) retry(ctx context.Context, s *settings) (bool, error) {
+	vars := forgesOfInit()[s.forge]
+	options := []option{{value: stepRepo, text: "another repository than " + s.repo}}
+	if vars.token != "" {
+		options = append(options, option{value: stepToken, text: "another token"})
+	}
+	if address := s.values[vars.url] + s.values[vars.root]; address != "" {
+		options = append(options, option{value: stepAddress, text: "another address than " + address, names: []string{"folder"}})
+	}
+	options = append(options, option{value: stepTier, text: "another tier than " + s.values["CLAUDEOPS_TIER"]},
+		option{value: "retry", text: "nothing: try the same again"}, option{value: "stop", text: "stop, and write nothing"})
+	name, err := i.ask.pick(ctx, "", question{text: "What do you want to change?"}, options)
+	if err != nil || name == "stop" {
+		return false, err
+	}
+	if name == "retry" {
+		return true, nil
+	}
+	i.again[name] = true
+	return true, i.step(ctx, s, name)
+}
+
+// before is what was said of a step beforehand, unless the person wants to answer it anew.
+func (i *interview) before(step string, said ...string) string {
+	if i.again[step] {
+		return ""
+	}
+	return cmp.Or(said...)
+}
+
+func (i *interview) forge(ctx context.Context) (string, error) {
+	return i.ask.pick(ctx, i.o.forge,
+		question{flag: "--forge", text: "Where are your repositories?", usual: i.found.forge}, []option{
+			{value: "github", text: "GitHub", names: []string{"github.com", "gh"}},
+			{value: "gitea", text: "Gitea or Forgejo", names: []string{"forgejo", "codeberg"}},
+			{value: "local", text: "Git repositories in a folder of this machine", names: []string{"folder", "git"}},
+		})
+}
+
+func (i *interview) address(ctx context.Context, s *settings, vars forgeVariables) (err error) {
+	switch s.forge {
+	case "local":
+		s.values[vars.root], err = i.ask.ask(ctx, i.before(stepAddress, i.a.said(vars.root)), question{
+			flag: "--local-root", text: "Which folder holds the repositories, as owner/name.git?",
+			usual: s.values[vars.root], check: i.folder,
+		})
+		return err
+	case "gitea":
+		said, _ := i.a.process(vars.url)
+		address, err := i.ask.ask(ctx, i.before(stepAddress, i.o.url, said), question{
+			flag: "--url", text: "Its address, such as https://git.example.org?",
+			usual: cmp.Or(s.values[vars.url], i.found.address), check: forgeAddress,
+		})
+		if err != nil {
+			return err
+		}
+		s.values[vars.url] = address
+		return i.plainHTTP(ctx, s, address)
+	}
+	said, _ := i.a.process(vars.url)
+	if address := cmp.Or(i.o.url, said); address != "" { // github.com needs none
+		s.values[vars.url] = address
+	}
+	return nil
+}
+
+// plainHTTP asks whether the token may cross the network unencrypted.
+func (i *interview) plainHTTP(ctx context.Context, s *settings, address string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" || i.a.said(plainHTTP) != "" || isLoopbackHost(u.Hostname()) {
+		return nil //nolint:nilerr // what is wrong with an address is said by the trial
+	}
+	yes, err := i.ask.agree(ctx, "Everybody on the way to "+u.Host+" can read the token, since the address is plain http. "+
+		"Use it all the same?", false)
+	if yes {
+		s.values[plainHTTP] = "true"
+	}
+	return err
+}
+
+const plainHTTP = "CLAUDEOPS_FORGE_PLAIN_HTTP"
+
+func isLoopbackHost(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+// forgeAddress completes an address that lacks its scheme.
+func forgeAddress(answer string) (string, error) {
+	if !strings.Contains(answer, "://") {
+		answer = "https://" + answer
+	}
+	u, err := url.Parse(answer)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return "", errors.New("give an address such as https://git.example.org")
+	}
+	return answer, nil
+}
+
+// folder expands ~ and makes a path absolute.
+func (i *interview) folder(answer string) (string, error) {
+	if rest, ok := strings.CutPrefix(answer, "~"); ok && (rest == "" || rest[0] == '/') {
+		home, _ := i.a.process("HOME")
+		answer = filepath.Join(home, rest)
+	}
+	path, err := filepath.Abs(answer)
+	if err != nil {
+		return "", err
+	}
+	info, err := files.Stat(path)
+	if err != nil || !info.IsDir() {
+		return "", fmt.Errorf("%s is not a folder that can be read", path)
+	}
+	return path, nil
+}
+
+func (i *interview) token(ctx context.Context, s *settings, vars forgeVariables) error {
+	if vars.token == "" {
+		if i.o.tokenFile != "" {
+			return app.Usage(errors.New("--token-file goes with github and gitea: local repositories need no token"))
+		}
+		return nil
+	}
+	token, _ := i.a.process(vars.token)
+	if i.o.tokenFile != "" {
+		text, err := i.a.readInput(i.o.tokenFile)
+		if err != nil {
+			return err
+		}
+		token = strings.TrimSpace(string(text))
+	}
+	if token = i.before(stepToken, token); token == "" && !i.again[stepToken] {
+		var err error
+		if token, err = i.found.token(ctx, i.ask, s.forge, s.values[vars.url]); err != nil {
+			return err
+		}
+	}
+	token, err := i.ask.ask(ctx, token, question{
+		flag: "--token-file", text: "A token that may write contents and pull requests there (it is not shown):",
+		check: oneWord, hidden: true,
+	})
+	s.values[vars.token] = token
+	return err
+}
+
+func oneWord(token string) (string, error) {
+	if strings.ContainsAny(token, " \t\r\n'\"") {
+		return "", errors.New("the token must be one word")
+	}
+	return token, nil
+}
+
+func (i *interview) repo(ctx context.Context, s *settings) (err error) {
+	usual := s.repo
+	if usual == "" && s.forge == i.found.forge {
+		usual = i.found.repo
+	}
+	s.repo, err = i.ask.ask(ctx, i.before(stepRepo, i.o.repo), question{
+		flag: "--repo", text: "Which repository may agents propose changes to, as owner/name?", usual: usual,
+		check: func(answer string) (string, error) {
+			_, err := parseRepo(answer)
+			return answer, err
+		},
+	})
 	s.values["CLAUDEOPS_REPOS"] = s.forge + ":" + s.repo
-	return s, s.keep(a)
+	return err
+}
+
+func (i *interview) tier(ctx context.Context, s *settings) (err error) {
+	said := i.before(stepTier, i.a.said("CLAUDEOPS_TIER"))
+	if said == "" && !i.ask.canAsk() {
+		said = "2"
+	}
+	s.values["CLAUDEOPS_TIER"], err = i.ask.pick(ctx, said,
+		question{flag: "--tier", text: "What may agents do?", usual: cmp.Or(s.values["CLAUDEOPS_TIER"], "2")}, []option{
+			{value: "1", text: "look, and propose nothing"},
+			{value: "2", text: "propose changes of at most 3 files"},
+			{value: "3", text: "propose changes of at most 100 files"},
+		})
+	return err
 }
 
 // keep takes over what the environment says of the forge and of files, which commands in another folder have to find.
 func (s settings) keep(a *commandLine) (err error) {
-	if value := a.said("CLAUDEOPS_FORGE_PLAIN_HTTP"); value != "" {
-		s.values["CLAUDEOPS_FORGE_PLAIN_HTTP"] = value
+	if value := a.said(plainHTTP); value != "" {
+		s.values[plainHTTP] = value
 	}
 	for _, name := range []string{"CLAUDEOPS_CA_FILE", "CLAUDEOPS_POLICY", "CLAUDEOPS_STATE_DIR"} {
 		value := a.said(name)
@@ -77,79 +294,15 @@ func (s settings) keep(a *commandLine) (err error) {
 	return nil
 }
 
-func (s settings) settleAddress(ctx context.Context, a *commandLine, ask questions, o initOptions,
-	vars forgeVariables) error {
-	switch s.forge {
-	case "local":
-		root, err := ask.text(ctx, a.said(vars.root), "--local-root",
-			"Which folder holds the repositories, as owner/name.git?")
-		if err == nil {
-			root, err = filepath.Abs(root)
-		}
-		s.values[vars.root] = root
-		return err
-	case "gitea":
-		said, _ := a.process(vars.url)
-		address, err := ask.text(ctx, cmp.Or(o.url, said), "--url", "Its address, such as https://git.example.org?")
-		s.values[vars.url] = address
-		return err
-	}
-	said, _ := a.process(vars.url)
-	if address := cmp.Or(o.url, said); address != "" { // github.com needs none
-		s.values[vars.url] = address
-	}
-	return nil
-}
-
-func (s settings) settleToken(ctx context.Context, a *commandLine, ask questions, o initOptions,
-	vars forgeVariables) error {
-	if vars.token == "" {
-		if o.tokenFile != "" {
-			return app.Usage(errors.New("--token-file goes with github and gitea: local repositories need no token"))
-		}
-		return nil
-	}
-	token, _ := a.process(vars.token)
-	if o.tokenFile != "" {
-		text, err := a.readInput(o.tokenFile)
-		if err != nil {
-			return err
-		}
-		token = strings.TrimSpace(string(text))
-	}
-	token, err := ask.secret(ctx, token, "--token-file",
-		"A token that may write contents and pull requests there (it is not shown):")
-	if err == nil && (token == "" || strings.ContainsAny(token, " \t\r\n'\"")) {
-		return app.Usage(errors.New("the token must be one word"))
-	}
-	s.values[vars.token] = token
-	return err
-}
-
-func (s *settings) settleRepo(ctx context.Context, ask questions, o initOptions) (err error) {
-	s.repo, err = ask.text(ctx, o.repo, "--repo", "Which repository may agents propose changes to, as owner/name?")
-	if err == nil {
-		_, err = parseRepo(s.repo)
-	}
-	return err
-}
-
-func (s settings) settleTier(ctx context.Context, a *commandLine, ask questions) error {
-	said := a.said("CLAUDEOPS_TIER")
-	if said == "" && !ask.canAsk() {
-		said = "2"
-	}
-	tier, err := ask.choice(ctx, said, "--tier",
-		"What may agents do: 1 look, 2 propose changes of at most 3 files, 3 of at most 100?", "1", "2", "3")
-	s.values["CLAUDEOPS_TIER"] = tier
-	return err
-}
-
-// commandLine is one that reads what would be written, instead of an environment file.
-func (s settings) commandLine(a *commandLine, dryRun bool) *commandLine {
+// commandLine is one that reads what would be written, instead of an environment file. stateDir replaces the state
+// folder if it is not empty.
+func (s settings) commandLine(a *commandLine, dryRun bool, stateDir string) *commandLine {
 	lookup := func(name string) (string, bool) {
-		if name == "CLAUDEOPS_DRY_RUN" && dryRun {
+		switch {
+		case name == "CLAUDEOPS_DRY_RUN" && dryRun:
 			return "true", true
+		case name == "CLAUDEOPS_STATE_DIR" && stateDir != "":
+			return stateDir, true
 		}
 		if value, ok := s.values[name]; ok {
 			return value, true

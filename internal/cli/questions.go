@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/term"
@@ -36,53 +38,122 @@ func (q questions) canAsk() bool {
 	return ok
 }
 
-// text is what was said, else what the person answers. Without a terminal it names the flag that is missing.
-func (q questions) text(ctx context.Context, said, flag, question string) (string, error) {
-	return q.answer(ctx, said, flag, question, readLine)
+// question is one thing that init has to know.
+type question struct {
+	flag  string // that answers it beforehand
+	intro string // printed once, before the first answer
+	text  string
+	usual string // what Enter answers; "" if there is nothing usual
+	// check returns the value that an answer means, or why it cannot be taken.
+	check func(answer string) (string, error)
+	// hidden keeps the answer off the screen.
+	hidden bool
 }
 
-// secret is text that is not shown while it is typed.
-func (q questions) secret(ctx context.Context, said, flag, question string) (string, error) {
-	return q.answer(ctx, said, flag, question, func(fd int, _ io.Reader) (string, error) {
-		text, err := term.ReadPassword(fd)
-		return string(text), err
-	})
-}
-
-func (q questions) answer(ctx context.Context, said, flag, question string,
-	read func(fd int, in io.Reader) (string, error)) (string, error) {
+// ask takes what was said beforehand, else what the person answers. A wrong answer is asked again, with the reason.
+// Without a terminal the error names the flag.
+func (q questions) ask(ctx context.Context, said string, one question) (string, error) {
 	if said != "" {
-		return said, nil
-	}
-	fd, ok := q.terminal()
-	if !ok {
-		return "", app.Usage(fmt.Errorf("%s is missing, and there is no terminal to ask at", flag))
-	}
-	for {
-		fmt.Fprintf(q.out, "%s ", question)
-		text, err := interruptible(ctx, fd, func() (string, error) { return read(fd, q.in) })
+		value, err := one.check(said)
 		if err != nil {
-			fmt.Fprintln(q.out)
+			return "", app.Usage(fmt.Errorf("%s: %w", one.flag, err))
+		}
+		return value, nil
+	}
+	if !q.canAsk() {
+		return "", app.Usage(fmt.Errorf("%s is missing, and there is no terminal to ask at", one.flag))
+	}
+	fmt.Fprint(q.out, one.intro)
+	for {
+		answer, err := q.read(ctx, one)
+		if err != nil {
 			return "", err
 		}
-		if text = strings.TrimSpace(text); text != "" {
-			return text, nil
+		if answer = cmp.Or(strings.TrimSpace(answer), one.usual); answer == "" {
+			continue
 		}
+		value, err := one.check(answer)
+		if err == nil {
+			return value, nil
+		}
+		fmt.Fprintf(q.out, "  %s.\n", capital(err.Error()))
 	}
 }
 
-// choice is text that is one of several.
-func (q questions) choice(ctx context.Context, said, flag, question string, choices ...string) (string, error) {
-	for {
-		text, err := q.text(ctx, said, flag, question)
-		switch {
-		case err != nil || slices.Contains(choices, text):
-			return text, err
-		case said != "":
-			return "", app.Usage(fmt.Errorf("%s is %.20q; choose %s", flag, said, strings.Join(choices, ", ")))
+// read prints a question with its usual answer, and reads one line.
+func (q questions) read(ctx context.Context, one question) (string, error) {
+	fmt.Fprint(q.out, one.text)
+	if one.usual != "" {
+		fmt.Fprintf(q.out, " [%s]", one.usual)
+	}
+	fmt.Fprint(q.out, " ")
+	fd, _ := q.terminal()
+	text, err := interruptible(ctx, fd, func() (string, error) {
+		if one.hidden {
+			secret, err := term.ReadPassword(fd)
+			fmt.Fprintln(q.out)
+			return string(secret), err
+		}
+		return readLine(fd, q.in)
+	})
+	if err != nil {
+		fmt.Fprintln(q.out)
+	}
+	return text, err
+}
+
+// option is a line of a menu.
+type option struct {
+	value string
+	text  string
+	names []string // other answers that mean it, in lower case
+}
+
+// pick is a question with a menu. Number, value and names are answers, in any letter case.
+func (q questions) pick(ctx context.Context, said string, one question, options []option) (string, error) {
+	values := make([]string, len(options))
+	var menu strings.Builder
+	for i, o := range options {
+		values[i] = o.value
+		fmt.Fprintf(&menu, "\n  %d  %s", i+1, o.text)
+		if o.value == one.usual {
+			one.usual = strconv.Itoa(i + 1)
 		}
 	}
+	one.intro, one.text = one.text+menu.String()+"\n", fmt.Sprintf("Choose 1 to %d", len(options))
+	one.check = func(answer string) (string, error) {
+		answer = strings.ToLower(answer)
+		for i, o := range options {
+			if answer == o.value || answer == strconv.Itoa(i+1) && said == "" || slices.Contains(o.names, answer) {
+				return o.value, nil
+			}
+		}
+		return "", fmt.Errorf("%.20q is not one of %s", answer, strings.Join(values, ", "))
+	}
+	return q.ask(ctx, said, one)
 }
+
+// agree asks a question of yes or no. Without a terminal the answer is no.
+func (q questions) agree(ctx context.Context, text string, usual bool) (bool, error) {
+	if !q.canAsk() {
+		return false, nil
+	}
+	one := question{text: text + " (y/n)", usual: "n", check: func(answer string) (string, error) {
+		switch answer = strings.ToLower(answer); answer {
+		case "y", "yes", "n", "no":
+			return answer[:1], nil
+		}
+		return "", errors.New("answer y or n")
+	}}
+	if usual {
+		one.usual = "y"
+	}
+	answer, err := q.ask(ctx, "", one)
+	return answer == "y", err
+}
+
+// capital begins a sentence.
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // interruptible reads until ctx is done, and leaves the terminal as it was: a read that waits cannot be ended
 // otherwise.
