@@ -8,11 +8,13 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 )
@@ -68,10 +70,18 @@ func RunServe(ctx context.Context, a *App) error {
 	if err := handler.Watch(ctx); err != nil {
 		p.Log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
 	}
+	if !anyProvider(p) {
+		fmt.Fprintln(a.Options().Out, "No forge is set up yet: run claudeops init, then start this again")
+	}
 	fmt.Fprintf(a.Options().Out, "Claude Ops listens on http://%s%s/ (tier %s)\n%s",
 		reachable(listener.Addr()), p.Cfg.Web.BasePath, p.Cfg.Permissions.Tier, welcome)
 	defer end()
 	return ServeUntil(ctx, p, handler.HTTPServer(), listener)
+}
+
+// anyProvider reports whether a forge is set up.
+func anyProvider(p *Parts) bool {
+	return slices.ContainsFunc(p.Providers.registry.Entries(), func(e gitprovider.Registration) bool { return e.Provider != nil })
 }
 
 // keepUp starts what a server does by itself until ctx is done: it keeps the records, looks at open pull requests again

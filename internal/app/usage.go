@@ -1,10 +1,14 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"syscall"
+
+	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
 // UsageError is a command that was called wrongly, or that was told to use a file, folder or address that it cannot
@@ -29,11 +33,21 @@ func cannotListen(addr string, err error) error {
 	what := "correct the address"
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		what = "another program listens there: end it, or choose another address"
+		what = cmp.Or(holderOf(addr), "another program") + " listens there: end it, or choose another address"
 	case errors.Is(err, syscall.EACCES):
 		what = "this user may not: choose a port from 1024"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		what = "this machine has no such address: choose one of its own"
 	}
 	return Usage(fmt.Errorf("cannot listen on %s (%w); %s with --addr or CLAUDEOPS_ADDR", addr, err, what))
+}
+
+// holderOf names the process that listens at an address; "" if it cannot be seen.
+func holderOf(addr string) string {
+	_, text, err := net.SplitHostPort(addr)
+	port, portErr := strconv.Atoi(text)
+	if err != nil || portErr != nil {
+		return ""
+	}
+	return processtree.Listener(port)
 }

@@ -49,11 +49,14 @@ func demoCommand(a *commandLine) *cobra.Command {
 				err = demo.Run(cmd.Context(), options)
 			}
 			var folder demo.FolderError
-			if errors.As(err, &folder) {
+			var start demo.StartError
+			switch {
+			case errors.As(err, &folder):
 				return app.Usage(folder)
-			}
-			if err != nil {
-				return fault.Wrap(err, fault.Internal, "the demo did not go as it must: %s", err)
+			case errors.As(err, &start):
+				return app.Usage(start)
+			case err != nil:
+				return fault.Wrap(err, fault.Internal, "the demo failed: %s", err)
 			}
 			return nil
 		},

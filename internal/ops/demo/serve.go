@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"time"
 
@@ -84,7 +85,8 @@ func (b *sandbox) serve(ctx context.Context, addr string) (*server, error) {
 	s := &server{address: address, stop: stop, gone: make(chan error, 1)}
 	go func() { s.gone <- cmd.Wait() }()
 	if readErr != nil || s.address == "" {
-		return nil, fmt.Errorf("claudeops serve did not start: %w; its log is %s", errors.Join(readErr, s.end()), b.log())
+		_ = errors.Join(readErr, s.end()) // its log says why
+		return nil, StartError{fmt.Sprintf("claudeops serve did not start: %s (the log is %s)", b.lastWords(), b.log())}
 	}
 	return s, nil
 }
@@ -102,6 +104,25 @@ func announced(out *bufio.Reader) (address string, err error) {
 		}
 	}
 	return address, nil
+}
+
+// StartError says why the demo's server did not start.
+type StartError struct{ why string }
+
+// Error implements error.
+func (e StartError) Error() string { return e.why }
+
+// lastWords is why the server ended, as its log has it.
+func (b *sandbox) lastWords() string {
+	const ours = "claudeops: "
+	words := "it said nothing"
+	text, _, _ := files.ReadPath(b.log(), 1<<20) // one that cannot be read said nothing
+	for line := range strings.Lines(string(text)) {
+		if rest, isOurs := strings.CutPrefix(line, ours); isOurs {
+			words = strings.TrimSpace(rest)
+		}
+	}
+	return words
 }
 
 // log is the file of what the server says.

@@ -96,7 +96,7 @@ func (d *Doctor) providers() (out []Finding) {
 		}
 	}
 	if enabled == 0 {
-		out = append(out, blocks("providers", "none is enabled; set "+
+		out = append(out, blocks("providers", "none is enabled; run claudeops init, or set "+
 			strings.Join(append(needed, "CLAUDEOPS_LOCAL_ROOT"), ", or ")))
 	}
 	return out

@@ -17,6 +17,12 @@ type Tree struct {
 // Reap needs Linux.
 func Reap() int { return 2 }
 
+// Conceal needs Linux.
+func Conceal() {}
+
+// Listener needs Linux; elsewhere no process is named.
+func Listener(int) string { return "" }
+
 // Start starts the command, with Unix in a process group of its own.
 func Start(c Command, o Options) (*Tree, error) {
 	cmd := exec.Command(c.Path) //nolint:noctx // its life is that of the tree

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package processtree
-
-// Conceal needs Linux.
-func Conceal() {}
