@@ -74,6 +74,7 @@ func (w *localWorld) rounds(p *app.Parts) {
 }
 
 func TestAServerWithAnotherRootNeitherReadsNorJudgesALocalPullRequest(t *testing.T) {
+	t.Parallel()
 	w := newLocalWorld(t)
 	w.propose("one")
 	other := w.besideIt()
@@ -113,6 +114,7 @@ func TestAServerWithAnotherRootNeitherReadsNorJudgesALocalPullRequest(t *testing
 
 // A root that is moved takes its file along, and a state folder that is used with another root loses nothing.
 func TestAMovedRootKeepsItsPullRequests(t *testing.T) {
+	t.Parallel()
 	w := newLocalWorld(t)
 	w.propose("one")
 	other := w.besideIt()
@@ -132,6 +134,7 @@ func TestAMovedRootKeepsItsPullRequests(t *testing.T) {
 
 // What an earlier version has recorded becomes the root's own that has its commits.
 func TestTheRootThatHasThemAdoptsThePullRequestsOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
 	w := newLocalWorld(t)
 	w.propose("one")
 	w.run("review", "comment", "1", "--repo", "joe/infra", "--comment", "Why?", "--line", "checks/one.md:1: This line.")
