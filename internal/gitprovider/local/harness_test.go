@@ -352,7 +352,6 @@ type memory struct {
 	reviews map[string]map[int][]gitprovider.Review
 	updates int   // calls of UpdatePR
 	broken  error // what UpdatePR fails with, if not nil
-	adopts  func(context.Context, func(context.Context, string, []string) (map[string]bool, error)) error
 }
 
 var _ local.Records = (*memory)(nil)
@@ -420,16 +419,6 @@ func (m *memory) UpdatePR(_ context.Context, repo string, number int,
 		return err
 	}
 	m.prs[repo][number-1] = pr
-	return nil
-}
-
-func (m *memory) Adopt(ctx context.Context, holds func(context.Context, string, []string) (map[string]bool,
-	error)) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.adopts != nil {
-		return m.adopts(ctx, holds)
-	}
 	return nil
 }
 

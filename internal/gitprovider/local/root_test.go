@@ -1,7 +1,6 @@
 package local_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 )
 
 func (w *world) looks(p *local.Provider) error {
@@ -89,33 +87,6 @@ func TestARootThatIsExchangedWhileAProcessRunsIsRefused(t *testing.T) {
 	}
 	if err := w.looks(w.provider(local.Options{TempDir: t.TempDir()})); err != nil {
 		t.Errorf("a new process: %v", err)
-	}
-}
-
-// git clone on one machine copies every object, those of branches that it leaves out, too.
-func TestARootHasACommitThatIsOnABranchOfIts(t *testing.T) {
-	t.Parallel()
-	w := home(t, bare())
-	onBranch := w.Push("claude-ops/check/disk", providertest.File{Path: "checks/disk.md", Content: "# More\n"})
-	gone := w.Push("elsewhere", providertest.File{Path: "checks/disk.md", Content: "# Other\n"})
-	main := w.Branches()["main"]
-	w.DeleteBranch("elsewhere")
-	p := w.provider(local.Options{TempDir: t.TempDir()})
-	w.records.adopts = func(ctx context.Context,
-		holds func(context.Context, string, []string) (map[string]bool, error)) error {
-		has, err := holds(ctx, w.Ref().String(), []string{onBranch, gone, main, "", "no id", "--all"})
-		if err != nil || len(has) != 2 || !has[onBranch] || !has[main] {
-			t.Errorf("it has %v, %v", has, err)
-		}
-		for _, other := range []string{"demo/none", "../../etc", "DEMO/home-cluster"} {
-			if has, err := holds(ctx, other, []string{main}); err != nil || len(has) != 0 {
-				t.Errorf("%s has %v, %v", other, has, err)
-			}
-		}
-		return nil
-	}
-	if err := w.looks(p); err != nil {
-		t.Fatal(err)
 	}
 }
 
