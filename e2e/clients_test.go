@@ -3,8 +3,10 @@
 package e2e
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -53,4 +55,169 @@ func TestTheCommandsOfOtherClientsAddOurServer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// client is a real MCP client with what mcp-config prints for it, whose model a test plays.
+type client struct {
+	name, file string
+	// the client's file, given what mcp-config printed and the model's address
+	around        func(printed, address string) string
+	args          []string
+	namesOfOurOwn []string // of our tools in a request to its model
+}
+
+// codex asks nobody and lets the server decide.
+func codex() client {
+	return client{
+		name: "codex", file: ".codex/config.toml", args: []string{"exec", "--skip-git-repo-check", "go"},
+		around: func(printed, address string) string {
+			return "model = \"gpt-5\"\nmodel_provider = \"stub\"\n[model_providers.stub]\nname = \"stub\"\nbase_url = \"" +
+				address +
+				"/v1\"\nwire_api = \"responses\"\nenv_key = \"STUB_KEY\"\n" + printed
+		},
+		namesOfOurOwn: []string{`"mcp__claudeops"`, `"create_pr"`, `"list_prs"`, `"get_pr_status"`},
+	}
+}
+
+// gemini knows the resources that a server lists, and no templates (Gemini CLI 0.61).
+func gemini() client {
+	return client{
+		name: "gemini", file: ".gemini/settings.json",
+		args: []string{"-m", "gemini-2.5-flash", "--approval-mode", "yolo", "-p", "go"},
+		around: func(printed, _ string) string {
+			return strings.Replace(printed, "{", `{"security":{"auth":{"selectedType":"gemini-api-key"}},`, 1)
+		},
+		namesOfOurOwn: []string{"mcp_claudeops_create_pr", "mcp_claudeops_list_prs", "mcp_claudeops_get_pr_status"},
+	}
+}
+
+// converse runs the client until its model has stopped.
+func (c client) converse(t *testing.T, w *world, m model) (sent string, results []seenResult, got outcome) {
+	t.Helper()
+	home, plays := t.TempDir(), newOtherModel(t, m)
+	printed := run(t, program{path: claudeops(t), args: []string{"mcp-config", "--client", c.name}, dir: home,
+		env: w.environment()})
+	file := filepath.Join(home, c.file)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
+		os.WriteFile(file, []byte(c.around(printed.stdout, plays.URL)), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	got = run(t, program{
+		path: installed(t, ".bin/"+c.name), args: c.args, dir: t.TempDir(), may: 2 * patience,
+		env: w.environment("HOME="+home, "STUB_KEY=x", "GEMINI_API_KEY=x", "GEMINI_CLI_TRUST_WORKSPACE=true",
+			"GOOGLE_GEMINI_BASE_URL="+plays.URL),
+	})
+	sent, results = plays.told()
+	return sent, results, got
+}
+
+const diskCheck = "claudeops://demo/home-cluster/file/checks/disk.md"
+
+// The story of one change, played by each of the real clients: its model reads the file, proposes, is reviewed on a
+// line, reads what its branch has, revises with a reply, and sees the change merged.
+func TestEachClientReadsProposesAnswersAReviewAndSeesItMerged(t *testing.T) {
+	for name, converse := range map[string]func(t *testing.T, w *world, m model) []seenResult{
+		"claude": func(t *testing.T, w *world, m model) []seenResult { return agent{world: w}.converse(t, m).results },
+		"codex":  codex().tell,
+		"gemini": gemini().tell,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "2")
+			o := operator{w, w.home}
+			w.mounts(t)
+			converse(t, w, proposesWhatItRead(t))
+
+			o.review(t, "request-changes", "--line", "checks/disk.md:3:Say at which figure it becomes urgent.")
+			answered := converse(t, w, answersTheReview(t))
+			if last := answered[len(answered)-1].text; !strings.Contains(last, `"revised":true`) {
+				t.Errorf("the review was answered by %s", last)
+			}
+			said := run(t, program{path: claudeops(t), args: []string{"pr", "status", "1", "--repo", "demo/home-cluster"},
+				dir: w.home, env: w.environment()})
+			if !strings.Contains(said.stdout, "At 95 %, as the new line says.") {
+				t.Errorf("the reply is not on the pull request: %s%s", said.stdout, said.stderr)
+			}
+
+			o.review(t, "approve")
+			o.review(t, "merge")
+			seen := converse(t, w, scripted(use("get_pr_status", ofFirstPR())))
+			if !strings.Contains(seen[0].text, `"merged"`) {
+				t.Errorf("the model was told %s", seen[0].text)
+			}
+			if got := w.git(t, "", "show", "main:checks/disk.md"); got != "# Disk\n\nWarn at 85 %, urgent at 95 %.\n" {
+				t.Errorf("main has %q", got)
+			}
+		})
+	}
+}
+
+// mounts makes the working copy from which the server knows the files of the repository: the Gemini CLI reads no
+// resource that a server does not list.
+func (w *world) mounts(t *testing.T) {
+	t.Helper()
+	w.git(t, "", "clone", "--quiet", w.repo, filepath.Join(w.vars["CLAUDEOPS_REPOS_DIR"], "demo", "home-cluster"))
+}
+
+// tell is one conversation in which no call is refused.
+func (c client) tell(t *testing.T, w *world, m model) []seenResult {
+	t.Helper()
+	_, results, got := c.converse(t, w, m)
+	if got.code != 0 || len(results) == 0 {
+		t.Fatalf("%s: exit %d, %d results: %s%s", c.name, got.code, len(results), got.stdout, got.stderr)
+	}
+	return results
+}
+
+// proposesWhatItRead replaces a part of the text that it was shown, and names the version that it read.
+func proposesWhatItRead(t *testing.T) model {
+	version := regexp.MustCompile(`checks/disk.md on the base branch: base_sha ([0-9a-f]{40})`)
+	return func(results []seenResult) reply {
+		switch len(results) {
+		case 0:
+			return free("ReadMcpResourceTool", map[string]any{"server": "claudeops", "uri": diskCheck})
+		case 1:
+			return use("create_pr", at(t, version, results[0], edited(nil, "Warn at 90 %.", "Warn at 85 %.")))
+		}
+		return say("done")
+	}
+}
+
+// answersTheReview finds the pull request that waits for an answer, reads its file and the comment on its line, and
+// answers both with a commit and with words.
+func answersTheReview(t *testing.T) model {
+	version := regexp.MustCompile(`"base_sha":"([0-9a-f]{40})"`)
+	comment := regexp.MustCompile(`"id":"([^"]+)"`)
+	return func(results []seenResult) reply {
+		switch len(results) {
+		case 0:
+			list := ofRepository()
+			list["state_of_review"] = "changes_requested"
+			return use("list_prs", list)
+		case 1:
+			status := ofFirstPR()
+			status["include"] = []string{"files"}
+			return use("get_pr_status", status)
+		case 2:
+			revision := at(t, version, results[1], edited(1, "Warn at 85 %.", "Warn at 85 %, urgent at 95 %."))
+			id := comment.FindStringSubmatch(results[1].text)
+			if id == nil {
+				t.Errorf("the comment has no id: %s", results[1].text)
+				return say("done")
+			}
+			revision["replies"] = []any{map[string]any{"comment": id[1], "text": "At 95 %, as the new line says."}}
+			return use("create_pr", revision)
+		}
+		return say("done")
+	}
+}
+
+// at has a proposal say which version of its file it was made from, as a result told it.
+func at(t *testing.T, version *regexp.Regexp, told seenResult, proposal map[string]any) map[string]any {
+	found := version.FindStringSubmatch(told.text)
+	if found == nil {
+		t.Errorf("no version is told: %s", told.text)
+		return proposal
+	}
+	proposal["files"].([]any)[0].(map[string]any)["base_sha"] = found[1]
+	return proposal
 }

@@ -4,10 +4,14 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // The real CLI calls a script of the operator as a tool, on this repository.
@@ -27,5 +31,200 @@ func TestClaudeCallsAScript(t *testing.T) {
 	if len(c.results) != 1 || c.results[0].isError || !strings.Contains(c.results[0].text, "e2e/scripts_test.go:") ||
 		!strings.Contains(c.results[0].text, `"exitCode":0`) {
 		t.Errorf("%+v", c.results)
+	}
+}
+
+// With the boundary of the settings a script reaches neither the records nor local repositories nor the server's
+// processes, and everything else as before.
+func TestAScriptWithABoundaryDoesNotReachWhatIsOurs(t *testing.T) {
+	w := newWorld(t, "2")
+	w.vars["CLAUDEOPS_TOOLSETS"] = "scripts"
+	project := t.TempDir()
+	state, root := w.vars["CLAUDEOPS_STATE_DIR"], w.vars["CLAUDEOPS_LOCAL_ROOT"]
+	operationtest.WriteFiles(t, state, map[string]string{"secret": "found the records\n"})
+	operationtest.WriteFiles(t, project, map[string]string{"scripts/Agent/reach.sh": "#!/bin/sh\n# @noparams\n" +
+		"cat " + state + "/secret\necho x > " + state + "/planted && echo planted in the records\n" +
+		"git --git-dir=" + w.repo + " update-ref refs/heads/planted main && echo planted in a repository\nls " + root +
+		" >/dev/null && echo listed repositories\n" +
+		"ln -s " + state +
+		" link; cat link/secret\nparent=$PPID; while [ \"$parent\" -gt 1 ]; do cat /proc/$parent/environ >/dev/null 2>&1 " +
+		"&& echo looked into $parent; parent=$(awk '/^PPid/ {print $2}' /proc/$parent/status); done\n" +
+		"echo kept > kept; cat kept; echo ${TMPDIR:-/tmp} | head -c 1; cat /etc/hostname >/dev/null && echo hosts; echo > " +
+		"/dev/null && echo null\n"})
+	reach := func(boundary string) string {
+		t.Helper()
+		w.vars["CLAUDEOPS_SCRIPTS"] = `{"boundary": "` + boundary + `"}`
+		got := run(t, program{path: claudeops(t), args: []string{"scripts", "run", "reach"}, dir: project,
+			env: w.environment()})
+		if got.code != 0 {
+			t.Fatalf("%s: exit %d\n%s%s", boundary, got.code, got.stdout, got.stderr)
+		}
+		return got.stdout
+	}
+	open := reach("none")
+	for _, said := range []string{"found the records", "planted in the records", "planted in a repository",
+		"listed repositories"} {
+		if !strings.Contains(open, said) {
+			t.Errorf("without a boundary the attack %q does not work, so that the test shows nothing:\n%s", said, open)
+		}
+	}
+	w.git(t, "", "update-ref", "-d", "refs/heads/planted")
+	held := reach("landlock")
+	if held != "kept\n/hosts\nnull\n" {
+		t.Errorf("with the boundary the script says:\n%s", held)
+	}
+	if got := w.git(t, "", "for-each-ref", "refs/heads/planted"); got != "" {
+		t.Errorf("a script wrote to a repository: %s", got)
+	}
+}
+
+// A server that is killed in the middle of a script leaves nothing of it running, daemons in sessions of their own
+// included. The record has the run: it was written before the script started.
+func TestNothingOfAScriptOutlivesAKilledServer(t *testing.T) {
+	w := newWorld(t, "2")
+	w.vars["CLAUDEOPS_TOOLSETS"] = "scripts"
+	project := t.TempDir()
+	ready := filepath.Join(project, "ready")
+	nap := fmt.Sprintf("7%07d", os.Getpid()) // seconds that no other test sleeps
+	operationtest.WriteFiles(t, project,
+		map[string]string{"scripts/Agent/long.sh": "#!/bin/sh\n# @noparams\ntrap '' TERM HUP\nsleep " + nap + " &\n" +
+			"setsid sh -c 'trap \"\" TERM HUP; sleep " + nap + "; true' </dev/null >/dev/null 2>&1 &\n" +
+			"setsid sh -c 'setsid sh -c \"cd /; sleep " + nap + "; true\" &' </dev/null >/dev/null 2>&1\necho started; : > " +
+			ready + "\nwait\n"})
+	s := newTalk(t, project, w.environment())
+	s.in(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"long","arguments":{}}}`)
+	until(t, "the script and its daemons run",
+		func() bool { _, err := os.Stat(ready); return err == nil && len(withWord(nap)) >= 3 })
+	if err := s.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "nothing is left", func() bool { return len(withWord(nap)) == 0 })
+	got := run(t, program{path: claudeops(t), args: []string{"scripts", "runs"}, dir: project, env: w.environment()})
+	if got.code != 0 || !strings.Contains(got.stdout, "long") {
+		t.Errorf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+// withWord are the processes whose command line has the word, zombies aside, which have none.
+func withWord(word string) (pids []string) {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid
+	for _, file := range files {
+		if line, err := os.ReadFile(file); err == nil && strings.Contains(string(line), word) {
+			pids = append(pids, filepath.Base(filepath.Dir(file)))
+		}
+	}
+	return pids
+}
+
+// until waits for what a busy machine may take long for.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("it does not come about that %s", what)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// docsBlocks are the blocks of code in a section of a page of the docs, in their order.
+func docsBlocks(t *testing.T, page, section string) (blocks []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "docs", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "\n## "+section+"\n")
+	if !found {
+		t.Fatalf("docs/%s has no section %s", page, section)
+	}
+	rest, _, _ = strings.Cut(rest, "\n## ")
+	for i, part := range strings.Split(rest, "\n```") {
+		if i%2 == 1 {
+			_, block, _ := strings.Cut(part, "\n")
+			blocks = append(blocks, block+"\n")
+		}
+	}
+	return blocks
+}
+
+// The docs' story of a check that is a script: tier 1 calls it, it fails, and tier 2 proposes. Each file, setting and
+// answer is what the page shows, word for word.
+func TestACheckThatIsAScriptLeadsToAProposal(t *testing.T) {
+	blocks := docsBlocks(t, "guides/scripts.md", "A check that is a script")
+	if len(blocks) != 6 {
+		t.Fatalf("the page has %d blocks", len(blocks))
+	}
+	script, settings, check, start, answer, proposed := blocks[0], blocks[1], blocks[2], blocks[3], blocks[4], blocks[5]
+	o := newOperator(t)
+	files := seed()
+	files["checks/disk.md"] = check
+	o.git(t, importStream(files), "fast-import", "--quiet", "--force")
+	project := t.TempDir()
+	operationtest.WriteFiles(t, project, map[string]string{"scripts/Agent/check-disk.sh": script,
+		"scripts.yaml": settings})
+	// A df that is always 91 % full, for a script that finds it by PATH.
+	bin := t.TempDir()
+	writeProgram(t, filepath.Join(bin, "df"),
+		"#!/bin/sh\necho Filesystem 1024-blocks Used Available Capacity Mounted on\necho /dev/data 100 91 9 91% \"$3\"\n")
+	exported, command, _ := strings.Cut(strings.TrimSpace(start), "\n")
+	for _, pair := range strings.Fields(strings.TrimPrefix(exported, "export ")) {
+		name, value, _ := strings.Cut(pair, "=")
+		o.vars[name] = value
+	}
+
+	told := map[string]string{} // what each step saw
+	stub := newSessionStub(t, func(asked string, results []seenResult) reply {
+		if strings.Contains(asked, "<untrusted_handoff>") {
+			told["tier 2"] = asked
+			if len(results) == 0 {
+				args := ofRepository()
+				args["title"], args["change_type"] = "Free /data before handing over", "check"
+				args["body"] = "## Observed\ncheck_disk failed.\n## Why\nFreeing is safe.\n## What\nchecks/disk.md\n## " +
+					"Impact\nFewer handoffs."
+				args["files"] = []any{map[string]any{"path": "checks/disk.md", "action": "update", "content": proposed}}
+				return use("create_pr", args)
+			}
+			return say("## Proposal\n" + results[0].text)
+		}
+		switch len(results) {
+		case 0:
+			told["tier 1"] = asked
+			return use("check_disk", map[string]any{"mount": "/data"})
+		case 1:
+			told["answer"] = results[0].text
+			return free("Write", map[string]any{"file_path": handoffFile(asked),
+				"content": `{"version":1,"recommended_tier":2,"services":["disk"],` +
+					`"findings":[{"key":"data-full","text":"check_disk: /data is 91 % full, the limit is 80 %"}]}`})
+		}
+		return say("## Status\nattention\n## Escalate\ntier 2")
+	})
+	words := strings.Fields(command)
+	env := append(o.environment(stub.URL), "PATH="+bin+":"+os.Getenv("PATH"))
+	got := run(t, program{path: claudeops(t), args: append(words[1:], "--json"), dir: project, env: env})
+	ran := decode[sessions](t, got.stdout).Sessions
+	if got.code != 0 || len(ran) != 2 || ran[1].Counts.Opened != 1 {
+		t.Fatalf("exit %d: %s%s", got.code, got.stdout, got.stderr)
+	}
+	if told["answer"]+"\n" != answer {
+		t.Errorf("the script's answer is\n%s\nthe page has\n%s", told["answer"], answer)
+	}
+	if !strings.Contains(told["tier 1"], "mcp__claudeops__check_disk") ||
+		!strings.Contains(told["tier 2"], "/data is 91 % full") {
+		t.Errorf("tier 1 was told\n%s\ntier 2 was told\n%s", told["tier 1"], told["tier 2"])
+	}
+	branches := o.branches(t)
+	if len(branches) != 1 || o.git(t, "", "show", branches[0]+":checks/disk.md") != proposed {
+		t.Errorf("branches %v", branches)
+	}
+	o.vars["CLAUDEOPS_TOOLSETS"] = "pr,scripts"
+	listed := run(t, program{path: claudeops(t), args: []string{"audit", "list"}, dir: project, env: env})
+	if !strings.Contains(listed.stdout, "check_disk") || !strings.Contains(listed.stdout, "create_pr") {
+		t.Errorf("the audit is\n%s%s", listed.stdout, listed.stderr)
+	}
+	runs := run(t, program{path: claudeops(t), args: []string{"scripts", "runs"}, dir: project,
+		env: append(env, o.variables()...)})
+	if !strings.Contains(runs.stdout, "check_disk") {
+		t.Errorf("the runs are\n%s%s", runs.stdout, runs.stderr)
 	}
 }

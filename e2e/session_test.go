@@ -304,3 +304,185 @@ func carrying(entry string) []int {
 	}
 	return out
 }
+
+// The agent of a session has the toolsets that the operator names, over the folder that the session was started in.
+func TestAnAgentCallsToolsOfTheToolsetsThatItsSessionGets(t *testing.T) {
+	o := newOperator(t)
+	project := t.TempDir()
+	agents := filepath.Join(project, ".fractary", "agents")
+	if err := os.MkdirAll(agents, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(agents, "reviewer.yaml"), []byte(agentDefinition("reviewer", "1.2.3", "")),
+		0o644); err != nil {
+		t.Fatal(err)
+	}
+	for toolsets, want := range map[string]string{"pr,definitions": `"version":"1.2.3"`, "": "No such tool available"} {
+		model := scriptedSession(use("fractary_forge_agent_list", map[string]any{"source": "local"}))
+		stub := newSessionStub(t, model)
+		args := []string{"run", "--json", "--tier", "1"}
+		if toolsets != "" {
+			args = append(args, "--session-toolsets", toolsets)
+		}
+		got := run(t, program{path: claudeops(t), args: args, dir: project, env: o.environment(stub.URL)})
+		if s := decode[sessions](t, got.stdout).Sessions; got.code != 0 || len(s) != 1 || s[0].State != "succeeded" {
+			t.Fatalf("exit %d: %s%s", got.code, got.stdout, got.stderr)
+		}
+		had := "pr"
+		if toolsets != "" {
+			had = toolsets
+		}
+		if s := decode[sessions](t, got.stdout).Sessions; strings.Join(s[0].Toolsets, ",") != had {
+			t.Errorf("with %q the record has the toolsets %v", toolsets, s[0].Toolsets)
+		}
+		if seen := strings.ReplaceAll(stub.seen(t).everything(), `\`, ""); !strings.Contains(seen, want) {
+			t.Errorf("with %q the agent did not see %s: %.3000s", toolsets, want, seen)
+		}
+	}
+}
+
+// handoffFile is where the first message lets an agent write its handoff.
+func handoffFile(asked string) string {
+	_, after, _ := strings.Cut(asked, "write the handoff to ")
+	path, _, _ := strings.Cut(after, "handoff.json")
+	return path + "handoff.json"
+}
+
+// An agent that leaves an unusable handoff is told so after its Write and again when it is about to end, by hooks of
+// the real CLI that call this binary. It mends it, and ends with its report once more.
+func TestAnAgentHearsOfAnUnusableHandoffAndMendsIt(t *testing.T) {
+	o := newOperator(t)
+	const report = "## Status\nattention, the disk warning comes too late"
+	told := ""
+	got, out := o.run(t, func(asked string, results []seenResult) reply {
+		write := func(text string) reply {
+			return free("Write", map[string]any{"file_path": handoffFile(asked), "content": text})
+		}
+		switch {
+		case strings.Contains(asked, "untrusted_handoff"):
+			return say("investigated")
+		case len(results) == 0:
+			return write("I found that the disk warning comes too late.")
+		case len(results) == 1 && !strings.Contains(asked, "Stop hook feedback"):
+			told = asked
+			return say("this report comes before the handoff is mended")
+		case len(results) == 1:
+			return write(
+				"```json\n{\"version\":\"1\",\"recommended_tier\":\"2\",\"findings\":[{\"key\":\"disk-late\",\"text\":\"warned " +
+					"too late\"}]}\n```")
+		}
+		return say(report)
+	}, "--tier", "1")
+	if out.code != 0 || len(got.Sessions) != 2 {
+		t.Fatalf("exit %d: %s%s", out.code, out.stdout, out.stderr)
+	}
+	const unusable = "handoff.json cannot be used as a handoff: the handoff is no JSON object"
+	if !strings.Contains(told, unusable) {
+		t.Errorf("after its Write the agent was not told %q", unusable)
+	}
+	first := got.Sessions[0]
+	if first.State != "succeeded" || first.HandoffProblem != "" || first.Report != report ||
+		!strings.HasPrefix(first.Escalation, "escalated to tier 2") ||
+		len(first.Handoff.Findings) != 1 || first.Handoff.Findings[0] != (found{"disk-late", "warned too late"}) {
+		t.Errorf("recorded %+v", first)
+	}
+}
+
+// An agent that does not listen is not kept for ever, and its session has not succeeded.
+func TestASessionWhoseHandoffStaysUnusableFails(t *testing.T) {
+	o := newOperator(t)
+	turns := 0
+	got, out := o.run(t, func(asked string, results []seenResult) reply {
+		if turns++; len(results) == 0 {
+			return free("Write", map[string]any{"file_path": handoffFile(asked), "content": `{"recommended_tier":2}`})
+		}
+		return say("done")
+	}, "--tier", "1")
+	if out.code != 1 || len(got.Sessions) != 1 {
+		t.Fatalf("exit %d: %s%s", out.code, out.stdout, out.stderr)
+	}
+	if s := got.Sessions[0]; s.State != "failed" || !strings.Contains(s.Reason, "`findings` has no entry") ||
+		s.Next != "" || turns != 3 {
+		t.Errorf("after %d turns recorded %+v", turns, s)
+	}
+}
+
+// reports is a session of tier 1 that hands the finding over to tier 2, where the proposal is made, and notes what each
+// was told.
+func (o operator) reports(t *testing.T, p *proposal, text string) (ran []recorded, told map[int]string) {
+	t.Helper()
+	told = map[int]string{}
+	got, out := o.run(t, func(asked string, results []seenResult) reply {
+		if strings.Contains(asked, "<untrusted_handoff>") {
+			if len(results) == 0 && p != nil {
+				told[2] = asked
+				return use("create_pr", p)
+			}
+			return say("## Proposal\nsee the pull request")
+		}
+		if len(results) == 0 {
+			told[1] = asked
+			handoff := `{"version":1,"recommended_tier":2,"services":["disk"],"findings":[{"key":"disk-warns-late","text":"` +
+				text + `"}]}`
+			return free("Write", map[string]any{"file_path": handoffFile(asked), "content": handoff})
+		}
+		if len(results) == 1 {
+			return free("Write", map[string]any{"file_path": strings.Replace(handoffFile(asked), "handoff.json", "journal.txt",
+				1), "content": "checks/disk.md: " + text})
+		}
+		return say("## Status\nattention: " + text)
+	}, "--tier", "1")
+	if out.code != 0 || len(got.Sessions) == 0 {
+		t.Fatalf("exit %d: %s%s", out.code, out.stdout, out.stderr)
+	}
+	return got.Sessions, told
+}
+
+func assertTold(t *testing.T, told string, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if !strings.Contains(told, word) {
+			t.Errorf("the agent was not told %q", word)
+		}
+	}
+}
+
+// Each session of the real CLI is told of those before it, and a finding that was handed over starts no second session
+// before a person has said something about what came of it.
+func TestSessionsKnowThoseBeforeThemAndHandAFindingOverOnce(t *testing.T) {
+	o := newOperator(t)
+	p := quieterDisk()
+	first, told := o.reports(t, &p, "at 91 % on Monday")
+	if len(first) != 2 || first[1].Counts.Opened != 1 {
+		t.Fatalf("recorded %+v", first)
+	}
+	assertTold(t, told[1], "at most 60 turns, 30m", "No shell command is permitted", "checks/*.md, playbooks/*.md")
+	assertTold(t, told[2], "at most 3 files in one pull request of your tier", "disk-warns-late")
+
+	again, told := o.reports(t, &p, "at 93 % on Tuesday")
+	if len(again) != 1 || again[0].Next != "" ||
+		!strings.Contains(again[0].Escalation, "still open: disk-warns-late (tier 2 since ") ||
+		!strings.Contains(again[0].Escalation, "pull request demo/home-cluster#1") {
+		t.Fatalf("recorded %+v", again)
+	}
+	assertTold(t, told[1], "attention: at 91 % on Monday", "see the pull request", "untrusted_journal",
+		"Z checks/disk.md: at 91 % on Monday", `demo/home-cluster#1`, `\"state\": \"open\"`, "untrusted_open_findings")
+
+	o.review(t, "approve")
+	o.review(t, "merge")
+	third, told := o.reports(t, nil, "at 95 % on Wednesday")
+	if len(third) != 2 {
+		t.Errorf("after the merge recorded %+v", third)
+	}
+	assertTold(t, told[1], `\"state\": \"merged\"`, "at 93 % on Tuesday", "checks/disk.md: at 93 % on Tuesday")
+}
+
+// review is what a person does to the first pull request.
+func (o operator) review(t *testing.T, verb string, more ...string) {
+	t.Helper()
+	args := append([]string{"review", verb, "1", "--repo", "demo/home-cluster"}, more...)
+	got := run(t, program{path: claudeops(t), args: args, dir: t.TempDir(), env: o.world.environment()})
+	if got.code != 0 {
+		t.Fatalf("review %s: exit %d: %s%s", verb, got.code, got.stdout, got.stderr)
+	}
+}

@@ -21,6 +21,7 @@ const proceduresOfCodex = "version: 1\nprofiles: {default: {include_tags: [base]
 // TestAMergeAtAForgeIsDeployed has a forge without git behind it; a bare repository of the same name is what its
 // address leads to.
 func TestAMergeAtAForgeIsDeployed(t *testing.T) {
+	t.Parallel()
 	for _, source := range []string{"github", "gitea"} {
 		t.Run(source, func(t *testing.T) {
 			f := newForged(t, source)
@@ -102,6 +103,7 @@ func (f *forged) noted(agentpack string) {
 // TestAMergeAtALocalRepositoryIsDeployed is the whole way with real git: proposed, merged by a person, fetched, in
 // place.
 func TestAMergeAtALocalRepositoryIsDeployed(t *testing.T) {
+	t.Parallel()
 	w := newPeopleWorld(t, map[string]string{
 		"CLAUDEOPS_TOOLSETS": "pr,deploy", "AGENTPACK_HOME": "$DIR/agentpack", "CLAUDEOPS_DEPLOY_AFTER_MERGE": "yes, please",
 	})

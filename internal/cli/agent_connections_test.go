@@ -13,6 +13,7 @@ import (
 
 // A connection has its own rights and the policy as it is by then; the rest is shared.
 func TestAConnectionSharesAllButItsRights(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	policy := filepath.Join(dir, "policy.yaml")
 	write := func(text string) {

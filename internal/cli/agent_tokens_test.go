@@ -15,6 +15,7 @@ import (
 
 // What lets an agent in is what is asked again before it writes.
 func TestAnAgentsTokenIsAskedAgainInTheRecords(t *testing.T) {
+	t.Parallel()
 	env := map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_STATE_DIR": filepath.Join(t.TempDir(), "state")}
 	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
 		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}

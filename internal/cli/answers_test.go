@@ -258,6 +258,7 @@ const maxCalls = 2
 // TestThePageOfAnswersIsWhatTheServerSays provokes each code through the server over standard input and output, makes
 // the mended call, and holds docs/reference/answers.md against what was said.
 func TestThePageOfAnswersIsWhatTheServerSays(t *testing.T) {
+	t.Parallel()
 	table, messages := "", ""
 	met := map[fault.Code]bool{}
 	for _, a := range append(aboutTheCall(), aboutTheWorld()...) {

@@ -55,6 +55,7 @@ func behaviourSettings() map[string]map[string]string {
 // under each setting, and the rows that the audit gets, as one table. A change of the table is a change of behaviour,
 // and belongs in the changelog.
 func TestTheBehaviourOfEveryOperation(t *testing.T) {
+	t.Parallel()
 	settings := behaviourSettings()
 	tables := make([]string, len(settings))
 	t.Run("settings", func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 )
 
 func TestAWorkingCopyIsUpdatedFromWhereTheOperatorSaysAlone(t *testing.T) {
+	t.Parallel()
 	env := map[string]string{
 		"CLAUDEOPS_STATE_DIR": t.TempDir(), "CLAUDEOPS_LOCAL_ROOT": "/srv/git", "GITEA_URL": "https://git.example.org/forge/",
 		"GITEA_TOKEN":  "gitea-token-of-the-forge",

@@ -43,6 +43,7 @@ func toolsetWorld(t *testing.T) map[string]string {
 }
 
 func TestWhatEachClientReadsNamesEveryVariable(t *testing.T) {
+	t.Parallel()
 	env := toolsetWorld(t)
 	program, err := os.Executable()
 	if err != nil {
@@ -92,6 +93,7 @@ func compareWithGolden(t *testing.T, name, got string) {
 
 // A file that cannot be read costs the variables that it names, and is said.
 func TestWhatCannotBeReadNamesNothingAndIsSaid(t *testing.T) {
+	t.Parallel()
 	for file, want := range map[string]string{
 		"home/.fractary/config.json": "the registries of definitions cannot be read",
 		"state/sources.yaml":         "the list of sources", "scripts.yaml": "CLAUDEOPS_SCRIPTS",

@@ -7,6 +7,7 @@ import (
 )
 
 func TestOnlyYesAgrees(t *testing.T) {
+	t.Parallel()
 	for said, want := range map[string]bool{"y\n": true, " YES \n": true, "yes": true, "": false, "\n": false,
 		"n\n": false, "yesterday\n": false, strings.Repeat(" ", 100) + "y\n": false} {
 		var shown strings.Builder

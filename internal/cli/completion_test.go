@@ -11,6 +11,7 @@ import (
 )
 
 func TestValuesAreCompleted(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	env := map[string]string{
 		"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"),
@@ -63,6 +64,7 @@ func TestValuesAreCompleted(t *testing.T) {
 }
 
 func TestTheListOfCodesIsWhole(t *testing.T) {
+	t.Parallel()
 	seen := map[fault.Code]bool{}
 	for _, code := range fault.Codes() {
 		if !code.Known() || seen[code] {

@@ -14,6 +14,7 @@ import (
 // Every command keeps the tokens in its environment from other processes of its user: the kernel gives the file to root
 // (proc_pid_environ(5)).
 func TestACommandConcealsItsEnvironment(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{"pr", "create", "--from", "-"}, {"mcp-server"},
 		{"policy", "check", "--paths-from", "-"}} {
 		binary, err := exec.LookPath("claudeops")

@@ -7,6 +7,7 @@ import (
 )
 
 func TestAnAnswerForPeopleIsATableAndHarmless(t *testing.T) {
+	t.Parallel()
 	type row struct {
 		Name string   `json:"name"`
 		Tags []string `json:"tags,omitempty"`

@@ -16,6 +16,7 @@ import (
 
 // What a page of the dashboard fetches is in the audit, as what a tool fetches is; so is a fetch that fails.
 func TestWhatAPageFetchesIsInTheAudit(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	far := filepath.Join(dir, "far", "joe", "infra")
 	url := "file://" + filepath.ToSlash(far)

@@ -57,6 +57,7 @@ func (d *doors) command(args ...string) (out, errors string, failure outcome) {
 }
 
 func TestAFileIsReadOverRESTAndAtTheCommandLine(t *testing.T) {
+	t.Parallel()
 	d := newReaders(t)
 	const files = "/api/v1/repos/joe/infra/files/"
 	status, answer := d.rest("GET", files+"checks/inodes.md?pull=1", "")
@@ -88,6 +89,7 @@ func TestAFileIsReadOverRESTAndAtTheCommandLine(t *testing.T) {
 }
 
 func TestNoSpellingOfAnAddressLeadsToAnotherFile(t *testing.T) {
+	t.Parallel()
 	d := newReaders(t)
 	for _, path := range []string{
 		"checks/%2e%2e/README.md", "checks%2f..%2fREADME.md", "%2e%2e/%2e%2e/infra/files/README.md", "%2e/checks/disk.md",
@@ -126,6 +128,7 @@ func TestNoSpellingOfAnAddressLeadsToAnotherFile(t *testing.T) {
 }
 
 func TestWhatIsReadIsTheSameThroughEveryWayIn(t *testing.T) {
+	t.Parallel()
 	d := newReaders(t)
 	for _, c := range []struct{ path, query string }{
 		{"checks/disk.md", ""}, {"checks/inodes.md", "?pull=1"}, {"README.md", ""}, {"README.md", "?pull=1"},
@@ -150,6 +153,7 @@ func TestWhatIsReadIsTheSameThroughEveryWayIn(t *testing.T) {
 }
 
 func TestReadingNeedsTheScopeToRead(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"read_file", "read_pr_diff"} {
 		o := operationOf(t, name)
 		if o.Needs.Scope != access.Read || o.Effect != operation.Read || o.Needs.Tier != gitprovider.TierObserve ||
@@ -174,6 +178,7 @@ func TestReadingNeedsTheScopeToRead(t *testing.T) {
 }
 
 func TestWhatAStatusIncludesIsAskedForAlikeThroughEveryWayIn(t *testing.T) {
+	t.Parallel()
 	d := newReaders(t)
 	o := operationOf(t, "get_pr_status")
 	for include, code := range map[string]string{`["files","diff"]`: "", `["diff"]`: "", `["text"]`: "invalid_argument",

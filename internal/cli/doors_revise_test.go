@@ -14,6 +14,7 @@ import (
 
 // A revision of which the gate says no is refused with the same words of the contract through every way in.
 func TestARefusedRevisionIsAnsweredAlikeThroughEveryWayIn(t *testing.T) {
+	t.Parallel()
 	d := newDoors(t)
 	var create operation.Operation
 	for _, o := range operation.List(new(app.App).Toolsets()...) {
@@ -46,6 +47,7 @@ func TestARefusedRevisionIsAnsweredAlikeThroughEveryWayIn(t *testing.T) {
 
 // So are answers to a review that may not be posted. What nobody has asked for is told first.
 func TestARefusedReplyIsAnsweredAlikeThroughEveryWayIn(t *testing.T) {
+	t.Parallel()
 	d := newDoors(t)
 	var create operation.Operation
 	for _, o := range operation.List(new(app.App).Toolsets()...) {

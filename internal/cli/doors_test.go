@@ -337,6 +337,7 @@ func brokenRequests(t *testing.T, o operation.Operation) map[string]string {
 }
 
 func TestEveryLimitIsTheSameThroughEveryWayIn(t *testing.T) {
+	t.Parallel()
 	d := newDoors(t, wordsToolset())
 	d.env["CLAUDEOPS_TIER"] = "3"
 	for _, o := range operation.List(d.app("", new(bytes.Buffer)).program().Toolsets()...) {
@@ -367,6 +368,7 @@ func TestEveryLimitIsTheSameThroughEveryWayIn(t *testing.T) {
 }
 
 func TestTheLowestTierOfAnOperationIsWhatEveryWayInKeepsTo(t *testing.T) {
+	t.Parallel()
 	for tier := gitprovider.TierObserve; tier <= gitprovider.TierRemediate; tier++ {
 		d := newDoors(t)
 		d.env["CLAUDEOPS_TIER"] = strconv.Itoa(int(tier))
@@ -419,6 +421,7 @@ func wordsToolset() operation.Toolset {
 }
 
 func TestANewOperationThatReadsIsAtOnceOnEveryWayInAndInTheDocs(t *testing.T) {
+	t.Parallel()
 	d := newDoors(t, wordsToolset())
 	tools, _ := json.Marshal(d.mcp("tools/list", "{}")["tools"])
 	if !bytes.Contains(tools, []byte(`"count_words"`)) || !bytes.Contains(tools, []byte(`"create_pr"`)) {
@@ -487,6 +490,7 @@ func limitsIn(at string, schema map[string]any, refer func(string) map[string]an
 }
 
 func TestTheLimitsOfOpenAPIAreThoseOfTheTools(t *testing.T) {
+	t.Parallel()
 	d := newDoors(t)
 	_, document := d.rest("GET", "/openapi.json", "")
 	schemas := document["components"].(map[string]any)["schemas"].(map[string]any)

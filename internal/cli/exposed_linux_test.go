@@ -27,6 +27,7 @@ func accessList(user uint32, perm uint16) []byte {
 // TestNoSessionStartsWhileAccessListsOpenWhatIsOurs gives a user rights that no mode shows: the bits of the group are
 // those of the list's mask.
 func TestNoSessionStartsWhileAccessListsOpenWhatIsOurs(t *testing.T) {
+	t.Parallel()
 	gives := func(name, kind string, perm uint16) func(*peopleWorld) {
 		return func(w *peopleWorld) {
 			if err := unix.Setxattr(filepath.Join(w.dir, name), "system.posix_acl_"+kind, accessList(agent, perm),

@@ -84,6 +84,7 @@ func exposures() []exposure {
 
 // TestNoSessionStartsWhileAgentsCouldChangeWhatIsOurs opens files and folders to others, by real modes and owners.
 func TestNoSessionStartsWhileAgentsCouldChangeWhatIsOurs(t *testing.T) {
+	t.Parallel()
 	for _, e := range exposures() {
 		t.Run(e.name, e.keepsSessionsFromStarting)
 	}
@@ -166,6 +167,7 @@ func exposedWorld(t *testing.T, env map[string]string) *peopleWorld {
 }
 
 func TestAScheduleIsNotServedWhileNoSessionCouldStart(t *testing.T) {
+	t.Parallel()
 	w := exposedWorld(t, map[string]string{"CLAUDEOPS_POLICY": "$DIR/narrow.yaml", "CLAUDEOPS_INTERVAL": "1h"})
 	before := w.effect("")
 	if err := os.Chmod(filepath.Join(w.dir, "narrow.yaml"), 0o666); err != nil {

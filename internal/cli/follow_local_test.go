@@ -79,6 +79,7 @@ func (w *localWorld) propose(name string) {
 }
 
 func TestThePollSeesWhatIsMergedByHandAndTellsNobodyTwice(t *testing.T) {
+	t.Parallel()
 	w := newLocalWorld(t)
 	for _, name := range []string{"one", "two", "three"} {
 		w.propose(name)

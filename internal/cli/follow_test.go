@@ -185,6 +185,7 @@ func (f *forged) actions() map[string]int {
 
 // A merge at the forge reaches people within one webhook, once, whatever the forge sends and however often.
 func TestAMergeAtAForgeReachesPeopleOnce(t *testing.T) {
+	t.Parallel()
 	for source, by := range map[string]string{"github": "ann", "gitea": fakegitea.Owner} {
 		t.Run(source, func(t *testing.T) {
 			f := newForged(t, source)
@@ -233,6 +234,7 @@ func TestAMergeAtAForgeReachesPeopleOnce(t *testing.T) {
 // A person's commit on the branch of a pull request is recorded as its head by each of the webhooks that a push leads
 // to.
 func TestAPushAtAForgeRecordsTheNewHead(t *testing.T) {
+	t.Parallel()
 	for _, source := range []string{"github", "gitea"} {
 		t.Run(source, func(t *testing.T) {
 			f := newForged(t, source)

@@ -10,6 +10,7 @@ import (
 
 // A forge that is added brings secrets, which neither scripts nor registries get.
 func TestNoSecretOfOursIsForScriptsOrRegistries(t *testing.T) {
+	t.Parallel()
 	set := func(string) (string, bool) { return "/run/secrets/something", true }
 	cfg := config.Load(func(string) (string, bool) { return "", false }, forges.All())
 	for _, v := range config.Variables(forges.All()) {

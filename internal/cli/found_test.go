@@ -43,6 +43,7 @@ func foundToolset(scope access.Scope, rejected *[]string) operation.Toolset {
 }
 
 func TestAToolThatIsFoundIsCalledOverREST(t *testing.T) {
+	t.Parallel()
 	var rejected []string
 	d := newDoors(t, foundToolset(access.Operate, &rejected))
 	if status, answer := d.rest("POST", "/api/v1/tools/found_one", `{}`); status != http.StatusOK ||
@@ -74,6 +75,7 @@ func TestAToolThatIsFoundIsCalledOverREST(t *testing.T) {
 
 // A script's arguments are no struct: REST must not look for fields in them.
 func TestAScriptIsRunOverREST(t *testing.T) {
+	t.Parallel()
 	d := newDoors(t)
 	project := t.TempDir()
 	d.folder, d.env["CLAUDEOPS_BOUNDARY"], d.env["CLAUDEOPS_TIER"], d.env["PATH"] = project, "none", "3", os.Getenv("PATH")

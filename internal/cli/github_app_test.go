@@ -31,6 +31,7 @@ func newApp(t *testing.T, s *fakegithub.Server) string {
 
 // A server that acts as an app opens pull requests, and lets out neither its key nor a token that it was made.
 func TestAServerActsAsAGitHubApp(t *testing.T) {
+	t.Parallel()
 	f := newForged(t, "github")
 	s := fakegithub.New(t)
 	f.repo = s.AddRepo(memhost.File{Path: "README.md", Content: "# Infra\n"})
@@ -76,6 +77,7 @@ func TestAServerActsAsAGitHubApp(t *testing.T) {
 }
 
 func TestAnAppsKeyThatIsNoneTurnsTheProviderOff(t *testing.T) {
+	t.Parallel()
 	f := newForged(t, "github")
 	f.env["GITHUB_APP_ID"], f.env["GITHUB_APP_PRIVATE_KEY"] = "12345", "-----BEGIN NOTHING-----"
 	f.env["CLAUDEOPS_LOCAL_ROOT"] = t.TempDir()

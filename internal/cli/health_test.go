@@ -21,6 +21,7 @@ func healthOf(t *testing.T, env map[string]string) (code int, out, errOut string
 }
 
 func TestHealthIsWhatTheServerSaysOfItself(t *testing.T) {
+	t.Parallel()
 	status, asked := http.StatusOK, ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = r.URL.Path
@@ -49,6 +50,7 @@ func TestHealthIsWhatTheServerSaysOfItself(t *testing.T) {
 }
 
 func TestHealthOfNoServer(t *testing.T) {
+	t.Parallel()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ func (w *peopleWorld) said(args ...string) (out, errs string) {
 
 // What agents wrote is printed so that nothing hides in it, for people and as JSON, and on both streams.
 func TestNothingHidesInWhatIsPrinted(t *testing.T) {
+	t.Parallel()
 	const evil = "Tidy \u202etxt.exe\u200b \x1b[2J\u3164"
 	w := newPeopleWorld(t, nil)
 	proposal := []string{"pr", "create", "--repo", "demo/home-cluster" + evil, "--title", evil, "--body", evil, "--create",

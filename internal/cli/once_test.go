@@ -50,6 +50,7 @@ func serveIn(t *testing.T, state string) startedServer {
 }
 
 func TestTheFirstStartMakesATokenAndPrintsAnAddressThatSignsInOnce(t *testing.T) {
+	t.Parallel()
 	state := filepath.Join(t.TempDir(), "state")
 	s := serveIn(t, state)
 	file := filepath.Join(state, "operator-token")
@@ -108,6 +109,7 @@ func TestTheFirstStartMakesATokenAndPrintsAnAddressThatSignsInOnce(t *testing.T)
 // A server that was killed between the two has left the file alone; its token is the one that the next start makes
 // known.
 func TestATokenThatWasNotMadeKnownYetIsFoundAgain(t *testing.T) {
+	t.Parallel()
 	state := t.TempDir()
 	const secret = "cops_0123456789012345678901234567890123456789012"
 	if err := os.WriteFile(filepath.Join(state, "operator-token"), []byte(secret+"\n"), 0o600); err != nil {
@@ -132,6 +134,7 @@ func TestATokenThatWasNotMadeKnownYetIsFoundAgain(t *testing.T) {
 }
 
 func TestAServerThatCannotKeepItsTokenSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	state := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(state, nil, 0o600); err != nil {
 		t.Fatal(err)

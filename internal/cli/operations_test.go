@@ -15,6 +15,7 @@ import (
 )
 
 func TestThePageOfOperationsIsMadeFromThem(t *testing.T) {
+	t.Parallel()
 	operationtest.Golden(t, filepath.Join("..", "..", "docs", "reference", "tools.md"),
 		operationtest.Docs(append(new(app.App).Toolsets(), api.Toolset(api.Options{}),
 			operation.Toolset{Operations: app.Acts(nil)})))
@@ -33,6 +34,7 @@ func nicerFlags() map[string]string {
 }
 
 func TestEveryOperationHasItsCommandWithEveryField(t *testing.T) {
+	t.Parallel()
 	a := &commandLine{}
 	root := a.rootCommand()
 	for _, o := range operation.List(a.program().Toolsets()...) {

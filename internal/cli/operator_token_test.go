@@ -11,6 +11,7 @@ import (
 )
 
 func TestTheTokenOfTheFirstStartIsInTheAuditAndKeptOutOfTexts(t *testing.T) {
+	t.Parallel()
 	state := t.TempDir()
 	a := &commandLine{
 		streams: Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard},

@@ -52,6 +52,7 @@ func actsOfCommands() map[string][]string {
 }
 
 func TestEveryCommandSaysWhatAPersonDoesWithIt(t *testing.T) {
+	t.Parallel()
 	known := actsOfCommands()
 	root := (&commandLine{}).rootCommand()
 	seen := map[string]bool{}
@@ -104,6 +105,7 @@ func rulesOfPeople() (rules []ruleOfPeople) {
 
 // TestTheDocumentationHasEveryRule compares docs/explain/people.md with the rules.
 func TestTheDocumentationHasEveryRule(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../docs/explain/people.md")
 	if err != nil {
 		t.Fatal(err)

@@ -81,7 +81,8 @@ func settingsOfPeople() map[string]map[string]string {
 	}
 }
 
-// reviewAttempts tries every verb under every setting, and what else a review can be refused for.
+// reviewAttempts does every verb, refuses it once, and tries merge under every setting and with what else a review can
+// be refused for: verbs have their needs in common (review.NeedsOf).
 func reviewAttempts() (out []attempt) {
 	refusals := map[string]fault.Code{
 		"a repository off the list": fault.RepoNotAllowed, "one that the policy lacks": fault.RepoNotAllowed,
@@ -93,11 +94,10 @@ func reviewAttempts() (out []attempt) {
 		said := []string{"comment", "Say more."}
 		out = append(out, reviewAttempt("done", verb, "demo/home", "1", "", nil, said...))
 		for name, env := range settingsOfPeople() {
-			if verb == "merge" || name == "a repository off the list" || name == "a policy that is broken" || name == "dry run" {
+			if verb == "merge" || name == "a repository off the list" {
 				out = append(out, reviewAttempt(name, verb, "demo/home", "1", refusals[name], env, said...))
 			}
 		}
-		out = append(out, reviewAttempt("no such number", verb, "demo/home", "99", fault.NotFound, nil, said...))
 		if verb != "comment" {
 			out = append(out, reviewAttempt("another head", verb, "demo/home", "1", fault.Conflict, nil, "comment", "x", "head",
 				strings.Repeat("0", 40)))
@@ -112,6 +112,7 @@ func reviewAttempts() (out []attempt) {
 	refuse("a root that is missing", fault.ProviderDisabled, map[string]string{"CLAUDEOPS_LOCAL_ROOT": "$DIR/none"})
 	out = append(out,
 		reviewAttempt("on the list", "merge", "demo/other", "1", "", map[string]string{"CLAUDEOPS_REPOS": "local:demo/o*"}),
+		reviewAttempt("no such number", "merge", "demo/home", "99", fault.NotFound, nil),
 		reviewAttempt("no such repository", "merge", "demo/none", "1", fault.NotFound, nil),
 		reviewAttempt("a text that is too long", "close", "demo/home", "1", fault.InvalidArgument, nil, "comment",
 			strings.Repeat("x", 64<<10+1)),
@@ -132,14 +133,8 @@ func reviewAttempts() (out []attempt) {
 	return append(out, objected, forced, again, late)
 }
 
-// promoteAttempts open a dry run over REST and in the dashboard.
+// promoteAttempts open a dry run over REST and in the dashboard. The gates are those of prflow's tests.
 func promoteAttempts() (out []attempt) {
-	refusals := map[string]fault.Code{
-		"a repository off the list": fault.RepoNotAllowed, "one that the policy lacks": fault.RepoNotAllowed,
-		"a policy that is broken": fault.ReadOnly, "a policy that is missing": fault.ReadOnly,
-		"a list that is malformed": fault.ReadOnly,
-		"dry run":                  fault.ReadOnly, "read-only": fault.ReadOnly,
-	}
 	add := func(name, id string, env map[string]string, code fault.Code) {
 		path := func() string {
 			if seed, err := seedOfPeople(); id == "" && err == nil {
@@ -156,9 +151,7 @@ func promoteAttempts() (out []attempt) {
 	add("done", "", nil, "")
 	add("unknown", "01ARZ3NDEKTSV4RRFFQ69G5FAV", nil, fault.NotFound)
 	add("tier 1", "", map[string]string{"CLAUDEOPS_TIER": "1"}, fault.TierDenied)
-	for name, env := range settingsOfPeople() {
-		add(name, "", env, refusals[name])
-	}
+	add("read-only", "", settingsOfPeople()["read-only"], fault.ReadOnly)
 	return out
 }
 
@@ -206,8 +199,7 @@ func connectionAttempts() (out []attempt) {
 	}
 	add("unknown", "none", fault.NotFound, nil, nil)
 	for name, env := range map[string]map[string]string{
-		"done": nil, "done, read-only": {"CLAUDEOPS_READ_ONLY": "true"}, "done, dry run": {"CLAUDEOPS_DRY_RUN": "true"},
-		"done, a policy that is broken": {"CLAUDEOPS_POLICY": "$DIR/broken.yaml"},
+		"done": nil, "done, a policy that is broken": {"CLAUDEOPS_POLICY": "$DIR/broken.yaml"},
 	} {
 		add(name, "conn-1", "", env, func(w *peopleWorld) { w.connect("conn-1") })
 	}
@@ -327,6 +319,7 @@ func effectOfNothing(t *testing.T) effect {
 // TestListsShowAReviewAtOnce looks at the record that the overview is made of, which nobody else has brought up to
 // date.
 func TestListsShowAReviewAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newPeopleWorld(t, nil)
 	s := store.New(filepath.Join(w.dir, "state"),
 		store.Options{LocalRoot: func() string { return local.RootIdentity(filepath.Join(w.dir, "root")) }})

@@ -62,6 +62,7 @@ func (d *doors) prompt(c *client.Client, name string, arguments map[string]strin
 }
 
 func TestPromptsAreOfferedToWhoeverMayPropose(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		env     map[string]string
 		offered bool
@@ -96,6 +97,7 @@ func TestPromptsAreOfferedToWhoeverMayPropose(t *testing.T) {
 }
 
 func TestPromptsAndTheServerHaveASmallIcon(t *testing.T) {
+	t.Parallel()
 	d := newDoors(t)
 	d.env["CLAUDEOPS_TIER"] = "2"
 	c, greeting := d.connect()
@@ -122,6 +124,7 @@ func TestPromptsAndTheServerHaveASmallIcon(t *testing.T) {
 }
 
 func TestAPromptLeadsToAProposal(t *testing.T) {
+	t.Parallel()
 	d := newDoors(t)
 	d.env["CLAUDEOPS_TIER"] = "2"
 	c, _ := d.connect()
@@ -156,6 +159,7 @@ func TestAPromptLeadsToAProposal(t *testing.T) {
 
 // The review holds what would end the block. What is read leaves no row, as with get_pr_status.
 func TestAPromptHasTheReviewToAnswer(t *testing.T) {
+	t.Parallel()
 	d := newReaders(t)
 	d.env["CLAUDEOPS_TIER"] = "2"
 	if _, _, failed := d.command("review", "request-changes", "1", "--repo", "joe/infra", "--comment",
@@ -187,6 +191,7 @@ func TestAPromptHasTheReviewToAnswer(t *testing.T) {
 }
 
 func TestAPromptSaysThatNoReviewCanBeAnswered(t *testing.T) {
+	t.Parallel()
 	d := newReaders(t)
 	d.env["CLAUDEOPS_TIER"] = "2"
 	c, _ := d.connect()
@@ -198,6 +203,7 @@ func TestAPromptSaysThatNoReviewCanBeAnswered(t *testing.T) {
 }
 
 func TestAPromptIsRefusedAsItsToolsAre(t *testing.T) {
+	t.Parallel()
 	d := newReaders(t)
 	d.env["CLAUDEOPS_TIER"], d.env["CLAUDEOPS_REPOS"] = "2", "joe/infra"
 	c, _ := d.connect()

@@ -8,6 +8,7 @@ import (
 )
 
 func TestCloneURLsBeginWithTheAddressOfPagesNotOfTheAPI(t *testing.T) {
+	t.Parallel()
 	for api, c := range map[string]struct{ host, want string }{
 		"https://api.github.com/":            {"github.com", "https://github.com"},
 		"https://ghe.example.org/api/v3/":    {"ghe.example.org", "https://ghe.example.org"},

@@ -13,6 +13,7 @@ func (f *forged) get(path string) (status int, body string) {
 }
 
 func TestAServerSaysWhetherTheForgeServesItAndHowLongThatTook(t *testing.T) {
+	t.Parallel()
 	for _, source := range []string{"github", "gitea"} {
 		t.Run(source, func(t *testing.T) {
 			f := newForged(t, source)
@@ -30,6 +31,7 @@ func TestAServerSaysWhetherTheForgeServesItAndHowLongThatTook(t *testing.T) {
 }
 
 func TestAServerWhoseTokenIsRefusedIsNotReadyForProviders(t *testing.T) {
+	t.Parallel()
 	f := newForged(t, "gitea")
 	const revoked = "a-token-that-was-revoked-0123456789"
 	f.env["GITEA_TOKEN"] = revoked

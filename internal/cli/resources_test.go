@@ -59,6 +59,7 @@ func (d *doors) readResource(modern bool, uri string) (contents []map[string]any
 }
 
 func TestResourcesAreReadInBothErasOfTheProtocol(t *testing.T) {
+	t.Parallel()
 	d := newReaders(t)
 	d.env["CLAUDEOPS_TOOLSETS"] = "pr"
 	for _, modern := range []bool{false, true} {
@@ -101,6 +102,7 @@ func TestResourcesAreReadInBothErasOfTheProtocol(t *testing.T) {
 }
 
 func TestAResourceThatMayNotBeReadIsRefusedAsEverywhere(t *testing.T) {
+	t.Parallel()
 	d := newReaders(t)
 	d.env["CLAUDEOPS_TOOLSETS"] = "pr"
 	for uri, want := range map[string]string{
@@ -155,6 +157,7 @@ func TestAResourceThatMayNotBeReadIsRefusedAsEverywhere(t *testing.T) {
 }
 
 func TestWhatIsNamedIsWhatMayBeReadAndBounded(t *testing.T) {
+	t.Parallel()
 	d := newReaders(t)
 	dir := d.TempDir()
 	d.env["CLAUDEOPS_REPOS_DIR"] = dir

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"database/sql"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,7 +12,6 @@ import (
 	"github.com/claudeops/claudeops/internal/app"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -74,6 +71,7 @@ func (w *localWorld) rounds(p *app.Parts) {
 }
 
 func TestAServerWithAnotherRootNeitherReadsNorJudgesALocalPullRequest(t *testing.T) {
+	t.Parallel()
 	w := newLocalWorld(t)
 	w.propose("one")
 	other := w.besideIt()
@@ -113,6 +111,7 @@ func TestAServerWithAnotherRootNeitherReadsNorJudgesALocalPullRequest(t *testing
 
 // A root that is moved takes its file along, and a state folder that is used with another root loses nothing.
 func TestAMovedRootKeepsItsPullRequests(t *testing.T) {
+	t.Parallel()
 	w := newLocalWorld(t)
 	w.propose("one")
 	other := w.besideIt()
@@ -130,36 +129,6 @@ func TestAMovedRootKeepsItsPullRequests(t *testing.T) {
 	}
 }
 
-// What an earlier version has recorded becomes the root's own that has its commits.
-func TestTheRootThatHasThemAdoptsThePullRequestsOfAnEarlierVersion(t *testing.T) {
-	w := newLocalWorld(t)
-	w.propose("one")
-	w.run("review", "comment", "1", "--repo", "joe/infra", "--comment", "Why?", "--line", "checks/one.md:1: This line.")
-	w.forgetRoots()
-	other := w.besideIt()
-	other.rounds(other.parts()) // has the repository's base, and not the commit
-	if _, out := other.says("pr", "list", "--repo", "joe/infra"); strings.Contains(out, "one") {
-		t.Errorf("the other root took it: %s", out)
-	}
-	other.propose("theirs") // under a number of its own
-	if r, found := other.pull(other.parts(), 2); !found || r.Title != "theirs" {
-		t.Errorf("found %t, %+v", found, r)
-	}
-	p := w.parts()
-	if code, out := w.says("review", "show", "1", "--repo", "joe/infra"); code != 0 || !strings.Contains(out, "Why?") ||
-		!strings.Contains(out, "This line.") {
-		t.Fatalf("code %d: %s", code, out)
-	}
-	w.rounds(p)
-	if r, found := w.pull(p, 1); !found || r.State != gitprovider.StateOpen {
-		t.Errorf("found %t, %+v", found, r)
-	}
-	if code, out := w.says("pr", "create", "--repo", "joe/infra", "--title", "again", "--body", "why", "--create",
-		"checks/one.md="+w.file("x")); code == 0 {
-		t.Errorf("it is no duplicate: %s", out)
-	}
-}
-
 func (w *localWorld) file(text string) string {
 	w.Helper()
 	name := filepath.Join(w.TempDir(), "file")
@@ -167,43 +136,4 @@ func (w *localWorld) file(text string) string {
 		w.Fatal(err)
 	}
 	return name
-}
-
-// forgetRoots makes the records those of a version in which roots had no identities.
-func (w *localWorld) forgetRoots() {
-	w.Helper()
-	root := w.env["CLAUDEOPS_LOCAL_ROOT"]
-	id := local.RootIdentity(root)
-	if err := os.Remove(filepath.Join(root, local.RootFile)); err != nil {
-		w.Fatal(err)
-	}
-	db := w.sql()
-	for _, statement := range []string{
-		"PRAGMA foreign_keys = OFF", "DELETE FROM local_roots",
-		fmt.Sprintf("UPDATE local_prs SET repo = REPLACE(repo, '%s:', '')", id),
-		fmt.Sprintf("UPDATE local_reviews SET repo = REPLACE(repo, '%s:', '')", id),
-		fmt.Sprintf("UPDATE local_review_comments SET repo = REPLACE(repo, '%s:', '')", id),
-		"UPDATE proposals SET provider = 'local'", "UPDATE pulls SET provider = 'local'",
-		"UPDATE reservations SET provider = 'local'", "UPDATE cooldown_lifts SET provider = 'local'",
-	} {
-		if _, err := db.ExecContext(w.Context(), statement); err != nil {
-			w.Fatalf("%s: %v", statement, err)
-		}
-	}
-}
-
-// sql is one connection to the records.
-func (w *localWorld) sql() *sql.Conn {
-	w.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(w.env["CLAUDEOPS_STATE_DIR"], "claudeops.db"))
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(func() { _ = db.Close() })
-	conn, err := db.Conn(w.Context())
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(func() { _ = conn.Close() })
-	return conn
 }

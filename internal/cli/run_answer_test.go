@@ -12,6 +12,7 @@ import (
 )
 
 func TestRunGivesOneAnswerEvenIfItsRecordFailed(t *testing.T) {
+	t.Parallel()
 	full := fault.New(fault.Internal, "the disk is full")
 	for _, c := range []struct {
 		name  string

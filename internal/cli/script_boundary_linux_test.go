@@ -108,6 +108,7 @@ echo end
 // Unless the operator says otherwise a script is kept from the records, from secrets and from the environment of
 // claudeops, as root too. Where the system cannot keep that, the script runs as it did, and doctor says so.
 func TestByDefaultAScriptDoesNotReachWhatIsOurs(t *testing.T) {
+	t.Parallel()
 	for _, settings := range []string{"{}", "{boundary: landlock}", "{boundary: none}"} {
 		s := newScripted(t, settings, nil)
 		operationtest.WriteExecutables(t, s.project, map[string]string{"scripts/Agent/attack.sh": attack(s)})
@@ -144,6 +145,7 @@ func TestByDefaultAScriptDoesNotReachWhatIsOurs(t *testing.T) {
 
 // What an ordinary build does works within the boundary.
 func TestAnOrdinaryScriptWorksWithinTheBoundary(t *testing.T) {
+	t.Parallel()
 	s := newScripted(t, "{write: [~/cache, ../out]}", map[string]string{
 		"src/main.sh": "#!/bin/sh\necho built\n", "src/mod.py": "def say():\n    return 'built'\n",
 		"scripts/Agent/build.sh": `#!/bin/sh
@@ -208,6 +210,7 @@ print("python", mod.say())
 
 // A file of ours in the folder that scripts may change stays out of their reach, and doctor says what that costs.
 func TestSettingsInTheWorkingFolderAreOutOfReach(t *testing.T) {
+	t.Parallel()
 	s := newScripted(t, "scripts.yaml", map[string]string{
 		"scripts.yaml": "scripts: {change: {read_only: true}}\n", "src/x": "",
 		"scripts/Agent/change.sh": "#!/bin/sh\n# @noparams\nexec 2>/dev/null\necho 'boundary: none' > scripts.yaml && echo " +

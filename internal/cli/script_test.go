@@ -71,6 +71,7 @@ func complain(err error) int {
 
 // TestScripts runs every command as its user would, as a process of its own, in testdata/script.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,

@@ -12,6 +12,7 @@ import (
 )
 
 func TestAServerThatIsToldToEndAnswersWhatItHasBegun(t *testing.T) {
+	t.Parallel()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	entered, release := make(chan struct{}), make(chan struct{})

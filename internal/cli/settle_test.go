@@ -13,6 +13,7 @@ import (
 
 // A branch of ours whose records are lost goes away in a round of a server.
 func TestAServersRoundsSettleWhatWasLeft(t *testing.T) {
+	t.Parallel()
 	w := newLocalWorld(t)
 	w.env["CLAUDEOPS_REPOS"] = "local:joe/infra"
 	w.propose("old")

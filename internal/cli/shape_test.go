@@ -74,6 +74,7 @@ func elsewhere() []string {
 }
 
 func TestEveryCommandAnswersInOneShape(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	env := map[string]string{
 		"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"),

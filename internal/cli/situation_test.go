@@ -28,6 +28,7 @@ func (d *doors) told() (instructions string, tools map[string]string, size int) 
 }
 
 func TestWhatAModelIsToldDependsOnTheConfiguration(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		env           map[string]string
 		says          []string
@@ -98,6 +99,7 @@ func TestWhatAModelIsToldDependsOnTheConfiguration(t *testing.T) {
 const maxTold = 6500
 
 func TestWhatAModelIsToldStaysSmallWhateverIsConfigured(t *testing.T) {
+	t.Parallel()
 	var many []string
 	for i := range 200 {
 		many = append(many, fmt.Sprintf("an-owner-with-a-long-name-%d/a-repository-with-a-long-name-%d", i, i))

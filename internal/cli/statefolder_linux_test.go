@@ -50,6 +50,7 @@ func state(t *testing.T) string {
 }
 
 func TestAServerNeedsAStateFolderThatItCanWrite(t *testing.T) {
+	t.Parallel()
 	for name, before := range map[string][]string{
 		"an empty one":     {"version"},
 		"one with records": {"token", "create", "--name", "ann", "--scopes", "read"},
@@ -70,6 +71,7 @@ func TestAServerNeedsAStateFolderThatItCanWrite(t *testing.T) {
 }
 
 func TestAServerWhoseStateFolderCanNoLongerBeWrittenIsNotReady(t *testing.T) {
+	t.Parallel()
 	dir := state(t)
 	cmd := ordinary(t, dir, "serve", "--addr", "127.0.0.1:0")
 	stdout, err := cmd.StdoutPipe()

@@ -14,6 +14,7 @@ import (
 
 // A client that does not read the server's log gets its answers all the same, and the server ends when it is told to.
 func TestAServerWhoseLogNobodyReadsServes(t *testing.T) {
+	t.Parallel()
 	unread, log, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestTablesFitTheTerminal(t *testing.T) {
+	t.Parallel()
 	var b strings.Builder
 	b.WriteString("before\n")
 	columns(&b, [][]string{{"ID", "TITLE", "STATE"}, {"1", strings.Repeat("long title ", 10), "opened"},
@@ -43,6 +44,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 
 // What others wrote cannot make rows of its own.
 func TestACellStaysACell(t *testing.T) {
+	t.Parallel()
 	var b strings.Builder
 	columns(&b, [][]string{{"a" + cellMark + "b\n" + rowMark + "c", "d"}})
 	if got := (surface{}).lay(b.String()); got != "ab c  d\n" {
@@ -51,6 +53,7 @@ func TestACellStaysACell(t *testing.T) {
 }
 
 func TestColoursAreForTerminalsUnlessTheyAreForced(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		env  map[string]string
 		want bool
@@ -66,6 +69,7 @@ func TestColoursAreForTerminalsUnlessTheyAreForced(t *testing.T) {
 }
 
 func TestMistypedCommandsAndFlagsAreMet(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ typed, want string }{
 		{"audti", `claudeops has no command "audti"; did you mean audit?`},
 		{"audit lsit", `claudeops audit has no command "lsit"; did you mean list?`},

@@ -47,6 +47,7 @@ func (f *forged) proposal(text string) (int, string) {
 
 // A token in a file is replaced while the server runs: the new one is used, and neither is ever let out.
 func TestAForgesTokenMayBeChangedWhileTheServerRuns(t *testing.T) {
+	t.Parallel()
 	for source, variable := range map[string]string{"github": "GITHUB_TOKEN", "gitea": "GITEA_TOKEN"} {
 		t.Run(source, func(t *testing.T) {
 			f := newForged(t, source)

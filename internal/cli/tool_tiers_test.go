@@ -57,6 +57,7 @@ func (d *doors) policy(text string) {
 }
 
 func TestThePolicyRaisesTheTierOfAToolAtEveryWayIn(t *testing.T) {
+	t.Parallel()
 	var clear operation.Operation
 	for _, o := range operation.List(new(app.App).Toolsets()...) {
 		if o.Name == cacheClear {
@@ -98,6 +99,7 @@ func TestThePolicyRaisesTheTierOfAToolAtEveryWayIn(t *testing.T) {
 }
 
 func TestAToolThatReadsCanBeKeptForAHigherTier(t *testing.T) {
+	t.Parallel()
 	d := newDoors(t)
 	d.env["CLAUDEOPS_TIER"] = "1"
 	d.policy("tools: {tiers: {fractary_forge_cache_stats: 2}}\n")

@@ -14,6 +14,7 @@ func riddles() *regexp.Regexp {
 }
 
 func TestCommandsSpeakPlainly(t *testing.T) {
+	t.Parallel()
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		texts := []string{cmd.Short, cmd.Long, cmd.Example}

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
 func asIs(text string) string { return text }
@@ -228,5 +230,44 @@ func TestTheAgentHearsOfAHandoffThatCannotBeUsed(t *testing.T) {
 	}
 	if code := CheckHandoff(filepath.Join(t.TempDir(), "gone"), strings.NewReader(stop), nil); code != 0 {
 		t.Errorf("exit %d without a folder", code)
+	}
+}
+
+func TestProcessesThatDoNotEndFailTheSession(t *testing.T) {
+	for _, test := range []struct {
+		before outcome
+		end    processtree.End
+		state  sessions.State
+		words  []string
+	}{
+		{outcome{sessions.StateSucceeded, ""}, processtree.End{}, sessions.StateSucceeded, nil},
+		{outcome{sessions.StateSucceeded, ""}, processtree.End{Remaining: []int{7, 9}}, sessions.StateFailed,
+			[]string{"[7 9]", "the operator"}},
+		{outcome{sessions.StateSucceeded, ""}, processtree.End{ReaperLost: true}, sessions.StateFailed,
+			[]string{"was killed"}},
+		{outcome{sessions.StateTimeout, "too long"}, processtree.End{Remaining: []int{7}}, sessions.StateTimeout,
+			[]string{"too long; ", "[7]"}},
+	} {
+		v := test.before
+		v.addProblems(test.end)
+		if v.state != test.state || (len(test.words) == 0) != (v.reason == "") {
+			t.Errorf("%+v became %+v", test.before, v)
+		}
+		for _, word := range test.words {
+			if !strings.Contains(v.reason, word) {
+				t.Errorf("%q lacks %q", v.reason, word)
+			}
+		}
+	}
+}
+
+// All lines of a credential are withheld, not only the first.
+func TestCleanerWithholdsEveryLineOfACredential(t *testing.T) {
+	t.Parallel()
+	token := "gh" + "p_" + strings.Repeat("aB3dE6gH9", 4)
+	clean := cleaner{content.NewScanner(nil)}
+	got := clean.text("one\n"+token[:20]+"\n"+token[20:]+"\nlast", 1000)
+	if want := "one\n" + withheldLine + "\n" + withheldLine + "\nlast"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -1,7 +1,13 @@
 package gitea_test
 
 import (
+	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/gitea"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
@@ -197,5 +204,170 @@ func TestTheDescriptionTellsWhetherReviewsAreCounted(t *testing.T) {
 		list, err := sc.p.ListKnown(t.Context(), sc.Ref(), gitprovider.LabelOurs)
 		sc.must(err)
 		sc.same("with a review", list.PRs[1].Unreviewed, false)
+	}
+}
+
+// TestLastNumberCountsNoPullRequestThatWasOpenedAfterTheOpenOnesWereRead lets two be opened between the reading of the
+// open pull requests and that of the closed ones, of which the second one is closed at once. The first one is in
+// neither list, so LastNumber must not be the number of the second one.
+func TestLastNumberCountsNoPullRequestThatWasOpenedAfterTheOpenOnesWereRead(t *testing.T) {
+	t.Parallel()
+	sc := newScene(t)
+	ago := time.Hour
+	sc.s.Host().SetClock(func() time.Time { return time.Now().Add(-ago) })
+	opens := func(branch string) int {
+		sc.Push(branch, memhost.File{Path: branch + ".md", Content: "x\n"})
+		return sc.OpenPR(branch, "t", gitprovider.LabelOurs)
+	}
+	before := opens("claude-ops/check/before")
+	sc.Close(before)
+	ago = 0
+	openRead := make(chan struct{})
+	var once sync.Once
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("state") == "closed" {
+			<-openRead
+		}
+		sc.s.Faults().ServeHTTP(w, r)
+		if r.URL.Query().Get("state") == "open" {
+			once.Do(func() {
+				opens("claude-ops/check/first")
+				sc.Close(opens("claude-ops/check/second"))
+				close(openRead)
+			})
+		}
+	}))
+	t.Cleanup(server.Close)
+	snap, err := newProvider(t, server.URL, sc.s.Token()).Snapshot(t.Context(), sc.query(nil))
+	sc.must(err)
+	sc.same("open", numbers(snap.Open), []int{})
+	sc.same("closed", len(snap.Closed), 2)
+	sc.same("last number", snap.LastNumber, before)
+}
+
+// bulk is a BulkPathMemory that counts how often it is asked and told.
+type bulk struct {
+	memory
+	asked, told int
+}
+
+func (m *bulk) ManyPathsAt(ctx context.Context, repo gitprovider.RepoRef, heads map[int]string) map[int][]string {
+	m.asked++
+	out := map[int][]string{}
+	for number, head := range heads {
+		if paths, ok := m.PathsAt(ctx, repo, number, head); ok {
+			out[number] = paths
+		}
+	}
+	return out
+}
+
+func (m *bulk) RememberManyPaths(ctx context.Context, repo gitprovider.RepoRef, heads map[int]string,
+	paths map[int][]string) {
+	m.told++
+	for number := range paths {
+		m.RememberPaths(ctx, repo, number, heads[number], paths[number])
+	}
+}
+
+func TestTheMemoryIsAskedAndToldOnceForAList(t *testing.T) {
+	t.Parallel()
+	shared := &bulk{memory: memory{paths: map[string][]string{}}}
+	remember := func(o *gitea.Options) { o.Paths = shared }
+	sc := newScene(t, remember)
+	for i := range 20 {
+		branch := fmt.Sprintf("claude-ops/check/n%d", i)
+		sc.Push(branch, memhost.File{Path: fmt.Sprintf("checks/n%d.md", i), Content: "n"})
+		sc.OpenPR(branch, "t", gitprovider.LabelOurs)
+	}
+	// requests of a new process; how often it was asked and told so far
+	for _, want := range [][3]int{{1 + 1 + 20, 1, 1}, {1, 2, 1}} {
+		sc.requests()
+		prs, err := sc.provider(remember).ListOpen(t.Context(), sc.Ref(), gitprovider.LabelOurs)
+		sc.must(err)
+		sc.same("cost", [3]int{sc.requests(), shared.asked, shared.told}, want)
+		sc.same("paths of the last", prs[19].Paths, []string{"checks/n19.md"})
+	}
+}
+
+// pullsOfEveryKind opens a pull request for each way in which a path can change, all on one merge base that the base
+// branch then leaves behind, and returns their paths, oldest first.
+func pullsOfEveryKind(sc *scene) (want [][]string) {
+	open := func(branch string, paths ...string) {
+		sc.OpenPR(branch, branch, gitprovider.LabelOurs)
+		want = append(want, paths)
+	}
+	sc.Push("claude-ops/check/new", memhost.File{Path: "checks/new.md", Content: "n\n"})
+	open("claude-ops/check/new", "checks/new.md")
+	sc.Push("claude-ops/check/changed", memhost.File{Path: "checks/disk.md", Content: "n\n"})
+	open("claude-ops/check/changed", "checks/disk.md")
+	sc.Push("claude-ops/check/mode", memhost.File{Path: "checks/disk.md", Content: "old\n", Executable: true})
+	open("claude-ops/check/mode", "checks/disk.md")
+	sc.Push("claude-ops/check/type", memhost.File{Path: "checks/disk.md", Content: "memory.md",
+		Kind: gitprovider.KindSymlink})
+	open("claude-ops/check/type", "checks/disk.md")
+	sc.Push("claude-ops/check/twice", memhost.File{Path: "checks/disk.md", Content: "n\n"})
+	sc.Push("claude-ops/check/twice", memhost.File{Path: "a/b/deep.md", Content: "n\n"})
+	open("claude-ops/check/twice", "a/b/deep.md", "checks/disk.md")
+	_, err := sc.commit(sc.p, "claude-ops/check/moved", providertest.Delete("checks/memory.md"),
+		providertest.Create("checks/ram.md", "old\n"))
+	sc.must(err)
+	open("claude-ops/check/moved", "checks/memory.md", "checks/ram.md")
+	sc.Push(memhost.MainBranch, memhost.File{Path: "README.md", Content: "# Moved on\n"})
+	return want
+}
+
+func TestTheFilesOfManyPullRequestsOnOneBaseAreThoseThatTheServerLists(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		files int // more in the base
+		fails int // from which tree on they cannot be read; 0: none
+		lists int // how many lists of files are asked for
+	}{
+		"by trees":                  {},
+		"a large tree":              {files: 250, lists: 6},
+		"trees that cannot be read": {fails: 1, lists: 6},
+		"heads that cannot be read": {fails: 2, lists: 6},
+		"a tree that is not large":  {files: 240},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sc := newScene(t)
+			var more []memhost.File
+			for i := range tc.files {
+				more = append(more, memhost.File{Path: fmt.Sprintf("docs/n%03d.md", i), Content: "n\n"})
+			}
+			if len(more) > 0 {
+				sc.Push(memhost.MainBranch, more...)
+			}
+			want := pullsOfEveryKind(sc)
+			p := sc.provider()
+			sc.requests()
+			trees := map[*http.Request]bool{}
+			refused := func(r *http.Request) bool {
+				if !strings.Contains(r.URL.Path, "/git/trees/") {
+					return false
+				}
+				trees[r] = true
+				return len(trees) >= tc.fails
+			}
+			if tc.fails > 0 {
+				for range 10 {
+					sc.s.Faults().Plan(refused, httpfault.Fault{Kind: httpfault.Status, Status: 404, Body: `{"message":"not found"}`})
+				}
+			}
+			prs, err := p.ListOpen(t.Context(), sc.Ref(), gitprovider.LabelOurs)
+			sc.must(err)
+			var got [][]string
+			for _, pr := range prs {
+				got = append(got, pr.Paths)
+			}
+			sc.same("paths", got, want)
+			lists := slices.DeleteFunc(sc.asked(), func(r string) bool { return !strings.HasSuffix(r, "/files") })
+			sc.same("lists of files", len(lists), tc.lists)
+			_, err = p.ListOpen(t.Context(), sc.Ref(), gitprovider.LabelOurs)
+			sc.must(err)
+			sc.same("requests of the second call", sc.requests(), 1)
+		})
 	}
 }

@@ -139,3 +139,14 @@ func numbers(prs []gitprovider.PullRequest) []int {
 	}
 	return out
 }
+
+func harness() fakegitea.Harness {
+	return fakegitea.Harness{NewProvider: func(t testing.TB, s *fakegitea.Server) gitprovider.Provider {
+		return newProvider(t, s.URL(), s.Token())
+	}}
+}
+
+func TestGiteaFulfilsTheContract(t *testing.T) {
+	t.Parallel()
+	providertest.Run(t, harness())
+}

@@ -25,11 +25,6 @@ type Records interface {
 	UpdatePR(ctx context.Context, repo string, number int, change func(*gitprovider.PullRequest) error) error
 	// AddReview appends a review to a pull request.
 	AddReview(ctx context.Context, repo string, number int, review gitprovider.Review) error
-	// Adopt gives what was recorded before roots had identities to the root of this process, as far as holds finds its
-	// commits: holds is asked for each repository which of the commits it has. What is recorded of another root stays as
-	// it is.
-	Adopt(ctx context.Context, holds func(ctx context.Context, repo string, commits []string) (map[string]bool,
-		error)) error
 }
 
 // pulls keeps the records of pull requests in step with the repositories.

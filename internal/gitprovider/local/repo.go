@@ -56,7 +56,7 @@ func (p *Provider) open(ctx context.Context, ref gitprovider.RepoRef) (*reposito
 		return nil, fault.Wrap(err, fault.ProviderDisabled,
 			"the folder of CLAUDEOPS_LOCAL_ROOT cannot be opened; the operator has to create it or to correct the setting")
 	}
-	if err := arrive(ctx, p, root); err != nil {
+	if err := arrive(p, root); err != nil {
 		return nil, err
 	}
 	return openIn(ctx, p, root, ref)

@@ -2,19 +2,16 @@ package local
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/secretfile"
 )
@@ -82,10 +79,9 @@ type place struct {
 	id string // "" until the first use
 }
 
-// arrive learns the identity of the root at the first use, and makes those records its own that an earlier version has
-// made of its repositories. A root that is exchanged while the process runs is refused: what is recorded would be of
-// another one.
-func arrive(ctx context.Context, p *Provider, root string) error {
+// arrive learns the identity of the root at the first use. A root that is exchanged while the process runs is refused:
+// what is recorded would be of another one.
+func arrive(p *Provider, root string) error {
 	p.place.mu.Lock()
 	defer p.place.mu.Unlock()
 	id, err := identityOf(root)
@@ -98,72 +94,6 @@ func arrive(ctx context.Context, p *Provider, root string) error {
 		return fault.New(fault.ProviderDisabled,
 			"the folder of CLAUDEOPS_LOCAL_ROOT is another one than when this process began (%s); restart claudeops", RootFile)
 	}
-	err = p.pulls.records.Adopt(ctx, func(ctx context.Context, repo string, commits []string) (map[string]bool, error) {
-		return holds(ctx, p, root, repo, commits)
-	})
-	if err == nil {
-		p.place.id = id
-	}
-	return err
-}
-
-// holds reports which of the commits a repository of the root has on its branches: none if there is no such repository,
-// or if it cannot be read.
-func holds(ctx context.Context, p *Provider, root, name string, commits []string) (map[string]bool, error) {
-	owner, repoName, _ := strings.Cut(name, "/")
-	commits = slices.DeleteFunc(slices.Clone(commits), func(id string) bool { return !isID(id) })
-	if gitprovider.CheckRepoPart(owner) != nil || gitprovider.CheckRepoPart(repoName) != nil || len(commits) == 0 {
-		return nil, nil
-	}
-	repo, err := openIn(ctx, p, root, gitprovider.RepoRef{Owner: owner, Name: repoName})
-	if err != nil || repo.key() != name {
-		return nil, ctx.Err()
-	}
-	have, err := repo.branches(ctx)
-	if err != nil {
-		return nil, ctx.Err()
-	}
-	w, err := repo.workspace(commits[0], false)
-	if err != nil {
-		return nil, err
-	}
-	defer w.close()
-	has, err := w.existing(ctx, commits)
-	if err == nil && len(has) > 0 {
-		err = w.keepReachable(ctx, has, have)
-	}
-	if err != nil {
-		return nil, ctx.Err()
-	}
-	return has, nil
-}
-
-// existing are those of the objects that are commits of the repository.
-func (w *workspace) existing(ctx context.Context, ids []string) (map[string]bool, error) {
-	asked := strings.NewReader(strings.Join(ids, "\n") + "\n")
-	out, _, err := w.run(ctx, asked, nil, "cat-file", "--batch-check=%(objectname) %(objecttype)")
-	has := map[string]bool{}
-	for line := range strings.Lines(string(out)) {
-		if id, kind, _ := strings.Cut(strings.TrimSpace(line), " "); kind == "commit" {
-			has[id] = true
-		}
-	}
-	return has, err
-}
-
-// keepReachable takes the commits out that are on no branch: git clone copies those of a repository on this machine,
-// too.
-func (w *workspace) keepReachable(ctx context.Context, commits map[string]bool, have branches) error {
-	var asked strings.Builder
-	for id := range commits {
-		asked.WriteString(id + "\n")
-	}
-	for _, tip := range have.tips {
-		asked.WriteString("^" + tip + "\n")
-	}
-	out, _, err := w.run(ctx, strings.NewReader(asked.String()), nil, "rev-list", "--stdin")
-	for line := range strings.Lines(string(out)) {
-		delete(commits, strings.TrimSpace(line))
-	}
-	return err
+	p.place.id = id
+	return nil
 }

@@ -1,16 +1,16 @@
 package local_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 )
 
 func (w *world) looks(p *local.Provider) error {
@@ -90,29 +90,38 @@ func TestARootThatIsExchangedWhileAProcessRunsIsRefused(t *testing.T) {
 	}
 }
 
-// git clone on one machine copies every object, those of branches that it leaves out, too.
-func TestARootHasACommitThatIsOnABranchOfIts(t *testing.T) {
+// TestWhatKilledProcessesLeftIsRemovedADayLater has folders of the names that a killed process leaves in the folder for
+// temporary files.
+func TestWhatKilledProcessesLeftIsRemovedADayLater(t *testing.T) {
 	t.Parallel()
 	w := home(t, bare())
-	onBranch := w.Push("claude-ops/check/disk", providertest.File{Path: "checks/disk.md", Content: "# More\n"})
-	gone := w.Push("elsewhere", providertest.File{Path: "checks/disk.md", Content: "# Other\n"})
-	main := w.Branches()["main"]
-	w.DeleteBranch("elsewhere")
-	p := w.provider(local.Options{TempDir: t.TempDir()})
-	w.records.adopts = func(ctx context.Context,
-		holds func(context.Context, string, []string) (map[string]bool, error)) error {
-		has, err := holds(ctx, w.Ref().String(), []string{onBranch, gone, main, "", "no id", "--all"})
-		if err != nil || len(has) != 2 || !has[onBranch] || !has[main] {
-			t.Errorf("it has %v, %v", has, err)
-		}
-		for _, other := range []string{"demo/none", "../../etc", "DEMO/home-cluster"} {
-			if has, err := holds(ctx, other, []string{main}); err != nil || len(has) != 0 {
-				t.Errorf("%s has %v, %v", other, has, err)
-			}
-		}
-		return nil
+	temp, outside := t.TempDir(), t.TempDir()
+	keep := filepath.Join(outside, "keep")
+	old := time.Now().Add(-25 * time.Hour)
+	for _, dir := range []string{"claudeops-git-old/objects", "claudeops-git-new", "other-old"} {
+		w.must(os.MkdirAll(filepath.Join(temp, dir), 0o700))
 	}
-	if err := w.looks(p); err != nil {
-		t.Fatal(err)
+	for _, file := range []string{keep, filepath.Join(temp, "claudeops-git-old/objects/pack"),
+		filepath.Join(temp, "claudeops-git-file")} {
+		w.must(os.WriteFile(file, []byte("x"), 0o600))
+	}
+	w.must(os.Symlink(outside, filepath.Join(temp, "claudeops-git-link")))
+	for _, name := range []string{"claudeops-git-old", "other-old", "claudeops-git-file"} {
+		w.must(os.Chtimes(filepath.Join(temp, name), old, old))
+	}
+	_, err := w.provider(local.Options{TempDir: temp}).Commit(t.Context(),
+		w.request("claude-ops/check/disk", disk("new\n")))
+	w.must(err)
+	var left []string
+	entries, err := os.ReadDir(temp)
+	for _, entry := range entries {
+		left = append(left, entry.Name())
+	}
+	if want := []string{"claudeops-git-file", "claudeops-git-link", "claudeops-git-new", "other-old"}; err != nil ||
+		!slices.Equal(left, want) {
+		t.Errorf("left: %q, %v, want %q", left, err, want)
+	}
+	if _, err := os.Stat(keep); err != nil {
+		t.Error(err)
 	}
 }

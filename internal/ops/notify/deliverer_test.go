@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
 // steady are options with a clock that the test moves, and no jitter.
@@ -404,4 +406,12 @@ func TestADelivererSurvivesAnOutboxThatFails(t *testing.T) {
 			t.Error("nothing is delivered after the outbox has recovered")
 		}
 	})
+}
+
+// TestMain lets this binary be the reaper of the commands that tests run.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == processtree.ReaperCommand {
+		os.Exit(processtree.Reap())
+	}
+	os.Exit(m.Run())
 }

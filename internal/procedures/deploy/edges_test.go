@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
@@ -69,4 +70,67 @@ func FuzzPatch(f *testing.F) {
 			t.Errorf("%q is for %q, not %q", text, head, rel)
 		}
 	})
+}
+
+func TestOnlyASoundConfigurationMayBeProposed(t *testing.T) {
+	t.Parallel()
+	const sound = "version: 1\nprofiles:\n  default: {}\nmodules:\n  - {id: 'skill:disk', type: skill, source: " +
+		"{local_path: {path: modules/disk}}}\n"
+	for name, c := range map[string]struct {
+		path, content, says string
+		line                int
+	}{
+		"sound":          {configName, sound, "", 0},
+		"a module":       {"modules/disk/steps.md", "anything", "", 0},
+		"a skill":        {"modules/disk/SKILL.md", "---\nname: disk\ndescription: Disks\n---\n", "", 0},
+		"a broken skill": {"modules/disk/SKILL.md", "anything", "no front matter", 0},
+		"no YAML":        {configName, "version: 1\n\tb", "agentpack.yaml", 2},
+		"a version":      {configName, strings.Replace(sound, "1", "7", 1), "version 7", 0},
+		"no profile":     {configName, "version: 1\n", "default", 0},
+		"a wrong target": {configName, sound + "targets: {emacs: {}}\n", "emacs", 0},
+	} {
+		problems := FileKind().Validate(c.path, c.content)
+		switch {
+		case c.says == "" && len(problems) > 0:
+			t.Errorf("%s: %v", name, problems)
+		case c.says != "" && (len(problems) == 0 || !strings.Contains(problems[0].Message, c.says) ||
+			problems[0].Line != c.line):
+			t.Errorf("%s: %+v", name, problems)
+		}
+	}
+}
+
+// What git or a file system takes for .git would be obeyed by the git of whoever works in the target.
+func TestAModuleHasNothingThatGitTakesForItsOwnFolder(t *testing.T) {
+	for _, name := range []string{".GIT", ".git.", ".git ", "GIT~1", "gi7d29~4", ".g\u200cit", "a\u202eb"} {
+		for _, at := range []string{"modules/look/", "modules/look/deep/", "overlays/"} {
+			b := newBench(t, life())
+			if at == "overlays/" {
+				at += fsKey("skill:look") + "/"
+			}
+			operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/" + at + name + "/config": "[core]\n"})
+			s := NewService(b.settings)
+			for range 2 { // the second time with what is remembered
+				if _, err := s.Plan(t.Context(), Request{}); codeOf(err) != ConfigInvalid ||
+					!strings.Contains(err.Error(), "git's own folder") && !strings.Contains(err.Error(), "cannot be seen") {
+					t.Errorf("%s%+q: %v", at, name, err)
+				}
+			}
+			if _, _, err := s.Apply(t.Context(), Request{}, change.Approval{}, false); codeOf(err) != ConfigInvalid {
+				t.Errorf("%s%+q was deployed: %v", at, name, err)
+			}
+		}
+	}
+}
+
+func TestACheckoutsOwnGitFolderIsLeftOut(t *testing.T) {
+	b := newBench(t, life())
+	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/modules/look/.git/config": "[core]\n",
+		"agentpack/repo/modules/look/.gitignore": "x\n"})
+	b.mustOK(ToolApply, `{"yes":true}`)
+	for name := range b.tree("project") {
+		if strings.Contains(name, "/.git/") {
+			t.Errorf("%s was deployed", name)
+		}
+	}
 }

@@ -31,9 +31,8 @@ func (l *LocalPulls) InsertPR(
 			return nil
 		}
 		var last int
-		// Numbers of rows without an identity are not given again: they stand in the audit under the same name.
-		const query = `SELECT COALESCE(MAX(number), 0) FROM local_prs WHERE repo IN ($1, $2)`
-		err = tx.QueryRowContext(ctx, query, text(repo), text(plainRepo(repo))).Scan(&last)
+		const query = `SELECT COALESCE(MAX(number), 0) FROM local_prs WHERE repo = $1`
+		err = tx.QueryRowContext(ctx, query, text(repo)).Scan(&last)
 		if err != nil {
 			return err
 		}

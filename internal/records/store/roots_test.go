@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
@@ -123,49 +122,4 @@ func TestWhatIsRecordedOfARootIsNothingToAnother(t *testing.T) {
 	if report := verify(t, b, ""); !report.OK() {
 		t.Errorf("the audit: %+v", report)
 	}
-}
-
-func TestARootAdoptsWhatItHasAndNothingElse(t *testing.T) {
-	t.Parallel()
-	ctx, place := context.Background(), newPlace(t)
-	before := open(t, place, Options{Now: noon})
-	opens(t, before, "one", 1, "c1")
-	opens(t, before, "two", 2, "c2")
-	review := gitprovider.Review{Author: "ann", State: gitprovider.ReviewCommented, Body: "Why?",
-		Comments: []gitprovider.LineComment{{Path: "checks/one.md", Line: 1, Body: "This."}}}
-	wantEqual(t, before.LocalPulls.AddReview(ctx, "demo/home-cluster", 1, review), nil)
-	reserve(t, before, proposal("held", "checks/held.md"), 99)
-
-	a, b := rooted(t, place, "aaaaaaaaaaaaaaaa"), rooted(t, place, "bbbbbbbbbbbbbbbb")
-	adopt := func(s *Store, has ...string) {
-		t.Helper()
-		wantEqual(t, s.LocalPulls.Adopt(ctx, func(_ context.Context, repo string, commits []string) (map[string]bool, error) {
-			wantEqual(t, repo, "demo/home-cluster")
-			out := map[string]bool{}
-			for _, commit := range has {
-				out[commit] = true
-			}
-			return out, nil
-		}), nil)
-	}
-	adopt(b, "b45e") // the base alone: a clone
-	wantEqual(t, seen(t, b, "one", "d-one")[0], 0)
-	adopt(a, "c1", "b45e")
-	prs, err := a.LocalPulls.PRs(ctx, "demo/home-cluster", "")
-	wantEqual(t, []any{len(prs), err}, []any{1, nil})
-	_, reviews, err := a.LocalPulls.PR(ctx, "demo/home-cluster", 1)
-	wantEqual(t, err, nil)
-	wantEqual(t, []any{len(reviews), len(reviews[0].Comments), reviews[0].Comments[0].Body}, []any{1, 1, "This."})
-	left, err := a.History.Unfinished(ctx)
-	wantEqual(t, []any{len(left), err}, []any{1, nil}) // what it had begun is its own
-	wantEqual(t, count(t, a, "SELECT COUNT(*) FROM reservations WHERE provider = 'local:aaaaaaaaaaaaaaaa'"), 1)
-	_, err = a.History.Proposal(ctx, "two")
-	wantCode(t, err, fault.NotFound)
-	made, err := a.LocalPulls.InsertPR(ctx, "demo/home-cluster", gitprovider.PullRequest{Branch: "x", Base: "main"})
-	wantEqual(t, []any{made.Number, err}, []any{3, nil}) // 2 stands in the audit
-	late := rooted(t, place, "aaaaaaaaaaaaaaaa")
-	wantEqual(t, late.LocalPulls.Adopt(ctx, func(context.Context, string, []string) (map[string]bool, error) {
-		t.Error("looked again within the hour")
-		return nil, nil
-	}), nil)
 }

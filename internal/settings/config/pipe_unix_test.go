@@ -3,6 +3,8 @@
 package config_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,50 +15,114 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/settings/keyfile"
+	"github.com/claudeops/claudeops/internal/settings/mounted"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/secretfile"
 )
 
-// notFiles makes a named pipe and a link to a device, which never ends.
-func notFiles(t *testing.T, name string) []func() {
-	t.Helper()
-	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(os.MkdirAll(filepath.Dir(name), 0o700))
-	return []func(){
-		func() { must(unix.Mkfifo(name, 0o600)) },
-		func() { must(os.Remove(name)); must(os.Symlink("/dev/zero", name)) },
-	}
-}
-
-// within fails if do takes longer than what waits for nothing could, on any machine.
-func within(t *testing.T, do func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() { defer close(done); do() }()
-	select {
-	case <-done:
-	case <-time.After(time.Minute):
-		t.Fatal("it waits")
-	}
-}
-
-func TestASecretsFileThatIsNoneDoesNotKeepTheServerFromStarting(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "token")
-	for _, make := range notFiles(t, name) {
-		make()
-		for _, variable := range []string{"GITHUB_TOKEN_FILE", "FRACTARY_REGISTRY_TOKEN_FILE", "CLAUDEOPS_API_TOKENS_FILE",
-			"CLAUDEOPS_DEPLOY_GIT_CREDENTIALS", "ANTHROPIC_API_KEY_FILE"} {
-			within(t, func() {
-				c := config.Load(func(v string) (string, bool) {
-					return map[string]string{variable: name}[v], v == variable
-				}, forges.All())
-				if strings.HasSuffix(variable, "_FILE") && !strings.Contains(strings.Join(c.Warnings, "\n"),
-					variable+" names a file that cannot be read") {
-					t.Errorf("%s: %v", variable, c.Warnings)
+// Readers of settings neither wait for a named pipe nor read a device, which never ends. They report it at once.
+func TestWhatIsNotAFileIsReportedAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		at   string // below the folder
+		read func(t *testing.T, folder, name string)
+	}{
+		{"token", readsSecrets}, {"policy.yaml", readsPolicy}, {keyfile.Name, readsKey}, {"repos", readsRepositories},
+		{"repos/repo/CLAUDE-OPS.md", readsOffers}, {"repos/repo/.claude-ops/mcp.json", readsOffers},
+		{"repos/repo/checks", readsOffers}, {"repos/repo/checks/a.md", readsOffers},
+		{"repos/repo/.claude-ops/skills/a/SKILL.md", readsOffers}, {"repos/repo/.claude-ops", readsOffers},
+	} {
+		for kind, put := range map[string]func(string) error{
+			"a named pipe":       func(name string) error { return unix.Mkfifo(name, 0o600) },
+			"a link to a device": func(name string) error { return os.Symlink("/dev/zero", name) },
+		} {
+			t.Run(c.at+" is "+kind, func(t *testing.T) {
+				folder := t.TempDir()
+				name := filepath.Join(folder, c.at)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), put(name)); err != nil {
+					t.Fatal(err)
+				}
+				done := make(chan struct{})
+				go func() { defer close(done); c.read(t, folder, name) }()
+				select {
+				case <-done:
+				case <-time.After(time.Minute):
+					t.Fatal("it waits")
 				}
 			})
 		}
 	}
+}
+
+// readsSecrets reads the file as every secret that a variable may name, and as a secret of ours.
+func readsSecrets(t *testing.T, folder, name string) {
+	for _, variable := range []string{"GITHUB_TOKEN_FILE", "FRACTARY_REGISTRY_TOKEN_FILE", "CLAUDEOPS_API_TOKENS_FILE",
+		"CLAUDEOPS_DEPLOY_GIT_CREDENTIALS", "ANTHROPIC_API_KEY_FILE"} {
+		c := config.Load(func(v string) (string, bool) {
+			return map[string]string{variable: name}[v], v == variable
+		}, forges.All())
+		if strings.HasSuffix(variable, "_FILE") && !strings.Contains(strings.Join(c.Warnings, "\n"),
+			variable+" names a file that cannot be read") {
+			t.Errorf("%s: %v", variable, c.Warnings)
+		}
+	}
+	if text, err := secretfile.Read(name); text != "" || !errors.Is(err, files.ErrNotRegular) {
+		t.Errorf("read %q, %v", text, err)
+	}
+	fresh := func() (string, error) { return "fresh", nil }
+	text, err := secretfile.Load(folder, filepath.Base(name), fresh)
+	if text != "" || !errors.Is(err, files.ErrNotRegular) {
+		t.Errorf("loaded %q, %v", text, err)
+	}
+	if text := secretfile.New(name, "first", nil).Reread(); text != "first" {
+		t.Errorf("read again %q", text)
+	}
+}
+
+func readsPolicy(t *testing.T, _, name string) {
+	if _, err := policy.Load(name); err == nil ||
+		!strings.Contains(err.Error(), name+" cannot be read: is no regular file") {
+		t.Error(err)
+	}
+}
+
+func readsKey(t *testing.T, folder, _ string) {
+	_, err := keyfile.Load(folder)
+	_, err2 := keyfile.Find(folder)
+	if !errors.Is(err, files.ErrNotRegular) || !errors.Is(err2, files.ErrNotRegular) {
+		t.Errorf("%v; %v", err, err2)
+	}
+}
+
+func readsRepositories(t *testing.T, _, name string) {
+	repos := mounted.Repos{Dir: name}
+	if offers := repos.Offers(); len(offers.Problems) != 1 {
+		t.Errorf("%+v", offers)
+	}
+	if _, found, _ := repos.Find("owner", "repo"); found {
+		t.Error("found a repository there")
+	}
+}
+
+func readsOffers(t *testing.T, folder, _ string) {
+	repos := mounted.Repos{Dir: filepath.Join(folder, "repos")}
+	if err := os.MkdirAll(filepath.Join(repos.Dir, "repo", ".git"), 0o700); err != nil {
+		t.Error(err)
+	}
+	offers := repos.Offers()
+	if len(offers.Repositories) != 1 {
+		t.Errorf("%+v", offers)
+		return
+	}
+	r := offers.Repositories[0]
+	said := fmt.Sprint(r.Problems)
+	if r.MCP != nil {
+		said += r.MCP.Problem
+	}
+	if !strings.Contains(said, "no plain file") && !strings.Contains(said, "no folder") &&
+		!strings.Contains(said, "symbolic link") {
+		t.Error(said)
+	}
+	_, _, _ = repos.Find("owner", "repo") // says the same, or nothing
 }

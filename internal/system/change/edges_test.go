@@ -119,3 +119,30 @@ func FuzzPathsStayBelowTheirFolder(f *testing.F) {
 		}
 	})
 }
+
+func TestNoOwnerWantsAFileThatGitTakesForItsOwn(t *testing.T) {
+	for _, rel := range []string{".git/config", ".GIT/config", "a/GIT~1/config", "a/.g\u200dit", "a\u202eb"} {
+		d := NewDesired("x", "repo", t.TempDir(), Codex)
+		if err := d.Add(Codex, d.Project, rel, TreeFile{Content: Bytes(nil)}, "m"); codeOf(err) != ConfigInvalid {
+			t.Errorf("%+q: %v", rel, err)
+		}
+	}
+}
+
+// Names of targets, as deployments have them.
+const (
+	Codex      TargetName = "codex"
+	ClaudeCode TargetName = "claude_code"
+	Cursor     TargetName = "cursor"
+	VSCode     TargetName = "vscode"
+)
+
+func TargetNames() []TargetName { return []TargetName{ClaudeCode, Codex, Cursor, VSCode} }
+
+func codeOf(err error) Code {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}

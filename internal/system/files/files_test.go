@@ -160,3 +160,110 @@ func TestWhatIsReadAtAPathThatIsNoLink(t *testing.T) {
 	}
 	_ = f.Close()
 }
+
+func TestFoldersThatAreListed(t *testing.T) {
+	dir, d := opened(t)
+	for _, name := range []string{"c", "a", "b"} {
+		if err := os.Mkdir(filepath.Join(dir, "folder", name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("folder", filepath.Join(dir, "to-folder")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name     string
+		limit    int
+		want     int
+		complete bool
+		is       error
+		says     string
+	}{
+		{name: "folder", limit: 3, want: 3, complete: true},
+		{name: "to-folder", limit: 9, want: 3, complete: true},
+		{name: "folder", limit: 2, want: 2},
+		{name: "folder/a", limit: 2, complete: true},
+		{name: "plain", limit: 9, is: files.ErrNotFolder},
+		{name: "pipe", limit: 9, is: files.ErrNotFolder},
+		{name: "to-pipe", limit: 9, is: files.ErrNotFolder},
+		{name: "nothing", limit: 9, is: fs.ErrNotExist},
+		{name: "..", limit: 9, says: "escapes"},
+	} {
+		within(t, func() {
+			entries, complete, err := d.Entries(c.name, c.limit)
+			wrong := c.is != nil && !errors.Is(err, c.is) || c.says != "" &&
+				(err == nil || !strings.Contains(err.Error(), c.says))
+			if wrong || c.is == nil && c.says == "" && err != nil || len(entries) != c.want || complete != c.complete {
+				t.Errorf("%s, %d: %d entries, %v, %v", c.name, c.limit, len(entries), complete, err)
+			}
+		})
+	}
+}
+
+func TestFoldersThatAreOpened(t *testing.T) {
+	dir, _ := made(t)
+	for name, want := range map[string]error{"folder": nil, "plain": files.ErrNotFolder, "pipe": files.ErrNotFolder,
+		"to-pipe": files.ErrNotFolder, "nothing": fs.ErrNotExist} {
+		within(t, func() {
+			d, err := files.OpenDir(filepath.Join(dir, name))
+			if !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", name, err, want)
+			}
+			if d != nil {
+				_ = d.Close()
+			}
+		})
+	}
+}
+
+// TestNothingButAFolderIsOpenedAsOne looks at what could lie where a folder is expected.
+func TestNothingButAFolderIsOpenedAsOne(t *testing.T) {
+	dir, _ := made(t)
+	root, err := files.OpenDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := os.Symlink("folder", filepath.Join(dir, "to-folder")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "folder", "inner"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"pipe", "to-pipe", "plain", "socket", "device", "nothing", "dangling", "loop", ""} {
+		path := name
+		if name != "" {
+			path = filepath.Join(dir, name)
+		}
+		for what, look := range map[string]func() error{
+			"a folder": func() error { return closed(root.Folder(name)) },
+			"a path":   func() error { return closed(files.OpenDir(path)) },
+			"entries":  func() error { _, _, err := root.Entries(name, 10); return err },
+		} {
+			within(t, func() {
+				if look() == nil {
+					t.Errorf("%q was opened as %s", name, what)
+				}
+			})
+		}
+	}
+	if err := closed(root.Folder("..")); err == nil {
+		t.Error("the folder above the root was opened")
+	}
+	for _, name := range []string{"folder", "folder/", "to-folder"} {
+		entries, _, err := root.Entries(name, 10)
+		if err != nil || len(entries) != 1 || entries[0].Name() != "inner" {
+			t.Errorf("%s: %v, %v", name, entries, err)
+		}
+		if err := closed(files.OpenDir(filepath.Join(dir, name))); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func closed(root *files.Dir, err error) error {
+	if err != nil {
+		return err
+	}
+	return root.Close()
+}

@@ -1,10 +1,15 @@
 package processtree
 
 import (
+	"bufio"
 	"context"
+	"crypto/rand"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -102,4 +107,196 @@ func TestFind(t *testing.T) {
 			t.Errorf("%q: %q, %v", name, got, err)
 		}
 	}
+}
+
+const nobody = 65534
+
+// supervisor is a process of its own that runs a script in a tree.
+type supervisor struct {
+	cmd  *exec.Cmd
+	in   io.Closer
+	said *bufio.Reader
+	word string
+	lock string
+	dir  string
+}
+
+// startSupervisor starts one and waits until its tree has started and its script is ready.
+func startSupervisor(t *testing.T, script, group, grace string, uid int) *supervisor {
+	t.Helper()
+	dir := publicFolder(t)
+	s := &supervisor{word: "word-" + rand.Text(), lock: filepath.Join(dir, "lock"), dir: dir}
+	binary := filepath.Join(dir, "supervisor.test")
+	self, err := os.ReadFile("/proc/self/exe")
+	if err == nil {
+		// No other test may start a process meanwhile: the child would inherit the file opened for writing, and the system
+		// would refuse to run it (ETXTBSY, golang.org/issue/22315).
+		syscall.ForkLock.RLock()
+		err = os.WriteFile(binary, self, 0o755) //nolint:gosec // another user runs it
+		syscall.ForkLock.RUnlock()
+	}
+	if err == nil {
+		err = os.WriteFile(s.lock, nil, 0o666) //nolint:gosec // another user locks it
+	}
+	if err == nil {
+		err = os.Chmod(s.lock, 0o666) //nolint:gosec // see above
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.cmd = exec.Command(binary, "supervise", script, s.word, group, s.lock, grace) //nolint:gosec // the test's own
+	if uid != 0 {
+		s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+	}
+	if s.in, err = s.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.said = bufio.NewReader(out)
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
+	for seen := ""; !strings.Contains(seen, "started\n") || !strings.Contains(seen, "ready\n"); {
+		line, err := s.said.ReadString('\n')
+		if seen += line; err != nil {
+			t.Fatalf("the supervisor said %q, %v", seen, err)
+		}
+	}
+	return s
+}
+
+// publicFolder is a folder that every user may reach.
+func publicFolder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "processtree-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755) //nolint:gosec // see above
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// free reports whether nobody holds the lock.
+func (s *supervisor) free(t *testing.T) bool {
+	t.Helper()
+	f, err := os.OpenFile(s.lock, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+}
+
+func TestNothingOutlivesAKilledSupervisor(t *testing.T) {
+	for _, name := range []string{"a child in the background", "forked twice, nothing inherited",
+		"deaf, in a command that is deaf", "forks for ever, deaf"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startSupervisor(t, "cd "+t.TempDir()+"\n"+escapes()[name], "made", "200ms", 0)
+			if s.free(t) {
+				t.Error("the lock is free while the tree runs")
+			}
+			if err := s.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "the lock is free", func() bool { return s.free(t) })
+			// The reaper's own command line does not have the word.
+			if left := named(s.word); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+			_ = s.cmd.Wait()
+		})
+	}
+}
+
+// Most users may make no control group: the reaper does without.
+func TestAUserWithoutRightsEndsItsTree(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Log("the other tests run as such a user already")
+		return
+	}
+	for _, name := range []string{"forked twice, nothing inherited", "forks for ever, deaf",
+		"a chain of parents that end"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			work := publicFolder(t)
+			if err := os.Chmod(work, 0o777); err != nil { //nolint:gosec // another user works in it
+				t.Fatal(err)
+			}
+			s := startSupervisor(t, "cd "+work+"\n"+escapes()[name], "", "200ms", nobody)
+			_ = s.in.Close()
+			said, _ := io.ReadAll(s.said)
+			if !strings.Contains(string(said), "ended: 0 remain, lost false") {
+				t.Errorf("it said %q", said)
+			}
+			_ = s.cmd.Wait()
+			if left := named(s.word); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+func TestAUserWithoutRightsMakesNoGroup(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Log("the other tests run as such a user already")
+		return
+	}
+	s := startSupervisor(t, "echo ready; sleep 1000", "", "200ms", nobody)
+	_ = s.in.Close()
+	_ = s.cmd.Wait()
+	binary := filepath.Join(s.dir, "supervisor.test")
+	cmd := exec.Command(binary, "supervise", "echo ready", s.word, "made", s.lock, "1s") //nolint:gosec // the test's own
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := cmd.Output()
+	if err != nil || !strings.Contains(string(out), "no group:") || !strings.Contains(string(out), "ended: 0 remain") {
+		t.Errorf("it said %q, %v", out, err)
+	}
+}
+
+// A program with the rights of another user cannot be killed. It is reported, and the lock stays until it has ended.
+func TestWhatCannotBeKilledKeepsTheLock(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Log("needs root, to make a program that runs as root")
+		return
+	}
+	strong := filepath.Join(publicFolder(t), "strong")
+	program, err := exec.LookPath("setpriv")
+	if err != nil {
+		t.Log("needs setpriv, of util-linux")
+		return
+	}
+	text, err := os.ReadFile(program)
+	if err == nil {
+		err = os.WriteFile(strong, text, 0o755) //nolint:gosec // another user runs it
+	}
+	if err == nil {
+		err = os.Chmod(strong, 0o755|os.ModeSetuid) //nolint:gosec // that is the point
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startSupervisor(t, "setsid "+strong+
+		" --reuid 0 --regid 0 --clear-groups sh -c 'echo ready; while :; do sleep 1; done' $0 & sleep 1000",
+		"", "100ms", nobody)
+	_ = s.in.Close()
+	if said, err := s.said.ReadString('\n'); err != nil || !strings.Contains(said, "ended: 1 remain, lost false") &&
+		!strings.Contains(said, "ended: 2 remain, lost false") { // with its sleep
+		t.Errorf("it said %q, %v", said, err)
+	}
+	left := named(s.word)
+	if len(left) == 0 || s.free(t) {
+		t.Errorf("%d are left, the lock is free: %t", len(left), s.free(t))
+	}
+	for _, pid := range left {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	until(t, "the lock is free", func() bool { return s.free(t) })
 }

@@ -1,13 +1,18 @@
 package transport_test
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/system/transport"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
 func TestNewRefusesWhatWouldEndanger(t *testing.T) {
@@ -98,5 +103,58 @@ func TestAnEscapedPathArrivesAsItWasMade(t *testing.T) {
 	req, _ := http.NewRequestWithContext(t.Context(), "GET", u.String(), nil)
 	if got := b.send(req); got.status != 200 || b.Requests()[0].Path != "/%2E%2E/a%2Fb/c" {
 		t.Errorf("got %v, path %s", got.fault, b.Requests()[0].Path)
+	}
+}
+
+func TestSleepEndsWithTheTimeOrTheContext(t *testing.T) {
+	clock := transport.Clock{}.WithDefaults()
+	clock.Sleep(t.Context(), time.Nanosecond)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	clock.Sleep(ended, 24*time.Hour)
+}
+
+func TestEachRequestIsObservedOnceHoweverOftenItIsTried(t *testing.T) {
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	status := func(n int) httpfault.Fault { return httpfault.Fault{Kind: httpfault.Status, Status: n} }
+	for _, tt := range []struct {
+		name   string
+		ctx    context.Context
+		method string
+		faults []httpfault.Fault
+		want   string
+	}{
+		{"an answer", t.Context(), "GET", nil, "2xx 1s"},
+		{"an answer at the second try", t.Context(), "GET", []httpfault.Fault{{Kind: httpfault.ResetBefore}}, "2xx 1s"},
+		{"a refusal", t.Context(), "POST", []httpfault.Fault{status(422)}, "4xx 1s"},
+		{"a redirect to nowhere", t.Context(), "POST", []httpfault.Fault{status(304)}, "3xx 1s"},
+		{"a failure", t.Context(), "POST", []httpfault.Fault{status(500)}, "5xx 1s"},
+		{"a connection that broke", t.Context(), "POST", []httpfault.Fault{{Kind: httpfault.ResetAfter}},
+			"upstream_error 1s"},
+		{"a caller who went away", cancelled, "GET", nil, "timeout 1s"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var mu sync.Mutex
+			var seen []string
+			var read atomic.Int64 // each look at the clock finds it a second later
+			b := newBed(t, hello, func(o *transport.Options) {
+				o.Clock.Now = func() time.Time { return time.Unix(min(read.Add(1), 2), 0) }
+				o.Observe = func(outcome string, took time.Duration) {
+					mu.Lock()
+					defer mu.Unlock()
+					seen = append(seen, outcome+" "+took.String())
+				}
+			})
+			for _, f := range tt.faults {
+				b.Plan(func(*http.Request) bool { return true }, f)
+			}
+			b.do(tt.ctx, tt.method, "/")
+			mu.Lock()
+			defer mu.Unlock()
+			if got := strings.Join(seen, ", "); got != tt.want {
+				t.Errorf("observed %s, want %s", got, tt.want)
+			}
+		})
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strconv"
 	"testing"
-	"time"
 )
 
 // testsAtOnce is how many parallel tests run at a time, on however few cores.

@@ -3,7 +3,12 @@
 package crash
 
 import (
+	"bufio"
+	"encoding/json"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -176,6 +181,124 @@ func (w *world) assertCrowdRecorded(t *testing.T, given []turn, prs int) {
 	}
 	if open := w.pulls(t, gitprovider.StateOpen); len(open) != prs {
 		t.Errorf("%d pull requests are open, want %d", len(open), prs)
+	}
+	w.assertSettled(t)
+	w.assertWhole(t)
+}
+
+// server is an mcp-server with open pipes.
+type server struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines *bufio.Scanner
+	calls int
+}
+
+// serve starts a server and shakes hands.
+func (w *world) serve(t *testing.T) *server {
+	t.Helper()
+	cmd, cancel := w.prepare(t, "claudeops", "mcp-server")
+	t.Cleanup(cancel)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := &server{cmd: cmd, in: in, lines: bufio.NewScanner(out), calls: 1}
+	t.Cleanup(s.end)
+	fmt.Fprintln(in, initialize)
+	if !s.lines.Scan() {
+		t.Fatalf("no handshake: %v", s.lines.Err())
+	}
+	fmt.Fprintln(in, initialized)
+	return s
+}
+
+// end closes the server's stdin and waits: it is done when it has answered everything.
+func (s *server) end() {
+	if s.cmd.ProcessState == nil {
+		_ = s.in.Close()
+		_ = s.cmd.Wait()
+	}
+}
+
+// create calls create_pr and waits for the answer. It is for one caller at a time, from any goroutine.
+func (s *server) create(r request) (answer, error) {
+	s.calls++
+	if _, err := fmt.Fprintln(s.in, callOf(s.calls, r)); err != nil {
+		return answer{}, err
+	}
+	for s.lines.Scan() {
+		var m message
+		if err := json.Unmarshal(s.lines.Bytes(), &m); err != nil {
+			return answer{}, fmt.Errorf("not a message: %w: %s", err, s.lines.Bytes())
+		}
+		if m.ID != s.calls {
+			continue // progress
+		}
+		var a answer
+		if err := json.Unmarshal(m.Result.Structured, &a); err != nil {
+			return answer{}, fmt.Errorf("not an answer: %w: %s", err, s.lines.Bytes())
+		}
+		return a, nil
+	}
+	return answer{}, fmt.Errorf("the server closed stdout: %w", s.lines.Err())
+}
+
+// The caps of these rounds: the one on open pull requests holds in each but the last ones, where the one on those that
+// were made in the last hour does.
+const (
+	capRounds   = 10
+	maxOpen     = 3
+	maxAnHour   = 26
+	capsOfRound = "version: 1\ncaps: {open_prs: %d, creations_per_hour: %d}\ncooldown_hours: 0\n"
+)
+
+func TestSixteenServersNeverPassACap(t *testing.T) {
+	w := newWorld(t)
+	if err := os.WriteFile(w.at("policy.yaml"), fmt.Appendf(nil, capsOfRound, maxOpen, maxAnHour), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all := make([]*server, servers)
+	for i := range all {
+		all[i] = w.serve(t)
+	}
+	for round := range capRounds {
+		want := max(0, min(maxOpen, maxAnHour-round*maxOpen))
+		given := make([]answer, servers)
+		var wg sync.WaitGroup
+		for i, s := range all {
+			wg.Go(func() {
+				name := fmt.Sprintf("%d-%d", round, i)
+				a, err := s.create(newCheck("Watch "+name, "checks/"+name+".md", "# "+name+"\n"))
+				if err != nil {
+					t.Errorf("server %d: %v", i, err)
+				}
+				given[i] = a
+			})
+		}
+		wg.Wait()
+		for i, a := range given {
+			if !a.opened() && (a.Error.Code != "limit_reached" || a.Error.RetryAfter <= 0) {
+				t.Errorf("server %d in round %d: %+v", i, round, a)
+			}
+		}
+		open := w.pulls(t, gitprovider.StateOpen)
+		if len(open) != want {
+			t.Fatalf("%d pull requests are open in round %d, want %d", len(open), round, want)
+		}
+		for _, pr := range open {
+			w.end(t, pr, gitprovider.StateClosed)
+		}
+	}
+	for _, s := range all {
+		s.end()
 	}
 	w.assertSettled(t)
 	w.assertWhole(t)

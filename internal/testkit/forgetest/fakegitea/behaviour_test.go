@@ -1,7 +1,10 @@
 package fakegitea
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -187,4 +190,172 @@ func TestStatusesAreCombinedByPage(t *testing.T) {
 		t.Errorf("X-Total-Count %s, want 31", got.header.Get("X-Total-Count"))
 	}
 	b.want(200, `"state":"failure"`, get, "commits/"+tip+"/status?page=2", "")
+}
+
+func TestLabellingTakesIDsOrNames(t *testing.T) {
+	for name, tc := range map[string]struct {
+		method, body string
+		status       int
+		want         []string
+	}{
+		"names": {post, `{"labels":["claude-ops","automated"]}`, 200,
+			[]string{"automated", "claude-ops"}},
+		"ids":                               {post, `{"labels":[2]}`, 200, []string{"automated"}},
+		"what is there already stays":       {post, `{"labels":[]}`, 200, nil},
+		"unknown names are dropped":         {post, `{"labels":["nope","automated"]}`, 200, []string{"automated"}},
+		"unknown ids are dropped":           {post, `{"labels":[4711]}`, 200, nil},
+		"letter case counts":                {post, `{"labels":["AUTOMATED"]}`, 200, nil},
+		"a name stands for all of its kind": {post, `{"labels":["twice"]}`, 200, []string{"twice", "twice"}},
+		"a mixture is refused":              {post, `{"labels":["automated",2]}`, 400, nil},
+		"replacing":                         {put, `{"labels":["automated"]}`, 200, []string{"automated"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.s.Configure(b.ref, func(s *Settings) { s.Labels = append(s.Labels, Label{Name: "twice"}, Label{Name: "twice"}) })
+			b.propose("x")
+			if tc.method == put {
+				b.want(200, "claude-ops", post, "issues/1/labels", `{"labels":["claude-ops"]}`)
+			}
+			b.want(tc.status, "", tc.method, "issues/1/labels", tc.body)
+			var got []string
+			for _, label := range into[[]labelJSON](b, b.do(get, "issues/1/labels", "")) {
+				got = append(got, label.Name)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestPagesAreThirtyByDefaultAndFiftyAtMost(t *testing.T) {
+	b := newBench(t)
+	b.propose("x")
+	b.s.Configure(b.ref, func(s *Settings) { s.Delays.LaxParallel = 60 })
+	for range 59 {
+		b.want(201, "", post, "pulls", pullBody("x"))
+	}
+	for path, want := range map[string]int{
+		"pulls": 30, "pulls?limit=1000": 50, "pulls?limit=0": 30, "pulls?page=2": 30, "pulls?page=2&limit=50": 10,
+		"pulls?page=3": 0, "pulls?limit=7&page=2": 7,
+	} {
+		got := b.do(get, path, "")
+		if list := into[[]pullJSON](b, got); len(list) != want || got.header.Get("X-Total-Count") != "60" {
+			t.Errorf("%s: %d of %s, want %d of 60", path, len(list), got.header.Get("X-Total-Count"), want)
+		}
+		if want == 0 && strings.Contains(got.header.Get("Link"), `rel="next"`) {
+			t.Errorf("%s: there is a next page after the last: %s", path, got.header.Get("Link"))
+		}
+	}
+	for i := range 60 {
+		b.s.Configure(b.ref, func(s *Settings) { s.Labels = append(s.Labels, Label{Name: fmt.Sprintf("l%d", i)}) })
+	}
+	for query, want := range map[string]int{"limit=3": 62, "page=1": 30, "page=1&limit=1000": 50, "page=2&limit=3": 3} {
+		if list := into[[]labelJSON](b, b.do(get, "labels?"+query, "")); len(list) != want {
+			t.Errorf("labels?%s: %d labels, want %d", query, len(list), want)
+		}
+	}
+}
+
+// bench is a server with one repository, and somebody who sends requests about it.
+type bench struct {
+	t     *testing.T
+	s     *Server
+	ref   gitprovider.RepoRef
+	token string
+}
+
+func newBench(t *testing.T, files ...memhost.File) *bench {
+	t.Helper()
+	return benchAt(t, "", files...)
+}
+
+func benchAt(t *testing.T, root string, files ...memhost.File) *bench {
+	t.Helper()
+	s := NewAt(t, root)
+	if len(files) == 0 {
+		files = []memhost.File{{Path: "README.md", Content: "# Home\n"}, {Path: "run.sh", Content: "x\n", Executable: true}}
+	}
+	return &bench{t: t, s: s, ref: s.AddRepo(files...), token: s.Token()}
+}
+
+// said is an answer.
+type said struct {
+	status int
+	header http.Header
+	raw    string
+}
+
+// do sends a request to a path below the repository, or below the API if it begins with a slash.
+func (b *bench) do(method, path, body string) said {
+	b.t.Helper()
+	got, err := b.try(method, path, body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return got
+}
+
+func (b *bench) try(method, path, body string) (said, error) {
+	address := b.s.URL() + "/api/v1"
+	if !strings.HasPrefix(path, "/") {
+		address += "/repos/" + b.ref.String() + "/"
+	}
+	var content io.Reader
+	if body != "" {
+		content = strings.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(b.t.Context(), method, address+path, content)
+	if err != nil {
+		return said{}, err
+	}
+	if b.token != "" {
+		req.Header.Set("Authorization", "token "+b.token)
+	}
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return said{}, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	raw, err := io.ReadAll(resp.Body)
+	return said{status: resp.StatusCode, header: resp.Header, raw: string(raw)}, err
+}
+
+// want sends a request that must be answered with a status and a text.
+func (b *bench) want(status int, text, method, path, body string) said {
+	b.t.Helper()
+	got := b.do(method, path, body)
+	if got.status != status || !strings.Contains(got.raw, text) {
+		b.t.Fatalf("%s %s: got %d %s, want %d with %q", method, path, got.status, got.raw, status, text)
+	}
+	return got
+}
+
+// into decodes an answer.
+func into[T any](b *bench, got said) (out T) {
+	b.t.Helper()
+	if err := json.Unmarshal([]byte(got.raw), &out); err != nil {
+		b.t.Fatalf("%v in %s", err, got.raw)
+	}
+	return out
+}
+
+// commitBody is a POST contents that creates one file on a new branch.
+func commitBody(branch, path string) string {
+	return fmt.Sprintf(
+		`{"branch":"main","new_branch":%q,"message":"m","files":[{"operation":"create","path":%q,"content":%q}]}`,
+		branch, path, base64.StdEncoding.EncodeToString([]byte("x\n")))
+}
+
+// propose makes a branch with one new file and opens a pull request for it.
+func (b *bench) propose(branch string) pullJSON {
+	b.t.Helper()
+	b.want(http.StatusCreated, "", http.MethodPost, "contents", commitBody(branch, branch+".md"))
+	return into[pullJSON](b, b.want(http.StatusCreated, "", http.MethodPost, "pulls", pullBody(branch)))
+}
+
+func pullBody(branch string) string {
+	return fmt.Sprintf(`{"head":%q,"base":"main","title":"t"}`, branch)
 }

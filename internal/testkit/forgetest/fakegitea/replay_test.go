@@ -4,11 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 // exchange is one recorded request and its answer.
@@ -190,4 +195,244 @@ func (r *replay) send(method, path string, body json.RawMessage, token string) h
 		out.Body = string(raw)
 	}
 	return out
+}
+
+// bijection pairs recorded object ids with the fake's. Commit ids differ, for the host's commits are not git's; and so
+// do the ids of what has stand-ins. Everything else must be the very same.
+type bijection struct {
+	ours, theirs map[string]string
+	standIns     map[string]bool
+}
+
+// patterns are the kinds of text in which the two servers may differ.
+type patterns struct{ objectID, moment, face, comment, workspace, mailbox *regexp.Regexp }
+
+func newPatterns() patterns {
+	return patterns{
+		objectID:  regexp.MustCompile(`\b[0-9a-f]{40}\b`),
+		moment:    regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`),
+		face:      regexp.MustCompile(`/avatars/[0-9a-f]{32}$`),
+		comment:   regexp.MustCompile(`#issuecomment-\d+$`),
+		workspace: regexp.MustCompile(`upload\.git\d+`),
+		mailbox:   regexp.MustCompile(`^(joe|reviewer)@example\.test$`),
+	}
+}
+
+// toOurs replaces recorded ids in a request.
+func (r *replay) toOurs(text string) string {
+	return r.like.objectID.ReplaceAllStringFunc(text, func(id string) string {
+		if ours, known := r.ids.ours[id]; known {
+			return ours
+		}
+		return id
+	})
+}
+
+// pair notes that two ids are the same object, or says why they cannot be.
+func (b *bijection) pair(recorded, ours string, isBlob func(string) bool) string {
+	if known, seen := b.ours[recorded]; seen && known != ours {
+		return fmt.Sprintf("id %s is %s here and was %s before", recorded, ours, known)
+	}
+	if known, seen := b.theirs[ours]; seen && known != recorded {
+		return fmt.Sprintf("id %s stands for %s and for %s", ours, recorded, known)
+	}
+	if recorded != ours && isBlob(ours) && !b.standIns[recorded] {
+		return fmt.Sprintf("blob %s, recorded was %s", ours, recorded)
+	}
+	b.ours[recorded], b.theirs[ours] = ours, recorded
+	return ""
+}
+
+// compare holds an answer against the recorded one and lists what differs.
+func (r *replay) compare(recorded, got heard) []string {
+	var problems []string
+	if recorded.Status != got.Status {
+		problems = append(problems, fmt.Sprintf("status %d, recorded was %d", got.Status, recorded.Status))
+	}
+	for _, name := range []string{"Content-Type", "Link", "X-Total-Count", "Location"} {
+		problems = r.text("header "+name, recorded.Headers[name], got.Headers[name], problems)
+	}
+	return r.value("body", recorded.Body, got.Body, problems)
+}
+
+// volatile are members whose value says how large, how busy or which version the recorded server was. Their type and
+// their presence are compared all the same.
+func volatile(member string) bool {
+	return slices.Contains([]string{"size of repository", "open_pr_counter", "version", "description of repository"},
+		member)
+}
+
+func (r *replay) value(path string, recorded, got any, problems []string) []string {
+	switch want := recorded.(type) {
+	case map[string]any:
+		have, is := got.(map[string]any)
+		if !is {
+			return append(problems, fmt.Sprintf("%s: %v is no object", path, got))
+		}
+		_, isRepo := want["languages_url"]
+		for _, name := range slices.Sorted(maps.Keys(want)) {
+			member, there := have[name]
+			if !there {
+				problems = append(problems, path+": "+name+" is missing")
+				continue
+			}
+			qualified := name
+			if isRepo && (name == "size" || name == "description") {
+				qualified += " of repository"
+			}
+			if volatile(qualified) && fmt.Sprintf("%T", member) == fmt.Sprintf("%T", want[name]) {
+				continue
+			}
+			problems = r.value(path+"."+name, want[name], member, problems)
+		}
+		for _, name := range slices.Sorted(maps.Keys(have)) {
+			if _, there := want[name]; !there {
+				problems = append(problems, path+": "+name+" was not recorded")
+			}
+		}
+		return problems
+	case []any:
+		have, is := got.([]any)
+		if !is || len(have) != len(want) {
+			return append(problems, fmt.Sprintf("%s: %v, recorded was a list of %d", path, got, len(want)))
+		}
+		for i := range want {
+			problems = r.value(fmt.Sprintf("%s[%d]", path, i), want[i], have[i], problems)
+		}
+		return problems
+	case string:
+		have, is := got.(string)
+		if !is {
+			return append(problems, fmt.Sprintf("%s: %v, recorded was %q", path, got, want))
+		}
+		return r.text(path, want, have, problems)
+	default:
+		if recorded != got {
+			problems = append(problems, fmt.Sprintf("%s: %v, recorded was %v", path, got, recorded))
+		}
+		return problems
+	}
+}
+
+// text compares strings in which addresses, times and ids may differ.
+func (r *replay) text(path, recorded, got string, problems []string) []string {
+	got = strings.ReplaceAll(got, r.s.URL(), "https://gitea.example")
+	got = strings.ReplaceAll(got, "git@127.0.0.1:", "git@gitea.example:")
+	got = r.like.mailbox.ReplaceAllString(got, "user@example.test")
+	if r.like.moment.MatchString(recorded) && r.like.moment.MatchString(got) && special(recorded) == special(got) {
+		return problems
+	}
+	for _, counted := range []*regexp.Regexp{r.like.face, r.like.comment, r.like.workspace} {
+		recorded, got = counted.ReplaceAllString(recorded, "X"), counted.ReplaceAllString(got, "X")
+	}
+	theirs, ours := r.like.objectID.FindAllString(recorded, -1), r.like.objectID.FindAllString(got, -1)
+	if len(theirs) == len(ours) {
+		for i := range theirs {
+			if problem := r.ids.pair(theirs[i], ours[i], r.isBlob); problem != "" {
+				problems = append(problems, path+": "+problem)
+			}
+		}
+		recorded, got = r.like.objectID.ReplaceAllString(recorded, "ID"), r.like.objectID.ReplaceAllString(got, "ID")
+	}
+	if recorded != got {
+		problems = append(problems, fmt.Sprintf("%s: %q, recorded was %q", path, got, recorded))
+	}
+	return problems
+}
+
+// special are times that mean something else than a moment.
+func special(when string) string {
+	for _, year := range []string{"0001-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "2001-01-01T00:00:00Z"} {
+		if when == year {
+			return when
+		}
+	}
+	return ""
+}
+
+// isBlob reports whether an id is a file's in one of the fake's repositories.
+func (r *replay) isBlob(id string) (is bool) {
+	r.s.host.Locked(func() {
+		for _, st := range r.s.repos {
+			if n := st.objects.byID[id]; n != nil && n.kind == gitprovider.KindFile {
+				is = true
+			}
+		}
+	})
+	return is
+}
+
+func TestRequestsThatAreNotAsDescribedFailTheTest(t *testing.T) {
+	for name, tc := range map[string]struct{ method, path, body, want string }{
+		"an unknown route":            {get, "stargazers", "", "has no route (404)"},
+		"a route for people":          {post, "pulls/1/merge", `{"Do":"merge"}`, "has no route (405)"},
+		"a review of our own":         {post, "pulls/1/reviews", `{"event":"APPROVED"}`, "/event"},
+		"a branch with plain slashes": {get, "git/trees/a/b", "", "has no route (404)"},
+		"a method that is not there":  {put, "pulls", "", "has no route (405)"},
+		"an unknown query parameter":  {get, "pulls?head=x", "", `no query parameter "head"`},
+		"a query parameter of a type": {get, "pulls?page=first", "", `"page" is no integer`},
+		"a repeated query parameter":  {get, "pulls?page=1&page=2", "", `"page" is there 2 times`},
+		"a query where there is none": {get, "branches/main?limit=1", "", `no query parameter "limit"`},
+		"an unknown member":           {post, "pulls", `{"head":"x","base":"main","title":"t","draft":true}`, "draft"},
+		"a member of the wrong type":  {post, "pulls", `{"head":"x","base":"main","title":5}`, "/title"},
+		"label names in a creation":   {post, "pulls", `{"head":"x","base":"main","title":"t","labels":["a"]}`, "/labels/0"},
+		"an unknown member of a file": {post, "contents", `{"files":[{"operation":"create","path":"x","mode":"1"}]}`, "mode"},
+		"an unknown operation": {post, "contents", `{"files":[{"operation":"frob","path":"x"}]}`,
+			"/files/0/operation"},
+		"a body where there is none": {get, "pulls", `{}`, "takes no body"},
+		"a body that is no JSON":     {post, "labels", `name=x`, "is not JSON"},
+		"a rename, which we never use": {post, "contents", `{"files":[{"operation":"update","path":"x","from_path":"y"}]}`,
+			"from_path"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			var reports []string
+			b.s.report = func(format string, args ...any) { reports = append(reports, fmt.Sprintf(format, args...)) }
+			b.do(tc.method, tc.path, tc.body)
+			if all := strings.Join(reports, "\n"); !strings.Contains(all, tc.want) {
+				t.Errorf("got the complaints %q, want %q", all, tc.want)
+			}
+		})
+	}
+}
+
+func TestNullIsTheSameAsAnAbsentMember(t *testing.T) {
+	b := newBench(t)
+	b.want(201, "", post, "contents", commitBody("x", "x.md"))
+	b.want(201, `"labels":[]`, post, "pulls",
+		`{"head":"x","base":"main","title":"t","labels":null,"assignees":null,"due_date":null}`)
+}
+
+func TestTheComparisonFindsWhatDiffers(t *testing.T) {
+	r := newReplay(t)
+	recorded := func() heard {
+		return heard{Status: 200, Headers: map[string]string{"X-Total-Count": "2"}, Body: map[string]any{
+			"name": "x", "sha": strings.Repeat("a", 40), "at": "2026-01-01T00:00:00Z", "list": []any{1.0, "b"}, "none": nil,
+		}}
+	}
+	if problems := r.compare(recorded(), recorded()); len(problems) > 0 {
+		t.Fatalf("the same differs: %v", problems)
+	}
+	for name, change := range map[string]func(h *heard, body map[string]any){
+		"another status":         func(h *heard, _ map[string]any) { h.Status = 201 },
+		"a header less":          func(h *heard, _ map[string]any) { delete(h.Headers, "X-Total-Count") },
+		"a header more":          func(h *heard, _ map[string]any) { h.Headers["Link"] = "<x>" },
+		"a missing member":       func(_ *heard, body map[string]any) { delete(body, "none") },
+		"a further member":       func(_ *heard, body map[string]any) { body["more"] = nil },
+		"another value":          func(_ *heard, body map[string]any) { body["name"] = "y" },
+		"another type":           func(_ *heard, body map[string]any) { body["name"] = 1.0 },
+		"null for a value":       func(_ *heard, body map[string]any) { body["name"] = nil },
+		"a value for null":       func(_ *heard, body map[string]any) { body["none"] = []any{} },
+		"a time that means none": func(_ *heard, body map[string]any) { body["at"] = "0001-01-01T00:00:00Z" },
+		"no time":                func(_ *heard, body map[string]any) { body["at"] = "yesterday" },
+		"a shorter list":         func(_ *heard, body map[string]any) { body["list"] = []any{1.0} },
+		"another order":          func(_ *heard, body map[string]any) { body["list"] = []any{"b", 1.0} },
+		"an id that was another": func(_ *heard, body map[string]any) { body["sha"] = strings.Repeat("b", 40) },
+	} {
+		got := recorded()
+		change(&got, got.Body.(map[string]any))
+		if problems := r.compare(recorded(), got); len(problems) == 0 {
+			t.Errorf("%s is not found", name)
+		}
+	}
 }

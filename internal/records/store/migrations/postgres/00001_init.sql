@@ -72,6 +72,8 @@ CREATE TABLE reservations (
 );
 CREATE INDEX reservations_by_proposal ON reservations (proposal_id);
 
+-- Local repositories have the identity of their root (CLAUDEOPS_LOCAL_ROOT): the provider is 'local:' and that, and
+-- repo in local_prs, local_reviews and local_review_comments begins with it and a colon.
 CREATE TABLE local_prs (
     repo        TEXT COLLATE "C" NOT NULL, -- owner/name
     number      BIGINT NOT NULL,
@@ -498,15 +500,6 @@ CREATE TABLE agent_connections (
     ended_us   BIGINT
 );
 CREATE INDEX agent_connections_cut ON agent_connections (credential, cut_us) WHERE cut_us IS NOT NULL;
-
--- Roots of local repositories (CLAUDEOPS_LOCAL_ROOT), by their identities. What is recorded of a root has its
--- identity: the provider is 'local:' and that, and repo in local_prs, local_reviews and local_review_comments begins
--- with it and a colon. Rows without one were recorded before their root had an identity; the root that has their
--- commits makes them its own.
-CREATE TABLE local_roots (
-    id        TEXT COLLATE "C" PRIMARY KEY NOT NULL,
-    looked_us BIGINT NOT NULL -- when it was last looked whether rows without an identity are its own
-);
 
 -- Persons whom a provider of identities has recognised. A name is given to one of them for ever, so that whatever is
 -- recorded under it is theirs.

@@ -71,6 +71,8 @@ CREATE TABLE reservations (
 ) STRICT;
 CREATE INDEX reservations_by_proposal ON reservations (proposal_id);
 
+-- Local repositories have the identity of their root (CLAUDEOPS_LOCAL_ROOT): the provider is 'local:' and that, and
+-- repo in local_prs, local_reviews and local_review_comments begins with it and a colon.
 CREATE TABLE local_prs (
     repo        TEXT NOT NULL, -- owner/name
     number      INTEGER NOT NULL,
@@ -482,15 +484,6 @@ CREATE TABLE agent_connections (
     ended_us   INTEGER
 ) STRICT;
 CREATE INDEX agent_connections_cut ON agent_connections (credential, cut_us) WHERE cut_us IS NOT NULL;
-
--- Roots of local repositories (CLAUDEOPS_LOCAL_ROOT), by their identities. What is recorded of a root has its
--- identity: the provider is 'local:' and that, and repo in local_prs, local_reviews and local_review_comments begins
--- with it and a colon. Rows without one were recorded before their root had an identity; the root that has their
--- commits makes them its own.
-CREATE TABLE local_roots (
-    id        TEXT PRIMARY KEY NOT NULL,
-    looked_us INTEGER NOT NULL -- when it was last looked whether rows without an identity are its own
-) STRICT;
 
 -- Persons whom a provider of identities has recognised. A name is given to one of them for ever, so that whatever is
 -- recorded under it is theirs.
