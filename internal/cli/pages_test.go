@@ -24,7 +24,7 @@ func notRun() map[string]string {
 		makefile = "CI runs it, or what it runs"
 	)
 	return map[string]string{
-		"go install ": network, "cosign ": network, "--certificate-": network, "sha256sum ": network, "docker ": engine,
+		"git clone https://github.com/": network, "cosign ": network, "--certificate-": network, "sha256sum ": network, "docker ": engine,
 		"--build-arg ": engine, "--random-password": engine, "--scopes write:repository": engine, "kubectl ": engine,
 		"cp .env.example .env ": engine, "deploy/secrets.sh ": engine, "mkdir -p repos ": engine,
 		"cp -r deploy/kubernetes": engine, "$EDITOR ": engine,
