@@ -29,6 +29,8 @@ const (
 	kindCheckRun   = "CR"
 	kindSuite      = "CS"
 	kindApp        = "A"
+	kindRun        = "WFR"
+	kindWorkflow   = "W"
 	kindProtection = "BPR"
 	kindRuleset    = "RRS"
 	kindInvitation = "RI"

@@ -2,6 +2,7 @@ package fakegithub
 
 import (
 	"path"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
@@ -72,6 +73,11 @@ type CheckRun struct {
 	Name       string
 	Status     string // queued, in_progress or completed; "" means completed
 	Conclusion string // in lower case; "" while it is not completed
+	// Workflow and Event are those of the run of GitHub Actions that it belongs to; App is another app instead. Attempt
+	// tells runs from those that were triggered again, which GitHub keeps beside each other.
+	Workflow, Event, App string
+	Attempt              int
+	Started              time.Time // zero: at the epoch
 
 	Title, Summary, Text string // of its output; "": none
 }
