@@ -80,7 +80,7 @@ func New(opts Options) *Provider {
 		commits:    commitWriter{api: a, branches: branches, files: files, trees: trees},
 		opener:     opener{a, pulls},
 		status:     status{pulls, clock.Sleep},
-		discussion: discussion{pulls},
+		discussion: discussion{pulls, writers{a, forge.NewLRU[string, writer](maxWriters, nil), clock.Now}},
 		examiner:   examiner{a, labels, opts.App},
 	}
 }

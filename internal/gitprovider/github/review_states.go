@@ -9,7 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// ReviewStates implements gitprovider.ReviewLister with one query over the newest 50 reviews of each.
+// ReviewStates implements gitprovider.ReviewLister with one query over the last opinion of each reviewer who
+// may write.
 func (p *Provider) ReviewStates(ctx context.Context, repo gitprovider.RepoRef,
 	numbers []int) (map[int]gitprovider.ReviewState, error) {
 	states, err := p.discussion.reviewStates(about(ctx, repo), repo, numbers)
@@ -18,13 +19,12 @@ func (p *Provider) ReviewStates(ctx context.Context, repo gitprovider.RepoRef,
 
 func (d discussion) reviewStates(ctx context.Context, repo gitprovider.RepoRef,
 	numbers []int) (map[int]gitprovider.ReviewState, error) {
-	const fields = `reviews(last: 50) { nodes { author { login } authorAssociation body submittedAt state } }`
 	out := map[int]gitprovider.ReviewState{}
 	q := newQuery(repo)
 	for _, number := range numbers[:min(len(numbers), gitprovider.MaxReviewStates)] {
 		if alias := "pull" + strconv.Itoa(number); number > 0 {
 			q.variable(alias, "Int!", number)
-			q.add(alias + ": pullRequest(number: $" + alias + ") { " + fields + " }")
+			q.add(alias + ": pullRequest(number: $" + alias + ") { " + opinionFields + "}")
 		}
 	}
 	if len(q.fields) == 0 {
@@ -38,14 +38,16 @@ func (d discussion) reviewStates(ctx context.Context, repo gitprovider.RepoRef,
 		return nil, err
 	}
 	for alias := range *from {
-		var pr struct{ Reviews connection[remarkNode] }
+		var pr struct{ LatestOpinionatedReviews connection[remarkNode] }
 		if err := decodeField(*from, alias, &pr); err != nil {
 			return nil, err
 		}
 		var remarks []gitprovider.Remark
-		for _, n := range pr.Reviews.Nodes {
+		for _, n := range pr.LatestOpinionatedReviews.Nodes {
 			if n != nil && n.Author != nil && n.SubmittedAt != nil {
-				remarks = append(remarks, n.remark(n.SubmittedAt.UTC()))
+				remark := n.remark()
+				remark.MayWrite = true
+				remarks = append(remarks, remark)
 			}
 		}
 		number, err := strconv.Atoi(strings.TrimPrefix(alias, "pull"))

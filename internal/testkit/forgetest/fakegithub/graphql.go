@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,6 +147,16 @@ func (g *graphServer) user(login string) *gql.Object {
 	out := g.actor(login, nodeID(kindUser, 0, login), userID(login))
 	out["email"], out["isViewer"] = "", login == viewer
 	return &gql.Object{Type: "User", Fields: out}
+}
+
+// account is somebody of the repository: a person or a bot.
+func (g *pullGraph) account(login string) *gql.Object {
+	if !slices.Contains(g.at.set.People.Bots, login) {
+		return g.at.s.graph.user(login)
+	}
+	out := g.at.s.graph.actor(login, nodeID(kindBot, 0, login), userID(login))
+	delete(out, "name")
+	return &gql.Object{Type: "Bot", Fields: out}
 }
 
 func (g *pullGraph) team(slug string) *gql.Object {

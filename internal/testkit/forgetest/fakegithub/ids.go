@@ -22,6 +22,7 @@ const (
 	kindRequest    = "RR"
 	kindLabel      = "LA"
 	kindUser       = "U"
+	kindBot        = "BOT"
 	kindTeam       = "TE"
 	kindRollup     = "SCR"
 	kindStatus     = "S"

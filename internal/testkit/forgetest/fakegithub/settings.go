@@ -47,7 +47,12 @@ type Protection struct {
 // People are those besides the owner of the token.
 type People struct {
 	Collaborators []string // may write, and be reviewers and assignees
-	Teams         []string // slugs
+	// Roles are what others may do: read, triage, write, maintain or admin. Who has none may read what is public.
+	Roles map[string]string
+	// Associations are what GraphQL calls somebody beside it, such as MEMBER or CONTRIBUTOR: that says nothing of rights.
+	Associations map[string]string
+	Bots         []string // logins that are no people's
+	Teams        []string // slugs
 }
 
 // CI is what is said of commits.
