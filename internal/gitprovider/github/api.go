@@ -20,7 +20,7 @@ import (
 // better what it means; fault.From finds the fault in it.
 type api struct {
 	root, graph *url.URL
-	sdk         *gogithub.Client
+	http        *http.Client
 	refusals    refusals
 }
 
@@ -29,9 +29,16 @@ func newAPI(opts Options, refusals refusals) *api {
 	if !strings.HasSuffix(root.Path, "/") {
 		root = *root.JoinPath("/")
 	}
-	sdk := gogithub.NewClient(opts.Client.Client())
-	sdk.BaseURL = &root
-	return &api{root: &root, graph: graphQLAddress(&root), sdk: sdk, refusals: refusals}
+	return &api{root: &root, graph: graphQLAddress(&root), http: opts.Client.Client(), refusals: refusals}
+}
+
+// client is the library's client for one request. It keeps in mind that a limit was reached and answers in GitHub's
+// stead until that ends, whatever token the next request carries: that of another owner's installation, or a new one.
+// GitHub's own answers say how long to wait.
+func (a *api) client() *gogithub.Client {
+	client := gogithub.NewClient(a.http)
+	client.BaseURL = a.root
+	return client
 }
 
 // graphQLAddress is where GraphQL is spoken. An Enterprise Server has REST at /api/v3 and GraphQL at /api/graphql
@@ -65,7 +72,8 @@ func (a *api) send(ctx context.Context, r request, out any) (*gogithub.Response,
 	if r.method != http.MethodGet {
 		ctx = transport.ForWrite(ctx)
 	}
-	req, err := a.sdk.NewRequest(r.method, r.url.String(), r.body)
+	client := a.client()
+	req, err := client.NewRequest(r.method, r.url.String(), r.body)
 	if err != nil {
 		return nil, forge.NotBuilt(err)
 	}
@@ -73,7 +81,7 @@ func (a *api) send(ctx context.Context, r request, out any) (*gogithub.Response,
 		req.Header.Set("Accept", r.accept)
 	}
 	var body bytes.Buffer
-	resp, err := a.sdk.Do(ctx, req, &body)
+	resp, err := client.Do(ctx, req, &body)
 	if err != nil {
 		return nil, a.refusals.translate(err, r.need)
 	}

@@ -155,7 +155,8 @@ func (r refusals) fromType(e graphError, said string, op operation) *fault.Error
 		return fault.New(fault.Conflict, "GitHub could not do it in the repository's present state: %s", fault.Said(said))
 	}
 	var cause error
-	if forge.Mentions(said, "result of a timeout") {
+	if e.Type == "RESOURCE_LIMITS_EXCEEDED" || e.Type == "MAX_NODE_LIMIT_EXCEEDED" ||
+		forge.Mentions(said, "result of a timeout") {
 		cause = errGaveUp{}
 	}
 	return fault.Wrap(cause, fault.UpstreamError, "GitHub failed: %s; try again later", fault.Said(said))

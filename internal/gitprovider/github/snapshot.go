@@ -3,7 +3,6 @@ package github
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -27,6 +26,7 @@ type snapshotQuery struct {
 	dirs         []string // folders above the paths, without the root
 	open, closed pullList
 	recent       pullList // the last updated open ones; unused when the files come along with all
+	small        bool     // the first try was too much for GitHub
 	repository   repositoryNode
 	dynamic      map[string]json.RawMessage // the fields with numbered aliases
 }
@@ -66,8 +66,8 @@ func (s snapshots) read(ctx context.Context, query gitprovider.SnapshotQuery) (*
 	}
 	q.open.files = !s.facts.of(query.Repo).filesRead
 	err := s.ask(ctx, q)
-	if q.open.files && errors.Is(err, errGaveUp{}) { // too many comparisons for one query; then only ours are compared
-		q.open.files = false
+	if tooMuch(err) { // then only ours are compared, afterwards
+		q.open, q.closed, q.small = q.open.smaller(), q.closed.smaller(), true
 		err = s.ask(ctx, q)
 	}
 	if err != nil {
@@ -149,14 +149,17 @@ func (s snapshots) ask(ctx context.Context, sq *snapshotQuery) error {
 	}
 	// Before the open ones, so that none is opened between them that is in neither.
 	q.add("newest: pullRequests(first: 1, orderBy: {field: CREATED_AT, direction: DESC}) { nodes { number } }")
-	q.add(sq.open.field("open", pageSize, ""))
-	if !sq.open.files {
+	q.add(sq.open.field("open", sq.open.size, ""))
+	if !sq.open.files && !sq.small {
 		q.add(sq.recent.field("recent", recentOpen, ""))
 	}
 	if !sq.ClosedSince.IsZero() {
 		q.add(sq.closed.field("closed", recentClosed, ""))
 	}
-	q.fragment(pullFragment + changedFragment)
+	q.fragment(pullFragment)
+	if !sq.small {
+		q.fragment(changedFragment)
+	}
 	return s.send(ctx, sq, q)
 }
 

@@ -45,6 +45,9 @@ func (g *pullGraph) addPullFields(out fields) {
 }
 
 func (g *pullGraph) pulls(field string, in args) (any, error) {
+	if err := g.at.s.graph.spend(in.Int("first")); err != nil {
+		return nil, err
+	}
 	prs := g.at.rules().listed(in)
 	return gql.Connection("PullRequest", field, gql.Items{
 		Len: len(prs), Key: func(i int) string { return strconv.Itoa(prs[i].Number) },

@@ -64,6 +64,9 @@ func (g *pullGraph) addPullLists(out fields, pr *memhost.PR) {
 }
 
 func (g *pullGraph) files(pr *memhost.PR, in args) (any, error) {
+	if err := g.at.s.graph.spend(10); err != nil {
+		return nil, err
+	}
 	diffs := g.at.rules().diff(pr)
 	types := map[string]string{
 		"added": "ADDED", "removed": "DELETED", "modified": "MODIFIED", "renamed": "RENAMED", "changed": "CHANGED",

@@ -39,7 +39,7 @@ func (g *graphServer) serve(a *exchange) {
 		return
 	}
 	out := g.schema.Execute(req, gql.Roots{Query: g.queryRoot(), Mutation: g.mutationRoot(),
-		Around: func(do func()) { g.s.as(a, do) }})
+		Around: func(do func()) { g.s.as(a, func() { g.spent = 0; do() }) }})
 	for _, defect := range out.Defects {
 		g.s.t.Errorf("the fake GitHub made a wrong value: %s", defect)
 	}
@@ -72,6 +72,9 @@ func (g *graphServer) queryRoot() *gql.Object {
 			if ids := in.Strings("ids"); len(ids) > gql.MaxPage {
 				return nil, &gql.Error{Type: "ARGUMENT_LIMIT", Message: fmt.Sprintf(
 					"You may not provide more than %d node ids; you provided %d.", gql.MaxPage, len(ids))}
+			}
+			if err := g.spend(len(in.Strings("ids"))); err != nil {
+				return nil, err
 			}
 			for _, id := range in.Strings("ids") {
 				if obj := g.node(id); obj != nil {
