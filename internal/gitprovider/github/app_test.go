@@ -164,6 +164,10 @@ func TestWhatAnAppLacksIsSaid(t *testing.T) {
 			false, fault.ProviderDisabled, "suspended"},
 		"suspended meanwhile": {func(s *appScene) { s.app(func(a *fakegithub.App) { a.Suspended = true }) },
 			true, fault.ProviderDisabled, "suspended"},
+		"refused for another reason": {func(s *appScene) {
+			s.s.Faults().Plan(func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/access_tokens") },
+				always(403, nil, `{"message":"the organization has an IP allow list enabled"}`))
+		}, false, fault.ProviderDisabled, "IP allow list"},
 		"without a permission": {func(
 			s *appScene) {
 			s.app(func(a *fakegithub.App) { delete(a.Permissions, "pull_requests") })

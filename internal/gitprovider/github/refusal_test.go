@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 )
 
 func spec() gitprovider.PullRequestSpec {
@@ -48,6 +49,19 @@ func TestRESTRefusalsOfAWriteHaveTheirCode(t *testing.T) {
 		"single sign-on": {403, header("X-GitHub-SSO", "required"),
 			said("Resource protected by organization SAML enforcement."),
 			fault.ProviderDisabled, "single sign-on"},
+		"an address that is not let in": {403, header(), said("Although you appear to have the correct authorization " +
+			"credentials, the `octo` organization has an IP allow list enabled, and your IP address is not permitted to " +
+			"access this resource."), fault.ProviderDisabled, "added to the organisation's IP allow list"},
+		"a classic token where none is taken": {403, header(), said("`octo` forbids access via a personal access token " +
+			"(classic). Please use a GitHub App, OAuth App, or a personal access token with fine-grained permissions."),
+			fault.ProviderDisabled, "takes no classic tokens"},
+		"a token that lasts too long": {403, header(), said("The 'octo' organization forbids access via a fine-grained " +
+			"personal access tokens if the token's lifetime is greater than 366 days."),
+			fault.ProviderDisabled, "make one that expires sooner"},
+		"a managed user": {403, header(), said("Unauthorized: As an Enterprise Managed User, you cannot access this content"),
+			fault.ProviderDisabled, "token of another account"},
+		"a blocked repository": {403, header(), `{"message":"Repository access blocked","block":{"reason":"tos"}}`,
+			fault.RepoNotAllowed, "for everybody"},
 		"a used-up limit": {403, header("X-RateLimit-Remaining", "0", "X-RateLimit-Reset",
 			strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)), said("API rate limit exceeded"), fault.RateLimited, ""},
 		"a secondary limit": {403, header(), said("You have exceeded a secondary rate limit."), fault.RateLimited, ""},
@@ -119,6 +133,12 @@ func TestGraphQLErrorsHaveTheirCode(t *testing.T) {
 			fault.ProviderDisabled, "GITHUB_TOKEN"},
 		"single sign-on": {problem("FORBIDDEN", "Resource protected", `,"extensions":{"saml_failure":true}`),
 			fault.ProviderDisabled, "single sign-on"},
+		"an address that is not let in": {problem("FORBIDDEN", "Although you appear to have the correct authorization "+
+			"credentials, the `octo` organization has an IP allow list enabled, and 192.0.2.1 is not permitted to access this "+
+			"resource.", `,"path":["repository"]`), fault.ProviderDisabled, "added to the organisation's IP allow list"},
+		"a classic token where none is taken": {problem("FORBIDDEN", "`octo` forbids access via a personal access token "+
+			"(classic). Please use a GitHub App, OAuth App, or a personal access token with fine-grained permissions.",
+			`,"path":["repository"]`), fault.ProviderDisabled, "takes no classic tokens"},
 		"a used-up limit": {problem("RATE_LIMITED", "API rate limit exceeded", ""), fault.RateLimited, ""},
 		"an unknown field": {problem("", "Field 'x' doesn't exist on type 'Query'",
 			`,"extensions":{"code":"undefinedField"}`),
@@ -143,6 +163,31 @@ func TestGraphQLErrorsHaveTheirCode(t *testing.T) {
 				t.Errorf("list %v, message %q; want none and %q", prs, e.Message, row.words)
 			}
 		})
+	}
+}
+
+func TestAdviceOfARefusalReachesReadsAndWrites(t *testing.T) {
+	s := newScene(t)
+	req := s.request(branch)
+	s.configure(func(set *fakegithub.Settings) {
+		set.Token.Refusal = "The 'octo' organization forbids access via a fine-grained personal access tokens if the " +
+			"token's lifetime is greater than 90 days."
+	})
+	_, reading := s.p.Snapshot(t.Context(), s.query())
+	_, opening := s.p.OpenPullRequest(t.Context(), s.spec(branch))
+	for _, err := range []error{reading, opening} {
+		if e := wantCode(t, err, fault.ProviderDisabled); !strings.Contains(e.Message, "expires sooner") {
+			t.Errorf("message %q", e.Message)
+		}
+	}
+	s.configure(func(set *fakegithub.Settings) { set.Token.Refusal, set.Protection.Secret = "", "new" })
+	_, err := s.p.Commit(t.Context(), req)
+	if e := wantCode(t, err, fault.ContentDenied); !strings.Contains(e.Message, "take it out of the files") ||
+		strings.Contains(e.Message, "exempted") {
+		t.Errorf("message %q", e.Message)
+	}
+	if _, left := s.Branches()[branch]; left {
+		t.Error("the branch stays")
 	}
 }
 

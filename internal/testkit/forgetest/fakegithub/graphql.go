@@ -56,6 +56,9 @@ func (g *graphServer) queryRoot() *gql.Object {
 		"id": "MDU6UXVlcnk=",
 		"repository": lazy(func(in args) (any, error) {
 			if p := g.s.repos.find(in.String("owner"), in.String("name"), in.Bool("followRenames")); p != nil {
+				if no := p.rights().refused(); no != nil {
+					return nil, no.graphQL()
+				}
 				return p.graph().repo(), nil
 			}
 			return nil, &gql.Error{Type: "NOT_FOUND", Message: fmt.Sprintf(

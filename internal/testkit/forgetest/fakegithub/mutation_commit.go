@@ -99,6 +99,9 @@ func (o *objectReader) withChanges(head string, changes args) (map[string]memhos
 		if err != nil {
 			return nil, refused("The contents of `%s` are not Base64.", path)
 		}
+		if secret := o.at.set.Protection.Secret; secret != "" && strings.Contains(string(content), secret) {
+			return nil, refused("Repository rule violations found\n\nSecret detected in content\n\n")
+		}
 		putFile(files, fileOf(path, modeFile, string(content)))
 	}
 	return files, nil

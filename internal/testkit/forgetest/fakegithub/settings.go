@@ -34,6 +34,9 @@ type Token struct {
 	// that it may not write with, whatever its owner may do.
 	FineGrained bool
 	NotGranted  []string
+	// Refusal, if set, is what GitHub says to every request of the token's about the repository, such as that the address
+	// is not on the organisation's list.
+	Refusal string
 }
 
 // Protection is what branches are protected by.
@@ -42,6 +45,8 @@ type Protection struct {
 	Protected []string
 	// RequireReview makes pull requests into protected branches, or any if there are none, wait for an approval.
 	RequireReview bool
+	// Secret is a text that push protection takes for a secret.
+	Secret string
 }
 
 // People are those besides the owner of the token.
