@@ -234,8 +234,7 @@ func (d discussion) comment(ctx context.Context, repo gitprovider.RepoRef, numbe
 	}
 	var made struct{ ID int64 } // read, so that something else than GitHub's answer is noticed
 	at := d.pulls.api.repoURL(repo, "issues", strconv.Itoa(number), "comments")
-	err := d.pulls.api.post(ctx, at, needPulls, map[string]string{"body": text}, &made)
-	return d.pulls.api.refusals.pullMissing(err, repo, number)
+	return d.pulls.api.postTo(ctx, repo, number, at, map[string]string{"body": text}, &made)
 }
 
 // reply answers below the first comment of each conversation: GitHub takes no answers to answers.
@@ -247,9 +246,8 @@ func (d discussion) reply(ctx context.Context, repo gitprovider.RepoRef, number 
 	for _, r := range replies {
 		var made struct{ ID int64 }
 		at := d.pulls.api.repoURL(repo, "pulls", strconv.Itoa(number), "comments", cmp.Or(r.To.Thread, r.To.ID), "replies")
-		err := d.pulls.api.post(ctx, at, needPulls, map[string]string{"body": r.Text}, &made)
-		if err != nil {
-			return d.pulls.api.refusals.pullMissing(err, repo, number)
+		if err := d.pulls.api.postTo(ctx, repo, number, at, map[string]string{"body": r.Text}, &made); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -52,6 +52,10 @@ func (a *api) graphql(ctx context.Context, op operation, out any) error {
 	} else {
 		ctx = transport.Safe(ctx)
 	}
+	return a.withNewToken(ctx, op.need, func() error { return a.graphqlOnce(ctx, op, out) })
+}
+
+func (a *api) graphqlOnce(ctx context.Context, op operation, out any) error {
 	body := map[string]any{"query": op.document, "variables": op.variables}
 	client := a.client()
 	req, err := client.NewRequest(http.MethodPost, a.graph.String(), body)

@@ -187,7 +187,11 @@ func (p pulls) one(ctx context.Context, repo gitprovider.RepoRef, number int, q 
 	q.variable("number", "Int!", number)
 	q.add("pullRequest(number: $number) { " + fields + " }")
 	q.tolerate = func(e graphError) bool { return e.Type == "FORBIDDEN" && hidden != "" && e.under(hidden) }
-	from, err := ask[struct{ PullRequest json.RawMessage }](ctx, p.api, q, needPullsRead)
+	var from *struct{ PullRequest json.RawMessage }
+	err := p.api.fresh.onPull(ctx, repo, number, func() (err error) {
+		from, err = ask[struct{ PullRequest json.RawMessage }](ctx, p.api, q, needPullsRead)
+		return err
+	})
 	if r := refused(err); r != nil && r.kind == "NOT_FOUND" && r.fault.Code == fault.NotFound && r.says("pullrequest") {
 		return forge.NoPullRequest(repo, number)
 	}

@@ -165,14 +165,20 @@ func (s snapshots) ask(ctx context.Context, sq *snapshotQuery) error {
 
 func (s snapshots) send(ctx context.Context, sq *snapshotQuery, q *query) error {
 	q.tolerate = func(e graphError) bool { return e.Type == "NOT_FOUND" && e.under("target") } // a path that is not there
-	answer, err := ask[json.RawMessage](ctx, s.api, q, needContents)
-	if err != nil {
-		return err
+	read := func() error {
+		sq.repository = repositoryNode{}
+		answer, err := ask[json.RawMessage](ctx, s.api, q, needContents)
+		if err != nil {
+			return err
+		}
+		if err := decode(*answer, &sq.repository); err != nil {
+			return err
+		}
+		return decode(*answer, &sq.dynamic)
 	}
-	if err := decode(*answer, &sq.repository); err != nil {
-		return err
-	}
-	return decode(*answer, &sq.dynamic)
+	noBase := func(err error) bool { return err == nil && sq.base() == nil }
+	_, err := s.api.fresh.wait(ctx, branchObject(sq.Repo, sq.Base), noBase, read)
+	return err
 }
 
 // begin fills in what the query has answered already, and remembers what later calls need.

@@ -53,6 +53,14 @@ func (r *rights) writes(who, what, permission string) *refusal {
 	return nil
 }
 
+// seesTeams reports whether the token may read the organisation's members.
+func (r *rights) seesTeams() bool {
+	if token := r.at.s.apps.acting; token != nil {
+		return token.may("members", "read")
+	}
+	return !slices.Contains(r.at.set.Token.NotGranted, "members")
+}
+
 // mayWrite is writes for a REST handler: it sets the refusal, if there is one.
 func (r *rights) mayWrite(a *exchange, what, permission string) bool {
 	if no := r.writes(a.by.who, what, permission); no != nil {
