@@ -51,9 +51,14 @@ func (o newObjects) has(object string) bool {
 // what do came to can mean that. It returns what do came to last; late is true if that is still unknown.
 func (o newObjects) wait(ctx context.Context, object string, unknown func(error) bool,
 	do func() error) (late bool, err error) {
+	return o.waitWhile(ctx, func(err error) bool { return unknown(err) && o.has(object) }, do)
+}
+
+// waitWhile is wait for what unknown is about.
+func (o newObjects) waitWhile(ctx context.Context, unknown func(error) bool, do func() error) (late bool, err error) {
 	for pause := time.Second; ; pause *= 2 {
 		err = do()
-		late = unknown(err) && o.has(object)
+		late = unknown(err)
 		if !late || pause > 4*time.Second || ctx.Err() != nil {
 			break
 		}
@@ -71,9 +76,10 @@ func (o newObjects) waitFor(ctx context.Context, object, what string, unknown fu
 	return err
 }
 
-// notYet says that a refusal may come from a new object that GitHub does not know yet.
+// notYet says that a refusal may come from a new object that GitHub does not know yet. It does not wrap the refusal, which
+// would be found in it and taken for definite.
 func notYet(what string, refusal error) error {
-	return fault.Wrap(refusal, fault.UpstreamError, "GitHub does not show %s yet, which was made a moment ago: %s; try again "+
+	return fault.New(fault.UpstreamError, "GitHub does not show %s yet, which was made a moment ago: %s; try again "+
 		"later", what, fault.From(refusal).Message)
 }
 

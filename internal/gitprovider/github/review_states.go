@@ -3,6 +3,7 @@ package github
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,8 +22,12 @@ func (d discussion) reviewStates(ctx context.Context, repo gitprovider.RepoRef,
 	numbers []int) (map[int]gitprovider.ReviewState, error) {
 	out := map[int]gitprovider.ReviewState{}
 	q := newQuery(repo)
+	var fresh []int
 	for _, number := range numbers[:min(len(numbers), gitprovider.MaxReviewStates)] {
 		if alias := "pull" + strconv.Itoa(number); number > 0 {
+			if d.pulls.api.fresh.has(pullObject(repo, number)) {
+				fresh = append(fresh, number)
+			}
 			q.variable(alias, "Int!", number)
 			q.add(alias + ": pullRequest(number: $" + alias + ") { " + opinionFields + "}")
 		}
@@ -33,8 +38,17 @@ func (d discussion) reviewStates(ctx context.Context, repo gitprovider.RepoRef,
 	q.tolerate = func(e graphError) bool { // a pull request that is not there is null
 		return e.Type == "NOT_FOUND" && len(e.Path) > 1
 	}
-	from, err := ask[map[string]json.RawMessage](ctx, d.pulls.api, q, needPullsRead)
-	if err != nil {
+	var from *map[string]json.RawMessage
+	read := func() (err error) {
+		from, err = ask[map[string]json.RawMessage](ctx, d.pulls.api, q, needPullsRead)
+		return err
+	}
+	missing := func(err error) bool {
+		return err == nil && slices.ContainsFunc(fresh, func(number int) bool {
+			return isNull((*from)["pull"+strconv.Itoa(number)])
+		})
+	}
+	if _, err := d.pulls.api.fresh.waitWhile(ctx, missing, read); err != nil {
 		return nil, err
 	}
 	for alias := range *from {

@@ -24,7 +24,7 @@ func (r *pullRules) pullNamed(number string) *memhost.PR {
 // addPullFields are the fields of a repository that lead to pull requests and labels.
 func (g *pullGraph) addPullFields(out fields) {
 	out["pullRequest"] = g.at.rights().guarded(func(in args) (any, error) {
-		if pr := g.at.repo.PR(in.Int("number")); pr != nil {
+		if pr := g.at.repo.PR(in.Int("number")); pr != nil && !g.at.hides(doorGraph, pullName(pr.Number)) {
 			return g.pull(pr), nil
 		}
 		return nil, &gql.Error{Type: "NOT_FOUND", Message: fmt.Sprintf(

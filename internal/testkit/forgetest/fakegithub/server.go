@@ -35,6 +35,7 @@ type Server struct {
 	faults   *httpfault.Handler
 	host     *memhost.Host
 	served   int // requests
+	lagging  bool
 	repos    *repositories
 	accounts *accounts
 	apps     *appInstallation
