@@ -8,11 +8,13 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	gogithub "github.com/google/go-github/v60/github"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
+	"github.com/claudeops/claudeops/internal/gitprovider/githubapp"
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
@@ -20,18 +22,28 @@ import (
 // better what it means; fault.From finds the fault in it.
 type api struct {
 	root, graph *url.URL
-	sdk         *gogithub.Client
+	http        *http.Client
 	refusals    refusals
+	fresh       newObjects
+	app         *githubapp.App // nil for a token of a user
 }
 
-func newAPI(opts Options, refusals refusals) *api {
+func newAPI(opts Options, refusals refusals, clock transport.Clock) *api {
 	root := *opts.API
 	if !strings.HasSuffix(root.Path, "/") {
 		root = *root.JoinPath("/")
 	}
-	sdk := gogithub.NewClient(opts.Client.Client())
-	sdk.BaseURL = &root
-	return &api{root: &root, graph: graphQLAddress(&root), sdk: sdk, refusals: refusals}
+	return &api{root: &root, graph: graphQLAddress(&root), http: opts.Client.Client(), refusals: refusals,
+		fresh: newObjects{forge.NewLRU[string, time.Time](maxNew, nil), clock.Now, clock.Sleep}, app: opts.App}
+}
+
+// client is the library's client for one request. It keeps in mind that a limit was reached and answers in GitHub's
+// stead until that ends, whatever token the next request carries: that of another owner's installation, or a new one.
+// GitHub's own answers say how long to wait.
+func (a *api) client() *gogithub.Client {
+	client := gogithub.NewClient(a.http)
+	client.BaseURL = a.root
+	return client
 }
 
 // graphQLAddress is where GraphQL is spoken. An Enterprise Server has REST at /api/v3 and GraphQL at /api/graphql
@@ -61,11 +73,37 @@ const pageSize = 100
 
 // send sends a REST request and decodes the JSON of its answer into out; a *[]byte gets the bytes as they are, nil
 // nothing.
-func (a *api) send(ctx context.Context, r request, out any) (*gogithub.Response, error) {
+func (a *api) send(ctx context.Context, r request, out any) (resp *gogithub.Response, err error) {
 	if r.method != http.MethodGet {
 		ctx = transport.ForWrite(ctx)
 	}
-	req, err := a.sdk.NewRequest(r.method, r.url.String(), r.body)
+	err = a.withNewToken(ctx, r.need, func() error {
+		resp, err = a.sendOnce(ctx, r, out)
+		return err
+	})
+	return resp, err
+}
+
+// withNewToken does a request again after 1, 2 and 3 seconds if it is refused for a token of an app that was just made.
+// A request that is refused for its token was not done, so that this holds for writes, too.
+func (a *api) withNewToken(ctx context.Context, n need, do func() error) error {
+	err := do()
+	for wait := time.Second; wait <= 3*time.Second; wait += time.Second {
+		r := refused(err)
+		isOfToken := r != nil && n != needActions && // which an installation need not grant
+			(r.status == http.StatusUnauthorized || r.says("resource not accessible by integration"))
+		if !isOfToken || a.app == nil || !a.app.IsNew(transport.UseOf(ctx)) || ctx.Err() != nil {
+			break
+		}
+		a.fresh.sleep(ctx, wait)
+		err = do()
+	}
+	return err
+}
+
+func (a *api) sendOnce(ctx context.Context, r request, out any) (*gogithub.Response, error) {
+	client := a.client()
+	req, err := client.NewRequest(r.method, r.url.String(), r.body)
 	if err != nil {
 		return nil, forge.NotBuilt(err)
 	}
@@ -73,7 +111,7 @@ func (a *api) send(ctx context.Context, r request, out any) (*gogithub.Response,
 		req.Header.Set("Accept", r.accept)
 	}
 	var body bytes.Buffer
-	resp, err := a.sdk.Do(ctx, req, &body)
+	resp, err := client.Do(ctx, req, &body)
 	if err != nil {
 		return nil, a.refusals.translate(err, r.need)
 	}
@@ -93,6 +131,12 @@ func (a *api) get(ctx context.Context, u *url.URL, n need, out any) (*gogithub.R
 	return a.send(ctx, request{method: http.MethodGet, url: u, need: n}, out)
 }
 
+// postTo is post to a pull request, which may be new.
+func (a *api) postTo(ctx context.Context, repo gitprovider.RepoRef, number int, u *url.URL, body, out any) error {
+	err := a.fresh.onPull(ctx, repo, number, func() error { return a.post(ctx, u, needPulls, body, out) })
+	return a.refusals.pullMissing(err, repo, number)
+}
+
 func (a *api) post(ctx context.Context, u *url.URL, n need, body, out any) error {
 	_, err := a.send(ctx, request{method: http.MethodPost, url: u, body: body, need: n}, out)
 	return err
@@ -106,7 +150,10 @@ func (a *api) changePull(ctx context.Context, repo gitprovider.RepoRef, number i
 	}
 	var now forge.Changed
 	at := a.repoURL(repo, "pulls", strconv.Itoa(number))
-	_, err := a.send(ctx, request{method: http.MethodPatch, url: at, body: fields, need: needPulls}, &now)
+	err := a.fresh.onPull(ctx, repo, number, func() error {
+		_, err := a.send(ctx, request{method: http.MethodPatch, url: at, body: fields, need: needPulls}, &now)
+		return err
+	})
 	return now.PullState(), a.refusals.pullMissing(err, repo, number)
 }
 

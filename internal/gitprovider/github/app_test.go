@@ -1,6 +1,7 @@
 package github_test
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"maps"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/github"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 )
 
@@ -123,6 +125,84 @@ func TestATokenIsRenewedBeforeItEndsAndRedactedForSomeTimeAfter(t *testing.T) {
 	}
 }
 
+// GitHub needs some seconds until all of its servers know a token, and longer for what it may do.
+func TestANewTokenThatIsNotKnownYetIsKept(t *testing.T) {
+	s := newAppScene(t)
+	var waits []time.Duration
+	s.a = setupApp(t, s.s, func(o *github.Options) {
+		o.Sleep = func(_ context.Context, d time.Duration) {
+			waits = append(waits, d)
+			s.a.now = s.a.now.Add(d)
+		}
+	})
+	s.p = s.a.Provider
+	s.app(func(a *fakegithub.App) { a.NotYet = []int{401, 403} })
+	pr := s.propose("claude-ops/fix/x")
+	s.same("number", pr.Number, 1)
+	s.wantMade("after a proposal", map[string]int{s.Ref().Name + " read": 1, s.Ref().Name + " write": 1})
+	two := []time.Duration{time.Second, 2 * time.Second}
+	s.same("waits", waits, append(two, two...))
+
+	waits = nil
+	s.a.now = s.a.now.Add(time.Hour)
+	s.app(func(a *fakegithub.App) { a.NotYet = []int{401, 401, 401, 401, 401, 401} })
+	_, err := s.p.Snapshot(t.Context(), s.query())
+	wantCode(t, err, fault.ProviderDisabled)
+	s.same("waits of a token that stays unknown", waits, append(two, 3*time.Second))
+}
+
+// A token that is not new is not kept for what it may not do.
+func TestARefusalOfAnOlderTokenIsNotWaitedFor(t *testing.T) {
+	s := newAppScene(t)
+	s.a = setupApp(t, s.s, func(o *github.Options) {
+		o.Sleep = func(context.Context, time.Duration) { t.Error("waits") }
+	})
+	s.p = s.a.Provider
+	s.propose("claude-ops/fix/x")
+	s.a.now = s.a.now.Add(6 * time.Second)
+	s.s.Faults().Plan(nil, always(403, nil, `{"message":"Resource not accessible by integration"}`))
+	wantCode(t, s.p.Label(t.Context(), s.Ref(), 1, []string{"automated"}), fault.ProviderDisabled)
+}
+
+func TestTeamsAreAskedWithATokenOfTheirOwn(t *testing.T) {
+	s := newAppScene(t)
+	s.configure(func(set *fakegithub.Settings) {
+		set.People.Collaborators, set.People.Teams = []string{"ann"}, []string{"ops"}
+	})
+	pr := s.propose(branch)
+	err := s.p.Assign(t.Context(), s.Ref(), pr.Number, []string{"ann", "octo/ops"}, []string{"ann"})
+	if f := wantCode(t, err, fault.NotFound); !strings.Contains(f.Message, `lacks the permission "Members: read"`) ||
+		strings.Contains(f.Message, "collaborators") {
+		t.Errorf("message %q", f.Message)
+	}
+	details := func() (asked []string, assigned []string) {
+		d, err := s.p.Details(t.Context(), s.Ref(), pr.Number)
+		must(t, err)
+		return d.Requested, d.Assignees
+	}
+	asked, assigned := details()
+	s.same("asked and assigned without it", [][]string{asked, assigned}, [][]string{{"ann"}, {"ann"}})
+	for _, token := range s.s.AppTokens() {
+		if token.Permissions["members"] != "" {
+			t.Error("a token may read members where the installation grants nothing of it")
+		}
+	}
+	s.app(func(a *fakegithub.App) { a.Permissions["members"] = "read" })
+	must(t, s.p.Assign(t.Context(), s.Ref(), pr.Number, []string{"octo/ops"}, nil))
+	asked, _ = details()
+	s.same("asked with it", asked, []string{"ann", "octo/ops"})
+	s.same("tokens that may read members", s.membersTokens(), 1)
+}
+
+func (s *appScene) membersTokens() (n int) {
+	for _, token := range s.s.AppTokens() {
+		if token.Permissions["members"] != "" {
+			n++
+		}
+	}
+	return n
+}
+
 func TestARevokedTokenIsReplacedAtOnce(t *testing.T) {
 	s := newAppScene(t)
 	req := s.request("claude-ops/fix/x")
@@ -130,6 +210,7 @@ func TestARevokedTokenIsReplacedAtOnce(t *testing.T) {
 	must(t, s.p.Label(t.Context(), s.Ref(), s.OpenPR("main", "X"), []string{gitprovider.LabelOurs}))
 	revoked := s.s.AppTokens()
 	s.s.RevokeAppTokens()
+	s.a.now = s.a.now.Add(time.Minute) // a new one would be kept
 	if _, err := s.p.Commit(t.Context(), req); err != nil {
 		t.Errorf("a write with a revoked token: %v", err)
 	}
@@ -164,6 +245,10 @@ func TestWhatAnAppLacksIsSaid(t *testing.T) {
 			false, fault.ProviderDisabled, "suspended"},
 		"suspended meanwhile": {func(s *appScene) { s.app(func(a *fakegithub.App) { a.Suspended = true }) },
 			true, fault.ProviderDisabled, "suspended"},
+		"refused for another reason": {func(s *appScene) {
+			s.s.Faults().Plan(func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/access_tokens") },
+				always(403, nil, `{"message":"the organization has an IP allow list enabled"}`))
+		}, false, fault.ProviderDisabled, "IP allow list"},
 		"without a permission": {func(
 			s *appScene) {
 			s.app(func(a *fakegithub.App) { delete(a.Permissions, "pull_requests") })
@@ -192,6 +277,7 @@ func TestWhatAnAppLacksIsSaid(t *testing.T) {
 			s.t = t
 			if tt.filesRead {
 				s.look("checks/disk.md")
+				s.a.now = s.a.now.Add(time.Minute)
 			}
 			tt.change(s)
 			_, err := s.p.Snapshot(t.Context(), s.query("checks/disk.md"))

@@ -35,7 +35,9 @@ func (w commitWriter) moveBranch(ctx context.Context, req gitprovider.CommitRequ
 		}},
 	}
 	var data struct{ UpdateRefs *struct{} }
-	return w.api.graphql(ctx, mutation(moveDocument, map[string]any{"input": input}), &data)
+	return w.api.fresh.waitFor(ctx, object(req.Snapshot.Repo, commit), "the commit", commitUnknown, func() error {
+		return w.api.graphql(ctx, mutation(moveDocument, map[string]any{"input": input}), &data)
+	})
 }
 
 // notAppended tells a branch that is gone from a repository that is.

@@ -39,10 +39,20 @@ func (b branches) Tip(ctx context.Context, repo gitprovider.RepoRef, branch stri
 		q.text("ref", branchRef(branch))
 		q.add("ref(qualifiedName: $ref) { target { oid } }")
 	}
-	from, err := ask[struct {
+	var from *struct {
 		ID  string
 		Ref *refNode
-	}](ctx, b.api, q, needContents)
+	}
+	// a branch that GitHub does not show yet is not gone: it would be left behind
+	_, err := b.api.fresh.wait(ctx, branchObject(repo, branch),
+		func(err error) bool { return err == nil && from.Ref == nil },
+		func() (err error) {
+			from, err = ask[struct {
+				ID  string
+				Ref *refNode
+			}](ctx, b.api, q, needContents)
+			return err
+		})
 	if err != nil {
 		return "", err
 	}
@@ -76,7 +86,11 @@ func (b branches) Remove(ctx context.Context, repo gitprovider.RepoRef, branch, 
 		"refUpdates":   []any{map[string]any{"name": branchRef(branch), "beforeOid": tip, "afterOid": none}},
 	}
 	var data struct{ UpdateRefs *struct{} }
-	return b.api.graphql(ctx, mutation(removeDocument, map[string]any{"input": input}), &data)
+	err = b.api.graphql(ctx, mutation(removeDocument, map[string]any{"input": input}), &data)
+	if err == nil {
+		b.api.fresh.gone(branchObject(repo, branch))
+	}
+	return err
 }
 
 // ours gives the tips of the branches below BranchPrefix, with one query for each hundred.

@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 
@@ -107,7 +108,13 @@ func (f changedFiles) readChunk(ctx context.Context, repo gitprovider.RepoRef, c
 	}
 	var data struct{ Nodes []*pullNode }
 	op := operation{document: filesDocument, variables: map[string]any{"ids": ids}, need: needPullsRead}
-	if err := f.api.graphql(ctx, op, &data); err != nil {
+	switch err := f.api.graphql(ctx, op, &data); {
+	case tooMuch(err) && len(chunk) > 1:
+		half := len(chunk) / 2
+		return errors.Join(f.readChunk(ctx, repo, chunk[:half]), f.readChunk(ctx, repo, chunk[half:]))
+	case tooMuch(err): // REST lists them
+		return nil
+	case err != nil:
 		return err
 	}
 	if len(data.Nodes) != len(chunk) {

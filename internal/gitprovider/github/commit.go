@@ -42,7 +42,14 @@ func (w commitWriter) onBranch(ctx context.Context, req gitprovider.CommitReques
 	if err := w.createRef(ctx, req, repoID, req.Snapshot.BaseCommit); err != nil {
 		return "", err
 	}
-	id, base, err := w.createCommit(ctx, req)
+	var id, base string
+	late, err := w.api.fresh.wait(ctx, branchObject(req.Snapshot.Repo, req.Branch), branchUnknown, func() (err error) {
+		id, base, err = w.createCommit(ctx, req)
+		return err
+	})
+	if r := refused(err); late && r.kind == "NOT_FOUND" { // one that moved is somebody's
+		return "", notYet("the branch "+req.Branch, err)
+	}
 	if err != nil {
 		return "", w.undo(ctx, req, req.Snapshot.BaseCommit, err)
 	}
@@ -50,6 +57,12 @@ func (w commitWriter) onBranch(ctx context.Context, req gitprovider.CommitReques
 		return "", w.undo(ctx, req, id, forge.BaseMoved(req.Snapshot, nil))
 	}
 	return id, nil
+}
+
+// branchUnknown reports whether a refusal can mean that GitHub does not know a branch, or its commit.
+func branchUnknown(err error) bool {
+	r := refused(err)
+	return r != nil && (r.kind == "STALE_DATA" || r.kind == "NOT_FOUND" && !r.says("to a repository"))
 }
 
 // undo removes the branch after a definite failure. After an ambiguous one nothing is undone: what GitHub does late
@@ -84,10 +97,15 @@ const createRefDocument = `mutation($input: CreateRefInput!, $base: String!) {
 // branch has moved.
 func (w commitWriter) createRef(ctx context.Context, req gitprovider.CommitRequest, repoID, at string) error {
 	var data struct{ CreateRef *struct{ Ref *refPayload } }
-	err := w.api.graphql(ctx, mutation(createRefDocument, map[string]any{
-		"input": map[string]any{"repositoryId": repoID, "name": branchRef(req.Branch), "oid": at},
-		"base":  branchRef(req.Snapshot.Base),
-	}), &data)
+	err := w.api.fresh.waitFor(ctx, object(req.Snapshot.Repo, at), "the commit", commitUnknown, func() error {
+		return w.api.graphql(ctx, mutation(createRefDocument, map[string]any{
+			"input": map[string]any{"repositoryId": repoID, "name": branchRef(req.Branch), "oid": at},
+			"base":  branchRef(req.Snapshot.Base),
+		}), &data)
+	})
+	if err == nil {
+		w.api.fresh.add(branchObject(req.Snapshot.Repo, req.Branch))
+	}
 	if err != nil {
 		if r := refused(err); r != nil && r.kind == "UNPROCESSABLE" && r.fault.Code == fault.Conflict {
 			r.fault = fault.New(fault.Conflict,

@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"net/http"
 	"unicode/utf8"
 
 	gogithub "github.com/google/go-github/v60/github"
@@ -30,25 +31,38 @@ func (w commitWriter) treeCommit(ctx context.Context, req gitprovider.CommitRequ
 	if err != nil {
 		return "", err
 	}
-	tree, err := w.makeObject(ctx, repo, "trees", map[string]any{"base_tree": base, "tree": entries})
+	tree, err := w.makeObject(ctx, repo, "trees", base, map[string]any{"base_tree": base, "tree": entries})
 	if err != nil {
 		return "", err
 	}
-	return w.makeObject(ctx, repo, "commits", map[string]any{
+	return w.makeObject(ctx, repo, "commits", tree, map[string]any{
 		"message": req.Message, "tree": tree, "parents": []string{req.Snapshot.BaseCommit},
 	})
 }
 
-// makeObject makes a git object, which nobody sees before a reference leads to it, and returns its id.
-func (w commitWriter) makeObject(ctx context.Context, repo gitprovider.RepoRef, kind string, body any) (string, error) {
+// makeObject makes a git object, which nobody sees before a reference leads to it, and returns its id. of is another one
+// that it has.
+func (w commitWriter) makeObject(ctx context.Context, repo gitprovider.RepoRef, kind, of string, body any) (string,
+	error) {
 	var made struct{ SHA string }
-	if err := w.api.post(ctx, w.api.repoURL(repo, "git", kind), needContents, body, &made); err != nil {
+	err := w.api.fresh.waitFor(ctx, object(repo, of), "a folder", commitUnknown, func() error {
+		return w.api.post(ctx, w.api.repoURL(repo, "git", kind), needContents, body, &made)
+	})
+	if err != nil {
 		return "", err
 	}
 	if made.SHA == "" {
 		return "", fault.New(fault.UpstreamError, "GitHub did not say which object it made; try again")
 	}
+	w.api.fresh.add(object(repo, made.SHA))
 	return made.SHA, nil
+}
+
+// commitUnknown reports whether a refusal can mean that GitHub does not know a commit or a tree.
+func commitUnknown(err error) bool {
+	r := refused(err)
+	return r != nil && (r.status == http.StatusUnprocessableEntity || r.status == http.StatusNotFound ||
+		r.kind == "UNPROCESSABLE" || r.kind == "NOT_FOUND") && r.says("does not exist", "not found", "could not resolve to")
 }
 
 // treeEntries are the changed files. An entry with neither content nor id removes its path.

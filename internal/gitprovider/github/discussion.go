@@ -3,7 +3,10 @@ package github
 import (
 	"cmp"
 	"context"
+	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -11,12 +14,16 @@ import (
 )
 
 // discussion reads what people said about a pull request, and who is asked to.
-type discussion struct{ pulls pulls }
+type discussion struct {
+	pulls   pulls
+	writers writers
+}
 
 // detailFields are what Details reads: the first 100 of each, of which GitHub takes fewer.
 const detailFields = `labels(first: 100) { nodes { name } } assignees(first: 100) { nodes { login } }
-    reviewRequests(first: 100) { nodes { requestedReviewer { __typename ... on User { login } ... on Team { combinedSlug } } } }
-    latestReviews(first: 100) { nodes { author { login } } }`
+    reviewRequests(first: 100) { nodes { requestedReviewer { ... on User { login } ... on Bot { login }
+      ... on Mannequin { login } ... on Team { combinedSlug } } } }
+    latestReviews(first: 100) { nodes { author { __typename login } } }`
 
 func (d discussion) details(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Details, error) {
 	var pr struct {
@@ -37,22 +44,34 @@ func (d discussion) details(ctx context.Context, repo gitprovider.RepoRef, numbe
 		}
 	}
 	for _, request := range pr.ReviewRequests.Nodes {
-		if request != nil && request.RequestedReviewer != nil {
-			out.Requested = append(out.Requested, request.RequestedReviewer.Login+request.RequestedReviewer.CombinedSlug)
+		if request == nil || request.RequestedReviewer == nil {
+			continue
+		}
+		// a reviewer of another kind has no name here
+		if name := cmp.Or(request.RequestedReviewer.Login, request.RequestedReviewer.CombinedSlug); name != "" {
+			out.Requested = append(out.Requested, name)
 		}
 	}
 	for _, review := range pr.LatestReviews.Nodes {
-		if review != nil && review.Author != nil {
+		if review != nil && review.Author != nil && !review.Author.isBot() { // no person, so it stands for no team
 			out.Reviewed = append(out.Reviewed, review.Author.Login)
 		}
 	}
 	return out, nil
 }
 
-// remarkFields are the newest of what people said. Empty ones and those of strangers are left out afterwards, so that
-// more than one is asked for.
-const remarkFields = `comments(last: 50) { nodes { id author { login } authorAssociation body createdAt isMinimized } }
-    reviews(last: 50) { nodes { id author { login } authorAssociation body submittedAt state } } `
+// remarkFields are the newest of what people said, and the last opinion of each who may write: every answer on a line is
+// a review of its own, so that an approval soon is none of the newest. Empty ones and those of strangers are left out
+// afterwards, so that more than one is asked for.
+const remarkFields = `comments(last: 50) { nodes { id author { __typename login } authorAssociation body createdAt
+      isMinimized } }
+    reviews(last: 50) { nodes { ` + opinionNodes + ` } } ` + opinionFields
+
+// opinionFields select the last approval, request for changes or dismissal of each reviewer who may write.
+const (
+	opinionFields = `latestOpinionatedReviews(first: 100, writersOnly: true) { nodes { ` + opinionNodes + ` } } `
+	opinionNodes  = `id author { __typename login } authorAssociation body submittedAt state`
+)
 
 // remarkNode is a comment or a review; of the latter a pending one was not submitted.
 type remarkNode struct {
@@ -68,22 +87,123 @@ type remarkNode struct {
 func (d discussion) remarks(ctx context.Context, repo gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
 	var pr struct {
 		threadsNode
-		Comments, Reviews connection[remarkNode]
+		Comments, Reviews, LatestOpinionatedReviews connection[remarkNode]
 	}
 	if err := d.pulls.one(ctx, repo, number, newQuery(repo), remarkFields+threadFields(), "", &pr); err != nil {
 		return nil, err
 	}
-	var out []gitprovider.Remark
-	lines := pr.byReview()
-	for _, n := range append(pr.Reviews.Nodes, pr.Comments.Nodes...) {
-		if at := n.said(); !at.IsZero() {
-			remark := n.remark(at)
-			remark.Lines = lines[n.ID]
-			out = append(out, remark)
+	opinions, lines := pr.LatestOpinionatedReviews.Nodes, pr.byReview()
+	var nodes []*remarkNode
+	known := map[string]bool{}
+	for _, n := range slices.Concat(pr.Reviews.Nodes, opinions, pr.Comments.Nodes) {
+		if !n.said().IsZero() && !known[n.ID] {
+			known[n.ID] = true
+			nodes = append(nodes, n)
 		}
 	}
-	forge.SortRemarks(out)
+	slices.SortStableFunc(nodes, func(a, b *remarkNode) int { return a.said().Compare(b.said()) })
+	writes, err := d.whoWrites(ctx, repo, nodes, opinions)
+	if err != nil {
+		return nil, err
+	}
+	var out []gitprovider.Remark
+	for _, n := range nodes {
+		remark := n.remark()
+		remark.MayWrite, remark.Lines = writes[*n.Author], lines[n.ID]
+		out = append(out, remark)
+	}
 	return out, nil
+}
+
+// whoWrites tells who of the authors may write to the repository. GitHub shows it with the opinions. For the others it is
+// asked, the latest first: members and collaborators may have leave to read alone, and private members look like
+// strangers. An owner needs no question, a bot gets none.
+func (d discussion) whoWrites(ctx context.Context, repo gitprovider.RepoRef,
+	nodes, opinions []*remarkNode) (map[person]bool, error) {
+	writes := map[person]bool{}
+	for _, n := range opinions {
+		if n != nil && n.Author != nil {
+			writes[*n.Author] = true
+		}
+	}
+	var ask []string
+	for _, n := range slices.Backward(nodes) {
+		who := *n.Author
+		if n.AuthorAssociation == "OWNER" {
+			writes[who] = true
+		}
+		if !writes[who] && !who.isBot() && !slices.Contains(ask, who.Login) {
+			ask = append(ask, who.Login)
+		}
+	}
+	answers, err := d.writers.of(ctx, repo, ask)
+	for _, n := range nodes {
+		writes[*n.Author] = writes[*n.Author] || !n.Author.isBot() && answers[n.Author.Login]
+	}
+	return writes, err
+}
+
+const (
+	// writersAsked bounds the people about whom one reading of remarks asks. Those beyond are not quoted.
+	writersAsked = 10
+	// writersFresh is how long an answer is believed, and maxWriters how many are kept.
+	writersFresh = 10 * time.Minute
+	maxWriters   = 4096
+)
+
+// writers finds out who may write to a repository.
+type writers struct {
+	api   *api
+	known *forge.LRU[string, writer] // by repository and login
+	now   func() time.Time
+}
+
+type writer struct {
+	may  bool
+	seen time.Time
+}
+
+// of tells it of people by their logins, with a request for each of the first writersAsked who are not known.
+func (w writers) of(ctx context.Context, repo gitprovider.RepoRef, logins []string) (map[string]bool, error) {
+	out := map[string]bool{}
+	var unknown []string
+	for _, login := range logins {
+		known, found := w.known.Get(writerKey(repo, login))
+		if found && w.now().Sub(known.seen) < writersFresh {
+			out[login] = known.may
+		} else {
+			unknown = append(unknown, login)
+		}
+	}
+	unknown = unknown[:min(len(unknown), writersAsked)]
+	may := make([]bool, len(unknown))
+	err := forge.Each(ctx, unknown, func(ctx context.Context, i int, login string) (err error) {
+		may[i], err = w.ask(ctx, repo, login)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, login := range unknown {
+		out[login] = may[i]
+		w.known.Put(writerKey(repo, login), writer{may[i], w.now()})
+	}
+	return out, nil
+}
+
+func writerKey(repo gitprovider.RepoRef, login string) string {
+	return forge.RepoKey(repo) + "\n" + strings.ToLower(login)
+}
+
+// ask asks GitHub. A refusal is a no: of somebody who is gone, or where the token may not know.
+func (w writers) ask(ctx context.Context, repo gitprovider.RepoRef, login string) (bool, error) {
+	var answer struct{ Permission string }
+	at := w.api.repoURL(repo, "collaborators", login, "permission")
+	_, err := w.api.get(ctx, at, needMetadata, &answer)
+	if no := refused(err); no != nil && no.status != http.StatusUnauthorized {
+		return false, nil
+	}
+	return answer.Permission == "admin" || answer.Permission == "write", err
 }
 
 // said is when it was said: zero for what is hidden, or not submitted.
@@ -99,16 +219,11 @@ func (n *remarkNode) said() time.Time {
 	return time.Time{}
 }
 
-// remark converts a node. GitHub calls those who may write owners, members of the owning organisation, or
-// collaborators.
-func (n *remarkNode) remark(at time.Time) gitprovider.Remark {
-	out := gitprovider.Remark{ID: n.ID, Author: n.Author.Login, Body: n.Body, At: at}
+// remark converts a node.
+func (n *remarkNode) remark() gitprovider.Remark {
+	out := gitprovider.Remark{ID: n.ID, Author: n.Author.Login, Body: n.Body, At: n.said()}
 	if n.SubmittedAt != nil {
 		out.State = reviewState(n.State)
-	}
-	switch n.AuthorAssociation {
-	case "OWNER", "MEMBER", "COLLABORATOR":
-		out.MayWrite = true
 	}
 	return out
 }
@@ -119,8 +234,7 @@ func (d discussion) comment(ctx context.Context, repo gitprovider.RepoRef, numbe
 	}
 	var made struct{ ID int64 } // read, so that something else than GitHub's answer is noticed
 	at := d.pulls.api.repoURL(repo, "issues", strconv.Itoa(number), "comments")
-	err := d.pulls.api.post(ctx, at, needPulls, map[string]string{"body": text}, &made)
-	return d.pulls.api.refusals.pullMissing(err, repo, number)
+	return d.pulls.api.postTo(ctx, repo, number, at, map[string]string{"body": text}, &made)
 }
 
 // reply answers below the first comment of each conversation: GitHub takes no answers to answers.
@@ -132,9 +246,8 @@ func (d discussion) reply(ctx context.Context, repo gitprovider.RepoRef, number 
 	for _, r := range replies {
 		var made struct{ ID int64 }
 		at := d.pulls.api.repoURL(repo, "pulls", strconv.Itoa(number), "comments", cmp.Or(r.To.Thread, r.To.ID), "replies")
-		err := d.pulls.api.post(ctx, at, needPulls, map[string]string{"body": r.Text}, &made)
-		if err != nil {
-			return d.pulls.api.refusals.pullMissing(err, repo, number)
+		if err := d.pulls.api.postTo(ctx, repo, number, at, map[string]string{"body": r.Text}, &made); err != nil {
+			return err
 		}
 	}
 	return nil

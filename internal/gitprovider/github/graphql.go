@@ -52,13 +52,18 @@ func (a *api) graphql(ctx context.Context, op operation, out any) error {
 	} else {
 		ctx = transport.Safe(ctx)
 	}
+	return a.withNewToken(ctx, op.need, func() error { return a.graphqlOnce(ctx, op, out) })
+}
+
+func (a *api) graphqlOnce(ctx context.Context, op operation, out any) error {
 	body := map[string]any{"query": op.document, "variables": op.variables}
-	req, err := a.sdk.NewRequest(http.MethodPost, a.graph.String(), body)
+	client := a.client()
+	req, err := client.NewRequest(http.MethodPost, a.graph.String(), body)
 	if err != nil {
 		return forge.NotBuilt(err)
 	}
 	var raw bytes.Buffer
-	resp, err := a.sdk.Do(ctx, req, &raw)
+	resp, err := client.Do(ctx, req, &raw)
 	if err != nil {
 		return a.refusals.translate(err, op.need)
 	}

@@ -71,9 +71,9 @@ func (l labels) set(ctx context.Context, repo gitprovider.RepoRef, number int, n
 	if existing := lacking(labelKeys(missing), names); len(existing) > 0 {
 		u := l.api.repoURL(repo, "issues", strconv.Itoa(number), "labels")
 		var have []gogithub.Label // read, so that something else than GitHub's answer is noticed
-		err := l.api.post(transport.Repeatable(ctx), u, needPulls, map[string][]string{"labels": existing}, &have)
+		err := l.api.postTo(transport.Repeatable(ctx), repo, number, u, map[string][]string{"labels": existing}, &have)
 		if err != nil {
-			return l.api.refusals.pullMissing(err, repo, number)
+			return err
 		}
 	}
 	if len(missing) > 0 {

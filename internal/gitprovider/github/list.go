@@ -31,6 +31,10 @@ func (l lists) open(ctx context.Context, repo gitprovider.RepoRef, label string)
 	list := labelledPulls(label)
 	list.files = !l.facts.of(repo).filesRead
 	first, marked, err := l.firstPage(ctx, repo, list)
+	if tooMuch(err) {
+		list = list.smaller()
+		first, marked, err = l.firstPage(ctx, repo, list)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -59,9 +63,9 @@ const (
 type ownBranches = connection[struct{ AssociatedPullRequests pullConnection }]
 
 // selectOwn adds a page of our branches to a query. after is the argument that names its cursor.
-func selectOwn(q *query, after string) {
+func selectOwn(q *query, size int, after string) {
 	q.text("ours", branchRef(gitprovider.BranchPrefix))
-	q.add("branches: refs(refPrefix: $ours, first: " + strconv.Itoa(pageSize) + after +
+	q.add("branches: refs(refPrefix: $ours, first: " + strconv.Itoa(size) + after +
 		") { pageInfo { hasNextPage endCursor } " +
 		"nodes { associatedPullRequests(states: [OPEN], first: " + strconv.Itoa(pullsOfBranch) +
 		") { nodes { ...pull } } } }")
@@ -74,7 +78,7 @@ func (l lists) firstPage(ctx context.Context, repo gitprovider.RepoRef, list pul
 	own []*pullNode,
 	err error) {
 	q := list.query(repo, "")
-	selectOwn(q, "")
+	selectOwn(q, list.size, "")
 	from, err := ask[struct {
 		Pulls    *pullConnection
 		Branches *ownBranches
@@ -87,11 +91,11 @@ func (l lists) firstPage(ctx context.Context, repo gitprovider.RepoRef, list pul
 	}
 	pages := 1
 	refs, err := follow(from.Branches, func(last *ownBranches) (*ownBranches, error) {
-		if pages++; pages > maxRefPages {
+		if pages++; pages > maxRefPages*pageSize/list.size {
 			return nil, nil
 		}
 		q := newQuery(repo)
-		selectOwn(q, q.after(last.PageInfo.EndCursor))
+		selectOwn(q, list.size, q.after(last.PageInfo.EndCursor))
 		q.fragment(pullFragment)
 		next, err := ask[struct{ Branches *ownBranches }](ctx, l.pulls.api, q, needPullsRead)
 		if err != nil {

@@ -63,6 +63,9 @@ func (l lists) changed(ctx context.Context, repo gitprovider.RepoRef, label stri
 		return nil, time.Time{}, false, nil
 	}
 	changed, total, err := l.changes(ctx, repo, label)
+	if tooMuch(err) {
+		return nil, time.Time{}, false, nil
+	}
 	if err != nil {
 		return nil, time.Time{}, false, err
 	}

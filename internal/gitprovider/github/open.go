@@ -19,10 +19,15 @@ type opener struct {
 
 func (o opener) open(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest, error) {
 	none := gitprovider.PullRequest{}
-	pr, err := o.create(ctx, spec, spec.Draft)
-	if r := refused(err); r != nil && spec.Draft && r.says("draft pull requests") {
-		pr, err = o.create(ctx, spec, false)
-	}
+	var pr gitprovider.PullRequest
+	err := o.api.fresh.waitFor(ctx, branchObject(spec.Repo, spec.Head), "the branch "+forge.Clean(spec.Head), headUnknown,
+		func() (err error) {
+			pr, err = o.create(ctx, spec, spec.Draft)
+			if r := refused(err); r != nil && spec.Draft && r.says("draft pull requests") {
+				pr, err = o.create(ctx, spec, false)
+			}
+			return err
+		})
 	r := refused(err)
 	if r == nil || r.status != http.StatusUnprocessableEntity {
 		return pr, err
@@ -49,6 +54,12 @@ func (o opener) open(ctx context.Context, spec gitprovider.PullRequestSpec) (git
 	return none, err
 }
 
+// headUnknown reports whether a refusal can mean that GitHub does not know a branch yet, or its commit.
+func headUnknown(err error) bool {
+	r := refused(err)
+	return r != nil && r.status == http.StatusUnprocessableEntity && (r.says("no commits between") || r.names("head"))
+}
+
 func (o opener) create(ctx context.Context, spec gitprovider.PullRequestSpec, draft bool) (gitprovider.PullRequest,
 	error) {
 	none := gitprovider.PullRequest{}
@@ -72,6 +83,7 @@ func (o opener) create(ctx context.Context, spec gitprovider.PullRequestSpec, dr
 	for _, label := range made.Labels {
 		pr.Labels = append(pr.Labels, label.GetName())
 	}
+	o.api.fresh.add(pullObject(spec.Repo, pr.Number))
 	pr.Paths, _ = o.pulls.files.known.Opened(spec.Repo, pr.Number, versionOf(pr.HeadCommit, pr.Base))
 	return pr, nil
 }

@@ -45,6 +45,23 @@ func TestNamesThatGitHubDoesNotTakeAreTold(t *testing.T) {
 	}
 }
 
+func TestATeamThatTheTokenMayNotSeeIsSaidToBeThat(t *testing.T) {
+	for name, reviewers := range map[string][]string{"alone": {"octo/ops"}, "beside a person": {"ann", "octo/ops"}} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.configure(func(set *fakegithub.Settings) {
+				set.People.Collaborators, set.People.Teams = []string{"ann"}, []string{"ops"}
+				set.Token.NotGranted = []string{"members"}
+			})
+			pr := s.propose(branch)
+			err := s.p.Assign(t.Context(), s.Ref(), pr.Number, reviewers, nil)
+			if e := wantCode(t, err, fault.NotFound); !strings.Contains(e.Message, `"Members: read"`) {
+				t.Errorf("message %q", e.Message)
+			}
+		})
+	}
+}
+
 func (s *scene) examine(base string, labels ...string) gitprovider.Access {
 	s.t.Helper()
 	access, err := s.p.Examine(s.t.Context(), s.Ref(), base, labels)

@@ -66,21 +66,21 @@ func New(opts Options) *Provider {
 	if opts.App != nil {
 		token = "the GitHub App"
 	}
-	a := newAPI(opts, refusals{transport: opts.Client, token: token, isApp: opts.App != nil, now: clock.Now})
+	a := newAPI(opts, refusals{transport: opts.Client, token: token, isApp: opts.App != nil, now: clock.Now}, clock)
 	facts, trees := newRepositoryFacts(), forge.NewLRU[string, string](maxTrees, nil)
 	branches := branches{a, facts}
 	files := changedFiles{a, forge.NewPaths()}
 	pulls := pulls{a, files}
 	labels := labels{api: a, facts: facts, create: opts.CreateLabels, now: clock.Now}
 	return &Provider{
-		branches: branches, pulls: pulls, labels: labels, history: history{a}, assigner: assigner{a},
+		branches: branches, pulls: pulls, labels: labels, history: history{a}, assigner: assigner{a, opts.App != nil},
 		snapshots: snapshots{api: a, pulls: pulls, facts: facts, trees: trees, now: clock.Now},
 		lists: lists{pulls: pulls, facts: facts, kept: forge.NewLRU[string](maxListings, weightOfListing),
 			now: clock.Now},
 		commits:    commitWriter{api: a, branches: branches, files: files, trees: trees},
 		opener:     opener{a, pulls},
 		status:     status{pulls, clock.Sleep},
-		discussion: discussion{pulls},
+		discussion: discussion{pulls, writers{a, forge.NewLRU[string, writer](maxWriters, nil), clock.Now}},
 		examiner:   examiner{a, labels, opts.App},
 	}
 }

@@ -21,8 +21,14 @@ const changedFragment = `
 fragment changed on PullRequest { files(first: 100) { pageInfo { hasNextPage } nodes { path changeType } } }
 `
 
-// person is an account; nil if it is gone.
-type person struct{ Login string }
+// person is an account; nil if it is gone. Kind is "" where it was not asked for: User, Bot and others. A bot may have
+// the name of a person.
+type person struct {
+	Login string
+	Kind  string `json:"__typename"`
+}
+
+func (p person) isBot() bool { return p.Kind == "Bot" }
 
 // pullNode is a pull request as GraphQL answers it.
 type pullNode struct {

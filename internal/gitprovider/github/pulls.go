@@ -3,6 +3,7 @@ package github
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -28,6 +29,21 @@ type pullList struct {
 }
 
 type pullConnection = connection[pullNode]
+
+// smallPage is the size of a page of a query that was too much for GitHub before.
+const smallPage = 25
+
+// smaller is the list in a query that costs GitHub little: short pages without files.
+func (l pullList) smaller() pullList {
+	l.files, l.size = false, min(l.size, smallPage)
+	return l
+}
+
+// isSmall reports whether smaller changes nothing.
+func (l pullList) isSmall() bool { return !l.files && l.size <= smallPage }
+
+// tooMuch reports whether a query was too much for GitHub.
+func tooMuch(err error) bool { return errors.Is(err, errGaveUp{}) }
 
 func openPulls() pullList {
 	return pullList{arguments: "states: [OPEN], orderBy: {field: CREATED_AT, direction: ASC}", size: pageSize}
@@ -70,10 +86,14 @@ func (l pullList) query(repo gitprovider.RepoRef, cursor string) *query {
 	return q
 }
 
-// page reads one page of the list.
-func (p pulls) page(ctx context.Context, repo gitprovider.RepoRef, list pullList, cursor string) (*pullConnection,
+// page reads one page of the list, which it makes smaller if that is too much for GitHub.
+func (p pulls) page(ctx context.Context, repo gitprovider.RepoRef, list *pullList, cursor string) (*pullConnection,
 	error) {
 	from, err := ask[struct{ Pulls *pullConnection }](ctx, p.api, list.query(repo, cursor), needPullsRead)
+	if tooMuch(err) && !list.isSmall() {
+		*list = list.smaller()
+		return p.page(ctx, repo, list, cursor)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +111,7 @@ func (p pulls) readOn(ctx context.Context, repo gitprovider.RepoRef, list pullLi
 		if list.ended(last) {
 			return nil, nil
 		}
-		return p.page(ctx, repo, list, last.PageInfo.EndCursor)
+		return p.page(ctx, repo, &list, last.PageInfo.EndCursor)
 	})
 	seen := map[int]bool{}
 	return slices.DeleteFunc(all, func(n *pullNode) bool {
@@ -104,7 +124,7 @@ func (p pulls) readOn(ctx context.Context, repo gitprovider.RepoRef, list pullLi
 // openOurs gives the open pull requests that may be ours and have a number below the given one.
 func (p pulls) openOurs(ctx context.Context, repo gitprovider.RepoRef, below int) ([]gitprovider.PullRequest, error) {
 	list := openPulls()
-	first, err := p.page(ctx, repo, list, "")
+	first, err := p.page(ctx, repo, &list, "")
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +160,7 @@ const findPage = 10
 func (p pulls) first(ctx context.Context, repo gitprovider.RepoRef, list pullList) (*gitprovider.PullRequest, error) {
 	list.size, list.files = findPage, true
 	for cursor := ""; ; {
-		at, err := p.page(ctx, repo, list, cursor)
+		at, err := p.page(ctx, repo, &list, cursor)
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +187,11 @@ func (p pulls) one(ctx context.Context, repo gitprovider.RepoRef, number int, q 
 	q.variable("number", "Int!", number)
 	q.add("pullRequest(number: $number) { " + fields + " }")
 	q.tolerate = func(e graphError) bool { return e.Type == "FORBIDDEN" && hidden != "" && e.under(hidden) }
-	from, err := ask[struct{ PullRequest json.RawMessage }](ctx, p.api, q, needPullsRead)
+	var from *struct{ PullRequest json.RawMessage }
+	err := p.api.fresh.onPull(ctx, repo, number, func() (err error) {
+		from, err = ask[struct{ PullRequest json.RawMessage }](ctx, p.api, q, needPullsRead)
+		return err
+	})
 	if r := refused(err); r != nil && r.kind == "NOT_FOUND" && r.fault.Code == fault.NotFound && r.says("pullrequest") {
 		return forge.NoPullRequest(repo, number)
 	}

@@ -119,8 +119,7 @@ func (r refusals) translate(err error, n need) error {
 // (docs.github.com, "Rate limits for the REST API").
 const secondaryWait = time.Minute
 
-// fromLimit is a rate limit. go-github answers in GitHub's stead while a limit that it has seen lasts, without its
-// headers.
+// fromLimit is a rate limit.
 func (r refusals) fromLimit(resp *http.Response, message string, wait time.Duration) error {
 	if resp != nil && len(resp.Header) > 0 {
 		if f := r.transport.StatusFault(resp, r.said(message)); f != nil {

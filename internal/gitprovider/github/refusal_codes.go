@@ -58,6 +58,10 @@ func (r refusals) fromWords(said string, n need) *fault.Error {
 		return fault.New(fault.ProviderDisabled,
 			"the installation of the GitHub App is suspended; have the owner end that in the "+
 				"installation's settings")
+	case forge.Mentions(said, "cannot contain secrets", "secret detected in content", "push protection"):
+		return fault.New(fault.ContentDenied,
+			"GitHub's push protection found a secret in what was to be written: %s; take it out of the files. If it is none, "+
+				"somebody who may bypass the protection has to say so at GitHub", fault.Said(said))
 	case forge.Mentions(said, "saml enforcement", "saml sso", "single sign-on"):
 		return fault.New(fault.ProviderDisabled,
 			"the organisation asks for single sign-on; authorise %s for it in its settings",
@@ -68,6 +72,25 @@ func (r refusals) fromWords(said string, n need) *fault.Error {
 		return fault.New(fault.RepoNotAllowed,
 			"a rule of the repository forbids it: %s; have the branches %s exempted from the "+
 				"rule", fault.Said(said), gitprovider.BranchPrefix+"**")
+	case forge.Mentions(said, "repository access blocked"):
+		return fault.New(fault.RepoNotAllowed,
+			"GitHub has blocked access to the repository, for everybody; its owner has to ask GitHub why")
+	case forge.Mentions(said, "ip allow list"):
+		return fault.New(fault.ProviderDisabled, "the organisation lets in certain addresses only, and this server's is none "+
+			"of them: %s; have it added to the organisation's IP allow list", fault.Said(said))
+	case forge.Mentions(said, "token's lifetime"):
+		return fault.New(fault.ProviderDisabled, "%s lasts longer than the organisation allows: %s; make one that expires "+
+			"sooner", r.token, fault.Said(said))
+	case forge.Mentions(said, "forbids access via a personal access token (classic)",
+		"personal access tokens (classic) are forbidden"):
+		return fault.New(fault.ProviderDisabled, "the organisation takes no classic tokens: %s; use a fine-grained one, or a "+
+			"GitHub App", fault.Said(said))
+	case forge.Mentions(said, "forbids access via a fine-grained personal access token"):
+		return fault.New(fault.ProviderDisabled, "the organisation takes no fine-grained tokens: %s; use a GitHub App, or have "+
+			"the organisation allow them", fault.Said(said))
+	case forge.Mentions(said, "enterprise managed user"):
+		return fault.New(fault.ProviderDisabled, "%s is a managed user's, who may not reach repositories outside of their "+
+			"enterprise: %s; use the token of another account", r.token, fault.Said(said))
 	case forge.Mentions(said, "submitted too quickly", "secondary rate limit"):
 		return rateLimited(secondaryWait)
 	case forge.Mentions(said, "resource not accessible by", "must have push access", "must have admin rights",
@@ -155,7 +178,8 @@ func (r refusals) fromType(e graphError, said string, op operation) *fault.Error
 		return fault.New(fault.Conflict, "GitHub could not do it in the repository's present state: %s", fault.Said(said))
 	}
 	var cause error
-	if forge.Mentions(said, "result of a timeout") {
+	if e.Type == "RESOURCE_LIMITS_EXCEEDED" || e.Type == "MAX_NODE_LIMIT_EXCEEDED" ||
+		forge.Mentions(said, "result of a timeout") {
 		cause = errGaveUp{}
 	}
 	return fault.Wrap(cause, fault.UpstreamError, "GitHub failed: %s; try again later", fault.Said(said))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 )
 
 func spec() gitprovider.PullRequestSpec {
@@ -48,6 +49,19 @@ func TestRESTRefusalsOfAWriteHaveTheirCode(t *testing.T) {
 		"single sign-on": {403, header("X-GitHub-SSO", "required"),
 			said("Resource protected by organization SAML enforcement."),
 			fault.ProviderDisabled, "single sign-on"},
+		"an address that is not let in": {403, header(), said("Although you appear to have the correct authorization " +
+			"credentials, the `octo` organization has an IP allow list enabled, and your IP address is not permitted to " +
+			"access this resource."), fault.ProviderDisabled, "added to the organisation's IP allow list"},
+		"a classic token where none is taken": {403, header(), said("`octo` forbids access via a personal access token " +
+			"(classic). Please use a GitHub App, OAuth App, or a personal access token with fine-grained permissions."),
+			fault.ProviderDisabled, "takes no classic tokens"},
+		"a token that lasts too long": {403, header(), said("The 'octo' organization forbids access via a fine-grained " +
+			"personal access tokens if the token's lifetime is greater than 366 days."),
+			fault.ProviderDisabled, "make one that expires sooner"},
+		"a managed user": {403, header(), said("Unauthorized: As an Enterprise Managed User, you cannot access this content"),
+			fault.ProviderDisabled, "token of another account"},
+		"a blocked repository": {403, header(), `{"message":"Repository access blocked","block":{"reason":"tos"}}`,
+			fault.RepoNotAllowed, "for everybody"},
 		"a used-up limit": {403, header("X-RateLimit-Remaining", "0", "X-RateLimit-Reset",
 			strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)), said("API rate limit exceeded"), fault.RateLimited, ""},
 		"a secondary limit": {403, header(), said("You have exceeded a secondary rate limit."), fault.RateLimited, ""},
@@ -119,10 +133,18 @@ func TestGraphQLErrorsHaveTheirCode(t *testing.T) {
 			fault.ProviderDisabled, "GITHUB_TOKEN"},
 		"single sign-on": {problem("FORBIDDEN", "Resource protected", `,"extensions":{"saml_failure":true}`),
 			fault.ProviderDisabled, "single sign-on"},
+		"an address that is not let in": {problem("FORBIDDEN", "Although you appear to have the correct authorization "+
+			"credentials, the `octo` organization has an IP allow list enabled, and 192.0.2.1 is not permitted to access this "+
+			"resource.", `,"path":["repository"]`), fault.ProviderDisabled, "added to the organisation's IP allow list"},
+		"a classic token where none is taken": {problem("FORBIDDEN", "`octo` forbids access via a personal access token "+
+			"(classic). Please use a GitHub App, OAuth App, or a personal access token with fine-grained permissions.",
+			`,"path":["repository"]`), fault.ProviderDisabled, "takes no classic tokens"},
 		"a used-up limit": {problem("RATE_LIMITED", "API rate limit exceeded", ""), fault.RateLimited, ""},
 		"an unknown field": {problem("", "Field 'x' doesn't exist on type 'Query'",
 			`,"extensions":{"code":"undefinedField"}`),
 			fault.ProviderDisabled, "GITHUB_API_URL"},
+		"compute limits": {problem("RESOURCE_LIMITS_EXCEEDED", "Resource limits for this query exceeded.",
+			`,"path":["repository","pulls"]`), fault.UpstreamError, "Resource limits"},
 		"a failure inside": {problem("", "Something went wrong while executing your query.", ""), fault.UpstreamError,
 			""},
 		"a type of the future":  {problem("SERVICE_UNAVAILABLE", "down", ""), fault.UpstreamError, ""},
@@ -144,6 +166,31 @@ func TestGraphQLErrorsHaveTheirCode(t *testing.T) {
 	}
 }
 
+func TestAdviceOfARefusalReachesReadsAndWrites(t *testing.T) {
+	s := newScene(t)
+	req := s.request(branch)
+	s.configure(func(set *fakegithub.Settings) {
+		set.Token.Refusal = "The 'octo' organization forbids access via a fine-grained personal access tokens if the " +
+			"token's lifetime is greater than 90 days."
+	})
+	_, reading := s.p.Snapshot(t.Context(), s.query())
+	_, opening := s.p.OpenPullRequest(t.Context(), s.spec(branch))
+	for _, err := range []error{reading, opening} {
+		if e := wantCode(t, err, fault.ProviderDisabled); !strings.Contains(e.Message, "expires sooner") {
+			t.Errorf("message %q", e.Message)
+		}
+	}
+	s.configure(func(set *fakegithub.Settings) { set.Token.Refusal, set.Protection.Secret = "", "new" })
+	_, err := s.p.Commit(t.Context(), req)
+	if e := wantCode(t, err, fault.ContentDenied); !strings.Contains(e.Message, "take it out of the files") ||
+		strings.Contains(e.Message, "exempted") {
+		t.Errorf("message %q", e.Message)
+	}
+	if _, left := s.Branches()[branch]; left {
+		t.Error("the branch stays")
+	}
+}
+
 func TestWhatGitHubSaysIsCleanedBeforeItIsQuoted(t *testing.T) {
 	faults, root := script(t, http.NotFoundHandler())
 	faults.PlanFrom(1, always(422, nil, `{"message":"bad \u202e\u0007 t0ken-of-ours `+strings.Repeat("x", 5000)+`"}`))
@@ -154,30 +201,24 @@ func TestWhatGitHubSaysIsCleanedBeforeItIsQuoted(t *testing.T) {
 	}
 }
 
-func TestALimitThatWasSeenIsKeptWithoutAskingAgain(t *testing.T) {
-	for name, row := range map[string]struct {
-		header http.Header
-		wait   time.Duration
-	}{
-		"of an hour's requests": {http.Header{"X-Ratelimit-Limit": {"5000"}, "X-Ratelimit-Remaining": {"0"},
-			"X-Ratelimit-Reset": {strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)}}, time.Hour},
-		"of a burst": {http.Header{"Retry-After": {"600"}}, 10 * time.Minute},
+// A limit is of one token: that of another owner's installation, or one that was replaced, has its own.
+func TestALimitOfOneTokenStopsNoOther(t *testing.T) {
+	for name, header := range map[string]http.Header{
+		"of an hour's requests": {"X-Ratelimit-Limit": {"5000"}, "X-Ratelimit-Remaining": {"0"},
+			"X-Ratelimit-Reset": {strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)}},
+		"of a burst": {"Retry-After": {"600"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			faults, root := script(t, http.NotFoundHandler())
-			faults.PlanFrom(1, always(403, row.header,
+			s := newScene(t)
+			s.commit(branch)
+			s.s.Faults().Plan(nil, always(403, header,
 				`{"message":"limit","documentation_url":"https://docs.github.com/rest#about-secondary-rate-limits"}`))
-			p := setup(t, root, "t0ken")
-			for range 2 {
-				_, err := p.OpenPullRequest(t.Context(), spec())
-				e := wantCode(t, err, fault.RateLimited)
-				if e.RetryAfter < row.wait-time.Minute || e.RetryAfter > row.wait+time.Minute {
-					t.Errorf("retry after %v, want %v", e.RetryAfter, row.wait)
-				}
+			_, err := s.p.OpenPullRequest(t.Context(), s.spec(branch))
+			if e := wantCode(t, err, fault.RateLimited); e.RetryAfter < 9*time.Minute {
+				t.Errorf("retry after %v", e.RetryAfter)
 			}
-			if got := len(faults.Requests()); got != 1 {
-				t.Errorf("%d requests, want 1", got)
-			}
+			_, err = s.p.OpenPullRequest(t.Context(), s.spec(branch)) // as if with another token
+			must(t, err)
 		})
 	}
 }

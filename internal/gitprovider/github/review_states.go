@@ -3,13 +3,15 @@ package github
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// ReviewStates implements gitprovider.ReviewLister with one query over the newest 50 reviews of each.
+// ReviewStates implements gitprovider.ReviewLister with one query over the last opinion of each reviewer who
+// may write.
 func (p *Provider) ReviewStates(ctx context.Context, repo gitprovider.RepoRef,
 	numbers []int) (map[int]gitprovider.ReviewState, error) {
 	states, err := p.discussion.reviewStates(about(ctx, repo), repo, numbers)
@@ -18,13 +20,16 @@ func (p *Provider) ReviewStates(ctx context.Context, repo gitprovider.RepoRef,
 
 func (d discussion) reviewStates(ctx context.Context, repo gitprovider.RepoRef,
 	numbers []int) (map[int]gitprovider.ReviewState, error) {
-	const fields = `reviews(last: 50) { nodes { author { login } authorAssociation body submittedAt state } }`
 	out := map[int]gitprovider.ReviewState{}
 	q := newQuery(repo)
+	var fresh []int
 	for _, number := range numbers[:min(len(numbers), gitprovider.MaxReviewStates)] {
 		if alias := "pull" + strconv.Itoa(number); number > 0 {
+			if d.pulls.api.fresh.has(pullObject(repo, number)) {
+				fresh = append(fresh, number)
+			}
 			q.variable(alias, "Int!", number)
-			q.add(alias + ": pullRequest(number: $" + alias + ") { " + fields + " }")
+			q.add(alias + ": pullRequest(number: $" + alias + ") { " + opinionFields + "}")
 		}
 	}
 	if len(q.fields) == 0 {
@@ -33,19 +38,30 @@ func (d discussion) reviewStates(ctx context.Context, repo gitprovider.RepoRef,
 	q.tolerate = func(e graphError) bool { // a pull request that is not there is null
 		return e.Type == "NOT_FOUND" && len(e.Path) > 1
 	}
-	from, err := ask[map[string]json.RawMessage](ctx, d.pulls.api, q, needPullsRead)
-	if err != nil {
+	var from *map[string]json.RawMessage
+	read := func() (err error) {
+		from, err = ask[map[string]json.RawMessage](ctx, d.pulls.api, q, needPullsRead)
+		return err
+	}
+	missing := func(err error) bool {
+		return err == nil && slices.ContainsFunc(fresh, func(number int) bool {
+			return isNull((*from)["pull"+strconv.Itoa(number)])
+		})
+	}
+	if _, err := d.pulls.api.fresh.waitWhile(ctx, missing, read); err != nil {
 		return nil, err
 	}
 	for alias := range *from {
-		var pr struct{ Reviews connection[remarkNode] }
+		var pr struct{ LatestOpinionatedReviews connection[remarkNode] }
 		if err := decodeField(*from, alias, &pr); err != nil {
 			return nil, err
 		}
 		var remarks []gitprovider.Remark
-		for _, n := range pr.Reviews.Nodes {
+		for _, n := range pr.LatestOpinionatedReviews.Nodes {
 			if n != nil && n.Author != nil && n.SubmittedAt != nil {
-				remarks = append(remarks, n.remark(n.SubmittedAt.UTC()))
+				remark := n.remark()
+				remark.MayWrite = true
+				remarks = append(remarks, remark)
 			}
 		}
 		number, err := strconv.Atoi(strings.TrimPrefix(alias, "pull"))

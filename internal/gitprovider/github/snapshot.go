@@ -3,7 +3,6 @@ package github
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -27,6 +26,7 @@ type snapshotQuery struct {
 	dirs         []string // folders above the paths, without the root
 	open, closed pullList
 	recent       pullList // the last updated open ones; unused when the files come along with all
+	small        bool     // the first try was too much for GitHub
 	repository   repositoryNode
 	dynamic      map[string]json.RawMessage // the fields with numbered aliases
 }
@@ -66,8 +66,8 @@ func (s snapshots) read(ctx context.Context, query gitprovider.SnapshotQuery) (*
 	}
 	q.open.files = !s.facts.of(query.Repo).filesRead
 	err := s.ask(ctx, q)
-	if q.open.files && errors.Is(err, errGaveUp{}) { // too many comparisons for one query; then only ours are compared
-		q.open.files = false
+	if tooMuch(err) { // then only ours are compared, afterwards
+		q.open, q.closed, q.small = q.open.smaller(), q.closed.smaller(), true
 		err = s.ask(ctx, q)
 	}
 	if err != nil {
@@ -149,27 +149,36 @@ func (s snapshots) ask(ctx context.Context, sq *snapshotQuery) error {
 	}
 	// Before the open ones, so that none is opened between them that is in neither.
 	q.add("newest: pullRequests(first: 1, orderBy: {field: CREATED_AT, direction: DESC}) { nodes { number } }")
-	q.add(sq.open.field("open", pageSize, ""))
-	if !sq.open.files {
+	q.add(sq.open.field("open", sq.open.size, ""))
+	if !sq.open.files && !sq.small {
 		q.add(sq.recent.field("recent", recentOpen, ""))
 	}
 	if !sq.ClosedSince.IsZero() {
 		q.add(sq.closed.field("closed", recentClosed, ""))
 	}
-	q.fragment(pullFragment + changedFragment)
+	q.fragment(pullFragment)
+	if !sq.small {
+		q.fragment(changedFragment)
+	}
 	return s.send(ctx, sq, q)
 }
 
 func (s snapshots) send(ctx context.Context, sq *snapshotQuery, q *query) error {
 	q.tolerate = func(e graphError) bool { return e.Type == "NOT_FOUND" && e.under("target") } // a path that is not there
-	answer, err := ask[json.RawMessage](ctx, s.api, q, needContents)
-	if err != nil {
-		return err
+	read := func() error {
+		sq.repository = repositoryNode{}
+		answer, err := ask[json.RawMessage](ctx, s.api, q, needContents)
+		if err != nil {
+			return err
+		}
+		if err := decode(*answer, &sq.repository); err != nil {
+			return err
+		}
+		return decode(*answer, &sq.dynamic)
 	}
-	if err := decode(*answer, &sq.repository); err != nil {
-		return err
-	}
-	return decode(*answer, &sq.dynamic)
+	noBase := func(err error) bool { return err == nil && sq.base() == nil }
+	_, err := s.api.fresh.wait(ctx, branchObject(sq.Repo, sq.Base), noBase, read)
+	return err
 }
 
 // begin fills in what the query has answered already, and remembers what later calls need.

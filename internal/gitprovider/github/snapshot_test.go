@@ -140,6 +140,32 @@ func TestClosedOnesAreReadUntilTheTimeIsReached(t *testing.T) {
 	s.same("closed of late", len(some.Closed), 3)
 }
 
+// GitHub answers a query that is too much for it with 200.
+func TestComputeLimitsMakeQueriesSmaller(t *testing.T) {
+	for name, row := range map[string]struct {
+		read         func(s *scene) []gitprovider.PullRequest
+		first, again int // requests
+	}{
+		"a snapshot": {func(s *scene) []gitprovider.PullRequest { return s.look().Open }, 12, 4},
+		"a list":     {func(s *scene) []gitprovider.PullRequest { return s.list() }, 14, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.many(60, gitprovider.LabelOurs)
+			s.s.LimitQueries(200)
+			check := func(want int) {
+				t.Helper()
+				var all []gitprovider.PullRequest
+				s.same("requests", s.cost(func() { all = row.read(s) }), want)
+				s.same("number", len(all), 60)
+				s.same("paths", all[59].Paths, []string{"checks/n059.md"})
+			}
+			check(row.first)
+			check(row.again)
+		})
+	}
+}
+
 func TestAQueryThatIsTooMuchForGitHubIsAskedWithoutTheFiles(t *testing.T) {
 	tooMuch := `{"data":null,"errors":[{"message":"Something went wrong. This may be the result of a timeout."}]}`
 	for name, row := range map[string]struct {
@@ -151,13 +177,13 @@ func TestAQueryThatIsTooMuchForGitHubIsAskedWithoutTheFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
-			s.many(30)
+			s.many(20)
 			for range row.times {
 				s.s.Faults().Plan(nil, row.answer)
 			}
 			var snapshot *gitprovider.Snapshot
 			s.same("requests", s.cost(func() { snapshot = s.look() }), row.times+2)
-			s.same("open", len(snapshot.Open), 30)
+			s.same("open", len(snapshot.Open), 20)
 			s.same("paths", snapshot.Open[3].Paths, []string{"checks/n003.md"})
 		})
 	}

@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,8 @@ type status struct {
 const (
 	reviewNodes  = `pageInfo { hasNextPage endCursor } nodes { id author { login } state body submittedAt }`
 	contextNodes = `pageInfo { hasNextPage endCursor }
-      nodes { __typename ... on CheckRun { name status conclusion title summary text detailsUrl }
+      nodes { __typename ... on CheckRun { name status conclusion startedAt title summary text detailsUrl
+          checkSuite { id app { slug } workflowRun { event workflow { name } } } }
         ... on StatusContext { context state description targetUrl } }`
 )
 
@@ -64,7 +66,20 @@ type rollup struct {
 // contextNode is a check run or a commit status.
 type contextNode struct {
 	Name, Status, Conclusion, Title, Summary, Text, DetailsURL string // of a check run
+	StartedAt                                                  *time.Time
+	CheckSuite                                                 suiteNode
 	Context, State, Description, TargetURL                     string // of a commit status
+}
+
+// suiteNode is what a check run belongs to. WorkflowRun is nil for other apps than GitHub Actions, and where the token
+// may not see it.
+type suiteNode struct {
+	ID          string
+	App         *struct{ Slug string }
+	WorkflowRun *struct {
+		Event    string
+		Workflow struct{ Name string }
+	}
 }
 
 // rollup is what CI reported; one without contexts if it reported nothing.
@@ -177,13 +192,70 @@ func (s status) checks(ctx context.Context, repo gitprovider.RepoRef, n *statusN
 		next, err := s.ask(ctx, repo, n.Number, q, rollupFields(q.after(last.PageInfo.EndCursor)))
 		return next.rollup().Contexts, err
 	})
+	current := withoutSuperseded(all)
 	var failing []gitprovider.FailedCheck
-	for _, c := range all {
+	running := false
+	for _, c := range current {
 		if check, failed := c.failing(); failed {
 			failing = append(failing, check)
 		}
+		running = running || c.running()
 	}
-	return forge.Checks(checksState(sum.State), failing), err
+	state := checksState(sum.State)
+	if state == gitprovider.ChecksFailure && len(current) < len(all) { // GitHub counts what was superseded
+		state = gitprovider.ChecksSuccess
+		if running {
+			state = gitprovider.ChecksPending
+		}
+	}
+	return forge.Checks(state, failing), err
+}
+
+// withoutSuperseded leaves out the check runs that were started again: a new label or an edited body triggers workflows
+// once more, and GitHub keeps the old run beside the new one. Of the runs of one name, app, workflow and event those of
+// the suite that started last remain.
+func withoutSuperseded(all []*contextNode) []*contextNode {
+	newest := map[string]*contextNode{}
+	for _, c := range all {
+		if known := newest[c.key()]; known == nil || !c.started().Before(known.started()) {
+			newest[c.key()] = c
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(c *contextNode) bool {
+		return c.Name != "" && newest[c.key()].CheckSuite.ID != c.CheckSuite.ID
+	})
+}
+
+// key is what the runs of one check have in common. Where the workflow is not shown, only those of one suite have it:
+// two workflows may have jobs of the same name.
+func (n *contextNode) key() string {
+	suite, app := n.CheckSuite, ""
+	if suite.App != nil {
+		app = suite.App.Slug
+	}
+	switch run := suite.WorkflowRun; {
+	case run != nil:
+		return strings.Join([]string{n.Name, app, run.Workflow.Name, run.Event}, "\x00")
+	case app == actionsApp || app == "":
+		return strings.Join([]string{n.Name, app, suite.ID}, "\x00")
+	}
+	return n.Name + "\x00" + app
+}
+
+// actionsApp is the app that runs GitHub Actions.
+const actionsApp = "github-actions"
+
+// started is when a run began; one that has not begun counts as newer than all that have.
+func (n *contextNode) started() time.Time {
+	if n.StartedAt == nil {
+		return time.Unix(1<<40, 0)
+	}
+	return *n.StartedAt
+}
+
+// running reports whether the context has no result yet.
+func (n *contextNode) running() bool {
+	return n.Name != "" && n.Status != "COMPLETED" || n.State == "PENDING" || n.State == "EXPECTED"
 }
 
 // failing gives the context if it failed. Neutral and skipped runs did not.

@@ -75,6 +75,28 @@ func TestFailingChecksAreNamed(t *testing.T) {
 				"action_required", "cancelled", "deploy", "failure", "lint", "stale", "startup_failure", "timed_out",
 			}},
 		},
+		"a failure that a newer run superseded": {runs: []fakegithub.CheckRun{
+			{Name: "test", Conclusion: "success", Attempt: 2, Started: at(1)}, {Name: "test", Conclusion: "failure"},
+		}, want: gitprovider.Checks{State: gitprovider.ChecksSuccess}},
+		"a failure that a run of now supersedes": {runs: []fakegithub.CheckRun{
+			{Name: "test", Conclusion: "cancelled"}, {Name: "test", Status: "in_progress", Attempt: 2, Started: at(1)},
+		}, want: gitprovider.Checks{State: gitprovider.ChecksPending}},
+		"a superseded success": {runs: []fakegithub.CheckRun{
+			{Name: "test", Conclusion: "success"}, {Name: "test", Conclusion: "failure", Attempt: 2, Started: at(1)},
+		}, want: gitprovider.Checks{State: gitprovider.ChecksFailure, Failing: []string{"test"}}},
+		"a superseded run of another app": {runs: []fakegithub.CheckRun{
+			{Name: "scan", App: "scanner", Conclusion: "failure"},
+			{Name: "scan", App: "scanner", Conclusion: "success", Attempt: 2, Started: at(1)},
+		}, want: gitprovider.Checks{State: gitprovider.ChecksSuccess}},
+		"a job of the same name in another workflow": {runs: []fakegithub.CheckRun{
+			{Name: "test", Conclusion: "failure"}, {Name: "test", Workflow: "Nightly", Conclusion: "success", Started: at(1)},
+		}, want: gitprovider.Checks{State: gitprovider.ChecksFailure, Failing: []string{"test"}}},
+		"a job of the same name for another event": {runs: []fakegithub.CheckRun{
+			{Name: "test", Conclusion: "failure"}, {Name: "test", Event: "push", Conclusion: "success", Started: at(1)},
+		}, want: gitprovider.Checks{State: gitprovider.ChecksFailure, Failing: []string{"test"}}},
+		"a job of the same name in the same run": {runs: []fakegithub.CheckRun{
+			{Name: "test", Conclusion: "failure"}, {Name: "test", Conclusion: "success", Started: at(1)},
+		}, want: gitprovider.Checks{State: gitprovider.ChecksFailure, Failing: []string{"test"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
@@ -115,6 +137,24 @@ func TestFailingChecksAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.same("of another head", got.State, gitprovider.ChecksNone)
+}
+
+// at is some minutes after the time at which the runs of the fake start.
+func at(minutes int) time.Time {
+	return time.Date(2026, 1, 1, 0, minutes, 0, 0, time.UTC)
+}
+
+// Without "Actions: read" an app does not see which workflow a run is of, and a red check must not hide behind another's.
+func TestARunIsNotTakenForSupersededWhereTheWorkflowIsHidden(t *testing.T) {
+	s := newAppScene(t)
+	s.app(func(a *fakegithub.App) { delete(a.Permissions, "actions") })
+	pr := s.propose(branch)
+	s.configure(func(set *fakegithub.Settings) {
+		set.CI.CheckRuns = map[string][]fakegithub.CheckRun{pr.HeadCommit: {
+			{Name: "test", Conclusion: "failure"}, {Name: "test", Workflow: "Nightly", Conclusion: "success", Started: at(1)},
+		}}
+	})
+	s.same("failing", s.status(pr.Number).Checks.Failing, []string{"test"})
 }
 
 // runs are completed runs, each named by its conclusion.

@@ -67,12 +67,13 @@ func New(o Options) *App {
 
 // key says which requests share a token.
 type key struct {
-	repo  string // in lower case, as GitHub compares names
-	write bool
+	repo    string // in lower case, as GitHub compares names
+	write   bool
+	members bool
 }
 
 func keyOf(use transport.Use) key {
-	return key{strings.ToLower(use.Owner + "/" + use.Repo), use.Write}
+	return key{strings.ToLower(use.Owner + "/" + use.Repo), use.Write, use.Members}
 }
 
 // slot is the place of one token. Who holds turn may ask for another.
@@ -81,9 +82,23 @@ type slot struct {
 
 	// App.mu guards what follows.
 	token   string
+	made    time.Time
 	expires time.Time
 	forget  func()
 }
+
+// newFor is how long GitHub may not know a token that it has made, or not what it may do: it answers 401, and 403.
+const newFor = 6 * time.Second
+
+// IsNew reports whether the token for a use was made so lately that GitHub may not know it yet.
+func (a *App) IsNew(use transport.Use) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.tokens[keyOf(use)]
+	return s != nil && a.isNew(s)
+}
+
+func (a *App) isNew(s *slot) bool { return s.token != "" && a.now().Sub(s.made) < newFor }
 
 // renewBefore is how long before its end a token is replaced: longer than a request with all of its repetitions takes,
 // and than two clocks differ.
@@ -119,7 +134,7 @@ func (a *App) Token(ctx context.Context, use transport.Use) (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.retire(s)
-	s.token, s.expires, s.forget = made.Token, made.ExpiresAt, forget
+	s.token, s.made, s.expires, s.forget = made.Token, a.now(), made.ExpiresAt, forget
 	a.sweep()
 	return s.token, nil
 }
@@ -150,7 +165,7 @@ func (a *App) sweep() {
 	})
 }
 
-// Refused implements transport.Credential: the token is not used again. The installation is looked up anew, so that
+// Refused implements transport.Credential: the token is not used again, unless it is new. The installation is looked up anew, so that
 // what has become of it (suspended, removed, fewer permissions) is told.
 func (a *App) Refused(use transport.Use, token string) bool {
 	a.mu.Lock()
@@ -158,6 +173,9 @@ func (a *App) Refused(use transport.Use, token string) bool {
 	s := a.tokens[keyOf(use)]
 	if s == nil {
 		return true
+	}
+	if s.token == token && a.isNew(s) {
+		return false
 	}
 	if s.token == token {
 		a.installations.Take(keyOf(use).repo)

@@ -18,10 +18,10 @@ import (
 // apiVersion is the version of the REST API that the requests are written for.
 const apiVersion = "2022-11-28"
 
-// ask makes a request in the name of the app and decodes the answer of a success into out; path is where it was found
-// after redirects. 403, 404 and 422 are for the caller to understand and no errors; every other refusal is a
-// *fault.Error. A token that is made twice does no harm, so each request may be repeated.
-func (a *App) ask(ctx context.Context, method string, u *url.URL, body, out any) (status int, path string, err error) {
+// ask makes a request in the name of the app and decodes the answer of a success into out. words are the path where it
+// was found after redirects, or what GitHub said: 403, 404 and 422 are for the caller to understand and no errors. Every
+// other refusal is a *fault.Error. A token that is made twice does no harm, so each request may be repeated.
+func (a *App) ask(ctx context.Context, method string, u *url.URL, body, out any) (status int, words string, err error) {
 	var content io.Reader
 	if body != nil {
 		raw, err := json.Marshal(body)
@@ -65,7 +65,7 @@ func (a *App) ask(ctx context.Context, method string, u *url.URL, body, out any)
 	}
 	switch resp.StatusCode {
 	case http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity:
-		return resp.StatusCode, "", nil
+		return resp.StatusCode, said, nil
 	}
 	return 0, "", notGitHub(nil)
 }

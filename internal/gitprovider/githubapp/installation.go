@@ -53,8 +53,8 @@ func (a *App) installation(ctx context.Context, owner, repo string, fresh bool) 
 		return in, false, a.notInstalled(ctx, owner, repo)
 	case status == http.StatusForbidden:
 		return in, false, fault.New(fault.ProviderDisabled,
-			"GitHub does not let the GitHub App see its installation for %s (403); look "+
-				"at the app's and the installation's settings", owner)
+			"GitHub does not let the GitHub App see its installation for %s (403): %s; look "+
+				"at the app's and the installation's settings", owner, fault.Said(a.client.Scrub(at)))
 	case in.ID == 0:
 		return in, false, notGitHub(nil)
 	case in.SuspendedAt != nil:

@@ -17,10 +17,14 @@ type permissions map[string]string
 // them: what CI said, and whether it is set up. Labels, reviewers and assignees of pull requests need no permission of
 // their own.
 func required(use transport.Use) permissions {
+	out := permissions{"contents": "read", "pull_requests": "read"}
 	if use.Write {
-		return permissions{"contents": "write", "pull_requests": "write"}
+		out = permissions{"contents": "write", "pull_requests": "write"}
 	}
-	return permissions{"contents": "read", "pull_requests": "read"}
+	if use.Members {
+		out["members"] = "read" // without it GitHub does not find a team
+	}
+	return out
 }
 
 func optional(use transport.Use) []string {

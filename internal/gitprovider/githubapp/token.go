@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
@@ -44,7 +45,7 @@ func (a *App) request(ctx context.Context, in installation, use transport.Use) (
 	if in.repository != 0 {
 		body = map[string]any{"repository_ids": []int64{in.repository}, "permissions": ask}
 	}
-	status, _, err := a.ask(ctx, http.MethodPost, u, body, &out)
+	status, said, err := a.ask(ctx, http.MethodPost, u, body, &out)
 	switch {
 	case err != nil:
 		return made{}, false, err
@@ -52,8 +53,12 @@ func (a *App) request(ctx context.Context, in installation, use transport.Use) (
 		return made{}, true, fault.New(fault.NotFound,
 			"the GitHub App is not installed for %s any more; install it there, with access "+
 				"to %s", use.Owner, use.Repo)
-	case status == http.StatusForbidden:
+	case status == http.StatusForbidden && forge.Mentions(said, "suspended"):
 		return made{}, true, suspended(use.Owner)
+	case status == http.StatusForbidden:
+		return made{}, true, fault.New(fault.ProviderDisabled,
+			"GitHub makes no token for the installation of the GitHub App for %s (403): %s; look at the installation's "+
+				"settings, and at the owner's rules for apps", use.Owner, fault.Said(a.client.Scrub(said)))
 	case status == http.StatusUnprocessableEntity:
 		return made{}, true, fault.New(fault.ProviderDisabled,
 			"GitHub makes no token for %s/%s: its installation of the GitHub App "+

@@ -21,6 +21,7 @@ type Credential interface {
 type Use struct {
 	Owner, Repo string // the repository that the request is about
 	Write       bool   // the request may change something
+	Members     bool   // the request names teams of the owner
 }
 
 type useKey struct{}
@@ -30,12 +31,20 @@ func For(ctx context.Context, use Use) context.Context { return context.WithValu
 
 // ForWrite notes that the requests made with the context may change something, beside what For has noted.
 func ForWrite(ctx context.Context) context.Context {
-	use := useOf(ctx)
+	use := UseOf(ctx)
 	use.Write = true
 	return For(ctx, use)
 }
 
-func useOf(ctx context.Context) Use {
+// ForMembers notes that the requests made with the context name teams, beside what For has noted.
+func ForMembers(ctx context.Context) context.Context {
+	use := UseOf(ctx)
+	use.Members = true
+	return For(ctx, use)
+}
+
+// UseOf is what For, ForWrite and ForMembers have noted.
+func UseOf(ctx context.Context) Use {
 	use, _ := ctx.Value(useKey{}).(Use)
 	return use
 }
@@ -74,7 +83,7 @@ func (t *Transport) token(c *call) (string, *failure) {
 		return "", nil
 	}
 	ctx := c.req.Context()
-	token, err := t.opt.Credential.Token(ctx, useOf(ctx))
+	token, err := t.opt.Credential.Token(ctx, UseOf(ctx))
 	if err != nil {
 		return "", &failure{fault: t.Failure(err)}
 	}
@@ -102,5 +111,5 @@ func (t *Transport) renewToken(c *call) bool {
 		return false
 	}
 	c.renewed = true
-	return t.opt.Credential.Refused(useOf(c.req.Context()), c.token)
+	return t.opt.Credential.Refused(UseOf(c.req.Context()), c.token)
 }

@@ -73,18 +73,25 @@ func atLeast(have, wanted string) bool {
 	return slices.Index(permissions(), have) >= slices.Index(permissions(), wanted)
 }
 
-// allows reports whether somebody's permission is at least as high as the one named. Collaborators may write.
-func (r *rights) allows(who, permission string) bool {
+// allows reports whether somebody's permission is at least as high as the one named.
+func (r *rights) allows(who, permission string) bool { return atLeast(r.roleOf(who), permission) }
+
+// roleOf is what somebody may do in the repository.
+func (r *rights) roleOf(who string) string {
+	role, given := r.at.set.People.Roles[who]
 	switch {
 	case who == viewer:
-		return r.at.set.allows(permission)
+		return r.at.set.Token.Permission
+	case who == r.at.repo.Ref.Owner:
+		return "admin"
+	case given:
+		return role
 	case slices.Contains(r.at.set.People.Collaborators, who):
-		return atLeast("write", permission)
+		return "write"
 	case r.at.set.Private:
-		return atLeast("none", permission)
-	default:
-		return atLeast("read", permission)
+		return "none"
 	}
+	return "read"
 }
 
 // invitation asks somebody to become a collaborator.

@@ -24,6 +24,7 @@ type App struct {
 	Suspended   bool                  // the owner has suspended it
 	Lifetime    time.Duration         // of tokens; 0: an hour
 	Now         func() time.Time      // nil: time.Now
+	NotYet      []int                 // 401 and 403 that each new token is answered first, as long as GitHub spreads it
 }
 
 // AppToken is a token that the server made for an installation.
@@ -32,6 +33,7 @@ type AppToken struct {
 	Repo        gitprovider.RepoRef
 	Permissions map[string]string
 	expires     time.Time
+	notYet      []int
 }
 
 // installationID is the number of the one installation.
@@ -115,7 +117,7 @@ func (i *appInstallation) makeToken(ref gitprovider.RepoRef, permissions map[str
 	sum := sha256.Sum256(fmt.Appendf(nil, "token %d of %s", len(i.appTokens), ref))
 	token := &AppToken{
 		Token: "ghs_" + hex.EncodeToString(sum[:])[:36], Repo: ref, Permissions: permissions,
-		expires: i.app.now().Add(lifetime).Truncate(time.Second),
+		expires: i.app.now().Add(lifetime).Truncate(time.Second), notYet: i.app.NotYet,
 	}
 	i.appTokens = append(i.appTokens, token)
 	return token
@@ -129,6 +131,12 @@ func (i *appInstallation) admit(a *exchange, token string) (known, admitted bool
 			return
 		}
 		known = true
+		if token := i.appTokens[at]; len(token.notYet) > 0 {
+			words := map[int]string{401: "Bad credentials", 403: "Resource not accessible by integration"}
+			a.fail(token.notYet[0], words[token.notYet[0]])
+			token.notYet = token.notYet[1:]
+			return
+		}
 		switch {
 		case i.app.Uninstalled || !i.app.now().Before(i.appTokens[at].expires):
 			a.fail(http.StatusUnauthorized, "Bad credentials")

@@ -40,6 +40,9 @@ func (p *place) runs(commit string) []CheckRun {
 		if out[i].Status == "" {
 			out[i].Status = "completed"
 		}
+		if out[i].Started.IsZero() {
+			out[i].Started = epoch()
+		}
 	}
 	return out
 }

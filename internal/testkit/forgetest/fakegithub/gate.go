@@ -25,6 +25,14 @@ func (r *refusal) rest(a *exchange) {
 	a.fail(r.status, r.message)
 }
 
+// refused is what the token is told whatever it asks about the repository, nil as a rule.
+func (r *rights) refused() *refusal {
+	if r.at.set.Token.Refusal == "" {
+		return nil
+	}
+	return &refusal{http.StatusForbidden, "FORBIDDEN", r.at.set.Token.Refusal, ""}
+}
+
 // writes tells why somebody may not write: nil if they may. what is the fine-grained permission that is needed, such as
 // "contents", and permission the role.
 func (r *rights) writes(who, what, permission string) *refusal {
@@ -43,6 +51,14 @@ func (r *rights) writes(who, what, permission string) *refusal {
 		return &refusal{http.StatusForbidden, "UNPROCESSABLE", "Repository was archived so is read-only.", ""}
 	}
 	return nil
+}
+
+// seesTeams reports whether the token may read the organisation's members.
+func (r *rights) seesTeams() bool {
+	if token := r.at.s.apps.acting; token != nil {
+		return token.may("members", "read")
+	}
+	return !slices.Contains(r.at.set.Token.NotGranted, "members")
 }
 
 // mayWrite is writes for a REST handler: it sets the refusal, if there is one.

@@ -1,6 +1,8 @@
 package fakegithub
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -74,52 +76,37 @@ func (g *gitGraph) gqlRun(commit string, i int) *gql.Object {
 	}
 	page := g.at.web("runs", commit, run.Name)
 	return &gql.Object{Type: "CheckRun", Fields: fields{
-		"id": nodeID(kindCheckRun, g.at.id, commit+"/"+run.Name), "databaseId": i + 1, "name": run.Name,
-		"status": strings.ToUpper(run.Status), "conclusion": conclusion, "startedAt": epoch(), "completedAt": completed,
+		"id": nodeID(kindCheckRun, g.at.id, fmt.Sprintf("%s/%s/%d", commit, run.Name, i)), "databaseId": i + 1, "name": run.Name,
+		"status": strings.ToUpper(run.Status), "conclusion": conclusion, "startedAt": run.Started, "completedAt": completed,
 		"title": orNull(run.Title), "summary": orNull(run.Summary), "text": orNull(run.Text), "isRequired": false,
 		"detailsUrl": escaped(page), "url": escaped(page),
 		"permalink":  escaped(page),
 		"repository": lazy(func(args) (any, error) { return g.at.graph().repo(), nil }),
-		"checkSuite": lazy(func(args) (any, error) { return g.gqlSuite(commit), nil }),
+		"checkSuite": lazy(func(args) (any, error) { return g.gqlSuite(commit, run), nil }),
 	}}
 }
 
 // escaped makes an address of one that has names in it as people write them.
 func escaped(address string) string { return strings.ReplaceAll(address, " ", "%20") }
 
-// gqlSuite is the one suite that holds all check runs of a commit, or nil if there are none.
-func (g *gitGraph) gqlSuite(commit string) *gql.Object {
-	runs := g.at.runs(commit)
-	if len(runs) == 0 {
-		return nil
-	}
-	status, conclusion := "COMPLETED", any("SUCCESS")
-	for _, run := range runs {
-		switch {
-		case run.Status != "completed":
-			status, conclusion = "IN_PROGRESS", nil
-		case !slices.Contains(harmless(), run.Conclusion) && conclusion != nil:
-			conclusion = "FAILURE"
-		}
-	}
+// gqlSuite is the suite that a check run belongs to: each workflow has one for each time that it was triggered, and each
+// other app has one.
+func (g *gitGraph) gqlSuite(commit string, run CheckRun) *gql.Object {
+	app := cmp.Or(run.App, "github-actions")
+	id := nodeID(kindSuite, g.at.id, fmt.Sprintf("%s/%s/%s/%s/%d", commit, app, run.Workflow, run.Event, run.Attempt))
 	return &gql.Object{Type: "CheckSuite", Fields: fields{
-		"id": nodeID(kindSuite, g.at.id, commit), "databaseId": 1, "status": status, "conclusion": conclusion,
-		"createdAt": epoch(),
-		"app": &gql.Object{Type: "App", Fields: fields{
-			"id": nodeID(kindApp, 0, "github-actions"), "databaseId": 15368, "name": "GitHub Actions", "slug": "github-actions",
-			"url": g.at.s.host.Web() + "/apps/github-actions",
-		}},
+		"id": id, "app": &gql.Object{Type: "App", Fields: fields{"id": nodeID(kindApp, 0, app), "slug": app}},
+		"workflowRun": g.at.rights().guarded(func(args) (any, error) {
+			if run.App != "" {
+				return nil, nil
+			}
+			return &gql.Object{Type: "WorkflowRun", Fields: fields{
+				"id": nodeID(kindRun, 0, id), "event": cmp.Or(run.Event, "pull_request"), "workflow": &gql.Object{
+					Type: "Workflow", Fields: fields{"id": nodeID(kindWorkflow, 0, id), "name": cmp.Or(run.Workflow, "CI")},
+				},
+			}}, nil
+		}, "actions"),
 	}}
-}
-
-func (g *gitGraph) gqlSuites(commit string, in args) (any, error) {
-	n := 0
-	if len(g.at.runs(commit)) > 0 {
-		n = 1
-	}
-	return gql.Connection("CheckSuite", "checkSuites", gql.Items{
-		Len: n, Key: func(int) string { return commit }, Node: func(int) *gql.Object { return g.gqlSuite(commit) },
-	}, in, nil)
 }
 
 // gqlStatus is the older form of CI's word: statuses only; nil if there are none.

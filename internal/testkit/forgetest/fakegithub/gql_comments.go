@@ -16,7 +16,7 @@ func (g *pullGraph) comments(pr *memhost.PR, in args) (any, error) {
 			c := pr.Comments[i]
 			return &gql.Object{Type: "IssueComment", Fields: fields{
 				"id": nodeID(kindComment, g.at.id, fmt.Sprintf("%d/%d", pr.Number, i)), "databaseId": g.at.id*1000 + i,
-				"author": g.at.s.graph.user(c.Author), "authorAssociation": g.at.rules().association(c.Author), "body": c.Body,
+				"author": g.account(c.Author), "authorAssociation": g.at.rules().association(c.Author), "body": c.Body,
 				"createdAt": c.At, "updatedAt": c.At, "isMinimized": false, "viewerDidAuthor": c.Author == viewer,
 				"url": g.at.web("pull", fmt.Sprintf("%d#issuecomment-%d", pr.Number, i)),
 			}}
@@ -26,12 +26,14 @@ func (g *pullGraph) comments(pr *memhost.PR, in args) (any, error) {
 
 // association is what somebody is to the repository.
 func (r *pullRules) association(login string) string {
-	switch login {
-	case r.at.repo.Ref.Owner:
+	given := r.at.set.People.Associations[login]
+	switch {
+	case given != "":
+		return given
+	case login == r.at.repo.Ref.Owner:
 		return "OWNER"
-	case memhost.Stranger:
-		return "NONE"
-	default:
+	case login == viewer, r.at.rights().allows(login, "write"), r.at.set.People.Roles[login] != "":
 		return "COLLABORATOR"
 	}
+	return "NONE"
 }

@@ -64,8 +64,7 @@ func (g *gitGraph) commit(id string) *gql.Object {
 		}),
 		"statusCheckRollup": g.at.rights().guarded(func(args) (any, error) { return g.gqlRollup(id), nil }, "checks",
 			"statuses"),
-		"status":      lazy(func(args) (any, error) { return g.gqlStatus(id), nil }),
-		"checkSuites": lazy(func(in args) (any, error) { return g.gqlSuites(id, in) }),
+		"status": lazy(func(args) (any, error) { return g.gqlStatus(id), nil }),
 		"associatedPullRequests": lazy(func(in args) (any, error) {
 			in["headRefOid"] = id
 			return g.at.graph().pulls("associatedPullRequests", in)

@@ -24,7 +24,7 @@ func (r *pullRules) pullNamed(number string) *memhost.PR {
 // addPullFields are the fields of a repository that lead to pull requests and labels.
 func (g *pullGraph) addPullFields(out fields) {
 	out["pullRequest"] = g.at.rights().guarded(func(in args) (any, error) {
-		if pr := g.at.repo.PR(in.Int("number")); pr != nil {
+		if pr := g.at.repo.PR(in.Int("number")); pr != nil && !g.at.hides(doorGraph, pullName(pr.Number)) {
 			return g.pull(pr), nil
 		}
 		return nil, &gql.Error{Type: "NOT_FOUND", Message: fmt.Sprintf(
@@ -45,6 +45,9 @@ func (g *pullGraph) addPullFields(out fields) {
 }
 
 func (g *pullGraph) pulls(field string, in args) (any, error) {
+	if err := g.at.s.graph.spend(in.Int("first")); err != nil {
+		return nil, err
+	}
 	prs := g.at.rules().listed(in)
 	return gql.Connection("PullRequest", field, gql.Items{
 		Len: len(prs), Key: func(i int) string { return strconv.Itoa(prs[i].Number) },

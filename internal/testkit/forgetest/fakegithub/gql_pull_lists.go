@@ -33,6 +33,18 @@ func (g *pullGraph) addPullLists(out fields, pr *memhost.PR) {
 			})
 		})
 	})
+	out["latestOpinionatedReviews"] = lazy(func(in args) (any, error) {
+		isOpinion := func(r gitprovider.Review) bool {
+			return r.State != gitprovider.ReviewCommented && r.State != gitprovider.ReviewPending
+		}
+		return g.reviews("latestOpinionatedReviews", pr, in, func(i int) bool {
+			r := pr.Reviews[i]
+			return isOpinion(r) && (!in.Bool("writersOnly") || g.at.rights().allows(r.Author, "write")) &&
+				!slices.ContainsFunc(pr.Reviews[i+1:], func(later gitprovider.Review) bool {
+					return later.Author == r.Author && isOpinion(later)
+				})
+		})
+	})
 	out["reviewThreads"] = lazy(func(in args) (any, error) { return g.threads(pr, in) })
 	out["reviewRequests"] = lazy(func(in args) (any, error) { return g.requests(pr, in) })
 	out["commits"] = lazy(func(in args) (any, error) { return g.pullCommits(pr, in) })
@@ -52,6 +64,9 @@ func (g *pullGraph) addPullLists(out fields, pr *memhost.PR) {
 }
 
 func (g *pullGraph) files(pr *memhost.PR, in args) (any, error) {
+	if err := g.at.s.graph.spend(10); err != nil {
+		return nil, err
+	}
 	diffs := g.at.rules().diff(pr)
 	types := map[string]string{
 		"added": "ADDED", "removed": "DELETED", "modified": "MODIFIED", "renamed": "RENAMED", "changed": "CHANGED",
@@ -94,7 +109,7 @@ func (g *pullGraph) review(pr *memhost.PR, i int) *gql.Object {
 	}
 	return &gql.Object{Type: "PullRequestReview", Fields: fields{
 		"id": nodeID(kindReview, g.at.id, fmt.Sprintf("%d/%d", pr.Number, i)), "databaseId": g.at.id*1000 + i,
-		"author": g.at.s.graph.user(r.Author), "body": r.Body, "state": reviewState(r.State),
+		"author": g.account(r.Author), "body": r.Body, "state": reviewState(r.State),
 		"submittedAt": when(r.SubmittedAt),
 		"createdAt":   created, "updatedAt": created, "authorAssociation": g.at.rules().association(r.Author),
 		"viewerDidAuthor": r.Author == viewer,
@@ -109,7 +124,7 @@ func (g *pullGraph) requests(pr *memhost.PR, in args) (any, error) {
 	return gql.Connection("ReviewRequest", "reviewRequests", gql.Items{
 		Len: len(names), Key: func(i int) string { return names[i] },
 		Node: func(i int) *gql.Object {
-			who := g.at.s.graph.user(names[i])
+			who := g.account(names[i])
 			if i >= len(st.reviewers) {
 				who = g.team(names[i])
 			}

@@ -41,7 +41,12 @@ func (g *gitGraph) addRefFields(out fields) {
 	out["ref"] = lazy(func(in args) (any, error) {
 		name := in.String("qualifiedName")
 		for _, prefix := range []string{"refs/heads/", "heads/"} {
-			if branch, ok := strings.CutPrefix(name, prefix); ok && g.at.tip(branch) != "" {
+			branch, ok := strings.CutPrefix(name, prefix)
+			switch {
+			case !ok || g.at.tip(branch) == "":
+			case g.at.hides(doorGraph, branchName(branch)):
+				return nil, nil
+			default:
 				return g.ref(branch), nil
 			}
 		}

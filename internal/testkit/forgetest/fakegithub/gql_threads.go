@@ -89,7 +89,7 @@ func (g *pullGraph) threadComments(pr *memhost.PR, t thread, in args) (any, erro
 			}
 			return &gql.Object{Type: "PullRequestReviewComment", Fields: fields{
 				"id":             nodeID(kindLine, g.at.id, fmt.Sprintf("%d/%d/%d", pr.Number, at.review, at.line)),
-				"fullDatabaseId": strconv.Itoa(lineID(g.at, at)), "author": g.at.s.graph.user(author),
+				"fullDatabaseId": strconv.Itoa(lineID(g.at, at)), "author": g.account(author),
 				"authorAssociation": g.at.rules().association(author), "body": c.Body, "createdAt": made, "isMinimized": false,
 				"path":              c.Path,
 				"originalCommit":    lazy(func(args) (any, error) { return g.at.git().commit(c.Commit), nil }),

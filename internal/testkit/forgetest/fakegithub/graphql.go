@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ func (g *graphServer) serve(a *exchange) {
 		return
 	}
 	out := g.schema.Execute(req, gql.Roots{Query: g.queryRoot(), Mutation: g.mutationRoot(),
-		Around: func(do func()) { g.s.as(a, do) }})
+		Around: func(do func()) { g.s.as(a, func() { g.spent = 0; do() }) }})
 	for _, defect := range out.Defects {
 		g.s.t.Errorf("the fake GitHub made a wrong value: %s", defect)
 	}
@@ -55,6 +56,9 @@ func (g *graphServer) queryRoot() *gql.Object {
 		"id": "MDU6UXVlcnk=",
 		"repository": lazy(func(in args) (any, error) {
 			if p := g.s.repos.find(in.String("owner"), in.String("name"), in.Bool("followRenames")); p != nil {
+				if no := p.rights().refused(); no != nil {
+					return nil, no.graphQL()
+				}
 				return p.graph().repo(), nil
 			}
 			return nil, &gql.Error{Type: "NOT_FOUND", Message: fmt.Sprintf(
@@ -71,6 +75,9 @@ func (g *graphServer) queryRoot() *gql.Object {
 			if ids := in.Strings("ids"); len(ids) > gql.MaxPage {
 				return nil, &gql.Error{Type: "ARGUMENT_LIMIT", Message: fmt.Sprintf(
 					"You may not provide more than %d node ids; you provided %d.", gql.MaxPage, len(ids))}
+			}
+			if err := g.spend(len(in.Strings("ids"))); err != nil {
+				return nil, err
 			}
 			for _, id := range in.Strings("ids") {
 				if obj := g.node(id); obj != nil {
@@ -146,6 +153,16 @@ func (g *graphServer) user(login string) *gql.Object {
 	out := g.actor(login, nodeID(kindUser, 0, login), userID(login))
 	out["email"], out["isViewer"] = "", login == viewer
 	return &gql.Object{Type: "User", Fields: out}
+}
+
+// account is somebody of the repository: a person or a bot.
+func (g *pullGraph) account(login string) *gql.Object {
+	if !slices.Contains(g.at.set.People.Bots, login) {
+		return g.at.s.graph.user(login)
+	}
+	out := g.at.s.graph.actor(login, nodeID(kindBot, 0, login), userID(login))
+	delete(out, "name")
+	return &gql.Object{Type: "Bot", Fields: out}
 }
 
 func (g *pullGraph) team(slug string) *gql.Object {

@@ -12,6 +12,8 @@ import (
 type Harness struct {
 	// NewProvider makes the provider under test for a server.
 	NewProvider func(t testing.TB, s *Server) gitprovider.Provider
+	// Lag makes new objects unknown for a while; see Server.Lag.
+	Lag bool
 }
 
 var _ providertest.Harness = Harness{}
@@ -19,6 +21,9 @@ var _ providertest.Harness = Harness{}
 // NewRepo implements providertest.Harness.
 func (h Harness) NewRepo(t testing.TB, files ...memhost.File) providertest.World {
 	s := New(t)
+	if h.Lag {
+		s.Lag()
+	}
 	ref := s.AddRepo(files...)
 	s.Configure(ref, func(set *Settings) { set.People.Collaborators = []string{"ann", "bob"} })
 	return s.host.World(t, ref, h.NewProvider(t, s))

@@ -39,7 +39,7 @@ func createCommitOnBranch(p *place, in args) (fields, error) {
 	head, expected := p.tip(branch), in.String("expectedHeadOid")
 	hindered := p.rights().hindered(branch, "update")
 	switch {
-	case head == "":
+	case head == "" || p.hides(doorGraph, branchName(branch)):
 		return nil, &gql.Error{Type: "NOT_FOUND",
 			Message: fmt.Sprintf("Could not resolve to a Ref with the name '%s'.", branch)}
 	case head != expected:
@@ -59,6 +59,7 @@ func createCommitOnBranch(p *place, in args) (fields, error) {
 	id := p.repo.Add(&memhost.Commit{Parents: []string{head}, Files: files, Message: message})
 	p.details[id] = p.byGitHub()
 	p.repo.Branches[branch] = id
+	p.made(commitsOf(branch))
 	return fields{
 		"commit": lazy(func(args) (any, error) { return p.git().commit(id), nil }),
 		"ref":    lazy(func(args) (any, error) { return p.git().ref(branch), nil }),
@@ -98,6 +99,9 @@ func (o *objectReader) withChanges(head string, changes args) (map[string]memhos
 		content, err := base64.StdEncoding.DecodeString(add.String("contents"))
 		if err != nil {
 			return nil, refused("The contents of `%s` are not Base64.", path)
+		}
+		if secret := o.at.set.Protection.Secret; secret != "" && strings.Contains(string(content), secret) {
+			return nil, refused("Repository rule violations found\n\nSecret detected in content\n\n")
 		}
 		putFile(files, fileOf(path, modeFile, string(content)))
 	}

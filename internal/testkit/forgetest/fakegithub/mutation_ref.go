@@ -21,6 +21,7 @@ func createRef(p *place, in args) (fields, error) {
 	if err := p.moveRef(branch, zeroOid, in.String("oid"), false); err != nil {
 		return nil, err
 	}
+	p.made(branchName(branch))
 	return fields{"ref": lazy(func(args) (any, error) { return p.git().ref(branch), nil })}, nil
 }
 
@@ -96,7 +97,7 @@ func (p *place) moveRef(branch, from, to string, force bool) error {
 	case from != has:
 		return &gql.Error{Type: "STALE_DATA", Message: "Reference cannot be updated: expected refs/heads/" + branch +
 			" to be at " + from + " but it is at " + has + "."}
-	case to != zeroOid && p.repo.Commits[to] == nil:
+	case to != zeroOid && (p.repo.Commits[to] == nil || p.hides(doorGraph, to)):
 		return refused("Object %s does not exist in the repository.", to)
 	case hindered != nil:
 		return hindered.graphQL()

@@ -20,6 +20,7 @@ type state struct {
 	details map[string]commitDetails // by commit
 	trials  map[string]bool          // commits that are trial merges
 	looks   map[string]labelLook     // of labels that were made with one, by name in lower case
+	unknown map[string][]door        // to whom objects are unknown that were just made
 }
 
 // pullState is what GitHub knows of a pull request besides what memhost does.
@@ -66,7 +67,7 @@ func (r *repositories) place(repo *memhost.Repo) *place {
 		st = &state{
 			id: 1_000_000 + len(r.states), pulls: map[int]*pullState{}, objects: newObjects(),
 			details: map[string]commitDetails{}, trials: map[string]bool{},
-			looks: map[string]labelLook{},
+			looks: map[string]labelLook{}, unknown: map[string][]door{},
 			set: &Settings{Labels: []string{gitprovider.LabelOurs, "automated"}, Token: Token{Permission: "write"},
 				Delays: Delays{MergeableReads: 1}},
 		}

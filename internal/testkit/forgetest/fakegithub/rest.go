@@ -184,6 +184,10 @@ func (r *restRouter) inRepo(a *exchange, handle handler) {
 		a.notFound()
 		return
 	}
+	if no := p.rights().refused(); no != nil {
+		no.rest(a)
+		return
+	}
 	if no := p.rights().barred("read", readNeeds(a.route)); no != nil && a.r.Method == http.MethodGet {
 		no.rest(a)
 		return

@@ -1,6 +1,7 @@
 package fakegithub
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -12,7 +13,27 @@ func adminRoutes() map[string]handler {
 		"DELETE /repos/{owner}/{repo}":                        deleteRepo,
 		"POST /repos/{owner}/{repo}/branches/{branch}/rename": renameBranch,
 		"PUT /repos/{owner}/{repo}/collaborators/{username}":  putCollaborator,
+
+		"GET /repos/{owner}/{repo}/collaborators/{username}/permission": getPermission,
 	}
+}
+
+// getPermission tells what somebody may do. Triage counts as reading, and maintaining as writing.
+func getPermission(p *place, a *exchange) {
+	login := a.path["username"]
+	switch {
+	case !p.rights().allows(a.by.who, "write") && p.s.apps.acting == nil:
+		a.fail(http.StatusForbidden, "Must have push access to view collaborator permission.")
+		return
+	case slices.Contains(p.set.People.Bots, login):
+		a.fail(http.StatusNotFound, login+" is not a user")
+		return
+	}
+	role := p.rights().roleOf(login)
+	a.reply(http.StatusOK, object{
+		"permission": cmp.Or(map[string]string{"triage": "read", "maintain": "write"}[role], role), "role_name": role,
+		"user": p.s.restUser(login),
+	})
 }
 
 // deleteRepo needs no repository that takes writes: archived ones go too.

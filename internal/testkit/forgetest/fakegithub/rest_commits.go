@@ -76,7 +76,7 @@ func postCommit(p *place, a *exchange) {
 	if !a.decode(&body) || !p.rights().mayWrite(a, "contents", "write") || p.empty(a) {
 		return
 	}
-	if _, known := p.read().tree(body.Tree); !known {
+	if _, known := p.read().tree(body.Tree); !known || p.hides(doorREST, body.Tree) {
 		a.fail(http.StatusUnprocessableEntity, "Tree SHA does not exist")
 		return
 	}
@@ -99,5 +99,6 @@ func postCommit(p *place, a *exchange) {
 	author := who(body.Author, signature{viewer, viewer + "@users.noreply.github.example", p.s.host.Now()})
 	id := p.repo.Add(&memhost.Commit{Parents: body.Parents, Files: p.read().filesOf(body.Tree), Message: body.Message})
 	p.details[id] = commitDetails{author: author, committer: who(body.Committer, author)}
+	p.made(id)
 	a.reply(http.StatusCreated, p.rest().restCommit(id))
 }

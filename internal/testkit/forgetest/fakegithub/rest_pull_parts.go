@@ -1,6 +1,7 @@
 package fakegithub
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -74,6 +75,11 @@ func postReviewers(p *place, a *exchange, pr *memhost.PR) {
 		TeamReviewers []string `json:"team_reviewers"`
 	}
 	if !a.decode(&in) || !p.rights().mayWrite(a, "pull_requests", "write") {
+		return
+	}
+	if len(in.TeamReviewers) > 0 && !p.rights().seesTeams() {
+		a.fail(http.StatusUnprocessableEntity, "Validation Failed", fmt.Sprintf(
+			"Could not resolve to a node with the global id of '%s'.", nodeID(kindTeam, p.id, in.TeamReviewers[0])))
 		return
 	}
 	if reason := p.rules().cannotReview(pr, in.Reviewers, in.TeamReviewers); reason != "" {

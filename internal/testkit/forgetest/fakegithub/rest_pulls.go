@@ -23,12 +23,27 @@ func pullRoutes() map[string]handler {
 // withPull makes a handler of one for a pull request, whose number is a part of the path.
 func withPull(number string, handle func(p *place, a *exchange, pr *memhost.PR)) handler {
 	return func(p *place, a *exchange) {
-		if pr := p.repo.PR(a.number(number)); pr != nil {
+		pr := p.repo.PR(a.number(number))
+		switch {
+		case pr == nil:
+			a.notFound()
+		case p.hides(doorREST, pullName(pr.Number)):
+			a.unknownPull(p, pr)
+		default:
 			handle(p, a, pr)
-			return
 		}
-		a.notFound()
 	}
+}
+
+// unknownPull is how GitHub answers about a pull request that it has just made: labels and reviewers are set through its
+// node.
+func (a *exchange) unknownPull(p *place, pr *memhost.PR) {
+	if strings.HasSuffix(a.route, "/labels") || strings.HasSuffix(a.route, "/requested_reviewers") {
+		a.fail(http.StatusUnprocessableEntity, "Validation Failed", "Could not resolve to a node with the global id of '"+
+			nodeID(kindPull, p.id, strconv.Itoa(pr.Number))+"'.")
+		return
+	}
+	a.notFound()
 }
 
 // restPull is a pull request as lists show it.
@@ -160,12 +175,21 @@ func postPull(p *place, a *exchange) {
 	if !a.decode(&in) || !p.rights().mayWrite(a, "pull_requests", "read") {
 		return
 	}
+	if p.hides(doorREST, branchName(in.Head)) {
+		a.invalid("PullRequest", "head", "invalid")
+		return
+	}
+	if p.hides(doorREST, commitsOf(in.Head)) {
+		a.custom("PullRequest", "No commits between "+in.Base+" and "+in.Head)
+		return
+	}
 	pr, problems := p.rules().openPull(newPull{title: in.Title, body: in.Body, head: in.Head, base: in.Base,
 		draft: in.Draft})
 	if len(problems) > 0 {
 		refusePull(a, problems)
 		return
 	}
+	p.made(pullName(pr.Number))
 	p.changed()
 	a.header.Set("Location", p.api("pulls", strconv.Itoa(pr.Number)))
 	a.reply(http.StatusCreated, p.rest().restFullPull(pr))

@@ -77,7 +77,7 @@ func postTree(p *place, a *exchange) {
 		if p.repo.Commits[base] != nil {
 			base = p.read().root(base)
 		}
-		if _, known := p.read().tree(base); !known {
+		if _, known := p.read().tree(base); !known || p.hides(doorREST, base) {
 			a.notFound()
 			return
 		}
@@ -114,7 +114,9 @@ func postTree(p *place, a *exchange) {
 		a.fail(http.StatusUnprocessableEntity, "Invalid tree info")
 		return
 	}
-	a.reply(http.StatusCreated, p.rest().restTree(p.objects.addTree(files), false))
+	id := p.objects.addTree(files)
+	p.made(id)
+	a.reply(http.StatusCreated, p.rest().restTree(id, false))
 }
 
 // removePath removes a file, or a folder with what is in it; false if there is neither.

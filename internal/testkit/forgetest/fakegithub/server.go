@@ -35,6 +35,7 @@ type Server struct {
 	faults   *httpfault.Handler
 	host     *memhost.Host
 	served   int // requests
+	lagging  bool
 	repos    *repositories
 	accounts *accounts
 	apps     *appInstallation
@@ -82,6 +83,20 @@ type restRouter struct {
 type graphServer struct {
 	s      *Server
 	schema *gql.Schema
+	limit  int // of what a query may cost: 1 for each pull request, 10 for each comparison; 0: none
+	spent  int // by the query that is being answered
+}
+
+// LimitQueries makes GraphQL give up on queries that cost more: 1 for each pull request that they ask for, and 10 for
+// each whose files they want. 0 is no limit.
+func (s *Server) LimitQueries(cost int) { s.host.Locked(func() { s.graph.limit = cost }) }
+
+// spend counts a cost; an error says that the query is too much.
+func (g *graphServer) spend(cost int) error {
+	if g.spent += cost; g.limit == 0 || g.spent <= g.limit {
+		return nil
+	}
+	return &gql.Error{Type: "RESOURCE_LIMITS_EXCEEDED", Message: "Resource limits for this query exceeded."}
 }
 
 // New starts a server without repositories; it listens on 127.0.0.1 and ends with the test. Requests that GitHub's

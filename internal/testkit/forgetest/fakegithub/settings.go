@@ -2,6 +2,7 @@ package fakegithub
 
 import (
 	"path"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
@@ -33,6 +34,9 @@ type Token struct {
 	// that it may not write with, whatever its owner may do.
 	FineGrained bool
 	NotGranted  []string
+	// Refusal, if set, is what GitHub says to every request of the token's about the repository, such as that the address
+	// is not on the organisation's list.
+	Refusal string
 }
 
 // Protection is what branches are protected by.
@@ -41,12 +45,19 @@ type Protection struct {
 	Protected []string
 	// RequireReview makes pull requests into protected branches, or any if there are none, wait for an approval.
 	RequireReview bool
+	// Secret is a text that push protection takes for a secret.
+	Secret string
 }
 
 // People are those besides the owner of the token.
 type People struct {
 	Collaborators []string // may write, and be reviewers and assignees
-	Teams         []string // slugs
+	// Roles are what others may do: read, triage, write, maintain or admin. Who has none may read what is public.
+	Roles map[string]string
+	// Associations are what GraphQL calls somebody beside it, such as MEMBER or CONTRIBUTOR: that says nothing of rights.
+	Associations map[string]string
+	Bots         []string // logins that are no people's
+	Teams        []string // slugs
 }
 
 // CI is what is said of commits.
@@ -72,6 +83,11 @@ type CheckRun struct {
 	Name       string
 	Status     string // queued, in_progress or completed; "" means completed
 	Conclusion string // in lower case; "" while it is not completed
+	// Workflow and Event are those of the run of GitHub Actions that it belongs to; App is another app instead. Attempt
+	// tells runs from those that were triggered again, which GitHub keeps beside each other.
+	Workflow, Event, App string
+	Attempt              int
+	Started              time.Time // zero: at the epoch
 
 	Title, Summary, Text string // of its output; "": none
 }

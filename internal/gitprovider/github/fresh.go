@@ -1,0 +1,104 @@
+package github
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
+)
+
+// newObjects remembers what this process has just made. GitHub needs some seconds until each of its servers knows a new
+// branch, commit or pull request. Until then it refuses as if there were none; such a refusal proves nothing.
+type newObjects struct {
+	made  *forge.LRU[string, time.Time]
+	now   func() time.Time
+	sleep func(context.Context, time.Duration)
+}
+
+const (
+	// newFor is how long an object counts as new.
+	newFor = time.Minute
+	// maxNew bounds the objects that are remembered.
+	maxNew = 4096
+)
+
+// object names a branch, a git object or a pull request of a repository.
+func object(repo gitprovider.RepoRef, name string) string { return forge.RepoKey(repo) + "\n" + name }
+
+func branchObject(repo gitprovider.RepoRef, branch string) string {
+	return object(repo, branchRef(branch))
+}
+
+func pullObject(repo gitprovider.RepoRef, number int) string {
+	return object(repo, "#"+strconv.Itoa(number))
+}
+
+func (o newObjects) add(object string) { o.made.Put(object, o.now()) }
+
+// gone notes that the object was removed.
+func (o newObjects) gone(object string) { o.made.Take(object) }
+
+func (o newObjects) has(object string) bool {
+	made, known := o.made.Get(object)
+	return known && o.now().Sub(made) < newFor
+}
+
+// wait calls do, and if GitHub does not know the new object yet, again after 1, 2 and 4 seconds. unknown tells whether
+// what do came to can mean that. It returns what do came to last; late is true if that is still unknown.
+func (o newObjects) wait(ctx context.Context, object string, unknown func(error) bool,
+	do func() error) (late bool, err error) {
+	return o.waitWhile(ctx, func(err error) bool { return unknown(err) && o.has(object) }, do)
+}
+
+// waitWhile is wait for what unknown is about.
+func (o newObjects) waitWhile(ctx context.Context, unknown func(error) bool, do func() error) (late bool, err error) {
+	for pause := time.Second; ; pause *= 2 {
+		err = do()
+		late = unknown(err)
+		if !late || pause > 4*time.Second || ctx.Err() != nil {
+			break
+		}
+		o.sleep(ctx, pause)
+	}
+	return late, err
+}
+
+// waitFor is wait with an error that says that the object may come still: somebody has to look again later.
+func (o newObjects) waitFor(ctx context.Context, object, what string, unknown func(error) bool, do func() error) error {
+	late, err := o.wait(ctx, object, unknown, do)
+	if late {
+		return notYet(what, err)
+	}
+	return err
+}
+
+// notYet says that a refusal may come from a new object that GitHub does not know yet. It does not wrap the refusal, which
+// would be found in it and taken for definite.
+func notYet(what string, refusal error) error {
+	return fault.New(fault.UpstreamError, "GitHub does not show %s yet, which was made a moment ago: %s; try again "+
+		"later", what, fault.From(refusal).Message)
+}
+
+// onPull does something to a pull request that may be new.
+func (o newObjects) onPull(ctx context.Context, repo gitprovider.RepoRef, number int, do func() error) error {
+	return o.waitFor(ctx, pullObject(repo, number), "pull request "+strconv.Itoa(number), pullUnknown, do)
+}
+
+// unknownNode is in GitHub's words about something that it does not know, or that the token may not see.
+const unknownNode = "could not resolve to a node"
+
+// pullUnknown reports whether a refusal can mean that GitHub does not know a pull request.
+func pullUnknown(err error) bool {
+	no := refused(err)
+	switch {
+	case no == nil:
+		return false
+	case no.status == http.StatusNotFound, no.kind == "NOT_FOUND":
+		return true
+	}
+	return no.status == http.StatusUnprocessableEntity && no.says(unknownNode, "issue not found")
+}
