@@ -54,8 +54,11 @@ func runEnd(text string, start int) int {
 		for end > start && end < len(text) && text[end] == '=' {
 			end++
 		}
+		if end-start < minRun { // before what follows is looked at, which may be much white space
+			return end
+		}
 		next := lineStart(text, end)
-		if next < 0 || end-start < minRun {
+		if next < 0 {
 			return end
 		}
 		length := 0

@@ -1,6 +1,7 @@
 package outgoing
 
 import (
+	"bytes"
 	"regexp"
 	"strings"
 )
@@ -63,7 +64,7 @@ func startsLine(text string, at int) bool {
 func (r textRules) shortLinks(v *view) []edit {
 	var out []edit
 	for i := 1; i < len(v.text); i++ {
-		if v.text[i] == '[' && v.text[i-1] == '[' && strings.Contains(string(v.text[i:min(len(v.text), i+1000)]), "]]") {
+		if v.text[i] == '[' && v.text[i-1] == '[' && bytes.Contains(v.text[i:min(len(v.text), i+1000)], []byte("]]")) {
 			r.warn("[[ in the body was split, so that it begins no link of a wiki")
 			out = append(out, insertion(int(v.from[i]), " "))
 		}

@@ -46,7 +46,7 @@ func (r Rules) Title(text string) (rewritten string, warnings []string) {
 
 // Body rewrites a Markdown body. A footer that follows after an empty line is a block of its own, outside of everything
 // in the body. The result may be longer, has no space at its end, and rewriting it again changes nothing. A body that
-// nests more deeply than the bounds in bounds.go, or whose rewriting comes to no end, is shown as one code block.
+// exceeds the bounds of package markdown, or whose rewriting comes to no end, is shown as one code block.
 //
 // warnings and the precondition are as for Title; a body may also have line ends, of either kind, and tabs.
 func (r Rules) Body(text string) (rewritten string, warnings []string) {
@@ -55,34 +55,38 @@ func (r Rules) Body(text string) (rewritten string, warnings []string) {
 	if isOneFence(text) {
 		return w.sourceOnly(text), w.list()
 	}
-	if reason := tooComplex(text); reason != "" {
-		w.warn("the body is shown as a code block, since it has %s", reason)
-		return w.sourceOnly(fenced(text)), w.list()
-	}
-	if next, ok := w.harmless(text); ok && tooComplex(next) == "" {
+	next, why := w.harmless(text)
+	if why == "" {
 		return next, w.list()
 	}
-	w.warn("the body is shown as a code block, since no other form of it was found that hides nothing and does nothing")
+	w.warn("the body is shown as a code block, since %s", why)
 	return w.sourceOnly(fenced(text)), w.list()
 }
 
-// harmless rewrites a body until nothing is left to change. It fails if that comes to no end, if a footer would be part
-// of something in the body, or if a change took something off the page, such as a star that has become a sign of
-// emphasis.
-func (w *rewriter) harmless(text string) (string, bool) {
+// harmless rewrites a body until nothing is left to change. If it fails, why says so: the body is too much to parse,
+// the last round still changed it, a footer would be part of something in the body, or a change took something off the
+// page, such as a star that has become a sign of emphasis.
+func (w *rewriter) harmless(text string) (rewritten, why string) {
 	var before []string // what each grammar's page shows of the text as it was written
 	for range maxRounds {
-		r := w.read(text)
+		r, tooMuch := w.read(text)
+		if tooMuch != "" {
+			return "", "it has " + tooMuch
+		}
 		if before == nil {
 			before = r.shown
 		}
 		next := w.apply(text, r.edits)
-		if next == text {
-			return text, r.footerStands && keeps(r.shown, before)
+		if next != text {
+			text = next
+			continue
 		}
-		text = next
+		if r.footerStands && keeps(r.shown, before) {
+			return text, ""
+		}
+		break
 	}
-	return "", false
+	return "", "no other form of it was found that hides nothing and does nothing"
 }
 
 // rewriter is one rewriting of one text.
@@ -143,11 +147,14 @@ type reading struct {
 	footerStands bool
 }
 
-// read finds out what is to be changed in a body.
-func (w *rewriter) read(text string) reading {
-	r := reading{edits: append(w.sourceEdits(text), w.text.frontMatter(text)...), footerStands: true}
+// read finds out what is to be changed in a body, or what it has that is too much to parse.
+func (w *rewriter) read(text string) (r reading, tooMuch string) {
+	r = reading{edits: append(w.sourceEdits(text), w.text.frontMatter(text)...), footerStands: true}
 	for _, grammar := range grammars() {
-		p := read(grammar, text)
+		p, tooMuch := read(grammar, text)
+		if tooMuch != "" {
+			return reading{}, tooMuch
+		}
 		r.footerStands = r.footerStands && p.footerStands
 		r.shown = append(r.shown, p.words.String())
 		for _, rule := range []func(*page) []edit{w.page.structure, w.page.math} {
@@ -158,7 +165,7 @@ func (w *rewriter) read(text string) reading {
 			r.edits = append(r.edits, rule(p.view)...)
 		}
 	}
-	return r
+	return r, ""
 }
 
 // keeps reports whether each text of all holds the characters of its counterpart in before, in order, spaces aside.

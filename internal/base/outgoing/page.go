@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/parser"
-	gtext "github.com/yuin/goldmark/text"
+
+	"github.com/claudeops/claudeops/internal/base/markdown"
 )
 
 // page is a body as one grammar reads it.
@@ -54,11 +54,14 @@ const (
 	sampleFooter = "\n\n" + sampleRule + "\n\n" + sampleText + "\n\n" + sampleMark + "\n"
 )
 
-// read parses a body with a footer behind it.
-func read(grammar parser.Parser, text string) *page {
+// read parses a body with a footer behind it, or says what the body has that is too much to parse.
+func read(grammar markdown.Grammar, text string) (_ *page, tooMuch string) {
 	source := text + sampleFooter
+	document, tooMuch := grammar.Parse([]byte(source))
+	if tooMuch != "" {
+		return nil, tooMuch
+	}
 	p := &page{text: text, source: []byte(source), view: newView(source), shown: make([]bool, len(source))}
-	document := grammar.Parse(gtext.NewReader(p.source))
 	inFooter := 0
 	for block := document.FirstChild(); block != nil; block = block.NextSibling() {
 		if p.isOfFooter(block) {
@@ -74,7 +77,7 @@ func read(grammar parser.Parser, text string) *page {
 	}
 	p.footerStands = inFooter == 3
 	p.view.source = text
-	return p
+	return p, ""
 }
 
 // isOfFooter reports whether a block of the document is one of the three of the footer.

@@ -29,7 +29,7 @@ func (p *page) address(n *ast.AutoLink) {
 // link reads a link and its text.
 func (p *page) link(n *ast.Link) {
 	first := len(p.view.text)
-	p.view.links = append(p.view.links, linkAt{first, n.Pos(), string(n.Destination)})
+	p.view.links = append(p.view.links, linkAt{first, n.Pos(), target(n)})
 	p.children(n)
 	p.nodes.links = append(p.nodes.links, linkNode{n, span{first, len(p.view.text)}})
 	end := n.Pos() + 1
@@ -38,6 +38,12 @@ func (p *page) link(n *ast.Link) {
 	}
 	p.showTarget(end)
 }
+
+// maxTarget is the longest address of a link, in bytes.
+const maxTarget = 500
+
+// target is the address of a link, or as much of it as shows that it is too long: many links may have one address.
+func target(n *ast.Link) string { return string(n.Destination[:min(len(n.Destination), maxTarget+1)]) }
 
 // showTarget takes what follows a link's text, which ends at an offset, for shown: `](target)`, `][label]` or `]`. What
 // of it hides text is judged elsewhere.

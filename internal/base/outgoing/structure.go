@@ -80,9 +80,6 @@ func htmlLines(text string, n *ast.HTMLBlock) []edit {
 	return out
 }
 
-// maxTarget is the longest address of a link, in bytes.
-const maxTarget = 500
-
 // misleads says why a link hides something, "" if it does not.
 func (r pageRules) misleads(p *page, l linkNode) string {
 	shown := strings.TrimSpace(string(p.view.text[l.view.from:l.view.to]))
@@ -91,9 +88,9 @@ func (r pageRules) misleads(p *page, l linkNode) string {
 		return "it has a title, which a page shows to the mouse only"
 	case shown == "" || shown == "\n":
 		return "it has no text"
-	case !plainTarget(string(l.node.Destination)):
+	case !plainTarget(target(l.node)):
 		return "its address is none of a page"
-	case otherHost(shown, string(l.node.Destination)):
+	case otherHost(shown, target(l.node)):
 		return "its text names another address"
 	case l.node.Reference != nil && !r.forms.label.MatchString(string(l.node.Reference.Value)) &&
 		l.node.Reference.Type == ast.ReferenceLinkFull:

@@ -22,7 +22,7 @@ const (
 func prompts(service func() *Service) []operation.Prompt {
 	offered := func() bool {
 		a := service().Authority
-		return a.ReadOnly == "" && a.mayPropose()
+		return a.takesProposals()
 	}
 	repository := operation.PromptArgument{Name: "repository", Description: "owner/name of the repository"}
 	required := repository

@@ -31,6 +31,11 @@ func maxReplyBytes() int {
 	return strictjson.Limit(reflect.TypeFor[CreateRequest](), "reply", "maxBytes")
 }
 
+// maxReplies is how many comments one request may answer.
+func maxReplies() int {
+	return strictjson.Limit(reflect.TypeFor[CreateRequest](), "replies", "maxItems")
+}
+
 // withoutNeeds leaves out that title, body and files are missing, of a request that only answers: the pull request
 // keeps its own.
 func (r *CreateRequest) withoutNeeds(violations []fault.Violation) []fault.Violation {

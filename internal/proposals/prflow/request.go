@@ -61,7 +61,9 @@ func (r *request) decode(raw []byte, rules rules) {
 		r.asked.normalize()
 		_, problems := parseRepo(r.asked.RepoOwner, r.asked.RepoName, r.asked.CloneURL)
 		wrong := r.asked.withoutNeeds(append(r.asked.check(rules.Policy.Text.RequiredSections), problems...))
-		if !slices.ContainsFunc(wrong, func(v fault.Violation) bool { return v.Path == "title" || v.Path == "body" }) {
+		// of who may not propose, texts are not parsed: they leave for nowhere
+		isOfText := func(v fault.Violation) bool { return v.Path == "title" || v.Path == "body" }
+		if rules.takesProposals() && !slices.ContainsFunc(wrong, isOfText) {
 			wrong = append(wrong, r.rewrite(rules.Policy)...)
 		}
 		return wrong
@@ -176,11 +178,14 @@ func (r *request) excludedFor(wanted func(fault.Code) bool) (out []fault.Violati
 // rewriteReplies sets the answers as they leave. how says what to leave out of one that is too long then.
 func (r *request) rewriteReplies(rules outgoing.Rules, how string) (out []fault.Violation) {
 	rewrite := func(at, text string, most int) string {
+		if len(text) > most { // refused already
+			return ""
+		}
 		rewritten, warnings := rules.Body(text)
 		for _, w := range warnings {
 			r.text.warnings = append(r.text.warnings, "in "+at+": "+w)
 		}
-		if len(rewritten) > most && len(text) <= most {
+		if len(rewritten) > most {
 			out = append(out,
 				invalid(at,
 					fmt.Sprintf("`%s` has %d bytes when it is written so that it does and hides nothing; at most %d are accepted",
@@ -192,7 +197,7 @@ func (r *request) rewriteReplies(rules outgoing.Rules, how string) (out []fault.
 		r.text.reply = rewrite("reply", r.asked.Reply, maxReplyBytes())
 	}
 	most := strictjson.Limit(reflect.TypeFor[ReplyRequest](), "text", "maxBytes")
-	for i, reply := range r.asked.Replies {
+	for i, reply := range r.asked.Replies[:min(len(r.asked.Replies), maxReplies())] {
 		r.text.replies = append(r.text.replies, rewrite(fmt.Sprintf("replies[%d].text", i), reply.Text, most))
 	}
 	return out

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/markdown/markdowntest"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 )
 
@@ -77,6 +79,51 @@ func TestTextsThatAreTooLongOnceTheyDoNothingAreRefused(t *testing.T) {
 	e, _ = b.mustRefuse(request(with("body", strings.Repeat("@ann ", prflow.MaxBodyBytes()/5))), fault.InvalidArgument)
 	if len(e.Violations) != 1 || e.Violations[0].Path != "body" || e.Violations[0].Suggestion == "" {
 		t.Errorf("violations %+v", e.Violations)
+	}
+}
+
+func TestTextsOfWhoMayNotProposeAreNotParsed(t *testing.T) {
+	long := request(with("body", strings.Repeat("@a ", prflow.MaxBodyBytes()/3))) // too long when it is written anew
+	for name, forbid := range map[string]func(*prflow.Authority){
+		"tier 1":    func(a *prflow.Authority) { a.Tier = gitprovider.TierObserve },
+		"read-only": func(a *prflow.Authority) { a.ReadOnly = "switched off" },
+	} {
+		b := newBench(t)
+		if e, _ := b.mustRefuse(long, fault.InvalidArgument); len(e.Violations) != 1 || e.Violations[0].Path != "body" {
+			t.Fatalf("refused for %+v", e.Violations)
+		}
+		forbid(&b.options.Authority)
+		_, err := b.create(long)
+		for _, v := range fault.From(err).Violations {
+			if v.Path == "body" {
+				t.Errorf("%s: the body was written anew: %+v", name, v)
+			}
+		}
+		if code := fault.CodeOf(err); code != fault.TierDenied && code != fault.ReadOnly {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestNoTextOfARequestCostsMuch(t *testing.T) {
+	const most = 100 << 20
+	b := newBench(t)
+	b.questioned()
+	full := func(bytes int) string { // a table that is as wide as long
+		n := bytes / 8
+		return strings.Repeat("|a", n) + "\n" + strings.Repeat("|-", n) + "\n" + strings.Repeat("x\n", 2*n-1)
+	}
+	for name, raw := range map[string][]byte{
+		"body":  request(with("body", full(prflow.MaxBodyBytes()))),
+		"reply": replying(with("reply", full(8000))),
+		"replies": replying(func(r map[string]any) {
+			r["replies"] = []any{to("1.1", full(4000)), to("1.2", full(4000))}
+		}),
+	} {
+		b.options.Authority.DryRun = true
+		if n := markdowntest.Allocated(func() { _, _ = b.create(raw) }); n > most {
+			t.Errorf("%s: %d MB are allocated", name, n>>20)
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ func (s *Service) situation() operation.Situation {
 			"Look at list_prs first, propose with create_pr; what it refuses, correct as it says, or report. " +
 			s.limits() + s.targets()
 	}
-	if a.DryRun && a.mayPropose() && a.ReadOnly == "" {
+	if a.DryRun && a.takesProposals() {
 		out.Instructions += " Dry run: create_pr checks everything and opens nothing; report its answer as a preview."
 		out.Descriptions[ToolCreatePR] = proposing +
 			" This server is in dry run: nothing is written; preview full shows body and diff."

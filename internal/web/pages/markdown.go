@@ -13,13 +13,14 @@ import (
 	"github.com/yuin/goldmark/util"
 
 	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/markdown"
 )
 
-// Bounds of a text that is rendered. A longer one, or one nested more deeply, is shown as it is written: the parser's
-// time grows with the square of either.
 const (
+	// maxMarkdown is the longest text that is rendered, in bytes. A longer one is shown as it is written.
 	maxMarkdown = 64 << 10
-	maxNesting  = 50
+	// maxTargets bounds the addresses of all links, in bytes: many may have one that is defined once.
+	maxTargets  = 4 * maxMarkdown
 	maxTextRune = 100_000
 )
 
@@ -31,18 +32,23 @@ type Prose struct {
 }
 
 // Markdown renders text that others wrote, cleaned of hidden characters. No part of the result comes from the text but
-// character data: links and images are their text and their target, written out, and HTML is shown as it is written.
+// character data: links and images are their text and their target, written out, and HTML is shown as it is written. A
+// text that costs too much to parse (see package markdown) is shown as it is written.
 func Markdown(text string) Prose {
 	cleaned := content.Clean(text, maxTextRune)
-	if len(cleaned) > maxMarkdown || nested(cleaned) {
+	if len(cleaned) > maxMarkdown {
+		return Prose{Plain: cleaned}
+	}
+	// a style would be refused by the browser
+	tables := extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))
+	grammar := markdown.New(goldmark.WithExtensions(tables),
+		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(inert{}, 1))))
+	document, tooMuch := grammar.Parse([]byte(cleaned))
+	if tooMuch != "" || targets(document) > maxTargets {
 		return Prose{Plain: cleaned}
 	}
 	var b bytes.Buffer
-	// a style would be refused by the browser
-	tables := extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))
-	markdown := goldmark.New(goldmark.WithExtensions(tables),
-		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(inert{}, 1))))
-	if err := markdown.Convert([]byte(cleaned), &b); err != nil {
+	if err := grammar.Render(&b, []byte(cleaned), document); err != nil {
 		return Prose{Plain: cleaned}
 	}
 	// all brackets of the text are escaped
@@ -71,22 +77,18 @@ func MarkdownFile(text string) Prose {
 	return Markdown(text)
 }
 
-// nested reports whether a line opens more containers or brackets than anybody writes by hand.
-func nested(text string) bool {
-	for line := range strings.Lines(text) {
-		for _, opener := range []string{">", "[", "!", "*", "_", "`", "<", "-", "+", "|"} {
-			if strings.Count(line, opener) > 20*maxNesting || len(line) > 10_000 {
-				return true
-			}
+// targets is the length of the addresses of all links and images.
+func targets(document ast.Node) (bytes int) {
+	_ = ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // it has no error
+		switch n := n.(type) {
+		case *ast.Link:
+			bytes += len(n.Destination)
+		case *ast.Image:
+			bytes += len(n.Destination)
 		}
-		if strings.Count(strings.TrimLeft(line, " \t"), ">") > maxNesting {
-			return true
-		}
-		if indent := len(line) - len(strings.TrimLeft(line, " \t")); indent > 4*maxNesting {
-			return true
-		}
-	}
-	return false
+		return ast.WalkContinue, nil
+	})
+	return bytes
 }
 
 // inert renders those nodes that would carry something of the text into an attribute.

@@ -8,10 +8,10 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/net/html"
 
+	"github.com/claudeops/claudeops/internal/base/markdown/markdowntest"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
@@ -69,31 +69,37 @@ func TestMarkdownShowsWhereALinkLeads(t *testing.T) {
 	}
 }
 
-func TestMarkdownCleansAndIsQuickWhateverItIsGiven(t *testing.T) {
+func TestMarkdownCleans(t *testing.T) {
 	if got := pages.Markdown("a\u202eb\u200bc"); strings.ContainsAny(string(got.HTML), "\u202e\u200b") ||
 		!strings.Contains(string(got.HTML), "abc") {
 		t.Errorf("%q", got.HTML)
 	}
-	const size = 60_000
+}
+
+// What grows with the square of a size takes hundreds of megabytes.
+func TestMarkdownCostsLittleWhateverItIsGiven(t *testing.T) {
+	const most = 50 << 20
+	texts := markdowntest.Hostile()
 	for _, unit := range []string{"[", "![", "*a **b ", "> ", "- ", "`", "<a ", "](", "_a", "&", "|", "\n> ", "\n- a\n ",
 		"a*", "[a](", "[]: ", "\n[a]: b", "\n`", "\n\n# ", "<!--", "\t"} {
-		for _, cut := range []int{0, 900} { // one line, and lines of a length
-			text := strings.Repeat(unit, size/len(unit))
-			if cut > 0 {
-				var b strings.Builder
-				for ; len(text) > cut; text = text[cut:] {
-					b.WriteString(text[:cut] + "\n")
-				}
-				text = b.String()
-			}
-			started := time.Now()
-			prose := pages.Markdown(text)
-			if took := time.Since(started); took > 5*time.Second {
-				t.Errorf("%q in lines of %d took %s", unit, cut, took)
-			}
-			if prose.HTML == "" && prose.Plain == "" && strings.TrimSpace(text) != "" && !strings.HasPrefix(unit, "\n[") {
-				t.Errorf("nothing is left of %q", unit)
-			}
+		var b strings.Builder
+		for text := strings.Repeat(unit, markdowntest.Size/len(unit)); text != ""; {
+			cut := min(len(text), 900)
+			b.WriteString(text[:cut] + "\n")
+			text = text[cut:]
+		}
+		texts["lines of "+unit] = b.String()
+	}
+	for name, text := range texts {
+		var prose pages.Prose
+		if n := markdowntest.Allocated(func() { prose = pages.MarkdownFile(text) }); n > most {
+			t.Errorf("%s: %d MB are allocated", name, n>>20)
+		}
+		if len(prose.HTML) > 20*markdowntest.Size {
+			t.Errorf("%s: the page has %d bytes", name, len(prose.HTML))
+		}
+		if prose.HTML == "" && prose.Plain == "" && strings.TrimSpace(text) != "" && !strings.Contains(text, "]: ") {
+			t.Errorf("nothing is left of %s", name)
 		}
 	}
 }
