@@ -68,10 +68,10 @@ func (h *signInPages) arrive(req *handler.Request) (handler.Response, error) {
 type ownPage struct {
 	pages.Page
 	Code, Next string
-	Own, Probe string // addresses at the new name; "" where there is none
-	Why        string // there is none
-	Host       string // that the browser has asked for
-	Script     string
+	Own    string // the address at the new name; "" where there is none
+	Why    string // there is none
+	Host   string // that the browser has asked for
+	Script string
 }
 
 // move shows the way to the browser's own name. A script takes it if the name can be reached; else the page says what it
@@ -82,7 +82,6 @@ func (h *signInPages) move(req *handler.Request, code, next string) (handler.Res
 	at := h.guard.OwnAddress(req.Request)
 	if at != "" {
 		view.Own = at + guard.SignInPath + "?" + url.Values{"code": {code}, "next": {next}}.Encode()
-		view.Probe = at + ownProbePath
 	}
 	response, err := h.html("own", view)
 	h.mayProbe(&response, "http://*.localhost"+portOf(req.Host))

@@ -11,15 +11,14 @@
       return name;
     }
   };
-  const reaches = (origin, probe) => fetch(origin + probe, { mode: "no-cors", credentials: "omit", cache: "no-store" });
+  const reaches = (origin, page) => fetch(origin + page + "/reachable", { mode: "no-cors", credentials: "omit", cache: "no-store" });
 
   const way = document.getElementById("own");
   if (way) {
     const stay = document.getElementById("stay");
     stay.hidden = true;
-    const probe = new URL(way.dataset.probe);
-    const at = kept() || probe.origin;
-    reaches(at, probe.pathname).then(() => {
+    const at = kept() || way.origin;
+    reaches(at, way.pathname).then(() => {
       kept(at);
       location.replace(at + way.pathname + way.search);
     }, () => {
@@ -30,6 +29,6 @@
   }
   const again = document.getElementById("again");
   if (again && kept()) {
-    reaches(kept(), again.dataset.probe).then(() => location.replace(kept() + again.dataset.path), () => {});
+    reaches(kept(), again.pathname).then(() => location.replace(kept() + again.pathname + again.search), () => {});
   }
 })();
