@@ -68,10 +68,10 @@ func (h *signInPages) arrive(req *handler.Request) (handler.Response, error) {
 type ownPage struct {
 	pages.Page
 	Code, Next string
-	Own    string // the address at the new name; "" where there is none
-	Why    string // there is none
-	Host   string // that the browser has asked for
-	Script string
+	Own        string // the address at the new name; "" where there is none
+	Why        string // there is none
+	Host       string // that the browser has asked for
+	Script     string
 }
 
 // move shows the way to the browser's own name. A script takes it if the name can be reached; else the page says what it
