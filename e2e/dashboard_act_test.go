@@ -137,7 +137,7 @@ func TestDashboardActionsWithoutJavaScript(t *testing.T) {
 func TestDashboardSignInOverPlainHTTPAtAnotherName(t *testing.T) {
 	const token = "a-token-for-end-to-end"
 	d := newDashboard(t, "CLAUDEOPS_HOSTS="+foreignHost, "CLAUDEOPS_API_TOKENS="+token)
-	d.run(chromedp.Navigate(strings.Replace(d.url, "127.0.0.1", foreignHost, 1) + "/audit"))
+	d.run(chromedp.Navigate(strings.Replace(d.api, "127.0.0.1", foreignHost, 1) + "/audit"))
 	var h1, at string
 	d.run(chromedp.Text("h1", &h1, chromedp.ByQuery), chromedp.SendKeys("#token", token, chromedp.ByQuery))
 	if h1 != "Sign in" {

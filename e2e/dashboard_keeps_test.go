@@ -33,7 +33,7 @@ func (d *dashboard) refreshes(record func()) {
 // proposes opens a pull request.
 func (d *dashboard) proposes(name string) {
 	d.Helper()
-	if status, answer := d.propose(d.url, map[string]any{"title": "Watch the " + name,
+	if status, answer := d.propose(d.api, map[string]any{"title": "Watch the " + name,
 		"files": []any{file("checks/"+name+".md", "create", "# "+name+"\n")}}); status != 201 {
 		d.Fatalf("%d %v", status, answer)
 	}
@@ -42,7 +42,7 @@ func (d *dashboard) proposes(name string) {
 // refuses has a proposal refused.
 func (d *dashboard) refuses() {
 	d.Helper()
-	d.propose(d.url, map[string]any{"files": []any{file("Dockerfile", "create", "x")}})
+	d.propose(d.api, map[string]any{"files": []any{file("Dockerfile", "create", "x")}})
 }
 
 // Whoever has the focus in a list keeps it, and the list stays as it is until they want to see what is new.

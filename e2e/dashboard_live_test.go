@@ -85,7 +85,7 @@ func TestDashboardShowsAProposalWithoutBeingLoadedAgain(t *testing.T) {
 	d.becomes(statusIs + `"live"`)
 	d.run(chromedp.Evaluate(`window.marker = "still the same page"`, nil),
 		chromedp.SendKeys("#q", "half a wor", chromedp.ByQuery))
-	if status, answer := d.propose(d.url, map[string]any{"title": "Watch the clock",
+	if status, answer := d.propose(d.api, map[string]any{"title": "Watch the clock",
 		"files": []any{file("checks/clock.md", "create", "# Clock\n")}}); status != 201 {
 		t.Fatalf("%d %v", status, answer)
 	}

@@ -37,7 +37,8 @@ const foreignHost = "ops.test"
 type dashboard struct {
 	*testing.T
 	world *world
-	url   string
+	url   string          // the browser's own
+	api   string          // that programs use
 	ctx   context.Context // of the browser
 	token string          // that requests to the API carry
 
@@ -103,7 +104,7 @@ func newDashboard(t *testing.T, more ...string) *dashboard {
 	t.Helper()
 	d := &dashboard{T: t, world: newWorld(t, "2")}
 	server := serve(t, d.world, more...)
-	d.url = server.url
+	d.url, d.api = server.url, server.url
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browserPath), chromedp.NoSandbox,
 		chromedp.UserDataDir(profile(t)), chromedp.WindowSize(1280, 800),
 		chromedp.Flag("host-resolver-rules", "MAP "+foreignHost+" 127.0.0.1"))
@@ -134,7 +135,8 @@ func newDashboard(t *testing.T, more ...string) *dashboard {
 	}
 	if server.once != "" { // as its operator does, who follows the address and presses nothing
 		d.token = d.world.operatorToken(t)
-		d.run(chromedp.Navigate(server.once), chromedp.WaitVisible("#live", chromedp.ByQuery))
+		d.run(chromedp.Navigate(server.once), chromedp.WaitVisible("#live", chromedp.ByQuery),
+			chromedp.Evaluate(`location.origin`, &d.url)) // its own
 		d.quiet("signing in")
 	}
 	return d
@@ -247,12 +249,12 @@ func (d *dashboard) history() []string {
 		want   int
 		change map[string]any
 	}{
-		{d.url, 201, map[string]any{"title": "Look at inodes <img src=x onerror=alert(1)>", "body": hostileBody,
+		{d.api, 201, map[string]any{"title": "Look at inodes <img src=x onerror=alert(1)>", "body": hostileBody,
 			"files": []any{file("checks/inodes.md", "create", "# Inodes\n\n"+long),
 				file("checks/disk.md", "update", "# Disk\n\nWarn at 80 %.\n")}}},
 		{dry, 200, map[string]any{"title": "Look at swap",
 			"files": []any{file("checks/swap.md", "create", "# Swap\n\n"+long)}}},
-		{d.url, 403, map[string]any{"files": []any{file("Dockerfile", "create", "x"), file("a/../b.md", "create", "x")}}},
+		{d.api, 403, map[string]any{"files": []any{file("Dockerfile", "create", "x"), file("a/../b.md", "create", "x")}}},
 	} {
 		if status, answer := d.propose(p.url, p.change); status != p.want {
 			d.Fatalf("%d: %v", status, answer)
@@ -274,7 +276,7 @@ func (d *dashboard) history() []string {
 // idOf is the id of the newest attempt with the outcome.
 func (d *dashboard) idOf(outcome string) string {
 	d.Helper()
-	request, err := http.NewRequestWithContext(d.Context(), http.MethodGet, d.url+"/api/v1/proposals?limit=1&outcome="+
+	request, err := http.NewRequestWithContext(d.Context(), http.MethodGet, d.api+"/api/v1/proposals?limit=1&outcome="+
 		outcome, http.NoBody)
 	if err != nil {
 		d.Fatal(err)

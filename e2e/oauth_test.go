@@ -59,7 +59,7 @@ func TestAPersonLetsTheClaudeCLIInByTheBrowser(t *testing.T) {
 	env := client.environment("BROWSER="+browser, "TERM=xterm", "DISABLE_AUTOUPDATER=1",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
 	if got := run(t, program{path: cli, dir: client.home, env: env, args: []string{"mcp", "add", "--transport", "http",
-		"claudeops", d.url + "/mcp"}}); got.code != 0 {
+		"claudeops", d.api + "/mcp"}}); got.code != 0 {
 		t.Fatalf("claude mcp add: exit %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 	// the CLI asks for a terminal; util-linux gives it one
@@ -78,7 +78,7 @@ func TestAPersonLetsTheClaudeCLIInByTheBrowser(t *testing.T) {
 	if code := exitCode(t, login); code != 0 {
 		t.Fatalf("claude mcp login: exit %d: %s", code, said.String())
 	}
-	config := fmt.Sprintf(`{"mcpServers":{"claudeops":{"type":"http","url":%q}}}`, d.url+"/mcp")
+	config := fmt.Sprintf(`{"mcpServers":{"claudeops":{"type":"http","url":%q}}}`, d.api+"/mcp")
 	agent{world: client, config: func(string) string { return config }}.proposesOnce(t)
 	d.world.assertProposed(t, quieterDiskBranch, quieterDisk())
 
@@ -88,7 +88,7 @@ func TestAPersonLetsTheClaudeCLIInByTheBrowser(t *testing.T) {
 		chromedp.Click("form.sheet:popover-open button.no", chromedp.ByQuery),
 		chromedp.WaitVisible("p.done", chromedp.ByQuery))
 	got := run(t, program{path: cli, dir: client.home, env: env, args: []string{"mcp", "list"}})
-	if !strings.Contains(got.stdout, d.url) || strings.Contains(got.stdout, "Connected") {
+	if !strings.Contains(got.stdout, d.api) || strings.Contains(got.stdout, "Connected") {
 		t.Errorf("it is cut off: %s%s", got.stdout, got.stderr)
 	}
 }
@@ -114,7 +114,7 @@ func TestAPersonLetsTheSDKsClientIn(t *testing.T) {
 		cmd := command(t, program{
 			path: installed(t, "node-linux-*/bin/node"), dir: t.TempDir(), env: []string{path()}, may: browsing,
 			args: []string{must(filepath.Abs("testdata/oauth-client.mjs")),
-				filepath.Dir(installed(t, "@modelcontextprotocol/sdk/package.json")), d.url + "/mcp", "create_pr",
+				filepath.Dir(installed(t, "@modelcontextprotocol/sdk/package.json")), d.api + "/mcp", "create_pr",
 				encode(t, quieterDisk())},
 		})
 		out, err := cmd.StdoutPipe()

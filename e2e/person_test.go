@@ -18,7 +18,7 @@ func (d *dashboard) busy(policy string) {
 	d.Helper()
 	dry := serve(d.T, d.world, "CLAUDEOPS_DRY_RUN=true", policy).url
 	for i := range 225 {
-		url, want, path := d.url, 403, "Dockerfile"
+		url, want, path := d.api, 403, "Dockerfile"
 		switch {
 		case i == 3: // found again much later
 			path = "hosts/lighthouse.yaml"

@@ -157,7 +157,7 @@ func TestPeopleSignInByTheirCompany(t *testing.T) {
 		t.Errorf("the list of logins has %s", text)
 	}
 	c.begin("nobody", "strangers")
-	c.follow("/sign-in/callback/company")
+	c.follow(c.api + "/sign-in/callback/company")
 	c.picture("refused")
 	if text := c.value(`document.querySelector("main").innerText`).(string); !strings.Contains(text, "no role here") ||
 		!strings.Contains(text, "Continue with your company account") {

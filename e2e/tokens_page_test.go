@@ -19,7 +19,7 @@ func (d *dashboard) knock(secret string) int {
 	ctx, cancel := context.WithTimeout(d.Context(), time.Minute)
 	defer cancel()
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url+"/mcp", strings.NewReader(hello))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.api+"/mcp", strings.NewReader(hello))
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestDashboardMakesAndRevokesATokenOfAnAgent(t *testing.T) {
 	)
 	secret = strings.TrimSpace(secret)
 	if !strings.HasPrefix(secret, "cops_") || strings.Contains(address, secret) || strings.Contains(lines, secret) ||
-		!strings.Contains(lines, d.url+"/mcp") {
+		!strings.Contains(lines, d.api+"/mcp") {
 		t.Fatalf("%s says %q", address, lines)
 	}
 	if status := d.knock(secret); status != http.StatusOK {

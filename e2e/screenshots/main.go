@@ -48,8 +48,9 @@ func run(ctx context.Context, binary, docs string) error {
 	defer cancel()
 	ctx, cancel = chromedp.NewContext(ctx)
 	defer cancel()
-	base, _, _ := strings.Cut(signIn, "/sign-in")
-	if err := chromedp.Run(ctx, chromedp.Navigate(signIn), chromedp.WaitVisible("main", chromedp.ByQuery)); err != nil {
+	var base string // the browser's own
+	if err := chromedp.Run(ctx, chromedp.Navigate(signIn), chromedp.WaitVisible("#live", chromedp.ByQuery),
+		chromedp.Evaluate(`location.origin`, &base)); err != nil {
 		return err
 	}
 	return errors.Join(takePicture(ctx, base+"/", filepath.Join(docs, "images/dashboard.png")), writeIndex(docs))

@@ -47,18 +47,22 @@ func RunServe(ctx context.Context, a *App) error {
 	if err != nil {
 		return err
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", p.Cfg.Web.Addr)
+	listeners, own, err := listen(ctx, p.Cfg.Web.Addr)
 	if err != nil {
 		return cannotListen(p.Cfg.Web.Addr, err)
 	}
-	welcome, err := in.welcome(ctx, operator, listener.Addr())
+	if own.Why != "" {
+		p.Log.Warn("browsers of this machine have no address of their own", "why", own.Why)
+	}
+	at := listeners[0].Addr()
+	welcome, err := in.welcome(ctx, operator, at)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return errors.Join(err, closeAll(listeners))
 	}
 	follower := NewFollower(p)
-	handler, err := NewWebServer(p, WebToolsets(a), follower, agents, tokens, listener.Addr())
+	handler, err := NewWebServer(p, WebToolsets(a), follower, agents, tokens, at, own)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return errors.Join(err, closeAll(listeners))
 	}
 	p.notifier.Kick(ctx)
 	follower.Begin(ctx)
@@ -74,9 +78,9 @@ func RunServe(ctx context.Context, a *App) error {
 		fmt.Fprintln(a.Options().Out, "No forge is set up yet: run claudeops init, then start this again")
 	}
 	fmt.Fprintf(a.Options().Out, "Claude Ops listens on http://%s%s/ (tier %s)\n%s",
-		reachable(listener.Addr()), p.Cfg.Web.BasePath, p.Cfg.Permissions.Tier, welcome)
+		reachable(at), p.Cfg.Web.BasePath, p.Cfg.Permissions.Tier, welcome)
 	defer end()
-	return ServeUntil(ctx, p, handler.HTTPServer(), listener)
+	return ServeUntil(ctx, p, handler.HTTPServer(), listeners...)
 }
 
 // anyProvider reports whether a forge is set up.
@@ -105,10 +109,12 @@ func reachable(at net.Addr) string {
 }
 
 // ServeUntil serves until ctx is done, and then lets what was begun end.
-func ServeUntil(ctx context.Context, p *Parts, server *http.Server, listener net.Listener) error {
+func ServeUntil(ctx context.Context, p *Parts, server *http.Server, listeners ...net.Listener) error {
 	server.ErrorLog = slog.NewLogLogger(p.Log.Handler(), slog.LevelWarn)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	served := make(chan error, len(listeners))
+	for _, listener := range listeners {
+		go func() { served <- server.Serve(listener) }()
+	}
 	select {
 	case err := <-served:
 		return fault.Wrap(err, fault.Internal, "the server ended by itself: %s", err)

@@ -23,13 +23,13 @@ import (
 
 // NewWebServer makes the server for a listener at the address.
 func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessions dashboard.Sessions,
-	tokens *door.Tokens, at net.Addr) (*web.Server, error) {
+	tokens *door.Tokens, at net.Addr, own guard.Own) (*web.Server, error) {
 	return web.New(web.Options{
 		Settings: handler.Settings{
 			Version: Version(), Tier: p.Cfg.Permissions.Tier, DryRun: p.Cfg.Permissions.DryRun, ReadOnly: p.Rules.readOnly(),
 			PublicURL: p.Cfg.Web.PublicURL,
 		},
-		Callers: web.Callers{Network: networkOf(p, at), Access: p.access, SignIn: p.identities,
+		Callers: web.Callers{Network: networkOf(p, at, own), Access: p.access, SignIn: p.identities,
 			Agents: web.Agents{Tokens: tokens, Programs: newPrograms(p)}},
 		Toolsets: toolsets,
 		Records: records.Records{
@@ -67,7 +67,7 @@ func boundaryMetric(c config.Config) metrics.Boundary {
 }
 
 // network is how the server is reached. Whether only this machine can connect is asked of the listener itself.
-func networkOf(p *Parts, at net.Addr) guard.Network {
+func networkOf(p *Parts, at net.Addr, own guard.Own) guard.Network {
 	w := p.Cfg.Web
 	n := guard.Network{
 		Hosts: w.Hosts, BasePath: w.BasePath, TrustedProxies: w.TrustedProxies, ProxyUserHeader: w.ProxyUserHeader,
@@ -82,6 +82,7 @@ func networkOf(p *Parts, at net.Addr) guard.Network {
 		n.AnyIP = addr.Addr().IsUnspecified()
 	}
 	// What is configured for a proxy says that there is one, and who comes from this machine may be anybody then.
+	n.Own = own
 	n.Loopback = loopbackAddr(at) && w.BasePath == "" && len(w.TrustedProxies) == 0 && len(w.Hosts) == 0
 	return n
 }

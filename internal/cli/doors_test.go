@@ -18,6 +18,7 @@ import (
 	"testing/fstest"
 
 	"github.com/claudeops/claudeops/internal/app"
+	"github.com/claudeops/claudeops/internal/web/guard"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -173,7 +174,7 @@ func (d *doors) server() http.Handler {
 		d.Fatal(err)
 	}
 	server, err := app.NewWebServer(p, app.WebToolsets(a.program()), app.NewFollower(p), agents, app.AgentTokens(p),
-		&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080})
+		&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, guard.Own{})
 	if err != nil {
 		d.Fatal(err)
 	}

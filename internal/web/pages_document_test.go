@@ -161,6 +161,7 @@ func (d document) wellFormed(target string) {
 			ours := strings.HasPrefix(a.Val, "/") && !strings.HasPrefix(a.Val, "//") || strings.HasPrefix(a.Val, "#") ||
 				strings.HasPrefix(a.Val, "?")
 			foreign := strings.HasPrefix(a.Val, "https://") && strings.Contains(attr(n, "rel"), "nofollow noopener")
+			foreign = foreign || attr(n, "id") == "own" && ownLink.MatchString(a.Val)
 			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "srcdoc" || address && !ours && !foreign {
 				d.Errorf("%s: <%s %s=%q>", target, n.Data, a.Key, a.Val)
 			}
@@ -195,8 +196,11 @@ func ofText(n *html.Node) bool {
 	return n != nil
 }
 
+// ownLink is an address at a name that a browser has for itself.
+var ownLink = regexp.MustCompile(`^http://[a-z2-7]{26}-(127-0-0-1|localhost|ip6)\.localhost(:8080)?/`)
+
 // ownScript is the address of a script that pages may have.
-var ownScript = regexp.MustCompile(`^(/ops)?/static/(htmx\.min|live|once)\.[0-9a-f]{12}\.js$`)
+var ownScript = regexp.MustCompile(`^(/ops)?/static/(htmx\.min|live|once|own)\.[0-9a-f]{12}\.js$`)
 
 // inert checks that nothing but the layout speaks to the scripts, and that what they replace has no field that a person
 // fills in.

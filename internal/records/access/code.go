@@ -23,9 +23,10 @@ type codes struct {
 	all []oneTimeCode
 }
 
-// oneTimeCode signs in once, as the holder of a token.
+// oneTimeCode signs in once: as the holder of a token, or to a login that has begun.
 type oneTimeCode struct {
 	hash, tokenHash string
+	login           string // session id; "" where the code is for a token
 	until           time.Time
 }
 
@@ -39,7 +40,7 @@ func (c *codes) add(code oneTimeCode) {
 }
 
 // take uses a code up; found is false for one that is unknown, used or too old.
-func (c *codes) take(hash string) (tokenHash string, found bool) {
+func (c *codes) take(hash string) (code oneTimeCode, found bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
@@ -48,14 +49,14 @@ func (c *codes) take(hash string) (tokenHash string, found bool) {
 		same := subtle.ConstantTimeCompare([]byte(one.hash), []byte(hash)) == 1
 		good := now.Before(one.until)
 		if same && good {
-			tokenHash, found = one.tokenHash, true
+			code, found = one, true
 		}
 		if !same && good {
 			kept = append(kept, one)
 		}
 	}
 	c.all = kept
-	return tokenHash, found
+	return code, found
 }
 
 // OneTimeCode makes a code that signs a browser in as the holder of the token: once, and for CodeLife. Errors are those
@@ -72,12 +73,26 @@ func (g *Gatekeeper) OneTimeCode(ctx context.Context, secret string) (code strin
 	return code, nil
 }
 
-// SignInOnce uses a code up and makes a login for the holder of its token; unauthenticated if it was used, is too old
-// or was never given, or if the token was revoked.
+// HandOver makes a code that gives a login to the next host name of the same browser: once, and for CodeLife. The login
+// ends with what it was begun by, as any other.
+func (g *Gatekeeper) HandOver(id string) (code string, err error) {
+	if code, err = newID(g.random); err != nil {
+		return "", fault.From(err)
+	}
+	g.handed.add(oneTimeCode{hash: Hash(code), login: id, until: g.now().Add(CodeLife)})
+	return code, nil
+}
+
+// SignInOnce uses a code up and makes a login for the holder of its token, or returns the login that it hands over;
+// unauthenticated if it was used, is too old or was never given, or if the token was revoked.
 func (g *Gatekeeper) SignInOnce(ctx context.Context, code, browser string) (id string, p Principal, err error) {
-	tokenHash, found := g.codes.take(Hash(code))
+	if handed, found := g.handed.take(Hash(code)); found {
+		p, err = g.Login(ctx, handed.login)
+		return handed.login, p, err
+	}
+	good, found := g.codes.take(Hash(code))
 	if found {
-		p, found, err = g.holder(ctx, tokenHash)
+		p, found, err = g.holder(ctx, good.tokenHash)
 	}
 	switch {
 	case err != nil:

@@ -38,6 +38,7 @@ type Gatekeeper struct {
 	configured []string // hashes
 	anonymous  bool
 	codes      *codes
+	handed     *codes // logins that go on at another host name
 	directory  Directory
 	looking    *looking
 	now        func() time.Time
@@ -60,7 +61,8 @@ type Options struct {
 // NewGatekeeper makes a Gatekeeper.
 func NewGatekeeper(o Options) *Gatekeeper {
 	g := &Gatekeeper{
-		tokens: o.Tokens, logins: o.Logins, anonymous: o.AnonymousRead, codes: newCodes(o.Now), now: o.Now, random: o.Random,
+		tokens: o.Tokens, logins: o.Logins, anonymous: o.AnonymousRead, codes: newCodes(o.Now),
+		handed: newCodes(o.Now), now: o.Now, random: o.Random,
 		directory: o.Directory, looking: newLooking(),
 	}
 	for _, secret := range o.Configured {

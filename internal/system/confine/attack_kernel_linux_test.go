@@ -3,6 +3,7 @@ package confine
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"runtime"
 	"syscall"
@@ -62,9 +63,10 @@ func kernelAttacks() map[string]func(targets) error {
 	return out
 }
 
-// netAttacks are ways to a port that may not be reached.
+// netAttacks are ways to a port that may not be reached, and to be reached from outside.
 func netAttacks() map[string]func(targets) error {
-	return map[string]func(targets) error{
+	out := listenAttacks()
+	maps.Copy(out, map[string]func(targets) error{
 		"a port":                   func(t targets) error { return connects(t, unix.AF_INET, 0) },
 		"a port by MPTCP":          func(t targets) error { return connects(t, unix.AF_INET, unix.IPPROTO_MPTCP) },
 		"a port by MPTCP and IPv6": func(t targets) error { return connects(t, unix.AF_INET6, unix.IPPROTO_MPTCP) },
@@ -120,7 +122,106 @@ func netAttacks() map[string]func(targets) error {
 			}
 			return err
 		},
+		"a port once another connection was dissolved": func(t targets) error {
+			return sends(t, func(fd int, to *unix.SockaddrInet4) error {
+				allowed := &unix.SockaddrInet4{Port: 9, Addr: to.Addr}
+				if err := unix.Connect(fd, allowed); err != nil && !errors.Is(err, unix.ECONNREFUSED) {
+					return err
+				}
+				if err := unspecified(unix.SYS_CONNECT, fd, to); err != nil {
+					return err
+				}
+				return unix.Connect(fd, to)
+			})
+		},
+	})
+	return out
+}
+
+// listenAttacks make a port that programs outside can connect to. Landlock asks about bind(2) alone.
+func listenAttacks() map[string]func(targets) error {
+	prepared := func(family int, prepare func(fd int) error) func(targets) error {
+		return func(t targets) error {
+			if t.Port == 0 {
+				return errNoPort
+			}
+			fd, err := unix.Socket(family, unix.SOCK_STREAM, 0)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = unix.Close(fd) }()
+			if err := prepare(fd); err != nil {
+				return err
+			}
+			return unix.Listen(fd, 1)
+		}
 	}
+	nothing := func(int) error { return nil }
+	loopback := &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}
+	anywhere := &unix.SockaddrInet4{}
+	return map[string]func(targets) error{
+		"listening without a bind":          prepared(unix.AF_INET, nothing),
+		"listening without a bind, on IPv6": prepared(unix.AF_INET6, nothing),
+		"listening after a bind":            prepared(unix.AF_INET, func(fd int) error { return unix.Bind(fd, loopback) }),
+		"listening after a bind of no family": prepared(unix.AF_INET, func(fd int) error {
+			return unspecified(unix.SYS_BIND, fd, anywhere)
+		}),
+		"listening after a connect of no family": prepared(unix.AF_INET, func(fd int) error {
+			return unspecified(unix.SYS_CONNECT, fd, loopback)
+		}),
+		"listening after a datagram": prepared(unix.AF_INET, func(fd int) error {
+			if err := unix.Sendto(fd, []byte("x"), unix.MSG_NOSIGNAL, loopback); !errors.Is(err, unix.EPIPE) {
+				return fmt.Errorf("sending without a connection: %w", err)
+			}
+			return nil
+		}),
+		"accepting on a socket that was handed over": func(t targets) error {
+			return accepts(t, func(fd int) error {
+				_, _, err := unix.Accept(fd)
+				return err
+			})
+		},
+		"accepting with flags on a socket that was handed over": func(t targets) error {
+			return accepts(t, func(fd int) error {
+				_, _, err := unix.Accept4(fd, unix.SOCK_CLOEXEC)
+				return err
+			})
+		},
+		"datagrams from anywhere": func(t targets) error {
+			if t.Port == 0 {
+				return errNoPort
+			}
+			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = unix.Close(fd) }()
+			return unix.Sendto(fd, []byte("x"), 0, &unix.SockaddrInet4{Port: t.Port, Addr: loopback.Addr})
+		},
+	}
+}
+
+// accepts tries to take a connection from a socket that the process got from its parent: its input, which the kernel
+// would have to look at first.
+func accepts(t targets, accept func(fd int) error) error {
+	if t.Port == 0 {
+		return errNoPort
+	}
+	err := accept(0)
+	if errors.Is(err, unix.ENOTSOCK) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EAGAIN) {
+		return nil // the kernel looked at the socket, so the call was let through
+	}
+	return err
+}
+
+// unspecified makes a call with an address whose family is AF_UNSPEC.
+func unspecified(call uintptr, fd int, at *unix.SockaddrInet4) error {
+	name := unix.RawSockaddrInet4{Family: unix.AF_UNSPEC, Port: uint16(at.Port)<<8 | uint16(at.Port)>>8, Addr: at.Addr}
+	_, _, e := unix.Syscall(call, uintptr(fd), uintptr(unsafe.Pointer(&name)), unix.SizeofSockaddrInet4)
+	if e != 0 {
+		return e
+	}
+	return nil
 }
 
 var errNoPort = errors.New("there is none")

@@ -203,7 +203,11 @@ func TestWithoutABoundaryTheAttacksWork(t *testing.T) {
 		"an abstract socket", "the state", "a secret in the system", "writing to the state", "a new file in the state",
 		"cutting off", "removing", "moving away",
 		"moving over", "changing modes", "changing modes by a link", "writing the policy", "another session",
-		"a symbolic link", "a hard link", "a port", "a port by UDP",
+		"a symbolic link", "a hard link", "a port", "a port by UDP", "a port once another connection was dissolved",
+		"listening without a bind", "listening without a bind, on IPv6", "listening after a bind",
+		"listening after a bind of no family", "listening after a connect of no family", "listening after a datagram",
+		"accepting on a socket that was handed over", "accepting with flags on a socket that was handed over",
+		"datagrams from anywhere",
 		"memory that stays", "semaphores that stay", "messages that stay", "memory of the operator", "news of the kernel",
 	} {
 		if !slices.Contains(done, name) {

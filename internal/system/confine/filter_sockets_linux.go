@@ -23,7 +23,9 @@ func leavingCalls() []uint32 {
 
 // socketCalls leave sockets of this machine and of the internet's protocols, and what tells of addresses and routes.
 // Where TCP is limited to ports, they leave of the internet's protocols those alone that the limit holds for: Landlock
-// sees neither another protocol nor a connection that is made by sending.
+// sees neither another protocol, nor a connection that is made by sending, nor listen(2) on a socket that was never
+// bound, for which the kernel takes a port on all addresses. A filter sees the number of a socket and not its family, so
+// listening and accepting are refused for unix sockets as well.
 func (e *entry) socketCalls() []filtered {
 	const fastOpen = 0x20000000 // MSG_FASTOPEN
 	internet := []bpf.Instruction{allow()}
@@ -51,6 +53,9 @@ func (e *entry) socketCalls() []filtered {
 	}
 	const level, option = 1, 2
 	noOption := refuse(unix.ENOPROTOOPT)
+	for _, number := range []uint32{unix.SYS_LISTEN, unix.SYS_ACCEPT, unix.SYS_ACCEPT4} {
+		calls = append(calls, filtered{number, []bpf.Instruction{refuse(unix.EACCES)}})
+	}
 	return append(calls, byFlags(unix.SYS_SENDTO, 3), byFlags(unix.SYS_SENDMSG, 2), byFlags(unix.SYS_SENDMMSG, 3),
 		filtered{unix.SYS_SETSOCKOPT, chain(
 			argument(level),

@@ -34,7 +34,7 @@ type Profile struct {
 	// alone decide.
 	Sockets []string
 	// Ports are those that TCP connections may be made to, and that of name servers unless NoUDP; nil for all. With ports
-	// none can be listened on by its number, and there is no other protocol of the internet but UDP. Needs Landlock.
+	// there is no listening on sockets of any kind, and no other protocol of the internet but UDP. Needs Landlock.
 	Ports []uint16
 	// NoUDP refuses UDP too where there are Ports: no name has to be looked up.
 	NoUDP  bool

@@ -2,13 +2,14 @@ package identity
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"golang.org/x/oauth2"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -53,12 +54,17 @@ func (g *github) who(ctx context.Context, t *oauth2.Token, _ string) (Person, er
 		return Person{}, g.refuse("does not say who the person is")
 	}
 	who := Person{Subject: strconv.FormatInt(user.ID, 10), User: user.Login}
+	active := map[string]bool{} // a server may not heed what the address asks for
 	err := list(ctx, g, t, "/user/memberships/orgs?state=active", func(m struct {
+		State        string `json:"state"`
 		Organization struct {
 			Login string `json:"login"`
 		} `json:"organization"`
 	}) {
-		who.Groups = append(who.Groups, m.Organization.Login)
+		if m.State == "active" {
+			active[m.Organization.Login] = true
+			who.Groups = append(who.Groups, m.Organization.Login)
+		}
 	})
 	if err != nil {
 		return Person{}, err
@@ -69,7 +75,9 @@ func (g *github) who(ctx context.Context, t *oauth2.Token, _ string) (Person, er
 			Login string `json:"login"`
 		} `json:"organization"`
 	}) {
-		who.Groups = append(who.Groups, m.Organization.Login+"/"+m.Slug)
+		if active[m.Organization.Login] {
+			who.Groups = append(who.Groups, m.Organization.Login+"/"+m.Slug)
+		}
 	})
 	return who, err
 }
@@ -117,7 +125,11 @@ func (g *github) get(ctx context.Context, t *oauth2.Token, path string, into any
 	case resp.StatusCode != http.StatusOK:
 		return fault.New(fault.UpstreamError, "GitHub answered with status %d; try again later", resp.StatusCode)
 	}
-	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+	text, err := io.ReadAll(resp.Body)
+	if err == nil {
+		err = json.Unmarshal(text, into) // by the exact names, none of which is there twice
+	}
+	if err != nil {
 		return g.failed(err, "")
 	}
 	return nil

@@ -295,7 +295,7 @@ func TestASlowProviderEndsWithTheCaller(t *testing.T) {
 
 func TestGitHubSaysWhoByItsAPI(t *testing.T) {
 	r := newRig(t, func(s *identity.Settings) { s.Kind = identity.GitHub })
-	groups := []string{"acme", "acme/sre"}
+	groups := []string{"acme", "acme/sre", "invited-to", "invited-to/sre"} // the last two are pending
 	for i := range 150 {
 		groups = append(groups, "acme/team-"+strings.Repeat("x", i+1))
 	}
@@ -320,16 +320,92 @@ func TestGitHubSaysWhoByItsAPI(t *testing.T) {
 	}
 }
 
+// People can often set claims of their own at a provider. One that differs in letter case is not the provider's.
+func TestClaimsCountByTheirExactNames(t *testing.T) {
+	for name, c := range map[string]struct {
+		claims map[string]any
+		user   string // "" where the answer is refused
+	}{
+		"a name in capital letters": {map[string]any{"PREFERRED_USERNAME": "boss", "Groups": []string{"operators"}}, "ann"},
+		"a subject":                 {map[string]any{"SUB": "1"}, ""},
+		"an audience":               {map[string]any{"Aud": "claudeops"}, ""},
+		"a nonce":                   {map[string]any{"Nonce": "x"}, ""},
+		"an issuer":                 {map[string]any{"ISS": "https://evil.example"}, ""},
+	} {
+		r := newRig(t, nil)
+		r.Does(fakeoidc.Wrong{Claims: c.claims})
+		who, _, err := r.signIn(t)
+		if c.user == "" && fault.CodeOf(err) != fault.Unauthenticated || c.user != "" && (err != nil || who.User != c.user ||
+			slices.Contains(who.Groups, "operators")) {
+			t.Errorf("%s: %+v, %v", name, who, err)
+		}
+	}
+	r := newRig(t, nil)
+	for _, doubled := range []string{
+		`{"sub":"7","preferred_username":"ann","preferred_username":"boss"}`, `{"sub":"7","sub":"8"}`,
+		`{"sub":"7","Sub":"8"}`,
+	} {
+		r.Does(fakeoidc.Wrong{Says: doubled})
+		if who, _, err := r.signIn(t); fault.CodeOf(err) != fault.Unauthenticated {
+			t.Errorf("%s: %+v, %v", doubled, who, err)
+		}
+	}
+	r.Does(fakeoidc.Wrong{Says: `{"sub":"7","preferred_username":"ann","PREFERRED_USERNAME":"boss"}`})
+	if who, _, err := r.signIn(t); err != nil || who.User != "ann" {
+		t.Errorf("%+v, %v", who, err)
+	}
+	g := newRig(t, func(s *identity.Settings) { s.Kind = identity.GitHub })
+	for text, want := range map[string]string{
+		`{"id":7,"login":"ann","LOGIN":"boss","ID":1}`: "ann", `{"id":7,"login":"ann","login":"boss"}`: "",
+	} {
+		g.Does(fakeoidc.Wrong{Says: text})
+		if who, _, err := g.signIn(t); (err == nil) != (want != "") || who.User != want || want != "" && who.Subject != "7" {
+			t.Errorf("%s: %+v, %v", text, who, err)
+		}
+	}
+}
+
+// Anybody can post tokens. However many come, the provider is asked for its keys now and then.
+func TestStrangersTokensDoNotMakeTheProviderBeAsked(t *testing.T) {
+	r := newRig(t, nil)
+	if _, err := r.asks.Logout(t.Context(), r.LogoutToken("7", nil)); err != nil {
+		t.Fatal(err)
+	}
+	r.Does(fakeoidc.Wrong{Key: true})
+	for range 60 {
+		if _, err := r.asks.Logout(t.Context(), r.LogoutToken("7", nil)); fault.CodeOf(err) != fault.Unauthenticated {
+			t.Fatal(err)
+		}
+	}
+	if n := r.Requests("/keys"); n > 1 {
+		t.Errorf("the provider was asked for its keys %d times", n)
+	}
+	r.Does(fakeoidc.Wrong{})
+	r.RotateKey()
+	r.now = r.now.Add(11 * time.Second)
+	if _, err := r.asks.Logout(t.Context(), r.LogoutToken("7", nil)); err != nil {
+		t.Errorf("a new key: %v", err)
+	}
+	for range 5 { // each with the same keys
+		if _, _, err := r.signIn(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := r.Requests("/keys"); n > 3 {
+		t.Errorf("the provider was asked for its keys %d times", n)
+	}
+}
+
 func TestOnlyTheProviderSignsPeopleOut(t *testing.T) {
 	r := newRig(t, nil)
 	got, err := r.asks.Logout(t.Context(), r.LogoutToken("7", map[string]any{"sid": "s"}))
-	if err != nil || got.Subject != "7" || got.Session != "s" || got.Issuer != r.Issuer() {
+	if err != nil || got.Subject != "7" || got.Session != "s" || got.Issuer != r.Issuer() || got.ID == "" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for name, claims := range map[string]map[string]any{
 		"of another application": {"aud": "other"}, "of another provider": {"iss": "https://evil.example"},
-		"an ID token": {"nonce": "x"},
-		"of nobody":   {"sub": nil}, "no logout": {"events": map[string]any{}},
+		"an ID token": {"nonce": "x"}, "an ID token in capital letters": {"NONCE": "x"}, "another person": {"SUB": "8"},
+		"of nobody": {"sub": nil}, "no logout": {"events": map[string]any{}},
 		"expired":    {"exp": r.now.Add(-time.Second).Unix()},
 		"an old one": {"iat": r.now.Add(-time.Hour).Unix()},
 	} {

@@ -2,7 +2,6 @@ package identity
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/url"
 	"slices"
@@ -11,6 +10,8 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/oauth2"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -20,6 +21,7 @@ import (
 // openid is a provider of OpenID Connect.
 type openid struct {
 	*Provider
+	keys  *keys
 	mu    *sync.Mutex
 	found *discovered // nil before it was asked
 	// problem is why it could not be asked at the time, so that many who sign in do not wait for it one after the other.
@@ -33,7 +35,9 @@ const retryAfter = 3 * time.Second
 // discovered is what a provider says of itself.
 type discovered struct {
 	provider *oidc.Provider
-	at       time.Time
+	// answers verifies what the provider has given to us, and posts what anybody can post. Each keeps the provider's keys.
+	answers, posts *oidc.IDTokenVerifier
+	at             time.Time
 	metadata
 }
 
@@ -47,6 +51,7 @@ type metadata struct {
 	Keys          string   `json:"jwks_uri"`
 	Token         string   `json:"token_endpoint"`
 	UserInfo      string   `json:"userinfo_endpoint"`
+	Algorithms    []string `json:"id_token_signing_alg_values_supported"`
 }
 
 // discover asks the provider for its addresses, at most once an hour while it answers.
@@ -86,7 +91,22 @@ func (o *openid) ask(ctx context.Context) (*discovered, error) {
 	if err := o.usable(found.metadata); err != nil {
 		return nil, err
 	}
+	found.answers = provider.Verifier(&oidc.Config{ClientID: o.settings.ClientID, Now: o.now})
+	rarely := context.WithValue(ctx, oauth2.HTTPClient, o.keys.client)
+	found.posts = (&oidc.ProviderConfig{IssuerURL: o.settings.Issuer, JWKSURL: found.Keys,
+		Algorithms: signatures(found.Algorithms)}).NewProvider(rarely).Verifier(
+		&oidc.Config{ClientID: o.settings.ClientID, Now: o.now})
 	return found, nil
+}
+
+// signatures are the algorithms with a public key among those that a provider has.
+func signatures(offered []string) []string {
+	return slices.DeleteFunc(slices.Clone(offered), func(name string) bool {
+		return !slices.Contains([]string{
+			oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512,
+			oidc.EdDSA,
+		}, name)
+	})
 }
 
 // usable refuses addresses that a browser, or we, must not be sent to.
@@ -144,12 +164,12 @@ func (o *openid) beginOptions(f Flow) []oauth2.AuthCodeOption {
 
 // claims are what is read of an ID token and of what the provider says of a person beside.
 type claims struct {
-	Subject       string          `json:"sub"`
-	User          string          `json:"preferred_username"`
-	Email         string          `json:"email"`
-	EmailVerified json.RawMessage `json:"email_verified"`
-	Session       string          `json:"sid"`
-	Party         string          `json:"azp"`
+	Subject       string         `json:"sub"`
+	User          string         `json:"preferred_username"`
+	Email         string         `json:"email"`
+	EmailVerified jsontext.Value `json:"email_verified"`
+	Session       string         `json:"sid"`
+	Party         string         `json:"azp"`
 }
 
 func (o *openid) who(ctx context.Context, t *oauth2.Token, nonce string) (Person, error) {
@@ -211,8 +231,7 @@ func merged(token, info Person) Person {
 
 // fromIDToken verifies an ID token, and reads it.
 func (o *openid) fromIDToken(ctx context.Context, found *discovered, raw, access, nonce string) (Person, error) {
-	token, err := found.provider.VerifierContext(o.with(ctx),
-		&oidc.Config{ClientID: o.settings.ClientID, Now: o.now}).Verify(o.with(ctx), raw)
+	token, err := found.answers.Verify(ctx, raw)
 	var expired *oidc.TokenExpiredError
 	switch {
 	case errors.As(err, &expired):
@@ -234,8 +253,8 @@ func (o *openid) fromIDToken(ctx context.Context, found *discovered, raw, access
 		return Person{}, o.refuse("gave an ID token that belongs to another access token")
 	}
 	var c claims
-	if err := token.Claims(&c); err != nil {
-		return Person{}, o.refuse("gave an ID token that cannot be read")
+	if exactly(token.Claims, &c) != nil {
+		return Person{}, o.refuse("gave an ID token that cannot be read: a claim is there twice, or in capital letters")
 	}
 	if (len(token.Audience) > 1 || c.Party != "") && c.Party != o.settings.ClientID {
 		return Person{}, o.refuse("gave an ID token that is for another application")
@@ -248,8 +267,8 @@ func (o *openid) fromIDToken(ctx context.Context, found *discovered, raw, access
 // read reads what is said of a person.
 func (o *openid) read(into func(any) error) (Person, error) {
 	var c claims
-	var all map[string]json.RawMessage
-	if into(&c) != nil || into(&all) != nil {
+	var all map[string]jsontext.Value
+	if exactly(into, &c) != nil || exactly(into, &all) != nil {
 		return Person{}, o.refuse("says of the person what cannot be read")
 	}
 	who := Person{Subject: c.Subject, User: c.User}
@@ -270,8 +289,42 @@ func (o *openid) read(into func(any) error) (Person, error) {
 	return who, nil
 }
 
+// exactly reads what is said of a person: names count with their letter case, and none may be there twice. Else a claim
+// that people can set themselves could stand in for one that the provider sets. The library matches names in any case:
+// what looks to it like one that it reads is refused.
+func exactly(claims func(any) error, into any) error {
+	var raw rawJSON
+	if err := claims(&raw); err != nil {
+		return err
+	}
+	var all map[string]jsontext.Value
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return err
+	}
+	for name := range all {
+		for _, read := range []string{
+			"iss", "sub", "aud", "exp", "iat", "nbf", "nonce", "at_hash", "jti", "sid", "events", "_claim_names",
+			"_claim_sources",
+		} {
+			if name != read && strings.EqualFold(name, read) {
+				return errors.New("a claim in another letter case: " + read)
+			}
+		}
+	}
+	return json.Unmarshal(raw, into)
+}
+
+// rawJSON is a document that is not read yet.
+type rawJSON []byte
+
+// UnmarshalJSON implements encoding/json's Unmarshaler.
+func (r *rawJSON) UnmarshalJSON(text []byte) error {
+	*r = slices.Clone(text)
+	return nil
+}
+
 // groups reads a claim of groups: a list of texts, or one text.
-func groups(raw json.RawMessage) ([]string, error) {
+func groups(raw jsontext.Value) ([]string, error) {
 	list := []string{}
 	if err := json.Unmarshal(raw, &list); err == nil {
 		return list, nil
@@ -302,13 +355,18 @@ func (o *openid) logout(ctx context.Context, raw string) (Logout, error) {
 	if err != nil {
 		return Logout{}, err
 	}
-	token, err := found.provider.VerifierContext(o.with(ctx),
-		&oidc.Config{ClientID: o.settings.ClientID, Now: o.now}).VerifyLogout(o.with(ctx), raw)
-	if err != nil {
+	token, err := found.posts.VerifyLogout(ctx, raw)
+	var c claims
+	switch {
+	case err != nil && strings.Contains(err.Error(), "fetching keys"):
+		return Logout{}, o.failed(err, "")
+	case err != nil:
 		return Logout{}, fault.Wrap(err, fault.Unauthenticated, "the logout token is no good")
+	case exactly(token.Claims, &c) != nil:
+		return Logout{}, o.refuse("sent a logout token that cannot be read: a claim is there twice, or in capital letters")
 	}
 	if token.IssuedAt.Sub(o.now()).Abs() > allowedGap {
 		return Logout{}, o.refuse("sent a logout token that is too old, or from the future")
 	}
-	return Logout{Issuer: o.settings.Issuer, Subject: token.Subject, Session: token.SessionID}, nil
+	return Logout{Issuer: o.settings.Issuer, Subject: token.Subject, Session: token.SessionID, ID: token.TokenID}, nil
 }

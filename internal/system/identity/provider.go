@@ -67,7 +67,12 @@ func NewFlow(random io.Reader) (Flow, error) {
 // Logout is what a provider says of a person who has signed out there. One of Subject and Session may be "".
 type Logout struct {
 	Issuer, Subject, Session string
+	// ID is the token's own, by which one that comes again is known.
+	ID string
 }
+
+// LogoutLife is how long a logout token can come: its age may be allowedGap, by either clock.
+const LogoutLife = 2 * allowedGap
 
 // Provider is one provider of identities. It is safe for concurrent use.
 type Provider struct {
@@ -111,7 +116,7 @@ func New(s Settings, o Options) *Provider {
 	if s.Kind == GitHub {
 		p.speaks = &github{p}
 	} else {
-		p.speaks = &openid{Provider: p, mu: &sync.Mutex{}}
+		p.speaks = &openid{Provider: p, mu: &sync.Mutex{}, keys: newKeys(p.client, o.Now)}
 	}
 	return p
 }

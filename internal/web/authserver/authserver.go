@@ -12,7 +12,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/agents/oauth"
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/weborigin"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
@@ -59,8 +58,7 @@ func New(o Options) *Server {
 // Offers reports whether programs are let in this way: never over plain HTTP from another machine, since a code and its
 // tokens would be read on the way.
 func (s *Server) Offers(r *http.Request) bool {
-	u := url.URL{Host: r.Host}
-	return s.Service != nil && (s.Guard.Secured(r) || weborigin.Loopback(u.Hostname()))
+	return s.Service != nil && (s.Guard.Secured(r) || s.Guard.OnThisMachine(r))
 }
 
 // OfferedBy is the issuer that a program is sent to; "" where none is let in this way.

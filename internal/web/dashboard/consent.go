@@ -125,7 +125,7 @@ func (h *consentPages) page(req *handler.Request, given url.Values, wanted oauth
 	key, cookie := h.key(req)
 	view := consentPage{
 		Page: h.frame(req, "Let a program in?", ""), Client: wanted.Client.Name, Answer: oauth.Place(wanted.Redirect),
-		Far: oauth.IsFar(wanted.Redirect), Seal: seal(key, req, given),
+		Far: oauth.IsFar(wanted.Redirect), Seal: h.seal(key, req, given),
 		May: req.Principal.Scopes.Has(access.Operate), Repos: given.Get("repos"), Failed: failed,
 		DryRun: h.settings.DryRun, Chosen: given.Has("dry_run"),
 		Days: int(oauth.GrantLife.Hours() / 24), Allow: allowPath, Deny: denyPath,
@@ -173,13 +173,13 @@ func (h *consentPages) key(req *handler.Request) (key, cookie string) {
 
 // seal is what the form has to bring back: nobody can make it who has not what this browser keeps, and it is of use for
 // this person and this request alone.
-func seal(key string, req *handler.Request, given url.Values) string {
+func (h *consentPages) seal(key string, req *handler.Request, given url.Values) string {
 	mac := hmac.New(sha256.New, []byte(key))
 	wanted := url.Values{"": {req.Principal.Name}}
 	for _, name := range oauth.Fields() {
 		wanted[name] = given[name]
 	}
-	for _, login := range req.CookiesNamed(guard.CookieName) {
+	for _, login := range h.guard.LoginCookies(req.Request) {
 		wanted[" "] = append(wanted[" "], login.Value)
 	}
 	mac.Write([]byte(wanted.Encode()))
@@ -192,7 +192,7 @@ func (h *consentPages) sent(req *handler.Request, act operation.Operation) (form
 	form, err = handler.ReadForm(req)
 	if err == nil {
 		key, fresh := h.key(req)
-		if fresh != "" || !hmac.Equal([]byte(seal(key, req, form)), []byte(form.Get("seal"))) {
+		if fresh != "" || !hmac.Equal([]byte(h.seal(key, req, form)), []byte(form.Get("seal"))) {
 			err = fault.New(fault.Forbidden, "this form was not made for this browser and this person, or is too old; "+
 				"begin again in the program that sent you")
 		}

@@ -176,6 +176,7 @@ func (d *Dashboard) Routes() []handler.Route {
 			Body: handler.NoBody(), Refused: rejected(d.sessions.stops),
 		},
 		{Method: "GET", Pattern: guard.SignInPath, Page: true, Handle: d.signIn.show},
+		{Method: "GET", Pattern: ownProbePath, Handle: d.signIn.reachable},
 		{Method: "GET", Pattern: "/static/{name}", Page: true, Handle: d.asset},
 	}
 	if d.proposals.promotes.Handle != nil {

@@ -53,7 +53,7 @@ func (g *Guard) recheck(ctx context.Context, req *handler.Request, was access.Pr
 // Credentials that are no good are an error, none at all are not.
 func (g *Guard) MayRead(req *handler.Request) (bool, error) {
 	who, err := g.Identify(req)
-	shows := len(req.Header.Values("Authorization")) > 0 || len(req.CookiesNamed(CookieName)) > 0 ||
+	shows := len(req.Header.Values("Authorization")) > 0 || len(g.LoginCookies(req.Request)) > 0 ||
 		len(g.proxyUsers(req.Request)) > 0
 	if err != nil && !shows && fault.CodeOf(err) == fault.Unauthenticated {
 		return false, nil
@@ -94,7 +94,7 @@ func (g *Guard) identify(
 		}
 		return g.access.Bearer(ctx, strings.TrimSpace(secret))
 	}
-	if cookies := req.CookiesNamed(CookieName); len(cookies) == 1 {
+	if cookies := g.LoginCookies(req.Request); len(cookies) == 1 {
 		return login(ctx, cookies[0].Value)
 	} else if len(cookies) > 1 { // another site of this domain may have planted one
 		return access.Principal{}, fault.New(fault.Unauthenticated,

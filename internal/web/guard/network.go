@@ -27,13 +27,15 @@ type Network struct {
 	TrustedProxies []netip.Prefix
 	// ProxyUserHeader carries the user that a trusted proxy has recognised; "" for none.
 	ProxyUserHeader string
+	// Own says how a browser that signs in at loopback goes on; the zero value leaves it where it is.
+	Own Own
 }
 
 // serves reports whether a Host header names this server. It keeps pages of other sites from reaching it by a name of
 // theirs that they point at its address (DNS rebinding).
 func (n Network) serves(host string) bool {
 	name := hostName(host)
-	if weborigin.Loopback(name) || slices.ContainsFunc(n.Hosts,
+	if _, own := sharedHost(host); own || weborigin.Loopback(name) || slices.ContainsFunc(n.Hosts,
 		func(h string) bool { return strings.EqualFold(h, name) }) {
 		return true
 	}

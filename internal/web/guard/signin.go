@@ -18,8 +18,23 @@ import (
 // SignInPath is the address of the page for signing in, without the base path.
 const SignInPath = "/sign-in"
 
-// CookieName is that of the cookie with the session id.
+// CookieName is that of the cookie with the session id, over plain HTTP.
 const CookieName = "claudeops_session"
+
+// cookieName has a prefix over TLS, by which browsers take the cookie from this host alone. That of a host needs the
+// path "/", which would show the cookie to whatever else the host serves beside the base path.
+func (g *Guard) cookieName(r *http.Request) string {
+	switch {
+	case !g.overTLS(r):
+		return CookieName
+	case g.BasePath == "":
+		return "__Host-" + CookieName
+	}
+	return "__Secure-" + CookieName
+}
+
+// LoginCookies are those with a session id that a request carries.
+func (g *Guard) LoginCookies(r *http.Request) []*http.Cookie { return r.CookiesNamed(g.cookieName(r)) }
 
 // SignInRequest is the body of a sign-in; a form with the same field does as well.
 type SignInRequest struct {
@@ -39,6 +54,7 @@ type signInForm struct {
 	token, code string
 	next        string // where a browser is led then
 	browser     bool   // it was a form
+	stays       bool   // the person wants to go on at this host, whatever that costs
 }
 
 // signIn exchanges a token or a one-time code for a session cookie. A form is sent on to the page of this server that
@@ -63,6 +79,9 @@ func (g *Guard) signIn(req *handler.Request) (handler.Response, error) {
 		return handler.Response{}, err
 	}
 	req.Principal = who
+	if form.browser && !form.stays && g.Moves(req.Request) {
+		return g.moveOn(id, form.next)
+	}
 	header := http.Header{"Set-Cookie": {g.Cookie(req, id)}}
 	if form.browser {
 		header.Set("Location", g.BasePath+form.next)
@@ -71,14 +90,29 @@ func (g *Guard) signIn(req *handler.Request) (handler.Response, error) {
 	return handler.Response{Value: IdentityOf(who), Header: header}, nil
 }
 
+// moveOn sends a browser that has signed in to the page on which it goes on at a name of its own.
+func (g *Guard) moveOn(id, next string) (handler.Response, error) {
+	at, err := g.HandOver(id, next)
+	if err != nil {
+		return handler.Response{}, err
+	}
+	return handler.Response{Status: http.StatusSeeOther, Header: http.Header{"Location": {at}}}, nil
+}
+
+// HandOver is the address, below this host, at which a login goes on at a name of the browser's own.
+func (g *Guard) HandOver(id, next string) (address string, err error) {
+	code, err := g.access.HandOver(id)
+	return g.BasePath + SignInPath + "?" + url.Values{"code": {code}, "next": {next}}.Encode(), err
+}
+
 func readSignIn(req *handler.Request) (signInForm, error) {
 	if req.Header.Get("Content-Type") != "application/json" {
 		form, err := handler.ReadForm(req)
 		if err != nil || len(form["token"])+len(form["code"]) != 1 {
 			return signInForm{}, errors.Join(err, fault.New(fault.InvalidArgument, "the form must have the field token, once"))
 		}
-		return signInForm{token: form.Get("token"), code: form.Get("code"), next: SafeNext(form.Get("next")), browser: true},
-			nil
+		return signInForm{token: form.Get("token"), code: form.Get("code"), next: SafeNext(form.Get("next")),
+			browser: true, stays: form.Has("stay")}, nil
 	}
 	body, err := handler.ReadBody(req, "application/json")
 	if err != nil {
@@ -94,7 +128,7 @@ func readSignIn(req *handler.Request) (signInForm, error) {
 
 // signOut ends the session of the browser, whatever state it is in.
 func (g *Guard) signOut(req *handler.Request) (handler.Response, error) {
-	for _, cookie := range req.CookiesNamed(CookieName) {
+	for _, cookie := range g.LoginCookies(req.Request) {
 		if err := g.access.SignOut(req.Context(), cookie.Value); err != nil {
 			return handler.Response{}, err
 		}
@@ -132,7 +166,7 @@ func (g *Guard) Cookie(req *handler.Request, id string) string {
 // serves from being sent it.
 func (g *Guard) cookie(req *handler.Request, id string, maxAge int) string {
 	cookie := http.Cookie{
-		Name: CookieName, Value: id, Path: g.BasePath + "/", MaxAge: maxAge,
+		Name: g.cookieName(req.Request), Value: id, Path: g.BasePath + "/", MaxAge: maxAge,
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.overTLS(req.Request),
 	}
 	return cookie.String()

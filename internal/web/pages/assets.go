@@ -9,7 +9,7 @@ import (
 )
 
 //go:embed static/app.css static/tabler.css static/icons.txt static/icon.svg
-//go:embed static/htmx.min.js static/idiomorph.min.js static/live.js static/once.js
+//go:embed static/htmx.min.js static/idiomorph.min.js static/live.js static/once.js static/own.js
 var static embed.FS
 
 // Asset is a file that pages refer to. Its name holds the hash of its content, so that it never changes.
@@ -20,7 +20,7 @@ type Asset struct {
 }
 
 // Assets are the files that pages refer to.
-type Assets struct{ Style, Icon, Htmx, Live, Once Asset }
+type Assets struct{ Style, Icon, Htmx, Live, Once, Own Asset }
 
 // LoadAssets reads the embedded files.
 func LoadAssets() (a Assets, err error) {
@@ -35,6 +35,9 @@ func LoadAssets() (a Assets, err error) {
 		return a, err
 	}
 	if a.Once, err = asset("once.js", "text/javascript; charset=utf-8"); err != nil {
+		return a, err
+	}
+	if a.Own, err = asset("own.js", "text/javascript; charset=utf-8"); err != nil {
 		return a, err
 	}
 	a.Icon, err = asset("icon.svg", "image/svg+xml")
@@ -67,7 +70,7 @@ func tight(css []byte) []byte {
 
 // Find returns the asset with exactly this name.
 func (a Assets) Find(name string) (Asset, bool) {
-	for _, one := range []Asset{a.Style, a.Icon, a.Htmx, a.Live, a.Once} {
+	for _, one := range []Asset{a.Style, a.Icon, a.Htmx, a.Live, a.Once, a.Own} {
 		if one.Name == name {
 			return one, true
 		}

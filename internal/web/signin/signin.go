@@ -78,6 +78,10 @@ func (s *SignIn) Begin(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return handler.Response{}, err
 	}
+	if s.Guard.AtOwnName(req.Request) { // the provider sends the browser back to the shared host
+		return handler.Response{Status: http.StatusSeeOther, Header: http.Header{"Location": {
+			s.Guard.Address(req.Request) + WithPath + p.Name() + "?next=" + url.QueryEscape(req.Next)}}}, nil
+	}
 	flow, err := identity.NewFlow(s.Random)
 	if err != nil {
 		return handler.Response{}, err
@@ -97,9 +101,11 @@ func (s *SignIn) Begin(req *handler.Request) (handler.Response, error) {
 
 // Arrived is a browser whose person is signed in.
 type Arrived struct {
-	Who    access.Principal
-	Next   string      // where to go, without the base
-	Header http.Header // of the answer
+	Who  access.Principal
+	Next string // where to go, without the base
+	// Elsewhere is the address at which the login goes on under a name of the browser's own; "" for this host.
+	Elsewhere string
+	Header    http.Header // of the answer
 }
 
 // Finish takes a browser back from the provider. Everything that is no good is recorded, as often as the guard counts
@@ -120,6 +126,11 @@ func (s *SignIn) Finish(req *handler.Request) (Arrived, error) {
 			Header: http.Header{"Set-Cookie": {s.cookie(req, "", -1)}}}
 	}
 	req.Principal = who
+	if s.Guard.Moves(req.Request) {
+		at, err := s.Guard.HandOver(id, was.Next)
+		return Arrived{Who: who, Next: was.Next, Elsewhere: at,
+			Header: http.Header{"Set-Cookie": {s.cookie(req, "", -1)}}}, err
+	}
 	return Arrived{Who: who, Next: was.Next,
 		Header: http.Header{"Set-Cookie": {s.cookie(req, "", -1), s.Guard.Cookie(req, id)}}}, nil
 }

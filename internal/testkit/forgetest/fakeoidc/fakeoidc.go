@@ -38,6 +38,7 @@ type Wrong struct {
 	NoIDToken bool
 	Huge      bool            // answers with megabytes
 	Slow      <-chan struct{} // every endpoint waits for it
+	Says      string          // about the person, word for word
 	UserInfo  map[string]any  // more that it says there
 }
 
@@ -283,7 +284,7 @@ func (p *Provider) LogoutToken(subject string, claims map[string]any) string {
 	defer p.mu.Unlock()
 	now := p.Now()
 	all := map[string]any{
-		"iss": p.server.URL, "aud": p.ID, "iat": now.Unix(), "exp": now.Add(2 * time.Minute).Unix(), "jti": "1",
+		"iss": p.server.URL, "aud": p.ID, "iat": now.Unix(), "exp": now.Add(2 * time.Minute).Unix(), "jti": rand.Text(),
 		"sub":    subject,
 		"events": map[string]any{"http://schemas.openid.net/event/backchannel-logout": map[string]any{}},
 	}
@@ -338,14 +339,28 @@ func (p *Provider) userinfo(w http.ResponseWriter, r *http.Request) {
 		info["groups"] = g.person.Groups
 	}
 	maps.Copy(info, p.wrong.UserInfo)
+	if p.wrong.Says != "" {
+		answer(w, http.StatusOK, json.RawMessage(p.wrong.Says))
+		return
+	}
 	answer(w, http.StatusOK, info)
 }
 
 func (p *Provider) githubUser(w http.ResponseWriter, r *http.Request) {
 	if g, known := p.bearer(w, r); known {
+		if says := p.says(); says != "" {
+			answer(w, http.StatusOK, json.RawMessage(says))
+			return
+		}
 		id, _ := strconv.Atoi(g.person.Subject)
 		answer(w, http.StatusOK, map[string]any{"id": id, "login": g.person.User})
 	}
+}
+
+func (p *Provider) says() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wrong.Says
 }
 
 // githubGroups answers with organisations and teams, a page of each.
@@ -359,7 +374,12 @@ func (p *Provider) githubGroups(w http.ResponseWriter, r *http.Request) {
 	for _, group := range groups {
 		organisation, team, isTeam := strings.Cut(group, "/")
 		if isTeam == strings.HasSuffix(r.URL.Path, "/teams") {
-			list = append(list, map[string]any{"slug": team, "organization": map[string]any{"login": organisation}})
+			state := "active"
+			if strings.HasPrefix(organisation, "invited-") { // a server of GitHub Enterprise that heeds no ?state=active
+				state = "pending"
+			}
+			list = append(list, map[string]any{"slug": team, "state": state,
+				"organization": map[string]any{"login": organisation}})
 		}
 	}
 	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
