@@ -140,6 +140,7 @@ func TestOnlyATrustedProxyNamesUsers(t *testing.T) {
 	}
 }
 
+// roles_asked_test.go asks every route.
 func TestEachScopeOpensItsRoutesAndNoOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strangers)
@@ -154,25 +155,8 @@ func TestEachScopeOpensItsRoutesAndNoOther(t *testing.T) {
 		{"POST", "/api/v1/prs", request(nil), access.Propose},
 		{"POST", "/api/v1/proposals/x/promote", "", access.Review},
 		{"GET", "/api/v1/prs?repo_owner=joe&repo_name=infra", "", access.Read},
-		{"GET", "/api/v1/prs/1?repo_owner=joe&repo_name=infra", "", access.Read},
-		{"GET", "/api/v1/proposals", "", access.Read},
-		{"GET", "/api/v1/proposals/x", "", access.Read},
-		{"GET", "/api/v1/audit", "", access.Read},
-		{"GET", "/api/v1/audit/verify", "", access.Read},
-		{"GET", "/api/v1/providers", "", access.Read},
-		{"GET", "/api/v1/policy", "", access.Read},
-		{"POST", "/api/v1/policy/check", `{"paths":["checks/x.md"]}`, access.Read},
-		{"GET", "/api/v1/health", "", access.Read},
-		{"GET", "/api/v1/me", "", access.Read},
-		{"GET", "/api/v1/sessions", "", access.Read},
-		{"GET", "/api/v1/sessions/x", "", access.Read},
-		{"GET", "/api/v1/sessions/x/events", "", access.Read},
 		{"POST", "/api/v1/sessions", `{"tier":9}`, access.Operate},
-		{"POST", "/api/v1/sessions/x/stop", "", access.Operate},
 		{"GET", "/metrics", "", access.Read},
-		{"GET", "/openapi.json", "", access.Read},
-		{"GET", "/docs", "", access.Read},
-		{"GET", "/docs/style.css", "", access.Read},
 	} {
 		w.want(w.do(c.method, c.target, c.body), 401, fault.Unauthenticated)
 		for scope, token := range tokens {

@@ -25,6 +25,7 @@ func withForge(t *testing.T, project, home map[string]string) (*bench, *forge) {
 }
 
 func TestListsOfDefinitions(t *testing.T) {
+	t.Parallel()
 	for _, kind := range Kinds() {
 		sound, folder, tool := agentYAML, ".fractary/agents/", "agent_list"
 		global := ".fractary/registry/agents/far@2.0.0/agent.yaml"
@@ -59,6 +60,7 @@ func TestListsOfDefinitions(t *testing.T) {
 }
 
 func TestDefinitionsOfRegistriesAreListedAndRead(t *testing.T) {
+	t.Parallel()
 	b, f := withForge(t, nil, nil)
 	b.same("agent_list", `{"source":"stockyard"}`,
 		map[string]any{"total": 2.0, "agents.0.name": "writer", "agents.0.version": "2.0.0", "agents.0.source": "stockyard"})
@@ -75,6 +77,7 @@ func TestDefinitionsOfRegistriesAreListedAndRead(t *testing.T) {
 }
 
 func TestSourcesThatTheConfigurationSwitchesOffAreNotAsked(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, map[string]string{".fractary/agents/a.yaml": agentYAML("a", "1.0.0"),
 		".fractary/config.json": `{"resolution":{"local":false}}`},
 		map[string]string{".fractary/registry/agents/a@2.0.0/agent.yaml": agentYAML("a", "2.0.0")})
@@ -84,6 +87,7 @@ func TestSourcesThatTheConfigurationSwitchesOffAreNotAsked(t *testing.T) {
 }
 
 func TestInfoOfAnAgent(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, map[string]string{
 		".fractary/agents/base.yaml": strings.Replace(agentYAML("base", "1.0.0"), "tools: []", "tools: [read, gone@^2.0.0]",
 			1),
@@ -114,6 +118,7 @@ func TestInfoOfAnAgent(t *testing.T) {
 }
 
 func TestInfoOfATool(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, map[string]string{
 		".fractary/tools/read.yaml": toolYAML("read", "3.0.0", "author: Ann", "license: MIT", "output: {type: string}"),
 	}, nil)
@@ -128,6 +133,7 @@ func TestInfoOfATool(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, map[string]string{
 		".fractary/agents/good.yaml":   agentYAML("good", "1.0.0", "odd: 1"),
 		".fractary/agents/bad.yaml":    agentYAML("bad", "one"),
@@ -161,6 +167,7 @@ const pluginJSON = `{"name":"@org/faber","version":"1.5.0","description":"Workfl
 	"commands":[{"name":"c"}],"dependencies":{"@org/base":"^1.0.0"}}`
 
 func TestPlugins(t *testing.T) {
+	t.Parallel()
 	b, f := withForge(t, map[string]string{".fractary/plugins/faber/plugin.json": pluginJSON},
 		map[string]string{".fractary/registry/plugins/other/plugin.json": `{"name":"@org/other","version":"1.0.0"}`})
 	faber := filepath.Join(b.settings.Project, ".fractary/plugins/faber")
@@ -206,6 +213,7 @@ func TestPlugins(t *testing.T) {
 }
 
 func TestRegistriesThatFailHaveTheirCodes(t *testing.T) {
+	t.Parallel()
 	b, f := withForge(t, nil, nil)
 	f.status = 503
 	b.same("plugin_search", `{"query":"x"}`, map[string]any{"code": "NETWORK_ERROR", "details.registry": "test"})
@@ -235,6 +243,7 @@ func TestRegistriesThatFailHaveTheirCodes(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil,
 		map[string]string{".fractary/config.json": `{"registries":[{"name":"r","url":"https://ann:geheim@r.example/registry.json","priority":2}],"cache":{"ttl":60}}`})
 	file := filepath.Join(b.settings.Home, ".fractary/config.json")
@@ -269,6 +278,7 @@ func TestConfig(t *testing.T) {
 }
 
 func TestCache(t *testing.T) {
+	t.Parallel()
 	b, _ := withForge(t, nil, nil)
 	b.same("cache_stats", `{}`, map[string]any{
 		"manifests": map[string]any{"count": 0.0, "size": "0 B", "oldestEntry": "", "newestEntry": ""},
@@ -309,6 +319,7 @@ func TestCache(t *testing.T) {
 }
 
 func TestForks(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, map[string]string{
 		".fractary/agents/mine.yaml": agentYAML("mine", "1.0.1",
 			"fork_of: {name: up, version: 1.0.0, forked_at: '2026-01-02', merged_at: '2026-02-03'}", "author: Ann"),
@@ -354,6 +365,7 @@ func TestForks(t *testing.T) {
 }
 
 func TestTheOtherCodes(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, map[string]string{
 		".fractary/agents/a.yaml":      agentYAML("a", "1.0.0", "extends: b"),
 		".fractary/agents/b.yaml":      agentYAML("b", "1.0.0", "extends: a"),

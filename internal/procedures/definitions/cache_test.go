@@ -49,6 +49,7 @@ func same(t *testing.T, about string, want, got map[string]string) {
 }
 
 func TestAFileOfTheProjectDoesNotSayWhereTheCacheIs(t *testing.T) {
+	t.Parallel()
 	f := newForge(t)
 	theirs := operationtest.WriteFiles(t, t.TempDir(),
 		map[string]string{"settings.json": "{}", "downloads/letter.pdf": "dear", "test.json": "mine"})
@@ -82,6 +83,7 @@ func TestAFileOfTheProjectDoesNotSayWhereTheCacheIs(t *testing.T) {
 }
 
 func TestNothingButWhatTheCacheListsIsWrittenOverOrRemoved(t *testing.T) {
+	t.Parallel()
 	f := newForge(t)
 	strangers := map[string]string{
 		"r.json": "not Forge's", "other.json": `{"url":"x"}`, "downloads/" + strings.Repeat("a", 64): "theirs",
@@ -114,6 +116,7 @@ func TestNothingButWhatTheCacheListsIsWrittenOverOrRemoved(t *testing.T) {
 }
 
 func TestTheCacheFollowsNoLink(t *testing.T) {
+	t.Parallel()
 	f := newForge(t)
 	index := indexName(Registry{Name: "r", URL: f.URL + "/registry.json"})
 	links := []string{"claudeops", "claudeops/registries", "claudeops/downloads", "claudeops/files", "claudeops/lock",
@@ -155,6 +158,7 @@ func TestTheCacheFollowsNoLink(t *testing.T) {
 }
 
 func TestACallThatReadsWritesNothingWhereNothingMayBeWritten(t *testing.T) {
+	t.Parallel()
 	b, f := withForge(t, map[string]string{".fractary/agents/mine.yaml": agentYAML("mine", "1.0.0",
 		"fork_of: {name: writer, version: 2.0.0}")}, nil)
 	b.settings.Frozen, b.authority.DryRun = true, true
@@ -173,6 +177,7 @@ func TestACallThatReadsWritesNothingWhereNothingMayBeWritten(t *testing.T) {
 }
 
 func TestTheCacheIsBoundedAndTheOldestGoes(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	c := newCache(dir, "", false, time.Now)
 	c.maxBytes, c.maxEntries = 1000, 8
@@ -211,6 +216,7 @@ func TestTheCacheIsBoundedAndTheOldestGoes(t *testing.T) {
 }
 
 func TestSeveralProcessesKeepWhatEachHasFetched(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const each, processes = 20, 4
 	done := make(chan error, processes)

@@ -63,6 +63,7 @@ func listed(t testing.TB, c *Catalog, kind Kind, source Source) []string {
 }
 
 func TestListFindsEveryLayout(t *testing.T) {
+	t.Parallel()
 	c := catalog(t, map[string]string{
 		".fractary/agents/flat.yaml":          agentYAML("flat", "1.0.0"),
 		".fractary/agents/short.yml":          agentYAML("short", "1.1.0"),
@@ -97,6 +98,7 @@ func TestListFindsEveryLayout(t *testing.T) {
 }
 
 func TestAChangeOnDiskIsSeen(t *testing.T) {
+	t.Parallel()
 	c := catalog(t, map[string]string{".fractary/agents/a.yaml": agentYAML("a", "1.0.0")}, nil)
 	for _, version := range []string{"1.0.1", "1.0.2", "1.0.3"} {
 		listed(t, c, Agent, "")
@@ -108,6 +110,7 @@ func TestAChangeOnDiskIsSeen(t *testing.T) {
 }
 
 func TestLinksThatLeaveAreLeftOut(t *testing.T) {
+	t.Parallel()
 	outside := operationtest.WriteFiles(t, t.TempDir(), map[string]string{
 		"secret.yaml": agentYAML("secret", "1.0.0"), "folder/agent.yaml": agentYAML("folder", "1.0.0"),
 	})
@@ -140,6 +143,7 @@ func TestLinksThatLeaveAreLeftOut(t *testing.T) {
 }
 
 func TestResolvePrefersTheProjectAndThenTheHighestVersion(t *testing.T) {
+	t.Parallel()
 	c := catalog(t, map[string]string{".fractary/agents/a.yaml": agentYAML("a", "1.0.0")}, map[string]string{
 		".fractary/registry/agents/a@1.2.0/agent.yaml": agentYAML("a", "1.2.0"),
 		".fractary/registry/agents/a@1.9.0/agent.yaml": agentYAML("a", "1.9.0"),
@@ -170,6 +174,7 @@ func TestResolvePrefersTheProjectAndThenTheHighestVersion(t *testing.T) {
 }
 
 func TestMergeFollowsWhatIsExtended(t *testing.T) {
+	t.Parallel()
 	c := catalog(t, map[string]string{
 		".fractary/agents/child.yaml": agentYAML("child", "1.0.0", "extends: parent@^1.0.0", "config: {b: 2}") + "",
 		".fractary/agents/parent.md": strings.Replace(strings.Replace(agentMarkdown("parent", "1.4.0", "Be kind.\n",
@@ -205,6 +210,7 @@ func TestMergeFollowsWhatIsExtended(t *testing.T) {
 }
 
 func TestDefinitionsGoByTheNameThatTheirFileSays(t *testing.T) {
+	t.Parallel()
 	c := catalog(t, map[string]string{
 		".fractary/agents/file.yaml": agentYAML("said", "1.0.0"), ".fractary/agents/odd.yaml": agentYAML("'a b'", "1.0.0"),
 		".fractary/agents/twin.yaml": agentYAML("said", "1.0.0"), ".fractary/agents/own.yaml": agentYAML("own", "2.0.0"),
@@ -228,6 +234,7 @@ func TestDefinitionsGoByTheNameThatTheirFileSays(t *testing.T) {
 }
 
 func TestMergeRefusesWhatCannotBeMerged(t *testing.T) {
+	t.Parallel()
 	files := map[string]string{
 		".fractary/agents/a.yaml":      agentYAML("a", "1.0.0", "extends: b"),
 		".fractary/agents/b.yaml":      agentYAML("b", "1.0.0", "extends: c"),
@@ -265,6 +272,7 @@ func TestMergeRefusesWhatCannotBeMerged(t *testing.T) {
 }
 
 func TestListEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	c := catalog(t, map[string]string{".fractary/agents/a.yaml": agentYAML("a", "1.0.0")}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -292,6 +300,7 @@ You review code.
 `
 
 func TestClaudeCodesOwnAgentsAreListedAndRead(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, map[string]string{
 		".claude/agents/reviewer.md": claudeAgent, ".claude/agents/notes.yaml": "a: b\n",
 		".claude/agents/empty.md":      "---\nname: empty\n---\n",
@@ -326,6 +335,7 @@ func TestClaudeCodesOwnAgentsAreListedAndRead(t *testing.T) {
 }
 
 func TestAgentsOfClaudeCodeAreHeldAgainstTheirOwnFormat(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string][]string{
 		"---\nname: a\ndescription: b\ncolor: red\nhooks: {}\n---\nDo.\n": {},
 		"---\nname: My Agent\ndescription: b\n---\nDo.\n":                 {`warning 2:7 name: "My Agent" is not a name of small letters, digits and -`},

@@ -14,6 +14,7 @@ import (
 )
 
 func TestConfigIsTheOperatorsAndThenTheProjects(t *testing.T) {
+	t.Parallel()
 	project, home := t.TempDir(), t.TempDir()
 	users, asJSON, asYAML := filepath.Join(home, ".fractary/config.json"), filepath.Join(project,
 		".fractary/config.json"), filepath.Join(project, ".fractary/config.yaml")
@@ -72,6 +73,7 @@ func TestConfigIsTheOperatorsAndThenTheProjects(t *testing.T) {
 }
 
 func TestConfigRefusesWhatIsMalformed(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{
 		"no JSON": `{`, "a list": `[]`, "no url": `{"registries":[{"name":"a"}]}`,
 		"a scheme":   `{"registries":[{"name":"a","url":"ftp://x/y"}]}`,
@@ -90,6 +92,7 @@ func TestConfigRefusesWhatIsMalformed(t *testing.T) {
 }
 
 func TestConfigGet(t *testing.T) {
+	t.Parallel()
 	home := operationtest.WriteFiles(t, t.TempDir(),
 		map[string]string{".fractary/config.json": `{"registries":[{"name":"a","url":"x","auth":{"token_env":"T","token":"s3cret"}}],"custom":{"n":1,"none":null}}`})
 	c, err := loadConfig(ConfigOptions{Home: home})
@@ -145,6 +148,7 @@ func twoRegistries(t *testing.T, registries string) *bench {
 }
 
 func TestThePreferredRegistryWinsOverAHigherVersion(t *testing.T) {
+	t.Parallel()
 	corp, public := shelf(t, "1.1.0", "1.2.0"), shelf(t, "9.0.0", "1.3.0")
 	for about, registries := range map[string]string{
 		"by priority": fmt.Sprintf(
@@ -177,6 +181,7 @@ func TestThePreferredRegistryWinsOverAHigherVersion(t *testing.T) {
 }
 
 func TestWhileThePreferredRegistryIsSilentNoOtherStandsIn(t *testing.T) {
+	t.Parallel()
 	down := httptest.NewServer(nil)
 	down.Close()
 	public := shelf(t, "9.0.0")

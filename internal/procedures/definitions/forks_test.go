@@ -31,6 +31,7 @@ func forks(t testing.TB) *Catalog {
 }
 
 func TestForksInEverySpelling(t *testing.T) {
+	t.Parallel()
 	c := forks(t)
 	list, err := c.Forks(t.Context(), Agent, Tool)
 	if err != nil {
@@ -58,6 +59,7 @@ func TestForksInEverySpelling(t *testing.T) {
 }
 
 func TestDiffComparesWithTheForkedVersion(t *testing.T) {
+	t.Parallel()
 	c := forks(t)
 	for name, want := range map[string][]Difference{
 		"key": {
@@ -93,6 +95,7 @@ func TestDiffComparesWithTheForkedVersion(t *testing.T) {
 }
 
 func TestWhatIsNoForkIsSaid(t *testing.T) {
+	t.Parallel()
 	c := forks(t)
 	for name, want := range map[string]Code{"plain": ValidationError, "gone": AgentNotFound} {
 		if _, err := c.Fork(t.Context(), name); codeOf(err) != want {
@@ -102,6 +105,7 @@ func TestWhatIsNoForkIsSaid(t *testing.T) {
 }
 
 func TestPluginsOfProjectAndUser(t *testing.T) {
+	t.Parallel()
 	c := catalog(t, map[string]string{
 		".fractary/plugins/faber/plugin.json":  `{"name":"@org/faber","version":"1.0.0","agents":["writer"],"tools":[{"name":"print"}]}`,
 		".fractary/plugins/bare/plugin.json":   `{"version":"0.1.0"}`,
@@ -127,6 +131,7 @@ func TestPluginsOfProjectAndUser(t *testing.T) {
 }
 
 func TestPluginsInTheFormOfClaudeCodeAreListed(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, map[string]string{
 		".fractary/plugins/ops/plugin.json":   `{"name":"ops","version":"1.0.0","commands":"./commands/","agents":["./agents/x.md"],"skills":"./skills/"}`,
 		".fractary/plugins/wrong/plugin.json": `{"name":"wrong","version":7}`,

@@ -204,6 +204,7 @@ func ours() []string {
 }
 
 func TestEveryToolHasTheFieldsOfTheContract(t *testing.T) {
+	t.Parallel()
 	set := newBench(t, nil, nil).toolset()
 	tools := contractTools()
 	if len(set.Operations) != 18 || len(tools) != 18 {

@@ -121,6 +121,7 @@ func (w *world) search(t testing.TB, query string, tags ...string) ([]string, []
 }
 
 func TestSearchAsksEveryRegistryAndNamesTheOneThatIsDown(t *testing.T) {
+	t.Parallel()
 	f := newForge(t)
 	down := httptest.NewServer(nil)
 	down.Close()
@@ -142,6 +143,7 @@ func TestSearchAsksEveryRegistryAndNamesTheOneThatIsDown(t *testing.T) {
 }
 
 func TestARegistryThatHangsIsNamedAndDelaysAListByItsTimeLimitOnly(t *testing.T) {
+	t.Parallel()
 	released := make(chan struct{})
 	asked := make(chan string, 100)
 	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -191,6 +193,7 @@ func TestARegistryThatHangsIsNamedAndDelaysAListByItsTimeLimitOnly(t *testing.T)
 }
 
 func TestAnIndexIsAskedForAgainWhenItIsStale(t *testing.T) {
+	t.Parallel()
 	f := newForge(t)
 	w := newWorld(t, nil, map[string]any{"name": "up", "url": f.URL + "/registry.json", "cache_ttl": 60})
 	w.search(t, "x")
@@ -210,6 +213,7 @@ func TestAnIndexIsAskedForAgainWhenItIsStale(t *testing.T) {
 }
 
 func TestADefinitionComesFromARegistryWithItsChecksum(t *testing.T) {
+	t.Parallel()
 	f := newForge(t)
 	w := newWorld(t, nil, map[string]any{"name": "up", "url": f.URL + "/registry.json"})
 	found, err := w.Info(t.Context(), Agent, Reference{Name: "writer"}, "")
@@ -232,6 +236,7 @@ func TestADefinitionComesFromARegistryWithItsChecksum(t *testing.T) {
 }
 
 func TestAPluginWithAWrongChecksumIsNotKept(t *testing.T) {
+	t.Parallel()
 	f := newForge(t)
 	f.files["/faber-2.json"] += " "
 	w := newWorld(t, nil, map[string]any{"name": "up", "url": f.URL + "/registry.json"})
@@ -253,6 +258,7 @@ func TestAPluginWithAWrongChecksumIsNotKept(t *testing.T) {
 }
 
 func TestATokenGoesToItsOwnHostAlone(t *testing.T) {
+	t.Parallel()
 	f, other := newForge(t), newForge(t)
 	f.wants = "Bearer s3cret"
 	f.files["/registry.json"] = strings.ReplaceAll(f.files["/registry.json"], `"faber-2.json"`,
@@ -286,6 +292,7 @@ func TestATokenGoesToItsOwnHostAlone(t *testing.T) {
 }
 
 func TestARedirectToAnotherHostHasNoToken(t *testing.T) {
+	t.Parallel()
 	target := newForge(t)
 	from := httptest.NewServer(http.RedirectHandler(target.URL+"/registry.json", http.StatusFound))
 	t.Cleanup(from.Close)
@@ -315,6 +322,7 @@ func alsoNamed(f *forge) map[string]any {
 }
 
 func TestRegistriesThatAnswerJunkAreNamed(t *testing.T) {
+	t.Parallel()
 	for status, want := range map[int]Code{404: NetworkError, 500: NetworkError, 401: AuthRequired, 403: AuthRequired} {
 		f := newForge(t)
 		f.status = status
@@ -339,6 +347,7 @@ func TestRegistriesThatAnswerJunkAreNamed(t *testing.T) {
 }
 
 func TestARegistryMayBeAFolder(t *testing.T) {
+	t.Parallel()
 	f := newForge(t)
 	dir := t.TempDir()
 	for name, content := range f.files {
@@ -364,6 +373,7 @@ func TestARegistryMayBeAFolder(t *testing.T) {
 }
 
 func TestTheCacheIsClearedByKindAndAge(t *testing.T) {
+	t.Parallel()
 	f := newForge(t)
 	w := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL + "/registry.json"})
 	if _, err := w.opts.Registries.Plugin(t.Context(), Reference{Name: "@org/faber"}); err != nil {
@@ -393,6 +403,7 @@ func TestTheCacheIsClearedByKindAndAge(t *testing.T) {
 }
 
 func TestTheOlderPlaceOfTheCacheIsRead(t *testing.T) {
+	t.Parallel()
 	f := newForge(t)
 	older := t.TempDir()
 	now := time.Now()

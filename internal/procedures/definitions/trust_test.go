@@ -54,6 +54,7 @@ func (b *bench) notes(tool, arguments string) string {
 }
 
 func TestAFileOfTheProjectNamesNoRegistryAndNoVariable(t *testing.T) {
+	t.Parallel()
 	f := newForge(t)
 	folder := t.TempDir()
 	operationtest.WriteFiles(t, folder,
@@ -125,6 +126,7 @@ func loaded(t *testing.T, admitted sources.List, operators, projects string) (li
 }
 
 func TestAFileOfTheProjectChoosesAmongTheOperatorsRegistries(t *testing.T) {
+	t.Parallel()
 	const operators = `{"registries":[
 		{"name":"corp","type":"stockyard","url":"https://corp.example/r.json","priority":1,"cache_ttl":600,"auth":{"token_env":"CORP"}},
 		{"name":"public","url":"https://public.example/r.json","priority":5},
@@ -188,6 +190,7 @@ func TestAFileOfTheProjectChoosesAmongTheOperatorsRegistries(t *testing.T) {
 }
 
 func TestACredentialIsNeverOneOfClaudeOpsAndGoesOverHTTPS(t *testing.T) {
+	t.Parallel()
 	entry := func(address, kind, variable string) string {
 		return fmt.Sprintf(`{"registries":[{"name":"r","type":%q,"url":%q,"auth":{"token_env":%q}}]}`, kind, address,
 			variable)
@@ -229,6 +232,7 @@ func (c *carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestTheDefaultTokenGoesToStockyardsOfTheOperatorAlone(t *testing.T) {
+	t.Parallel()
 	for operators, want := range map[string]string{
 		`{"registries":[{"name":"r","type":"stockyard","url":"https://r.example/x"}]}`: "https://r.example/x Bearer s3cret",
 		`{"registries":[{"name":"r","type":"manifest","url":"https://r.example/x"}]}`:  "https://r.example/x",
@@ -246,6 +250,7 @@ func TestTheDefaultTokenGoesToStockyardsOfTheOperatorAlone(t *testing.T) {
 }
 
 func TestDataChoosesAmongWhatTheOperatorNamed(t *testing.T) {
+	t.Parallel()
 	const operators = `{"registries":[{"name":"r","url":"https://a:b@r.example/dir/x?names=%s","auth":{"token_env":"T"}},{"name":"other","url":"https://other.example/y","enabled":false}]}`
 	admitted := sources.List{{Origin: "https://source.example/ok"}}
 	for address, want := range map[string]string{
@@ -279,6 +284,7 @@ func TestDataChoosesAmongWhatTheOperatorNamed(t *testing.T) {
 }
 
 func TestARegistryInAFolderNamesNothingOutsideOfIt(t *testing.T) {
+	t.Parallel()
 	top := t.TempDir()
 	operationtest.WriteFiles(t, top, map[string]string{"r/in.json": `{"name":"p"}`, "r/deep/in.json": `{"name":"p"}`,
 		"out.json": `{"name":"secret"}`})
@@ -317,6 +323,7 @@ func TestARegistryInAFolderNamesNothingOutsideOfIt(t *testing.T) {
 }
 
 func TestOnlyASourceThatSaysSoIsPrivate(t *testing.T) {
+	t.Parallel()
 	f := newForge(t)
 	for _, private := range []bool{false, true} {
 		b := newBench(t,
@@ -333,6 +340,7 @@ func TestOnlyASourceThatSaysSoIsPrivate(t *testing.T) {
 }
 
 func TestTheConfigurationOfTheProjectIsNoLinkOutOfIt(t *testing.T) {
+	t.Parallel()
 	secret := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"config.json": `{"private":"treasure"}`})
 	for _, link := range []string{".fractary/config.json", ".fractary/config.yaml", ".fractary"} {
 		b := newBench(t, nil, nil)

@@ -33,6 +33,7 @@ func within(t *testing.T, about string, do func()) {
 // TestWhatIsNoFileIsSaidAtOnce puts a named pipe, a folder and a link to a device where files are read, and asks every
 // tool.
 func TestWhatIsNoFileIsSaidAtOnce(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ at, tool, arguments, says string }{
 		{"project/.fractary/config.json", "config_get", `{"key":"x"}`, "CONFIG_ERROR"},
 		{"project/.fractary/config.yaml", "agent_list", `{}`, "CONFIG_ERROR"},
@@ -121,6 +122,7 @@ func (d deaf) RoundTrip(*http.Request) (*http.Response, error) {
 }
 
 func TestTheLimitOfACallHoldsWhateverItWaitsFor(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil,
 		map[string]string{".fractary/config.json": `{"registries":[{"name":"web","url":"http://127.0.0.1:1/x"}]}`})
 	until := make(chan struct{})

@@ -23,6 +23,7 @@ func problemsOf(t *testing.T, kind Kind, name, content string) []string {
 }
 
 func TestSoundDefinitionsHaveNoProblems(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		kind    Kind
 		file    string
@@ -64,6 +65,7 @@ func TestSoundDefinitionsHaveNoProblems(t *testing.T) {
 }
 
 func TestProblemsNameTheirPlace(t *testing.T) {
+	t.Parallel()
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
 	for i := 'b'; i <= 'h'; i++ {
 		bomb += fmt.Sprintf("%c: &%c [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c,", i-1), 10), ","))
@@ -152,6 +154,7 @@ func TestProblemsNameTheirPlace(t *testing.T) {
 }
 
 func TestTooLargeIsAProblem(t *testing.T) {
+	t.Parallel()
 	got := problemsOf(t, Agent, "a.yaml", agentYAML("a", "1.0.0", "# "+strings.Repeat("x", maxFileBytes)))
 	if len(got) != 1 || !strings.Contains(got[0], "at most 1048576 are read") {
 		t.Errorf("got %v", got)
@@ -178,6 +181,7 @@ func FuzzValidate(f *testing.F) {
 }
 
 func TestOnlySoundDefinitionsMayBeProposed(t *testing.T) {
+	t.Parallel()
 	kind := FileKind()
 	for name, c := range map[string]struct {
 		path, content, says string
@@ -210,6 +214,7 @@ func TestOnlySoundDefinitionsMayBeProposed(t *testing.T) {
 }
 
 func TestAgentsOfClaudeCodeAreProposedWithoutRights(t *testing.T) {
+	t.Parallel()
 	kind := ClaudeFileKind()
 	const head = "---\nname: a\ndescription: b\ntools: Read, Bash\nmodel: sonnet\n"
 	for name, c := range map[string]struct{ content, says string }{

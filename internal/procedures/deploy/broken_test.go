@@ -20,6 +20,7 @@ func agentpackOf(modules ...string) string {
 }
 
 func TestSkillsOfEveryScriptHaveFoldersOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	files := map[string]string{}
 	var modules []string
 	names := []string{"日本", "中文", "größe", "with space", "plain", "v1.2", "(draft)"}
@@ -60,6 +61,7 @@ func TestSkillsOfEveryScriptHaveFoldersOfTheirOwn(t *testing.T) {
 }
 
 func TestAllThatIsWrongWithModulesIsNamedAtOnce(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, map[string]string{
 		"agentpack/repo/agentpack.yaml": agentpackOf("skill|skill:a|modules/a", "skill|skill:b|modules/b",
 			"skill|skill:gone|modules/gone", "prompt|prompt:odd|modules/odd",
@@ -87,6 +89,7 @@ func TestAllThatIsWrongWithModulesIsNamedAtOnce(t *testing.T) {
 }
 
 func TestALinkOutOfTheHomeSaysWhatToSet(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, map[string]string{
 		"agentpack/repo/agentpack.yaml":     agentpackOf("skill|skill:a|modules/a"),
 		"agentpack/repo/modules/a/SKILL.md": "---\nname: x\ndescription: d\n---\n", "dotfiles/codex/.keep": "",

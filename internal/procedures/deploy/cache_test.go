@@ -63,6 +63,7 @@ func cached(t *testing.T, g *Git) (names []string) {
 
 // What is too much is refused before a file of it is written, and nothing of it is left.
 func TestARepositoryThatIsTooLargeIsRefused(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		stream string
 		want   string
@@ -98,6 +99,7 @@ func TestARepositoryThatIsTooLargeIsRefused(t *testing.T) {
 
 // A repository decides by its attributes what an archive of it has, so that the bounds are held while it is read, too.
 func TestAnArchiveIsHeldToItsBounds(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int64{change.MaxFileBytes, change.MaxFileBytes + 1} {
 		header := fmt.Sprintf("%-100s%-8s%-8s%-8s%011o ", "x", "0000644", "0000000", "0000000", size)
 		block := append([]byte(header), bytes.Repeat([]byte{0}, 512-len(header))...)
@@ -122,6 +124,7 @@ func TestAnArchiveIsHeldToItsBounds(t *testing.T) {
 
 // What git writes while it fetches is bounded, too.
 func TestAFetchThatSendsTooMuchIsEnded(t *testing.T) {
+	t.Parallel()
 	noise := make([]byte, 8<<20)
 	if _, err := rand.Read(noise); err != nil {
 		t.Fatal(err)
@@ -139,6 +142,7 @@ func TestAFetchThatSendsTooMuchIsEnded(t *testing.T) {
 }
 
 func TestTheCacheStaysBelowItsCap(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	git(t, dir, "init", "-q", "-b", "main")
 	var commits []string
@@ -194,6 +198,7 @@ func TestTheCacheStaysBelowItsCap(t *testing.T) {
 }
 
 func TestWhatAKillLeftIsSwept(t *testing.T) {
+	t.Parallel()
 	s, commit := imported(t, commitOf("x", 1))
 	g := testGit(t)
 	old := time.Now().Add(-time.Hour)
@@ -217,6 +222,7 @@ func TestWhatAKillLeftIsSwept(t *testing.T) {
 
 // Whoever asks for one commit at the same time has it fetched once.
 func TestACommitIsFetchedOnce(t *testing.T) {
+	t.Parallel()
 	s, commit := imported(t, commitOf("x", 1))
 	g := testGit(t)
 	count := filepath.Join(t.TempDir(), "count")
@@ -244,6 +250,7 @@ func TestACommitIsFetchedOnce(t *testing.T) {
 
 // A source of the operator's list says what git signs in with at its host, and whether the host may be private.
 func TestGitUsesTheTokenOfASource(t *testing.T) {
+	t.Parallel()
 	url, _ := upstream(t)
 	folder := t.TempDir()
 	if err := os.Symlink(strings.TrimPrefix(url, "file://"), filepath.Join(folder, "repo")); err != nil {

@@ -30,6 +30,7 @@ func (f *forge) inTheCheckout() (files map[string]string, head, status string) {
 }
 
 func TestAnUpdateBringsTheCheckoutForward(t *testing.T) {
+	t.Parallel()
 	f := newForge(t)
 	same, err := f.service.Update(t.Context())
 	if err != nil || same.Branch != "main" || same.From != same.To {
@@ -53,6 +54,7 @@ func TestAnUpdateBringsTheCheckoutForward(t *testing.T) {
 }
 
 func TestAnUpdateNeverTouchesWhatAPersonHasInTheCheckout(t *testing.T) {
+	t.Parallel()
 	edit := func(name, text string) func(f *forge) {
 		return func(f *forge) { operationtest.WriteFiles(f, f.repo(), map[string]string{name: text}) }
 	}
@@ -128,6 +130,7 @@ func TestAnUpdateNeverTouchesWhatAPersonHasInTheCheckout(t *testing.T) {
 }
 
 func TestAnUpdateRunsNoProgramOfTheCheckout(t *testing.T) {
+	t.Parallel()
 	f := newForge(t)
 	head := f.commit("main", map[string]string{"modules/new.md": "new\n",
 		".gitattributes": "*.md filter=evil diff=evil merge=evil\n"})
@@ -161,6 +164,7 @@ func TestAnUpdateRunsNoProgramOfTheCheckout(t *testing.T) {
 // TestAnUpdateThatWasKilledIsMended leaves the checkout as a git does that is killed while it goes from one commit to
 // the next.
 func TestAnUpdateThatWasKilledIsMended(t *testing.T) {
+	t.Parallel()
 	for name, left := range map[string]func(f *forge, to string){
 		"some files are new": func(f *forge, _ string) {
 			operationtest.WriteFiles(f, f.repo(), map[string]string{"modules/new.md": "new\n"})
@@ -221,6 +225,7 @@ func updating(t *testing.T) (b *bench, first string) {
 }
 
 func TestUpdateShowsThePlanBeforeItLocks(t *testing.T) {
+	t.Parallel()
 	b, first := updating(t)
 	before := b.tree("agentpack", "repo")
 	shown := b.mustOK(NameUpdate, `{}`)
@@ -261,6 +266,7 @@ func TestUpdateShowsThePlanBeforeItLocks(t *testing.T) {
 }
 
 func TestUpdateKeepsWhatElseTheLockHas(t *testing.T) {
+	t.Parallel()
 	b, first := updating(t)
 	b.change("agentpack/repo/"+lockName,
 		`{"version":1,"note":"kept","modules":[{"id":"gone","type":"prompt","resolved_version":"local","mine":[1]},`+
@@ -304,6 +310,7 @@ func TestUpdateKeepsWhatElseTheLockHas(t *testing.T) {
 }
 
 func TestUpdateIsRefusedWhereNothingMayBeWritten(t *testing.T) {
+	t.Parallel()
 	b, _ := updating(t)
 	for arguments, want := range map[string]Code{`{"modules":["none"]}`: argumentsInvalid,
 		`{"modules":["skill:look"]}`: argumentsInvalid} {

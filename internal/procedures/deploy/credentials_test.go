@@ -87,6 +87,7 @@ func privateSetup(t *testing.T, s *privateServer, credentials ...string) Setup {
 }
 
 func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
+	t.Parallel()
 	url, _ := upstream(t)
 	folder := t.TempDir()
 	if err := os.Symlink(strings.TrimPrefix(url, "file://"), filepath.Join(folder, "repo")); err != nil {
@@ -191,6 +192,7 @@ func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
 
 // TestAPrivateCheckoutIsBroughtForward is what serve does after a merge.
 func TestAPrivateCheckoutIsBroughtForward(t *testing.T) {
+	t.Parallel()
 	url, commits := upstream(t)
 	folder := t.TempDir()
 	if err := os.Symlink(strings.TrimPrefix(url, "file://"), filepath.Join(folder, "repo")); err != nil {

@@ -39,6 +39,7 @@ modules:
 `
 
 func TestConfigSelectsModules(t *testing.T) {
+	t.Parallel()
 	c, err := LoadConfig(operationtest.WriteFiles(t, t.TempDir(), map[string]string{configName: configuration}))
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +71,7 @@ func TestConfigSelectsModules(t *testing.T) {
 }
 
 func TestConfigRefusals(t *testing.T) {
+	t.Parallel()
 	base := "version: 1\nprofiles: {default: {}}\n"
 	module := func(source string) string {
 		return base + "modules: [{id: m, type: prompt, source: " + source + "}]\n"
@@ -108,6 +110,7 @@ func TestConfigRefusals(t *testing.T) {
 }
 
 func TestNamesOfModulesMachinesAndProjects(t *testing.T) {
+	t.Parallel()
 	for got, want := range map[string]string{
 		fsKey("instructions:a"): "instructions_a--" + change.Hash([]byte("instructions:a"))[:10],
 		fsKey(""):               "module--e3b0c44298", fsKey(strings.Repeat("é", 70))[:66]: strings.Repeat("_", 64) + "--",
@@ -150,6 +153,7 @@ func fakePatch(_ context.Context, _, before, patch string) (string, string, erro
 }
 
 func TestOverlaysFromLowToHigh(t *testing.T) {
+	t.Parallel()
 	m := Module{ID: "skill:look", Type: Skill}
 	key := fsKey(m.ID)
 	patch := "--- a/SKILL.md\n+++ b/SKILL.md\n@@ -1 +1 @@\n-global\n+patched\n"
@@ -234,6 +238,7 @@ func desired(t *testing.T, targets map[change.TargetName]TargetConf, modules ...
 }
 
 func TestRenderEachTarget(t *testing.T) {
+	t.Parallel()
 	module := func(id string, of ModuleType, files ...string) rendered {
 		m := rendered{Module: Module{ID: id, Type: of}, tree: change.Tree{}}
 		for i := 0; i+1 < len(files); i += 2 {
@@ -295,6 +300,7 @@ func TestRenderEachTarget(t *testing.T) {
 }
 
 func TestModulesAreChecked(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		of    ModuleType
 		files map[string]string
@@ -342,6 +348,7 @@ func bytesOf(c change.Content) []byte {
 // TestOneSkillForTwoTargets deploys a skill for Codex's folder of the user and for Claude Code's of the project, twice,
 // and rolls back: both have what they had.
 func TestOneSkillForTwoTargets(t *testing.T) {
+	t.Parallel()
 	skill := func(version string) string {
 		return "---\nname: look\ndescription: Looks\n---\n\n# look " + version + "\n"
 	}
@@ -382,6 +389,7 @@ func TestOneSkillForTwoTargets(t *testing.T) {
 
 // TestAServerThatGivesNoSingleCommit fetches the branches instead.
 func TestAServerThatGivesNoSingleCommit(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("the stand-in of git is a script")
 	}
@@ -405,6 +413,7 @@ func TestAServerThatGivesNoSingleCommit(t *testing.T) {
 
 // TestAModuleBelowAFolderThatModulesLeaveOut: .agentpack is left out below a module, and not above it.
 func TestAModuleBelowAFolderThatModulesLeaveOut(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, map[string]string{
 		"agentpack/.agentpack/repo/" +
 			configName: "version: 1\nprofiles: {default: {include_tags: [x]}}\ntargets: {vscode: {}}\nmodules: [{id: ask, " +

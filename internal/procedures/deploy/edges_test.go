@@ -102,6 +102,7 @@ func TestOnlyASoundConfigurationMayBeProposed(t *testing.T) {
 
 // What git or a file system takes for .git would be obeyed by the git of whoever works in the target.
 func TestAModuleHasNothingThatGitTakesForItsOwnFolder(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{".GIT", ".git.", ".git ", "GIT~1", "gi7d29~4", ".g\u200cit", "a\u202eb"} {
 		for _, at := range []string{"modules/look/", "modules/look/deep/", "overlays/"} {
 			b := newBench(t, life())
@@ -124,6 +125,7 @@ func TestAModuleHasNothingThatGitTakesForItsOwnFolder(t *testing.T) {
 }
 
 func TestACheckoutsOwnGitFolderIsLeftOut(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, life())
 	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/modules/look/.git/config": "[core]\n",
 		"agentpack/repo/modules/look/.gitignore": "x\n"})

@@ -35,6 +35,7 @@ func layered() map[string]string {
 }
 
 func TestExplainSaysWhichModuleAndOverlayGiveALine(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, layered())
 	b.mustOK(ToolApply, `{"yes":true}`)
 	for name, c := range map[string]struct{ arguments, want string }{
@@ -108,6 +109,7 @@ func explained(t *testing.T, data map[string]any) string {
 }
 
 func TestLineBeforeFindsWhereALineStood(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		before, after string
 		want          []int // by the lines of after; 0 for one that the edit made
@@ -197,6 +199,7 @@ func (f *forge) preview(commit string) (Preview, error) {
 }
 
 func TestAPreviewSaysWhatAPullRequestWouldChange(t *testing.T) {
+	t.Parallel()
 	f := newForge(t)
 	if _, _, err := f.service.Apply(t.Context(), Request{}, change.Approval{}, false); err != nil {
 		t.Fatal(err)
@@ -230,6 +233,7 @@ func TestAPreviewSaysWhatAPullRequestWouldChange(t *testing.T) {
 }
 
 func TestAPreviewIsAboutTheRepositoriesThatAreDeployed(t *testing.T) {
+	t.Parallel()
 	f := newForge(t)
 	for _, row := range []struct {
 		repos                 string
@@ -264,6 +268,7 @@ func TestAPreviewIsAboutTheRepositoriesThatAreDeployed(t *testing.T) {
 }
 
 func TestAPreviewOfAModuleOfAnotherRepository(t *testing.T) {
+	t.Parallel()
 	f := newForge(t)
 	module := filepath.Join(f.dir, "forge", "ann", "skills")
 	operationtest.WriteFiles(t, module, map[string]string{"fix.md": "---\ndescription: d\n---\none\n"})
@@ -298,6 +303,7 @@ func TestAPreviewOfAModuleOfAnotherRepository(t *testing.T) {
 }
 
 func TestAPreviewRefusesWhatIsNotKnown(t *testing.T) {
+	t.Parallel()
 	f := newForge(t)
 	secret := filepath.Join(f.dir, "secret")
 	operationtest.WriteFiles(t, secret, map[string]string{"fix.md": "---\ndescription: d\n---\nsecret\n"})
@@ -345,6 +351,7 @@ func codeOfFault(err error) Code {
 }
 
 func TestWhereIsSaysWhatTheTargetsHaveOfAProposal(t *testing.T) {
+	t.Parallel()
 	b, _ := proposing(t, layered())
 	proposed := map[string]string{
 		"modules/look/SKILL.md": change.Hash([]byte("---\nname: look\ndescription: Look well\n---\n")),

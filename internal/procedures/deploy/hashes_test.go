@@ -48,6 +48,7 @@ func changesOf(t *testing.T, s *Service) (out []string) {
 // TestAPlanBelievesNoHashOfAChangedFile changes files in each way that hides a change, and plans with remembered
 // hashes.
 func TestAPlanBelievesNoHashOfAChangedFile(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, manyFiles())
 	clock := time.Now
 	b.settings.Now = func() time.Time { return clock().Add(time.Hour) } // so that the files of the test count as settled
@@ -110,6 +111,7 @@ func TestAPlanBelievesNoHashOfAChangedFile(t *testing.T) {
 }
 
 func TestHashesThatLieAreHarmless(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, manyFiles())
 	clock := time.Now
 	b.settings.Now = func() time.Time { return clock().Add(time.Hour) }
@@ -192,6 +194,7 @@ func configuredFiles() map[string]string {
 // and holds the next plan, in the same process and in another one, against one that believes nothing that is
 // remembered.
 func TestAPlanThatIsKnownNoticesEveryChange(t *testing.T) {
+	t.Parallel()
 	const skill, source = "project/.claude/skills/one/", "agentpack/repo/m/one/"
 	sameTimes := func(text string) func(*testing.T, string) {
 		return func(t *testing.T, name string) {

@@ -99,6 +99,7 @@ func (b *bench) withoutState() map[string]string {
 // manifests and of the snapshot. Whatever fails, the files are as before, and the next call does what this one could
 // not.
 func TestADiskThatIsFullChangesNothing(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, manyFiles())
 	big := strings.Repeat("x", 200<<10)
 	operationtest.WriteFiles(t, b.dir, map[string]string{

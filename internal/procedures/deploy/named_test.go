@@ -58,6 +58,7 @@ func (b *bench) callers() map[string]record.Door {
 // An agent's own configuration is neither read nor followed, whatever it names; the refusal says how a person allows
 // it, and is recorded.
 func TestAnAgentReadsNoConfigurationOfItsOwn(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, life())
 	url, _ := b.private("secret")
 	operationtest.WriteFiles(t, b.dir, map[string]string{"project/mine/" + configName: moduleOf(url, "")})
@@ -95,6 +96,7 @@ func TestAnAgentReadsNoConfigurationOfItsOwn(t *testing.T) {
 // A configuration that the operator did not write chooses among the sources that the operator admitted; this holds for
 // persons, too.
 func TestAProjectsConfigurationChoosesAmongSources(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, life())
 	url, _ := b.private("secret")
 	dir := filepath.Join(b.dir, "project", "mine")
@@ -147,6 +149,7 @@ func TestAProjectsConfigurationChoosesAmongSources(t *testing.T) {
 
 // Only the operator's own configuration says where Codex's folder is.
 func TestAProjectsConfigurationNamesNoFolderOfCodex(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, map[string]string{"project/mine/" +
 		configName: "version: 1\nprofiles: {default: {}}\ntargets: {codex: {scope: user, options: {codex_home: " +
 		"/elsewhere/codex}}}\n"})
@@ -158,6 +161,7 @@ func TestAProjectsConfigurationNamesNoFolderOfCodex(t *testing.T) {
 
 // What the operator's own configuration names is used; each reading from outside has a row.
 func TestEveryFetchIsInTheAudit(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	url, commit := b.private("secret")
 	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/" + configName: moduleOf(url, "")})
@@ -189,6 +193,7 @@ func TestEveryFetchIsInTheAudit(t *testing.T) {
 
 // A commit is a part of paths and of git's arguments: what is none is refused, wherever it stands.
 func TestALockFileNamesCommitsAlone(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	url, _ := b.private("secret")
 	outside := filepath.Join(b.dir, "written")

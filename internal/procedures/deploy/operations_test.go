@@ -141,6 +141,7 @@ func (b *bench) tree(below ...string) map[string]string {
 func TestSchemas(t *testing.T) { operationtest.Schemas(t, newBench(t, nil).toolset()) }
 
 func TestInputSchemasAreTheContractsToTheLetter(t *testing.T) {
+	t.Parallel()
 	set := newBench(t, nil).toolset()
 	tools := slices.DeleteFunc(slices.Clone(set.Operations),
 		func(o operation.Operation) bool { return o.Tool.Title == "" })
@@ -187,6 +188,7 @@ modules:
 }
 
 func TestTheLifeOfADeployment(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, life())
 	fresh := b.tree("project")
 	plan := b.mustOK(ToolPlan, `{}`)
@@ -258,6 +260,7 @@ func TestTheLifeOfADeployment(t *testing.T) {
 }
 
 func TestRefusalsWriteNothingAndAreRecorded(t *testing.T) {
+	t.Parallel()
 	adopt := life()
 	adopt["project/AGENTS.md"] = "a person's"
 	for name, c := range map[string]struct {
@@ -317,6 +320,7 @@ func TestRefusalsWriteNothingAndAreRecorded(t *testing.T) {
 }
 
 func TestAnEnvelopeOfAFailureHasTheCommandsName(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, nil)
 	got := b.ask(ToolApply, `{}`)
 	if got.Command != "deploy" || got.CommandID != "deploy --apply" ||
@@ -331,6 +335,7 @@ func TestAnEnvelopeOfAFailureHasTheCommandsName(t *testing.T) {
 }
 
 func TestAReadOnlyServerFinishesNothing(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, life())
 	service := NewService(b.settings)
 	service.engine.KillAt(func(step string) bool { return strings.HasPrefix(step, "step 1") })
@@ -352,6 +357,7 @@ func TestAReadOnlyServerFinishesNothing(t *testing.T) {
 }
 
 func TestALargeAnswerSaysWhatItLeavesOut(t *testing.T) {
+	t.Parallel()
 	files := life()
 	for i := range 1500 {
 		files["agentpack/repo/modules/look/f/"+strings.Repeat("x", 100)+string(rune('a'+i%26))+

@@ -76,6 +76,7 @@ func edited(random *rand.Rand, text string) string {
 // against the text that it was made from, byte for byte; then the same patches for texts that somebody has edited
 // meanwhile, against what git itself does with them.
 func TestPatchesComeOutAsGitHasThem(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(18, 2026))
 	dir := t.TempDir()
 	befores, afters := map[string]string{}, map[string]string{}
@@ -154,6 +155,7 @@ func byGit(t *testing.T, program, before, patch string) (after string, applied b
 
 // TestPatchesOfEachForm are patches as people and programs write them.
 func TestPatchesOfEachForm(t *testing.T) {
+	t.Parallel()
 	program, err := exec.LookPath("git")
 	if err != nil {
 		t.Fatal(err)
@@ -228,6 +230,7 @@ func TestPatchesOfEachForm(t *testing.T) {
 
 // TestPatchesOfNamesThatGitQuotes lets git write patches of files with such names, and has each name known again.
 func TestPatchesOfNamesThatGitQuotes(t *testing.T) {
+	t.Parallel()
 	program, err := exec.LookPath("git")
 	if err != nil {
 		t.Fatal(err)

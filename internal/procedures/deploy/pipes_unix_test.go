@@ -29,6 +29,7 @@ func strange() map[string]func(name string) error {
 // Whatever lies where a file is read, every call ends at once, and says what is wrong, or leaves the file out with a
 // warning.
 func TestNoFileIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	key := fsKey("instructions:a")
 	for file, want := range map[string]string{ // what the answer has; "" for a call that does without the file
 		"agentpack/repo/" + configName:                                  "agentpack.yaml",
@@ -92,6 +93,7 @@ func inTime[T any](t *testing.T, what string, f func() T) T {
 
 // The same for what deployments remember: a snapshot, a kept content, the configuration that a person names.
 func TestNoFileOfTheStateIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	for kind, make := range strange() {
 		b := newBench(t, life())
 		first, _ := b.mustOK(ToolApply, `{"yes":true}`)["snapshot_id"].(string)
@@ -134,6 +136,7 @@ func TestNoFileOfTheStateIsWaitedFor(t *testing.T) {
 }
 
 func TestNoEntryOfTheCacheIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	for kind, make := range strange() {
 		for _, inside := range []string{"", "ask.md"} {
 			b := newBench(t, nil)

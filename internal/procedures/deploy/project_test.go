@@ -83,6 +83,7 @@ func desiredTexts(t testing.TB, s Setup) (map[string]string, error) {
 }
 
 func TestModulesOfOtherRepositories(t *testing.T) {
+	t.Parallel()
 	url, commits := upstream(t)
 	for more, want := range map[string]string{"": "two", ", ref: main": "two", ", ref: old": "one", ", ref: v1": "one",
 		", ref: " + commits[0]: "one"} {
@@ -119,6 +120,7 @@ func TestModulesOfOtherRepositories(t *testing.T) {
 }
 
 func TestARealPatchIsApplied(t *testing.T) {
+	t.Parallel()
 	key := fsKey("i")
 	s := setup(t, map[string]string{
 		configName: "version: 1\nprofiles: {default: {include_modules: [i]}}\ntargets: {codex: {scope: " +
@@ -140,6 +142,7 @@ func TestARealPatchIsApplied(t *testing.T) {
 }
 
 func TestALinkOutOfTheRepositoryIsNotFollowed(t *testing.T) {
+	t.Parallel()
 	outside := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"AGENTS.md": "secret"})
 	s := setup(t, map[string]string{
 		configName: "version: 1\nprofiles: {default: {include_modules: [i]}}\ntargets: {codex: {scope: project}}\nmodules: " +
@@ -165,6 +168,7 @@ func TestALinkOutOfTheRepositoryIsNotFollowed(t *testing.T) {
 }
 
 func TestGitThatIsMissing(t *testing.T) {
+	t.Parallel()
 	s := setup(t, map[string]string{
 		configName: "version: 1\nprofiles: {default: {include_modules: [far]}, near: {}}\ntargets: {codex: {scope: " +
 			"project}}\n" +

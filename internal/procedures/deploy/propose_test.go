@@ -71,6 +71,7 @@ func inShort(p Proposal) (lines []string) {
 const head = "joe/procedures https://git.example.org/joe/procedures main "
 
 func TestDriftIsProposedToWhereItComesFrom(t *testing.T) {
+	t.Parallel()
 	skill, more := "---\nname: look\ndescription: Look\n---\n", "---\nname: look\ndescription: Look well\n---\n"
 	marked := "<!-- agentpack:module=instructions:a -->\n# Rules of this machine\n<!-- /agentpack -->\n\n---\n\n<!-- " +
 		"agentpack:module=instructions:b -->\n# More\nand %s\n<!-- /agentpack -->"
@@ -144,6 +145,7 @@ func TestDriftIsProposedToWhereItComesFrom(t *testing.T) {
 }
 
 func TestAProposalSaysWhatItIsAbout(t *testing.T) {
+	t.Parallel()
 	b, got := proposing(t, layered())
 	b.change("user/.codex/skills/look/SKILL.md", "---\nname: look\ndescription: Look well\n---\n")
 	b.mustOK(NamePropose, `{"why":"Seen | today."}`)
@@ -156,6 +158,7 @@ func TestAProposalSaysWhatItIsAbout(t *testing.T) {
 }
 
 func TestWhatCannotBeProposedIsRefusedWithTheReason(t *testing.T) {
+	t.Parallel()
 	marked := "<!-- agentpack:module=instructions:a -->\n# Rules of this machine\n<!-- /agentpack -->\n"
 	for name, c := range map[string]struct {
 		changed   map[string]string
@@ -199,6 +202,7 @@ func TestWhatCannotBeProposedIsRefusedWithTheReason(t *testing.T) {
 }
 
 func TestAProposalIsAboutOneRepository(t *testing.T) {
+	t.Parallel()
 	files := life()
 	b, _ := proposing(t, files)
 	b.change("agentpack/repo/"+configName, strings.Replace(files["agentpack/repo/"+configName],
@@ -231,6 +235,7 @@ func TestAProposalIsAboutOneRepository(t *testing.T) {
 }
 
 func TestTheOperatorsWordNamesTheRepository(t *testing.T) {
+	t.Parallel()
 	b, got := proposing(t, life())
 	b.change("project/AGENTS.md", "# Other rules\n")
 	b.git("remote", "remove", "origin")
@@ -245,6 +250,7 @@ func TestTheOperatorsWordNamesTheRepository(t *testing.T) {
 }
 
 func TestTheUseCasesRefusalKeepsItsCode(t *testing.T) {
+	t.Parallel()
 	b, _ := proposing(t, life())
 	b.change("project/AGENTS.md", "# Other rules\n")
 	b.propose = func(context.Context, operation.Call, Proposal) (Proposed, []string, error) {
@@ -263,6 +269,7 @@ func TestTheUseCasesRefusalKeepsItsCode(t *testing.T) {
 }
 
 func TestProposingNeedsItsScope(t *testing.T) {
+	t.Parallel()
 	b, got := proposing(t, life())
 	b.change("project/AGENTS.md", "# Other rules\n")
 	o := operation.Named(b.toolset().Operations, NamePropose)

@@ -16,6 +16,7 @@ import (
 
 // The user's folders go back from whatever project they were written.
 func TestARollbackOfTheUsersFolders(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, life())
 	operationtest.WriteFiles(t, b.dir, map[string]string{"other/.keep": ""})
 	here := NewService(b.settings)
@@ -48,6 +49,7 @@ func TestARollbackOfTheUsersFolders(t *testing.T) {
 }
 
 func TestAProjectThatHasBecomeALinkIsNotWritten(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, life())
 	s := NewService(b.settings)
 	_, done, err := s.Apply(t.Context(), Request{}, change.Approval{}, false)
@@ -74,6 +76,7 @@ func TestAProjectThatHasBecomeALinkIsNotWritten(t *testing.T) {
 
 // In a dry run the tool answers with the plan.
 func TestADryRunOfARollbackSaysWhatItWouldChange(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, life())
 	first, _ := b.mustOK(ToolApply, `{"yes":true}`)["snapshot_id"].(string)
 	b.mustOK(ToolApply, `{"yes":true,"profile":"more"}`)
@@ -91,6 +94,7 @@ func TestADryRunOfARollbackSaysWhatItWouldChange(t *testing.T) {
 
 // The plan of a rollback is shown line by line.
 func TestThePlanOfARollbackHasItsLines(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, commandText("before"))
 	s := NewService(b.settings)
 	_, first, err := s.Apply(t.Context(), Request{}, change.Approval{}, false)
@@ -122,6 +126,7 @@ func commandText(text string) map[string]string {
 }
 
 func TestWhatIsLeftAfterPruningCanBeRolledBackTo(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, commandText("0"))
 	operationtest.WriteFiles(t, b.dir, map[string]string{"project/.claude/commands/fix.md": "a person's\n"})
 	s := NewService(b.settings)
@@ -181,6 +186,7 @@ func TestWhatIsLeftAfterPruningCanBeRolledBackTo(t *testing.T) {
 }
 
 func TestNothingIsPrunedThatIsNotUnderstood(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, commandText("0"))
 	s := NewService(b.settings)
 	for i := range 3 {
@@ -212,6 +218,7 @@ func TestNothingIsPrunedThatIsNotUnderstood(t *testing.T) {
 }
 
 func TestCommitsThatNobodyUsesAreRemoved(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, commandText("0"))
 	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/cache/git/aa/old/x": "1",
 		"agentpack/cache/git/aa/new/x": "1", "agentpack/cache/git/.checkout-1/git/HEAD": "x"})
@@ -230,6 +237,7 @@ func TestCommitsThatNobodyUsesAreRemoved(t *testing.T) {
 
 // Pruning leaves what gives a person's file back.
 func TestPruningLeavesTheWayBack(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, commandText("0"))
 	operationtest.WriteFiles(t, b.dir, map[string]string{"project/.claude/commands/fix.md": "a person's\n"})
 	s := NewService(b.settings)

@@ -68,6 +68,7 @@ func silentGit(t *testing.T) *Git {
 
 // A server that accepts and says nothing costs its time limit and no more; no git and no helper of git is left.
 func TestASilentServerEndsTheCall(t *testing.T) {
+	t.Parallel()
 	address, _ := silent(t)
 	for _, reaped := range []bool{true, false} {
 		for _, scheme := range []string{"http", "git"} {
@@ -98,6 +99,7 @@ func TestASilentServerEndsTheCall(t *testing.T) {
 
 // A call that its caller gives up ends at once.
 func TestACallThatIsGivenUpEndsGit(t *testing.T) {
+	t.Parallel()
 	address, accepted := silent(t)
 	for _, reaped := range []bool{true, false} {
 		g := silentGit(t)
@@ -116,6 +118,7 @@ func TestACallThatIsGivenUpEndsGit(t *testing.T) {
 }
 
 func TestNoGitOutlivesAKilledServer(t *testing.T) {
+	t.Parallel()
 	address, accepted := silent(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "DEPLOY_ASK_UNTIL_KILLED=http://"+address+"/x")

@@ -84,6 +84,7 @@ func (b *bench) emptyFolders() {
 }
 
 func TestInstallIntoEveryPlatformAndUninstallLeavesNothing(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.full("@ops/all", "1.0.0", "")
 	publish(t, b.registry, "latest", "base", "1.2.0")
@@ -149,6 +150,7 @@ func TestInstallIntoEveryPlatformAndUninstallLeavesNothing(t *testing.T) {
 }
 
 func TestADryRunWritesNothingAndSaysTheSame(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.full("all", "1.0.0", "")
 	b.authority.DryRun = true
@@ -176,6 +178,7 @@ func TestADryRunWritesNothingAndSaysTheSame(t *testing.T) {
 }
 
 func TestFilesOfPeopleAreNeverReplacedOrRemoved(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.full("all", "1.0.0", "")
 	b.full("all", "2.0.0", "")
@@ -218,6 +221,7 @@ func TestFilesOfPeopleAreNeverReplacedOrRemoved(t *testing.T) {
 }
 
 func TestASectionThatSomebodyHasChangedStays(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.full("all", "1.0.0", "")
 	b.full("all", "1.1.0", "")
@@ -234,6 +238,7 @@ func TestASectionThatSomebodyHasChangedStays(t *testing.T) {
 }
 
 func TestTwoPackagesThatWantOneNameAreRefusedWithBoth(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.full("one", "1.0.0", "")
 	b.full("two", "1.0.0", "")
@@ -256,6 +261,7 @@ func TestTwoPackagesThatWantOneNameAreRefusedWithBoth(t *testing.T) {
 }
 
 func TestWhatCannotBeInstalledSaysWhy(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	for _, p := range [][]string{
 		{"lib", "1.0.0"}, {"lib", "2.0.0"}, {"good", "1.0.0"}, {"needs1", "1.0.0", "lib", "^1.0.0"},
@@ -298,6 +304,7 @@ func TestWhatCannotBeInstalledSaysWhy(t *testing.T) {
 }
 
 func TestChecksumsAreVerified(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	publish(t, b.registry, "latest", "p", "1.0.0")
 	name := filepath.Join(b.registry.Dir, "packages/p/metadata.yaml")
@@ -332,6 +339,7 @@ func TestChecksumsAreVerified(t *testing.T) {
 }
 
 func TestSearchInfoAndRegistries(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.same("search", `{"query":""}`, map[string]any{"result": []any{}})
 	b.full("pdf", "1.0.0", "")
@@ -398,6 +406,7 @@ func TestSearchInfoAndRegistries(t *testing.T) {
 }
 
 func TestSettingsHaveCheckedValuesAndTrueSources(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	for key, want := range map[string][2]any{
 		"default_platform": {"cursor", "default"}, "active_platforms": {[]any{"claude"}, "project"},
@@ -454,6 +463,7 @@ func TestSettingsHaveCheckedValuesAndTrueSources(t *testing.T) {
 }
 
 func TestMakeValidateAndPublishAPackage(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.fails("create_package", `{}`, InvalidArgument, "no skills")
 	b.fails("publish", `{}`, ManifestNotFound, "aam.yaml")
@@ -497,6 +507,7 @@ func TestMakeValidateAndPublishAPackage(t *testing.T) {
 
 // Arguments that the contract types as "or None" may be null, which is the same as leaving them out.
 func TestNullIsTheSameAsNothingWhereTheContractHasIt(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	if err := worldIn(filepath.Dir(b.settings.Project)).publishOne("pdf", "1.0.0"); err != nil {
 		t.Fatal(err)

@@ -152,6 +152,7 @@ func (b *bench) platforms() map[string]string {
 
 // TestKilledAtEveryStep ends a call at each of its steps. The next one finishes it or takes it back.
 func TestKilledAtEveryStep(t *testing.T) {
+	t.Parallel()
 	type action struct {
 		name string
 		do   func(s *Service) error
@@ -318,6 +319,7 @@ func (b *bench) child(seed uint64) *exec.Cmd {
 }
 
 func TestKilledAtRandomMoments(t *testing.T) {
+	t.Parallel()
 	rounds := 8
 	if text := os.Getenv(roundsVariable); text != "" {
 		n, err := strconv.Atoi(text)
@@ -360,6 +362,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 }
 
 func TestEightProcessesAtOnce(t *testing.T) {
+	t.Parallel()
 	b := newCrashBench(t)
 	var all sync.WaitGroup
 	for i := range 8 {
@@ -375,6 +378,7 @@ func TestEightProcessesAtOnce(t *testing.T) {
 }
 
 func TestHoldingFindsContentsInPackages(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.full("one", "1.0.0", "")
 	b.same("install", `{"packages":["one"]}`, map[string]any{"failed": []any{}})

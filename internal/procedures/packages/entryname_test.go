@@ -43,6 +43,7 @@ func fileHeader(name string) tar.Header {
 }
 
 func TestNothingThatGitTakesForItsOwnFolderIsUnpackedOrPacked(t *testing.T) {
+	t.Parallel()
 	for _, name := range namesOfGit() {
 		for _, at := range []string{name, name + "/config", "skills/look/" + name + "/config"} {
 			if _, err := Unpack(archiveOf(t, manifestHeader(), fileHeader(at))); codeOfError(err) != IntegrityError ||
@@ -65,6 +66,7 @@ func TestNothingThatGitTakesForItsOwnFolderIsUnpackedOrPacked(t *testing.T) {
 }
 
 func TestAWorkingCopyIsPackedWithoutItsGitFolder(t *testing.T) {
+	t.Parallel()
 	for name, prepare := range map[string]func(dir string) error{
 		"a folder": func(dir string) error { return os.MkdirAll(filepath.Join(dir, ".git", "objects"), 0o755) },
 		"a worktree's file": func(dir string) error {
@@ -111,6 +113,7 @@ func (b *bench) published(name, version string) *Packed {
 // A repository in a project, which a package cannot have, is refused by each tool that looks at the folder, and nothing
 // is written.
 func TestWhatCannotBePackedIsSaidBeforeItIsPublished(t *testing.T) {
+	t.Parallel()
 	for name, prepare := range map[string]func(b *bench) error{
 		"git's own folder": func(b *bench) error {
 			return os.MkdirAll(filepath.Join(b.settings.Project, "skills/look/.git"),
@@ -138,6 +141,7 @@ func TestWhatCannotBePackedIsSaidBeforeItIsPublished(t *testing.T) {
 }
 
 func TestPackRefusesFilesThatGiveRights(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []os.FileMode{os.ModeSetuid, os.ModeSetgid, os.ModeSticky} {
 		dir := folderOfPackage(t, "p", "1.0.0")
 		name := filepath.Join(dir, "skills/look/run.sh")
@@ -160,6 +164,7 @@ func bareRepository(at string) []tar.Header {
 }
 
 func TestUnpackRefusesWhatOtherProgramsWouldReadOtherwise(t *testing.T) {
+	t.Parallel()
 	withMode := func(mode int64) []byte {
 		h := fileHeader("run.sh")
 		h.Mode = mode
@@ -256,6 +261,7 @@ func zipped(t *testing.T, text []byte, front ...byte) []byte {
 // An archive of somebody else's making lies in the registry. Neither its repository nor a program that git would run
 // for it comes into the project.
 func TestAnArchiveWithARepositoryIsNotInstalledOrRead(t *testing.T) {
+	t.Parallel()
 	for _, entries := range [][]tar.Header{{fileHeader(".git/config")}, {fileHeader("skills/look/.GIT/config")},
 		{fileHeader("GIT~1/config")}, bareRepository("skills/look/")} {
 		b := newBench(t)
@@ -315,6 +321,7 @@ func FuzzEntryName(f *testing.F) {
 }
 
 func TestANameThatIsTooLongIsNoFaultOfRights(t *testing.T) {
+	t.Parallel()
 	for want, cause := range map[Code]error{InvalidArgument: syscall.ENAMETOOLONG, PermissionDenied: syscall.EACCES} {
 		err := &fs.PathError{Op: "open", Path: "x", Err: cause}
 		for _, got := range []error{unwritable("x", err), Registry{Name: "r"}.unwritable("x", err)} {

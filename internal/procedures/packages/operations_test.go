@@ -232,6 +232,7 @@ func contractTools() map[string][2]string {
 }
 
 func TestEveryToolHasTheFieldsOfTheContract(t *testing.T) {
+	t.Parallel()
 	set := newBench(t).toolset()
 	tools := contractTools()
 	// no tool leads to others
@@ -265,6 +266,7 @@ func TestEveryToolHasTheFieldsOfTheContract(t *testing.T) {
 }
 
 func TestToolsThatWriteNeedTierThreeAndLeave(t *testing.T) {
+	t.Parallel()
 	for name, set := range map[string]func(a *operation.Authority){
 		"tier 2":      func(a *operation.Authority) { a.Tier = 2 },
 		"no leave":    func(a *operation.Authority) { a.AllowWrite = false },

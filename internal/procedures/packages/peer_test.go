@@ -19,6 +19,7 @@ import (
 // testdata/peer_scores.json is what the original's score function answered (spazyCZ/agent-package-manager c3bf9a35, run
 // on 22 November 2026).
 func TestScoresAreThoseOfTheOriginal(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("testdata/peer_scores.json")
 	if err != nil {
 		t.Fatal(err)
@@ -135,6 +136,7 @@ func outlineOf(v any) any {
 // testdata/peer_layout.json is what the original made of the package: its archive, its registry, and the files of each
 // platform. What is other here stands in docs/guides/packages.md, and in the lists below.
 func TestLayoutsAreThoseOfTheOriginal(t *testing.T) {
+	t.Parallel()
 	var peer struct {
 		Archive, Registry []string
 		Shapes            map[string]any

@@ -63,6 +63,7 @@ func tryPublish(t testing.TB, r Registry, tag, name, version string, dependencie
 }
 
 func TestPackIsReproducible(t *testing.T) {
+	t.Parallel()
 	dir := folderOfPackage(t, "a", "1.0.0")
 	operationtest.WriteFiles(t, dir, map[string]string{".git/config": "x", "node_modules/x.js": "x", "old.aam": "x",
 		"skills/look/dist/x": "x", ".aam/x": "x"})
@@ -131,6 +132,7 @@ func archiveOf(t testing.TB, entries ...tar.Header) []byte {
 }
 
 func TestUnpackRefusesWhatBreaksTheRules(t *testing.T) {
+	t.Parallel()
 	manifest := tar.Header{Typeflag: tar.TypeReg, Name: manifestName, Mode: 0o644}
 	file := func(name string) tar.Header {
 		return tar.Header{Typeflag: tar.TypeReg, Name: name, Size: 1, Mode: 0o644}
@@ -174,6 +176,7 @@ func TestUnpackRefusesWhatBreaksTheRules(t *testing.T) {
 }
 
 func TestPublishAndReadBack(t *testing.T) {
+	t.Parallel()
 	r := Registry{Name: "dev", Dir: t.TempDir()}
 	publish(t, r, "latest", "@s/p", "1.0.0")
 	publish(t, r, "beta", "@s/p", "1.1.0-beta.1", "other", "^1.0.0")
@@ -222,6 +225,7 @@ func TestPublishAndReadBack(t *testing.T) {
 
 // A publisher that is killed leaves an archive that nobody lists; the next one writes it again, and mends the index.
 func TestAPublicationThatWasCutOffCanBeMadeAgain(t *testing.T) {
+	t.Parallel()
 	r := Registry{Name: "dev", Dir: t.TempDir()}
 	operationtest.WriteFiles(t, r.Dir, map[string]string{"packages/p/versions/1.0.0.aam": "half",
 		"packages/p/versions/.new-1": "half", "index.yaml": "packages: [{name: gone, latest: 1.0.0}]\n"})
@@ -233,6 +237,7 @@ func TestAPublicationThatWasCutOffCanBeMadeAgain(t *testing.T) {
 }
 
 func TestManyPublishAtOnce(t *testing.T) {
+	t.Parallel()
 	r := Registry{Name: "dev", Dir: t.TempDir()}
 	var all sync.WaitGroup
 	for i := range 16 {
@@ -272,6 +277,7 @@ func resolve(r Registry, specs ...string) (string, error) {
 }
 
 func TestResolve(t *testing.T) {
+	t.Parallel()
 	r := Registry{Name: "dev", Dir: t.TempDir()}
 	for _, p := range [][]string{
 		{"latest", "lib", "1.0.0"}, {"latest", "lib", "1.5.0"}, {"latest", "lib", "2.0.0"}, {"beta", "lib", "3.0.0-beta.1"},
@@ -336,6 +342,7 @@ func FuzzUnpack(f *testing.F) {
 
 // The index of other programs has no author; the package's metadata has.
 func TestASearchKnowsAuthors(t *testing.T) {
+	t.Parallel()
 	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{
 		"index.yaml": "packages: [{name: a, latest: 1.0.0}, {name: b, latest: 1.0.0, author: Index}, {name: " +
 			"c, latest: 1.0.0}]\n",

@@ -43,6 +43,7 @@ func (b *bench) within(tool, arguments string) (text string) {
 
 // Whatever lies where a file or a folder is expected, every call ends at once and names it.
 func TestWhatIsNoFileEndsEachCall(t *testing.T) {
+	t.Parallel()
 	registry, project := "../home/registry/", ""
 	for name, c := range map[string]struct {
 		tool, arguments string
@@ -100,6 +101,7 @@ func TestWhatIsNoFileEndsEachCall(t *testing.T) {
 // What was put into a platform can have been replaced by anything, and a checkout can bring anything in the workspace's
 // folders.
 func TestWhatIsNoFileAmongInstalledOnes(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{".claude/skills/pdf/SKILL.md", ".aam/packages/p/skills/pdf/SKILL.md",
 		".aam/packages/p/aam.yaml", ".aam/packages/p", ".aam/.tmp/transaction.json", ".claude/skills/pdf"} {
 		for kind, make := range special() {

@@ -49,6 +49,7 @@ func (b *bench) notUsed(outside, why string) {
 }
 
 func TestARegistryThatOnlyAProjectNamesIsNotUsedOutsideOfIt(t *testing.T) {
+	t.Parallel()
 	for _, door := range doors() {
 		b := newBench(t)
 		b.door = door
@@ -70,6 +71,7 @@ func TestARegistryThatOnlyAProjectNamesIsNotUsedOutsideOfIt(t *testing.T) {
 }
 
 func TestWhatAProjectMayNameAsARegistry(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	inside := operationtest.WriteFiles(t, filepath.Join(b.settings.Project, "reg"), map[string]string{".keep": ""})
 	publish(t, Registry{Name: "x", Dir: inside}, "latest", "p", "1.0.0")
@@ -115,6 +117,7 @@ func TestWhatAProjectMayNameAsARegistry(t *testing.T) {
 // A registry in the project may have links and files of any kind; what is outside is neither read nor written by way of
 // them.
 func TestARegistryInTheProjectDoesNotLeadOut(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.put(manifestName, manifestOf("mine", "1.0.0"))
 	b.put("skills/look/SKILL.md", "x")
@@ -150,6 +153,7 @@ func TestARegistryInTheProjectDoesNotLeadOut(t *testing.T) {
 // The first registry that has a package decides; one further down cannot have a higher version installed, whatever is
 // asked for.
 func TestTheOrderOfRegistriesDecidesBeforeVersions(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	public := filepath.Join(b.settings.Home, "public")
 	b.asPerson(func() {
@@ -176,6 +180,7 @@ func TestTheOrderOfRegistriesDecidesBeforeVersions(t *testing.T) {
 
 // What a project's file says makes nothing less secure than the user has it. It may ask for more.
 func TestAProjectMakesNothingLessSecure(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.own("security: {require_signature: true, on_signature_failure: error}\n")
 	b.put(".aam/config.yaml",
@@ -195,6 +200,7 @@ func TestAProjectMakesNothingLessSecure(t *testing.T) {
 }
 
 func TestCallersNameNothingOutsideOfTheProject(t *testing.T) {
+	t.Parallel()
 	for _, door := range doors()[:3] {
 		b := newBench(t)
 		b.door = door
@@ -233,6 +239,7 @@ func TestCallersNameNothingOutsideOfTheProject(t *testing.T) {
 // Codex reads skills and prompts in the user's home. A project, or an agent, has none put there that were not there
 // before.
 func TestOnlyTheUserHasFilesPutOutsideOfTheProject(t *testing.T) {
+	t.Parallel()
 	skill := "../home/.codex/skills/pdf/SKILL.md"
 	there := func(b *bench) bool { return change.Exists(filepath.Join(b.settings.Project, skill)) }
 	b := newBench(t)
@@ -274,6 +281,7 @@ func TestOnlyTheUserHasFilesPutOutsideOfTheProject(t *testing.T) {
 
 // A checkout can bring a change that was cut off. Finishing it puts nothing outside of the project.
 func TestAChangeThatAProjectBringsPutsNothingOutside(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.full("all", "1.0.0", "")
 	b.own("active_platforms: [codex]\n")

@@ -50,6 +50,7 @@ func upgradable(t *testing.T) *bench {
 }
 
 func TestOutdatedSaysWhatAnUpgradeComesTo(t *testing.T) {
+	t.Parallel()
 	b := upgradable(t)
 	before := b.tree()
 	b.same("outdated", `{}`, map[string]any{"result": []any{
@@ -64,6 +65,7 @@ func TestOutdatedSaysWhatAnUpgradeComesTo(t *testing.T) {
 }
 
 func TestUpgradeTakesAllToTheNewestThatGoTogether(t *testing.T) {
+	t.Parallel()
 	b := upgradable(t)
 	before := b.tree()
 	b.authority.DryRun = true
@@ -88,6 +90,7 @@ func TestUpgradeTakesAllToTheNewestThatGoTogether(t *testing.T) {
 }
 
 func TestUpgradeOfNamedPackagesTakesNothingAlong(t *testing.T) {
+	t.Parallel()
 	b := upgradable(t)
 	b.same("upgrade", `{"packages":["mailer"]}`, map[string]any{"upgraded.0.name": "mailer", "upgraded.1": nil})
 	b.has(map[string]string{"report": "1.0.0", "mailer": "1.0.1", "charts": "1.0.0 for others",
@@ -99,6 +102,7 @@ func TestUpgradeOfNamedPackagesTakesNothingAlong(t *testing.T) {
 }
 
 func TestUpgradeNeverGoesBack(t *testing.T) {
+	t.Parallel()
 	b := upgradable(t)
 	b.same("install", `{"packages":["mailer@next"]}`, map[string]any{"failed": []any{}})
 	b.has(map[string]string{"report": "1.0.0", "mailer": "2.0.0-beta.1", "charts": "1.0.0 for others",
@@ -110,6 +114,7 @@ func TestUpgradeNeverGoesBack(t *testing.T) {
 }
 
 func TestUninstallNamesWhatStays(t *testing.T) {
+	t.Parallel()
 	b := upgradable(t)
 	b.same("uninstall", `{"package_name":"report"}`, map[string]any{
 		"notes": []any{"these came with it and stay, though nothing needs them any more: charts, lines; claudeops packages " +
@@ -121,6 +126,7 @@ func TestUninstallNamesWhatStays(t *testing.T) {
 }
 
 func TestUpgradeStaysInItsPlatforms(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.full("all", "1.0.0", "")
 	b.same("install", `{"packages":["all"],"platform":"cursor"}`, map[string]any{"failed": []any{}})
@@ -136,6 +142,7 @@ func TestUpgradeStaysInItsPlatforms(t *testing.T) {
 }
 
 func TestConstraints(t *testing.T) {
+	t.Parallel()
 	for constraint, c := range map[string]struct{ in, out string }{
 		"*":                    {"0.0.1 1.0.0 9.9.9", "1.0.0-beta.1"},
 		"1.2.3":                {"1.2.3", "1.2.4 1.2.3-rc.1"},
@@ -180,6 +187,7 @@ func TestConstraints(t *testing.T) {
 }
 
 func TestNamesAndSpecs(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"a": "a ", "my-pkg": "my-pkg ", "@s/p": "@s/p ", "@s_1/p@1.0.0": "@s_1/p 1.0.0", "p@^1.0.0": "p ^1.0.0",
 		"p@latest": "p latest", "p@ >=1.0.0,<2 ": "p >=1.0.0,<2",

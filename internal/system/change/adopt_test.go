@@ -35,6 +35,7 @@ func hasMode(t *testing.T, name string, want os.FileMode) {
 
 // What was there before the first deployment has a snapshot of its own.
 func TestARollbackToBeforeTheFirstDeployment(t *testing.T) {
+	t.Parallel()
 	m, mine := adopted(t)
 	ids, err := m.state.IDs()
 	if err != nil || len(ids) != 3 {
@@ -56,6 +57,7 @@ func TestARollbackToBeforeTheFirstDeployment(t *testing.T) {
 
 // Of each project, with deployments from elsewhere before it.
 func TestEachProjectHasASnapshotFromBefore(t *testing.T) {
+	t.Parallel()
 	a, b, _ := twoProjects(t)
 	third := *b
 	third.project = filepath.Join(filepath.Dir(b.project), "third")
@@ -70,6 +72,7 @@ func TestEachProjectHasASnapshotFromBefore(t *testing.T) {
 }
 
 func TestAModuleThatGoesGivesBackWhatWasThere(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(m *machine){
 		"as it was deployed": func(*machine) {},
 		"drifted": func(m *machine) {
@@ -120,6 +123,7 @@ func TestAModuleThatGoesGivesBackWhatWasThere(t *testing.T) {
 
 // A file that a deployment made goes; one that was there with the same bytes stays, since it was a person's before.
 func TestAFileThatWasThereWithTheSameBytesStays(t *testing.T) {
+	t.Parallel()
 	m, _ := adopted(t)
 	m.deploy(nil)
 	m.has(map[string]string{"mine.md": "a person's", "same.md": "same"})
@@ -130,6 +134,7 @@ func TestAFileThatWasThereWithTheSameBytesStays(t *testing.T) {
 
 // What cannot come back is said, and stops nothing.
 func TestWhatCannotComeBackIsSaid(t *testing.T) {
+	t.Parallel()
 	m, _ := adopted(t)
 	if err := os.Remove(filepath.Join(m.state.dir, "objects", Hash([]byte("a person's")))); err != nil {
 		t.Fatal(err)

@@ -105,6 +105,7 @@ func crashRounds(t *testing.T) int {
 }
 
 func TestProcessesKilledAtRandomMoments(t *testing.T) {
+	t.Parallel()
 	dir := operationtest.WriteFiles(t, t.TempDir(),
 		map[string]string{"project/.claude/commands/mine.md": "mine", "project/.claude/commands/other.md": "a person's"})
 	mended := 0
@@ -196,6 +197,7 @@ func checkAfterKill(t *testing.T, dir string) (mended bool) {
 }
 
 func TestEightProcessesAtOnce(t *testing.T) {
+	t.Parallel()
 	dir := operationtest.WriteFiles(t, t.TempDir(),
 		map[string]string{"project/.claude/commands/mine.md": "mine", "project/.claude/commands/other.md": "a person's"})
 	var processes []*exec.Cmd

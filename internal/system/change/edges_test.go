@@ -14,6 +14,7 @@ import (
 )
 
 func TestNamesThatNotEverySystemCanHave(t *testing.T) {
+	t.Parallel()
 	root := "/p/" + strings.Repeat("d", 1000)
 	deep := strings.Repeat(strings.Repeat("x", 200)+"/", 16)
 	for rel, ok := range map[string]bool{
@@ -33,6 +34,7 @@ func TestNamesThatNotEverySystemCanHave(t *testing.T) {
 }
 
 func TestPathsThatCannotBothBe(t *testing.T) {
+	t.Parallel()
 	for _, pair := range [][2]string{{"a.md", "A.md"}, {"a", "A/b"}, {"x/Y", "X/y"}, {"a/b", "a"}, {"a", "a/b"}} {
 		d := NewDesired(Agentpack, "repo", "/p", Codex)
 		if err := d.Add(Codex, "/p", pair[0], TreeFile{Content: Bytes([]byte("1"))}, "m1"); err != nil {
@@ -46,6 +48,7 @@ func TestPathsThatCannotBothBe(t *testing.T) {
 }
 
 func TestManifestsThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{
 		"broken": "{", "another version": `{"schema_version":2,"tool":"claude_code"}`,
 		"another tool":       `{"schema_version":1,"tool":"codex"}`,
@@ -68,6 +71,7 @@ func TestManifestsThatCannotBeUsed(t *testing.T) {
 }
 
 func TestReadOnlyFilesAreReplacedAndStayReadOnly(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t, nil)
 	first := m.deploy(map[string]string{"a.md": "1"})
 	name := filepath.Join(m.project, ".claude/commands/a.md")
@@ -83,6 +87,7 @@ func TestReadOnlyFilesAreReplacedAndStayReadOnly(t *testing.T) {
 }
 
 func TestAFolderThatCannotBeWrittenChangesNothing(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t, nil)
 	m.deploy(map[string]string{"a.md": "1"})
 	before := m.tree()
@@ -121,6 +126,7 @@ func FuzzPathsStayBelowTheirFolder(f *testing.F) {
 }
 
 func TestNoOwnerWantsAFileThatGitTakesForItsOwn(t *testing.T) {
+	t.Parallel()
 	for _, rel := range []string{".git/config", ".GIT/config", "a/GIT~1/config", "a/.g\u200dit", "a\u202eb"} {
 		d := NewDesired("x", "repo", t.TempDir(), Codex)
 		if err := d.Add(Codex, d.Project, rel, TreeFile{Content: Bytes(nil)}, "m"); codeOf(err) != ConfigInvalid {

@@ -134,6 +134,7 @@ func describePlan(p *Plan) string {
 }
 
 func TestPlanApplyAndPlanAgain(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t, map[string]string{".claude/commands/mine.md": "mine", ".claude/commands/same.md": "same"})
 	want := map[string]string{"a.md": "1", "b/c.sh*": "2", "mine.md": "theirs", "same.md": "same"}
 	if got := describePlan(m.plan(want)); got != "create a.md, create c.sh, update mine.md adopt_update" {
@@ -163,6 +164,7 @@ func TestPlanApplyAndPlanAgain(t *testing.T) {
 }
 
 func TestRollbackGivesBackTheBytesOfThatMoment(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t, map[string]string{".claude/commands/mine.md": "mine", ".claude/commands/other.md": "a person's"})
 	first := m.deploy(map[string]string{"a.md": "1", "b.md": "1"})
 	second := m.deploy(map[string]string{"a.md": "2", "mine.md": "theirs"})
@@ -187,6 +189,7 @@ func TestRollbackGivesBackTheBytesOfThatMoment(t *testing.T) {
 }
 
 func TestWhatIsInTheWayIsSaid(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t, map[string]string{".claude/commands/dir.md/x": "x"})
 	root := filepath.Join(m.project, ".claude", "commands")
 	if err := os.Symlink("/etc/passwd", filepath.Join(root, "link.md")); err != nil {
@@ -215,6 +218,7 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 }
 
 func TestFilesBecomeFoldersAndBack(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t, nil)
 	m.deploy(map[string]string{"x.md": "file"})
 	m.deploy(map[string]string{"x.md/y.md": "in a folder"})
@@ -226,6 +230,7 @@ func TestFilesBecomeFoldersAndBack(t *testing.T) {
 // Killed at every step of deployments and rollbacks, and then mended: the files are as before or as after, and nothing
 // is lost.
 func TestKilledAtEveryStep(t *testing.T) {
+	t.Parallel()
 	states := []map[string]string{
 		{"a.md": "1", "b.md": "1", "d": "file"}, {"a.md": "2", "c.sh*": "2", "mine.md": "theirs", "d/e.md": "2"},
 		{"b.md": "3", "d": "3"},
@@ -289,6 +294,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 
 // What a person changes between the kill and the next call stays as it is.
 func TestWhatSomebodyChangedMeanwhileIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t, nil)
 	m.deploy(map[string]string{"a.md": "1", "b.md": "1"})
 	e, n := m.engine(), 0
@@ -310,6 +316,7 @@ func TestWhatSomebodyChangedMeanwhileIsLeftAlone(t *testing.T) {
 }
 
 func TestRandomDeploymentsAndRollbacks(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	m := newMachine(t, map[string]string{".claude/commands/f3.md": "a person's"})
 	type moment struct {
@@ -338,6 +345,7 @@ func TestRandomDeploymentsAndRollbacks(t *testing.T) {
 
 // What cannot be done whole is not done: nothing of it is left.
 func TestWhatFailsIsTakenBack(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t, map[string]string{".claude/commands/mine.md": "mine"})
 	m.deploy(map[string]string{"a.md": "1", "b.md": "1"})
 	before := m.tree()
@@ -397,6 +405,7 @@ func (m *machine) tree() map[string]string {
 }
 
 func TestOwnersAndProjectsAreKeptApart(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t, nil)
 	m.deploy(map[string]string{"a.md": "1"})
 	root := filepath.Join(m.project, ".claude", "commands")
@@ -458,6 +467,7 @@ func TestOwnersAndProjectsAreKeptApart(t *testing.T) {
 }
 
 func TestAdoptionIsAskedForAndNothingIsWritten(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t, map[string]string{".claude/commands/mine.md": "mine"})
 	before := m.tree()
 	_, done, err := m.engine().Apply(t.Context(), m.want(map[string]string{"mine.md": "theirs", "new.md": "x"}),
@@ -480,6 +490,7 @@ func TestAdoptionIsAskedForAndNothingIsWritten(t *testing.T) {
 }
 
 func TestAFolderThatIsNotNamedAnyMoreIsEmptied(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t, nil)
 	m.deploy(map[string]string{"a.md": "1"})
 	d := NewDesired(Agentpack, "repo", m.project, ClaudeCode)
@@ -498,6 +509,7 @@ func TestAFolderThatIsNotNamedAnyMoreIsEmptied(t *testing.T) {
 }
 
 func TestAFileWhereAFolderHasToBe(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t, map[string]string{".claude/commands/x": "a person's"})
 	if err := os.Symlink("nowhere", filepath.Join(m.project, ".claude/commands/y")); err != nil {
 		t.Fatal(err)

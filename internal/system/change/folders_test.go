@@ -44,6 +44,7 @@ func installed(t *testing.T, m *machine, owner Owner, elsewhere string) *Desired
 // TestOnlyFoldersThatWereMadeAreRemoved puts files in place and removes them again, killed at each step of the one and
 // of the other: the tree is what it was, with its empty folders.
 func TestOnlyFoldersThatWereMadeAreRemoved(t *testing.T) {
+	t.Parallel()
 	for _, owner := range []Owner{Agentpack, "packages"} {
 		for _, killed := range []string{"installing", "removing", "nowhere"} {
 			for step := 0; ; step++ {
@@ -91,6 +92,7 @@ func TestOnlyFoldersThatWereMadeAreRemoved(t *testing.T) {
 
 // TestARollbackLeavesThePersonsFolders rolls back to before files came, and what fails is taken back with its folders.
 func TestARollbackLeavesThePersonsFolders(t *testing.T) {
+	t.Parallel()
 	m, elsewhere := folderMachine(t)
 	first := m.deploy(map[string]string{"a.md": "1"})
 	before := m.tree()
@@ -128,6 +130,7 @@ func TestARollbackLeavesThePersonsFolders(t *testing.T) {
 
 // TestAPersonsFolderDoesNotMakeRoom: a file is not put where a folder is that nobody deployed, be it empty.
 func TestAPersonsFolderDoesNotMakeRoom(t *testing.T) {
+	t.Parallel()
 	m, _ := folderMachine(t)
 	m.deploy(map[string]string{"a.md": "1", "ours/b.md": "1"})
 	before := m.tree()
@@ -140,6 +143,7 @@ func TestAPersonsFolderDoesNotMakeRoom(t *testing.T) {
 }
 
 func TestWhatIsStagedTakesItsPlace(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	root, err := files.OpenWriting(dir)
 	if err != nil {

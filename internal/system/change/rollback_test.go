@@ -30,6 +30,7 @@ func twoProjects(t *testing.T) (a, b *machine, first *Done) {
 }
 
 func TestARollbackLeavesOtherProjectsAlone(t *testing.T) {
+	t.Parallel()
 	t.Run("in place", func(t *testing.T) {
 		a, b, first := twoProjects(t)
 		before := a.tree()
@@ -69,6 +70,7 @@ func TestARollbackLeavesOtherProjectsAlone(t *testing.T) {
 
 // A snapshot is a moment: from another project it is gone back to there, and in the user's folders.
 func TestARollbackToASnapshotOfAnotherProject(t *testing.T) {
+	t.Parallel()
 	a, b, first := twoProjects(t)
 	before := b.tree()
 	p, err := a.engine().PlanRollback(t.Context(), first.ID, a.reach())
@@ -86,6 +88,7 @@ func TestARollbackToASnapshotOfAnotherProject(t *testing.T) {
 // A killed deployment is finished by the next call, of whatever project; but not through a link that its project has
 // become meanwhile.
 func TestWhatWasCutOffIsNotFinishedThroughALink(t *testing.T) {
+	t.Parallel()
 	for _, form := range []string{"", "of an older version"} {
 		m := newMachine(t, nil)
 		e := m.engine()
@@ -142,6 +145,7 @@ func outsideTree(t *testing.T, dir string) (names []string) {
 }
 
 func TestThePlanOfARollbackIsShownAndHeld(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t, map[string]string{".claude/commands/mine.md": "mine"})
 	first := m.deploy(map[string]string{"a.md": "1", "b.md": "1"})
 	m.deploy(map[string]string{"a.md": "2", "mine.md": "theirs", "c.md": "2"})
@@ -191,6 +195,7 @@ func (m *machine) prune(keep int) (left []string) {
 // Deployments between the snapshot that is gone back to and the next that is left have put files in place, of which no
 // snapshot says how.
 func TestARollbackPastPrunedSnapshotsLeavesNothingOfThem(t *testing.T) {
+	t.Parallel()
 	byOthers := func(m *machine) {
 		d := NewDesired("others", "repo", m.project, Cursor)
 		d.AddRoot(Cursor, m.project, m.project, false)

@@ -18,6 +18,7 @@ import (
 // a file that was changed so shortly before it was asked about that another change could have the same time is not
 // recorded.
 func TestAStatCacheIsOfFilesThatHaveSettled(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("nothing is recorded here")
 	}
@@ -62,6 +63,7 @@ func TestAStatCacheIsOfFilesThatHaveSettled(t *testing.T) {
 }
 
 func TestWhatIsKeptOfAPlanReadsBack(t *testing.T) {
+	t.Parallel()
 	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"m/a.md": "a", "m/deep/b.md": "b"})
 	s := newStatCache(time.Now().Add(time.Hour))
 	s.Tree(dir, "m")
@@ -116,6 +118,7 @@ func FuzzWhatIsKeptOfAPlan(f *testing.F) {
 }
 
 func TestAHashIsNotRememberedOfAFileThatWasJustChanged(t *testing.T) {
+	t.Parallel()
 	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"a.md": "one"})
 	name := filepath.Join(dir, "a.md")
 	info, err := os.Stat(name)

@@ -12,6 +12,7 @@ import (
 )
 
 func TestDriftOfWhatWasDeployed(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t, nil)
 	m.deploy(map[string]string{"a.md": "1", "b.md": "1", "c.md": "1"})
 	root := filepath.Join(m.project, ".claude", "commands")
@@ -57,6 +58,7 @@ func TestDriftOfWhatWasDeployed(t *testing.T) {
 }
 
 func TestDriftThatBecameWhatIsWantedIsNoneAfterTheNextDeployment(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t, nil)
 	m.deploy(map[string]string{"a.md": "old"})
 	operationtest.WriteFiles(t, m.project, map[string]string{".claude/commands/a.md": "new"})
@@ -108,6 +110,7 @@ func (m *machine) apply(d *Desired) *Plan {
 }
 
 func TestADeploymentOfSomeModulesLeavesTheOthers(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t, nil)
 	m.apply(m.wantOf("a", map[string]string{".claude/commands/a1": "1", ".claude/commands/a2": "2"}))
 	m.apply(m.wantOf("b", map[string]string{".claude/commands/b1": "1"}))
@@ -123,6 +126,7 @@ func TestADeploymentOfSomeModulesLeavesTheOthers(t *testing.T) {
 }
 
 func TestWhatSomebodyHasChangedStaysIfItShould(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t, nil)
 	m.apply(m.wantOf("a", map[string]string{".claude/commands/a1": "1", ".claude/commands/a2": "2",
 		".claude/commands/a3": "3"}))
@@ -145,6 +149,7 @@ func TestWhatSomebodyHasChangedStaysIfItShould(t *testing.T) {
 
 // A process may be killed while it tries whether a folder can be written; its file there is removed.
 func TestAProbeOfAKilledProcessIsRemoved(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t, nil)
 	m.apply(m.wantOf("a", map[string]string{".claude/commands/a1": "1"}))
 	e := m.engine()
