@@ -94,7 +94,9 @@ func TestANewBranchIsRemovedAlthoughItIsNotShownYet(t *testing.T) {
 }
 
 func TestARefusalOfANewObjectIsNeverDefinite(t *testing.T) {
-	problem := func(rest string) string { return `{"message":"Validation Failed","errors":[{"resource":"X",` + rest + `}]}` }
+	problem := func(rest string) string {
+		return `{"message":"Validation Failed","errors":[{"resource":"X",` + rest + `}]}`
+	}
 	gone := `{"data":{"createCommitOnBranch":null},"errors":[{"type":"NOT_FOUND","path":["createCommitOnBranch"],` +
 		`"message":"Could not resolve to a Ref with the name 'claude-ops/fix/one'."}]}`
 	for name, row := range map[string]struct {
