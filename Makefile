@@ -116,7 +116,7 @@ test-live: ## the contract suite, and what goes wrong in between, against real f
 	  go test -tags live -count=1 -parallel 2 -timeout 30m -run TestLive -skip 'TestLive/complete_list' ./internal/gitprovider/gitea; \
 	  go test -tags live -count=1 -timeout 30m -run 'TestLive/complete_list' ./internal/gitprovider/gitea; \
 	  go test -tags live -count=1 -parallel 4 -timeout 30m -run TestLive ./internal/testkit/resilience; fi
-	@if [ -n "$$GITHUB_TOKEN" ]; then set -x; go test -tags live -count=1 -parallel 1 -timeout 240m -run TestLive ./internal/gitprovider/github; fi
+	@if [ -n "$$GITHUB_TOKEN" ]; then set -x; go test -tags live -count=1 -v -timeout 20m -run TestLive ./internal/gitprovider/github; fi
 
 crash: ## processes killed at random moments, again and again; see docs/explain/crash-safety.md
 	go test -count=$(or $(ROUNDS),5) -timeout 60m -run KillNine ./internal/testkit/crash

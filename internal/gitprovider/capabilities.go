@@ -164,6 +164,12 @@ type Access struct {
 	ChecksRun     *bool    // whether CI is set up to run on our pull requests
 	Archived      bool
 	Fork          bool
+
+	// BranchRules are what the host's rules restrict on branches of ours, in words. A token that may bypass them is not
+	// told apart from one that they bind.
+	BranchRules []string
+	// Unsigned says what of a proposal the host would not sign, where commits must be signed; "" for nothing.
+	Unsigned string
 }
 
 // Installation is what an owner granted an app for their repositories.

@@ -55,11 +55,15 @@ func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base st
 	if base == "" && node.DefaultBranchRef != nil {
 		access.Base = node.DefaultBranchRef.Name
 	}
-	var rules []branchRule
+	var rules, ours []branchRule
 	ruled := false
 	err = forge.Together(
 		func() (err error) {
 			rules, ruled, err = e.branchRules(ctx, repo, access.Base)
+			return err
+		},
+		func() (err error) { // GitHub tells it of branches that do not exist, too
+			ours, _, err = e.branchRules(ctx, repo, anyBranch)
 			return err
 		},
 		func() (err error) {
@@ -73,6 +77,14 @@ func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base st
 		return gitprovider.Access{}, err
 	}
 	access.ChecksRun = node.checksRun(workflows)
+	for _, rule := range ours {
+		if words := rule.restricts(anyBranch); words != "" && !slices.Contains(access.BranchRules, words) {
+			access.BranchRules = append(access.BranchRules, words)
+		}
+	}
+	if node.signed() || slices.ContainsFunc(append(ours, rules...), branchRule.signed) {
+		access.Unsigned = "a commit that updates an executable file"
+	}
 	node.permissions(&access, who, rules, ruled)
 	return access, nil
 }
@@ -199,6 +211,9 @@ func (e examiner) repository(ctx context.Context, repo gitprovider.RepoRef, base
 	}
 	return node, missing, err
 }
+
+// anyBranch stands for the branches that proposals are made on.
+const anyBranch = gitprovider.BranchPrefix + "fix/x"
 
 // impossible is no name of a branch and no object id for git, so that a request that names it can make nothing.
 const impossible = ".."

@@ -1,12 +1,16 @@
 package github
 
 import (
+	"regexp"
+	"strings"
+
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
 // accessFields are what is read of the base branch: the classic protection, as shown to everybody who may read, and
 // whether anything has ever reported on its commit.
-const accessFields = `name refUpdateRule { viewerCanPush requiredApprovingReviewCount }
+const accessFields = `name refUpdateRule { viewerCanPush requiredApprovingReviewCount requiresSignatures }
   target { ... on Commit { statusCheckRollup { state } } }`
 
 // accessNode is a repository as GraphQL answers Examine's query.
@@ -22,6 +26,7 @@ type accessRef struct {
 	RefUpdateRule *struct {
 		ViewerCanPush                bool
 		RequiredApprovingReviewCount *int
+		RequiresSignatures           bool
 	}
 	Target *struct{ StatusCheckRollup *struct{ State string } }
 }
@@ -30,8 +35,64 @@ type accessRef struct {
 type branchRule struct {
 	Type       string
 	Parameters struct {
-		Approvals int `json:"required_approving_review_count"`
+		Approvals         int `json:"required_approving_review_count"`
+		Operator, Pattern string
+		Negate            bool
 	}
+}
+
+func (r branchRule) signed() bool { return r.Type == "required_signatures" }
+
+// restricts says what a rule for a branch of ours forbids of a proposal, "" for nothing.
+func (r branchRule) restricts(branch string) string {
+	pattern := " (" + r.Parameters.Operator + " " + forge.Clean(r.Parameters.Pattern) + ")"
+	switch r.Type {
+	case "creation":
+		return "their creation"
+	case "update":
+		return "their update"
+	case "deletion":
+		return "their removal"
+	case "pull_request":
+		return "changes without a pull request"
+	case "required_status_checks", "workflows":
+		return "commits that no check has passed"
+	case "commit_message_pattern":
+		return "the messages of commits" + pattern
+	case "commit_author_email_pattern", "committer_email_pattern":
+		return "the addresses of who commits" + pattern
+	case "branch_name_pattern":
+		if !r.fits(branch) {
+			return "their names" + pattern
+		}
+	}
+	return ""
+}
+
+// fits reports whether a name is one that a rule about names allows; one that cannot be read allows it.
+func (r branchRule) fits(name string) bool {
+	fits := true
+	switch pattern := r.Parameters.Pattern; r.Parameters.Operator {
+	case "starts_with":
+		fits = strings.HasPrefix(name, pattern)
+	case "ends_with":
+		fits = strings.HasSuffix(name, pattern)
+	case "contains":
+		fits = strings.Contains(name, pattern)
+	case "regex":
+		expression, err := regexp.Compile(pattern)
+		if err != nil {
+			return true
+		}
+		fits = expression.MatchString(name)
+	}
+	return fits != r.Parameters.Negate
+}
+
+// signed reports whether the classic protection of the base asks for signatures.
+func (n *accessNode) signed() bool {
+	ref := n.ref()
+	return ref != nil && ref.RefUpdateRule != nil && ref.RefUpdateRule.RequiresSignatures
 }
 
 func (n *accessNode) ref() *accessRef {

@@ -103,7 +103,7 @@ func (w commitWriter) createRef(ctx context.Context, req gitprovider.CommitReque
 			"base":  branchRef(req.Snapshot.Base),
 		}), &data)
 	})
-	if err == nil {
+	if err == nil || fault.CodeOf(err).Ambiguous() {
 		w.api.fresh.add(branchObject(req.Snapshot.Repo, req.Branch))
 	}
 	if err != nil {

@@ -40,7 +40,7 @@ func Driver() driver.Driver {
 			Name: Name, Title: "GitHub",
 			Signatures: []webhook.Signature{{Header: "X-Hub-Signature-256", Prefix: "sha256="}},
 			Headers:    []string{"X-GitHub-"},
-			Events:     []string{"push", "pull_request", "pull_request_review", "check_suite"},
+			Events:     []string{"push", "pull_request", "pull_request_review", "check_suite", "status"},
 		},
 	}
 }

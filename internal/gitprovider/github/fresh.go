@@ -42,6 +42,15 @@ func (o newObjects) add(object string) { o.made.Put(object, o.now()) }
 // gone notes that the object was removed.
 func (o newObjects) gone(object string) { o.made.Take(object) }
 
+// shown notes that GitHub knows the object.
+func (o newObjects) shown(object string) { o.made.Put(object, time.Time{}) }
+
+// wasShown reports whether GitHub is known to know it.
+func (o newObjects) wasShown(object string) bool {
+	made, known := o.made.Get(object)
+	return known && made.IsZero()
+}
+
 func (o newObjects) has(object string) bool {
 	made, known := o.made.Get(object)
 	return known && o.now().Sub(made) < newFor

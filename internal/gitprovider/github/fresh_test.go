@@ -62,6 +62,19 @@ func TestReviewersOfANewPullRequestAreNotBlamed(t *testing.T) {
 	must(t, s.p.Assign(t.Context(), s.Ref(), pr.Number, []string{"ann"}, nil))
 }
 
+// After a crash another process opens the pull request of the branch that the first one made.
+func TestAHeadOfAnotherProcessIsWaitedForIfItIsNew(t *testing.T) {
+	s := newLagScene(t)
+	s.s.Host().SetClock(func() time.Time { return s.now })
+	s.commit(branch)
+	_, err := s.p.BranchTip(t.Context(), s.Ref(), branch)
+	must(t, err)
+	s.p = setup(t, s.s.URL(), s.s.Token(), func(o *github.Options) { o.Now = func() time.Time { return s.now } })
+	pr, err := s.p.OpenPullRequest(t.Context(), s.spec(branch))
+	must(t, err)
+	s.same("number", pr.Number, 1)
+}
+
 // A branch that is not shown yet would be left behind if it were taken for gone.
 func TestANewBranchIsRemovedAlthoughItIsNotShownYet(t *testing.T) {
 	s := newLagScene(t)
@@ -81,7 +94,9 @@ func TestANewBranchIsRemovedAlthoughItIsNotShownYet(t *testing.T) {
 }
 
 func TestARefusalOfANewObjectIsNeverDefinite(t *testing.T) {
-	problem := func(rest string) string { return `{"message":"Validation Failed","errors":[{"resource":"X",` + rest + `}]}` }
+	problem := func(rest string) string {
+		return `{"message":"Validation Failed","errors":[{"resource":"X",` + rest + `}]}`
+	}
 	gone := `{"data":{"createCommitOnBranch":null},"errors":[{"type":"NOT_FOUND","path":["createCommitOnBranch"],` +
 		`"message":"Could not resolve to a Ref with the name 'claude-ops/fix/one'."}]}`
 	for name, row := range map[string]struct {

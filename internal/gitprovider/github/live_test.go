@@ -6,19 +6,18 @@ import (
 	"os"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
-// TestLive holds the adapter against a real GitHub; see liveSettingsFrom for what it takes. It makes private
-// repositories named claude-ops-live-..., and removes them, and touches no other; those of a run that was killed are to
-// be deleted by hand. It is to run with -parallel 1. With a second between writes, of which there are some 1,250, it
-// takes about an hour, and more when GitHub asks for longer waits.
+// TestLive walks through everything that the adapter does on a real GitHub; see liveSettings. It makes one private
+// repository named claude-ops-live-..., removes it, and touches no other. It takes some minutes, a second for each write.
 func TestLive(t *testing.T) {
 	set, err := liveSettingsFrom(os.Getenv)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newLive(t, set, nil)
-	h.rehearse(t)
-	providertest.Run(t, h)
+	requests := walk(t, set, transport.Sleep)
+	if t.Logf("%d requests", requests); requests >= maxLiveRequests {
+		t.Errorf("that is more than %d", maxLiveRequests)
+	}
 }

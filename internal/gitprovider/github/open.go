@@ -3,6 +3,7 @@ package github
 import (
 	"context"
 	"net/http"
+	"time"
 
 	gogithub "github.com/google/go-github/v60/github"
 
@@ -20,7 +21,18 @@ type opener struct {
 func (o opener) open(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest, error) {
 	none := gitprovider.PullRequest{}
 	var pr gitprovider.PullRequest
-	err := o.api.fresh.waitFor(ctx, branchObject(spec.Repo, spec.Head), "the branch "+forge.Clean(spec.Head), headUnknown,
+	head, looked := branchObject(spec.Repo, spec.Head), false
+	unknown := func(err error) bool {
+		if !headUnknown(err) {
+			return false
+		}
+		if !looked && !o.api.fresh.has(head) && !o.api.fresh.wasShown(head) && o.isNew(ctx, spec) {
+			o.api.fresh.add(head)
+		}
+		looked = true
+		return true
+	}
+	err := o.api.fresh.waitFor(ctx, head, "the branch "+forge.Clean(spec.Head), unknown,
 		func() (err error) {
 			pr, err = o.create(ctx, spec, spec.Draft)
 			if r := refused(err); r != nil && spec.Draft && r.says("draft pull requests") {
@@ -60,6 +72,27 @@ func headUnknown(err error) bool {
 	return r != nil && r.status == http.StatusUnprocessableEntity && (r.says("no commits between") || r.names("head"))
 }
 
+// isNew reports whether the head branch has a commit of the last minute that is not the base's: another process may have
+// made it.
+func (o opener) isNew(ctx context.Context, spec gitprovider.PullRequestSpec) bool {
+	q := newQuery(spec.Repo)
+	q.text("head", branchRef(spec.Head))
+	q.text("base", branchRef(spec.Base))
+	q.add("head: ref(qualifiedName: $head) { target { oid ... on Commit { committedDate } } }")
+	q.add("base: ref(qualifiedName: $base) { target { oid } }")
+	from, err := ask[struct {
+		Head *struct {
+			Target struct {
+				Oid           string
+				CommittedDate time.Time
+			}
+		}
+		Base *refNode
+	}](ctx, o.api, q, needContents)
+	return err == nil && from.Head != nil && from.Head.Target.Oid != from.Base.tip() &&
+		o.api.fresh.now().Sub(from.Head.Target.CommittedDate).Abs() < newFor
+}
+
 func (o opener) create(ctx context.Context, spec gitprovider.PullRequestSpec, draft bool) (gitprovider.PullRequest,
 	error) {
 	none := gitprovider.PullRequest{}
@@ -84,6 +117,7 @@ func (o opener) create(ctx context.Context, spec gitprovider.PullRequestSpec, dr
 		pr.Labels = append(pr.Labels, label.GetName())
 	}
 	o.api.fresh.add(pullObject(spec.Repo, pr.Number))
+	o.api.fresh.shown(branchObject(spec.Repo, spec.Head))
 	pr.Paths, _ = o.pulls.files.known.Opened(spec.Repo, pr.Number, versionOf(pr.HeadCommit, pr.Base))
 	return pr, nil
 }

@@ -98,7 +98,7 @@ func TestExamineTellsWhatTheTokenMayDo(t *testing.T) {
 			s := newScene(t)
 			s.configure(row.set)
 			var access gitprovider.Access
-			if cost := s.cost(func() { access = s.examine("", "claude-ops", "nope") }); cost > 4 {
+			if cost := s.cost(func() { access = s.examine("", "claude-ops", "nope") }); cost > 5 {
 				t.Errorf("%d requests", cost)
 			}
 			got := []string{told(access.CanPush), told(access.CanPushToBase), told(access.CanMerge), told(access.BaseProtected)}
@@ -135,6 +135,37 @@ func TestExamineTellsWhetherChecksRun(t *testing.T) {
 			base := s.Branches()[memhost.MainBranch]
 			s.configure(func(set *fakegithub.Settings) { row.set(base, set) })
 			s.same("checks run", told(s.examine("").ChecksRun), row.want)
+		})
+	}
+}
+
+func TestExamineForetellsTheRulesOfOurBranches(t *testing.T) {
+	name := func(operator, pattern string, negate bool) fakegithub.Rule {
+		return fakegithub.Rule{Branches: "claude-ops/*/*", Type: "branch_name_pattern",
+			Parameters: map[string]any{"operator": operator, "pattern": pattern, "negate": negate}}
+	}
+	for title, row := range map[string]struct {
+		rules    []fakegithub.Rule
+		want     []string
+		unsigned bool
+	}{
+		"none":           {nil, nil, false},
+		"of other names": {[]fakegithub.Rule{{Branches: "release/*", Type: "creation"}}, nil, false},
+		"on creation": {[]fakegithub.Rule{{Branches: "*/*/*", Type: "creation"}, {Branches: "*/*/*", Type: "non_fast_forward"}},
+			[]string{"their creation"}, false},
+		"on names that ours have": {[]fakegithub.Rule{name("starts_with", "claude-ops/", false), name("regex", "^x", true),
+			name("regex", "(", false)}, nil, false},
+		"on names that ours lack": {[]fakegithub.Rule{name("starts_with", "feature/", false), name("contains", "ops", true)},
+			[]string{"their names (starts_with feature/)", "their names (contains ops)"}, false},
+		"on signatures":             {[]fakegithub.Rule{{Branches: "*/*/*", Type: "required_signatures"}}, nil, true},
+		"on signatures of the base": {[]fakegithub.Rule{{Branches: "main", Type: "required_signatures"}}, nil, true},
+	} {
+		t.Run(title, func(t *testing.T) {
+			s := newScene(t)
+			s.configure(func(set *fakegithub.Settings) { set.Protection.Rules = row.rules })
+			access := s.examine("")
+			s.same("restricted", access.BranchRules, row.want)
+			s.same("unsigned", access.Unsigned != "", row.unsigned)
 		})
 	}
 }
@@ -184,7 +215,7 @@ func TestExamineFindsWhatAFineGrainedTokenLacksWithoutWriting(t *testing.T) {
 			s.configure(func(set *fakegithub.Settings) { set.Token.FineGrained = true; row.set(set) })
 			before := s.Branches()
 			var access gitprovider.Access
-			if cost := s.cost(func() { access = s.examine("") }); cost > 6 {
+			if cost := s.cost(func() { access = s.examine("") }); cost > 7 {
 				t.Errorf("%d requests", cost)
 			}
 			s.same("lacks", access.Lacks, row.lacks)

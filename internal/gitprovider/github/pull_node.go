@@ -10,7 +10,7 @@ import (
 // pullFragment is what is read of a pull request.
 const pullFragment = `
 fragment pull on PullRequest {
-  id number title body url state isCrossRepository headRefName headRefOid baseRefName createdAt updatedAt closedAt mergedAt
+  id number title body url state isCrossRepository headRefName headRefOid headRef { target { oid } } baseRefName createdAt updatedAt closedAt mergedAt
   author { login } headRepository { owner { login } } repository { databaseId isArchived isLocked isDisabled }
   labels(first: 100) { nodes { name } }
 }
@@ -39,6 +39,7 @@ type pullNode struct {
 	IsCrossRepository bool
 	HeadRefName       string
 	HeadRefOid        string
+	HeadRef           *refNode // nil if the branch is gone
 	BaseRefName       string
 	CreatedAt         time.Time
 	UpdatedAt         time.Time
@@ -68,7 +69,7 @@ func repoID(id int64) string {
 // pullRequest converts a node; Paths is left to changedFiles.
 func (n *pullNode) pullRequest() gitprovider.PullRequest {
 	pr := gitprovider.PullRequest{
-		Number: n.Number, Title: n.Title, Body: n.Body, URL: n.URL, Branch: n.branch(), HeadCommit: n.HeadRefOid,
+		Number: n.Number, Title: n.Title, Body: n.Body, URL: n.URL, Branch: n.branch(), HeadCommit: n.head(),
 		Base: n.BaseRefName, State: gitprovider.StateOpen, CreatedAt: n.CreatedAt.UTC(), Fork: n.IsCrossRepository,
 		Labels: n.Labels.names(), RepoID: repoID(n.Repository.DatabaseID),
 		Archived: n.Repository.IsArchived || n.Repository.IsLocked || n.Repository.IsDisabled,
@@ -89,6 +90,15 @@ func (n *pullNode) pullRequest() gitprovider.PullRequest {
 		pr.ClosedAt = n.ClosedAt.UTC()
 	}
 	return pr
+}
+
+// head is the head's commit: while it is open, that of its branch. What GitHub says of the pull request itself has been
+// seen to stay behind for hours.
+func (n *pullNode) head() string {
+	if tip := n.HeadRef.tip(); n.State == "OPEN" && !n.IsCrossRepository && tip != "" {
+		return tip
+	}
+	return n.HeadRefOid
 }
 
 // branch is the head branch. One of a fork is none of the repository's, whatever its name: the fork's owner is put

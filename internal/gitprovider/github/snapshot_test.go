@@ -140,6 +140,18 @@ func TestClosedOnesAreReadUntilTheTimeIsReached(t *testing.T) {
 	s.same("closed of late", len(some.Closed), 3)
 }
 
+func TestAHeadThatStaysBehindIsReadFromTheBranch(t *testing.T) {
+	s := newScene(t)
+	pr := s.propose(branch)
+	tip := s.Push(branch, memhost.File{Path: "checks/disk.md", Content: "more\n"})
+	s.configure(func(set *fakegithub.Settings) { set.Delays.Heads = map[int]string{pr.Number: pr.HeadCommit} })
+	s.same("in the snapshot", s.look().Open[0].HeadCommit, tip)
+	s.same("in the list", s.list()[0].HeadCommit, tip)
+	s.same("in the status", s.status(pr.Number).HeadCommit, tip)
+	s.DeleteBranch(branch)
+	s.same("without a branch", s.status(pr.Number).HeadCommit, pr.HeadCommit)
+}
+
 // GitHub answers a query that is too much for it with 200.
 func TestComputeLimitsMakeQueriesSmaller(t *testing.T) {
 	for name, row := range map[string]struct {

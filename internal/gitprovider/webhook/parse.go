@@ -42,6 +42,8 @@ type payload struct {
 	CheckSuite  *struct {
 		PullRequests []struct{ Number int64 } `json:"pull_requests"`
 	} `json:"check_suite"`
+	State      string // of a status
+	Branches   []struct{ Name string }
 	Repository *struct {
 		FullName string `json:"full_name"`
 	}
@@ -69,8 +71,11 @@ func (s Source) Parse(header http.Header, body []byte) (Delivery, error) {
 	if !changes(d.Event, p.Action) {
 		return d, nil
 	}
-	if d.Event == "push" {
-		return d, d.pushed(p)
+	switch d.Event {
+	case "push":
+		return d, d.pushed(p.Ref, p)
+	case "status":
+		return d, d.reported(p)
 	}
 	var numbers []int64
 	switch {
@@ -101,8 +106,8 @@ func (d *Delivery) in(p payload) error {
 
 // pushed fills in the branch of a push, if it can be one of ours: those of other pull requests do not concern the
 // records.
-func (d *Delivery) pushed(p payload) error {
-	branch, isBranch := strings.CutPrefix(p.Ref, "refs/heads/")
+func (d *Delivery) pushed(ref string, p payload) error {
+	branch, isBranch := strings.CutPrefix(ref, "refs/heads/")
 	if !isBranch || !strings.HasPrefix(branch, gitprovider.BranchPrefix) || len(branch) > maxBranch {
 		return nil
 	}
@@ -110,6 +115,19 @@ func (d *Delivery) pushed(p payload) error {
 		return err
 	}
 	d.Branch = branch
+	return nil
+}
+
+// reported fills in the branch of a commit about which a service said something final, as pushed does.
+func (d *Delivery) reported(p payload) error {
+	if p.State == "pending" {
+		return nil
+	}
+	for _, branch := range p.Branches {
+		if err := d.pushed("refs/heads/"+branch.Name, p); err != nil || d.Branch != "" {
+			return err
+		}
+	}
 	return nil
 }
 

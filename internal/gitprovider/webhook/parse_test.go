@@ -47,6 +47,7 @@ func TestEachEventNamesItsPullRequests(t *testing.T) {
 	}
 	for file, branch := range map[string]string{
 		"github-push-ours.json": "claude-ops/check/check-inodes-too", "github-push-main.json": "",
+		"github-status-ours.json": "claude-ops/check/check-inodes-too", "github-status-pending.json": "",
 		"gitea-push-ours.json": "claude-ops/check/check-inodes-too", "gitea-push-main.json": "",
 	} {
 		from, event, body := sent(t, file)
@@ -71,7 +72,7 @@ func TestEachEventNamesItsPullRequests(t *testing.T) {
 
 func TestWhatIsNoneOfOurEventsIsIgnored(t *testing.T) {
 	for name, events := range map[string][]string{
-		"github": {"issues", "issue_comment", "star", "pull_request_review_comment", "status", "check_run", "what.ever"},
+		"github": {"issues", "issue_comment", "star", "pull_request_review_comment", "check_run", "what.ever"},
 		"gitea":  {"issues", "issue_comment", "pull_request_comment", "release", "repository"},
 	} {
 		for _, event := range events {

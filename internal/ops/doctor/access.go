@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -41,9 +42,23 @@ func (d *Doctor) judge(name, provider string, a gitprovider.Access) []Finding {
 	warns(len(a.MissingLabels) > 0 && !d.Rules.Policy.Pulls.CreateLabels,
 		"it lacks the labels "+strings.Join(a.MissingLabels, ", ")+
 			"; create them, or set pull_requests.create_labels in the policy")
+	warns(len(a.BranchRules) > 0, "rules for the branches "+gitprovider.BranchPrefix+"** restrict "+
+		strings.Join(a.BranchRules, ", ")+": a proposal is refused unless the token may bypass them; have these branches exempted")
+	warns(a.Unsigned != "", "commits must be signed, and "+a.Unsigned+" would not be; such a proposal is refused, or cannot "+
+		"be merged")
+	warns(d.namesTeam() && a.Installation != nil && !slices.ContainsFunc(a.Installation.Permissions, isMembers),
+		"the policy names a team as a reviewer, and the installation lacks \"Members: read\", so no team is asked; add it "+
+			"in the app's settings, and have the owner accept it")
 	warns(is(a.ChecksRun, false), "no CI is set up to run on our pull requests")
 	return out
 }
+
+// namesTeam reports whether the policy asks a team for reviews.
+func (d *Doctor) namesTeam() bool {
+	return slices.ContainsFunc(d.Rules.Policy.Pulls.Reviewers, func(name string) bool { return strings.Contains(name, "/") })
+}
+
+func isMembers(permission string) bool { return strings.HasPrefix(permission, "members: ") }
 
 // whose says in whose name we act.
 func whose(provider string, a gitprovider.Access) string {

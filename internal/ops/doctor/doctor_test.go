@@ -166,6 +166,28 @@ func giteaToken(name string) (value string, set bool) {
 	return "a-secret", name == "GITEA_TOKEN"
 }
 
+func TestDoctorForetellsWhatRulesAndPermissionsRefuse(t *testing.T) {
+	yes := true
+	for want, access := range map[string]gitprovider.Access{
+		"restrict their creation, their names":               {BranchRules: []string{"their creation", "their names"}},
+		"a commit that updates an executable file would not": {Unsigned: "a commit that updates an executable file"},
+		"no team is asked":                                   {Installation: &gitprovider.Installation{Permissions: []string{"contents: write"}}},
+	} {
+		access.Base, access.CanPush = "main", &yes
+		d := newDoctor(&forge{Fake: forgetest.NewFake(), access: access}, "joe/infra")
+		d.Rules.Policy.Pulls.Reviewers = []string{"joe/ops"}
+		var warnings []string
+		for _, f := range d.Online(t.Context(), nil) {
+			if f.Status == Warning {
+				warnings = append(warnings, f.Detail)
+			}
+		}
+		if said := strings.Join(warnings, "\n"); !strings.Contains(said, want) || len(warnings) != 1 {
+			t.Errorf("want %q alone: %s", want, said)
+		}
+	}
+}
+
 // Who may merge only what was approved is not told to require a review.
 func TestNobodyIsToldToRequireAReviewWhereOneIsRequired(t *testing.T) {
 	yes := true

@@ -94,6 +94,9 @@ func (redactor) Secrets(context.Context, string, string) ([]content.Secret, erro
 
 // service is the use case in a process that has just started.
 func (w *world) service() *prflow.Service {
+	if lags, can := w.forge.(interface{ Settle() }); can { // a process takes longer to start than GitHub to catch up
+		lags.Settle()
+	}
 	logger := slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	provider := w.kind.connect(w.t, w.forge, transport.Options{Log: logger})
 	return prflow.New(prflow.Options{
@@ -294,7 +297,14 @@ func withApp() []kind {
 		t.Cleanup(client.CloseIdleConnections)
 		return githubapp.New(githubapp.Options{API: base(t, f), Client: client})
 	}
-	return append(kinds(), k)
+	lagging := kinds()[0]
+	lagging.label = "lagging github" // which does not know at once what it has made
+	lagging.start = func(t testing.TB) forge {
+		s := fakegithub.New(t)
+		s.Lag()
+		return s
+	}
+	return append(kinds(), k, lagging)
 }
 
 // title is what tests call the kind.

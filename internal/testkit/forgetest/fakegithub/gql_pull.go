@@ -1,6 +1,7 @@
 package fakegithub
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -82,7 +83,7 @@ func (g *pullGraph) pull(pr *memhost.PR) *gql.Object {
 		"state":        strings.ToUpper(string(pr.State)), "closed": pr.State != gitprovider.StateOpen,
 		"closedAt": when(pr.ClosedAt), "merged": mergedAt != nil, "mergedAt": mergedAt, "createdAt": pr.CreatedAt,
 		"updatedAt": st.updated, "isDraft": st.draft, "isCrossRepository": owner != g.at.repo.Ref.Owner, "locked": false,
-		"author": g.at.s.graph.user(g.at.rules().author(pr)), "headRefName": branch, "headRefOid": pr.HeadCommit,
+		"author": g.at.s.graph.user(g.at.rules().author(pr)), "headRefName": branch, "headRefOid": cmp.Or(g.at.set.Delays.Heads[pr.Number], pr.HeadCommit),
 		"baseRefName": pr.Base, "headRepositoryOwner": g.at.s.graph.user(owner),
 		"viewerDidAuthor": g.at.rules().author(pr) == viewer,
 		"viewerCanUpdate": g.at.set.allows("write"), "maintainerCanModify": st.maintained,

@@ -7,6 +7,15 @@ import "fmt"
 // behind the doors do not lag.
 func (s *Server) Lag() { s.host.Locked(func() { s.lagging = true }) }
 
+// Settle ends the lag of all objects that were made so far, as time does.
+func (s *Server) Settle() {
+	s.host.Locked(func() {
+		for _, st := range s.repos.states {
+			st.unknown = map[string][]door{}
+		}
+	})
+}
+
 // door is one of GitHub's two languages, which see new objects apart.
 type door int
 

@@ -81,18 +81,16 @@ func getProtection(p *place, a *exchange) {
 // getRules lists the rules that hold for a branch, whether or not it exists.
 func getRules(p *place, a *exchange) {
 	rules := []object{}
-	if p.set.protects(a.path["branch"]) {
-		source := object{"ruleset_id": 1, "ruleset_source": p.repo.Ref.String(), "ruleset_source_type": "Repository"}
-		rule := func(typ string, parameters object) {
-			out := object{"type": typ}
-			for field, value := range source {
-				out[field] = value
-			}
-			if parameters != nil {
-				out["parameters"] = parameters
-			}
-			rules = append(rules, out)
+	rule := func(typ string, parameters object) {
+		out := object{
+			"type": typ, "ruleset_id": 1, "ruleset_source": p.repo.Ref.String(), "ruleset_source_type": "Repository",
 		}
+		if parameters != nil {
+			out["parameters"] = parameters
+		}
+		rules = append(rules, out)
+	}
+	if p.set.protects(a.path["branch"]) {
 		rule("creation", nil)
 		rule("deletion", nil)
 		rule("pull_request", object{
@@ -100,6 +98,11 @@ func getRules(p *place, a *exchange) {
 			"require_last_push_approval": false, "required_approving_review_count": p.approvals(),
 			"required_review_thread_resolution": false,
 		})
+	}
+	for _, r := range p.set.Protection.Rules {
+		if ok, err := path.Match(r.Branches, a.path["branch"]); ok && err == nil {
+			rule(r.Type, r.Parameters)
+		}
 	}
 	a.reply(http.StatusOK, page(a, rules))
 }

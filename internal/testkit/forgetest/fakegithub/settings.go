@@ -45,8 +45,17 @@ type Protection struct {
 	Protected []string
 	// RequireReview makes pull requests into protected branches, or any if there are none, wait for an approval.
 	RequireReview bool
+	// Rules are those of rulesets for branches that match their pattern, whether or not they exist.
+	Rules []Rule
 	// Secret is a text that push protection takes for a secret.
 	Secret string
+}
+
+// Rule is a rule of a ruleset: creation, required_signatures, branch_name_pattern and the like.
+type Rule struct {
+	Branches   string // as for path.Match
+	Type       string
+	Parameters map[string]any // nil for none
 }
 
 // People are those besides the owner of the token.
@@ -73,6 +82,8 @@ type Delays struct {
 	// MergeableReads is how many reads of a pull request answer that its mergeability is unknown after it has changed; 1
 	// at first.
 	MergeableReads int
+	// Heads are commits, by number, that pull requests still show as their head although their branch has moved.
+	Heads map[int]string
 	// Before, if set, runs before each root field of a mutation, named by the field, on the repository that the mutation
 	// is about: what somebody else does in between. It runs under the host's lock.
 	Before func(mutation string, repo *memhost.Repo)
