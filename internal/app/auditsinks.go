@@ -45,6 +45,9 @@ func headLog(p *Parts) *auditsink.Log {
 	}}
 }
 
+// repeatsTick is how often it is looked whether counts of refusals are to be recorded.
+const repeatsTick = 10 * time.Second
+
 // keepRecords removes what is old, deploys what was merged, exports the heads of the audit and writes them to the log,
 // until ctx ends.
 func keepRecords(ctx context.Context, p *Parts, background *sync.WaitGroup) {
@@ -52,6 +55,7 @@ func keepRecords(ctx context.Context, p *Parts, background *sync.WaitGroup) {
 	background.Go(func() { keepDeployed(ctx, p) })
 	background.Go(func() { p.Store.sinks.Keep(ctx) })
 	background.Go(func() { headLog(p).Keep(ctx) })
+	background.Go(func() { p.Store.Ledger.KeepRepeats(ctx, time.Tick(repeatsTick)) })
 }
 
 // comparedAudit is the audit, whose verification compares it with what its sinks hold.

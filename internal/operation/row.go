@@ -65,7 +65,9 @@ func (a *attempt) endAct(ctx context.Context, err error) error {
 		f = a.redacted(FaultOf(err))
 		said = f
 	}
-	if a.append(ctx, a.failed(err), f) != nil {
+	row := a.failed(err)
+	row.Repeats = row.Door == record.DoorWeb || row.Door == record.DoorREST
+	if a.append(ctx, row, f) != nil {
 		return said
 	}
 	return recorded(said, a.call.ID)

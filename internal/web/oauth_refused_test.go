@@ -38,6 +38,7 @@ func TestABrowserIsNotSentToWhatNoProgramHasRegistered(t *testing.T) {
 		"a script": {"redirect_uri": {"javascript:alert(1)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			p.advance(time.Minute) // the same again within it has no row of its own
 			rows, before := len(p.rows("oauth.refuse")), p.written()
 			a, _ := p.asked(change, boss)
 			if a.StatusCode != http.StatusBadRequest || a.Header.Get("Location") != "" ||
@@ -76,6 +77,7 @@ func TestAProgramIsToldWhatIsWrongWithItsRequest(t *testing.T) {
 		"a long state":           {url.Values{"state": {strings.Repeat("x", 1001)}}, "invalid_request"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			p.advance(time.Minute) // the same again within it has no row of its own
 			rows, before := len(p.rows("oauth.refuse")), p.written()
 			a, _ := p.asked(c.change, boss)
 			back := p.back(a)
@@ -132,6 +134,7 @@ func TestNobodyConsentsForAnother(t *testing.T) {
 	} {
 		for _, button := range []string{"allow", "deny"} {
 			t.Run(name+", "+button, func(t *testing.T) {
+				p.advance(time.Minute)
 				form := url.Values{}
 				for name, values := range good {
 					form[name] = values
@@ -221,7 +224,7 @@ func TestACodeIsOfUseOnceAndOnlyToWhoBegan(t *testing.T) {
 		want   string
 	}{
 		"of another program":    {url.Values{"client_id": {other.id}}, "invalid_grant"},
-		"without a program":     {url.Values{"client_id": nil}, "invalid_grant"},
+		"without a program":     {url.Values{"client_id": nil}, "invalid_client"},
 		"for another address":   {url.Values{"redirect_uri": {"http://127.0.0.1:7778/callback"}}, "invalid_grant"},
 		"without an address":    {url.Values{"redirect_uri": nil}, "invalid_grant"},
 		"without a verifier":    {url.Values{"code_verifier": nil}, "invalid_grant"},
@@ -280,7 +283,7 @@ func TestARefreshTokenIsOfUseOnce(t *testing.T) {
 		want   string
 	}{
 		"of another program":   {one, url.Values{"client_id": {other.id}}, "invalid_grant"},
-		"without a program":    {one, url.Values{"client_id": nil}, "invalid_grant"},
+		"without a program":    {one, url.Values{"client_id": nil}, "invalid_client"},
 		"for another scope":    {one, url.Values{"scope": {"admin"}}, "invalid_scope"},
 		"for another resource": {one, url.Values{"resource": {"https://other.example/"}}, "invalid_target"},
 		"an access token":      {first, nil, "invalid_grant"},
@@ -387,7 +390,7 @@ func TestAProgramGivesUpWhatItHas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			access, refresh := p.keys(p.exchange(p.code(boss), nil))
 			for _, form := range []url.Values{{"token": {"cops_" + strings.Repeat("A", 43)}}, {"token": {"nonsense"}},
-				{"token": {refresh}, "client_id": {other.id}}} {
+				{"token": {refresh}, "client_id": {other.id}}, {"token": {access}, "client_id": {other.id}}} {
 				if a := p.post("/oauth/revoke", form); a.StatusCode != http.StatusOK || !p.letsIn(access) {
 					t.Errorf("%d %s", a.StatusCode, a.body)
 				}
@@ -531,6 +534,89 @@ func TestWrongRequestsOfProgramsAreCounted(t *testing.T) {
 		t.Errorf("%d rows: %+v", len(rows), rows[0])
 	}
 	p.keys(p.exchange(code, nil))
+}
+
+// Whatever strangers do, from however many addresses, a program with a good token is answered, also at their address; one
+// that registers from elsewhere is let in, and those who wait read why.
+func TestStrangersShutNoProgramOut(t *testing.T) {
+	t.Parallel()
+	p, boss := programWorld(t, nil)
+	_, refresh := p.keys(p.exchange(p.code(boss), nil))
+	last := reply{}
+	for i := range 1320 {
+		p.from = fmt.Sprintf("192.0.2.%d:1", i%11)
+		last = p.refresh("x", nil)
+	}
+	if last.StatusCode != http.StatusTooManyRequests || !strings.Contains(string(last.body), "from this address") {
+		t.Errorf("%d %s", last.StatusCode, last.body)
+	}
+	if rows := p.rows("oauth.refuse"); len(rows) > 100 {
+		t.Errorf("%d rows", len(rows))
+	}
+	_, refresh = p.keys(p.refresh(refresh, nil)) // at an address of theirs
+	p.from = "198.51.100.1:1"
+	if a := p.refresh("x", nil); a.StatusCode != http.StatusBadRequest {
+		t.Errorf("somebody else's first wrong request: %d %s", a.StatusCode, a.body)
+	}
+	p.keys(p.refresh(refresh, nil))
+	register := func(from string) reply {
+		return p.do("POST", "/oauth/register", `{"redirect_uris":["https://a.example/"]}`,
+			func(r *http.Request) { r.RemoteAddr = from })
+	}
+	for i := range 90 {
+		last = register(fmt.Sprintf("192.0.2.%d:1", i%9))
+	}
+	if last.StatusCode != http.StatusTooManyRequests || !strings.Contains(string(last.body), "from many addresses") {
+		t.Errorf("%d %s", last.StatusCode, last.body)
+	}
+	if a := register("198.51.100.1:1"); a.StatusCode != http.StatusCreated {
+		t.Errorf("from elsewhere: %d %s", a.StatusCode, a.body)
+	}
+}
+
+// A program that is forgotten is told so in the way in which programs know to register anew.
+func TestAForgottenProgramIsToldToRegister(t *testing.T) {
+	t.Parallel()
+	p, _ := programWorld(t, nil)
+	for name, grant := range map[string]string{"a code": "authorization_code", "a refresh token": "refresh_token"} {
+		a := p.post("/oauth/token", url.Values{"grant_type": {grant}, "client_id": {"gone"}, "code": {"x"}})
+		if a.StatusCode != http.StatusUnauthorized || a.json["error"] != "invalid_client" {
+			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+		}
+	}
+}
+
+// Who may read alone cannot fill the audit either: what they repeat within a minute is one row with a count.
+func TestAViewerWhoRepeatsAWrongRequestHasOneRowWithACount(t *testing.T) {
+	t.Parallel()
+	p, _ := programWorld(t, nil)
+	viewer := with(p.signIn(p.token("ann", 1, "read")))
+	before := len(p.attempts())
+	for range 300 {
+		if a, _ := p.asked(url.Values{"response_type": {"token"}}, viewer); a.StatusCode != http.StatusSeeOther {
+			t.Fatalf("%d %s", a.StatusCode, a.body)
+		}
+	}
+	if rows := p.rows("oauth.refuse"); len(rows) != 1 || rows[0].Caller != "ann" {
+		t.Fatalf("%d rows: %+v", len(rows), rows)
+	}
+	for range 30 {
+		if a := p.submit("/tokens", url.Values{"name": {"x"}}, viewer); a.StatusCode != http.StatusForbidden {
+			t.Fatalf("%d %s", a.StatusCode, a.body)
+		}
+	}
+	if got := len(p.attempts()) - before; got != 2 {
+		t.Errorf("%d rows", got)
+	}
+	p.advance(time.Minute)
+	if err := p.store.Ledger.FlushRepeats(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	rows := p.attempts()
+	said := rows[0].Message + rows[1].Message
+	if len(rows)-before != 4 || !strings.Contains(said, "299 more refusals") || !strings.Contains(said, "29 more refusals") {
+		t.Errorf("%d rows, %s", len(rows)-before, said)
+	}
 }
 
 func TestProgramsAreLetInWhereNobodyReadsAlong(t *testing.T) {

@@ -165,7 +165,11 @@ func (w *world) letsIn(token string) bool {
 // refusedWith fails the test unless an answer is an error of OAuth with the code, and nothing of tokens is in it.
 func (p *program) refusedWith(a reply, code string) {
 	p.Helper()
-	if a.StatusCode != http.StatusBadRequest || a.json["error"] != code || strings.Contains(string(a.body), "cops_") ||
+	status := http.StatusBadRequest
+	if code == "invalid_client" { // RFC 6749, 5.2
+		status = http.StatusUnauthorized
+	}
+	if a.StatusCode != status || a.json["error"] != code || strings.Contains(string(a.body), "cops_") ||
 		a.Header.Get("Cache-Control") != "no-store" {
 		p.Errorf("%d %s, want %s", a.StatusCode, a.body, code)
 	}

@@ -1,6 +1,8 @@
 package web_test
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -61,7 +63,7 @@ func TestAPersonSignsInByTheirProviderAndGoesOn(t *testing.T) {
 		}
 	}
 	if a := w.get(back.String(), fromElsewhere, cookies(kept)); a.StatusCode != 401 ||
-		!strings.Contains(string(a.body), "did not take the code") {
+		!strings.Contains(string(a.body), "came back already") {
 		t.Errorf("the address again: %d %s", a.StatusCode, a.body)
 	}
 }
@@ -131,6 +133,49 @@ func TestACallbackThatIsNoGoodSignsNobodyIn(t *testing.T) {
 				t.Errorf("%v, %v", logins, err)
 			}
 		})
+	}
+}
+
+// What strangers make up has the provider asked nothing, neither with our secret nor for its keys.
+func TestStrangersHaveTheProviderAskedNothing(t *testing.T) {
+	t.Parallel()
+	w, provider := peopleWorld(t)
+	provider.SignedIn(fakeoidc.Person{Subject: "7", User: "ann", Groups: []string{"viewers"}})
+	back, kept := w.begin("/")
+	flow, err := json.Marshal(map[string]any{"provider": "gitea", "next": "/", "until": w.Now().Add(time.Hour).Unix(),
+		"flow": map[string]string{"state": "s", "nonce": "n", "verifier": strings.Repeat("v", 43)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := &http.Cookie{Name: kept.Name, Value: base64.RawURLEncoding.EncodeToString(flow)}
+	for range 60 {
+		if a := w.get("/sign-in/callback/gitea?code=a&state=s", fromElsewhere, cookies(made)); a.StatusCode < 400 {
+			t.Fatalf("%d", a.StatusCode)
+		}
+	}
+	if n := provider.Requests("/token"); n != 0 {
+		t.Errorf("a cookie of one's own has the provider asked %d times", n)
+	}
+	w.advance(time.Minute)
+	if strings.Contains(kept.Value, base64.RawURLEncoding.EncodeToString([]byte("verifier"))) {
+		t.Error("who gets the cookie reads what it holds")
+	}
+	q := back.Query()
+	q.Set("code", "guess")
+	for range 60 {
+		w.get("/sign-in/callback/gitea?"+q.Encode(), fromElsewhere, cookies(kept))
+	}
+	if n := provider.Requests("/token"); n != 1 {
+		t.Errorf("one that was begun has it asked %d times", n)
+	}
+	w.advance(time.Minute)
+	provider.Does(fakeoidc.Wrong{Key: true})
+	for range 60 {
+		w.do("POST", "/sign-in/logged-out/gitea", url.Values{"logout_token": {provider.LogoutToken("7", nil)}}.Encode(),
+			func(r *http.Request) { r.Header.Set("Content-Type", formType) })
+	}
+	if n := provider.Requests("/keys"); n > 1 {
+		t.Errorf("wrong logouts have it asked for its keys %d times", n)
 	}
 }
 
@@ -296,6 +341,17 @@ func TestTheProviderEndsLogins(t *testing.T) {
 	}
 	w.want(w.get("/api/v1/me", cookies(ann)), 401, fault.Unauthenticated)
 	w.want(w.get("/api/v1/me", cookies(bob)), 200, "")
+	defer func() { // who has a logout token of the past ends no later login with it
+		old := provider.LogoutToken("8", nil)
+		if a := post(old); a.StatusCode != 204 {
+			t.Errorf("%d: %s", a.StatusCode, a.body)
+		}
+		again := w.signInAs(provider, person("8"))
+		if a := post(old); a.StatusCode != 204 {
+			t.Errorf("again: %d: %s", a.StatusCode, a.body)
+		}
+		w.want(w.get("/api/v1/me", cookies(again)), 200, "")
+	}()
 	if row := w.signInRows()[0]; row.Action != access.ActionEnd || row.Caller != "gitea:user7" ||
 		!strings.Contains(row.Message, "signed out at the provider") {
 		t.Errorf("%+v", row.Attempt)

@@ -35,9 +35,9 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 			}
 		}
 	}
-	// the bodies that were no forms
+	// the bodies that were no forms; the same again within a minute has no row of its own
 	if w.fake.Script.Writes() != 0 || len(w.web.Providers.Reviewer.(*reviewer).done) != 0 || len(w.attempts()) != before+
-		4 {
+		3 {
 		t.Errorf("%d writes, %d rows", w.fake.Script.Writes(), len(w.attempts())-before)
 	}
 	if a := w.do("POST", "/proposals/"+id+"/promote", "", set("Content-Type", form),

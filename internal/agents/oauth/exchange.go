@@ -40,6 +40,14 @@ func (s *Service) Exchange(ctx context.Context, id string, form url.Values, at H
 	if form.Has("client_secret") {
 		return Issued{}, wrong(errClient, "programs have no secret here")
 	}
+	_, known, err := s.Store().FindClient(ctx, form.Get("client_id"))
+	switch {
+	case err != nil:
+		return Issued{}, err
+	case !known:
+		return Issued{}, wrong(errClient, "client_id is not one of a program that has registered here, or it registered so "+
+			"long ago that it is forgotten; register again")
+	}
 	switch form.Get("grant_type") {
 	case "authorization_code":
 		return s.byCode(ctx, id, form)
@@ -226,13 +234,13 @@ func (s *Service) Revoke(ctx context.Context, id string, form url.Values) error 
 		return wrong(errRequest, "token must be there, once")
 	}
 	_, g, found, err := s.grantOf(ctx, shown)
-	t := g.Token
 	if err == nil && !found {
-		t, found, err = s.Store().FindAccess(ctx, access.Hash(shown), s.Now())
+		g, found, err = s.Store().GrantOfAccess(ctx, access.Hash(shown), s.Now())
 	}
-	if err != nil || !found || g.ClientID != "" && form.Has("client_id") && g.ClientID != form.Get("client_id") {
+	if err != nil || !found || form.Has("client_id") && g.ClientID != form.Get("client_id") {
 		return err
 	}
+	t := g.Token
 	_, err = s.Store().EndGrant(ctx, t.ID, s.row(ActionRevoke, id, t.Name, fmt.Sprintf("token %s (%s), by its program",
 		t.Name, t.ID)))
 	return err

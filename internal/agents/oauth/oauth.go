@@ -47,7 +47,8 @@ type Store interface {
 	UseCode(ctx context.Context, hash string, g access.Grant,
 		row func(t access.Token) record.Attempt) (t access.Token, used bool, err error)
 	FindGrant(ctx context.Context, family string) (g access.Grant, found bool, err error)
-	FindAccess(ctx context.Context, hash string, now time.Time) (t access.Token, found bool, err error)
+	// GrantOfAccess returns the grant of which an access token with the hash is good at a time.
+	GrantOfAccess(ctx context.Context, hash string, now time.Time) (g access.Grant, found bool, err error)
 	// Rotate gives a grant other keys in place of the refresh token with the hash was; rotated is false if that is not
 	// good any more.
 	Rotate(ctx context.Context, token, was string, k access.Keys) (rotated bool, err error)
@@ -98,10 +99,13 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Code + ": " + e.Description }
 
+// UnknownClient is the code of an error for a program that is not registered, or shows a secret.
+const UnknownClient = "invalid_client"
+
 // Codes of errors.
 const (
 	errRequest    = "invalid_request"
-	errClient     = "invalid_client"
+	errClient     = UnknownClient
 	errGrant      = "invalid_grant"
 	errGrantType  = "unsupported_grant_type"
 	errScope      = "invalid_scope"
@@ -122,8 +126,17 @@ func (s *Service) row(action, id, caller, message string) record.Attempt {
 
 // Refused records that a program was refused, which the door does as often as it counts wrong credentials.
 func (s *Service) Refused(ctx context.Context, id, client string, why *Error) error {
-	row := s.row(ActionRefuse, id, s.callerOf(ctx, client), why.Error())
-	row.Code, row.Outcome = fault.Unauthenticated, record.OutcomeRefused
+	return s.refused(ctx, id, s.callerOf(ctx, client), why.Error(), false)
+}
+
+// RefusedFor records a wrong request that the browser of a person has brought. person is their name.
+func (s *Service) RefusedFor(ctx context.Context, id, person, client string, why *Error) error {
+	return s.refused(ctx, id, person, s.callerOf(ctx, client)+": "+why.Error(), true)
+}
+
+func (s *Service) refused(ctx context.Context, id, caller, message string, repeats bool) error {
+	row := s.row(ActionRefuse, id, caller, message)
+	row.Code, row.Outcome, row.Repeats = fault.Unauthenticated, record.OutcomeRefused, repeats
 	return s.Record(ctx, row)
 }
 

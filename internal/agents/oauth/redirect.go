@@ -1,7 +1,9 @@
 package oauth
 
 import (
+	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -32,11 +34,26 @@ func parseRedirect(text string) (u *url.URL, ok bool) {
 	}
 	switch u.Scheme {
 	case "https":
-		return u, u.Opaque == "" && u.Hostname() != "" && !strings.Contains(u.Host, "%")
+		return u, u.Opaque == "" && isHost(text, u)
 	case "http":
-		return u, u.Opaque == "" && weborigin.Loopback(u.Hostname())
+		return u, u.Opaque == "" && isHost(text, u) && weborigin.Loopback(u.Hostname())
 	}
 	return u, strings.Contains(u.Scheme, ".") || slices.Contains(appSchemes(), u.Scheme)
+}
+
+// isHost reports whether an address spells its host as names of hosts are resolved: ASCII letters, digits and hyphens,
+// or an IP address. A person reads it on the page of consent, and the page's policy takes it over as it is: an escaped
+// letter could look like another one, and a * stands for every host there.
+func isHost(text string, u *url.URL) bool {
+	_, rest, _ := strings.Cut(text, "://")
+	if !strings.HasPrefix(rest, u.Host) { // it was escaped
+		return false
+	}
+	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return !strings.Contains(u.Host, "%")
+	}
+	return len(u.Hostname()) <= 253 &&
+		regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`).MatchString(u.Hostname())
 }
 
 // matches reports whether a browser may be sent to an address by a program that has registered another one: they are

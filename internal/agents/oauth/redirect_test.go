@@ -37,6 +37,16 @@ func TestABrowserGoesBackToWhatWasRegistered(t *testing.T) {
 		"a file":                       {"file:///etc/passwd", "file:///etc/passwd", false},
 		"http elsewhere":               {"http://a.example/cb", "http://a.example/cb", false},
 		"nothing":                      {"", "", false},
+		"letters of another alphabet":  {"https://%D0%B0pple.com/cb", "https://%D0%B0pple.com/cb", false},
+		"a dot of another alphabet":    {"https://good.example%E3%80%82evil.example/", "https://good.example%E3%80%82evil.example/", false},
+		"escaped ASCII":                {"https://%61pple.com/cb", "https://%61pple.com/cb", false},
+		"every host":                   {"https://*/cb", "https://*/cb", false},
+		"hosts below one":              {"https://*.example/cb", "https://*.example/cb", false},
+		"a dot in front":               {"https://.a.example/cb", "https://.a.example/cb", false},
+		"a dot behind":                 {"https://a.example./cb", "https://a.example./cb", false},
+		"its ASCII form":               {"https://xn--pple-43d.com/cb", "https://xn--pple-43d.com/cb", true},
+		"an address of the internet":   {"https://[2001:db8::1]:8443/cb", "https://[2001:db8::1]:8443/cb", true},
+		"the same in capital letters":  {"HTTPS://a.example/cb", "HTTPS://a.example/cb", true},
 	} {
 		if got := matches(c.registered, c.given); got != c.want {
 			t.Errorf("%s: %t", name, got)

@@ -46,6 +46,9 @@ type People interface {
 	// time, a new one that no token and no other person has.
 	KeepPerson(ctx context.Context, p Person) (Person, error)
 	FindPerson(ctx context.Context, a Account) (p Person, found bool, err error)
+	// LogoutKnown reports whether a provider's logout token was taken before; KeepLogout remembers one until a time.
+	LogoutKnown(ctx context.Context, issuer, id string) (known bool, err error)
+	KeepLogout(ctx context.Context, issuer, id string, until time.Time) error
 }
 
 // Directory is who people are, and what the operator lets them do. The zero value knows nobody.
@@ -190,10 +193,15 @@ func (g *Gatekeeper) Refused(ctx context.Context, id, name string, why error) er
 }
 
 // LoggedOut ends the logins of a person who has signed out at the provider: those of one of its sessions, or all of
-// them if it names none. It returns how many there were.
+// them if it names none. It returns how many there were. A token that comes again ends nothing: the person may have
+// signed in anew. It is remembered once its logins have ended, so that a failure is made good by the provider's next try.
 func (g *Gatekeeper) LoggedOut(ctx context.Context, l identity.Logout) (ended int, err error) {
 	if g.directory.People == nil {
 		return 0, nil
+	}
+	known, err := g.directory.People.LogoutKnown(ctx, l.Issuer, l.ID)
+	if err != nil || known {
+		return 0, err
 	}
 	all, err := g.logins.Logins(ctx)
 	if err != nil {
@@ -212,7 +220,7 @@ func (g *Gatekeeper) LoggedOut(ctx context.Context, l identity.Logout) (ended in
 		}
 		ended++
 	}
-	return ended, nil
+	return ended, g.directory.People.KeepLogout(ctx, l.Issuer, l.ID, g.now().Add(identity.LogoutLife))
 }
 
 // Starter is somebody who started what a pull request came of.

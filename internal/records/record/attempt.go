@@ -74,24 +74,27 @@ type Attempt struct {
 	Time      time.Time
 	RequestID string
 	Door      Door
-	Caller    string // the client as it names itself, or the operating system's user; untrusted text
-	Tier      gitprovider.Tier
-	Action    string // one of ProposalActions, "review.merge", ActionPullMerged, ...
-	Provider  string
-	Owner     string
-	Repo      string
-	Base      string
-	Branch    string
-	Title     string
-	Paths     []string
-	Digest    string
-	Verdicts  []Verdict
-	Outcome   Outcome
-	Code      fault.Code // "" on success
-	Message   string
-	PRNumber  int
-	PRURL     string
-	Duration  time.Duration
+	// Repeats marks a refusal that a caller over HTTP may repeat as often as they like: those of the same kind within a
+	// minute are one row with a count. It is not recorded.
+	Repeats  bool
+	Caller   string // the client as it names itself, or the operating system's user; untrusted text
+	Tier     gitprovider.Tier
+	Action   string // one of ProposalActions, "review.merge", ActionPullMerged, ...
+	Provider string
+	Owner    string
+	Repo     string
+	Base     string
+	Branch   string
+	Title    string
+	Paths    []string
+	Digest   string
+	Verdicts []Verdict
+	Outcome  Outcome
+	Code     fault.Code // "" on success
+	Message  string
+	PRNumber int
+	PRURL    string
+	Duration time.Duration
 	// Session is the agent's session that made the attempt; "" for none. It is in the index of attempts, not in the hashed
 	// text of the audit.
 	Session string

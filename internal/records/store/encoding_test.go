@@ -55,7 +55,7 @@ func TestEveryFieldOfAnAttemptIsHashed(t *testing.T) {
 		field := reflect.ValueOf(&a).Elem().Field(i)
 		field.SetZero()
 		name := fields.Field(i).Name
-		if name == "Session" || name == "Wanted" { // kept beside the audit, as their documentation says
+		if name == "Session" || name == "Wanted" || name == "Repeats" { // kept beside the audit, as their documentation says
 			continue
 		}
 		if newAuditRow(1, genesisHash, a).Hash == base {

@@ -16,8 +16,9 @@ import (
 // Ledger keeps proposals while they are worked on. Each has a lock of its own, by which other processes know whether it
 // still is.
 type Ledger struct {
-	db   *database
-	held *heldLocks
+	db      *database
+	held    *heldLocks
+	repeats *repeats
 }
 
 // Reserve implements prflow.Ledger. The state recorded is StateReserved, whatever p says.
@@ -202,7 +203,11 @@ func (l *Ledger) Finish(
 func (l *Ledger) Record(
 	ctx context.Context, a record.Attempt, dryRun *record.Proposal, notices ...record.Notice,
 ) error {
-	return l.db.write(ctx, func(tx *sql.Tx) error {
+	rows := []record.Attempt{a}
+	if dryRun == nil && len(notices) == 0 {
+		rows = l.repeats.add(a)
+	}
+	err := l.db.write(ctx, func(tx *sql.Tx) error {
 		if dryRun != nil {
 			p := *dryRun
 			p.State, p.Provider = record.StateDryRun, l.db.stored(p.Provider)
@@ -213,9 +218,12 @@ func (l *Ledger) Record(
 		if err := insertNotices(ctx, tx, notices, l.db.opts.Now()); err != nil {
 			return err
 		}
-		_, err := l.db.appendAudit(ctx, tx, a)
-		return err
+		return l.db.appendAll(ctx, tx, rows)
 	})
+	if err != nil && a.Repeats {
+		l.repeats.forget(a)
+	}
+	return err
 }
 
 func checkStep(state record.ProposalState, accepted ...record.ProposalState) error {

@@ -134,9 +134,14 @@ func (a *Access) FindGrant(ctx context.Context, family string) (access.Grant, bo
 
 // FindAccess implements access.Tokens.
 func (a *Access) FindAccess(ctx context.Context, hash string, now time.Time) (access.Token, bool, error) {
-	g, found, err := a.grantBy(ctx, "g.access = $1 AND g.access_until_us > $2 OR g.former = $1 AND g.former_until_us > $2",
-		text(hash), micros(now))
+	g, found, err := a.GrantOfAccess(ctx, hash, now)
 	return g.Token, found, err
+}
+
+// GrantOfAccess implements oauth.Store.
+func (a *Access) GrantOfAccess(ctx context.Context, hash string, now time.Time) (access.Grant, bool, error) {
+	return a.grantBy(ctx, "g.access = $1 AND g.access_until_us > $2 OR g.former = $1 AND g.former_until_us > $2",
+		text(hash), micros(now))
 }
 
 func (a *Access) grantBy(ctx context.Context, condition string, args ...any) (g access.Grant, found bool, err error) {

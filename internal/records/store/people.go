@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/access"
@@ -135,4 +136,23 @@ func loginFields(s *access.Login) []any {
 		(*text)(&s.Issuer),
 		(*text)(&s.Subject), (*text)(&s.ProviderSession), (*text)(&s.Sealed), at(&s.LookedAt),
 	}
+}
+
+// LogoutKnown implements access.People.
+func (a *Access) LogoutKnown(ctx context.Context, issuer, id string) (known bool, err error) {
+	_, err = a.db.first(ctx, []any{&known}, "SELECT EXISTS (SELECT 1 FROM logout_tokens WHERE issuer = $1 AND id = $2)",
+		text(issuer), text(id))
+	return known, err
+}
+
+// KeepLogout implements access.People. It forgets those whose time is over.
+func (a *Access) KeepLogout(ctx context.Context, issuer, id string, until time.Time) error {
+	return a.db.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "DELETE FROM logout_tokens WHERE until_us < $1", micros(a.db.opts.Now()))
+		if err == nil {
+			_, err = tx.ExecContext(ctx, "INSERT INTO logout_tokens (issuer, id, until_us) VALUES ($1, $2, $3) "+
+				"ON CONFLICT DO NOTHING", text(issuer), text(id), micros(until))
+		}
+		return err
+	})
 }

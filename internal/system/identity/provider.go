@@ -137,6 +137,9 @@ func operators(s Settings) func(*url.URL) trust.Operator[transport.Host] {
 // Name is the name that the operator has given to the provider.
 func (p *Provider) Name() string { return p.settings.Name }
 
+// Key is a secret that this server shares with the provider alone; "" for a public client.
+func (p *Provider) Key() string { return p.settings.ClientSecret }
+
 // Text is that of the button.
 func (p *Provider) Text() string { return p.settings.Text }
 

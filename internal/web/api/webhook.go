@@ -34,7 +34,7 @@ type webhooks struct {
 func newWebhooks(o Options) *webhooks {
 	return &webhooks{o.Webhooks, o.Guard, o.Metrics, &hookPlaces{by: map[netip.Addr]int{}},
 		guard.NewFailures(o.Env.Now, wrongHooksEach, 0,
-			"too many deliveries with a wrong signature came from this address; correct the secret and wait a minute")}
+			"too many deliveries with a wrong signature (correct the secret)")}
 }
 
 func (h *webhooks) routes() (out []handler.Route) {

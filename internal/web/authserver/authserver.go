@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/oauth"
@@ -19,18 +20,19 @@ import (
 // Addresses, without the base path.
 const (
 	MetadataPath  = "/.well-known/oauth-authorization-server"
+	ProtectedPath = "/.well-known/oauth-protected-resource" // of package mcphttp
 	AuthorizePath = "/oauth/authorize"
 	RegisterPath  = "/oauth/register"
 	TokenPath     = "/oauth/token"
 	RevokePath    = "/oauth/revoke"
 )
 
-// Bounds a minute, from one address and from all of them: of registrations, of what is asked at the token endpoint, and
-// of what is refused there, which is recorded as often.
+// Bounds a minute, from one address and from all of them: of registrations, of wrong requests that are answered in
+// detail, and of rows about them. What is right is never counted: a program with a good token must not have to share a
+// count with strangers.
 const (
 	registersEach, registersAll = 10, 60
-	asksEach, asksAll           = 120, 1200
-	wrongEach, wrongAll         = 10, 100
+	wrongEach, rowsAll          = 10, 100
 )
 
 // Options are what a Server is made of. All are required.
@@ -44,15 +46,14 @@ type Options struct {
 // Server answers programs. It is safe for concurrent use.
 type Server struct {
 	Options
-	registers, asks, wrong *guard.Failures
+	registers, wrong, rows *guard.Failures
 }
 
 // New makes a Server.
 func New(o Options) *Server {
-	count := func(each, all int, said string) *guard.Failures { return guard.NewFailures(o.Now, each, all, said) }
-	return &Server{o, count(registersEach, registersAll, "too many programs register; wait a minute"),
-		count(asksEach, asksAll, "too many requests came from this address; wait a minute"),
-		count(wrongEach, wrongAll, "too many wrong requests came from this address; wait a minute")}
+	return &Server{o, guard.NewFailures(o.Now, registersEach, registersAll, "too many programs register"),
+		guard.NewFailures(o.Now, wrongEach, 0, "too many wrong requests"),
+		guard.NewFailures(o.Now, wrongEach, rowsAll, "")}
 }
 
 // Offers reports whether programs are let in this way: never over plain HTTP from another machine, since a code and its
@@ -99,11 +100,14 @@ func (s *Server) Routes() []handler.Route {
 	return routes
 }
 
-// Inner is the path of the metadata below the base for the address that RFC 8414 gives it: the name stands before the
-// base path there. "" for every other address.
+// Inner is the path of metadata below the base for the address that RFC 8414 and RFC 9728 give it: the name stands
+// before the base path there. "" for every other address.
 func (s *Server) Inner(path string) string {
-	if s.Guard.BasePath != "" && path == MetadataPath+s.Guard.BasePath {
-		return MetadataPath
+	for _, name := range []string{MetadataPath, ProtectedPath} {
+		rest, found := strings.CutPrefix(path, name+s.Guard.BasePath)
+		if s.Guard.BasePath != "" && found && (rest == "" || rest == s.MCPPath) {
+			return name + rest
+		}
 	}
 	return ""
 }
@@ -141,7 +145,7 @@ func (s *Server) register(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return handler.Response{}, err
 	}
-	if err := s.registers.Count(s.from(req), nil); err != nil {
+	if err := s.registers.CountFairly(s.from(req)); err != nil {
 		return slowDown(err), nil
 	}
 	made, err := s.Service.Register(req.Context(), req.ID, body)
@@ -174,34 +178,34 @@ func (s *Server) revoke(req *handler.Request) (handler.Response, error) {
 	return handler.Response{Status: http.StatusOK}, nil
 }
 
-// form is what a program asks, if it does not ask too often.
+// form is what a program asks.
 func (s *Server) form(req *handler.Request) (url.Values, error) {
 	form, err := handler.ReadForm(req)
 	if err == nil && len(req.Header.Values("Authorization")) > 0 {
 		err = &oauth.Error{Code: "invalid_client", Description: "programs have no secret here"}
 	}
-	if err == nil {
-		err = s.asks.Count(s.from(req), nil)
-	}
 	return form, err
 }
 
-// refused answers in the form of OAuth, and records it as often as wrong requests are counted.
+// refused answers in the form of OAuth, and records it as far as there is room for rows of strangers.
 func (s *Server) refused(req *handler.Request, client string, err error) (handler.Response, error) {
 	var why *oauth.Error
 	if !errors.As(err, &why) {
-		if fault.CodeOf(err) == fault.LimitReached {
-			return slowDown(err), nil
-		}
 		return handler.Response{}, err
 	}
 	if counted := s.wrong.Count(s.from(req), nil); counted != nil {
 		return slowDown(counted), nil
 	}
-	if err := s.Service.Refused(req.Context(), req.ID, client, why); err != nil {
-		return handler.Response{}, err
+	if s.rows.Room(s.from(req)) {
+		if err := s.Service.Refused(req.Context(), req.ID, client, why); err != nil {
+			return handler.Response{}, err
+		}
 	}
-	return answer(http.StatusBadRequest, why.Code, why.Description, nil), nil
+	status := http.StatusBadRequest
+	if why.Code == oauth.UnknownClient { // by which programs know to register anew
+		status = http.StatusUnauthorized
+	}
+	return answer(status, why.Code, why.Description, nil), nil
 }
 
 func slowDown(err error) handler.Response {

@@ -93,7 +93,8 @@ func (h *consentPages) ask(req *handler.Request) (handler.Response, error) {
 	wanted, done, err := h.read(req, given)
 	if fault.CodeOf(err) == fault.InvalidArgument {
 		why := &oauth.Error{Code: "invalid_request", Description: fault.From(err).Message}
-		err = errors.Join(err, h.programs.Service.Refused(req.Context(), req.ID, given.Get("client_id"), why))
+		err = errors.Join(err, h.programs.Service.RefusedFor(req.Context(), req.ID, req.Principal.Name,
+			given.Get("client_id"), why))
 	}
 	if err != nil || done != nil {
 		return *orNone(done), err
@@ -114,8 +115,8 @@ func (h *consentPages) read(req *handler.Request, given url.Values) (oauth.Reque
 			return wanted, nil, fault.New(fault.InvalidArgument, "%s asks for what is not given here: %s; begin again in it",
 				wanted.Client.Name, why)
 		}
-		return wanted, sendBack(wanted.Refusal(why)), h.programs.Service.Refused(req.Context(), req.ID, wanted.Client.ID,
-			why)
+		return wanted, sendBack(wanted.Refusal(why)), h.programs.Service.RefusedFor(req.Context(), req.ID, req.Principal.Name,
+			wanted.Client.ID, why)
 	}
 	return wanted, nil, err
 }

@@ -31,31 +31,77 @@ type Failures struct {
 	by    map[netip.Addr]int
 }
 
-// NewFailures makes Failures that say this to whom was wrong too often.
+// NewFailures makes Failures that say this, and from where, to whom was wrong too often.
 func NewFailures(now func() time.Time, each, all int, said string) *Failures {
 	return &Failures{now: now, said: said, each: each, all: all, by: map[netip.Addr]int{}}
 }
 
-// Count counts a wrong credential. It is limit_reached if there were too many, else err.
-func (f *Failures) Count(from netip.Addr, err error) error {
+// Count counts a wrong credential. It is limit_reached if too many came from the address, or from all, else err.
+func (f *Failures) Count(from netip.Addr, err error) error { return f.count(from, err, false) }
+
+// CountFairly counts what may be right as well: once too many came from all addresses together, those have to wait that
+// were counted in this window already. Strangers elsewhere keep nobody out.
+func (f *Failures) CountFairly(from netip.Addr) error { return f.count(from, nil, true) }
+
+func (f *Failures) count(from netip.Addr, err error, fairly bool) error {
 	from = Subscriber(from)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := f.now()
-	if now.Sub(f.began) >= failureWindow || now.Before(f.began) {
+	f.roll()
+	_, known := f.by[from]
+	first := fairly && !known && len(f.by) < failuresKept
+	switch {
+	case f.by[from] >= f.each:
+		return f.wait("came from this address")
+	case f.all > 0 && f.total >= f.all && !first:
+		return f.wait("come from many addresses")
+	}
+	f.add(from)
+	return err
+}
+
+// Full is limit_reached if too many wrong credentials came from an address already. It is asked before something is done
+// for a caller that only who is right may ask for.
+func (f *Failures) Full(from netip.Addr) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.roll(); f.by[Subscriber(from)] >= f.each {
+		return f.wait("came from this address")
+	}
+	return nil
+}
+
+// Room takes a place among those that both bounds leave; ok is false if there is none.
+func (f *Failures) Room(from netip.Addr) (ok bool) {
+	from = Subscriber(from)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.roll(); f.by[from] >= f.each || f.all > 0 && f.total >= f.all {
+		return false
+	}
+	f.add(from)
+	return true
+}
+
+// roll begins a new window if the last one is over.
+func (f *Failures) roll() {
+	if now := f.now(); now.Sub(f.began) >= failureWindow || now.Before(f.began) {
 		f.began, f.total = now, 0
 		clear(f.by)
 	}
-	if f.by[from] >= f.each || f.all > 0 && f.total >= f.all {
-		e := fault.New(fault.LimitReached, "%s", f.said)
-		e.RetryAfter = f.began.Add(failureWindow).Sub(now)
-		return e
-	}
+}
+
+func (f *Failures) add(from netip.Addr) {
 	f.total++
 	if _, known := f.by[from]; known || len(f.by) < failuresKept {
 		f.by[from]++
 	}
-	return err
+}
+
+func (f *Failures) wait(where string) error {
+	e := fault.New(fault.LimitReached, "%s %s; wait a minute", f.said, where)
+	e.RetryAfter = f.began.Add(failureWindow).Sub(f.now())
+	return e
 }
 
 // Subscriber is the address that stands for whoever has it.

@@ -38,7 +38,7 @@ const (
 func New(o Options) *Guard {
 	return &Guard{
 		Network: o.Network, access: o.Access, tier: o.Tier, origins: http.NewCrossOriginProtection(),
-		signIns: NewFailures(o.Now, wrongSignInsEach, wrongSignInsAll, "too many attempts to sign in; wait a minute"),
+		signIns: NewFailures(o.Now, wrongSignInsEach, wrongSignInsAll, "too many attempts to sign in"),
 	}
 }
 

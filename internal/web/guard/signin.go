@@ -146,6 +146,9 @@ func (g *Guard) Wrong(req *handler.Request, err error) error {
 	return g.signIns.Count(g.Client(req.Request), err)
 }
 
+// Full is limit_reached if too many sign-ins from the address of a caller came to nothing already.
+func (g *Guard) Full(req *handler.Request) error { return g.signIns.Full(g.Client(req.Request)) }
+
 // Secured reports whether the browser speaks TLS, to us or to a trusted proxy.
 func (g *Guard) Secured(r *http.Request) bool { return g.overTLS(r) }
 

@@ -21,7 +21,7 @@ type Topic struct {
 type Limits struct {
 	Poll      time.Duration // how often the versions are read while somebody listens; 1 s
 	Heartbeat time.Duration // how long a stream says nothing; 15 s
-	Recheck   time.Duration // how often a caller is recognised again; 30 s
+	Recheck   time.Duration // how often a caller is recognised again; 2 s
 	Write     time.Duration // how long a client may take for what it is sent; 10 s
 	All       int           // streams at the same time; 256
 	Each      int           // of one caller; 16
@@ -35,7 +35,7 @@ func (l Limits) withDefaults() Limits {
 	}
 	set(&l.Poll, time.Second)
 	set(&l.Heartbeat, 15*time.Second)
-	set(&l.Recheck, 30*time.Second)
+	set(&l.Recheck, 2*time.Second)
 	set(&l.Write, 10*time.Second)
 	if l.All == 0 {
 		l.All = 256

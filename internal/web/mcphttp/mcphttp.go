@@ -20,6 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/door"
 	"github.com/claudeops/claudeops/internal/agents/oauth"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/web/authserver"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
@@ -65,7 +66,7 @@ func (l Limits) withDefaults() Limits {
 // and without Path behind it.
 const (
 	Path         = "/mcp"
-	MetadataPath = "/.well-known/oauth-protected-resource"
+	MetadataPath = authserver.ProtectedPath
 )
 
 // maxMessage bounds a body, in bytes. What is larger is refused by the loop, which has its first bytes, and records it.
@@ -97,7 +98,7 @@ func New(o Options) *Server {
 	o.Limits = o.Limits.withDefaults()
 	s := &Server{options: o, sessions: map[string]*session{}, stateless: map[string]*session{}}
 	s.wrong = guard.NewFailures(o.Now, wrongEach, wrongAll,
-		"too many requests without a good token came from this address; wait a minute")
+		"too many requests without a good token")
 	s.ctx, s.end = context.WithCancel(context.Background())
 	return s
 }

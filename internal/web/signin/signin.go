@@ -5,8 +5,6 @@ package signin
 
 import (
 	"crypto/subtle"
-	"encoding/base64"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
@@ -47,11 +45,20 @@ type Options struct {
 	Now       func() time.Time
 }
 
+// Bounds a minute of rows about strangers, from one address and from all of them.
+const rowsEach, rowsAll = 10, 200
+
 // SignIn signs people in by their providers. It is safe for concurrent use.
-type SignIn struct{ Options }
+type SignIn struct {
+	Options
+	rows  *guard.Failures
+	flows *flows
+}
 
 // New makes a SignIn.
-func New(o Options) *SignIn { return &SignIn{o} }
+func New(o Options) *SignIn {
+	return &SignIn{o, guard.NewFailures(o.Now, rowsEach, rowsAll, ""), newFlows(o.Now, o.Random)}
+}
 
 // begun is what the browser keeps while its person is at the provider.
 type begun struct {
@@ -90,12 +97,12 @@ func (s *SignIn) Begin(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return handler.Response{}, s.refused(req, p, err)
 	}
-	text, err := json.Marshal(begun{p.Name(), flow, req.Next, s.Now().Add(life).Unix()})
+	sealed, err := s.flows.seal(begun{p.Name(), flow, req.Next, s.Now().Add(life).Unix()}, p.Key())
 	if err != nil {
 		return handler.Response{}, fault.From(err)
 	}
 	return handler.Response{Status: http.StatusSeeOther, Header: http.Header{
-		"Location": {address}, "Set-Cookie": {s.cookie(req, base64.RawURLEncoding.EncodeToString(text), int(life.Seconds()))},
+		"Location": {address}, "Set-Cookie": {s.cookie(req, sealed, int(life.Seconds()))},
 	}}, nil
 }
 
@@ -137,11 +144,17 @@ func (s *SignIn) Finish(req *handler.Request) (Arrived, error) {
 
 func (s *SignIn) finish(req *handler.Request, p *identity.Provider) (id string, was begun, who access.Principal,
 	err error) {
-	was, err = s.kept(req)
+	was, err = s.kept(req, p)
 	if err != nil {
 		return "", begun{Next: "/"}, who, err
 	}
 	code, err := s.code(req, p, was)
+	if err == nil {
+		err = s.Guard.Full(req)
+	}
+	if err == nil {
+		err = s.flows.use(was)
+	}
 	if err != nil {
 		return "", was, who, err
 	}
@@ -155,17 +168,15 @@ func (s *SignIn) finish(req *handler.Request, p *identity.Provider) (id string, 
 }
 
 // kept is what this browser was given when it began.
-func (s *SignIn) kept(req *handler.Request) (was begun, err error) {
+func (s *SignIn) kept(req *handler.Request, p *identity.Provider) (was begun, err error) {
 	cookies := req.CookiesNamed(s.cookieName(req))
 	stranger := fault.New(fault.Unauthenticated,
 		"this sign-in was not begun in this browser, or more than %d minutes ago; begin again", int(life.Minutes()))
 	if len(cookies) != 1 || len(cookies[0].Value) > maxCookie {
 		return begun{}, stranger
 	}
-	text, err := base64.RawURLEncoding.DecodeString(cookies[0].Value)
-	if err != nil || json.Unmarshal(text, &was) != nil || was.Flow.State == "" || was.Flow.Nonce == "" ||
-		was.Flow.Verifier == "" ||
-		s.Now().Unix() > was.Until {
+	was, ok := s.flows.open(cookies[0].Value, p.Key())
+	if !ok || s.Now().Unix() > was.Until {
 		return begun{}, stranger
 	}
 	was.Next = guard.SafeNext(was.Next)
@@ -210,8 +221,14 @@ func (s *SignIn) refused(req *handler.Request, p *identity.Provider, why error) 
 	if fault.CodeOf(why) == fault.Forbidden { // it is recorded with the person's name
 		return why
 	}
+	if fault.CodeOf(why) == fault.LimitReached {
+		return why
+	}
 	if counted := s.Guard.Wrong(req, why); fault.CodeOf(counted) == fault.LimitReached {
 		return counted
+	}
+	if !s.rows.Room(s.Guard.Client(req.Request)) {
+		return why
 	}
 	return s.Access.Refused(req.Context(), req.ID, p.Name(), why)
 }
@@ -228,6 +245,9 @@ func (s *SignIn) LoggedOut(req *handler.Request) (handler.Response, error) {
 	}
 	if len(form["logout_token"]) != 1 {
 		return handler.Response{}, fault.New(fault.InvalidArgument, "the form must have the field logout_token, once")
+	}
+	if err := s.Guard.Full(req); err != nil {
+		return handler.Response{}, err
 	}
 	logout, err := p.Logout(req.Context(), form.Get("logout_token"))
 	if err == nil {
