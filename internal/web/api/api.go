@@ -78,7 +78,7 @@ func Toolset(o Options) operation.Toolset {
 func Routes(o Options) (routes []handler.Route) {
 	replies := &idempotency{o.Records.Replies, o.Env}
 	operations := &operations{o.Turns, handler.NewTurns(maxRuns), replies, o.Guard.BasePath}
-	probes := &probes{o.Records.Attempts, o.Health, o.Metrics, o.Guard, o.Env}
+	probes := &probes{o.Records.Attempts, o.Health, o.Metrics, o.Guard, o.Settings.Version, o.Env}
 	webhooks := newWebhooks(o)
 	documents := &documents{sync.OnceValues(func() (description,
 		error) {

@@ -23,13 +23,12 @@ import (
 // auditPath is the address of the records.
 const auditPath = "/audit"
 
-// auditPages show the audit and what doctor says.
+// auditPages show the audit.
 type auditPages struct {
 	*renderer
 	records  records.Audit
 	attempts records.Attempts
 	pulls    records.Pulls
-	health   *health.Checker
 }
 
 // auditPage is a page of the audit.
@@ -277,15 +276,4 @@ func (h *auditPages) writeAudit(req *handler.Request, w io.Writer, head int64) e
 		}
 	}
 	return nil
-}
-
-func (h *auditPages) doctor(req *handler.Request) (handler.Response, error) {
-	diagnosis, err := h.health.Diagnose(req.Context())
-	if err != nil {
-		return handler.Response{}, err
-	}
-	return h.html("doctor", struct {
-		pages.Page
-		Diagnosis health.Diagnosis
-	}{h.frame(req, "Doctor", "/doctor"), diagnosis})
 }

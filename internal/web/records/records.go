@@ -66,8 +66,6 @@ type Summary interface {
 	RefusalsByCode(ctx context.Context, since time.Time) ([]record.CodeCount, error)
 	// TabCounts counts the changes of each tab, and under "" all.
 	TabCounts(ctx context.Context) (map[record.Tab]int64, error)
-	// Waiting is how many wait for a person.
-	Waiting(ctx context.Context) (int64, error)
 	OutcomesByDay(ctx context.Context, since time.Time) ([]record.OutcomeCount, error)
 	// Totals counts all recorded attempts by outcome, and the refused ones by gate.
 	Totals(ctx context.Context) ([]record.OutcomeTotal, []record.GateTotal, error)

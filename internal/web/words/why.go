@@ -71,19 +71,6 @@ func Refusal(a record.Attempt) string {
 	return Code(a.Code)
 }
 
-// ForgeDown says of a forge that a call of it failed with the code, and what follows from that.
-func ForgeDown(forge string, c fault.Code) (title, why string) {
-	switch c {
-	case fault.ProviderDisabled:
-		return "The forge " + forge + " refuses our token",
-			"Its changes are shown as they were seen last, and proposals there fail. Give the server a token that is good."
-	case fault.RateLimited:
-		return "The forge " + forge + " asks us to wait", "Proposals there fail until then."
-	}
-	return "The forge " + forge + " does not answer",
-		"Its changes are shown as they were seen last, and proposals there fail until it does."
-}
-
 // Gate is the name of one of our checks.
 func Gate(g record.Gate) string {
 	names := map[record.Gate]string{

@@ -171,6 +171,17 @@ func Script(r record.ScriptRun) Word {
 	return Word{"Done", Good, "check"}
 }
 
+// Part is how a part of the server is: the values of doctor.Finding.Status.
+func Part(status string) Word {
+	return wordOf(map[string]Word{
+		"ok":      {"In order", Good, "circle-check"},
+		"off":     {"Off", Mute, "minus"},
+		"warning": {"Mind", Warn, "alert-triangle"},
+		"held":    {"Held back", Warn, "hand-stop"},
+		"problem": {"Broken", Bad, "alert-circle"},
+	}, status)
+}
+
 // drift is how a file differs from what was deployed.
 func drift(k change.DriftKind) Word {
 	return wordOf(map[change.DriftKind]Word{
