@@ -66,7 +66,7 @@ func Toolset(o Options) operation.Toolset {
 	})
 	proposals := &proposals{kernel, o.Records.Attempts, o.Records.Pulls, o.Env}
 	sessions := &sessionRoutes{kernel, o.Records.Sessions, o.Env}
-	audit := &audit{kernel, o.Records.Audit, o.Records.Pulls, o.Health}
+	audit := &audit{kernel, o.Records.Audit, o.Records.Pulls, o.Records.Sessions, o.Health}
 	status := &status{kernel, o.Settings, o.Registry, o.Policy, o.Health, o.Env}
 	return operation.Toolset{
 		Name:       "server",

@@ -124,7 +124,7 @@ func New(o Options) (*Dashboard, error) {
 			r, o.Sessions, actNamed(o.Acts, session.ActStart), actNamed(o.Acts, session.ActStop), o.Records.Sessions,
 			o.Records.Attempts, o.Records.Pulls,
 		},
-		audit:   &auditPages{r, o.Records.Audit, o.Records.Attempts, o.Records.Pulls},
+		audit:   &auditPages{r, o.Records.Audit, o.Records.Attempts, o.Records.Pulls, o.Records.Sessions},
 		policy:  &policyPage{r, o.Settings.Tier, o.Policy},
 		signIn:  &signInPages{r, o.Guard, o.SignIn, newTokenPages(r, o.Guard, o.Acts)},
 		consent: newConsentPages(r, o),

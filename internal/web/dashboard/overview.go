@@ -101,7 +101,7 @@ func (h *overview) lookBack(req *handler.Request, view *overviewPage) (err error
 	if err != nil {
 		return err
 	}
-	if view.Activity, err = attemptsOf(ctx, h.records.Pulls, rows); err != nil {
+	if view.Activity, err = attemptsOf(ctx, h.records.Pulls, h.records.Sessions, rows); err != nil {
 		return err
 	}
 	if err := h.refusals(ctx, view); err != nil {
@@ -127,7 +127,7 @@ func (h *overview) refusals(ctx context.Context, view *overviewPage) error {
 	for i, c := range day {
 		view.Numbers.Refused += int64(c.Count)
 		if i == 0 {
-			view.Numbers.Mostly = words.Count(c.Count) + " of them: " + lowered(words.Code(c.Code))
+			view.Numbers.Mostly = words.Count(c.Count) + " of them: " + lowered(record.CodeText(c.Code))
 		}
 	}
 	view.Numbers.Since = now.AddDate(0, 0, -1).Format(time.DateOnly)
@@ -136,7 +136,7 @@ func (h *overview) refusals(ctx context.Context, view *overviewPage) error {
 	for _, c := range counts[:min(len(counts), maxBars)] {
 		q := url.Values{"code": {string(c.Code)}, "tab": {"refused"}, "since": {since.Format(time.DateOnly)}}
 		view.Refusals = append(view.Refusals, bar{
-			Label: words.Code(c.Code), Value: words.Count(c.Count), Link: changesPath + "?" + q.Encode(),
+			Label: record.CodeText(c.Code), Value: words.Count(c.Count), Link: changesPath + "?" + q.Encode(),
 			Width: 100 * c.Count / counts[0].Count,
 		})
 	}
