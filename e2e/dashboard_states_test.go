@@ -38,11 +38,11 @@ func TestDashboardSaysHowTheServerIs(t *testing.T) {
 			"The forge gitea does not answer", "Pull requests are stopped: provider gitea."},
 		"token-refused": {forge(refuses.URL), "The forge gitea refuses our token",
 			"The forge gitea refuses our token", "Pull requests are stopped: provider gitea."},
-		"dry-run":   {[]string{"CLAUDEOPS_DRY_RUN=true"}, "Waiting for you", "Dry run, tier 2",
+		"dry-run": {[]string{"CLAUDEOPS_DRY_RUN=true"}, "Waiting for you", "Dry run, tier 2",
 			"No pull request is opened here"},
 		"read-only": {[]string{"CLAUDEOPS_READ_ONLY=true"}, "Waiting for you", "Read-only",
 			"No pull request is opened here"},
-		"empty":     {nil, "Nothing waits for you", "Opens changes, tier 2",
+		"empty": {nil, "Nothing waits for you", "Opens changes, tier 2",
 			"Nothing here would stop a pull request"},
 	} {
 		t.Run(name, func(t *testing.T) {

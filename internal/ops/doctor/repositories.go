@@ -148,7 +148,11 @@ func (d *Doctor) ping(ctx context.Context, name string, pinger gitprovider.Pinge
 
 // ProviderUp is a provider that answers.
 func ProviderUp(name string) Finding {
-	return Finding{Name: "provider " + name, Status: OK, Detail: "it answers, and takes our token"}
+	f := Finding{Name: "provider " + name, Status: OK, Detail: "it answers, and takes our token"}
+	if name == "local" { // which has none
+		f.Detail = "its folder can be read"
+	}
+	return f
 }
 
 // ProviderDown is a provider that does not serve us: the code of what a call of it failed with, and the reason.
