@@ -67,6 +67,9 @@ func (f Finding) Headline() string {
 	return cmp.Or(f.Title, name+" needs a look")
 }
 
+// Told is how the part is and what to do about it, on one line.
+func (f Finding) Told() string { return joined(f.Detail, f.Do) }
+
 // weight orders statuses: the heavier one decides where a part has two.
 func (f Finding) weight() int {
 	return slices.Index([]string{Off, OK, Warning, Held, Problem}, f.Status)
