@@ -32,14 +32,18 @@ func TestDashboardSaysHowTheServerIs(t *testing.T) {
 		env    []string
 		shown  string // on the overview, in the end
 		beside string // the navigation
+		answer string // on the page Health: never another one than the overview gives
 	}{
 		"forge-down": {forge("http://127.0.0.1:1"), "The forge gitea does not answer",
-			"The forge gitea does not answer"},
+			"The forge gitea does not answer", "Pull requests are stopped: provider gitea."},
 		"token-refused": {forge(refuses.URL), "The forge gitea refuses our token",
-			"The forge gitea refuses our token"},
-		"dry-run":   {[]string{"CLAUDEOPS_DRY_RUN=true"}, "Waiting for you", "Dry run, tier 2"},
-		"read-only": {[]string{"CLAUDEOPS_READ_ONLY=true"}, "No proposals are taken", "Read-only"},
-		"empty":     {nil, "Nothing waits for you", "Opens changes, tier 2"},
+			"The forge gitea refuses our token", "Pull requests are stopped: provider gitea."},
+		"dry-run": {[]string{"CLAUDEOPS_DRY_RUN=true"}, "Waiting for you", "Dry run, tier 2",
+			"No pull request is opened here"},
+		"read-only": {[]string{"CLAUDEOPS_READ_ONLY=true"}, "Waiting for you", "Read-only",
+			"No pull request is opened here"},
+		"empty": {nil, "Nothing waits for you", "Opens changes, tier 2",
+			"Nothing here would stop a pull request"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDashboard(t, tt.env...)
@@ -53,6 +57,9 @@ func TestDashboardSaysHowTheServerIs(t *testing.T) {
 				d.says(tt.shown, "Nobody has proposed anything yet")
 			}
 			d.shoot("state-" + name + "-changes")
+			d.run(emulation.SetDeviceMetricsOverride(1280, 800, 1, false), chromedp.Navigate(d.url+"/doctor"))
+			d.becomes(`document.querySelector("main").innerText.includes("` + tt.answer + `")`)
+			d.shoot("state-" + name + "-health")
 		})
 	}
 }

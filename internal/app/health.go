@@ -12,8 +12,8 @@ func NewDoctor(p *Parts) *doctor.Doctor {
 	o := doctor.Options{
 		Config: p.Cfg, Rules: doctor.Rules{Policy: p.Rules.Policy, ReadOnly: p.Rules.readOnly()}, Redact: p.Scanner.Redact,
 		Records: p.Store, Audit: p.ComparedAudit(), Outbox: p.Store.Outbox, Registry: p.Providers.registry, Key: p.keyOfMarks,
-		Notifying: p.notifier.Names(),
-		MergeMCP:  func(offers mounted.Offers) (mcpconfig.Result, error) { return MergedMCP(p.Cfg, offers, nil) },
+		Notifying: p.notifier.Names(), Proposed: p.Store.History.Proposed,
+		MergeMCP: func(offers mounted.Offers) (mcpconfig.Result, error) { return MergedMCP(p.Cfg, offers, nil) },
 	}
 	o.Boundary = doctor.Boundary{
 		Held: func() (confine.Boundary, error) {

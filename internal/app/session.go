@@ -35,7 +35,7 @@ func NewAgentSessions(p *Parts) (*session.Service, error) {
 	}
 	for _, f := range NewDoctor(p).Agents() {
 		if f.Status == doctor.Warning {
-			p.Log.Warn("agents lack something", "what", f.Name, "detail", f.Detail)
+			p.Log.Warn("agents lack something", "what", f.Name, "detail", f.Told())
 		}
 	}
 	s.Schedule = session.NewSchedule(session.ScheduleOptions{

@@ -68,7 +68,7 @@ func (a *App) EnabledToolsets() []operation.Toolset {
 
 // WebToolsets is the enabled ones for the HTTP server, with what their pages ask.
 func WebToolsets(a *App) web.Toolsets {
-	out := web.Toolsets{Operations: a.EnabledToolsets()}
+	out := web.Toolsets{Operations: a.EnabledToolsets(), Findings: a.ToolsetFindings}
 	if a.enabled(definitions.ToolsetName) {
 		out.Pages.Definitions = a.Wire(Needs{}).Tools.definitions()
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/proposals/follow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/config"
@@ -45,7 +46,7 @@ func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessio
 		},
 		Webhooks: api.Webhooks{Follower: follower, Senders: webhooks(p)},
 		Rules: web.Rules{
-			Policy: p.Rules.Effective, Doctor: NewDoctor(p).Look,
+			Policy: p.Rules.Effective, Doctor: func(ctx context.Context) []doctor.Finding { return lookAtServer(ctx, p) },
 			Boundary:     func() metrics.Boundary { return boundaryMetric(p.Cfg) },
 			ComparePulls: func(ctx context.Context) ([]record.HeadCheck, error) { return CompareWithPulls(ctx, p) },
 		},
@@ -55,6 +56,13 @@ func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessio
 		}},
 		Env: handler.Env{Log: p.Log, Redact: p.Scanner.Redact, Redaction: p.Scanner.Redaction, Now: time.Now, NewID: NewID},
 	})
+}
+
+// lookAtServer is what doctor finds, but for the audit: the server verifies it by itself.
+func lookAtServer(ctx context.Context, p *Parts) []doctor.Finding {
+	d := NewDoctor(p)
+	d.LeaveAudit = true
+	return d.Look(ctx)
 }
 
 // boundaryMetric is what keeps agents from our files now, for metrics.

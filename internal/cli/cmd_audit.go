@@ -16,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/web/records"
 )
 
@@ -42,7 +43,7 @@ func auditListCommand(a *commandLine) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			entries, err := entriesOf(cmd.Context(), p.Store.Pulls, rows)
+			entries, err := entriesOf(cmd.Context(), p.Store.Store, rows)
 			if err != nil {
 				return err
 			}
@@ -65,33 +66,26 @@ func auditListCommand(a *commandLine) *cobra.Command {
 	return cmd
 }
 
-// entriesOf are rows of the audit with what was last seen of the pull requests that they are about.
-func entriesOf(ctx context.Context, pulls records.Pulls, rows []record.RecordedAttempt) ([]record.AuditEntry, error) {
+// entriesOf are rows of the audit with what is known beside them.
+func entriesOf(ctx context.Context, s *store.Store, rows []record.RecordedAttempt) ([]record.AuditEntry, error) {
 	entries := make([]record.AuditEntry, 0, len(rows))
 	for part := range slices.Chunk(rows, record.MaxAttemptLimit) {
-		seen, err := records.PullsOf(ctx, pulls, part)
+		about, err := records.AboutOf(ctx, s.Pulls, s.AgentSessions, part)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range part {
-			entry := r.Entry()
-			entry.PullState = string(seen[r.PullKey()].State)
-			entries = append(entries, entry)
+			entries = append(entries, about.Entry(r, func(text string) string { return shown(text, 100) }))
 		}
 	}
 	return entries, nil
 }
 
 func describeAudit(w *strings.Builder, entries []record.AuditEntry) {
-	rows := [][]string{{"SEQ", "TIME", "DOOR", "TIER", "ACTION", "REPO", "OUTCOME", "CODE", "PR", "TITLE"}}
+	rows := [][]string{{"SEQ", "TIME", "DOOR", "OUTCOME", "CODE", "PULL", "WHAT HAPPENED"}}
 	for _, e := range entries {
-		pr := ""
-		if e.PRNumber > 0 {
-			pr = strings.TrimSpace("#" + strconv.Itoa(e.PRNumber) + " " + e.PullState)
-		}
 		rows = append(rows, []string{
-			strconv.FormatInt(e.Seq, 10), e.Time.Format(time.RFC3339), e.Door, strconv.Itoa(e.Tier), e.Action,
-			shown(e.Repo, 40), e.Outcome, string(e.Code), pr, shown(e.Title, 72),
+			strconv.FormatInt(e.Seq, 10), e.Time.Format(time.RFC3339), e.Door, e.Outcome, string(e.Code), e.PullState, e.Act,
 		})
 	}
 	columns(w, rows)
@@ -111,7 +105,7 @@ func auditShowCommand(a *commandLine) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			entries, err := entriesOf(cmd.Context(), p.Store.Pulls, []record.RecordedAttempt{row})
+			entries, err := entriesOf(cmd.Context(), p.Store.Store, []record.RecordedAttempt{row})
 			if err != nil {
 				return err
 			}
@@ -122,13 +116,18 @@ func auditShowCommand(a *commandLine) *cobra.Command {
 }
 
 func describeEntry(w *strings.Builder, e record.AuditEntry) {
-	fmt.Fprintf(w, "%s %s, %s\n", e.Action, e.Outcome, e.Time.Format(time.RFC3339Nano))
+	fmt.Fprintf(w, "%s\n", e.Act)
 	rows := [][]string{
+		{"  action", e.Action + ", " + e.Outcome + ", " + e.Time.Format(time.RFC3339Nano)},
 		{"  request", e.RequestID},
 		{"  caller", shown(e.Caller, 200) + " through " + e.Door + ", tier " + strconv.Itoa(e.Tier)},
-		{"  repository", shown(e.Provider+":"+e.Repo, 250) + ", base " + shown(e.Base, 200)},
-		{"  title", shown(e.Title, 200)},
 		{"  duration", fmt.Sprintf("%.1f ms", e.DurationMS)},
+	}
+	if e.Repo != "" {
+		rows = append(rows, []string{"  repository", shown(e.Provider+":"+e.Repo, 250) + ", base " + shown(e.Base, 200)})
+	}
+	if e.Title != "" {
+		rows = append(rows, []string{"  title", shown(e.Title, 200)})
 	}
 	for _, p := range e.Paths {
 		rows = append(rows, []string{"  path", shown(p, 200)})

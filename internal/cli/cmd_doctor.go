@@ -71,13 +71,13 @@ func findingsOf(ctx context.Context, a *commandLine, o doctorOptions) ([]doctor.
 	if o.online {
 		findings = append(findings, d.Online(ctx, repos)...)
 	}
-	return findings, nil
+	return doctor.Merge(findings), nil
 }
 
 func describeFindings(w *strings.Builder, findings []doctor.Finding, blocking []string) {
 	var rows [][]string
 	for _, f := range findings {
-		rows = append(rows, []string{f.Status, f.Name, f.Detail})
+		rows = append(rows, findingRows(f)...)
 	}
 	columns(w, rows)
 	if len(blocking) == 0 {
@@ -85,4 +85,20 @@ func describeFindings(w *strings.Builder, findings []doctor.Finding, blocking []
 		return
 	}
 	fmt.Fprintf(w, "\nPull requests would be stopped by: %s.\n", strings.Join(blocking, ", "))
+}
+
+// findingRows are the lines about a part: how it is, and below it what it stops and what to do.
+func findingRows(f doctor.Finding) [][]string {
+	detail := f.Detail
+	if f.Title != "" {
+		detail = f.Title + ": " + detail
+	}
+	rows := [][]string{{f.Status, f.Name, detail}}
+	if f.Stops != "" && f.Status != doctor.OK {
+		rows = append(rows, []string{"", "", "it stops " + f.Stops})
+	}
+	if f.Do != "" {
+		rows = append(rows, []string{"", "", "to change that: " + f.Do})
+	}
+	return rows
 }

@@ -148,7 +148,7 @@ func tryDoctor(ctx context.Context, a *commandLine, s settings, stateDir string)
 	var told strings.Builder
 	for _, f := range findings {
 		if f.Blocks && (f.Name != "tier" || s.values["CLAUDEOPS_TIER"] != "1") { // which a person may choose
-			fmt.Fprintf(&told, "\n  %s: %s", f.Name, f.Detail)
+			fmt.Fprintf(&told, "\n  %s: %s", f.Name, f.Told())
 		}
 	}
 	if err == nil && told.Len() > 0 {
@@ -217,7 +217,7 @@ func describeTry(w *strings.Builder, findings []doctor.Finding, preview *prflow.
 			continue
 		}
 		if f.Status == doctor.Warning || strings.HasPrefix(f.Name, "repository ") {
-			rows = append(rows, []string{f.Status, f.Name, f.Detail})
+			rows = append(rows, findingRows(f)...)
 		}
 	}
 	columns(w, rows)

@@ -60,9 +60,9 @@ func tellMissing(a *commandLine, p *app.Parts) (missing []string) {
 		if f.Status != doctor.Warning {
 			continue
 		}
-		missing = append(missing, f.Name+": "+f.Detail)
+		missing = append(missing, f.Name+": "+f.Told())
 		if !a.json {
-			a.streams.warn("%s: %s", f.Name, f.Detail)
+			a.streams.warn("%s: %s", f.Name, f.Told())
 		}
 	}
 	return missing

@@ -118,7 +118,7 @@ func TestAStreamTellsOfEveryChangeAndOutlivesTheLimitsOfRequests(t *testing.T) {
 	if status != 200 {
 		t.Fatal(status)
 	}
-	if got := f.until("id: "); got != "id: audit:0,forges:0" {
+	if got := f.until("id: "); got != "id: audit:0,health:0" {
 		t.Errorf("it begins with %q", got)
 	}
 	started := time.Now()
@@ -128,7 +128,7 @@ func TestAStreamTellsOfEveryChangeAndOutlivesTheLimitsOfRequests(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		w.refuse(1)
 		f.until("event: change")
-		if id, data := f.until("id: "), f.until("data: "); id != fmt.Sprintf("id: audit:%d,forges:0", n) ||
+		if id, data := f.until("id: "), f.until("data: "); id != fmt.Sprintf("id: audit:%d,health:0", n) ||
 			data != fmt.Sprintf(`data: {"topic":"audit","version":%d}`, n) {
 			t.Errorf("%d: %s, %s", n, id, data)
 		}
@@ -150,13 +150,13 @@ func TestAClientThatComesBackIsToldWhatItMissed(t *testing.T) {
 		target, last string
 		events       int
 	}{
-		"behind in one":               {"/events", "audit:1,jobs:7,forges:0", 1},
-		"behind in both":              {"/events", "audit:1,jobs:6,forges:0", 2},
+		"behind in one":               {"/events", "audit:1,jobs:7,health:0", 1},
+		"behind in both":              {"/events", "audit:1,jobs:6,health:0", 2},
 		"nonsense":                    {"/events", "x,y:z", 3},
-		"a page that was made before": {"/events?after=audit%3A1%2Cjobs%3A7%2Cforges%3A0", "", 1},
-		"the header is newer than the page": {"/events?after=audit%3A1%2Cjobs%3A7%2Cforges%3A0",
-			"audit:2,jobs:6,forges:0", 1},
-		"a record that was put back": {"/events", "audit:9,jobs:7,forges:0", 1},
+		"a page that was made before": {"/events?after=audit%3A1%2Cjobs%3A7%2Chealth%3A0", "", 1},
+		"the header is newer than the page": {"/events?after=audit%3A1%2Cjobs%3A7%2Chealth%3A0",
+			"audit:2,jobs:6,health:0", 1},
+		"a record that was put back": {"/events", "audit:9,jobs:7,health:0", 1},
 		"far too long":               {"/events", strings.Repeat("audit:2,jobs:7,", 100), 3},
 	} {
 		f, _ := l.follow(row.target, "Last-Event-ID: "+row.last)
@@ -170,7 +170,7 @@ func TestAClientThatComesBackIsToldWhatItMissed(t *testing.T) {
 		}
 		_ = f.conn.Close()
 	}
-	f, _ := l.follow("/events", "Last-Event-ID: audit:2,jobs:7,forges:0")
+	f, _ := l.follow("/events", "Last-Event-ID: audit:2,jobs:7,health:0")
 	f.until(": still here")
 	jobs.Add(1)
 	f.until(`data: {"topic":"jobs","version":8}`)
@@ -279,7 +279,7 @@ func TestNobodyListensToWhatCannotBeRead(t *testing.T) {
 	})
 	l := w.listen(nil)
 	f, _ := l.follow("/events")
-	f.until("id: audit:0,jobs:1,forges:0")
+	f.until("id: audit:0,jobs:1,health:0")
 	broken.Store(true)
 	if err := f.end(); err != nil {
 		t.Errorf("the stream did not end by itself: %v", err)

@@ -22,10 +22,9 @@ const (
 // kept keeps answers that are made of the records alone, as long as nothing was recorded since. It is asked behind the
 // guard, and keeps answers for each caller apart.
 type kept struct {
-	changes  records.Changes // nil where nothing is kept
-	verified func() health.Verification
-	down     func(context.Context) (int64, error)
-	env      handler.Env
+	changes records.Changes // nil where nothing is kept
+	health  *health.Checker
+	env     handler.Env
 
 	mu      sync.Mutex
 	answers map[keptKey]handler.Response
@@ -37,7 +36,7 @@ type keptKey struct {
 	version  string // of the records
 	slice    int64  // of the time
 	verified time.Time
-	down     int64 // version of what is known of the forges
+	health   int64 // version of how the server is
 	redacted int64 // what is kept out of it; see handler.Env
 	pattern  string
 	query    string
@@ -96,14 +95,14 @@ func (k *kept) key(ctx context.Context, req *handler.Request) (keptKey, bool) {
 		return keptKey{}, false
 	}
 	version, known := k.changes.Version(ctx)
-	down, err := k.down(ctx)
+	state, err := k.health.Version(ctx)
 	redacted := int64(0)
 	if k.env.Redaction != nil {
 		redacted = k.env.Redaction()
 	}
 	return keptKey{
-		version: version, slice: k.env.Now().UnixNano() / int64(keptFor), verified: k.verified().At,
-		down: down, redacted: redacted,
+		version: version, slice: k.env.Now().UnixNano() / int64(keptFor), verified: k.health.LastVerification().At,
+		health: state, redacted: redacted,
 		pattern: req.Pattern, query: req.URL.RawQuery,
 		caller: fmt.Sprintf("%+v", req.Principal),
 	}, known && err == nil

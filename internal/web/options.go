@@ -61,6 +61,7 @@ type People struct {
 type Toolsets struct {
 	Operations []operation.Toolset // what can be asked over REST, beside what web/api answers
 	Pages      dashboard.Toolsets
+	Findings   func(ctx context.Context) []doctor.Finding // what doctor says of them; nil: nothing
 }
 
 // Rules is what holds on this server, and what would stop a pull request.

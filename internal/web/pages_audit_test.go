@@ -23,7 +23,7 @@ func TestTheAuditIsShownVerifiedAndGivenOutWhole(t *testing.T) {
 	w.page("/audit", 200).has("The record is whole: 0 rows")
 	w.refuse(603)
 	w.verify()
-	w.page("/audit", 200).has("The record is whole: 603 rows", "Refused", "Proposed Check inodes, too")
+	w.page("/audit", 200).has("The record is whole: 603 rows", "Refused", "was refused Check inodes, too")
 	w.page("/audit?before=4", 200).has("Newer")
 	w.page("/audit?after=600", 200).has("Older")
 	out := httptest.NewRecorder()

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -56,4 +57,55 @@ func TestLookingAtPagesHasTheForgesAsked(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	w.page("/audit", 200).has("The forge second does not answer") // beside the navigation
+}
+
+// Page, frame, REST, probe and metrics read one health: where one says that a forge is down, none says that all is well.
+func TestEveryWayInSaysTheSameOfTheHealth(t *testing.T) {
+	var log bytes.Buffer
+	w, second := twoForges(t, &log)
+	w.verify()
+	w.want(w.get("/healthz?detail=1"), 200, "")
+	for _, down := range []bool{false, true, false} {
+		if down { // for one call, which is remembered for half a minute
+			second.Script.FailBefore(forgetest.MethodPing, fault.New(fault.UpstreamError, "it failed (503)"))
+		}
+		w.advance(time.Minute)
+		began := w.Now().UTC().Format(time.RFC3339)
+		detail, rest := w.get("/healthz?detail=1"), w.get("/api/v1/health")
+		health, _ := detail.json["health"].(map[string]any)
+		if fmt.Sprint(health["findings"]) != fmt.Sprint(rest.json["findings"]) || rest.json["can_open"] != !down {
+			t.Errorf("down %t: the probe says %s, REST %s", down, detail.body, rest.body)
+		}
+		part := ""
+		for _, f := range rest.json["findings"].([]any) {
+			if f := f.(map[string]any); f["name"] == "provider second" {
+				part = fmt.Sprint(f["status"], " ", f["stops"], " ", f["since"])
+			}
+		}
+		want := map[bool]string{true: "problem proposals at second " + began, false: "ok <nil> "}[down]
+		if !strings.HasPrefix(part, want) {
+			t.Errorf("down %t: REST says %q, want %q", down, part, want)
+		}
+		text := string(w.get("/metrics").body)
+		for line, holds := range map[string]bool{
+			`claudeops_health_part{blocks="true",part="provider second",status="problem"} 1`: down,
+			`claudeops_health_part{blocks="false",part="provider second",status="ok"} 1`:     !down,
+			"\nclaudeops_can_open 1\n": !down,
+		} {
+			if strings.Contains(text, line) != holds {
+				t.Errorf("down %t: metrics have %s: %t", down, line, !holds)
+			}
+		}
+		for _, page := range []string{"/", "/audit", "/doctor"} {
+			shown := w.page(page, 200).text
+			if strings.Contains(shown, "The forge second does not answer") != down || strings.Contains(shown, "Healthy") == down ||
+				down && (strings.Contains(shown, "Nothing here would stop") || strings.Contains(shown, "Server health Good")) {
+				t.Errorf("down %t: %s says %s", down, page, shown)
+			}
+		}
+	}
+	strangers := newWorld(t, strangers)
+	if a := strangers.get("/healthz?detail=1"); a.StatusCode != 200 || strings.Contains(string(a.body), "findings") {
+		t.Errorf("a stranger is told %d %s", a.StatusCode, a.body)
+	}
 }

@@ -14,7 +14,7 @@ func TestPagesThatFollowSayWhereTheyStand(t *testing.T) {
 	w, id := dryWorld(t, func(w *world) { w.web.Network.BasePath = "" })
 	for target, follows := range map[string]bool{
 		"/": true, "/changes": true, "/proposals/" + id: true, "/changes/forges": true, "/audit": true, "/policy": false,
-		"/doctor": false, "/sign-in": false,
+		"/doctor": true, "/sign-in": false,
 	} {
 		d := w.page(target, 200)
 		body, regions := d.find("body")[0], 0
@@ -25,7 +25,7 @@ func TestPagesThatFollowSayWhereTheyStand(t *testing.T) {
 				}
 			}
 		})
-		want := map[bool]string{true: "audit:1,forges:0", false: ""}[follows]
+		want := map[bool]string{true: "audit:1,health:0", false: ""}[follows]
 		if attr(body, "data-at") != want || len(d.find("script")) != 2*min(1, len(want)) || (regions > 0) != follows {
 			t.Errorf("%s: at %q, %d scripts, %d regions", target, attr(body, "data-at"), len(d.find("script")), regions)
 		}

@@ -61,8 +61,8 @@ func TestRecordsAreFoundByWhatPeopleLookFor(t *testing.T) {
 		}
 	}
 	d := w.page("/audit", 200)
-	d.has("Proposed Warn about inodes joe/infra · #9 is open on the same file W watcher Refused agent, over MCP",
-		"patcher Dry run", "Approved Drop the proxy joe/infra #41", "Made a token")
+	d.has("was refused Warn about inodes joe/infra · #9 is open on the same file W watcher Refused agent, over MCP",
+		"patcher Dry run", "approved #41 Drop the proxy joe/infra", "made a token token ci")
 	d.lacks("create_pr", "duplicate_pr", "dry_run", "mcp ")
 	if !slices.Contains(d.links(), "/audit/1") {
 		t.Errorf("no row leads to its page: %v", d.links())

@@ -63,7 +63,7 @@ func TestTheOverviewSaysThatTheAuditIsNotWhole(t *testing.T) {
 	w.web.Records.Audit = brokenAudit{w.web.Records.Audit}
 	w.refuse(1)
 	w.verify()
-	w.page("/", 200).has("The records are not whole row 1 was altered", "Broken now 1", "Server health Look")
+	w.page("/", 200).has("The records are not whole Row 1 was altered.", "Broken now 1", "Server health Look")
 	w.page("/audit", 200).has("The record is broken", "row 1 was altered")
 }
 

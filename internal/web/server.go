@@ -14,6 +14,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/authserver"
@@ -71,15 +72,14 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 		env: o.Env, mux: http.NewServeMux(),
 		guard: guard.New(guard.Options{Network: o.Network, Access: o.Access, Tier: o.Settings.Tier, Now: o.Env.Now}),
 		health: health.New(health.Options{
-			Doctor: o.Rules.Doctor, Audit: o.Records.Audit, ComparePulls: o.Rules.ComparePulls, Registry: o.Providers.Registry,
+			Doctor: doctorOf(o), Audit: o.Records.Audit, ComparePulls: o.Rules.ComparePulls, Registry: o.Providers.Registry,
 			Env: o.Env,
 		}),
 	}
-	s.kept = &kept{changes: o.Records.Changes, verified: s.health.LastVerification, down: s.health.DownVersion,
-		env: o.Env}
+	s.kept = &kept{changes: o.Records.Changes, health: s.health, env: o.Env}
 	s.hub = live.New(live.Options{Topics: topics(o, s.health), Limits: o.Live.Limits, Guard: s.guard, Env: o.Env})
 	s.metrics = metrics.New(metrics.Options{
-		Settings: o.Settings, Records: o.Records, Verified: s.health.LastVerification, Now: o.Env.Now,
+		Settings: o.Settings, Records: o.Records, Health: s.health, Now: o.Env.Now,
 		Remaining: o.Providers.Remaining, Latency: o.Providers.Latency, Streams: s.hub.Count, Boundary: o.Rules.Boundary,
 	})
 	s.programs = authserver.New(authserver.Options{Service: o.Agents.Programs, Guard: s.guard, MCPPath: mcphttp.Path,
@@ -110,6 +110,16 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 	return slices.Concat(routes, s.mcp.Routes(), s.programs.Routes(), pages.Routes()), s, nil
 }
 
+// doctorOf is what doctor finds of the server and of its toolsets.
+func doctorOf(o Options) func(ctx context.Context) []doctor.Finding {
+	if o.Toolsets.Findings == nil {
+		return o.Rules.Doctor
+	}
+	return func(ctx context.Context) []doctor.Finding {
+		return append(o.Rules.Doctor(ctx), o.Toolsets.Findings(ctx)...)
+	}
+}
+
 // named returns the operation with a name; the zero one if its toolset is not enabled.
 func named(list []operation.Operation, name string) operation.Operation {
 	for _, o := range list {
@@ -120,14 +130,14 @@ func named(list []operation.Operation, name string) operation.Operation {
 	return operation.Operation{}
 }
 
-// topics lists the sources of live updates, the record first and the forges last.
+// topics lists the sources of live updates, the record first and the health last.
 func topics(o Options, h *health.Checker) []live.Topic {
 	version := func(ctx context.Context) (int64, error) {
 		seq, _, err := o.Records.Audit.Head(ctx)
 		return seq, err
 	}
 	return slices.Concat([]live.Topic{{Name: live.TopicAudit, Version: version}}, o.Live.Topics,
-		[]live.Topic{{Name: live.TopicForges, Version: h.DownVersion}})
+		[]live.Topic{{Name: live.TopicHealth, Version: h.Version}})
 }
 
 // Watch makes the metrics begin to count now, rather than at the first scrape.

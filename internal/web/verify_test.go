@@ -70,7 +70,7 @@ func TestTheAuditIsVerifiedFromWhereTheLastTimeEndedAndWholeOnceADay(t *testing.
 	audit.err = fault.Wrap(errors.New("x"), fault.Internal, "the disk is gone")
 	w.advance(5 * time.Minute)
 	w.verify()
-	w.page("/", 200).has("The records could not be verified", "the disk is gone")
+	w.page("/", 200).has("The records could not be verified", "The disk is gone.")
 }
 
 func TestNoPageVerifies(t *testing.T) {

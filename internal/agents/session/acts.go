@@ -65,7 +65,7 @@ type StopRequest struct {
 // Operations are start, run and stop.
 func (a Acts) Operations() []operation.Operation {
 	start := operation.Operation{
-		Name: ActStart, Action: "session.start", Summary: "Start a session", Effect: operation.Write,
+		Name: ActStart, Action: record.ActionStartSession, Summary: "Start a session", Effect: operation.Write,
 		// In dry run the session is one, too, and its proposals pass the gates.
 		Needs: operation.Needs{For: operation.People, Scope: access.Operate, Dry: operation.DryDone},
 		Route: operation.Route{

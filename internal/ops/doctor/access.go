@@ -9,47 +9,49 @@ import (
 
 // judge says what we may do in a repository: enough to propose, and no more.
 func (d *Doctor) judge(name, provider string, a gitprovider.Access) []Finding {
-	out := []Finding{{Name: name, Status: ok, Detail: whose(provider, a) + "; the base branch is " + a.Base}}
-	stops := func(applies bool, detail string) {
+	out := []Finding{{Name: name, Status: OK, Detail: whose(provider, a) + "; the base branch is " + a.Base}}
+	stops := func(applies bool, detail, do string) {
 		if applies {
-			out = append(out, blocks(name, detail))
+			out = append(out, blocks(name, detail, do))
 		}
 	}
-	warns := func(applies bool, detail string) {
+	warns := func(applies bool, detail, do string) {
 		if applies {
-			out = append(out, Finding{Name: name, Status: Warning, Detail: detail})
+			out = append(out, Finding{Name: name, Status: Warning, Detail: detail, Do: do})
 		}
 	}
-	stops(a.Archived, "it is archived and takes no changes")
-	stops(a.Fork && !d.Rules.Policy.Targets.AllowForks,
-		"it is a fork; set allow_forks in the policy if it may be targeted")
-	stops(len(a.Lacks) > 0, "the token lacks "+strings.Join(a.Lacks, ", ")+
-		", so no pull request can be opened; give it that")
-	stops(len(a.Lacks) == 0 && is(a.CanPush, false),
-		"the token's user may not push, so no branch can be made; give that user write access")
-	warns(len(a.LacksForLabels) > 0, "the token lacks "+strings.Join(a.LacksForLabels, ", ")+
-		", so pull requests get no labels; give it that")
-	warns(is(a.CanPushToBase, true), "the token may write to "+a.Base+
-		" without a pull request; it should not: protect the branch, or "+
-		"give another token")
-	warns(is(a.CanMerge, true) && !a.Reviewed, "the token may merge pull requests into "+a.Base+
-		"; it should not: a person merges. "+
-		"Require a review there, or give another token")
-	warns(is(a.CanMerge, true) && a.Reviewed, "the token may merge pull requests into "+a.Base+
-		" once they are approved; it should not: a "+
-		"person merges. Leave its user out of those who may merge there, or give another token")
-	warns(is(a.BaseProtected, false), a.Base+" is not protected; protect it, so that changes come by pull requests alone")
+	stops(a.Archived, "it is archived and takes no changes", "unarchive it, or take it off the list")
+	stops(a.Fork && !d.Rules.Policy.Targets.AllowForks, "it is a fork",
+		"set allow_forks in the policy if it may be targeted")
+	stops(len(a.Lacks) > 0, "the token lacks "+strings.Join(a.Lacks, ", ")+", so no pull request can be opened",
+		"give the token "+strings.Join(a.Lacks, ", "))
+	stops(len(a.Lacks) == 0 && is(a.CanPush, false), "the token's user may not push, so no branch can be made",
+		"give that user write access")
+	warns(len(a.LacksForLabels) > 0,
+		"the token lacks "+strings.Join(a.LacksForLabels, ", ")+", so pull requests get no labels",
+		"give the token "+strings.Join(a.LacksForLabels, ", "))
+	warns(is(a.CanPushToBase, true), "the token may write to "+a.Base+" without a pull request; it should not",
+		"protect the branch, or give another token")
+	warns(is(a.CanMerge, true) && !a.Reviewed,
+		"the token may merge pull requests into "+a.Base+"; it should not: a person merges",
+		"require a review there, or give another token")
+	warns(is(a.CanMerge, true) && a.Reviewed,
+		"the token may merge pull requests into "+a.Base+" once they are approved; it should not: a person merges",
+		"leave its user out of those who may merge there, or give another token")
+	warns(is(a.BaseProtected, false), a.Base+" is not protected",
+		"protect it, so that changes come by pull requests alone")
 	warns(len(a.MissingLabels) > 0 && !d.Rules.Policy.Pulls.CreateLabels,
-		"it lacks the labels "+strings.Join(a.MissingLabels, ", ")+
-			"; create them, or set pull_requests.create_labels in the policy")
+		"it lacks the labels "+strings.Join(a.MissingLabels, ", "),
+		"create them, or set pull_requests.create_labels in the policy")
 	warns(len(a.BranchRules) > 0, "rules for the branches "+gitprovider.BranchPrefix+"** restrict "+
-		strings.Join(a.BranchRules, ", ")+": a proposal is refused unless the token may bypass them; have these branches exempted")
-	warns(a.Unsigned != "", "commits must be signed, and "+a.Unsigned+" would not be; such a proposal is refused, or cannot "+
-		"be merged")
+		strings.Join(a.BranchRules, ", ")+": a proposal is refused unless the token may bypass them",
+		"have these branches exempted")
+	warns(a.Unsigned != "", "commits must be signed, and "+a.Unsigned+" would not be; such a proposal is refused, or "+
+		"cannot be merged", "")
 	warns(d.namesTeam() && a.Installation != nil && !slices.ContainsFunc(a.Installation.Permissions, isMembers),
-		"the policy names a team as a reviewer, and the installation lacks \"Members: read\", so no team is asked; add it "+
-			"in the app's settings, and have the owner accept it")
-	warns(is(a.ChecksRun, false), "no CI is set up to run on our pull requests")
+		"the policy names a team as a reviewer, and the installation lacks \"Members: read\", so no team is asked",
+		"add it in the app's settings, and have the owner accept it")
+	warns(is(a.ChecksRun, false), "no CI is set up to run on our pull requests", "")
 	return out
 }
 

@@ -26,9 +26,9 @@ func boundary(d *Doctor) Finding {
 	}
 	b, err := d.Boundary.Held()
 	required := d.Rules.Problem != "" || d.Rules.Policy.Agents.RequireBoundary
-	f := Finding{Name: name, Status: ok, Detail: b.String()}
+	f := Finding{Name: name, Status: OK, Detail: b.String()}
 	if err != nil {
-		f.Status, f.Detail = problem, err.Error()+"; no session can start"
+		f.Status, f.Detail, f.Stops = Problem, err.Error(), stopsSessions
 		return f
 	}
 	if b.Why != "" {
@@ -40,8 +40,8 @@ func boundary(d *Doctor) Finding {
 	if !b.Whole() {
 		f.Status = Warning
 		if required {
-			f.Status, f.Detail = problem, f.Detail+
-				"; no session can start, since the policy requires a boundary that lacks nothing (sessions.require_boundary)"
+			f.Status, f.Stops = Problem, stopsSessions
+			f.Detail += "; the policy requires a boundary that lacks nothing (sessions.require_boundary)"
 		}
 	}
 	return f
@@ -60,7 +60,7 @@ func (d *Doctor) credential() Finding {
 		"CLAUDE_CODE_USE_VERTEX",
 	} {
 		if values[of] != "" {
-			return Finding{Name: name, Status: ok, Detail: "that of " + of}
+			return Finding{Name: name, Status: OK, Detail: "that of " + of}
 		}
 	}
 	dir := values["CLAUDE_CONFIG_DIR"]
@@ -69,11 +69,11 @@ func (d *Doctor) credential() Finding {
 	}
 	if info, err := files.Stat(filepath.Join(dir, ".credentials.json")); dir != "" && err == nil &&
 		info.Mode().IsRegular() {
-		return Finding{Name: name, Status: ok, Detail: "the login that claude keeps in " + dir}
+		return Finding{Name: name, Status: OK, Detail: "the login that claude keeps in " + dir}
 	}
 	return Finding{Name: name, Status: Warning,
-		Detail: "none is seen, so no agent can ask its model; set ANTHROPIC_API_KEY, or " +
-			"CLAUDE_CODE_OAUTH_TOKEN as `claude setup-token` prints it"}
+		Detail: "none is seen, so no agent can ask its model",
+		Do:     "set ANTHROPIC_API_KEY, or CLAUDE_CODE_OAUTH_TOKEN as `claude setup-token` prints it"}
 }
 
 // commands says from which tier upwards agents may run commands.
@@ -87,8 +87,8 @@ func (d *Doctor) commands() Finding {
 	}
 	if len(byTier) == 0 {
 		return Finding{Name: name, Status: Warning,
-			Detail: "they may run none, so they can carry out no check and no playbook that needs one; " +
-				"docs/guides/sessions.md has a line for CLAUDEOPS_AGENT_TOOLS with commands that only read"}
+			Detail: "they may run none, so they can carry out no check and no playbook that needs one",
+			Do:     "docs/guides/sessions.md has a line for CLAUDEOPS_AGENT_TOOLS with commands that only read"}
 	}
 	var parts []string
 	for tier := 1; tier <= 3; tier++ {
@@ -96,7 +96,7 @@ func (d *Doctor) commands() Finding {
 			parts = append(parts, fmt.Sprintf("%d from tier %d", n, tier))
 		}
 	}
-	f := Finding{Name: name, Status: ok, Detail: "permissions to run commands: " + strings.Join(parts, ", ")}
+	f := Finding{Name: name, Status: OK, Detail: "permissions to run commands: " + strings.Join(parts, ", ")}
 	if byTier[1] == 0 {
 		f.Status, f.Detail = Warning, f.Detail+
 			"; sessions of tier 1 may run none, so they can carry out no check that needs one"
@@ -110,15 +110,14 @@ func (d *Doctor) workingCopies() Finding {
 	offers := mounted.Repos{Dir: d.Config.Mounted.Dir}.Offers()
 	if len(offers.Repositories) == 0 {
 		return Finding{Name: name, Status: Warning, Detail: "there are none below " + d.Config.Mounted.Dir +
-			", so agents see no checks and no " +
-			"playbooks; put working copies there, or name their folder in CLAUDEOPS_REPOS_DIR"}
+			", so agents see no checks and no playbooks",
+			Do: "put working copies there, or name their folder in CLAUDEOPS_REPOS_DIR"}
 	}
 	if !slices.ContainsFunc(offers.Repositories, func(r mounted.Repository) bool { return len(r.Checks) > 0 }) {
 		return Finding{Name: name, Status: Warning, Detail: "none below " + d.Config.Mounted.Dir +
-			" has a check, so agents have nothing to look at; " +
-			"checks are files such as checks/disk.md"}
+			" has a check, so agents have nothing to look at", Do: "add files such as checks/disk.md"}
 	}
-	return Finding{Name: name, Status: ok,
+	return Finding{Name: name, Status: OK,
 		Detail: fmt.Sprintf("%d below %s", len(offers.Repositories), d.Config.Mounted.Dir)}
 }
 
@@ -137,5 +136,5 @@ func (d *Doctor) connector() Finding {
 	}
 	return Finding{Name: "connector", Status: Warning,
 		Detail: connectorName + " is not beside " + binary + ": sessions start claudeops mcp-server --connect in " +
-			"its place, which takes more time and memory; install both programs in one folder"}
+			"its place, which takes more time and memory", Do: "install both programs in one folder"}
 }

@@ -20,29 +20,29 @@ func TestDoctorSaysWhichBoundaryHoldsAndWhyNoBetterOne(t *testing.T) {
 		says     []string
 	}{
 		{name: "a user", boundary: confine.Boundary{Kind: confine.User, Account: "agents", ABI: 7}, required: true,
-			status: ok, says: []string{"user agents, with landlock (ABI 7)"}},
+			status: OK, says: []string{"user agents, with landlock (ABI 7)"}},
 		{name: "landlock", boundary: confine.Boundary{Kind: confine.Landlock, ABI: 7, Why: "no user"}, required: true,
-			status: ok, says: []string{"landlock (ABI 7); no user"}},
+			status: OK, says: []string{"landlock (ABI 7); no user"}},
 		{name: "a limited network", boundary: confine.Boundary{Kind: confine.Landlock, ABI: 7,
-			Net: "TCP to ports 53, 443; UDP to anywhere"}, required: true, status: ok,
+			Net: "TCP to ports 53, 443; UDP to anywhere"}, required: true, status: OK,
 			says: []string{"network: TCP to ports 53, 443; UDP to anywhere"}},
 		{name: "users that cannot be claimed where a boundary is required",
 			boundary: confine.Boundary{Kind: confine.User, Account: "agents",
-				Missing: []string{"two claudeops could give agents the same user"}}, required: true, status: problem,
-			says: []string{"the same user", "no session can start"}},
+				Missing: []string{"two claudeops could give agents the same user"}}, required: true, status: Problem,
+			says: []string{"the same user", "stops agents' sessions"}},
 		{name: "none", boundary: confine.Boundary{Kind: confine.None, Why: "an old kernel"}, status: Warning,
 			says: []string{"none; an old kernel", "can do what the user of claudeops can"}},
-		{name: "none where one is required", boundary: confine.Boundary{Kind: confine.None}, required: true, status: problem,
-			says: []string{"no session can start", "sessions.require_boundary"}},
+		{name: "none where one is required", boundary: confine.Boundary{Kind: confine.None}, required: true, status: Problem,
+			says: []string{"stops agents' sessions", "sessions.require_boundary"}},
 		{name: "none where the policy cannot be read", boundary: confine.Boundary{Kind: confine.None}, broken: "line 3",
-			status: problem, says: []string{"no session can start"}},
+			status: Problem, says: []string{"stops agents' sessions"}},
 		{name: "an old landlock", boundary: confine.Boundary{Kind: confine.Landlock, ABI: 3, Missing: []string{"signals"}},
 			status: Warning, says: []string{"lacking: signals"}},
 		{name: "an old landlock where one is required",
 			boundary: confine.Boundary{Kind: confine.Landlock, ABI: 3, Missing: []string{"signals"}}, required: true,
-			status: problem, says: []string{"no session can start"}},
-		{name: "a setting that is no good", err: errors.New("CLAUDEOPS_AGENT_USER is x"), status: problem,
-			says: []string{"CLAUDEOPS_AGENT_USER is x; no session can start"}},
+			status: Problem, says: []string{"stops agents' sessions"}},
+		{name: "a setting that is no good", err: errors.New("CLAUDEOPS_AGENT_USER is x"), status: Problem,
+			says: []string{"CLAUDEOPS_AGENT_USER is x stops agents' sessions"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -54,8 +54,8 @@ func TestDoctorSaysWhichBoundaryHoldsAndWhyNoBetterOne(t *testing.T) {
 				t.Errorf("%+v", f)
 			}
 			for _, want := range test.says {
-				if !strings.Contains(f.Detail, want) {
-					t.Errorf("%q lacks %q", f.Detail, want)
+				if said := f.Detail + " stops " + f.Stops; !strings.Contains(said, want) {
+					t.Errorf("%q lacks %q", said, want)
 				}
 			}
 		})

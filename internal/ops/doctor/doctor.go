@@ -16,28 +16,6 @@ import (
 	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
-// Finding is one line of what doctor says.
-type Finding struct {
-	Name   string `json:"name"`
-	Status string `json:"status" enum:"ok,warning,off,problem"`
-	Detail string `json:"detail"`
-	Blocks bool   `json:"blocks" doc:"Stops every pull request, or every one at the provider or to the repository that it names"`
-}
-
-// The values of Finding.Status.
-const (
-	ok = "ok"
-	// Warning is the status of what works and is not as it should be.
-	Warning = "warning"
-	off     = "off"     // not configured, which is no mistake
-	problem = "problem" // configured, and no good
-)
-
-// blocks is a problem that stops pull requests.
-func blocks(name, detail string) Finding {
-	return Finding{Name: name, Status: problem, Detail: detail, Blocks: true}
-}
-
 // Records is what is asked of the records; *store.Store is one.
 type Records interface {
 	// Check reports whether they can be read and written.
@@ -85,7 +63,11 @@ type Options struct {
 	Rules   Rules
 	Records Records
 	Audit   Audit
-	Outbox  Outbox
+	// LeaveAudit says that somebody else verifies the audit (AuditState), which reads all of it.
+	LeaveAudit bool
+	Outbox     Outbox
+	// Proposed reports whether anything was ever proposed at a provider; nil where that cannot be asked.
+	Proposed func(ctx context.Context, provider string) (bool, error)
 	// Key reads the key of the marks without making one; nil if there is none yet.
 	Key       func() ([]byte, error)
 	Registry  *gitprovider.Registry
@@ -107,7 +89,7 @@ func New(o Options) *Doctor { return &Doctor{o} }
 // Look opens what is configured, and contacts nobody.
 func (d *Doctor) Look(ctx context.Context) []Finding {
 	out := []Finding{d.tier(), d.switches(), d.policy(), d.records(ctx), d.sinks(ctx), d.key(), modes(d)}
-	out = append(out, d.providers()...)
+	out = append(out, d.providers(ctx)...)
 	out = append(out, d.git(ctx), d.defaultProvider())
 	out = append(out, d.list()...)
 	for _, repo := range d.named() {
@@ -127,22 +109,11 @@ func (d *Doctor) Look(ctx context.Context) []Finding {
 	return d.fit(out)
 }
 
-// fit leaves out what says nothing, and keeps our tokens out of the rest.
+// fit leaves out what says nothing, makes one finding of all about a part, and keeps our tokens out.
 func (d *Doctor) fit(findings []Finding) []Finding {
-	findings = slices.DeleteFunc(findings, func(f Finding) bool { return f.Name == "" })
+	findings = Merge(slices.DeleteFunc(findings, func(f Finding) bool { return f.Name == "" }))
 	for i := range findings {
-		findings[i].Detail = d.Redact(findings[i].Detail)
+		findings[i].Detail, findings[i].Do = d.Redact(findings[i].Detail), d.Redact(findings[i].Do)
 	}
 	return findings
-}
-
-// Blocking names, once each, what stops pull requests.
-func Blocking(findings []Finding) []string {
-	out := []string{}
-	for _, f := range findings {
-		if f.Blocks && !slices.Contains(out, f.Name) {
-			out = append(out, f.Name)
-		}
-	}
-	return out
 }

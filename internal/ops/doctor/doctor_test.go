@@ -161,6 +161,33 @@ func onlyOthers(d *Doctor, _ *forge) {
 	d.Rules.Policy.Targets.Repositories = []policy.RepoPattern{{Owner: "joe", Name: "other"}}
 }
 
+// A part has one finding, whatever asked about it: a forge that is configured and does not answer is not also in order.
+func TestAPartHasOneFindingAndTheWorstDecides(t *testing.T) {
+	yes, no := true, false
+	f := &forge{Fake: forgetest.NewFake(), ping: fault.New(fault.Timeout, "no answer in time"),
+		access: gitprovider.Access{Base: "main", CanPush: &yes, BaseProtected: &no}}
+	d := newDoctor(f, "joe/infra")
+	found := Merge(append(d.Look(t.Context()), d.Online(t.Context(), nil)...))
+	names := map[string]Finding{}
+	for _, f := range found {
+		if _, twice := names[f.Name]; twice {
+			t.Errorf("%s has two findings", f.Name)
+		}
+		names[f.Name] = f
+		if (f.Stops != "") != (f.Status == Problem || f.Status == Held) && f.Blocks {
+			t.Errorf("%+v does not say what it stops", f)
+		}
+	}
+	if got := names["provider fake"]; got.Status != Problem || !got.Blocks || got.Stops != "proposals at fake" ||
+		got.Headline() != "The forge fake does not answer" || got.Do == "" {
+		t.Errorf("a forge that does not answer: %+v", got)
+	}
+	if got := names["repository joe/infra"]; got.Status != Warning || !strings.Contains(got.Do, "protect it") ||
+		!strings.Contains(got.Detail, "main is not protected; the host does not say") {
+		t.Errorf("a branch that is not protected: %+v", got)
+	}
+}
+
 // giteaToken is an environment with a token of Gitea and no address.
 func giteaToken(name string) (value string, set bool) {
 	return "a-secret", name == "GITEA_TOKEN"
@@ -196,9 +223,9 @@ func TestNobodyIsToldToRequireAReviewWhereOneIsRequired(t *testing.T) {
 			access: gitprovider.Access{Base: "main", CanPush: &yes, CanMerge: &yes, Reviewed: reviewed}}, "joe/infra")
 		var said string
 		for _, f := range d.Online(t.Context(), nil) {
-			said += f.Detail + "\n"
+			said += f.Detail + "; " + f.Do + "\n"
 		}
-		if strings.Contains(said, "Require a review") == reviewed ||
+		if strings.Contains(said, "require a review") == reviewed ||
 			strings.Contains(said, "once they are approved") != reviewed {
 			t.Errorf("a review is required: %t; said: %s", reviewed, said)
 		}

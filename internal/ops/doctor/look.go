@@ -8,6 +8,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/plural"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/mounted"
 	"github.com/claudeops/claudeops/internal/system/files"
@@ -18,42 +19,78 @@ func (d *Doctor) tier() Finding {
 	tier := d.Config.Permissions.Tier
 	limit := d.Rules.Policy.Tiers.MaxFiles(tier)
 	if limit == 0 {
-		return blocks("tier", fmt.Sprintf("tier %s may not propose; set CLAUDEOPS_TIER to 2 or 3 for an agent that may",
-			tier))
+		return held("tier", fmt.Sprintf("tier %s may not propose", tier),
+			"set CLAUDEOPS_TIER to 2 or 3 for an agent that may")
 	}
-	return Finding{Name: "tier", Status: ok,
+	return Finding{Name: "tier", Status: OK,
 		Detail: fmt.Sprintf("tier %s may change up to %s in one pull request", tier, plural.Files(limit))}
+}
+
+// held is what the operator has chosen, and what stops pull requests.
+func held(name, detail, do string) Finding {
+	f := blocks(name, detail, do)
+	f.Status = Held
+	return f
 }
 
 func (d *Doctor) switches() Finding {
 	switch {
 	case d.Rules.ReadOnly != "":
-		return blocks("switches", d.Rules.ReadOnly)
+		return held("switches", d.Rules.ReadOnly, "")
 	case d.Config.Permissions.DryRun:
-		return blocks("switches", "CLAUDEOPS_DRY_RUN is on: everything is checked, nothing is written")
+		return held("switches", "CLAUDEOPS_DRY_RUN is on: everything is checked, nothing is written",
+			"set CLAUDEOPS_DRY_RUN to false, so that pull requests are opened")
 	}
-	return Finding{Name: "switches", Status: ok, Detail: "neither dry run nor read-only"}
+	return Finding{Name: "switches", Status: OK, Detail: "neither dry run nor read-only"}
 }
 
 func (d *Doctor) policy() Finding {
 	if d.Rules.Problem != "" {
-		return blocks("policy", d.Rules.Problem)
+		return blocks("policy", d.Rules.Problem, "correct the file that CLAUDEOPS_POLICY names")
 	}
-	return Finding{Name: "policy", Status: ok, Detail: d.Rules.Policy.Source + ", hash " + d.Rules.Policy.Hash()}
+	return Finding{Name: "policy", Status: OK, Detail: d.Rules.Policy.Source + ", hash " + d.Rules.Policy.Hash()}
 }
 
 func (d *Doctor) records(ctx context.Context) Finding {
 	if err := d.Records.Check(ctx); err != nil {
-		return blocks("records", fault.From(err).Message)
+		return blocks(RecordsPart, fault.From(err).Message, "make the database readable and writable for claudeops")
 	}
-	report, err := d.Audit.Verify(ctx, "")
-	if err != nil {
-		return blocks("records", fault.From(err).Message)
+	if d.LeaveAudit {
+		return Finding{Name: RecordsPart, Status: OK, Detail: d.Records.Path()}
 	}
-	if !report.OK() {
-		return Finding{Name: "records", Status: Warning, Detail: "the audit is not whole: " + report.Problem}
+	v := Verified{Known: true}
+	var err error
+	if v.Report, err = d.Audit.Verify(ctx, ""); err != nil {
+		v.Failure = fault.From(err).Message
 	}
-	return Finding{Name: "records", Status: ok, Detail: fmt.Sprintf("%s, %d attempts", d.Records.Path(), report.Rows)}
+	return Merge([]Finding{{Name: RecordsPart, Status: OK, Detail: d.Records.Path()}, AuditState(v)})[0]
+}
+
+// RecordsPart is the name of the finding about the records.
+const RecordsPart = "records"
+
+// Verified is what a verification of the audit has found.
+type Verified struct {
+	Known   bool // there is a Report
+	Report  record.AuditReport
+	Failure string // why the last one could not be made; "" if it was
+}
+
+// AuditState judges what verifying the audit has found.
+func AuditState(v Verified) Finding {
+	const verify = "run `claudeops audit verify`, and compare with a backup (docs/explain/records.md)"
+	switch {
+	case v.Failure != "":
+		return Finding{Name: RecordsPart, Status: Problem, Title: "The records could not be verified",
+			Detail: v.Failure, Do: verify}
+	case !v.Known:
+		return Finding{Name: RecordsPart, Status: OK, Detail: "the audit is being verified"}
+	case !v.Report.OK():
+		return Finding{Name: RecordsPart, Status: Problem, Title: "The records are not whole",
+			Detail: v.Report.Problem, Do: verify}
+	}
+	return Finding{Name: RecordsPart, Status: OK,
+		Detail: fmt.Sprintf("%d attempts, and the audit is whole", v.Report.Rows)}
 }
 
 // key is the key of the marks. Without one the first proposal makes it, in the state folder.
@@ -61,21 +98,21 @@ func (d *Doctor) key() Finding {
 	key, err := d.Key()
 	switch {
 	case err != nil:
-		return blocks("key of the marks", fault.From(err).Message)
+		return blocks("key of the marks", fault.From(err).Message, "")
 	case d.Config.Records.MarkKey != "":
-		return Finding{Name: "key of the marks", Status: ok, Detail: "that of CLAUDEOPS_MARK_KEY"}
+		return Finding{Name: "key of the marks", Status: OK, Detail: "that of CLAUDEOPS_MARK_KEY"}
 	case key != nil:
-		return Finding{Name: "key of the marks", Status: ok, Detail: "that of the state folder"}
+		return Finding{Name: "key of the marks", Status: OK, Detail: "that of the state folder"}
 	case d.Config.Records.DatabaseURL != "":
 		return Finding{Name: "key of the marks", Status: Warning,
-			Detail: "the first proposal makes one in this machine's state folder; machines " +
-				"that share a database need the same CLAUDEOPS_MARK_KEY"}
+			Detail: "the first proposal makes one in this machine's state folder",
+			Do:     "give machines that share a database the same CLAUDEOPS_MARK_KEY"}
 	}
-	return Finding{Name: "key of the marks", Status: ok, Detail: "the first proposal makes one in the state folder"}
+	return Finding{Name: "key of the marks", Status: OK, Detail: "the first proposal makes one in the state folder"}
 }
 
 // providers tells those that nobody configured from those that are configured and no good.
-func (d *Doctor) providers() (out []Finding) {
+func (d *Doctor) providers(ctx context.Context) (out []Finding) {
 	configured := map[string]bool{"local": d.Config.Forges.LocalRoot != ""}
 	var needed []string
 	for _, f := range d.Config.Forges.All {
@@ -88,51 +125,70 @@ func (d *Doctor) providers() (out []Finding) {
 		switch {
 		case e.Provider != nil:
 			enabled++
-			out = append(out, Finding{Name: name, Status: ok, Detail: "hosts " + strings.Join(e.Hosts, ", ")})
-		case configured[e.Name]:
-			out = append(out, blocks(name, e.Disabled))
+			out = append(out, Finding{Name: name, Status: OK, Detail: "hosts " + strings.Join(e.Hosts, ", ")})
+		case configured[e.Name] || d.used(ctx, e.Name):
+			f := blocks(name, e.Disabled, "")
+			f.Title = "The forge " + e.Name + " is off"
+			out = append(out, f)
 		default:
-			out = append(out, Finding{Name: name, Status: off, Detail: e.Disabled})
+			out = append(out, Finding{Name: name, Status: Off, Detail: e.Disabled})
 		}
 	}
 	if enabled == 0 {
-		out = append(out, blocks("providers", "none is enabled; run claudeops init, or set "+
-			strings.Join(append(needed, "CLAUDEOPS_LOCAL_ROOT"), ", or ")))
+		none := blocks("providers", "none is enabled",
+			"run `claudeops init`, or set "+strings.Join(append(needed, "CLAUDEOPS_LOCAL_ROOT"), ", or "))
+		none.Title = "No forge is set up"
+		out = append(out, none)
 	}
 	return out
+}
+
+// used reports whether there are changes at a provider. One that is used must be there, whether or not it is configured.
+func (d *Doctor) used(ctx context.Context, provider string) bool {
+	if d.Proposed == nil {
+		return false
+	}
+	used, err := d.Proposed(ctx, provider)
+	return err == nil && used
 }
 
 // git matters to the local provider alone.
 func (d *Doctor) git(ctx context.Context) Finding {
 	if d.Git == nil {
-		return Finding{Name: "git", Status: off, Detail: "used by the local provider only"}
+		return Finding{Name: "git", Status: Off, Detail: "used by the local provider only"}
 	}
 	version, err := d.Git.GitVersion(ctx)
 	if err != nil {
-		return blocks("git", fault.From(err).Message)
+		return blocks("git", fault.From(err).Message, "install git 2.31 or newer")
 	}
 	if err := d.Git.Ping(ctx); err != nil {
-		return blocks("local root", fault.From(err).Message+" ("+d.Config.Forges.LocalRoot+")")
+		return blocks("local root", fault.From(err).Message+" ("+d.Config.Forges.LocalRoot+")", "")
 	}
-	return Finding{Name: "git", Status: ok, Detail: version}
+	return Finding{Name: "git", Status: OK, Detail: version}
 }
 
 func (d *Doctor) notifications(ctx context.Context) Finding {
 	const name = "notifications"
 	if len(d.Notifying) == 0 {
-		return Finding{Name: name, Status: off, Detail: "neither CLAUDEOPS_APPRISE_URLS nor CLAUDEOPS_WEBHOOK_URL is set"}
+		return Finding{Name: name, Status: Off, Detail: "neither CLAUDEOPS_APPRISE_URLS nor CLAUDEOPS_WEBHOOK_URL is set"}
 	}
 	counts, err := d.Outbox.NoticeCounts(ctx)
 	if err != nil {
 		return Finding{Name: name, Status: Warning, Detail: fault.From(err).Message}
 	}
-	return Finding{Name: name, Status: ok,
+	f := Finding{Name: name, Status: OK,
 		Detail: fmt.Sprintf("%s; %d wait, %d were given up", strings.Join(d.Notifying, ", "), counts.Pending, counts.GivenUp)}
+	if counts.LastError != "" && counts.Pending+counts.GivenUp > 0 {
+		f.Status, f.Title, f.Stops = Problem, "Notices are not delivered", "notices to people"
+		f.Detail += ": " + counts.LastError
+		f.Do = "correct CLAUDEOPS_APPRISE_URLS or CLAUDEOPS_WEBHOOK_URL, or mend what they name"
+	}
+	return f
 }
 
 // NoSession is why no session can start here; "" if one can.
 func (d *Doctor) NoSession() string {
-	if f := d.sessions(); f.Status != ok {
+	if f := d.sessions(); f.Status != OK {
 		return f.Detail
 	}
 	return ""
@@ -142,27 +198,28 @@ func (d *Doctor) NoSession() string {
 // version.
 func (d *Doctor) sessions() Finding {
 	c := d.Config.Sessions
-	f := Finding{Name: "sessions", Status: Warning}
+	f := Finding{Name: "sessions", Status: Warning, Stops: stopsSessions}
 	path, err := processtree.Find(c.Binary)
 	switch {
 	case c.Problem != "":
-		f.Detail = c.Problem + "; no session can start"
+		f.Detail = c.Problem
 		return f
 	case c.Schedule.Problem != "":
 		f.Detail = c.Schedule.Problem + "; claudeops serve does not start"
 		return f
 	case err != nil && c.Binary != config.DefaultClaude:
-		f.Detail = "CLAUDEOPS_CLAUDE_BIN names " + c.Binary + ", which cannot be run; no session can start"
+		f.Detail = "CLAUDEOPS_CLAUDE_BIN names " + c.Binary + ", which cannot be run"
 		return f
 	case err != nil:
-		f.Status, f.Detail = off, "there is no "+c.Binary+" to run; CLAUDEOPS_CLAUDE_BIN names the Claude CLI"
+		f.Status, f.Detail = Off, "there is no "+c.Binary+" to run"
+		f.Do = "install the Claude CLI, or name it in CLAUDEOPS_CLAUDE_BIN"
 		return f
 	}
 	if c.PromptsDir != "" && !files.IsFolder(c.PromptsDir) {
-		f.Detail = "CLAUDEOPS_PROMPTS_DIR names " + c.PromptsDir + ", which is no folder; no session can start"
+		f.Detail = "CLAUDEOPS_PROMPTS_DIR names " + c.PromptsDir + ", which is not a folder"
 		return f
 	}
-	f.Status, f.Detail = ok, fmt.Sprintf("%s, up to tier %s", path, c.MaxTier)
+	f.Status, f.Stops, f.Detail = OK, "", fmt.Sprintf("%s, up to tier %s", path, c.MaxTier)
 	if c.Schedule.Interval > 0 {
 		f.Detail += fmt.Sprintf(", every %s with claudeops serve", c.Schedule.Interval)
 		if limit := c.Limits.ScheduledUSD; limit > 0 {
@@ -188,27 +245,27 @@ func (d *Doctor) ends() Finding {
 		ways = append(ways, fmt.Sprintf("a look every %s", every))
 	}
 	if len(ways) == 0 {
-		return Finding{Name: name, Status: off, Detail: "CLAUDEOPS_POLL_INTERVAL is 0, and there is no secret for webhooks"}
+		return Finding{Name: name, Status: Off, Detail: "CLAUDEOPS_POLL_INTERVAL is 0, and there is no secret for webhooks"}
 	}
-	return Finding{Name: name, Status: ok, Detail: "claudeops serve hears of them by " + strings.Join(ways, " and ")}
+	return Finding{Name: name, Status: OK, Detail: "claudeops serve hears of them by " + strings.Join(ways, " and ")}
 }
 
 // server says what keeps claudeops serve from starting; nothing if there is nothing.
 func (d *Doctor) server() Finding {
 	if problem := d.Config.Web.Problem; problem != "" {
-		return Finding{Name: "server", Status: Warning, Detail: problem + "; claudeops serve does not start"}
+		return Finding{Name: "server", Status: Warning, Detail: problem, Stops: "the start of claudeops serve"}
 	}
 	return Finding{}
 }
 
 // mounted says what is mounted, and how much of it is left out.
 func (d *Doctor) mounted() Finding {
-	f := Finding{Name: "mounted repositories", Status: ok}
+	f := Finding{Name: "mounted repositories", Status: OK}
 	dir := d.Config.Mounted.Dir
 	if !files.IsFolder(dir) {
-		f.Status, f.Detail = off, dir+" is no folder"
+		f.Status, f.Detail = Off, dir+" is not a folder"
 		if dir != config.DefaultReposDir {
-			f.Status, f.Detail = Warning, f.Detail+"; correct CLAUDEOPS_REPOS_DIR"
+			f.Status, f.Do = Warning, "correct CLAUDEOPS_REPOS_DIR"
 		}
 		return f
 	}
@@ -225,8 +282,8 @@ func (d *Doctor) mounted() Finding {
 	}
 	if refused := len(merged.Refused); refused > 0 || problems > 0 {
 		f.Status = Warning
-		f.Detail += fmt.Sprintf("; %d contributions refused, %d problems: see claudeops mcp-config --explain", refused,
-			problems)
+		f.Detail += fmt.Sprintf("; %d contributions refused, %d problems", refused, problems)
+		f.Do = "see `claudeops mcp-config --explain`"
 	}
 	if n := len(merged.Servers) - 1; n > 0 {
 		f.Detail += fmt.Sprintf("; MCP servers merged: %d", n)

@@ -68,7 +68,7 @@ func modes(d *Doctor) Finding {
 	for _, p := range filemodes.Look(filemodes.User{}, Guarded(d.Config, scripts)) {
 		found = append(found, p.String())
 	}
-	f := Finding{Name: name, Status: ok,
+	f := Finding{Name: name, Status: OK,
 		Detail: "nobody else can write the environment file, the state folder, keys, policy, prompts or scripts"}
 	if len(found) > 0 {
 		f.Status, f.Detail = Warning, strings.Join(found, "; ")
@@ -77,7 +77,7 @@ func modes(d *Doctor) Finding {
 		return f
 	}
 	if why := d.Boundary.Exposed(); why != "" {
-		f.Status, f.Detail = problem, why+"; no session can start"
+		f.Status, f.Detail, f.Stops = Problem, why, stopsSessions
 	}
 	return f
 }

@@ -15,26 +15,26 @@ import (
 func (d *Doctor) list() (out []Finding) {
 	const name = "allowlist"
 	if d.Config.Permissions.ReposProblem != "" {
-		return []Finding{blocks(name, d.Config.Permissions.ReposProblem)}
+		return []Finding{blocks(name, d.Config.Permissions.ReposProblem, "correct CLAUDEOPS_REPOS")}
 	}
 	var names []string
 	for _, r := range d.Rules.Policy.AllRepositories() {
 		names = append(names, r.String())
 		if problem := d.entryProblem(r); problem != "" {
-			out = append(out, blocks(name, r.String()+": "+problem))
+			out = append(out, blocks(name, r.String()+": "+problem, ""))
 		}
 	}
 	for _, problem := range d.disjoint() {
-		out = append(out, blocks(name, problem))
+		out = append(out, blocks(name, problem, ""))
 	}
 	switch {
 	case len(out) > 0:
 		return out
 	case len(names) == 0:
-		return []Finding{{Name: name, Status: off,
+		return []Finding{{Name: name, Status: Off,
 			Detail: "CLAUDEOPS_REPOS is not set: every repository that a provider serves"}}
 	}
-	return []Finding{{Name: name, Status: ok, Detail: strings.Join(names, ", ")}}
+	return []Finding{{Name: name, Status: OK, Detail: strings.Join(names, ", ")}}
 }
 
 // entryProblem says why nothing can come of an entry of the allowlist, or "".
@@ -97,9 +97,9 @@ func (d *Doctor) defaultProvider() Finding {
 		return Finding{}
 	}
 	if problem := d.entryProblem(policy.RepoPattern{Provider: name}); problem != "" {
-		return blocks("default provider", "CLAUDEOPS_DEFAULT_PROVIDER: "+problem)
+		return blocks("default provider", "CLAUDEOPS_DEFAULT_PROVIDER: "+problem, "")
 	}
-	return Finding{Name: "default provider", Status: ok, Detail: name}
+	return Finding{Name: "default provider", Status: OK, Detail: name}
 }
 
 // providerOf names the provider that serves a repository; "" if nothing settles it.
@@ -129,8 +129,8 @@ func (d *Doctor) Online(ctx context.Context, repos []gitprovider.RepoRef) []Find
 		}
 	}
 	if len(asked) == 0 && len(d.named()) == 0 {
-		out = append(out, Finding{Name: "online", Status: off,
-			Detail: "no repository is named; give --repo owner/name, or name them in CLAUDEOPS_REPOS"})
+		out = append(out, Finding{Name: "online", Status: Off,
+			Detail: "no repository is named", Do: "give --repo owner/name, or name them in CLAUDEOPS_REPOS"})
 	}
 	for _, repo := range asked {
 		out = append(out, d.ask(ctx, repo)...)
@@ -140,9 +140,33 @@ func (d *Doctor) Online(ctx context.Context, repos []gitprovider.RepoRef) []Find
 
 func (d *Doctor) ping(ctx context.Context, name string, pinger gitprovider.Pinger) Finding {
 	if err := pinger.Ping(ctx); err != nil {
-		return blocks("provider "+name, fault.From(err).Message)
+		e := fault.From(err)
+		return ProviderDown(name, e.Code, e.Message)
 	}
-	return Finding{Name: "provider " + name, Status: ok, Detail: "it answers, and takes our token"}
+	return ProviderUp(name)
+}
+
+// ProviderUp is a provider that answers.
+func ProviderUp(name string) Finding {
+	f := Finding{Name: "provider " + name, Status: OK, Detail: "it answers, and takes our token"}
+	if name == "local" { // which has none
+		f.Detail = "its folder can be read"
+	}
+	return f
+}
+
+// ProviderDown is a provider that does not serve us: the code of what a call of it failed with, and the reason.
+func ProviderDown(name string, code fault.Code, reason string) Finding {
+	f := blocks("provider "+name, reason, "")
+	switch code {
+	case fault.ProviderDisabled:
+		f.Title, f.Do = "The forge "+name+" refuses our token", "give the server a token that is good"
+	case fault.RateLimited:
+		f.Title, f.Do = "The forge "+name+" asks us to wait", "wait; proposals there go on by themselves"
+	default:
+		f.Title, f.Do = "The forge "+name+" does not answer", "see that it runs and that this machine reaches it"
+	}
+	return f
 }
 
 // ask examines our access to one repository.
@@ -150,21 +174,20 @@ func (d *Doctor) ask(ctx context.Context, repo gitprovider.RepoRef) []Finding {
 	name := "repository " + repo.String()
 	resolution, err := d.Registry.Resolve(repo)
 	if err != nil {
-		return []Finding{blocks(name, fault.From(err).Message)}
+		return []Finding{blocks(name, fault.From(err).Message, "")}
 	}
 	provider := resolution.Provider
 	if _, listed := d.Rules.Policy.AllowsRepo(provider.Name(), repo.Owner, repo.Name); !listed {
-		return []Finding{blocks(name, "it is not on the operator's list at "+provider.Name()+
-			"; add it to CLAUDEOPS_REPOS and to the policy's "+
-			"repositories, whichever is set")}
+		return []Finding{blocks(name, "it is not on the operator's list at "+provider.Name(),
+			"add it to CLAUDEOPS_REPOS and to the policy's repositories, whichever is set")}
 	}
 	examiner, can := provider.(gitprovider.Examiner)
 	if !can {
-		return []Finding{{Name: name, Status: off, Detail: "the provider " + provider.Name() + " cannot tell"}}
+		return []Finding{{Name: name, Status: Off, Detail: "the provider " + provider.Name() + " cannot tell"}}
 	}
 	access, err := examiner.Examine(ctx, resolution.Repo, resolution.BaseBranch, d.Rules.Policy.Labels)
 	if err != nil {
-		return []Finding{blocks(name, fault.From(err).Message)}
+		return []Finding{blocks(name, fault.From(err).Message, "")}
 	}
 	return d.judge(name, provider.Name(), access)
 }

@@ -24,10 +24,10 @@ func (d *Doctor) signIns() (out []Finding) {
 	known := []string{}
 	for _, p := range d.SignIn {
 		known = append(known, p.Name())
-		f := Finding{Name: "sign-in by " + p.Name(), Status: ok, Detail: "enter as redirect address there: " + p.Redirect()}
+		f := Finding{Name: "sign-in by " + p.Name(), Status: OK, Detail: "enter as redirect address there: " + p.Redirect()}
 		if !slices.ContainsFunc(d.Rules.Policy.People.Roles, func(r policy.RoleRule) bool { return r.Provider == p.Name() }) {
-			f.Status, f.Detail = Warning, f.Detail+
-				"; the policy gives nobody of it a role, so that nobody can sign in by it (roles)"
+			f.Status, f.Stops, f.Do = Warning, "signing in by "+p.Name(), "give people of it a role in the policy (roles)"
+			f.Detail += "; the policy gives nobody of it a role"
 		}
 		out = append(out, f)
 	}
@@ -37,6 +37,7 @@ func (d *Doctor) signIns() (out []Finding) {
 			out = append(out, Finding{
 				Name: "sign-in by " + rule.Provider, Status: Warning,
 				Detail: "the policy gives roles to people of it, and CLAUDEOPS_SIGN_IN does not name it",
+				Do:     "name it in CLAUDEOPS_SIGN_IN, or take the roles out",
 			})
 		}
 	}
@@ -46,10 +47,10 @@ func (d *Doctor) signIns() (out []Finding) {
 // askSignIns asks each provider for its description of itself.
 func (d *Doctor) askSignIns(ctx context.Context) (out []Finding) {
 	for _, p := range d.SignIn {
-		f := Finding{Name: "sign-in by " + p.Name(), Status: ok, Detail: "its description was read"}
+		f := Finding{Name: "sign-in by " + p.Name(), Status: OK, Detail: "its description was read"}
 		switch notes, err := p.Check(ctx); {
 		case err != nil:
-			f.Status, f.Detail = problem, fault.From(err).Message
+			f.Status, f.Detail, f.Stops = Problem, fault.From(err).Message, "signing in by "+p.Name()
 		case p.Kind() == identity.GitHub:
 			f.Detail = "GitHub has no description to read; it is asked when somebody signs in"
 		case len(notes) > 0:

@@ -37,8 +37,7 @@ func TestSignInIsLookedAt(t *testing.T) {
 	want := []string{
 		"ok sign-in by gitea: enter as redirect address there: https://ops.example/sign-in/callback/gitea",
 		"warning sign-in by company: enter as redirect address there: https://ops.example/sign-in/callback/company; the " +
-			"policy gives nobody of it a role, " +
-			"so that nobody can sign in by it (roles)",
+			"policy gives nobody of it a role",
 		"warning sign-in by gone: the policy gives roles to people of it, and CLAUDEOPS_SIGN_IN does not name it",
 		"ok sign-in by gitea: its description was read; it can end sessions here",
 		"problem sign-in by company: the provider company cannot be asked",

@@ -19,14 +19,16 @@ func (d *Doctor) sinks(ctx context.Context) Finding {
 		return Finding{Name: name, Status: Warning, Detail: fault.From(err).Message}
 	case len(exports) == 0 && required:
 		return blocks(name,
-			"the policy requires one (audit.require_sink), and CLAUDEOPS_AUDIT_SINK names none that can be used")
+			"the policy requires one (audit.require_sink), and CLAUDEOPS_AUDIT_SINK names none that can be used",
+			"name one in CLAUDEOPS_AUDIT_SINK")
 	case len(exports) == 0 && len(d.Config.Records.AuditSinks) > 0:
 		return Finding{Name: name, Status: Warning, Detail: "CLAUDEOPS_AUDIT_SINK names none that can be used"}
 	case len(exports) == 0:
-		return Finding{Name: name, Status: off,
-			Detail: "CLAUDEOPS_AUDIT_SINK is not set: whoever can write the records can replace them by others that are sound"}
+		return Finding{Name: name, Status: Off,
+			Detail: "CLAUDEOPS_AUDIT_SINK is not set",
+			Do:     "name a sink: without one, anyone who can write the database could replace the whole audit unnoticed"}
 	}
-	f := Finding{Name: name, Status: ok}
+	f := Finding{Name: name, Status: OK}
 	var parts []string
 	for _, e := range exports {
 		switch {
@@ -41,7 +43,7 @@ func (d *Doctor) sinks(ctx context.Context) Finding {
 	}
 	f.Detail = strings.Join(parts, "; ")
 	if f.Status == Warning && required {
-		return blocks(name, f.Detail)
+		return blocks(name, f.Detail, "")
 	}
 	return f
 }

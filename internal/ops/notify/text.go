@@ -54,14 +54,11 @@ func Text(m Message) string {
 	m = m.normal()
 	lines := []string{opening(m)}
 	if m.Event == record.EventRefused || m.Event == record.EventDeployWaits {
-		reason := "Reason: " + plain(string(m.Code), maxName)
+		reason := "Code: " + plain(string(m.Code), maxName)
 		if m.Message != "" {
 			reason += fmt.Sprintf(` "%s"`, plain(m.Message, maxMessage))
 		}
 		lines = append(lines, reason)
-	}
-	if m.Title != "" {
-		lines = append(lines, fmt.Sprintf(`Title, as its author wrote it: "%s"`, plain(m.Title, maxTitle)))
 	}
 	if len(m.Paths) > 0 {
 		lines = append(lines, "Files: "+fileList(m))
@@ -75,29 +72,35 @@ func Text(m Message) string {
 	return strings.Join(lines, "\n")
 }
 
-// opening is the first sentence.
+// opening is the act as a sentence, and what a person has to do. Names and titles stand in quotes: others chose them.
 func opening(m Message) string {
-	subject, verb := happened(m)
-	if m.Event == record.EventRefused || m.Number < 1 {
-		subject = "A " + subject
+	act := record.Act{Verb: m.Did, Number: m.Number, Title: m.Title, Repository: m.Repository, Reason: m.Reason}
+	if m.Event == record.EventRefused {
+		act.Number = 0
 	}
-	text := strings.ToUpper(subject[:1]) + subject[1:] + " was " + verb + inRepository(m)
+	text := act.Sentence(func(text string) string { return plain(text, maxTitle) }) + "."
+	if m.Who == "" {
+		text = "Somebody" + text
+	} else {
+		text = fmt.Sprintf(`"%s"%s`, plain(m.Who, maxName), text)
+	}
+	switch m.Event {
+	case record.EventOpened, record.EventRevised:
+		text += " A person has to review it."
+	case record.EventDeployWaits:
+		text += " A person has to decide."
+	}
+	var where []string
 	if m.Provider != "" {
-		text += " on " + plain(m.Provider, maxName)
-	}
-	if m.Caller != "" {
-		text += fmt.Sprintf(` by "%s"`, plain(m.Caller, maxName))
+		where = append(where, "on "+plain(m.Provider, maxName))
 	}
 	if m.Tier > 0 {
-		text += fmt.Sprintf(" at tier %d", m.Tier)
+		where = append(where, fmt.Sprintf("at tier %d", m.Tier))
 	}
-	if m.Event == record.EventOpened || m.Event == record.EventRevised {
-		return text + ". A person has to review it."
+	if len(where) > 0 {
+		text += "\nIt was " + strings.Join(where, ", ") + "."
 	}
-	if m.Event == record.EventDeployWaits {
-		return text + ". A person has to decide."
-	}
-	return text + "."
+	return text
 }
 
 func fileList(m Message) string {

@@ -69,6 +69,9 @@ const ActionDeployMerge = "deploy.after_merge"
 // ActionReviewMerge is a pull request of a local repository that a person has merged.
 const ActionReviewMerge = "review.merge"
 
+// ActionStartSession is a session of an agent that somebody has started.
+const ActionStartSession = "session.start"
+
 // Attempt is one line of the audit. It never holds file contents, a body, or anything that a content rule matched.
 type Attempt struct {
 	Time      time.Time

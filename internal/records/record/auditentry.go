@@ -15,6 +15,7 @@ type AuditEntry struct {
 	Caller     string     `json:"caller"`
 	Tier       int        `json:"tier"`
 	Action     string     `json:"action"`
+	Act        string     `json:"act" doc:"Who did what to which change where, as a sentence; made of the row, and not part of what is hashed"`
 	Provider   string     `json:"provider"`
 	Repo       string     `json:"repo"`
 	Base       string     `json:"base"`
@@ -34,11 +35,11 @@ type AuditEntry struct {
 	Hash       string     `json:"hash"`
 }
 
-// Entry is the row as it is given out. Lists are never null.
+// Entry is the row as it is given out, without Act and PullState, which need more than the row. Lists are never null.
 func (r RecordedAttempt) Entry() AuditEntry {
 	return AuditEntry{
 		Seq: r.Seq, Time: r.Time.UTC(), RequestID: r.RequestID, Door: string(r.Door), Caller: r.Caller, Tier: int(r.Tier),
-		Action: r.Action, Provider: r.Provider, Repo: r.Owner + "/" + r.Repo, Base: r.Base, Branch: r.Branch, Title: r.Title,
+		Action: r.Action, Provider: r.Provider, Repo: r.Repository(), Base: r.Base, Branch: r.Branch, Title: r.Title,
 		Paths: append([]string{}, r.Paths...), Outcome: string(r.Outcome), Code: r.Code, Message: r.Message,
 		PRNumber: r.PRNumber, PRURL: r.PRURL, DurationMS: float64(r.Duration.Microseconds()) / 1000,
 		Verdicts: append([]Verdict{}, r.Verdicts...), Digest: r.Digest, PrevHash: r.PrevHash, Hash: r.Hash,

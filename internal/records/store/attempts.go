@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -42,6 +43,11 @@ func indexAttempt(ctx context.Context, tx *sql.Tx, row auditRow) error {
 	if err := countDay(ctx, tx, "outcome", row.Time, stored["outcome"]); err != nil {
 		return err
 	}
+	if row.Action == record.ActionSettle {
+		if err := countSettled(ctx, tx, row); err != nil {
+			return err
+		}
+	}
 	if row.Outcome == record.OutcomeRefused {
 		if err := countDay(ctx, tx, "code", row.Time, stored["code"]); err != nil {
 			return err
@@ -76,6 +82,21 @@ func countDay(ctx context.Context, tx *sql.Tx, kind string, at time.Time, name s
 	_, err := tx.ExecContext(ctx, `INSERT INTO day_counts (kind, day, name, count) VALUES ($1, $2, $4, 1), ($1, $3, $4, 1)
 		ON CONFLICT (kind, day, name) DO UPDATE SET count = day_counts.count + 1`, kind, dayOf(at), allDays, text(name))
 	return err
+}
+
+// countSettled counts an attempt that failed and that the row settles: it is no change of its own any more.
+func countSettled(ctx context.Context, tx *sql.Tx, row auditRow) error {
+	var outcome string
+	err := tx.QueryRowContext(ctx, `SELECT a.outcome FROM audit JOIN attempts a ON a.seq = audit.seq
+		WHERE audit.request_id = $1 AND audit.seq < $2 ORDER BY audit.seq DESC LIMIT 1`,
+		text(bound(row.RequestID, maxWord)), row.Seq).Scan((*text)(&outcome))
+	if errors.Is(err, sql.ErrNoRows) || err == nil && outcome != string(record.OutcomeFailed) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return countDay(ctx, tx, "settled", row.Time, outcome)
 }
 
 // dayOf is the number of a day since 1970, UTC.
@@ -190,13 +211,8 @@ func (d *database) attemptClauses(q record.AttemptQuery) (query string, args []a
 	}
 	c.equals("g.gate = $%d", string(q.Gate))
 	c.equals("request_id"+c.plain+" IN (SELECT proposal_id FROM pulls WHERE state = $%d)", string(q.Pull))
-	if q.Tab != "" && !listed(q) {
+	if (q.Tab != "" || q.Changes) && !listed(q) {
 		c.tab(q.Tab, d.own(), d.opts.Now())
-	}
-	if q.Changes {
-		c.texts = append(c.texts, "outcome"+c.plain+" IN ('opened', 'dry_run', 'refused', 'failed')",
-			"NOT (outcome = 'dry_run' AND EXISTS (SELECT 1 FROM proposals WHERE proposals.id = attempts.request_id AND "+taken+
-				"))")
 	}
 	lists := []string{"SELECT attempts.seq FROM " + c.from + " WHERE " + c.where()}
 	if listed(q) {

@@ -85,13 +85,10 @@ func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
 		if sorted(got) != sorted(want) {
 			t.Errorf("%q: %s, want %s", tab, got, want)
 		}
+		counts, err := s.History.TabCounts(t.Context())
+		wantEqual(t, err, nil)
+		wantEqual(t, counts[tab], int64(len(strings.Fields(want))))
 	}
-	counts, err := s.History.TabCounts(t.Context())
-	wantEqual(t, err, nil)
-	wantEqual(t, counts, map[record.Tab]int64{"": 12, "waiting": 7, "agent": 1, "refused": 1, "merged": 1, "closed": 1})
-	waiting, err := s.History.Waiting(t.Context())
-	wantEqual(t, err, nil)
-	wantEqual(t, waiting, int64(7))
 	for _, search := range []string{"#8", "8"} {
 		wantEqual(t, ids(attempts(t, s, record.AttemptQuery{Search: search})), "revision")
 	}
@@ -100,6 +97,51 @@ func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
 	// Whoever asks again makes it the agent's turn.
 	sawPull(t, s, eighth.PullKey, func(r *record.PullRecord) { r.AskedAt = noon().Add(time.Hour) })
 	wantEqual(t, recordOf(t, s, eighth.PullKey).Standing(), record.StandingAgent)
+}
+
+// A change is one row and counts once, however many rows of the audit it has: a dry run that was opened, and a proposal
+// that failed and was settled later.
+func TestTheNumberOfATabIsHowManyRowsItHas(t *testing.T) {
+	s := openNew(t)
+	want := func(after, all string) {
+		t.Helper()
+		counts, err := s.History.TabCounts(t.Context())
+		wantEqual(t, err, nil)
+		rows := attempts(t, s, record.AttemptQuery{Changes: true})
+		if got := ids(rows); got != all || counts[""] != int64(len(rows)) {
+			t.Errorf("after %s: %s, and %d counted; want %s", after, got, counts[""], all)
+		}
+	}
+	dry := proposal("dry", "checks/dry.md")
+	dry.Digest = "same"
+	a := attempt("dry")
+	a.Outcome, a.Code, a.Verdicts = record.OutcomeDryRun, "", nil
+	wantEqual(t, s.Ledger.Record(t.Context(), a, &dry), nil)
+	want("a dry run", "dry")
+	promoted := proposal("promoted", "checks/dry.md")
+	promoted.Digest = "same"
+	if taken := reserve(t, s, promoted, 1<<40); taken != nil {
+		t.Fatalf("taken by %+v", taken)
+	}
+	a.RequestID, a.Action, a.Outcome, a.PRNumber = "promoted", record.ActionPromote, record.OutcomeOpened, 3
+	wantEqual(t, s.Ledger.Finish(t.Context(), "promoted", record.Progress{State: record.StateOpened, PRNumber: 3}, a), nil)
+	want("its promotion", "promoted")
+
+	left := proposal("left", "checks/left.md")
+	left.Digest = "left"
+	if taken := reserve(t, s, left, 1<<40); taken != nil {
+		t.Fatalf("taken by %+v", taken)
+	}
+	wantEqual(t, s.Ledger.Advance(t.Context(), "left", record.Progress{State: record.StateUnsettled}), nil)
+	a = failedAttempt("left")
+	recordAttempts(t, s, a)
+	want("a proposal that is left unsettled", "left promoted")
+	a.Action = record.ActionSettle
+	recordAttempts(t, s, a)
+	want("a look that settles nothing", "left promoted")
+	a.Outcome, a.Code, a.PRNumber = record.OutcomeOpened, "", 4
+	wantEqual(t, s.Ledger.Finish(t.Context(), "left", record.Progress{State: record.StateOpened, PRNumber: 4}, a), nil)
+	want("what settled it", "left promoted")
 }
 
 func failedAttempt(id string) record.Attempt {

@@ -10,61 +10,87 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// taken says of one of proposals that another one has taken its change up.
-const taken = `EXISTS (SELECT 1 FROM proposals taken WHERE taken.digest = proposals.digest AND taken.provider = proposals.provider
-	AND taken.state IN ('reserved', 'committed', 'unsettled', 'opened'))`
+// waitFor is how old a dry run may be that waits for a person.
+const waitFor = 30 * 24 * time.Hour
 
-// Bounds of the dry runs that wait: how old they may be, and how many are counted.
-const (
-	waitFor     = 30 * 24 * time.Hour
-	mostWaiting = 1000
-)
+// changeLists are the lists that a tab consists of. Rows and numbers of a tab come from them alone: whatever is listed
+// is counted, and nothing else.
+type changeLists struct {
+	standings []record.Standing // pull requests of ours that stand so
+	dryRuns   time.Duration     // dry runs of ours that no proposal has taken up, at most so old; 0: none
+	outcomes  []record.Outcome  // attempts that ended so, and that nothing settled later
+}
 
-// standingsOf are where the pull requests of a tab stand; nil for a tab of no pull requests.
-func standingsOf(tab record.Tab) []record.Standing {
+// anyAge is the age of dry runs where none is too old.
+const anyAge = 100 * 365 * 24 * time.Hour
+
+// listsOf are those of a tab; "" is all changes.
+func listsOf(tab record.Tab) changeLists {
+	const merged, closed, gone = record.Standing(gitprovider.StateMerged), record.Standing(gitprovider.StateClosed),
+		record.Standing(record.StateGone)
 	switch tab {
 	case record.TabWaiting:
-		return record.WaitingStandings()
+		return changeLists{standings: record.WaitingStandings(), dryRuns: waitFor}
 	case record.TabAgent:
-		return []record.Standing{record.StandingAgent}
+		return changeLists{standings: []record.Standing{record.StandingAgent}}
 	case record.TabMerged:
-		return []record.Standing{record.Standing(gitprovider.StateMerged)}
+		return changeLists{standings: []record.Standing{merged}}
 	case record.TabClosed:
-		return []record.Standing{record.Standing(gitprovider.StateClosed), record.Standing(record.StateGone)}
+		return changeLists{standings: []record.Standing{closed, gone}}
+	case record.TabRefused:
+		return changeLists{outcomes: []record.Outcome{record.OutcomeRefused}}
 	}
-	return nil
+	return changeLists{
+		standings: append(record.WaitingStandings(), record.StandingAgent, merged, closed, gone), dryRuns: anyAge,
+		outcomes: []record.Outcome{record.OutcomeRefused, record.OutcomeFailed},
+	}
 }
 
 // listed reports whether the changes are to be read from the lists of their tab, which are in order. Where little may
-// be left of a tab, it is better to begin with what narrows it.
+// be left of a tab, it is better to begin with what narrows it; all changes are nearly all attempts.
 func listed(q record.AttemptQuery) bool {
-	return standingsOf(q.Tab) != nil && q.Gate == "" && q.Search == "" && q.Repo == "" && q.Caller == "" && q.Code == "" &&
-		q.Session == "" && q.Pull == ""
+	return q.Tab != "" && q.Tab != record.TabRefused && q.Gate == "" && q.Search == "" && q.Repo == "" &&
+		q.Caller == "" && q.Code == "" && q.Session == "" && q.Pull == ""
 }
 
 // lists are the tables with the changes of a tab, and what selects them there. Each is in the order of t.seq.
 func (c *attemptQuery) lists(tab record.Tab, own text, now time.Time) (out [][2]string) {
-	for _, standing := range standingsOf(tab) {
-		out = append(out, [2]string{"pulls t", "t.standing = '" + string(standing) + "'"})
+	lists := listsOf(tab)
+	c.args = append(c.args, own)
+	owner := len(c.args)
+	for _, standing := range lists.standings {
+		out = append(out, [2]string{"pulls t",
+			"t.standing = '" + string(standing) + "' AND " + oursAt("t.provider", dollar(owner))})
 	}
-	if tab == record.TabWaiting {
-		c.args = append(c.args, own, micros(now.Add(-waitFor)))
-		out = append(out, [2]string{"dry_runs t", dryRunsWait("t", len(c.args)-1, len(c.args))})
+	if lists.dryRuns > 0 {
+		c.args = append(c.args, micros(now.Add(-lists.dryRuns)))
+		out = append(out, [2]string{"dry_runs t", dryRunsWait("t", owner, len(c.args))})
 	}
 	return out
 }
 
 // tab narrows to the changes of a tab.
 func (c *attemptQuery) tab(tab record.Tab, own text, now time.Time) {
-	if standingsOf(tab) == nil {
-		c.equals("outcome = $%d", string(tab))
-		return
+	var either []string
+	for _, outcome := range listsOf(tab).outcomes {
+		either = append(either, "outcome"+c.plain+" = '"+string(outcome)+"'")
+		if outcome == record.OutcomeFailed {
+			either[len(either)-1] = "(" + either[len(either)-1] + " AND NOT EXISTS (SELECT 1 FROM audit later WHERE " +
+				"later.request_id = attempts.request_id AND later.seq > attempts.seq AND later.action = '" +
+				record.ActionSettle + "'))"
+		}
 	}
-	var found []string
-	for _, list := range c.lists(tab, own, now) {
-		found = append(found, "EXISTS (SELECT 1 FROM "+list[0]+" WHERE "+list[1]+" AND t.seq = attempts.seq)")
+	if tab != record.TabRefused {
+		for _, list := range c.lists(tab, own, now) {
+			outcome, id := "opened", "t.proposal_id"
+			if list[0] == "dry_runs t" {
+				outcome, id = "dry_run", "t.id"
+			}
+			either = append(either, "(outcome"+c.plain+" = '"+outcome+"' AND EXISTS (SELECT 1 FROM "+list[0]+" WHERE "+list[1]+
+				" AND "+id+" = attempts.request_id AND t.seq = attempts.seq))")
+		}
 	}
-	c.texts = append(c.texts, "outcome IN ('opened', 'dry_run')", "("+strings.Join(found, " OR ")+")")
+	c.texts = append(c.texts, "("+strings.Join(either, " OR ")+")")
 }
 
 // dryRunsWait selects those of dry_runs that wait; the arguments are the own provider and the time.
@@ -100,56 +126,57 @@ func (d *database) pullTotals(ctx context.Context, tx *sql.Tx) (record.PullTotal
 	return totals, err
 }
 
-// TabCounts counts the changes of each tab, and under "" all attempts that made, showed or failed to make one.
-func (h *History) TabCounts(ctx context.Context) (counts map[record.Tab]int64, err error) {
-	err = h.db.read(ctx, func(tx *sql.Tx) error {
+// TabCounts counts the changes of each tab, and under "" all.
+func (h *History) TabCounts(ctx context.Context) (map[record.Tab]int64, error) {
+	counts := map[record.Tab]int64{}
+	err := h.db.read(ctx, func(tx *sql.Tx) error {
 		pulls, err := h.db.pullTotals(ctx, tx)
 		if err != nil {
 			return err
 		}
-		counts = map[record.Tab]int64{
-			record.TabWaiting: pulls.Waiting(), record.TabAgent: pulls[record.StandingAgent], record.TabMerged: pulls["merged"],
-			record.TabClosed: pulls["closed"] + pulls["gone"],
-		}
-		dryRuns, err := h.db.waitingDryRuns(ctx, tx)
+		ended, err := h.db.endedSo(ctx, tx)
 		if err != nil {
 			return err
 		}
-		counts[record.TabWaiting] += dryRuns
-		return queryRows(ctx, tx, func(rows *sql.Rows) error {
-			var outcome string
-			var n int64
-			err := rows.Scan((*text)(&outcome), &n)
-			counts[""] += n
-			if outcome == string(record.OutcomeRefused) {
-				counts[record.TabRefused] = n
+		for _, tab := range append([]record.Tab{""}, record.Tabs()...) {
+			lists := listsOf(tab)
+			for _, standing := range lists.standings {
+				counts[tab] += pulls[standing]
 			}
-			return err
-		},
-			`SELECT name, count FROM day_counts
-			WHERE kind = 'outcome' AND day = $1 AND name IN ('opened', 'dry_run', 'refused', 'failed')`, allDays)
+			for _, outcome := range lists.outcomes {
+				counts[tab] += ended[outcome]
+			}
+			if lists.dryRuns > 0 {
+				n, err := h.db.waitingDryRuns(ctx, tx, lists.dryRuns)
+				if err != nil {
+					return err
+				}
+				counts[tab] += n
+			}
+		}
+		return nil
 	})
 	return counts, err
 }
 
-// Waiting is how many changes wait for a person, as TabCounts counts them.
-func (h *History) Waiting(ctx context.Context) (n int64, err error) {
-	err = h.db.read(ctx, func(tx *sql.Tx) error {
-		pulls, err := h.db.pullTotals(ctx, tx)
-		if err != nil {
-			return err
-		}
-		n, err = h.db.waitingDryRuns(ctx, tx)
-		n += pulls.Waiting()
+// endedSo counts the attempts by their outcomes, without those that something settled later.
+func (d *database) endedSo(ctx context.Context, tx *sql.Tx) (map[record.Outcome]int64, error) {
+	ended := map[record.Outcome]int64{}
+	err := queryRows(ctx, tx, func(rows *sql.Rows) error {
+		var outcome string
+		var n int64
+		err := rows.Scan((*text)(&outcome), &n)
+		ended[record.Outcome(outcome)] = n
 		return err
-	})
-	return n, err
+	}, `SELECT name, CAST(SUM(CASE WHEN kind = 'outcome' THEN count ELSE -count END) AS BIGINT) FROM day_counts
+		WHERE kind IN ('outcome', 'settled') AND day = $1 GROUP BY name`, allDays)
+	return ended, err
 }
 
-// waitingDryRuns counts the dry runs that wait, at most mostWaiting.
-func (d *database) waitingDryRuns(ctx context.Context, tx *sql.Tx) (n int64, err error) {
-	err = tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM dry_runs w WHERE "+dryRunsWait("w", 1, 2)+
-		" LIMIT $3) waiting", d.own(), micros(d.opts.Now().Add(-waitFor)), mostWaiting).Scan(&n)
+// waitingDryRuns counts the dry runs that no proposal has taken up, of those that are at most so old.
+func (d *database) waitingDryRuns(ctx context.Context, tx *sql.Tx, age time.Duration) (n int64, err error) {
+	err = tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM dry_runs w WHERE "+dryRunsWait("w", 1, 2), d.own(),
+		micros(d.opts.Now().Add(-age))).Scan(&n)
 	return n, err
 }
 

@@ -66,7 +66,7 @@ func Toolset(o Options) operation.Toolset {
 	})
 	proposals := &proposals{kernel, o.Records.Attempts, o.Records.Pulls, o.Env}
 	sessions := &sessionRoutes{kernel, o.Records.Sessions, o.Env}
-	audit := &audit{kernel, o.Records.Audit, o.Records.Pulls, o.Health}
+	audit := &audit{kernel, o.Records.Audit, o.Records.Pulls, o.Records.Sessions, o.Health}
 	status := &status{kernel, o.Settings, o.Registry, o.Policy, o.Health, o.Env}
 	return operation.Toolset{
 		Name:       "server",
@@ -78,7 +78,7 @@ func Toolset(o Options) operation.Toolset {
 func Routes(o Options) (routes []handler.Route) {
 	replies := &idempotency{o.Records.Replies, o.Env}
 	operations := &operations{o.Turns, handler.NewTurns(maxRuns), replies, o.Guard.BasePath}
-	probes := &probes{o.Records.Attempts, o.Health, o.Metrics, o.Guard, o.Env}
+	probes := &probes{o.Records.Attempts, o.Health, o.Metrics, o.Guard, o.Settings.Version, o.Env}
 	webhooks := newWebhooks(o)
 	documents := &documents{sync.OnceValues(func() (description,
 		error) {

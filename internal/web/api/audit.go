@@ -7,6 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/records"
 )
@@ -39,10 +40,11 @@ type auditParams struct {
 
 // audit answers what is asked of the audit.
 type audit struct {
-	kernel  func() *operation.Kernel
-	records records.Audit
-	pulls   records.Pulls
-	health  *health.Checker
+	kernel   func() *operation.Kernel
+	records  records.Audit
+	pulls    records.Pulls
+	sessions records.Sessions
+	health   *health.Checker
 }
 
 func (h *audit) operations() []operation.Operation {
@@ -72,14 +74,12 @@ func (h *audit) list(ctx context.Context, _ operation.Call, q auditParams) (Audi
 	}
 	list := AuditList{Entries: []record.AuditEntry{}, Untrusted: untrusted}
 	rows, list.NextCursor = cut(listAudit, p, rows, func(r record.RecordedAttempt) int64 { return r.Seq })
-	seen, err := records.PullsOf(ctx, h.pulls, rows)
+	about, err := records.AboutOf(ctx, h.pulls, h.sessions, rows)
 	if err != nil {
 		return AuditList{}, err
 	}
 	for _, r := range rows {
-		entry := r.Entry()
-		entry.PullState = string(seen[r.PullKey()].State)
-		list.Entries = append(list.Entries, entry)
+		list.Entries = append(list.Entries, about.Entry(r, handler.CleanLine))
 	}
 	return list, nil
 }

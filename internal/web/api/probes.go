@@ -21,6 +21,7 @@ type probes struct {
 	health  *health.Checker
 	metrics *metrics.Metrics
 	guard   *guard.Guard
+	version string
 	env     handler.Env
 }
 
@@ -29,7 +30,9 @@ func (h *probes) routes() []handler.Route {
 		{
 			Method: "GET", Pattern: "/healthz", Handle: h.alive,
 			Doc: handler.Doc{
-				ID: "alive", Summary: "The process answers", Answers: handler.OK(Probe{}),
+				ID: "alive", Summary: "The process answers", Params: aliveParams{}, Answers: handler.OK(Probe{}),
+				Description: "With detail=1, callers who may read also get the health of the server: each part, since when, what " +
+					"it stops and what to do. The status stays 200, so that no probe restarts a server because a part of it is broken.",
 			},
 		},
 		{
@@ -54,11 +57,31 @@ func (h *probes) routes() []handler.Route {
 type Probe struct {
 	Status    string                 `json:"status" enum:"ok"`
 	Providers []health.ProviderState `json:"providers,omitempty" doc:"Only if they were asked about by a caller who may read; may be 30 seconds old"`
+	Health    *Health                `json:"health,omitempty" doc:"Only if it was asked about by a caller who may read"`
 }
 
-// alive says that the process answers, and nothing else.
-func (h *probes) alive(*handler.Request) (handler.Response, error) {
-	return handler.Response{Value: Probe{Status: "ok"}, Volatile: true}, nil
+type aliveParams struct {
+	Detail string `json:"detail,omitempty" enum:"1" doc:"1: also how each part of the server is, for callers who may read"`
+}
+
+// alive says that the process answers and, if asked, how the server is.
+func (h *probes) alive(req *handler.Request) (handler.Response, error) {
+	var q aliveParams
+	if err := handler.DecodeQuery(req, &q); err != nil {
+		return handler.Response{}, err
+	}
+	probe := Probe{Status: "ok"}
+	if q.Detail == "" {
+		return handler.Response{Value: probe, Volatile: true}, nil
+	}
+	known, err := h.guard.MayRead(req)
+	if err != nil || !known {
+		return handler.Response{Value: probe, Volatile: true}, err
+	}
+	now, err := h.health.Check(req.Context())
+	answer := healthOf(h.version, now)
+	probe.Health = &answer
+	return handler.Response{Value: probe, Volatile: true}, err
 }
 
 type readyParams struct {

@@ -105,7 +105,7 @@ func (h *proposals) proposalEntry(r record.RecordedAttempt) ProposalEntry {
 	e := ProposalEntry{
 		ID: r.RequestID, Seq: r.Seq, Time: r.Time.UTC(), Action: r.Action, Door: r.Door, Caller: handler.CleanLine(r.Caller),
 		Tier:    int(r.Tier),
-		Session: handler.CleanLine(r.Session), Provider: r.Provider, Repo: handler.CleanLine(r.Owner + "/" + r.Repo),
+		Session: handler.CleanLine(r.Session), Provider: r.Provider, Repo: handler.CleanLine(r.Repository()),
 		Base: handler.CleanLine(r.Base), Branch: handler.CleanLine(r.Branch), Title: handler.CleanLine(r.Title),
 		Paths: []string{}, Outcome: string(r.Outcome), Code: r.Code, Message: message, DeniedBy: []record.Gate{},
 		PRNumber: r.PRNumber, PRURL: r.PRURL, State: string(r.State), DurationMS: float64(r.Duration.Microseconds()) / 1000,
@@ -176,12 +176,13 @@ func changeOf(p record.Proposal) *ProposedChange {
 // addPulls tells what was last seen of the pull requests that attempts are about. entry gives the entry of a row.
 func (h *proposals) addPulls(ctx context.Context, rows []record.RecordedAttempt,
 	entry func(i int) *ProposalEntry) error {
-	seen, err := records.PullsOf(ctx, h.pulls, rows)
+	about, err := records.AboutOf(ctx, h.pulls, nil, rows) // proposals start no session
 	if err != nil {
 		return err
 	}
 	for i, r := range rows {
-		if pull, found := seen[r.PullKey()]; found {
+		entry(i).Act = about.Act(r).Sentence(handler.CleanLine)
+		if pull := about.Pull(r); pull.Number > 0 {
 			entry(i).Pull = h.pullSeen(pull)
 		}
 	}

@@ -17,6 +17,7 @@ type ProposalEntry struct {
 	Seq        int64         `json:"seq" doc:"Row of the audit"`
 	Time       time.Time     `json:"time"`
 	Action     string        `json:"action" doc:"create_pr, create_pr.promote or create_pr.settle"`
+	Act        string        `json:"act" doc:"Who did what to which change where, as a sentence"`
 	Door       record.Door   `json:"door"`
 	Caller     string        `json:"caller"`
 	Tier       int           `json:"tier"`

@@ -35,7 +35,7 @@ func (h *status) operations() []operation.Operation {
 		read(h.kernel, reads("get_policy", "Read the effective rules", operation.Route{Path: "/policy", ID: "getPolicy"}),
 			h.showPolicy),
 		read(h.kernel, check, h.checkPolicy),
-		read(h.kernel, reads("get_health", "What would stop a pull request",
+		read(h.kernel, reads("get_health", "How the server is: each part, since when, what it stops and what to do",
 			operation.Route{Path: "/health", ID: "getHealth"}), h.diagnosis),
 	}
 }
@@ -64,7 +64,7 @@ func (h *status) providers(context.Context, operation.Call, struct{}) (ProviderL
 	return ProviderList{list}, nil
 }
 
-// Health is what `claudeops doctor` says.
+// Health is how the server is: what `claudeops doctor --online` says, and what this server has seen.
 type Health struct {
 	Version  string           `json:"version"`
 	CanOpen  bool             `json:"can_open" doc:"Nothing here would stop a pull request"`
@@ -76,6 +76,10 @@ type Health struct {
 func (Health) Changes() bool { return true }
 
 func (h *status) diagnosis(ctx context.Context, _ operation.Call, _ struct{}) (Health, error) {
-	d, err := h.health.Diagnose(ctx)
-	return Health{Version: h.settings.Version, CanOpen: d.CanOpen(), Findings: d.Findings, At: d.At}, err
+	now, err := h.health.Check(ctx)
+	return healthOf(h.settings.Version, now), err
+}
+
+func healthOf(version string, now health.Health) Health {
+	return Health{Version: version, CanOpen: now.CanOpen(), Findings: now.Parts, At: now.At}
 }

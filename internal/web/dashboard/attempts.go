@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/records"
 )
@@ -17,14 +18,16 @@ import (
 // attempt is a row of the audit as pages show it.
 type attempt struct {
 	record.RecordedAttempt
-	Seen record.PullRecord // what was last seen of the pull request that it is about; zero if that is not known
+	Seen  record.PullRecord // what was last seen of the pull request that it is about; zero if that is not known
+	about records.About
 }
 
-// attemptsOf are attempts with what was last seen of the pull requests that they are about.
-func attemptsOf(ctx context.Context, pulls records.Pulls, rows []record.RecordedAttempt) (out []attempt, err error) {
-	seen, err := records.PullsOf(ctx, pulls, rows)
+// attemptsOf are attempts with what is known beside them.
+func attemptsOf(ctx context.Context, pulls records.Pulls, sessions records.Sessions,
+	rows []record.RecordedAttempt) (out []attempt, err error) {
+	about, err := records.AboutOf(ctx, pulls, sessions, rows)
 	for _, r := range rows {
-		out = append(out, attempt{r, seen[r.PullKey()]})
+		out = append(out, attempt{r, about.Pull(r), about})
 	}
 	return out, err
 }
@@ -34,7 +37,47 @@ func (a attempt) Key() any {
 	if a.Hash == "" {
 		return nil
 	}
-	return [3]string{a.Hash, a.Word().Text, a.Because()}
+	return [6]string{a.Hash, a.Word().Text, a.Because(), a.Seen.Title, string(a.Ran()), a.Session}
+}
+
+// Ran is how the session is that it started; "" for none.
+func (a attempt) Ran() sessions.State { return a.about.Session(a.RecordedAttempt) }
+
+// Did is the row as a sentence, with its link.
+func (a attempt) Did() did {
+	return did{Act: a.about.Act(a.RecordedAttempt), Link: a.Leads()}
+}
+
+// did is an act with the page of what it is about, without the base.
+type did struct {
+	record.Act
+	Link string
+}
+
+// Key implements pages.Part: it is the whole.
+func (d did) Key() any { return d }
+
+// Moment is none.
+func (did) Moment() time.Time { return time.Time{} }
+
+// Leads is the address of what it is about, without the base: the change, the session or, where there is nothing else,
+// the row itself.
+func (a attempt) Leads() string {
+	link := a.Pull()
+	switch {
+	case a.Started() != "":
+		return sessionPath(a.Started())
+	case link != nil && link.Page != "" && (!a.IsProposal() || a.Opens()):
+		return link.Page
+	case a.IsProposal():
+		return a.Link()
+	}
+	return auditRowPath(a.Seq)
+}
+
+// Opens reports whether it opened its pull request, or added to it.
+func (a attempt) Opens() bool {
+	return a.Outcome == record.OutcomeOpened || a.Outcome == record.OutcomeRevised
 }
 
 // Moment implements pages.Part.
@@ -48,14 +91,6 @@ func (a attempt) SessionLink() string { return sessionPath(a.Session) }
 
 // IsProposal reports whether there is a proposal to look at.
 func (a attempt) IsProposal() bool { return slices.Contains(record.ProposalActions(), a.Action) }
-
-// Repository is owner/name, or "".
-func (a attempt) Repository() string {
-	if a.Owner+a.Repo == "" {
-		return ""
-	}
-	return a.Owner + "/" + a.Repo
-}
 
 // Took is how long it took.
 func (a attempt) Took() time.Duration { return a.Duration.Round(time.Millisecond) }

@@ -23,19 +23,19 @@ import (
 // auditPath is the address of the records.
 const auditPath = "/audit"
 
-// auditPages show the audit and what doctor says.
+// auditPages show the audit.
 type auditPages struct {
 	*renderer
 	records  records.Audit
 	attempts records.Attempts
 	pulls    records.Pulls
-	health   *health.Checker
+	sessions records.Sessions
 }
 
 // auditPage is a page of the audit.
 type auditPage struct {
 	pages.Page
-	Rows       []auditRow
+	Rows       []attempt
 	Neighbours pager
 	Verified   health.Verification
 	Search     string
@@ -76,7 +76,7 @@ func (h *auditPages) audit(req *handler.Request, q auditPageParams) (handler.Res
 		Filtered: q.Q+q.Who+q.What+q.Result+q.How != "" || q.Days != 0,
 	}
 	rows, view.Neighbours = neighbours(req.URL.Query(), q.Before, q.After, rows)
-	if view.Rows, err = h.rows(req.Context(), rows); err != nil {
+	if view.Rows, err = attemptsOf(req.Context(), h.pulls, h.sessions, rows); err != nil {
 		return handler.Response{}, err
 	}
 	view.Choices, err = h.choices(req.Context(), q)
@@ -160,47 +160,12 @@ func chosen(none, value string, all [][2]string) []option {
 	return out
 }
 
-// auditRow is a row of the audit in sentences.
-type auditRow struct{ attempt }
-
-// rows are rows of the audit with what was last seen of their pull requests.
-func (h *auditPages) rows(ctx context.Context, rows []record.RecordedAttempt) (out []auditRow, err error) {
-	attempts, err := attemptsOf(ctx, h.pulls, rows)
-	for _, a := range attempts {
-		out = append(out, auditRow{a})
-	}
-	return out, err
-}
-
-// Did is what was done, before its object.
-func (r auditRow) Did() string { return words.Action(r.Action) }
-
-// Subject is what it was done to, if the record has a name for it.
-func (r auditRow) Subject() string {
-	if r.Title != "" || r.IsProposal() {
-		return cmp.Or(r.Title, "a change without a title")
-	}
-	return ""
-}
-
 // Reason says more: why it was refused, or what was done.
-func (r auditRow) Reason() string { return cmp.Or(r.Message, words.Code(r.Code)) }
-
-// Who is the caller's name.
-func (r auditRow) Who() string { return words.Caller(r.Caller, r.Door, r.Session != "") }
-
-// Refusal is why it was refused, as a heading.
-func (r auditRow) Refusal() string { return words.Refusal(r.Attempt) }
-
-// Leads is the address of what it is about, without the base; that of the row itself where there is nothing else.
-func (r auditRow) Leads() string {
-	if r.IsProposal() {
-		return r.Link()
+func (a attempt) Reason() string {
+	if a.Started() != "" {
+		return ""
 	}
-	if p := r.Pull(); p != nil && p.Page != "" {
-		return p.Page
-	}
-	return auditRowPath(r.Seq)
+	return cmp.Or(a.Message, record.CodeText(a.Code))
 }
 
 // auditRowPath is the address of a row of the audit, without the base.
@@ -214,7 +179,7 @@ func auditRowPath(seq int64) string {
 // auditRowPage is one row.
 type auditRowPage struct {
 	pages.Page
-	Row    auditRow
+	Row    attempt
 	Beside pager // addresses, without the base
 }
 
@@ -223,7 +188,7 @@ func (h *auditPages) row(req *handler.Request, _ struct{}) (handler.Response, er
 	if err != nil {
 		return handler.Response{}, err
 	}
-	rows, err := h.rows(req.Context(), []record.RecordedAttempt{row})
+	rows, err := attemptsOf(req.Context(), h.pulls, h.sessions, []record.RecordedAttempt{row})
 	if err != nil {
 		return handler.Response{}, err
 	}
@@ -277,15 +242,4 @@ func (h *auditPages) writeAudit(req *handler.Request, w io.Writer, head int64) e
 		}
 	}
 	return nil
-}
-
-func (h *auditPages) doctor(req *handler.Request) (handler.Response, error) {
-	diagnosis, err := h.health.Diagnose(req.Context())
-	if err != nil {
-		return handler.Response{}, err
-	}
-	return h.html("doctor", struct {
-		pages.Page
-		Diagnosis health.Diagnosis
-	}{h.frame(req, "Doctor", "/doctor"), diagnosis})
 }

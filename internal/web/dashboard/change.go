@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -78,7 +80,7 @@ func proposedSteps(a attempt) []wayStep {
 	switch a.Outcome {
 	case record.OutcomeRefused:
 		second := wayStep{Icon: "ban", Tone: words.Bad, Before: "Refused", At: a.Time,
-			Sub: "after " + took + ": " + lowered(words.Refusal(a.Attempt))}
+			Sub: "after " + took + ": " + lowered(a.Refusal())}
 		if gates := a.Gates(); len(gates) > 0 {
 			second.Before += " by " + words.Gate(gates[0])
 		}
@@ -112,7 +114,7 @@ func reviewStep(r gitprovider.Review) wayStep {
 		gitprovider.ReviewApproved: " approved", gitprovider.ReviewChangesRequested: " asked for changes",
 		gitprovider.ReviewCommented: " commented",
 	}
-	s := wayStep{Icon: word.Icon, Tone: word.Tone, Who: r.Author, After: cmp.Or(verbs[r.State], ": "+lowered(word.Text)),
+	s := wayStep{Icon: word.Icon, Tone: word.Tone, Who: record.PersonName(r.Author), After: cmp.Or(verbs[r.State], ": "+lowered(word.Text)),
 		Said: r.Body, At: r.SubmittedAt}
 	if n := len(r.Comments); n > 0 {
 		s.Sub = words.Many(n, "comment on a line", "comments on lines")
@@ -147,3 +149,9 @@ type actForm struct {
 
 // ID is that of its sheet.
 func (a actForm) ID() string { return "do-" + a.Verb }
+
+// lowered is a text as it stands within a sentence.
+func lowered(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToLower(first)) + text[size:]
+}

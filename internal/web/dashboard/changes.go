@@ -89,7 +89,7 @@ func (h *proposalPages) list(req *handler.Request, q changesParams) (handler.Res
 		return handler.Response{}, err
 	}
 	rows, view.Neighbours = neighbours(req.URL.Query(), q.Before, q.After, rows)
-	view.Changes, err = attemptsOf(req.Context(), h.pulls, rows)
+	view.Changes, err = attemptsOf(req.Context(), h.pulls, nil, rows)
 	return h.htmlOr(err, "changes", view)
 }
 
@@ -118,7 +118,7 @@ func (h *proposalPages) filter(q changesParams) filter {
 		fault.Conflict, fault.NoChange,
 		fault.RepoNotAllowed, fault.InvalidArgument, fault.UpstreamError,
 	} {
-		f.Codes = append(f.Codes, option{string(c), words.Code(c), string(c) == q.Code})
+		f.Codes = append(f.Codes, option{string(c), record.CodeText(c), string(c) == q.Code})
 	}
 	for _, d := range []struct {
 		days int
@@ -166,7 +166,7 @@ func (a attempt) Word() words.Word {
 func (a attempt) Because() string {
 	switch {
 	case a.Outcome == record.OutcomeRefused || a.Outcome == record.OutcomeFailed:
-		return words.Refusal(a.Attempt)
+		return a.Refusal()
 	case a.Outcome == record.OutcomeDryRun:
 		return "nothing written"
 	case !a.Seen.Open():
@@ -180,13 +180,4 @@ func (a attempt) Because() string {
 }
 
 // Who proposed it.
-func (a attempt) Who() string { return words.Caller(a.Caller, a.Door, a.Session != "") }
-
-// Home is the page of the change, without the base.
-func (a attempt) Home() string {
-	if link := a.Pull(); link != nil && link.Page != "" &&
-		(a.Outcome == record.OutcomeOpened || a.Outcome == record.OutcomeRevised) {
-		return link.Page
-	}
-	return a.Link()
-}
+func (a attempt) Who() string { return a.Did().Who }

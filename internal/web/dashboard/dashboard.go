@@ -109,7 +109,7 @@ func New(o Options) (*Dashboard, error) {
 		return nil, err
 	}
 	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, settings: o.Settings,
-		verified: o.Health.LastVerification, down: o.Health.Down, buttons: o.SignIn.Buttons, env: o.Env}
+		health: o.Health, buttons: o.SignIn.Buttons, env: o.Env}
 	acts, toolsets := actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader, o.Records.Attempts, o.Acts)
 	d := &Dashboard{
 		renderer: r, sets: slices.Concat(acts, toolsets), hub: o.Hub, turns: o.Turns,
@@ -124,13 +124,13 @@ func New(o Options) (*Dashboard, error) {
 			r, o.Sessions, actNamed(o.Acts, session.ActStart), actNamed(o.Acts, session.ActStop), o.Records.Sessions,
 			o.Records.Attempts, o.Records.Pulls,
 		},
-		audit:   &auditPages{r, o.Records.Audit, o.Records.Attempts, o.Records.Pulls, o.Health},
+		audit:   &auditPages{r, o.Records.Audit, o.Records.Attempts, o.Records.Pulls, o.Records.Sessions},
 		policy:  &policyPage{r, o.Settings.Tier, o.Policy},
 		signIn:  &signInPages{r, o.Guard, o.SignIn, newTokenPages(r, o.Guard, o.Acts)},
 		consent: newConsentPages(r, o),
 	}
 	d.overview = &overview{
-		r, o.Records, o.Providers.Registry, o.Health, d.sessions, o.Toolsets,
+		r, o.Records, d.sessions, o.Toolsets,
 	}
 	r.nav = navigation(acts, toolsets)
 	return d, nil
@@ -159,7 +159,7 @@ func (d *Dashboard) Routes() []handler.Route {
 		follows(pullPath, d.pulls.show), page("/policy", asked(d.policy.show)),
 		page("/agents", d.moved(sessionsPath)), page("/records", d.moved(auditPath)), page("/settings", d.moved("/policy")),
 		follows("/audit", asked(d.audit.audit)),
-		page("/audit/{row}", asked(d.audit.row)), page("/audit.jsonl", d.audit.lines), page("/doctor", d.audit.doctor),
+		page("/audit/{row}", asked(d.audit.row)), page("/audit.jsonl", d.audit.lines), follows(healthPath, d.showHealth),
 		page(live.Path, d.hub.Events),
 		follows("/sessions", asked(d.sessions.list)), follows("/sessions/schedule", asked(d.sessions.schedule)),
 		follows("/sessions/{id}", asked(d.sessions.show)),

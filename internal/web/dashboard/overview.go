@@ -2,14 +2,12 @@ package dashboard
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/web/handler"
-	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/records"
 	"github.com/claudeops/claudeops/internal/web/words"
@@ -19,8 +17,6 @@ import (
 type overview struct {
 	*renderer
 	records  records.Records
-	registry *gitprovider.Registry
-	health   *health.Checker
 	sessions *sessionPages
 	toolsets Toolsets
 }
@@ -65,6 +61,7 @@ type numbers struct {
 	Mostly                 string    // why most were
 	Since                  string
 	Verified               time.Time // when the records were verified; zero: not yet
+	Minded                 int       // parts of the server that are not as they should be, and work
 }
 
 func (h *overview) show(req *handler.Request, q overviewParams) (handler.Response, error) {
@@ -84,7 +81,7 @@ func (h *overview) show(req *handler.Request, q overviewParams) (handler.Respons
 	}
 	view.Numbers = numbers{
 		Waiting: w.all(), Merge: w.counts[waitsMerge], Broken: w.counts[waitsBroken],
-		Verified: h.health.LastVerification().At,
+		Verified: h.health.LastVerification().At, Minded: len(h.health.Now(req.Context()).Of(doctor.Warning)),
 	}
 	for _, i := range w.items {
 		if !i.At.IsZero() && (view.Numbers.Oldest.IsZero() || i.At.Before(view.Numbers.Oldest)) {
@@ -104,7 +101,7 @@ func (h *overview) lookBack(req *handler.Request, view *overviewPage) (err error
 	if err != nil {
 		return err
 	}
-	if view.Activity, err = attemptsOf(ctx, h.records.Pulls, rows); err != nil {
+	if view.Activity, err = attemptsOf(ctx, h.records.Pulls, h.records.Sessions, rows); err != nil {
 		return err
 	}
 	if err := h.refusals(ctx, view); err != nil {
@@ -130,7 +127,7 @@ func (h *overview) refusals(ctx context.Context, view *overviewPage) error {
 	for i, c := range day {
 		view.Numbers.Refused += int64(c.Count)
 		if i == 0 {
-			view.Numbers.Mostly = words.Count(c.Count) + " of them: " + lowered(words.Code(c.Code))
+			view.Numbers.Mostly = words.Count(c.Count) + " of them: " + lowered(record.CodeText(c.Code))
 		}
 	}
 	view.Numbers.Since = now.AddDate(0, 0, -1).Format(time.DateOnly)
@@ -139,7 +136,7 @@ func (h *overview) refusals(ctx context.Context, view *overviewPage) error {
 	for _, c := range counts[:min(len(counts), maxBars)] {
 		q := url.Values{"code": {string(c.Code)}, "tab": {"refused"}, "since": {since.Format(time.DateOnly)}}
 		view.Refusals = append(view.Refusals, bar{
-			Label: words.Code(c.Code), Value: words.Count(c.Count), Link: changesPath + "?" + q.Encode(),
+			Label: record.CodeText(c.Code), Value: words.Count(c.Count), Link: changesPath + "?" + q.Encode(),
 			Width: 100 * c.Count / counts[0].Count,
 		})
 	}
@@ -148,23 +145,9 @@ func (h *overview) refusals(ctx context.Context, view *overviewPage) error {
 
 // needs is what waits for a person, the most urgent first.
 func (h *overview) needs(req *handler.Request) (out []waitItem, err error) {
-	switch v := h.health.LastVerification(); {
-	case v.Failure != "":
-		out = append(out, brokenWait("The records could not be verified", v.Failure, "/audit", v.At))
-	case v.Known && !v.Report.OK():
-		out = append(out, brokenWait("The records are not whole", v.Report.Problem, "/audit", v.At))
+	for _, f := range h.health.Now(req.Context()).Of(doctor.Problem) {
+		out = append(out, partWait(part{f}))
 	}
-	if h.settings.ReadOnly != "" {
-		out = append(out, brokenWait("No proposals are taken", h.settings.ReadOnly, "/doctor", time.Time{}))
-	}
-	for _, forge := range h.standing().Down {
-		out = append(out, brokenWait(forge.Title, forge.Why, changesPath+"/forges", time.Time{}))
-	}
-	disabled, err := h.disabledNeeds(req.Context())
-	if err != nil {
-		return nil, err
-	}
-	out = append(out, disabled...)
 	unfinished, err := h.records.Summary.Unfinished(req.Context())
 	if err != nil {
 		return nil, err
@@ -175,11 +158,6 @@ func (h *overview) needs(req *handler.Request) (out []waitItem, err error) {
 				" its process ended or gave up; the next proposal settles it"))
 		}
 	}
-	notices, err := h.undelivered(req.Context())
-	if err != nil {
-		return nil, err
-	}
-	out = append(out, notices...)
 	deployments, err := h.toolsets.need()
 	if err != nil {
 		return nil, err
@@ -191,37 +169,4 @@ func (h *overview) needs(req *handler.Request) (out []waitItem, err error) {
 	}
 	out = append(out, sessions...)
 	return out, nil
-}
-
-// disabledNeeds are the providers that are disabled although there are repositories at them. One that nobody uses needs
-// nobody, unless there is no other.
-func (h *overview) disabledNeeds(ctx context.Context) (out []waitItem, err error) {
-	enabled := false
-	for _, p := range h.registry.Entries() {
-		if p.Provider != nil {
-			enabled = true
-			continue
-		}
-		used, err := h.records.Summary.Proposed(ctx, p.Name)
-		if err != nil {
-			return nil, err
-		}
-		if used {
-			out = append(out, brokenWait("The forge "+p.Name+" is off", p.Disabled, "/doctor", time.Time{}))
-		}
-	}
-	if !enabled {
-		out = append(out, brokenWait("No forge is set up", "Settings say what each lacks", "/doctor", time.Time{}))
-	}
-	return out, nil
-}
-
-// undelivered are notices that nobody has got.
-func (h *overview) undelivered(ctx context.Context) ([]waitItem, error) {
-	counts, err := h.records.Notices.NoticeCounts(ctx)
-	if err != nil || counts.GivenUp == 0 && (counts.Pending == 0 || counts.LastError == "") {
-		return nil, err
-	}
-	what := fmt.Sprintf("Notices not delivered: %d given up, %d waiting", counts.GivenUp, counts.Pending)
-	return []waitItem{brokenWait(what, counts.LastError, "/doctor", time.Time{})}, nil
 }

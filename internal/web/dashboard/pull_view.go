@@ -138,13 +138,13 @@ func (v *pullPage) tell(reviews []gitprovider.Review) {
 	end := wayStep{Icon: v.Word.Icon, Tone: v.Word.Tone, Before: v.Word.Text}
 	if v.End != nil {
 		end.At = v.End.At
-		if end.Who = v.End.By; end.Who != "" {
+		if end.Who = record.PersonName(v.End.By); end.Who != "" {
 			end.Before += " by "
 		}
 	}
 	v.Way = append(v.Way, end)
 	if v.End != nil && v.End.LiftedBy != "" {
-		v.Way = append(v.Way, wayStep{Icon: "clock", Tone: words.Done, Before: "Cooldown lifted by ", Who: v.End.LiftedBy,
+		v.Way = append(v.Way, wayStep{Icon: "clock", Tone: words.Done, Before: "Cooldown lifted by ", Who: record.PersonName(v.End.LiftedBy),
 			At: v.End.LiftedAt})
 	}
 }
@@ -163,7 +163,8 @@ func (v pullPage) Proposer() string {
 	if len(v.Made) == 0 {
 		return ""
 	}
-	return words.Caller(v.Made[0].Caller, v.Made[0].Door, v.Made[0].Session != "")
+	first := v.Made[0].Proposal
+	return record.Attempt{Door: first.Door, Caller: first.Caller, Session: first.Session}.Act(record.Context{}).Who
 }
 
 // Revised is when it was revised last; zero for never.

@@ -12,7 +12,6 @@ import (
 	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/signin"
-	"github.com/claudeops/claudeops/internal/web/words"
 )
 
 // renderer makes pages.
@@ -21,8 +20,7 @@ type renderer struct {
 	assets   pages.Assets
 	base     string // path below which the server is
 	settings handler.Settings
-	verified func() health.Verification
-	down     func() []health.ProviderState
+	health   *health.Checker
 	nav      []pages.NavItem
 	buttons  func(next string) []signin.Button // by which people sign in
 	env      handler.Env
@@ -56,11 +54,15 @@ func (h *renderer) frame(req *handler.Request, title, current string) pages.Page
 		version = ""
 	}
 	operates := req.Principal.Scopes.Has(access.Operate)
+	var standing pages.Standing
+	if req.Principal.Name != "" {
+		standing = h.standing(req.Context())
+	}
 	return pages.Page{
 		Base: h.base, Title: title, Nav: navigationFor(h.nav, operates), Current: current, Who: req.Principal.Name,
 		CanSignOut: req.Principal.Via == access.ViaLogin, CanSignIn: req.Principal.Via == access.ViaAnonymous,
 		MayOperate: operates,
-		Standing:   h.standing(), Style: h.assets.Style.Name, Icon: h.assets.Icon.Name, Version: version,
+		Standing:   standing, Style: h.assets.Style.Name, Icon: h.assets.Icon.Name, Version: version,
 		Position: req.Position,
 		Scripts:  []string{h.assets.Htmx.Name, h.assets.Live.Name},
 	}
@@ -75,31 +77,6 @@ func navigationFor(nav []pages.NavItem, operates bool) (out []pages.NavItem) {
 		}
 	}
 	return out
-}
-
-// standing is how the server is.
-func (h *renderer) standing() pages.Standing {
-	s := pages.Standing{Health: "Healthy", Tone: "good", Mode: "Opens changes, tier " + h.settings.Tier.String()}
-	switch v := h.verified(); {
-	case v.Failure != "":
-		s.Health, s.Tone = "Records not verified", "bad"
-	case v.Known && !v.Report.OK():
-		s.Health, s.Tone = "Records are broken", "bad"
-	case !v.Known:
-		s.Health, s.Tone = "Not looked at yet", ""
-	}
-	for _, forge := range h.down() {
-		title, why := words.ForgeDown(forge.Name, forge.Code)
-		s.Down = append(s.Down, pages.Down{Title: title, Why: why})
-		s.Health, s.Tone = title, "bad"
-	}
-	switch {
-	case h.settings.ReadOnly != "":
-		s.Mode, s.Held = "Read-only", true
-	case h.settings.DryRun:
-		s.Mode, s.Held = "Dry run, tier "+h.settings.Tier.String(), true
-	}
-	return s
 }
 
 // asset serves a file by its exact name, which changes with its content.

@@ -79,7 +79,7 @@ func (h *sessionPages) show(req *handler.Request, q oneSessionParams) (handler.R
 	if len(rows) > pageSize {
 		rows, view.More = rows[:pageSize], "/proposals?"+url.Values{"session": {r.ID}}.Encode()
 	}
-	if view.Attempts, err = attemptsOf(req.Context(), h.pulls, rows); err != nil {
+	if view.Attempts, err = attemptsOf(req.Context(), h.pulls, nil, rows); err != nil {
 		return handler.Response{}, err
 	}
 	view.talk(q.Show)

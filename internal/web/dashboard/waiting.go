@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -115,6 +116,10 @@ func (h *overview) waits(req *handler.Request, most int) (waiting, error) {
 			w.items = append(w.items, item)
 		}
 	}
+	tabs, err := h.records.Summary.TabCounts(req.Context())
+	if err != nil {
+		return waiting{}, err
+	}
 	dry, err := h.records.Summary.WaitingDryRuns(req.Context(), h.env.Now().AddDate(0, 0, -dryRunDays))
 	slices.Reverse(dry)
 	for _, p := range dry {
@@ -125,7 +130,7 @@ func (h *overview) waits(req *handler.Request, most int) (waiting, error) {
 	}
 	w.counts = map[string]int64{
 		waitsBroken: int64(len(needs)) + totals[record.StandingFailed], waitsMerge: totals[record.StandingReady],
-		waitsReview: totals[record.StandingReview] + totals[record.StandingRunning], waitsDryRun: int64(len(dry)),
+		waitsReview: totals[record.StandingReview] + totals[record.StandingRunning], waitsDryRun: tabs[record.TabWaiting] - totals.Waiting(),
 	}
 	order := []string{waitsBroken, waitsMerge, waitsReview, waitsDryRun}
 	slices.SortStableFunc(w.items, func(a, b waitItem) int {
@@ -176,6 +181,13 @@ func proposalWait(p record.Proposal, word words.Word, why, more string) waitItem
 		At:         p.CreatedAt,
 		Repository: p.Owner + "/" + p.Repo,
 	}
+}
+
+// partWait is a part of the server that is broken.
+func partWait(p part) waitItem {
+	item := brokenWait(p.Title(), "", cmp.Or(p.Leads(), healthPath), p.Moment())
+	item.Why, item.More = p.Stopped(), " "+p.Detail()+" "+p.Remedy()
+	return item
 }
 
 // brokenWait is something of the server that needs a person.

@@ -2,7 +2,6 @@ package health
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -25,15 +24,12 @@ type Verification struct {
 
 // lastVerification is the last verification. Pages show it with its age and never wait for a new one.
 type lastVerification struct {
-	mu      sync.Mutex
 	last    Verification
 	expect  string    // head of the last one that found the audit whole; it must stay in the chain
 	wholeAt time.Time // of the last one that began with the first row; zero if the next one has to
 }
 
 func (m *lastVerification) keep(report record.AuditReport, err error, whole bool, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.last.At, m.last.Failure = now, ""
 	if err != nil {
 		m.last.Failure = fault.From(err).Message
@@ -53,8 +49,6 @@ func (m *lastVerification) keep(report record.AuditReport, err error, whole bool
 // next is the report to go on from, the head to expect, and whether all has to be read again: daily, and as long as
 // something is wrong.
 func (m *lastVerification) next(now time.Time) (known record.AuditReport, expect string, whole bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	return m.last.Report, m.expect, m.wholeAt.IsZero() || now.Sub(m.wholeAt) >= wholeInterval
 }
 
@@ -75,12 +69,14 @@ func (c *Checker) KeepVerifying(ctx context.Context) {
 // VerifyOnce verifies what was added to the audit since the last time, or all of it if that is due. A whole
 // verification also expects the last head, so that rows that were cut off and written anew are noticed.
 func (c *Checker) VerifyOnce(ctx context.Context) {
-	done, err := c.heavy.Wait(ctx)
+	done, err := c.verifying.Wait(ctx)
 	if err != nil {
 		return
 	}
 	defer done()
+	c.mu.Lock()
 	known, expect, whole := c.verified.next(c.env.Now())
+	c.mu.Unlock()
 	var report record.AuditReport
 	if whole {
 		report, err = c.audit.Verify(ctx, expect)
@@ -90,24 +86,31 @@ func (c *Checker) VerifyOnce(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	c.verified.keep(report, err, whole, c.env.Now())
+	c.keep(report, err, whole)
 	if err != nil || !report.OK() {
 		c.env.Log.Error("the audit is not known to be whole", "problem", c.env.Redact(report.Problem), "first_bad",
 			report.FirstBad, "error", err)
 	}
 }
 
+func (c *Checker) keep(report record.AuditReport, err error, whole bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.verified.keep(report, err, whole, c.env.Now())
+	c.judge()
+}
+
 // LastVerification is the last verification of the audit. It waits for none.
 func (c *Checker) LastVerification() Verification {
-	c.verified.mu.Lock()
-	defer c.verified.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return c.verified.last
 }
 
 // VerifyAudit verifies the whole audit now, which also must contain the head, if one is given, and agree with the marks
 // of pull requests at the providers, if pulls is true. Others wait meanwhile.
 func (c *Checker) VerifyAudit(ctx context.Context, expectHead string, pulls bool) (record.AuditReport, error) {
-	done, err := c.heavy.Wait(ctx)
+	done, err := c.verifying.Wait(ctx)
 	if err != nil {
 		return record.AuditReport{}, err
 	}
@@ -118,7 +121,7 @@ func (c *Checker) VerifyAudit(ctx context.Context, expectHead string, pulls bool
 		report, err = report.Against(checks...), failed
 	}
 	if err == nil && !report.OK() && expectHead == "" {
-		c.verified.keep(report, nil, true, c.env.Now()) // bad news is for the pages, too
+		c.keep(report, nil, true) // bad news is for the pages, too
 	}
 	return report, err
 }

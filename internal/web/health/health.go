@@ -1,9 +1,14 @@
 // Package health finds out how this server is: what doctor says, whether the audit is whole, and whether the providers
-// answer. Finding out is expensive, and anybody may ask, so that an answer may be a while old and questions share one.
+// answer. All of it together is one value, Health, which pages, probes, REST and metrics read, so that no two of them
+// contradict each other. Finding out is expensive, and anybody may ask, so that an answer may be a while old.
 package health
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
@@ -12,8 +17,57 @@ import (
 	"github.com/claudeops/claudeops/internal/web/records"
 )
 
+// How old what doctor has found may be for those who wait for it, and for those who do not.
+const (
+	doctorAge  = 10 * time.Second
+	refreshAge = 30 * time.Second
+)
+
+// Health is how this server is: each part once, with the worst that anything has found of it.
+type Health struct {
+	Parts []doctor.Finding
+	At    time.Time // when doctor looked; zero: not yet
+}
+
+// CanOpen reports whether nothing stops a pull request.
+func (h Health) CanOpen() bool { return len(doctor.Blocking(h.Parts)) == 0 }
+
+// Of are the parts with a status, those that stop pull requests first.
+func (h Health) Of(status string) (out []doctor.Finding) {
+	for _, f := range h.Parts {
+		if f.Status == status {
+			out = append(out, f)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b doctor.Finding) int {
+		switch {
+		case a.Blocks == b.Blocks:
+			return 0
+		case a.Blocks:
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// Headline is all of it in a few words, with the tone of the style sheet: "good", "bad" or "" for not known.
+func (h Health) Headline() (text, tone string) {
+	broken := h.Of(doctor.Problem)
+	switch {
+	case len(broken) == 1:
+		return broken[0].Headline(), "bad"
+	case len(broken) > 1:
+		return fmt.Sprintf("%s, and %d more", broken[0].Headline(), len(broken)-1), "bad"
+	case h.At.IsZero():
+		return "Not looked at yet", ""
+	}
+	return "Healthy", "good"
+}
+
 // Options are what a Checker is made of. All are required but ComparePulls.
 type Options struct {
+	// Doctor says what it finds of everything but whether the audit is whole and the providers answer.
 	Doctor func(ctx context.Context) []doctor.Finding
 	Audit  records.Audit
 	// ComparePulls compares the audit with the marks of pull requests at the providers; nil: that cannot be asked.
@@ -30,18 +84,151 @@ type Checker struct {
 	registry *gitprovider.Registry
 	env      handler.Env
 
-	heavy     *handler.Turns // of reading the whole record
-	diagnosis Diagnosis      // the last one, for who has the turn
-	verified  lastVerification
-	asking    *handler.Turns // of asking the providers
-	providers providersSaid  // what they said last, for who has that turn
-	seen      seenForges     // the same, for who does not wait
+	verifying, looking, pinging *handler.Turns // of reading the whole record, of doctor, of asking the providers
+
+	mu         sync.Mutex
+	verified   lastVerification
+	found      []doctor.Finding // by doctor
+	foundAt    time.Time
+	providers  []ProviderState // what they said last
+	pingedAt   time.Time
+	judged     []doctor.Finding // all parts, without since when
+	health     Health           // the same, with it
+	since      map[string]change
+	version    int64     // changes with the parts that are not as they should be
+	refreshing bool      // somebody looks in the background
+	refreshed  time.Time // when somebody began to
+}
+
+// change is when a part began to be as it is.
+type change struct {
+	status, title string
+	at            time.Time
 }
 
 // New makes a Checker that has found out nothing yet.
 func New(o Options) *Checker {
 	return &Checker{
 		doctor: o.Doctor, audit: o.Audit, compare: o.ComparePulls, registry: o.Registry, env: o.Env,
-		heavy: handler.NewTurns(1), asking: handler.NewTurns(1),
+		verifying: handler.NewTurns(1), looking: handler.NewTurns(1), pinging: handler.NewTurns(1), since: map[string]change{},
+	}
+}
+
+// judge makes the health of what was found out. Whoever changes what that is made of calls it, with the lock.
+func (c *Checker) judge() {
+	var parts []doctor.Finding
+	parts = append(parts, c.found...)
+	for _, p := range c.providers {
+		parts = append(parts, p.part()...)
+	}
+	last := c.verified.last
+	v := doctor.Verified{Known: last.Known, Report: last.Report, Failure: last.Failure}
+	v.Report.Problem = c.env.Redact(v.Report.Problem)
+	parts = doctor.Merge(append(parts, doctor.AuditState(v)))
+	c.health.At = c.foundAt
+	if slices.Equal(parts, c.judged) {
+		return
+	}
+	if !slices.Equal(wrong(parts), wrong(c.judged)) {
+		c.version++
+	}
+	c.judged, c.health.Parts = parts, slices.Clone(parts)
+	now := c.env.Now().UTC()
+	for i, f := range parts {
+		began := c.since[f.Name]
+		if began.status != f.Status || began.title != f.Title {
+			began = change{f.Status, f.Title, now}
+			c.since[f.Name] = began
+		}
+		c.health.Parts[i].Since = &began.at
+	}
+}
+
+// wrong are the parts that pages show where they do not show all.
+func wrong(parts []doctor.Finding) (out []doctor.Finding) {
+	for _, f := range parts {
+		if f.Status != doctor.OK && f.Status != doctor.Off {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Now is the health as it was found last. It looks if nobody has looked yet, and else waits for nothing.
+func (c *Checker) Now(ctx context.Context) Health {
+	c.mu.Lock()
+	known, h := !c.foundAt.IsZero(), c.health
+	c.mu.Unlock()
+	if known {
+		return h
+	}
+	if err := c.look(ctx); err != nil {
+		c.env.Log.Warn("doctor did not look", "error", c.env.Redact(err.Error()))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.health
+}
+
+// Check is the health now: doctor looks, and the providers are asked, unless that was just done.
+func (c *Checker) Check(ctx context.Context) (Health, error) {
+	if err := c.look(ctx); err != nil {
+		return Health{}, err
+	}
+	if _, err := c.Providers(ctx); err != nil {
+		return Health{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.health, nil
+}
+
+// look has doctor look, unless it has looked less than doctorAge ago.
+func (c *Checker) look(ctx context.Context) error {
+	done, err := c.looking.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	c.mu.Lock()
+	fresh := within(c.env.Now(), c.foundAt, doctorAge)
+	c.mu.Unlock()
+	if fresh {
+		return nil
+	}
+	found := c.doctor(context.WithoutCancel(ctx)) // the answer is for those who come next, too
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.found, c.foundAt = found, c.env.Now().UTC()
+	c.judge()
+	return nil
+}
+
+// within reports whether something is less than an age ago.
+func within(now, at time.Time, age time.Duration) bool {
+	return !at.IsZero() && !now.Before(at) && now.Sub(at) < age
+}
+
+// Version is a number that changes whenever a part does that is, or was, not as it should be. It waits for nothing, but has somebody look meanwhile if
+// that was long ago, so that everything is looked at while somebody looks at pages.
+func (c *Checker) Version(context.Context) (int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := c.env.Now(); !c.refreshing && !within(now, c.refreshed, refreshAge) {
+		c.refreshing, c.refreshed = true, now
+		go c.refresh()
+	}
+	return c.version, nil
+}
+
+// refresh looks in the background. Asking the providers takes pingBound at most.
+func (c *Checker) refresh() {
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.refreshing = false
+	}()
+	if _, err := c.Check(context.Background()); err != nil {
+		c.env.Log.Warn("the health was not looked at", "error", c.env.Redact(err.Error()))
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
@@ -17,33 +18,52 @@ const (
 	pingAge   = 30 * time.Second
 )
 
+// The values of ProviderState.State.
+const (
+	stateAnswers  = "ok"
+	stateDisabled = "disabled"
+	stateDown     = "down"
+)
+
 // ProviderState says whether a provider serves us. Why not stays in the log, but for the code.
 type ProviderState struct {
 	Name  string     `json:"name"`
 	State string     `json:"state" enum:"ok,disabled,down"`
 	Code  fault.Code `json:"code,omitempty" doc:"What a call would be answered with, for one that is down"`
+	asked bool
 }
 
-// providersSaid is what the providers said last.
-type providersSaid struct {
-	states []ProviderState
-	at     time.Time
+// part is what the provider's answer says of it; nothing if it was not asked.
+func (p ProviderState) part() []doctor.Finding {
+	switch {
+	case p.State == stateDown:
+		return []doctor.Finding{doctor.ProviderDown(p.Name, p.Code,
+			"its changes are shown as they were seen last; the log says why")}
+	case p.asked:
+		return []doctor.Finding{doctor.ProviderUp(p.Name)}
+	}
+	return nil
 }
 
 // Providers is what the providers said last, or say now if that was long ago.
 func (c *Checker) Providers(ctx context.Context) ([]ProviderState, error) {
-	done, err := c.asking.Wait(ctx)
+	done, err := c.pinging.Wait(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	now := c.env.Now()
-	if said := &c.providers; said.at.IsZero() || now.Before(said.at) || now.Sub(said.at) >= pingAge {
-		said.states = c.pingProviders(context.WithoutCancel(ctx)) // the answer is for those who come next, too
-		said.at = c.env.Now()
-		c.seen.note(said.states)
+	c.mu.Lock()
+	fresh, states := within(c.env.Now(), c.pingedAt, pingAge), c.providers
+	c.mu.Unlock()
+	if fresh {
+		return states, nil
 	}
-	return c.providers.states, nil
+	states = c.pingProviders(context.WithoutCancel(ctx)) // the answer is for those who come next, too
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.providers, c.pingedAt = states, c.env.Now()
+	c.judge()
+	return states, nil
 }
 
 // pingProviders asks all that are enabled at once.
@@ -54,7 +74,7 @@ func (c *Checker) pingProviders(ctx context.Context) []ProviderState {
 	out := make([]ProviderState, len(entries))
 	var wg sync.WaitGroup
 	for i, entry := range entries {
-		out[i] = ProviderState{Name: entry.Name, State: "disabled"}
+		out[i] = ProviderState{Name: entry.Name, State: stateDisabled}
 		if entry.Provider != nil {
 			wg.Go(func() { out[i] = c.pingProvider(ctx, entry) })
 		}
@@ -64,14 +84,15 @@ func (c *Checker) pingProviders(ctx context.Context) []ProviderState {
 }
 
 func (c *Checker) pingProvider(ctx context.Context, entry gitprovider.Registration) ProviderState {
-	state := ProviderState{Name: entry.Name, State: "ok"}
+	state := ProviderState{Name: entry.Name, State: stateAnswers}
 	pinger, can := entry.Provider.(gitprovider.Pinger)
 	if !can {
 		return state
 	}
+	state.asked = true
 	if err := pinger.Ping(ctx); err != nil {
 		e := fault.From(err)
-		state.State, state.Code = "down", e.Code
+		state.State, state.Code = stateDown, e.Code
 		c.env.Log.Warn("a provider does not serve us", "provider", entry.Name, "code", e.Code, "error",
 			c.env.Redact(handler.Cause(e)))
 	}

@@ -22,7 +22,7 @@ const (
 	TopicSessions = "sessions" // the sessions of agents: that one begins, says something or ends
 	// TopicConnections is the agents that are connected: that one connects, calls a tool, is cut off or goes.
 	TopicConnections = "connections"
-	TopicForges      = "forges" // whether the forges serve us
+	TopicHealth      = "health" // how the server is, its forges included
 )
 
 type eventParams struct {

@@ -41,8 +41,7 @@ type Metrics struct {
 type Options struct {
 	Settings handler.Settings
 	Records  records.Records
-	// Verified is the last verification of the audit; Now is the time.
-	Verified func() health.Verification
+	Health   *health.Checker
 	Now      func() time.Time
 	// Remaining is how many requests each provider last said are left, by name; nil where no provider says so.
 	Remaining func() map[string]int
@@ -57,7 +56,7 @@ type Options struct {
 func New(o Options) *Metrics {
 	m := &Metrics{
 		records: o.Records, agents: &agents{boundary: boundaries{now: o.Boundary}},
-		standing: &standing{records: o.Records, verified: o.Verified, now: o.Now},
+		standing: &standing{records: o.Records, health: o.Health, now: o.Now},
 		registry: prometheus.NewRegistry(),
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "claudeops_attempts_total",

@@ -29,7 +29,7 @@ type metric struct {
 func described(t *testing.T) map[string]metric {
 	t.Helper()
 	m := New(Options{
-		Verified: func() health.Verification { return health.Verification{} }, Now: time.Now,
+		Health: health.New(health.Options{}), Now: time.Now,
 		Streams:   func() int { return 0 },
 		Remaining: func() map[string]int { return nil }, Latency: NewProviderLatency(),
 	})

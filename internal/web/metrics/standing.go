@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"time"
 
@@ -23,9 +24,9 @@ const (
 // standing tells what is recorded now, whatever process recorded it: a restart changes nothing, and servers that share
 // records say the same. It asks no provider.
 type standing struct {
-	records  records.Records
-	verified func() health.Verification
-	now      func() time.Time
+	records records.Records
+	health  *health.Checker
+	now     func() time.Time
 
 	mu       sync.Mutex
 	at       time.Time // when it was read
@@ -110,11 +111,21 @@ func (*standing) auditRows() *prometheus.Desc {
 		nil)
 }
 
+func (*standing) part() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_health_part",
+		"1 for each part of the server's health with its status, as on the page Health: ok, off, warning, held or problem.",
+		[]string{"part", "status", "blocks"}, nil)
+}
+
+func (*standing) canOpen() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_can_open", "1 if nothing stops a pull request, 0 if any part does.", nil, nil)
+}
+
 // Describe implements prometheus.Collector.
 func (s *standing) Describe(out chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		s.recordsRead(), s.proposals(), s.refusals(), s.openPulls(), s.noticesLeft(), s.auditVerified(), s.auditWhole(),
-		s.auditRows(), s.exports.waiting(), s.exports.failing(),
+		s.auditRows(), s.part(), s.canOpen(), s.exports.waiting(), s.exports.failing(),
 	} {
 		out <- desc
 	}
@@ -161,7 +172,12 @@ func (s *standing) collectOpen(send sender, o record.OpenPulls, provider, reposi
 }
 
 func (s *standing) collectAudit(send sender) {
-	v := s.verified()
+	now := s.health.Now(context.Background()) // nobody but the first waits for it
+	for _, f := range now.Parts {
+		send(s.part(), prometheus.GaugeValue, 1, f.Name, f.Status, strconv.FormatBool(f.Blocks))
+	}
+	send(s.canOpen(), prometheus.GaugeValue, number(now.CanOpen()))
+	v := s.health.LastVerification()
 	if v.At.IsZero() {
 		return
 	}

@@ -29,7 +29,10 @@ type Standing struct {
 }
 
 // Down is a forge that does not serve us.
-type Down struct{ Title, Why string }
+type Down struct {
+	Title, Why string
+	Since      time.Time
+}
 
 // NavItem is a place of the navigation or, below it, a tab.
 type NavItem struct {

@@ -61,7 +61,7 @@ func (s Shower) functions() template.FuncMap {
 		"weblink":  func(address string) Text { return Text(WebAddress(address)) },
 		// Words of people; see the package words.
 		"word":     words.Of,
-		"code":     words.Code,
+		"code":     record.CodeText,
 		"gate":     words.Gate,
 		"door":     func(d any) string { return words.Door(record.Door(fmt.Sprint(d))) },
 		"cost":     words.Cost,

@@ -6,8 +6,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/web/words"
 )
 
 // Records is all of it.
@@ -66,8 +68,6 @@ type Summary interface {
 	RefusalsByCode(ctx context.Context, since time.Time) ([]record.CodeCount, error)
 	// TabCounts counts the changes of each tab, and under "" all.
 	TabCounts(ctx context.Context) (map[record.Tab]int64, error)
-	// Waiting is how many wait for a person.
-	Waiting(ctx context.Context) (int64, error)
 	OutcomesByDay(ctx context.Context, since time.Time) ([]record.OutcomeCount, error)
 	// Totals counts all recorded attempts by outcome, and the refused ones by gate.
 	Totals(ctx context.Context) ([]record.OutcomeTotal, []record.GateTotal, error)
@@ -144,12 +144,56 @@ func CountNow(ctx context.Context, s Sessions, r sessions.Record) sessions.Recor
 	return r
 }
 
-// PullsOf is what was last seen of the pull requests that attempts are about, those that are ours.
-func PullsOf(ctx context.Context, p Pulls, rows []record.RecordedAttempt) (map[record.PullKey]record.PullRecord,
-	error) {
-	keys := record.PullKeys(rows)
-	if len(keys) == 0 {
-		return nil, nil
+// About is what is known beside rows of the audit: their pull requests as last seen, and the sessions that they started.
+type About struct {
+	pulls    map[record.PullKey]record.PullRecord
+	sessions map[string]sessions.State
+}
+
+// AboutOf reads what is known beside rows.
+func AboutOf(ctx context.Context, p Pulls, s Sessions, rows []record.RecordedAttempt) (About, error) {
+	out := About{sessions: map[string]sessions.State{}}
+	if keys := record.PullKeys(rows); len(keys) > 0 {
+		var err error
+		if out.pulls, err = p.PullRecords(ctx, keys); err != nil {
+			return out, err
+		}
 	}
-	return p.PullRecords(ctx, keys)
+	for _, r := range rows {
+		id := r.Started()
+		if _, known := out.sessions[id]; id == "" || known {
+			continue
+		}
+		switch session, err := s.Session(ctx, id); {
+		case err == nil:
+			out.sessions[id] = session.State
+		case fault.CodeOf(err) != fault.NotFound: // one that never was kept says nothing
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// Pull is what was last seen of the pull request that a row is about; the zero value for none of ours.
+func (a About) Pull(r record.RecordedAttempt) record.PullRecord { return a.pulls[r.PullKey()] }
+
+// Session is how the session is that a row started; "" for none.
+func (a About) Session(r record.RecordedAttempt) sessions.State { return a.sessions[r.Started()] }
+
+// Act is the row as a sentence.
+func (a About) Act(r record.RecordedAttempt) record.Act {
+	ended := ""
+	switch state := a.Session(r); state {
+	case "", sessions.StateRunning, sessions.StateSucceeded:
+	default:
+		ended = words.Session(state).Text
+	}
+	return r.Act(record.Context{Title: a.Pull(r).Title, Ended: ended})
+}
+
+// Entry is the row as it is given out.
+func (a About) Entry(r record.RecordedAttempt, clean func(string) string) record.AuditEntry {
+	e := r.Entry()
+	e.PullState, e.Act = string(a.Pull(r).State), a.Act(r).Sentence(clean)
+	return e
 }

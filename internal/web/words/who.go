@@ -38,27 +38,6 @@ func Trigger(t sessions.Trigger, name string, from int) string {
 	return cmp.Or(names[t], string(t))
 }
 
-// Caller is the name of whoever called: that of the token, or else of the program or the person, without a version.
-// session says that the call was made in a session of an agent. The full name belongs to Details.
-func Caller(name string, door record.Door, session bool) string {
-	if token, client, found := strings.Cut(name, " ("); found && strings.HasSuffix(client, ")") {
-		return token
-	}
-	switch {
-	case session && door == record.DoorMCP:
-		return "an agent's session"
-	case name == "" || name == "unknown":
-		return cmp.Or(map[record.Door]string{record.DoorMCP: "an agent", record.DoorWebhook: "the forge"}[door], "somebody")
-	case strings.HasPrefix(name, "uid "):
-		return cmp.Or(map[string]string{"uid 0": "root"}[name], "user "+strings.TrimPrefix(name, "uid "))
-	case door == record.DoorMCP:
-		if at := strings.LastIndexByte(name, ' '); at > 0 {
-			return name[:at]
-		}
-	}
-	return name
-}
-
 // Sentence is a reason as a sentence of its own.
 func Sentence(reason string) string {
 	first, size := utf8.DecodeRuneInString(reason)

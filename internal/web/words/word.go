@@ -142,6 +142,18 @@ func ruling(r record.Ruling) Word {
 	}, r)
 }
 
+// Gate is the name of one of our checks.
+func Gate(g record.Gate) string {
+	names := map[record.Gate]string{
+		record.GateArguments: "Request", record.GateTier: "Tier", record.GateScope: "Protected files",
+		record.GateBaseTree: "Present files",
+		record.GateContent:  "Contents", record.GateRepository: "Repository", record.GateRevision: "Revision",
+		record.GateDuplicate: "Already open",
+		record.GateCooldown:  "Cooling down", record.GateAudit: "Record", record.GateCaps: "Limits",
+	}
+	return cmp.Or(names[g], unknown(string(g)).Text)
+}
+
 // Session is how far an agent's session is, or how it ended.
 func Session(s sessions.State) Word {
 	return wordOf(map[sessions.State]Word{
@@ -169,6 +181,17 @@ func Script(r record.ScriptRun) Word {
 		return failed("Failed (exit code " + strconv.Itoa(r.Ending.ExitCode) + ")")
 	}
 	return Word{"Done", Good, "check"}
+}
+
+// Part is how a part of the server is: the values of doctor.Finding.Status.
+func Part(status string) Word {
+	return wordOf(map[string]Word{
+		"ok":      {"In order", Good, "circle-check"},
+		"off":     {"Off", Mute, "minus"},
+		"warning": {"Mind", Warn, "alert-triangle"},
+		"held":    {"Held back", Warn, "hand-stop"},
+		"problem": {"Broken", Bad, "alert-circle"},
+	}, status)
 }
 
 // drift is how a file differs from what was deployed.

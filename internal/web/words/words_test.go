@@ -99,7 +99,7 @@ func TestEachStateHasItsWord(t *testing.T) {
 // Every code, gate and state that there is has a word of its own, so that no page shows an identifier.
 func TestNothingIsWithoutAWord(t *testing.T) {
 	for _, c := range fault.Codes() {
-		if got := words.Code(c); got == "" || strings.Contains(got, "_") ||
+		if got := record.CodeText(c); got == "" || strings.Contains(got, "_") ||
 			strings.EqualFold(got, strings.ReplaceAll(string(c), "_", " ")) && c != fault.LimitReached && c != fault.ReadOnly {
 			t.Errorf("code %s: %q", c, got)
 		}
@@ -119,47 +119,7 @@ func TestNothingIsWithoutAWord(t *testing.T) {
 	}
 }
 
-func TestARefusalSaysWhichRule(t *testing.T) {
-	for rule, want := range map[string]string{
-		"secret:aws-key": "Looks like a secret", "file-size": "Too large", "total-size": "Too large",
-		"hidden-character": "Hidden characters",
-		"binary":           "Not text", "kind:definitions": "Not a valid file of its kind",
-	} {
-		a := record.Attempt{Code: fault.ContentDenied, Verdicts: []record.Verdict{
-			{Violations: []fault.Violation{{Code: fault.ScopeDenied}}},
-			{Violations: []fault.Violation{{Code: fault.ContentDenied, Rule: rule}}},
-		}}
-		if got := words.Refusal(a); got != want {
-			t.Errorf("%s: %q", rule, got)
-		}
-	}
-	if got := words.Refusal(record.Attempt{Code: fault.DuplicatePR}); got != "Already open" {
-		t.Error(got)
-	}
-	if got := words.Action("review.merge") + ", " + words.Action("brand.new-thing"); got != "Merged, Brand: new thing" {
-		t.Error(got)
-	}
-}
-
-func TestACallerIsNamedWithoutItsVersion(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		door    record.Door
-		session bool
-		want    string
-	}{
-		{"claudeops-demo 1", record.DoorMCP, false, "claudeops-demo"},
-		{"watcher (claude-code 2.1)", record.DoorMCP, false, "watcher"},
-		{"claude-code 2.1", record.DoorMCP, true, "an agent's session"}, {"unknown", record.DoorMCP, false, "an agent"},
-		{"uid 0", record.DoorCLI, false, "root"}, {"uid 1000", record.DoorCLI, false, "user 1000"},
-		{"joe", record.DoorCLI, false, "joe"},
-		{"ann lee", record.DoorWeb, false, "ann lee"}, {"", record.DoorWebhook, false, "the forge"},
-		{"", record.DoorREST, false, "somebody"},
-	} {
-		if got := words.Caller(c.name, c.door, c.session); got != c.want {
-			t.Errorf("%q over %s: %q, want %q", c.name, c.door, got, c.want)
-		}
-	}
+func TestSentencesAndFaces(t *testing.T) {
 	if got := words.Sentence("it took long") + words.Sentence("") + words.Sentence("Ah.") +
 		words.Sentence("ö"); got != "It took long.Ah.Ö." {
 		t.Error(got)

@@ -49,7 +49,10 @@
   let free = none; // whether a list may change at once
   let source = null, failures = 0, waiting = null, planned = null, last = 0, problem = "";
 
-  const say = (text) => { if (status.textContent !== text) status.textContent = text; };
+  const say = (text) => {
+    if (status.textContent !== text) status.textContent = text;
+    status.previousElementSibling.className = "dot" + (text === "live" ? " good" : text.startsWith("not live") ? " bad" : "");
+  };
 
   function listen() {
     hush();

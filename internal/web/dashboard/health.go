@@ -1,0 +1,126 @@
+package dashboard
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/ops/doctor"
+	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/web/words"
+)
+
+// healthPath is the address of the page Health.
+const healthPath = "/doctor"
+
+// standing is how the server is, beside the navigation.
+func (h *renderer) standing(ctx context.Context) pages.Standing {
+	now := h.health.Now(ctx)
+	s := pages.Standing{Mode: "Opens changes, tier " + h.settings.Tier.String()}
+	s.Health, s.Tone = now.Headline()
+	for _, f := range now.Of(doctor.Problem) {
+		if strings.HasPrefix(f.Name, "provider ") {
+			p := part{f}
+			s.Down = append(s.Down, pages.Down{Title: f.Headline(), Why: p.Detail() + " " + p.Stopped(), Since: p.Moment()})
+		}
+	}
+	switch {
+	case h.settings.ReadOnly != "":
+		s.Mode, s.Held = "Read-only", true
+	case h.settings.DryRun:
+		s.Mode, s.Held = "Dry run, tier "+h.settings.Tier.String(), true
+	}
+	return s
+}
+
+// part is a part of the server's health as pages show it.
+type part struct{ doctor.Finding }
+
+// Key implements pages.Part: it is the whole.
+func (p part) Key() any { return p }
+
+// Word is its status.
+func (p part) Word() words.Word { return words.Part(p.Status) }
+
+// Title is what is wrong, or else its name.
+func (p part) Title() string {
+	if p.Status == doctor.Problem {
+		return p.Headline()
+	}
+	return p.Name
+}
+
+// Detail is how it is, as a sentence.
+func (p part) Detail() string { return words.Sentence(p.Finding.Detail) }
+
+// Stopped says what it stops, as a sentence; "" for nothing.
+func (p part) Stopped() string {
+	if p.Stops == "" || p.Status == doctor.OK {
+		return ""
+	}
+	return "It stops " + p.Stops + "."
+}
+
+// Remedy is what to do, as a sentence; "" where there is nothing to say.
+func (p part) Remedy() string { return words.Sentence(p.Do) }
+
+// Moment is since when it is so; zero where that is not known.
+func (p part) Moment() time.Time {
+	if p.Since == nil {
+		return time.Time{}
+	}
+	return *p.Since
+}
+
+// Leads is the page that says more, without the base; "" for none.
+func (p part) Leads() string {
+	switch {
+	case p.Name == doctor.RecordsPart:
+		return auditPath
+	case strings.HasPrefix(p.Name, "provider "):
+		return changesPath + "/forges"
+	case p.Name == "policy":
+		return "/policy"
+	}
+	return ""
+}
+
+// healthPage shows how the server is, part by part.
+type healthPage struct {
+	pages.Page
+	Answer, Tone string
+	Wrong, Fine  []part
+	At           time.Time
+}
+
+func (h *renderer) showHealth(req *handler.Request) (handler.Response, error) {
+	now, err := h.health.Check(req.Context())
+	if err != nil {
+		return handler.Response{}, err
+	}
+	view := healthPage{Page: h.frame(req, "Health", healthPath), At: now.At}
+	for _, status := range []string{doctor.Problem, doctor.Held, doctor.Warning} {
+		for _, f := range now.Of(status) {
+			view.Wrong = append(view.Wrong, part{f})
+		}
+	}
+	for _, f := range now.Parts {
+		if f.Status == doctor.OK || f.Status == doctor.Off {
+			view.Fine = append(view.Fine, part{f})
+		}
+	}
+	blocking := func(f doctor.Finding) bool { return f.Blocks }
+	switch broken, held := now.Of(doctor.Problem), now.Of(doctor.Held); {
+	case slices.ContainsFunc(broken, blocking):
+		view.Answer, view.Tone = "Pull requests are stopped: "+strings.Join(doctor.Blocking(broken), ", ")+".", "no"
+	case len(broken) > 0:
+		view.Answer, view.Tone = "Pull requests can be opened, and something else is broken.", "no"
+	case len(held) > 0:
+		view.Answer, view.Tone = "No pull request is opened here, as the operator has chosen.", "held"
+	default:
+		view.Answer, view.Tone = "Nothing here would stop a pull request.", "yes"
+	}
+	return h.html("doctor", view)
+}
