@@ -2,9 +2,7 @@ package change
 
 import (
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,11 +19,6 @@ func (e *Engine) left() bool {
 func (w *applier) leaveMoved() (said string) {
 	j := w.journal
 	w.disk.real = maps.Clone(j.Real)
-	if len(j.Real) == 0 && j.Snapshot.Project != "" { // an older version's: its projects were no links
-		if info, err := os.Lstat(j.Snapshot.Project); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			w.disk.real = map[string]string{j.Snapshot.Project: j.Snapshot.Project}
-		}
-	}
 	var moved []string
 	for _, base := range w.disk.bases {
 		if w.disk.moved(base) != nil {

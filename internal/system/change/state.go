@@ -44,7 +44,7 @@ type journal struct {
 	Before    map[string]string `json:"manifests_before"`
 	// Folders are those that are made, the outer ones first.
 	Folders []string `json:"folders"`
-	// Real are the paths of the folders that hold the files, without links. Journals of older versions have none.
+	// Real are the paths of the folders that hold the files, without links.
 	Real map[string]string `json:"real_folders,omitempty"`
 	// Initial is the snapshot that precedes this one, if it is the first; see initial.
 	Initial *Snapshot `json:"initial,omitempty"`
