@@ -36,7 +36,11 @@ func (w commitWriter) moveBranch(ctx context.Context, req gitprovider.CommitRequ
 	}
 	var data struct{ UpdateRefs *struct{} }
 	return w.api.fresh.waitFor(ctx, object(req.Snapshot.Repo, commit), "the commit", commitUnknown, func() error {
-		return w.api.graphql(ctx, mutation(moveDocument, map[string]any{"input": input}), &data)
+		err := w.api.graphql(ctx, mutation(moveDocument, map[string]any{"input": input}), &data)
+		if lacksUpdateRefs(err) {
+			return w.branches.moveByID(ctx, req.Snapshot.Repo, req.Branch, commit)
+		}
+		return err
 	})
 }
 

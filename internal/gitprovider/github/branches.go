@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -19,6 +20,7 @@ func branchRef(branch string) string { return "refs/heads/" + branch }
 
 // refNode is a reference as GraphQL answers it.
 type refNode struct {
+	ID           string // where it was asked for
 	Prefix, Name string
 	Target       struct{ Oid string }
 }
@@ -87,10 +89,69 @@ func (b branches) Remove(ctx context.Context, repo gitprovider.RepoRef, branch, 
 	}
 	var data struct{ UpdateRefs *struct{} }
 	err = b.api.graphql(ctx, mutation(removeDocument, map[string]any{"input": input}), &data)
+	if lacksUpdateRefs(err) {
+		err = b.removeByID(ctx, repo, branch, tip)
+	}
 	if err == nil {
 		b.api.fresh.gone(branchObject(repo, branch))
 	}
 	return err
+}
+
+// lacksUpdateRefs reports whether an Enterprise Server is too old for the mutation. It checks a document before it does
+// anything.
+func lacksUpdateRefs(err error) bool {
+	r := refused(err)
+	return r != nil && r.code != "" && r.says("updaterefs")
+}
+
+const (
+	removeByIDDocument = `mutation($input: DeleteRefInput!) { deleteRef(input: $input) { clientMutationId } }`
+	moveByIDDocument   = `mutation($input: UpdateRefInput!) { updateRef(input: $input) { clientMutationId } }`
+)
+
+// removeByID removes a branch by its node id, just after having seen that it is at a commit: old servers know no
+// condition.
+func (b branches) removeByID(ctx context.Context, repo gitprovider.RepoRef, branch, tip string) error {
+	ref, err := b.node(ctx, repo, branch)
+	if err != nil {
+		return err
+	}
+	if ref.tip() != tip {
+		return fault.New(fault.Conflict, "the branch %s has moved since; somebody has added to it", branch)
+	}
+	var data struct{ DeleteRef *struct{} }
+	return b.api.graphql(ctx, mutation(removeByIDDocument, map[string]any{"input": map[string]any{"refId": ref.ID}}), &data)
+}
+
+// moveByID moves a branch by its node id to a commit that follows its present one, else GitHub refuses it.
+func (b branches) moveByID(ctx context.Context, repo gitprovider.RepoRef, branch, commit string) error {
+	ref, err := b.node(ctx, repo, branch)
+	if err != nil {
+		return err
+	}
+	input := map[string]any{"refId": ref.ID, "oid": commit, "force": false}
+	var data struct{ UpdateRef *struct{} }
+	err = b.api.graphql(ctx, mutation(moveByIDDocument, map[string]any{"input": input}), &data)
+	if r := refused(err); r != nil && r.says("fast forward") {
+		return fault.Wrap(err, fault.Conflict, "the branch %s has moved since it was read; somebody has added to it", branch)
+	}
+	return err
+}
+
+// node is a branch with its node id; not_found if there is none.
+func (b branches) node(ctx context.Context, repo gitprovider.RepoRef, branch string) (*refNode, error) {
+	q := newQuery(repo)
+	q.text("ref", branchRef(branch))
+	q.add("ref(qualifiedName: $ref) { id target { oid } }")
+	from, err := ask[struct{ Ref *refNode }](ctx, b.api, q, needContents)
+	if err == nil && from.Ref == nil {
+		err = fault.New(fault.NotFound, "the repository %s has no branch %s any more", repo, branch)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return from.Ref, nil
 }
 
 // ours gives the tips of the branches below BranchPrefix, with one query for each hundred.

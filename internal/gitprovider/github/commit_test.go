@@ -24,6 +24,30 @@ func holding(text string) func(*http.Request) bool {
 	}
 }
 
+// Enterprise Servers of some versions have no updateRefs.
+func TestBranchesOfAnOldServerAreReachedByTheirIDs(t *testing.T) {
+	s := newScene(t)
+	s.s.MakeOld()
+	pr := s.propose(branch)
+	exec := providertest.Update("playbooks/restart.md", "new\n")
+	q := s.query("playbooks/restart.md")
+	q.Base = branch
+	snapshot, err := s.p.Snapshot(t.Context(), q)
+	must(t, err)
+	req := gitprovider.CommitRequest{Snapshot: snapshot, Branch: branch, Message: "More",
+		Changes: providertest.ChangeSet(t, exec)}
+	made, err := s.p.Append(t.Context(), req)
+	must(t, err)
+	s.same("tip", s.Branches()[branch], made.ID)
+	_, err = s.p.Append(t.Context(), req) // the branch has moved
+	wantCode(t, err, fault.Conflict)
+	wantCode(t, s.p.DeleteBranch(t.Context(), s.Ref(), branch, pr.HeadCommit), fault.Conflict)
+	must(t, s.p.DeleteBranch(t.Context(), s.Ref(), branch, made.ID))
+	if _, left := s.Branches()[branch]; left {
+		t.Error("the branch stays")
+	}
+}
+
 // before runs do once, before the mutation.
 func (s *scene) before(mutation string, do func(*memhost.Repo)) {
 	done := false

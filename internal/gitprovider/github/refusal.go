@@ -31,6 +31,7 @@ const (
 type refusal struct {
 	status int    // of REST; 0 for GraphQL
 	kind   string // of GraphQL's error: NOT_FOUND, UNPROCESSABLE and the like
+	code   string // of a document that GraphQL does not understand
 	said   string // GitHub's words, cleaned and capped
 	errors []gogithub.Error
 	fault  *fault.Error

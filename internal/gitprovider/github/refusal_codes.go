@@ -141,7 +141,7 @@ func shares(a, b string) bool {
 // which a mutation may have been done.
 func (r refusals) translateGraphQL(e graphError, resp *http.Response, op operation) error {
 	said := r.said(e.Message)
-	out := &refusal{kind: e.Type, said: said}
+	out := &refusal{kind: e.Type, code: e.Extensions.Code, said: said}
 	switch {
 	case e.Extensions.SAML:
 		out.fault = r.fromWords("saml enforcement", op.need)

@@ -38,6 +38,13 @@ func (g *graphServer) serve(a *exchange) {
 		a.fail(http.StatusBadRequest, "A query attribute must be specified and must be a string.")
 		return
 	}
+	if g.old && strings.Contains(req.Query, "updateRefs(") {
+		a.reply(http.StatusOK, object{"errors": []any{object{
+			"message":    "Field 'updateRefs' doesn't exist on type 'Mutation'",
+			"extensions": object{"code": "undefinedField", "typeName": "Mutation", "fieldName": "updateRefs"},
+		}}})
+		return
+	}
 	out := g.schema.Execute(req, gql.Roots{Query: g.queryRoot(), Mutation: g.mutationRoot(),
 		Around: func(do func()) { g.s.as(a, func() { g.spent = 0; do() }) }})
 	for _, defect := range out.Defects {

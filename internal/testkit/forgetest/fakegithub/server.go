@@ -83,9 +83,13 @@ type restRouter struct {
 type graphServer struct {
 	s      *Server
 	schema *gql.Schema
+	old    bool
 	limit  int // of what a query may cost: 1 for each pull request, 10 for each comparison; 0: none
 	spent  int // by the query that is being answered
 }
+
+// MakeOld makes the server one that has no updateRefs yet, as some Enterprise Servers.
+func (s *Server) MakeOld() { s.host.Locked(func() { s.graph.old = true }) }
 
 // LimitQueries makes GraphQL give up on queries that cost more: 1 for each pull request that they ask for, and 10 for
 // each whose files they want. 0 is no limit.
