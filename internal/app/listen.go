@@ -52,6 +52,9 @@ func listenBeside(ctx context.Context, at net.Addr) (second net.Listener, own gu
 	case addr == netip.IPv6Loopback():
 		network, other = "tcp4", netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	case addr == netip.AddrFrom4([4]byte{127, 0, 0, 1}), addr == netip.IPv4Unspecified():
+	case addr.IsLoopback():
+		return nil, guard.Own{Why: fmt.Sprintf("Your browser has no address of its own here: names below localhost lead to "+
+			"127.0.0.1, and the server listens at %s.", addr)}, nil
 	default:
 		return nil, own, nil
 	}

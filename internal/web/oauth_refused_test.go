@@ -646,6 +646,12 @@ func TestProgramsAreLetInWhereNobodyReadsAlong(t *testing.T) {
 			t.Errorf("%s: %d %s", path, a.StatusCode, a.body)
 		}
 	}
+	for _, path := range []string{"/.well-known/oauth-protected-resource/ops/mcp",
+		"/.well-known/oauth-protected-resource/ops", "/ops/.well-known/oauth-protected-resource/mcp"} {
+		if a := below.get(path); a.json["resource"] != "http://127.0.0.1:8080/ops/mcp" {
+			t.Errorf("%s: %d %s", path, a.StatusCode, a.body)
+		}
+	}
 	if a := below.get("/.well-known/oauth-authorization-server"); a.StatusCode != http.StatusNotFound {
 		t.Errorf("%d %s", a.StatusCode, a.body)
 	}

@@ -91,7 +91,8 @@ func TestRefusalsSayWhenToComeBackAndWhatIsInTheWay(t *testing.T) {
 	other := request(files(file("checks/inodes.md", "create", "# Other\n")))
 	a := w.do("POST", "/api/v1/prs", other)
 	w.want(a, 409, fault.DuplicatePR)
-	if existing, _ := a.json["existing_pr"].(map[string]any); existing["number"] != float64(1) {
+	if existing, _ := a.json["existing_pr"].(map[string]any); existing["number"] != float64(1) ||
+		existing["title"] == nil || existing["untrusted"] != fault.UntrustedTitle {
 		t.Errorf("got %s", a.body)
 	}
 	w.fake.World(t, gitprovider.RepoRef{Owner: "joe", Name: "infra"}).Close(1)
