@@ -100,6 +100,9 @@ func (p *Person) Account() gitprovider.Account {
 // Vouched reports whether a provider of identities or a trusted proxy has recognised the person.
 func (p *Person) Vouched() bool { return p != nil && p.Issuer != IssuerOS }
 
+// SignedIn reports whether a provider of identities has recognised the person.
+func (p *Person) SignedIn() bool { return p.Vouched() && p.Issuer != IssuerProxy }
+
 // IsZero reports whether nothing is known of the actor.
 func (a Actor) IsZero() bool {
 	return a.Person == nil && a.Credential == nil && a.Session == nil && a.System == "" && a.Client == ""
@@ -206,8 +209,8 @@ func (n Ancestor) is(other Ancestor) bool {
 // identities knows, the second has to be such a person as well: a token or a user of the operating system may be that
 // same person's.
 func (a Actor) SecondTo(started Actor) (why string) {
-	if started.IsZero() {
-		return "the record does not say who started it"
+	if started.IsZero() || started.Session != nil && started.Session.Starter == nil {
+		return "the record does not say who stands behind it"
 	}
 	mine, theirs := a.Lineage(), started.Lineage()
 	known := false

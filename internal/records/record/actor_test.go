@@ -59,6 +59,7 @@ func TestOnePersonIsNeverTwo(t *testing.T) {
 		"a person, after the schedule":          {ann, session(schedule), ""},
 		"nobody":                                {Actor{System: SystemAnonymous}, schedule, "is not a person"},
 		"a person, after nobody that is known":  {ann, Actor{Door: DoorREST}, "does not say"},
+		"a person, after a session of nobody":   {ann, Actor{Session: &ActorSession{ID: "s"}}, "does not say"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			why := c.second.SecondTo(c.started)
