@@ -86,9 +86,9 @@ func TestTheLifeOfAProcedure(t *testing.T) {
 	}
 
 	// It is reviewed on a line, revised with an answer, and merged.
-	say("work", "review", "comment", "1", "--repo", "demo/home-cluster", "--as", "ann", "--line",
+	say("work", "review", "comment", "1", "--repo", "demo/home-cluster", "--line",
 		lifeFile+":3:Say how to see it.")
-	say("work", "review", "request-changes", "1", "--repo", "demo/home-cluster", "--as", "ann", "--comment", "One thing.")
+	say("work", "review", "request-changes", "1", "--repo", "demo/home-cluster", "--comment", "One thing.")
 	comment := regexp.MustCompile(`"id": "([^"]+)"`).FindStringSubmatch(say("work", "pr", "status", "1", "--repo",
 		"demo/home-cluster", "--json"))
 	if comment == nil {
@@ -99,8 +99,8 @@ func TestTheLifeOfAProcedure(t *testing.T) {
 			`"replies":[{"comment":"` + comment[1] + `","text":"By df."}],"files":[{"path":"` + lifeFile +
 			`","action":"update","content":"` + strings.ReplaceAll(procedure(lifeRevised), "\n", `\n`) + `"}]}`})
 	say("work", "pr", "create", "--from", filepath.Join(w.home, "revision.json"))
-	say("work", "review", "approve", "1", "--repo", "demo/home-cluster", "--as", "ann")
-	say("work", "review", "merge", "1", "--repo", "demo/home-cluster", "--as", "ann")
+	say("work", "review", "approve", "1", "--repo", "demo/home-cluster")
+	say("work", "review", "merge", "1", "--repo", "demo/home-cluster")
 
 	// It is deployed, and both clients have it.
 	git(checkout, "pull", "-q", "--ff-only", "origin", "main")

@@ -34,7 +34,7 @@ func serveAgent(ctx context.Context, a *App, p *Parts, r door.Rights, c door.Cli
 	own := WithRights(a, p, r)
 	server, err := mcpserver.New(own.EnabledToolsets(), mcpserver.Options{
 		Version: Version(), ReadOnly: own.Parts.Cfg.Permissions.ReadOnly, Ticks: time.Tick(LookEvery), Gone: c.Gone,
-		Credential: c.Credential, Calling: c.Calling,
+		Actor: c.Actor, Calling: c.Calling,
 		Admitted: c.Admitted, Log: own.Parts.Log, NewID: NewID,
 	})
 	if err != nil {

@@ -48,6 +48,7 @@ func newPrograms(p *Parts) *oauth.Service {
 		Gatekeeper: func() oauth.Gatekeeper { return p.access },
 		Record:     func(ctx context.Context, a record.Attempt) error { return p.Store.Ledger.Record(ctx, a, nil) },
 		MaxTier:    func() gitprovider.Tier { return p.Cfg.Sessions.MaxTier },
+		Providers:  identityNames(p),
 		Random:     rand.Reader,
 		Now:        time.Now,
 		NewID:      NewID,
@@ -89,7 +90,7 @@ func admitAgent(ctx context.Context, p *Parts, rights door.Rights, secret string
 	rights.Tier = max(min(t.MaxTier, p.Cfg.Sessions.MaxTier), gitprovider.TierObserve)
 	rights.DryRun, rights.ReadOnly = p.Cfg.Permissions.DryRun || t.DryRun, rights.ReadOnly || t.ReadOnly
 	rights.Repos = t.Repos
-	return door.Arrival{Rights: rights, Credential: t.Name, Holder: t.ID, Still: func(ctx context.Context) error {
+	return door.Arrival{Rights: rights, Actor: t.Actor(), Credential: t.Name, Holder: t.ID, Still: func(ctx context.Context) error {
 		if err := p.access.StillAgent(ctx, t); err != nil {
 			return err
 		}

@@ -70,7 +70,8 @@ func (d *Deployments) fetching(ctx context.Context, row record.Attempt, f func(c
 		return err
 	}
 	row.Time, row.RequestID, row.Duration = time.Now(), NewID(), time.Since(started)
-	row.Door, row.Outcome = record.DoorWeb, record.OutcomeDone
+	row.Actor = record.Actor{Door: record.DoorWeb, System: record.SystemServe}
+	row.Outcome = record.OutcomeDone
 	row.Message = d.parts.Scanner.Redact(said)
 	if err != nil {
 		general := fault.From(err)

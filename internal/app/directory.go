@@ -56,3 +56,11 @@ func newDirectory(p *Parts) access.Directory {
 		NewID:  NewID,
 	}
 }
+
+// identityNames are the names of the providers by which people sign in.
+func identityNames(p *Parts) (out []string) {
+	for _, provider := range p.identities {
+		out = append(out, provider.Name())
+	}
+	return out
+}

@@ -72,7 +72,8 @@ func newAllowed(p func() *Parts) allowed.Acts {
 // NewTokens makes the acts about tokens.
 func NewTokens(p func() *Parts) tokens.Acts {
 	return tokens.Acts{
-		Kernel: func() *operation.Kernel { return p().kernel }, Store: func() tokens.Store { return p().Store.Access },
+		Providers: func() []string { return identityNames(p()) },
+		Kernel:    func() *operation.Kernel { return p().kernel }, Store: func() tokens.Store { return p().Store.Access },
 		Random: rand.Reader, Now: time.Now, NewID: NewID,
 	}
 }

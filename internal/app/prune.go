@@ -20,7 +20,8 @@ func keepPruned(ctx context.Context, p *Parts) {
 	}
 	prune := newRetention(func() *Parts { return p }).Operation()
 	for ctx.Err() == nil {
-		removed, err := prune.Handle(ctx, operation.Call{Caller: operation.Caller{Door: record.DoorWeb, Name: "retention"},
+		removed, err := prune.Handle(ctx, operation.Call{Caller: operation.Caller{Actor: record.Actor{Door: record.DoorWeb,
+			System: record.SystemRetention}},
 			Arguments: []byte("{}")})
 		if err != nil && ctx.Err() == nil {
 			p.Log.Warn("not everything that is old was removed", "error", fault.From(err).Message)

@@ -72,7 +72,8 @@ func refuseExposedSchedule(ctx context.Context, p *Parts, s *session.Service) er
 // refusedSchedule records that a session of the schedule was refused.
 func refusedSchedule(ctx context.Context, p *Parts, why error) error {
 	start := ActNamed(newSessionActs(func() *Parts { return p }).Operations(), session.ActStart)
-	return start.Reject(ctx, operation.Call{Caller: operation.Caller{Door: record.DoorPoll, Name: "schedule"}}, why)
+	return start.Reject(ctx, operation.Call{Caller: operation.Caller{Actor: record.Actor{
+		Door: record.DoorPoll, System: record.SystemSchedule}}}, why)
 }
 
 func newSessionActs(p func() *Parts) session.Acts {

@@ -37,11 +37,12 @@ func NewSignIn(p *Parts) signIn {
 		AnyToken: p.Store.Access.AnyToken,
 		Insert: func(ctx context.Context, t access.Token) error {
 			return p.Store.Access.InsertToken(ctx, t, record.Attempt{
-				Time: t.CreatedAt, RequestID: NewID(), Door: record.DoorCLI, Caller: "claudeops serve", Action: "token.create",
+				Time: t.CreatedAt, RequestID: NewID(), Actor: record.Actor{Door: record.DoorCLI, System: record.SystemServe},
+				Action:  "token.create",
 				Outcome: record.OutcomeDone, Message: "made at the first start of the server: " + tokens.Entry(t).Describe(),
 			})
 		},
-		Gatekeeper: p.access, Learn: func(secret string) { p.Scanner.Learn(secret) }, Now: time.Now, NewID: NewID,
+		Gatekeeper: p.access, Operator: User(), Learn: func(secret string) { p.Scanner.Learn(secret) }, Now: time.Now, NewID: NewID,
 		Random: rand.Reader,
 	}
 	return s

@@ -142,7 +142,7 @@ func (a *App) Wire(n Needs) *Parts {
 	p.access = access.NewGatekeeper(access.Options{
 		Tokens: p.Store.Access, Logins: p.Store.Access, Configured: p.Cfg.Web.Tokens, AnonymousRead: p.Cfg.Web.AnonymousRead,
 		Now:    time.Now,
-		Random: rand.Reader, Directory: newDirectory(p),
+		Random: rand.Reader, Directory: newDirectory(p), Operator: User(),
 	})
 	p.notifier = notify.New(p.Store.Outbox, targets.Senders(notify.SenderOptions{
 		Transport: transport.NewPool(http.ProxyFromEnvironment),

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/app"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
@@ -53,7 +54,8 @@ func newRefusing(t *testing.T) *refusing {
 	w.git("-C", work, "add", "--all")
 	w.git("-C", work, "-c", "user.name=ann", "-c", "user.email=ann@example.org", "commit", "--quiet", "-m", "A check")
 	w.git("-C", work, "push", "--quiet", "origin", "HEAD:main")
-	w.hide = []string{w.env["CLAUDEOPS_LOCAL_ROOT"], "/srv/git", w.env["CLAUDEOPS_STATE_DIR"], "/var/lib/claudeops"}
+	w.hide = []string{w.env["CLAUDEOPS_LOCAL_ROOT"], "/srv/git", w.env["CLAUDEOPS_STATE_DIR"], "/var/lib/claudeops",
+		app.User().String(), "uid 1000 (bob)"}
 	w.sent = map[string]any{
 		"repo_owner": "joe", "repo_name": "infra", "title": "Warn earlier", "body": "Why: 90 % leaves too little time.",
 		"files": []any{changed("checks/disk.md", "90 %", "85 %")},
@@ -206,8 +208,7 @@ func aboutTheWorld() []answered {
 	return []answered{
 		{fault.DuplicatePR, "An open pull request of ours changes the file.", func(w *refusing) {
 			w.opened()
-			w.run("review", "request-changes", "1", "--repo", "joe/infra", "--comment", "80 is too early for the backup disk.",
-				"--as", "bob")
+			w.run("review", "request-changes", "1", "--repo", "joe/infra", "--comment", "80 is too early for the backup disk.")
 		}, nil, noCall, nil},
 		{
 			fault.Conflict, "An edit was made from an old copy.", nil,
@@ -222,7 +223,7 @@ func aboutTheWorld() []answered {
 			withFiles(whole("checks/disk.md", "update", "# Disk\n\nWarn at 90 %.\n")), noCall, nil},
 		{fault.CooldownActive, "A person has closed such a pull request.", func(w *refusing) {
 			w.opened()
-			w.run("review", "close", "1", "--repo", "joe/infra", "--comment", "We buy disks instead.", "--as", "bob")
+			w.run("review", "close", "1", "--repo", "joe/infra", "--comment", "We buy disks instead.")
 		}, nil, noCall, nil},
 		{fault.LimitReached, "As many pull requests are open as the policy allows.", func(w *refusing) {
 			w.opened()

@@ -117,8 +117,8 @@ func serveMCP(ctx context.Context, a *commandLine, o mcpServerOptions) error {
 	app.LogUnknownToolsets(ctx, a.program(), p)
 	server, err := mcpserver.New(a.program().EnabledToolsets(), mcpserver.Options{
 		Name: stands.name, Versions: stands.versions, Version: app.Version(), ReadOnly: p.Cfg.Permissions.ReadOnly,
-		Ticks: time.Tick(app.LookEvery),
-		Log:   p.Log, NewID: app.NewID,
+		Ticks: time.Tick(app.LookEvery), Actor: app.Agent(ctx, p),
+		Log: p.Log, NewID: app.NewID,
 	})
 	if err != nil {
 		return err

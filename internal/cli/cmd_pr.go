@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -19,9 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
-	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -98,15 +95,6 @@ func runPRCreate(a *commandLine, cmd *cobra.Command, o prCreateOptions) error {
 		return err
 	}
 	return a.print(result, func(w *strings.Builder) { describeCreated(w, result) })
-}
-
-// caller is the operating system's user, as the environment names it.
-func (a *commandLine) caller(p *app.Parts) operation.Caller {
-	name := p.Cfg.User
-	if name == "" {
-		name = "uid " + strconv.Itoa(os.Getuid())
-	}
-	return operation.Caller{Door: record.DoorCLI, Name: name}
 }
 
 func createRequest(a *commandLine, o prCreateOptions) ([]byte, error) {

@@ -54,7 +54,6 @@ func reviewActCommand(a *commandLine, verb review.Verb) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
 	cmd.Flags().StringVar(&r.Comment, "comment", "", "what to say")
-	cmd.Flags().StringVar(&r.By.Name, "as", "", "your name (default: the operating system's user)")
 	cmd.Flags().StringVar(&r.Head, "head", "", "the head commit that you looked at: refuse if it has moved")
 	if verb.Name == review.LiftCooldown {
 		cmd.Flags().StringVar(&r.Provider, "provider", "", "where the repository is, if several providers are enabled")
@@ -72,17 +71,20 @@ func reviewActCommand(a *commandLine, verb review.Verb) *cobra.Command {
 // review acts as the command's user, and prints what came of it.
 func runReview(ctx context.Context, a *commandLine, verb review.Verb, r review.Request) error {
 	p := a.program().Wire(app.Needs{})
-	caller := a.caller(p)
-	if r.By.Name != "" {
-		caller.Name = r.By.Name
+	call, err := app.AtTerminal(ctx, p)
+	if err == nil {
+		err = app.MayAtTerminal(call, review.NeedsOf(verb.Name))
 	}
-	r.By = caller
+	if err != nil {
+		return err
+	}
+	r.By = call.Caller
 	outcome, err := app.NewReviews(p).Do(ctx, r)
 	if err != nil {
 		return err
 	}
 	return a.print(outcome, func(w *strings.Builder) {
-		fmt.Fprintf(w, "%s #%d as %s.\n", strings.ToUpper(verb.Done[:1])+verb.Done[1:], r.Number, shown(r.By.Name, 100))
+		fmt.Fprintf(w, "%s #%d as %s.\n", strings.ToUpper(verb.Done[:1])+verb.Done[1:], r.Number, shown(r.By.String(), 100))
 		if outcome.Commit != "" {
 			fmt.Fprintf(w, "  commit %s\n", outcome.Commit)
 		}

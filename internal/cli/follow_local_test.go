@@ -31,7 +31,7 @@ func newLocalWorld(t *testing.T) *localWorld {
 	root, work, state := t.TempDir(), t.TempDir(), t.TempDir()
 	emptyRecords.Put(t, state)
 	w := &localWorld{T: t, repo: filepath.Join(root, "joe", "infra.git"), env: map[string]string{
-		"CLAUDEOPS_LOCAL_ROOT": root, "CLAUDEOPS_STATE_DIR": state, "CLAUDEOPS_TIER": "2", "USER": "ann",
+		"CLAUDEOPS_LOCAL_ROOT": root, "CLAUDEOPS_STATE_DIR": state, "CLAUDEOPS_TIER": "2",
 		"PATH":                  os.Getenv("PATH"),
 		"CLAUDEOPS_WEBHOOK_URL": "http://127.0.0.1:1/nobody-listens", "CLAUDEOPS_WEBHOOK_SECRET": "a-secret-for-notices",
 	}}

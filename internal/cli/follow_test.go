@@ -61,7 +61,7 @@ func newForged(t *testing.T, source string) *forged {
 	}))
 	t.Cleanup(receiver.Close)
 	f.env = map[string]string{
-		"CLAUDEOPS_STATE_DIR": t.TempDir(), "CLAUDEOPS_TIER": "2", "CLAUDEOPS_ADDR": "127.0.0.1:0", "USER": "claude",
+		"CLAUDEOPS_STATE_DIR": t.TempDir(), "CLAUDEOPS_TIER": "2", "CLAUDEOPS_ADDR": "127.0.0.1:0",
 		"CLAUDEOPS_WEBHOOK_URL": receiver.URL, "CLAUDEOPS_WEBHOOK_SECRET": "a-secret-for-notices",
 		strings.ToUpper(source) + "_WEBHOOK_SECRET": forgeSecret, "PATH": os.Getenv("PATH"), "HOME": t.TempDir(),
 	}

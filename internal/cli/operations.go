@@ -16,20 +16,34 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/records/access"
 )
 
 // ask does an operation for the person at the terminal.
 func (a *commandLine) ask(ctx context.Context, o operation.Operation, arguments []byte) (any, error) {
-	return o.Handle(ctx, operation.Call{Caller: a.caller(a.program().Wire(app.Needs{})), Ceiling: operation.Unlimited,
-		Scopes: access.AllScopes(), Arguments: arguments})
+	call, err := app.AtTerminal(ctx, a.program().Wire(app.Needs{}))
+	if err == nil {
+		err = app.MayAtTerminal(call, o.Needs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	call.Arguments = arguments
+	return o.Handle(ctx, call)
 }
 
 // act does an act of people for the person at the terminal, whose command has read the input itself.
 func (a *commandLine) act(ctx context.Context, name string, in any) (any, error) {
 	p := a.program().Wire(app.Needs{})
-	call := operation.Call{Caller: a.caller(p), Ceiling: operation.Unlimited, Scopes: access.AllScopes(), Input: in}
-	return app.ActNamed(app.Acts(func() *app.Parts { return p }), name).Handle(ctx, call)
+	o := app.ActNamed(app.Acts(func() *app.Parts { return p }), name)
+	call, err := app.AtTerminal(ctx, p)
+	if err == nil {
+		err = app.MayAtTerminal(call, o.Needs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	call.Input = in
+	return o.Handle(ctx, call)
 }
 
 // askFor is ask for an operation that has a command of its own, by its name. in is its input, or that as JSON.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -114,7 +115,7 @@ func peopleEnv(dir string) map[string]string {
 		"CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"), "CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"),
 		"CLAUDEOPS_TIER":      "2",
 		"CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"), "CLAUDEOPS_ADDR": "127.0.0.1:0", "CLAUDEOPS_POLL_INTERVAL": "0",
-		"CLAUDEOPS_CLAUDE_BIN": filepath.Join(dir, "claude"), "CLAUDEOPS_BOUNDARY": "none", "USER": "ann",
+		"CLAUDEOPS_CLAUDE_BIN": filepath.Join(dir, "claude"), "CLAUDEOPS_BOUNDARY": "none",
 		"PATH": os.Getenv("PATH"), "HOME": dir,
 	}
 }
@@ -150,8 +151,20 @@ func newPeopleWorld(t *testing.T, env map[string]string) *peopleWorld {
 	return w
 }
 
-// plain is the world without the settings that the test is about, to look at what is there.
-func (w *peopleWorld) plain() func(string) (string, bool) { return lookupIn(peopleEnv(w.dir)) }
+// plain is the world without the settings that the test is about, to look at what is there, and to act as ann.
+func (w *peopleWorld) plain() func(string) (string, bool) { return w.asAnn(peopleEnv(w.dir)) }
+
+// asAnn adds ann's token to an environment.
+func (w *peopleWorld) asAnn(env map[string]string) func(string) (string, bool) {
+	w.Helper()
+	seed, err := seedOfPeople()
+	if err != nil {
+		w.Fatal(err)
+	}
+	env = maps.Clone(env)
+	env["CLAUDEOPS_TOKEN"] = seed.token
+	return lookupIn(env)
+}
 
 // command runs a command, and returns its answer and its exit code.
 func (w *peopleWorld) command(lookup func(string) (string, bool), args ...string) (out string, code int) {
@@ -162,10 +175,10 @@ func (w *peopleWorld) command(lookup func(string) (string, bool), args ...string
 	return stdout.String() + stderr.String(), code
 }
 
-// throughCLI does something at the command line, and returns the code of the refusal, "" for none.
+// throughCLI does something at the command line with ann's token, and returns the code of the refusal, "" for none.
 func (w *peopleWorld) throughCLI(args ...string) fault.Code {
 	w.Helper()
-	out, exit := w.command(lookupIn(w.env), append(args, "--json")...)
+	out, exit := w.command(w.asAnn(w.env), append(args, "--json")...)
 	var answer struct{ Code fault.Code }
 	if exit == 0 {
 		return ""

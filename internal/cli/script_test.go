@@ -19,6 +19,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/claudeops/claudeops/internal/app"
 	"github.com/claudeops/claudeops/internal/ops/notify"
 	"github.com/claudeops/claudeops/internal/system/confine"
 	"github.com/claudeops/claudeops/internal/system/processtree"
@@ -115,7 +116,8 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("CLAUDEOPS_REPOS_DIR", filepath.Join(env.WorkDir, "repos"))
 	env.Setenv("CLAUDEOPS_TIER", "2")
 	env.Setenv("CLAUDEOPS_BOUNDARY", "none") // agents of scripts write where the scripts look
-	env.Setenv("USER", "ann")
+	env.Setenv("USER", "boss")               // says nothing
+	env.Setenv("ME", app.User().String())
 	env.Setenv("SCRATCH", os.Getenv(scratch))
 	env.Values[serveKey{}] = &servedProcess{}
 	env.Setenv("WEBHOOK", webhook(env))

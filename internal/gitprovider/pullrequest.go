@@ -57,18 +57,26 @@ const (
 	ReviewPending          ReviewState = "pending"
 )
 
-// Account is what a provider of identities calls a person.
+// Account is what an issuer of identities calls somebody, for ever. The zero value is nobody's.
 type Account struct{ Issuer, Subject string }
 
 // Review is one review of a pull request. Body is untrusted text.
 type Review struct {
 	Author      string
-	Account     Account // of the author, where the record is ours and the author signed in by a provider of identities
+	Account     Account // of the author, where the record is ours: names are never compared there
 	State       ReviewState
 	Body        string
 	SubmittedAt time.Time // zero while pending
 	// Comments are on lines of files, as far as the provider reads them.
 	Comments []LineComment
+}
+
+// By tells the author from others: by the account or, at hosts that are not ours, by the name.
+func (r Review) By() Account {
+	if r.Account != (Account{}) {
+		return r.Account
+	}
+	return Account{Subject: r.Author}
 }
 
 // LineComment is what a review says of one line of a file, or what was answered there. Body is untrusted text.
@@ -155,11 +163,11 @@ func Listed(pr PullRequest, label string) bool {
 func Opinions(reviews []Review) (approvals, objections int) {
 	reviews = slices.Clone(reviews)
 	slices.SortStableFunc(reviews, func(a, b Review) int { return a.SubmittedAt.Compare(b.SubmittedAt) })
-	last := map[string]ReviewState{}
+	last := map[Account]ReviewState{}
 	for _, r := range reviews {
 		switch r.State {
 		case ReviewApproved, ReviewChangesRequested, ReviewDismissed:
-			last[r.Author] = r.State
+			last[r.By()] = r.State
 		}
 	}
 	for _, state := range last {

@@ -38,10 +38,9 @@ type Options struct {
 	Calling func() (ended func())
 	// Admitted asks again whether the client may be connected; nil where nobody can take that back. See operation.Caller.
 	Admitted func(ctx context.Context) error
-	// Credential names the token that let the client in, for the record; "" for a client that needs none.
-	Credential string
-	Log        *slog.Logger
-	NewID      func() string // request ids for faults outside the operations
+	Actor    record.Actor // who is connected, but for what the client calls itself
+	Log      *slog.Logger
+	NewID    func() string // request ids for faults outside the operations
 }
 
 // Server holds the tools.
@@ -198,14 +197,11 @@ func (s *Server) rejected(ctx context.Context, r stdio.Rejection) {
 
 // caller is who the client says it is.
 func (o Options) caller(ctx context.Context) operation.Caller {
-	who := operation.Caller{Door: record.DoorMCP, Name: "unknown", Recheck: o.Admitted}
+	who := operation.Caller{Actor: o.Actor.At(record.DoorMCP), Recheck: o.Admitted}
 	if session, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo); ok {
 		if info := session.GetClientInfo(); info.Name != "" {
-			who.Name = info.Name + " " + info.Version
+			who.Client = info.Name + " " + info.Version
 		}
-	}
-	if o.Credential != "" {
-		who.Name = o.Credential + " (" + who.Name + ")"
 	}
 	return who
 }

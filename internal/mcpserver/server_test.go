@@ -365,7 +365,7 @@ func TestTheCallerIsWhoTheClientSaysAndProgressComesBeforeTheAnswer(t *testing.T
 	f := &flow{create: func(_ context.Context, caller operation.Caller, _ []byte) (prflow.CreateResult, error) {
 		caller.Progress("one")
 		caller.Progress("two")
-		return prflow.CreateResult{Branch: caller.Name, Files: []string{string(caller.Door)}}, nil
+		return prflow.CreateResult{Branch: caller.String(), Files: []string{string(caller.Door)}}, nil
 	}}
 	answers := exchange(t, f, mcpserver.Options{}, hello, call(prflow.ToolCreatePR, `{}`))
 	if len(answers) != 4 {
@@ -378,7 +378,7 @@ func TestTheCallerIsWhoTheClientSaysAndProgressComesBeforeTheAnswer(t *testing.T
 			t.Errorf("notification %v", answers[1+i])
 		}
 	}
-	if s := mustMatchSchema(t, prflow.ToolCreatePR, answers[3]); s["branch"] != "tester 9" ||
+	if s := mustMatchSchema(t, prflow.ToolCreatePR, answers[3]); s["branch"] != "agent (tester 9)" ||
 		!slices.Equal(s["files"].([]any), []any{"mcp"}) {
 		t.Errorf("caller %v", s)
 	}

@@ -34,7 +34,7 @@ func TestWhoIsNotLetInAnyMoreAfterWaitingDoesNothing(t *testing.T) {
 					w.ran = append(w.ran, call)
 					return reply{}, nil
 				})
-			caller := Caller{Door: record.DoorREST, Name: "ci", Recheck: func(context.Context) error {
+			caller := Caller{Actor: record.Actor{Door: record.DoorREST, Client: "ci"}, Recheck: func(context.Context) error {
 				if _, refused := (&Locks{dir: w.Locks.dir, held: w.Locks.held}).take(t.Context(),
 					files.Resolve(folder)); refused == nil {
 					t.Error("asked before the lock was taken")

@@ -3,16 +3,12 @@ package operation
 import (
 	"context"
 
-	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Caller says who calls, and through which door.
+// Caller says who calls, and how to reach them while they wait.
 type Caller struct {
-	Door record.Door
-	Name string // as the client names itself: untrusted
-	// Account is that of a person whom a provider of identities has recognised; the zero value for everybody else.
-	Account access.Account
+	record.Actor
 	// Progress, if not nil, is told of each phase of a creation as it begins, and while a write takes long. It is never
 	// called by two at once.
 	Progress func(phase string)

@@ -120,7 +120,7 @@ func TestAnActIsRefusedByTheRulesThatItNeeds(t *testing.T) {
 						did = true
 						return reply{}, w.Record(ctx, call.Done("done it"), nil)
 					})
-				_, err := o.Handle(t.Context(), Call{Caller: Caller{Door: record.DoorCLI, Name: "ann"},
+				_, err := o.Handle(t.Context(), Call{Caller: Caller{Actor: record.Actor{Door: record.DoorCLI, Client: "ann"}},
 					Arguments: []byte(`{"name":"x"}`)})
 				code, outcome := fault.Code(""), record.OutcomeDone
 				if act == c.refuses {
@@ -161,7 +161,7 @@ func TestAnActThatFailsIsRecordedAsItIs(t *testing.T) {
 			o := Define(func() *Kernel { return w.Kernel }, "",
 				Operation{Name: "act", Effect: Write, Needs: Needs{For: People, Dry: DryDone}}, Way[question]{},
 				func(context.Context, Call, question) (reply, error) { did = true; return reply{}, c.err })
-			caller := Caller{Door: record.DoorCLI, Name: "ann"}
+			caller := Caller{Actor: record.Actor{Door: record.DoorCLI, Client: "ann"}}
 			if c.recheck != nil {
 				caller.Recheck = func(context.Context) error { return c.recheck }
 			}
@@ -197,7 +197,7 @@ func TestAnActOfAPersonGoesTheSameWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, did := newWorld(t), 0
 			w.Authority.Tier, w.Authority.DryRun, w.Authority.ReadOnly = 1, true, "closed"
-			_, err := act(w, &did).Handle(t.Context(), Call{Caller: Caller{Door: c.door, Name: "ann"},
+			_, err := act(w, &did).Handle(t.Context(), Call{Caller: Caller{Actor: record.Actor{Door: c.door, Client: "ann"}},
 				Arguments: []byte(c.arguments), ID: "given"})
 			if fault.CodeOf(err) != c.code || did != c.did || len(w.rows) != 1 || err != nil && AttemptIDOf(err) != "given" {
 				t.Fatalf("%v, done %d times, rows %+v", err, did, w.rows)

@@ -72,7 +72,7 @@ func (w *world) ask(t *testing.T, o Operation, way Way[question], arguments stri
 			return reply{Text: "hello " + in.Name}, nil
 		})
 	answer, err := made.Handle(t.Context(), Call{
-		Caller: Caller{Door: record.DoorMCP, Name: "tester"}, Ceiling: Unlimited, Arguments: []byte(arguments),
+		Caller: Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "tester"}}, Ceiling: Unlimited, Arguments: []byte(arguments),
 	})
 	if err == nil {
 		return answer.(reply), nil, ""
@@ -174,7 +174,7 @@ func TestEachStepRefusesBeforeTheNext(t *testing.T) {
 			case w.Authority.DryRun:
 				want = record.OutcomeDryRun
 			}
-			if row.Outcome != want || row.Action != "tool" || row.Caller != "tester" || row.Session != "s1" ||
+			if row.Outcome != want || row.Action != "tool" || row.Caller != "agent (tester)" || row.Session != "s1" ||
 				row.Tier != w.Authority.Tier || row.RequestID != "id-1" {
 				t.Errorf("row %+v", row)
 			}

@@ -112,7 +112,8 @@ func (a *attempt) done(message string) record.Attempt {
 func (a *attempt) row() record.Attempt {
 	k, about := a.kernel, a.about()
 	row := record.Attempt{
-		Time: k.Now(), RequestID: a.call.ID, Door: a.call.Caller.Door, Caller: a.call.Caller.Name,
+		Time: k.Now(), RequestID: a.call.ID, Actor: a.call.Caller.Actor, Door: a.call.Caller.Door,
+		Caller:  a.call.Caller.String(),
 		Action:  cmp.Or(about.Action, a.op.Action, a.op.Name),
 		Outcome: record.OutcomeDone, PRNumber: about.Number,
 		Provider: k.Redact(about.Provider), Owner: k.Redact(about.Owner), Repo: k.Redact(about.Name),

@@ -36,6 +36,7 @@ func (w *world) agentTokens() *door.Tokens {
 		t, err := w.web.Access.AgentToken(ctx, secret)
 		return door.Arrival{
 			Rights:     door.Rights{Tier: t.MaxTier},
+			Actor:      t.Actor(),
 			Credential: t.Name,
 			Holder:     t.ID,
 			Still: func(ctx context.Context) error {
@@ -58,7 +59,7 @@ func (w *world) serveTools(ctx context.Context, r door.Rights, c door.Client) er
 	}
 	server, err := mcpserver.New([]operation.Toolset{prflow.Toolset(func() *prflow.Service { return prflow.New(flow) })},
 		mcpserver.Options{
-			Version: "test", Log: slog.New(slog.DiscardHandler), NewID: w.flow.NewID, Gone: c.Gone, Credential: c.Credential,
+			Version: "test", Log: slog.New(slog.DiscardHandler), NewID: w.flow.NewID, Gone: c.Gone, Actor: c.Actor,
 			Admitted: c.Admitted,
 		})
 	if err != nil {

@@ -44,7 +44,7 @@ func TestWhoeverHasNoTokenReadsAndDecidesNothing(t *testing.T) {
 	}
 	if len(r.refused) != 3 || r.refused[0].Provider != "fake" || r.refused[0].Name != "infra" ||
 		r.refused[0].Number != 1 ||
-		r.refused[0].By.Door != record.DoorWeb || r.refused[0].By.Name != "anonymous" {
+		r.refused[0].By.Door != record.DoorWeb || r.refused[0].By.String() != "anonymous" {
 		t.Errorf("recorded %+v", r.refused)
 	}
 }

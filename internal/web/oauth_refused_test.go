@@ -170,7 +170,7 @@ func TestNobodyConsentsForAnother(t *testing.T) {
 func TestNobodyGivesAProgramWhatTheyHaveNot(t *testing.T) {
 	t.Parallel()
 	p, boss := programWorld(t, nil)
-	low := with(p.signIn(p.token("low", 1, "read", "operate")))
+	low := with(p.signIn(p.token("low", 1, "propose", "read", "operate")))
 	for name, c := range map[string]struct {
 		who    edit
 		change url.Values
@@ -199,8 +199,14 @@ func TestNobodyGivesAProgramWhatTheyHaveNot(t *testing.T) {
 			p.back(p.answered("allow", form, page, c.who))
 		})
 	}
+	starter := with(p.signIn(p.token("starter", 3, "operate"))) // may neither read nor propose
+	page, form := p.asked(nil, starter)
+	for tier, says := range map[string]string{"1": "starter has operate", "2": "proposes from tier 2 on"} {
+		form.Set("tier", tier)
+		p.read(p.answered("allow", form, page, starter), "/oauth/authorize/allow", 403).has(says)
+	}
 	viewer := with(p.signIn(p.token("viewer", 3, "read")))
-	page, form := p.asked(nil, viewer)
+	page, form = p.asked(nil, viewer)
 	d := p.read(page, "/oauth/authorize", 200)
 	d.has("You need the scope operate", "Go back to the program")
 	d.lacks("Let it in</button>")
@@ -373,7 +379,7 @@ func TestAGrantEnds(t *testing.T) {
 	if p.letsIn(last) {
 		t.Error("it is let in after 90 days")
 	}
-	boss = with(p.signIn(p.token("boss2", 2, "read", "operate")))
+	boss = with(p.signIn(p.token("boss2", 2, "propose", "read", "operate")))
 	_, idle := p.keys(p.exchange(p.code(boss), nil))
 	p.advance(30 * 24 * time.Hour)
 	p.refusedWith(p.refresh(idle, nil), "invalid_grant")
@@ -466,6 +472,10 @@ func TestProgramsRegisterWithinBounds(t *testing.T) {
 		"a user":         {`{"redirect_uris":["https://u@a.example/"]}`, "invalid_redirect_uri"},
 		"a long address": {`{"redirect_uris":["https://a.example/` + strings.Repeat("x", 500) + `"]}`,
 			"invalid_redirect_uri"},
+		"a person's name": {`{"redirect_uris":["https://a.example/"],"client_name":"gitea:boss"}`, "invalid_client_metadata"},
+		"a user's name":   {`{"redirect_uris":["https://a.example/"],"client_name":"uid 0 (root)"}`, "invalid_client_metadata"},
+		"an issuer":       {`{"redirect_uris":["https://a.example/"],"client_name":" https://id.example"}`, "invalid_client_metadata"},
+		"a reserved name": {`{"redirect_uris":["https://a.example/"],"client_name":"Anonymous"}`, "invalid_client_metadata"},
 		"a secret": {`{"redirect_uris":["https://a.example/"],"token_endpoint_auth_method":"client_secret_post"}`,
 			"invalid_client_metadata"},
 		"other grants": {`{"redirect_uris":["https://a.example/"],"grant_types":["client_credentials"]}`,

@@ -209,7 +209,7 @@ func (w *world) rows(action string) (out []record.RecordedAttempt) {
 // boss is the login of somebody who may do everything.
 func (w *world) boss() edit {
 	w.Helper()
-	return with(w.signIn(w.token("boss", gitprovider.TierRemediate, "read", "operate")))
+	return with(w.signIn(w.token("boss", gitprovider.TierRemediate, "propose", "read", "operate")))
 }
 
 func programWorld(t testing.TB, change func(*world)) (*program, edit) {

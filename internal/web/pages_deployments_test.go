@@ -104,7 +104,7 @@ func (w *world) drafted(_ context.Context, call operation.Call, p deploy.Proposa
 	if p.Title == "refuse" {
 		return deploy.Proposed{}, nil, fault.New(fault.ScopeDenied, "not this file")
 	}
-	w.asked = append(w.asked, call.Caller.Name+": "+p.Title+"; "+p.Files[0].Path+"; "+p.Files[0].Content)
+	w.asked = append(w.asked, call.Caller.String()+": "+p.Title+"; "+p.Files[0].Path+"; "+p.Files[0].Content)
 	return deploy.Proposed{Repository: p.Home.Owner + "/" + p.Home.Name, Number: 7, Provider: "local", Title: p.Title},
 		nil, nil
 }

@@ -377,7 +377,7 @@ func TestANameOnTheRecordIsOnePersons(t *testing.T) {
 		t.Errorf("%q", []string{first, second, renamed, token})
 	}
 	login := w.signInAs(provider, fakeoidc.Person{Subject: "1", User: "op", Groups: []string{"operators"}})
-	w.want(w.do("POST", "/api/v1/tokens", `{"name":"Gitea:ANN","scopes":["read"]}`, cookies(login)), 409, fault.Conflict)
+	w.want(w.do("POST", "/api/v1/tokens", `{"name":"Gitea:ANN","scopes":["read"]}`, cookies(login)), 400, fault.InvalidArgument)
 }
 
 func TestWithoutProvidersNothingIsThere(t *testing.T) {
@@ -504,56 +504,5 @@ func TestAnAgentsTokenOfAPersonIsGoodAsLongAsTheyAreAnOperator(t *testing.T) {
 		if err := w.web.Access.StillAgent(t.Context(), was); fault.CodeOf(err) != c.code {
 			t.Errorf("one of %s goes on: %v", c.group, err)
 		}
-	}
-}
-
-func TestTwoPersonsWhereThePolicyWantsThem(t *testing.T) {
-	t.Parallel()
-	w, provider := peopleWorld(t)
-	w.flow.Authority.Policy.People.FourEyes = true
-	w.flow.Authority.DryRun = true
-	w.web.Providers.Reviewer = &reviewer{world: w}
-	agent := w.token("agent", 2, access.Propose, access.Read)
-	w.want(w.do("POST", "/api/v1/prs", request(nil), bearer(agent)), 200, "")
-	id := w.attempts()[0].RequestID
-	w.flow.Authority.DryRun = false
-	w.build()
-	person := func(subject, user string) *http.Cookie {
-		return w.signInAs(provider, fakeoidc.Person{Subject: subject, User: user, Groups: []string{"operators"}})
-	}
-	ann, bob := person("7", "ann"), person("8", "bob")
-	mine := w.do("POST", "/api/v1/tokens", `{"name":"anns","max_tier":3,"scopes":["review","read"]}`, cookies(ann))
-	w.want(mine, 201, "")
-	a := w.do("POST", "/api/v1/proposals/"+id+"/promote", "", cookies(ann))
-	if a.StatusCode != 201 && a.StatusCode != 200 {
-		t.Fatalf("%d: %s", a.StatusCode, a.body)
-	}
-	secret, _ := mine.json["token"].(string)
-	starters, err := w.store.Pulls.Starters(t.Context(), record.PullKey{Provider: "fake", Owner: "JOE", Repo: "infra",
-		Number: 1})
-	if err != nil || len(starters) != 1 || !starters[0].Is("gitea:ann", access.Account{}) ||
-		!starters[0].Is("anns", access.Account{Issuer: provider.Issuer(), Subject: "7"}) {
-		t.Fatalf("%+v, %v", starters, err)
-	}
-	review := func(action string, e edit) reply {
-		return w.do("POST", "/pulls/fake/joe/infra/1/review",
-			url.Values{"action": {action}, "comment": {"x"}, "head": {""}}.Encode(), browser, set("Content-Type", formType), e)
-	}
-	for name, e := range map[string]edit{"who promoted": cookies(ann), "by a token of theirs": bearer(secret)} {
-		for _, action := range []string{"approve", "merge"} {
-			if a := review(action, e); a.StatusCode != 403 || !strings.Contains(string(a.body), "two persons") {
-				t.Errorf("%s, %s: %d %s", name, action, a.StatusCode, a.body)
-			}
-			if row := w.attempts()[0]; row.Action != "review."+action || row.Outcome != record.OutcomeRefused ||
-				row.Code != fault.Forbidden {
-				t.Errorf("%s, %s: %+v", name, action, row.Attempt)
-			}
-		}
-	}
-	if a := review("comment", cookies(ann)); a.StatusCode >= 400 {
-		t.Errorf("a comment: %d %s", a.StatusCode, a.body)
-	}
-	if a := review("approve", cookies(bob)); a.StatusCode >= 400 {
-		t.Errorf("somebody else: %d %s", a.StatusCode, a.body)
 	}
 }

@@ -86,7 +86,7 @@ func TestAPersonReviewsByAForm(t *testing.T) {
 		}
 		want := review.Request{Provider: "fake", Owner: "joe", Name: "infra", Number: 1, Verb: action, Comment: "Good.\nYes.",
 			Head: head, Force: true,
-			By: operation.Caller{Door: record.DoorWeb, Name: "ann"}}
+			By: operation.Caller{Actor: record.Actor{Door: record.DoorWeb, Client: "ann"}}}
 		got := r.done[len(r.done)-1]
 		got.By.Recheck = nil
 		if fmt.Sprint(got) != fmt.Sprint(want) || head == "" {
@@ -109,7 +109,7 @@ func TestAPersonReviewsByAForm(t *testing.T) {
 	reader := w.signIn(w.token("reader", 3, "read", "propose"))
 	w.page(at, 200, with(reader)).has("Reviewing needs the scope review")
 	w.read(w.submit(at+"/review", url.Values{"action": {"merge"}}, with(reader)), "merge", 403)
-	if len(r.done) != 5 || len(r.refused) != 5 || r.refused[4].By.Name != "reader" {
+	if len(r.done) != 5 || len(r.refused) != 5 || r.refused[4].By.String() != "reader" {
 		t.Errorf("%d reviews, refused %+v", len(r.done), r.refused)
 	}
 }

@@ -188,7 +188,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		s.metrics.Exchange(req.Pattern, out.status, s.env.Now().Sub(started))
 		s.env.Log.Info("request", "request_id", req.ID, "method", req.Method, "route", req.Pattern, "status", out.status,
-			"caller", req.Principal.Name, "duration", s.env.Now().Sub(started))
+			"caller", req.Principal.Name(), "duration", s.env.Now().Sub(started))
 	}()
 	guard.Secure(out.Header())
 	out.Header().Set("X-Request-Id", req.ID)

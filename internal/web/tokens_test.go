@@ -146,7 +146,7 @@ func (w *world) tokenNamed(name string) access.Token {
 func TestAnAgentsTokenIsMadeInTheDashboardWithTheLinesForItsClient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(w *world) { w.strangers = true })
-	boss := w.signIn(w.token("boss", 2, "read", "operate"))
+	boss := w.signIn(w.token("boss", 2, "propose", "read", "operate"))
 	empty := w.page("/tokens", 200, with(boss))
 	empty.has("No agent has a token", "Make a token for an agent", "Tier 2")
 	empty.lacks("Tier 3")

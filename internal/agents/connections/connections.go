@@ -199,7 +199,7 @@ func (a Acts) cut(ctx context.Context, call operation.Call, in CutRequest) (Conn
 				c.Credential, until)
 		}
 	}
-	return ConnectionCut(in), a.Store().CutConnection(ctx, in.ID, call.Caller.Name, call.Done(what))
+	return ConnectionCut(in), a.Store().CutConnection(ctx, in.ID, call.Caller.String(), call.Done(what))
 }
 
 // view is the list as people see it.

@@ -50,8 +50,7 @@ type Client struct {
 	// Messages are what it says, in place of In, where each message has a way back of its own; Out takes what is said to
 	// nobody in particular. nil for a client with one stream in each direction.
 	Messages <-chan exchange.Exchange
-	// Credential names the token that let it in; "" for a session's ticket.
-	Credential string
+	Actor    record.Actor // who is connected, but for what the client calls itself
 	// Calling is told when a call of a tool begins, and returns what is to be told when it ends.
 	Calling func() (ended func())
 	// Admitted asks again whether the connection may be: an error if it is over, somebody has cut it off, or its token or

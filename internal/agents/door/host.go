@@ -58,7 +58,8 @@ type Arrival struct {
 	Rights     Rights
 	Way        string
 	Peer       string
-	Credential string
+	Actor      record.Actor // see Client
+	Credential string       // the name of the token; "" for a session's ticket
 	// Holder is what no other credential has, and stays when the same agent shows another secret; "": Credential is.
 	Holder string
 	// Budget is what this connection and others of the same credential may send together; nil for one of its own.
@@ -113,7 +114,7 @@ func (h *Host) serve(ctx context.Context, a Arrival, c *connection, client Clien
 	log := h.options.Log.With("connection", c.ID, "session", c.Session, "credential", c.Credential)
 	log.Info("an agent is connected", "tier", int(c.Tier), "dry_run", c.DryRun, "read_only", c.ReadOnly, "way", c.Way,
 		"peer", c.Peer)
-	client.Credential, client.Calling, client.Gone = c.Credential, c.calling, c.gone
+	client.Actor, client.Calling, client.Gone = a.Actor, c.calling, c.gone
 	client.Admitted = func(ctx context.Context) error { return h.admitted(ctx, c, a.Still) }
 	err := h.options.Serve(context.WithoutCancel(ctx), a.Rights, client)
 	log.Info("an agent's connection is over", "error", err)

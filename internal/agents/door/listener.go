@@ -15,6 +15,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/agents/connect"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/confine"
 )
 
@@ -28,7 +29,8 @@ const (
 
 // Spec is what a Door is opened for.
 type Spec struct {
-	Rights Rights // with the Session, which names the folder
+	Rights Rights       // with the Session, which names the folder
+	Actor  record.Actor // the session
 	// Dir is where the door's folder is made, outside of the state folder; "" for os.TempDir(). Where the socket's path
 	// would be too long, it is made in /tmp.
 	Dir string
@@ -64,6 +66,7 @@ func IsFolder(path, session string) bool {
 type Door struct {
 	host     *Host
 	rights   Rights
+	actor    record.Actor
 	owner    int // uid
 	folder   string
 	ticket   [sha256.Size]byte
@@ -91,7 +94,7 @@ type state struct {
 // Open opens a door. An error is one of this machine's, and leaves nothing.
 func (h *Host) Open(s Spec) (*Door, error) {
 	d := &Door{
-		host: h, rights: s.Rights, owner: os.Getuid(), folder: Folder(s.Dir, s.Rights.Session), rows: newRows(h),
+		host: h, rights: s.Rights, actor: s.Actor, owner: os.Getuid(), folder: Folder(s.Dir, s.Rights.Session), rows: newRows(h),
 		budget:   h.NewBudget(),
 		arrivals: h.NewBudget(), members: make(chan struct{}),
 	}

@@ -51,7 +51,11 @@ func (r *rows) add(ctx context.Context, rights Rights, row record.Attempt) {
 		row.Message += fmt.Sprintf(" (%d more were not recorded)", left)
 	}
 	o := r.host.options
-	row.Time, row.RequestID, row.Door, row.Caller = o.Now(), o.NewID(), record.DoorMCP, "connector"
+	row.Time, row.RequestID = o.Now(), o.NewID()
+	row.Actor = record.Actor{Door: record.DoorMCP, System: record.SystemConnector}
+	if rights.Session != "" {
+		row.Actor.Session = &record.ActorSession{ID: rights.Session}
+	}
 	row.Tier, row.Action, row.Session = rights.Tier, ActionConnect, rights.Session
 	o.Log.Warn("an agent's connection", "session", rights.Session, "outcome", row.Outcome, "message", row.Message)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rowTime)

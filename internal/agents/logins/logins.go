@@ -103,7 +103,7 @@ func (a Acts) seen(ctx context.Context, call operation.Call) (out []access.Login
 	now := a.Now()
 	for _, l := range all {
 		good := l.ID != "" && now.Before(l.CreatedAt.Add(access.LoginLife)) && now.Before(l.SeenAt.Add(access.LoginIdle))
-		if good && (call.Scopes.Has(access.Operate) || l.Name != "" && l.Name == call.Caller.Name) {
+		if good && (call.Scopes.Has(access.Operate) || l.Of(call.Caller.Actor)) {
 			out = append(out, l)
 		}
 	}

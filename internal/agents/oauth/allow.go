@@ -68,7 +68,7 @@ func (s *Service) allow(ctx context.Context, call operation.Call, in Allow) (Cod
 	switch err := tokens.CheckRepos(in.Repos); {
 	case !call.Scopes.Has(access.Operate):
 		return Code{}, fault.New(fault.Forbidden, "letting a program in needs the scope operate; %s has %s",
-			call.Caller.Name, call.Scopes)
+			call.Caller, call.Scopes)
 	case err != nil:
 		return Code{}, fault.New(fault.InvalidArgument, "%s", err)
 	case tier < gitprovider.TierObserve || tier > gitprovider.TierRemediate:
@@ -76,17 +76,23 @@ func (s *Service) allow(ctx context.Context, call operation.Call, in Allow) (Cod
 	case tier > s.Highest(call.Ceiling):
 		return Code{}, fault.New(fault.Forbidden, "you can give tier %s at most, and not tier %s",
 			s.Highest(call.Ceiling), tier)
+	case len(call.Scopes.Lacks(access.ScopesOfAgent(tier, false))) > 0:
+		return Code{}, fault.New(fault.Forbidden, "an agent of tier %s reads, and proposes from tier 2 on; %s has %s", tier,
+			call.Caller, call.Scopes)
 	}
 	code, err := s.secret()
 	if err != nil {
 		return Code{}, err
 	}
-	name := content.Clean(call.Caller.Name, maxPerson) + " by " + c.Name
+	name := content.Clean(call.Caller.String(), maxPerson) + " by " + c.Name
 	kept := access.Code{
 		Hash: access.Hash(code), ClientID: c.ID, Redirect: in.Request.Redirect, Challenge: in.Request.Challenge,
-		Token: access.Token{Name: name, MaxTier: tier, Repos: in.Repos, DryRun: in.DryRun, Owner: call.Caller.Account,
+		Token: access.Token{Name: name, MaxTier: tier, Repos: in.Repos, DryRun: in.DryRun, Maker: call.Caller.Actor,
 			Grantor: in.Grantor},
 		ExpiresAt: s.Now().Add(CodeLife),
+	}
+	if who := call.Caller.Person; who.SignedIn() {
+		kept.Token.Owner = who.Account()
 	}
 	row := call.Done(fmt.Sprintf("%s: at most tier %s, for %s; browser sent back to %s", describe(c), tier,
 		limitsOf(in.Repos, in.DryRun), in.Request.Redirect))

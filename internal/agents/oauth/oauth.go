@@ -69,9 +69,11 @@ type Options struct {
 	// Record appends to the audit.
 	Record  func(ctx context.Context, a record.Attempt) error
 	MaxTier func() gitprovider.Tier // that any agent may have here
-	Random  io.Reader
-	Now     func() time.Time
-	NewID   func() string
+	// Providers are those of identities, whose names no program has.
+	Providers []string
+	Random    io.Reader
+	Now       func() time.Time
+	NewID     func() string
 }
 
 // Service lets programs in. It is safe for concurrent use.
@@ -118,9 +120,9 @@ const (
 
 func wrong(code, description string) *Error { return &Error{code, description} }
 
-// row is a row of the audit about a program; caller is who it is about, as far as that is known.
-func (s *Service) row(action, id, caller, message string) record.Attempt {
-	return record.Attempt{Time: s.Now(), RequestID: id, Door: record.DoorWeb, Caller: caller, Action: action,
+// row is a row of the audit about a program; who it is about, as far as that is known.
+func (s *Service) row(action, id string, who record.Actor, message string) record.Attempt {
+	return record.Attempt{Time: s.Now(), RequestID: id, Actor: who.At(record.DoorWeb), Action: action,
 		Outcome: record.OutcomeDone, Message: message}
 }
 
@@ -141,12 +143,14 @@ func (s *Service) refused(ctx context.Context, id, caller, message string, repea
 }
 
 // callerOf is a program for the record: by its name if it has registered.
-func (s *Service) callerOf(ctx context.Context, id string) string {
+func (s *Service) callerOf(ctx context.Context, id string) record.Actor {
 	if c, found, err := s.Store().FindClient(ctx, id); err == nil && found {
-		return c.Name
+		return record.Actor{Client: c.Name}
 	}
-	return "unknown client"
+	return unknownClient()
 }
+
+func unknownClient() record.Actor { return record.Actor{Client: "unknown client"} }
 
 // secret is a new random text of 43 characters.
 func (s *Service) secret() (string, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // maxClientName bounds what a program calls itself, in runes, so that the name of its token fits beside the person's.
@@ -39,7 +40,7 @@ type Registered struct {
 // Register makes a program known that asks for it (RFC 7591). Nothing is kept of one whose description is refused, with
 // an *Error. id is that of the request.
 func (s *Service) Register(ctx context.Context, id string, body []byte) (Registered, error) {
-	m, err := readMetadata(body)
+	m, err := readMetadata(body, s.Providers)
 	if err != nil {
 		return Registered{}, err
 	}
@@ -48,7 +49,7 @@ func (s *Service) Register(ctx context.Context, id string, body []byte) (Registe
 		return Registered{}, rerr
 	}
 	c := access.Client{ID: public[:22], Name: m.Name, Redirects: m.Redirects, CreatedAt: s.Now()}
-	row := s.row(ActionRegister, id, c.Name, fmt.Sprintf("client %s, which sends browsers back to %s", c.ID,
+	row := s.row(ActionRegister, id, record.Actor{Client: c.Name}, fmt.Sprintf("client %s, which sends browsers back to %s", c.ID,
 		strings.Join(c.Redirects, " ")))
 	if err := s.Store().InsertClient(ctx, c, maxClients, row); err != nil {
 		return Registered{}, err
@@ -59,7 +60,7 @@ func (s *Service) Register(ctx context.Context, id string, body []byte) (Registe
 	}, nil
 }
 
-func readMetadata(body []byte) (m metadata, _ error) {
+func readMetadata(body []byte, providers []string) (m metadata, _ error) {
 	if json.Unmarshal(body, &m) != nil {
 		return m, wrong(errClientMeta, "the body must be a JSON object with redirect_uris and client_name")
 	}
@@ -82,6 +83,9 @@ func readMetadata(body []byte) (m metadata, _ error) {
 	}
 	if m.Name = clientName(m.Name); m.Name == "" {
 		m.Name = "an unnamed program"
+	}
+	if access.Reserved(m.Name, providers...) {
+		return m, wrong(errClientMeta, "client_name looks like the name of a person or of the server; choose another one")
 	}
 	return m, nil
 }

@@ -109,7 +109,7 @@ func (a Acts) spec(call operation.Call, in StartRequest) Spec {
 		trigger = sessions.TriggerDashboard
 	}
 	return Spec{
-		Tier: gitprovider.Tier(in.Tier), Note: in.Note, Trigger: trigger, Ceiling: call.Ceiling,
+		Tier: gitprovider.Tier(in.Tier), Note: in.Note, Trigger: trigger, Starter: call.Caller.Actor, Ceiling: call.Ceiling,
 		Admit: func(ctx context.Context, id string) error {
 			return a.Audit().Record(context.WithoutCancel(ctx), call.Done("session "+id), nil)
 		},

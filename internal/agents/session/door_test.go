@@ -159,6 +159,24 @@ func TestASessionReachesItsServerThroughADoorAndHoldsNoSecret(t *testing.T) {
 	}
 }
 
+func TestADoorKnowsWhoStandsBehindItsSession(t *testing.T) {
+	w := newWorld(t, "enters")
+	actors := make(chan record.Actor, 1)
+	w.withDoors(func(ctx context.Context, r door.Rights, c door.Client) error {
+		actors <- c.Actor
+		return tells(ctx, r, c)
+	})
+	starter := record.OSUser("1000", "joe")
+	ran, err := w.run(t, Spec{Tier: 2, Starter: starter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := <-actors
+	if got.Session == nil || got.Session.ID != ran.ID || starter.SecondTo(got) == "" || got.String() != "agent" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestAProcessThatIsNoneOfTheSessionsIsRefused(t *testing.T) {
 	w := newWorld(t, "enters-and-hangs")
 	rows := w.withDoors(tells)

@@ -60,6 +60,6 @@ func (r *Runner) nextSpec(record sessions.Record, ceiling gitprovider.Tier) Spec
 	highest, _ := r.maxTier(ceiling)
 	return Spec{
 		ID: record.Next, Tier: min(gitprovider.Tier(record.Handoff.RecommendedTier), highest), Ceiling: ceiling,
-		Trigger: sessions.TriggerEscalation, Parent: record.ID, Handoff: record.Handoff,
+		Trigger: sessions.TriggerEscalation, Starter: record.Actor, Parent: record.ID, Handoff: record.Handoff,
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/agents/checkouts"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
@@ -56,6 +57,16 @@ func (r *Runner) recall(ctx context.Context, current *sessions.Record) history {
 		}
 	}
 	return known
+}
+
+// spoke are those whose words a session is told again, in what earlier sessions left that were started with a note.
+func (h history) spoke() (out []record.Actor) {
+	for _, s := range h.last {
+		if s.Note != "" && s.Actor.Session != nil && s.Actor.Session.Starter != nil {
+			out = append(out, *s.Actor.Session.Starter)
+		}
+	}
+	return out
 }
 
 // previous is the newest session that began; found is false if there is none.

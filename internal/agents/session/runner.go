@@ -9,6 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/checkouts"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
@@ -58,7 +59,7 @@ func (r *Runner) Run(ctx context.Context, spec Spec) (sessions.Record, error) {
 // begin records that a session has begun.
 func (r *Runner) begin(ctx context.Context, spec Spec) (sessions.Record, error) {
 	record := sessions.Record{
-		ID: spec.ID, Parent: spec.Parent, Task: r.Settings.task(spec.Tier, spec.Trigger), StartedAt: r.Now().UTC(),
+		ID: spec.ID, Parent: spec.Parent, Actor: actorOf(spec), Task: r.Settings.task(spec.Tier, spec.Trigger), StartedAt: r.Now().UTC(),
 		Ending:   sessions.Ending{State: sessions.StateRunning, ExitCode: -1},
 		Handover: sessions.Handover{Received: spec.Handoff},
 	}
@@ -77,6 +78,15 @@ func (r *Runner) begin(ctx context.Context, spec Spec) (sessions.Record, error) 
 	}
 	r.Log.Info("session started", "session", record.ID, "tier", int(record.Tier), "trigger", record.Trigger)
 	return record, nil
+}
+
+// actorOf is a session as the one who acts.
+func actorOf(spec Spec) record.Actor {
+	s := &record.ActorSession{ID: spec.ID}
+	if !spec.Starter.IsZero() {
+		s.Starter = &spec.Starter
+	}
+	return record.Actor{Door: record.DoorMCP, Session: s}
 }
 
 // task is what a session is started for, but for the operator's note.
@@ -134,7 +144,11 @@ func (r *Runner) runClaude(ctx context.Context, spec Spec, record *sessions.Reco
 		return outcome{sessions.StateFailed, err.Error()}
 	}
 	copies := r.updateCopies(ctx, record)
+	known := r.recall(ctx, record)
+	known.copies = copies
+	record.Actor.Session.Read = known.spoke()
 	settings := r.Settings
+	settings.Server.actor = record.Actor
 	settings.Server.still = func(asked context.Context) error { return r.mayGoOn(asked, ctx, record.ID) }
 	f, err := settings.makeFolder(record.ID, spec.Tier, prompt, spec.processes.account())
 	if err != nil {
@@ -150,8 +164,6 @@ func (r *Runner) runClaude(ctx context.Context, spec Spec, record *sessions.Reco
 		r.Log.Warn("a contribution of a mounted repository was refused", "session", record.ID, "what",
 			r.Secrets.Redact(refused))
 	}
-	known := r.recall(ctx, record)
-	known.copies = copies
 	end := r.execute(ctx, binary, spec, f, known, record)
 	if err := f.closeDoor(); err != nil {
 		r.Log.Error("the socket of a session's MCP server was not closed as it should be", "session", record.ID, "error", err)

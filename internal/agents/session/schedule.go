@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
@@ -116,7 +117,7 @@ var errAlreadyStarted = errors.New("the session that was due has been started")
 func (s *Schedule) start(ctx context.Context) time.Time {
 	now := s.Now()
 	_, err := s.Supervisor.Start(ctx, Spec{Tier: gitprovider.TierObserve, Trigger: sessions.TriggerSchedule,
-		Scheduled: true, Admit: s.stillDue})
+		Starter: record.Actor{Door: record.DoorPoll, System: record.SystemSchedule}, Scheduled: true, Admit: s.stillDue})
 	if fault.CodeOf(err) == fault.Conflict && ctx.Err() == nil {
 		if taken := s.stillDue(ctx, ""); taken != nil {
 			err = taken

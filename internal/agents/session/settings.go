@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/checkouts"
 	"github.com/claudeops/claudeops/internal/agents/door"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
@@ -84,6 +85,7 @@ type Server struct {
 	Rights    door.Rights // without session, tier and dry run
 	Connector []string
 
+	actor record.Actor                    // the session at hand
 	still func(ctx context.Context) error // asks whether the session at hand may go on; nil: nobody is asked
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
@@ -12,8 +13,9 @@ type Spec struct {
 	ID      string // "" for a new one
 	Tier    gitprovider.Tier
 	Trigger sessions.Trigger
-	Note    string // the operator's words to the agent, at most MaxNote bytes
-	Parent  string // the session that handed over; "" for none
+	Starter record.Actor // who started it; the schedule, or the session that handed over, if nobody did
+	Note    string       // the operator's words to the agent, at most MaxNote bytes
+	Parent  string       // the session that handed over; "" for none
 	Handoff *sessions.Handoff
 
 	// Scheduled says that nobody started it, nor the session that handed over to it: Limits.ScheduledUSD holds.

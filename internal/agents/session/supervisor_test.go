@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
@@ -71,6 +72,33 @@ func TestAHandoffIsValidatedCappedAndShown(t *testing.T) {
 				t.Errorf("the next session is %+v", ran[1])
 			}
 		})
+	}
+}
+
+func TestASessionDescendsFromWhoStartedItAndWhoseNoteItWasTold(t *testing.T) {
+	w := newWorld(t, "handoff-to 2")
+	w.runner.Settings.MaxTier = 3
+	joe := record.OSUser("1000", "joe")
+	schedule := record.Actor{Door: record.DoorPoll, System: record.SystemSchedule}
+	for _, c := range []struct {
+		name string
+		spec Spec
+		ran  int  // a finding is handed over once
+		joes bool // joe stands behind it
+	}{
+		{"started by joe", Spec{Tier: 1, Starter: joe, Note: "look at dns"}, 2, true},
+		{"told what that one left", Spec{Tier: 1, Starter: schedule}, 1, true},
+		{"told what the scheduled one left", Spec{Tier: 1, Starter: schedule}, 1, false},
+	} {
+		all, err := NewSupervisor(w.runner).Run(t.Context(), c.spec)
+		if err != nil || len(all) != c.ran {
+			t.Fatalf("%s: %d sessions, %v", c.name, len(all), err)
+		}
+		for _, ran := range all {
+			if got := joe.SecondTo(ran.Actor) != ""; got != c.joes {
+				t.Errorf("%s, tier %s: joe stands behind it: %v, %+v", c.name, ran.Tier, got, ran.Actor.Lineage())
+			}
+		}
 	}
 }
 

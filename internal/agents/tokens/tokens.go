@@ -32,13 +32,14 @@ type Store interface {
 	RevokeToken(ctx context.Context, idOrName string, rows ...record.Attempt) error
 }
 
-// Acts are what people do. All fields are required.
+// Acts are what people do. All fields are required but Providers.
 type Acts struct {
-	Kernel func() *operation.Kernel
-	Store  func() Store
-	Random io.Reader
-	Now    func() time.Time
-	NewID  func() string
+	Providers func() []string // of identities, whose names no token has; nil for none
+	Kernel    func() *operation.Kernel
+	Store     func() Store
+	Random    io.Reader
+	Now       func() time.Time
+	NewID     func() string
 }
 
 // Operations list tokens, make one and make one useless.
@@ -79,7 +80,7 @@ const DefaultDays = 90
 func (a Acts) wanted(call operation.Call, in TokenRequest) Wanted {
 	w := Wanted{Name: in.Name, MaxTier: cmp.Or(in.MaxTier, 1), Scopes: in.Scopes, Agent: in.Agent, Repos: in.Repos,
 		DryRun: in.DryRun, ReadOnly: in.ReadOnly}
-	if in.Days == 0 && (in.Agent || call.Caller.Account != (access.Account{})) {
+	if in.Days == 0 && (in.Agent || call.Caller.Person.SignedIn()) {
 		in.Days = DefaultDays
 	}
 	if in.Days > 0 {
@@ -297,21 +298,25 @@ func (a Acts) create(ctx context.Context, call operation.Call, w Wanted) (TokenM
 	if err == nil {
 		err = w.checkLimits()
 	}
-	lacks := slices.DeleteFunc(slices.Clone(scopes), call.Scopes.Has)
 	tier := gitprovider.Tier(w.MaxTier)
+	gives := scopes
+	if w.Agent {
+		gives = access.ScopesOfAgent(tier, w.ReadOnly)
+	}
+	lacks := call.Scopes.Lacks(gives)
 	switch {
 	case err != nil:
 		return TokenMade{}, fault.New(fault.InvalidArgument, "%s", err)
 	case tier < gitprovider.TierObserve || tier > gitprovider.TierRemediate:
 		return TokenMade{}, fault.New(fault.InvalidArgument, "the highest tier of a token is 1, 2 or 3")
-	case access.Reserved(w.Name):
+	case a.reserved(w.Name):
 		return TokenMade{}, fault.New(fault.InvalidArgument,
 			"%s is a name that the record has for other callers; choose another one", w.Name)
 	case !goodName(w.Name):
 		return TokenMade{}, fault.New(fault.InvalidArgument,
 			"the name of a token must be 1 to %d bytes without control characters", MaxName)
 	case len(lacks) > 0:
-		return TokenMade{}, fault.New(fault.Forbidden, "you have not the scope %s yourself, and cannot give it", lacks)
+		return TokenMade{}, fault.New(fault.Forbidden, "you have not the scope %s yourself, and cannot give it to %s", lacks, w.kind())
 	case tier > call.Ceiling:
 		return TokenMade{}, fault.New(fault.Forbidden, "you have tier %s at most, and cannot give tier %s", call.Ceiling,
 			tier)
@@ -323,14 +328,28 @@ func (a Acts) create(ctx context.Context, call operation.Call, w Wanted) (TokenM
 	t := access.Token{ID: a.NewID(), Name: w.Name, Hash: access.Hash(secret), MaxTier: tier, Scopes: scopes,
 		CreatedAt: a.Now(), ExpiresAt: w.ExpiresAt, Agent: w.Agent, Repos: w.Repos,
 		DryRun: w.DryRun, ReadOnly: w.ReadOnly}
-	if t.Owner = call.Caller.Account; t.Owner != (access.Account{}) {
-		t.OwnerName = call.Caller.Name
+	if t.Maker = call.Caller.Actor; t.Maker.Person.SignedIn() {
+		t.Owner, t.OwnerName = t.Maker.Person.Account(), t.Maker.Person.Name
 	}
 	made := TokenMade{Entry(t), secret}
 	if err := a.Store().InsertToken(ctx, t, call.Done(made.Describe())); err != nil {
 		return TokenMade{}, err
 	}
 	return made, nil
+}
+
+func (a Acts) reserved(name string) bool {
+	if a.Providers == nil {
+		return access.Reserved(name)
+	}
+	return access.Reserved(name, a.Providers()...)
+}
+
+func (w Wanted) kind() string {
+	if w.Agent {
+		return "an agent"
+	}
+	return "a token"
 }
 
 func (w Wanted) scopes() (access.Scopes, error) {

@@ -48,12 +48,32 @@ func actsOver(k *kept) Acts {
 	})
 	return Acts{
 		Kernel: func() *operation.Kernel { return kernel }, Store: func() Store { return k }, Random: rand.Reader,
-		Now: time.Now, NewID: func() string { return "token-1" },
+		Now: time.Now, NewID: func() string { return "token-1" }, Providers: func() []string { return []string{"company"} },
+	}
+}
+
+func TestWhoMayNeitherReadNorProposeMakesNoAgent(t *testing.T) {
+	for arguments, needs := range map[string]access.Scopes{
+		`{"name":"x","max_tier":1,"agent":true}`:                  {access.Read},
+		`{"name":"x","max_tier":2,"agent":true}`:                  {access.Read, access.Propose},
+		`{"name":"x","max_tier":3,"agent":true,"dry_run":true}`:   {access.Read, access.Propose},
+		`{"name":"x","max_tier":3,"agent":true,"read_only":true}`: {access.Read},
+	} {
+		k := &kept{}
+		create := operation.Named(actsOver(k).Operations(), "create_token")
+		if _, err := create.Handle(t.Context(), call(3, arguments, access.Operate)); fault.CodeOf(err) != fault.Forbidden ||
+			len(k.tokens) > 0 {
+			t.Errorf("%s with operate alone: %v", arguments, err)
+		}
+		if _, err := create.Handle(t.Context(), call(3, arguments, append(needs, access.Operate)...)); err != nil ||
+			k.tokens[0].Maker.String() != "boss" {
+			t.Errorf("%s: %v, %+v", arguments, err, k.tokens)
+		}
 	}
 }
 
 func call(tier gitprovider.Tier, arguments string, scopes ...access.Scope) operation.Call {
-	return operation.Call{Caller: operation.Caller{Door: record.DoorREST, Name: "boss"}, Ceiling: tier, Scopes: scopes,
+	return operation.Call{Caller: operation.Caller{Actor: record.Actor{Door: record.DoorREST, Client: "boss"}}, Ceiling: tier, Scopes: scopes,
 		Arguments: []byte(arguments)}
 }
 
@@ -87,7 +107,15 @@ func TestNobodyGivesWhatTheyLack(t *testing.T) {
 		{false, `{"name":"x","scopes":["read"],"max_tier":3}`, fault.Forbidden},
 		{false, `{"name":"x","scopes":["read"],"agent":true}`, fault.InvalidArgument},
 		{false, `{"name":"x","max_tier":3,"agent":true}`, fault.Forbidden},
+		{false, `{"name":"x","max_tier":2,"agent":true}`, fault.Forbidden}, // it proposes
 		{false, `{"name":"x"}`, fault.InvalidArgument},
+		{false, `{"name":"gitea:boss","scopes":["read"]}`, fault.InvalidArgument},
+		{false, `{"name":"Company","scopes":["read"]}`, fault.InvalidArgument},
+		{false, `{"name":"https://git.example.com","scopes":["read"]}`, fault.InvalidArgument},
+		{false, `{"name":"uid 0 (root)","scopes":["read"]}`, fault.InvalidArgument},
+		{false, `{"name":"agent","scopes":["read"]}`, fault.InvalidArgument},
+		{false, `{"name":"anonymous","scopes":["read"]}`, fault.InvalidArgument},
+		{false, `{"name":"claudeops_api_tokens[0]","scopes":["read"]}`, fault.InvalidArgument},
 		{true, `{"name":"x","max_tier":3,"agent":true}`, fault.Forbidden},
 		{true, `{"name":"x","max_tier":1,"agent":true,"scopes":["read"]}`, fault.InvalidArgument},
 		{true, `{"name":"x","max_tier":0,"scopes":["read"]}`, fault.InvalidArgument},

@@ -137,17 +137,17 @@ func (r *Reviewer) mayMerge(ctx context.Context, repo *repository, pr gitprovide
 
 // objectors lists whose latest verdict asks for changes, sorted. A comment is no verdict; a dismissed one is withdrawn.
 func objectors(reviews []gitprovider.Review) []string {
-	objects := map[string]bool{}
+	objects := map[gitprovider.Account]string{}
 	for _, review := range reviews {
 		switch review.State {
 		case gitprovider.ReviewChangesRequested:
-			objects[review.Author] = true
+			objects[review.By()] = review.Author
 		case gitprovider.ReviewApproved, gitprovider.ReviewDismissed:
-			delete(objects, review.Author)
+			delete(objects, review.By())
 		}
 	}
 	var who []string
-	for author := range objects {
+	for _, author := range objects {
 		who = append(who, author)
 	}
 	slices.Sort(who)

@@ -24,7 +24,7 @@ func NewReviewer(p *Provider) *Reviewer { return &Reviewer{p} }
 // Note is who acts, and what they say.
 type Note struct {
 	Who string // the person's name, at most 100 bytes, no control characters; required
-	// Account is who that is at a provider of identities; the zero value if they did not sign in by one.
+	// Account tells the person from others, whatever their name is. The zero value: the name does.
 	Account gitprovider.Account
 	Body    string // at most 64 KiB; required for Comment and RequestChanges
 	// Head is the head commit that the person looked at. If it is given and the branch has moved since, the call is a

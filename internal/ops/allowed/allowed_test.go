@@ -106,7 +106,7 @@ func TestTheListIsChangedOnlyByAPersonWhoMayAndOnTheRecord(t *testing.T) {
 			}
 			l.fails = c.fails
 			_, err := l.operation(t, c.operation, c.authority).Handle(t.Context(), operation.Call{
-				Caller: operation.Caller{Door: c.door, Name: "ann"}, Arguments: []byte(c.arguments),
+				Caller: operation.Caller{Actor: record.Actor{Door: c.door, Client: "ann"}}, Arguments: []byte(c.arguments),
 			})
 			if fault.CodeOf(err) != c.code || len(l.rows) != c.rows {
 				t.Fatalf("%v, rows %+v", err, l.rows)
@@ -130,7 +130,7 @@ func TestTheListIsChangedOnlyByAPersonWhoMayAndOnTheRecord(t *testing.T) {
 func TestTheListHasWhatThePolicyNamesAndWhatWasAllowed(t *testing.T) {
 	l := &list{file: sources.File{Path: filepath.Join(t.TempDir(), "sources.yaml")}}
 	o := l.operation(t, "list_sources", operation.Authority{})
-	call := operation.Call{Caller: operation.Caller{Door: record.DoorCLI}, Arguments: []byte(`{}`)}
+	call := operation.Call{Caller: operation.Caller{Actor: record.Actor{Door: record.DoorCLI}}, Arguments: []byte(`{}`)}
 	out, err := o.Handle(t.Context(), call)
 	if view := o.Shown.View(out); err != nil || len(out.(List).Sources) != 0 || len(view.Table) != 1 || view.Empty == "" {
 		t.Errorf("%+v, %v", out, err)

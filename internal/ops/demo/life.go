@@ -151,8 +151,8 @@ func (l *life) proposeIt(ctx context.Context) error {
 
 func (l *life) comment(ctx context.Context) error {
 	for _, args := range [][]string{
-		{"comment", "1", "--line", skillFile + ":7:Is the disk free then? Say how to see it.", "--as", "ann"},
-		{"request-changes", "1", "--comment", "One question.", "--as", "ann"},
+		{"comment", "1", "--line", skillFile + ":7:Is the disk free then? Say how to see it."},
+		{"request-changes", "1", "--comment", "One question."},
 	} {
 		if _, err := l.operator(ctx, project, append(append([]string{"review"}, args...), "--repo",
 			owner+"/"+repo)...); err != nil {
@@ -201,7 +201,7 @@ func firstComment(status map[string]any) string {
 
 func (l *life) merge(ctx context.Context) error {
 	for _, verb := range []string{"approve", "merge"} {
-		if _, err := l.operator(ctx, project, "review", verb, "1", "--repo", owner+"/"+repo, "--as", "ann"); err != nil {
+		if _, err := l.operator(ctx, project, "review", verb, "1", "--repo", owner+"/"+repo); err != nil {
 			return err
 		}
 	}

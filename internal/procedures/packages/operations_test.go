@@ -94,7 +94,7 @@ func (b *bench) ask(tool, arguments string) (map[string]any, string) {
 		b.Fatalf("there is no tool %s", tool)
 	}
 	o := set.Operations[i]
-	answer, err := o.Handle(b.Context(), operation.Call{Caller: operation.Caller{Door: b.door},
+	answer, err := o.Handle(b.Context(), operation.Call{Caller: operation.Caller{Actor: record.Actor{Door: b.door}},
 		Ceiling: operation.Unlimited, Arguments: []byte(arguments)})
 	if err != nil {
 		answer = set.Form.Failure(o, err, operation.RequestIDOf(err))

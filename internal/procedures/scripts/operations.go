@@ -144,8 +144,8 @@ func runItemOf(r record.ScriptRun) ScriptRunItem {
 	return ScriptRunItem{
 		ID: r.ID, Script: r.Script, State: string(r.State), ExitCode: r.Ending.ExitCode,
 		StartedAt:  r.StartedAt.UTC().Format(time.RFC3339),
-		DurationMS: int(r.Ending.Duration.Milliseconds()), TimedOut: r.Ending.TimedOut, Door: string(r.By.Door),
-		Caller: r.By.Name,
+		DurationMS: int(r.Ending.Duration.Milliseconds()), TimedOut: r.Ending.TimedOut, Door: string(r.By.Actor.Door),
+		Caller: r.By.Actor.String(),
 		Tier:   int(r.By.Tier), Session: r.By.Session, Arguments: append([]string{}, r.Arguments...), Hash: r.Hash,
 	}
 }

@@ -150,7 +150,7 @@ func (s *Service) settle(ctx context.Context) {
 // interruptedRow is the row of the audit for a run whose process was killed before it could write one.
 func interruptedRow(r record.ScriptRun) record.Attempt {
 	return record.Attempt{
-		RequestID: r.ID, Door: r.By.Door, Caller: r.By.Name, Tier: r.By.Tier, Action: r.Script, Outcome: record.OutcomeFailed,
+		RequestID: r.ID, Actor: r.By.Actor, Tier: r.By.Tier, Action: r.Script, Outcome: record.OutcomeFailed,
 		Session: r.By.Session,
 		Paths:   []string{r.Path}, Digest: digestOf(r), Code: notSeen,
 		Message: "the process that ran the script was killed; so was all that the script had started\n" +

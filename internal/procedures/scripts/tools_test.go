@@ -124,7 +124,7 @@ func (s *shop) answer(o operation.Operation, call operation.Call) Result {
 	if call.Ceiling == 0 {
 		call.Ceiling = operation.Unlimited
 	}
-	call.Caller.Door, call.Caller.Name = record.DoorMCP, "tester"
+	call.Caller.Actor = record.Actor{Door: record.DoorMCP, Client: "tester"}
 	out, err := o.Handle(s.t.Context(), call)
 	if err != nil {
 		out = s.set.Form.Failure(o, err, operation.RequestIDOf(err))
@@ -162,7 +162,7 @@ func TestARunIsAnsweredAndRecorded(t *testing.T) {
 	row, run := s.rows[0], s.runs["id-1"]
 	path := filepath.Join(s.dir, defaultFolder, "Check-Disk.sh")
 	if len(s.rows) != 1 || row.Outcome != record.OutcomeDone || row.Action != "check_disk" || row.RequestID != "id-1" ||
-		row.Caller != "tester" || row.Session != "session-1" ||
+		row.Caller != "agent (tester)" || row.Session != "session-1" ||
 		!cmp.Equal(row.Paths, []string{path}) || row.Digest != "sha256:"+run.Hash || len(run.Hash) != 64 {
 		t.Errorf("row %+v", row)
 	}

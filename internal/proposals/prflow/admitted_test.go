@@ -20,7 +20,7 @@ type revocable struct {
 }
 
 func (r *revocable) caller() operation.Caller {
-	return operation.Caller{Door: record.DoorREST, Name: "ci", Recheck: func(context.Context) error {
+	return operation.Caller{Actor: record.Actor{Door: record.DoorREST, Client: "ci"}, Recheck: func(context.Context) error {
 		switch {
 		case !r.revoked.Load():
 			return nil

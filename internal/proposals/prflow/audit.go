@@ -105,7 +105,7 @@ func withhold(a *record.Attempt) {
 func (c *creation) proposal(state record.ProposalState) record.Proposal {
 	snapshot := c.evidence.snapshot
 	p := record.Proposal{
-		ID: c.request.id, CreatedAt: c.request.started, Door: c.call.Caller.Door, Caller: c.call.Caller.Name,
+		ID: c.request.id, CreatedAt: c.request.started, Actor: c.call.Caller.Actor,
 		Tier: c.rules.Tier, Session: c.rules.Session, Provider: c.evidence.resolution.Provider.Name(),
 		Owner: snapshot.Repo.Owner, Repo: snapshot.Repo.Name, Base: snapshot.Base, BaseCommit: c.evidence.parent(),
 		Revises:    c.request.asked.Revises,

@@ -44,7 +44,7 @@ func TestAGoodRequestBecomesOnePullRequestWithOneCommit(t *testing.T) {
 		t.Errorf("the commit has %v", have)
 	}
 	if row := b.attempts()[0]; row.Outcome != record.OutcomeOpened || row.PRNumber != result.Number ||
-		row.Caller != agent.Name ||
+		row.Caller != agent.String() ||
 		row.Door != record.DoorMCP || row.Tier != 2 || row.Provider != "fake" || len(row.Paths) != 3 ||
 		len(row.Verdicts) != len(prflow.Gates()) {
 		t.Errorf("the audit has %+v", row)

@@ -110,7 +110,7 @@ func with(key string, value any) func(map[string]any) {
 	return func(r map[string]any) { r[key] = value }
 }
 
-var agent = operation.Caller{Door: record.DoorMCP, Name: "test-agent 1"}
+var agent = operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test-agent 1"}}
 
 func (b *bench) create(raw []byte) (prflow.CreateResult, error) {
 	b.Helper()

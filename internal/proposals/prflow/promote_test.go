@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-var person = operation.Caller{Door: record.DoorREST, Name: "ann"}
+var person = operation.Caller{Actor: record.Actor{Door: record.DoorREST, Client: "ann"}}
 
 // dryRun records a dry run of the request, and returns its id.
 func (b *bench) dryRun(raw []byte) string {

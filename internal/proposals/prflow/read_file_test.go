@@ -175,7 +175,7 @@ func TestWhatMayNotBeReadIsRefused(t *testing.T) {
 				row := rows[0]
 				if row.Action != prflow.ActionReadFile || row.Outcome != record.OutcomeRefused ||
 					row.RequestID != operation.AttemptIDOf(err) ||
-					row.Code != c.code || row.Caller != agent.Name || len(row.Paths) != 1 {
+					row.Code != c.code || row.Caller != agent.String() || len(row.Paths) != 1 {
 					t.Errorf("the audit has %+v", row)
 				}
 			}

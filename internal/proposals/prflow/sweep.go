@@ -215,7 +215,7 @@ func (r *round) remove(ctx context.Context, at branchAt, request string) {
 		}
 		now := s.clock.Now()
 		err = s.ledger.Record(ctx, record.Attempt{
-			Time: now, RequestID: r.reader.newID(), Door: record.DoorPoll, Tier: r.tier, Action: record.ActionSettle,
+			Time: now, RequestID: r.reader.newID(), Actor: record.Actor{Door: record.DoorPoll, System: record.SystemServe}, Tier: r.tier, Action: record.ActionSettle,
 			Provider: at.provider,
 			Owner:    r.repo.Owner, Repo: r.repo.Name, Branch: at.branch, Outcome: record.OutcomeFailed, Message: message,
 		}, nil)

@@ -83,12 +83,12 @@ func TestARefusalSaysWhatWasWantedAsFarAsItIsKnown(t *testing.T) {
 			})
 			desk := Desk{Service: func() *Service { return service }, ProviderOf: func(string, string) string { return "local" }}
 			_, err := operation.Named(desk.Operations(), c.operation).Handle(t.Context(), operation.Call{
-				Caller: operation.Caller{Door: c.door, Name: "ann"}, Arguments: []byte(c.arguments),
+				Caller: operation.Caller{Actor: record.Actor{Door: c.door, Client: "ann"}}, Arguments: []byte(c.arguments),
 			})
 			if fault.CodeOf(err) != c.code || len(k.rows) != 1 || (k.lifted == 1) != (err == nil) {
 				t.Fatalf("%v, %+v", err, k)
 			}
-			if got := service.Refused(t.Context(), Request{Verb: "approve", By: operation.Caller{Door: record.DoorWeb},
+			if got := service.Refused(t.Context(), Request{Verb: "approve", By: operation.Caller{Actor: record.Actor{Door: record.DoorWeb}},
 				Number: 7}, fault.New(fault.Forbidden, "no")); fault.CodeOf(got) != fault.Forbidden ||
 				k.rows[1].Action != "review.approve" || k.rows[1].PRNumber != 7 {
 				t.Errorf("%v, %+v", got, k.rows)

@@ -11,7 +11,6 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -56,9 +55,9 @@ type Options struct {
 	// there is.
 	Ask func(ctx context.Context, provider, owner, name string, number int) (pr gitprovider.PullRequest, ours bool,
 		err error)
-	// Starters are those who started what a pull request came of, for a policy that wants two persons; nil where nobody
-	// knows.
-	Starters func(ctx context.Context, key record.PullKey) ([]access.Starter, error)
+	// Starters are those who started what a pull request consists of, for a policy that wants two persons; nil where that is
+	// not known.
+	Starters func(ctx context.Context, key record.PullKey) ([]record.Actor, error)
 	// Look brings the record of a pull request up to date with its host, after a review; nil where nobody does.
 	Look func(ctx context.Context, key record.PullKey, by record.Door) error
 }
@@ -137,7 +136,7 @@ func (s *Service) decide(ctx context.Context, call operation.Call, r Request) (o
 	if verb.Force && !r.Force && r.Unseen != "" {
 		return out, fault.New(fault.Conflict, "%s Look at all of it, or say that you merge it all the same.", r.Unseen)
 	}
-	note := local.MergeNote{Note: local.Note{Who: r.By.Name, Account: gitprovider.Account(r.By.Account), Body: r.Comment,
+	note := local.MergeNote{Note: local.Note{Who: r.By.String(), Account: r.By.Account(), Body: r.Comment,
 		Head: r.Head, Comments: r.Comments, Admitted: r.By.Admitted}, Force: r.Force}
 	if out, err = verb.act(ctx, s.Host, gitprovider.RepoRef{Owner: r.Owner, Name: r.Name}, r.Number, note); err != nil {
 		return out, err
@@ -160,17 +159,17 @@ func (s *Service) fourEyes(ctx context.Context, verb Verb, r Request) error {
 	}
 	if s.Starters == nil {
 		return fault.New(fault.Forbidden,
-			"the policy wants two persons (review.four_eyes), and nobody knows here who started this")
+			"the policy wants two persons (review.four_eyes), and it is not known here who started this")
 	}
 	starters, err := s.Starters(ctx, record.PullKey{Provider: r.Provider, Owner: r.Owner, Repo: r.Name, Number: r.Number})
 	if err != nil {
 		return err
 	}
 	for _, starter := range starters {
-		if starter.Is(r.By.Name, r.By.Account) {
+		if why := r.By.SecondTo(starter); why != "" {
 			return fault.New(fault.Forbidden,
-				"the policy wants two persons (review.four_eyes): %s started what this pull request came of, so that "+
-					"somebody else has to %s it", starter.Name, verb.Name)
+				"the policy wants two persons (review.four_eyes): %s started this pull request, and %s; somebody else has to %s it",
+				starter, why, verb.Name)
 		}
 	}
 	return nil

@@ -54,9 +54,6 @@ type memory struct {
 func (m *memory) FindToken(_ context.Context, hash string) (access.Token, bool, error) {
 	return m.token, m.token.Hash == hash, m.err
 }
-func (m *memory) TokenNamed(_ context.Context, name string) (bool, error) {
-	return m.token.Name == name, m.err
-}
 func (m *memory) FindAccess(context.Context, string, time.Time) (access.Token, bool, error) {
 	return access.Token{}, false, m.err
 }
@@ -96,9 +93,6 @@ func TestARecordThatCannotBeReadLetsNobodyIn(t *testing.T) {
 	g := gatekeeper(m, time.Now)
 	if p, err := g.Bearer(ctx, "cops_x"); fault.CodeOf(err) != fault.Internal || len(p.Scopes) != 0 {
 		t.Errorf("a token: %+v, %v", p, err)
-	}
-	if p, err := g.Proxied(ctx, "bob"); fault.CodeOf(err) != fault.Internal || len(p.Scopes) != 0 {
-		t.Errorf("a proxy's user: %+v, %v", p, err)
 	}
 	if p, err := g.Login(ctx, "x"); fault.CodeOf(err) != fault.Internal || len(p.Scopes) != 0 {
 		t.Errorf("a session: %+v, %v", p, err)

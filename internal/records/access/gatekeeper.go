@@ -10,15 +10,13 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // Tokens is the memory of tokens. internal/records/store implements it; errors are faults.
 type Tokens interface {
 	// FindToken returns the token with the hash, revoked ones included.
 	FindToken(ctx context.Context, hash string) (t Token, found bool, err error)
-	// TokenNamed reports whether a token was ever made with the name, or a person has it, in any case; revoked tokens
-	// count.
-	TokenNamed(ctx context.Context, name string) (bool, error)
 	// FindAccess returns the token of an agent for which an access token with the hash is good at a time; see Grant.
 	FindAccess(ctx context.Context, hash string, now time.Time) (t Token, found bool, err error)
 	// TouchToken notes when the token with the hash was used.
@@ -40,6 +38,7 @@ type Gatekeeper struct {
 	codes      *codes
 	handed     *codes // logins that go on at another host name
 	directory  Directory
+	operator   record.Actor
 	looking    *looking
 	now        func() time.Time
 	random     io.Reader
@@ -54,8 +53,10 @@ type Options struct {
 	// AnonymousRead lets callers read who show nothing and whom the door takes for local.
 	AnonymousRead bool
 	Directory     Directory // of persons who sign in by providers; the zero value for none
-	Now           func() time.Time
-	Random        io.Reader
+	// Operator is the user of the operating system for whom this process runs, and who made what it is configured with.
+	Operator record.Actor
+	Now      func() time.Time
+	Random   io.Reader
 }
 
 // NewGatekeeper makes a Gatekeeper.
@@ -63,7 +64,7 @@ func NewGatekeeper(o Options) *Gatekeeper {
 	g := &Gatekeeper{
 		tokens: o.Tokens, logins: o.Logins, anonymous: o.AnonymousRead, codes: newCodes(o.Now),
 		handed: newCodes(o.Now), now: o.Now, random: o.Random,
-		directory: o.Directory, looking: newLooking(),
+		directory: o.Directory, operator: o.Operator, looking: newLooking(),
 	}
 	for _, secret := range o.Configured {
 		if len(secret) >= MinConfigured {
@@ -100,8 +101,7 @@ func (g *Gatekeeper) known(ctx context.Context, hash string) (p Principal, t Tok
 	p.TokenHash = hash
 	for i, known := range g.configured { // all of them, so that the time tells nothing
 		if subtle.ConstantTimeCompare([]byte(known), []byte(hash)) == 1 {
-			p.Name, p.Ceiling, p.Scopes = fmt.Sprintf("%s[%d]", configuredName, i), gitprovider.TierRemediate, AllScopes()
-			ok = true
+			p.Actor, p.Ceiling, p.Scopes, ok = g.holderOf(i), gitprovider.TierRemediate, AllScopes(), true
 		}
 	}
 	if ok {
@@ -112,9 +112,19 @@ func (g *Gatekeeper) known(ctx context.Context, hash string) (p Principal, t Tok
 		subtle.ConstantTimeCompare([]byte(t.Hash), []byte(hash)) != 1 {
 		return Principal{}, Token{}, false, err
 	}
-	p.Name, p.Ceiling, p.Scopes = t.Name, t.MaxTier, t.Scopes
+	p.Actor, p.Ceiling, p.Scopes = t.Actor(), t.MaxTier, t.Scopes
 	p, ok, err = g.owned(ctx, t, p)
 	return p, t, ok, err
+}
+
+// holderOf is the holder of a configured token. The operator has them all, and wrote them down for this process.
+func (g *Gatekeeper) holderOf(i int) record.Actor {
+	name := fmt.Sprintf("%s[%d]", configuredName, i)
+	c := &record.Credential{Kind: record.CredentialConfigured, ID: name, Name: name}
+	if !g.operator.IsZero() {
+		c.Maker = &g.operator
+	}
+	return record.Actor{Credential: c}
 }
 
 // used notes the use of a token. It is for people to look at, so that records that cannot be written keep nobody out.
@@ -148,7 +158,6 @@ func (g *Gatekeeper) owned(ctx context.Context, t Token, p Principal) (Principal
 	if role == "" {
 		return Principal{}, false, nil
 	}
-	p.Account = t.Owner
 	return p.under(owner.principal(role)), true, nil
 }
 
@@ -191,13 +200,14 @@ func (g *Gatekeeper) StillAgent(ctx context.Context, was Token) error {
 }
 
 // agentTier is the highest tier that an agent's token gives now. A token that a person has made is good as long as they
-// may make one.
+// may make one, and may do what it stands for.
 func (g *Gatekeeper) agentTier(ctx context.Context, t Token) (gitprovider.Tier, error) {
-	p, ok, err := g.owned(ctx, t, Principal{Ceiling: t.MaxTier, Scopes: Scopes{Operate}})
+	needs := append(Scopes{Operate}, ScopesOfAgent(t.MaxTier, t.ReadOnly)...)
+	p, ok, err := g.owned(ctx, t, Principal{Ceiling: t.MaxTier, Scopes: needs})
 	switch {
 	case err != nil:
 		return 0, err
-	case !ok || !p.Scopes.Has(Operate):
+	case !ok || len(p.Scopes.Lacks(needs)) > 0:
 		return 0, ownerLeft(t)
 	}
 	return p.Ceiling, nil
@@ -214,19 +224,12 @@ func tierLowered(name string) error {
 		"the tier of %s was lowered while the call waited, and nothing was done; make the call again", name)
 }
 
-// Proxied is who a trusted proxy says it is; unauthenticated if the name is one that a token has or could have, since
-// the record tells callers apart by their names. The door decides whether the proxy is trusted.
-func (g *Gatekeeper) Proxied(ctx context.Context, user string) (Principal, error) {
-	taken := Reserved(user)
-	if !taken {
-		var err error
-		if taken, err = g.tokens.TokenNamed(ctx, user); err != nil {
-			return Principal{}, err
-		}
-	}
-	if taken {
+// Proxied is who a trusted proxy says it is; unauthenticated for what may be a token, or a name for nobody. The door
+// decides whether the proxy is trusted.
+func (g *Gatekeeper) Proxied(user string) (Principal, error) {
+	if notAPerson(user) {
 		return Principal{}, fault.New(fault.Unauthenticated,
-			"the proxy names a user as a token of this server is named; rename one of them")
+			"the proxy names a user as no person of this server can be named; rename the user")
 	}
 	return proxied(user), nil
 }

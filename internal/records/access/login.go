@@ -37,8 +37,22 @@ type Login struct {
 	Sealed          string // what lets the provider be asked again; see seal
 	LookedAt        time.Time
 
-	Name string // of whom it is, where Logins has found it
+	// Name is that of the person or token whose it is, and Holder that token, where Logins has found them.
+	Name   string
+	Holder record.Actor
 }
+
+// Of reports whether it is a login of the actor's: of the same person or, where there is none, of the same token.
+func (l Login) Of(who record.Actor) bool {
+	mine := l.Holder.Account()
+	if l.Account != (Account{}) {
+		mine = l.Account
+	}
+	return mine != Account{} && mine == who.Account()
+}
+
+// person is that of a provider, whose login it is.
+func (l Login) person() record.Actor { return Person{Account: l.Account, Name: l.Name}.Actor() }
 
 // Logins is the memory of logins. internal/records/store implements it; errors are faults.
 type Logins interface {

@@ -118,7 +118,8 @@ func (g *Gatekeeper) keepGrant(ctx context.Context, id string, s Login, grant id
 // end ends a login, records why, and returns the answer to its browser.
 func (g *Gatekeeper) end(ctx context.Context, s Login, name, why string) error {
 	answer := fault.New(fault.Unauthenticated, "the session has ended: %s; sign in again", why)
-	row := g.row(ActionEnd, g.directory.NewID(), name, nil, "login "+s.ID+": "+why)
+	s.Name = name
+	row := g.row(ActionEnd, g.directory.NewID(), s.person(), nil, "login "+s.ID+": "+why)
 	err := g.logins.EndLogin(context.WithoutCancel(ctx), s.ID, row)
 	if err != nil && fault.CodeOf(err) != fault.NotFound { // else another request has ended it
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/secretfile"
 )
 
@@ -27,6 +28,7 @@ type FirstToken struct {
 	// Insert puts the new token into the records; conflict if another process was faster.
 	Insert     func(ctx context.Context, t Token) error
 	Gatekeeper *Gatekeeper
+	Operator   record.Actor        // the user for whom the server runs
 	Learn      func(secret string) // is told of the token before it is used, to keep it out of texts
 	Now        func() time.Time
 	NewID      func() string
@@ -81,7 +83,7 @@ func (f FirstToken) create(ctx context.Context) error {
 	}
 	err = f.Insert(ctx, Token{
 		ID: f.NewID(), Name: operatorName, Hash: Hash(secret), MaxTier: gitprovider.TierRemediate, Scopes: AllScopes(),
-		CreatedAt: f.Now(),
+		CreatedAt: f.Now(), Maker: f.Operator,
 	})
 	if fault.CodeOf(err) == fault.Conflict { // another process was faster
 		return nil

@@ -21,9 +21,7 @@ const LookEvery = 15 * time.Minute
 const OwnerLife = 30 * 24 * time.Hour
 
 // Account is what a provider of identities calls a person, for ever. The zero value is nobody's.
-type Account struct {
-	Issuer, Subject string
-}
+type Account = gitprovider.Account
 
 // Person is what is kept of somebody whom a provider has recognised.
 type Person struct {
@@ -33,6 +31,11 @@ type Person struct {
 	User     string   // at the provider; "" where it has none
 	Groups   []string // as the provider last said
 	LookedAt time.Time
+}
+
+// Actor is the person, at no door yet.
+func (p Person) Actor() record.Actor {
+	return record.Actor{Person: &record.Person{Issuer: p.Issuer, Subject: p.Subject, Name: p.Name}}
 }
 
 // known is the person as the policy asks.
@@ -79,8 +82,7 @@ func ScopesOf(role policy.Role) Scopes {
 
 // principal is the person in a role.
 func (p Person) principal(role policy.Role) Principal {
-	out := Principal{Name: p.Name, Via: ViaLogin, Account: p.Account, Ceiling: gitprovider.TierRemediate,
-		Scopes: ScopesOf(role)}
+	out := Principal{Actor: p.Actor(), Via: ViaLogin, Ceiling: gitprovider.TierRemediate, Scopes: ScopesOf(role)}
 	if role == policy.RoleViewer {
 		out.Ceiling = gitprovider.TierObserve
 	}
@@ -102,9 +104,9 @@ const (
 )
 
 // row is a row of the audit about a person.
-func (g *Gatekeeper) row(action, id, name string, err error, message string) record.Attempt {
+func (g *Gatekeeper) row(action, id string, who record.Actor, err error, message string) record.Attempt {
 	row := record.Attempt{
-		Time: g.now(), RequestID: id, Door: record.DoorWeb, Caller: name, Action: action, Outcome: record.OutcomeDone,
+		Time: g.now(), RequestID: id, Actor: who.At(record.DoorWeb), Action: action, Outcome: record.OutcomeDone,
 		Message: message,
 	}
 	if err != nil {
@@ -148,7 +150,7 @@ func (g *Gatekeeper) Arrive(ctx context.Context, a Arrival) (id string, p Princi
 	}
 	said := fmt.Sprintf("as %s, by %s (issuer %s, subject %s); login %s", role, who.Provider, who.Issuer, who.Subject,
 		login.ID)
-	row := g.row(ActionSignIn, a.ID, who.Name, nil, said)
+	row := g.row(ActionSignIn, a.ID, who.Actor(), nil, said)
 	if err := g.logins.InsertLogin(ctx, login, now.Add(-LoginLife), now.Add(-LoginIdle), row); err != nil {
 		return "", Principal{}, err
 	}
@@ -171,22 +173,23 @@ func (g *Gatekeeper) noRole(ctx context.Context, id string, who Person) error {
 	if called == "" {
 		called = who.Subject
 	}
-	return g.Refused(ctx, id, who.Provider+":"+called,
+	who.Name = who.Provider + ":" + called
+	return g.Refused(ctx, id, who.Actor(),
 		fault.New(fault.Forbidden, "%s knows you as %s (subject %s), and the operator has given "+
 			"you no role here; the policy names people by user, subject or group", who.Provider, called, who.Subject))
 }
 
 func personOf(p identity.Person, now time.Time) Person {
-	return Person{Account: Account{p.Issuer, p.Subject}, Provider: p.Provider, User: p.User, Groups: p.Groups,
+	return Person{Account: Account{Issuer: p.Issuer, Subject: p.Subject}, Provider: p.Provider, User: p.User, Groups: p.Groups,
 		LookedAt: now}
 }
 
-// Refused records that somebody was not signed in, and returns why. name is who they are, as far as it is known.
-func (g *Gatekeeper) Refused(ctx context.Context, id, name string, why error) error {
+// Refused records that somebody was not signed in, and returns why. who they are, as far as it is known.
+func (g *Gatekeeper) Refused(ctx context.Context, id string, who record.Actor, why error) error {
 	if g.directory.Record == nil {
 		return why
 	}
-	if err := g.directory.Record(ctx, g.row(ActionSignIn, id, name, why, "")); err != nil {
+	if err := g.directory.Record(ctx, g.row(ActionSignIn, id, who, why, "")); err != nil {
 		return fault.From(err)
 	}
 	return why
@@ -213,7 +216,7 @@ func (g *Gatekeeper) LoggedOut(ctx context.Context, l identity.Logout) (ended in
 		if !same || login.Issuer == "" {
 			continue
 		}
-		row := g.row(ActionEnd, g.directory.NewID(), login.Name, nil,
+		row := g.row(ActionEnd, g.directory.NewID(), login.person(), nil,
 			"login "+login.ID+": the person signed out at the provider")
 		if err := g.logins.EndLogin(ctx, login.ID, row); err != nil && fault.CodeOf(err) != fault.NotFound {
 			return ended, err
@@ -221,15 +224,4 @@ func (g *Gatekeeper) LoggedOut(ctx context.Context, l identity.Logout) (ended in
 		ended++
 	}
 	return ended, g.directory.People.KeepLogout(ctx, l.Issuer, l.ID, g.now().Add(identity.LogoutLife))
-}
-
-// Starter is somebody who started what a pull request came of.
-type Starter struct {
-	Name string // in the record
-	Account
-}
-
-// Is reports whether it is the caller with the name and the account, also by a token of theirs.
-func (s Starter) Is(name string, account Account) bool {
-	return s.Name == name || account != Account{} && s.Account == account
 }

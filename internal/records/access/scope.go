@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
 // Scope is one thing that a caller may be let do.
@@ -22,6 +24,19 @@ type Scopes []Scope
 
 // AllScopes is every scope.
 func AllScopes() Scopes { return Scopes{Propose, Review, Read, Operate} }
+
+// ScopesOfAgent are those that an agent's token stands for: whoever lacks one of them can give nobody such a token.
+func ScopesOfAgent(tier gitprovider.Tier, readOnly bool) Scopes {
+	if readOnly || tier == gitprovider.TierObserve {
+		return Scopes{Read}
+	}
+	return Scopes{Propose, Read}
+}
+
+// Lacks are those of others that are not in the set.
+func (s Scopes) Lacks(others Scopes) Scopes {
+	return slices.DeleteFunc(slices.Clone(others), s.Has)
+}
 
 // Has reports whether the scope is in the set.
 func (s Scopes) Has(scope Scope) bool { return slices.Contains(s, scope) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // TokenPrefix begins every token that NewSecret makes, so that people and scanners of secrets recognise one.
@@ -39,6 +40,8 @@ type Token struct {
 	// Owner is the person whose it is; the zero value for one that stands for itself. It may do no more than they may.
 	Owner     Account
 	OwnerName string // of the person, where the records have found it
+	// Maker made it, or allowed it: the root of what is done with it. The zero value where that is not known.
+	Maker record.Actor
 	// Client is the program that the person gave it to by consent in a browser, as the program calls itself; "" for a
 	// token that was shown to a person. Grantor is the hash of the token by which that person was signed in: it may do no
 	// more than that, and no longer.
@@ -50,6 +53,26 @@ type Token struct {
 // Good reports whether the token is of use at a time.
 func (t Token) Good(now time.Time) bool {
 	return t.RevokedAt.IsZero() && (t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt))
+}
+
+// Actor is the holder of the token, at no door yet.
+func (t Token) Actor() record.Actor {
+	c := &record.Credential{Kind: record.CredentialToken, ID: t.ID, Name: t.Name}
+	switch {
+	case t.Client != "":
+		c.Kind = record.CredentialGrant
+	case t.Agent:
+		c.Kind = record.CredentialAgent
+	}
+	if !t.Maker.IsZero() {
+		maker := t.Maker
+		c.Maker = &maker
+	}
+	a := record.Actor{Credential: c}
+	if t.Owner != (Account{}) {
+		a.Person = &record.Person{Issuer: t.Owner.Issuer, Subject: t.Owner.Subject, Name: t.OwnerName}
+	}
+	return a
 }
 
 // NewSecret makes a token from random bytes.

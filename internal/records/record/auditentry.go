@@ -12,7 +12,8 @@ type AuditEntry struct {
 	Time       time.Time  `json:"time"`
 	RequestID  string     `json:"request_id"`
 	Door       string     `json:"door"`
-	Caller     string     `json:"caller"`
+	Caller     string     `json:"caller" doc:"The actor's name, to read; nothing is decided by it"`
+	Actor      Actor      `json:"actor,omitzero" doc:"Who acted, and who stands behind them; see docs/explain/people.md"`
 	Tier       int        `json:"tier"`
 	Action     string     `json:"action"`
 	Act        string     `json:"act" doc:"Who did what to which change where, as a sentence; made of the row, and not part of what is hashed"`
@@ -38,7 +39,8 @@ type AuditEntry struct {
 // Entry is the row as it is given out, without Act and PullState, which need more than the row. Lists are never null.
 func (r RecordedAttempt) Entry() AuditEntry {
 	return AuditEntry{
-		Seq: r.Seq, Time: r.Time.UTC(), RequestID: r.RequestID, Door: string(r.Door), Caller: r.Caller, Tier: int(r.Tier),
+		Seq: r.Seq, Time: r.Time.UTC(), RequestID: r.RequestID, Door: string(r.Door), Caller: r.Caller,
+		Actor: r.Actor, Tier: int(r.Tier),
 		Action: r.Action, Provider: r.Provider, Repo: r.Repository(), Base: r.Base, Branch: r.Branch, Title: r.Title,
 		Paths: append([]string{}, r.Paths...), Outcome: string(r.Outcome), Code: r.Code, Message: r.Message,
 		PRNumber: r.PRNumber, PRURL: r.PRURL, DurationMS: float64(r.Duration.Microseconds()) / 1000,

@@ -24,7 +24,8 @@ const (
 type Proposal struct {
 	ID         string // the request id
 	CreatedAt  time.Time
-	Door       Door
+	Actor      Actor
+	Door       Door // see Attempt
 	Caller     string
 	Session    string // the agent's session that it was made in; "" for none. Not part of the hashed audit.
 	Tier       gitprovider.Tier

@@ -22,8 +22,7 @@ type ScriptRun struct {
 
 // ScriptCaller is who started a run.
 type ScriptCaller struct {
-	Door    Door
-	Name    string // as the client names itself; untrusted
+	Actor   Actor
 	Tier    gitprovider.Tier
 	Session string // the agent's; "" for none
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/confine"
 )
 
@@ -55,6 +56,8 @@ type Record struct {
 	ID     string `json:"id"`
 	Parent string `json:"parent,omitempty"`
 	Next   string `json:"next,omitempty"` // the session that it escalated to
+	// Actor is the session as the one who acts, with who started it, and whose words it was told.
+	Actor record.Actor `json:"actor,omitzero"`
 	Task
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`

@@ -15,7 +15,7 @@ import (
 type Access struct{ db *database }
 
 const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us, agent, expires_us, owner_issuer, " +
-	"owner_subject, used_us, repos, dry_run, read_only"
+	"owner_subject, used_us, repos, dry_run, read_only, maker"
 
 // tokenOwner is the name of the person whose a token is, and what is known of the program that it was given to.
 const tokenOwner = `, COALESCE((SELECT p.name FROM people p WHERE p.issuer = api_tokens.owner_issuer AND p.subject = api_tokens.owner_subject), ''),
@@ -41,11 +41,11 @@ func insertToken(ctx context.Context, tx *sql.Tx, t access.Token) error {
 	if person {
 		return fault.New(fault.Conflict, "%q is the name of a person who signs in here; choose another name", t.Name)
 	}
-	_, err = tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 15)+")",
+	_, err = tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 16)+")",
 		text(t.ID), text(t.Name), text(t.Hash), int64(t.MaxTier), t.Scopes.String(), at(&t.CreatedAt), at(&t.RevokedAt),
 		asNumber(t.Agent), at(&t.ExpiresAt),
 		text(t.Owner.Issuer), text(t.Owner.Subject), at(&t.UsedAt), strings.Join(t.Repos, " "),
-		asNumber(t.DryRun), asNumber(t.ReadOnly))
+		asNumber(t.DryRun), asNumber(t.ReadOnly), actor(t.Maker))
 	if causeOf(err) == causeUnique {
 		return fault.Wrap(err, fault.Conflict,
 			"there is a token with the name %q already; revoke it, or choose another name", t.Name)
@@ -79,12 +79,6 @@ func (a *Access) FindToken(ctx context.Context, hash string) (t access.Token, fo
 		return err
 	})
 	return t, found, err
-}
-
-// TokenNamed implements access.Tokens.
-func (a *Access) TokenNamed(ctx context.Context, name string) (found bool, err error) {
-	_, err = a.db.first(ctx, []any{&found}, takenQuery, text(name))
-	return found, err
 }
 
 func personNamed(ctx context.Context, tx *sql.Tx, name string) (found bool, err error) {
@@ -133,7 +127,7 @@ func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) 
 		var agent, dryRun, readOnly int64
 		if err := rows.Scan((*text)(&t.ID), (*text)(&t.Name), (*text)(&t.Hash), &t.MaxTier, &scopes,
 			at(&t.CreatedAt), at(&t.RevokedAt), &agent, at(&t.ExpiresAt), (*text)(&t.Owner.Issuer), (*text)(&t.Owner.Subject),
-			at(&t.UsedAt), &repos, &dryRun, &readOnly,
+			at(&t.UsedAt), &repos, &dryRun, &readOnly, (*actor)(&t.Maker),
 			(*text)(&t.OwnerName), (*text)(&t.Grantor), (*text)(&t.Client)); err != nil {
 			return err
 		}

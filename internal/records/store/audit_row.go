@@ -73,6 +73,9 @@ func (r auditRow) canonical() []byte {
 	return b
 }
 
+// actorColumn is the one column that rows of earlier versions lack.
+const actorColumn = "actor"
+
 // auditColumn is a column that the hash covers, in the form in which it is stored.
 type auditColumn struct {
 	name  string
@@ -86,7 +89,11 @@ func (c auditColumn) text() string {
 	return c.value.(string)
 }
 
+// appendColumn leaves out an actor that a row of an earlier version does not have.
 func appendColumn[T string | []byte](b []byte, name string, value T) []byte {
+	if name == actorColumn && len(value) == 0 {
+		return b
+	}
 	b = append(b, name...)
 	b = append(b, '=')
 	b = strconv.AppendInt(b, int64(len(value)), 10)
@@ -104,6 +111,9 @@ func hashOf(canonical []byte) string {
 func newAuditRow(seq int64, prev string, a record.Attempt) auditRow {
 	str := func(s string, limit int) string { return escape(bound(s, limit)) }
 	l := boundsOf(a.Outcome)
+	if !a.Actor.IsZero() {
+		a.Door, a.Caller = a.Actor.Door, a.Actor.String()
+	}
 	row := auditRow{record.RecordedAttempt{Seq: seq, PrevHash: prev, Attempt: a}, []auditColumn{
 		{"seq", seq},
 		{"prev_hash", prev},
@@ -128,6 +138,7 @@ func newAuditRow(seq int64, prev string, a record.Attempt) auditRow {
 		{"pr_number", int64(a.PRNumber)},
 		{"pr_url", str(a.PRURL, maxURL)},
 		{"duration_us", a.Duration.Microseconds()},
+		{actorColumn, encodeActor(a.Actor)},
 	}}
 	row.Hash = hashOf(row.canonical())
 	return row
@@ -160,9 +171,13 @@ func (r *auditRow) decode() error {
 	if err != nil {
 		return fmt.Errorf("verdicts: %w", err)
 	}
+	who, err := decodeActor(by[actorColumn].value)
+	if err != nil {
+		return fmt.Errorf("actor: %w", err)
+	}
 	r.Attempt = record.Attempt{
-		Time: time.UnixMicro(num("time_us")).UTC(), RequestID: str("request_id"), Door: record.Door(str("door")),
-		Caller: str("caller"), Tier: gitprovider.Tier(num("tier")), Action: str("action"), Provider: str("provider"),
+		Time: time.UnixMicro(num("time_us")).UTC(), RequestID: str("request_id"), Actor: who,
+		Door: record.Door(str("door")), Caller: str("caller"), Tier: gitprovider.Tier(num("tier")), Action: str("action"), Provider: str("provider"),
 		Owner: str("owner"), Repo: str("repo"), Base: str("base"), Branch: str("branch"), Title: str("title"),
 		Paths: paths, Digest: str("digest"), Verdicts: verdicts, Outcome: record.Outcome(str("outcome")),
 		Code: fault.Code(str("code")), Message: str("message"), PRNumber: int(num("pr_number")), PRURL: str("pr_url"),

@@ -40,9 +40,11 @@
 //
 // where length is the number of bytes of value in decimal, value is the column as stored (integers in decimal), and
 // the columns are seq, prev_hash, time_us, request_id, door, caller, tier, action, provider, owner, repo, base, branch,
-// title, paths, digest, verdicts, outcome, code, message, pr_number, pr_url, duration_us. seq counts from 1 without
+// title, paths, digest, verdicts, outcome, code, message, pr_number, pr_url, duration_us, actor. A row without an actor, of
+// an earlier version, leaves that line out. seq counts from 1 without
 // gaps. prev_hash is the hash of the row before, for the first row 64 zeros. time_us and duration_us are microseconds,
-// time_us since 1970-01-01 UTC. paths and verdicts are JSON arrays. testdata/audit-vector.txt is such a text.
+// time_us since 1970-01-01 UTC. paths and verdicts are JSON arrays, actor is an object
+// (record.Actor). testdata/audit-vector.txt is such a text.
 //
 // Text in the columns has every backslash doubled and every NUL and every byte that is not part of valid UTF-8 written
 // as \xHH; inside JSON arrays this happens before the JSON escapes. Values beyond their bounds are cut and end in a

@@ -55,12 +55,25 @@ func TestEveryFieldOfAnAttemptIsHashed(t *testing.T) {
 		field := reflect.ValueOf(&a).Elem().Field(i)
 		field.SetZero()
 		name := fields.Field(i).Name
+		if name == "Actor" { // Door and Caller follow from it
+			a.Actor = record.Actor{Door: a.Door, Client: a.Caller}
+		}
 		if name == "Session" || name == "Wanted" || name == "Repeats" { // kept beside the audit, as their documentation says
 			continue
 		}
 		if newAuditRow(1, genesisHash, a).Hash == base {
 			t.Errorf("the hash does not cover %s", name)
 		}
+	}
+	with := vectorAttempt()
+	with.Actor = record.Actor{Door: record.DoorMCP, Credential: &record.Credential{ID: "1", Name: "bot"}, Client: "a \x00 <b>"}
+	row := newAuditRow(1, genesisHash, with)
+	wantEqual(t, strings.HasSuffix(string(row.canonical()),
+		`actor=84:{"door":"mcp","credential":{"kind":"","id":"1","name":"bot"},"client":"a \\x00 <b>"}`+"\n"), true)
+	other := with
+	other.Actor.Credential = &record.Credential{ID: "2", Name: "bot"} // the same in words
+	if newAuditRow(1, genesisHash, other).Hash == row.Hash {
+		t.Error("the hash does not cover who it was")
 	}
 	if newAuditRow(2, genesisHash, vectorAttempt()).Hash == base ||
 		newAuditRow(1, vectorHash, vectorAttempt()).Hash == base {

@@ -43,7 +43,7 @@ func (a *Access) FindClient(ctx context.Context, id string) (c access.Client, fo
 }
 
 const codeColumns = "hash, client, redirect, challenge, name, max_tier, repos, dry_run, owner_issuer, owner_subject, grantor, " +
-	"expires_us, token"
+	"maker, expires_us, token"
 
 // InsertCode keeps a code, drops those that were good until before, and appends the rows to the audit.
 func (a *Access) InsertCode(ctx context.Context, c access.Code, before time.Time, rows ...record.Attempt) error {
@@ -52,10 +52,10 @@ func (a *Access) InsertCode(ctx context.Context, c access.Code, before time.Time
 			return err
 		}
 		t := c.Token
-		if _, err := tx.ExecContext(ctx, "INSERT INTO oauth_codes ("+codeColumns+") VALUES ("+placeholders(1, 13)+")",
+		if _, err := tx.ExecContext(ctx, "INSERT INTO oauth_codes ("+codeColumns+") VALUES ("+placeholders(1, 14)+")",
 			text(c.Hash), text(c.ClientID), text(c.Redirect), text(c.Challenge), text(t.Name), int64(t.MaxTier),
 			strings.Join(t.Repos, " "), asNumber(t.DryRun), text(t.Owner.Issuer), text(t.Owner.Subject), text(t.Grantor),
-			at(&c.ExpiresAt),
+			actor(t.Maker), at(&c.ExpiresAt),
 			text(t.ID)); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (a *Access) FindCode(ctx context.Context, hash string) (c access.Code, foun
 	found, err = a.db.first(ctx, []any{(*text)(&c.Hash), (*text)(&c.ClientID), (*text)(&c.Redirect),
 		(*text)(&c.Challenge), (*text)(&t.Name), &t.MaxTier, &repos, &dryRun, (*text)(&t.Owner.Issuer),
 		(*text)(&t.Owner.Subject),
-		(*text)(&t.Grantor), at(&c.ExpiresAt), (*text)(&t.ID)},
+		(*text)(&t.Grantor), (*actor)(&t.Maker), at(&c.ExpiresAt), (*text)(&t.ID)},
 		"SELECT "+codeColumns+" FROM oauth_codes WHERE hash = $1", text(hash))
 	if repos != "" {
 		t.Repos = strings.Fields(repos)

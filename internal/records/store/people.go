@@ -97,8 +97,16 @@ func (a *Access) UpdateLogin(ctx context.Context, s access.Login) error {
 func (a *Access) Logins(ctx context.Context) (out []access.Login, err error) {
 	err = a.db.read(ctx, func(tx *sql.Tx) error {
 		out, err = selectRows(ctx, tx, func(rows *sql.Rows, s *access.Login) error {
-			return rows.Scan(append(loginFields(s), (*text)(&s.Name))...)
-		}, "SELECT "+loginColumns("s.")+`, COALESCE(p.name, t.name, '') FROM web_sessions s
+			var t access.Token
+			err := rows.Scan(append(loginFields(s), (*text)(&s.Name), (*text)(&t.ID), (*text)(&t.Owner.Issuer),
+				(*text)(&t.Owner.Subject))...)
+			if t.ID != "" {
+				t.Name = s.Name
+				s.Holder = t.Actor()
+			}
+			return err
+		}, "SELECT "+loginColumns("s.")+`, COALESCE(p.name, t.name, ''), COALESCE(t.id, ''), COALESCE(t.owner_issuer, ''),
+			COALESCE(t.owner_subject, '') FROM web_sessions s
 			LEFT JOIN people p ON p.issuer = s.issuer AND p.subject = s.subject
 			LEFT JOIN api_tokens t ON t.hash = s.token_hash ORDER BY s.created_us DESC, s.hash`)
 		return err

@@ -12,7 +12,7 @@ import (
 )
 
 const proposalColumns = `id, created_us, door, caller, tier, provider, owner, repo, base, base_commit, change_type,
-	title, body, digest, state, branch, commit_id, pr_number, pr_url, process, session, pruned_us, revises, answers`
+	title, body, digest, state, branch, commit_id, pr_number, pr_url, process, session, pruned_us, revises, answers, actor`
 
 // proposalRow is a proposal as the database has it: without Abandoned, with the name of the lock of whoever works on
 // it.
@@ -76,7 +76,7 @@ func selectProposals(
 			(*text)(&p.Provider), (*text)(&p.Owner), (*text)(&p.Repo), (*text)(&p.Base), (*text)(&p.BaseCommit),
 			(*text)(&p.ChangeType), (*text)(&p.Title), (*text)(&p.Body), (*text)(&p.Digest), (*text)(&p.State),
 			(*text)(&p.Branch), (*text)(&p.Commit), &p.PRNumber, (*text)(&p.PRURL), (*text)(&p.lock),
-			(*text)(&p.Session), at(&p.PrunedAt), &p.Revises, (*answers)(&p.Answers))
+			(*text)(&p.Session), at(&p.PrunedAt), &p.Revises, (*answers)(&p.Answers), (*actor)(&p.Actor))
 	}, "SELECT "+proposalColumns+" FROM proposals "+clauses, args...)
 	if err != nil {
 		return nil, err
@@ -97,11 +97,14 @@ func insertProposal(ctx context.Context, tx *sql.Tx, p proposalRow, now time.Tim
 	if p.CreatedAt.IsZero() {
 		p.CreatedAt = now
 	}
-	query := "INSERT INTO proposals (" + proposalColumns + ") VALUES (" + placeholders(1, 24) + ")"
+	if !p.Actor.IsZero() {
+		p.Door, p.Caller = p.Actor.Door, p.Actor.String()
+	}
+	query := "INSERT INTO proposals (" + proposalColumns + ") VALUES (" + placeholders(1, 25) + ")"
 	_, err := tx.ExecContext(ctx, query, text(p.ID), at(&p.CreatedAt), text(p.Door), text(p.Caller), int(p.Tier),
 		text(p.Provider), text(p.Owner), text(p.Repo), text(p.Base), text(p.BaseCommit), text(p.ChangeType), text(p.Title),
 		text(p.Body), text(p.Digest), text(p.State), text(p.Branch), text(p.Commit), p.PRNumber, text(p.PRURL), text(p.lock),
-		text(p.Session), at(&p.PrunedAt), p.Revises, answers(p.Answers))
+		text(p.Session), at(&p.PrunedAt), p.Revises, answers(p.Answers), actor(p.Actor))
 	if causeOf(err) == causeUnique {
 		return fault.Wrap(err, fault.Internal, "a proposal with the request id %q is recorded already", p.ID)
 	}

@@ -60,7 +60,7 @@ func splitRules(s string) (out []string) {
 // them.
 func AgentSecrets() []string {
 	return []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDEOPS_API_TOKENS",
-		"CLAUDEOPS_API_TOKENS_FILE"}
+		"CLAUDEOPS_API_TOKENS_FILE", "CLAUDEOPS_TOKEN", "CLAUDEOPS_TOKEN_FILE"}
 }
 
 // modelCredentials are the variables by which an agent may reach its model, with their values. Those of Anthropic have

@@ -26,9 +26,10 @@ type Config struct {
 	// none. Load does not know it.
 	EnvironmentFile string
 
-	SessionID string   // of the agent's session that this process serves, "" for none; whoever starts an agent sets it
-	User      string   // the operating system's user, for the record of what people do
-	Secrets   []string // values that must never appear in a text
+	SessionID string // of the agent's session that this process serves, "" for none; whoever starts an agent sets it
+	// Person is the token of the person at the command line; none where they are the user of the operating system.
+	Person  driver.Secret
+	Secrets []string // values that must never appear in a text
 	// each names a value that was not understood and what was taken instead: the more careful choice
 	Warnings []string
 }
@@ -66,8 +67,9 @@ func Load(lookup func(string) (string, bool), drivers []driver.Driver) Config {
 	e := env{lookup: lookup, drivers: drivers}
 	c := Config{
 		Permissions: e.permissions(), Forges: e.forges(), Mounted: e.mounted(), Records: e.records(),
-		Notifications: e.notifications(), Web: e.web(), SessionID: e.sessionID(), User: e.get("USER"),
-		Tools: Tools{Definitions: definitions(&e), Deploy: deploySettings(&e)},
+		Notifications: e.notifications(), Web: e.web(), SessionID: e.sessionID(),
+		Person: driver.Secret{Text: e.secret("CLAUDEOPS_TOKEN"), File: e.secretFile("CLAUDEOPS_TOKEN")},
+		Tools:  Tools{Definitions: definitions(&e), Deploy: deploySettings(&e)},
 	}
 	e.remember(OperatorToken(c.Records.Dir))
 	// The last, since agents get nothing that is remembered as a secret until then.

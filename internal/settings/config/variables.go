@@ -10,7 +10,7 @@ import (
 // Variable is one variable that the product reads.
 type Variable = driver.Variable
 
-// Variables lists every variable that the product reads. The variables of the system (HOME, USER, XDG_STATE_HOME), and
+// Variables lists every variable that the product reads. The variables of the system (HOME, XDG_STATE_HOME), and
 // CLAUDEOPS_SESSION, which sessions set themselves, are not among them, nor those of which there are any number
 // (Variable.Each). drivers are the forges that there are.
 func Variables(drivers []driver.Driver) (out []Variable) {
@@ -44,6 +44,12 @@ func Sections(drivers []driver.Driver) []Section {
 		{"The server",
 			"Read by `serve`; `health` and `token` read the address, too. See [REST](../guides/rest.md) and " +
 				"[deployment](../guides/deployment.md).", webVariables()},
+		{"Who is at the command line",
+			"Read by every command by which a person acts. See [people](../explain/people.md).", []Variable{
+				{Name: "CLAUDEOPS_TOKEN", Secret: true,
+					Meaning: "token of the person who acts at the command line, with the rights that it has; unset means the user of " +
+						"the operating system"},
+			}},
 		{"How people sign in",
 			"Read by `serve` and `doctor`. NAME is the name of a provider in capital letters, with `_` for `-`. See [sign " +
 				"in](../guides/sign-in.md).",

@@ -46,7 +46,7 @@ func TestASlowSettlementLeavesTheWorkOfOthersAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			result, err := slow.Create(t.Context(), operation.Caller{Door: record.DoorMCP, Name: "slow"}, raw)
+			result, err := slow.Create(t.Context(), operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "slow"}}, raw)
 			other.wait(t)
 			a, _, _ := other.said(t)
 			if err != nil || result.Number != 1 || a.Number != 1 || result.Reused == a.Reused {

@@ -29,7 +29,7 @@ func newReviewed(t *testing.T) *reviewed {
 		t.Fatalf("not opened: %+v", a)
 	}
 	pr := w.assertOne(t, 1, first)
-	w.run(t, "review", "request-changes", "1", "--repo", repoKey, "--comment", "Say how.", "--as", "ann")
+	w.run(t, "review", "request-changes", "1", "--repo", repoKey, "--comment", "Say how.")
 	return &reviewed{w, pr.Branch, pr.HeadCommit}
 }
 

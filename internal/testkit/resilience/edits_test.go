@@ -23,7 +23,7 @@ func (w *world) propose(files ...any) (prflow.CreateResult, int, error) {
 		w.t.Fatal(err)
 	}
 	before := len(w.forge.Faults().Requests())
-	result, err := w.service().Create(w.t.Context(), operation.Caller{Door: record.DoorMCP, Name: "test"}, raw)
+	result, err := w.service().Create(w.t.Context(), operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, raw)
 	return result, len(w.forge.Faults().Requests()) - before, err
 }
 

@@ -39,7 +39,7 @@ func TestLiveLiftCooldownAsksTheServer(t *testing.T) {
 	w := newWorld(t, liveKind())
 	g := w.forge.(*liveGitea)
 	number := w.finished().Number
-	lift := []string{"review", "lift-cooldown", fmt.Sprint(number), "--repo", w.repo.String(), "--as", "ann"}
+	lift := []string{"review", "lift-cooldown", fmt.Sprint(number), "--repo", w.repo.String()}
 	if said, err := w.runs("", lift...); err == nil || !strings.Contains(said, "is open, so it has no cooldown") {
 		t.Errorf("while it is open: %s, %v", said, err)
 	}

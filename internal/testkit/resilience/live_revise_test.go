@@ -55,7 +55,7 @@ func (w *world) status(number int) prflow.StatusResult {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	status, err := w.service().Status(w.t.Context(), operation.Caller{Door: record.DoorMCP, Name: "test"}, raw)
+	status, err := w.service().Status(w.t.Context(), operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, raw)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func (r *revised) again(ctx context.Context) (prflow.CreateResult, error) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return r.service().Create(ctx, operation.Caller{Door: record.DoorMCP, Name: "test"}, raw)
+	return r.service().Create(ctx, operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, raw)
 }
 
 func TestLiveRevisionsAreKilledAtWhicheverRequest(t *testing.T) {
@@ -224,7 +224,7 @@ func TestLiveCommentsOnLinesReachStatusAndRefusal(t *testing.T) {
 		want) {
 		t.Errorf("status tells %q", told)
 	}
-	_, err := r.service().Create(t.Context(), operation.Caller{Door: record.DoorMCP, Name: "test"},
+	_, err := r.service().Create(t.Context(), operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
 		r.titled("Other", "# Other\n"))
 	existing := fault.From(err).Existing
 	if fault.CodeOf(err) != fault.DuplicatePR || existing == nil || existing.LastReview == nil {

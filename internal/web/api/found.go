@@ -31,7 +31,7 @@ func (h *operations) foundRoute(sets []operation.Toolset) handler.Route {
 			if !req.Principal.Scopes.Has(o.Needs.Scope) {
 				return handler.Response{}, formed(set.Form, o,
 					reject(req, fault.New(fault.Forbidden, "%s needs the scope %s; %s has %s",
-						o.Name, o.Needs.Scope, req.Principal.Name, req.Principal.Scopes)))
+						o.Name, o.Needs.Scope, req.Principal.Name(), req.Principal.Scopes)))
 			}
 			response, err := h.handle(req, o, reject)
 			return response, formed(set.Form, o, err)

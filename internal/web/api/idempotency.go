@@ -47,7 +47,7 @@ func (k *idempotency) once(
 		return do()
 	}
 	sum := sha256.Sum256(body)
-	owner := string(req.Principal.Via) + ":" + req.Principal.Name // a person and a token may have the same name
+	owner := handler.Key(req.Principal.Actor)
 	reply, err := k.replies.TakeKey(req.Context(), owner, key, hex.EncodeToString(sum[:]), keyLifetime)
 	if err != nil {
 		return handler.Response{}, refused(err)

@@ -176,7 +176,7 @@ func (h *consentPages) key(req *handler.Request) (key, cookie string) {
 // this person and this request alone.
 func (h *consentPages) seal(key string, req *handler.Request, given url.Values) string {
 	mac := hmac.New(sha256.New, []byte(key))
-	wanted := url.Values{"": {req.Principal.Name}}
+	wanted := url.Values{"": {req.Principal.Name()}}
 	for _, name := range oauth.Fields() {
 		wanted[name] = given[name]
 	}

@@ -25,7 +25,7 @@ const (
 func (h *pullPages) showDifference(ctx context.Context, req *handler.Request, view *pullPage, detail review.Detail,
 	q pullParams) error {
 	t := view.Target
-	key := seenKey{req.Principal.Name, t, detail.HeadCommit}
+	key := seenKey{handler.Key(req.Principal.Actor), t, detail.HeadCommit}
 	switch {
 	case detail.DiffTooLarge:
 		view.DiffNote = "The difference has more than 16 MiB and is not shown; use git."
@@ -83,7 +83,7 @@ func notesOf(detail review.Detail) map[pages.LineKey][]pages.LineNote {
 // obstacles say why a pull request should not be merged yet: what this person has not seen, who asks for changes, which
 // checks fail.
 func (h *pullPages) obstacles(req *handler.Request, t target, detail review.Detail) (out []string) {
-	if missing, parts := h.seen.missing(seenKey{req.Principal.Name, t, detail.HeadCommit}); detail.DiffTooLarge ||
+	if missing, parts := h.seen.missing(seenKey{handler.Key(req.Principal.Actor), t, detail.HeadCommit}); detail.DiffTooLarge ||
 		len(missing) > 0 {
 		out = append(out, unseenText(missing, parts, detail.DiffTooLarge))
 	}
@@ -129,7 +129,7 @@ func unseenText(missing []int, parts int, tooLarge bool) string {
 // unseen says what a person who wants to merge was not shown; "" where they were shown all, and where there is nothing
 // to merge, which the reviewer says better.
 func (h *pullPages) unseen(req *handler.Request, t target, head string) string {
-	missing, parts := h.seen.missing(seenKey{req.Principal.Name, t, head})
+	missing, parts := h.seen.missing(seenKey{handler.Key(req.Principal.Actor), t, head})
 	if parts > 0 && len(missing) == 0 {
 		return ""
 	}
@@ -137,7 +137,7 @@ func (h *pullPages) unseen(req *handler.Request, t target, head string) string {
 	if err != nil || detail.State != gitprovider.StateOpen || head != "" && head != detail.HeadCommit {
 		return ""
 	}
-	if missing, parts = h.seen.missing(seenKey{req.Principal.Name, t, detail.HeadCommit}); parts > 0 && len(missing) == 0 {
+	if missing, parts = h.seen.missing(seenKey{handler.Key(req.Principal.Actor), t, detail.HeadCommit}); parts > 0 && len(missing) == 0 {
 		return ""
 	}
 	return unseenText(missing, parts, detail.DiffTooLarge)

@@ -50,7 +50,7 @@ func (h *renderer) htmlAgain(why *fault.Error, name string, view any) (handler.R
 // frame is what every page has. current is the path of its entry in the navigation.
 func (h *renderer) frame(req *handler.Request, title, current string) pages.Page {
 	version := h.settings.Version
-	if req.Principal.Name == "" { // strangers need not know what runs
+	if req.Principal.Name() == "" { // strangers need not know what runs
 		version = ""
 	}
 	operates := req.Principal.Scopes.Has(access.Operate)
@@ -59,7 +59,7 @@ func (h *renderer) frame(req *handler.Request, title, current string) pages.Page
 		standing = h.standing(req.Context())
 	}
 	return pages.Page{
-		Base: h.base, Title: title, Nav: navigationFor(h.nav, operates), Current: current, Who: req.Principal.Name,
+		Base: h.base, Title: title, Nav: navigationFor(h.nav, operates), Current: current, Who: req.Principal.Name(),
 		CanSignOut: req.Principal.Via == access.ViaLogin, CanSignIn: req.Principal.Via == access.ViaAnonymous,
 		MayOperate: operates,
 		Standing:   standing, Style: h.assets.Style.Name, Icon: h.assets.Icon.Name, Version: version,

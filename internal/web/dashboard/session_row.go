@@ -52,7 +52,11 @@ func (s sessionRow) StartedBy() string {
 	if s.Tier == gitprovider.TierInvestigate {
 		from = int(gitprovider.TierObserve) // nobody else hands over to it
 	}
-	return words.Trigger(s.Trigger, "", from)
+	by := ""
+	if s.Actor.Session != nil && s.Actor.Session.Starter != nil {
+		by = s.Actor.Session.Starter.String()
+	}
+	return words.Trigger(s.Trigger, by, from)
 }
 
 // Took is how long it took so far.

@@ -59,7 +59,7 @@ func (h *signInPages) arrive(req *handler.Request) (handler.Response, error) {
 		arrived.Header.Set("Location", arrived.Elsewhere)
 		return handler.Response{Status: http.StatusSeeOther, Header: arrived.Header}, nil
 	}
-	response, err := h.html("arrived", arrivedPage{h.frame(req, "Signed in", ""), arrived.Next, arrived.Who.Name})
+	response, err := h.html("arrived", arrivedPage{h.frame(req, "Signed in", ""), arrived.Next, arrived.Who.Name()})
 	response.Header = arrived.Header
 	return response, err
 }
@@ -146,7 +146,7 @@ func (h *signInPages) show(req *handler.Request) (handler.Response, error) {
 	}
 	view := signInPage{
 		Page: h.frame(req, "Sign in", ""), signInForm: h.signInForm(next),
-		SignedIn: who.Name,
+		SignedIn: who.Name(),
 	}
 	if err != nil && len(h.guard.LoginCookies(req.Request)) > 0 {
 		view.Note = fault.From(err).Message

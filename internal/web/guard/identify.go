@@ -41,7 +41,7 @@ func (g *Guard) recheck(ctx context.Context, req *handler.Request, was access.Pr
 	if fault.CodeOf(err) == fault.Unauthenticated {
 		return fault.Wrap(err, fault.Unauthenticated,
 			"%s was let in when the call began, and is not any more: the token was revoked or has expired, or "+
-				"the login has ended; nothing was done", was.Name)
+				"the login has ended; nothing was done", was.Name())
 	}
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (g *Guard) MayRead(req *handler.Request) (bool, error) {
 
 // lacks says which scope is missing and, to whom has shown nothing, how to get it.
 func (g *Guard) lacks(who access.Principal, scope access.Scope) *fault.Error {
-	e := fault.New(fault.Forbidden, "this needs the scope %s; %s has %s", scope, who.Name, who.Scopes)
+	e := fault.New(fault.Forbidden, "this needs the scope %s; %s has %s", scope, who.Name(), who.Scopes)
 	if who.Via == access.ViaAnonymous {
 		wanted := access.Scopes{access.Propose, access.Review, access.Read}
 		if !wanted.Has(scope) {
@@ -105,7 +105,7 @@ func (g *Guard) identify(
 		if err != nil {
 			return access.Principal{}, err
 		}
-		return g.access.Proxied(ctx, user)
+		return g.access.Proxied(user)
 	}
 	if g.local(req.Request) {
 		return g.access.Anonymous()

@@ -177,7 +177,7 @@ func (g *Guard) cookie(req *handler.Request, id string, maxAge int) string {
 
 // IdentityOf says who it is.
 func IdentityOf(who access.Principal) Identity {
-	return Identity{Name: who.Name, Via: who.Via, MaxTier: int(who.Ceiling),
+	return Identity{Name: who.Name(), Via: who.Via, MaxTier: int(who.Ceiling),
 		Scopes: append([]access.Scope{}, who.Scopes...)}
 }
 

@@ -36,7 +36,13 @@ func (r *Request) Caller() operation.Caller {
 	if r.Page {
 		door = record.DoorWeb
 	}
-	return operation.Caller{Door: door, Name: r.Principal.Name, Account: r.Principal.Account, Recheck: r.Recheck}
+	return operation.Caller{Actor: r.Principal.Actor.At(door), Recheck: r.Recheck}
+}
+
+// Key tells callers apart, in what is kept for each of them.
+func Key(who record.Actor) string {
+	account := who.Account()
+	return account.Issuer + " " + account.Subject
 }
 
 // Call is a request for an act of a person, whose row has the id of the exchange.

@@ -72,13 +72,8 @@ func (h *Hub) listener(req *handler.Request) string {
 	switch req.Principal.Via {
 	case access.ViaAnonymous:
 		return h.guard.Client(req.Request).String()
-	case access.ViaProxy:
-		return "user " + req.Principal.Name
 	}
-	if req.Principal.TokenHash == "" {
-		return "person " + req.Principal.Name
-	}
-	return "token " + req.Principal.TokenHash
+	return handler.Key(req.Principal.Actor)
 }
 
 // follower writes one stream.

@@ -162,7 +162,7 @@ func (s *Server) credential(req *handler.Request) (h holder, err error) {
 	}
 	switch {
 	case refused == nil:
-		req.Principal.Name = a.Credential // for the log
+		req.Principal.Actor = a.Actor // for the log
 		return holder{secret, cmp.Or(a.Holder, a.Credential)}, nil
 	case refused.Code != fault.Unauthenticated:
 		return holder{}, refused

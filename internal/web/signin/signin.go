@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/identity"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
@@ -230,7 +231,7 @@ func (s *SignIn) refused(req *handler.Request, p *identity.Provider, why error) 
 	if !s.rows.Room(s.Guard.Client(req.Request)) {
 		return why
 	}
-	return s.Access.Refused(req.Context(), req.ID, p.Name(), why)
+	return s.Access.Refused(req.Context(), req.ID, record.Actor{Client: p.Name()}, why)
 }
 
 // LoggedOut takes what a provider posts when a person has signed out there (OpenID Connect Back-Channel Logout 1.0).
