@@ -15,6 +15,18 @@ import (
 // portAttempts is how many ports of the system's choice are tried until one is free at both addresses of loopback.
 const portAttempts = 10
 
+// listenFor listens at the configured address.
+func listenFor(ctx context.Context, p *Parts) ([]net.Listener, guard.Own, error) {
+	listeners, own, err := listen(ctx, p.Cfg.Web.Addr)
+	if err != nil {
+		return nil, own, cannotListen(p.Cfg.Web.Addr, err)
+	}
+	if own.Why != "" {
+		p.Log.Warn("browsers of this machine have no address of their own", "why", own.Why)
+	}
+	return listeners, own, nil
+}
+
 // listen listens at an address. Names below localhost lead a browser to 127.0.0.1 and to ::1, whichever answers first.
 // So where one of the two is listened at, the other is as well: another program there would get the login.
 func listen(ctx context.Context, addr string) (all []net.Listener, own guard.Own, err error) {

@@ -47,12 +47,9 @@ func RunServe(ctx context.Context, a *App) error {
 	if err != nil {
 		return err
 	}
-	listeners, own, err := listen(ctx, p.Cfg.Web.Addr)
+	listeners, own, err := listenFor(ctx, p)
 	if err != nil {
-		return cannotListen(p.Cfg.Web.Addr, err)
-	}
-	if own.Why != "" {
-		p.Log.Warn("browsers of this machine have no address of their own", "why", own.Why)
+		return err
 	}
 	at := listeners[0].Addr()
 	welcome, err := in.welcome(ctx, operator, at)
