@@ -37,11 +37,17 @@ func newLineIndex(text string) lineIndex {
 	return lineIndex{text, starts}
 }
 
-// position is what the function of this name gives for the text up to at.
-func (x lineIndex) position(at int) (line, column int) {
+// line is the number of the line that has an offset.
+func (x lineIndex) line(at int) int {
 	line, found := slices.BinarySearch(x.starts, at)
 	if found {
 		line++
 	}
+	return line
+}
+
+// position is what the function of this name gives for the text up to at.
+func (x lineIndex) position(at int) (line, column int) {
+	line = x.line(at)
 	return line, 1 + utf8.RuneCountInString(x.text[x.starts[line-1]:at])
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// contentTimeout bounds the search for secrets: text made to be slow takes some 20 s a MiB, ordinary text under 1 s.
+// contentTimeout bounds the search for secrets, which takes about a second a MiB at most.
 const contentTimeout = 60 * time.Second
 
 // maxSearched bounds a title or a path that is searched for secrets, in bytes. What is longer is refused anyway (see
@@ -177,6 +177,14 @@ func secretViolation(t text, secret content.Secret) fault.Violation {
 				"the %s has encoded text at line %d that cannot be searched for secrets: it is encoded too often, "+
 					"or unpacks to too much", t.what, secret.Line),
 			Suggestion: "propose it as plain text",
+		}
+	}
+	if secret.Rule == content.CostlyRule {
+		return fault.Violation{
+			Code: fault.ContentDenied, Path: t.label, Rule: "secret:" + secret.Rule,
+			Message: fmt.Sprintf("the %s has so much of what begins like a credential that it cannot be searched for secrets",
+				t.what),
+			Suggestion: "divide it into smaller files, or leave lists of keys and encoded text out",
 		}
 	}
 	if secret.Rule == content.DividedRule {
