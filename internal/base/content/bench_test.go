@@ -132,7 +132,7 @@ func (c *countedContext) Err() error {
 // has ended. The work that it may do is bounded, so this holds the time as well.
 func TestTheSearchEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	const size, most = 16 << 10, 60 // looks: one each 2^20 units of the work that is done for 32 KiB
+	const size, most = 16 << 10, 120 // looks: one each 2^20 units of the work that is done for 64 KiB
 	s := NewScanner([]string{fakeToken()})
 	for name, text := range hostileTexts(size) {
 		ctx := &countedContext{Context: t.Context(), left: 1 << 30}

@@ -33,7 +33,7 @@ const (
 	// is high for most texts; see BenchmarkHostileTexts.
 	costOfByte = 1200
 	// leastSearched is the length in bytes of the shortest text for which as much work is done.
-	leastSearched = 32 << 10
+	leastSearched = 64 << 10
 )
 
 // Secret is where a credential stands. It never holds the credential nor a part of it.
