@@ -187,7 +187,8 @@ func (j *joiner) mayHold(l layer, run []piece, probe *secretrules.Probe) bool {
 		}
 		j.budget -= (text.Len() + perTry) / cheaper
 		together := text.String()[before:]
-		if len(together) >= minJoined && strings.ContainsAny(together, "0123456789") && probe.MayMatch(j.work, text.String()) {
+		if len(together) >= minJoined && strings.ContainsAny(together, "0123456789") &&
+			probe.MayMatch(j.work, text.String()) {
 			return true
 		}
 	}

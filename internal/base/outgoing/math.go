@@ -85,8 +85,8 @@ func (r textRules) frontMatter(text string) []edit {
 // frontMatterForm is a rule in the first line, and what stands between it and the next one.
 const frontMatterForm = `(?s)^[ \t\r\n]*(-{3,})[ \t\r]*\n(.*?\n|)-{3,}[ \t\r]*(?:\n|$)`
 
-// plainData reports whether data of a page are shown as they are written: names with values and lists, without comments,
-// signs of YAML that stand for something else, and Gitea's own settings.
+// plainData reports whether data of a page are shown as they are written: names with values and lists, without
+// comments, signs of YAML that stand for something else, and Gitea's own settings.
 func plainData(data string) bool {
 	for line := range strings.Lines(data) {
 		line = strings.TrimLeft(line, " \t-")

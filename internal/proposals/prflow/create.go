@@ -92,7 +92,8 @@ func (c *creation) checkRequest(ctx context.Context) error {
 	}
 	unread := c.read(ctx)
 	// what counts is what they make of the files
-	if c.evidence.snapshot != nil && (c.request.edits() || c.request.asked.Revises > 0) {
+	if c.evidence.snapshot != nil && (c.request.edits() || c.request.asked.Revises > 0 ||
+		c.verdicts.denied(record.GateContent)) { // as may what stood on the base branch before
 		if _, err := c.judge(ctx, phaseRequest); err != nil {
 			return err
 		}
