@@ -66,7 +66,8 @@ func mixed(value string) bool {
 
 // unleet is a word that is written with digits and signs for letters, such as P@ssw0rd.
 func unleet(value string) string {
-	return strings.Trim(strings.NewReplacer("@", "a", "0", "o", "1", "i", "3", "e", "5", "s", "$", "s").Replace(value), "!?")
+	letters := strings.NewReplacer("@", "a", "0", "o", "1", "i", "3", "e", "5", "s", "$", "s")
+	return strings.Trim(letters.Replace(value), "!?")
 }
 
 // objectName says whether a value reads as the name of an object of Kubernetes or the like: two words and more, with

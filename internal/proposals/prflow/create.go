@@ -115,7 +115,7 @@ func (c *creation) checkRequest(ctx context.Context) error {
 func (c *creation) read(ctx context.Context) error {
 	changes := c.request.inScope(c.rules.Policy.Scope.At(c.rules.Tier))
 	c.evidence.resolve(&c.request)
-	if !c.evidence.mayRead(c.rules) || len(changes) == 0 && !c.request.asked.repliesOnly() || !c.rules.mayPropose() {
+	if c.request.secretName || !c.evidence.mayRead(c.rules) || len(changes) == 0 && !c.request.asked.repliesOnly() || !c.rules.mayPropose() {
 		return nil
 	}
 	c.call.Progress("reading the repository")

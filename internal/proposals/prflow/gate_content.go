@@ -58,6 +58,7 @@ func judgeContent(ctx context.Context, on rules, r *request, e *evidence) (rulin
 			out.violations = append(out.violations, secretViolation(t, secret))
 			kept.withhold(t, secret)
 			out.withhold = out.withhold || t.isPath || t.label == "title"
+			r.secretName = r.secretName || isName(t)
 		}
 	}
 	isOwn := func(v fault.Violation) bool { return v.Rule == "secret:"+content.OwnTokenRule }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -549,5 +550,36 @@ func TestOnlyWhatAProposalAddsOrAltersIsSearched(t *testing.T) {
 				t.Errorf("%d writes", n)
 			}
 		})
+	}
+}
+
+func TestTokensOfOthersInNamesAreNeitherAnsweredNorRecorded(t *testing.T) {
+	token := "ghp" + "_k7vSzR73bofKCYCoGaHUOAU6WiKRBjveUkly"
+	for _, change := range []func(r map[string]any){
+		func(r map[string]any) { r["base_branch"] = token },
+		func(r map[string]any) { r["repo_name"] = token },
+		func(r map[string]any) { r["repo_owner"] = token },
+		func(r map[string]any) { r["change_type"] = token },
+		func(r map[string]any) { r[token] = "x" },
+	} {
+		b := newBench(t)
+		var log strings.Builder
+		b.options.Log = slog.New(slog.NewTextHandler(&log, nil))
+		_, err := b.create(request(change))
+		e := fault.From(err)
+		if e == nil {
+			t.Fatal("opened")
+		}
+		answer, _ := json.Marshal(e.Violations)
+		rows, _ := json.Marshal(b.attempts())
+		if len(b.fake.Script.Calls()) != 0 && e.Code != fault.InvalidArgument {
+			t.Errorf("the provider was asked: %v", b.fake.Script.Calls())
+		}
+		for what, text := range map[string]string{"message": e.Message, "answer": string(answer), "record": string(rows),
+			"log": log.String()} {
+			if strings.Contains(text, token) {
+				t.Errorf("the %s has it: %.300s", what, text)
+			}
+		}
 	}
 }
