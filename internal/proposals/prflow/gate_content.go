@@ -94,7 +94,7 @@ func newIn(ctx context.Context, secrets Secrets, t text, stood []string) (charac
 	found []content.Secret, old []string, err error) {
 	isFile := !t.isPath && t.what != "title" && t.what != "body" && !isReply(t)
 	for range maxRedactions {
-		characters, found = nil, nil
+		characters = nil
 		if !t.isPath {
 			characters = checkCharacters(t)
 		}
