@@ -1,6 +1,7 @@
 package content
 
 import (
+	"context"
 	"strings"
 	"testing"
 )
@@ -39,6 +40,115 @@ func BenchmarkSecrets(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// hostileTexts are texts of a size that cost much.
+func hostileTexts(size int) map[string]string {
+	full := func(piece string) string { return strings.Repeat(piece, size/len(piece)+1)[:size] }
+	out := map[string]string{}
+	for _, piece := range []string{
+		"\n",
+		" ",
+		" \n",
+		"\\",
+		"%41",
+		"\\u0041",
+		"&amp;",
+		"= ",
+		"=\n",
+		"<!--",
+		"<",
+		"# a\n",
+		"a",
+		"a1\n",
+		"AAAA",
+		"eyJ",
+		"eyJa.eyJ.",
+		"ghp_a1\n",
+		"-----BEGIN PRIVATE KEY-----\n",
+		"password=",
+		"key: ",
+		"://a:bcd@",
+		"a:5432:b:c:",
+		"$2a$",
+		"twit" + "ter",
+		"curl ",
+		"KEY=abcdef0123456789\n",
+		"\"key\": \"abcdef0123456789\",\n",
+		"\u017f",
+		"\uff41",
+		"|a|b|c|d|e|f|g\n",
+		"YWFhYWFhYWFhYWFhYWFhYWFh\n",
+		"YWFhYWFhYWFhYWFhYWFhYWFh\n\n\n\n",
+		"H4sI",
+		"0123456789abcdef\n",
+		"s.aa11aa11aa11\naa11aa11aa11\n",
+	} {
+		out[strings.TrimSpace(piece)+" and the like"] = full(piece)
+	}
+	many := func(before, behind string, length int) string {
+		var b strings.Builder
+		for i := uint32(0); b.Len() < size; i++ {
+			b.WriteString(before + noise(alnum, length, i) + behind)
+		}
+		return b.String()[:size]
+	}
+	out["credentials in lines"], out["credentials in a line"] = many("password: ", "\n", 24), many("password: ", ", ", 24)
+	out["tokens in lines"], out["tokens in a line"] = many("ghp_", "\n", 36), many("ghp_", " ", 36)
+	out["words"], out["short words"] = many("", "\n", 20), many("", " ", 8)
+	return out
+}
+
+// No text takes much more than a second a MiB.
+func BenchmarkHostileTexts(b *testing.B) {
+	s := NewScanner([]string{fakeToken(), fakeGitHub(), noise(alnum, 32, 110)})
+	for name, text := range hostileTexts(1 << 20) {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if _, err := s.Secrets(b.Context(), "a.md", text); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// countedContext ends when it is asked for the nth time.
+type countedContext struct {
+	context.Context
+	left int
+}
+
+func (c *countedContext) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// The search looks at its context every few milliseconds, in each layer and rule, and ends with it. The work that it may
+// do is bounded, so this holds the time as well.
+func TestTheSearchEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	const size, most = 16 << 10, 120 // looks: one each 2^20 units of the work that is done for 64 KiB
+	s := NewScanner([]string{fakeToken()})
+	for name, text := range hostileTexts(size) {
+		ctx := &countedContext{Context: t.Context(), left: 1 << 30}
+		if _, err := s.Secrets(ctx, "a.md", text); err != nil {
+			t.Fatal(err)
+		}
+		looks := 1<<30 - ctx.left
+		if looks > most {
+			t.Errorf("%s: the context was looked at %d times, so more work was done than is meant", name, looks)
+		}
+		for _, at := range []int{0, looks / 2, looks - 1} {
+			ctx := &countedContext{Context: t.Context(), left: at}
+			if _, err := s.Secrets(ctx, "a.md", text); err == nil || ctx.left < -2 {
+				t.Errorf("%s: ended at look %d of %d: %v, and looked %d times more", name, at, looks, err, -ctx.left-1)
+			}
+		}
 	}
 }
 

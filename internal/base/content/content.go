@@ -10,16 +10,8 @@ package content
 
 import (
 	"slices"
-	"strings"
 	"unicode/utf8"
 )
-
-// position is where the text that follows before begins.
-func position(before string) (line, column int) {
-	line = 1 + strings.Count(before, "\n")
-	column = 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
-	return line, column
-}
 
 // lineIndex tells positions in one text many times.
 type lineIndex struct {
@@ -37,11 +29,17 @@ func newLineIndex(text string) lineIndex {
 	return lineIndex{text, starts}
 }
 
-// position is what the function of this name gives for the text up to at.
-func (x lineIndex) position(at int) (line, column int) {
+// line is the number of the line that has an offset.
+func (x lineIndex) line(at int) int {
 	line, found := slices.BinarySearch(x.starts, at)
 	if found {
 		line++
 	}
+	return line
+}
+
+// position is the line and the column of an offset.
+func (x lineIndex) position(at int) (line, column int) {
+	line = x.line(at)
 	return line, 1 + utf8.RuneCountInString(x.text[x.starts[line-1]:at])
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/claudeops/claudeops/internal/base/content/secretrules"
 )
 
 const (
@@ -24,8 +26,11 @@ const (
 // compressed text (gzip, zlib), by that text. Runs may be broken into lines. The layer's changed is nil if there is
 // none. If the layer would have more than limit bytes, it is not made, and beyond is the offset in the original of
 // where that showed; else it is negative.
-func (l layer) decoded(limit int) (next layer, beyond int) {
+func (l layer) decoded(w *secretrules.Work, limit int) (next layer, beyond int) {
 	b := layerBuilder{from: l, text: make([]byte, 0, len(l.text)), origins: make([]int, 0, len(l.text)+1)}
+	if !w.Spend(layerCost * len(l.text)) {
+		return layer{}, -1
+	}
 	for at := 0; at < len(l.text); {
 		end := runEnd(l.text, at)
 		if end-at < minRun {
@@ -34,7 +39,7 @@ func (l layer) decoded(limit int) (next layer, beyond int) {
 			at = next
 			continue
 		}
-		next, whole := b.run(at, end)
+		next, whole := b.run(w, at, end)
 		if !whole || len(b.text) > limit {
 			return layer{}, l.origin(at)
 		}

@@ -249,14 +249,14 @@ func TestTextThatCannotBeLookedIntoIsRefused(t *testing.T) {
 		"before what is encoded": "one\n" + strings.Repeat(bomb+" ", 4) + b64(b64(fakeGitHub())),
 	} {
 		found := secretsOf(t, s, "body", text)
-		if len(found) == 0 || found[0].Rule != EncodedRule || found[0].Line < 2 {
+		if !hasRule(found, EncodedRule) && !hasRule(found, CostlyRule) {
 			t.Errorf("%s: %v", name, found)
 		}
 	}
 	for name, text := range map[string]string{
 		"many backslashes": strings.Repeat(`\\`, 300) + "u0041",
 		"many ampersands":  "&" + strings.Repeat("amp;", 300),
-		"one small bomb": b64(packed(t, strings.Repeat("a", 1<<19),
+		"one that unpacks to little": b64(packed(t, strings.Repeat("some words, ", 4000),
 			func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) })),
 	} {
 		if found := secretsOf(t, s, "body", text); len(found) != 0 {
@@ -271,7 +271,7 @@ func FuzzLayers(f *testing.F) {
 	f.Add(base64.StdEncoding.EncodeToString(
 		[]byte(base64.StdEncoding.EncodeToString([]byte("plain text, and more of it")))))
 	f.Fuzz(func(t *testing.T, text string) {
-		layers, beyond := layersOf(text)
+		layers, beyond := layersOf(unbounded(), text)
 		if beyond > len(text) {
 			t.Fatalf("%d of %q", beyond, text)
 		}

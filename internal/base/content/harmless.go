@@ -14,11 +14,19 @@ func harmless(rule, value string) bool {
 	switch rule {
 	case "generic-api-key":
 		return identifier(value) || alphabet(value) || published(value) || standIn(value) ||
-			decoded(value, standInOrPublic) || cutShort(value)
+			decoded(value, standInOrPublic) || cutShort(value) || objectName(value) || sealed(value)
 	case "hashicorp-tf-password":
 		return identifier(value) || standIn(value)
 	case "nuget-config-password", "netrc-password", "pgpass-password":
 		return standIn(value)
+	case "command-password":
+		return standIn(value) || identifier(value) || cutShort(value) || value == "foobared" // of redis.conf
+	case "named-password":
+		return !mixed(value) || standIn(value) || standIn(unleet(value)) || identifier(value) || cutShort(value) ||
+			strings.Contains(value, "://")
+	case "zigbee-network-key":
+		return strings.Join(strings.FieldsFunc(value, func(r rune) bool { return r < '0' || r > '9' }), " ") ==
+			"1 3 5 7 9 11 13 15 0 2 4 6 8 10 12 13" // the documentation's
 	case "curl-auth-header":
 		return standIn(value) || identifier(value) || decoded(value, standIns)
 	case "curl-auth-user", "url-password":
@@ -43,10 +51,54 @@ func hasForm(rule string) bool {
 	switch rule {
 	case "generic-api-key", "hashicorp-tf-password", "nuget-config-password", "kubernetes-secret-yaml", "curl-auth-header",
 		"curl-auth-user",
-		"netrc-password", "pgpass-password", "url-password":
+		"netrc-password", "pgpass-password", "url-password", "command-password", "named-password", "zigbee-network-key",
+		"vpn-key", "jwk-private-key", "signed-url", "otp-secret":
 		return false
 	}
 	return true
+}
+
+// mixed says whether a value has what generated passwords have: a sign, a digit, capitals and small letters.
+func mixed(value string) bool {
+	return strings.ContainsAny(value, "!@#%^&*~?") && strings.ContainsAny(value, "0123456789") &&
+		strings.ToLower(value) != value && strings.ToUpper(value) != value
+}
+
+// unleet is a word that is written with digits and signs for letters, such as P@ssw0rd.
+func unleet(value string) string {
+	letters := strings.NewReplacer("@", "a", "0", "o", "1", "i", "3", "e", "5", "s", "$", "s")
+	return strings.Trim(letters.Replace(value), "!?")
+}
+
+// objectName says whether a value reads as the name of an object of Kubernetes or the like: two words and more, with
+// what makes it its own at the end, such as a hash, a version or a number.
+func objectName(value string) bool {
+	const hash, words, letters = 10, 2, 3
+	value = value[strings.LastIndexByte(value, '=')+1:]
+	parts := strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune("-._/", r) })
+	if len(parts) <= words || strings.ToLower(value) != value {
+		return false
+	}
+	last := parts[len(parts)-1]
+	if len(last) > hash {
+		return false
+	}
+	long := 0
+	for _, part := range parts[:len(parts)-1] {
+		if len(part) >= letters && isWord(part) && strings.Trim(part, "0123456789") != "" {
+			long++
+		} else if len(part) > letters {
+			return false
+		}
+	}
+	return long >= words
+}
+
+// sealed says whether a value is one of a SealedSecret: a session key of 512 bytes that only its cluster can read, with
+// its length before it, and what that encrypts.
+func sealed(value string) bool {
+	const least = 700 // digits of base64
+	return len(value) >= least && strings.HasPrefix(value, "Ag") && value[2] >= 'A' && value[2] <= 'D'
 }
 
 // published says whether a value is an example key of the documentation of Amazon Web Services.
@@ -193,7 +245,7 @@ func camelCase(word string) func(yield func(part string) bool) {
 func tellsItself(word string) bool {
 	switch word {
 	case "user", "username", "name", "login", "admin", "root", "guest", "test", "testing", "pw", "pwd", "pass", "key",
-		"example", "foo", "bar",
+		"example", "foo", "bar", "mock", "stub",
 		"baz", "foobar", "xxx", "demo", "sample", "dummy", "fake", "default", "changeme", "changeit", "replace", "redacted",
 		"placeholder",
 		"minioadmin", "postgres", "mysql":

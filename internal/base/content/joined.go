@@ -1,7 +1,6 @@
 package content
 
 import (
-	"context"
 	"slices"
 	"strings"
 
@@ -26,6 +25,7 @@ const (
 // the last one, so that what stands before and behind a credential cannot hide it.
 type joiner struct {
 	rules *secretrules.Set
+	work  *secretrules.Work
 	// budget is how many bytes may yet be looked at.
 	budget int
 	// beyond is the offset in the original from which on nothing more is tried.
@@ -36,7 +36,10 @@ type joiner struct {
 
 // layer looks at the pieces of a layer. It gives the offset in the original of where the budget was used up, or a
 // negative number.
-func (j *joiner) layer(ctx context.Context, l layer) (beyond int, err error) {
+func (j *joiner) layer(l layer) (beyond int) {
+	if !j.work.Spend(2 * layerCost * len(l.text)) { // for both kinds of pieces
+		return -1
+	}
 	var probe *secretrules.Probe // made when it is needed, which is rare
 	for _, runs := range [][][]piece{l.flow(), l.columns()} {
 		for _, run := range runs {
@@ -44,17 +47,15 @@ func (j *joiner) layer(ctx context.Context, l layer) (beyond int, err error) {
 				continue // it is words, or the layer before has these pieces as well
 			}
 			if probe == nil {
-				probe = j.rules.Probe(l.text, hasForm)
+				probe = j.rules.Probe(j.work, l.text, hasForm)
 			}
-			if err := j.run(ctx, l, run, probe); err != nil {
-				return -1, err
-			}
+			j.run(l, run, probe)
 			if j.budget < 0 {
-				return j.beyond, nil
+				return j.beyond
 			}
 		}
 	}
-	return -1, nil
+	return -1
 }
 
 // hasDigit says whether there is a digit in pieces, without which they are no credential.
@@ -74,11 +75,11 @@ func (l layer) changedIn(start, end int) bool {
 
 // run tries all that begins and ends at pieces of a run, and what is too long for that in whole and by lines of equal
 // length.
-func (j *joiner) run(ctx context.Context, l layer, run []piece, probe *secretrules.Probe) error {
-	hints := []hints{l.hints(run, false, probe), l.hints(run, true, probe)}
+func (j *joiner) run(l layer, run []piece, probe *secretrules.Probe) {
+	hints := []hints{j.hints(l, run, false, probe), j.hints(l, run, true, probe)}
 	for first := range run[:len(run)-1] {
 		if j.budget < 0 {
-			return nil
+			return
 		}
 		last := reach(run, first)
 		j.beyond = l.origin(run[first].line)
@@ -88,23 +89,18 @@ func (j *joiner) run(ctx context.Context, l layer, run []piece, probe *secretrul
 			continue
 		}
 		for end := first + 1; end <= last && j.budget >= 0; end++ {
-			if err := j.try(ctx, l, run[first:end+1]); err != nil {
-				return err
-			}
+			j.try(l, run[first:end+1])
 		}
 	}
 	if reach(run, 0) == len(run)-1 || len(hints[0].at)+len(hints[1].at) == 0 {
-		return nil
+		return
 	}
 	for _, block := range append(blocks(run), run) {
 		if j.budget < 0 {
 			break
 		}
-		if err := j.try(ctx, l, block); err != nil {
-			return err
-		}
+		j.try(l, block)
 	}
-	return nil
 }
 
 // hints are where pieces that are put together have what a rule looks for.
@@ -113,7 +109,7 @@ type hints struct {
 	at     []secretrules.Hint
 }
 
-func (l layer) hints(run []piece, bare bool, probe *secretrules.Probe) hints {
+func (j *joiner) hints(l layer, run []piece, bare bool, probe *secretrules.Probe) hints {
 	if bare && !punctuated(run) {
 		return hints{}
 	}
@@ -125,7 +121,7 @@ func (l layer) hints(run []piece, bare bool, probe *secretrules.Probe) hints {
 		text.WriteString(l.text[s.start:s.end])
 	}
 	h.starts = append(h.starts, text.Len())
-	h.at = probe.Hints(text.String())
+	h.at = probe.Hints(j.work, text.String())
 	return h
 }
 
@@ -191,7 +187,8 @@ func (j *joiner) mayHold(l layer, run []piece, probe *secretrules.Probe) bool {
 		}
 		j.budget -= (text.Len() + perTry) / cheaper
 		together := text.String()[before:]
-		if len(together) >= minJoined && strings.ContainsAny(together, "0123456789") && probe.MayMatch(text.String()) {
+		if len(together) >= minJoined && strings.ContainsAny(together, "0123456789") &&
+			probe.MayMatch(j.work, text.String()) {
 			return true
 		}
 	}
@@ -234,7 +231,7 @@ func behind(l layer, p piece) int {
 }
 
 // try looks at pieces put together: as words, and without the punctuation between them if there is any.
-func (j *joiner) try(ctx context.Context, l layer, run []piece) error {
+func (j *joiner) try(l layer, run []piece) {
 	for _, bare := range []bool{false, true} {
 		if bare && !punctuated(run) {
 			continue
@@ -251,20 +248,15 @@ func (j *joiner) try(ctx context.Context, l layer, run []piece) error {
 			b.copyTo(end, p.span(bare).start)
 		}
 		if j.budget -= len(b.text) + perTry; j.budget < 0 {
-			return nil
+			return
 		}
 		part := b.layer()
-		found, err := j.rules.Find(ctx, part.text)
-		if err != nil {
-			return err
-		}
-		for _, f := range found {
+		for _, f := range j.rules.FindWithin(j.work, part.text) {
 			if crosses(f, joints) {
 				j.report(f, part)
 			}
 		}
 	}
-	return nil
 }
 
 // punctuated says whether punctuation stands where pieces are put together.

@@ -43,6 +43,10 @@ func (l layer) flow() [][]piece {
 			end()
 		}
 		newLine = false
+		if word.cutShort(l.text) {
+			end()
+			continue
+		}
 		if l.text[word.whole.end-1] == ':' {
 			end() // a name begins
 		}
@@ -77,7 +81,7 @@ func (l layer) columns() [][]piece {
 		filled = [maxColumns]bool{}
 	}
 	for word := range words(l.text) {
-		if word.mark {
+		if word.mark || word.cutShort(l.text) {
 			continue
 		}
 		if word.line != line {
@@ -102,6 +106,12 @@ func (l layer) columns() [][]piece {
 		end(column)
 	}
 	return runs
+}
+
+// cutShort says whether a word is the beginning of a sample with dots for the rest, such as "ghp_...".
+func (p piece) cutShort(text string) bool {
+	const most = 12 // characters
+	return strings.HasSuffix(text[p.whole.start:p.whole.end], "...") && p.bare.end-p.bare.start <= most
 }
 
 // value is what stands behind the last equals sign or colon of a word.

@@ -1,7 +1,6 @@
 package content
 
 import (
-	"context"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/content/secretrules"
@@ -17,10 +16,11 @@ const (
 // search is the search for credentials of others in one text.
 type search struct {
 	rules *secretrules.Set
+	work  *secretrules.Work
 	lines lineIndex
 	seen  map[place]bool // what an earlier layer has shown
 	here  map[place]bool // what this one shows
-	found []Secret
+	found []hit
 }
 
 type place struct {
@@ -28,20 +28,28 @@ type place struct {
 	line int
 }
 
+// hit is where a rule has found something, by offsets in the original.
+type hit struct {
+	rule, description string
+	at, last          int
+}
+
 // knownSecrets runs the rules over a text, over what its layers show beyond it, over both without comments, and over
-// what line breaks part in all of these. The first layer is the text itself.
-func knownSecrets(ctx context.Context, rules *secretrules.Set, layers []layer) ([]Secret, error) {
-	s := &search{rules: rules, lines: newLineIndex(layers[0].text), seen: map[place]bool{}, here: map[place]bool{}}
-	j := &joiner{rules: rules, budget: max(len(layers[0].text), minBudget), report: s.form}
+// what line breaks part in all of these. The first layer is the text itself. Without enough work left, it stops.
+func knownSecrets(w *secretrules.Work, rules *secretrules.Set, layers []layer) (found []hit) {
+	text := layers[0].text
+	s := &search{rules: rules, work: w, lines: newLineIndex(text), seen: map[place]bool{}, here: map[place]bool{}}
+	j := &joiner{rules: rules, work: w, budget: max(len(text), minBudget), report: s.form}
 	for i, l := range layers {
 		if i > 0 {
 			l = l.aroundChanges(contextLines)
 		}
-		if err := s.look(ctx, l, s.any); err != nil {
-			return nil, err
-		}
+		s.look(l, s.any)
 	}
 	for i, l := range layers {
+		if len(s.found) > MaxSecrets { // no more are listed
+			break
+		}
 		if i > 0 {
 			l = l.aroundChanges(maxPieces)
 		}
@@ -49,49 +57,41 @@ func knownSecrets(ctx context.Context, rules *secretrules.Set, layers []layer) (
 		if bare, ok := l.withoutMarkup(); ok {
 			within := bare
 			within.changed = bare.changedInWords()
-			if err := s.look(ctx, within.aroundChanges(contextLines), s.form); err != nil {
-				return nil, err
-			}
+			s.look(within.aroundChanges(contextLines), s.form)
 			parts = append(parts, bare)
 		}
 		for _, part := range parts {
-			beyond, err := j.layer(ctx, part)
-			if err != nil || beyond >= 0 && len(s.found) > 0 { // it is refused anyway
-				return s.found, err
-			}
-			if beyond >= 0 {
-				line, column := s.lines.position(beyond)
-				return append(s.found, Secret{Rule: DividedRule,
-					Description: "Too many words that may be parts of credentials to try them all.",
-					Line:        line, Column: column, LastLine: len(s.lines.starts)}), nil
+			beyond := j.layer(part)
+			switch {
+			case beyond >= 0 && len(s.found) > 0: // it is refused anyway
+				return s.found
+			case beyond >= 0:
+				return append(s.found, hit{rule: DividedRule,
+					description: "Too many words that may be parts of credentials to try them all.", at: beyond, last: len(text)})
 			}
 		}
 		s.endLayer()
 	}
-	return s.found, nil
+	return s.found
 }
 
 // look runs the rules over a layer.
-func (s *search) look(ctx context.Context, l layer, report func(secretrules.Finding, layer)) error {
-	findings, err := s.rules.Find(ctx, l.text)
-	for _, f := range findings {
+func (s *search) look(l layer, report func(secretrules.Finding, layer)) {
+	for _, f := range s.rules.FindWithin(s.work, l.text) {
 		report(f, l)
 	}
 	s.endLayer()
-	return err
 }
 
 // any takes a finding of every rule.
 func (s *search) any(f secretrules.Finding, in layer) {
-	line, column := s.lines.position(in.origin(f.Start))
-	at := place{f.Rule, line}
+	where := in.origin(f.Start)
+	at := place{f.Rule, s.lines.line(where)}
 	if s.seen[at] {
 		return
 	}
 	s.here[at] = true
-	last, _ := s.lines.position(in.lastOrigin(f.To))
-	s.found = append(s.found, Secret{Rule: f.Rule, Description: f.Description, Line: line, Column: column,
-		LastLine: max(line, last)})
+	s.found = append(s.found, hit{f.Rule, f.Description, where, max(where, in.lastOrigin(f.To))})
 }
 
 // form takes only findings of rules that look for one kind of credential, and no names that were put together.

@@ -3,6 +3,8 @@ package content
 import (
 	"slices"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/base/content/secretrules"
 )
 
 // layer is a text with some of its encoding taken off, and where its bytes come from.
@@ -72,6 +74,8 @@ func (b *layerBuilder) layer() layer {
 }
 
 const (
+	// layerCost is what it costs to make a layer and to look through it for own credentials, for each byte.
+	layerCost = 40
 	// maxDepth is how many layers of encoding are taken off, such as base64 of base64.
 	maxDepth = 5
 	// maxUnescapes is how many layers of escapes are taken off in a row, such as \\u0041 in a string in a string.
@@ -81,24 +85,24 @@ const (
 // layersOf gives the text, and the text with one, two and more layers of encoding taken off, as far as there are any:
 // see unescaped, decoded and fromQuotedPrintable. limit, if not negative, is the offset in text of encoded text that is
 // not in the layers, because there are more than maxDepth, or because they would have more than three times the bytes
-// of text and a MiB.
-func layersOf(text string) (all []layer, limit int) {
-	all = unescapedLayers(layer{text: text})
+// of text and a MiB. Without enough work left, some layers are missing.
+func layersOf(w *secretrules.Work, text string) (all []layer, limit int) {
+	all = unescapedLayers(w, layer{text: text})
 	if plain, ok := all[0].fromQuotedPrintable(); ok {
 		defer func() { all = append(all, plain) }()
 	}
 	for range maxDepth {
-		next, beyond := all[len(all)-1].decoded(3*len(text) + maxInflated)
+		next, beyond := all[len(all)-1].decoded(w, 3*len(text)+maxInflated)
 		if beyond >= 0 {
 			return all, beyond
 		}
 		if next.changed == nil {
 			return all, -1
 		}
-		all = append(all, unescapedLayers(next)...)
+		all = append(all, unescapedLayers(w, next)...)
 	}
 	last := all[len(all)-1]
-	next, beyond := last.decoded(3*len(text) + maxInflated)
+	next, beyond := last.decoded(w, 3*len(text)+maxInflated)
 	if beyond < 0 && next.changed != nil {
 		beyond = next.origin(next.changed[0].start)
 	}
@@ -106,9 +110,12 @@ func layersOf(text string) (all []layer, limit int) {
 }
 
 // unescapedLayers gives the layer, and those with one, two and more layers of escapes taken off.
-func unescapedLayers(current layer) []layer {
+func unescapedLayers(w *secretrules.Work, current layer) []layer {
 	all := []layer{current}
 	for range maxUnescapes {
+		if !w.Spend(layerCost * len(current.text)) {
+			break
+		}
 		next, ok := current.unescaped()
 		if !ok {
 			break

@@ -1,16 +1,20 @@
 package content
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/base/content/secretrules"
+)
 
 // run puts what the run of encoded text from start to end stands for, or the run itself. Lines that are no part of the
 // encoded text may stand before and behind it and would garble it: what parts of the run stand for is put behind that,
 // a line each. next is where the text goes on; whole is false if what is packed there has more than maxInflated bytes.
-func (b *layerBuilder) run(start, end int) (next int, whole bool) {
+func (b *layerBuilder) run(w *secretrules.Work, start, end int) (next int, whole bool) {
 	text := b.from.text
 	next, whole = end, true
 	at, read := start, false
 	put := func(part span) bool {
-		from, decoded := firstDecoded(text, part)
+		from, decoded := firstDecoded(w, text, part)
 		if decoded == "" {
 			return false
 		}
@@ -47,9 +51,12 @@ func (b *layerBuilder) run(start, end int) (next int, whole bool) {
 
 // firstDecoded is what a part of a text stands for, and where it begins. A word before the encoded text may end in a
 // character that is also one of base64, such as a slash.
-func firstDecoded(text string, part span) (at int, decoded string) {
-	const maxTries = 8
+func firstDecoded(w *secretrules.Work, text string, part span) (at int, decoded string) {
+	const maxTries, byteCost = 8, 20
 	for at, tries := part.start, 0; part.end-at >= minRun && tries < maxTries; tries++ {
+		if !w.Spend(byteCost * (part.end - at)) {
+			break
+		}
 		if decoded := decodeRun(text[at:part.end]); decoded != "" {
 			return at, decoded
 		}

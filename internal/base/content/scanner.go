@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +23,17 @@ const (
 	// DividedRule is the rule of text with so many words that may be parts of credentials that not all ways to put them
 	// together were tried: more than fills the size of the text, or a MiB if it is smaller.
 	DividedRule = "divided-text"
+	// CostlyRule is the rule of text whose search costs more than is done for a text of its length: it has far more of
+	// what begins like a credential than texts that people write.
+	CostlyRule = "costly-text"
+)
+
+const (
+	// costOfByte is how much work is done for each byte of a text, in units of secretrules.Work. They are an estimate that
+	// is high for most texts; see BenchmarkHostileTexts.
+	costOfByte = 1200
+	// leastSearched is the length in bytes of the shortest text for which as much work is done.
+	leastSearched = 64 << 10
 )
 
 // Secret is where a credential stands. It never holds the credential nor a part of it.
@@ -64,35 +76,51 @@ func NewScanner(own []string) *Scanner {
 // An error means that text was not scanned to the end: the rules could not be loaded (this holds for every later call
 // too), or ctx ended. Callers refuse then.
 //
-// Two files of 4 KB take some 6 ms and a MiB of prose 0.6 s (one core of an AMD EPYC). A MiB made to be slow, with the
-// keywords of all 230 rules or of nothing but credentials, takes up to 20 s: give ctx a deadline. It is looked at
-// between rules, so the call may outlast it by the time of one rule, 0.1 s a MiB for most.
+// Two files of 4 KB take some 4 ms and a MiB of prose 0.3 s (one core of an AMD EPYC). No text takes more than a second
+// a MiB: beyond that it is of CostlyRule. ctx is looked at after some milliseconds each.
 func (s *Scanner) Secrets(ctx context.Context, name, text string) ([]Secret, error) {
 	rules, err := s.rules()
 	if err != nil {
 		return nil, err
 	}
-	layers, beyond := layersOf(text)
-	found := ownSecrets(s.own.set().spans(layers), text)
-	if beyond >= 0 {
-		line, column := position(text[:beyond])
-		found = append(found, Secret{Rule: EncodedRule,
-			Description: "Text that is encoded too often, or unpacks to too much, to look into.",
-			Line:        line, Column: column, LastLine: 1 + strings.Count(text, "\n")})
+	w := secretrules.NewWork(ctx, costOfByte*max(len(text), leastSearched))
+	layers, beyond := layersOf(w, text)
+	var found []hit
+	for _, where := range s.own.set().spans(layers) {
+		found = append(found, hit{OwnTokenRule, "A credential of this server itself.", where.start,
+			max(where.start, where.end-1)})
 	}
-	known, err := knownSecrets(ctx, rules, layers)
-	if err != nil {
+	if beyond >= 0 {
+		found = append(found, hit{EncodedRule, "Text that is encoded too often, or unpacks to too much, to look into.",
+			beyond, len(text)})
+	}
+	found = append(found, knownSecrets(w, rules, layers)...)
+	if w.Spent() {
+		found = append(found, hit{CostlyRule, "Text that has too much of what begins like a credential to search it all.",
+			0, len(text)})
+	}
+	if err := w.Err(); err != nil {
 		return nil, fmt.Errorf("scan %q for secrets: %w", name, err)
 	}
-	found = append(found, known...)
-	slices.SortFunc(found, func(a, b Secret) int {
-		return cmp.Or(a.Line-b.Line, a.Column-b.Column, strings.Compare(a.Rule, b.Rule), b.LastLine-a.LastLine)
+	return firstOf(found, text), nil
+}
+
+// unbounded is work for what is short, or was searched already.
+func unbounded() *secretrules.Work { return secretrules.NewWork(context.Background(), math.MaxInt) }
+
+// firstOf are the first MaxSecrets findings in a text, one for each rule and place.
+func firstOf(found []hit, text string) []Secret {
+	slices.SortFunc(found, func(a, b hit) int {
+		return cmp.Or(a.at-b.at, strings.Compare(a.rule, b.rule), b.last-a.last)
 	})
-	found = slices.CompactFunc(found, func(a, b Secret) bool {
-		return a.Line == b.Line && a.Column == b.Column &&
-			a.Rule == b.Rule
-	})
-	return found[:min(len(found), MaxSecrets)], nil
+	found = slices.CompactFunc(found, func(a, b hit) bool { return a.at == b.at && a.rule == b.rule })
+	lines := newLineIndex(text)
+	var out []Secret
+	for _, h := range found[:min(len(found), MaxSecrets)] {
+		line, column := lines.position(h.at)
+		out = append(out, Secret{h.rule, h.description, line, column, max(line, lines.line(h.last))})
+	}
+	return out
 }
 
 // Redact replaces every own credential in text, and 20 and more letters and digits in a row of one, with "[redacted]":
@@ -102,7 +130,7 @@ func (s *Scanner) Secrets(ctx context.Context, name, text string) ([]Secret, err
 func (s *Scanner) Redact(text string) string {
 	var b strings.Builder
 	at := 0
-	for _, found := range s.own.set().spans(unescapedLayers(layer{text: text})) {
+	for _, found := range s.own.set().spans(unescapedLayers(unbounded(), layer{text: text})) {
 		b.WriteString(text[at:found.start])
 		b.WriteString("[redacted]")
 		at = found.end
@@ -112,21 +140,4 @@ func (s *Scanner) Redact(text string) string {
 	}
 	b.WriteString(text[at:])
 	return b.String()
-}
-
-// ownSecrets lists the own credentials that stand at spans of text.
-func ownSecrets(spans []span, text string) []Secret {
-	var found []Secret
-	for _, where := range spans[:min(len(spans), MaxSecrets)] {
-		line, column := position(text[:where.start])
-		last, _ := position(text[:max(where.start, where.end-1)])
-		found = append(found, Secret{
-			Rule:        OwnTokenRule,
-			Description: "A credential of this server itself.",
-			Line:        line,
-			Column:      column,
-			LastLine:    last,
-		})
-	}
-	return found
 }

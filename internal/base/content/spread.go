@@ -64,7 +64,7 @@ func (s *Scanner) Spread(texts []string) []int {
 	}
 	folded := make([][]string, len(texts))
 	for i, text := range texts {
-		layers, _ := layersOf(text) // what is beyond them, Secrets refuses
+		layers, _ := layersOf(unbounded(), text) // what is beyond them, Secrets refuses
 		for _, l := range layers {
 			folded[i] = append(folded[i], lowerCase.of(l.text))
 		}

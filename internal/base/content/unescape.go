@@ -15,7 +15,8 @@ import (
 //   - percent-encoding (%41);
 //   - the escapes of JSON, JavaScript, Python and C: \u0041, \u{41}, \U00000041, \x41, \101, \n, \", \\ and the like;
 //   - character references of HTML: &#65; &#x41; &amp;
-//   - characters that Unicode calls a form of ASCII ones, such as full-width and mathematical letters;
+//   - characters that Unicode calls a form of ASCII ones, such as full-width and mathematical letters, and Cyrillic and
+//     Greek letters that look like them;
 //   - characters that show nothing, such as soft hyphens: they stand for nothing.
 func (l layer) unescaped() (layer, bool) {
 	if !escapable(l.text) {
@@ -155,6 +156,9 @@ func compatible(text string) (string, int) {
 	if unicode.Is(unicode.Cf, r) {
 		return "", size
 	}
+	if c := lookAlike(r); c != 0 {
+		return string(rune(c)), size
+	}
 	decomposed := norm.NFKD.PropertiesString(text).Decomposition()
 	if len(decomposed) == 0 {
 		return "", 0
@@ -165,6 +169,18 @@ func compatible(text string) (string, int) {
 		}
 	}
 	return string(decomposed), size
+}
+
+// lookAlike is the letter of ASCII that a Cyrillic or Greek one looks like, or 0.
+func lookAlike(r rune) byte {
+	const alike, ascii = "аеорсухіјѕһԁԛԝкАВЕКМНОРСТУХІЈЅԌԚԜοΟαΑΒΕΖΗΙΚΜΝΡΤΥΧνρκι", "aeopcyxijshdqwkABEKMHOPCTYXIJSGQWoOaABEZHIKMNPTYXvpki"
+	if r < 0x370 || r > 0x52f {
+		return 0
+	}
+	if at := strings.IndexRune(alike, r); at >= 0 {
+		return ascii[utf8.RuneCountInString(alike[:at])]
+	}
+	return 0
 }
 
 func isAlphanumeric(c byte) bool {

@@ -7,9 +7,10 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// drawnForm are the languages of code blocks that GitHub or Gitea draw instead of showing.
+// drawnForm are the languages of code blocks that GitHub or Gitea draw instead of showing, and of those that a click
+// commits.
 func drawnForm() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^(?:mermaid|math|geojson|topojson|stl|plantuml)$`)
+	return regexp.MustCompile(`(?i)^(?:mermaid|math|geojson|topojson|stl|plantuml|suggestion)$`)
 }
 
 // fence are the edits for a fenced code block: it ends before the footer, is not drawn as a picture, and has no text in
@@ -35,7 +36,7 @@ func (r pageRules) fence(p *page, n *ast.FencedCodeBlock) []edit {
 		rest := len(info) - len(strings.TrimLeft(info[first:], " \t")) - first
 		out = append(out, edit{from + first, rest, "\n" + continued(p.text, n.Pos())})
 	case r.forms.drawn.MatchString(info):
-		r.warn("the code block %s is shown as code, not drawn", quote(info))
+		r.warn("the code block %s is shown as code, and does nothing else", quote(info))
 		out = append(out, insertion(from, "text-"))
 	default:
 		p.show(from, to)

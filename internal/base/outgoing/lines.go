@@ -7,30 +7,41 @@ import (
 
 // lineForm is what may act at the start of a line: a bot's command, a trailer of a commit. What may stand before it are
 // the signs of quotes and lists.
-const lineForm = `(?im)^(?:[\s>]|[-*+]\s|\d+[.)]\s)*([/!]([a-z]+(?:-[a-z]+)*)(?:$|[\s:])|` + commandForm + `|` +
+const lineForm = `(?im)^(?:[\s>]|[-*+]\s|\d+[.)]\s)*([/!]([a-z][a-z0-9]*(?:[_-][a-z0-9]+)*)(?:$|[\s:])|` + commandForm + `|` +
 	trailerForm + `)`
 
 // isCommand reports whether a word behind a slash is a command of one of the bots of Kubernetes, Mergify, Renovate,
 // Azure, Atlantis, code reviewers and others.
 func isCommand(word string) bool {
-	const words = " allow-tests approve approved area assign atlantis autofix azp backport benchmark bot build cancel " +
+	const words = " add_docs allow-tests apply approve approved area ask assign atlantis autofix azp backport benchmark bot build cancel " +
 		"cc cherry-pick " +
 		"cherrypick cla claude clear close code-review codex command compile copilot deploy describe destroy draft " +
 		"duplicate easycla " +
 		"enhance estimate execute fix force-merge forge format gemini hold improve integrate joke kind label land lgtm lifecycle " +
 		"lint lock meow merge milestone ok-to-test opencode override packit pipeline plan priority promote publish queue " +
-		"ready rebase " +
+		"ready rebase gcbrun payload e2e noop preview digger terraform update_changelog generate_labels " +
 		"rebuild recheck reject release remove reopen request-review rerun resolve restart retest retitle retry review " +
 		"rollback shipit " +
 		"shrug sig skip spend squash start stop submit summary sync tag take test test-all tide title transfer " +
 		"transfer-issue trigger " +
 		"try unapprove unassign uncc undeploy unhold unlabel unlgtm unlock unqueue update update-branch verify woof "
 	word = strings.ToLower(word)
-	return strings.Contains(words, " "+word+" ") || strings.HasPrefix(word, "remove-")
+	return strings.Contains(words, " "+word+" ") || strings.HasPrefix(word, "remove-") || strings.HasPrefix(word, "test-")
+}
+
+// isFolder reports whether a word behind a slash is a folder or an address that texts of operators name, so that a line
+// which has nothing else is no command. Any other word that stands alone may be one.
+func isFolder(word string) bool {
+	const words = " api app apps backup backups bin boot cache config data dev docs etc export healthz health home lib " +
+		"lib64 live livez login logs media metrics mnt nix opt proc ready readyz root run sbin scripts share srv state " +
+		"static status storage swap sys tmp usr users var volume volumes www "
+	return strings.Contains(words, " "+strings.ToLower(word)+" ")
 }
 
 // commandForm are commands that are no word behind a slash.
-const commandForm = `(?:bors|homu)\b[^\n]*?(?:r[+=-]|merge|try|delegate|retry|ping|cancel|p=|d[+=])` +
+const commandForm = `(?:atlantis|digger|terrateam|spacelift)\s+(?:plan|apply|unlock|lock|approve\w*|import|state|destroy)\b` +
+	`|\.(?:deploy|noop|lock|unlock|rollback|apply|plan|destroy)(?:$|\s)` +
+	`|(?:bors|homu)\b[^\n]*?(?:r[+=-]|merge|try|delegate|retry|ping|cancel|p=|d[+=])` +
 	`|r[+]\s*$|r=[\w-]+\s*$|r\?\s` +
 	`|(?:jenkins|ghprb)\b[,:]?\s[^\n]*?(?:test|build|retry|please)` +
 	`|(?:ok to test|add to whitelist|(?:re)?test this(?: please)?|retest please|recheck)[.!]?\s*$`
@@ -44,7 +55,7 @@ const trailerForm = `(?:[a-z]+-){1,3}by\s*:|(?:change-id|depends-on|release-as|o
 func (r textRules) lines(v *view) []edit {
 	var out []edit
 	for _, found := range r.forms.line.FindAllSubmatchIndex(v.text, -1) {
-		if found[4] >= 0 && !isCommand(string(v.text[found[4]:found[5]])) {
+		if found[4] >= 0 && !r.commands(v, found[4], found[5]) {
 			continue
 		}
 		r.warn("%s in the %s was changed so that no program takes it for a command or a trailer",
@@ -52,6 +63,13 @@ func (r textRules) lines(v *view) []edit {
 		out = append(out, insertion(int(v.from[found[2]]), "(quoted) "))
 	}
 	return out
+}
+
+// commands reports whether the word behind a slash that stands at text[from:to] of a view is a command.
+func (r textRules) commands(v *view, from, to int) bool {
+	word := string(v.text[from:to])
+	rest, _, _ := strings.Cut(string(v.text[to:min(len(v.text), to+80)]), "\n")
+	return isCommand(word) || v.text[from-1] == '/' && strings.TrimSpace(rest) == "" && !isFolder(word)
 }
 
 // markForm is how the signed mark of a pull request begins, which only our footer may have.

@@ -2,7 +2,6 @@ package outgoing
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
 )
 
@@ -72,13 +71,35 @@ func (r textRules) shortLinks(v *view) []edit {
 	return out
 }
 
-// frontMatter writes a rule in the first line with other signs: Gitea would take what follows it for data of a page,
-// and not show it.
+// frontMatter writes a rule in the first line with other signs if it begins data of a page that Gitea would not show as
+// they are: comments, and what tells it how to show them.
 func (r textRules) frontMatter(text string) []edit {
-	found := regexp.MustCompile(`^[ \t\r\n]*(-{3,})[ \t\r]*(?:\n|$)`).FindStringSubmatchIndex(text)
-	if found == nil {
+	found := r.forms.frontMatter.FindStringSubmatchIndex(text)
+	if found == nil || plainData(text[found[4]:found[5]]) {
 		return nil
 	}
 	r.warn("the rule in the first line of the body is written as ***")
 	return []edit{{found[2], found[3] - found[2], strings.Repeat("*", found[3]-found[2])}}
+}
+
+// frontMatterForm is a rule in the first line, and what stands between it and the next one.
+const frontMatterForm = `(?s)^[ \t\r\n]*(-{3,})[ \t\r]*\n(.*?\n|)-{3,}[ \t\r]*(?:\n|$)`
+
+// plainData reports whether data of a page are shown as they are written: names with values and lists, without
+// comments, signs of YAML that stand for something else, and Gitea's own settings.
+func plainData(data string) bool {
+	for line := range strings.Lines(data) {
+		line = strings.TrimLeft(line, " \t-")
+		name, value, named := strings.Cut(line, ":")
+		if !named {
+			name, value = "", line
+		}
+		value = strings.TrimSpace(value)
+		if strings.HasPrefix(line, "#") || strings.Contains(line, " #") || strings.Contains(line, "\t#") ||
+			strings.ContainsAny(name, "\"'{}[]&*!?%") || value != "" && strings.IndexByte("&*!%@`?{", value[0]) >= 0 ||
+			strings.EqualFold(strings.TrimSpace(name), "gitea") || strings.HasPrefix(strings.TrimSpace(name), "<<") {
+			return false
+		}
+	}
+	return true
 }

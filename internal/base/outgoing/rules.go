@@ -14,7 +14,7 @@ type textRules struct {
 type textForms struct {
 	mention, closing, closingEnd, issueAddress *regexp.Regexp
 	square, stars, skipChecks                  *regexp.Regexp
-	line, footer, mark                         *regexp.Regexp
+	line, footer, mark, frontMatter            *regexp.Regexp
 }
 
 func newTextForms() textForms {
@@ -25,6 +25,7 @@ func newTextForms() textForms {
 		square:       regexp.MustCompile(squareForm), stars: regexp.MustCompile(starsForm),
 		skipChecks: regexp.MustCompile(skipChecksForm),
 		line:       regexp.MustCompile(lineForm), footer: regexp.MustCompile(footerForm), mark: regexp.MustCompile(markForm),
+		frontMatter: regexp.MustCompile(frontMatterForm),
 	}
 }
 

@@ -74,6 +74,9 @@ func (c *creation) row(outcome record.Outcome, e *fault.Error) record.Attempt {
 			a.PRNumber, a.PRURL = e.Existing.Number, e.Existing.URL
 		}
 	}
+	if c.request.secretName {
+		a.Owner, a.Repo, a.Base = Withheld, Withheld, Withheld
+	}
 	content, judged := c.verdicts[record.GateContent]
 	if content.withhold || !judged {
 		withhold(&a)

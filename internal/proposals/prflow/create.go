@@ -92,7 +92,8 @@ func (c *creation) checkRequest(ctx context.Context) error {
 	}
 	unread := c.read(ctx)
 	// what counts is what they make of the files
-	if c.evidence.snapshot != nil && (c.request.edits() || c.request.asked.Revises > 0) {
+	if c.evidence.snapshot != nil && (c.request.edits() || c.request.asked.Revises > 0 ||
+		c.verdicts.denied(record.GateContent)) { // as may what stood on the base branch before
 		if _, err := c.judge(ctx, phaseRequest); err != nil {
 			return err
 		}
@@ -114,7 +115,7 @@ func (c *creation) checkRequest(ctx context.Context) error {
 func (c *creation) read(ctx context.Context) error {
 	changes := c.request.inScope(c.rules.Policy.Scope.At(c.rules.Tier))
 	c.evidence.resolve(&c.request)
-	if !c.evidence.mayRead(c.rules) || len(changes) == 0 && !c.request.asked.repliesOnly() || !c.rules.mayPropose() {
+	if c.request.secretName || !c.evidence.mayRead(c.rules) || len(changes) == 0 && !c.request.asked.repliesOnly() || !c.rules.mayPropose() {
 		return nil
 	}
 	c.call.Progress("reading the repository")

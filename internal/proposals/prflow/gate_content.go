@@ -9,10 +9,11 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// contentTimeout bounds the search for secrets: text made to be slow takes some 20 s a MiB, ordinary text under 1 s.
+// contentTimeout bounds the search for secrets, which takes about a second a MiB at most.
 const contentTimeout = 60 * time.Second
 
 // maxSearched bounds a title or a path that is searched for secrets, in bytes. What is longer is refused anyway (see
@@ -30,7 +31,7 @@ func contentGate() gate {
 }
 
 // judgeContent fails if the search for secrets cannot work.
-func judgeContent(ctx context.Context, on rules, r *request, _ *evidence) (ruling, error) {
+func judgeContent(ctx context.Context, on rules, r *request, e *evidence) (ruling, error) {
 	judged := r.judged()
 	out := ruling{violations: checkSizes(judged.Files, on.Policy.Limits.MaxFileBytes, on.Policy.Limits.MaxTotalBytes)}
 	out.violations = append(out.violations, checkKinds(on.Policy.Scope, judged.Files, out.violations)...)
@@ -39,21 +40,25 @@ func judgeContent(ctx context.Context, on rules, r *request, _ *evidence) (rulin
 	kept := newKeptTexts(texts)
 	search, cancel := context.WithTimeout(ctx, contentTimeout)
 	defer cancel()
+	stood := e.textsBefore(r)
 	for _, t := range texts {
-		if !t.isPath {
-			out.violations = append(out.violations, checkCharacters(t)...)
-		}
-		found, err := on.secrets.Secrets(search, t.label, t.value)
+		characters, found, old, err := newIn(search, on.secrets, t, stood)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return ruling{}, fault.From(ctx.Err())
 		case err != nil:
 			return ruling{}, fault.Wrap(err, fault.Internal, "the search for secrets could not run, so nothing is proposed")
 		}
+		out.violations = append(out.violations, characters...)
+		for _, v := range old {
+			kept.withhold(t, content.Secret{Rule: "on-the-base"})
+			out.warnings = append(out.warnings, v)
+		}
 		for _, secret := range found {
 			out.violations = append(out.violations, secretViolation(t, secret))
 			kept.withhold(t, secret)
 			out.withhold = out.withhold || t.isPath || t.label == "title"
+			r.secretName = r.secretName || isName(t)
 		}
 	}
 	isOwn := func(v fault.Violation) bool { return v.Rule == "secret:"+content.OwnTokenRule }
@@ -65,6 +70,71 @@ func judgeContent(ctx context.Context, on rules, r *request, _ *evidence) (rulin
 		out.wanted = kept.wanted(r)
 	}
 	return out, nil
+}
+
+// textsBefore are the texts of the files that the request changes or deletes as they were before; none before the
+// repository is read.
+func (e *evidence) textsBefore(r *request) (out []string) {
+	target := e.target()
+	if target == nil {
+		return nil
+	}
+	for _, f := range r.asked.Files {
+		path, err := gitprovider.ParsePath(f.Path)
+		if before, known := target.Contents[path]; err == nil && known {
+			out = append(out, string(before))
+		}
+	}
+	return out
+}
+
+// newIn is what the content gate has against a text, as far as the proposal adds or alters it: lines of a file that
+// stood in one of the files before, in this order, are published already. old says of those what people should know.
+func newIn(ctx context.Context, secrets Secrets, t text, stood []string) (characters []fault.Violation,
+	found []content.Secret, old []string, err error) {
+	isFile := !t.isPath && t.what != "title" && t.what != "body" && !isReply(t)
+	for range maxRedactions {
+		characters = nil
+		if !t.isPath {
+			characters = checkCharacters(t)
+		}
+		if found, err = secrets.Secrets(ctx, t.label, t.value); err != nil || !isFile || len(stood) == 0 {
+			return characters, found, old, err
+		}
+		lines := strings.SplitAfter(t.value, "\n")
+		blanked := false
+		for _, h := range content.Hidden(t.value) {
+			if stoodBefore(lines, h.Line, h.Line, stood) {
+				old = append(old, fmt.Sprintf("the %s has a character that a reviewer cannot see, %s, at line %d; it stood there "+
+					"before", t.what, h.Name, h.Line))
+				blank(lines[h.Line-1 : h.Line])
+				blanked = true
+			}
+		}
+		for _, s := range found {
+			if s.Rule != content.OwnTokenRule && stoodBefore(lines, s.Line, s.LastLine, stood) {
+				old = append(old, fmt.Sprintf("the %s has what looks like a secret (%s) at line %d; it stood there before: tell a "+
+					"person", t.what, s.Rule, s.Line))
+				blank(lines[s.Line-1 : s.LastLine])
+				blanked = true
+			}
+		}
+		if !blanked {
+			return characters, found, old, nil
+		}
+		t.value = strings.Join(lines, "") // what is left is judged again: no more than some findings are listed
+	}
+	return characters, found, old, nil
+}
+
+// stoodBefore reports whether lines from first to last, from 1, stood together in one of the texts.
+func stoodBefore(lines []string, first, last int, texts []string) bool {
+	if first < 1 || last < first || last > len(lines) {
+		return false
+	}
+	block := "\n" + strings.TrimSuffix(strings.Join(lines[first-1:last], ""), "\n") + "\n"
+	return strings.Trim(block, "\n") != "" && !strings.Contains(block, redactedLine) &&
+		slices.ContainsFunc(texts, func(text string) bool { return strings.Contains("\n"+text+"\n", block) })
 }
 
 // searchable are the texts that are worth a search: those that are not refused for their size already. skipped says
@@ -177,6 +247,14 @@ func secretViolation(t text, secret content.Secret) fault.Violation {
 				"the %s has encoded text at line %d that cannot be searched for secrets: it is encoded too often, "+
 					"or unpacks to too much", t.what, secret.Line),
 			Suggestion: "propose it as plain text",
+		}
+	}
+	if secret.Rule == content.CostlyRule {
+		return fault.Violation{
+			Code: fault.ContentDenied, Path: t.label, Rule: "secret:" + secret.Rule,
+			Message: fmt.Sprintf("the %s has so much of what begins like a credential that it cannot be searched for secrets",
+				t.what),
+			Suggestion: "divide it into smaller files, or leave lists of keys and encoded text out",
 		}
 	}
 	if secret.Rule == content.DividedRule {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -489,5 +490,96 @@ func TestAReadOnlyServerRefusesWithItsReason(t *testing.T) {
 	e, _ := b.mustRefuse(request(nil), fault.ReadOnly)
 	if !strings.Contains(e.Message, "line 3") || len(b.fake.Script.Calls()) != 0 {
 		t.Errorf("%v, calls %v", e, b.fake.Script.Calls())
+	}
+}
+
+// A line that stood on the base is not what a proposal brings.
+func TestOnlyWhatAProposalAddsOrAltersIsSearched(t *testing.T) {
+	token := "ghp" + "_k7vSzR73bofKCYCoGaHUOAU6WiKRBjveUkly"
+	other := "ghp" + "_Zq81RmT5xWbLd0KcVnY3pHs9GfJtE2uAoXiM"
+	before := "# Disk\n\nOld token: " + token + "\n\nA zero\u200bwidth space.\n\nRun df.\n"
+	update := func(content string) map[string]any { return file("checks/disk.md", "update", content) }
+	edit := func(old, text string) map[string]any {
+		return map[string]any{"path": "checks/disk.md", "action": "update", "edits": []any{map[string]any{"old": old, "new": text}}}
+	}
+	remove := map[string]any{"path": "checks/disk.md", "action": "delete"}
+	for _, tt := range []struct {
+		name  string
+		files []any
+		rule  string // "" if it is opened
+		line  string
+	}{
+		{"the rest is altered", []any{update(strings.Replace(before, "Run df.", "Run df -i.", 1))}, "", ""},
+		{"the rest is altered by edits", []any{edit("Run df.", "Run df -i.")}, "", ""},
+		{"the file is renamed", []any{remove, file("checks/disks.md", "create", before+"More.\n")}, "", ""},
+		{"the line is deleted", []any{edit("Old token: "+token+"\n", "")}, "", ""},
+		{"the line is altered", []any{update(strings.Replace(before, "Old", "Older", 1))}, "secret:github-pat", "line 3"},
+		{"the line is altered by edits", []any{edit("Old token", "A token")}, "secret:github-pat", "line 3"},
+		{"another secret is added", []any{update(before + other + "\n")}, "secret:github-pat", "line 8"},
+		{"another secret is added to a renamed file", []any{remove, file("checks/disks.md", "create", before+other+"\n")},
+			"secret:github-pat", "line 8"},
+		{"the line is copied", []any{file("checks/disks.md", "create", before)}, "secret:github-pat", "line 3"},
+		{"a hidden character is added", []any{update(before + "a\u200bb\n")}, "hidden-character", "line 8"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			b.fake.AddRepo("joe", "infra", map[string]string{"checks/disk.md": before})
+			b.options.Authority.DryRun = true
+			raw := request(func(r map[string]any) { r["files"] = tt.files })
+			result, err := b.create(raw)
+			if tt.rule == "" {
+				if err != nil || !strings.Contains(strings.Join(result.Warnings, "\n"), "stood there before") &&
+					tt.name != "the line is deleted" {
+					t.Fatalf("%v, warnings %q", err, result.Warnings)
+				}
+				if strings.Contains(result.Preview.Diff, token) {
+					t.Errorf("the agent is shown\n%s", result.Preview.Diff)
+				}
+				return
+			}
+			e := fault.From(err)
+			if e == nil || len(e.Violations) == 0 {
+				t.Fatalf("opened: %+v", result)
+			}
+			for _, v := range e.Violations {
+				if (v.Rule != tt.rule || !strings.Contains(v.Message, tt.line)) && tt.name != "the line is copied" {
+					t.Errorf("%+v, want %s at %s", v, tt.rule, tt.line)
+				}
+			}
+			if n := b.fake.Script.Writes(); n != 0 {
+				t.Errorf("%d writes", n)
+			}
+		})
+	}
+}
+
+func TestTokensOfOthersInNamesAreNeitherAnsweredNorRecorded(t *testing.T) {
+	token := "ghp" + "_k7vSzR73bofKCYCoGaHUOAU6WiKRBjveUkly"
+	for _, change := range []func(r map[string]any){
+		func(r map[string]any) { r["base_branch"] = token },
+		func(r map[string]any) { r["repo_name"] = token },
+		func(r map[string]any) { r["repo_owner"] = token },
+		func(r map[string]any) { r["change_type"] = token },
+		func(r map[string]any) { r[token] = "x" },
+	} {
+		b := newBench(t)
+		var log strings.Builder
+		b.options.Log = slog.New(slog.NewTextHandler(&log, nil))
+		_, err := b.create(request(change))
+		e := fault.From(err)
+		if e == nil {
+			t.Fatal("opened")
+		}
+		answer, _ := json.Marshal(e.Violations)
+		rows, _ := json.Marshal(b.attempts())
+		if len(b.fake.Script.Calls()) != 0 && e.Code != fault.InvalidArgument {
+			t.Errorf("the provider was asked: %v", b.fake.Script.Calls())
+		}
+		for what, text := range map[string]string{"message": e.Message, "answer": string(answer), "record": string(rows),
+			"log": log.String()} {
+			if strings.Contains(text, token) {
+				t.Errorf("the %s has it: %.300s", what, text)
+			}
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -26,6 +27,7 @@ func (c *creation) judge(ctx context.Context, p phase) (same *sameChange, err er
 		if r.skipped {
 			continue
 		}
+		r.violations = c.withoutSecrets(ctx, r.violations)
 		if c.verdicts.denied(record.GateContent) { // a warning may repeat what the content is refused for
 			r.warnings = nil
 		}
@@ -38,6 +40,23 @@ func (c *creation) judge(ctx context.Context, p phase) (same *sameChange, err er
 		}
 	}
 	return nil, nil
+}
+
+// withoutSecrets are violations of which none quotes what looks like a secret, such as the name of an argument that is
+// not known. They are answered, logged and recorded.
+func (c *creation) withoutSecrets(ctx context.Context, violations []fault.Violation) []fault.Violation {
+	for i, v := range violations {
+		if c.looksSecret(ctx, v.Path+"\n"+v.Message+"\n"+v.Suggestion) {
+			violations[i] = fault.Violation{Code: v.Code, Rule: v.Rule, Message: Withheld, Suggestion: "leave secrets out of names"}
+		}
+	}
+	return violations
+}
+
+// looksSecret reports whether a short text holds what looks like a secret, or cannot be searched.
+func (c *creation) looksSecret(ctx context.Context, text string) bool {
+	found, err := c.rules.secrets.Secrets(ctx, "names", text)
+	return err != nil && ctx.Err() == nil || len(found) > 0
 }
 
 // judgePullsAgain reads the pull requests of the repository once more and asks the gates that are about them. What a

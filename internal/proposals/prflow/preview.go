@@ -32,13 +32,23 @@ func (c *creation) preview(ctx context.Context) (CreateResult, error) {
 		Calls: c.calls()}
 	if c.request.asked.Preview == PreviewFull {
 		shown.Body = withoutMark(c.draft.body)
-		shown.Diff = capped(diff(c.request.changes.Changes(), c.evidence.target()))
+		shown.Diff = c.shownDiff(ctx)
 	}
 	return CreateResult{
 		Branch: c.draft.branch, Files: c.request.paths(), Lines: c.evidence.lines, DryRun: true,
 		Revised: proposal.Revises > 0, Warnings: c.allWarnings(),
 		Preview: &shown,
 	}, nil
+}
+
+// shownDiff is the difference without lines that look like they hold secrets: they may stand on the base branch, where
+// the agent is not shown them either.
+func (c *creation) shownDiff(ctx context.Context) string {
+	out := shownText{text: diff(c.request.changes.Changes(), c.evidence.target())}
+	if err := (textShower{secrets: c.rules.secrets}).redact(ctx, "the difference", &out); err != nil {
+		return "[not shown: it holds what looks like secrets]\n"
+	}
+	return capped(out.text)
 }
 
 // PreviewFull is the value of CreateRequest.Preview that asks for body and diff.

@@ -32,6 +32,8 @@ type request struct {
 	digests   digests
 	edited    edited        // what became of edits
 	also      []FileRequest // what the pull request has beside the files, if the request adds to one
+	// secretName says that the name of the repository or the branch looks like a secret: no provider is asked by it.
+	secretName bool
 }
 
 // edited is what became of the edits of a request.

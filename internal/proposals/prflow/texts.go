@@ -12,7 +12,7 @@ type text struct {
 	label  string // a file's path, "title" or "body"
 	what   string // for messages
 	value  string
-	isPath bool // its characters are for the scope to judge
+	isPath bool // a path or another name: its characters are for others to judge
 }
 
 // texts lists all texts of a request, title and body first.
@@ -28,8 +28,25 @@ func (r CreateRequest) texts() []text {
 		at := fmt.Sprintf("files[%d].path", i)
 		out = append(out, text{label: at, what: at, value: f.Path, isPath: true})
 	}
+	for _, n := range r.names() {
+		out = append(out, text{label: n[0], what: n[0], value: n[1], isPath: true})
+	}
 	return append(out, r.replyTexts()...)
 }
+
+// names are the arguments that are given that name something, with their values. A provider is asked by them.
+func (r CreateRequest) names() (out [][2]string) {
+	for _, n := range [][2]string{{"repo_owner", r.RepoOwner}, {"repo_name", r.RepoName}, {"base_branch", r.BaseBranch},
+		{"change_type", r.ChangeType}} {
+		if n[1] != "" {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// isName reports whether a text is one of names.
+func isName(t text) bool { return t.isPath && !strings.HasPrefix(t.label, "files[") }
 
 // newTexts are what edits bring, each on lines of its own.
 func newTexts(edits []textedit.Edit) string {

@@ -79,7 +79,7 @@ func MarkdownFile(text string) Prose {
 
 // targets is the length of the addresses of all links and images.
 func targets(document ast.Node) (bytes int) {
-	_ = ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // it has no error
+	_ = ast.Walk(document, func(n ast.Node, _ bool) (ast.WalkStatus, error) { // it has no error
 		switch n := n.(type) {
 		case *ast.Link:
 			bytes += len(n.Destination)

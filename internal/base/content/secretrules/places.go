@@ -1,6 +1,7 @@
 package secretrules
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,9 +13,16 @@ type span struct{ start, end int }
 // edge of a word, sees what is there: one character.
 const margin = utf8.UTFMax
 
+// walkCost is what it costs to look for literals in a byte.
+const walkCost = 10
+
 // places gives for each rule the parts of text that its expression has to run on, in their order. They do not overlap.
-func (s *Set) places(text string) [][]span {
+// Without enough work left, some are missing.
+func (s *Set) places(w *Work, text string) [][]span {
 	places := make([][]span, len(s.rules))
+	if !w.Spend(walkCost * len(text)) {
+		return places
+	}
 	if strings.ContainsAny(text, foldsToASCII) {
 		return s.wherever(text)
 	}
@@ -24,6 +32,7 @@ func (s *Set) places(text string) [][]span {
 	}
 	wanted := make([]bool, len(s.rules))
 	has := make([]lists, len(s.rules))
+	lines := &lineBreaks{text: text}
 	lower := lowerASCII(text)
 	s.literals.Walk(lower, func(at, length, literal int64) bool {
 		end := int(at) + 1
@@ -32,11 +41,14 @@ func (s *Set) places(text string) [][]span {
 				wanted[u.rule] = true
 			}
 			has[u.rule] |= u.also
-			if here := (span{end - int(length), end}); u.reach && s.rules[u.rule].begins(text, here.start, width) {
-				places[u.rule] = add(places[u.rule], around(text, here, s.rules[u.rule].reach, width))
+			if !u.reach {
+				continue
+			}
+			if here := (span{end - int(length), end}); s.rules[u.rule].begins(w, text, here.start, width) {
+				places[u.rule] = add(places[u.rule], around(lines, here, s.rules[u.rule].reach, width))
 			}
 		}
-		return true
+		return w.Spend(0)
 	})
 	for i := range s.rules {
 		switch r := &s.rules[i]; {
@@ -70,24 +82,33 @@ func (s *Set) wherever(text string) [][]span {
 }
 
 // begins says whether what is at an offset of a text can be the literal of a match, as far as the opening tells.
-func (r *rule) begins(text string, at, width int) bool {
+func (r *rule) begins(w *Work, text string, at, width int) bool {
+	const failCost, matchCost = 120, 600
 	o := r.opening()
-	return o == nil || o.expression.MatchString(text[at:min(len(text), at+o.most*width)])
+	if o == nil {
+		return w.Spend(walkCost)
+	}
+	if !o.expression.MatchString(text[at:min(len(text), at+o.most*width)]) {
+		w.Spend(failCost)
+		return false
+	}
+	return w.Spend(matchCost)
 }
 
 // around is where a match can be that contains a literal, and the margin. width is the most bytes of a character of
 // text.
-func around(text string, literal span, reach literals, width int) span {
+func around(lines *lineBreaks, literal span, reach literals, width int) span {
+	text := lines.text
 	place := span{0, len(text)}
 	if before := reach.before; before.chars != unbounded {
 		place.start = max(0, literal.start-before.chars*width-margin)
 	} else if before.lines != unbounded {
-		place.start = linesBefore(text, literal.start, before.lines)
+		place.start = lines.before(literal.start, before.lines)
 	}
 	if after := reach.after; after.chars != unbounded {
 		place.end = min(len(text), literal.end+after.chars*width+margin)
 	} else if after.lines != unbounded {
-		place.end = linesAfter(text, literal.end, after.lines)
+		place.end = lines.after(literal.end, after.lines)
 	}
 	for range utf8.UTFMax - 1 { // a part begins and ends between characters
 		if place.start > 0 && !utf8.RuneStart(text[place.start]) {
@@ -100,27 +121,42 @@ func around(text string, literal span, reach literals, width int) span {
 	return place
 }
 
-// linesBefore is where the line begins that is n line breaks before at, and its line break and the margin before it.
-func linesBefore(text string, at, n int) int {
-	for range n + 1 {
-		at = strings.LastIndexByte(text[:at], '\n')
-		if at < 0 {
-			return 0
-		}
-	}
-	return max(0, at-margin)
+// lineBreaks tells where lines of a text begin and end, many times.
+type lineBreaks struct {
+	text string
+	at   []int // made when it is needed
 }
 
-// linesAfter is where the line ends that is n line breaks behind at, with its line break and the margin.
-func linesAfter(text string, at, n int) int {
-	for range n + 1 {
-		next := strings.IndexByte(text[at:], '\n')
-		if next < 0 {
-			return len(text)
+// number is how many line breaks are before an offset.
+func (l *lineBreaks) number(at int) int {
+	if l.at == nil {
+		for i := range len(l.text) {
+			if l.text[i] == '\n' {
+				l.at = append(l.at, i)
+			}
 		}
-		at += next + 1
+		l.at = append(l.at, len(l.text)) // the end is one, too
 	}
-	return min(len(text), at+margin)
+	n, _ := slices.BinarySearch(l.at, at)
+	return n
+}
+
+// before is where the line begins that is n line breaks before at, and its line break and the margin before it.
+func (l *lineBreaks) before(at, n int) int {
+	number := l.number(at) - n - 1
+	if number < 0 {
+		return 0
+	}
+	return max(0, l.at[number]-margin)
+}
+
+// after is where the line ends that is n line breaks behind at, with its line break and the margin.
+func (l *lineBreaks) after(at, n int) int {
+	number := l.number(at) + n
+	if number >= len(l.at) {
+		return len(l.text)
+	}
+	return min(len(l.text), l.at[number]+1+margin)
 }
 
 // add puts a place among places that are in order, and makes one of all that overlap or touch.

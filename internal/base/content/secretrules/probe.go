@@ -21,12 +21,12 @@ type hit struct{ at, rule int }
 type Hint struct{ From, At int }
 
 // Probe prepares for parts of text that are put together in other ways, for those rules of which wanted is true.
-func (s *Set) Probe(text string, wanted func(rule string) bool) *Probe {
+func (s *Set) Probe(w *Work, text string, wanted func(rule string) bool) *Probe {
 	p := &Probe{set: s, of: make([]bool, len(s.rules)), wanted: make([]bool, len(s.rules))}
 	for i, r := range s.rules {
 		p.of[i] = wanted(r.id)
 	}
-	p.names = p.walk(text, false)
+	p.names = p.walk(w, text, false)
 	return p
 }
 
@@ -42,10 +42,10 @@ func (p *Probe) Between(start, end int) bool {
 }
 
 // Hints lists, in order, where in another text matches may be. Their rule has one of its keywords there or in the text
-// of the probe.
-func (p *Probe) Hints(text string) []Hint {
+// of the probe. Without enough work left, some are missing.
+func (p *Probe) Hints(w *Work, text string) []Hint {
 	var all []Hint
-	for _, h := range p.walk(text, true) {
+	for _, h := range p.walk(w, text, true) {
 		if !p.wanted[h.rule] {
 			continue
 		}
@@ -59,8 +59,11 @@ func (p *Probe) Hints(text string) []Hint {
 	return slices.Compact(all)
 }
 
-func (p *Probe) walk(text string, opened bool) []hit {
+func (p *Probe) walk(w *Work, text string, opened bool) []hit {
 	var hits []hit
+	if !w.Spend(walkCost * len(text)) {
+		return nil
+	}
 	width := 1
 	if !isASCII(text) {
 		width = utf8.UTFMax
@@ -73,11 +76,11 @@ func (p *Probe) walk(text string, opened bool) []hit {
 				continue
 			}
 			p.wanted[u.rule] = p.wanted[u.rule] || u.keyword || len(r.keywords) == 0
-			if u.reach && (!opened && r.reach.before.chars != 0 || r.begins(text, start, width)) {
+			if u.reach && (!opened && r.reach.before.chars != 0 || r.begins(w, text, start, width)) {
 				hits = append(hits, hit{start, u.rule})
 			}
 		}
-		return true
+		return w.Spend(0)
 	})
 	if !opened {
 		slices.SortFunc(hits, func(a, b hit) int { return a.at - b.at })
@@ -86,9 +89,8 @@ func (p *Probe) walk(text string, opened bool) []hit {
 }
 
 // MayMatch says whether a text has all that a match of one of the rules needs.
-func (p *Probe) MayMatch(text string) bool {
-
-	for i, places := range p.set.places(text) {
+func (p *Probe) MayMatch(w *Work, text string) bool {
+	for i, places := range p.set.places(w, text) {
 		if len(places) > 0 && p.of[i] {
 			return true
 		}

@@ -9,7 +9,9 @@ package secretrules
 
 import (
 	"context"
+	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -67,17 +69,21 @@ type use struct {
 // Find lists what the rules find in text, by rule and by place. A rule that only guesses does not report what another
 // one finds in the same line. It stops when ctx ends; the error is that of ctx.
 func (s *Set) Find(ctx context.Context, text string) ([]Finding, error) {
-	places := s.places(text)
+	w := NewWork(ctx, math.MaxInt)
+	found := s.FindWithin(w, text)
+	return found, w.Err()
+}
+
+// FindWithin is Find as far as there is work left. The caller asks w whether there was enough.
+func (s *Set) FindWithin(w *Work, text string) []Finding {
+	places := s.places(w, text)
 	var found []Finding
 	for i := range s.rules {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
 		for _, place := range places[i] {
-			found = s.matches(&s.rules[i], text, place, found)
+			found = s.matches(w, &s.rules[i], text, place, found)
 		}
 	}
-	return withoutGuesses(found, text), nil
+	return withoutGuesses(found, text)
 }
 
 const (
@@ -89,34 +95,81 @@ const (
 	beyondLine, beyondBlock = 256, 4 << 10
 )
 
+// part is where matches are looked for that begin before an offset.
+type part struct {
+	span
+	until int
+}
+
+// findingCost is what a finding costs: a text with many is refused, so its search may end early.
+const findingCost = 20_000
+
 // matches adds the findings of a rule in a part of text. Where a match is no credential, another one may end before the
 // value that is none, or begin within the match: both are looked for.
-func (s *Set) matches(r *rule, text string, place span, found []Finding) []Finding {
+func (s *Set) matches(w *Work, r *rule, text string, place span, found []Finding) []Finding {
 	again := minAgain + moreAgain*(place.end-place.start)
 	seen := map[span]bool{}
-	for parts := []span{place}; len(parts) > 0; {
-		part := parts[len(parts)-1]
+	for parts := []part{{place, place.end}}; len(parts) > 0; {
+		p := parts[len(parts)-1]
 		parts = parts[:len(parts)-1]
-		for _, at := range r.expression().FindAllStringIndex(text[part.start:part.end], -1) {
-			f := r.finding(text, part.start+at[0], part.start+at[1])
+		for at := range r.find(w, text, p) {
+			f := r.finding(text, at.start, at.end)
 			where := span{f.From, f.To}
 			switch {
 			case r.entropy != 0 && entropy(f.Secret) <= r.entropy, seen[where]:
 			case s.none(r, f) && again > 0:
 				seen[where] = true
-				for _, rest := range []span{{f.Start, f.From}, {afterWord(text, f.Start), min(part.end, f.To+f.beyond())}} {
-					if rest.start < rest.end {
+				for _, rest := range []part{
+					{span{f.Start, f.From}, f.From},
+					{span{afterWord(text, f.Start), min(p.end, f.To+f.beyond())}, at.end},
+				} {
+					if rest.start < rest.until {
 						again -= rest.end - rest.start
 						parts = append(parts, rest)
 					}
 				}
 			default:
+				w.Spend(findingCost)
 				seen[where] = true
 				found = append(found, f)
 			}
 		}
 	}
 	return found
+}
+
+// find yields the matches of a part, as far as there is work left.
+func (r *rule) find(w *Work, text string, p part) func(yield func(span) bool) {
+	const matchCost, least, batch = 10_000, 128, 500 // least in bytes
+	byteCost := 40
+	if r.reach.before.chars != 0 { // a match may begin at many places before the literal
+		byteCost = 350
+	}
+	return func(yield func(span) bool) {
+		if p.until < p.end { // most often there is none that begins there, and the next one is near
+			if !w.Spend(min(p.end-p.start, least) * byteCost) {
+				return
+			}
+			first := r.expression().FindStringIndex(text[p.start:p.end])
+			if first == nil || p.start+first[0] >= p.until {
+				return
+			}
+		}
+		if !w.Spend((p.end - p.start) * byteCost) {
+			return
+		}
+		for at, more := p.start, true; more; { // behind a batch, a match may begin that needs another character before it
+			all := r.expression().FindAllStringIndex(text[at:p.end], batch)
+			for _, m := range all {
+				if at+m[0] >= p.until || !w.Spend(matchCost) || !yield(span{at + m[0], at + m[1]}) {
+					return
+				}
+			}
+			if more = len(all) == batch; more {
+				at += all[batch-1][1]
+			}
+		}
+	}
 }
 
 func (f Finding) beyond() int {
@@ -180,37 +233,23 @@ func excepted(f Finding, exceptions []exception) bool {
 
 // withoutGuesses leaves out what a rule that only guesses found inside of what another one found in the same line.
 func withoutGuesses(found []Finding, text string) []Finding {
-	var kinds []Finding // of the rules that do not guess
+	const most = 100 // of a line that are compared: a text with more is refused whatever else it has
+	lines := &lineBreaks{text: text}
+	kinds := map[int][]string{} // what rules found that do not guess, by line
 	for _, f := range found {
-		if !guesses(f.Rule) {
-			kinds = append(kinds, f)
+		if line := lines.number(f.Start); !guesses(f.Rule) && len(kinds[line]) < most {
+			kinds[line] = append(kinds[line], f.Secret)
 		}
 	}
-	kept := found[:0:0]
-	for _, f := range found {
-		if !guesses(f.Rule) || !known(f, kinds, text) {
-			kept = append(kept, f)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(found, func(f Finding) bool {
+		return guesses(f.Rule) && slices.ContainsFunc(kinds[lines.number(f.Start)],
+			func(secret string) bool { return strings.Contains(secret, f.Secret) })
+	})
 }
 
 // guesses says whether a rule looks for anything unlike prose behind a telling name, rather than for one kind of
 // credential.
 func guesses(rule string) bool { return strings.Contains(rule, "generic") }
-
-func known(guess Finding, kinds []Finding, text string) bool {
-	for _, f := range kinds {
-		if !strings.Contains(f.Secret, guess.Secret) {
-			continue
-		}
-		from, to := min(f.Start, guess.Start), max(f.Start, guess.Start)
-		if !strings.Contains(text[from:to], "\n") {
-			return true
-		}
-	}
-	return false
-}
 
 // Expressions are the expressions of the rules, in their order, for those who compare what is found with another
 // search.
@@ -220,4 +259,41 @@ func (s *Set) Expressions() []string {
 		all = append(all, r.expression().String())
 	}
 	return all
+}
+
+// Work bounds a search by what it costs, which unlike time is the same on every machine, and by its context. A unit is
+// about a nanosecond of a core of 2024.
+type Work struct {
+	ctx       context.Context
+	left      int
+	unchecked int // units since the context was looked at
+	err       error
+}
+
+// NewWork is work of so many units, until ctx ends.
+func NewWork(ctx context.Context, units int) *Work {
+	return &Work{ctx: ctx, left: units, err: ctx.Err()}
+}
+
+// Spend takes units. It reports whether there were so many, and the context has not ended.
+func (w *Work) Spend(units int) bool {
+	const often = 1 << 20 // units after which the context is looked at
+	if w.left -= units; w.left < 0 {
+		w.left = -1
+	}
+	if w.unchecked += units; w.unchecked >= often && w.err == nil {
+		w.unchecked, w.err = 0, w.ctx.Err()
+	}
+	return w.left >= 0 && w.err == nil
+}
+
+// Spent reports whether there was too little.
+func (w *Work) Spent() bool { return w.left < 0 }
+
+// Err is why the context ended, nil if it has not.
+func (w *Work) Err() error {
+	if w.err == nil {
+		w.err = w.ctx.Err()
+	}
+	return w.err
 }
