@@ -82,10 +82,11 @@ func entriesOf(ctx context.Context, s *store.Store, rows []record.RecordedAttemp
 }
 
 func describeAudit(w *strings.Builder, entries []record.AuditEntry) {
-	rows := [][]string{{"SEQ", "TIME", "DOOR", "OUTCOME", "CODE", "PULL", "WHAT HAPPENED"}}
+	rows := [][]string{{"SEQ", "TIME", "DOOR", "TIER", "OUTCOME", "CODE", "PULL", "WHAT HAPPENED"}}
 	for _, e := range entries {
 		rows = append(rows, []string{
-			strconv.FormatInt(e.Seq, 10), e.Time.Format(time.RFC3339), e.Door, e.Outcome, string(e.Code), e.PullState, e.Act,
+			strconv.FormatInt(e.Seq, 10), e.Time.Format(time.RFC3339), e.Door, strconv.Itoa(e.Tier), e.Outcome,
+			string(e.Code), e.PullState, e.Act,
 		})
 	}
 	columns(w, rows)

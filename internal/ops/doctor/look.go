@@ -128,7 +128,7 @@ func (d *Doctor) providers(ctx context.Context) (out []Finding) {
 			out = append(out, Finding{Name: name, Status: OK, Detail: "hosts " + strings.Join(e.Hosts, ", ")})
 		case configured[e.Name] || d.used(ctx, e.Name):
 			f := blocks(name, e.Disabled, "")
-			f.Title = "The forge " + e.Name + " is off"
+			f.Title, f.Blocks = "The forge "+e.Name+" is off", configured[e.Name] // who has left it is not stopped
 			out = append(out, f)
 		default:
 			out = append(out, Finding{Name: name, Status: Off, Detail: e.Disabled})
@@ -211,7 +211,7 @@ func (d *Doctor) sessions() Finding {
 		f.Detail = "CLAUDEOPS_CLAUDE_BIN names " + c.Binary + ", which cannot be run"
 		return f
 	case err != nil:
-		f.Status, f.Detail = Off, "there is no "+c.Binary+" to run"
+		f.Status, f.Stops, f.Detail = Off, "", "there is no "+c.Binary+" to run"
 		f.Do = "install the Claude CLI, or name it in CLAUDEOPS_CLAUDE_BIN"
 		return f
 	}

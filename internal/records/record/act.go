@@ -147,8 +147,7 @@ func verbsOf(action string) verbs {
 	if v, known := allVerbs()[action]; known {
 		return v
 	}
-	name := strings.NewReplacer(".", " ", "_", " ").Replace(action)
-	return verbs{"used " + name, "use " + name}
+	return verbs{"used " + action, "use " + action}
 }
 
 func allVerbs() map[string]verbs {
@@ -164,6 +163,7 @@ func allVerbs() map[string]verbs {
 		ActionPullFound:          {"knows again", "find"},
 		ActionDeployMerge:        {"deployed", "deploy"},
 		ActionReviewMerge:        {"merged", "merge"},
+		"review":                 {"reviewed", "review"}, // a decision of which too little could be read
 		"review.approve":         {"approved", "approve"},
 		"review.close":           {"closed", "close"},
 		"review.comment":         {"commented on", "comment on"},

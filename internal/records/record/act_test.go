@@ -52,9 +52,9 @@ func TestAnActIsASentence(t *testing.T) {
 			Action: record.ActionPullGone, Outcome: record.OutcomeDone}), record.Context{}},
 		"ann made a token": {record.Attempt{Door: record.DoorWeb, Caller: "ann", Action: "token.create",
 			Outcome: record.OutcomeDone}, record.Context{}},
-		"an agent used deploy apply": {record.Attempt{Door: record.DoorMCP, Caller: "unknown", Action: "deploy_apply",
+		"an agent used deploy_apply": {record.Attempt{Door: record.DoorMCP, Caller: "unknown", Action: "deploy_apply",
 			Outcome: record.OutcomeDone}, record.Context{}},
-		"somebody tried to use deploy apply, without writing": {record.Attempt{Door: record.DoorREST, Action: "deploy_apply",
+		"somebody tried to use deploy_apply, without writing": {record.Attempt{Door: record.DoorREST, Action: "deploy_apply",
 			Outcome: record.OutcomeDryRun}, record.Context{}},
 	} {
 		if got := c.a.Act(c.c).Sentence(strings.TrimSpace); got != want {
