@@ -98,6 +98,42 @@ func claudePreviews(t *testing.T) {
 	w.assertUntouched(t)
 }
 
+// What mcp-config prints for Claude Code leaves the operator's environment file its word: a dry run and read-only of
+// the file hold, and so does its tier.
+func TestClaudeKeepsToTheEnvironmentFile(t *testing.T) {
+	for name, file := range map[string]string{"dry run": "CLAUDEOPS_DRY_RUN=true\n",
+		"read-only": "CLAUDEOPS_READ_ONLY=true\n", "its tier": ""} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "2")
+			delete(w.vars, "CLAUDEOPS_TIER")
+			folder := filepath.Join(w.home, ".config", "claudeops")
+			if err := os.MkdirAll(folder, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(folder, "environment"), []byte("CLAUDEOPS_TIER=2\n"+file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			printed := run(t, program{path: claudeops(t), args: []string{"mcp-config"}, dir: w.home, env: w.environment()})
+			if printed.code != 0 || strings.Contains(printed.stdout, ":-1}") {
+				t.Fatalf("exit %d: %s%s", printed.code, printed.stdout, printed.stderr)
+			}
+			c := agent{world: w, config: func(string) string { return printed.stdout }, allow: []string{"mcp__claudeops__*"}}.
+				converse(t, scripted(use("create_pr", quieterDisk())))
+			switch {
+			case len(c.results) == 0:
+				t.Fatal("the model did not come to propose")
+			case name == "its tier":
+				assertOpened(t, c.success(t, 0), quieterDisk())
+				return
+			case name == "dry run" && !c.success(t, 0).DryRun,
+				name == "read-only" && !strings.Contains(c.results[0].text, "create_pr"):
+				t.Errorf("%+v", c.results)
+			}
+			w.assertUntouched(t)
+		})
+	}
+}
+
 func TestClaudeAtTierOneIsToldToEscalate(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -111,7 +147,7 @@ func TestClaudeAtTierOneIsToldToEscalate(t *testing.T) {
 			name: "when the server gets an unexpanded placeholder",
 			vars: func(vars map[string]string) { delete(vars, "CLAUDEOPS_TIER") },
 			config: func(c string) string {
-				return replaceOnce(t, c, "${CLAUDEOPS_TIER:-1}", "${CLAUDEOPS_TIER}")
+				return replaceOnce(t, c, "${CLAUDEOPS_TIER:-}", "${CLAUDEOPS_TIER}")
 			},
 		},
 	}

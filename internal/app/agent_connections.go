@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"reflect"
 	"runtime"
 	"slices"
 	"time"
@@ -33,7 +32,8 @@ func newDoorHost(a *App, p *Parts) *door.Host {
 func serveAgent(ctx context.Context, a *App, p *Parts, r door.Rights, c door.Client) error {
 	own := WithRights(a, p, r)
 	server, err := mcpserver.New(own.EnabledToolsets(), mcpserver.Options{
-		Version: Version(), ReadOnly: own.Parts.Cfg.Permissions.ReadOnly, Ticks: time.Tick(LookEvery), Gone: c.Gone,
+		Version: Version(), ReadOnly: func() bool { return own.Parts.Rules.Now().ReadOnly.On },
+		Ticks: time.Tick(LookEvery), Gone: c.Gone,
 		Actor: c.Actor, Calling: c.Calling,
 		Admitted: c.Admitted, Log: own.Parts.Log, NewID: NewID,
 	})
@@ -46,9 +46,8 @@ func serveAgent(ctx context.Context, a *App, p *Parts, r door.Rights, c door.Cli
 	return server.Serve(ctx, c.In, c.Out)
 }
 
-// WithRights is this run of the command line as a connection sees it. Store, scanner and notifications are shared, and
-// the providers, too, unless the policy has been changed since this process began: it is read again for each
-// connection, as mcp-server reads it at its start. Only the tier can be higher than that of this process
+// WithRights is this run of the command line as a connection sees it. Store, scanner, notifications, providers and the
+// live rules are shared. Only the tier can be higher than that of this process
 // (CLAUDEOPS_MAX_TIER); dry run and read-only hold for all.
 func WithRights(a *App, p *Parts, r door.Rights) *App {
 	options := a.Options()
@@ -58,23 +57,18 @@ func WithRights(a *App, p *Parts, r door.Rights) *App {
 	q := *p
 	allowed := &q.Cfg.Permissions
 	allowed.Tier, allowed.Toolsets = r.Tier, r.Toolsets
-	allowed.DryRun, allowed.ReadOnly = allowed.DryRun || r.DryRun, allowed.ReadOnly || r.ReadOnly
 	allowed.AllowWrite = allowed.AllowWrite && r.AllowWrite
 	q.Cfg.SessionID = r.Session
-	q.Rules = ReadRules(q.Cfg.Permissions)
-	q.Rules.lowered = r.ReadOnly && !p.Cfg.Permissions.ReadOnly
-	if !reflect.DeepEqual(q.Rules.Policy, p.Rules.Policy) {
-		q.Providers = newProviders(&q)
-	}
-	q.Rules.only(r.Repos)
+	q.Rules = p.Rules.lower(r.DryRun, r.ReadOnly, r.Repos)
 	own.Parts = &q
 	authorize(own, &q)
 	return own
 }
 
-// sessionRights are those of the MCP server of a session, but for tier, session and dry run.
+// sessionRights are those of the MCP server of a session, but for tier, session and dry run. What the rules say
+// is asked when it counts.
 func sessionRights(p *Parts) door.Rights {
-	r := door.Rights{ReadOnly: p.Cfg.Permissions.ReadOnly, Toolsets: known(p.Cfg.Sessions.Toolsets)}
+	r := door.Rights{Toolsets: known(p.Cfg.Sessions.Toolsets)}
 	if slices.Equal(r.Toolsets, []string{"pr"}) {
 		return r
 	}

@@ -88,7 +88,7 @@ func admitAgent(ctx context.Context, p *Parts, rights door.Rights, secret string
 		return door.Arrival{}, err
 	}
 	rights.Tier = max(min(t.MaxTier, p.Cfg.Sessions.MaxTier), gitprovider.TierObserve)
-	rights.DryRun, rights.ReadOnly = p.Cfg.Permissions.DryRun || t.DryRun, rights.ReadOnly || t.ReadOnly
+	rights.DryRun, rights.ReadOnly = t.DryRun, t.ReadOnly
 	rights.Repos = t.Repos
 	return door.Arrival{Rights: rights, Actor: t.Actor(), Credential: t.Name, Holder: t.ID, Still: func(ctx context.Context) error {
 		if err := p.access.StillAgent(ctx, t); err != nil {

@@ -150,7 +150,7 @@ func CompareWithPulls(ctx context.Context, p *Parts) ([]record.HeadCheck, error)
 // have been emptied.
 func markedRepositories(ctx context.Context, p *Parts) ([]record.RepoName, error) {
 	repos, err := p.Store.History.Repositories(ctx)
-	for _, pattern := range p.Rules.Policy.AllRepositories() {
+	for _, pattern := range p.Rules.Now().Policy.AllRepositories() {
 		repo := record.RepoName{Provider: pattern.Provider, Owner: pattern.Owner, Name: pattern.Name}
 		if strings.ContainsAny(repo.Owner+repo.Name, "*?[{") {
 			continue

@@ -24,7 +24,7 @@ func newCheckouts(a *App, p *Parts) func(context.Context) []checkouts.State {
 	copies := mounted.Repos{Dir: p.Cfg.Mounted.Dir}
 	u := &checkouts.Updater{
 		Dir: resolvedPath(p.Cfg.Mounted.Dir), Git: &git.Runner{Env: deploy.GitEnvironment(a.Options().Environment),
-			Reaped: true}, DryRun: p.Cfg.Permissions.DryRun,
+			Reaped: true}, DryRun: func() bool { return p.Rules.Now().DryRun.On },
 		Folders: func() (folders []string) {
 			for _, r := range copies.Offers().Repositories {
 				folders = append(folders, r.Folder)

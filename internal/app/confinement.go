@@ -67,7 +67,7 @@ func confineSessions(p *Parts, s *session.Settings) {
 	s.Confinement = session.Confinement{
 		Profile: agentProfile(p.Cfg, boundary), Login: loginOf(p.Cfg.Sessions.Env, accounts),
 		Users:    confine.Users{Accounts: accounts, Folder: confine.ClaimFolder, Leavings: foldersOfEverybody()},
-		Required: func() string { return boundaryRequired(p.Cfg.Permissions) },
+		Required: func() string { return boundaryRequired(p.Rules) },
 		Exposed:  func() string { return exposedToAgents(p) },
 	}
 }
@@ -121,12 +121,12 @@ func placesOfScripts(p *Parts) []string {
 
 // boundaryRequired says why sessions need a boundary, by the policy as it is now; "" where they do not. A policy that
 // cannot be read may require one.
-func boundaryRequired(c config.Permissions) string {
-	rules := ReadRules(c)
+func boundaryRequired(r rules) string {
+	now := r.Now()
 	switch {
-	case rules.policyErr != nil:
+	case now.Problem != "":
 		return "the policy cannot be read, so that it may require a boundary"
-	case rules.Policy.Agents.RequireBoundary:
+	case now.Policy.Agents.RequireBoundary:
 		return "the policy requires a boundary that lacks nothing (sessions.require_boundary)"
 	}
 	return ""

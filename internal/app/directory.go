@@ -50,8 +50,9 @@ func newDirectory(p *Parts) access.Directory {
 			if named(who.Provider, issuer) == nil {
 				return ""
 			}
-			return p.Rules.Policy.People.RoleOf(who)
+			return p.Rules.Now().roleOf(who)
 		},
+		Closed: func() string { return p.Rules.Now().Problem },
 		Record: func(ctx context.Context, a record.Attempt) error { return p.Store.Ledger.Record(ctx, a, nil) },
 		NewID:  NewID,
 	}

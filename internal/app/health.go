@@ -7,13 +7,15 @@ import (
 	"github.com/claudeops/claudeops/internal/system/confine"
 )
 
-// NewDoctor makes what looks at everything that this process is configured with.
+// NewDoctor makes what looks once at everything that this process is configured with, by the rules as they are now.
 func NewDoctor(p *Parts) *doctor.Doctor {
+	now := p.Rules.Now()
 	o := doctor.Options{
-		Config: p.Cfg, Rules: doctor.Rules{Policy: p.Rules.Policy, ReadOnly: p.Rules.readOnly()}, Redact: p.Scanner.Redact,
+		Config: p.Cfg, Rules: doctor.Rules{Policy: now.Policy, ReadOnly: now.noProposals(), DryRun: now.DryRun,
+			ReposProblem: now.ReposProblem}, Redact: p.Scanner.Redact,
 		Records: p.Store, Audit: p.ComparedAudit(), Outbox: p.Store.Outbox, Registry: p.Providers.registry, Key: p.keyOfMarks,
 		Notifying: p.notifier.Names(), Proposed: p.Store.History.Proposed,
-		MergeMCP: func(offers mounted.Offers) (mcpconfig.Result, error) { return MergedMCP(p.Cfg, offers, nil) },
+		MergeMCP: func(offers mounted.Offers) (mcpconfig.Result, error) { return MergedMCP(p.Cfg, offers, nil, nil) },
 	}
 	o.Boundary = doctor.Boundary{
 		Held: func() (confine.Boundary, error) {
@@ -26,8 +28,8 @@ func NewDoctor(p *Parts) *doctor.Doctor {
 	for _, provider := range p.identities {
 		o.SignIn = append(o.SignIn, provider)
 	}
-	if p.Rules.policyErr != nil {
-		o.Rules.Problem = p.Rules.policyErr.Error()
+	if now.Problem != now.ReposProblem {
+		o.Rules.Problem = now.Problem
 	}
 	if p.Providers.local != nil {
 		o.Git = p.Providers.local

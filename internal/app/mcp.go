@@ -27,9 +27,10 @@ type McpServerConfig struct {
 // OurName is that of our server in every client.
 const OurName = "claudeops"
 
-// MergedMCP is the configuration of the agent's MCP client: our own entry, which gets the environment, and what the
-// mounted repositories may add. An error says that the path of this program is unknown.
-func MergedMCP(cfg config.Config, offers mounted.Offers, env map[string]string) (mcpconfig.Result, error) {
+// MergedMCP is the configuration of the agent's MCP client: our own entry, which gets the arguments and the
+// environment, and what the mounted repositories may add. An error says that the path of this program is unknown.
+func MergedMCP(cfg config.Config, offers mounted.Offers, arguments []string,
+	env map[string]string) (mcpconfig.Result, error) {
 	binary, err := os.Executable()
 	if err != nil {
 		return mcpconfig.Result{}, err
@@ -38,7 +39,7 @@ func MergedMCP(cfg config.Config, offers mounted.Offers, env map[string]string) 
 	var entry bytes.Buffer
 	encoder := json.NewEncoder(&entry)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(McpServerConfig{Type: "stdio", Command: binary, Args: []string{"mcp-server"}, Env: env,
+	if err := encoder.Encode(McpServerConfig{Type: "stdio", Command: binary, Args: arguments, Env: env,
 		AlwaysLoad: true}); err != nil {
 		return mcpconfig.Result{}, err
 	}

@@ -61,10 +61,7 @@ func newAllowed(p func() *Parts) allowed.Acts {
 			return file, nil
 		},
 		Policy: func() (policy.Policy, error) {
-			if problem := p().Rules.problem(); problem != "" {
-				return policy.Policy{}, fault.New(fault.Misconfigured, "%s", problem)
-			}
-			return p().Rules.Policy, nil
+			return p().Rules.Effective()
 		},
 	}
 }

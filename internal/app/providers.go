@@ -16,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/mounted"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/transport"
 	"github.com/claudeops/claudeops/internal/web/metrics"
@@ -53,20 +54,24 @@ func newProviders(p *Parts) *providers {
 		}
 	}
 	all.localDisabled = localEntry.Disabled
-	var pins []gitprovider.Pin
-	for _, r := range p.Rules.Policy.AllRepositories() {
+	all.registry = gitprovider.NewRegistry(append(entries, localEntry), nil, p.Cfg.Forges.DefaultProvider,
+		mounted.Repos{Dir: p.Cfg.Mounted.Dir}).PinnedBy(func() []gitprovider.Pin { return pinsOf(p.Rules.Now().Policy) })
+	return all
+}
+
+// pinsOf are the repositories that the rules tie to a provider.
+func pinsOf(rules policy.Policy) (pins []gitprovider.Pin) {
+	for _, r := range rules.AllRepositories() {
 		if pin, ok := r.Pin(); ok {
 			pins = append(pins, pin)
 		}
 	}
-	for _, pin := range p.Rules.Policy.Targets.Pins {
+	for _, pin := range rules.Targets.Pins {
 		pins = append(pins, gitprovider.Pin{
 			Provider: pin.Provider, Owner: pin.Owner, Name: pin.Name, BaseBranch: pin.BaseBranch, Policy: true,
 		})
 	}
-	all.registry = gitprovider.NewRegistry(append(entries, localEntry), pins, p.Cfg.Forges.DefaultProvider,
-		mounted.Repos{Dir: p.Cfg.Mounted.Dir})
-	return all
+	return pins
 }
 
 // localRoot asks for the identity of the root of local repositories; nil where there is none.
@@ -101,8 +106,8 @@ func (all *providers) forge(p *Parts, f config.Forge) gitprovider.Registration {
 		Client: func(s driver.Settings, o transport.Options) (*transport.Transport, error) {
 			return all.transport(p, s, o)
 		}, Learn: func(secret string) (forget func()) { return p.Scanner.Learn(secret) },
-		CreateLabels: p.Rules.Policy.Pulls.CreateLabels, Paths: p.Store.PullPaths(name), Now: time.Now,
-		Sleep: transport.Sleep,
+		CreateLabels: func() bool { return p.Rules.Now().Policy.Pulls.CreateLabels }, Paths: p.Store.PullPaths(name),
+		Now: time.Now, Sleep: transport.Sleep,
 	})
 	if err != nil {
 		entry.Disabled = err.Error()

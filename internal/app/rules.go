@@ -1,8 +1,10 @@
 package app
 
 import (
+	"log/slog"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -14,12 +16,20 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/sources"
 )
 
-// rules are the operator's, as far as they can be read.
+// rules ask for the operator's rules as they are now, lowered to what one way in may do. They hold no copy of a rule:
+// whoever decides asks Now, and keeps the answer for that decision.
 type rules struct {
-	Policy    policy.Policy // the default where the configured one cannot be read
-	policyErr error
-	allowed   config.Permissions
-	lowered   bool // it is the connection that is read-only, and not the server
+	live *policy.Live
+	// What a connection lowers, whatever the rules are; see lower.
+	repos            []policy.RepoPattern // that the caller's token is for; empty: it names none
+	reposProblem     string
+	dryRun, readOnly bool
+}
+
+// Ruling is the operator's rules for one decision.
+type Ruling struct {
+	policy.Snapshot
+	lowered bool // it is the connection that is read-only, and not the server
 }
 
 // fileKinds are the kinds of files that a policy's scope.kinds can name: one line for each toolset that has some.
@@ -32,27 +42,94 @@ func fileKinds() []gitprovider.FileKind {
 	}
 }
 
-// ReadRules reads the policy.
-func ReadRules(c config.Permissions) rules {
-	r := rules{allowed: c}
-	if r.Policy, r.policyErr = policy.Load(c.PolicyFile, fileKinds()...); r.policyErr != nil {
-		r.Policy = policy.Default()
-	}
-	r.Policy.Targets.EnvRepositories = c.Repos
-	return r
+// NewRules makes what reads the operator's rules from the sources, again and again.
+func NewRules(from func() (config.Sources, error), log *slog.Logger) rules {
+	file := &policy.File{Kinds: fileKinds()}
+	return rules{live: policy.NewLive(policy.LiveOptions{
+		Read: func() policy.Reading { return readRules(from, file) },
+		Changed: func(was, is policy.Snapshot) {
+			switch {
+			case is.Problem != "" && is.Problem != was.Problem:
+				log.Error("the operator's rules cannot be read: nothing can be proposed and nobody signs in anew", "problem",
+					is.Problem)
+			case is.Problem == "" && was.Problem != "":
+				log.Warn("the operator's rules can be read again", "policy", is.Hash)
+			case is.Hash != was.Hash:
+				log.Warn("the operator's rules have changed", "policy", is.Hash, "before", was.Hash)
+			}
+			if is.DryRun.On != was.DryRun.On || is.ReadOnly.On != was.ReadOnly.On {
+				log.Warn("the switches have changed", "dry_run", is.DryRun.On, "read_only", is.ReadOnly.On)
+			}
+			logSwitches(log, is)
+		},
+		Now: time.Now,
+	})}
 }
 
-// only lowers what is allowed to the repositories that a token names; none lowers nothing. What names no repository
-// allows none.
-func (r *rules) only(repos []string) {
+// logSwitches says which places say false to a switch that others switch on.
+func logSwitches(log *slog.Logger, s policy.Snapshot) {
+	for _, on := range []policy.Switch{s.DryRun, s.ReadOnly} {
+		if warning := on.Warning(); warning != "" {
+			log.Warn(warning)
+		}
+	}
+}
+
+// readRules reads the rules once. This is the one place where what the sources and the policy say comes together.
+func readRules(from func() (config.Sources, error), file *policy.File) policy.Reading {
+	places, problem := from()
+	set := config.LoadRules(places)
+	out := policy.Reading{DryRun: set.DryRun, ReadOnly: set.ReadOnly, Problem: set.ReposProblem,
+		ReposProblem: set.ReposProblem}
+	read, err := file.Load(set.PolicyFile)
+	if err != nil {
+		read, out.Problem = policy.Default(), err.Error()
+	}
+	if problem != nil {
+		out.Problem = problem.Error()
+	}
+	read.Targets.EnvRepositories = set.Repos
+	out.Policy = read
+	if on := read.Server.DryRun; on != nil {
+		out.DryRun.Say("dry_run of "+read.Source, *on)
+	}
+	if on := read.Server.ReadOnly; on != nil {
+		out.ReadOnly.Say("read_only of "+read.Source, *on)
+	}
+	return out
+}
+
+// Now returns the rules for one decision.
+func (r rules) Now() Ruling {
+	out := Ruling{Snapshot: r.live.Now()}
+	out.lowered = r.readOnly && !out.ReadOnly.On
+	if r.dryRun {
+		out.DryRun.Say("the agent's token, or how it connects", true)
+	}
+	if r.readOnly {
+		out.ReadOnly.Say("the agent's token, or how it connects", true)
+	}
+	out.Policy.Targets.CallersRepositories = r.repos
+	if out.Problem == "" {
+		out.Problem = r.reposProblem
+	}
+	return out
+}
+
+// lower returns the rules for a connection: only makes them stricter. repos are the repositories that a token names;
+// none lowers nothing. What names no repository allows none.
+func (r rules) lower(dryRun, readOnly bool, repos []string) rules {
+	r.dryRun, r.readOnly = r.dryRun || dryRun, r.readOnly || readOnly
+	r.repos = slices.Clone(r.repos)
 	for _, name := range repos {
 		pattern, err := policy.ParseRepoPattern(name)
 		if err != nil { // it was checked when the token was made
 			pattern = policy.RepoPattern{}
-			r.allowed.ReposProblem = "the token names a repository that cannot be understood; make another one"
+			r.reposProblem = "the token names a repository that cannot be understood; make another one"
 		}
-		r.Policy.Targets.CallersRepositories = append(r.Policy.Targets.CallersRepositories, pattern)
+		r.repos = append(r.repos, pattern)
 	}
+	return r
 }
 
 // sources are the places that files of projects may choose from: those of the policy, and those that persons have
@@ -62,7 +139,7 @@ func (p *Parts) sources() sources.List {
 	if err != nil {
 		p.Log.Error(err.Error())
 	}
-	return slices.Concat(p.Rules.Policy.Server.Sources, allowed)
+	return slices.Concat(p.Rules.Now().Policy.Server.Sources, allowed)
 }
 
 // AllowedSources is the file of those that persons have allowed by a command.
@@ -73,47 +150,60 @@ func (p *Parts) AllowedSources() sources.File {
 	return sources.File{Path: filepath.Join(p.Cfg.Records.Dir, "sources.yaml")}
 }
 
-// problem says why the rules cannot be known, or "".
-func (r rules) problem() string {
-	if r.policyErr != nil {
-		return r.policyErr.Error()
-	}
-	return r.allowed.ReposProblem
-}
+// PolicyState says which rules hold, since when, and what is wrong with them; for health.
+func (p *Parts) PolicyState() policy.State { return p.Rules.live.State() }
 
-// Effective is the policy, or why the one that is configured cannot be read.
+// Effective is the policy as it is now, or why the one that is configured cannot be read.
 func (r rules) Effective() (policy.Policy, error) {
-	if problem := r.problem(); problem != "" {
-		return policy.Policy{}, fault.Wrap(r.policyErr, fault.Misconfigured, "%s", problem)
+	now := r.Now()
+	if now.Problem != "" {
+		return policy.Policy{}, fault.New(fault.Misconfigured, "%s", now.Problem)
 	}
-	return r.Policy, nil
+	return now.Policy, nil
 }
 
 // noWriting says why no tool may write, or "".
-func (r rules) noWriting() string {
+func (r Ruling) noWriting() string {
 	switch {
-	case r.problem() != "":
-		return r.problem() + "; nothing is written until the operator corrects it"
-	case r.allowed.ReadOnly:
+	case r.Problem != "":
+		return r.Problem + "; nothing is written until the operator corrects it"
+	case r.ReadOnly.On:
 		return r.isReadOnly()
 	}
 	return ""
 }
 
-// readOnly says why proposals are refused altogether, or "". A policy that cannot be read must not be replaced by
+// roleOf is what a person may do. While the rules cannot be known, those who had a role may read, and nothing else.
+func (r Ruling) roleOf(who policy.Known) policy.Role {
+	role := r.Roles.RoleOf(who)
+	if r.Problem != "" && role != "" {
+		return policy.RoleViewer
+	}
+	return role
+}
+
+// nothingKept says why not even caches may be written, or "".
+func (r Ruling) nothingKept() string {
+	if why := r.noWriting(); why != "" || !r.DryRun.On {
+		return why
+	}
+	return "this is a dry run"
+}
+
+// noProposals says why proposals are refused altogether, or "". A policy that cannot be read must not be replaced by
 // a wider one, so it shuts the door; reading stays possible.
-func (r rules) readOnly() string {
+func (r Ruling) noProposals() string {
 	switch {
-	case r.problem() != "":
-		return r.problem() + "; nothing can be proposed until the operator corrects it"
-	case r.allowed.ReadOnly:
+	case r.Problem != "":
+		return r.Problem + "; nothing can be proposed until the operator corrects it"
+	case r.ReadOnly.On:
 		return r.isReadOnly() + ": it lists and reads pull requests, and opens none"
 	}
 	return ""
 }
 
 // isReadOnly says who has said that nothing may be written.
-func (r rules) isReadOnly() string {
+func (r Ruling) isReadOnly() string {
 	if r.lowered {
 		return "this agent is read-only (by its token, or by how it connects)"
 	}

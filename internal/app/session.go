@@ -110,7 +110,7 @@ func sessionSettings(p *Parts) (session.Settings, error) {
 		Claude:  session.Claude{Binary: c.Binary, Models: c.Models, Env: c.Env},
 		Server:  sessionServer(p, binary),
 		Folders: session.Folders{Repos: resolvedPath(p.Cfg.Mounted.Dir), State: p.Cfg.Records.Dir},
-		MaxTier: c.MaxTier, Limits: limits, DryRun: p.Cfg.Permissions.DryRun, Problem: c.Problem,
+		MaxTier: c.MaxTier, Limits: limits, DryRun: func() bool { return p.Rules.Now().DryRun.On }, Problem: c.Problem,
 	}
 	confineSessions(p, &s)
 	s.Folders.Hidden = []string{"/run/secrets", resolvedPath(s.Folders.State)}
@@ -119,7 +119,7 @@ func sessionSettings(p *Parts) (session.Settings, error) {
 	}
 	if slices.Contains(s.Server.Toolsets, scripts.ToolsetName) {
 		s.Server.Scripts = func(tier gitprovider.Tier) string {
-			return p.Tools.scripts().List().Advice(OurName, int(tier), leastTier(p.Rules.Policy))
+			return p.Tools.scripts().List().Advice(OurName, int(tier), leastTier(p.Rules.Now().Policy))
 		}
 	}
 	s.Update = p.update
@@ -160,7 +160,7 @@ func known(toolsets []string) []string {
 func sessionOffers(cfg config.Config) session.Offering {
 	offers := mounted.Repos{Dir: cfg.Mounted.Dir}.Offers()
 	out := session.Offering{Text: offers.Text(), Servers: map[string]json.RawMessage{}}
-	merged, err := MergedMCP(cfg, offers, nil) // the session writes our own entry itself
+	merged, err := MergedMCP(cfg, offers, nil, nil) // the session writes our own entry itself
 	if err != nil {
 		out.Refused = append(out.Refused, "the MCP servers of mounted repositories are left out: "+err.Error())
 		return out

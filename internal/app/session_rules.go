@@ -11,11 +11,12 @@ import (
 
 // rulesForAgents says what the policy lets agents of a tier propose, for the first message of a session.
 func rulesForAgents(p *Parts, tier gitprovider.Tier) string {
-	if why := p.Rules.readOnly(); why != "" {
+	now := p.Rules.Now()
+	if why := now.noProposals(); why != "" {
 		return "Nothing can be proposed: " + why + ".\n"
 	}
 	var w strings.Builder
-	rules := p.Rules.Policy
+	rules := now.Policy
 	if tier == gitprovider.TierObserve {
 		w.WriteString("Your tier may not propose. For higher tiers the policy is this:\n")
 	} else {

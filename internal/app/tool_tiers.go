@@ -12,7 +12,7 @@ import (
 // tierProblems says which entries of the policy's tools.tiers do nothing. Scripts are looked for only if a name is left
 // that nothing else has.
 func (a *App) tierProblems(ctx context.Context) (out []string) {
-	rules := a.Wire(Needs{}).Rules.Policy
+	rules := a.Wire(Needs{}).Rules.Now().Policy
 	if len(rules.Agents.ToolTiers) == 0 {
 		return nil
 	}

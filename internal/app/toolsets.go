@@ -204,7 +204,7 @@ func (a *App) newDefinitions(p *Parts) *definitions.Service {
 	d := p.Cfg.Tools.Definitions
 	return definitions.NewService(definitions.Settings{
 		ConfigFile: d.ConfigFile, CacheDir: d.CacheDir, Project: projectFolder(a, p), Home: d.Home, Now: time.Now,
-		Sources: p.sources, Frozen: p.Rules.noWriting() != "" || p.Cfg.Permissions.DryRun,
+		Sources: p.sources, Frozen: func() bool { return p.Rules.Now().nothingKept() != "" },
 		Transport: transport.NewPool(http.ProxyFromEnvironment),
 		Token:     func(name string) string { return a.registryToken(p, name) },
 	})
@@ -227,10 +227,6 @@ func newDeploy(a *App, p *Parts) *deploy.Service {
 		folder = p.Cfg.Tools.Deploy.Home
 	}
 	d := p.Cfg.Tools.Deploy
-	noWriting := p.Rules.noWriting()
-	if p.Cfg.Permissions.DryRun && noWriting == "" {
-		noWriting = "this is a dry run"
-	}
 	return deploy.NewService(deploy.Settings{
 		Home: d.AgentpackHome, UserHome: d.Home, CodexHome: d.CodexHome, Folder: folder,
 		Machine: append([]string{d.Machine}, deploy.MachineNames(a.Options().Environment, os.Hostname)...),
@@ -239,6 +235,7 @@ func newDeploy(a *App, p *Parts) *deploy.Service {
 			Token: func(name string) string { return a.registryToken(p, name) }, Reaped: true,
 			Learn: func(secrets ...string) { p.Scanner.Learn(secrets...) },
 		},
-		Version: Version(), NoWriting: noWriting, Repos: d.Repos, Now: time.Now, Sources: p.sources,
+		Version: Version(), NoWriting: func() string { return p.Rules.Now().nothingKept() }, Repos: d.Repos,
+		Now: time.Now, Sources: p.sources,
 	})
 }

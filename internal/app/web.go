@@ -27,8 +27,11 @@ func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessio
 	tokens *door.Tokens, at net.Addr, own guard.Own) (*web.Server, error) {
 	return web.New(web.Options{
 		Settings: handler.Settings{
-			Version: Version(), Tier: p.Cfg.Permissions.Tier, DryRun: p.Cfg.Permissions.DryRun, ReadOnly: p.Rules.readOnly(),
-			PublicURL: p.Cfg.Web.PublicURL,
+			Version: Version(), Tier: p.Cfg.Permissions.Tier, PublicURL: p.Cfg.Web.PublicURL,
+			Rules: func() handler.Rules {
+				now := p.Rules.Now()
+				return handler.Rules{DryRun: now.DryRun.On, ReadOnly: now.noProposals(), Problem: now.Problem}
+			},
 		},
 		Callers: web.Callers{Network: networkOf(p, at, own), Access: p.access, SignIn: p.identities,
 			Agents: web.Agents{Tokens: tokens, Programs: newPrograms(p)}},

@@ -31,6 +31,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/keyfile"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/system/identity"
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
@@ -49,6 +50,8 @@ type App struct {
 type Options struct {
 	Lookup      func(name string) (string, bool) // reads the environment
 	Environment func(name string) (string, bool) // with flags before it
+	// Sources are the places that settings come from, with files as they are now; an error says which cannot be read.
+	Sources func() (config.Sources, error)
 	// EnvironmentFile is what Lookup reads beside the environment, whether it is there or not; "" for none.
 	EnvironmentFile string
 	Args            []string // of the command line
@@ -58,6 +61,15 @@ type Options struct {
 	More   []operation.Toolset // beside those of the program; tests add some
 	Only   string              // the one toolset that is served; "" for those of CLAUDEOPS_TOOLSETS
 	Folder string              // that toolsets beside pr look at; "" for the working folder
+}
+
+// sources are the places that settings come from when the command begins.
+func (a *App) sources() config.Sources {
+	if a.Options().Sources == nil { // of tests
+		return config.Environment(a.Options().Environment)
+	}
+	out, _ := a.Options().Sources() // the command line has refused files that cannot be read
+	return out
 }
 
 // New makes an App. It touches nothing.
@@ -120,7 +132,7 @@ func (a *App) Wire(n Needs) *Parts {
 	if a.Parts != nil {
 		return a.Parts
 	}
-	p := &Parts{Cfg: config.Load(a.Options().Environment, forges.All())}
+	p := &Parts{Cfg: config.Load(a.sources(), forges.All())}
 	p.Cfg.EnvironmentFile = a.Options().EnvironmentFile
 	p.Log = a.Options().Logger(n.Log, p.Cfg)
 	targets, problems := notify.ParseTargets(notify.Settings(p.Cfg.Notifications))
@@ -128,7 +140,13 @@ func (a *App) Wire(n Needs) *Parts {
 	for _, w := range p.Cfg.Warnings {
 		p.Log.Warn(w)
 	}
-	p.Rules = ReadRules(p.Cfg.Permissions)
+	p.Rules = NewRules(a.Options().Sources, p.Log)
+	for _, on := range []policy.Switch{p.Rules.Now().DryRun, p.Rules.Now().ReadOnly} {
+		if w := on.Warning(); w != "" && !slices.Contains(p.Cfg.Warnings, w) { // the policy contradicts a setting
+			p.Cfg.Warnings = append(p.Cfg.Warnings, w)
+			p.Log.Warn(w)
+		}
+	}
 	p.Scanner = content.NewScanner(append(p.Cfg.Secrets, targets.Secrets()...))
 	p.Store.Store = store.New(p.Cfg.Records.Dir, store.Options{
 		DatabaseURL: p.Cfg.Records.DatabaseURL,
@@ -161,9 +179,12 @@ func authorize(a *App, p *Parts) {
 	p.kernel = newKernel(a, p)
 	p.Flow = prflow.New(prflow.Options{
 		Registry: p.Providers.registry, Ledger: p.Store.Ledger, History: p.Store.History, Secrets: p.Scanner,
-		Authority: prflow.Authority{
-			Policy: p.Rules.Policy, Tier: p.Cfg.Permissions.Tier, DryRun: p.Cfg.Permissions.DryRun, ReadOnly: p.Rules.readOnly(),
-			Unknown: p.Rules.problem(), Session: p.Cfg.SessionID,
+		Live: func() prflow.Authority {
+			now := p.Rules.Now()
+			return prflow.Authority{
+				Policy: now.Policy, Tier: p.Cfg.Permissions.Tier, DryRun: now.DryRun.On, ReadOnly: now.noProposals(),
+				Unknown: now.Problem, Session: p.Cfg.SessionID,
+			}
 		},
 		Log: p.Log, Clock: prflow.Clock{Now: time.Now, Sleep: transport.Sleep}, NewID: NewID, Notifier: p.notifier,
 		Proof: prflow.Proof{Key: p.markKey, Head: p.Store.Audit.Head, Exported: p.Store.sinks.Required},
@@ -178,11 +199,13 @@ func newKernel(a *App, p *Parts) *operation.Kernel {
 		locks = filepath.Join(p.Cfg.Records.Dir, "locks")
 	}
 	return operation.NewKernel(operation.KernelOptions{
-		Authority: operation.Authority{
-			Enabled: a.enabled, Tier: allowed.Tier, AllowWrite: allowed.AllowWrite, DryRun: allowed.DryRun,
-			ReadOnly: p.Rules.noWriting(),
-			Session:  p.Cfg.SessionID, Least: p.Rules.Policy.LeastTier,
-			Rules: operation.Rules{Policy: p.Rules.Policy, Problem: p.Rules.problem(), Closed: allowed.ReadOnly},
+		Live: func() operation.Authority {
+			now := p.Rules.Now()
+			return operation.Authority{
+				Enabled: a.enabled, Tier: allowed.Tier, AllowWrite: allowed.AllowWrite, DryRun: now.DryRun.On,
+				ReadOnly: now.noWriting(), Session: p.Cfg.SessionID, Least: now.Policy.LeastTier,
+				Rules: operation.Rules{Policy: now.Policy, Problem: now.Problem, Closed: now.ReadOnly.On},
+			}
 		},
 		Audit: p.Store.Ledger, Locks: operation.NewLocks(locks), Redact: p.Scanner.Redact, Log: p.Log, Now: time.Now,
 		NewID: NewID,

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/app"
 
@@ -37,10 +38,11 @@ func TestAConnectionSharesAllButItsRights(t *testing.T) {
 		Toolsets: []string{"pr"}, Folder: dir}
 	own := app.WithRights(a.program(), p, rights)
 	q := own.Parts
-	if got := q.Flow.Authority; got.Tier != 1 || !got.DryRun || got.ReadOnly == "" || got.Session != rights.Session {
+	if got := q.Flow.CurrentAuthority(); got.Tier != 1 || !got.DryRun || got.ReadOnly == "" ||
+		got.Session != rights.Session {
 		t.Errorf("authority %+v", got)
 	}
-	if got := p.Flow.Authority; got.Tier != 3 || got.DryRun || got.ReadOnly != "" || got.Session != "" {
+	if got := p.Flow.CurrentAuthority(); got.Tier != 3 || got.DryRun || got.ReadOnly != "" || got.Session != "" {
 		t.Errorf("that of the process has become %+v", got)
 	}
 	if q.Store != p.Store || q.Scanner != p.Scanner || q.Providers != p.Providers {
@@ -58,13 +60,29 @@ func TestAConnectionSharesAllButItsRights(t *testing.T) {
 			t.Errorf("%s is %q, want %q, as the MCP server of a session has it", name, got, want)
 		}
 	}
+	// What the operator changes holds for a connection that is there already.
 	write("version: 1\ncaps: {creations_per_hour: 9}\n")
-	if q := app.WithRights(a.program(), p, rights).Parts; q.Flow.Authority.Policy.Limits.Caps.CreationsPerHour != 9 ||
-		q.Providers == p.Providers {
-		t.Errorf("caps %+v after the policy was changed", q.Flow.Authority.Policy.Limits.Caps)
-	}
+	becomes(t, "the policy that was changed holds", func() bool {
+		return q.Flow.CurrentAuthority().Policy.Limits.Caps.CreationsPerHour == 9
+	})
 	write("version: 1\nnonsense: true\n")
-	if got := app.WithRights(a.program(), p, door.Rights{Tier: 3}).Parts.Flow.Authority; got.ReadOnly == "" {
-		t.Error("a policy that is broken by now lets an agent propose")
+	full := app.WithRights(a.program(), p, door.Rights{Tier: 3}).Parts
+	becomes(t, "a policy that is broken by now lets no agent propose", func() bool {
+		return full.Flow.CurrentAuthority().ReadOnly != ""
+	})
+	write("version: 1\ndry_run: true\n")
+	becomes(t, "a policy that was mended says dry run", func() bool {
+		now := full.Flow.CurrentAuthority()
+		return now.ReadOnly == "" && now.DryRun
+	})
+}
+
+// becomes waits until something is so, a minute at most.
+func becomes(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
+		}
 	}
 }

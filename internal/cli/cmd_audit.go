@@ -130,6 +130,9 @@ func describeEntry(w *strings.Builder, e record.AuditEntry) {
 	if e.Title != "" {
 		rows = append(rows, []string{"  title", shown(e.Title, 200)})
 	}
+	if e.Policy != "" {
+		rows = append(rows, []string{"  policy", shown(e.Policy, 200)})
+	}
 	for _, p := range e.Paths {
 		rows = append(rows, []string{"  path", shown(p, 200)})
 	}

@@ -37,7 +37,7 @@ func healthCommand(a *commandLine) *cobra.Command {
 }
 
 func runHealth(ctx context.Context, a *commandLine) error {
-	cfg := config.Load(a.environment, forges.All())
+	cfg := config.Load(a.sources(), forges.All())
 	if cfg.Web.Problem != "" {
 		return app.Usage(errors.New(cfg.Web.Problem))
 	}

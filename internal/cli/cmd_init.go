@@ -283,7 +283,7 @@ func (p place) write(s settings) error {
 
 // clientText is Claude Code's configuration: it names the environment file and holds no variable.
 func (p place) clientText() (string, error) {
-	server, err := ourServer()
+	server, err := ourServer([]string{"mcp-server"})
 	if err != nil {
 		return "", err
 	}

@@ -83,12 +83,12 @@ func mcpConfigCommand(a *commandLine) *cobra.Command {
 }
 
 func runMCPConfig(a *commandLine, explain bool) error {
-	cfg := config.Load(a.environment, forges.All())
+	cfg := config.Load(a.sources(), forges.All())
 	for _, warning := range cfg.Warnings {
 		a.streams.warn("%s", warning)
 	}
 	offers := mounted.Repos{Dir: cfg.Mounted.Dir}.Offers()
-	merged, err := app.MergedMCP(cfg, offers, referredEnvironment(a))
+	merged, err := app.MergedMCP(cfg, offers, serverArguments(a), referredEnvironment(a))
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ const maxNote = 64 << 10
 
 // printInstructions prints what an agent's instructions should say of scripts.
 func printInstructions(a *commandLine) error {
-	advice, problem := app.ScriptAdvice(a.program(), config.Load(a.environment, forges.All()))
+	advice, problem := app.ScriptAdvice(a.program(), config.Load(a.sources(), forges.All()))
 	if advice == "" {
 		return fault.New(fault.Misconfigured, "there are no scripts to tell of: %s", problem)
 	}
@@ -141,11 +141,15 @@ func printInstructions(a *commandLine) error {
 	})
 }
 
+// claudeReference is how a configuration of Claude Code refers to a variable. One that is not set becomes empty, which
+// counts as unset: a default in its place would beat the environment file. The server alone knows defaults.
+func claudeReference(v config.Variable) string { return "${" + v.Name + ":-}" }
+
 // referredEnvironment hands our server its variables by reference: the client expands them when it starts the server.
 func referredEnvironment(a *commandLine) map[string]string {
 	env := map[string]string{}
 	for _, v := range clientVariables(a) {
-		env[v.Name] = "${" + v.Name + ":-" + v.Default + "}"
+		env[v.Name] = claudeReference(v)
 	}
 	return env
 }

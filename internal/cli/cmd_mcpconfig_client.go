@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/spf13/pflag"
 
 	"github.com/claudeops/claudeops/internal/app"
 
@@ -36,7 +39,7 @@ func mcpClients() []mcpClient {
 	inEditor := func(v config.Variable) string { return "${env:" + v.Name + "}" }
 	return []mcpClient{
 		{name: "claude", file: ".mcp.json of a project",
-			refer:  func(v config.Variable) string { return "${" + v.Name + ":-" + v.Default + "}" },
+			refer:  claudeReference,
 			always: true, print: servers("mcpServers", true), add: addToClaude},
 		{name: "codex", file: "~/.codex/config.toml", print: codexTOML, add: addToCodex},
 		{name: "gemini", file: "~/.gemini/settings.json", refer: inShell, print: servers("mcpServers", false),
@@ -66,22 +69,44 @@ func findClient(name string) (mcpClient, error) {
 }
 
 // ourServer is our entry of a client's configuration, without its environment.
-func ourServer() (app.McpServerConfig, error) {
+func ourServer(arguments []string) (app.McpServerConfig, error) {
 	binary, err := os.Executable()
 	if err != nil {
 		return app.McpServerConfig{}, err
 	}
-	return app.McpServerConfig{Type: "stdio", Command: files.Resolve(binary), Args: []string{"mcp-server"}}, nil
+	return app.McpServerConfig{Type: "stdio", Command: files.Resolve(binary), Args: arguments}, nil
+}
+
+// serverArguments are the arguments with which a client starts our server: the flags that were given here hold there,
+// too. Paths are absolute, since a client starts it in another folder.
+func serverArguments(a *commandLine) []string {
+	out := []string{"mcp-server"}
+	a.cmd.Root().PersistentFlags().VisitAll(func(f *pflag.Flag) {
+		value := f.Value.String()
+		if !f.Changed || value == "" {
+			return
+		}
+		switch f.Name {
+		case "json", "addr":
+			return
+		case "env-file", "policy", "state-dir", "local-root", "repos-dir":
+			if abs, err := filepath.Abs(value); err == nil {
+				value = abs
+			}
+		}
+		out = append(out, "--"+f.Name+"="+value)
+	})
+	return out
 }
 
 // printForClient prints what a client reads, or the command that adds our server to it. It holds no secret.
 func printForClient(a *commandLine, c mcpClient, add bool) error {
-	server, err := ourServer()
+	server, err := ourServer(serverArguments(a))
 	if err != nil {
 		return err
 	}
 	if !add {
-		cfg := config.Load(a.environment, forges.All())
+		cfg := config.Load(a.sources(), forges.All())
 		names := clientVariables(a)
 		if c.refer == nil {
 			names = append(names, named(config.SystemVariables(cfg.Permissions.Toolsets))...)

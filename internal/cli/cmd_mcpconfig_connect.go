@@ -12,7 +12,7 @@ import (
 // printConnector prints what a client needs to reach a claudeops that runs already: an address and the path of a file,
 // and no variable or secret.
 func printConnector(a *commandLine, client string, add bool, address, ticket string) error {
-	server, err := ourServer()
+	server, err := ourServer(nil)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"log/slog"
 	"slices"
 
 	"github.com/claudeops/claudeops/internal/app"
@@ -16,7 +17,7 @@ import (
 // clientVariables are those that the server reads which the client starts: ours, and those that the operator's files
 // name. A file that cannot be read is said, and names nothing.
 func clientVariables(a *commandLine) []config.Variable {
-	cfg := config.Load(a.environment, forges.All())
+	cfg := config.Load(a.sources(), forges.All())
 	out := config.ClientVariables(forges.All(), cfg.Permissions.Toolsets)
 	add := func(name, meaning string) {
 		if !slices.ContainsFunc(out, func(v config.Variable) bool { return v.Name == name }) {
@@ -58,12 +59,12 @@ func namedTokens(a *commandLine, cfg config.Config) (names []string) {
 	if !uses(definitions.ToolsetName) && !uses(deploy.ToolsetName) && !uses(packages.ToolsetName) {
 		return names
 	}
-	p := &app.Parts{Cfg: cfg, Rules: app.ReadRules(cfg.Permissions)}
+	p := &app.Parts{Cfg: cfg, Rules: app.NewRules(a.freshSources, slog.New(slog.DiscardHandler))}
 	allowed, err := p.AllowedSources().Load()
 	if err != nil {
 		a.streams.warn("%s; the variables with tokens of sources are missing", err)
 	}
-	for _, s := range slices.Concat(p.Rules.Policy.Server.Sources, allowed) {
+	for _, s := range slices.Concat(p.Rules.Now().Policy.Server.Sources, allowed) {
 		if s.TokenEnv != "" {
 			names = append(names, s.TokenEnv)
 		}

@@ -116,8 +116,9 @@ func serveMCP(ctx context.Context, a *commandLine, o mcpServerOptions) error {
 	p := a.program().Wire(app.Needs{Log: app.LogQueuedJSON})
 	app.LogUnknownToolsets(ctx, a.program(), p)
 	server, err := mcpserver.New(a.program().EnabledToolsets(), mcpserver.Options{
-		Name: stands.name, Versions: stands.versions, Version: app.Version(), ReadOnly: p.Cfg.Permissions.ReadOnly,
-		Ticks: time.Tick(app.LookEvery), Actor: app.Agent(ctx, p),
+		Name: stands.name, Versions: stands.versions, Version: app.Version(),
+		ReadOnly: func() bool { return p.Rules.Now().ReadOnly.On },
+		Ticks:    time.Tick(app.LookEvery), Actor: app.Agent(ctx, p),
 		Log: p.Log, NewID: app.NewID,
 	})
 	if err != nil {

@@ -179,7 +179,7 @@ func repositoriesOf(ctx context.Context, a *commandLine) (out []string) {
 			out = append(out, filepath.Base(filepath.Dir(dir))+"/"+strings.TrimSuffix(filepath.Base(dir), ".git"))
 		}
 	}
-	for _, entry := range p.Rules.Policy.View().Repositories {
+	for _, entry := range p.Rules.Now().Policy.View().Repositories {
 		if _, repo, named := strings.Cut(entry, ":"); named {
 			entry = repo
 		}

@@ -24,15 +24,20 @@ func (f *environmentFile) load(path string, named bool) (map[string]string, erro
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.read || f.path != path {
-		f.read, f.path, f.values, f.err = true, path, nil, nil
-		if path != "" {
-			f.values, f.err = config.ReadEnvironmentFile(path)
-		}
-		if !named && errors.Is(f.err, fs.ErrNotExist) {
-			f.err = nil
-		}
+		f.read, f.path = true, path
+		f.values, f.err = readEnvironmentFile(path, named)
 	}
 	return f.values, f.err
+}
+
+func readEnvironmentFile(path string, named bool) (values map[string]string, err error) {
+	if path != "" {
+		values, err = config.ReadEnvironmentFile(path)
+	}
+	if !named && errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return values, err
 }
 
 // said is a variable by its flag or of the environment, without the environment file.
@@ -44,15 +49,50 @@ func (a *commandLine) said(name string) string {
 	return value
 }
 
-// withFile has lookup read the operator's environment file for what the environment lacks.
-func (a *commandLine) withFile(lookup func(string) (string, bool)) func(string) (string, bool) {
-	return config.Or(lookup, func() map[string]string {
-		values, err := a.file.load(a.environmentPath(lookup))
-		if err != nil { // which checkEnvironmentFile says
-			return nil
+// sources are the places that settings come from, the strongest first: flags, the environment, the environment file as
+// it was when the command began.
+func (a *commandLine) sources() config.Sources {
+	values := map[string]string{}
+	if a.file != nil {
+		values, _ = a.file.load(a.environmentPath(a.process)) // checkEnvironmentFile says why it cannot be read
+	}
+	return a.sourcesWith(values)
+}
+
+// freshSources are sources with the environment file as it is now.
+func (a *commandLine) freshSources() (config.Sources, error) {
+	if a.file == nil {
+		return a.sources(), nil
+	}
+	values, err := readEnvironmentFile(a.environmentPath(a.process))
+	return a.sourcesWith(values), err
+}
+
+// sourcesWith are the sources where the environment file holds the values.
+func (a *commandLine) sourcesWith(values map[string]string) config.Sources {
+	out := config.Sources{{Name: "the command line", Lookup: func(name string) (string, bool) {
+		if flag := a.flags[name]; flag != nil && *flag != "" {
+			return *flag, true
 		}
-		return values
-	})
+		return "", false
+	}}}
+	if a.process == nil { // of tests
+		return append(out, config.Environment(a.lookup)...)
+	}
+	out = append(out, config.Environment(a.process)...)
+	if a.file == nil {
+		return out
+	}
+	path, _ := a.environmentPath(a.process)
+	return append(out, config.Source{Name: "the environment file " + path, Lookup: func(name string) (string, bool) {
+		value, is := values[name]
+		return value, is
+	}})
+}
+
+// withFile has lookup read the operator's environment file for what the environment lacks.
+func (a *commandLine) withFile() func(string) (string, bool) {
+	return func(name string) (string, bool) { return a.sources()[1:].Lookup(name) }
 }
 
 func (a *commandLine) environmentPath(lookup func(string) (string, bool)) (path string, named bool) {

@@ -12,7 +12,7 @@ import (
 func TestNoSecretOfOursIsForScriptsOrRegistries(t *testing.T) {
 	t.Parallel()
 	set := func(string) (string, bool) { return "/run/secrets/something", true }
-	cfg := config.Load(func(string) (string, bool) { return "", false }, forges.All())
+	cfg := config.Load(config.Environment(func(string) (string, bool) { return "", false }), forges.All())
 	for _, v := range config.Variables(forges.All()) {
 		if !v.Secret {
 			continue

@@ -49,7 +49,7 @@ type helpGroup struct {
 
 func helpGroups() []helpGroup {
 	return []helpGroup{
-		{"setup", "Set it up:", []string{"init", "doctor", "mcp-config", "demo", "version"}},
+		{"setup", "Set it up:", []string{"init", "doctor", "config", "mcp-config", "demo", "version"}},
 		{"changes", "Propose and review changes:", []string{"pr", "review", "policy", "sources"}},
 		{"agents", "Run and watch agents:", []string{"run", "session", "connections", "mcp-server"}},
 		{"server", "Serve people and programs, and keep the records:",
@@ -83,6 +83,7 @@ func commandExamples() map[string]string {
 		"audit show":       "audit show 17",
 		"audit verify":     "audit verify\naudit verify --heads kept.jsonl --pulls",
 		"backup":           "backup /srv/backup/claudeops-2026-11-25",
+		"config show":      "config show\nconfig show --all",
 		"connections list": "connections list",
 		"connections cut":  "connections cut 01M81EQV51VWSKBPTDJXEVK0KR",
 		"demo":             "demo\ndemo --serve --dir /tmp/demo",

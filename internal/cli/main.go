@@ -49,7 +49,7 @@ func Main() int {
 // Run runs one command. lookup reads the environment.
 func Run(ctx context.Context, args []string, streams Streams, lookup func(string) (string, bool)) int {
 	a := &commandLine{streams: streams, process: lookup, args: args, file: &environmentFile{}}
-	a.lookup = a.withFile(lookup)
+	a.lookup = a.withFile()
 	defer a.flushLog()
 	root := a.rootCommand()
 	root.SetArgs(args)

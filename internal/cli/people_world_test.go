@@ -200,7 +200,19 @@ func (w *peopleWorld) throughServer(path string, body any) fault.Code {
 }
 
 // throughPage is throughServer for a form of a page that was looked at before; "" for none.
-func (w *peopleWorld) throughPage(page, path string, body any) fault.Code {
+func (w *peopleWorld) throughPage(page, path string, body any) (code fault.Code) {
+	w.Helper()
+	w.serving(func(address string) {
+		if page != "" {
+			w.look(address + page)
+		}
+		code = w.post(address+page+path, body)
+	})
+	return code
+}
+
+// serving runs `claudeops serve` while do asks it at its address.
+func (w *peopleWorld) serving(do func(address string)) {
 	w.Helper()
 	ctx, stop := context.WithCancel(w.Context())
 	reader, writer := io.Pipe()
@@ -224,10 +236,7 @@ func (w *peopleWorld) throughPage(page, path string, body any) fault.Code {
 	}
 	host, _, _ := strings.Cut(at, "/")
 	go func() { _, _ = io.Copy(io.Discard, reader) }()
-	if page != "" {
-		w.look("http://" + host + page)
-	}
-	return w.post("http://"+host+page+path, body)
+	do("http://" + host)
 }
 
 // look asks for a page.

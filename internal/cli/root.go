@@ -31,8 +31,9 @@ func (a *commandLine) program() *app.App {
 	if a.made == nil {
 		a.made = app.New(func() app.Options {
 			o := app.Options{
-				Lookup: a.lookup, Environment: a.environment, Args: a.args, Out: a.streams.Out, Logger: a.logger,
-				More: a.more, Only: a.only, Folder: a.folder,
+				Lookup: a.lookup, Environment: a.environment, Sources: a.freshSources, Args: a.args, Out: a.streams.Out,
+				Logger: a.logger,
+				More:   a.more, Only: a.only, Folder: a.folder,
 			}
 			if a.file != nil {
 				o.EnvironmentFile, _ = a.environmentPath(a.process)
@@ -76,6 +77,7 @@ func (a *commandLine) rootCommand() *cobra.Command {
 		prCommand(a),
 		reviewCommand(a),
 		policyCommand(a),
+		configCommand(a),
 		group("sources", "Say which registries and repositories the files of projects may choose"),
 		auditCommand(a),
 		doctorCommand(a),

@@ -36,7 +36,7 @@ func answers() map[string]struct {
 		"audit list": {aList, nil}, "audit show": {anObject, []string{"1"}}, "audit verify": {anObject, nil},
 		"backup": {anObject, []string{"$DIR/backup"}}, "deploy init": {noJSON, nil}, "deploy snapshots": {aList, nil},
 		"doctor":      {anObject, nil},
-		"policy show": {anObject, nil}, "policy check": {aList, []string{"checks/disk.md"}},
+		"policy show": {anObject, nil}, "config show": {aList, nil}, "policy check": {aList, []string{"checks/disk.md"}},
 		"pr create": {anObject, []string{"--repo", "demo/home", "--title", "Another", "--body", "Why: x", "--dry-run",
 			"--create", "checks/x.md=$DIR/new.md"}},
 		"pr list": {aList, home}, "pr status": {anObject, append([]string{"1"}, home...)}, "pr resume": {aList, nil},

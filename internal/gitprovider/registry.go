@@ -53,14 +53,20 @@ type Manifests interface {
 // Registry holds the providers and decides which of them serves a repository.
 type Registry struct {
 	entries   []Registration
-	pins      []Pin
+	pins      func() []Pin // as they are now
 	fallback  string
 	manifests Manifests
 }
 
 // NewRegistry makes a registry. fallback is the default provider's name or ""; manifests may be nil.
 func NewRegistry(entries []Registration, pins []Pin, fallback string, manifests Manifests) *Registry {
-	return &Registry{entries: entries, pins: pins, fallback: fallback, manifests: manifests}
+	r := &Registry{entries: entries, fallback: fallback, manifests: manifests}
+	return r.PinnedBy(func() []Pin { return pins })
+}
+
+// PinnedBy is the registry with pins that are asked for at each resolution.
+func (r *Registry) PinnedBy(pins func() []Pin) *Registry {
+	return &Registry{entries: r.entries, pins: pins, fallback: r.fallback, manifests: r.manifests}
 }
 
 // Entries returns all registrations, in the order in which they were given.
@@ -135,7 +141,7 @@ func (r *Registry) choose(res *Resolution) (name, via string, err error) {
 		}
 		return r.byHost(remote.Host, "the remote in the mounted repository's "+ManifestFile)
 	}
-	for _, pin := range r.pins {
+	for _, pin := range r.pins() {
 		if !pin.Policy && pin.matches(ref) && pin.Provider != "" {
 			return pin.Provider, "an entry of CLAUDEOPS_REPOS", nil
 		}
@@ -148,7 +154,7 @@ func (r *Registry) choose(res *Resolution) (name, via string, err error) {
 
 // policyPin is the entry of the operator's policy about a repository; the zero Pin if there is none.
 func (r *Registry) policyPin(ref RepoRef) Pin {
-	for _, pin := range r.pins {
+	for _, pin := range r.pins() {
 		if pin.Policy && pin.matches(ref) {
 			return pin
 		}

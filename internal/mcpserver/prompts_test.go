@@ -49,8 +49,9 @@ func TestPromptsFollowTheirTool(t *testing.T) {
 		{Name: "of-no-tool", Tool: "merge", Text: panics},
 	}
 	for readOnly, want := range map[bool]string{false: `"may" "shown" `, true: `"may" `} {
-		s, err := mcpserver.New([]operation.Toolset{set}, mcpserver.Options{Version: "test", ReadOnly: readOnly,
-			Log: slog.New(slog.DiscardHandler), NewID: func() string { return "id-1" }})
+		s, err := mcpserver.New([]operation.Toolset{set}, mcpserver.Options{Version: "test",
+			ReadOnly: func() bool { return readOnly },
+			Log:      slog.New(slog.DiscardHandler), NewID: func() string { return "id-1" }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ type Options struct {
 	Version string
 	// ReadOnly leaves tools that do more than read out of tools/list; a call to one still reaches its operation, which
 	// refuses and records it.
-	ReadOnly bool
+	ReadOnly func() bool // as it is now; nil: false
 	// Versions are the protocol versions that are spoken, the preferred one first; none for all that the library knows.
 	Versions []string
 	// Ticks is when to look whether tools have come or gone, where a toolset has such; nil: only when a client asks.
@@ -158,7 +158,7 @@ func (s *Server) shown(set operation.Toolset, o operation.Operation) bool {
 	if set.Listed != nil {
 		return set.Listed(o)
 	}
-	return !s.opts.ReadOnly || o.Effect == operation.Read
+	return o.Effect == operation.Read || s.opts.ReadOnly == nil || !s.opts.ReadOnly()
 }
 
 func (s *Server) hide(_ context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {

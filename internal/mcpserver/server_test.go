@@ -193,13 +193,14 @@ func mustBeStrict(t *testing.T, at string, schema any) {
 }
 
 func TestReadOnlyHidesCreateAndStillLetsTheFlowRefuseIt(t *testing.T) {
-	if all := tools(t, mcpserver.Options{ReadOnly: true}); len(all) != 2 || all[prflow.ToolCreatePR] != nil {
+	readOnly := mcpserver.Options{ReadOnly: func() bool { return true }}
+	if all := tools(t, readOnly); len(all) != 2 || all[prflow.ToolCreatePR] != nil {
 		t.Errorf("tools %v", all)
 	}
 	f := &flow{create: func(context.Context, operation.Caller, []byte) (prflow.CreateResult, error) {
 		return prflow.CreateResult{}, fault.New(fault.ReadOnly, "no")
 	}}
-	answers := exchange(t, f, mcpserver.Options{ReadOnly: true}, hello, call(prflow.ToolCreatePR, `{}`))
+	answers := exchange(t, f, readOnly, hello, call(prflow.ToolCreatePR, `{}`))
 	if text := textOf(answers[1]); !strings.HasPrefix(text, "[read_only] no") {
 		t.Errorf("answer %v", answers[1])
 	}

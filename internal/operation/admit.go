@@ -35,31 +35,34 @@ type Rules struct {
 
 // Listed reports whether tools/list shows a tool: what writes is shown only where it may.
 func (k *Kernel) Listed(o Operation) bool {
-	return o.Needs.Harmless || o.Effect != Write || k.Authority.AllowWrite && k.Authority.ReadOnly == "" &&
-		k.Authority.Tier >= k.least(o)
+	rules := k.CurrentAuthority()
+	return o.Needs.Harmless || o.Effect != Write || rules.AllowWrite && rules.ReadOnly == "" &&
+		rules.Tier >= rules.least(o)
 }
 
 // least is the tier that a tool needs here.
-func (k *Kernel) least(o Operation) gitprovider.Tier {
-	if k.Authority.Least == nil {
+func (a Authority) least(o Operation) gitprovider.Tier {
+	if a.Least == nil {
 		return o.Needs.Tier
 	}
-	return max(o.Needs.Tier, k.Authority.Least(o.Name))
+	return max(o.Needs.Tier, a.Least(o.Name))
 }
 
 // Tier is the lower one of the server's and the caller's. A person's own credential alone says what they may.
-func (k *Kernel) Tier(call Call) gitprovider.Tier {
+func (k *Kernel) Tier(call Call) gitprovider.Tier { return k.CurrentAuthority().tier(call) }
+
+func (a Authority) tier(call Call) gitprovider.Tier {
 	if call.Person {
 		return call.Ceiling
 	}
-	return min(k.Authority.Tier, call.Ceiling)
+	return min(a.Tier, call.Ceiling)
 }
 
 // admit asks of a tool what needs no arguments, but for yes, which is looked at before all others.
 func (a *attempt) admit() *Fault {
-	rules, needs := a.kernel.Authority, a.op.Needs
-	least := a.kernel.least(a.op)
-	tier := a.kernel.Tier(a.call)
+	rules, needs := a.rules, a.op.Needs
+	least := rules.least(a.op)
+	tier := rules.tier(a.call)
 	switch {
 	case a.toolset != "" && !rules.Enabled(a.toolset):
 		return refuse(ReasonDisabled, fault.NotFound,
@@ -100,7 +103,7 @@ func approved(arguments []byte) bool {
 
 // judge asks the operator's rules about an act of a person, whose target is known by now.
 func (a *attempt) judge() *fault.Error {
-	rules, needs := a.kernel.Authority, a.op.Needs
+	rules, needs := a.rules, a.op.Needs
 	switch {
 	case kindOf(a.call.Caller.Door)&needs.For == 0:
 		return fault.New(fault.Forbidden, "%s is for people; no agent may do it", a.op.Name)
@@ -118,10 +121,14 @@ func (a *attempt) judge() *fault.Error {
 	return nil
 }
 
-// admitAgain asks, after all waiting and before a handler that does more than read, whether the caller is still let in.
+// admitAgain asks, after all waiting and before a handler that does more than read, whether the caller is still let in,
+// and by the rules as they are by then.
 func (a *attempt) admitAgain(ctx context.Context) error {
 	if a.op.Effect == Read || a.op.Needs.Gated {
 		return nil
+	}
+	if refused := a.judgeAgain(); refused != nil {
+		return refused
 	}
 	err := a.call.Caller.Admitted(ctx)
 	if err == nil || a.op.ForPeople() {
@@ -132,6 +139,31 @@ func (a *attempt) admitAgain(ctx context.Context) error {
 		reason = ReasonWriting
 	}
 	return &Fault{Reason: reason, General: fault.From(err)}
+}
+
+// policyHash is that of the policy that judges a call; "" while none can be read.
+func (r Rules) policyHash() string {
+	if r.Problem != "" {
+		return ""
+	}
+	return r.Policy.Hash()
+}
+
+// judgeAgain judges the call by the rules as they are now. A dry run that they switch on meanwhile holds, too.
+func (a *attempt) judgeAgain() error {
+	a.rules = a.kernel.CurrentAuthority()
+	if a.rules.DryRun && !a.dryRun && a.op.Needs.Dry != DryDone {
+		return refuse(ReasonWriting, fault.ReadOnly,
+			"the server was put in dry run while the call waited, and nothing was done; make the call again")
+	}
+	if a.op.ForPeople() {
+		if refused := a.judge(); refused != nil {
+			return refused
+		}
+	} else if refused := a.admit(); refused != nil {
+		return refused
+	}
+	return nil
 }
 
 // Reads is repo_not_allowed for a repository that people may not read either; else nil.

@@ -25,10 +25,13 @@ type Audit interface {
 	Record(ctx context.Context, a record.Attempt, dryRun *record.Proposal, notices ...record.Notice) error
 }
 
-// KernelOptions configure a Kernel. All are required but ProgressEvery; Locks only where a tool names folders
+// KernelOptions configure a Kernel. All are required but Live and ProgressEvery; Locks only where a tool names folders
 // that it writes.
 type KernelOptions struct {
+	// Authority is what the operator lets callers do, for as long as the process runs. Where the rules may change, Live
+	// says what they are now.
 	Authority Authority
+	Live      func() Authority
 	Audit     Audit
 	Locks     *Locks
 	Redact    func(text string) string // keeps the values of our own tokens out of answers and rows
@@ -45,9 +48,18 @@ type Kernel struct{ KernelOptions }
 // NewKernel makes a Kernel.
 func NewKernel(o KernelOptions) *Kernel { return &Kernel{o} }
 
+// CurrentAuthority is what the operator lets callers do now. The caller keeps it for one decision.
+func (k *Kernel) CurrentAuthority() Authority {
+	if k.Live != nil {
+		return k.Live()
+	}
+	return k.Authority
+}
+
 // attempt carries one call from the door to its row in the audit.
 type attempt struct {
 	kernel  *Kernel
+	rules   Authority // that judge this call
 	toolset string
 	op      Operation
 	steps   steps
@@ -66,9 +78,10 @@ type attempt struct {
 
 func (k *Kernel) begin(toolset string, o Operation, s steps, call Call) *attempt {
 	call.ID = cmp.Or(call.ID, k.NewID())
+	rules := k.CurrentAuthority()
 	return &attempt{
-		kernel: k, toolset: toolset, op: o, steps: s, call: call, started: k.Now(),
-		dryRun: k.Authority.DryRun && o.Effect != Read && o.Needs.Dry != DryDone, teller: &teller{tell: call.Caller.Progress},
+		kernel: k, rules: rules, toolset: toolset, op: o, steps: s, call: call, started: k.Now(),
+		dryRun: rules.DryRun && o.Effect != Read && o.Needs.Dry != DryDone, teller: &teller{tell: call.Caller.Progress},
 	}
 }
 

@@ -118,12 +118,12 @@ func (a *attempt) row() record.Attempt {
 		Outcome: record.OutcomeDone, PRNumber: about.Number,
 		Provider: k.Redact(about.Provider), Owner: k.Redact(about.Owner), Repo: k.Redact(about.Name),
 	}
-	row.Duration = row.Time.Sub(a.started)
+	row.Duration, row.Policy = row.Time.Sub(a.started), a.rules.policyHash()
 	if a.op.ForPeople() {
 		row.Time, row.Tier = a.started, about.Tier
 		return row
 	}
-	row.Tier, row.Session = k.Tier(a.call), k.Authority.Session
+	row.Tier, row.Session = a.rules.tier(a.call), a.rules.Session
 	if a.dryRun {
 		row.Outcome = record.OutcomeDryRun
 	}

@@ -171,8 +171,10 @@ func (w *world) build() {
 	w.web.Providers.Reader = service.Reader()
 	w.web.Toolsets.Operations = []operation.Toolset{prflow.Toolset(func() *prflow.Service { return service })}
 	w.web.Rules.Policy = func() (policy.Policy, error) { return w.flow.Authority.Policy, nil }
-	w.web.Settings.Tier, w.web.Settings.DryRun = w.flow.Authority.Tier, w.flow.Authority.DryRun
-	w.web.Settings.ReadOnly = w.flow.Authority.ReadOnly
+	w.web.Settings.Tier = w.flow.Authority.Tier
+	w.web.Settings.Rules = func() handler.Rules {
+		return handler.Rules{DryRun: w.flow.Authority.DryRun, ReadOnly: w.flow.Authority.ReadOnly}
+	}
 	w.web.Access = access.NewGatekeeper(access.Options{
 		Tokens: w.store.Access, Logins: w.store.Access, Configured: w.tokens, AnonymousRead: w.anonymous, Now: w.Now,
 		Random:    rand.Reader,

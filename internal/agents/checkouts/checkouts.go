@@ -43,7 +43,7 @@ type Updater struct {
 	Remote func(address string) (git.Remote, error)
 	Redact func(text string) string
 	// DryRun has working copies compared and not updated.
-	DryRun bool
+	DryRun func() bool // asked for each working copy; nil: false
 }
 
 // State is how new a working copy is.
@@ -129,7 +129,7 @@ func (c *checkout) update(ctx context.Context, s *State) error {
 	if tip == head {
 		return nil
 	}
-	if c.updater.DryRun {
+	if c.updater.DryRun != nil && c.updater.DryRun() {
 		return fmt.Errorf("its branch %s is at %s in the repository, and a dry run updates nothing", c.branch, short(tip))
 	}
 	if err := c.forward(ctx, remote, tip); err != nil {

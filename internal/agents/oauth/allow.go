@@ -47,9 +47,10 @@ func (s *Service) Operations() []operation.Operation {
 		return operation.Operation{Name: name, Action: action, Summary: summary, Effect: operation.Write,
 			Needs: operation.Needs{For: operation.Person, Scope: scope, Dry: operation.DryDone}}
 	}
+	allow := act(OpAllow, ActionAllow, "Let a program in as an agent", access.Operate)
+	allow.Needs.Policy = true // nobody is let in anew while the rules cannot be read
 	return []operation.Operation{
-		operation.Define(s.Kernel, "", act(OpAllow, ActionAllow, "Let a program in as an agent", access.Operate),
-			operation.Way[Allow]{}, s.allow),
+		operation.Define(s.Kernel, "", allow, operation.Way[Allow]{}, s.allow),
 		operation.Define(s.Kernel, "", act(OpDeny, ActionDeny, "Do not let a program in", access.Read),
 			operation.Way[Deny]{}, s.deny),
 	}

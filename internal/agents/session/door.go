@@ -12,7 +12,7 @@ func (s Settings) openDoor(id string, tier gitprovider.Tier, account *confine.Ac
 		return nil, nil
 	}
 	rights := s.Server.Rights
-	rights.Session, rights.Tier, rights.DryRun = id, tier, s.DryRun
+	rights.Session, rights.Tier, rights.DryRun = id, tier, s.isDryRun()
 	return s.Server.Doors.Open(door.Spec{Rights: rights, Actor: s.Server.actor, Dir: s.Folders.Temp, Account: account, Still: s.Server.still})
 }
 

@@ -132,7 +132,7 @@ func (w *world) entered(t *testing.T) entered {
 func TestASessionReachesItsServerThroughADoorAndHoldsNoSecret(t *testing.T) {
 	w := newWorld(t, "enters")
 	rows := w.withDoors(tells)
-	w.runner.Settings.DryRun = true
+	w.runner.Settings.DryRun = func() bool { return true }
 	record, err := w.run(t, Spec{Tier: 2})
 	if err != nil || record.State != sessions.StateSucceeded {
 		t.Fatalf("%+v, %v\n%s", record, err, w.text())

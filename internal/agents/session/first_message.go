@@ -32,7 +32,7 @@ func (s Settings) firstMessage(spec Spec, f *folder, known history) (string, err
 	m.add("If you hand over, write the handoff to %s.\n", f.handoffFile())
 	m.add("For figures that a later session shall compare with, write lines to %s, such as \"checks/backup.md: 41 min, "+
 		"120 GiB\".\n", f.journalFile())
-	if s.DryRun {
+	if s.isDryRun() {
 		m.add("This is a dry run: proposals are checked and shown, and none is opened.\n")
 	}
 	m.add("\n%s%s", s.limits(spec).budget(), s.permitted(spec.Tier))

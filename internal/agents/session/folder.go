@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/agents/door"
@@ -151,7 +150,10 @@ func (s Settings) ownServer(id string, tier gitprovider.Tier) (serverEntry, erro
 		env = map[string]string{}
 	}
 	env["CLAUDEOPS_TIER"], env["CLAUDEOPS_SESSION"] = tier.String(), id
-	env["CLAUDEOPS_DRY_RUN"] = strconv.FormatBool(s.DryRun)
+	env["CLAUDEOPS_DRY_RUN"] = "" // unset, so that the server's own environment file may say it
+	if s.isDryRun() {
+		env["CLAUDEOPS_DRY_RUN"] = "true"
+	}
 	for name, value := range env {
 		if strings.Contains(value, "${") {
 			return serverEntry{}, fmt.Errorf("the value of %s holds ${, which claude would replace; write it otherwise", name)

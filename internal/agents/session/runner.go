@@ -91,7 +91,7 @@ func actorOf(spec Spec) record.Actor {
 
 // task is what a session is started for, but for the operator's note.
 func (s Settings) task(tier gitprovider.Tier, trigger sessions.Trigger) sessions.Task {
-	return sessions.Task{Tier: tier, Trigger: trigger, Model: s.Claude.Models[tier], DryRun: s.DryRun,
+	return sessions.Task{Tier: tier, Trigger: trigger, Model: s.Claude.Models[tier], DryRun: s.isDryRun(),
 		Toolsets: s.Server.Toolsets}
 }
 

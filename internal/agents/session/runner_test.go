@@ -153,7 +153,7 @@ func TestTheAgentSeesNoTokenAndOnlyWhatItsTierMayHave(t *testing.T) {
 		t.Errorf("the agent sees a token:\n%s", visible)
 	}
 	for _, want := range []string{`"GITHUB_TOKEN":"` + ourToken, `"CLAUDEOPS_TIER":"2"`, `"CLAUDEOPS_SESSION":"` +
-		record.ID, `"CLAUDEOPS_DRY_RUN":"false"`} {
+		record.ID, `"CLAUDEOPS_DRY_RUN":""`} {
 		if !strings.Contains(seen.Config, want) {
 			t.Errorf("the server's configuration lacks %s", want)
 		}

@@ -57,7 +57,7 @@ type Settings struct {
 	Tools   []ToolRule
 	Deny    []string                      // permission rules that hold for every agent
 	Rules   func(gitprovider.Tier) string // what a tier may propose, for the agent's first message; nil for nothing
-	DryRun  bool
+	DryRun  func() bool                   // as it is when a session starts; nil: none
 	// Confinement keeps agents from our files and processes.
 	Confinement Confinement
 	Problem     string // why no session may start, naming the variable; "" if one may
@@ -229,3 +229,6 @@ func formatUSD(amount float64) string { return strconv.FormatFloat(amount, 'f', 
 
 // cost is the limit of cost in words.
 func (l Limits) cost() string { return formatUSD(l.CostUSD) + " USD (CLAUDEOPS_MAX_COST_USD)" }
+
+// isDryRun reports whether a session that starts now is in dry run.
+func (s Settings) isDryRun() bool { return s.DryRun != nil && s.DryRun() }

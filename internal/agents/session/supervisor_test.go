@@ -53,7 +53,7 @@ func TestAHandoffIsValidatedCappedAndShown(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "handoff-"+test.act)
-			w.runner.Settings.MaxTier, w.runner.Settings.DryRun = test.cap, test.dry
+			w.runner.Settings.MaxTier, w.runner.Settings.DryRun = test.cap, func() bool { return test.dry }
 			ran, err := NewSupervisor(w.runner).Run(t.Context(), Spec{Tier: test.from, Trigger: sessions.TriggerCommand})
 			w.clean(t)
 			if err != nil || len(ran) != test.ran {

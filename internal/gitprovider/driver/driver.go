@@ -82,7 +82,7 @@ type Runtime struct {
 	Client func(Settings, transport.Options) (*transport.Transport, error)
 	// Learn has a secret redacted from now on, until forget is called.
 	Learn        func(secret string) (forget func())
-	CreateLabels bool // whether labels that a repository lacks are made
+	CreateLabels func() bool // whether labels that a repository lacks are made, asked each time; nil: they are not
 	// Paths remembers beyond the process which files pull requests change; nil: only in the process.
 	Paths PathMemory
 	Now   func() time.Time

@@ -26,7 +26,7 @@ const (
 type labels struct {
 	api    *api
 	ids    *labelIDs
-	create bool
+	create func() bool
 }
 
 // set adds labels by their names. The server leaves out unknown ones without a word, so the answer is compared.
@@ -35,7 +35,7 @@ func (l labels) set(ctx context.Context, repo gitprovider.RepoRef, number int, n
 	switch {
 	case err != nil || len(missing) == 0:
 		return err
-	case !l.create:
+	case !mayCreate(l.create):
 		return forge.NoLabels(repo, missing)
 	}
 	for _, name := range missing {
@@ -176,3 +176,6 @@ func (l *labelIDs) known(repo gitprovider.RepoRef, names []string) []int64 {
 	}
 	return ids
 }
+
+// mayCreate asks whether labels may be made.
+func mayCreate(asked func() bool) bool { return asked != nil && asked() }

@@ -81,7 +81,7 @@ func (h *live) provider(t testing.TB) *gitea.Provider {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return gitea.New(gitea.Options{Base: h.base, Client: client, CreateLabels: true})
+	return gitea.New(gitea.Options{Base: h.base, Client: client, CreateLabels: func() bool { return true }})
 }
 
 // person makes a user, if there is none of the name.

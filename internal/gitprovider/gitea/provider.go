@@ -28,7 +28,7 @@ type Options struct {
 	// Client carries the token and everything about HTTP.
 	Client *transport.Transport
 	// CreateLabels lets Label make the labels that a repository lacks. Without it they are not_found.
-	CreateLabels bool
+	CreateLabels func() bool // asked each time; nil: they are not
 	// Paths remembers the files of pull requests beyond the process; nil keeps them in the process alone.
 	Paths driver.PathMemory
 	// Now is the clock; nil means time.Now.

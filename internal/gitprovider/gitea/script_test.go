@@ -126,7 +126,8 @@ func newProvider(t testing.TB, address, token string, change ...func(*gitea.Opti
 		t.Fatal(err)
 	}
 	t.Cleanup(client.CloseIdleConnections)
-	opts := gitea.Options{Base: base, Client: client, CreateLabels: true, Sleep: func(context.Context, time.Duration) {}}
+	opts := gitea.Options{Base: base, Client: client, CreateLabels: func() bool { return true },
+		Sleep: func(context.Context, time.Duration) {}}
 	for _, c := range change {
 		c(&opts)
 	}

@@ -199,7 +199,7 @@ func TestADraftHasTheServersPrefix(t *testing.T) {
 
 func TestUnknownLabelsAreNamedAndTheOthersSet(t *testing.T) {
 	t.Parallel()
-	sc := newScene(t, func(o *gitea.Options) { o.CreateLabels = false })
+	sc := newScene(t, func(o *gitea.Options) { o.CreateLabels = func() bool { return false } })
 	pr := sc.propose(sc.p, ourBranch)
 	err := sc.p.Label(t.Context(), sc.Ref(), pr.Number, []string{"no-such-label", "automated"})
 	wantCode(t, err, fault.NotFound)

@@ -19,7 +19,7 @@ func asApp(t testing.TB, s *fakegithub.Server) gitprovider.Provider {
 	return a
 }
 
-func makingLabels(o *github.Options) { o.CreateLabels = true }
+func makingLabels(o *github.Options) { o.CreateLabels = func() bool { return true } }
 
 func TestGitHubKeepsTheContract(t *testing.T) {
 	providertest.Run(t, fakegithub.Harness{NewProvider: asUser})

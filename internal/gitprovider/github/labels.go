@@ -17,7 +17,7 @@ import (
 type labels struct {
 	api    *api
 	facts  *repositoryFacts
-	create bool
+	create func() bool
 	now    func() time.Time
 }
 
@@ -62,7 +62,7 @@ func lacking(keys map[string]bool, names []string) []string {
 
 func (l labels) set(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) error {
 	var missing []string
-	if !l.create {
+	if !mayCreate(l.create) {
 		var err error
 		if missing, err = l.missing(ctx, repo, names); err != nil {
 			return err
@@ -113,3 +113,6 @@ func (l labels) absent(ctx context.Context, repo gitprovider.RepoRef, names []st
 	}
 	return lacking(found, names), nil
 }
+
+// mayCreate asks whether labels may be made.
+func mayCreate(asked func() bool) bool { return asked != nil && asked() }

@@ -103,7 +103,7 @@ func TestLabelsThatAreMissingAreNamedAndNotMade(t *testing.T) {
 func TestLabelsAreMadeIfThePolicySaysSo(t *testing.T) {
 	s := newScene(t)
 	pr := s.propose(branch)
-	p := setup(t, s.s.URL(), s.s.Token(), func(o *github.Options) { o.CreateLabels = true })
+	p := setup(t, s.s.URL(), s.s.Token(), func(o *github.Options) { o.CreateLabels = func() bool { return true } })
 	s.same("requests", s.cost(func() {
 		must(t, p.Label(t.Context(), s.Ref(), pr.Number, []string{"brand-new"}))
 	}), 1)

@@ -21,7 +21,7 @@ type Options struct {
 	// Client carries the requests, and with them the token.
 	Client *transport.Transport
 	// CreateLabels says that labels which the repository lacks are made when a pull request is labelled.
-	CreateLabels bool
+	CreateLabels func() bool // asked each time; nil: they are not
 	// App is where Client's tokens come from if they are those of a GitHub App; nil for a token of a user.
 	App   *githubapp.App
 	Now   func() time.Time                     // nil means time.Now

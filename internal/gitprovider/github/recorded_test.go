@@ -57,7 +57,7 @@ func TestRecordedAnswersAreUnderstood(t *testing.T) {
 			answer := recordedAnswer(t, tt.file, tt.at)
 			answer.Header.Set("Location", strings.ReplaceAll(answer.Header.Get("Location"), "https://api.github.com", root))
 			faults.Plan(nil, answer)
-			p := setup(t, root, "ghp_token", func(o *github.Options) { o.CreateLabels = true })
+			p := setup(t, root, "ghp_token", func(o *github.Options) { o.CreateLabels = func() bool { return true } })
 			err := p.Label(t.Context(), repo(), 1, []string{"Foo", "bAr", "baZ"})
 			if tt.code == "" {
 				must(t, err)

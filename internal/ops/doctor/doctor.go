@@ -45,6 +45,9 @@ type Rules struct {
 	Policy   policy.Policy
 	Problem  string // why the policy file cannot be read, or ""
 	ReadOnly string // why proposals are refused altogether, or ""
+	// ReposProblem is what is wrong with CLAUDEOPS_REPOS, or "".
+	ReposProblem string
+	DryRun       policy.Switch
 }
 
 // Boundary is what is asked of what stands between agents and us.

@@ -95,7 +95,7 @@ func TestWhatStopsPullRequestsBlocks(t *testing.T) {
 		}, want: "key of the marks"},
 		"a policy": {change: func(d *Doctor, _ *forge) { d.Rules.Problem = "broken" }, want: "policy",
 			says: "broken"},
-		"a malformed list": {change: func(d *Doctor, _ *forge) { d.Config.Permissions.ReposProblem = "malformed" },
+		"a malformed list": {change: func(d *Doctor, _ *forge) { d.Rules.ReposProblem = "malformed" },
 			want: "allowlist"},
 		"an unknown provider": {repos: []string{"fkae:joe/infra"}, want: "allowlist", says: "there is no provider"},
 		"a disabled provider": {repos: []string{"gitea:joe/infra"}, want: "allowlist", says: "GITEA_TOKEN"},
@@ -105,7 +105,7 @@ func TestWhatStopsPullRequestsBlocks(t *testing.T) {
 			want: "default provider"},
 		"a provider half set": {change: func(d *Doctor,
 			_ *forge) {
-			d.Config.Forges = config.Load(giteaToken, forges.All()).Forges
+			d.Config.Forges = config.Load(config.Environment(giteaToken), forges.All()).Forges
 		}, want: "provider gitea"},
 		"a provider that is down": {change: func(_ *Doctor, f *forge) { f.ping = fault.New(fault.Timeout, "with a-secret") },
 			want: "provider fake", says: "[redacted]"},

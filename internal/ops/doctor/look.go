@@ -37,9 +37,10 @@ func (d *Doctor) switches() Finding {
 	switch {
 	case d.Rules.ReadOnly != "":
 		return held("switches", d.Rules.ReadOnly, "")
-	case d.Config.Permissions.DryRun:
-		return held("switches", "CLAUDEOPS_DRY_RUN is on: everything is checked, nothing is written",
-			"set CLAUDEOPS_DRY_RUN to false, so that pull requests are opened")
+	case d.Rules.DryRun.On:
+		places := strings.Join(d.Rules.DryRun.By, ", ")
+		return held("switches", "the dry run is on ("+places+"): everything is checked, nothing is written",
+			"switch it off in "+places+", so that pull requests are opened")
 	}
 	return Finding{Name: "switches", Status: OK, Detail: "neither dry run nor read-only"}
 }

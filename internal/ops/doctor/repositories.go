@@ -14,8 +14,8 @@ import (
 // list judges the allowlist: an entry that no repository can match is a mistake in spelling.
 func (d *Doctor) list() (out []Finding) {
 	const name = "allowlist"
-	if d.Config.Permissions.ReposProblem != "" {
-		return []Finding{blocks(name, d.Config.Permissions.ReposProblem, "correct CLAUDEOPS_REPOS")}
+	if d.Rules.ReposProblem != "" {
+		return []Finding{blocks(name, d.Rules.ReposProblem, "correct CLAUDEOPS_REPOS")}
 	}
 	var names []string
 	for _, r := range d.Rules.Policy.AllRepositories() {

@@ -161,7 +161,7 @@ func TestACallThatReadsWritesNothingWhereNothingMayBeWritten(t *testing.T) {
 	t.Parallel()
 	b, f := withForge(t, map[string]string{".fractary/agents/mine.yaml": agentYAML("mine", "1.0.0",
 		"fork_of: {name: writer, version: 2.0.0}")}, nil)
-	b.settings.Frozen, b.authority.DryRun = true, true
+	b.settings.Frozen, b.authority.DryRun = func() bool { return true }, true
 	home, project := tree(t, b.settings.Home), tree(t, b.settings.Project)
 	b.everyTool()
 	if len(f.seen()) == 0 {
@@ -169,7 +169,7 @@ func TestACallThatReadsWritesNothingWhereNothingMayBeWritten(t *testing.T) {
 	}
 	same(t, "home", home, tree(t, b.settings.Home))
 	same(t, "project", project, tree(t, b.settings.Project))
-	b.settings.Frozen, b.service = false, nil
+	b.settings.Frozen, b.service = nil, nil
 	b.everyTool()
 	if len(tree(t, b.settings.Home)) == len(home) {
 		t.Error("where it may be written, nothing is kept")

@@ -16,7 +16,7 @@ type Settings struct {
 	Home       string // absolute; the user's; "" for none
 	// Sources is what a project's file may choose from beside the operator's registries; nil for nothing.
 	Sources   func() sources.List
-	Frozen    bool // nothing is written, the cache neither
+	Frozen    func() bool // nothing is written now, the cache neither; nil: never
 	Transport http.RoundTripper
 	// Token is the value of a registry's token; "" for none. It is called for each before anything is answered, so that it
 	// can see to it that no answer has the value.
@@ -62,7 +62,8 @@ func (s *Service) open() (*view, error) {
 	if s.settings.Home != "" {
 		older = filepath.Join(s.settings.Home, ".fractary", "registry", "cache")
 	}
-	v := &view{config: config, cache: newCache(config.CacheDir, older, s.settings.Frozen, s.settings.Now)}
+	frozen := s.settings.Frozen != nil && s.settings.Frozen()
+	v := &view{config: config, cache: newCache(config.CacheDir, older, frozen, s.settings.Now)}
 	v.registries = newRegistries(config, v.cache, s.settings.Transport, s.settings.Token)
 	for _, r := range config.Registries {
 		v.registries.fetcher.tokenOf(r) // from now on Token keeps it out of answers

@@ -33,7 +33,7 @@ func (s *Service) Update(ctx context.Context) (Checkout, error) {
 	if err := s.ready(); err != nil {
 		return Checkout{}, faultOf(err)
 	}
-	if why := s.engine.NoWriting; why != "" {
+	if why := s.engine.Closed(); why != "" {
 		return Checkout{}, faultOf(change.NewError(notAllowed, "read_only", []string{"ask_operator"},
 			"nothing is written: %s", why))
 	}

@@ -85,9 +85,8 @@ func (s *Service) Init(user bool) (InitData, error) {
 	if err := s.ready(); err != nil {
 		return InitData{}, err
 	}
-	if s.engine.NoWriting != "" {
-		return InitData{}, change.NewError(notAllowed, "read_only", []string{"ask_operator"}, "nothing is written: %s",
-			s.engine.NoWriting)
+	if why := s.engine.Closed(); why != "" {
+		return InitData{}, change.NewError(notAllowed, "read_only", []string{"ask_operator"}, "nothing is written: %s", why)
 	}
 	repo := s.setup.repo("")
 	name := filepath.Join(repo, configName)

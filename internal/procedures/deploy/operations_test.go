@@ -343,13 +343,13 @@ func TestAReadOnlyServerFinishesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	half := b.tree("project")
-	b.settings.NoWriting = "the server is read-only"
+	b.settings.NoWriting = func() string { return "the server is read-only" }
 	out := b.ask(ToolPlan, `{}`)
 	if diff := cmp.Diff(half, b.tree("project")); diff != "" ||
 		!strings.Contains(strings.Join(out.Warnings, ""), "read-only") {
 		t.Errorf("%v (-before +after):\n%s", out.Warnings, diff)
 	}
-	b.settings.NoWriting = ""
+	b.settings.NoWriting = nil
 	if out := b.ask(ToolPlan, `{}`); len(out.Data["changes"].([]any)) != 0 ||
 		!strings.Contains(strings.Join(out.Warnings, ""), "was finished") {
 		t.Errorf("%+v", out)

@@ -25,7 +25,7 @@ func (s *Service) Prune(ctx context.Context, keep int, dryRun bool) (out change.
 	if err := s.ready(); err != nil {
 		return out, faultOf(err)
 	}
-	if why := s.engine.NoWriting; why != "" && !dryRun {
+	if why := s.engine.Closed(); why != "" && !dryRun {
 		return out, faultOf(change.NewError(notAllowed, "read_only", []string{"ask_operator"}, "nothing is removed: %s", why))
 	}
 	out, err = s.engine.Prune(ctx, keep, dryRun)

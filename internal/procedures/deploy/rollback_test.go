@@ -208,7 +208,7 @@ func TestNothingIsPrunedThatIsNotUnderstood(t *testing.T) {
 	}
 	operationtest.WriteFiles(t, b.dir, map[string]string{name: text})
 	before[name] = text
-	b.settings.NoWriting = "closed"
+	b.settings.NoWriting = func() string { return "closed" }
 	if _, err := NewService(b.settings).Prune(t.Context(), 1, false); codeOfFault(err) != notAllowed {
 		t.Errorf("read-only: %v", err)
 	}

@@ -23,7 +23,8 @@ type Settings struct {
 	Machine   []string // candidates for the machine's name, the best first
 	Git       GitCommand
 	Version   string
-	NoWriting string // why nothing may be written, not even to finish what was cut off; "" if it may
+	// NoWriting says why nothing may be written now, not even to finish what was cut off, "" if it may; nil: it may.
+	NoWriting func() string
 	// Sources are the places, beside those of the configuration AGENTPACK_HOME/repo, that modules may come from; nil for
 	// none.
 	Sources func() sources.List
@@ -96,10 +97,11 @@ func NewService(s Settings) *Service {
 	git.learnStored(s.Git.Learn)
 	engine := change.NewEngine(home, s.Now)
 	known, unchanged := filepath.Join(home, "cache", "hashes"), filepath.Join(home, "cache", "unchanged")
-	if s.NoWriting != "" {
+	engine.NoWriting = s.NoWriting
+	if engine.Closed() != "" {
 		known, unchanged = "", ""
 	}
-	engine.NoWriting, engine.Hashes = s.NoWriting, change.NewHashes(known, s.Now)
+	engine.Hashes = change.NewHashes(known, s.Now)
 	setup := Setup{
 		Home: home, Places: Places{Home: s.UserHome, CodexHome: s.CodexHome, Project: projectOf(s.Folder)},
 		Machine: s.Machine, Origin: git.Origin, Git: git, Sources: s.Sources,

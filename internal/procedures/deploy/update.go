@@ -234,7 +234,7 @@ func (s *Service) writeLock(u Updates) (written bool, err error) {
 	if u.lock == nil {
 		return false, nil
 	}
-	if why := s.engine.NoWriting; why != "" {
+	if why := s.engine.Closed(); why != "" {
 		return false, change.NewError(notAllowed, "read_only", []string{"ask_operator"}, "nothing is written: %s", why)
 	}
 	return true, change.WriteBelow(u.repo, u.lockPath(), u.lock, false, "update")

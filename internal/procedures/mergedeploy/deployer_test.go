@@ -233,10 +233,10 @@ func TestAMergeWaitsForACheckoutThatAPersonHasChanged(t *testing.T) {
 
 func TestAServerThatWritesNothingDeploysNothing(t *testing.T) {
 	w := newWorld(t)
-	w.settings.NoWriting = "this is a dry run"
+	w.settings.NoWriting = func() string { return "this is a dry run" }
 	w.merged(1, map[string]string{"fix.md": command("two")})
 	w.sees("", "this is a dry run", "refused read_only")
-	w.settings.NoWriting = ""
+	w.settings.NoWriting = nil
 	w.now = w.now.Add(6 * time.Minute)
 	w.sees("two", "", "refused read_only", "done")
 }

@@ -182,7 +182,7 @@ func (s set) call(ctx context.Context, call operation.Call, name string, argumen
 	}
 	kernel := s.kernel()
 	run := record.ScriptRun{ID: call.ID, By: record.ScriptCaller{
-		Actor: call.Caller.Actor, Tier: kernel.Tier(call), Session: kernel.Authority.Session,
+		Actor: call.Caller.Actor, Tier: kernel.Tier(call), Session: kernel.CurrentAuthority().Session,
 	}}
 	result, err := service.run(ctx, script, arguments, &run, phases{
 		waiting: func() { call.Progress("waiting until other scripts have ended") }, begun: begun,

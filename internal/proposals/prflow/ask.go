@@ -49,6 +49,6 @@ func ask[Out any](
 	ctx context.Context, s *Service, define func(func() *Service) operation.Operation, caller operation.Caller, raw []byte,
 ) (Out, error) {
 	o := define(func() *Service { return s })
-	out, err := o.Handle(ctx, operation.Call{Caller: caller, Ceiling: s.Authority.Tier, Arguments: raw})
+	out, err := o.Handle(ctx, operation.Call{Caller: caller, Ceiling: s.CurrentAuthority().Tier, Arguments: raw})
 	return out.(Out), err
 }

@@ -55,7 +55,10 @@ func (c *creation) record(ctx context.Context, row record.Attempt, dryRun *recor
 func (c *creation) row(outcome record.Outcome, e *fault.Error) record.Attempt {
 	asked, redact := c.request.asked, c.rules.secrets.Redact
 	a := c.call.Done("")
-	a.Outcome, a.Tier, a.Session = outcome, c.rules.Tier, c.rules.Session
+	a.Outcome, a.Tier, a.Session, a.Policy = outcome, c.rules.Tier, c.rules.Session, ""
+	if c.rules.Unknown == "" {
+		a.Policy = c.rules.Policy.Hash()
+	}
 	a.Owner, a.Repo, a.Base, a.Branch = asked.RepoOwner, asked.RepoName, asked.BaseBranch, c.draft.branch
 	a.Title, a.Digest = redact(cmp.Or(asked.Title, clean(c.draft.title, maxTitle))), c.draft.digest
 	a.Verdicts = c.verdicts.all()

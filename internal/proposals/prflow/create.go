@@ -21,7 +21,7 @@ func (s *Service) newCreation(call operation.Call) *creation {
 	log := s.log("request_id", r.id)
 	c := &creation{
 		service: s, log: log, call: call, request: r, verdicts: verdicts{},
-		rules:    rules{s.Authority, s.Secrets, s.Proof.Exported},
+		rules:    rules{s.CurrentAuthority(), s.Secrets, s.Proof.Exported},
 		evidence: evidence{registry: s.Registry, history: s.History, settler: s.settler(), log: log},
 	}
 	call.Records(c.fail)
@@ -77,8 +77,24 @@ func (c *creation) run(ctx context.Context, raw []byte) (CreateResult, error) {
 	case c.rules.DryRun:
 		return c.preview(ctx)
 	}
+	if err := c.judgedByRulesOfNow(); err != nil {
+		return CreateResult{}, err
+	}
 	c.writing = true
 	return newWriter(c).write(ctx)
+}
+
+// judgedByRulesOfNow refuses to write what was judged by rules that hold no more: reading a provider takes time.
+func (c *creation) judgedByRulesOfNow() error {
+	now, was := c.service.CurrentAuthority(), c.rules.Authority
+	switch {
+	case now.ReadOnly != "":
+		return fault.New(fault.ReadOnly, "%s", now.ReadOnly)
+	case now.DryRun != was.DryRun || now.Tier != was.Tier || now.Policy.Hash() != was.Policy.Hash():
+		return fault.New(fault.Conflict,
+			"the operator's rules changed while this was judged, and nothing was written; make the call again")
+	}
+	return nil
 }
 
 // checkRequest asks the gates of the first two phases together, and refuses with everything that they found. A provider

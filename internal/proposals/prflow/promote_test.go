@@ -133,7 +133,7 @@ func TestACeilingLowersTheTierAndNeverRaisesIt(t *testing.T) {
 		b := newBench(t)
 		b.options.Authority.Tier = c.own
 		s := prflow.New(b.options)
-		if got := s.AtMost(c.ceiling).Authority.Tier; got != c.want || s.Authority.Tier != c.own {
+		if got := s.AtMost(c.ceiling).CurrentAuthority().Tier; got != c.want || s.Authority.Tier != c.own {
 			t.Errorf("tier %d at most %d is %d, want %d; the service has %d", c.own, c.ceiling, got, c.want, s.Authority.Tier)
 		}
 	}

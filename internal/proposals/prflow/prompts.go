@@ -21,7 +21,7 @@ const (
 // prompts are the two things that people start by hand. Whoever may not propose is offered neither.
 func prompts(service func() *Service) []operation.Prompt {
 	offered := func() bool {
-		a := service().Authority
+		a := service().CurrentAuthority()
 		return a.takesProposals()
 	}
 	repository := operation.PromptArgument{Name: "repository", Description: "owner/name of the repository"}

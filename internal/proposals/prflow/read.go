@@ -33,7 +33,7 @@ func (s *Service) status(ctx context.Context, req StatusRequest) (StatusResult, 
 	if err != nil {
 		return StatusResult{}, err
 	}
-	if status.State == gitprovider.StateOpen && s.Authority.mayWrite() {
+	if status.State == gitprovider.StateOpen && s.CurrentAuthority().mayWrite() {
 		result.Revise = reader.revise(ctx, resolution, status)
 	}
 	return result, nil
@@ -57,7 +57,7 @@ func (s *Service) statusWith(ctx context.Context, f fileReader, at gitprovider.R
 
 // revise says whether an open pull request may be added to; "" for one that is not ours, and if that cannot be seen.
 func (r Reader) revise(ctx context.Context, at gitprovider.Resolution, status gitprovider.Status) string {
-	pr, adds := status.PullRequest, r.adds
+	pr, adds := status.PullRequest, r.adds()
 	adds.checks = &status.Checks
 	if !gitprovider.HasMark(pr) {
 		return ""

@@ -40,7 +40,7 @@ type fileReader struct {
 }
 
 func (s *Service) files() fileReader {
-	return fileReader{s.Reader(), s.Authority, textShower{s.Secrets}, s.History, s.Registry.Resolve}
+	return fileReader{s.Reader(), s.CurrentAuthority(), textShower{s.Secrets}, s.History, s.Registry.Resolve}
 }
 
 // readable is the scope of what may be read: what the tier may propose, and for tier 1, which proposes nothing, what

@@ -116,7 +116,8 @@ func (f fileReader) include(ctx context.Context, at gitprovider.Resolution, pr g
 // answer. status is what the provider says of it.
 func (s *Service) ToAnswer(ctx context.Context, tier gitprovider.Tier, at record.PullKey, status gitprovider.Status,
 	room int) (*StatusResult, error) {
-	mayPropose := s.Authority.ReadOnly == "" && s.Authority.Policy.Tiers.MaxFiles(tier) > 0
+	rules := s.CurrentAuthority()
+	mayPropose := rules.ReadOnly == "" && rules.Policy.Tiers.MaxFiles(tier) > 0
 	if !mayPropose || status.State != gitprovider.StateOpen || !gitprovider.HasMark(status.PullRequest) {
 		return nil, nil
 	}
@@ -126,8 +127,9 @@ func (s *Service) ToAnswer(ctx context.Context, tier gitprovider.Tier, at record
 	if err != nil {
 		return nil, f.failed(err)
 	}
-	f.adds.checks = &status.Checks
-	stands, err := f.adds.of(ctx, resolution.Provider, resolution.Repo, status.PullRequest)
+	adds := f.adds()
+	adds.checks = &status.Checks
+	stands, err := adds.of(ctx, resolution.Provider, resolution.Repo, status.PullRequest)
 	if err != nil {
 		return nil, f.failed(err)
 	}

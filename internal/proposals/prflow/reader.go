@@ -17,9 +17,9 @@ import (
 // Service.List and Service.Status. Errors of all methods are faults with a request id.
 type Reader struct {
 	registry *gitprovider.Registry
-	policy   policy.Policy
+	policy   func() policy.Policy // as it is now
 	marks    func(provider string, repo gitprovider.RepoRef) (markReader, error)
-	adds     revisions
+	adds     func() revisions
 	newID    func() string
 	log      redactedLog
 }
@@ -27,8 +27,11 @@ type Reader struct {
 // Reader reads what this Service may read.
 func (s *Service) Reader() Reader {
 	settler := s.settler()
-	adds := revisions{history: s.History, settler: settler, rules: s.Authority.Policy.Revisions}
-	return Reader{s.Registry, s.Authority.Policy, settler.marksOf, adds, s.NewID, s.log()}
+	rules := func() policy.Policy { return s.CurrentAuthority().Policy }
+	adds := func() revisions {
+		return revisions{history: s.History, settler: settler, rules: rules().Revisions}
+	}
+	return Reader{s.Registry, rules, settler.marksOf, adds, s.NewID, s.log()}
 }
 
 // ListAt is List at a named provider, for people who look across all of them.
@@ -144,7 +147,7 @@ func (r Reader) find(
 	if err != nil {
 		return found, err
 	}
-	if v := notListed(r.policy, found.Provider.Name(), found.Repo); v != nil {
+	if v := notListed(r.policy(), found.Provider.Name(), found.Repo); v != nil {
 		return found, fault.Refusal([]fault.Violation{*v})
 	}
 	return found, nil

@@ -172,13 +172,13 @@ func noted(note string, more []string) string {
 // listed names what may be read of files that are known, at most maxListed: the differences of pull requests, then
 // files.
 func (s *Service) listed(known []KnownFiles) (out []operation.Resource) {
-	if s.Authority.Unknown != "" {
+	if s.CurrentAuthority().Unknown != "" {
 		return nil
 	}
 	known = slices.DeleteFunc(known, func(k KnownFiles) bool {
 		at, err := s.Registry.Resolve(gitprovider.RepoRef{Owner: k.Owner, Name: k.Repo})
 		return err != nil || k.Provider != "" && at.Provider.Name() != k.Provider ||
-			notListed(s.Authority.Policy, at.Provider.Name(), at.Repo) != nil
+			notListed(s.CurrentAuthority().Policy, at.Provider.Name(), at.Repo) != nil
 	})
 	add := func(a address, kind, about string) {
 		if len(out) < maxListed {
@@ -195,7 +195,7 @@ func (s *Service) listed(known []KnownFiles) (out []operation.Resource) {
 	}
 	for _, k := range known {
 		for _, path := range k.Paths {
-			if v := s.Authority.mayRead(path, map[bool][]string{true: k.Paths}[k.Pull > 0]); v == nil {
+			if v := s.CurrentAuthority().mayRead(path, map[bool][]string{true: k.Paths}[k.Pull > 0]); v == nil {
 				add(address{k.Owner, k.Repo, k.Pull, path}, "text/plain", "")
 			}
 		}

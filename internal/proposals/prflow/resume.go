@@ -55,7 +55,7 @@ func (s *Service) Resume(ctx context.Context) ([]Settled, error) {
 // resumeOnce settles what was left before the first creation of this process. A failure is no reason to refuse: the
 // files of what could not be settled stay reserved, and whoever proposes them settles it then.
 func (s *Service) resumeOnce(ctx context.Context) {
-	if !s.Authority.mayWrite() || !s.resumed.CompareAndSwap(false, true) {
+	if !s.CurrentAuthority().mayWrite() || !s.resumed.CompareAndSwap(false, true) {
 		return
 	}
 	if _, err := s.Resume(ctx); err != nil {

@@ -43,7 +43,7 @@ func NewRounds(s *Service, records RoundRecords) *Rounds {
 // Run settles what is there, and then in rounds, until ctx ends. It looks whether one is due at each tick; see
 // RoundsTick. Where this process may not write it returns at once.
 func (r *Rounds) Run(ctx context.Context, ticks <-chan time.Time) {
-	if !r.service.Authority.mayWrite() {
+	if !r.service.CurrentAuthority().mayWrite() {
 		return
 	}
 	r.resume(ctx)
@@ -68,7 +68,8 @@ func (r *Rounds) Sweep(ctx context.Context) ([]Swept, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.sweeper.Sweep(ctx, KnownRepositories(repos, r.service.Authority.Policy, r.service.Reader().ProviderOf))
+	policy := r.service.CurrentAuthority().Policy
+	return r.sweeper.Sweep(ctx, KnownRepositories(repos, policy, r.service.Reader().ProviderOf))
 }
 
 func (r *Rounds) due(ctx context.Context, round string, every time.Duration) bool {

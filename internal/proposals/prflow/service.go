@@ -29,13 +29,16 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
-// Options configure a Service. All are required but Notifier, ProgressEvery and Step.
+// Options configure a Service. All are required but Live, Notifier, ProgressEvery and Step.
 type Options struct {
-	Registry  *gitprovider.Registry
-	Ledger    Ledger
-	History   History
-	Secrets   Secrets
+	Registry *gitprovider.Registry
+	Ledger   Ledger
+	History  History
+	Secrets  Secrets
+	// Authority is what the operator lets this process do, for as long as it runs. Where the rules may change, Live says
+	// what they are now.
 	Authority Authority
+	Live      func() Authority
 
 	Log   *slog.Logger
 	Clock Clock
@@ -106,20 +109,37 @@ type Secrets interface {
 type Service struct {
 	Options
 	kernel  *operation.Kernel // takes the calls of all operations
+	ceiling gitprovider.Tier  // see AtMost; 0 for none
 	resumed *atomic.Bool      // whether what other processes left was looked for; shared with those of AtMost
 }
 
 // New makes a Service.
 func New(o Options) *Service {
-	kernel := operation.NewKernel(operation.KernelOptions{
-		Authority: operation.Authority{
-			Tier: o.Authority.Tier, DryRun: o.Authority.DryRun, ReadOnly: o.Authority.ReadOnly, Session: o.Authority.Session,
-			Rules: operation.Rules{Policy: o.Authority.Policy},
+	s := &Service{Options: o, resumed: new(atomic.Bool)}
+	s.kernel = operation.NewKernel(operation.KernelOptions{
+		Live: func() operation.Authority {
+			a := s.CurrentAuthority()
+			return operation.Authority{
+				Tier: a.Tier, DryRun: a.DryRun, ReadOnly: a.ReadOnly, Session: a.Session,
+				Rules: operation.Rules{Policy: a.Policy},
+			}
 		},
 		Audit: o.Ledger, Redact: o.Secrets.Redact, Log: o.Log, Now: o.Clock.Now, NewID: o.NewID,
 		ProgressEvery: o.ProgressEvery,
 	})
-	return &Service{Options: o, kernel: kernel, resumed: new(atomic.Bool)}
+	return s
+}
+
+// CurrentAuthority is what the operator lets this process do now. The caller keeps it for one decision.
+func (s *Service) CurrentAuthority() Authority {
+	a := s.Authority
+	if s.Live != nil {
+		a = s.Live()
+	}
+	if s.ceiling > 0 {
+		a.Tier = min(a.Tier, s.ceiling)
+	}
+	return a
 }
 
 // AtMost is the same use case under a lower ceiling: its tier is the lower one of the Service's own and the given one,
@@ -127,12 +147,11 @@ func New(o Options) *Service {
 // limited, so authority still comes from configuration alone, and nothing can raise it. Both share everything else,
 // what other processes left and was looked for included.
 func (s *Service) AtMost(ceiling gitprovider.Tier) *Service {
-	if ceiling >= s.Authority.Tier {
+	if ceiling >= s.CurrentAuthority().Tier {
 		return s
 	}
-	lower := &Service{Options: s.Options, kernel: s.kernel, resumed: s.resumed}
-	lower.Authority.Tier = max(ceiling, gitprovider.TierObserve)
-	return lower
+	return &Service{Options: s.Options, kernel: s.kernel, resumed: s.resumed,
+		ceiling: max(ceiling, gitprovider.TierObserve)}
 }
 
 // step tells tests how far a creation got.
@@ -144,7 +163,7 @@ func (s *Service) step(name string) {
 
 // notices makes the notices for an event, if anybody wants them.
 func (s *Service) notices(event record.Event, a record.Attempt) []record.Notice {
-	if s.Notifier == nil || event == record.EventRefused && !s.Authority.Policy.Server.NotifyRefused {
+	if s.Notifier == nil || event == record.EventRefused && !s.CurrentAuthority().Policy.Server.NotifyRefused {
 		return nil
 	}
 	return s.Notifier.Notices(event, a)

@@ -27,7 +27,7 @@ const proposing = "Propose a change to checks, playbooks, skills or manifests as
 // situation is what a model is told of this server: what it can do here, and for which files and repositories. No
 // provider is asked.
 func (s *Service) situation() operation.Situation {
-	a := s.Authority
+	a := s.CurrentAuthority()
 	const about = "Operational procedures (checks, playbooks, skills, the manifest) change by pull requests, which a " +
 		"person reviews and merges. "
 	const reading = "list_prs shows the open ones, get_pr_status state, reviews and CI of one; " +
@@ -38,21 +38,21 @@ func (s *Service) situation() operation.Situation {
 	case a.ReadOnly != "":
 		out.Instructions = about + reading + "This server reads only. " + reporting + "a person takes it up."
 		if a.Unknown == "" { // else nobody knows which may be read
-			out.Instructions += " " + s.targets()
+			out.Instructions += " " + s.targets(a)
 		}
 		out.Descriptions[ToolCreatePR] = "Takes no proposals now: this server reads only. " + reporting +
 			"a person takes it up."
 	case !a.mayPropose():
 		out.Instructions = fmt.Sprintf(
 			"%s%sThis server has tier %s, which reads. %sa session of a higher tier or a person takes it up. %s",
-			about, reading, a.Tier, reporting, s.targets())
+			about, reading, a.Tier, reporting, s.targets(a))
 		out.Descriptions[ToolCreatePR] = fmt.Sprintf(
 			"For higher tiers: at tier %s each call is refused. %sa session of a higher tier takes it up.",
 			a.Tier, reporting)
 	default:
 		out.Instructions = about + reading +
 			"Look at list_prs first, propose with create_pr; what it refuses, correct as it says, or report. " +
-			s.limits() + s.targets()
+			s.limits(a) + s.targets(a)
 	}
 	if a.DryRun && a.takesProposals() {
 		out.Instructions += " Dry run: create_pr checks everything and opens nothing; report its answer as a preview."
@@ -63,15 +63,15 @@ func (s *Service) situation() operation.Situation {
 }
 
 // limits says what may be proposed.
-func (s *Service) limits() string {
-	most := s.Authority.Policy.Tiers.MaxFiles(s.Authority.Tier)
-	return fmt.Sprintf("This server has tier %s: at most %s in one pull request. Paths: %s. ", s.Authority.Tier,
+func (s *Service) limits(a Authority) string {
+	most := a.Policy.Tiers.MaxFiles(a.Tier)
+	return fmt.Sprintf("This server has tier %s: at most %s in one pull request. Paths: %s. ", a.Tier,
 		plural.Files(most),
-		within(s.Authority.Policy.Scope.Allow()))
+		within(a.Policy.Scope.Allow()))
 }
 
 // targets says which repositories there are, with their clone URLs.
-func (s *Service) targets() string {
+func (s *Service) targets(a Authority) string {
 	var enabled []gitprovider.Registration
 	for _, e := range s.Registry.Entries() {
 		if e.Provider != nil {
@@ -81,7 +81,7 @@ func (s *Service) targets() string {
 	if len(enabled) == 0 {
 		return "No provider is configured: report that to the operator."
 	}
-	if listed := s.Authority.Policy.AllRepositories(); len(listed) > 0 {
+	if listed := a.Policy.AllRepositories(); len(listed) > 0 {
 		var told []string
 		for _, pattern := range listed[:min(len(listed), maxToldEntries)] {
 			told = append(told, s.repository(pattern.Provider, pattern.Owner, pattern.Name, enabled))

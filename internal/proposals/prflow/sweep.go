@@ -36,7 +36,7 @@ type branchAt struct{ provider, repo, branch, tip string }
 // NewSweeper makes a Sweeper.
 func (s *Service) NewSweeper() *Sweeper {
 	return &Sweeper{
-		reader: s.Reader(), settler: s.settler(), tier: s.Authority.Tier,
+		reader: s.Reader(), settler: s.settler(), tier: s.CurrentAuthority().Tier,
 		settled: map[branchAt]bool{}, bare: map[branchAt]time.Time{},
 	}
 }

@@ -154,7 +154,7 @@ func (s *Service) decide(ctx context.Context, call operation.Call, r Request) (o
 
 // fourEyes refuses whom the policy keeps from approving and merging: who started what the pull request came of.
 func (s *Service) fourEyes(ctx context.Context, verb Verb, r Request) error {
-	if !s.Kernel.Authority.Policy.People.FourEyes || !verb.Second {
+	if !s.Kernel.CurrentAuthority().Policy.People.FourEyes || !verb.Second {
 		return nil
 	}
 	if s.Starters == nil {
@@ -254,7 +254,7 @@ func (s *Service) readable(provider string, ref gitprovider.RepoRef) error {
 	if err := s.reviewable(provider); err != nil {
 		return err
 	}
-	return s.Kernel.Authority.Reads(provider, ref.Owner, ref.Name)
+	return s.Kernel.CurrentAuthority().Reads(provider, ref.Owner, ref.Name)
 }
 
 // reviewable is nil for a provider whose pull requests are reviewed here.

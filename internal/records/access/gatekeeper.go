@@ -207,6 +207,8 @@ func (g *Gatekeeper) agentTier(ctx context.Context, t Token) (gitprovider.Tier, 
 	switch {
 	case err != nil:
 		return 0, err
+	case ok && g.directory.closed() != "": // the rules cannot be read: who is in may read
+		return gitprovider.TierObserve, nil
 	case !ok || len(p.Scopes.Lacks(needs)) > 0:
 		return 0, ownerLeft(t)
 	}

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -62,6 +63,8 @@ type Directory struct {
 	// Role is what the policy gives to a person of an issuer; "" for nothing, also where the provider is not configured
 	// any more.
 	Role func(issuer string, who policy.Known) policy.Role
+	// Closed says why nobody may sign in anew now, or "": the operator's rules cannot be read. nil: never.
+	Closed func() string
 	// Record appends to the audit.
 	Record func(ctx context.Context, a record.Attempt) error
 	NewID  func() string
@@ -97,6 +100,14 @@ func (d Directory) roleOf(p Person) policy.Role {
 	return d.Role(p.Issuer, p.known())
 }
 
+// closed says why nobody may sign in anew now, or "".
+func (d Directory) closed() string {
+	if d.Closed == nil {
+		return ""
+	}
+	return d.Closed()
+}
+
 // Actions of the audit.
 const (
 	ActionSignIn = "sign-in"
@@ -129,6 +140,11 @@ type Arrival struct {
 // Errors: forbidden, and recorded, if the policy gives them no role.
 func (g *Gatekeeper) Arrive(ctx context.Context, a Arrival) (id string, p Principal, err error) {
 	who := personOf(a.Person, g.now())
+	if why := g.directory.closed(); why != "" {
+		who.Name = who.Provider + ":" + cmp.Or(who.User, who.Subject)
+		return "", Principal{}, g.Refused(ctx, a.ID, who.Actor(),
+			fault.New(fault.Forbidden, "%s; nobody can sign in anew until the operator corrects it", why))
+	}
 	role := g.directory.roleOf(who)
 	if role == "" {
 		return "", Principal{}, g.noRole(ctx, a.ID, who)
@@ -169,10 +185,7 @@ func (g *Gatekeeper) noRole(ctx context.Context, id string, who Person) error {
 			return err
 		}
 	}
-	called := who.User
-	if called == "" {
-		called = who.Subject
-	}
+	called := cmp.Or(who.User, who.Subject)
 	who.Name = who.Provider + ":" + called
 	return g.Refused(ctx, id, who.Actor(),
 		fault.New(fault.Forbidden, "%s knows you as %s (subject %s), and the operator has given "+

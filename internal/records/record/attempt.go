@@ -101,6 +101,8 @@ type Attempt struct {
 	PRNumber int
 	PRURL    string
 	Duration time.Duration
+	// Policy is the hash of the policy that judged the attempt; "" where none could be read, or none was asked.
+	Policy string
 	// Session is the agent's session that made the attempt; "" for none. It is in the index of attempts, not in the hashed
 	// text of the audit.
 	Session string

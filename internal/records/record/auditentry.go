@@ -32,6 +32,7 @@ type AuditEntry struct {
 	PullState  string     `json:"pull_state,omitempty" doc:"Of that pull request as last seen, if it is ours; not part of the recorded row"`
 	Verdicts   []Verdict  `json:"verdicts"`
 	Digest     string     `json:"digest"`
+	Policy     string     `json:"policy,omitempty" doc:"Hash of the policy that judged it"`
 	PrevHash   string     `json:"prev_hash"`
 	Hash       string     `json:"hash"`
 }
@@ -44,6 +45,6 @@ func (r RecordedAttempt) Entry() AuditEntry {
 		Action: r.Action, Provider: r.Provider, Repo: r.Repository(), Base: r.Base, Branch: r.Branch, Title: r.Title,
 		Paths: append([]string{}, r.Paths...), Outcome: string(r.Outcome), Code: r.Code, Message: r.Message,
 		PRNumber: r.PRNumber, PRURL: r.PRURL, DurationMS: float64(r.Duration.Microseconds()) / 1000,
-		Verdicts: append([]Verdict{}, r.Verdicts...), Digest: r.Digest, PrevHash: r.PrevHash, Hash: r.Hash,
+		Verdicts: append([]Verdict{}, r.Verdicts...), Digest: r.Digest, Policy: r.Policy, PrevHash: r.PrevHash, Hash: r.Hash,
 	}
 }

@@ -89,9 +89,12 @@ func (c auditColumn) text() string {
 	return c.value.(string)
 }
 
-// appendColumn leaves out an actor that a row of an earlier version does not have.
+// policyColumn has the hash of the policy that judged an attempt.
+const policyColumn = "policy"
+
+// appendColumn leaves out an actor and a policy that a row of an earlier version does not have.
 func appendColumn[T string | []byte](b []byte, name string, value T) []byte {
-	if name == actorColumn && len(value) == 0 {
+	if (name == actorColumn || name == policyColumn) && len(value) == 0 {
 		return b
 	}
 	b = append(b, name...)
@@ -139,6 +142,7 @@ func newAuditRow(seq int64, prev string, a record.Attempt) auditRow {
 		{"pr_url", str(a.PRURL, maxURL)},
 		{"duration_us", a.Duration.Microseconds()},
 		{actorColumn, encodeActor(a.Actor)},
+		{policyColumn, str(a.Policy, maxWord)},
 	}}
 	row.Hash = hashOf(row.canonical())
 	return row
@@ -181,7 +185,7 @@ func (r *auditRow) decode() error {
 		Owner: str("owner"), Repo: str("repo"), Base: str("base"), Branch: str("branch"), Title: str("title"),
 		Paths: paths, Digest: str("digest"), Verdicts: verdicts, Outcome: record.Outcome(str("outcome")),
 		Code: fault.Code(str("code")), Message: str("message"), PRNumber: int(num("pr_number")), PRURL: str("pr_url"),
-		Duration: time.Duration(num("duration_us")) * time.Microsecond,
+		Duration: time.Duration(num("duration_us")) * time.Microsecond, Policy: str(policyColumn),
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // vectorHash is what sha256sum says of testdata/audit-vector.txt.
-const vectorHash = "175bda74b0b417c6c4b142d86c5222f9abec61fbcef1d06fb517a4cda3b9e6f4"
+const vectorHash = "802efd5516f3709593c04350ad7c2092e6d3dce4381272cefa08208ae69d4088"
 
 // vectorAttempt has every field set, and text that needs escapes.
 func vectorAttempt() record.Attempt {
@@ -31,7 +31,7 @@ func vectorAttempt() record.Attempt {
 			}}},
 		},
 		Outcome: record.OutcomeRefused, Code: fault.ScopeDenied, Message: "two lines\nof text", PRNumber: 7,
-		PRURL: "https://git.example.org/demo/home-cluster/pulls/7", Duration: 1234567 * time.Nanosecond,
+		PRURL: "https://git.example.org/demo/home-cluster/pulls/7", Duration: 1234567 * time.Nanosecond, Policy: "9ba3ca1e20f6",
 	}
 }
 

@@ -149,6 +149,13 @@ func (e *env) serverEnv(c Config) map[string]string {
 		}
 		out[v.Name] = value
 	}
+	// The server's own environment file may be another one; "" is unset there, and false would contradict it.
+	for _, name := range []string{"CLAUDEOPS_DRY_RUN", "CLAUDEOPS_READ_ONLY"} {
+		out[name] = ""
+		if e.sources.Switch(name).On {
+			out[name] = "true"
+		}
+	}
 	out["CLAUDEOPS_STATE_DIR"], out["CLAUDEOPS_LOCAL_ROOT"] = c.Records.Dir, c.Forges.LocalRoot
 	out["CLAUDEOPS_REPOS_DIR"] = absolute(c.Mounted.Dir)
 	if toolsets := sessionToolsets(e); !slices.Equal(toolsets, []string{"pr"}) {

@@ -40,17 +40,14 @@ type Tools struct {
 	Deploy      Deploy
 }
 
-// Permissions are what agents may do.
+// Permissions are what agents may do, as far as it holds as long as the process runs. Dry run, read-only and the
+// repositories are Rules.
 type Permissions struct {
-	Tier         gitprovider.Tier
-	DryRun       bool
-	ReadOnly     bool
-	PolicyFile   string
-	Repos        []policy.RepoPattern
-	ReposProblem string   // CLAUDEOPS_REPOS is malformed: proposals must be refused, not the list ignored
-	Toolsets     []string // that are enabled, as they were named; never empty
-	AllowWrite   bool     // tools beside create_pr may write beyond the program's own folders
-	Confinement  Confinement
+	Tier        gitprovider.Tier
+	PolicyFile  string   // where it is; Rules say what holds
+	Toolsets    []string // that are enabled, as they were named; never empty
+	AllowWrite  bool     // tools beside create_pr may write beyond the program's own folders
+	Confinement Confinement
 }
 
 // Notifications are where people are told of what happened.
@@ -61,10 +58,10 @@ type Notifications struct {
 	AllowPlainHTTP bool // to other machines
 }
 
-// Load reads the environment through lookup (os.LookupEnv); drivers are the forges that there are. It never fails: a
-// value that cannot be understood is taken as the most careful choice, with a warning.
-func Load(lookup func(string) (string, bool), drivers []driver.Driver) Config {
-	e := env{lookup: lookup, drivers: drivers}
+// Load reads the settings; drivers are the forges that there are. It never fails: a value that cannot be understood is
+// taken as the most careful choice, with a warning.
+func Load(s Sources, drivers []driver.Driver) Config {
+	e := env{lookup: s.Lookup, sources: s, drivers: drivers}
 	c := Config{
 		Permissions: e.permissions(), Forges: e.forges(), Mounted: e.mounted(), Records: e.records(),
 		Notifications: e.notifications(), Web: e.web(), SessionID: e.sessionID(),
@@ -88,14 +85,15 @@ func Load(lookup func(string) (string, bool), drivers []driver.Driver) Config {
 
 func (e *env) permissions() Permissions {
 	p := Permissions{
-		Tier: e.tier("CLAUDEOPS_TIER"), DryRun: e.boolean("CLAUDEOPS_DRY_RUN"), ReadOnly: e.boolean("CLAUDEOPS_READ_ONLY"),
+		Tier:       e.tier("CLAUDEOPS_TIER"),
 		PolicyFile: e.get("CLAUDEOPS_POLICY"), Toolsets: splitList(e.get("CLAUDEOPS_TOOLSETS")),
 		AllowWrite: e.permission("CLAUDEOPS_ALLOW_WRITE"), Confinement: confinement(e),
 	}
 	if len(p.Toolsets) == 0 {
 		p.Toolsets = []string{"pr"}
 	}
-	p.Repos, p.ReposProblem = parseRepos(e.get("CLAUDEOPS_REPOS"))
+	e.anySource("CLAUDEOPS_DRY_RUN") // for the warnings; LoadRules reads them
+	e.anySource("CLAUDEOPS_READ_ONLY")
 	return p
 }
 

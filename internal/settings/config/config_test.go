@@ -3,16 +3,27 @@ package config_test
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
 func load(env map[string]string) config.Config {
-	return config.Load(func(name string) (string, bool) { v, ok := env[name]; return v, ok }, forges.All())
+	return config.Load(placesOf(env), forges.All())
+}
+
+// placesOf are places that settings come from, the strongest first.
+func placesOf(places ...map[string]string) (out config.Sources) {
+	for i, env := range places {
+		out = append(out, config.Source{Name: []string{"the environment", "the file", "elsewhere"}[i],
+			Lookup: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
+	}
+	return out
 }
 
 func TestTheTierIsOneUnlessConfigurationClearlySaysOtherwise(t *testing.T) {
@@ -44,10 +55,79 @@ func TestASwitchThatCannotBeReadIsOn(t *testing.T) {
 		"ture":                 {true, true}, "2": {true, true}, "nope": {true, true},
 	}
 	for value, want := range cases {
-		c := load(map[string]string{"CLAUDEOPS_DRY_RUN": value, "CLAUDEOPS_READ_ONLY": value})
-		if c.Permissions.DryRun != want.on || c.Permissions.ReadOnly != want.on || (len(c.Warnings) > 0) != want.warns {
-			t.Errorf("%q: dry run %t, read-only %t, warnings %q", value, c.Permissions.DryRun, c.Permissions.ReadOnly,
-				c.Warnings)
+		env := map[string]string{"CLAUDEOPS_DRY_RUN": value, "CLAUDEOPS_READ_ONLY": value}
+		c, rules := load(env), config.LoadRules(placesOf(env))
+		if rules.DryRun.On != want.on || rules.ReadOnly.On != want.on || (len(c.Warnings) > 0) != want.warns {
+			t.Errorf("%q: dry run %t, read-only %t, warnings %q", value, rules.DryRun.On, rules.ReadOnly.On, c.Warnings)
+		}
+	}
+}
+
+// Whatever the order of the sources, the one that says true holds, and the ones that say false are named.
+func TestASwitchIsOnIfAnySourceSaysSo(t *testing.T) {
+	for name, c := range map[string]struct {
+		values [3]string
+		on     bool
+		warns  string
+	}{
+		"unset":                     {},
+		"the environment":           {values: [3]string{"true", "", ""}, on: true},
+		"the file":                  {values: [3]string{"", "true", ""}, on: true},
+		"what a client hands on":    {values: [3]string{"${CLAUDEOPS_DRY_RUN}", "true", ""}, on: true},
+		"false, and the file":       {values: [3]string{"false", "true", ""}, on: true, warns: "of the environment"},
+		"true, and false elsewhere": {values: [3]string{"true", "", "no"}, on: true, warns: "of elsewhere"},
+		"false twice, and true":     {values: [3]string{"false", "0", "on"}, on: true, warns: "of the file"},
+		"false everywhere":          {values: [3]string{"false", "false", "0"}},
+		"not a boolean":             {values: [3]string{"false", "ja", ""}, on: true, warns: "of the environment"},
+	} {
+		for _, variable := range []string{"CLAUDEOPS_DRY_RUN", "CLAUDEOPS_READ_ONLY"} {
+			var places []map[string]string
+			for _, value := range c.values {
+				places = append(places, map[string]string{variable: value})
+			}
+			got, warnings := placesOf(places...).Switch(variable), config.Load(placesOf(places...), nil).Warnings
+			said := strings.Join(warnings, "\n")
+			if got.On != c.on || (c.warns != "") != strings.Contains(said, "false has no effect") ||
+				!strings.Contains(said, c.warns) || strings.Count(said, "false has no effect") > 1 {
+				t.Errorf("%s, %s: %+v, warnings %q", name, variable, got, warnings)
+			}
+			env := config.Load(placesOf(places...), nil).Sessions.ServerEnv[variable]
+			if (env == "true") != c.on || env == "false" {
+				t.Errorf("%s: the server of a session gets %s=%q", name, variable, env)
+			}
+		}
+	}
+}
+
+func TestEachSettingIsShownWithItsSourceAndNoSecret(t *testing.T) {
+	shown := map[string]config.Setting{}
+	for _, s := range config.Show(placesOf(
+		map[string]string{"CLAUDEOPS_TIER": "1", "CLAUDEOPS_REPOS": "joe/a", "GITEA_TOKEN": "s3cret-of-gitea",
+			"CLAUDEOPS_SIGN_IN": "gitea", "CLAUDEOPS_STATE_DIR": " "},
+		map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_REPOS": "joe/a", "GITHUB_TOKEN_FILE": "/run/token",
+			"CLAUDEOPS_SIGN_IN_GITEA_CLIENT_SECRET": "s3cret-of-app", "CLAUDEOPS_STATE_DIR": "/state"},
+	), forges.All(), map[string]policy.Switch{"CLAUDEOPS_DRY_RUN": {On: true, By: []string{"dry_run of p.yaml"},
+		Against: []string{"the environment"}}}) {
+		if strings.Contains(s.Value, "s3cret") {
+			t.Errorf("a secret is shown: %+v", s)
+		}
+		shown[s.Name] = s
+	}
+	for name, want := range map[string]config.Setting{
+		"CLAUDEOPS_TIER": {Value: "1", Source: "the environment",
+			Warnings: []string{"the file sets it too, and is passed over"}},
+		"CLAUDEOPS_REPOS":     {Value: "joe/a", Source: "the environment"},
+		"CLAUDEOPS_STATE_DIR": {Value: "/state", Source: "the file"},
+		"CLAUDEOPS_REPOS_DIR": {Value: "/repos", Source: "default"}, "CLAUDEOPS_POLICY": {},
+		"GITEA_TOKEN":                           {Value: "set", Source: "the environment"},
+		"GITHUB_TOKEN":                          {Value: "set", Source: "GITHUB_TOKEN_FILE of the file"},
+		"CLAUDEOPS_SIGN_IN_GITEA_CLIENT_SECRET": {Value: "set", Source: "the file"},
+		"CLAUDEOPS_DRY_RUN": {Value: "true", Source: "dry_run of p.yaml",
+			Warnings: []string{"false has no effect in the environment: dry_run of p.yaml says true"}},
+	} {
+		want.Name = name
+		if !reflect.DeepEqual(shown[name], want) {
+			t.Errorf("%s: %+v, want %+v", name, shown[name], want)
 		}
 	}
 }
@@ -82,13 +162,13 @@ func TestStateDir(t *testing.T) {
 }
 
 func TestAMalformedAllowlistIsAProblemAndNotAnEmptyList(t *testing.T) {
-	if c := load(map[string]string{"CLAUDEOPS_REPOS": "joe/a, gitea:joe/b\nann/*"}); len(c.Permissions.Repos) != 3 ||
-		c.Permissions.ReposProblem != "" {
-		t.Errorf("got %v, %q", c.Permissions.Repos, c.Permissions.ReposProblem)
+	three := placesOf(map[string]string{"CLAUDEOPS_REPOS": "joe/a, gitea:joe/b\nann/*"})
+	if c := config.LoadRules(three); len(c.Repos) != 3 || c.ReposProblem != "" {
+		t.Errorf("got %v, %q", c.Repos, c.ReposProblem)
 	}
 	for _, bad := range []string{"joe", "joe/a, b", ",", "a/b/c"} {
-		if c := load(map[string]string{"CLAUDEOPS_REPOS": bad}); c.Permissions.ReposProblem == "" {
-			t.Errorf("%q was taken as %v", bad, c.Permissions.Repos)
+		if c := config.LoadRules(placesOf(map[string]string{"CLAUDEOPS_REPOS": bad})); c.ReposProblem == "" {
+			t.Errorf("%q was taken as %v", bad, c.Repos)
 		}
 	}
 }

@@ -10,12 +10,14 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/system/secretfile"
 )
 
 // env reads variables by our rules, and remembers the secrets among them.
 type env struct {
 	lookup   func(string) (string, bool)
+	sources  Sources         // that lookup asks
 	drivers  []driver.Driver // of the forges
 	warnings []string
 	secrets  []string // values that must never appear in a text
@@ -52,23 +54,28 @@ func (e *env) tier(name string) gitprovider.Tier {
 	return tier
 }
 
-// boolean treats a value that is no boolean as true: each of our switches makes the product more careful.
+// boolean treats a value that is not a boolean as true: each of our switches makes the product more careful.
 func (e *env) boolean(name string) bool {
 	raw := e.get(name)
-	switch strings.ToLower(raw) {
-	case "":
-		return false
-	case "yes", "on":
-		return true
-	case "no", "off":
-		return false
-	}
-	value, err := strconv.ParseBool(strings.ToLower(raw))
-	if err != nil {
+	value, ok := parseSwitch(raw)
+	if !ok {
 		e.warn("%s is %s, which is neither true nor false: true holds", name, shown(raw))
-		return true
 	}
 	return value
+}
+
+// anySource is boolean for a switch that any source can switch on, and none off again.
+func (e *env) anySource(name string) policy.Switch {
+	for _, source := range e.sources {
+		one := env{lookup: source.Lookup, warnings: e.warnings}
+		one.boolean(name)
+		e.warnings = one.warnings
+	}
+	out := e.sources.Switch(name)
+	if warning := out.Warning(); warning != "" {
+		e.warn("%s", warning)
+	}
+	return out
 }
 
 // permission treats everything but a clear yes as no: what it permits makes the product less careful.

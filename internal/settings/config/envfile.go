@@ -74,18 +74,3 @@ func unquoted(value string) string {
 	}
 	return value[1 : len(value)-1]
 }
-
-// Or looks a variable up in the environment, and where it is unset there (missing, empty, or a placeholder that a
-// client did not expand), in values.
-func Or(lookup func(string) (string, bool), values func() map[string]string) func(string) (string, bool) {
-	return func(name string) (string, bool) {
-		value, ok := lookup(name)
-		if trimmed := strings.TrimSpace(value); trimmed != "" && !isPlaceholder(trimmed) {
-			return value, ok
-		}
-		if said, is := values()[name]; is {
-			return said, true
-		}
-		return value, ok
-	}
-}

@@ -66,10 +66,8 @@ func TestEnvironmentFilesThatAreRefused(t *testing.T) {
 func TestTheEnvironmentWinsOverItsFile(t *testing.T) {
 	t.Parallel()
 	environment := map[string]string{"SET": "mine", "EMPTY": " ", "OPEN": "${OPEN}"}
-	lookup := config.Or(func(name string) (string, bool) { v, ok := environment[name]; return v, ok },
-		func() map[string]string {
-			return map[string]string{"SET": "file", "EMPTY": "file", "OPEN": "file", "ONLY": "file"}
-		})
+	lookup := placesOf(environment,
+		map[string]string{"SET": "file", "EMPTY": "file", "OPEN": "file", "ONLY": "file"}).Lookup
 	for name, want := range map[string]string{"SET": "mine", "EMPTY": "file", "OPEN": "file", "ONLY": "file", "NONE": ""} {
 		if got, _ := lookup(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)

@@ -59,9 +59,9 @@ func TestWhatIsNotAFileIsReportedAtOnce(t *testing.T) {
 func readsSecrets(t *testing.T, folder, name string) {
 	for _, variable := range []string{"GITHUB_TOKEN_FILE", "FRACTARY_REGISTRY_TOKEN_FILE", "CLAUDEOPS_API_TOKENS_FILE",
 		"CLAUDEOPS_DEPLOY_GIT_CREDENTIALS", "ANTHROPIC_API_KEY_FILE"} {
-		c := config.Load(func(v string) (string, bool) {
+		c := config.Load(config.Environment(func(v string) (string, bool) {
 			return map[string]string{variable: name}[v], v == variable
-		}, forges.All())
+		}), forges.All())
 		if strings.HasSuffix(variable, "_FILE") && !strings.Contains(strings.Join(c.Warnings, "\n"),
 			variable+" names a file that cannot be read") {
 			t.Errorf("%s: %v", variable, c.Warnings)

@@ -20,13 +20,13 @@ func TestProvidersOfSignInAreReadOrRefusedWhole(t *testing.T) {
 		"CLAUDEOPS_SIGN_IN_GITHUB_CLIENT_ID":     "c3", "CLAUDEOPS_SIGN_IN_GITHUB_CLIENT_SECRET": "other-secret",
 	}
 	load := func(changes map[string]string) Config {
-		return Load(func(name string) (string, bool) {
+		return Load(Environment(func(name string) (string, bool) {
 			if value, changed := changes[name]; changed {
 				return value, value != ""
 			}
 			value, set := good[name]
 			return value, set
-		}, nil)
+		}), nil)
 	}
 	c := load(nil)
 	want := []identity.Settings{

@@ -25,7 +25,8 @@ func notTheOperators() []string {
 // readers are the methods through which the source reads a variable. Each takes the name as a literal, but for calls
 // among themselves.
 func readers() []string {
-	return []string{"get", "secret", "variableOrFile", "secretFile", "boolean", "permission", "tier", "pollInterval"}
+	return []string{"get", "secret", "variableOrFile", "secretFile", "boolean", "permission", "tier", "pollInterval",
+		"anySource"}
 }
 
 // readVariables maps each variable that the source of this package reads to whether it is read as a secret.
@@ -55,7 +56,8 @@ func readVariables(t *testing.T) map[string]bool {
 
 // readersOfLists are the functions that read what ServerVariables and the drivers of forges list.
 func readersOfLists() []string {
-	return []string{"serverEnv", "toolsetEnv", "hookSecret", "Get", "Secret", "RegistryToken", "secretFiles", "signInAt"}
+	return []string{"serverEnv", "toolsetEnv", "hookSecret", "Get", "Secret", "RegistryToken", "secretFiles", "signInAt",
+		"anySource"}
 }
 
 func collectReads(t *testing.T, f *ast.FuncDecl, found map[string]bool) {

@@ -35,6 +35,8 @@ type file struct {
 	Revise       *string        `yaml:"revise"`
 	MaxRevisions *int           `yaml:"max_revisions"`
 	ReviseChecks *bool          `yaml:"revise_on_checks"`
+	DryRun       *bool          `yaml:"dry_run"`
+	ReadOnly     *bool          `yaml:"read_only"`
 	Labels       []string       `yaml:"labels"`
 	Pulls        *pullSection   `yaml:"pull_requests"`
 	Forks        bool           `yaml:"allow_forks"`
@@ -133,6 +135,7 @@ func Parse(name string, text []byte, kinds ...gitprovider.FileKind) (Policy, err
 func (f file) policy(name string, kinds []gitprovider.FileKind) (Policy, error) {
 	p := Default()
 	p.Source = name
+	p.Server.DryRun, p.Server.ReadOnly = f.DryRun, f.ReadOnly
 	p.Agents.RequireBoundary = f.Sessions != nil && f.Sessions.RequireBoundary
 	if f.Version != 1 {
 		return p, fmt.Errorf("version must be 1, not %d", f.Version)

@@ -47,6 +47,8 @@ type Policy struct {
 // Server is what holds for the server itself, whatever is proposed.
 type Server struct {
 	NotifyRefused bool         // whether people are told of refusals, too
+	DryRun        *bool        // true: everything is checked and nothing written; false has no effect, nil says nothing
+	ReadOnly      *bool        // the same for refusing every proposal
 	RequireSink   bool         // nothing is proposed unless every head of the audit was exported before
 	Sources       sources.List // places that files of projects may choose from; see docs/guides/sources.md
 }
@@ -253,6 +255,9 @@ type View struct {
 	PullRequests PullRequests `json:"pull_requests"`
 	ToolTiers    []ToolTier   `json:"tool_tiers" doc:"Tools of toolsets whose lowest tier the policy raises"`
 
+	DryRun   bool `json:"dry_run" doc:"The policy switches the dry run on, whatever other settings say"`
+	ReadOnly bool `json:"read_only" doc:"The policy refuses every proposal, whatever other settings say"`
+
 	RequireBoundary bool `json:"require_boundary" doc:"No session starts without a boundary that lacks nothing"`
 
 	Sources sources.List `json:"sources" doc:"Places that files of projects may choose from"`
@@ -296,6 +301,7 @@ func (p Policy) View() View {
 		ToolTiers: append([]ToolTier{}, p.Agents.ToolTiers...), RequireBoundary: p.Agents.RequireBoundary,
 		Sources: append(sources.List{}, p.Server.Sources...), Roles: append([]RoleRule{}, p.People.Roles...),
 		FourEyes: p.People.FourEyes,
+		DryRun:   p.Server.DryRun != nil && *p.Server.DryRun, ReadOnly: p.Server.ReadOnly != nil && *p.Server.ReadOnly,
 	}
 	for _, r := range p.AllRepositories() {
 		v.Repositories = append(v.Repositories, r.String())
@@ -333,6 +339,12 @@ func (p Policy) Hash() string {
 	}
 	if p.People.FourEyes {
 		rules = append(rules, "review.four_eyes")
+	}
+	if on := p.Server.DryRun; on != nil {
+		rules = append(rules, "dry_run", *on)
+	}
+	if on := p.Server.ReadOnly; on != nil {
+		rules = append(rules, "read_only", *on)
 	}
 	b, err := json.Marshal(rules)
 	if err != nil { // strings and integers always marshal

@@ -24,7 +24,7 @@ type Engine struct {
 	state     State
 	Hashes    *Hashes                 // of files that have not changed; nil: every file is read
 	unchanged lastUnchanged           // the last plan that had nothing to change
-	NoWriting string                  // why not even what was cut off may be finished; "" if it may
+	NoWriting func() string           // why not even what was cut off may be finished now, "" if it may; nil: it may
 	dies      func(step string) bool  // tests end the process here; nil does nothing
 	fails     func(step string) error // tests let a write fail here
 }
@@ -58,6 +58,14 @@ func WasKilled(err error) bool { return errors.As(err, &killed{}) }
 
 func (e *Engine) died(err error) bool { return WasKilled(err) }
 
+// Closed says why nothing may be written now; "" if it may.
+func (e *Engine) Closed() string {
+	if e.NoWriting == nil {
+		return ""
+	}
+	return e.NoWriting()
+}
+
 // State returns the folder that holds snapshots and the log.
 func (e *Engine) State() State { return e.state }
 
@@ -75,11 +83,12 @@ func (e *Engine) Look(ctx context.Context, f func() error) (said string, err err
 			return said, err
 		}
 		j, err := e.state.pending()
-		if j != nil && e.NoWriting != "" {
+		closed := e.Closed()
+		if j != nil && closed != "" {
 			said = fmt.Sprintf("a %s that was cut off (snapshot %s) is not finished: %s", j.Snapshot.Kind, j.Snapshot.ID,
-				e.NoWriting)
+				closed)
 		}
-		if err == nil && (j == nil || e.NoWriting != "") {
+		if err == nil && (j == nil || closed != "") {
 			defer unlock()
 			return said, f()
 		}

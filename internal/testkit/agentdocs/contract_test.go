@@ -47,7 +47,7 @@ func codesForReaders() []fault.Code {
 	}
 }
 
-// serverVariables maps the variables that the MCP server reads to the default that .claude/mcp.json must give them.
+// serverVariables are the variables that the MCP server reads, with their defaults, which the server alone knows.
 func serverVariables() map[string]string {
 	vars := map[string]string{}
 	for _, v := range config.ServerVariables(forges.All()) {

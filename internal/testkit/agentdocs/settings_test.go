@@ -41,18 +41,18 @@ func TestMCPConfigStartsTheContainersBinary(t *testing.T) {
 	}
 }
 
-// Claude Code passes ${NAME} on literally when the variable is missing; only the form with a default is safe.
-func TestMCPConfigGivesEveryVariableADefault(t *testing.T) {
+// Claude Code passes ${NAME} on literally when the variable is missing, so that the form with a default is used. The
+// default is empty, which is unset: another one would beat the operator's environment file.
+func TestMCPConfigHandsEveryVariableOnAndKnowsNoDefault(t *testing.T) {
 	t.Parallel()
 	var config mcpConfig
 	decodeStrictly(t, ".claude/mcp.json", &config)
 	env, want := config.Servers[serverName].Env, serverVariables()
 	for name, value := range env {
-		fallback, known := want[name]
-		if !known {
+		if _, known := want[name]; !known {
 			t.Errorf("%s is not a variable of the MCP server", name)
 		}
-		if expected := "${" + name + ":-" + fallback + "}"; value != expected {
+		if expected := "${" + name + ":-}"; value != expected {
 			t.Errorf("%s is %q, want %q", name, value, expected)
 		}
 	}

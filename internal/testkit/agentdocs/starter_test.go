@@ -28,12 +28,12 @@ func TestThePermissionsToBeginWithOnlyRead(t *testing.T) {
 	if example == nil || docs == nil || example[1] != docs[1] {
 		t.Fatalf("not one line in both:\n%q\n%q", example, docs)
 	}
-	sessions := config.Load(func(name string) (string, bool) {
+	sessions := config.Load(config.Environment(func(name string) (string, bool) {
 		if name != "CLAUDEOPS_AGENT_TOOLS" {
 			return "", false
 		}
 		return example[1], true
-	}, forges.All()).Sessions
+	}), forges.All()).Sessions
 	var commands []string
 	for _, tool := range sessions.Tools {
 		command, is := strings.CutPrefix(tool.Rule, "Bash(")

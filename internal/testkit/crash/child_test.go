@@ -231,7 +231,7 @@ func runDoomed(spec string) int {
 	var d doomed
 	err := json.Unmarshal([]byte(spec), &d)
 	if err == nil {
-		err = d.run(context.Background(), config.Load(os.LookupEnv, forges.All()))
+		err = d.run(context.Background(), config.Load(config.Environment(os.LookupEnv), forges.All()))
 	}
 	fmt.Fprintf(os.Stderr, "survived: %v\n", err)
 	return exitSurvived

@@ -33,7 +33,8 @@ func TestASlowSettlementLeavesTheWorkOfOthersAlone(t *testing.T) {
 			r := newCheck("Watch inodes", "checks/inodes.md", "# Inodes\n")
 			w.doom(t, doomed{Step: "committed", Ago: ago, Request: r})
 			var other *child
-			slow, err := newFlow(config.Load(w.lookup, forges.All()), func(p gitprovider.Provider) gitprovider.Provider {
+			cfg := config.Load(config.Environment(w.lookup), forges.All())
+			slow, err := newFlow(cfg, func(p gitprovider.Provider) gitprovider.Provider {
 				return &pausing{Provider: p, pause: sync.OnceFunc(func() {
 					other = w.propose(t, r)
 					other.giveTime()

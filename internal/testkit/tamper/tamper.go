@@ -17,7 +17,8 @@ import (
 func columns() []string {
 	return strings.Split(
 		"seq, prev_hash, time_us, request_id, door, caller, tier, action, provider, owner, repo, base, branch, "+
-			"title, paths, digest, verdicts, outcome, code, message, pr_number, pr_url, duration_us, actor", ", ")
+			"title, paths, digest, verdicts, outcome, code, message, pr_number, pr_url, duration_us, "+
+			"actor, policy", ", ")
 }
 
 // Rewrite does what somebody can do who may write the database: it removes rows of the audit, numbers the rest anew,
@@ -104,7 +105,7 @@ func rehash(ctx context.Context, db *sql.DB, was, seq int64, prev string) (strin
 	text.WriteString("claudeops-audit-v1\n")
 	for j, name := range names {
 		value := fmt.Sprint(values[j])
-		if name == "actor" && value == "" {
+		if (name == "actor" || name == "policy") && value == "" {
 			continue
 		}
 		fmt.Fprintf(&text, "%s=%d:%s\n", name, len(value), value)

@@ -18,7 +18,8 @@ type PolicyAnswer struct {
 
 func (h *status) showPolicy(context.Context, operation.Call, struct{}) (PolicyAnswer, error) {
 	p, err := h.policy()
-	return PolicyAnswer{Tier: int(h.settings.Tier), DryRun: h.settings.DryRun, ReadOnly: h.settings.ReadOnly,
+	now := h.settings.Rules()
+	return PolicyAnswer{Tier: int(h.settings.Tier), DryRun: now.DryRun, ReadOnly: now.ReadOnly,
 		Policy: p.View()}, err
 }
 

@@ -109,6 +109,7 @@ func (h *proposals) proposalEntry(r record.RecordedAttempt) ProposalEntry {
 		Base: handler.CleanLine(r.Base), Branch: handler.CleanLine(r.Branch), Title: handler.CleanLine(r.Title),
 		Paths: []string{}, Outcome: string(r.Outcome), Code: r.Code, Message: message, DeniedBy: []record.Gate{},
 		PRNumber: r.PRNumber, PRURL: r.PRURL, State: string(r.State), DurationMS: float64(r.Duration.Microseconds()) / 1000,
+		Policy: r.Policy,
 	}
 	for _, path := range r.Paths {
 		e.Paths = append(e.Paths, handler.CleanLine(path))

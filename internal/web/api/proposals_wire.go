@@ -38,6 +38,7 @@ type ProposalEntry struct {
 	State      string        `json:"state,omitempty" doc:"What became of the proposal, if it passed the gates"`
 	Warnings   []string      `json:"warnings,omitempty" doc:"What the gates let pass and a person should know before merging"`
 	DurationMS float64       `json:"duration_ms"`
+	Policy     string        `json:"policy,omitempty" doc:"Hash of the policy that judged it"`
 }
 
 // ProposalList is a page of attempts, newest first.

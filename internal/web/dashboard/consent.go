@@ -128,7 +128,7 @@ func (h *consentPages) page(req *handler.Request, given url.Values, wanted oauth
 		Page: h.frame(req, "Let a program in?", ""), Client: wanted.Client.Name, Answer: oauth.Place(wanted.Redirect),
 		Far: oauth.IsFar(wanted.Redirect), Seal: h.seal(key, req, given),
 		May: req.Principal.Scopes.Has(access.Operate), Repos: given.Get("repos"), Failed: failed,
-		DryRun: h.settings.DryRun, Chosen: given.Has("dry_run"),
+		DryRun: h.settings.Rules().DryRun, Chosen: given.Has("dry_run"),
 		Days: int(oauth.GrantLife.Hours() / 24), Allow: allowPath, Deny: denyPath,
 	}
 	view.Scripts, view.Position = nil, ""

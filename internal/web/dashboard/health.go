@@ -27,9 +27,9 @@ func (h *renderer) standing(ctx context.Context) pages.Standing {
 		}
 	}
 	switch {
-	case h.settings.ReadOnly != "":
+	case h.settings.Rules().ReadOnly != "":
 		s.Mode, s.Held = "Read-only", true
-	case h.settings.DryRun:
+	case h.settings.Rules().DryRun:
 		s.Mode, s.Held = "Dry run, tier "+h.settings.Tier.String(), true
 	}
 	return s

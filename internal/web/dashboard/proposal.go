@@ -190,11 +190,11 @@ func (h *proposalPages) mayPromote(req *handler.Request, p record.Proposal) (may
 	case h.promotes.Handle == nil:
 		return false,
 			"This was a dry run. It cannot be opened here, since the toolset pr is not enabled (CLAUDEOPS_TOOLSETS)."
-	case h.settings.DryRun:
+	case h.settings.Rules().DryRun:
 		return false,
 			"This was a dry run. It cannot be opened here, since the server is in dry run itself (CLAUDEOPS_DRY_RUN)."
-	case h.settings.ReadOnly != "":
-		return false, "This was a dry run. It cannot be opened here: " + h.settings.ReadOnly + "."
+	case h.settings.Rules().ReadOnly != "":
+		return false, "This was a dry run. It cannot be opened here: " + h.settings.Rules().ReadOnly + "."
 	case !req.Principal.Scopes.Has(access.Review):
 		return false, "This was a dry run. Opening it needs the scope review."
 	}

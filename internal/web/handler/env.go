@@ -20,12 +20,18 @@ type Env struct {
 
 // Settings is what the operator lets this server do.
 type Settings struct {
-	Version  string
-	Tier     gitprovider.Tier
-	DryRun   bool
-	ReadOnly string // why no proposals are taken, or ""
+	Version string
+	Tier    gitprovider.Tier
+	Rules   func() Rules // as they are now
 	// PublicURL is where clients reach the server, base path included; "" if nobody says.
 	PublicURL string
+}
+
+// Rules are what the operator's rules say of the whole server at one time.
+type Rules struct {
+	DryRun   bool
+	ReadOnly string // why no proposals are taken, or ""
+	Problem  string // why the rules cannot be known, or "": nobody signs in anew
 }
 
 // Bounds, in runes, of text that others wrote.

@@ -78,21 +78,14 @@ func New(o Options) *Metrics {
 			Help: "Webhooks of forges; result is taken, ignored, pong or the code of a refusal.",
 		}, []string{"provider", "result"}),
 	}
-	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "claudeops_info", Help: "What runs.",
-		ConstLabels: prometheus.Labels{
-			"version": o.Settings.Version, "tier": o.Settings.Tier.String(), "dry_run": strconv.FormatBool(o.Settings.DryRun),
-			"read_only": strconv.FormatBool(o.Settings.ReadOnly != ""),
-		},
-	})
-	info.Set(1)
 	if o.Remaining != nil {
 		m.registry.MustRegister(remaining{o.Remaining})
 	}
 	if o.Latency != nil {
 		m.registry.MustRegister(o.Latency.took, o.Latency.failed)
 	}
-	m.registry.MustRegister(m.attempts, m.took, m.exchanges, m.latency, m.hooks, info, &m.agents.usage, &m.agents.boundary,
+	m.registry.MustRegister(m.attempts, m.took, m.exchanges, m.latency, m.hooks, info{o.Settings}, &m.agents.usage,
+		&m.agents.boundary,
 		m.standing,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "claudeops_event_streams", Help: "Pages that listen for changes.",
@@ -195,4 +188,21 @@ func (m *Metrics) Text() (text []byte, contentType string, err error) {
 		}
 	}
 	return b.Bytes(), string(format), nil
+}
+
+// info says what runs, by the rules as they are when it is asked.
+type info struct{ settings handler.Settings }
+
+func infoDesc() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_info", "What runs.", []string{"version", "tier", "dry_run", "read_only"}, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (i info) Describe(ch chan<- *prometheus.Desc) { ch <- infoDesc() }
+
+// Collect implements prometheus.Collector.
+func (i info) Collect(ch chan<- prometheus.Metric) {
+	now := i.settings.Rules()
+	ch <- prometheus.MustNewConstMetric(infoDesc(), prometheus.GaugeValue, 1, i.settings.Version,
+		i.settings.Tier.String(), strconv.FormatBool(now.DryRun), strconv.FormatBool(now.ReadOnly != ""))
 }
