@@ -131,13 +131,13 @@ func (s *Service) Refused(ctx context.Context, id, client string, why *Error) er
 	return s.refused(ctx, id, s.callerOf(ctx, client), why.Error(), false)
 }
 
-// RefusedFor records a wrong request that the browser of a person has brought. person is their name.
-func (s *Service) RefusedFor(ctx context.Context, id, person, client string, why *Error) error {
-	return s.refused(ctx, id, person, s.callerOf(ctx, client)+": "+why.Error(), true)
+// RefusedFor records a wrong request that the browser of a person has brought.
+func (s *Service) RefusedFor(ctx context.Context, id string, who record.Actor, client string, why *Error) error {
+	return s.refused(ctx, id, who, s.callerOf(ctx, client).String()+": "+why.Error(), true)
 }
 
-func (s *Service) refused(ctx context.Context, id, caller, message string, repeats bool) error {
-	row := s.row(ActionRefuse, id, caller, message)
+func (s *Service) refused(ctx context.Context, id string, who record.Actor, message string, repeats bool) error {
+	row := s.row(ActionRefuse, id, who, message)
 	row.Code, row.Outcome, row.Repeats = fault.Unauthenticated, record.OutcomeRefused, repeats
 	return s.Record(ctx, row)
 }

@@ -93,7 +93,7 @@ func (h *consentPages) ask(req *handler.Request) (handler.Response, error) {
 	wanted, done, err := h.read(req, given)
 	if fault.CodeOf(err) == fault.InvalidArgument {
 		why := &oauth.Error{Code: "invalid_request", Description: fault.From(err).Message}
-		err = errors.Join(err, h.programs.Service.RefusedFor(req.Context(), req.ID, req.Principal.Name,
+		err = errors.Join(err, h.programs.Service.RefusedFor(req.Context(), req.ID, req.Principal.Actor,
 			given.Get("client_id"), why))
 	}
 	if err != nil || done != nil {
@@ -115,7 +115,7 @@ func (h *consentPages) read(req *handler.Request, given url.Values) (oauth.Reque
 			return wanted, nil, fault.New(fault.InvalidArgument, "%s asks for what is not given here: %s; begin again in it",
 				wanted.Client.Name, why)
 		}
-		return wanted, sendBack(wanted.Refusal(why)), h.programs.Service.RefusedFor(req.Context(), req.ID, req.Principal.Name,
+		return wanted, sendBack(wanted.Refusal(why)), h.programs.Service.RefusedFor(req.Context(), req.ID, req.Principal.Actor,
 			wanted.Client.ID, why)
 	}
 	return wanted, nil, err

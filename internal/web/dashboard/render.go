@@ -55,7 +55,7 @@ func (h *renderer) frame(req *handler.Request, title, current string) pages.Page
 	}
 	operates := req.Principal.Scopes.Has(access.Operate)
 	var standing pages.Standing
-	if req.Principal.Name != "" {
+	if req.Principal.Name() != "" {
 		standing = h.standing(req.Context())
 	}
 	return pages.Page{
