@@ -257,7 +257,7 @@ func (d doomed) run(ctx context.Context, cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	_, err = flow.Create(ctx, operation.Caller{Door: record.DoorMCP, Name: "doomed"}, raw)
+	_, err = flow.Create(ctx, operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "doomed"}}, raw)
 	return err
 }
 

@@ -123,7 +123,7 @@ func TestAChangedManifestIsToldAtTheCostOfOneRequest(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := len(w.forge.Faults().Requests())
-			result, err := w.service().Create(t.Context(), operation.Caller{Door: record.DoorMCP, Name: "test"}, raw)
+			result, err := w.service().Create(t.Context(), operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, raw)
 			if err != nil {
 				t.Fatal(err)
 			}
