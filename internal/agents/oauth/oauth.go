@@ -132,8 +132,8 @@ func (s *Service) Refused(ctx context.Context, id, client string, why *Error) er
 }
 
 // RefusedFor records a wrong request that the browser of a person has brought.
-func (s *Service) RefusedFor(ctx context.Context, id string, person record.Actor, client string, why *Error) error {
-	return s.refused(ctx, id, person, s.callerOf(ctx, client).Client+": "+why.Error(), true)
+func (s *Service) RefusedFor(ctx context.Context, id string, who record.Actor, client string, why *Error) error {
+	return s.refused(ctx, id, who, s.callerOf(ctx, client).String()+": "+why.Error(), true)
 }
 
 func (s *Service) refused(ctx context.Context, id string, who record.Actor, message string, repeats bool) error {

@@ -102,6 +102,9 @@ func (a Attempt) actor() (name string, agent bool) {
 	if a.Action == ActionPullGone || a.Action == ActionPullFound {
 		return "the forge", false
 	}
+	if !a.Actor.IsZero() {
+		return a.Actor.called()
+	}
 	agent = a.Door == DoorMCP || a.Session != ""
 	if name, client, found := strings.Cut(a.Caller, " ("); found && strings.HasSuffix(client, ")") {
 		if strings.HasPrefix(name, "uid ") {
@@ -122,6 +125,37 @@ func (a Attempt) actor() (name string, agent bool) {
 		}
 	}
 	return PersonName(name), agent
+}
+
+// called is the actor as people know them, and whether that is an agent. What a program calls itself never stands alone,
+// and a user of the operating system never without the number.
+func (a Actor) called() (name string, agent bool) {
+	agent = a.Door == DoorMCP || a.Session != nil
+	client := a.Client
+	if at := strings.LastIndexByte(client, ' '); at > 0 && agent { // the version
+		client = client[:at]
+	}
+	switch {
+	case a.System != "":
+		return cmp.Or(map[string]string{SystemServe: "Claude Ops", SystemConnector: "an agent"}[a.System], a.System), agent
+	case a.Session != nil:
+		return "an agent's session", true
+	case a.Credential != nil:
+		return PersonName(a.Credential.Name), agent
+	case agent && client != "":
+		return "agent " + client, true
+	case agent:
+		return "an agent", true
+	case a.Person != nil && a.Person.Issuer == IssuerOS:
+		if name, found := strings.CutSuffix(a.Person.Name, ")"); found {
+			_, name, _ = strings.Cut(name, " (")
+			return name + " (uid " + a.Person.Subject + ")", false
+		}
+		return a.Person.Name, false
+	case a.Person != nil:
+		return PersonName(a.Person.Name), false
+	}
+	return client, false
 }
 
 // PersonName is the name of somebody without the provider of identities that knows them: people read names, and the row

@@ -41,7 +41,11 @@ type repeated struct {
 
 // kindOf is the kind of a refusal. Without a reason it is the one for all reasons beyond maxReasons.
 func (r *repeats) kindOf(a record.Attempt) kind {
-	out := kind{a.Door, a.Caller, a.Action, fmt.Sprint(a.Code, a.Provider, a.Owner, a.Repo, a.PRNumber, a.Message)}
+	caller := a.Caller
+	if !a.Actor.IsZero() {
+		caller = encodeActor(a.Actor)
+	}
+	out := kind{a.Door, caller, a.Action, fmt.Sprint(a.Code, a.Provider, a.Owner, a.Repo, a.PRNumber, a.Message)}
 	if _, known := r.kinds[out]; known {
 		return out
 	}

@@ -414,7 +414,7 @@ func newQuestioned(t *testing.T) (*reviewed, request) {
 	}
 	pr := w.assertOne(t, 1, first)
 	w.run(t, "review", "request-changes", "1", "--repo", repoKey, "--comment", "Say how.", "--line",
-		"checks/inodes.md:1:Why?", "--as", "ann")
+		"checks/inodes.md:1:Why?")
 	return &reviewed{w, pr.Branch, pr.HeadCommit}, request{
 		Owner: repoOwner, Name: repoName, Title: "x", Body: "x", ChangeType: "check", Revises: 1, Files: []file{},
 		Reply: "It counts files.", Replies: []reply{{"1.1", "Because they end."}},
