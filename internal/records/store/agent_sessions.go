@@ -38,7 +38,7 @@ func (s *AgentSessions) BeginSession(ctx context.Context, r sessions.Record) err
 }
 
 func (s *AgentSessions) insert(ctx context.Context, r sessions.Record, lock string) error {
-	return s.db.write(ctx, func(tx *sql.Tx) error {
+	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		record, err := json.Marshal(r)
 		if err != nil {
 			return err
@@ -57,7 +57,7 @@ func (s *AgentSessions) insert(ctx context.Context, r sessions.Record, lock stri
 
 // AppendEvents implements session.Records.
 func (s *AgentSessions) AppendEvents(ctx context.Context, id string, events []sessions.Event) error {
-	return s.db.write(ctx, func(tx *sql.Tx) error {
+	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for _, e := range events {
 			const insert = `INSERT INTO agent_session_events (session, seq, time_us, kind, tool, body) VALUES ($1, $2, $3, $4, $5, $6)`
 			_, err := tx.ExecContext(ctx, insert, text(id), e.Seq, micros(e.Time), text(e.Kind), text(e.Tool), text(e.Text))
@@ -71,7 +71,7 @@ func (s *AgentSessions) AppendEvents(ctx context.Context, id string, events []se
 
 // SaveSession implements session.Records.
 func (s *AgentSessions) SaveSession(ctx context.Context, r sessions.Record) error {
-	err := s.db.write(ctx, func(tx *sql.Tx) error {
+	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		record, err := json.Marshal(r)
 		if err != nil {
 			return err
@@ -183,7 +183,7 @@ func (s *AgentSessions) SessionCounts(ctx context.Context, id string) (counts se
 
 // AskStop implements session.Records.
 func (s *AgentSessions) AskStop(ctx context.Context, id string) error {
-	return s.db.write(ctx, func(tx *sql.Tx) error {
+	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		const update = `UPDATE agent_sessions SET stop_asked_us = COALESCE(stop_asked_us, $1) WHERE id = $2 AND state = 'running'`
 		known, err := changesOne(tx.ExecContext(ctx, update, micros(s.db.opts.Now()), text(bound(id, maxWord))))
 		if err == nil && !known {

@@ -129,7 +129,7 @@ func (h *History) AttemptsOf(ctx context.Context, requestID string) ([]record.Re
 // attempts reads what changes of the rows that the clauses select, and of the rows themselves, which never change,
 // those that are not in memory.
 func (h *History) attempts(ctx context.Context, clauses string, args ...any) (out []record.RecordedAttempt, err error) {
-	err = h.db.read(ctx, func(tx *sql.Tx) error {
+	err = h.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		found, err := selectRows(ctx, tx, func(rows *sql.Rows, f *foundAttempt) error {
 			return rows.Scan(&f.seq, &f.hash, (*text)(&f.session), (*text)(&f.state))
 		}, "SELECT audit.seq, audit.hash, COALESCE(a.session, ''), COALESCE(p.state, '') FROM audit LEFT JOIN attempts a "+

@@ -28,7 +28,7 @@ func (l *Ledger) Reserve(
 	p.State, p.Provider = record.StateReserved, l.db.stored(p.Provider)
 	var holders []proposalRow
 	err = l.held.take(ctx, p.ID, func(lock string) (bool, error) {
-		err := l.db.write(ctx, func(tx *sql.Tx) error {
+		err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 			holder, err := findHolder(ctx, tx, p, claim.Seen)
 			if err != nil {
 				return err
@@ -155,7 +155,7 @@ func (l *Ledger) Advance(ctx context.Context, id string, to record.Progress) err
 	if err := checkStep(to.State, record.StateReserved, record.StateCommitted, record.StateUnsettled); err != nil {
 		return err
 	}
-	err := l.db.write(ctx, func(tx *sql.Tx) error { return l.updateProgress(ctx, tx, id, to) })
+	err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error { return l.updateProgress(ctx, tx, id, to) })
 	if err != nil && to.State == record.StateUnsettled || fault.CodeOf(err) == fault.Conflict {
 		l.held.release(id) // others may settle it; once that is recorded they may anyway
 	}
@@ -171,7 +171,7 @@ func (l *Ledger) Finish(
 	if err := checkStep(to.State, record.StateOpened, record.StateFailed); err != nil {
 		return err
 	}
-	err := l.db.write(ctx, func(tx *sql.Tx) error {
+	err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if err := l.updateProgress(ctx, tx, id, to); err != nil {
 			return err
 		}
@@ -207,7 +207,7 @@ func (l *Ledger) Record(
 	if dryRun == nil && len(notices) == 0 {
 		rows = l.repeats.add(a)
 	}
-	err := l.db.write(ctx, func(tx *sql.Tx) error {
+	err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if dryRun != nil {
 			p := *dryRun
 			p.State, p.Provider = record.StateDryRun, l.db.stored(p.Provider)
@@ -236,7 +236,7 @@ func checkStep(state record.ProposalState, accepted ...record.ProposalState) err
 // Adopt implements prflow.Ledger.
 func (l *Ledger) Adopt(ctx context.Context, left record.Proposal) (ok bool, err error) {
 	err = l.held.take(ctx, left.ID, func(lock string) (bool, error) {
-		err := l.db.write(ctx, func(tx *sql.Tx) (err error) {
+		err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
 			ok, err = changesOne(tx.ExecContext(ctx, `UPDATE proposals SET process = $1,
 					state = CASE WHEN state <> 'unsettled' THEN state WHEN commit_id <> '' THEN 'committed' ELSE 'reserved' END
 				WHERE id = $2 AND process = $3 AND state = $4 AND state IN ('reserved', 'committed', 'unsettled')`,
@@ -252,7 +252,7 @@ func (l *Ledger) Adopt(ctx context.Context, left record.Proposal) (ok bool, err 
 func (l *Ledger) Supersede(ctx context.Context, left, next record.Proposal, a record.Attempt) (ok bool, err error) {
 	next.State, next.Provider = record.StateReserved, l.db.stored(next.Provider)
 	err = l.held.take(ctx, next.ID, func(lock string) (bool, error) {
-		err := l.db.write(ctx, func(tx *sql.Tx) (err error) {
+		err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
 			ok, err = changesOne(tx.ExecContext(ctx, `UPDATE proposals SET state = 'failed'
 				WHERE id = $1 AND process = $2 AND state = $3 AND state IN ('reserved', 'committed', 'unsettled')`,
 				text(left.ID), text(left.Holder), text(left.State)))
@@ -278,7 +278,7 @@ func (l *Ledger) Supersede(ctx context.Context, left, next record.Proposal, a re
 func (l *Ledger) RecordEnd(ctx context.Context, a record.Attempt, end record.PullRecord,
 	notices ...record.Notice) error {
 	end.PullKey = l.db.storedKey(end.PullKey)
-	return l.db.write(ctx, func(tx *sql.Tx) error {
+	return l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		records, err := selectPulls(ctx, tx, "WHERE r.provider = $1 AND r.owner = $2 AND r.repo = $3 AND r.number = $4",
 			text(end.Provider), text(end.Owner), text(end.Repo), end.Number)
 		if err != nil {

@@ -22,16 +22,16 @@ const sessionTimeout = 5 * time.Second
 // then still be writing to a provider while another process settles its proposal. The ledger fences it off: its next
 // Advance or Finish gives conflict.
 type sessionLocks struct {
+	db     *database
 	engine *postgresEngine
-	newID  func() string
 
 	mu   sync.Mutex
 	conn *pgx.Conn // nil before enter
 	held map[string]bool
 }
 
-func newSessionLocks(e *postgresEngine, newID func() string) *sessionLocks {
-	return &sessionLocks{engine: e, newID: newID, held: map[string]bool{}}
+func newSessionLocks(d *database, e *postgresEngine) *sessionLocks {
+	return &sessionLocks{db: d, engine: e, held: map[string]bool{}}
 }
 
 // lockKey is the number of the advisory lock.
@@ -46,7 +46,7 @@ func (l *sessionLocks) acquire(ctx context.Context) (string, error) {
 	if err := l.connect(ctx); err != nil {
 		return "", err
 	}
-	name := l.newID()
+	name := l.db.opts.NewID()
 	ctx, cancel := sessionContext()
 	defer cancel()
 	var taken bool
@@ -116,15 +116,11 @@ func (l *sessionLocks) ended(ctx context.Context, names []string) (map[string]bo
 	return out, nil
 }
 
-// taken returns the keys of all advisory locks of this database that have one number.
+// taken returns the keys of all advisory locks of this database that have one number. The server shows the locks of
+// now, whatever the transaction sees of the tables.
 func (l *sessionLocks) taken(ctx context.Context) (map[int64]bool, error) {
-	tx, err := l.engine.beginRead(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = tx.Rollback() }()
 	keys := map[int64]bool{}
-	err = queryRows(ctx, tx, func(rows *sql.Rows) error {
+	err := l.db.query(ctx, func(rows *sql.Rows) error {
 		var key int64
 		err := rows.Scan(&key)
 		keys[key] = true

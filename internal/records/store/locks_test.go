@@ -13,7 +13,12 @@ import (
 // abandoned lists the unfinished proposals and whether they are abandoned, as s hands them out.
 func abandoned(t testing.TB, s *Store) map[string]bool {
 	t.Helper()
-	left, err := s.History.Unfinished(context.Background())
+	return abandonedBy(context.Background(), t, s)
+}
+
+func abandonedBy(ctx context.Context, t testing.TB, s *Store) map[string]bool {
+	t.Helper()
+	left, err := s.History.Unfinished(ctx)
 	if err != nil {
 		t.Fatalf("Unfinished: %v (%v)", err, errCause(err))
 	}

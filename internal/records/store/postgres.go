@@ -18,7 +18,7 @@ import (
 // migrations/postgres.
 
 const (
-	postgresReaders = 2               // connections for reading
+	postgresReaders = 2               // connections for reading, unless Options say otherwise
 	postgresIdle    = 1 * time.Minute // after that a connection that nobody uses is closed
 )
 
@@ -47,7 +47,7 @@ func openPostgres(ctx context.Context, opts Options) (*postgresEngine, error) {
 		config.RuntimeParams[applicationName] = applicationOf(opts.Process)
 	}
 	e := &postgresEngine{config: config, busy: opts.BusyTimeout, writer: openPostgresPool(config, 1),
-		reader: openPostgresPool(config, postgresReaders), migrations: opts.migrations}
+		reader: openPostgresPool(config, opts.Readers), migrations: opts.migrations}
 	if err := e.prepare(ctx, opts.MustExist); err != nil {
 		_ = e.close()
 		return nil, e.asFault(ctx, err)

@@ -28,7 +28,7 @@ type recentRefusals struct {
 func (r *recentRefusals) since(ctx context.Context, d *database, since int64) (out []record.CodeCount, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := d.read(ctx, func(tx *sql.Tx) error { return r.read(ctx, tx, since) }); err != nil {
+	if err := d.read(ctx, func(ctx context.Context, tx *sql.Tx) error { return r.read(ctx, tx, since) }); err != nil {
 		r.times = nil
 		return nil, err
 	}

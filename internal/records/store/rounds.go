@@ -21,7 +21,7 @@ func (r *Rounds) ClaimRound(ctx context.Context, name string, every time.Duratio
 	if err != nil || isRecent(begun, now, every) {
 		return false, begun.Add(every), err
 	}
-	err = r.db.write(ctx, func(tx *sql.Tx) error {
+	err = r.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		mine, err = changesOne(tx.ExecContext(ctx, `INSERT INTO rounds (name, begun_us) VALUES ($1, $3)
 			ON CONFLICT (name) DO UPDATE SET begun_us = excluded.begun_us WHERE rounds.begun_us <= $2 OR rounds.begun_us > $3`,
 			text(name), micros(now.Add(-every)), micros(now)))
@@ -45,7 +45,7 @@ const (
 // among the last 20,000.
 func (r *Rounds) TakeDelivery(ctx context.Context, provider, id string) (fresh bool, err error) {
 	now := r.db.opts.Now()
-	err = r.db.write(ctx, func(tx *sql.Tx) error {
+	err = r.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM webhook_deliveries WHERE seen_us <= $1 OR seen_us <= (
 			SELECT seen_us FROM webhook_deliveries ORDER BY seen_us DESC LIMIT 1 OFFSET $2)`, micros(now.Add(-deliveryKeep)), maxDelivered-1)
 		if err != nil {

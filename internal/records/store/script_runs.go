@@ -109,7 +109,7 @@ func (s *ScriptRuns) SettleScriptRuns(ctx context.Context, row func(record.Scrip
 	if err != nil || len(open) == 0 { // most often there is nothing to write
 		return err
 	}
-	return s.db.write(ctx, func(tx *sql.Tx) error {
+	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for _, id := range open {
 			found, err := selectRows(ctx, tx, scanScriptRun, "SELECT record FROM script_runs WHERE settled = 0 AND id = $1",
 				text(id))

@@ -87,6 +87,7 @@ func (e *sqliteEngine) connect(ctx context.Context, opts Options) (ready bool, e
 	if e.reader, err = openPool(e.path, busySlice, false, opts.pragmas()...); err != nil {
 		return false, e.asFault(ctx, err)
 	}
+	e.reader.SetMaxOpenConns(opts.Readers)
 	e.presence.enter(e.dir, opts.Process, e.now(), rand.Text())
 	var state openState
 	err = e.retryWhileBusy(ctx, func() error {

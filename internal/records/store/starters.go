@@ -24,7 +24,7 @@ func (p *Pulls) Starters(ctx context.Context, key record.PullKey) (out []access.
 		)
 		SELECT n.caller, COALESCE(p.issuer, t.owner_issuer, ''), COALESCE(p.subject, t.owner_subject, '') FROM names n
 			LEFT JOIN people p ON p.name = n.caller LEFT JOIN api_tokens t ON t.name = n.caller`
-	err = p.db.read(ctx, func(tx *sql.Tx) error {
+	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = selectRows(ctx, tx, func(rows *sql.Rows, s *access.Starter) error {
 			return rows.Scan((*text)(&s.Name), (*text)(&s.Issuer), (*text)(&s.Subject))
 		}, started, text(key.Provider), key.Number, text(lowerASCII(key.Owner)), text(lowerASCII(key.Repo)))

@@ -27,6 +27,8 @@ type Options struct {
 	// BusyTimeout is how long a call waits before it can write: for other calls of this process and for other processes,
 	// all together. The next ones wait a second until one could write again. Default: 15 seconds.
 	BusyTimeout time.Duration
+	// Readers is how many calls may read at a time, each on a connection of its own. Default: 4, with PostgreSQL 2.
+	Readers int
 	// MakeParents also makes the folders above the state folder, as is right for a default place, not for one that
 	// somebody typed.
 	MakeParents bool
@@ -67,6 +69,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.BusyTimeout <= 0 {
 		o.BusyTimeout = defaultBusyTimeout
+	}
+	if o.Readers <= 0 {
+		o.Readers = sqliteReaders
+		if o.DatabaseURL != "" {
+			o.Readers = postgresReaders
+		}
 	}
 	return o
 }
@@ -133,19 +141,24 @@ func (s *Store) Close() error { return s.db.close() }
 
 // Ping reports whether the database can be read. It is cheap.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.db.read(ctx, func(*sql.Tx) error { return nil })
+	return s.db.read(ctx, func(context.Context, *sql.Tx) error { return nil })
 }
 
 // Check reports whether the database can be read and written, whether its structure is sound, and whether the audit is
 // protected. It may read the whole database.
 func (s *Store) Check(ctx context.Context) error {
-	if err := s.db.write(ctx, func(*sql.Tx) error { return nil }); err != nil {
+	if err := s.db.write(ctx, func(context.Context, *sql.Tx) error { return nil }); err != nil {
 		return err
 	}
 	c, err := s.db.open(ctx)
 	if err != nil {
 		return err
 	}
+	over, err := s.db.readers.begin(ctx, s.db.path())
+	if err != nil {
+		return err
+	}
+	defer over()
 	return c.asFault(ctx, c.check(ctx))
 }
 

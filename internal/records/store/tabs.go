@@ -102,7 +102,7 @@ func dryRunsWait(table string, own, since int) string {
 // PullTotals counts the pull requests of ours that are open by where they stand, and with ended the others by their
 // state.
 func (p *Pulls) PullTotals(ctx context.Context, ended bool) (totals record.PullTotals, err error) {
-	err = p.db.read(ctx, func(tx *sql.Tx) error {
+	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		totals, err = p.db.pullTotals(ctx, tx)
 		return err
 	})
@@ -129,7 +129,7 @@ func (d *database) pullTotals(ctx context.Context, tx *sql.Tx) (record.PullTotal
 // TabCounts counts the changes of each tab, and under "" all.
 func (h *History) TabCounts(ctx context.Context) (map[record.Tab]int64, error) {
 	counts := map[record.Tab]int64{}
-	err := h.db.read(ctx, func(tx *sql.Tx) error {
+	err := h.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		pulls, err := h.db.pullTotals(ctx, tx)
 		if err != nil {
 			return err

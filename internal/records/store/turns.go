@@ -77,6 +77,29 @@ func (t *turns) inVain(ctx context.Context, c *connection, began time.Time, caus
 	return e
 }
 
+// readers lets as many calls of this process read at a time as there are connections for that.
+type readers struct {
+	free     chan struct{} // has a token for each call that reads
+	patience time.Duration
+}
+
+// begin waits for a connection of the database at path; over is to be called when the call has read.
+func (r *readers) begin(ctx context.Context, path string) (over func(), err error) {
+	began := time.Now()
+	waiting, cancel := context.WithTimeout(ctx, r.patience)
+	defer cancel()
+	select {
+	case r.free <- struct{}{}:
+		return func() { <-r.free }, nil
+	case <-waiting.Done():
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return nil, fault.From(ctx.Err())
+	}
+	return nil, again(waiting.Err(), "all connections to the database %s that read were in use for %s; try again",
+		path, waited(began))
+}
+
 func waited(began time.Time) string {
 	d := time.Since(began)
 	if d < time.Second {

@@ -13,7 +13,7 @@ import (
 func (h *History) Usage(ctx context.Context, provider, owner, repo string, claim record.Claim) (usage record.Usage,
 	err error) {
 	provider = h.db.stored(provider)
-	err = h.db.read(ctx, func(tx *sql.Tx) error {
+	err = h.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		usage, err = countUsage(ctx, tx, provider, owner, repo, claim)
 		return err
 	})
