@@ -111,7 +111,7 @@ func (a *Access) RevokeToken(ctx context.Context, idOrName string, rows ...recor
 	return a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx,
 			"UPDATE api_tokens SET revoked_us = $1 WHERE revoked_us IS NULL AND (id = $2 OR name = $2)",
-			micros(a.db.opts.Now()), text(idOrName))
+			micros(a.db.now()), text(idOrName))
 		if err != nil {
 			return err
 		}

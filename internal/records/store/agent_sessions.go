@@ -185,7 +185,7 @@ func (s *AgentSessions) SessionCounts(ctx context.Context, id string) (counts se
 func (s *AgentSessions) AskStop(ctx context.Context, id string) error {
 	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		const update = `UPDATE agent_sessions SET stop_asked_us = COALESCE(stop_asked_us, $1) WHERE id = $2 AND state = 'running'`
-		known, err := changesOne(tx.ExecContext(ctx, update, micros(s.db.opts.Now()), text(bound(id, maxWord))))
+		known, err := changesOne(tx.ExecContext(ctx, update, micros(s.db.now()), text(bound(id, maxWord))))
 		if err == nil && !known {
 			err = fault.New(fault.NotFound, "no session %q runs", bound(id, maxWord))
 		}
@@ -230,7 +230,7 @@ func (s *AgentSessions) CloseInterrupted(ctx context.Context) (closed []string, 
 		if !ended[r.lock] {
 			continue
 		}
-		r.State, r.EndedAt = sessions.StateInterrupted, s.db.opts.Now().UTC()
+		r.State, r.EndedAt = sessions.StateInterrupted, s.db.now().UTC()
 		r.Reason = "the process that ran it was killed, or the machine stopped"
 		if r.Counts, err = s.SessionCounts(ctx, r.ID); err != nil {
 			return closed, err

@@ -268,3 +268,7 @@ func TestASessionIsAskedToStopWhileItRuns(t *testing.T) {
 	wantEqual(t, s.AgentSessions.SaveSession(ctx, r), nil)
 	wantCode(t, s.AgentSessions.AskStop(ctx, "one"), fault.NotFound)
 }
+
+func runningSession(id string) sessions.Record {
+	return sessions.Record{ID: id, StartedAt: noon(), Ending: sessions.Ending{State: sessions.StateRunning}}
+}

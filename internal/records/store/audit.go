@@ -18,7 +18,7 @@ type Audit struct{ db *database }
 // appendAudit adds the attempt to the end of the audit, and returns its number. A missing time is now.
 func (d *database) appendAudit(ctx context.Context, tx *sql.Tx, a record.Attempt) (int64, error) {
 	if a.Time.IsZero() {
-		a.Time = d.opts.Now()
+		a.Time = d.now()
 	}
 	seq, prev, err := auditHead(ctx, tx)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
 // Whoever records, the version is another one afterwards, and stays the same otherwise.
@@ -98,7 +97,7 @@ func TestAViewTakesNoSecondConnection(t *testing.T) {
 	ctx, place := t.Context(), newPlace(t)
 	s := open(t, place, Options{BusyTimeout: time.Second})
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
-	wantEqual(t, s.AgentSessions.BeginSession(ctx, sessions.Record{ID: "s1", StartedAt: noon(), Ending: sessions.Ending{State: sessions.StateRunning}}), nil)
+	wantEqual(t, s.AgentSessions.BeginSession(ctx, runningSession("s1")), nil)
 	wantEqual(t, s.Connections().OpenConnection(ctx, record.Connection{ID: "c1", Since: noon()}), nil)
 	wantEqual(t, s.db.view(ctx, func(ctx context.Context) error {
 		wantEqual(t, abandonedBy(ctx, t, s), map[string]bool{"1": false})

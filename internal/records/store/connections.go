@@ -29,7 +29,7 @@ func (s *Connections) OpenConnection(ctx context.Context, c record.Connection) e
 	return s.held.take(ctx, c.ID, func(lock string) (bool, error) {
 		err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 			const forget = "DELETE FROM agent_connections WHERE ended_us < $1"
-			if _, err := tx.ExecContext(ctx, forget, micros(s.db.opts.Now().Add(-keepCut))); err != nil {
+			if _, err := tx.ExecContext(ctx, forget, micros(s.db.now().Add(-keepCut))); err != nil {
 				return err
 			}
 			_, err := tx.ExecContext(ctx, "INSERT INTO agent_connections (process, "+connectionColumns+") VALUES ("+
@@ -77,7 +77,7 @@ func (s *Connections) over(ctx context.Context, tx *sql.Tx, id string) error {
 		return err
 	}
 	_, err := tx.ExecContext(ctx, "UPDATE agent_connections SET ended_us = $1 WHERE id = $2 AND ended_us IS NULL",
-		micros(s.db.opts.Now()), text(id))
+		micros(s.db.now()), text(id))
 	return err
 }
 
@@ -147,7 +147,7 @@ func (s *Connections) cut(ctx context.Context, id, by string, rows []record.Atte
 	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		const update = `UPDATE agent_connections SET cut_by = CASE WHEN cut_us IS NULL THEN $1 ELSE cut_by END, cut_us = COALESCE(cut_us, $2)
 			WHERE id = $3 AND ended_us IS NULL`
-		known, err := changesOne(tx.ExecContext(ctx, update, text(by), micros(s.db.opts.Now()), text(id)))
+		known, err := changesOne(tx.ExecContext(ctx, update, text(by), micros(s.db.now()), text(id)))
 		if err == nil && !known {
 			err = notConnected(id)
 		}

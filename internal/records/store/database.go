@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
@@ -27,6 +28,7 @@ type database struct {
 	refusals recentRefusals
 	root     root // of local repositories
 
+	server  serverClock
 	turns   turns   // of those who write
 	readers readers // of those who read
 
@@ -88,6 +90,18 @@ func (d *database) connect(ctx context.Context) (*connection, error) {
 	return &connection{e, newFileLocks(e.dir, d.opts.NewID)}, nil
 }
 
+// now is the time that dates the records and by which they are judged: with PostgreSQL that of its server, so that
+// machines whose clocks differ agree. Options.Now stands in for it.
+func (d *database) now() time.Time {
+	if d.opts.Now != nil {
+		return d.opts.Now()
+	}
+	if now, known := d.server.now(); known {
+		return now
+	}
+	return time.Now()
+}
+
 // path returns where the database is, for messages, whether it exists or not.
 func (d *database) path() string {
 	if d.opts.DatabaseURL == "" {
@@ -120,6 +134,9 @@ func (d *database) write(ctx context.Context, fn func(context.Context, *sql.Tx) 
 	c, err := d.open(ctx)
 	if err != nil {
 		return err
+	}
+	if err := c.locks.ready(ctx); err != nil {
+		return c.asFault(ctx, err)
 	}
 	tx, over, err := d.turns.begin(ctx, c)
 	if err != nil {
@@ -170,6 +187,9 @@ func (d *database) read(ctx context.Context, fn func(context.Context, *sql.Tx) e
 	}
 	c, err := d.open(ctx)
 	if err != nil {
+		return err
+	}
+	if err := c.locks.usable(); err != nil {
 		return err
 	}
 	over, err := d.readers.begin(ctx, d.path())

@@ -40,7 +40,7 @@ func (l *Ledger) Reserve(
 			if err := admit(ctx, tx, p, claim); err != nil {
 				return err
 			}
-			return insertReserved(ctx, tx, proposalRow{p, lock}, l.db.opts.Now())
+			return insertReserved(ctx, tx, proposalRow{p, lock}, l.db.now())
 		})
 		return len(holders) == 0, err
 	})
@@ -178,7 +178,7 @@ func (l *Ledger) Finish(
 		if _, err := tx.ExecContext(ctx, `DELETE FROM reservations WHERE proposal_id = $1`, text(id)); err != nil {
 			return err
 		}
-		if err := insertNotices(ctx, tx, notices, l.db.opts.Now()); err != nil {
+		if err := insertNotices(ctx, tx, notices, l.db.now()); err != nil {
 			return err
 		}
 		seq, err := l.db.appendAudit(ctx, tx, a)
@@ -186,10 +186,10 @@ func (l *Ledger) Finish(
 			return err
 		}
 		const opened = `UPDATE proposals SET opened_us = $1, opened_seq = $2 WHERE id = $3`
-		if _, err = tx.ExecContext(ctx, opened, micros(l.db.opts.Now()), seq, text(id)); err != nil {
+		if _, err = tx.ExecContext(ctx, opened, micros(l.db.now()), seq, text(id)); err != nil {
 			return err
 		}
-		return recordPull(ctx, tx, id, l.db.opts.Now())
+		return recordPull(ctx, tx, id, l.db.now())
 	})
 	if err != nil {
 		l.held.release(id)
@@ -211,11 +211,11 @@ func (l *Ledger) Record(
 		if dryRun != nil {
 			p := *dryRun
 			p.State, p.Provider = record.StateDryRun, l.db.stored(p.Provider)
-			if err := insertProposal(ctx, tx, proposalRow{Proposal: p}, l.db.opts.Now()); err != nil {
+			if err := insertProposal(ctx, tx, proposalRow{Proposal: p}, l.db.now()); err != nil {
 				return err
 			}
 		}
-		if err := insertNotices(ctx, tx, notices, l.db.opts.Now()); err != nil {
+		if err := insertNotices(ctx, tx, notices, l.db.now()); err != nil {
 			return err
 		}
 		return l.db.appendAll(ctx, tx, rows)
@@ -265,7 +265,7 @@ func (l *Ledger) Supersede(ctx context.Context, left, next record.Proposal, a re
 			if _, err := l.db.appendAudit(ctx, tx, a); err != nil {
 				return err
 			}
-			return insertReserved(ctx, tx, proposalRow{next, lock}, l.db.opts.Now())
+			return insertReserved(ctx, tx, proposalRow{next, lock}, l.db.now())
 		})
 		return ok, err
 	})
@@ -293,7 +293,7 @@ func (l *Ledger) RecordEnd(ctx context.Context, a record.Attempt, end record.Pul
 				notices = nil
 			}
 		}
-		if err := insertNotices(ctx, tx, notices, l.db.opts.Now()); err != nil {
+		if err := insertNotices(ctx, tx, notices, l.db.now()); err != nil {
 			return err
 		}
 		_, err = l.db.appendAudit(ctx, tx, a)
@@ -307,7 +307,7 @@ func (l *Ledger) updateProgress(ctx context.Context, tx *sql.Tx, id string, to r
 	holder, undone := text(l.held.name(id)), int64(-1) // leaves what is recorded
 	switch {
 	case to.Undone:
-		undone = micros(l.db.opts.Now())
+		undone = micros(l.db.now())
 	case to.State == record.StateOpened:
 		undone = 0
 	}

@@ -38,7 +38,7 @@ func (l *LocalPulls) InsertPR(
 		}
 		pr.Number, pr.State = last+1, gitprovider.StateOpen
 		if pr.CreatedAt.IsZero() {
-			pr.CreatedAt = l.db.opts.Now()
+			pr.CreatedAt = l.db.now()
 		}
 		_, err = tx.ExecContext(ctx,
 			"INSERT INTO local_prs (repo, "+localPullColumns+") VALUES ("+placeholders(1, 13)+")", localPullArgs(repo, &pr)...)

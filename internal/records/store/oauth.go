@@ -183,7 +183,7 @@ func (a *Access) Rotate(ctx context.Context, token, was string, k access.Keys) (
 func (a *Access) EndGrant(ctx context.Context, token string, rows ...record.Attempt) (ended bool, err error) {
 	err = a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		ended, err = changesOne(tx.ExecContext(ctx,
-			"UPDATE api_tokens SET revoked_us = $1 WHERE id = $2 AND revoked_us IS NULL", micros(a.db.opts.Now()), text(token)))
+			"UPDATE api_tokens SET revoked_us = $1 WHERE id = $2 AND revoked_us IS NULL", micros(a.db.now()), text(token)))
 		if err != nil || !ended {
 			return err
 		}

@@ -99,7 +99,7 @@ func (o *Outbox) SettleNotice(ctx context.Context, id int64, settlement record.N
 	}
 	reason := text(cutText(settlement.Error, maxNoticeError))
 	return o.db.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-		now := micros(o.db.opts.Now())
+		now := micros(o.db.now())
 		switch {
 		case settlement.Delivered:
 			_, err = tx.ExecContext(ctx, `UPDATE notices SET state = 'delivered', settled_us = $1, error = ''

@@ -148,7 +148,7 @@ func (a *Access) LogoutKnown(ctx context.Context, issuer, id string) (known bool
 // KeepLogout implements access.People. It forgets those whose time is over.
 func (a *Access) KeepLogout(ctx context.Context, issuer, id string, until time.Time) error {
 	return a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "DELETE FROM logout_tokens WHERE until_us < $1", micros(a.db.opts.Now()))
+		_, err := tx.ExecContext(ctx, "DELETE FROM logout_tokens WHERE until_us < $1", micros(a.db.now()))
 		if err == nil {
 			_, err = tx.ExecContext(ctx, "INSERT INTO logout_tokens (issuer, id, until_us) VALUES ($1, $2, $3) "+
 				"ON CONFLICT DO NOTHING", text(issuer), text(id), micros(until))

@@ -86,7 +86,7 @@ func (m *PullPaths) RememberManyPaths(ctx context.Context, repo gitprovider.Repo
 	_ = m.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		// in one order, so that writers do not wait for one another in a circle
 		for _, number := range slices.Sorted(maps.Keys(paths)) {
-			if err := m.keep(ctx, tx, repo, number, heads[number], paths[number], micros(m.db.opts.Now())); err != nil {
+			if err := m.keep(ctx, tx, repo, number, heads[number], paths[number], micros(m.db.now())); err != nil {
 				return err
 			}
 		}

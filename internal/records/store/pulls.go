@@ -147,7 +147,7 @@ const followEnded = 30 * 24 * time.Hour
 // since the time rest. Merged ones stay so. Tries in the future, by a clock that was wrong, do not count.
 func (p *Pulls) DuePulls(ctx context.Context, provider string, open, rest time.Time,
 	limit int) (out []record.PullRecord, err error) {
-	now := p.db.opts.Now()
+	now := p.db.now()
 	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = selectPulls(ctx, tx, `WHERE r.provider = $1 AND (
 				r.state = 'open' AND (r.tried_us <= $2 OR r.tried_us > $3)
@@ -174,7 +174,7 @@ func (p *Pulls) RecentPulls(ctx context.Context, since time.Time, limit int) (ou
 func (p *Pulls) TriedPull(ctx context.Context, key record.PullKey) error {
 	return p.db.exec(ctx,
 		`UPDATE pulls SET tried_us = $1 WHERE provider = $2 AND owner = $3 AND repo = $4 AND number = $5`,
-		micros(p.db.opts.Now()), text(p.db.stored(key.Provider)), text(key.Owner), text(key.Repo), key.Number)
+		micros(p.db.now()), text(p.db.stored(key.Provider)), text(key.Owner), text(key.Repo), key.Number)
 }
 
 // SeePull replaces the record that has seen's version by seen, and with it appends the attempt, if any, to the audit
@@ -188,7 +188,7 @@ func (p *Pulls) SeePull(
 		if ok, err = updatePull(ctx, tx, seen); err != nil || !ok || a == nil {
 			return err
 		}
-		if err := insertNotices(ctx, tx, notices, p.db.opts.Now()); err != nil {
+		if err := insertNotices(ctx, tx, notices, p.db.now()); err != nil {
 			return err
 		}
 		_, err := p.db.appendAudit(ctx, tx, *a)

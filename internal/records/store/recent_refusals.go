@@ -41,7 +41,7 @@ func (r *recentRefusals) since(ctx context.Context, d *database, since int64) (o
 	slices.SortFunc(out, func(a, b record.CodeCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Code, b.Code))
 	})
-	r.forget(micros(d.opts.Now().Add(-exactly)))
+	r.forget(micros(d.now().Add(-exactly)))
 	return out, nil
 }
 

@@ -95,7 +95,7 @@ func (r *Retention) Prune(
 func (r *Retention) pruneBatch(ctx context.Context, rule pruneRule, before time.Time) (n int64, err error) {
 	err = r.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if rule.clear != nil {
-			n, err = rule.clear(ctx, tx, rule, before, r.db.opts.Now())
+			n, err = rule.clear(ctx, tx, rule, before, r.db.now())
 			return err
 		}
 		result, err := tx.ExecContext(ctx, "DELETE FROM "+rule.table+" WHERE ("+rule.key+") IN (SELECT "+rule.key+" FROM "+

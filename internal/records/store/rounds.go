@@ -15,7 +15,7 @@ type Rounds struct{ db *database }
 // beginning in the future, by a clock that was wrong, does not count.
 func (r *Rounds) ClaimRound(ctx context.Context, name string, every time.Duration) (mine bool, next time.Time,
 	err error) {
-	now := r.db.opts.Now()
+	now := r.db.now()
 	var begun time.Time
 	_, err = r.db.first(ctx, []any{at(&begun)}, "SELECT begun_us FROM rounds WHERE name = $1", text(name))
 	if err != nil || isRecent(begun, now, every) {
@@ -44,7 +44,7 @@ const (
 // TakeDelivery notes a delivery of a provider's webhook. fresh is false if it was noted before, within seven days and
 // among the last 20,000.
 func (r *Rounds) TakeDelivery(ctx context.Context, provider, id string) (fresh bool, err error) {
-	now := r.db.opts.Now()
+	now := r.db.now()
 	err = r.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM webhook_deliveries WHERE seen_us <= $1 OR seen_us <= (
 			SELECT seen_us FROM webhook_deliveries ORDER BY seen_us DESC LIMIT 1 OFFSET $2)`, micros(now.Add(-deliveryKeep)), maxDelivered-1)

@@ -117,7 +117,7 @@ func (s *ScriptRuns) SettleScriptRuns(ctx context.Context, row func(record.Scrip
 				return err
 			}
 			for _, r := range found {
-				if r.State != record.ScriptRunning && !r.EndsBy.Before(s.db.opts.Now()) {
+				if r.State != record.ScriptRunning && !r.EndsBy.Before(s.db.now()) {
 					continue // it has ended in the meantime
 				}
 				if err := s.settle(ctx, tx, r.ScriptRun, row); err != nil {
@@ -132,7 +132,7 @@ func (s *ScriptRuns) SettleScriptRuns(ctx context.Context, row func(record.Scrip
 // unsettled are the ids of runs that nobody goes on with. A run that has ended is left to the process that writes its
 // row, until its time is over.
 func (s *ScriptRuns) unsettled(ctx context.Context) (ids []string, err error) {
-	now := s.db.opts.Now()
+	now := s.db.now()
 	runs, err := selectOf(ctx, s.db, scanScriptRun,
 		"SELECT record FROM script_runs WHERE settled = 0 AND (ends_us < $1 OR state = $2) ORDER BY id LIMIT $3", micros(now),
 		text(record.ScriptRunning), maxSettled)

@@ -16,8 +16,8 @@ type Options struct {
 	// package documentation for what the URL and its user need. Errors name host and database, never the URL or its
 	// password.
 	DatabaseURL string
-	// Now is the clock for what the store dates itself: when a pull request was recorded, when a notice was settled, and
-	// records that come without a time. Default: time.Now.
+	// Now is the clock for what the store dates and judges itself: when a pull request was recorded, whose turn a round
+	// is, and records that come without a time. Default: the clock of the PostgreSQL server, with SQLite time.Now.
 	Now func() time.Time
 	// NewID makes the names of locks. No two processes may ever make the same. They become names of files.
 	// Default: crypto/rand.Text.
@@ -29,6 +29,9 @@ type Options struct {
 	BusyTimeout time.Duration
 	// Readers is how many calls may read at a time, each on a connection of its own. Default: 4, with PostgreSQL 2.
 	Readers int
+	// Silence is how long PostgreSQL may leave a statement without an answer; then its connection is given up. It has to
+	// be longer than BusyTimeout. Default: 30 seconds, or twice BusyTimeout if that is more.
+	Silence time.Duration
 	// MakeParents also makes the folders above the state folder, as is right for a default place, not for one that
 	// somebody typed.
 	MakeParents bool
@@ -61,14 +64,14 @@ func (o Options) withDefaults() Options {
 	if o.migrations == nil {
 		o.migrations = migrations
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	if o.NewID == nil {
 		o.NewID = rand.Text
 	}
 	if o.BusyTimeout <= 0 {
 		o.BusyTimeout = defaultBusyTimeout
+	}
+	if o.Silence <= 0 {
+		o.Silence = 2 * max(o.BusyTimeout, defaultBusyTimeout)
 	}
 	if o.Readers <= 0 {
 		o.Readers = sqliteReaders
@@ -138,6 +141,19 @@ func (s *Store) Changes() *Changes { return &Changes{s.db} }
 // Close ends the use of the store, opened or not. Proposals that it reserved and did not finish count as abandoned from
 // then on. Other calls fail after it; further calls of Close do nothing.
 func (s *Store) Close() error { return s.db.close() }
+
+// Now is the time by which the records are dated and judged, Options.Now; the host's until the database is open.
+func (s *Store) Now() time.Time { return s.db.now() }
+
+// ClockSkew is how far the clock of the PostgreSQL server is ahead of the host's; known is false with SQLite, and until
+// the database is open.
+func (s *Store) ClockSkew() (ahead time.Duration, known bool) {
+	now, known := s.db.server.now()
+	if !known {
+		return 0, false
+	}
+	return now.Sub(time.Now()), true
+}
 
 // Ping reports whether the database can be read. It is cheap.
 func (s *Store) Ping(ctx context.Context) error {

@@ -176,14 +176,14 @@ func (d *database) endedSo(ctx context.Context, tx *sql.Tx) (map[record.Outcome]
 // waitingDryRuns counts the dry runs that no proposal has taken up, of those that are at most so old.
 func (d *database) waitingDryRuns(ctx context.Context, tx *sql.Tx, age time.Duration) (n int64, err error) {
 	err = tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM dry_runs w WHERE "+dryRunsWait("w", 1, 2), d.own(),
-		micros(d.opts.Now().Add(-age))).Scan(&n)
+		micros(d.now().Add(-age))).Scan(&n)
 	return n, err
 }
 
 // RefusalsByCode counts the attempts that were refused since a time by their codes, the most frequent first. Of a time
 // longer ago than a day it counts from the beginning of that day, in UTC.
 func (h *History) RefusalsByCode(ctx context.Context, since time.Time) ([]record.CodeCount, error) {
-	if h.db.opts.Now().Sub(since) < exactly {
+	if h.db.now().Sub(since) < exactly {
 		return h.db.refusals.since(ctx, h.db, micros(since))
 	}
 	return selectOf(ctx, h.db, func(rows *sql.Rows, out *record.CodeCount) error {

@@ -33,7 +33,7 @@ func (h *History) Totals(ctx context.Context) (outcomes []record.OutcomeTotal, g
 func (p *Pulls) OpenPullCounts(ctx context.Context, limit int) (most []record.OpenPulls, rest record.OpenPulls,
 	err error) {
 	const day = 24 * time.Hour
-	now := p.db.opts.Now()
+	now := p.db.now()
 	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		return queryRows(ctx, tx, func(rows *sql.Rows) error {
 			var o record.OpenPulls

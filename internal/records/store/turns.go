@@ -41,7 +41,8 @@ func (t *turns) begin(ctx context.Context, c *connection) (tx *sql.Tx, over func
 	tx, err = c.beginWrite(ctx, waiting)
 	if err != nil {
 		<-t.one
-		if waiting.Err() != nil || causeOf(err) == causeBusy {
+		var known *fault.Error
+		if !errors.As(err, &known) && (waiting.Err() != nil || causeOf(err) == causeBusy) {
 			err = t.inVain(ctx, c, began, err)
 		}
 		return nil, nil, c.asFault(ctx, err)
@@ -62,9 +63,9 @@ func (t *turns) inVain(ctx context.Context, c *connection, began time.Time, caus
 	const lookFor = 2 * time.Second
 	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
 	defer cancel()
-	who, since := c.holder(looking)
-	if who == "" {
-		who = "a program that the system does not name"
+	who, since, err := c.holder(looking)
+	if err != nil {
+		return again(cause, "%s; this call waited %s and wrote nothing", fault.From(err).Message, waited(began))
 	}
 	from := "since " + began.UTC().Format(time.TimeOnly) + " UTC or before"
 	if !since.IsZero() {
