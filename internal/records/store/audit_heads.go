@@ -55,10 +55,13 @@ func (a *Audit) Export(ctx context.Context, sink string) (record.AuditExport, er
 	return record.AuditExport{Sink: sink}, err
 }
 
-// Exported notes that a sink has taken all heads up to last, and that exporting to it works.
+// Exported notes that a sink has taken all heads up to last, and that exporting to it works. Of several processes that
+// export, the one that is behind takes nothing back.
 func (a *Audit) Exported(ctx context.Context, sink string, last record.Head) error {
 	return a.db.exec(ctx, `INSERT INTO audit_exports (sink, seq, hash, exported_us) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (sink) DO UPDATE SET seq = excluded.seq, hash = excluded.hash, exported_us = excluded.exported_us, problem = '', problem_us = NULL`,
+		ON CONFLICT (sink) DO UPDATE SET exported_us = excluded.exported_us, problem = '', problem_us = NULL,
+			hash = CASE WHEN excluded.seq >= audit_exports.seq THEN excluded.hash ELSE audit_exports.hash END,
+			seq = CASE WHEN excluded.seq >= audit_exports.seq THEN excluded.seq ELSE audit_exports.seq END`,
 		text(sink), last.Seq, text(last.Hash), micros(a.db.now()))
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"hash/fnv"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -107,10 +109,10 @@ func (s *Connections) Connections(ctx context.Context) ([]record.Connection, err
 		return nil, err
 	}
 	var open []record.Connection
-	var gone []string
+	gone := map[string]string{} // id by lock
 	for _, r := range rows {
 		if ended[r.lock] {
-			gone = append(gone, r.ID)
+			gone[r.lock] = r.ID
 			continue
 		}
 		open = append(open, r.Connection)
@@ -119,12 +121,13 @@ func (s *Connections) Connections(ctx context.Context) ([]record.Connection, err
 		return open, nil
 	}
 	return open, s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		for _, id := range gone {
-			if err := s.over(ctx, tx, id); err != nil {
-				return err
+		ended, err := s.db.endedLocks(ctx, slices.Collect(maps.Keys(gone))) // of now: a process may have come back
+		for lock, id := range gone {
+			if err == nil && ended[lock] {
+				err = s.over(ctx, tx, id)
 			}
 		}
-		return nil
+		return err
 	})
 }
 

@@ -237,6 +237,9 @@ func checkStep(state record.ProposalState, accepted ...record.ProposalState) err
 func (l *Ledger) Adopt(ctx context.Context, left record.Proposal) (ok bool, err error) {
 	err = l.held.take(ctx, left.ID, func(lock string) (bool, error) {
 		err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+			if back, err := l.cameBack(ctx, left); err != nil || back {
+				return err
+			}
 			ok, err = changesOne(tx.ExecContext(ctx, `UPDATE proposals SET process = $1,
 					state = CASE WHEN state <> 'unsettled' THEN state WHEN commit_id <> '' THEN 'committed' ELSE 'reserved' END
 				WHERE id = $2 AND process = $3 AND state = $4 AND state IN ('reserved', 'committed', 'unsettled')`,
@@ -248,11 +251,24 @@ func (l *Ledger) Adopt(ctx context.Context, left record.Proposal) (ok bool, err 
 	return ok && err == nil, err
 }
 
+// cameBack reports whether the process that had abandoned a proposal was only cut off from the database, and works on
+// it again.
+func (l *Ledger) cameBack(ctx context.Context, left record.Proposal) (bool, error) {
+	if !left.Abandoned || left.Holder == "" {
+		return false, nil
+	}
+	ended, err := l.db.endedLocks(ctx, []string{left.Holder})
+	return err == nil && !ended[left.Holder], err
+}
+
 // Supersede implements prflow.Ledger.
 func (l *Ledger) Supersede(ctx context.Context, left, next record.Proposal, a record.Attempt) (ok bool, err error) {
 	next.State, next.Provider = record.StateReserved, l.db.stored(next.Provider)
 	err = l.held.take(ctx, next.ID, func(lock string) (bool, error) {
 		err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+			if back, err := l.cameBack(ctx, left); err != nil || back {
+				return err
+			}
 			ok, err = changesOne(tx.ExecContext(ctx, `UPDATE proposals SET state = 'failed'
 				WHERE id = $1 AND process = $2 AND state = $3 AND state IN ('reserved', 'committed', 'unsettled')`,
 				text(left.ID), text(left.Holder), text(left.State)))
