@@ -18,7 +18,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/content"
@@ -106,7 +106,7 @@ type Secrets interface {
 type Service struct {
 	Options
 	kernel  *operation.Kernel // takes the calls of all operations
-	resumed *atomic.Bool      // whether what other processes left was looked for; shared with those of AtMost
+	resumed *sync.Map         // repositories where what other processes left was looked for; shared with those of AtMost
 }
 
 // New makes a Service.
@@ -119,7 +119,7 @@ func New(o Options) *Service {
 		Audit: o.Ledger, Redact: o.Secrets.Redact, Log: o.Log, Now: o.Clock.Now, NewID: o.NewID,
 		ProgressEvery: o.ProgressEvery,
 	})
-	return &Service{Options: o, kernel: kernel, resumed: new(atomic.Bool)}
+	return &Service{Options: o, kernel: kernel, resumed: new(sync.Map)}
 }
 
 // AtMost is the same use case under a lower ceiling: its tier is the lower one of the Service's own and the given one,

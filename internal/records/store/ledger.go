@@ -21,7 +21,8 @@ type Ledger struct {
 	repeats *repeats
 }
 
-// Reserve implements prflow.Ledger. The state recorded is StateReserved, whatever p says.
+// Reserve implements prflow.Ledger. The state recorded is StateReserved and the time that of the reservation, whatever
+// p says.
 func (l *Ledger) Reserve(
 	ctx context.Context, p record.Proposal, claim record.Claim,
 ) (taken *record.Proposal, err error) {
@@ -37,7 +38,7 @@ func (l *Ledger) Reserve(
 				holders, err = selectProposals(ctx, tx, "WHERE id = $1", text(holder))
 				return err
 			}
-			if err := admit(ctx, tx, p, claim); err != nil {
+			if err := l.db.admit(ctx, tx, p, claim); err != nil {
 				return err
 			}
 			return insertReserved(ctx, tx, proposalRow{p, lock}, l.db.now())
@@ -134,8 +135,10 @@ func reservedPaths(p record.Proposal) []text {
 	return out
 }
 
-// insertReserved records a proposal and takes its paths.
+// insertReserved records a proposal and takes its paths. It is dated now: what its call does before it holds the paths
+// may take long, and what it has sent is looked for by this time.
 func insertReserved(ctx context.Context, tx *sql.Tx, p proposalRow, now time.Time) error {
+	p.CreatedAt = now
 	if err := insertProposal(ctx, tx, p, now); err != nil {
 		return err
 	}
