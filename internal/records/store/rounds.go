@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // Rounds is what the processes that share a database agree on: whose turn periodic work is, and which webhooks were
@@ -41,9 +43,11 @@ const (
 	maxDelivered = 20_000
 )
 
-// TakeDelivery notes a delivery of a provider's webhook. fresh is false if it was noted before, within seven days and
-// among the last 20,000.
-func (r *Rounds) TakeDelivery(ctx context.Context, provider, id string) (fresh bool, err error) {
+// TakeDelivery notes a delivery of a provider's webhook, and that the pull requests that it is about wait for a look:
+// they count as never tried, until somebody has. fresh is false if it was noted before, within seven days and among the
+// last 20,000.
+func (r *Rounds) TakeDelivery(ctx context.Context, provider, id string, about ...record.PullKey) (fresh bool,
+	err error) {
 	now := r.db.now()
 	err = r.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM webhook_deliveries WHERE seen_us <= $1 OR seen_us <= (
@@ -53,6 +57,14 @@ func (r *Rounds) TakeDelivery(ctx context.Context, provider, id string) (fresh b
 		}
 		fresh, err = changesOne(tx.ExecContext(ctx, `INSERT INTO webhook_deliveries (provider, id, seen_us) VALUES ($1, $2, $3)
 			ON CONFLICT (provider, id) DO NOTHING`, text(provider), text(bound(id, maxWord)), micros(now)))
+		for _, key := range about {
+			if err != nil || !fresh {
+				break
+			}
+			_, err = tx.ExecContext(ctx,
+				"UPDATE pulls SET tried_us = 0 WHERE provider = $1 AND owner = $2 AND repo = $3 AND number = $4",
+				text(r.db.stored(key.Provider)), text(key.Owner), text(key.Repo), key.Number)
+		}
 		return err
 	})
 	return fresh && err == nil, err
