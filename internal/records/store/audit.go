@@ -20,7 +20,6 @@ func (d *database) appendAudit(ctx context.Context, tx *sql.Tx, a record.Attempt
 	if a.Time.IsZero() {
 		a.Time = d.now()
 	}
-	a.Duration = max(a.Duration, 0) // of a call that began before the clock of the records was known
 	seq, prev, err := auditHead(ctx, tx)
 	if err != nil {
 		return 0, err
