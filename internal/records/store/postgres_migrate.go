@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 
@@ -24,8 +25,13 @@ const migrateLockWait = "60s"
 // all text.
 func (e *postgresEngine) version(ctx context.Context) (version int64, err error) {
 	var encoding string
-	if err := e.reader.QueryRowContext(ctx, `SELECT current_setting('server_encoding')`).Scan(&encoding); err != nil {
+	var schema sql.NullString
+	if err := e.reader.QueryRowContext(ctx, `SELECT current_setting('server_encoding'), current_schema()`).Scan(&encoding,
+		&schema); err != nil {
 		return 0, err
+	}
+	if !schema.Valid { // what looks for tables would look in all of them
+		return 0, &pgconn.PgError{Code: stateNoSchema, Message: "none of search_path is there"}
 	}
 	if encoding != "UTF8" {
 		return 0, fault.New(fault.Misconfigured,
