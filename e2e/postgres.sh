@@ -5,7 +5,7 @@
 # URL, as an administrator, in CLAUDEOPS_TEST_POSTGRES. However the command or this script ends, the server is stopped
 # and its folder removed. The status is that of the command.
 #
-# Debian's postgresql is installed if it is missing, which takes root. The server leaves its files to the kernel, as tests
+# Debian's postgresql and pgbouncer are installed if they are missing, which takes root. The server leaves its files to the kernel, as tests
 # kill processes and not machines: set FSYNC=on to measure what a real one does.
 set -euo pipefail
 
@@ -15,16 +15,16 @@ set -euo pipefail
 bindir() { find /usr/lib/postgresql -mindepth 3 -maxdepth 3 -path '*/bin/initdb' 2>/dev/null | sort -V | tail -n 1 | xargs -r dirname; }
 
 install_postgresql() {
-  [ "$(id -u)" = 0 ] || { echo "$0: PostgreSQL is not installed; install Debian's postgresql, or run this as root" >&2; exit 1; }
+  [ "$(id -u)" = 0 ] || { echo "$0: PostgreSQL is not installed; install Debian's postgresql and pgbouncer, or run this as root" >&2; exit 1; }
   export DEBIAN_FRONTEND=noninteractive
   apt-get update -qq
   apt-get install -qq -y --no-install-recommends postgresql-common
   # Debian would make and start a server on the default port.
   sed -i 's/^#\?create_main_cluster.*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf
-  apt-get install -qq -y --no-install-recommends postgresql
+  apt-get install -qq -y --no-install-recommends postgresql pgbouncer
 } >&2
 
-[ -n "$(bindir)" ] || install_postgresql
+[ -n "$(bindir)" ] && [ -n "$(command -v pgbouncer)" ] || install_postgresql
 bin=$(bindir)
 
 # PostgreSQL does not run as root.

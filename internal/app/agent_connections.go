@@ -24,7 +24,7 @@ const LookEvery = 2 * time.Second
 func newDoorHost(a *App, p *Parts) *door.Host {
 	return door.NewHost(door.Options{
 		Serve: func(ctx context.Context, r door.Rights, c door.Client) error { return serveAgent(ctx, a, p, r, c) },
-		Audit: p.Store.Ledger, Records: p.Store.Connections(), Log: p.Log, Now: time.Now, NewID: NewID,
+		Audit: p.Store.Ledger, Records: p.Store.Connections(), Log: p.Log, Now: p.Store.Now, NewID: NewID,
 	})
 }
 

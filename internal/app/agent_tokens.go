@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"slices"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/connections"
 	"github.com/claudeops/claudeops/internal/agents/door"
@@ -28,11 +27,11 @@ func AgentTokens(p *Parts) *door.Tokens {
 			if err != nil {
 				return false, err
 			}
-			at := slices.IndexFunc(tokens, func(t access.Token) bool { return t.Agent && t.Name == name && t.Good(time.Now()) })
+			at := slices.IndexFunc(tokens, func(t access.Token) bool { return t.Agent && t.Name == name && t.Good(p.Store.Now()) })
 			if at < 0 {
 				return false, nil
 			}
-			err = connections.Admit(ctx, p.Store.Connections(), name, tokens[at].CreatedAt, time.Now())
+			err = connections.Admit(ctx, p.Store.Connections(), name, tokens[at].CreatedAt, p.Store.Now())
 			if fault.CodeOf(err) == fault.Unauthenticated { // a person has cut the token's agent off
 				return false, nil
 			}
@@ -50,7 +49,7 @@ func newPrograms(p *Parts) *oauth.Service {
 		MaxTier:    func() gitprovider.Tier { return p.Cfg.Sessions.MaxTier },
 		Providers:  identityNames(p),
 		Random:     rand.Reader,
-		Now:        time.Now,
+		Now:        p.Store.Now,
 		NewID:      NewID,
 	})
 }
@@ -84,7 +83,7 @@ func admitAgent(ctx context.Context, p *Parts, rights door.Rights, secret string
 	if err != nil {
 		return door.Arrival{}, err
 	}
-	if err := connections.Admit(ctx, p.Store.Connections(), t.Name, t.CreatedAt, time.Now()); err != nil {
+	if err := connections.Admit(ctx, p.Store.Connections(), t.Name, t.CreatedAt, p.Store.Now()); err != nil {
 		return door.Arrival{}, err
 	}
 	rights.Tier = max(min(t.MaxTier, p.Cfg.Sessions.MaxTier), gitprovider.TierObserve)
@@ -94,6 +93,6 @@ func admitAgent(ctx context.Context, p *Parts, rights door.Rights, secret string
 		if err := p.access.StillAgent(ctx, t); err != nil {
 			return err
 		}
-		return connections.Admit(ctx, p.Store.Connections(), t.Name, t.CreatedAt, time.Now())
+		return connections.Admit(ctx, p.Store.Connections(), t.Name, t.CreatedAt, p.Store.Now())
 	}}, nil
 }

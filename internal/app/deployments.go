@@ -69,7 +69,7 @@ func (d *Deployments) fetching(ctx context.Context, row record.Attempt, f func(c
 	if said == "" {
 		return err
 	}
-	row.Time, row.RequestID, row.Duration = time.Now(), NewID(), time.Since(started)
+	row.Time, row.RequestID, row.Duration = d.parts.Store.Now(), NewID(), time.Since(started)
 	row.Actor = record.Actor{Door: record.DoorWeb, System: record.SystemServe}
 	row.Outcome = record.OutcomeDone
 	row.Message = d.parts.Scanner.Redact(said)

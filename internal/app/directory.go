@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/access"
@@ -19,7 +18,7 @@ func newIdentities(p *Parts) (out []*identity.Provider) {
 	pool := transport.NewPool(http.ProxyFromEnvironment)
 	for _, s := range p.Cfg.Web.SignIn {
 		out = append(out, identity.New(s, identity.Options{Over: pool, Redirect: p.Cfg.Web.PublicURL + signin.CallbackPath,
-			Now: time.Now}))
+			Now: p.Store.Now}))
 	}
 	return out
 }

@@ -27,9 +27,9 @@ func Acts(p func() *Parts) []operation.Operation {
 	kernel := func() *operation.Kernel { return p().kernel }
 	return slices.Concat(
 		connections.Acts{Kernel: kernel, Store: func() connections.Store { return p().Store.Connections() },
-			Now: time.Now}.Operations(),
+			Now: func() time.Time { return p().Store.Now() }}.Operations(),
 		NewTokens(p).Operations(),
-		logins.Acts{Kernel: kernel, Store: func() logins.Store { return p().Store.Access }, Now: time.Now}.Operations(),
+		logins.Acts{Kernel: kernel, Store: func() logins.Store { return p().Store.Access }, Now: func() time.Time { return p().Store.Now() }}.Operations(),
 		newSessionActs(p).Operations(),
 		newAllowed(p).Operations(),
 		[]operation.Operation{newRetention(p).Operation(), newSettling(p).Operation()},
@@ -71,14 +71,14 @@ func NewTokens(p func() *Parts) tokens.Acts {
 	return tokens.Acts{
 		Providers: func() []string { return identityNames(p()) },
 		Kernel:    func() *operation.Kernel { return p().kernel }, Store: func() tokens.Store { return p().Store.Access },
-		Random: rand.Reader, Now: time.Now, NewID: NewID,
+		Random: rand.Reader, Now: func() time.Time { return p().Store.Now() }, NewID: NewID,
 	}
 }
 
 func newRetention(p func() *Parts) retention.Acts {
 	return retention.Acts{
 		Kernel: func() *operation.Kernel { return p().kernel }, Store: func() retention.Store { return p().Store.Retention },
-		Keep: func() time.Duration { return p().Cfg.Records.Retention }, Now: time.Now,
+		Keep: func() time.Duration { return p().Cfg.Records.Retention }, Now: func() time.Time { return p().Store.Now() },
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/procedures/scripts"
 	"github.com/claudeops/claudeops/internal/settings/config"
@@ -24,7 +23,7 @@ func newScripts(a *App, p *Parts) *scripts.Service {
 		p.Log.Error(problem)
 	}
 	return scripts.NewService(scripts.Options{
-		Settings: settings, Problem: problem, Records: p.Store.ScriptRuns(), Log: p.Log, Now: time.Now,
+		Settings: settings, Problem: problem, Records: p.Store.ScriptRuns(), Log: p.Log, Now: p.Store.Now,
 		Machine: scripts.Machine{
 			Confine: confineScripts(p.Cfg),
 			Look:    processtree.Find, Redact: p.Scanner.Redact, NewID: NewID,

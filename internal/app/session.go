@@ -39,7 +39,7 @@ func NewAgentSessions(p *Parts) (*session.Service, error) {
 		}
 	}
 	s.Schedule = session.NewSchedule(session.ScheduleOptions{
-		Every: p.Cfg.Sessions.Schedule.Interval, Supervisor: supervisor, Records: p.Store.AgentSessions, Now: time.Now,
+		Every: p.Cfg.Sessions.Schedule.Interval, Supervisor: supervisor, Records: p.Store.AgentSessions, Now: p.Store.Now,
 		After: time.After, Log: p.Log,
 		// the schedule has the error in the log
 		Refused: func(ctx context.Context, why error) { _ = refusedSchedule(ctx, p, why) },
@@ -91,7 +91,7 @@ func newSupervisor(p *Parts) (*session.Supervisor, error) {
 	}
 	return session.NewSupervisor(&session.Runner{
 		Settings: settings, Records: p.Store.AgentSessions, Pulls: newSessionPulls(p), Journal: p.Store.AgentSessions,
-		Secrets: p.Scanner, Now: time.Now, NewID: NewID, Log: p.Log,
+		Secrets: p.Scanner, Now: p.Store.Now, NewID: NewID, Log: p.Log,
 	}), nil
 }
 

@@ -42,7 +42,8 @@ func NewSignIn(p *Parts) signIn {
 				Outcome: record.OutcomeDone, Message: "made at the first start of the server: " + tokens.Entry(t).Describe(),
 			})
 		},
-		Gatekeeper: p.access, Operator: User(), Learn: func(secret string) { p.Scanner.Learn(secret) }, Now: time.Now, NewID: NewID,
+		Gatekeeper: p.access, Operator: User(), Learn: func(secret string) { p.Scanner.Learn(secret) }, Now: p.Store.Now,
+		NewID:  NewID,
 		Random: rand.Reader,
 	}
 	return s

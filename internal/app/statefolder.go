@@ -3,6 +3,9 @@ package app
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"path/filepath"
+	"syscall"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
@@ -11,25 +14,34 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// stateFolder is the path of the folder of records, locks and keys; "" if this process needs none.
-type stateFolder string
+// stateFolder is the folder of records, locks and keys.
+type stateFolder struct {
+	path    string // "" if this process needs none
+	parents bool   // the folders above it may be made, too
+}
 
 // stateFolderOf is the folder that a server needs. With PostgreSQL and a configured key it keeps nothing there but
 // sessions.
 func stateFolderOf(c config.Config) stateFolder {
 	if c.Records.DatabaseURL != "" && c.Records.MarkKey != "" && c.Sessions.Schedule.Interval == 0 {
-		return ""
+		return stateFolder{}
 	}
-	return stateFolder(c.Records.Dir)
+	return stateFolder{c.Records.Dir, c.Records.DirDefault}
 }
 
-// writable tries to write a file in the folder. misconfigured, saying what to do, if that fails.
+// writable tries to write a file in the folder, which it makes if it is missing: with PostgreSQL the records do not.
+// misconfigured, saying what to do, if that fails.
 func (s stateFolder) writable() error {
-	if s == "" {
+	if s.path == "" {
 		return nil
 	}
 	const block = 4 << 10 // less may fit into a disk that is full
-	folder, err := files.MakeTemporary(string(s), ".writable-")
+	folder, err := files.MakeTemporary(s.path, ".writable-")
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = s.make(); err == nil {
+			folder, err = files.MakeTemporary(s.path, ".writable-")
+		}
+	}
 	if err != nil {
 		return s.unusable(err)
 	}
@@ -40,10 +52,29 @@ func (s stateFolder) writable() error {
 	return nil
 }
 
+func (s stateFolder) make() error {
+	const private = 0o700
+	if s.parents {
+		if err := files.MkdirAll(filepath.Dir(s.path), private); err != nil {
+			return err
+		}
+	}
+	err := files.Mkdir(s.path, private)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
 func (s stateFolder) unusable(err error) error {
-	return fault.Wrap(err, fault.Misconfigured,
-		"the state folder %s cannot be written: make it writable for this user, make room on its disk, "+
-			"or name another one with CLAUDEOPS_STATE_DIR", string(s))
+	what := "cannot be written: give this user write permission on it, or name another one with CLAUDEOPS_STATE_DIR"
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		what = "cannot be made: the folder above it does not exist. Make that, or name another one with CLAUDEOPS_STATE_DIR"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		what = "cannot be written: its disk is full. Make room on it, or name another one with CLAUDEOPS_STATE_DIR"
+	}
+	return fault.Wrap(err, fault.Misconfigured, "the state folder %s %s", s.path, what)
 }
 
 // servedRecords are the records as a server's readiness sees them: what cannot be written is as good as gone.

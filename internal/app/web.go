@@ -57,7 +57,7 @@ func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessio
 			{Name: live.TopicSessions, Version: p.Store.AgentSessions.SessionsVersion},
 			{Name: live.TopicConnections, Version: p.Store.Connections().ConnectionsVersion},
 		}},
-		Env: handler.Env{Log: p.Log, Redact: p.Scanner.Redact, Redaction: p.Scanner.Redaction, Now: time.Now, NewID: NewID},
+		Env: handler.Env{Log: p.Log, Redact: p.Scanner.Redact, Redaction: p.Scanner.Redaction, Now: p.Store.Now, NewID: NewID},
 	})
 }
 
@@ -119,7 +119,7 @@ func NewFollower(p *Parts) *follow.Follower {
 		Records: p.Store.Pulls, Shared: p.Store.Rounds, Providers: enabled, Status: p.Flow.Reader().StatusAt,
 		Notifier: p.notifier,
 		Redact:   p.Scanner.Redact, Every: p.Cfg.Forges.PollInterval, After: time.After, Drain: followDrain,
-		Log: p.Log, Now: time.Now, NewID: NewID,
+		Log: p.Log, Now: p.Store.Now, NewID: NewID,
 	})
 }
 

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -152,14 +151,14 @@ func (a *App) Wire(n Needs) *Parts {
 		DatabaseURL: p.Cfg.Records.DatabaseURL,
 		LocalRoot:   localRoot(p.Cfg.Forges.LocalRoot),
 		Process:     store.Process{Version: Version(), Command: commandOf(a.Options().Args)},
-		Now:         time.Now, MakeParents: p.Cfg.Records.DirDefault, MustExist: n.Records,
+		MakeParents: p.Cfg.Records.DirDefault, MustExist: n.Records,
 		Appended: func(ctx context.Context) { p.Store.sinks.Appended(ctx) },
 	})
 	p.Store.sinks = newSinks(p)
 	p.identities = newIdentities(p)
 	p.access = access.NewGatekeeper(access.Options{
 		Tokens: p.Store.Access, Logins: p.Store.Access, Configured: p.Cfg.Web.Tokens, AnonymousRead: p.Cfg.Web.AnonymousRead,
-		Now:    time.Now,
+		Now:    p.Store.Now,
 		Random: rand.Reader, Directory: newDirectory(p), Operator: User(),
 	})
 	p.notifier = notify.New(p.Store.Outbox, targets.Senders(notify.SenderOptions{
@@ -186,7 +185,7 @@ func authorize(a *App, p *Parts) {
 				Unknown: now.Problem, Session: p.Cfg.SessionID,
 			}
 		},
-		Log: p.Log, Clock: prflow.Clock{Now: time.Now, Sleep: transport.Sleep}, NewID: NewID, Notifier: p.notifier,
+		Log: p.Log, Clock: prflow.Clock{Now: p.Store.Now, Sleep: transport.Sleep}, NewID: NewID, Notifier: p.notifier,
 		Proof: prflow.Proof{Key: p.markKey, Head: p.Store.Audit.Head, Exported: p.Store.sinks.Required},
 	})
 	p.Tools = a.newTools(p)
@@ -207,7 +206,7 @@ func newKernel(a *App, p *Parts) *operation.Kernel {
 				Rules: operation.Rules{Policy: now.Policy, Problem: now.Problem, Closed: now.ReadOnly.On},
 			}
 		},
-		Audit: p.Store.Ledger, Locks: operation.NewLocks(locks), Redact: p.Scanner.Redact, Log: p.Log, Now: time.Now,
+		Audit: p.Store.Ledger, Locks: operation.NewLocks(locks), Redact: p.Scanner.Redact, Log: p.Log, Now: p.Store.Now,
 		NewID: NewID,
 	})
 }

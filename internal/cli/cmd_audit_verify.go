@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,8 +45,9 @@ func auditVerifyCommand(a *commandLine) *cobra.Command {
 			report, err := v.verify(cmd.Context(), a.program().Wire(app.Needs{Records: true}))
 			done()
 			if err != nil {
-				return err
+				return withoutOwnAdvice(err)
 			}
+			report = adviseNoVerify(report)
 			answer := map[string]any{
 				"ok": report.OK(), "rows": report.Rows, "head": report.Head, "head_seq": report.HeadSeq,
 				"first_bad": report.FirstBad, "problem": report.Problem, "checks": append([]record.HeadCheck{}, report.Checks...),
@@ -62,6 +64,28 @@ func auditVerifyCommand(a *commandLine) *cobra.Command {
 	cmd.Flags().StringArrayVar(&v.files, "heads", nil, "file of heads that were kept; may be repeated")
 	cmd.Flags().BoolVar(&v.pulls, "pulls", false, "compare with the marks of pull requests at the providers")
 	return cmd
+}
+
+// ownAdvice is what messages about the audit tell people to do who do not do it yet, and what remains to be done.
+func ownAdvice() *strings.Replacer {
+	return strings.NewReplacer("run `claudeops audit verify` and restore a backup", "restore a backup",
+		". Run `claudeops audit verify`", "", "; run `claudeops audit verify`", "")
+}
+
+func withoutOwnAdvice(err error) error {
+	e := *fault.From(err)
+	e.Message = ownAdvice().Replace(e.Message)
+	return &e
+}
+
+func adviseNoVerify(report record.AuditReport) record.AuditReport {
+	advice := ownAdvice()
+	report.Problem = advice.Replace(report.Problem)
+	report.Checks = slices.Clone(report.Checks)
+	for i := range report.Checks {
+		report.Checks[i].Detail = advice.Replace(report.Checks[i].Detail)
+	}
+	return report
 }
 
 func (v auditVerification) verify(ctx context.Context, p *app.Parts) (record.AuditReport, error) {

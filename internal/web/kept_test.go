@@ -4,11 +4,13 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
@@ -159,4 +161,26 @@ func TestKeptAnswersAreTheCallersOwn(t *testing.T) {
 	w.want(w.get("/api/v1/proposals"), 200, "")
 	w.want(w.get("/api/v1/proposals", header("Authorization", "Bearer nobody-knows-this-token")), 401,
 		fault.Unauthenticated)
+}
+
+// Whether an unfinished proposal is worked on is asked while a page holds a connection. The world has a single one, so
+// that a page that wanted a second would wait for itself, or for the one beside it.
+func TestPagesSideBySideWhileAProposalIsUnfinished(t *testing.T) {
+	w := newWorld(t, nil)
+	p := record.Proposal{ID: "unfinished", Provider: "fake", Owner: "joe", Repo: "infra", Base: "main", Title: "Check",
+		Files: []gitprovider.FileChange{{Path: "checks/inodes.md", Action: gitprovider.ActionCreate}}}
+	if taken, err := w.store.Ledger.Reserve(t.Context(), p, record.Claim{}); err != nil || taken != nil {
+		t.Fatal(taken, err)
+	}
+	w.signedIn()
+	var pages sync.WaitGroup
+	for i := range 12 {
+		path := []string{"/", "/changes", "/api/v1/proposals", "/readyz"}[i%4]
+		pages.Go(func() {
+			if a := w.get(path, browser); a.StatusCode != 200 {
+				t.Errorf("%s: %d %s", path, a.StatusCode, a.body)
+			}
+		})
+	}
+	pages.Wait()
 }

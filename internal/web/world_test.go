@@ -91,7 +91,7 @@ func newWorld(t testing.TB, change func(*world)) *world {
 	w.fake.SetClock(w.Now)
 	w.fake.AddRepo("joe", "infra", map[string]string{"checks/disk.md": "# Disk\n", "README.md": "# Infra\n"})
 	dir := t.TempDir()
-	s := emptyRecords.Open(t, dir, store.Options{Now: w.Now})
+	s := openRecords(t, dir, store.Options{Now: w.Now, Readers: 1}) // a page takes no second connection
 	w.store, w.dir = s, dir
 	var ids atomic.Int64
 	newID := func() string { return fmt.Sprintf("request-%04d", ids.Add(1)) }

@@ -5,6 +5,7 @@ package doctor
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -21,6 +22,8 @@ type Records interface {
 	// Check reports whether they can be read and written.
 	Check(ctx context.Context) error
 	Path() string
+	// ClockSkew is how far the clock of their server is ahead of this machine's; known is false if they have none.
+	ClockSkew() (ahead time.Duration, known bool)
 }
 
 // Audit verifies the audit, and says how far it was exported; *store.Audit is one.

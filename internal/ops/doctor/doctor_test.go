@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -43,7 +44,27 @@ func (sound) Verify(context.Context, string) (record.AuditReport, error) {
 func (sound) NoticeCounts(context.Context) (record.NoticeCounts, error) {
 	return record.NoticeCounts{}, nil
 }
-func (sound) Path() string { return "claudeops.db" }
+func (sound) Path() string                     { return "claudeops.db" }
+func (sound) ClockSkew() (time.Duration, bool) { return 0, false }
+
+// skewed are records whose server's clock is ahead.
+type skewed struct {
+	sound
+	ahead time.Duration
+}
+
+func (s skewed) ClockSkew() (time.Duration, bool) { return s.ahead, true }
+
+func TestClocksThatDifferAreTold(t *testing.T) {
+	for ahead, part := range map[time.Duration]string{time.Hour: "1h0m0s ahead of", -time.Minute: "1m0s behind", time.Second: ""} {
+		d := newDoctor(&forge{})
+		d.Records = skewed{ahead: ahead}
+		f := d.records(t.Context())
+		if (f.Status == Warning) != (part != "") || !strings.Contains(f.Detail, part) || f.Blocks {
+			t.Errorf("%s: %+v", ahead, f)
+		}
+	}
+}
 
 func newDoctor(f *forge, repos ...string) *Doctor {
 	p := policy.Default()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/plural"
@@ -56,15 +57,16 @@ func (d *Doctor) records(ctx context.Context) Finding {
 	if err := d.Records.Check(ctx); err != nil {
 		return blocks(RecordsPart, fault.From(err).Message, "make the database readable and writable for claudeops")
 	}
+	found := append([]Finding{{Name: RecordsPart, Status: OK, Detail: d.Records.Path()}}, d.skew()...)
 	if d.LeaveAudit {
-		return Finding{Name: RecordsPart, Status: OK, Detail: d.Records.Path()}
+		return Merge(found)[0]
 	}
 	v := Verified{Known: true}
 	var err error
 	if v.Report, err = d.Audit.Verify(ctx, ""); err != nil {
 		v.Failure = fault.From(err).Message
 	}
-	return Merge([]Finding{{Name: RecordsPart, Status: OK, Detail: d.Records.Path()}, AuditState(v)})[0]
+	return Merge(append(found, AuditState(v)))[0]
 }
 
 // RecordsPart is the name of the finding about the records.
@@ -93,6 +95,25 @@ func AuditState(v Verified) Finding {
 	return Finding{Name: RecordsPart, Status: OK,
 		Detail: fmt.Sprintf("%d attempts, and the audit is whole", v.Report.Rows)}
 }
+
+// skew tells of a database whose clock is not that of this machine.
+func (d *Doctor) skew() []Finding {
+	ahead, known := d.Records.ClockSkew()
+	if !known || ahead.Abs() < mostSkew {
+		return nil
+	}
+	than := "behind"
+	if ahead > 0 {
+		than = "ahead of"
+	}
+	return []Finding{{Name: RecordsPart, Status: Warning, Title: "The clocks of the database and of this machine differ",
+		Detail: fmt.Sprintf("the database's clock is %s %s this machine's; the database's decides",
+			ahead.Abs().Round(time.Second), than),
+		Do: "have both clocks set by NTP"}}
+}
+
+// mostSkew is by how much clocks may differ that are kept in step.
+const mostSkew = 5 * time.Second
 
 // key is the key of the marks. Without one the first proposal makes it, in the state folder.
 func (d *Doctor) key() Finding {

@@ -2,6 +2,7 @@ package follow
 
 import (
 	"context"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider/webhook"
@@ -25,7 +26,7 @@ func (f *Follower) Accept(ctx context.Context, provider string, d webhook.Delive
 	if len(ours) == 0 {
 		return false, nil
 	}
-	fresh, err := f.Shared.TakeDelivery(ctx, provider, d.ID)
+	fresh, err := f.Shared.TakeDelivery(ctx, provider, d.ID, ours...)
 	if err != nil {
 		return false, err
 	}
@@ -39,6 +40,19 @@ func (f *Follower) Accept(ctx context.Context, provider string, d webhook.Delive
 		}
 	}
 	return true, nil
+}
+
+// resume lets those pull requests wait again for which a delivery was taken by a process that ended before it looked.
+func (f *Follower) resume(ctx context.Context, q *queue) {
+	never := time.UnixMicro(0)
+	due, err := f.Records.DuePulls(ctx, q.provider, never, never, maxWaiting)
+	if err != nil {
+		f.Log.Warn("what webhooks have asked for was not looked up", "provider", q.provider, "error",
+			f.Redact(fault.From(err).Message))
+	}
+	for _, r := range due {
+		_ = q.add(r.PullKey) // there is room for as many
+	}
 }
 
 // ourPulls are the pull requests that a delivery is about and that we opened.

@@ -167,3 +167,23 @@ func TestAServerThatEndsDoesNotWaitForEver(t *testing.T) {
 	w.follow.Finish()
 	w.same("looks", w.host.looks(), []int{7})
 }
+
+// A process may be killed between a delivery and the look. The sender does not send it again, and where the poll is off
+// nobody else would look.
+func TestWhatWasTakenAndNotLookedAtIsLookedAtByTheNextProcess(t *testing.T) {
+	w := newWorld(t, 7, 8)
+	w.round() // looks at both
+	w.host.looks()
+	w.advance(time.Minute)
+	w.host.merge(7, "ann")
+	if taken, err := w.deliver("a", 7); !taken || err != nil {
+		t.Fatal(taken, err)
+	}
+	w.options.Every = 0
+	w.follow = follow.New(w.options) // of another process
+	w.served()
+	w.same("looks", w.host.looks(), []int{7})
+	w.same("audit", w.rows(), []string{`pull.merged #7 webhook by "ann"`})
+	w.served()
+	w.same("looks after that", w.host.looks(), []int(nil))
+}

@@ -37,8 +37,8 @@ type Shared interface {
 	// ClaimRound reports whether the caller is to do the work of that name now: nobody has begun it within the interval.
 	// next is when it is due again.
 	ClaimRound(ctx context.Context, name string, every time.Duration) (mine bool, next time.Time, err error)
-	// TakeDelivery notes a delivery; fresh is false if it was noted before.
-	TakeDelivery(ctx context.Context, provider, id string) (fresh bool, err error)
+	// TakeDelivery notes a delivery, and that the pull requests wait for a look; fresh is false if it was noted before.
+	TakeDelivery(ctx context.Context, provider, id string, about ...record.PullKey) (fresh bool, err error)
 }
 
 // Options are what a Follower is made of. All are required but After.
@@ -86,7 +86,12 @@ func (f *Follower) Begin(ctx context.Context) {
 	asked, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	f.cancel = cancel
 	for _, q := range f.queues {
-		f.done.Go(func() { f.serve(asked, q) })
+		f.done.Go(func() {
+			if f.Every <= 0 { // else a round does it
+				f.resume(asked, q)
+			}
+			f.serve(asked, q)
+		})
 	}
 	if f.Every > 0 && f.After != nil {
 		f.done.Go(func() { f.poll(ctx) })

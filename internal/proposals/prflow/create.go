@@ -55,7 +55,6 @@ func (s *Service) rejected(call operation.Call) {
 }
 
 func (c *creation) run(ctx context.Context, raw []byte) (CreateResult, error) {
-	c.service.resumeOnce(ctx)
 	c.call.Progress("checking the request")
 	c.request.decode(raw, c.rules)
 	if err := c.checkRequest(ctx); err != nil {
@@ -134,6 +133,7 @@ func (c *creation) read(ctx context.Context) error {
 	if c.request.secretName || !c.evidence.mayRead(c.rules) || len(changes) == 0 && !c.request.asked.repliesOnly() || !c.rules.mayPropose() {
 		return nil
 	}
+	c.resumeOnce(ctx)
 	c.call.Progress("reading the repository")
 	query := gitprovider.SnapshotQuery{
 		Repo: c.request.repo, Base: c.request.asked.BaseBranch, ClosedSince: c.closedSince(), Foreign: true,

@@ -168,7 +168,7 @@ const capWindow = time.Hour
 
 // claim tells the transaction that reserves what was read before.
 func (e *evidence) claim() record.Claim {
-	claim := record.Claim{Seen: e.seen, Since: e.settler.clock.Now().Add(-capWindow)}
+	claim := record.Claim{Seen: e.seen, Within: capWindow}
 	for _, pr := range e.snapshot.Open {
 		claim.Open = append(claim.Open, record.OpenPull{Number: pr.Number, Head: pr.HeadCommit,
 			Request: e.marks[pr.Number].Request})

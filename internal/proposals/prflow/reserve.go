@@ -62,31 +62,11 @@ func (w *writer) reserveWithinCaps(ctx context.Context) (taken *record.Proposal,
 		delete(c.verdicts, record.GateCaps)
 		taken, err = w.service.Ledger.Reserve(ctx, c.proposal(record.StateReserved), claim)
 		full := c.verdicts.denied(record.GateCaps) && c.evidence.usage.Pending > 0
-		if last || !full || !w.settleLeft(ctx) {
+		if last || !full || !w.settler.settleIn(ctx, w.provider.Name(), w.repo) {
 			break
 		}
 	}
 	return taken, err
-}
-
-// settleLeft settles what processes that ended have left in this repository, whatever its files. It reports whether
-// there was any; what could not be settled goes on to count.
-func (w *writer) settleLeft(ctx context.Context) (found bool) {
-	unfinished, err := w.service.History.Unfinished(ctx)
-	if err != nil {
-		w.creation.log.warn("unfinished proposals not looked for", err)
-	}
-	for _, p := range unfinished {
-		here := p.Provider == w.provider.Name() && p.Owner == w.repo.Owner && p.Repo == w.repo.Name
-		if !here || !w.settler.abandoned(p) {
-			continue
-		}
-		found = true
-		if err := w.settler.settle(ctx, p); err != nil {
-			w.settler.log.warn("proposal not settled", err, "request_id", p.ID)
-		}
-	}
-	return found
 }
 
 // takenBy answers a caller whose files were taken by a proposal that was opened a moment ago.

@@ -3,7 +3,10 @@ package prflow
 import (
 	"context"
 	"errors"
+	"strings"
+	"time"
 
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -52,13 +55,42 @@ func (s *Service) Resume(ctx context.Context) ([]Settled, error) {
 	return out, nil
 }
 
-// resumeOnce settles what was left before the first creation of this process. A failure is no reason to refuse: the
-// files of what could not be settled stay reserved, and whoever proposes them settles it then.
-func (s *Service) resumeOnce(ctx context.Context) {
-	if !s.CurrentAuthority().mayWrite() || !s.resumed.CompareAndSwap(false, true) {
+// settleBudget bounds how long a proposal waits for what others have left in its repository.
+const settleBudget = 5 * time.Second
+
+// settleIn settles what processes that ended have left in a repository, whatever its files, and begins no more after
+// settleBudget. found reports whether there was any. What could not be settled keeps its files reserved; a caller that
+// proposes them settles it then, and so does a round of a server.
+func (s *settler) settleIn(ctx context.Context, provider string, repo gitprovider.RepoRef) (found bool) {
+	unfinished, err := s.history.Unfinished(ctx)
+	if err != nil {
+		s.log.warn("unfinished proposals not looked for", err)
+	}
+	began := s.clock.Now()
+	for _, p := range unfinished {
+		here := p.Provider == provider && strings.EqualFold(p.Owner+"/"+p.Repo, repo.String())
+		if !here || !s.abandoned(p) {
+			continue
+		}
+		if s.clock.Now().Sub(began) > settleBudget || ctx.Err() != nil {
+			break
+		}
+		found = true
+		if err := s.settle(ctx, p); err != nil {
+			s.log.warn("proposal not settled", err, "request_id", p.ID)
+		}
+	}
+	return found
+}
+
+// resumeOnce settles what was left in the repository of the creation before the first one there of this process
+// reads it. A failure is no reason to refuse.
+func (c *creation) resumeOnce(ctx context.Context) {
+	if !c.service.CurrentAuthority().mayWrite() {
 		return
 	}
-	if _, err := s.Resume(ctx); err != nil {
-		s.log().warn("unfinished proposals not looked for", err)
+	provider, repo := c.evidence.resolution.Provider.Name(), c.request.repo
+	if _, before := c.service.resumed.LoadOrStore(provider+":"+strings.ToLower(repo.String()), true); !before {
+		c.evidence.settler.settleIn(ctx, provider, repo)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/content"
@@ -110,12 +110,12 @@ type Service struct {
 	Options
 	kernel  *operation.Kernel // takes the calls of all operations
 	ceiling gitprovider.Tier  // see AtMost; 0 for none
-	resumed *atomic.Bool      // whether what other processes left was looked for; shared with those of AtMost
+	resumed *sync.Map         // repositories where what other processes left was looked for; shared with those of AtMost
 }
 
 // New makes a Service.
 func New(o Options) *Service {
-	s := &Service{Options: o, resumed: new(atomic.Bool)}
+	s := &Service{Options: o, resumed: new(sync.Map)}
 	s.kernel = operation.NewKernel(operation.KernelOptions{
 		Live: func() operation.Authority {
 			a := s.CurrentAuthority()

@@ -2,6 +2,7 @@ package prflow_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -201,5 +202,46 @@ func TestWhoeverWaitsForASlowWriteHearsOfIt(t *testing.T) {
 				t.Errorf("heard %v", phases)
 			}
 		})
+	}
+}
+
+// What was left elsewhere is not this call's business: at a host that is silent each look takes as long as it may.
+func TestAProposalWaitsForNothingThatWasLeftInAnotherRepository(t *testing.T) {
+	b := newLateBench(t)
+	b.leaveABranch()
+	b.fake.Script.ForgetCalls()
+	began := b.clock.Now()
+	if _, err := b.create(request(with("repo_name", "absent"))); fault.CodeOf(err) != fault.NotFound {
+		t.Errorf("got %v", err)
+	}
+	if n := b.fake.Script.Count(forgetest.MethodFindByHead); n != 0 || b.clock.Now().Sub(began) != 0 {
+		t.Errorf("%d looks, %s passed; calls %v", n, b.clock.Now().Sub(began), b.fake.Script.Calls())
+	}
+	left, err := b.store.History.Unfinished(t.Context())
+	if err != nil || len(left) != 1 || left[0].State != record.StateUnsettled {
+		t.Errorf("left %+v, %v", left, err)
+	}
+}
+
+// Each of those that were left may take long; a call does not wait for all of them.
+func TestAProposalWaitsForWhatWasLeftInItsRepositoryForAWhileOnly(t *testing.T) {
+	b := newLateBench(t)
+	const left = 8
+	for i := range left {
+		p := record.Proposal{ID: fmt.Sprint("left-", i), Provider: "fake", Owner: "joe", Repo: "infra", Base: "main",
+			Files:    []gitprovider.FileChange{{Path: fmt.Sprintf("checks/%d.md", i), Action: gitprovider.ActionCreate}},
+			Progress: record.Progress{Branch: fmt.Sprint("claude-ops/fix/", i)}}
+		if taken, err := b.store.Ledger.Reserve(t.Context(), p, record.Claim{}); err != nil || taken != nil {
+			t.Fatal(taken, err)
+		}
+		if err := b.store.Ledger.Advance(t.Context(), p.ID, record.Progress{State: record.StateUnsettled}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.options.Clock.Sleep = func(context.Context, time.Duration) { b.clock.advance(2 * time.Second) } // for each look
+	b.fake.Script.ForgetCalls()
+	b.mustOpen(request(nil))
+	if n := b.fake.Script.Count(forgetest.MethodFindByHead); n < 1 || n > 4 {
+		t.Errorf("%d looks for the %d that were left: %v", n, left, b.fake.Script.Calls())
 	}
 }

@@ -44,8 +44,8 @@ func (s Settling) Operation() operation.Operation {
 				"without a record:\n" +
 				"those that carry our mark, are an hour old and have no pull request are removed. What another process is " +
 				"working on is left\n" +
-				"alone. It ends with exit code 4 if something could not be settled. An mcp-server does the first part before its first\n" +
-				"proposal, and claudeops serve does both as long as it runs.",
+				"alone. It ends with exit code 4 if something could not be settled. Before its first proposal in a repository, an\n" +
+				"mcp-server does the first part there, and claudeops serve does both everywhere as long as it runs.",
 			Said: func(out any, _ bool) string { return out.(SettledList).said() },
 			Failed: func(out any) bool {
 				return slices.ContainsFunc(out.(SettledList).Items, func(s Settled) bool { return s.Error != "" })

@@ -8,9 +8,10 @@ type Position int64
 
 // Claim is what whoever reserves knows of the pull requests of its repository, and which caps it has to keep.
 type Claim struct {
-	Seen  Position   // where the record stood before the provider was asked for Open
-	Open  []OpenPull // the open pull requests of ours, as the provider listed them after Seen
-	Since time.Time  // when the window of the cap on creations begins
+	Seen Position   // where the record stood before the provider was asked for Open
+	Open []OpenPull // the open pull requests of ours, as the provider listed them after Seen
+	// Within is the period of the cap on creations: it ends now, by the clock of the records.
+	Within time.Duration
 	// Admit decides whether one more may be made beside what is there; an error denies. nil: there is no cap. It is called
 	// within the transaction that reserves.
 	Admit func(Usage) error
@@ -29,5 +30,5 @@ type Usage struct {
 	Open int // those that are open, and the pending ones
 	// proposals that hold a reservation: each may become a pull request, or has and that is not recorded yet
 	Pending int
-	Made    []time.Time // when pull requests were recorded as opened since Claim.Since, oldest first
+	Made    []time.Time // when pull requests were recorded as opened within Claim.Within, oldest first
 }

@@ -25,7 +25,7 @@ const tokenOwner = `, COALESCE((SELECT p.name FROM people p WHERE p.issuer = api
 // InsertToken keeps a token, and appends the rows to the audit. Its name must be new among the tokens that are good;
 // else it is conflict, and nothing is kept.
 func (a *Access) InsertToken(ctx context.Context, t access.Token, rows ...record.Attempt) error {
-	return a.db.write(ctx, func(tx *sql.Tx) error {
+	return a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if err := insertToken(ctx, tx, t); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func asNumber(yes bool) int64 {
 
 // Tokens returns every token, oldest first.
 func (a *Access) Tokens(ctx context.Context) (out []access.Token, err error) {
-	err = a.db.read(ctx, func(tx *sql.Tx) error {
+	err = a.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = selectTokens(ctx, tx, "ORDER BY created_us, id")
 		return err
 	})
@@ -71,7 +71,7 @@ func (a *Access) Tokens(ctx context.Context) (out []access.Token, err error) {
 
 // FindToken implements access.Tokens.
 func (a *Access) FindToken(ctx context.Context, hash string) (t access.Token, found bool, err error) {
-	err = a.db.read(ctx, func(tx *sql.Tx) error {
+	err = a.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		tokens, err := selectTokens(ctx, tx, "WHERE hash = $1", text(hash))
 		if len(tokens) > 0 {
 			t, found = tokens[0], true
@@ -102,10 +102,10 @@ func (a *Access) AnyToken(ctx context.Context) (found bool, err error) {
 // RevokeToken makes the good token with the id or name useless from now on, and appends the rows to the audit;
 // not_found if there is none.
 func (a *Access) RevokeToken(ctx context.Context, idOrName string, rows ...record.Attempt) error {
-	return a.db.write(ctx, func(tx *sql.Tx) error {
+	return a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx,
 			"UPDATE api_tokens SET revoked_us = $1 WHERE revoked_us IS NULL AND (id = $2 OR name = $2)",
-			micros(a.db.opts.Now()), text(idOrName))
+			micros(a.db.now()), text(idOrName))
 		if err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) 
 // InsertLogin implements access.Logins.
 func (a *Access) InsertLogin(ctx context.Context, session access.Login, madeBefore, seenBefore time.Time,
 	rows ...record.Attempt) error {
-	return a.db.write(ctx, func(tx *sql.Tx) error {
+	return a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM web_sessions WHERE created_us < $1 OR seen_us < $2",
 			micros(madeBefore), micros(seenBefore))
 		if err != nil {

@@ -106,7 +106,7 @@ func (p *Pulls) Starters(ctx context.Context, key record.PullKey) (out []record.
 		SELECT actor FROM made
 		UNION SELECT p.actor FROM proposals p JOIN made m ON p.digest = m.digest AND p.provider = m.provider
 			WHERE m.digest <> '' AND p.state = 'dry_run'`
-	err = p.db.read(ctx, func(tx *sql.Tx) error {
+	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = selectRows(ctx, tx, func(rows *sql.Rows, a *record.Actor) error { return rows.Scan((*actor)(a)) },
 			started, text(key.Provider), key.Number, text(lowerASCII(key.Owner)), text(lowerASCII(key.Repo)))
 		return err

@@ -11,7 +11,7 @@ import (
 
 // AppendJournal implements session.Journal.
 func (s *AgentSessions) AppendJournal(ctx context.Context, id string, at time.Time, texts []string) error {
-	return s.db.write(ctx, func(tx *sql.Tx) error {
+	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for i, entry := range texts {
 			const insert = `INSERT INTO agent_journal (session, seq, time_us, body) VALUES ($1, $2, $3, $4)`
 			if _, err := tx.ExecContext(ctx, insert, text(id), i+1, micros(at), text(entry)); err != nil {

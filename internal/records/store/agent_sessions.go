@@ -38,7 +38,7 @@ func (s *AgentSessions) BeginSession(ctx context.Context, r sessions.Record) err
 }
 
 func (s *AgentSessions) insert(ctx context.Context, r sessions.Record, lock string) error {
-	return s.db.write(ctx, func(tx *sql.Tx) error {
+	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		record, err := json.Marshal(r)
 		if err != nil {
 			return err
@@ -57,7 +57,7 @@ func (s *AgentSessions) insert(ctx context.Context, r sessions.Record, lock stri
 
 // AppendEvents implements session.Records.
 func (s *AgentSessions) AppendEvents(ctx context.Context, id string, events []sessions.Event) error {
-	return s.db.write(ctx, func(tx *sql.Tx) error {
+	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for _, e := range events {
 			const insert = `INSERT INTO agent_session_events (session, seq, time_us, kind, tool, body) VALUES ($1, $2, $3, $4, $5, $6)`
 			_, err := tx.ExecContext(ctx, insert, text(id), e.Seq, micros(e.Time), text(e.Kind), text(e.Tool), text(e.Text))
@@ -71,23 +71,26 @@ func (s *AgentSessions) AppendEvents(ctx context.Context, id string, events []se
 
 // SaveSession implements session.Records.
 func (s *AgentSessions) SaveSession(ctx context.Context, r sessions.Record) error {
-	err := s.db.write(ctx, func(tx *sql.Tx) error {
-		record, err := json.Marshal(r)
-		if err != nil {
-			return err
-		}
-		const update = `UPDATE agent_sessions SET state = $1, record = $2 WHERE id = $3`
-		known, err := changesOne(tx.ExecContext(ctx, update, text(r.State), string(record), text(r.ID)))
-		if err == nil && !known {
-			err = noSession(r.ID)
-		}
-		if err == nil {
-			err = saveUsage(ctx, tx, r)
-		}
-		return err
-	})
+	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error { return saveSession(ctx, tx, r) })
 	if err == nil && r.State != sessions.StateRunning {
 		s.held.forget(r.ID)
+	}
+	return err
+}
+
+// saveSession replaces what is recorded of a session. One that has ended does not run again: its progress comes late.
+func saveSession(ctx context.Context, tx *sql.Tx, r sessions.Record) error {
+	kept, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	const update = `UPDATE agent_sessions SET state = $1, record = $2 WHERE id = $3 AND ($1 <> 'running' OR state = 'running')`
+	known, err := changesOne(tx.ExecContext(ctx, update, text(r.State), string(kept), text(r.ID)))
+	if err == nil && !known {
+		err = noSession(r.ID)
+	}
+	if err == nil {
+		err = saveUsage(ctx, tx, r)
 	}
 	return err
 }
@@ -128,13 +131,15 @@ func (s *AgentSessions) Sessions(ctx context.Context, q sessions.Query) ([]sessi
 }
 
 func (s *AgentSessions) sessions(ctx context.Context, clauses string, args ...any) ([]sessions.Record, error) {
-	return selectOf(ctx, s.db, func(rows *sql.Rows, r *sessions.Record) error {
-		var record string
-		if err := rows.Scan(&record); err != nil {
-			return err
-		}
-		return decodeSession(record, r)
-	}, "SELECT record FROM agent_sessions "+clauses, args...)
+	return selectOf(ctx, s.db, scanSession, "SELECT record FROM agent_sessions "+clauses, args...)
+}
+
+func scanSession(rows *sql.Rows, r *sessions.Record) error {
+	var kept string
+	if err := rows.Scan(&kept); err != nil {
+		return err
+	}
+	return decodeSession(kept, r)
 }
 
 func decodeSession(record string, r *sessions.Record) error {
@@ -183,9 +188,9 @@ func (s *AgentSessions) SessionCounts(ctx context.Context, id string) (counts se
 
 // AskStop implements session.Records.
 func (s *AgentSessions) AskStop(ctx context.Context, id string) error {
-	return s.db.write(ctx, func(tx *sql.Tx) error {
+	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		const update = `UPDATE agent_sessions SET stop_asked_us = COALESCE(stop_asked_us, $1) WHERE id = $2 AND state = 'running'`
-		known, err := changesOne(tx.ExecContext(ctx, update, micros(s.db.opts.Now()), text(bound(id, maxWord))))
+		known, err := changesOne(tx.ExecContext(ctx, update, micros(s.db.now()), text(bound(id, maxWord))))
 		if err == nil && !known {
 			err = fault.New(fault.NotFound, "no session %q runs", bound(id, maxWord))
 		}
@@ -204,17 +209,10 @@ func (s *AgentSessions) StopAsked(ctx context.Context, id string) (asked bool, e
 
 // CloseInterrupted implements session.Records.
 func (s *AgentSessions) CloseInterrupted(ctx context.Context) (closed []string, err error) {
-	type runningSession struct {
-		lock string
-		sessions.Record
-	}
+	type runningSession struct{ id, lock string }
 	running, err := selectOf(ctx, s.db, func(rows *sql.Rows, r *runningSession) error {
-		var record string
-		if err := rows.Scan((*text)(&r.lock), &record); err != nil {
-			return err
-		}
-		return decodeSession(record, &r.Record)
-	}, "SELECT process, record FROM agent_sessions WHERE state = 'running' ORDER BY id")
+		return rows.Scan((*text)(&r.id), (*text)(&r.lock))
+	}, "SELECT id, process FROM agent_sessions WHERE state = 'running' ORDER BY id")
 	if err != nil {
 		return nil, err
 	}
@@ -230,17 +228,39 @@ func (s *AgentSessions) CloseInterrupted(ctx context.Context) (closed []string, 
 		if !ended[r.lock] {
 			continue
 		}
-		r.State, r.EndedAt = sessions.StateInterrupted, s.db.opts.Now().UTC()
-		r.Reason = "the process that ran it was killed, or the machine stopped"
-		if r.Counts, err = s.SessionCounts(ctx, r.ID); err != nil {
+		ok, err := s.closeInterrupted(ctx, r.id, r.lock)
+		if err != nil {
 			return closed, err
 		}
-		if err := s.SaveSession(ctx, r.Record); err != nil {
-			return closed, err
+		if ok {
+			closed = append(closed, r.id)
 		}
-		closed = append(closed, r.ID)
 	}
 	return closed, nil
+}
+
+// closeInterrupted ends a session whose lock has ended, unless the process that ran it has ended it meanwhile. What it
+// has saved last is kept.
+func (s *AgentSessions) closeInterrupted(ctx context.Context, id, lock string) (ok bool, err error) {
+	err = s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		found, err := selectRows(ctx, tx, scanSession,
+			"SELECT record FROM agent_sessions WHERE id = $1 AND process = $2 AND state = 'running'", text(id), text(lock))
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		if ended, err := s.db.endedLocks(ctx, []string{lock}); err != nil || !ended[lock] {
+			return err // it was cut off from the database, and has come back
+		}
+		r := found[0]
+		r.State, r.EndedAt = sessions.StateInterrupted, s.db.now().UTC()
+		r.Reason = "the process that ran it was killed, or the machine stopped"
+		if r.Counts, err = s.SessionCounts(ctx, id); err != nil {
+			return err
+		}
+		ok = true
+		return saveSession(ctx, tx, r)
+	})
+	return ok && err == nil, err
 }
 
 // SessionsVersion is a number that changes when a session begins, says something or ends. It is cheap: it looks at the

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -267,4 +268,51 @@ func TestASessionIsAskedToStopWhileItRuns(t *testing.T) {
 	r.State = sessions.StateCancelled
 	wantEqual(t, s.AgentSessions.SaveSession(ctx, r), nil)
 	wantCode(t, s.AgentSessions.AskStop(ctx, "one"), fault.NotFound)
+}
+
+func runningSession(id string) sessions.Record {
+	return sessions.Record{ID: id, StartedAt: noon(), Ending: sessions.Ending{State: sessions.StateRunning}}
+}
+
+// Others look at a session while the process that runs it ends it, and then its lock.
+func TestASessionThatEndsWhileOthersLookStaysAsItEnded(t *testing.T) {
+	ctx, place := context.Background(), emptyPlace(t)
+	s, other := open(t, place, Options{}), open(t, place, Options{})
+	const sessionsInAll = 40
+	for i := range sessionsInAll {
+		wantEqual(t, other.AgentSessions.BeginSession(ctx, runningSession(fmt.Sprint(i))), nil)
+	}
+	done := make(chan error)
+	go func() {
+		var errs []error
+		for i := range sessionsInAll {
+			r := runningSession(fmt.Sprint(i))
+			r.State = sessions.StateSucceeded
+			errs = append(errs, other.AgentSessions.SaveSession(ctx, r))
+		}
+		done <- errors.Join(errs...)
+	}()
+	for ended := false; !ended; {
+		closed, err := s.AgentSessions.CloseInterrupted(ctx)
+		wantEqual(t, []any{len(closed), err}, []any{0, nil})
+		select {
+		case err := <-done:
+			wantEqual(t, err, nil)
+			ended = true
+		default:
+		}
+	}
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM agent_sessions WHERE state = 'succeeded'"), sessionsInAll)
+}
+
+func TestASessionThatHasEndedDoesNotRunAgain(t *testing.T) {
+	ctx, s := context.Background(), openNew(t)
+	r := runningSession("1")
+	wantEqual(t, s.AgentSessions.BeginSession(ctx, r), nil)
+	r.State = sessions.StateInterrupted
+	wantEqual(t, s.AgentSessions.SaveSession(ctx, r), nil)
+	wantCode(t, s.AgentSessions.SaveSession(ctx, runningSession("1")), fault.NotFound)
+	r.State = sessions.StateSucceeded // the process that ran it knows
+	wantEqual(t, s.AgentSessions.SaveSession(ctx, r), nil)
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM agent_sessions WHERE state = 'succeeded'"), 1)
 }

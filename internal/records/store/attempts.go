@@ -129,7 +129,7 @@ func (h *History) AttemptsOf(ctx context.Context, requestID string) ([]record.Re
 // attempts reads what changes of the rows that the clauses select, and of the rows themselves, which never change,
 // those that are not in memory.
 func (h *History) attempts(ctx context.Context, clauses string, args ...any) (out []record.RecordedAttempt, err error) {
-	err = h.db.read(ctx, func(tx *sql.Tx) error {
+	err = h.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		found, err := selectRows(ctx, tx, func(rows *sql.Rows, f *foundAttempt) error {
 			return rows.Scan(&f.seq, &f.hash, (*text)(&f.session), (*text)(&f.state))
 		}, "SELECT audit.seq, audit.hash, COALESCE(a.session, ''), COALESCE(p.state, '') FROM audit LEFT JOIN attempts a "+
@@ -212,11 +212,11 @@ func (d *database) attemptClauses(q record.AttemptQuery) (query string, args []a
 	c.equals("g.gate = $%d", string(q.Gate))
 	c.equals("request_id"+c.plain+" IN (SELECT proposal_id FROM pulls WHERE state = $%d)", string(q.Pull))
 	if (q.Tab != "" || q.Changes) && !listed(q) {
-		c.tab(q.Tab, d.own(), d.opts.Now())
+		c.tab(q.Tab, d.own(), d.now())
 	}
 	lists := []string{"SELECT attempts.seq FROM " + c.from + " WHERE " + c.where()}
 	if listed(q) {
-		lists, c.order = c.merged(q.Tab, d.own(), d.opts.Now()), "1"
+		lists, c.order = c.merged(q.Tab, d.own(), d.now()), "1"
 	}
 	limit := c.page(q.Limit, record.DefaultAttemptLimit, record.MaxAttemptLimit)
 	return fmt.Sprintf("%s ORDER BY %s %s LIMIT $%d", strings.Join(lists, " UNION ALL "), c.order, direction,

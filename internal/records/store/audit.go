@@ -18,7 +18,7 @@ type Audit struct{ db *database }
 // appendAudit adds the attempt to the end of the audit, and returns its number. A missing time is now.
 func (d *database) appendAudit(ctx context.Context, tx *sql.Tx, a record.Attempt) (int64, error) {
 	if a.Time.IsZero() {
-		a.Time = d.opts.Now()
+		a.Time = d.now()
 	}
 	seq, prev, err := auditHead(ctx, tx)
 	if err != nil {
@@ -60,7 +60,7 @@ func auditHead(ctx context.Context, tx *sql.Tx) (seq int64, hash string, err err
 // Head returns number and hash of the last row of the audit: 0 and genesisHash when it is empty. Kept somewhere else,
 // the hash proves to Verify that nothing was cut off.
 func (a *Audit) Head(ctx context.Context) (seq int64, hash string, err error) {
-	err = a.db.read(ctx, func(tx *sql.Tx) error {
+	err = a.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		seq, hash, err = auditHead(ctx, tx)
 		return err
 	})
@@ -70,7 +70,7 @@ func (a *Audit) Head(ctx context.Context) (seq int64, hash string, err error) {
 // Page returns one page. The next one starts Before the last number of this one, or After it if Ascending.
 func (a *Audit) Page(ctx context.Context, q record.AuditQuery) (rows []record.RecordedAttempt, err error) {
 	clauses, args := auditClauses(q)
-	err = a.db.read(ctx, func(tx *sql.Tx) error {
+	err = a.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		rows, err = a.db.selectAudit(ctx, tx, clauses, args...)
 		return err
 	})

@@ -55,11 +55,14 @@ func (a *Audit) Export(ctx context.Context, sink string) (record.AuditExport, er
 	return record.AuditExport{Sink: sink}, err
 }
 
-// Exported notes that a sink has taken all heads up to last, and that exporting to it works.
+// Exported notes that a sink has taken all heads up to last, and that exporting to it works. Of several processes that
+// export, the one that is behind takes nothing back.
 func (a *Audit) Exported(ctx context.Context, sink string, last record.Head) error {
 	return a.db.exec(ctx, `INSERT INTO audit_exports (sink, seq, hash, exported_us) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (sink) DO UPDATE SET seq = excluded.seq, hash = excluded.hash, exported_us = excluded.exported_us, problem = '', problem_us = NULL`,
-		text(sink), last.Seq, text(last.Hash), micros(a.db.opts.Now()))
+		ON CONFLICT (sink) DO UPDATE SET exported_us = excluded.exported_us, problem = '', problem_us = NULL,
+			hash = CASE WHEN excluded.seq >= audit_exports.seq THEN excluded.hash ELSE audit_exports.hash END,
+			seq = CASE WHEN excluded.seq >= audit_exports.seq THEN excluded.seq ELSE audit_exports.seq END`,
+		text(sink), last.Seq, text(last.Hash), micros(a.db.now()))
 }
 
 // ExportFailed notes why exporting to a sink failed. What it has taken stays as it is.
@@ -67,5 +70,5 @@ func (a *Audit) ExportFailed(ctx context.Context, sink, problem string) error {
 	return a.db.exec(ctx, `INSERT INTO audit_exports (sink, seq, hash, exported_us, problem, problem_us) VALUES ($1, 0, '', NULL, $2, $3)
 		ON CONFLICT (sink) DO UPDATE SET problem = excluded.problem,
 			problem_us = CASE WHEN audit_exports.problem = '' THEN excluded.problem_us ELSE audit_exports.problem_us END`,
-		text(sink), text(cutText(problem, maxNoticeError)), micros(a.db.opts.Now()))
+		text(sink), text(cutText(problem, maxNoticeError)), micros(a.db.now()))
 }

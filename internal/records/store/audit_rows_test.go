@@ -55,3 +55,16 @@ func TestMemoryOfRowsIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// Of two processes that export to one sink, the slower one notes last what it sent first.
+func TestWhatASinkHasTakenIsNeverTakenBack(t *testing.T) {
+	ctx, s := t.Context(), openNew(t)
+	recordAttempts(t, s, attempt("1"), attempt("2"))
+	heads, err := s.Audit.HeadsAfter(ctx, 0, 2)
+	wantEqual(t, err, nil)
+	for _, h := range []record.Head{heads[1], heads[0]} {
+		wantEqual(t, s.Audit.Exported(ctx, "https", h), nil)
+	}
+	export, err := s.Audit.Export(ctx, "https")
+	wantEqual(t, []any{export.Last.Seq, export.Last.Hash, err}, []any{int64(2), heads[1].Hash, nil})
+}

@@ -90,7 +90,7 @@ func BenchmarkLedgerOf100k(b *testing.B) {
 		}
 	})
 	b.Run("Usage", func(b *testing.B) {
-		claim := record.Claim{Seen: 1 << 40, Since: time.UnixMicro(99_900 * 1e6)} // one is opened each second
+		claim := record.Claim{Seen: 1 << 40, Within: time.Since(time.UnixMicro(99_900 * 1e6))} // one is opened each second
 		for b.Loop() {
 			if u, err := s.History.Usage(ctx, "local", "demo", "home-cluster", claim); err != nil || len(u.Made) != 101 ||
 				u.Open != 0 {

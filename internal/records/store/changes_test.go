@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,7 +67,7 @@ func TestTheVersionChangesWithWhatIsRecorded(t *testing.T) {
 func TestAViewShowsTheRecordsAsTheyWere(t *testing.T) {
 	t.Parallel()
 	place := emptyPlace(t)
-	s, other := open(t, place, Options{Now: noon}), open(t, place, Options{Now: noon})
+	s, other := open(t, place, Options{Now: noon, Readers: 2}), open(t, place, Options{Now: noon})
 	recordAttempts(t, s, attempt("before"))
 	refusals := func(ctx context.Context) (n int) {
 		counts, err := s.History.RefusalsByCode(ctx, noon().Add(-time.Hour))
@@ -87,4 +89,44 @@ func TestAViewShowsTheRecordsAsTheyWere(t *testing.T) {
 	})
 	wantCode(t, err, fault.Conflict)
 	wantEqual(t, refusals(t.Context()), 2)
+}
+
+// open allows one connection for reading. What a view asks beside its tables, as which locks are held, needs no second
+// one, or pages side by side would wait for each other.
+func TestAViewTakesNoSecondConnection(t *testing.T) {
+	ctx, place := t.Context(), newPlace(t)
+	s := open(t, place, Options{BusyTimeout: time.Second})
+	reserve(t, s, proposal("1", "checks/a.md"), 0)
+	wantEqual(t, s.AgentSessions.BeginSession(ctx, runningSession("s1")), nil)
+	wantEqual(t, s.Connections().OpenConnection(ctx, record.Connection{ID: "c1", Since: noon()}), nil)
+	wantEqual(t, s.db.view(ctx, func(ctx context.Context) error {
+		wantEqual(t, abandonedBy(ctx, t, s), map[string]bool{"1": false})
+		open, err := s.Connections().Connections(ctx)
+		wantEqual(t, err, nil)
+		wantEqual(t, len(open), 1)
+		return s.ScriptRuns().SettleScriptRuns(ctx, nil)
+	}), nil)
+}
+
+func TestACallThatHoldsAConnectionMayNotWrite(t *testing.T) {
+	s := openNew(t)
+	record := func(ctx context.Context) error { return s.Ledger.Record(ctx, attempt("1"), nil) }
+	wantCode(t, s.db.view(t.Context(), record), fault.Internal)
+	wantCode(t, s.db.write(t.Context(), func(ctx context.Context, _ *sql.Tx) error { return record(ctx) }), fault.Internal)
+	wantEqual(t, s.db.view(t.Context(), func(ctx context.Context) error { return record(context.WithoutCancel(t.Context())) }),
+		nil) // one that has nothing to do with the view
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM audit"), 1)
+}
+
+// A call that finds all connections in use gives up, and does not wait for as long as that lasts.
+func TestAReadWaitsForAConnectionForAWhileOnly(t *testing.T) {
+	s := open(t, newPlace(t), Options{BusyTimeout: time.Millisecond})
+	wantEqual(t, s.db.view(t.Context(), func(context.Context) error {
+		err := fault.From(s.Ping(t.Context()))
+		if err.Code != fault.Timeout || !strings.Contains(err.Message, s.Path()) || !err.Retryable() {
+			t.Errorf("got %v", err)
+		}
+		return nil
+	}), nil)
+	wantEqual(t, s.Ping(t.Context()), nil)
 }

@@ -119,7 +119,7 @@ func childUse(ctx context.Context, place, version, writes string) error {
 	if writes == "" {
 		return wait()
 	}
-	return s.db.write(ctx, func(*sql.Tx) error {
+	return s.db.write(ctx, func(context.Context, *sql.Tx) error {
 		waitUntilNoted(s)
 		return wait()
 	})

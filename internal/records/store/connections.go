@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"hash/fnv"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,9 +29,9 @@ const connectionColumns = "id, session, credential, tier, dry_run, read_only, wa
 // OpenConnection records a connection that this process serves.
 func (s *Connections) OpenConnection(ctx context.Context, c record.Connection) error {
 	return s.held.take(ctx, c.ID, func(lock string) (bool, error) {
-		err := s.db.write(ctx, func(tx *sql.Tx) error {
+		err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 			const forget = "DELETE FROM agent_connections WHERE ended_us < $1"
-			if _, err := tx.ExecContext(ctx, forget, micros(s.db.opts.Now().Add(-keepCut))); err != nil {
+			if _, err := tx.ExecContext(ctx, forget, micros(s.db.now().Add(-keepCut))); err != nil {
 				return err
 			}
 			_, err := tx.ExecContext(ctx, "INSERT INTO agent_connections (process, "+connectionColumns+") VALUES ("+
@@ -66,7 +68,7 @@ func (s *Connections) IsCut(ctx context.Context, id, session string) (bool, erro
 
 // CloseConnection records that a connection is over. One that was cut off is kept for a while.
 func (s *Connections) CloseConnection(ctx context.Context, id string) error {
-	err := s.db.write(ctx, func(tx *sql.Tx) error { return s.over(ctx, tx, id) })
+	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error { return s.over(ctx, tx, id) })
 	s.held.forget(id)
 	return err
 }
@@ -77,7 +79,7 @@ func (s *Connections) over(ctx context.Context, tx *sql.Tx, id string) error {
 		return err
 	}
 	_, err := tx.ExecContext(ctx, "UPDATE agent_connections SET ended_us = $1 WHERE id = $2 AND ended_us IS NULL",
-		micros(s.db.opts.Now()), text(id))
+		micros(s.db.now()), text(id))
 	return err
 }
 
@@ -107,24 +109,25 @@ func (s *Connections) Connections(ctx context.Context) ([]record.Connection, err
 		return nil, err
 	}
 	var open []record.Connection
-	var gone []string
+	gone := map[string]string{} // id by lock
 	for _, r := range rows {
 		if ended[r.lock] {
-			gone = append(gone, r.ID)
+			gone[r.lock] = r.ID
 			continue
 		}
 		open = append(open, r.Connection)
 	}
-	if len(gone) == 0 {
+	if len(gone) == 0 || s.db.held(ctx) != nil { // one that reads does not write; the next listing does
 		return open, nil
 	}
-	return open, s.db.write(ctx, func(tx *sql.Tx) error {
-		for _, id := range gone {
-			if err := s.over(ctx, tx, id); err != nil {
-				return err
+	return open, s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		ended, err := s.db.endedLocks(ctx, slices.Collect(maps.Keys(gone))) // of now: a process may have come back
+		for lock, id := range gone {
+			if err == nil && ended[lock] {
+				err = s.over(ctx, tx, id)
 			}
 		}
-		return nil
+		return err
 	})
 }
 
@@ -144,10 +147,10 @@ func (s *Connections) CutConnection(ctx context.Context, id, by string, rows ...
 }
 
 func (s *Connections) cut(ctx context.Context, id, by string, rows []record.Attempt) error {
-	return s.db.write(ctx, func(tx *sql.Tx) error {
+	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		const update = `UPDATE agent_connections SET cut_by = CASE WHEN cut_us IS NULL THEN $1 ELSE cut_by END, cut_us = COALESCE(cut_us, $2)
 			WHERE id = $3 AND ended_us IS NULL`
-		known, err := changesOne(tx.ExecContext(ctx, update, text(by), micros(s.db.opts.Now()), text(id)))
+		known, err := changesOne(tx.ExecContext(ctx, update, text(by), micros(s.db.now()), text(id)))
 		if err == nil && !known {
 			err = notConnected(id)
 		}

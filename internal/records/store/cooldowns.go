@@ -11,7 +11,7 @@ import (
 // LiftCooldown notes that a person has lifted the cooldown of a pull request that was closed, with the row of the audit
 // that says who, and when. One that is closed again later is not lifted.
 func (l *Ledger) LiftCooldown(ctx context.Context, key record.PullKey, a record.Attempt) error {
-	return l.db.write(ctx, func(tx *sql.Tx) error {
+	return l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO cooldown_lifts (provider, owner, repo, number, lifted_us, lifted_by)
 				VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (provider, owner, repo, number) DO UPDATE SET lifted_us = excluded.lifted_us, lifted_by = excluded.lifted_by`,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
@@ -27,7 +28,9 @@ type database struct {
 	refusals recentRefusals
 	root     root // of local repositories
 
-	turns turns // of those who write
+	server  serverClock
+	turns   turns   // of those who write
+	readers readers // of those who read
 
 	appending sync.Map // *sql.Tx that have added rows to the audit, until they end
 }
@@ -41,6 +44,7 @@ type connection struct {
 func newDatabase(dir string, opts Options) *database {
 	d := &database{dir: dir, opts: opts.withDefaults(), sem: make(chan struct{}, 1)}
 	d.turns = turns{one: make(chan struct{}, 1), patience: d.opts.BusyTimeout}
+	d.readers = readers{free: make(chan struct{}, d.opts.Readers), patience: d.opts.BusyTimeout}
 	d.connected, d.running = newHeldLocks(d), newHeldLocks(d)
 	return d
 }
@@ -73,7 +77,7 @@ func (d *database) connect(ctx context.Context) (*connection, error) {
 		if err != nil {
 			return nil, err
 		}
-		locks := newSessionLocks(e, d.opts.NewID)
+		locks := newSessionLocks(d, e)
 		if err := locks.enter(ctx); err != nil {
 			return nil, errors.Join(e.asFault(ctx, err), e.close())
 		}
@@ -84,6 +88,18 @@ func (d *database) connect(ctx context.Context) (*connection, error) {
 		return nil, err
 	}
 	return &connection{e, newFileLocks(e.dir, d.opts.NewID)}, nil
+}
+
+// now is the time that dates the records and by which they are judged: with PostgreSQL that of its server, so that
+// machines whose clocks differ agree. Options.Now stands in for it.
+func (d *database) now() time.Time {
+	if d.opts.Now != nil {
+		return d.opts.Now()
+	}
+	if now, known := d.server.now(); known {
+		return now
+	}
+	return time.Now()
 }
 
 // path returns where the database is, for messages, whether it exists or not.
@@ -109,11 +125,18 @@ func (d *database) close() error {
 	return d.conn.asFault(context.Background(), errors.Join(d.conn.locks.close(), d.conn.close()))
 }
 
-// write runs fn in a transaction while no other process writes.
-func (d *database) write(ctx context.Context, fn func(*sql.Tx) error) error {
+// write runs fn in a transaction while no other process writes. It refuses, with fault.Internal, a context that read or
+// write has made: such a call holds a connection, and would wait for a second one.
+func (d *database) write(ctx context.Context, fn func(context.Context, *sql.Tx) error) error {
+	if d.held(ctx) != nil {
+		return fault.New(fault.Internal, "a call that reads the records wanted to write them at the same time")
+	}
 	c, err := d.open(ctx)
 	if err != nil {
 		return err
+	}
+	if err := c.locks.ready(ctx); err != nil {
+		return c.asFault(ctx, err)
 	}
 	tx, over, err := d.turns.begin(ctx, c)
 	if err != nil {
@@ -121,7 +144,7 @@ func (d *database) write(ctx context.Context, fn func(*sql.Tx) error) error {
 	}
 	defer over()
 	defer func() { _ = tx.Rollback() }() // without effect after a commit
-	err = fn(tx)
+	err = fn(d.holding(ctx, tx), tx)
 	_, appended := d.appending.LoadAndDelete(tx)
 	if err != nil {
 		return c.asFault(ctx, err)
@@ -137,39 +160,59 @@ func (d *database) write(ctx context.Context, fn func(*sql.Tx) error) error {
 	return nil
 }
 
-// viewKey is under what a context has the view that its reads share.
-type viewKey struct{ of *database }
+// holdsKey is under what a context has the transaction of a database that its call has begun.
+type holdsKey struct{ of *database }
+
+func (d *database) holding(ctx context.Context, tx *sql.Tx) context.Context {
+	return context.WithValue(ctx, holdsKey{d}, tx)
+}
+
+// held returns the transaction that the call of this context has begun; nil if it has none.
+func (d *database) held(ctx context.Context) *sql.Tx {
+	tx, _ := ctx.Value(holdsKey{d}).(*sql.Tx)
+	return tx
+}
 
 // view runs fn with a context whose reads share one view of the database. They follow one another.
 func (d *database) view(ctx context.Context, fn func(context.Context) error) error {
-	return d.read(ctx, func(tx *sql.Tx) error { return fn(context.WithValue(ctx, viewKey{d}, tx)) })
+	return d.read(ctx, func(ctx context.Context, _ *sql.Tx) error { return fn(ctx) })
 }
 
-// read runs fn on one consistent view of the database.
-func (d *database) read(ctx context.Context, fn func(*sql.Tx) error) error {
-	if tx, shared := ctx.Value(viewKey{d}).(*sql.Tx); shared {
-		return d.conn.asFault(ctx, fn(tx))
+// read runs fn on one consistent view of the database. fn gets a context that holds the transaction: a read with it
+// uses the same one, so that no call takes a second connection while it holds one. A call that waits for a connection
+// for too long is fault.Timeout.
+func (d *database) read(ctx context.Context, fn func(context.Context, *sql.Tx) error) error {
+	if tx := d.held(ctx); tx != nil {
+		return d.conn.asFault(ctx, fn(ctx, tx))
 	}
 	c, err := d.open(ctx)
 	if err != nil {
 		return err
 	}
+	if err := c.locks.usable(); err != nil {
+		return err
+	}
+	over, err := d.readers.begin(ctx, d.path())
+	if err != nil {
+		return err
+	}
+	defer over()
 	tx, err := c.beginRead(ctx)
 	if err != nil {
 		return c.asFault(ctx, err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	return c.asFault(ctx, fn(tx))
+	return c.asFault(ctx, fn(d.holding(ctx, tx), tx))
 }
 
 // query reads with one query, and calls scan for each row.
 func (d *database) query(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
-	return d.read(ctx, func(tx *sql.Tx) error { return queryRows(ctx, tx, scan, query, args...) })
+	return d.read(ctx, func(ctx context.Context, tx *sql.Tx) error { return queryRows(ctx, tx, scan, query, args...) })
 }
 
 // first reads the first row of a query into dest; found is false if there is none.
 func (d *database) first(ctx context.Context, dest []any, query string, args ...any) (found bool, err error) {
-	err = d.read(ctx, func(tx *sql.Tx) error {
+	err = d.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, query, args...).Scan(dest...)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -182,7 +225,7 @@ func (d *database) first(ctx context.Context, dest []any, query string, args ...
 
 // exec writes with one statement.
 func (d *database) exec(ctx context.Context, statement string, args ...any) error {
-	return d.write(ctx, func(tx *sql.Tx) error {
+	return d.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, statement, args...)
 		return err
 	})

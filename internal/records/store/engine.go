@@ -24,8 +24,9 @@ type engine interface {
 	// writing tells others that this process writes, if it takes long, until done is called.
 	writing() (done func())
 
-	// holder is who keeps others from writing, and since when; "" and the zero time where that is not known.
-	holder(ctx context.Context) (who string, since time.Time)
+	// holder is who keeps others from writing, and since when; the zero time where that is not known. The error is a
+	// fault of a database that does not say.
+	holder(ctx context.Context) (who string, since time.Time, err error)
 
 	// beginRead begins a transaction that sees one consistent view. It does not wait for writers.
 	beginRead(ctx context.Context) (*sql.Tx, error)

@@ -50,7 +50,7 @@ func (h *History) Unfinished(ctx context.Context) ([]record.Proposal, error) {
 // Position implements prflow.History: the number of the last row of the audit.
 func (h *History) Position(ctx context.Context) (record.Position, error) {
 	var seq int64
-	err := h.db.read(ctx, func(tx *sql.Tx) (err error) {
+	err := h.db.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
 		seq, _, err = auditHead(ctx, tx)
 		return err
 	})

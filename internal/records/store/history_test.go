@@ -54,12 +54,14 @@ func TestByDigestReturnsTheNewestFirstAndLiveReservationsToo(t *testing.T) {
 
 func TestUnfinishedListsWhatHoldsPathsOldestFirst(t *testing.T) {
 	t.Parallel()
-	ctx, s := context.Background(), openNew(t)
+	c := &clock{now: noon()}
+	ctx, s := context.Background(), openWith(t, Options{Now: c.Now})
 	for i, id := range []string{"young", "old", "failed", "committed", "unsettled"} {
 		p := proposal(id, "checks/"+id+".md", "checks/"+id+"-2.md")
-		p.CreatedAt = noon().Add(time.Duration(i) * time.Second)
+		p.CreatedAt = time.Time{} // of the call, whatever it is
+		c.now = noon().Add(time.Duration(i) * time.Second)
 		if id == "young" {
-			p.CreatedAt = noon().Add(time.Hour)
+			c.now = noon().Add(time.Hour)
 		}
 		reserve(t, s, p, 0)
 	}

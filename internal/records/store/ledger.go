@@ -21,14 +21,15 @@ type Ledger struct {
 	repeats *repeats
 }
 
-// Reserve implements prflow.Ledger. The state recorded is StateReserved, whatever p says.
+// Reserve implements prflow.Ledger. The state recorded is StateReserved and the time that of the reservation, whatever
+// p says.
 func (l *Ledger) Reserve(
 	ctx context.Context, p record.Proposal, claim record.Claim,
 ) (taken *record.Proposal, err error) {
 	p.State, p.Provider = record.StateReserved, l.db.stored(p.Provider)
 	var holders []proposalRow
 	err = l.held.take(ctx, p.ID, func(lock string) (bool, error) {
-		err := l.db.write(ctx, func(tx *sql.Tx) error {
+		err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 			holder, err := findHolder(ctx, tx, p, claim.Seen)
 			if err != nil {
 				return err
@@ -37,10 +38,10 @@ func (l *Ledger) Reserve(
 				holders, err = selectProposals(ctx, tx, "WHERE id = $1", text(holder))
 				return err
 			}
-			if err := admit(ctx, tx, p, claim); err != nil {
+			if err := l.db.admit(ctx, tx, p, claim); err != nil {
 				return err
 			}
-			return insertReserved(ctx, tx, proposalRow{p, lock}, l.db.opts.Now())
+			return insertReserved(ctx, tx, proposalRow{p, lock}, l.db.now())
 		})
 		return len(holders) == 0, err
 	})
@@ -134,8 +135,10 @@ func reservedPaths(p record.Proposal) []text {
 	return out
 }
 
-// insertReserved records a proposal and takes its paths.
+// insertReserved records a proposal and takes its paths. It is dated now: what its call does before it holds the paths
+// may take long, and what it has sent is looked for by this time.
 func insertReserved(ctx context.Context, tx *sql.Tx, p proposalRow, now time.Time) error {
+	p.CreatedAt = now
 	if err := insertProposal(ctx, tx, p, now); err != nil {
 		return err
 	}
@@ -155,7 +158,7 @@ func (l *Ledger) Advance(ctx context.Context, id string, to record.Progress) err
 	if err := checkStep(to.State, record.StateReserved, record.StateCommitted, record.StateUnsettled); err != nil {
 		return err
 	}
-	err := l.db.write(ctx, func(tx *sql.Tx) error { return l.updateProgress(ctx, tx, id, to) })
+	err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error { return l.updateProgress(ctx, tx, id, to) })
 	if err != nil && to.State == record.StateUnsettled || fault.CodeOf(err) == fault.Conflict {
 		l.held.release(id) // others may settle it; once that is recorded they may anyway
 	}
@@ -171,14 +174,14 @@ func (l *Ledger) Finish(
 	if err := checkStep(to.State, record.StateOpened, record.StateFailed); err != nil {
 		return err
 	}
-	err := l.db.write(ctx, func(tx *sql.Tx) error {
+	err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if err := l.updateProgress(ctx, tx, id, to); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `DELETE FROM reservations WHERE proposal_id = $1`, text(id)); err != nil {
 			return err
 		}
-		if err := insertNotices(ctx, tx, notices, l.db.opts.Now()); err != nil {
+		if err := insertNotices(ctx, tx, notices, l.db.now()); err != nil {
 			return err
 		}
 		seq, err := l.db.appendAudit(ctx, tx, a)
@@ -186,10 +189,10 @@ func (l *Ledger) Finish(
 			return err
 		}
 		const opened = `UPDATE proposals SET opened_us = $1, opened_seq = $2 WHERE id = $3`
-		if _, err = tx.ExecContext(ctx, opened, micros(l.db.opts.Now()), seq, text(id)); err != nil {
+		if _, err = tx.ExecContext(ctx, opened, micros(l.db.now()), seq, text(id)); err != nil {
 			return err
 		}
-		return recordPull(ctx, tx, id, l.db.opts.Now())
+		return recordPull(ctx, tx, id, l.db.now())
 	})
 	if err != nil {
 		l.held.release(id)
@@ -207,15 +210,15 @@ func (l *Ledger) Record(
 	if dryRun == nil && len(notices) == 0 {
 		rows = l.repeats.add(a)
 	}
-	err := l.db.write(ctx, func(tx *sql.Tx) error {
+	err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if dryRun != nil {
 			p := *dryRun
 			p.State, p.Provider = record.StateDryRun, l.db.stored(p.Provider)
-			if err := insertProposal(ctx, tx, proposalRow{Proposal: p}, l.db.opts.Now()); err != nil {
+			if err := insertProposal(ctx, tx, proposalRow{Proposal: p}, l.db.now()); err != nil {
 				return err
 			}
 		}
-		if err := insertNotices(ctx, tx, notices, l.db.opts.Now()); err != nil {
+		if err := insertNotices(ctx, tx, notices, l.db.now()); err != nil {
 			return err
 		}
 		return l.db.appendAll(ctx, tx, rows)
@@ -236,7 +239,10 @@ func checkStep(state record.ProposalState, accepted ...record.ProposalState) err
 // Adopt implements prflow.Ledger.
 func (l *Ledger) Adopt(ctx context.Context, left record.Proposal) (ok bool, err error) {
 	err = l.held.take(ctx, left.ID, func(lock string) (bool, error) {
-		err := l.db.write(ctx, func(tx *sql.Tx) (err error) {
+		err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+			if back, err := l.cameBack(ctx, left); err != nil || back {
+				return err
+			}
 			ok, err = changesOne(tx.ExecContext(ctx, `UPDATE proposals SET process = $1,
 					state = CASE WHEN state <> 'unsettled' THEN state WHEN commit_id <> '' THEN 'committed' ELSE 'reserved' END
 				WHERE id = $2 AND process = $3 AND state = $4 AND state IN ('reserved', 'committed', 'unsettled')`,
@@ -248,11 +254,24 @@ func (l *Ledger) Adopt(ctx context.Context, left record.Proposal) (ok bool, err 
 	return ok && err == nil, err
 }
 
+// cameBack reports whether the process that had abandoned a proposal was only cut off from the database, and works on
+// it again.
+func (l *Ledger) cameBack(ctx context.Context, left record.Proposal) (bool, error) {
+	if !left.Abandoned || left.Holder == "" {
+		return false, nil
+	}
+	ended, err := l.db.endedLocks(ctx, []string{left.Holder})
+	return err == nil && !ended[left.Holder], err
+}
+
 // Supersede implements prflow.Ledger.
 func (l *Ledger) Supersede(ctx context.Context, left, next record.Proposal, a record.Attempt) (ok bool, err error) {
 	next.State, next.Provider = record.StateReserved, l.db.stored(next.Provider)
 	err = l.held.take(ctx, next.ID, func(lock string) (bool, error) {
-		err := l.db.write(ctx, func(tx *sql.Tx) (err error) {
+		err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+			if back, err := l.cameBack(ctx, left); err != nil || back {
+				return err
+			}
 			ok, err = changesOne(tx.ExecContext(ctx, `UPDATE proposals SET state = 'failed'
 				WHERE id = $1 AND process = $2 AND state = $3 AND state IN ('reserved', 'committed', 'unsettled')`,
 				text(left.ID), text(left.Holder), text(left.State)))
@@ -265,7 +284,7 @@ func (l *Ledger) Supersede(ctx context.Context, left, next record.Proposal, a re
 			if _, err := l.db.appendAudit(ctx, tx, a); err != nil {
 				return err
 			}
-			return insertReserved(ctx, tx, proposalRow{next, lock}, l.db.opts.Now())
+			return insertReserved(ctx, tx, proposalRow{next, lock}, l.db.now())
 		})
 		return ok, err
 	})
@@ -278,7 +297,7 @@ func (l *Ledger) Supersede(ctx context.Context, left, next record.Proposal, a re
 func (l *Ledger) RecordEnd(ctx context.Context, a record.Attempt, end record.PullRecord,
 	notices ...record.Notice) error {
 	end.PullKey = l.db.storedKey(end.PullKey)
-	return l.db.write(ctx, func(tx *sql.Tx) error {
+	return l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		records, err := selectPulls(ctx, tx, "WHERE r.provider = $1 AND r.owner = $2 AND r.repo = $3 AND r.number = $4",
 			text(end.Provider), text(end.Owner), text(end.Repo), end.Number)
 		if err != nil {
@@ -293,7 +312,7 @@ func (l *Ledger) RecordEnd(ctx context.Context, a record.Attempt, end record.Pul
 				notices = nil
 			}
 		}
-		if err := insertNotices(ctx, tx, notices, l.db.opts.Now()); err != nil {
+		if err := insertNotices(ctx, tx, notices, l.db.now()); err != nil {
 			return err
 		}
 		_, err = l.db.appendAudit(ctx, tx, a)
@@ -307,7 +326,7 @@ func (l *Ledger) updateProgress(ctx context.Context, tx *sql.Tx, id string, to r
 	holder, undone := text(l.held.name(id)), int64(-1) // leaves what is recorded
 	switch {
 	case to.Undone:
-		undone = micros(l.db.opts.Now())
+		undone = micros(l.db.now())
 	case to.State == record.StateOpened:
 		undone = 0
 	}

@@ -20,7 +20,7 @@ func (l *LocalPulls) InsertPR(
 	ctx context.Context, repo string, pr gitprovider.PullRequest,
 ) (recorded gitprovider.PullRequest, err error) {
 	repo = l.db.localKey(repo)
-	err = l.db.write(ctx, func(tx *sql.Tx) error {
+	err = l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		same, err := selectLocalPulls(ctx, tx, "WHERE repo = $1 AND branch = $2 AND base = $3 AND state = 'open'",
 			text(repo), text(pr.Branch), text(pr.Base))
 		if err != nil {
@@ -38,7 +38,7 @@ func (l *LocalPulls) InsertPR(
 		}
 		pr.Number, pr.State = last+1, gitprovider.StateOpen
 		if pr.CreatedAt.IsZero() {
-			pr.CreatedAt = l.db.opts.Now()
+			pr.CreatedAt = l.db.now()
 		}
 		_, err = tx.ExecContext(ctx,
 			"INSERT INTO local_prs (repo, "+localPullColumns+") VALUES ("+placeholders(1, 13)+")", localPullArgs(repo, &pr)...)
@@ -56,7 +56,7 @@ func (l *LocalPulls) PR(
 	ctx context.Context, repo string, number int,
 ) (pr gitprovider.PullRequest, reviews []gitprovider.Review, err error) {
 	repo = l.db.localKey(repo)
-	err = l.db.read(ctx, func(tx *sql.Tx) error {
+	err = l.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if pr, err = localPull(ctx, tx, repo, number); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (l *LocalPulls) PRs(
 	ctx context.Context, repo string, state gitprovider.State,
 ) (prs []gitprovider.PullRequest, err error) {
 	repo = l.db.localKey(repo)
-	err = l.db.read(ctx, func(tx *sql.Tx) error {
+	err = l.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		prs, err = selectLocalPulls(ctx, tx, "WHERE repo = $1 AND (state = $2 OR $2 = '') ORDER BY number",
 			text(repo), text(state))
 		return err
@@ -87,7 +87,7 @@ func (l *LocalPulls) UpdatePR(
 ) error {
 	repo = l.db.localKey(repo)
 	var refused error
-	err := l.db.write(ctx, func(tx *sql.Tx) error {
+	err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		pr, err := localPull(ctx, tx, repo, number)
 		if err != nil {
 			return err
@@ -113,7 +113,7 @@ func (l *LocalPulls) UpdatePR(
 // AddReview appends a review to a pull request; not_found for an unknown number.
 func (l *LocalPulls) AddReview(ctx context.Context, repo string, number int, review gitprovider.Review) error {
 	repo = l.db.localKey(repo)
-	return l.db.write(ctx, func(tx *sql.Tx) error {
+	return l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if _, err := localPull(ctx, tx, repo, number); err != nil {
 			return err
 		}

@@ -19,6 +19,13 @@ type locks interface {
 	// sign of it was lost: then the others may take the work over, and this store finds a conflict.
 	ended(ctx context.Context, names []string) (map[string]bool, error)
 
+	// ready reports why nothing may be written now: what tells others that this process works was lost, and could not be
+	// had again.
+	ready(ctx context.Context) error
+
+	// usable reports why the records may not be used any more.
+	usable() error
+
 	// close releases all.
 	close() error
 }

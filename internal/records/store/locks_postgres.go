@@ -6,32 +6,57 @@ import (
 	"database/sql"
 	"encoding/binary"
 	"errors"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// sessionTimeout bounds what is said on a connection that may be dead.
-const sessionTimeout = 5 * time.Second
+// Bounds of the session that holds the locks.
+const (
+	sessionTimeout   = 5 * time.Second        // of what is said on it
+	sessionLook      = 500 * time.Millisecond // how often it is looked at
+	sessionPing      = 10 * time.Second       // how often it is asked for an answer
+	sessionRetry     = time.Second            // how long a failure to make it is that of all calls
+	settleAfterOwn   = 15 * time.Second       // how long others have to come back, after this process had to
+	sessionLockWait  = "3s"                   // for a lock that the session before still holds
+	connectAndSetUp  = connectTimeout + sessionTimeout
+	poolerLooks      = 3
+	microsOfASession = `SELECT pid, (EXTRACT(EPOCH FROM backend_start) * 1000000)::int8 FROM pg_stat_activity WHERE pid = pg_backend_pid()`
+)
 
 // sessionLocks are locks between processes that share a PostgreSQL database: advisory locks on a connection of their
-// own, which is made when the database is opened, and stays. The server drops them when that session ends.
+// own, which is made when the database is opened, and made anew whenever it ends. The server drops the locks when that
+// session ends; a new one takes all that are held again, and nothing is written before it has.
 //
-// A process also loses its locks when only its connection ends: the network was cut, or the server restarted. It may
-// then still be writing to a provider while another process settles its proposal. The ledger fences it off: its next
-// Advance or Finish gives conflict.
+// Until then another process may find a lock that has ended, and take the work over. The ledger fences this one off:
+// its next Advance or Finish gives conflict. A newer program may bring the tables up to date; then this one stops.
 type sessionLocks struct {
+	db     *database
 	engine *postgresEngine
-	newID  func() string
 
-	mu   sync.Mutex
-	conn *pgx.Conn // nil before enter
-	held map[string]bool
+	outdated atomic.Pointer[fault.Error] // a newer program has changed the tables
+	stop     context.CancelFunc          // ends keep
+	stopped  chan struct{}               // closed when keep has ended
+
+	turn   chan struct{} // has a token while somebody looks at the fields below
+	conn   *pgx.Conn     // nil while there is none
+	self   serverSession // of conn, or of the last one
+	asked  time.Time     // when conn last answered
+	held   map[string]bool
+	remade time.Time // when conn was made after one had ended
+	failed error     // of the last attempt to make one
+	tried  time.Time
+	closed bool
 }
 
-func newSessionLocks(e *postgresEngine, newID func() string) *sessionLocks {
-	return &sessionLocks{engine: e, newID: newID, held: map[string]bool{}}
+// serverSession tells a session of the server apart from later ones with its number. The zero value is none.
+type serverSession struct{ pid, begun int64 }
+
+func newSessionLocks(d *database, e *postgresEngine) *sessionLocks {
+	return &sessionLocks{db: d, engine: e, held: map[string]bool{}, turn: make(chan struct{}, 1)}
 }
 
 // lockKey is the number of the advisory lock.
@@ -40,17 +65,192 @@ func lockKey(name string) int64 {
 	return int64(binary.BigEndian.Uint64(sum[:])) //nolint:gosec // any 64 bits will do
 }
 
-func (l *sessionLocks) acquire(ctx context.Context) (string, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.connect(ctx); err != nil {
-		return "", err
+// enter makes the session, by which others know that this process uses the tables, and keeps it from then on.
+func (l *sessionLocks) enter(ctx context.Context) error {
+	if err := l.ready(ctx); err != nil {
+		return err
 	}
-	name := l.newID()
+	if err := l.refuseSharedSession(ctx); err != nil {
+		return errors.Join(err, l.close())
+	}
+	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l.stop, l.stopped = stop, make(chan struct{})
+	go l.keep(keeping)
+	return nil
+}
+
+// lock waits for the fields of l.
+func (l *sessionLocks) lock(ctx context.Context) error {
+	select {
+	case l.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *sessionLocks) unlock() { <-l.turn }
+
+// keep looks at the session again and again, and makes it anew when it has ended.
+func (l *sessionLocks) keep(ctx context.Context) {
+	defer close(l.stopped)
+	look := time.NewTicker(sessionLook)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+		if l.lock(ctx) != nil {
+			return
+		}
+		if l.conn != nil && !l.answers() {
+			_ = l.drop() // it has ended
+		}
+		_ = l.connect() // the next look tries again; until then, calls that write have the error
+		l.unlock()
+	}
+}
+
+// answers reports whether the session is alive.
+func (l *sessionLocks) answers() bool {
+	if time.Since(l.asked) < sessionPing {
+		return l.conn.PgConn().CheckConn() == nil
+	}
 	ctx, cancel := sessionContext()
 	defer cancel()
-	var taken bool
-	err := l.conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, lockKey(name)).Scan(&taken)
+	l.asked = time.Now()
+	return l.db.server.ask(ctx, l.conn) == nil
+}
+
+// ready reports why nothing may be written, and makes the session if it has ended.
+func (l *sessionLocks) ready(ctx context.Context) error {
+	if err := l.lock(ctx); err != nil {
+		return err
+	}
+	defer l.unlock()
+	return l.connect()
+}
+
+func (l *sessionLocks) usable() error {
+	if outdated := l.outdated.Load(); outdated != nil {
+		return outdated
+	}
+	return nil
+}
+
+// connect makes the session if there is none.
+func (l *sessionLocks) connect() error {
+	switch {
+	case l.closed:
+		return errors.New("the store is closed")
+	case l.usable() != nil:
+		return l.usable()
+	case l.conn != nil:
+		return nil
+	case l.failed != nil && time.Since(l.tried) < sessionRetry:
+		return l.failed
+	}
+	// The caller's context is not used: all locks depend on the session, and pgx ends one whose context ends.
+	ctx, cancel := context.WithTimeout(context.Background(), connectAndSetUp)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(ctx, l.engine.config)
+	if err == nil {
+		if err = l.setUp(ctx, conn); err != nil {
+			err = errors.Join(err, conn.Close(ctx))
+		}
+	}
+	l.failed, l.tried = err, time.Now()
+	if err != nil {
+		return err
+	}
+	l.conn, l.asked = conn, time.Now()
+	return nil
+}
+
+// setUp takes what a session of ours holds: its presence, and the locks that this process had when the last one ended.
+func (l *sessionLocks) setUp(ctx context.Context, conn *pgx.Conn) error {
+	var self serverSession
+	if err := conn.QueryRow(ctx, microsOfASession).Scan(&self.pid, &self.begun); err != nil {
+		return err
+	}
+	// The session is idle for long, and must not be ended for that.
+	const keep = `SELECT set_config('lock_timeout', $1, false), (SELECT set_config(name, '0', false) FROM pg_settings
+		WHERE name = 'idle_session_timeout')`
+	if _, err := conn.Exec(ctx, keep, sessionLockWait); err != nil {
+		return err
+	}
+	again := l.self != serverSession{}
+	if again { // the server may not have noticed its end, and still keep its locks
+		const end = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE pid = $1 AND (EXTRACT(EPOCH FROM backend_start) * 1000000)::int8 = $2`
+		if _, err := conn.Exec(ctx, end, l.self.pid, l.self.begun); err != nil {
+			return err
+		}
+	}
+	if _, err := conn.Exec(ctx, presenceLock, presenceID); err != nil {
+		return err
+	}
+	if again {
+		if err := l.engine.checkVersion(ctx, conn); err != nil {
+			var newer *fault.Error
+			if errors.As(err, &newer) {
+				l.outdated.Store(newer)
+			}
+			return err
+		}
+	}
+	for name := range l.held {
+		if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, lockKey(name)); err != nil {
+			return err
+		}
+	}
+	if err := l.db.server.ask(ctx, conn); err != nil {
+		return err
+	}
+	if again {
+		l.remade = time.Now()
+	}
+	l.self = self
+	return nil
+}
+
+// refuseSharedSession refuses a pooler that lends the session to others between our transactions.
+func (l *sessionLocks) refuseSharedSession(ctx context.Context) error {
+	for range poolerLooks {
+		tx, err := l.engine.beginRead(ctx)
+		if err != nil {
+			return err
+		}
+		var other, own int64
+		err = tx.QueryRowContext(ctx, `SELECT pg_backend_pid()`).Scan(&other)
+		if err == nil {
+			err = l.conn.QueryRow(ctx, `SELECT pg_backend_pid()`).Scan(&own)
+		}
+		if err = errors.Join(err, ignoreDone(tx.Rollback())); err != nil {
+			return err
+		}
+		if other == l.self.pid || own != l.self.pid {
+			return fault.New(fault.Misconfigured, "the PostgreSQL database %s is behind a pooler in transaction mode, which "+
+				"lends one connection to several programs; let it pool sessions (pgbouncer: pool_mode = session), or name the "+
+				"server itself in CLAUDEOPS_DATABASE_URL", l.engine.name())
+		}
+	}
+	return nil
+}
+
+func (l *sessionLocks) acquire(ctx context.Context) (string, error) {
+	if err := l.lock(ctx); err != nil {
+		return "", err
+	}
+	defer l.unlock()
+	name := l.db.opts.NewID()
+	taken, err := l.try(name)
+	if err != nil && l.conn != nil && l.conn.IsClosed() { // it had ended
+		_ = l.drop()
+		taken, err = l.try(name)
+	}
 	if err == nil && !taken {
 		err = errors.New("another process has a lock of the same name")
 	}
@@ -61,70 +261,46 @@ func (l *sessionLocks) acquire(ctx context.Context) (string, error) {
 	return name, nil
 }
 
-// enter makes the connection, by which others know that this process uses the tables.
-func (l *sessionLocks) enter(ctx context.Context) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.connect(ctx)
+func (l *sessionLocks) try(name string) (taken bool, err error) {
+	if err := l.connect(); err != nil {
+		return false, err
+	}
+	ctx, cancel := sessionContext()
+	defer cancel()
+	err = l.conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, lockKey(name)).Scan(&taken)
+	return taken, err
 }
 
-// connect makes the connection if there is none that is alive.
-func (l *sessionLocks) connect(ctx context.Context) error {
-	if l.conn != nil {
-		ping, cancel := sessionContext()
-		defer cancel()
-		if l.conn.Ping(ping) == nil {
-			return nil
-		}
-		_ = l.disconnect()
-	}
-	conn, err := pgx.ConnectConfig(ctx, l.engine.config)
-	if err != nil {
-		return err
-	}
-	// The session is idle for long, and must not be ended for that.
-	const keep = `SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'`
-	if _, err := conn.Exec(ctx, keep); err != nil {
-		return errors.Join(err, conn.Close(ctx))
-	}
-	if _, err := conn.Exec(ctx, presenceLock, presenceID); err != nil {
-		return errors.Join(err, conn.Close(ctx))
-	}
-	l.conn = conn
-	return nil
-}
-
-// sessionContext is for what is said on the connection: pgx closes one whose context ends, and all locks depend on it,
-// so the caller's context is not used.
+// sessionContext is for what is said on the session, whatever becomes of the call that says it.
 func sessionContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), sessionTimeout)
 }
 
 // ended looks at the locks rather than trying them: whoever tries one holds it for a moment, and is taken for its
-// holder.
+// holder. For a while after this process has lost its own session none counts as ended: what ended it may have ended
+// those of the others, which come back.
 func (l *sessionLocks) ended(ctx context.Context, names []string) (map[string]bool, error) {
 	taken, err := l.taken(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	if err := l.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer l.unlock()
 	out := make(map[string]bool, len(names))
+	cutOff := l.conn == nil || !l.remade.IsZero() && time.Since(l.remade) < settleAfterOwn
 	for _, name := range names {
-		out[name] = !l.held[name] && !taken[lockKey(name)]
+		out[name] = !cutOff && !l.held[name] && !taken[lockKey(name)]
 	}
 	return out, nil
 }
 
-// taken returns the keys of all advisory locks of this database that have one number.
+// taken returns the keys of all advisory locks of this database that have one number. The server shows the locks of
+// now, whatever the transaction sees of the tables.
 func (l *sessionLocks) taken(ctx context.Context) (map[int64]bool, error) {
-	tx, err := l.engine.beginRead(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = tx.Rollback() }()
 	keys := map[int64]bool{}
-	err = queryRows(ctx, tx, func(rows *sql.Rows) error {
+	err := l.db.query(ctx, func(rows *sql.Rows) error {
 		var key int64
 		err := rows.Scan(&key)
 		keys[key] = true
@@ -135,8 +311,8 @@ func (l *sessionLocks) taken(ctx context.Context) (map[int64]bool, error) {
 }
 
 func (l *sessionLocks) release(name string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	_ = l.lock(context.Background()) // the context does not end
+	defer l.unlock()
 	if !l.held[name] {
 		return
 	}
@@ -150,13 +326,19 @@ func (l *sessionLocks) release(name string) {
 }
 
 func (l *sessionLocks) close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	if l.stop != nil {
+		l.stop()
+		<-l.stopped
+	}
+	_ = l.lock(context.Background()) // the context does not end
+	defer l.unlock()
 	clear(l.held)
-	return l.disconnect()
+	l.closed = true
+	return l.drop()
 }
 
-func (l *sessionLocks) disconnect() error {
+// drop gives the session up.
+func (l *sessionLocks) drop() error {
 	if l.conn == nil {
 		return nil
 	}

@@ -13,7 +13,12 @@ import (
 // abandoned lists the unfinished proposals and whether they are abandoned, as s hands them out.
 func abandoned(t testing.TB, s *Store) map[string]bool {
 	t.Helper()
-	left, err := s.History.Unfinished(context.Background())
+	return abandonedBy(context.Background(), t, s)
+}
+
+func abandonedBy(ctx context.Context, t testing.TB, s *Store) map[string]bool {
+	t.Helper()
+	left, err := s.History.Unfinished(ctx)
 	if err != nil {
 		t.Fatalf("Unfinished: %v (%v)", err, errCause(err))
 	}
@@ -171,4 +176,19 @@ func TestWhoAdoptsHoldsANewLock(t *testing.T) {
 	}
 	wantCode(t, s.Ledger.Finish(ctx, "1", record.Progress{State: record.StateFailed}, attempt("1")), "conflict")
 	finish(t, other, "1", record.Progress{State: record.StateFailed})
+}
+
+// A process that was cut off from the database counts as gone until it comes back.
+func TestAProposalWhoseProcessCameBackIsLeftToIt(t *testing.T) {
+	ctx, place := t.Context(), emptyPlace(t)
+	s, other := open(t, place, Options{}), open(t, place, Options{})
+	reserve(t, s, proposal("1", "checks/a.md"), 0)
+	left, err := other.History.Unfinished(ctx)
+	wantEqual(t, err, nil)
+	left[0].Abandoned = true // as it was seen a moment ago
+	ok, err := other.Ledger.Adopt(ctx, left[0])
+	wantEqual(t, []any{ok, err}, []any{false, nil})
+	ok, err = other.Ledger.Supersede(ctx, left[0], proposal("2", "checks/a.md"), attempt("1"))
+	wantEqual(t, []any{ok, err}, []any{false, nil})
+	finish(t, s, "1", opened(1))
 }

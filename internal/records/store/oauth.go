@@ -15,7 +15,7 @@ import (
 // InsertClient keeps a program that has registered, and appends the rows to the audit. Beyond keep, those are removed
 // that registered first and have no token and no code that are good.
 func (a *Access) InsertClient(ctx context.Context, c access.Client, keep int, rows ...record.Attempt) error {
-	return a.db.write(ctx, func(tx *sql.Tx) error {
+	return a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM oauth_clients WHERE id IN (SELECT c.id FROM oauth_clients c
 			WHERE NOT EXISTS (SELECT 1 FROM oauth_codes o WHERE o.client = c.id AND o.token = '' AND o.expires_us > $1)
 			AND NOT EXISTS (SELECT 1 FROM oauth_grants g JOIN api_tokens t ON t.id = g.token
@@ -47,7 +47,7 @@ const codeColumns = "hash, client, redirect, challenge, name, max_tier, repos, d
 
 // InsertCode keeps a code, drops those that were good until before, and appends the rows to the audit.
 func (a *Access) InsertCode(ctx context.Context, c access.Code, before time.Time, rows ...record.Attempt) error {
-	return a.db.write(ctx, func(tx *sql.Tx) error {
+	return a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM oauth_codes WHERE expires_us < $1", micros(before)); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ const maxTwins = 99
 func (a *Access) UseCode(ctx context.Context, hash string, g access.Grant,
 	row func(t access.Token) record.Attempt) (t access.Token, used bool, err error) {
 	t = g.Token
-	err = a.db.write(ctx, func(tx *sql.Tx) error {
+	err = a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		used, err = changesOne(tx.ExecContext(ctx, "UPDATE oauth_codes SET token = $1 WHERE hash = $2 AND token = ''",
 			text(t.ID), text(hash)))
 		if err != nil || !used {
@@ -145,7 +145,7 @@ func (a *Access) GrantOfAccess(ctx context.Context, hash string, now time.Time) 
 }
 
 func (a *Access) grantBy(ctx context.Context, condition string, args ...any) (g access.Grant, found bool, err error) {
-	err = a.db.read(ctx, func(tx *sql.Tx) error {
+	err = a.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		grants, err := selectRows(ctx, tx, func(rows *sql.Rows, g *access.Grant) error {
 			return rows.Scan((*text)(&g.Token.ID), (*text)(&g.ClientID), (*text)(&g.Family), (*text)(&g.Refresh),
 				at(&g.RefreshUntil), (*text)(&g.Access), at(&g.AccessUntil))
@@ -167,7 +167,7 @@ func (a *Access) grantBy(ctx context.Context, condition string, args ...any) (g 
 // Rotate gives a grant other keys, in place of the refresh token with the hash was. rotated is false, and nothing is
 // written, if the grant has another one by now, or its token is revoked. The access token so far is good to its end.
 func (a *Access) Rotate(ctx context.Context, token, was string, k access.Keys) (rotated bool, err error) {
-	err = a.db.write(ctx, func(tx *sql.Tx) error {
+	err = a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		rotated, err = changesOne(tx.ExecContext(ctx, `UPDATE oauth_grants SET former = access,
 			former_until_us = access_until_us, refresh = $3, refresh_until_us = $4, access = $5, access_until_us = $6
 			WHERE token = $1 AND refresh = $2
@@ -181,9 +181,9 @@ func (a *Access) Rotate(ctx context.Context, token, was string, k access.Keys) (
 // EndGrant revokes the token of a grant and appends the rows to the audit; ended is false, and nothing is written, if
 // it is good no more.
 func (a *Access) EndGrant(ctx context.Context, token string, rows ...record.Attempt) (ended bool, err error) {
-	err = a.db.write(ctx, func(tx *sql.Tx) error {
+	err = a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		ended, err = changesOne(tx.ExecContext(ctx,
-			"UPDATE api_tokens SET revoked_us = $1 WHERE id = $2 AND revoked_us IS NULL", micros(a.db.opts.Now()), text(token)))
+			"UPDATE api_tokens SET revoked_us = $1 WHERE id = $2 AND revoked_us IS NULL", micros(a.db.now()), text(token)))
 		if err != nil || !ended {
 			return err
 		}

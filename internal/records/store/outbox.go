@@ -47,7 +47,7 @@ func (o *Outbox) ClaimNotices(
 	if err != nil || !work {
 		return nil, err
 	}
-	err = o.db.write(ctx, func(tx *sql.Tx) error {
+	err = o.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if claimed, err = selectDue(ctx, tx, now, limit); err != nil {
 			return err
 		}
@@ -98,8 +98,8 @@ func (o *Outbox) SettleNotice(ctx context.Context, id int64, settlement record.N
 			ways)
 	}
 	reason := text(cutText(settlement.Error, maxNoticeError))
-	return o.db.write(ctx, func(tx *sql.Tx) (err error) {
-		now := micros(o.db.opts.Now())
+	return o.db.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+		now := micros(o.db.now())
 		switch {
 		case settlement.Delivered:
 			_, err = tx.ExecContext(ctx, `UPDATE notices SET state = 'delivered', settled_us = $1, error = ''

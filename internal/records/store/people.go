@@ -15,7 +15,7 @@ import (
 
 // KeepPerson implements access.People.
 func (a *Access) KeepPerson(ctx context.Context, p access.Person) (access.Person, error) {
-	err := a.db.write(ctx, func(tx *sql.Tx) error {
+	err := a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		known, err := selectPeople(ctx, tx, p.Account)
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func nameTaken(ctx context.Context, tx *sql.Tx, name string) (taken bool, err er
 
 // FindPerson implements access.People.
 func (a *Access) FindPerson(ctx context.Context, account access.Account) (p access.Person, found bool, err error) {
-	err = a.db.read(ctx, func(tx *sql.Tx) error {
+	err = a.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		people, err := selectPeople(ctx, tx, account)
 		if len(people) > 0 {
 			p, found = people[0], true
@@ -95,7 +95,7 @@ func (a *Access) UpdateLogin(ctx context.Context, s access.Login) error {
 
 // Logins implements access.Logins.
 func (a *Access) Logins(ctx context.Context) (out []access.Login, err error) {
-	err = a.db.read(ctx, func(tx *sql.Tx) error {
+	err = a.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = selectRows(ctx, tx, func(rows *sql.Rows, s *access.Login) error {
 			var t access.Token
 			err := rows.Scan(append(loginFields(s), (*text)(&s.Name), (*text)(&t.ID), (*text)(&t.Owner.Issuer),
@@ -116,7 +116,7 @@ func (a *Access) Logins(ctx context.Context) (out []access.Login, err error) {
 
 // EndLogin implements access.Logins.
 func (a *Access) EndLogin(ctx context.Context, id string, rows ...record.Attempt) error {
-	return a.db.write(ctx, func(tx *sql.Tx) error {
+	return a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, "DELETE FROM web_sessions WHERE id = $1 AND id <> ''", text(id))
 		if err != nil {
 			return err
@@ -155,8 +155,8 @@ func (a *Access) LogoutKnown(ctx context.Context, issuer, id string) (known bool
 
 // KeepLogout implements access.People. It forgets those whose time is over.
 func (a *Access) KeepLogout(ctx context.Context, issuer, id string, until time.Time) error {
-	return a.db.write(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "DELETE FROM logout_tokens WHERE until_us < $1", micros(a.db.opts.Now()))
+	return a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "DELETE FROM logout_tokens WHERE until_us < $1", micros(a.db.now()))
 		if err == nil {
 			_, err = tx.ExecContext(ctx, "INSERT INTO logout_tokens (issuer, id, until_us) VALUES ($1, $2, $3) "+
 				"ON CONFLICT DO NOTHING", text(issuer), text(id), micros(until))

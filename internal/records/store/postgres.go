@@ -4,8 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
-	"strconv"
+	"os"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,7 +19,7 @@ import (
 // migrations/postgres.
 
 const (
-	postgresReaders = 2               // connections for reading
+	postgresReaders = 2               // connections for reading, unless Options say otherwise
 	postgresIdle    = 1 * time.Minute // after that a connection that nobody uses is closed
 )
 
@@ -30,10 +31,12 @@ const writeLock = `SELECT pg_advisory_xact_lock($1, 'audit'::regclass::oid::int4
 
 // postgresEngine is an open PostgreSQL database.
 type postgresEngine struct {
-	config *pgx.ConnConfig
-	busy   time.Duration // for how long a statement waits for a lock
-	writer *sql.DB       // one connection: writers of this process wait for it here, and not in the server
-	reader *sql.DB
+	config  *pgx.ConnConfig
+	patient *pgx.ConnConfig // without a bound on how long a statement takes
+	newest  int64           // number of the last migration that this program knows
+	busy    time.Duration   // for how long a statement waits for a lock
+	writer  *sql.DB         // one connection: writers of this process wait for it here, and not in the server
+	reader  *sql.DB
 
 	migrations fs.FS
 }
@@ -46,8 +49,15 @@ func openPostgres(ctx context.Context, opts Options) (*postgresEngine, error) {
 	if config.RuntimeParams[applicationName] == defaultApplication {
 		config.RuntimeParams[applicationName] = applicationOf(opts.Process)
 	}
-	e := &postgresEngine{config: config, busy: opts.BusyTimeout, writer: openPostgresPool(config, 1),
-		reader: openPostgresPool(config, postgresReaders), migrations: opts.migrations}
+	setAfterConnect(config)
+	patient := config.Copy()
+	boundSilence(config, opts.Silence)
+	newest, err := newestVersion(opts.migrations, postgresMigrations)
+	if err != nil {
+		return nil, err
+	}
+	e := &postgresEngine{config: config, patient: patient, newest: newest, busy: opts.BusyTimeout,
+		writer: openPostgresPool(config, 1), reader: openPostgresPool(config, opts.Readers), migrations: opts.migrations}
 	if err := e.prepare(ctx, opts.MustExist); err != nil {
 		_ = e.close()
 		return nil, e.asFault(ctx, err)
@@ -71,31 +81,42 @@ func (e *postgresEngine) close() error { return errors.Join(e.reader.Close(), e.
 func (e *postgresEngine) beginWrite(ctx, waiting context.Context) (*sql.Tx, error) {
 	tx, err := e.writer.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
-		return nil, err
+		return nil, e.silence(ctx, err)
 	}
 	if err := e.takeWriteLock(ctx, waiting, tx); err != nil {
-		return nil, errors.Join(err, ignoreDone(tx.Rollback()))
+		return nil, errors.Join(e.silence(ctx, err), ignoreDone(tx.Rollback()))
 	}
 	return tx, nil
 }
 
 // takeWriteLock waits for the lock until waiting ends. The server gives up by itself: of a client that has gone, it
-// would wait on, and have the lock for a moment.
+// would wait on, and have the lock for a moment. Once it is taken, no newer program changes the tables until the
+// transaction ends; if one has, this one must not write.
 func (e *postgresEngine) takeWriteLock(ctx, waiting context.Context, tx *sql.Tx) error {
-	const grace, much = 2 * time.Second, 100 * time.Millisecond
+	const grace = 2 * time.Second
 	left := e.busy
 	if deadline, has := waiting.Deadline(); has {
 		left = min(left, max(time.Until(deadline), time.Millisecond))
 	}
 	bounded, cancel := context.WithTimeout(ctx, left+grace)
 	defer cancel()
-	if left < e.busy-much { // of what each statement may wait for, other calls have taken a part
-		if _, err := tx.ExecContext(bounded, `SELECT set_config('lock_timeout', $1, true)`,
-			strconv.FormatInt(left.Milliseconds()+1, 10)); err != nil {
-			return err
-		}
+	// One message, of which each statement has its own view. It divides by zero if the tables are newer.
+	_, err := tx.ExecContext(bounded, fmt.Sprintf(`SELECT set_config('lock_timeout', '%d', true);
+		SELECT pg_advisory_xact_lock(%d, 'audit'::regclass::oid::int4);
+		SELECT 1 / (SELECT CASE WHEN MAX(version_id) <= %d THEN 1 ELSE 0 END FROM %s WHERE is_applied)`,
+		left.Milliseconds()+1, applicationID, e.newest, versionTable))
+	if sqlState(err) == stateDivisionByZero {
+		return fault.Wrap(err, fault.Misconfigured, "a newer claudeops has brought the records in the PostgreSQL database %s "+
+			"up to date; run that version", e.name())
 	}
-	_, err := tx.ExecContext(bounded, writeLock, applicationID)
+	return err
+}
+
+// silence makes a fault of the error of a server that did not answer: that is not the fault of another writer.
+func (e *postgresEngine) silence(ctx context.Context, err error) error {
+	if ctx.Err() == nil && (errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)) {
+		return e.asFault(ctx, err)
+	}
 	return err
 }
 
@@ -127,26 +148,22 @@ func (e *postgresEngine) check(ctx context.Context) error {
 
 // prepare makes the tables or brings them up to date if need be, alone among all processes.
 func (e *postgresEngine) prepare(ctx context.Context, mustExist bool) error {
-	newest, err := newestVersion(e.migrations, postgresMigrations)
-	if err != nil {
-		return err
-	}
 	version, err := e.version(ctx)
 	switch {
 	case err != nil:
 		return err
-	case version == newest:
+	case version == e.newest:
 		return nil
-	case version > newest:
-		return e.newer(version, newest)
+	case version > e.newest:
+		return e.newer(version)
 	case version == 0 && mustExist:
 		return fault.New(fault.NotFound, "there are no tables of claudeops in the PostgreSQL database %s yet", e.name())
 	}
-	return e.migrate(ctx, newest)
+	return e.migrate(ctx)
 }
 
-func (e *postgresEngine) newer(version, newest int64) error {
+func (e *postgresEngine) newer(version int64) error {
 	return fault.New(fault.Misconfigured, "the PostgreSQL database %s was written by a newer claudeops "+
 		"(schema %d, this one knows %d); run that version, or name another database with CLAUDEOPS_DATABASE_URL",
-		e.name(), version, newest)
+		e.name(), version, e.newest)
 }

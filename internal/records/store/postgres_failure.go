@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -41,6 +42,8 @@ func (e *postgresEngine) asFault(ctx context.Context, err error) error {
 		return nil
 	case errors.As(err, &known):
 		return err
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return again(err, "the PostgreSQL database %s did not answer in time", e.name())
 	case ctx.Err() != nil: // the driver's error is then that of a connection that was cut
 		return fault.From(ctx.Err())
 	}
@@ -54,6 +57,8 @@ func (e *postgresEngine) asFault(ctx context.Context, err error) error {
 	}
 	switch {
 	case what != "":
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		what = "does not answer; check the server, the network and a pooler between, and try again"
 	case isRestart(err):
 		what = "is being stopped or started; try again when it is up"
 	case errors.As(err, &connect) && code == fault.UpstreamError:
@@ -101,7 +106,7 @@ func isPassing(err error) bool {
 func isMisconfiguration(err error) bool {
 	switch sqlState(err) {
 	case stateInvalidPassword, stateInvalidUser, stateNoDatabase, stateNoSchema, stateNoPrivilege,
-		stateDuplicateTable, stateDuplicateObject, stateDuplicateFunction, stateReadOnlyTransaction:
+		stateProtocol, stateInvalidParameter, stateUndefinedObject, stateDuplicateTable, stateDuplicateObject, stateDuplicateFunction, stateReadOnlyTransaction:
 		return true
 	}
 	return false
@@ -133,6 +138,9 @@ func (e *postgresEngine) describe(err error) string {
 			"and name it with search_path in CLAUDEOPS_DATABASE_URL"
 	case stateUndefinedTable, stateUndefinedColumn:
 		return "lost tables of claudeops while in use; restore a backup, and restart claudeops"
+	case stateProtocol, stateInvalidParameter, stateUndefinedObject:
+		return "refuses a setting of the connection; check the options of CLAUDEOPS_DATABASE_URL, and a pooler that is " +
+			"between. The log has its name"
 	case stateTooManyConnections:
 		return "has no connection left; raise its max_connections, or stop what uses them"
 	}
@@ -155,6 +163,9 @@ const (
 	stateReadOnlyTransaction = "25006"
 	stateIntegrity           = "23000" // raised by our triggers
 	stateUnique              = "23505"
+	stateDivisionByZero      = "22012"
+	stateProtocol            = "08P01"
+	stateInvalidParameter    = "22023"
 	stateInvalidPassword     = "28P01"
 	stateInvalidUser         = "28000"
 	stateNoDatabase          = "3D000"
@@ -164,6 +175,7 @@ const (
 	stateDuplicateObject     = "42710"
 	stateDuplicateFunction   = "42723"
 	stateUndefinedTable      = "42P01"
+	stateUndefinedObject     = "42704"
 	stateUndefinedColumn     = "42703"
 	stateDiskFull            = "53100"
 	stateTooManyConnections  = "53300"

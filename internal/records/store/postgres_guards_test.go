@@ -65,7 +65,8 @@ func TestNoTemporaryTableStandsInForTheAudit(t *testing.T) {
 	db := raw(t, s)
 	mustExec(t, db, "CREATE TEMPORARY TABLE audit AS SELECT 41::bigint AS seq, repeat('0', 64) AS hash")
 	all := strings.Join(auditColumnNames(), ", ") + ", hash"
-	schema := s.db.conn.engine.(*postgresEngine).config.RuntimeParams["search_path"]
+	var schema string
+	wantEqual(t, readerOf(s).QueryRow("SELECT current_schema()").Scan(&schema), nil)
 	_, err := db.Exec(fmt.Sprintf("INSERT INTO %s.audit (%s) SELECT 42, repeat('0', 64), %s FROM %s.audit", schema, all,
 		strings.TrimPrefix(all, "seq, prev_hash, "), schema))
 	if err == nil || !strings.Contains(err.Error(), "the audit is a chain") {

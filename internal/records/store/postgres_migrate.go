@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 
@@ -23,8 +25,13 @@ const migrateLockWait = "60s"
 // all text.
 func (e *postgresEngine) version(ctx context.Context) (version int64, err error) {
 	var encoding string
-	if err := e.reader.QueryRowContext(ctx, `SELECT current_setting('server_encoding')`).Scan(&encoding); err != nil {
+	var schema sql.NullString
+	if err := e.reader.QueryRowContext(ctx, `SELECT current_setting('server_encoding'), current_schema()`).Scan(&encoding,
+		&schema); err != nil {
 		return 0, err
+	}
+	if !schema.Valid { // what looks for tables would look in all of them
+		return 0, &pgconn.PgError{Code: stateNoSchema, Message: "none of search_path is there"}
 	}
 	if encoding != "UTF8" {
 		return 0, fault.New(fault.Misconfigured,
@@ -40,14 +47,14 @@ func (e *postgresEngine) version(ctx context.Context) (version int64, err error)
 }
 
 // migrate applies what is missing, each migration in a transaction of its own.
-func (e *postgresEngine) migrate(ctx context.Context, newest int64) (err error) {
-	db := stdlib.OpenDB(*e.config) // a pool of its own: one connection holds the lock while goose uses others
+func (e *postgresEngine) migrate(ctx context.Context) (err error) {
+	db := stdlib.OpenDB(*e.patient) // a pool of its own: one connection holds the lock while goose uses others
 	defer func() { err = errors.Join(err, db.Close()) }()
-	unlock, err := migrationLock(ctx, db)
+	lock, err := takeMigrationLock(ctx, db)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, unlock()) }()
+	defer func() { err = errors.Join(err, lock.conn.Close()) }() // closing the pool ends the session, and with it the locks
 	sub, err := fs.Sub(e.migrations, postgresMigrations)
 	if err != nil {
 		return err
@@ -61,11 +68,15 @@ func (e *postgresEngine) migrate(ctx context.Context, newest int64) (err error) 
 	if err != nil {
 		return err
 	}
-	if current > newest {
-		return e.newer(current, newest)
+	if current > e.newest {
+		return e.newer(current)
 	}
-	if current > 0 && current < newest {
+	if current > 0 && current < e.newest {
 		if err := e.mayMigrate(ctx, db); err != nil {
+			return err
+		}
+		// One that was cut off, and so was not seen, writes before this or finds out.
+		if err := lock.keepWritersOut(ctx); err != nil {
 			return err
 		}
 	}
@@ -73,8 +84,20 @@ func (e *postgresEngine) migrate(ctx context.Context, newest int64) (err error) 
 	return err
 }
 
-// migrationLock takes the lock that one process at a time holds in a database to prepare it, whatever the schema.
-func migrationLock(ctx context.Context, db *sql.DB) (unlock func() error, err error) {
+// checkVersion is the fault of tables that are newer than this program.
+func (e *postgresEngine) checkVersion(ctx context.Context, conn *pgx.Conn) error {
+	var version int64
+	err := conn.QueryRow(ctx, `SELECT COALESCE(MAX(version_id), 0) FROM `+versionTable+` WHERE is_applied`).Scan(&version)
+	if err == nil && version > e.newest {
+		err = e.newer(version)
+	}
+	return err
+}
+
+// migrationLock is held by one process at a time in a database to prepare it, whatever the schema.
+type migrationLock struct{ conn *sql.Conn }
+
+func takeMigrationLock(ctx context.Context, db *sql.DB) (*migrationLock, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
@@ -86,5 +109,11 @@ func migrationLock(ctx context.Context, db *sql.DB) (unlock func() error, err er
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return conn.Close, nil // closing the pool ends the session, and with it the lock
+	return &migrationLock{conn}, nil
+}
+
+// keepWritersOut takes the lock of writers too; see writeLock.
+func (l *migrationLock) keepWritersOut(ctx context.Context) error {
+	_, err := l.conn.ExecContext(ctx, `SELECT pg_advisory_lock($1, 'audit'::regclass::oid::int4)`, applicationID)
+	return err
 }

@@ -150,7 +150,7 @@ func TestAWriterThatWaitsTooLongSaysWhy(t *testing.T) {
 func TestAProcessUsesAFewConnections(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
-	s := open(t, withParameter(t, place, "application_name", "counted-"+t.Name()), Options{})
+	s := open(t, withParameter(t, place, "application_name", "counted-"+t.Name()), Options{Readers: postgresReaders})
 	done := make(chan struct{})
 	for i := range 16 {
 		go func() {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -59,15 +60,19 @@ func sessionText(pid int, application, client string) string {
 	return fmt.Sprintf("session %d of the server (%s%s)", pid, application, client)
 }
 
-func (e *postgresEngine) holder(ctx context.Context) (who string, since time.Time) {
+func (e *postgresEngine) holder(ctx context.Context) (who string, since time.Time, err error) {
 	var pid int
 	var application, client string
 	var began float64
-	if err := e.reader.QueryRowContext(ctx, holderQuery, applicationID).Scan(&pid, &application, &client,
-		&began); err != nil {
-		return "", time.Time{}
+	err = e.reader.QueryRowContext(ctx, holderQuery, applicationID).Scan(&pid, &application, &client, &began)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "a call on the PostgreSQL database " + e.name() + " that has ended meanwhile", time.Time{}, nil
 	}
-	return sessionText(pid, application, client), time.UnixMicro(int64(began * float64(time.Second/time.Microsecond)))
+	if err != nil {
+		return "", time.Time{}, e.asFault(ctx, err)
+	}
+	since = time.UnixMicro(int64(began * float64(time.Second/time.Microsecond)))
+	return sessionText(pid, application, client), since, nil
 }
 
 // writing is known of each session.

@@ -24,7 +24,7 @@ type proposalRow struct {
 // proposals returns what selectProposals finds.
 func (d *database) proposals(ctx context.Context, clauses string, args ...any) ([]record.Proposal, error) {
 	var kept []proposalRow
-	err := d.read(ctx, func(tx *sql.Tx) (err error) {
+	err := d.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
 		kept, err = selectProposals(ctx, tx, clauses, args...)
 		return err
 	})

@@ -43,7 +43,7 @@ const maxNumbers = 500
 // ManyPathsAt returns what those of the pull requests changed, by number, whose latest known head is the given one.
 func (m *PullPaths) ManyPathsAt(ctx context.Context, repo gitprovider.RepoRef, heads map[int]string) map[int][]string {
 	out := map[int][]string{}
-	err := m.db.read(ctx, func(tx *sql.Tx) error {
+	err := m.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for numbers := range slices.Chunk(slices.Sorted(maps.Keys(heads)), maxNumbers) {
 			if err := m.readMany(ctx, tx, repo, numbers, heads, out); err != nil {
 				return err
@@ -83,10 +83,10 @@ func (m *PullPaths) readMany(ctx context.Context, tx *sql.Tx, repo gitprovider.R
 // nothing.
 func (m *PullPaths) RememberManyPaths(ctx context.Context, repo gitprovider.RepoRef, heads map[int]string,
 	paths map[int][]string) {
-	_ = m.db.write(ctx, func(tx *sql.Tx) error {
+	_ = m.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		// in one order, so that writers do not wait for one another in a circle
 		for _, number := range slices.Sorted(maps.Keys(paths)) {
-			if err := m.keep(ctx, tx, repo, number, heads[number], paths[number], micros(m.db.opts.Now())); err != nil {
+			if err := m.keep(ctx, tx, repo, number, heads[number], paths[number], micros(m.db.now())); err != nil {
 				return err
 			}
 		}

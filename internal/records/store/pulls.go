@@ -38,7 +38,7 @@ type Pulls struct{ db *database }
 // not tell names apart by it. found is false if we opened none with the number.
 func (p *Pulls) FindPull(ctx context.Context, key record.PullKey) (record record.PullRecord, found bool, err error) {
 	key = p.db.storedKey(key)
-	err = p.db.read(ctx, func(tx *sql.Tx) error {
+	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		records, err := selectPulls(ctx, tx, `WHERE r.provider = $1 AND r.number = $2 AND LOWER(r.owner) = $3 AND LOWER(r.repo) = $4
 			ORDER BY CASE WHEN r.owner = $5 AND r.repo = $6 THEN 0 ELSE 1 END, r.version DESC LIMIT 1`, text(key.Provider), key.Number,
 			text(lowerASCII(key.Owner)), text(lowerASCII(key.Repo)), text(key.Owner), text(key.Repo))
@@ -54,7 +54,7 @@ func (p *Pulls) FindPull(ctx context.Context, key record.PullKey) (record record
 // owner and repository aside.
 func (p *Pulls) OpenPullsOf(ctx context.Context, provider, owner, repo, branch string) (keys []record.PullKey,
 	err error) {
-	err = p.db.read(ctx, func(tx *sql.Tx) error {
+	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		records, err := selectPulls(ctx, tx, `WHERE r.provider = $1 AND r.state = 'open' AND LOWER(r.owner) = $2
 			AND LOWER(r.repo) = $3 AND p.branch = $4 ORDER BY r.number DESC LIMIT 10`,
 			text(p.db.stored(provider)), text(lowerASCII(owner)), text(lowerASCII(repo)), text(branch))
@@ -68,7 +68,7 @@ func (p *Pulls) OpenPullsOf(ctx context.Context, provider, owner, repo, branch s
 
 // OpenPulls returns the pull requests of ours that are open, as far as anybody has looked, the oldest proposal first.
 func (p *Pulls) OpenPulls(ctx context.Context, limit int) (out []record.PullRecord, err error) {
-	err = p.db.read(ctx, func(tx *sql.Tx) error {
+	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = selectPulls(ctx, tx, "WHERE r.state = 'open' AND "+oursAt("r.provider", "$2")+
 			" ORDER BY r.proposal_id LIMIT $1", limit, p.db.own())
 		return err
@@ -80,7 +80,7 @@ func (p *Pulls) OpenPulls(ctx context.Context, limit int) (out []record.PullReco
 // standing.
 func (p *Pulls) StandingPulls(ctx context.Context, standings []record.Standing,
 	limit int) (out []record.PullRecord, err error) {
-	err = p.db.read(ctx, func(tx *sql.Tx) error {
+	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for _, standing := range standings {
 			some, err := selectPulls(ctx, tx, "WHERE r.standing = $1 AND "+oursAt("r.provider", "$2")+
 				" ORDER BY r.proposal_id LIMIT $3", text(standing), p.db.own(), limit)
@@ -102,7 +102,7 @@ const keysAtOnce = 8
 // PullRecords returns the records of those of the pull requests, at most 200, that are ours.
 func (p *Pulls) PullRecords(ctx context.Context, keys []record.PullKey) (map[record.PullKey]record.PullRecord, error) {
 	out := map[record.PullKey]record.PullRecord{}
-	err := p.db.read(ctx, func(tx *sql.Tx) error {
+	err := p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for some := range slices.Chunk(keys[:min(len(keys), record.MaxAttemptLimit)], keysAtOnce) {
 			wanted := make([]record.PullKey, len(some))
 			for i, key := range some {
@@ -147,8 +147,8 @@ const followEnded = 30 * 24 * time.Hour
 // since the time rest. Merged ones stay so. Tries in the future, by a clock that was wrong, do not count.
 func (p *Pulls) DuePulls(ctx context.Context, provider string, open, rest time.Time,
 	limit int) (out []record.PullRecord, err error) {
-	now := p.db.opts.Now()
-	err = p.db.read(ctx, func(tx *sql.Tx) error {
+	now := p.db.now()
+	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = selectPulls(ctx, tx, `WHERE r.provider = $1 AND (
 				r.state = 'open' AND (r.tried_us <= $2 OR r.tried_us > $3)
 				OR r.state IN ('closed', 'gone') AND r.updated_us > $4 AND (r.tried_us <= $5 OR r.tried_us > $3))
@@ -162,7 +162,7 @@ func (p *Pulls) DuePulls(ctx context.Context, provider string, open, rest time.T
 // RecentPulls returns pull requests of ours that are open, and those that have ended since the time, at most so many:
 // open ones first, of each those first that changed last.
 func (p *Pulls) RecentPulls(ctx context.Context, since time.Time, limit int) (out []record.PullRecord, err error) {
-	err = p.db.read(ctx, func(tx *sql.Tx) error {
+	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = selectPulls(ctx, tx, `WHERE (r.state = 'open' OR r.updated_us > $1) AND `+oursAt("r.provider", "$3")+`
 			ORDER BY CASE WHEN r.state = 'open' THEN 0 ELSE 1 END, r.updated_us DESC, r.owner, r.repo, r.number LIMIT $2`, micros(since), limit, p.db.own())
 		return err
@@ -174,7 +174,7 @@ func (p *Pulls) RecentPulls(ctx context.Context, since time.Time, limit int) (ou
 func (p *Pulls) TriedPull(ctx context.Context, key record.PullKey) error {
 	return p.db.exec(ctx,
 		`UPDATE pulls SET tried_us = $1 WHERE provider = $2 AND owner = $3 AND repo = $4 AND number = $5`,
-		micros(p.db.opts.Now()), text(p.db.stored(key.Provider)), text(key.Owner), text(key.Repo), key.Number)
+		micros(p.db.now()), text(p.db.stored(key.Provider)), text(key.Owner), text(key.Repo), key.Number)
 }
 
 // SeePull replaces the record that has seen's version by seen, and with it appends the attempt, if any, to the audit
@@ -184,11 +184,11 @@ func (p *Pulls) SeePull(
 	ctx context.Context, seen record.PullRecord, a *record.Attempt, notices ...record.Notice,
 ) (ok bool, err error) {
 	seen.PullKey = p.db.storedKey(seen.PullKey)
-	err = p.db.write(ctx, func(tx *sql.Tx) error {
+	err = p.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if ok, err = updatePull(ctx, tx, seen); err != nil || !ok || a == nil {
 			return err
 		}
-		if err := insertNotices(ctx, tx, notices, p.db.opts.Now()); err != nil {
+		if err := insertNotices(ctx, tx, notices, p.db.now()); err != nil {
 			return err
 		}
 		_, err := p.db.appendAudit(ctx, tx, *a)
@@ -244,7 +244,7 @@ func scanPulls(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]re
 
 // Merged returns the pull requests of a repository that are recorded as merged, the newest first.
 func (p *Pulls) Merged(ctx context.Context, repo record.RepoName, limit int) (keys []record.PullKey, err error) {
-	err = p.db.read(ctx, func(tx *sql.Tx) error {
+	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		records, err := selectPulls(ctx, tx, `WHERE r.provider = $1 AND r.owner = $2 AND r.repo = $3 AND r.state = 'merged'
 			ORDER BY r.number DESC LIMIT $4`, text(p.db.stored(repo.Provider)), text(repo.Owner), text(repo.Name), limit)
 		for _, r := range p.db.shownPulls(records) {

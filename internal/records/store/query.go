@@ -46,7 +46,7 @@ func selectRows[T any](
 func selectOf[T any](
 	ctx context.Context, d *database, scan func(*sql.Rows, *T) error, query string, args ...any,
 ) (out []T, err error) {
-	err = d.read(ctx, func(tx *sql.Tx) error {
+	err = d.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = selectRows(ctx, tx, scan, query, args...)
 		return err
 	})

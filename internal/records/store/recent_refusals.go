@@ -28,7 +28,7 @@ type recentRefusals struct {
 func (r *recentRefusals) since(ctx context.Context, d *database, since int64) (out []record.CodeCount, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := d.read(ctx, func(tx *sql.Tx) error { return r.read(ctx, tx, since) }); err != nil {
+	if err := d.read(ctx, func(ctx context.Context, tx *sql.Tx) error { return r.read(ctx, tx, since) }); err != nil {
 		r.times = nil
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (r *recentRefusals) since(ctx context.Context, d *database, since int64) (o
 	slices.SortFunc(out, func(a, b record.CodeCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Code, b.Code))
 	})
-	r.forget(micros(d.opts.Now().Add(-exactly)))
+	r.forget(micros(d.now().Add(-exactly)))
 	return out, nil
 }
 

@@ -115,7 +115,7 @@ func (l *Ledger) FlushRepeats(ctx context.Context, all bool) error {
 	if len(due) == 0 {
 		return nil
 	}
-	return l.db.write(ctx, func(tx *sql.Tx) error { return l.db.appendAll(ctx, tx, due) })
+	return l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error { return l.db.appendAll(ctx, tx, due) })
 }
 
 // KeepRepeats records counts as their minutes end, at each tick until ctx ends, and then what is left.

@@ -18,8 +18,8 @@ type Replies struct{ db *database }
 func (r *Replies) TakeKey(
 	ctx context.Context, caller, key, bodyHash string, lifetime time.Duration,
 ) (reply record.Reply, err error) {
-	now := r.db.opts.Now()
-	err = r.db.write(ctx, func(tx *sql.Tx) error {
+	now := r.db.now()
+	err = r.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM idempotency_keys WHERE created_us <= $1", micros(now.Add(-lifetime)))
 		if err != nil {
 			return err

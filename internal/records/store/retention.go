@@ -50,7 +50,7 @@ const outputOfEnded = "time_us < $1 AND session IN (SELECT id FROM agent_session
 
 // CountPrunable reports what Prune would remove.
 func (r *Retention) CountPrunable(ctx context.Context, before time.Time) (out []record.Pruned, err error) {
-	err = r.db.read(ctx, func(tx *sql.Tx) error {
+	err = r.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for _, rule := range pruneRules() {
 			p := record.Pruned{Kind: rule.kind}
 			query := "SELECT COUNT(*) FROM " + rule.table + " WHERE " + rule.condition
@@ -83,7 +83,9 @@ func (r *Retention) Prune(
 	}
 	if removed > 0 {
 		if recorded := r.db.write(context.WithoutCancel(ctx),
-			func(tx *sql.Tx) error { return r.db.appendAll(ctx, tx, []record.Attempt{row(out)}) }); err == nil {
+			func(ctx context.Context, tx *sql.Tx) error {
+				return r.db.appendAll(ctx, tx, []record.Attempt{row(out)})
+			}); err == nil {
 			err = recorded
 		}
 	}
@@ -91,9 +93,9 @@ func (r *Retention) Prune(
 }
 
 func (r *Retention) pruneBatch(ctx context.Context, rule pruneRule, before time.Time) (n int64, err error) {
-	err = r.db.write(ctx, func(tx *sql.Tx) error {
+	err = r.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if rule.clear != nil {
-			n, err = rule.clear(ctx, tx, rule, before, r.db.opts.Now())
+			n, err = rule.clear(ctx, tx, rule, before, r.db.now())
 			return err
 		}
 		result, err := tx.ExecContext(ctx, "DELETE FROM "+rule.table+" WHERE ("+rule.key+") IN (SELECT "+rule.key+" FROM "+

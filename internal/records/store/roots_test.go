@@ -62,7 +62,7 @@ func seen(t testing.TB, s *Store, id, digest string) (out []int) {
 	num(len(proposals), err)
 	paths, err := s.History.PathsOf(ctx, "local", "demo", "home-cluster", 1)
 	num(len(paths), err)
-	usage, err := s.History.Usage(ctx, "local", "demo", "home-cluster", record.Claim{Since: noon().Add(-time.Hour)})
+	usage, err := s.History.Usage(ctx, "local", "demo", "home-cluster", record.Claim{Within: time.Hour})
 	num(len(usage.Made), err)
 	repos, err := s.History.Repositories(ctx)
 	num(len(repos), err)

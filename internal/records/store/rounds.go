@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // Rounds is what the processes that share a database agree on: whose turn periodic work is, and which webhooks were
@@ -15,13 +17,13 @@ type Rounds struct{ db *database }
 // beginning in the future, by a clock that was wrong, does not count.
 func (r *Rounds) ClaimRound(ctx context.Context, name string, every time.Duration) (mine bool, next time.Time,
 	err error) {
-	now := r.db.opts.Now()
+	now := r.db.now()
 	var begun time.Time
 	_, err = r.db.first(ctx, []any{at(&begun)}, "SELECT begun_us FROM rounds WHERE name = $1", text(name))
 	if err != nil || isRecent(begun, now, every) {
 		return false, begun.Add(every), err
 	}
-	err = r.db.write(ctx, func(tx *sql.Tx) error {
+	err = r.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		mine, err = changesOne(tx.ExecContext(ctx, `INSERT INTO rounds (name, begun_us) VALUES ($1, $3)
 			ON CONFLICT (name) DO UPDATE SET begun_us = excluded.begun_us WHERE rounds.begun_us <= $2 OR rounds.begun_us > $3`,
 			text(name), micros(now.Add(-every)), micros(now)))
@@ -41,11 +43,13 @@ const (
 	maxDelivered = 20_000
 )
 
-// TakeDelivery notes a delivery of a provider's webhook. fresh is false if it was noted before, within seven days and
-// among the last 20,000.
-func (r *Rounds) TakeDelivery(ctx context.Context, provider, id string) (fresh bool, err error) {
-	now := r.db.opts.Now()
-	err = r.db.write(ctx, func(tx *sql.Tx) error {
+// TakeDelivery notes a delivery of a provider's webhook, and that the pull requests that it is about wait for a look:
+// they count as never tried, until somebody has. fresh is false if it was noted before, within seven days and among the
+// last 20,000.
+func (r *Rounds) TakeDelivery(ctx context.Context, provider, id string, about ...record.PullKey) (fresh bool,
+	err error) {
+	now := r.db.now()
+	err = r.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM webhook_deliveries WHERE seen_us <= $1 OR seen_us <= (
 			SELECT seen_us FROM webhook_deliveries ORDER BY seen_us DESC LIMIT 1 OFFSET $2)`, micros(now.Add(-deliveryKeep)), maxDelivered-1)
 		if err != nil {
@@ -53,6 +57,14 @@ func (r *Rounds) TakeDelivery(ctx context.Context, provider, id string) (fresh b
 		}
 		fresh, err = changesOne(tx.ExecContext(ctx, `INSERT INTO webhook_deliveries (provider, id, seen_us) VALUES ($1, $2, $3)
 			ON CONFLICT (provider, id) DO NOTHING`, text(provider), text(bound(id, maxWord)), micros(now)))
+		for _, key := range about {
+			if err != nil || !fresh {
+				break
+			}
+			_, err = tx.ExecContext(ctx,
+				"UPDATE pulls SET tried_us = 0 WHERE provider = $1 AND owner = $2 AND repo = $3 AND number = $4",
+				text(r.db.stored(key.Provider)), text(key.Owner), text(key.Repo), key.Number)
+		}
 		return err
 	})
 	return fresh && err == nil, err

@@ -109,30 +109,21 @@ func (s *ScriptRuns) SettleScriptRuns(ctx context.Context, row func(record.Scrip
 	if err != nil || len(open) == 0 { // most often there is nothing to write
 		return err
 	}
-	return s.db.write(ctx, func(tx *sql.Tx) error {
-		for _, id := range open {
-			found, err := selectRows(ctx, tx, scanScriptRun, "SELECT record FROM script_runs WHERE settled = 0 AND id = $1",
-				text(id))
-			if err != nil {
-				return err
-			}
-			for _, r := range found {
-				if r.State != record.ScriptRunning && !r.EndsBy.Before(s.db.opts.Now()) {
-					continue // it has ended in the meantime
-				}
-				if err := s.settle(ctx, tx, r.ScriptRun, row); err != nil {
-					return err
-				}
+	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		open, err := s.unsettled(ctx) // of now: one may have ended, or its process may have come back
+		for _, r := range open {
+			if err == nil {
+				err = s.settle(ctx, tx, r, row)
 			}
 		}
-		return nil
+		return err
 	})
 }
 
-// unsettled are the ids of runs that nobody goes on with. A run that has ended is left to the process that writes its
+// unsettled are the runs that nobody goes on with. A run that has ended is left to the process that writes its
 // row, until its time is over.
-func (s *ScriptRuns) unsettled(ctx context.Context) (ids []string, err error) {
-	now := s.db.opts.Now()
+func (s *ScriptRuns) unsettled(ctx context.Context) (open []record.ScriptRun, err error) {
+	now := s.db.now()
 	runs, err := selectOf(ctx, s.db, scanScriptRun,
 		"SELECT record FROM script_runs WHERE settled = 0 AND (ends_us < $1 OR state = $2) ORDER BY id LIMIT $3", micros(now),
 		text(record.ScriptRunning), maxSettled)
@@ -151,10 +142,10 @@ func (s *ScriptRuns) unsettled(ctx context.Context) (ids []string, err error) {
 	}
 	for _, r := range runs {
 		if r.EndsBy.Before(now) || r.State == record.ScriptRunning && ended[r.Lock] {
-			ids = append(ids, r.ID)
+			open = append(open, r.ScriptRun)
 		}
 	}
-	return ids, nil
+	return open, nil
 }
 
 func (s *ScriptRuns) settle(ctx context.Context, tx *sql.Tx, r record.ScriptRun,

@@ -46,7 +46,10 @@ func openSQLite(ctx context.Context, dir string, opts Options) (_ *sqliteEngine,
 		return nil, fault.Wrap(err, fault.Misconfigured, "no state folder is configured; name one with CLAUDEOPS_STATE_DIR")
 	}
 	folder := stateFolder{dir: abs, path: filepath.Join(abs, databaseName), migrations: opts.migrations}
-	e := &sqliteEngine{stateFolder: folder, busy: opts.BusyTimeout, now: opts.Now}
+	e := &sqliteEngine{stateFolder: folder, busy: opts.BusyTimeout, now: time.Now}
+	if opts.Now != nil {
+		e.now = opts.Now
+	}
 	defer func() {
 		if err != nil {
 			_ = e.close()
@@ -87,6 +90,7 @@ func (e *sqliteEngine) connect(ctx context.Context, opts Options) (ready bool, e
 	if e.reader, err = openPool(e.path, busySlice, false, opts.pragmas()...); err != nil {
 		return false, e.asFault(ctx, err)
 	}
+	e.reader.SetMaxOpenConns(opts.Readers)
 	e.presence.enter(e.dir, opts.Process, e.now(), rand.Text())
 	var state openState
 	err = e.retryWhileBusy(ctx, func() error {
@@ -128,17 +132,17 @@ func (e *sqliteEngine) beginWrite(ctx, waiting context.Context) (tx *sql.Tx, err
 func (e *sqliteEngine) writing() (done func()) { return e.presence.writing(e.now) }
 
 // holder asks the system, and the process itself as far as it is one of ours.
-func (e *sqliteEngine) holder(context.Context) (who string, since time.Time) {
+func (e *sqliteEngine) holder(context.Context) (who string, since time.Time, err error) {
 	pid := lockedBy(e.path)
 	for _, u := range e.users() {
 		if u.PID == pid && pid != 0 || pid == 0 && !u.Writing.IsZero() {
-			return u.String(), u.Writing
+			return u.String(), u.Writing, nil
 		}
 	}
 	if pid == 0 {
-		return "", time.Time{}
+		return "a program that the system does not name", time.Time{}, nil
 	}
-	return user{PID: pid, What: programOf(pid)}.String(), time.Time{}
+	return user{PID: pid, What: programOf(pid)}.String(), time.Time{}, nil
 }
 
 func (e *sqliteEngine) beginRead(ctx context.Context) (*sql.Tx, error) {

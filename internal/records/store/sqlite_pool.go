@@ -15,7 +15,7 @@ import (
 // applicationID marks our database files (PRAGMA application_id): "ClOp" in ASCII.
 const applicationID = 0x436c4f70
 
-const sqliteReaders = 4 // connections for reading
+const sqliteReaders = 4 // connections for reading, unless Options say otherwise
 
 // openPool returns a pool of connections to the database file; none is made yet. A writing pool has one connection,
 // whose transactions take the write lock at once, so that no two can deadlock on upgrading a read lock. Pragmas are set

@@ -16,8 +16,8 @@ type Options struct {
 	// package documentation for what the URL and its user need. Errors name host and database, never the URL or its
 	// password.
 	DatabaseURL string
-	// Now is the clock for what the store dates itself: when a pull request was recorded, when a notice was settled, and
-	// records that come without a time. Default: time.Now.
+	// Now is the clock for what the store dates and judges itself: when a pull request was recorded, whose turn a round
+	// is, and records that come without a time. Default: the clock of the PostgreSQL server, with SQLite time.Now.
 	Now func() time.Time
 	// NewID makes the names of locks. No two processes may ever make the same. They become names of files.
 	// Default: crypto/rand.Text.
@@ -27,6 +27,11 @@ type Options struct {
 	// BusyTimeout is how long a call waits before it can write: for other calls of this process and for other processes,
 	// all together. The next ones wait a second until one could write again. Default: 15 seconds.
 	BusyTimeout time.Duration
+	// Readers is how many calls may read at a time, each on a connection of its own. Default: 4, with PostgreSQL 2.
+	Readers int
+	// Silence is how long PostgreSQL may leave a statement without an answer; then its connection is given up. It has to
+	// be longer than BusyTimeout. Default: 30 seconds, or twice BusyTimeout if that is more.
+	Silence time.Duration
 	// MakeParents also makes the folders above the state folder, as is right for a default place, not for one that
 	// somebody typed.
 	MakeParents bool
@@ -59,14 +64,20 @@ func (o Options) withDefaults() Options {
 	if o.migrations == nil {
 		o.migrations = migrations
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	if o.NewID == nil {
 		o.NewID = rand.Text
 	}
 	if o.BusyTimeout <= 0 {
 		o.BusyTimeout = defaultBusyTimeout
+	}
+	if o.Silence <= 0 {
+		o.Silence = 2 * max(o.BusyTimeout, defaultBusyTimeout)
+	}
+	if o.Readers <= 0 {
+		o.Readers = sqliteReaders
+		if o.DatabaseURL != "" {
+			o.Readers = postgresReaders
+		}
 	}
 	return o
 }
@@ -99,7 +110,7 @@ type Store struct {
 func New(dir string, opts Options) *Store {
 	d := newDatabase(dir, opts)
 	return &Store{
-		db: d, Ledger: &Ledger{d, newHeldLocks(d), &repeats{now: d.opts.Now, kinds: map[kind]*repeated{}}}, History: &History{d}, Audit: &Audit{d}, Pulls: &Pulls{d},
+		db: d, Ledger: &Ledger{d, newHeldLocks(d), &repeats{now: d.now, kinds: map[kind]*repeated{}}}, History: &History{d}, Audit: &Audit{d}, Pulls: &Pulls{d},
 		LocalPulls: &LocalPulls{d},
 		Outbox:     &Outbox{d}, Rounds: &Rounds{d}, Replies: &Replies{d}, Access: &Access{d},
 		AgentSessions: &AgentSessions{d, newHeldLocks(d)}, Retention: &Retention{d},
@@ -131,21 +142,39 @@ func (s *Store) Changes() *Changes { return &Changes{s.db} }
 // then on. Other calls fail after it; further calls of Close do nothing.
 func (s *Store) Close() error { return s.db.close() }
 
+// Now is the time by which the records are dated and judged, Options.Now; the host's until the database is open.
+func (s *Store) Now() time.Time { return s.db.now() }
+
+// ClockSkew is how far the clock of the PostgreSQL server is ahead of the host's; known is false with SQLite, and until
+// the database is open.
+func (s *Store) ClockSkew() (ahead time.Duration, known bool) {
+	now, known := s.db.server.now()
+	if !known {
+		return 0, false
+	}
+	return now.Sub(time.Now()), true
+}
+
 // Ping reports whether the database can be read. It is cheap.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.db.read(ctx, func(*sql.Tx) error { return nil })
+	return s.db.read(ctx, func(context.Context, *sql.Tx) error { return nil })
 }
 
 // Check reports whether the database can be read and written, whether its structure is sound, and whether the audit is
 // protected. It may read the whole database.
 func (s *Store) Check(ctx context.Context) error {
-	if err := s.db.write(ctx, func(*sql.Tx) error { return nil }); err != nil {
+	if err := s.db.write(ctx, func(context.Context, *sql.Tx) error { return nil }); err != nil {
 		return err
 	}
 	c, err := s.db.open(ctx)
 	if err != nil {
 		return err
 	}
+	over, err := s.db.readers.begin(ctx, s.db.path())
+	if err != nil {
+		return err
+	}
+	defer over()
 	return c.asFault(ctx, c.check(ctx))
 }
 

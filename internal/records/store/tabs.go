@@ -102,7 +102,7 @@ func dryRunsWait(table string, own, since int) string {
 // PullTotals counts the pull requests of ours that are open by where they stand, and with ended the others by their
 // state.
 func (p *Pulls) PullTotals(ctx context.Context, ended bool) (totals record.PullTotals, err error) {
-	err = p.db.read(ctx, func(tx *sql.Tx) error {
+	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		totals, err = p.db.pullTotals(ctx, tx)
 		return err
 	})
@@ -129,7 +129,7 @@ func (d *database) pullTotals(ctx context.Context, tx *sql.Tx) (record.PullTotal
 // TabCounts counts the changes of each tab, and under "" all.
 func (h *History) TabCounts(ctx context.Context) (map[record.Tab]int64, error) {
 	counts := map[record.Tab]int64{}
-	err := h.db.read(ctx, func(tx *sql.Tx) error {
+	err := h.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		pulls, err := h.db.pullTotals(ctx, tx)
 		if err != nil {
 			return err
@@ -176,14 +176,14 @@ func (d *database) endedSo(ctx context.Context, tx *sql.Tx) (map[record.Outcome]
 // waitingDryRuns counts the dry runs that no proposal has taken up, of those that are at most so old.
 func (d *database) waitingDryRuns(ctx context.Context, tx *sql.Tx, age time.Duration) (n int64, err error) {
 	err = tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM dry_runs w WHERE "+dryRunsWait("w", 1, 2), d.own(),
-		micros(d.opts.Now().Add(-age))).Scan(&n)
+		micros(d.now().Add(-age))).Scan(&n)
 	return n, err
 }
 
 // RefusalsByCode counts the attempts that were refused since a time by their codes, the most frequent first. Of a time
 // longer ago than a day it counts from the beginning of that day, in UTC.
 func (h *History) RefusalsByCode(ctx context.Context, since time.Time) ([]record.CodeCount, error) {
-	if h.db.opts.Now().Sub(since) < exactly {
+	if h.db.now().Sub(since) < exactly {
 		return h.db.refusals.since(ctx, h.db, micros(since))
 	}
 	return selectOf(ctx, h.db, func(rows *sql.Rows, out *record.CodeCount) error {

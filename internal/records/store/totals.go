@@ -10,7 +10,7 @@ import (
 
 // Totals counts all recorded attempts at proposals by outcome, and the refused ones by the gates that refused them.
 func (h *History) Totals(ctx context.Context) (outcomes []record.OutcomeTotal, gates []record.GateTotal, err error) {
-	err = h.db.read(ctx, func(tx *sql.Tx) error {
+	err = h.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		return queryRows(ctx, tx, func(rows *sql.Rows) error {
 			var kind, name string
 			var count int64
@@ -33,8 +33,8 @@ func (h *History) Totals(ctx context.Context) (outcomes []record.OutcomeTotal, g
 func (p *Pulls) OpenPullCounts(ctx context.Context, limit int) (most []record.OpenPulls, rest record.OpenPulls,
 	err error) {
 	const day = 24 * time.Hour
-	now := p.db.opts.Now()
-	err = p.db.read(ctx, func(tx *sql.Tx) error {
+	now := p.db.now()
+	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		return queryRows(ctx, tx, func(rows *sql.Rows) error {
 			var o record.OpenPulls
 			err := rows.Scan((*text)(&o.Provider), (*text)(&o.Owner), (*text)(&o.Name), &o.Day, &o.Week, &o.Month, &o.Older)

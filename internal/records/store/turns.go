@@ -41,7 +41,8 @@ func (t *turns) begin(ctx context.Context, c *connection) (tx *sql.Tx, over func
 	tx, err = c.beginWrite(ctx, waiting)
 	if err != nil {
 		<-t.one
-		if waiting.Err() != nil || causeOf(err) == causeBusy {
+		var known *fault.Error
+		if !errors.As(err, &known) && (waiting.Err() != nil || causeOf(err) == causeBusy) {
 			err = t.inVain(ctx, c, began, err)
 		}
 		return nil, nil, c.asFault(ctx, err)
@@ -62,9 +63,9 @@ func (t *turns) inVain(ctx context.Context, c *connection, began time.Time, caus
 	const lookFor = 2 * time.Second
 	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
 	defer cancel()
-	who, since := c.holder(looking)
-	if who == "" {
-		who = "a program that the system does not name"
+	who, since, err := c.holder(looking)
+	if err != nil {
+		return again(cause, "%s; this call waited %s and wrote nothing", fault.From(err).Message, waited(began))
 	}
 	from := "since " + began.UTC().Format(time.TimeOnly) + " UTC or before"
 	if !since.IsZero() {
@@ -75,6 +76,29 @@ func (t *turns) inVain(ctx context.Context, c *connection, began time.Time, caus
 		who, from, waited(began))
 	e.RetryAfter = t.patience
 	return e
+}
+
+// readers lets as many calls of this process read at a time as there are connections for that.
+type readers struct {
+	free     chan struct{} // has a token for each call that reads
+	patience time.Duration
+}
+
+// begin waits for a connection of the database at path; over is to be called when the call has read.
+func (r *readers) begin(ctx context.Context, path string) (over func(), err error) {
+	began := time.Now()
+	waiting, cancel := context.WithTimeout(ctx, r.patience)
+	defer cancel()
+	select {
+	case r.free <- struct{}{}:
+		return func() { <-r.free }, nil
+	case <-waiting.Done():
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return nil, fault.From(ctx.Err())
+	}
+	return nil, again(waiting.Err(), "all connections to the database %s that read were in use for %s; try again",
+		path, waited(began))
 }
 
 func waited(began time.Time) string {

@@ -13,19 +13,19 @@ import (
 func (h *History) Usage(ctx context.Context, provider, owner, repo string, claim record.Claim) (usage record.Usage,
 	err error) {
 	provider = h.db.stored(provider)
-	err = h.db.read(ctx, func(tx *sql.Tx) error {
-		usage, err = countUsage(ctx, tx, provider, owner, repo, claim)
+	err = h.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		usage, err = h.db.countUsage(ctx, tx, provider, owner, repo, claim)
 		return err
 	})
 	return usage, err
 }
 
 // admit asks the claim whether p may be reserved beside what is there.
-func admit(ctx context.Context, tx *sql.Tx, p record.Proposal, claim record.Claim) error {
+func (d *database) admit(ctx context.Context, tx *sql.Tx, p record.Proposal, claim record.Claim) error {
 	if claim.Admit == nil {
 		return nil
 	}
-	usage, err := countUsage(ctx, tx, p.Provider, p.Owner, p.Repo, claim)
+	usage, err := d.countUsage(ctx, tx, p.Provider, p.Owner, p.Repo, claim)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func admit(ctx context.Context, tx *sql.Tx, p record.Proposal, claim record.Clai
 
 // countUsage counts the pull requests of a repository, open and made, and what may become one. What adds to a pull
 // request makes none.
-func countUsage(
+func (d *database) countUsage(
 	ctx context.Context, tx *sql.Tx, provider, owner, repo string, claim record.Claim,
 ) (usage record.Usage, err error) {
 	usage.Open = len(claim.Open)
@@ -67,6 +67,6 @@ func countUsage(
 	usage.Made, err = selectRows(ctx, tx, func(rows *sql.Rows, opened *time.Time) error { return rows.Scan(at(opened)) },
 		`SELECT opened_us FROM proposals
 		WHERE provider = $1 AND owner = $2 AND repo = $3 AND opened_us >= $4 AND revises = 0 ORDER BY opened_us`,
-		text(provider), text(owner), text(repo), micros(claim.Since))
+		text(provider), text(owner), text(repo), micros(d.now().Add(-claim.Within)))
 	return usage, err
 }

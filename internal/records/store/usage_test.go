@@ -47,7 +47,7 @@ func TestUsageCountsEachPullRequestOnce(t *testing.T) {
 		"one that failed according to our book": {[]record.OpenPull{{Number: 9, Request: "failed"}}, 5, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			claim := record.Claim{Seen: seen, Open: c.listed, Since: noon().Add(-time.Hour)}
+			claim := record.Claim{Seen: seen, Open: c.listed, Within: time.Hour}
 			got, err := s.History.Usage(t.Context(), "local", "demo", "home-cluster", claim)
 			wantEqual(t, err, nil)
 			wantEqual(t, []int{got.Open, got.Pending, len(got.Made)}, []int{c.open, c.pending, 2})
@@ -75,7 +75,7 @@ func TestUsageSaysWhenPullRequestsWereMade(t *testing.T) {
 	}
 	for since, want := range map[time.Duration]int{-time.Hour: 3, 0: 3, time.Minute: 2, 2*time.Minute + time.Second: 0} {
 		got, err := s.History.Usage(t.Context(), "local", "demo", "home-cluster",
-			record.Claim{Seen: 99, Since: noon().Add(since)})
+			record.Claim{Seen: 99, Within: c.now.Sub(noon().Add(since))})
 		wantEqual(t, err, nil)
 		if len(got.Made) != want || want > 0 && !got.Made[want-1].Equal(noon().Add(2*time.Minute)) {
 			t.Errorf("since noon and %s: got %v, want %d", since, got.Made, want)
@@ -145,7 +145,7 @@ func childRaceForPlaces(ctx context.Context, place, name, rounds string) error {
 		id := fmt.Sprintf("%s-%d", name, round)
 		p := proposal(id, "checks/"+id+".md")
 		p.Repo = fmt.Sprintf("round-%d", round)
-		claim := record.Claim{Since: time.Now().Add(-time.Hour), Admit: func(u record.Usage) error {
+		claim := record.Claim{Within: time.Hour, Admit: func(u record.Usage) error {
 			if u.Open >= places || len(u.Made)+u.Pending >= places {
 				return fault.New(fault.LimitReached, "full")
 			}

@@ -22,7 +22,7 @@ func (a *Audit) Verify(ctx context.Context, expectHead string) (record.AuditRepo
 		return record.AuditReport{}, err
 	}
 	var report record.AuditReport
-	err = a.db.read(ctx, func(tx *sql.Tx) error {
+	err = a.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		report, err = v.verify(ctx, tx)
 		return err
 	})
@@ -41,7 +41,7 @@ func (a *Audit) VerifyAfter(ctx context.Context, known record.AuditReport) (repo
 		return record.AuditReport{}, err
 	}
 	v.report = record.AuditReport{Rows: known.Rows, Head: known.Head, HeadSeq: known.HeadSeq}
-	err = a.db.read(ctx, func(tx *sql.Tx) error {
+	err = a.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		var hash string
 		err := tx.QueryRowContext(ctx, "SELECT hash FROM audit WHERE seq = $1", known.HeadSeq).Scan(&hash)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {

@@ -2,6 +2,7 @@ package change
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,4 +147,24 @@ func TestWhatCannotComeBackIsSaid(t *testing.T) {
 	}
 	m.deploy(nil)
 	m.has(map[string]string{"same.md": "same"})
+}
+
+// A deployment that fails when its snapshot is written leaves none behind of what was there before.
+func TestADeploymentThatFailsLeavesNoSnapshotFromBefore(t *testing.T) {
+	m := newMachine(t, nil)
+	e := m.engine()
+	e.fails = func(step string) error {
+		if step == "initial" {
+			return errors.New("the disk is full")
+		}
+		return nil
+	}
+	if _, _, err := e.Apply(t.Context(), m.want(map[string]string{"a.md": "1"}), Approval{}); err == nil {
+		t.Fatal("it did not fail")
+	}
+	m.deploy(map[string]string{"a.md": "1"})
+	ids, err := m.state.IDs()
+	if err != nil || len(ids) != 2 {
+		t.Fatalf("%v, %v", ids, err)
+	}
 }

@@ -159,14 +159,14 @@ func (w *applier) finish() (changed []string, err error) {
 		return changed, err
 	}
 	if w.Initial != nil {
-		if err := w.engine.state.WriteJSON(filepath.Join("snapshots", w.Initial.ID+".json"), w.Initial); err != nil {
+		if err := w.engine.state.WriteJSON(snapshotFile(w.Initial.ID), w.Initial); err != nil {
 			return changed, err
 		}
 		if err := w.engine.reached("initial"); err != nil {
 			return changed, err
 		}
 	}
-	if err := w.engine.state.WriteJSON(filepath.Join("snapshots", w.Snapshot.ID+".json"), w.Snapshot); err != nil {
+	if err := w.engine.state.WriteJSON(snapshotFile(w.Snapshot.ID), w.Snapshot); err != nil {
 		return changed, err
 	}
 	return changed, nil
@@ -311,5 +311,10 @@ func (w *applier) undo() error {
 	}
 	w.removeMade(w.Folders)
 	w.settle()
+	if w.Initial != nil { // nothing followed it
+		if err := w.engine.state.remove(snapshotFile(w.Initial.ID)); err != nil {
+			return err
+		}
+	}
 	return w.engine.state.endJournal()
 }

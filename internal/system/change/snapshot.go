@@ -109,7 +109,7 @@ func (s State) Snapshot(id string) (*Snapshot, error) {
 	if !validID(id) {
 		return nil, noSnapshot(id)
 	}
-	name := filepath.Join(s.dir, "snapshots", id+".json")
+	name := filepath.Join(s.dir, snapshotFile(id))
 	text, _, err := files.ReadPath(name, maxStateBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, noSnapshot(id)
@@ -157,7 +157,7 @@ func noSnapshot(id string) error {
 
 // again is Snapshot for one that is read all the time: nobody changes what it returns.
 func (s State) again(id string) (*Snapshot, error) {
-	info, err := os.Stat(filepath.Join(s.dir, "snapshots", id+".json"))
+	info, err := os.Stat(filepath.Join(s.dir, snapshotFile(id)))
 	if err != nil {
 		return s.Snapshot(id)
 	}

@@ -66,7 +66,7 @@ func (p *pruning) run(keep int) error {
 	}
 	p.out.Kept = len(ids) - len(old)
 	for _, id := range old {
-		if err := p.remove(filepath.Join("snapshots", id+".json")); err != nil {
+		if err := p.remove(snapshotFile(id)); err != nil {
 			return err
 		}
 		p.out.Snapshots++

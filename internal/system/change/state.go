@@ -155,11 +155,17 @@ func (s State) pending() (*journal, error) {
 	return &j, nil
 }
 
-func (s State) endJournal() error {
-	name := filepath.Join(s.dir, "journal.json")
-	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return IOError(name, err)
+func (s State) endJournal() error { return s.remove("journal.json") }
+
+// remove removes a file of the state; one that is not there is no error.
+func (s State) remove(name string) error {
+	path := filepath.Join(s.dir, name)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return IOError(path, err)
 	}
-	s.syncFolder(".")
+	s.syncFolder(filepath.Dir(name))
 	return nil
 }
+
+// snapshotFile is the name of a snapshot's file.
+func snapshotFile(id string) string { return filepath.Join("snapshots", id+".json") }

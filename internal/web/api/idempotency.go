@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
@@ -19,9 +20,11 @@ type idempotency struct {
 	env     handler.Env
 }
 
-// Bounds of an Idempotency-Key: how long it is remembered, and how long it may be, in bytes.
+// Bounds of an Idempotency-Key: how long it is remembered, how long its answer may take to be kept, and how long it may
+// be, in bytes.
 const (
 	keyLifetime = 24 * time.Hour
+	keepFor     = 30 * time.Second
 	maxKey      = 255
 )
 
@@ -61,7 +64,9 @@ func (k *idempotency) once(
 		return handler.Response{}, err
 	}
 	a.Bytes, a.ContentType = handler.EncodeJSON(a.Value), "application/json"
-	if err := k.replies.KeepReply(req.Context(), owner, key, record.Reply{Status: a.Status, Body: a.Bytes}); err != nil {
+	keeping, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), keepFor) // the caller may be gone
+	defer cancel()
+	if err := k.replies.KeepReply(keeping, owner, key, record.Reply{Status: a.Status, Body: a.Bytes}); err != nil {
 		k.env.Log.Warn("answer not kept for its Idempotency-Key", "request_id", req.ID, "error",
 			k.env.Redact(handler.Cause(err)))
 	}
