@@ -128,8 +128,8 @@ func (c *countedContext) Err() error {
 	return nil
 }
 
-// The search looks at its context every few milliseconds, in each layer and rule, and ends with it. The work that it may
-// do is bounded, so this holds the time as well.
+// The search looks at its context every few milliseconds, in each layer and rule, and ends with it. The work that it
+// may do is bounded, so this holds the time as well.
 func TestTheSearchEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	const size, most = 16 << 10, 120 // looks: one each 2^20 units of the work that is done for 64 KiB

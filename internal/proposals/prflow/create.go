@@ -130,7 +130,8 @@ func (c *creation) checkRequest(ctx context.Context) error {
 func (c *creation) read(ctx context.Context) error {
 	changes := c.request.inScope(c.rules.Policy.Scope.At(c.rules.Tier))
 	c.evidence.resolve(&c.request)
-	if c.request.secretName || !c.evidence.mayRead(c.rules) || len(changes) == 0 && !c.request.asked.repliesOnly() || !c.rules.mayPropose() {
+	if c.request.secretName || !c.evidence.mayRead(c.rules) || !c.rules.mayPropose() ||
+		len(changes) == 0 && !c.request.asked.repliesOnly() {
 		return nil
 	}
 	c.resumeOnce(ctx)

@@ -500,7 +500,8 @@ func TestOnlyWhatAProposalAddsOrAltersIsSearched(t *testing.T) {
 	before := "# Disk\n\nOld token: " + token + "\n\nA zero\u200bwidth space.\n\nRun df.\n"
 	update := func(content string) map[string]any { return file("checks/disk.md", "update", content) }
 	edit := func(old, text string) map[string]any {
-		return map[string]any{"path": "checks/disk.md", "action": "update", "edits": []any{map[string]any{"old": old, "new": text}}}
+		return map[string]any{"path": "checks/disk.md", "action": "update",
+			"edits": []any{map[string]any{"old": old, "new": text}}}
 	}
 	remove := map[string]any{"path": "checks/disk.md", "action": "delete"}
 	for _, tt := range []struct {

@@ -47,7 +47,8 @@ func (c *creation) judge(ctx context.Context, p phase) (same *sameChange, err er
 func (c *creation) withoutSecrets(ctx context.Context, violations []fault.Violation) []fault.Violation {
 	for i, v := range violations {
 		if c.looksSecret(ctx, v.Path+"\n"+v.Message+"\n"+v.Suggestion) {
-			violations[i] = fault.Violation{Code: v.Code, Rule: v.Rule, Message: Withheld, Suggestion: "leave secrets out of names"}
+			violations[i] = fault.Violation{Code: v.Code, Rule: v.Rule, Message: Withheld,
+				Suggestion: "leave secrets out of names"}
 		}
 	}
 	return violations
