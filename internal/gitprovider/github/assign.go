@@ -73,8 +73,8 @@ func (a assigner) askForReviews(ctx context.Context, repo gitprovider.RepoRef, n
 
 func isTeam(name string) bool { return strings.Contains(name, "/") }
 
-// review asks for reviews. Of a new pull request it waits for the first answer that is none of its being new. A team that
-// the token may not see is refused in the words of an unknown pull request.
+// review asks for reviews. Of a new pull request it waits for the first answer that is none of its being new. A team
+// that the token may not see is refused in the words of an unknown pull request.
 func (a assigner) review(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) (no []string,
 	withoutTeams string, err error) {
 	asked := false

@@ -121,7 +121,8 @@ func (b branches) removeByID(ctx context.Context, repo gitprovider.RepoRef, bran
 		return fault.New(fault.Conflict, "the branch %s has moved since; somebody has added to it", branch)
 	}
 	var data struct{ DeleteRef *struct{} }
-	return b.api.graphql(ctx, mutation(removeByIDDocument, map[string]any{"input": map[string]any{"refId": ref.ID}}), &data)
+	input := map[string]any{"refId": ref.ID}
+	return b.api.graphql(ctx, mutation(removeByIDDocument, map[string]any{"input": input}), &data)
 }
 
 // moveByID moves a branch by its node id to a commit that follows its present one, else GitHub refuses it.

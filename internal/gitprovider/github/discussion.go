@@ -60,9 +60,9 @@ func (d discussion) details(ctx context.Context, repo gitprovider.RepoRef, numbe
 	return out, nil
 }
 
-// remarkFields are the newest of what people said, and the last opinion of each who may write: every answer on a line is
-// a review of its own, so that an approval soon is none of the newest. Empty ones and those of strangers are left out
-// afterwards, so that more than one is asked for.
+// remarkFields are the newest of what people said, and the last opinion of each who may write: every answer on a line
+// is a review of its own, so that an approval soon is none of the newest. Empty ones and those of strangers are left
+// out afterwards, so that more than one is asked for.
 const remarkFields = `comments(last: 50) { nodes { id author { __typename login } authorAssociation body createdAt
       isMinimized } }
     reviews(last: 50) { nodes { ` + opinionNodes + ` } } ` + opinionFields
@@ -115,8 +115,8 @@ func (d discussion) remarks(ctx context.Context, repo gitprovider.RepoRef, numbe
 	return out, nil
 }
 
-// whoWrites tells who of the authors may write to the repository. GitHub shows it with the opinions. For the others it is
-// asked, the latest first: members and collaborators may have leave to read alone, and private members look like
+// whoWrites tells who of the authors may write to the repository. GitHub shows it with the opinions. For the others it
+// is asked, the latest first: members and collaborators may have leave to read alone, and private members look like
 // strangers. An owner needs no question, a bot gets none.
 func (d discussion) whoWrites(ctx context.Context, repo gitprovider.RepoRef,
 	nodes, opinions []*remarkNode) (map[person]bool, error) {

@@ -116,7 +116,8 @@ func TestARefusalOfANewObjectIsNeverDefinite(t *testing.T) {
 			_, err := s.p.Commit(s.t.Context(), s.request("claude-ops/fix/two"))
 			return err
 		}, ""},
-		"labels of no node": {"/labels", 422, problem(`"message":"Could not resolve to a node with the global id of 'PR_x'."`),
+		"labels of no node": {"/labels", 422,
+			problem(`"message":"Could not resolve to a node with the global id of 'PR_x'."`),
 			func(s *lagScene) error {
 				return s.p.Label(s.t.Context(), s.Ref(), 1, []string{gitprovider.LabelOurs})
 			}, fault.InvalidArgument},

@@ -10,7 +10,8 @@ import (
 )
 
 // TestLive walks through everything that the adapter does on a real GitHub; see liveSettings. It makes one private
-// repository named claude-ops-live-..., removes it, and touches no other. It takes some minutes, a second for each write.
+// repository named claude-ops-live-..., removes it, and touches no other. It takes some minutes, a second for each
+// write.
 func TestLive(t *testing.T) {
 	set, err := liveSettingsFrom(os.Getenv)
 	if err != nil {

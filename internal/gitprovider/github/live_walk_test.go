@@ -36,8 +36,8 @@ func liveSettingsFrom(getenv func(string) string) (liveSettings, error) {
 	set := liveSettings{token: getenv("GITHUB_TOKEN"), owner: getenv("GITHUB_LIVE_OWNER")}
 	var err error
 	if set.token == "" || set.owner == "" {
-		err = errors.New("set GITHUB_TOKEN to a token that may create and delete repositories of GITHUB_LIVE_OWNER, which is " +
-			"its user or an organisation: a classic one with the scopes repo and delete_repo, or a fine-grained one for all " +
+		err = errors.New("set GITHUB_TOKEN to a token that may create and delete repositories of GITHUB_LIVE_OWNER, " +
+			"which is its user or an organisation: a classic one with the scopes repo and delete_repo, or a fine-grained one for all " +
 			"repositories that may write Administration, Contents and Pull requests")
 	}
 	api, wrong := url.Parse(cmp.Or(getenv("GITHUB_API_URL"), "https://api.github.com/"))
@@ -59,8 +59,8 @@ type walker struct {
 	sleep  func(context.Context, time.Duration)
 }
 
-// walk makes a repository, does with it what a proposal's life consists of, and removes it. It returns how many requests
-// it took.
+// walk makes a repository, does with it what a proposal's life consists of, and removes it. It returns how many
+// requests it took.
 func walk(t *testing.T, set liveSettings, sleep func(context.Context, time.Duration)) int64 {
 	t.Helper()
 	var requests atomic.Int64
@@ -324,7 +324,8 @@ func (w *walker) refuse() {
 	}
 }
 
-// The walk that somebody with an account takes on GitHub goes on the fake, at once and where it lags, and leaves nothing.
+// The walk that somebody with an account takes on GitHub goes on the fake, at once and where it lags, and leaves
+// nothing.
 func TestTheLiveWalkTakesFewRequestsAndLeavesNothing(t *testing.T) {
 	for name, lags := range map[string]bool{"at once": false, "where GitHub lags": true} {
 		t.Run(name, func(t *testing.T) {

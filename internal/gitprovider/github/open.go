@@ -72,8 +72,8 @@ func headUnknown(err error) bool {
 	return r != nil && r.status == http.StatusUnprocessableEntity && (r.says("no commits between") || r.names("head"))
 }
 
-// isNew reports whether the head branch has a commit of the last minute that is not the base's: another process may have
-// made it.
+// isNew reports whether the head branch has a commit of the last minute that is not the base's: another process may
+// have made it.
 func (o opener) isNew(ctx context.Context, spec gitprovider.PullRequestSpec) bool {
 	q := newQuery(spec.Repo)
 	q.text("head", branchRef(spec.Head))

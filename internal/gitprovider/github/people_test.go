@@ -151,7 +151,8 @@ func TestExamineForetellsTheRulesOfOurBranches(t *testing.T) {
 	}{
 		"none":           {nil, nil, false},
 		"of other names": {[]fakegithub.Rule{{Branches: "release/*", Type: "creation"}}, nil, false},
-		"on creation": {[]fakegithub.Rule{{Branches: "*/*/*", Type: "creation"}, {Branches: "*/*/*", Type: "non_fast_forward"}},
+		"on creation": {[]fakegithub.Rule{{Branches: "*/*/*", Type: "creation"},
+			{Branches: "*/*/*", Type: "non_fast_forward"}},
 			[]string{"their creation"}, false},
 		"on names that ours have": {[]fakegithub.Rule{name("starts_with", "claude-ops/", false), name("regex", "^x", true),
 			name("regex", "(", false)}, nil, false},

@@ -197,9 +197,9 @@ func (p *Provider) Remarks(ctx context.Context, repo gitprovider.RepoRef, number
 	return remarks, publish(err)
 }
 
-// Examine implements gitprovider.Examiner with three requests side by side (who the token is, what GitHub lets it do in
-// the repository, whether there are workflows) and two for the rulesets of the base branch and of ours; for a token that
-// names no scopes two more, see examiner.lacking.
+// Examine implements gitprovider.Examiner with three requests side by side (who the token is, what GitHub lets it do
+// in the repository, whether there are workflows) and two for the rulesets of the base branch and of ours; for a token
+// that names no scopes two more, see examiner.lacking.
 func (p *Provider) Examine(ctx context.Context, repo gitprovider.RepoRef, base string,
 	labels []string) (gitprovider.Access,
 	error) {

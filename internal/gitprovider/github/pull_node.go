@@ -10,7 +10,8 @@ import (
 // pullFragment is what is read of a pull request.
 const pullFragment = `
 fragment pull on PullRequest {
-  id number title body url state isCrossRepository headRefName headRefOid headRef { target { oid } } baseRefName createdAt updatedAt closedAt mergedAt
+  id number title body url state isCrossRepository headRefName headRefOid headRef { target { oid } } baseRefName
+  createdAt updatedAt closedAt mergedAt
   author { login } headRepository { owner { login } } repository { databaseId isArchived isLocked isDisabled }
   labels(first: 100) { nodes { name } }
 }

@@ -76,18 +76,18 @@ func (r refusals) fromWords(said string, n need) *fault.Error {
 		return fault.New(fault.RepoNotAllowed,
 			"GitHub has blocked access to the repository, for everybody; its owner has to ask GitHub why")
 	case forge.Mentions(said, "ip allow list"):
-		return fault.New(fault.ProviderDisabled, "the organisation lets in certain addresses only, and this server's is none "+
-			"of them: %s; have it added to the organisation's IP allow list", fault.Said(said))
+		return fault.New(fault.ProviderDisabled, "the organisation lets in certain addresses only, not this server's: "+
+			"%s; have it added to the organisation's IP allow list", fault.Said(said))
 	case forge.Mentions(said, "token's lifetime"):
 		return fault.New(fault.ProviderDisabled, "%s lasts longer than the organisation allows: %s; make one that expires "+
 			"sooner", r.token, fault.Said(said))
 	case forge.Mentions(said, "forbids access via a personal access token (classic)",
 		"personal access tokens (classic) are forbidden"):
-		return fault.New(fault.ProviderDisabled, "the organisation takes no classic tokens: %s; use a fine-grained one, or a "+
-			"GitHub App", fault.Said(said))
+		return fault.New(fault.ProviderDisabled, "the organisation takes no classic tokens: %s; use a fine-grained one, "+
+			"or a GitHub App", fault.Said(said))
 	case forge.Mentions(said, "forbids access via a fine-grained personal access token"):
-		return fault.New(fault.ProviderDisabled, "the organisation takes no fine-grained tokens: %s; use a GitHub App, or have "+
-			"the organisation allow them", fault.Said(said))
+		return fault.New(fault.ProviderDisabled, "the organisation takes no fine-grained tokens: %s; use a GitHub App, "+
+			"or have the organisation allow them", fault.Said(said))
 	case forge.Mentions(said, "enterprise managed user"):
 		return fault.New(fault.ProviderDisabled, "%s is a managed user's, who may not reach repositories outside of their "+
 			"enterprise: %s; use the token of another account", r.token, fault.Said(said))

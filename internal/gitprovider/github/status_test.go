@@ -144,7 +144,8 @@ func at(minutes int) time.Time {
 	return time.Date(2026, 1, 1, 0, minutes, 0, 0, time.UTC)
 }
 
-// Without "Actions: read" an app does not see which workflow a run is of, and a red check must not hide behind another's.
+// Without "Actions: read" an app does not see which workflow a run is of, and a red check must not hide behind
+// another's.
 func TestARunIsNotTakenForSupersededWhereTheWorkflowIsHidden(t *testing.T) {
 	s := newAppScene(t)
 	s.app(func(a *fakegithub.App) { delete(a.Permissions, "actions") })

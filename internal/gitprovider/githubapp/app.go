@@ -165,8 +165,8 @@ func (a *App) sweep() {
 	})
 }
 
-// Refused implements transport.Credential: the token is not used again, unless it is new. The installation is looked up anew, so that
-// what has become of it (suspended, removed, fewer permissions) is told.
+// Refused implements transport.Credential: the token is not used again, unless it is new. The installation is looked
+// up anew, so that what has become of it (suspended, removed, fewer permissions) is told.
 func (a *App) Refused(use transport.Use, token string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 const apiVersion = "2022-11-28"
 
 // ask makes a request in the name of the app and decodes the answer of a success into out. words are the path where it
-// was found after redirects, or what GitHub said: 403, 404 and 422 are for the caller to understand and no errors. Every
-// other refusal is a *fault.Error. A token that is made twice does no harm, so each request may be repeated.
+// was found after redirects, or what GitHub said: 403, 404 and 422 are for the caller to understand and no errors.
+// Every other refusal is a *fault.Error. A token that is made twice does no harm, so each request may be repeated.
 func (a *App) ask(ctx context.Context, method string, u *url.URL, body, out any) (status int, words string, err error) {
 	var content io.Reader
 	if body != nil {

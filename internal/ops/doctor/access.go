@@ -57,7 +57,8 @@ func (d *Doctor) judge(name, provider string, a gitprovider.Access) []Finding {
 
 // namesTeam reports whether the policy asks a team for reviews.
 func (d *Doctor) namesTeam() bool {
-	return slices.ContainsFunc(d.Rules.Policy.Pulls.Reviewers, func(name string) bool { return strings.Contains(name, "/") })
+	isTeam := func(name string) bool { return strings.Contains(name, "/") }
+	return slices.ContainsFunc(d.Rules.Policy.Pulls.Reviewers, isTeam)
 }
 
 func isMembers(permission string) bool { return strings.HasPrefix(permission, "members: ") }

@@ -219,7 +219,9 @@ func TestDoctorForetellsWhatRulesAndPermissionsRefuse(t *testing.T) {
 	for want, access := range map[string]gitprovider.Access{
 		"restrict their creation, their names":               {BranchRules: []string{"their creation", "their names"}},
 		"a commit that updates an executable file would not": {Unsigned: "a commit that updates an executable file"},
-		"no team is asked":                                   {Installation: &gitprovider.Installation{Permissions: []string{"contents: write"}}},
+		"no team is asked": {
+			Installation: &gitprovider.Installation{Permissions: []string{"contents: write"}},
+		},
 	} {
 		access.Base, access.CanPush = "main", &yes
 		d := newDoctor(&forge{Fake: forgetest.NewFake(), access: access}, "joe/infra")

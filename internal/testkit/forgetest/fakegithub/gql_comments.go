@@ -15,13 +15,12 @@ func (g *pullGraph) comments(pr *memhost.PR, in args) (any, error) {
 		Node: func(i int) *gql.Object {
 			c := pr.Comments[i]
 			return &gql.Object{Type: "IssueComment", Fields: fields{
-				"id": nodeID(kindComment, g.at.id, fmt.Sprintf("%d/%d", pr.Number, i)), "databaseId": g.at.id*1000 + i,
+				"id":     nodeID(kindComment, g.at.id, fmt.Sprintf("%d/%d", pr.Number, i)),
 				"author": g.account(c.Author), "authorAssociation": g.at.rules().association(c.Author), "body": c.Body,
-				"createdAt": c.At, "updatedAt": c.At, "isMinimized": false, "viewerDidAuthor": c.Author == viewer,
-				"url": g.at.web("pull", fmt.Sprintf("%d#issuecomment-%d", pr.Number, i)),
+				"createdAt": c.At, "isMinimized": false,
 			}}
 		},
-	}, in, nil)
+	}, in)
 }
 
 // association is what somebody is to the repository.

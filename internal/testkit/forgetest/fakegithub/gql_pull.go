@@ -53,7 +53,7 @@ func (g *pullGraph) pulls(field string, in args) (any, error) {
 	return gql.Connection("PullRequest", field, gql.Items{
 		Len: len(prs), Key: func(i int) string { return strconv.Itoa(prs[i].Number) },
 		Node: func(i int) *gql.Object { return g.pull(prs[i]) },
-	}, in, nil)
+	}, in)
 }
 
 // when is a time, or null if there is none.
@@ -74,26 +74,14 @@ func (g *pullGraph) pull(pr *memhost.PR) *gql.Object {
 	if pr.State == gitprovider.StateMerged {
 		mergedAt = when(pr.ClosedAt)
 	}
-	read := sync.OnceValue(func() *bool { return g.at.rules().mergeable(pr) }) // both fields are one read
+	read := sync.OnceValue(func() *bool { return g.at.rules().mergeable(pr) }) // however often one document asks
 	out := fields{
-		"id": nodeID(kindPull, g.at.id, strconv.Itoa(pr.Number)), "databaseId": g.at.id*1000 + pr.Number,
-		"fullDatabaseId": strconv.Itoa(g.at.id*1000 + pr.Number), "number": pr.Number, "title": pr.Title, "body": pr.Body,
-		"url":          g.at.web("pull", strconv.Itoa(pr.Number)),
-		"resourcePath": fmt.Sprintf("/%s/pull/%d", g.at.repo.Ref, pr.Number),
-		"state":        strings.ToUpper(string(pr.State)), "closed": pr.State != gitprovider.StateOpen,
-		"closedAt": when(pr.ClosedAt), "merged": mergedAt != nil, "mergedAt": mergedAt, "createdAt": pr.CreatedAt,
-		"updatedAt": st.updated, "isDraft": st.draft, "isCrossRepository": owner != g.at.repo.Ref.Owner, "locked": false,
-		"author": g.at.s.graph.user(g.at.rules().author(pr)), "headRefName": branch, "headRefOid": cmp.Or(g.at.set.Delays.Heads[pr.Number], pr.HeadCommit),
-		"baseRefName": pr.Base, "headRepositoryOwner": g.at.s.graph.user(owner),
-		"viewerDidAuthor": g.at.rules().author(pr) == viewer,
-		"viewerCanUpdate": g.at.set.allows("write"), "maintainerCanModify": st.maintained,
-		"reviewDecision":   lazy(func(args) (any, error) { return g.at.rules().decision(pr), nil }),
-		"mergeable":        lazy(func(args) (any, error) { return gqlMergeable(read()), nil }),
-		"mergeStateStatus": lazy(func(args) (any, error) { return g.at.rules().mergeState(pr, read()), nil }),
-		"statusCheckRollup": g.at.rights().guarded(func(args) (any, error) {
-			return g.at.git().gqlRollup(pr.HeadCommit),
-				nil
-		}, "checks", "statuses"),
+		"id": nodeID(kindPull, g.at.id, strconv.Itoa(pr.Number)), "number": pr.Number, "title": pr.Title, "body": pr.Body,
+		"url": g.at.web("pull", strconv.Itoa(pr.Number)), "state": strings.ToUpper(string(pr.State)),
+		"closedAt": when(pr.ClosedAt), "mergedAt": mergedAt, "createdAt": pr.CreatedAt, "updatedAt": st.updated,
+		"isCrossRepository": owner != g.at.repo.Ref.Owner, "author": g.at.s.graph.user(g.at.rules().author(pr)),
+		"headRefName": branch, "headRefOid": cmp.Or(g.at.set.Delays.Heads[pr.Number], pr.HeadCommit), "baseRefName": pr.Base,
+		"mergeable": lazy(func(args) (any, error) { return gqlMergeable(read()), nil }),
 	}
 	out["mergedBy"] = lazy(func(args) (any, error) {
 		if mergedAt == nil {
@@ -107,8 +95,7 @@ func (g *pullGraph) pull(pr *memhost.PR) *gql.Object {
 }
 
 func (g *pullGraph) addPullRefs(out fields, pr *memhost.PR) {
-	repo := lazy(func(args) (any, error) { return g.repo(), nil })
-	out["repository"], out["baseRepository"] = repo, repo
+	out["repository"] = lazy(func(args) (any, error) { return g.repo(), nil })
 	out["headRepository"] = lazy(func(args) (any, error) {
 		if owner, _ := g.at.headOf(pr); owner != g.at.repo.Ref.Owner {
 			return g.fork(owner), nil
@@ -116,9 +103,6 @@ func (g *pullGraph) addPullRefs(out fields, pr *memhost.PR) {
 		return g.repo(), nil
 	})
 	out["headRef"] = lazy(func(args) (any, error) { return g.at.git().ref(pr.Branch), nil })
-	out["baseRef"] = lazy(func(args) (any, error) { return g.at.git().ref(pr.Base), nil })
-	out["baseRefOid"] = lazy(func(args) (any, error) { return g.at.rules().baseTip(pr), nil })
-	out["mergeCommit"] = lazy(func(args) (any, error) { return g.at.git().commit(g.at.rules().mergeCommit(pr)), nil })
 }
 
 // baseTip is the commit that a pull request is to be merged into, or was merged into.
@@ -135,10 +119,9 @@ func (r *pullRules) baseTip(pr *memhost.PR) string {
 // fork is somebody's fork of the repository. The fake has no more of it than this.
 func (g *pullGraph) fork(owner string) *gql.Object {
 	out := g.repo()
-	name := owner + "/" + g.at.repo.Ref.Name
 	out.Fields["id"], out.Fields["databaseId"] = nodeID(kindRepo, g.at.id, owner), g.at.id*10
-	out.Fields["nameWithOwner"], out.Fields["owner"] = name, g.at.s.graph.user(owner)
-	out.Fields["url"], out.Fields["resourcePath"] = g.at.s.host.Web()+"/"+name, "/"+name
+	out.Fields["owner"] = g.at.s.graph.user(owner)
+	out.Fields["url"] = g.at.s.host.Web() + "/" + owner + "/" + g.at.repo.Ref.Name
 	out.Fields["isFork"], out.Fields["viewerPermission"] = true, "READ"
 	return out
 }

@@ -19,12 +19,7 @@ func (g *pullGraph) addPullLists(out fields, pr *memhost.PR) {
 	out["comments"] = lazy(func(in args) (any, error) { return g.comments(pr, in) })
 	out["files"] = lazy(func(in args) (any, error) { return g.files(pr, in) })
 	out["reviews"] = lazy(func(in args) (any, error) {
-		wanted := in.Strings("states")
-		return g.reviews("reviews", pr, in, func(i int) bool {
-			r := pr.Reviews[i]
-			return (len(wanted) == 0 || slices.Contains(wanted, reviewState(r.State))) &&
-				(!in.Has("author") || in.String("author") == r.Author)
-		})
+		return g.reviews("reviews", pr, in, func(int) bool { return true })
 	})
 	out["latestReviews"] = lazy(func(in args) (any, error) {
 		return g.reviews("latestReviews", pr, in, func(i int) bool {
@@ -48,19 +43,6 @@ func (g *pullGraph) addPullLists(out fields, pr *memhost.PR) {
 	out["reviewThreads"] = lazy(func(in args) (any, error) { return g.threads(pr, in) })
 	out["reviewRequests"] = lazy(func(in args) (any, error) { return g.requests(pr, in) })
 	out["commits"] = lazy(func(in args) (any, error) { return g.pullCommits(pr, in) })
-	for field, count := range map[string]func(d fileDiff) int{
-		"changedFiles": func(fileDiff) int { return 1 },
-		"additions":    func(d fileDiff) int { return d.additions },
-		"deletions":    func(d fileDiff) int { return d.deletions },
-	} {
-		out[field] = lazy(func(args) (any, error) {
-			n := 0
-			for _, d := range g.at.rules().diff(pr) {
-				n += count(d)
-			}
-			return n, nil
-		})
-	}
 }
 
 func (g *pullGraph) files(pr *memhost.PR, in args) (any, error) {
@@ -76,11 +58,10 @@ func (g *pullGraph) files(pr *memhost.PR, in args) (any, error) {
 		Node: func(i int) *gql.Object {
 			d := diffs[i]
 			return &gql.Object{Type: "PullRequestChangedFile", Fields: fields{
-				"path": d.path, "changeType": types[d.status], "additions": d.additions, "deletions": d.deletions,
-				"viewerViewedState": "UNVIEWED",
+				"path": d.path, "changeType": types[d.status],
 			}}
 		},
-	}, in, nil)
+	}, in)
 }
 
 // reviewState is a state in GraphQL's words, which REST uses too.
@@ -98,23 +79,15 @@ func (g *pullGraph) reviews(field string, pr *memhost.PR, in args, wanted func(i
 	return gql.Connection("PullRequestReview", field, gql.Items{
 		Len: len(shown), Key: func(i int) string { return strconv.Itoa(shown[i]) },
 		Node: func(i int) *gql.Object { return g.review(pr, shown[i]) },
-	}, in, nil)
+	}, in)
 }
 
 func (g *pullGraph) review(pr *memhost.PR, i int) *gql.Object {
 	r := pr.Reviews[i]
-	created := r.SubmittedAt
-	if created.IsZero() {
-		created = pr.CreatedAt
-	}
 	return &gql.Object{Type: "PullRequestReview", Fields: fields{
-		"id": nodeID(kindReview, g.at.id, fmt.Sprintf("%d/%d", pr.Number, i)), "databaseId": g.at.id*1000 + i,
-		"author": g.account(r.Author), "body": r.Body, "state": reviewState(r.State),
-		"submittedAt": when(r.SubmittedAt),
-		"createdAt":   created, "updatedAt": created, "authorAssociation": g.at.rules().association(r.Author),
-		"viewerDidAuthor": r.Author == viewer,
-		"url":             g.at.web("pull", fmt.Sprintf("%d#pullrequestreview-%d", pr.Number, i)),
-		"commit":          lazy(func(args) (any, error) { return g.at.git().commit(pr.HeadCommit), nil }),
+		"id":     nodeID(kindReview, g.at.id, fmt.Sprintf("%d/%d", pr.Number, i)),
+		"author": g.account(r.Author), "body": r.Body, "state": reviewState(r.State), "submittedAt": when(r.SubmittedAt),
+		"authorAssociation": g.at.rules().association(r.Author),
 	}}
 }
 
@@ -129,11 +102,10 @@ func (g *pullGraph) requests(pr *memhost.PR, in args) (any, error) {
 				who = g.team(names[i])
 			}
 			return &gql.Object{Type: "ReviewRequest", Fields: fields{
-				"id": nodeID(kindRequest, g.at.id, fmt.Sprintf("%d/%s", pr.Number, names[i])), "databaseId": i + 1,
-				"asCodeOwner": false, "requestedReviewer": who,
+				"requestedReviewer": who,
 			}}
 		},
-	}, in, nil)
+	}, in)
 }
 
 // commits are those that a pull request adds, oldest first.
@@ -157,12 +129,10 @@ func (g *pullGraph) pullCommits(pr *memhost.PR, in args) (any, error) {
 		Len: len(ids), Key: func(i int) string { return ids[i] },
 		Node: func(i int) *gql.Object {
 			return &gql.Object{Type: "PullRequestCommit", Fields: fields{
-				"id":     nodeID(kindPullCommit, g.at.id, fmt.Sprintf("%d/%s", pr.Number, ids[i])),
-				"url":    g.at.web("pull", strconv.Itoa(pr.Number), "commits", ids[i]),
 				"commit": lazy(func(args) (any, error) { return g.at.git().commit(ids[i]), nil }),
 			}}
 		},
-	}, in, nil)
+	}, in)
 }
 
 // label is a label of the repository, letter case aside, or nil.
@@ -172,13 +142,7 @@ func (g *pullGraph) label(name string) *gql.Object {
 		return nil
 	}
 	name = g.at.set.Labels[i]
-	look := g.at.look(name)
-	return &gql.Object{Type: "Label", Fields: fields{
-		"id": nodeID(kindLabel, g.at.id, name), "name": name, "color": look.color, "description": look.description,
-		"isDefault": look.isDefault,
-		"url":       escaped(g.at.web("labels", name)), "createdAt": epoch(),
-		"repository": lazy(func(args) (any, error) { return g.repo(), nil }),
-	}}
+	return &gql.Object{Type: "Label", Fields: fields{"name": name}}
 }
 
 // labelAt is the place of a label among those that the repository defines, or -1.
@@ -198,15 +162,8 @@ func (p *place) defineLabels(names ...string) {
 // labels is a connection of labels. Those that somebody put on behind the doors are defined by that.
 func (g *pullGraph) labels(names []string, in args) (any, error) {
 	g.at.defineLabels(names...)
-	names = slices.Clone(names)
-	if in.Object("orderBy").String("field") == "NAME" {
-		slices.Sort(names)
-	}
-	if in.Object("orderBy").String("direction") == "DESC" {
-		slices.Reverse(names)
-	}
 	return gql.Connection("Label", "labels", gql.Items{
 		Len: len(names), Key: func(i int) string { return names[i] },
 		Node: func(i int) *gql.Object { return g.label(names[i]) },
-	}, in, nil)
+	}, in)
 }

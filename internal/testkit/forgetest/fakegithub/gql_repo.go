@@ -2,7 +2,6 @@ package fakegithub
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -11,25 +10,10 @@ import (
 
 func (g *pullGraph) repo() *gql.Object {
 	ref := g.at.repo.Ref
-	var archived, parent any
-	if g.at.repo.Archived {
-		archived = epoch()
-	}
-	visibility := "PUBLIC"
-	if g.at.set.Private {
-		visibility = "PRIVATE"
-	}
 	out := fields{
-		"id": nodeID(kindRepo, g.at.id, ""), "databaseId": g.at.id, "name": ref.Name, "nameWithOwner": ref.String(),
-		"owner": g.at.s.graph.user(ref.Owner), "url": g.at.web(), "resourcePath": "/" + ref.String(),
-		"sshUrl":     "git@" + strings.TrimPrefix(g.at.s.host.Web(), "https://") + ":" + ref.String() + ".git",
-		"isArchived": g.at.repo.Archived, "archivedAt": archived, "isDisabled": false, "isEmpty": len(g.at.branches()) == 0,
-		"isFork": g.at.repo.Fork, "parent": parent, "isLocked": false, "isMirror": false, "isPrivate": g.at.set.Private,
-		"isTemplate": false, "isInOrganization": false, "visibility": visibility,
-		"viewerPermission": g.at.rights().viewerPermission(), "viewerCanAdminister": g.at.set.allows("admin"),
-		"createdAt": epoch(), "updatedAt": epoch(), "pushedAt": epoch(), "diskUsage": 1, "description": any(nil),
-		"mergeCommitAllowed": true, "squashMergeAllowed": true, "rebaseMergeAllowed": true, "autoMergeAllowed": false,
-		"deleteBranchOnMerge": false, "hasIssuesEnabled": true,
+		"id": nodeID(kindRepo, g.at.id, ""), "databaseId": g.at.id, "name": ref.Name, "owner": g.at.s.graph.user(ref.Owner),
+		"url": g.at.web(), "isArchived": g.at.repo.Archived, "isDisabled": false, "isFork": g.at.repo.Fork, "isLocked": false,
+		"isPrivate": g.at.set.Private, "viewerPermission": g.at.rights().viewerPermission(),
 	}
 	g.at.git().addRefFields(out)
 	g.addPullFields(out)
@@ -54,34 +38,6 @@ func (g *gitGraph) addRefFields(out fields) {
 	})
 	out["refs"] = lazy(g.refs)
 	out["object"] = lazy(func(in args) (any, error) { return g.expression(in), nil })
-	out["assignableUsers"] = lazy(func(in args) (any, error) {
-		people := slices.DeleteFunc(g.at.set.people(), func(login string) bool {
-			return !strings.Contains(lower(login), lower(in.String("query")))
-		})
-		return g.at.s.graph.people("assignableUsers", people, in)
-	})
-	out["branchProtectionRules"] = lazy(func(in args) (any, error) {
-		rules := g.at.set.Protection.Protected
-		if !g.at.set.allows("admin") {
-			rules = nil // only administrators see them
-		}
-		return gql.Connection("BranchProtectionRule", "branchProtectionRules", gql.Items{
-			Len: len(rules), Key: func(i int) string { return rules[i] },
-			Node: func(i int) *gql.Object { return g.protection(rules[i]) },
-		}, in, nil)
-	})
-	out["rulesets"] = lazy(func(in args) (any, error) {
-		rules := g.at.set.Protection.Protected
-		return gql.Connection("RepositoryRuleset", "rulesets", gql.Items{
-			Len: len(rules), Key: func(i int) string { return rules[i] },
-			Node: func(i int) *gql.Object {
-				return &gql.Object{Type: "RepositoryRuleset", Fields: fields{
-					"id": nodeID(kindRuleset, g.at.id, rules[i]), "databaseId": i + 1, "name": rules[i], "enforcement": "ACTIVE",
-					"target": "BRANCH", "createdAt": epoch(), "updatedAt": epoch(),
-				}}
-			},
-		}, in, nil)
-	})
 }
 
 func (g *gitGraph) refs(in args) (any, error) {
@@ -104,7 +60,7 @@ func (g *gitGraph) refs(in args) (any, error) {
 	return gql.Connection("Ref", "refs", gql.Items{
 		Len: len(names), Key: func(i int) string { return names[i] },
 		Node: func(i int) *gql.Object { return g.ref(names[i]) },
-	}, in, nil)
+	}, in)
 }
 
 // ref is a branch, or nil.
@@ -115,14 +71,8 @@ func (g *gitGraph) ref(branch string) *gql.Object {
 	}
 	return &gql.Object{Type: "Ref", Fields: fields{
 		"id": nodeID(kindRef, g.at.id, "refs/heads/"+branch), "name": branch, "prefix": "refs/heads/",
-		"target":     g.at.rights().guarded(func(args) (any, error) { return g.commit(tip), nil }, "contents"),
-		"repository": lazy(func(args) (any, error) { return g.at.graph().repo(), nil }),
-		"branchProtectionRule": lazy(func(args) (any, error) {
-			if pattern := g.at.set.protection(branch); pattern != "" && g.at.set.allows("write") {
-				return g.protection(pattern), nil
-			}
-			return nil, nil
-		}),
+		"target":        g.at.rights().guarded(func(args) (any, error) { return g.commit(tip), nil }, "contents"),
+		"repository":    lazy(func(args) (any, error) { return g.at.graph().repo(), nil }),
 		"refUpdateRule": lazy(func(args) (any, error) { return g.updateRule(branch), nil }),
 		"associatedPullRequests": lazy(func(in args) (any, error) {
 			in["headRefName"] = branch
@@ -138,17 +88,6 @@ func (p *place) approvals() int {
 	return 0
 }
 
-func (g *gitGraph) protection(pattern string) *gql.Object {
-	return &gql.Object{Type: "BranchProtectionRule", Fields: fields{
-		"id": nodeID(kindProtection, g.at.id, pattern), "databaseId": 1, "pattern": pattern, "allowsDeletions": false,
-		"allowsForcePushes": false, "blocksCreations": true, "isAdminEnforced": true, "lockBranch": false,
-		"restrictsPushes": true, "requiresApprovingReviews": g.at.set.Protection.RequireReview,
-		"requiredApprovingReviewCount": g.at.approvals(), "requiresStatusChecks": false,
-		"requiredStatusCheckContexts": []any{}, "requiresCommitSignatures": false, "requiresLinearHistory": false,
-		"repository": lazy(func(args) (any, error) { return g.at.graph().repo(), nil }),
-	}}
-}
-
 // updateRule tells what the token's owner may do to a branch; nil if nothing restricts them.
 func (g *gitGraph) updateRule(branch string) *gql.Object {
 	pattern := g.at.set.protection(branch)
@@ -156,10 +95,7 @@ func (g *gitGraph) updateRule(branch string) *gql.Object {
 		return nil
 	}
 	return &gql.Object{Type: "RefUpdateRule", Fields: fields{
-		"pattern": pattern, "allowsDeletions": false, "allowsForcePushes": false, "blocksCreations": true,
-		"requiredApprovingReviewCount": g.at.approvals(), "requiredStatusCheckContexts": []any{},
-		"requiresCodeOwnerReviews": false, "requiresConversationResolution": false, "requiresLinearHistory": false,
-		"requiresSignatures": false, "viewerAllowedToDismissReviews": g.at.set.allows("admin"), "viewerCanPush": false,
+		"requiredApprovingReviewCount": g.at.approvals(), "requiresSignatures": false, "viewerCanPush": false,
 	}}
 }
 
@@ -178,11 +114,11 @@ func (g *gitGraph) expression(in args) *gql.Object {
 	case !hasPath:
 		return g.commit(commit)
 	case file == "":
-		return g.tree(g.at.read().root(commit), "")
+		return g.tree(g.at.read().root(commit))
 	}
 	e, found := g.at.read().entry(g.at.read().root(commit), strings.TrimSuffix(file, "/"))
 	if !found {
 		return nil
 	}
-	return g.entryObject(e, path.Clean(file))
+	return g.entryObject(e)
 }

@@ -65,12 +65,12 @@ func (g *pullGraph) threads(pr *memhost.PR, in args) (any, error) {
 				line = nil
 			}
 			return &gql.Object{Type: "PullRequestReviewThread", Fields: fields{
-				"id": nodeID(kindThread, g.at.id, fmt.Sprintf("%d/%d", pr.Number, i)), "path": t.on.Path, "diffSide": side,
+				"path": t.on.Path, "diffSide": side,
 				"line": line, "originalLine": t.on.Line, "isOutdated": outdated, "isResolved": t.on.Resolved,
 				"comments": lazy(func(in args) (any, error) { return g.threadComments(pr, t, in) }),
 			}}
 		},
-	}, in, nil)
+	}, in)
 }
 
 func (g *pullGraph) threadComments(pr *memhost.PR, t thread, in args) (any, error) {
@@ -80,21 +80,13 @@ func (g *pullGraph) threadComments(pr *memhost.PR, t thread, in args) (any, erro
 			at := t.comments[i]
 			r := pr.Reviews[at.review]
 			c := r.Comments[at.line]
-			author, made := cmp.Or(c.Author, r.Author), c.At
-			if made.IsZero() {
-				made = r.SubmittedAt
-			}
-			if made.IsZero() {
-				made = pr.CreatedAt
-			}
+			author := cmp.Or(c.Author, r.Author)
 			return &gql.Object{Type: "PullRequestReviewComment", Fields: fields{
-				"id":             nodeID(kindLine, g.at.id, fmt.Sprintf("%d/%d/%d", pr.Number, at.review, at.line)),
 				"fullDatabaseId": strconv.Itoa(lineID(g.at, at)), "author": g.account(author),
-				"authorAssociation": g.at.rules().association(author), "body": c.Body, "createdAt": made, "isMinimized": false,
-				"path":              c.Path,
+				"body": c.Body, "isMinimized": false,
 				"originalCommit":    lazy(func(args) (any, error) { return g.at.git().commit(c.Commit), nil }),
 				"pullRequestReview": lazy(func(args) (any, error) { return g.review(pr, at.review), nil }),
 			}}
 		},
-	}, in, nil)
+	}, in)
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub/gql"
 )
@@ -60,7 +59,6 @@ func noNode(id string) error {
 
 func (g *graphServer) queryRoot() *gql.Object {
 	return &gql.Object{Type: "Query", Fields: fields{
-		"id": "MDU6UXVlcnk=",
 		"repository": lazy(func(in args) (any, error) {
 			if p := g.s.repos.find(in.String("owner"), in.String("name"), in.Bool("followRenames")); p != nil {
 				if no := p.rights().refused(); no != nil {
@@ -70,12 +68,6 @@ func (g *graphServer) queryRoot() *gql.Object {
 			}
 			return nil, &gql.Error{Type: "NOT_FOUND", Message: fmt.Sprintf(
 				"Could not resolve to a Repository with the name '%s/%s'.", in.String("owner"), in.String("name"))}
-		}),
-		"node": lazy(func(in args) (any, error) {
-			if obj := g.node(in.String("id")); obj != nil {
-				return obj, nil
-			}
-			return nil, noNode(in.String("id"))
 		}),
 		"nodes": lazy(func(in args) (any, error) {
 			out := []any{}
@@ -95,24 +87,6 @@ func (g *graphServer) queryRoot() *gql.Object {
 			}
 			return out, nil
 		}),
-		"viewer": lazy(func(args) (any, error) { return g.user(viewer), nil }),
-		"user": lazy(func(in args) (any, error) {
-			for _, repo := range g.s.repos.byID {
-				for _, login := range append(g.s.repos.place(repo).set.people(), repo.Ref.Owner) {
-					if lower(login) == lower(in.String("login")) {
-						return g.user(login), nil
-					}
-				}
-			}
-			return nil, &gql.Error{Type: "NOT_FOUND", Message: fmt.Sprintf(
-				"Could not resolve to a User with the login of '%s'.", in.String("login"))}
-		}),
-		"rateLimit": lazy(func(args) (any, error) {
-			used := g.s.served % 5000
-			return &gql.Object{Type: "RateLimit", Fields: fields{
-				"cost": 1, "limit": 5000, "nodeCount": 1, "remaining": 5000 - used, "used": used, "resetAt": epoch().Add(time.Hour),
-			}}, nil
-		}),
 	}}
 }
 
@@ -121,9 +95,6 @@ func (g *graphServer) node(id string) *gql.Object {
 	kind, number, name, ok := parseNodeID(id)
 	if !ok {
 		return nil
-	}
-	if kind == kindUser {
-		return g.user(name)
 	}
 	p := g.s.repos.byNumber(number)
 	if p == nil {
@@ -140,26 +111,12 @@ func (g *graphServer) node(id string) *gql.Object {
 		if pr := p.rules().pullNamed(name); pr != nil {
 			return p.graph().pull(pr)
 		}
-	case kindLabel:
-		return p.graph().label(name)
-	case kindTeam:
-		return p.graph().team(name)
 	}
 	return nil
 }
 
-// actor is somebody as an Actor: the fields that people of every kind have.
-func (g *graphServer) actor(login, id string, number int) fields {
-	return fields{
-		"id": id, "databaseId": number, "login": login, "url": g.s.host.Web() + "/" + login, "resourcePath": "/" + login,
-		"avatarUrl": g.s.host.Web() + "/" + login + ".png", "name": any(nil),
-	}
-}
-
 func (g *graphServer) user(login string) *gql.Object {
-	out := g.actor(login, nodeID(kindUser, 0, login), userID(login))
-	out["email"], out["isViewer"] = "", login == viewer
-	return &gql.Object{Type: "User", Fields: out}
+	return &gql.Object{Type: "User", Fields: fields{"login": login}}
 }
 
 // account is somebody of the repository: a person or a bot.
@@ -167,17 +124,14 @@ func (g *pullGraph) account(login string) *gql.Object {
 	if !slices.Contains(g.at.set.People.Bots, login) {
 		return g.at.s.graph.user(login)
 	}
-	out := g.at.s.graph.actor(login, nodeID(kindBot, 0, login), userID(login))
-	delete(out, "name")
-	return &gql.Object{Type: "Bot", Fields: out}
+	return &gql.Object{Type: "Bot", Fields: fields{"login": login}}
 }
 
 func (g *pullGraph) team(slug string) *gql.Object {
 	for _, have := range g.at.set.People.Teams {
 		if have == slug {
 			return &gql.Object{Type: "Team", Fields: fields{
-				"id": nodeID(kindTeam, g.at.id, slug), "name": slug, "slug": slug, "combinedSlug": g.at.repo.Ref.Owner + "/" + slug,
-				"url": g.at.s.host.Web() + "/orgs/" + g.at.repo.Ref.Owner + "/teams/" + slug,
+				"combinedSlug": g.at.repo.Ref.Owner + "/" + slug,
 			}}
 		}
 	}
@@ -189,5 +143,5 @@ func (g *graphServer) people(field string, logins []string, in args) (any, error
 	return gql.Connection("User", field, gql.Items{
 		Len: len(logins), Key: func(i int) string { return logins[i] },
 		Node: func(i int) *gql.Object { return g.user(logins[i]) },
-	}, in, nil)
+	}, in)
 }

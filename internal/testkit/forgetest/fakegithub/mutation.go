@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub/gql"
-	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
 // mutation acts on a repository and gives the fields of its payload.
@@ -17,16 +16,11 @@ func (g *graphServer) mutationRoot() *gql.Object {
 		about func(in args) (*place, error) // finds the repository
 		do    mutation
 	}{
-		"createRef":                {g.byNode("repositoryId"), createRef},
-		"updateRef":                {g.byNode("refId"), updateRef},
-		"updateRefs":               {g.byNode("repositoryId"), updateRefs},
-		"deleteRef":                {g.byNode("refId"), gqlDeleteRef},
-		"createCommitOnBranch":     {g.byBranch, createCommitOnBranch},
-		"createPullRequest":        {g.byNode("repositoryId"), createPullRequest},
-		"closePullRequest":         {g.byNode("pullRequestId"), closePullRequest},
-		"addLabelsToLabelable":     {g.byNode("labelableId"), addLabels},
-		"requestReviews":           {g.byNode("pullRequestId"), requestReviews},
-		"addAssigneesToAssignable": {g.byNode("assignableId"), addAssignees},
+		"createRef":            {g.byNode("repositoryId"), createRef},
+		"updateRef":            {g.byNode("refId"), updateRef},
+		"updateRefs":           {g.byNode("repositoryId"), updateRefs},
+		"deleteRef":            {g.byNode("refId"), gqlDeleteRef},
+		"createCommitOnBranch": {g.byBranch, createCommitOnBranch},
 	} {
 		root.Fields[name] = lazy(func(outer args) (any, error) {
 			in := outer.Object("input")
@@ -79,13 +73,4 @@ func (r *rights) gqlMayWrite(what, permission string) error {
 func refOf(id string) string {
 	_, _, name, _ := parseNodeID(id)
 	return strings.TrimPrefix(name, "refs/heads/")
-}
-
-// pullOf finds the pull request of a node id.
-func (r *pullRules) pullOf(id string) (*memhost.PR, error) {
-	kind, _, number, _ := parseNodeID(id)
-	if pr := r.pullNamed(number); kind == kindPull && pr != nil {
-		return pr, nil
-	}
-	return nil, noNode(id)
 }

@@ -24,19 +24,6 @@ type newPull struct {
 // problem is what is wrong with a request: a field and a code, or a sentence about it.
 type problem struct{ field, code, message string }
 
-// sentence words a problem for GraphQL.
-func (x problem) sentence() string {
-	switch {
-	case x.message != "":
-		return x.message
-	case x.code == "missing_field":
-		return x.field + " can't be blank"
-	default: // a branch that there is not
-		end := strings.ToUpper(x.field[:1]) + x.field[1:]
-		return fmt.Sprintf("%[1]s sha can't be blank, %[1]s ref must be a branch", end)
-	}
-}
-
 // openPull opens a pull request, or says why not.
 func (r *pullRules) openPull(req newPull) (*memhost.PR, []problem) {
 	who, branch, named := strings.Cut(req.head, ":")

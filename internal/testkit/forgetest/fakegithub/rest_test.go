@@ -171,8 +171,8 @@ func TestARenamedRepositoryIsFound(t *testing.T) {
 	}
 	b.same("there", b.want(b.send("GET", to.Path, nil), 200).at("ref"), any("refs/heads/main"))
 	b.want(b.send("POST", "/repos/octo/old/labels", map[string]any{"name": "x"}), http.StatusTemporaryRedirect)
-	got := b.ask(`{ repository(owner: "octo", name: "old") { nameWithOwner } }`, nil)
-	b.same("GraphQL", got.at("data", "repository", "nameWithOwner"), any(b.ref.String()))
+	got := b.ask(`{ repository(owner: "octo", name: "old") { name } }`, nil)
+	b.same("GraphQL", got.at("data", "repository", "name"), any(b.ref.Name))
 	b.problem(b.ask(`{ repository(owner: "octo", name: "old", followRenames: false) { id } }`, nil), "NOT_FOUND",
 		"'octo/old'")
 }

@@ -3,7 +3,6 @@ package gql
 import (
 	"encoding/base64"
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 )
@@ -20,21 +19,19 @@ type Items struct {
 }
 
 // Connection gives one page of records: an object of the type typ+"Connection". field is the name of the connection,
-// for errors. extra fields are added as they are.
-func Connection(typ, field string, items Items, args Args, extra map[string]any) (*Object, error) {
+// for errors.
+func Connection(typ, field string, items Items, args Args) (*Object, error) {
 	from, to, err := page(field, items, args)
 	if err != nil {
 		return nil, err
 	}
-	var start, end any
+	var end any
 	if from < to {
-		start, end = cursor(items, from), cursor(items, to-1)
+		end = cursor(items, to-1)
 	}
-	fields := map[string]any{
+	return &Object{typ + "Connection", map[string]any{
 		"totalCount": items.Len,
-		"pageInfo": &Object{"PageInfo", map[string]any{
-			"hasNextPage": to < items.Len, "hasPreviousPage": from > 0, "startCursor": start, "endCursor": end,
-		}},
+		"pageInfo":   &Object{"PageInfo", map[string]any{"hasNextPage": to < items.Len, "endCursor": end}},
 		"nodes": Func(func(Args) (any, error) {
 			out := []any{}
 			for i := from; i < to; i++ {
@@ -42,16 +39,7 @@ func Connection(typ, field string, items Items, args Args, extra map[string]any)
 			}
 			return out, nil
 		}),
-		"edges": Func(func(Args) (any, error) {
-			out := []any{}
-			for i := from; i < to; i++ {
-				out = append(out, &Object{typ + "Edge", map[string]any{"cursor": cursor(items, i), "node": items.Node(i)}})
-			}
-			return out, nil
-		}),
-	}
-	maps.Copy(fields, extra)
-	return &Object{typ + "Connection", fields}, nil
+	}}, nil
 }
 
 // page finds the records from (included) to (excluded) that the arguments ask for.

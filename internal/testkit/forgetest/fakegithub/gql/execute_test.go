@@ -48,7 +48,7 @@ func zoo(t *testing.T, cats *[]string) (*Schema, Roots, *int) {
 			return Connection("Cat", "cats", Items{
 				Len: len(*cats), Key: func(i int) string { return (*cats)[i] },
 				Node: func(i int) *Object { return cat((*cats)[i]) },
-			}, in, nil)
+			}, in)
 		}),
 	}}
 	mutation := &Object{"Mutation", map[string]any{
@@ -126,7 +126,7 @@ func TestPagesFollowOneAnotherWhateverHappensInBetween(t *testing.T) {
 	page := func(arguments string) (names, end string, more bool) {
 		t.Helper()
 		raw := wire(t, schema.Execute(Request{
-			Query: "{ cats(" + arguments + ") { nodes { name } pageInfo { endCursor hasNextPage hasPreviousPage } } }"}, roots))
+			Query: "{ cats(" + arguments + ") { nodes { name } pageInfo { endCursor hasNextPage } } }"}, roots))
 		var out struct {
 			Data struct {
 				Cats struct {
