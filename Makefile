@@ -104,6 +104,7 @@ e2e-clients:
 
 e2e-postgres:
 	@./$(E2E)/postgres.sh $(SUITE) -flags '-tags=postgres -count=1 -timeout=40m' ./internal/testkit/crash ./internal/records/store
+	@./$(E2E)/postgres.sh go test -tags=postgres -count=1 -timeout=10m -run TestPagesSideBySide ./internal/web
 
 screenshots: build ## pictures of each page of the dashboard, light and dark, wide and narrow, for the documentation; needs what make e2e installs
 	mkdir -p docs/images/pages
