@@ -1,8 +1,10 @@
 package policy_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -96,5 +98,32 @@ func TestManyAskForTheRulesAtOnce(t *testing.T) {
 	all.Wait()
 	if s := live.Now(); s.DryRun.On || len(s.DryRun.By) > 0 {
 		t.Errorf("what one of them lowered for itself holds for all: %+v", s.DryRun)
+	}
+}
+
+// Only what lives for one decision may hold a policy. Everything else asks a Live, or a function that does.
+func TestNothingKeepsAPolicyBeyondOneDecision(t *testing.T) {
+	t.Parallel()
+	allowed := map[string]string{
+		"internal/proposals/prflow/service.go":    "Authority, which is asked for each call",
+		"internal/proposals/prflow/pull_setup.go": "of one creation",
+		"internal/operation/admit.go":             "Rules of an Authority, which is asked for each call",
+		"internal/ops/doctor/doctor.go":           "of one look",
+	}
+	root := filepath.Join("..", "..", "..")
+	field := regexp.MustCompile(`(?m)^\t\w+\s+\*?policy\.(Policy|Snapshot|Reading)(\s+//.*)?$`)
+	err := filepath.WalkDir(filepath.Join(root, "internal"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		name, _ := filepath.Rel(root, path)
+		if found := field.FindString(string(text)); found != "" && allowed[filepath.ToSlash(name)] == "" {
+			t.Errorf("%s keeps %q; ask for the rules when they count", name, strings.TrimSpace(found))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
