@@ -72,7 +72,7 @@ func RunServe(ctx context.Context, a *App) error {
 		p.Log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
 	}
 	if !anyProvider(p) {
-		fmt.Fprintln(a.Options().Out, "No forge is set up yet: run claudeops init, then start this again")
+		p.Log.Warn("no forge is set up yet: run `claudeops init`, then start this again")
 	}
 	fmt.Fprintf(a.Options().Out, "Claude Ops listens on http://%s%s/ (tier %s)\n%s",
 		reachable(at), p.Cfg.Web.BasePath, p.Cfg.Permissions.Tier, welcome)

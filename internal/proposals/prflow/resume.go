@@ -76,7 +76,8 @@ func (s *settler) settleIn(ctx context.Context, provider string, repo gitprovide
 			break
 		}
 		found = true
-		if err := s.settle(ctx, p); err != nil {
+		var late *lateError // what was sent may still arrive: not known yet, and nothing to warn of
+		if err := s.settle(ctx, p); err != nil && !errors.As(err, &late) {
 			s.log.warn("proposal not settled", err, "request_id", p.ID)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 func TestComposeHandsEveryVariableOn(t *testing.T) {
 	env := composed(t).Services["claudeops"].Environment
 	known := map[string]bool{}
-	for _, v := range config.Variables(forges.All()) {
+	for _, v := range deployed() {
 		name, want := v.Name, "${"+v.Name+":-"
 		if v.Secret {
 			name, want = v.Name+"_FILE", "/run/secrets/"+secretFile(v)
@@ -71,7 +71,7 @@ func TestEverySecretIsAFile(t *testing.T) {
 func TestTheExampleHasEveryVariableThatComposeTakes(t *testing.T) {
 	example := read(t, ".env.example")
 	env := deploytest.ParseEnv(example)
-	for _, v := range config.Variables(forges.All()) {
+	for _, v := range deployed() {
 		_, set := env[v.Name]
 		_, fixed := ofImage()[v.Name]
 		if set == (v.Secret || fixed) {

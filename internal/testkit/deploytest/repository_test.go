@@ -60,7 +60,12 @@ func ofImage() map[string]string {
 func secretFile(v config.Variable) string { return strings.ToLower(v.Name) }
 
 func secrets() []config.Variable {
-	return slices.DeleteFunc(config.Variables(forges.All()), func(v config.Variable) bool { return !v.Secret })
+	return slices.DeleteFunc(deployed(), func(v config.Variable) bool { return !v.Secret })
+}
+
+// deployed are the variables that a service can have. CLAUDEOPS_TOKEN is that of a person at the command line.
+func deployed() []config.Variable {
+	return slices.DeleteFunc(config.Variables(forges.All()), func(v config.Variable) bool { return v.Name == "CLAUDEOPS_TOKEN" })
 }
 
 func TestParsersRefuseWhatTheyDoNotUnderstand(t *testing.T) {

@@ -194,12 +194,12 @@ func (d *downloads) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// leastMemory is how much a folder in memory has to have free, in KiB.
-const leastMemory = 4 << 20
+// leastMemory is how much a folder in memory has to have free, in KiB: the programs of the tests are linked there, too.
+const leastMemory = 8 << 20
 
-// inMemory makes a folder for the files of tests in a file system that lives in memory: what tests write waits for no
-// disk then. The environment names it; go's own files stay where they are. It is empty where there is no such file
-// system, where it is small, and where it may hold no programs, as in many containers.
+// inMemory makes a folder for temporary files in a file system that lives in memory: what tests write waits for no disk
+// then. The environment names it. It is empty where there is no such file system, where it is small, and where it may
+// hold no programs, as in many containers.
 func inMemory(ctx context.Context, fs string) (env []string, remove func()) {
 	remove = func() {}
 	if os.Getenv("TMPDIR") != "" {
@@ -219,10 +219,11 @@ func inMemory(ctx context.Context, fs string) (env []string, remove func()) {
 	}
 	remove = func() { _ = os.RemoveAll(dir) }
 	program := filepath.Join(dir, "program")
-	err = os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700) // #nosec G306 -- it is run
+	err = errors.Join(os.Chmod(dir, 0o755), // #nosec G302 -- tests run programs there as other users
+		os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700)) // #nosec G306 -- it is run
 	if err != nil || exec.CommandContext(ctx, program).Run() != nil {
 		remove()
 		return nil, func() {}
 	}
-	return []string{"TMPDIR=" + dir, "GOTMPDIR=" + os.TempDir()}, remove
+	return []string{"TMPDIR=" + dir}, remove
 }
