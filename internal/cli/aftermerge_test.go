@@ -83,7 +83,7 @@ func TestAMergeAtAForgeIsDeployed(t *testing.T) {
 			}
 			deployed("four")
 			f.stop()
-			if rows := f.run("audit", "list"); strings.Count(rows, "deploy.after_merge") != 2 {
+			if rows := f.run("audit", "list", "--json"); strings.Count(rows, "deploy.after_merge") != 2 {
 				t.Errorf("%s", rows)
 			}
 			f.run("audit", "verify")
@@ -143,7 +143,7 @@ func TestAMergeAtALocalRepositoryIsDeployed(t *testing.T) {
 		return err == nil
 	})
 	eventually(t, "its record", func() bool {
-		out, _ := w.command(lookupIn(w.env), "audit", "list")
+		out, _ := w.command(lookupIn(w.env), "audit", "list", "--json")
 		return strings.Contains(out, "deploy.after_merge")
 	})
 	stop()

@@ -206,6 +206,9 @@ func (h *auditPages) row(req *handler.Request, _ struct{}) (handler.Response, er
 	return h.html("auditrow", view)
 }
 
+// whole leaves a text as it is: programs read the lines, not people.
+func whole(text string) string { return text }
+
 // linesAtOnce is how many rows are read at a time.
 const linesAtOnce = 500
 
@@ -232,11 +235,15 @@ func (h *auditPages) writeAudit(req *handler.Request, w io.Writer, head int64) e
 		if len(rows) == 0 {
 			return fault.New(fault.Internal, "the audit ends before row %d; run `claudeops audit verify`", head)
 		}
+		about, err := records.AboutOf(req.Context(), h.pulls, h.sessions, rows)
+		if err != nil {
+			return err
+		}
 		for _, r := range rows {
 			if after = r.Seq; after > head {
 				return nil
 			}
-			if _, err := w.Write(append(handler.EncodeJSON(r.Entry()), '\n')); err != nil {
+			if _, err := w.Write(append(handler.EncodeJSON(about.Entry(r, whole)), '\n')); err != nil {
 				return err
 			}
 		}
