@@ -27,7 +27,10 @@ func AgentTokens(p *Parts) *door.Tokens {
 			if err != nil {
 				return false, err
 			}
-			at := slices.IndexFunc(tokens, func(t access.Token) bool { return t.Agent && t.Name == name && t.Good(p.Store.Now()) })
+			at := slices.IndexFunc(
+				tokens,
+				func(t access.Token) bool { return t.Agent && t.Name == name && t.Good(p.Store.Now()) },
+			)
 			if at < 0 {
 				return false, nil
 			}
@@ -89,10 +92,16 @@ func admitAgent(ctx context.Context, p *Parts, rights door.Rights, secret string
 	rights.Tier = max(min(t.MaxTier, p.Cfg.Sessions.MaxTier), gitprovider.TierObserve)
 	rights.DryRun, rights.ReadOnly = t.DryRun, t.ReadOnly
 	rights.Repos = t.Repos
-	return door.Arrival{Rights: rights, Actor: t.Actor(), Credential: t.Name, Holder: t.ID, Still: func(ctx context.Context) error {
-		if err := p.access.StillAgent(ctx, t); err != nil {
-			return err
-		}
-		return connections.Admit(ctx, p.Store.Connections(), t.Name, t.CreatedAt, p.Store.Now())
-	}}, nil
+	return door.Arrival{
+		Rights:     rights,
+		Actor:      t.Actor(),
+		Credential: t.Name,
+		Holder:     t.ID,
+		Still: func(ctx context.Context) error {
+			if err := p.access.StillAgent(ctx, t); err != nil {
+				return err
+			}
+			return connections.Admit(ctx, p.Store.Connections(), t.Name, t.CreatedAt, p.Store.Now())
+		},
+	}, nil
 }

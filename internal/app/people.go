@@ -29,7 +29,11 @@ func Acts(p func() *Parts) []operation.Operation {
 		connections.Acts{Kernel: kernel, Store: func() connections.Store { return p().Store.Connections() },
 			Now: func() time.Time { return p().Store.Now() }}.Operations(),
 		NewTokens(p).Operations(),
-		logins.Acts{Kernel: kernel, Store: func() logins.Store { return p().Store.Access }, Now: func() time.Time { return p().Store.Now() }}.Operations(),
+		logins.Acts{
+			Kernel: kernel,
+			Store:  func() logins.Store { return p().Store.Access },
+			Now:    func() time.Time { return p().Store.Now() },
+		}.Operations(),
 		newSessionActs(p).Operations(),
 		newAllowed(p).Operations(),
 		[]operation.Operation{newRetention(p).Operation(), newSettling(p).Operation()},

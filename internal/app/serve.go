@@ -82,7 +82,10 @@ func RunServe(ctx context.Context, a *App) error {
 
 // anyProvider reports whether a forge is set up.
 func anyProvider(p *Parts) bool {
-	return slices.ContainsFunc(p.Providers.registry.Entries(), func(e gitprovider.Registration) bool { return e.Provider != nil })
+	return slices.ContainsFunc(
+		p.Providers.registry.Entries(),
+		func(e gitprovider.Registration) bool { return e.Provider != nil },
+	)
 }
 
 // keepUp starts what a server does by itself until ctx is done: it keeps the records, looks at open pull requests again

@@ -26,8 +26,9 @@ func User() record.Actor {
 	return record.OSUser(uid, name)
 }
 
-// AtTerminal is a call of the person at the command line: of the holder of CLAUDEOPS_TOKEN, with the rights that it has,
-// or else of the user of the operating system, who may do everything. unauthenticated for a token that is not good.
+// AtTerminal is a call of the person at the command line: of the holder of CLAUDEOPS_TOKEN, with the rights that it
+// has, or else of the user of the operating system, who may do everything. unauthenticated for a token that is not
+// good.
 func AtTerminal(ctx context.Context, p *Parts) (operation.Call, error) {
 	secret := p.Cfg.Person.Text
 	if secret == "" && p.Cfg.Person.File != "" {

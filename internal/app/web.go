@@ -57,7 +57,13 @@ func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessio
 			{Name: live.TopicSessions, Version: p.Store.AgentSessions.SessionsVersion},
 			{Name: live.TopicConnections, Version: p.Store.Connections().ConnectionsVersion},
 		}},
-		Env: handler.Env{Log: p.Log, Redact: p.Scanner.Redact, Redaction: p.Scanner.Redaction, Now: p.Store.Now, NewID: NewID},
+		Env: handler.Env{
+			Log:       p.Log,
+			Redact:    p.Scanner.Redact,
+			Redaction: p.Scanner.Redaction,
+			Now:       p.Store.Now,
+			NewID:     NewID,
+		},
 	})
 }
 

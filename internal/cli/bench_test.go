@@ -43,7 +43,11 @@ func BenchmarkCreatePR(b *testing.B) {
 		benchRepository(b, filepath.Join(env["CLAUDEOPS_LOCAL_ROOT"], "bench", name+".git"))
 		raw := benchRequest(b, name)
 		b.StartTimer()
-		result, err := flow.Create(b.Context(), operation.Caller{Actor: record.Actor{Door: record.DoorCLI, Client: "bench"}}, raw)
+		result, err := flow.Create(
+			b.Context(),
+			operation.Caller{Actor: record.Actor{Door: record.DoorCLI, Client: "bench"}},
+			raw,
+		)
 		if err != nil || result.Number != 1 {
 			b.Fatalf("%+v, %v", result, err)
 		}

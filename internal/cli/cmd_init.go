@@ -124,8 +124,8 @@ func inAnswersWords(message string) string {
 	).Replace(message)
 }
 
-// try asks what would stop a pull request, the forge included, and for a first change in a dry run. Its records are in a
-// folder that is removed afterwards.
+// try asks what would stop a pull request, the forge included, and for a first change in a dry run. Its records are in
+// a folder that is removed afterwards.
 func try(ctx context.Context, a *commandLine, s settings) (t trial, err error) {
 	folder, err := files.MakeTemporary("", "claudeops-init-")
 	if err != nil {
@@ -182,7 +182,11 @@ func (s settings) propose(ctx context.Context, a *commandLine, dryRun bool, stat
 
 // firstPullRequest opens the first change if the person wants it. Otherwise it is kept as a dry run, which a person can
 // promote later.
-func (i *interview) firstPullRequest(ctx context.Context, s settings, tried *trial) (opened *prflow.CreateResult, err error) {
+func (i *interview) firstPullRequest(
+	ctx context.Context,
+	s settings,
+	tried *trial,
+) (opened *prflow.CreateResult, err error) {
 	if tried.preview == nil {
 		return nil, nil
 	}

@@ -68,7 +68,12 @@ func newInterview(ctx context.Context, a *commandLine, o initOptions) *interview
 
 // settle asks for everything.
 func (i *interview) settle(ctx context.Context) (settings, error) {
-	s := settings{client: i.o.client, called: typedName(os.Args[0]), standard: standardFile(i.a), values: map[string]string{}}
+	s := settings{
+		client:   i.o.client,
+		called:   typedName(os.Args[0]),
+		standard: standardFile(i.a),
+		values:   map[string]string{},
+	}
 	var err error
 	if s.forge, err = i.forge(ctx); err != nil {
 		return s, err
@@ -102,7 +107,10 @@ func (i *interview) retry(ctx context.Context, s *settings) (bool, error) {
 		options = append(options, option{value: stepToken, text: "another token"})
 	}
 	if address := s.values[vars.url] + s.values[vars.root]; address != "" {
-		options = append(options, option{value: stepAddress, text: "another address than " + address, names: []string{"folder"}})
+		options = append(
+			options,
+			option{value: stepAddress, text: "another address than " + address, names: []string{"folder"}},
+		)
 	}
 	options = append(options, option{value: stepTier, text: "another tier than " + s.values["CLAUDEOPS_TIER"]},
 		option{value: "retry", text: "nothing: try the same again"}, option{value: "stop", text: "stop, and write nothing"})
@@ -167,8 +175,12 @@ func (i *interview) plainHTTP(ctx context.Context, s *settings, address string) 
 	if err != nil || u.Scheme != "http" || i.a.said(plainHTTP) != "" || isLoopbackHost(u.Hostname()) {
 		return nil //nolint:nilerr // what is wrong with an address is said by the trial
 	}
-	yes, err := i.ask.agree(ctx, "Everybody on the way to "+u.Host+" can read the token, since the address is plain http. "+
-		"Use it all the same?", false)
+	yes, err := i.ask.agree(
+		ctx,
+		"Everybody on the way to "+u.Host+" can read the token, since the address is plain http. "+
+			"Use it all the same?",
+		false,
+	)
 	if yes {
 		s.values[plainHTTP] = "true"
 	}

@@ -145,13 +145,17 @@ func (w *peopleWorld) asks(address string, body any) (code fault.Code, dryRun bo
 func (w *peopleWorld) calls(address, agent, tool string, arguments any) (code fault.Code, dryRun bool) {
 	w.Helper()
 	const version = "2026-07-28"
-	raw := w.send(address+"/mcp", map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{
-		"name": tool, "arguments": arguments, "_meta": map[string]any{
-			"io.modelcontextprotocol/protocolVersion":    version,
-			"io.modelcontextprotocol/clientInfo":         map[string]string{"name": "t", "version": "1"},
-			"io.modelcontextprotocol/clientCapabilities": map[string]any{},
-		}}}, http.Header{"Authorization": {"Bearer " + agent}, "Accept": {"application/json"},
-		"Mcp-Protocol-Version": {version}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {tool}})
+	raw := w.send(
+		address+"/mcp",
+		map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{
+			"name": tool, "arguments": arguments, "_meta": map[string]any{
+				"io.modelcontextprotocol/protocolVersion":    version,
+				"io.modelcontextprotocol/clientInfo":         map[string]string{"name": "t", "version": "1"},
+				"io.modelcontextprotocol/clientCapabilities": map[string]any{},
+			}}},
+		http.Header{"Authorization": {"Bearer " + agent}, "Accept": {"application/json"},
+			"Mcp-Protocol-Version": {version}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {tool}},
+	)
 	var answer struct {
 		Result struct {
 			Structured struct {

@@ -16,7 +16,7 @@ import (
 )
 
 type question struct {
-	Name string `json:"name" required:"true" maxLength:"9"`
+	Name string `json:"name"          required:"true" maxLength:"9"`
 	Yes  bool   `json:"yes,omitempty"`
 }
 
@@ -72,7 +72,9 @@ func (w *world) ask(t *testing.T, o Operation, way Way[question], arguments stri
 			return reply{Text: "hello " + in.Name}, nil
 		})
 	answer, err := made.Handle(t.Context(), Call{
-		Caller: Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "tester"}}, Ceiling: Unlimited, Arguments: []byte(arguments),
+		Caller: Caller{
+			Actor: record.Actor{Door: record.DoorMCP, Client: "tester"},
+		}, Ceiling: Unlimited, Arguments: []byte(arguments),
 	})
 	if err == nil {
 		return answer.(reply), nil, ""

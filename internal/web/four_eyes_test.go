@@ -114,7 +114,11 @@ func (e *eyes) decideAs(verb string, who record.Actor) fault.Code {
 func TestNobodyIsTwoPersons(t *testing.T) {
 	joe, root := record.OSUser("1000", "joe"), record.OSUser("0", "root")
 	session := func(starter record.Actor) record.Actor {
-		return record.Actor{Door: record.DoorMCP, Client: "claude 2", Session: &record.ActorSession{ID: "1", Starter: &starter}}
+		return record.Actor{
+			Door:    record.DoorMCP,
+			Client:  "claude 2",
+			Session: &record.ActorSession{ID: "1", Starter: &starter},
+		}
 	}
 	person := func(e *eyes, subject string) *record.Person {
 		return &record.Person{Issuer: e.provider.Issuer(), Subject: subject, Name: "gitea:ann"}
@@ -255,7 +259,8 @@ func TestARowSaysWhoStandsBehindIt(t *testing.T) {
 		t.Errorf("the proposal has %+v, %v", kept.Actor, err)
 	}
 	e.decide("approve", e.browser("8", "bob"))
-	if row := e.attempts()[0]; row.Action != "review.approve" || row.Actor.Person == nil || row.Actor.Person.Subject != "8" {
+	if row := e.attempts()[0]; row.Action != "review.approve" || row.Actor.Person == nil ||
+		row.Actor.Person.Subject != "8" {
 		t.Errorf("the approval has %+v", row.Actor)
 	}
 }

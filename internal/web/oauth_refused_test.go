@@ -544,8 +544,8 @@ func TestWrongRequestsOfProgramsAreCounted(t *testing.T) {
 	p.keys(p.exchange(code, nil))
 }
 
-// Whatever strangers do, from however many addresses, a program with a good token is answered, also at their address; one
-// that registers from elsewhere is let in, and those who wait read why.
+// Whatever strangers do, from however many addresses, a program with a good token is answered, also at their address;
+// one that registers from elsewhere is let in, and those who wait read why.
 func TestStrangersShutNoProgramOut(t *testing.T) {
 	t.Parallel()
 	p, boss := programWorld(t, nil)
@@ -622,7 +622,8 @@ func TestAViewerWhoRepeatsAWrongRequestHasOneRowWithACount(t *testing.T) {
 	}
 	rows := p.attempts()
 	said := rows[0].Message + rows[1].Message
-	if len(rows)-before != 4 || !strings.Contains(said, "299 more refusals") || !strings.Contains(said, "29 more refusals") {
+	if len(rows)-before != 4 || !strings.Contains(said, "299 more refusals") ||
+		!strings.Contains(said, "29 more refusals") {
 		t.Errorf("%d rows, %s", len(rows)-before, said)
 	}
 }

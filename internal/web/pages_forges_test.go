@@ -59,7 +59,8 @@ func TestLookingAtPagesHasTheForgesAsked(t *testing.T) {
 	w.page("/audit", 200).has("The forge second does not answer") // beside the navigation
 }
 
-// Page, frame, REST, probe and metrics read one health: where one says that a forge is down, none says that all is well.
+// Page, frame, REST, probe and metrics read one health: where one says that a forge is down, none says that all is
+// well.
 func TestEveryWayInSaysTheSameOfTheHealth(t *testing.T) {
 	var log bytes.Buffer
 	w, second := twoForges(t, &log)
@@ -98,7 +99,8 @@ func TestEveryWayInSaysTheSameOfTheHealth(t *testing.T) {
 		}
 		for _, page := range []string{"/", "/audit", "/doctor"} {
 			shown := w.page(page, 200).text
-			if strings.Contains(shown, "The forge second does not answer") != down || strings.Contains(shown, "Healthy") == down ||
+			if strings.Contains(shown, "The forge second does not answer") != down ||
+				strings.Contains(shown, "Healthy") == down ||
 				down && (strings.Contains(shown, "Nothing here would stop") || strings.Contains(shown, "Server health Good")) {
 				t.Errorf("down %t: %s says %s", down, page, shown)
 			}

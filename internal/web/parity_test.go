@@ -100,8 +100,8 @@ func file(path, action, content string) map[string]any {
 	return map[string]any{"path": path, "action": action, "content": content}
 }
 
-// TestTheSameRequestThroughMCPAndRESTHasTheSameEffect runs one table through both doors, each on a world of its own. The
-// refusals stand for all: prflow's tests have the gates.
+// TestTheSameRequestThroughMCPAndRESTHasTheSameEffect runs one table through both doors, each on a world of its own.
+// The refusals stand for all: prflow's tests have the gates.
 func TestTheSameRequestThroughMCPAndRESTHasTheSameEffect(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {

@@ -31,7 +31,8 @@ func KnownWebhooks(secret string) (out []api.Sender) {
 // openRoutes are the routes that answer whoever asks: probes, what signing in needs, and webhooks, which are signed.
 func openRoutes() []string {
 	return []string{
-		"GET /healthz", "GET /readyz", "GET /sign-in", "GET /sign-in/reachable", "POST /sign-in", "POST /sign-out", "GET /sign-out",
+		"GET /healthz", "GET /readyz", "GET /sign-in", "GET /sign-in/reachable", "POST /sign-in", "POST /sign-out",
+		"GET /sign-out",
 		"GET /static/{name}",
 		"POST /webhooks/github", "POST /webhooks/gitea",
 	}

@@ -52,8 +52,13 @@ func (d *Door) serve(conn net.Conn) {
 		// the client need not wait for it, and the end of the door does
 		d.state.served.Go(func() { d.rows.further(d.state.ctx, rights, peer) })
 	}
-	err = d.host.Serve(d.state.ctx, Arrival{Rights: rights, Actor: d.actor, Way: "unix", Peer: peer.String(), Budget: d.budget,
-		Still: d.state.still, CutOff: d.shutOut}, &buffered{conn, in}, conn)
+	err = d.host.Serve(
+		d.state.ctx,
+		Arrival{Rights: rights, Actor: d.actor, Way: "unix", Peer: peer.String(), Budget: d.budget,
+			Still: d.state.still, CutOff: d.shutOut},
+		&buffered{conn, in},
+		conn,
+	)
 	if err != nil {
 		d.host.options.Log.Warn("an agent's connection ended with an error", "session", d.rights.Session, "error", err)
 	}

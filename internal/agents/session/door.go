@@ -13,7 +13,9 @@ func (s Settings) openDoor(id string, tier gitprovider.Tier, account *confine.Ac
 	}
 	rights := s.Server.Rights
 	rights.Session, rights.Tier, rights.DryRun = id, tier, s.isDryRun()
-	return s.Server.Doors.Open(door.Spec{Rights: rights, Actor: s.Server.actor, Dir: s.Folders.Temp, Account: account, Still: s.Server.still})
+	return s.Server.Doors.Open(
+		door.Spec{Rights: rights, Actor: s.Server.actor, Dir: s.Folders.Temp, Account: account, Still: s.Server.still},
+	)
 }
 
 // doorFolder is where the door of a session has its folder below that of temporary files; "" where sessions have no

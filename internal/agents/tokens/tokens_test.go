@@ -73,8 +73,12 @@ func TestWhoMayNeitherReadNorProposeMakesNoAgent(t *testing.T) {
 }
 
 func call(tier gitprovider.Tier, arguments string, scopes ...access.Scope) operation.Call {
-	return operation.Call{Caller: operation.Caller{Actor: record.Actor{Door: record.DoorREST, Client: "boss"}}, Ceiling: tier, Scopes: scopes,
-		Arguments: []byte(arguments)}
+	return operation.Call{
+		Caller:    operation.Caller{Actor: record.Actor{Door: record.DoorREST, Client: "boss"}},
+		Ceiling:   tier,
+		Scopes:    scopes,
+		Arguments: []byte(arguments),
+	}
 }
 
 func TestTheAnswerHasTheSecretAndNothingElseHas(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 // better what it means; fault.From finds the fault in it.
 type api struct {
 	root, graph *url.URL
-	http        *http.Client
+	over        *transport.Transport
 	refusals    refusals
 	fresh       newObjects
 	app         *githubapp.App // nil for a token of a user
@@ -33,7 +33,7 @@ func newAPI(opts Options, refusals refusals, clock transport.Clock) *api {
 	if !strings.HasSuffix(root.Path, "/") {
 		root = *root.JoinPath("/")
 	}
-	return &api{root: &root, graph: graphQLAddress(&root), http: opts.Client.Client(), refusals: refusals,
+	return &api{root: &root, graph: graphQLAddress(&root), over: opts.Client, refusals: refusals,
 		fresh: newObjects{forge.NewLRU[string, time.Time](maxNew, nil), clock.Now, clock.Sleep}, app: opts.App}
 }
 
@@ -41,7 +41,7 @@ func newAPI(opts Options, refusals refusals, clock transport.Clock) *api {
 // stead until that ends, whatever token the next request carries: that of another owner's installation, or a new one.
 // GitHub's own answers say how long to wait.
 func (a *api) client() *gogithub.Client {
-	client := gogithub.NewClient(a.http)
+	client := gogithub.NewClient(a.over.Client())
 	client.BaseURL = a.root
 	return client
 }

@@ -73,7 +73,9 @@ func walk(t *testing.T, set liveSettings, sleep func(context.Context, time.Durat
 	must(t, err)
 	t.Cleanup(client.CloseIdleConnections)
 	w := &walker{T: t, set: set, client: client, sleep: sleep,
-		p:    github.New(github.Options{API: set.api, Client: client, CreateLabels: func() bool { return true }, Sleep: sleep}),
+		p: github.New(
+			github.Options{API: set.api, Client: client, CreateLabels: func() bool { return true }, Sleep: sleep},
+		),
 		repo: gitprovider.RepoRef{Owner: set.owner, Name: "claude-ops-live-" + strings.ToLower(rand.Text())}}
 	w.begin()
 	w.step("examine", w.examine)

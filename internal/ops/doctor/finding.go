@@ -9,17 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// Finding says of one part how it is, since when, what it stops, and what to do. Doctor, pages, REST, probes and metrics
-// show this value; none of them judges a part by itself.
+// Finding says of one part how it is, since when, what it stops, and what to do. Doctor, pages, REST, probes and
+// metrics show this value; none of them judges a part by itself.
 type Finding struct {
 	Name   string     `json:"name"`
-	Status string     `json:"status" enum:"ok,warning,off,held,problem" doc:"off: not configured, which is no mistake; held: the operator has chosen that it stops something"`
-	Title  string     `json:"title,omitempty" doc:"What is wrong, in a few words"`
+	Status string     `json:"status"          enum:"ok,warning,off,held,problem" doc:"off: not configured, which is no mistake; held: the operator has chosen that it stops something"`
+	Title  string     `json:"title,omitempty"                                    doc:"What is wrong, in a few words"`
 	Detail string     `json:"detail"`
-	Since  *time.Time `json:"since,omitempty" doc:"Since when its status is so, as far as the server that answers has seen"`
-	Stops  string     `json:"stops,omitempty" doc:"What it stops"`
-	Do     string     `json:"do,omitempty" doc:"What an operator does about it"`
-	Blocks bool       `json:"blocks" doc:"Stops every pull request, or every one at the provider or to the repository that it names"`
+	Since  *time.Time `json:"since,omitempty"                                    doc:"Since when its status is so, as far as the server that answers has seen"`
+	Stops  string     `json:"stops,omitempty"                                    doc:"What it stops"`
+	Do     string     `json:"do,omitempty"                                       doc:"What an operator does about it"`
+	Blocks bool       `json:"blocks"                                             doc:"Stops every pull request, or every one at the provider or to the repository that it names"`
 }
 
 // The values of Finding.Status.

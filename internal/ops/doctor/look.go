@@ -165,7 +165,8 @@ func (d *Doctor) providers(ctx context.Context) (out []Finding) {
 	return out
 }
 
-// used reports whether there are changes at a provider. One that is used must be there, whether or not it is configured.
+// used reports whether there are changes at a provider. One that is used must be there, whether or not it is
+// configured.
 func (d *Doctor) used(ctx context.Context, provider string) bool {
 	if d.Proposed == nil {
 		return false

@@ -72,8 +72,11 @@ func TestPruneRemovesWhatIsOldAndRecordsIt(t *testing.T) {
 				Keep: func() time.Duration { return c.keep },
 				Now:  func() time.Time { return now },
 			}.Operation()
-			_, err := prune.Handle(t.Context(), operation.Call{Caller: operation.Caller{Actor: record.Actor{Door: c.door, Client: "ann"}},
-				Arguments: []byte(c.arguments)})
+			_, err := prune.Handle(
+				t.Context(),
+				operation.Call{Caller: operation.Caller{Actor: record.Actor{Door: c.door, Client: "ann"}},
+					Arguments: []byte(c.arguments)},
+			)
 			if fault.CodeOf(err) != c.code || !o.before.Equal(c.before) || o.removed != c.removed || len(o.rows) != c.rows {
 				t.Errorf("%v, %+v", err, o)
 			}

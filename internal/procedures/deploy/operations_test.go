@@ -79,8 +79,11 @@ func (b *bench) ask(tool, arguments string) Envelope[map[string]any] {
 		if o.Name != tool {
 			continue
 		}
-		answer, err := o.Handle(b.Context(), operation.Call{Caller: operation.Caller{Actor: record.Actor{Door: or.Or(b.door, record.DoorMCP)}},
-			Ceiling: operation.Unlimited, Arguments: []byte(arguments)})
+		answer, err := o.Handle(
+			b.Context(),
+			operation.Call{Caller: operation.Caller{Actor: record.Actor{Door: or.Or(b.door, record.DoorMCP)}},
+				Ceiling: operation.Unlimited, Arguments: []byte(arguments)},
+		)
 		if err != nil {
 			answer = set.Form.Failure(o, err, operation.RequestIDOf(err))
 		}

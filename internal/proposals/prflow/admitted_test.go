@@ -20,15 +20,18 @@ type revocable struct {
 }
 
 func (r *revocable) caller() operation.Caller {
-	return operation.Caller{Actor: record.Actor{Door: record.DoorREST, Client: "ci"}, Recheck: func(context.Context) error {
-		switch {
-		case !r.revoked.Load():
-			return nil
-		case r.err != nil:
-			return r.err
-		}
-		return fault.New(fault.Unauthenticated, "the token was revoked")
-	}}
+	return operation.Caller{
+		Actor: record.Actor{Door: record.DoorREST, Client: "ci"},
+		Recheck: func(context.Context) error {
+			switch {
+			case !r.revoked.Load():
+				return nil
+			case r.err != nil:
+				return r.err
+			}
+			return fault.New(fault.Unauthenticated, "the token was revoked")
+		},
+	}
 }
 
 // whileGatesRun revokes the credential once the gates run.

@@ -283,8 +283,13 @@ func TestADryRunOfRepliesSaysWhatWouldBePostedAndAPersonPostsIt(t *testing.T) {
 		t.Errorf("it would %q", result.Preview.Calls)
 	}
 	b.options.Authority.DryRun = false
-	opened, err := prflow.New(b.options).Promote(context.Background(), operation.Caller{Actor: record.Actor{Door: record.DoorCLI, Client: "joe"}},
-		result.RequestID)
+	opened, err := prflow.New(
+		b.options,
+	).Promote(
+		context.Background(),
+		operation.Caller{Actor: record.Actor{Door: record.DoorCLI, Client: "joe"}},
+		result.RequestID,
+	)
 	if err != nil || opened.Replies != 2 || len(b.said()) != 1 || len(b.comments()) != 1 {
 		t.Errorf("%+v, %v; %q, %q", opened, err, b.comments(), b.said())
 	}

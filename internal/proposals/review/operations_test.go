@@ -88,9 +88,11 @@ func TestARefusalSaysWhatWasWantedAsFarAsItIsKnown(t *testing.T) {
 			if fault.CodeOf(err) != c.code || len(k.rows) != 1 || (k.lifted == 1) != (err == nil) {
 				t.Fatalf("%v, %+v", err, k)
 			}
-			if got := service.Refused(t.Context(), Request{Verb: "approve", By: operation.Caller{Actor: record.Actor{Door: record.DoorWeb}},
+			if got := service.Refused(t.Context(), Request{Verb: "approve",
+				By: operation.Caller{Actor: record.Actor{Door: record.DoorWeb}},
 				Number: 7}, fault.New(fault.Forbidden, "no")); fault.CodeOf(got) != fault.Forbidden ||
-				k.rows[1].Action != "review.approve" || k.rows[1].PRNumber != 7 {
+				k.rows[1].Action != "review.approve" ||
+				k.rows[1].PRNumber != 7 {
 				t.Errorf("%v, %+v", got, k.rows)
 			}
 			if row := k.rows[0]; row.Action != c.action || row.Repo != c.repo || row.Code != c.code || row.PRNumber != 7 {

@@ -55,8 +55,8 @@ type Options struct {
 	// there is.
 	Ask func(ctx context.Context, provider, owner, name string, number int) (pr gitprovider.PullRequest, ours bool,
 		err error)
-	// Starters are those who started what a pull request consists of, for a policy that wants two persons; nil where that is
-	// not known.
+	// Starters are those who started what a pull request consists of, for a policy that wants two persons; nil where that
+	// is not known.
 	Starters func(ctx context.Context, key record.PullKey) ([]record.Actor, error)
 	// Look brings the record of a pull request up to date with its host, after a review; nil where nobody does.
 	Look func(ctx context.Context, key record.PullKey, by record.Door) error

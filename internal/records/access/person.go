@@ -193,8 +193,13 @@ func (g *Gatekeeper) noRole(ctx context.Context, id string, who Person) error {
 }
 
 func personOf(p identity.Person, now time.Time) Person {
-	return Person{Account: Account{Issuer: p.Issuer, Subject: p.Subject}, Provider: p.Provider, User: p.User, Groups: p.Groups,
-		LookedAt: now}
+	return Person{
+		Account:  Account{Issuer: p.Issuer, Subject: p.Subject},
+		Provider: p.Provider,
+		User:     p.User,
+		Groups:   p.Groups,
+		LookedAt: now,
+	}
 }
 
 // Refused records that somebody was not signed in, and returns why. who they are, as far as it is known.
@@ -210,7 +215,8 @@ func (g *Gatekeeper) Refused(ctx context.Context, id string, who record.Actor, w
 
 // LoggedOut ends the logins of a person who has signed out at the provider: those of one of its sessions, or all of
 // them if it names none. It returns how many there were. A token that comes again ends nothing: the person may have
-// signed in anew. It is remembered once its logins have ended, so that a failure is made good by the provider's next try.
+// signed in anew. It is remembered once its logins have ended, so that a failure is made good by the provider's next
+// try.
 func (g *Gatekeeper) LoggedOut(ctx context.Context, l identity.Logout) (ended int, err error) {
 	if g.directory.People == nil {
 		return 0, nil

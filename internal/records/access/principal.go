@@ -75,7 +75,12 @@ func notAPerson(name string) bool {
 
 // anonymous may read, and nothing else: it may be an agent.
 func anonymous() Principal {
-	return Principal{Actor: record.Actor{System: anonymousName}, Via: ViaAnonymous, Ceiling: gitprovider.TierObserve, Scopes: Scopes{Read}}
+	return Principal{
+		Actor:   record.Actor{System: anonymousName},
+		Via:     ViaAnonymous,
+		Ceiling: gitprovider.TierObserve,
+		Scopes:  Scopes{Read},
+	}
 }
 
 // proxied is a person whom a trusted proxy has recognised: everything, at the server's tier.

@@ -10,7 +10,11 @@ import (
 )
 
 func TestACallerIsComparedWithWhoTheyWere(t *testing.T) {
-	was := access.Principal{Actor: access.Token{ID: "1", Name: "ci"}.Actor(), Ceiling: 2, Scopes: access.Scopes{access.Read, access.Propose}}
+	was := access.Principal{
+		Actor:   access.Token{ID: "1", Name: "ci"}.Actor(),
+		Ceiling: 2,
+		Scopes:  access.Scopes{access.Read, access.Propose},
+	}
 	for name, c := range map[string]struct {
 		change func(*access.Principal)
 		want   fault.Code
@@ -20,7 +24,8 @@ func TestACallerIsComparedWithWhoTheyWere(t *testing.T) {
 		"a lower tier":             {func(p *access.Principal) { p.Ceiling = 1 }, fault.TierDenied},
 		"without the scope":        {func(p *access.Principal) { p.Scopes = access.Scopes{access.Read} }, fault.Forbidden},
 		"without another scope":    {func(p *access.Principal) { p.Scopes = access.Scopes{access.Propose} }, ""},
-		"somebody else meanwhile":  {func(p *access.Principal) { p.Actor = access.Token{ID: "2", Name: "ci"}.Actor() }, fault.Unauthenticated},
+		"somebody else meanwhile": {func(p *access.Principal) { p.Actor = access.Token{ID: "2", Name: "ci"}.Actor() },
+			fault.Unauthenticated},
 		"another way, as the same": {func(p *access.Principal) { p.Via = access.ViaLogin }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -127,8 +127,8 @@ func (a Attempt) actor() (name string, agent bool) {
 	return PersonName(name), agent
 }
 
-// called is the actor as people know them, and whether that is an agent. What a program calls itself never stands alone,
-// and a user of the operating system never without the number.
+// called is the actor as people know them, and whether that is an agent. What a program calls itself never stands
+// alone, and a user of the operating system never without the number.
 func (a Actor) called() (name string, agent bool) {
 	agent = a.Door == DoorMCP || a.Session != nil
 	client := a.Client

@@ -97,7 +97,8 @@ func TestAnActorIsNamedWithoutVersionAndIssuer(t *testing.T) {
 		{"ann lee", record.DoorWeb, "", "ann lee"}, {"company:ann", record.DoorWeb, "", "ann"},
 		{"", record.DoorWebhook, "", "somebody"}, {"", record.DoorREST, "", "somebody"},
 	} {
-		if got := (record.Attempt{Caller: c.name, Door: c.door, Session: c.session}).Act(record.Context{}).Who; got != c.want {
+		row := record.Attempt{Caller: c.name, Door: c.door, Session: c.session}
+		if got := row.Act(record.Context{}).Who; got != c.want {
 			t.Errorf("%q over %s: %q, want %q", c.name, c.door, got, c.want)
 		}
 	}

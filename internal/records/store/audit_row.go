@@ -181,7 +181,9 @@ func (r *auditRow) decode() error {
 	}
 	r.Attempt = record.Attempt{
 		Time: time.UnixMicro(num("time_us")).UTC(), RequestID: str("request_id"), Actor: who,
-		Door: record.Door(str("door")), Caller: str("caller"), Tier: gitprovider.Tier(num("tier")), Action: str("action"), Provider: str("provider"),
+		Door: record.Door(
+			str("door"),
+		), Caller: str("caller"), Tier: gitprovider.Tier(num("tier")), Action: str("action"), Provider: str("provider"),
 		Owner: str("owner"), Repo: str("repo"), Base: str("base"), Branch: str("branch"), Title: str("title"),
 		Paths: paths, Digest: str("digest"), Verdicts: verdicts, Outcome: record.Outcome(str("outcome")),
 		Code: fault.Code(str("code")), Message: str("message"), PRNumber: int(num("pr_number")), PRURL: str("pr_url"),

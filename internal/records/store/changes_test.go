@@ -113,8 +113,11 @@ func TestACallThatHoldsAConnectionMayNotWrite(t *testing.T) {
 	record := func(ctx context.Context) error { return s.Ledger.Record(ctx, attempt("1"), nil) }
 	wantCode(t, s.db.view(t.Context(), record), fault.Internal)
 	wantCode(t, s.db.write(t.Context(), func(ctx context.Context, _ *sql.Tx) error { return record(ctx) }), fault.Internal)
-	wantEqual(t, s.db.view(t.Context(), func(ctx context.Context) error { return record(context.WithoutCancel(t.Context())) }),
-		nil) // one that has nothing to do with the view
+	wantEqual(
+		t,
+		s.db.view(t.Context(), func(ctx context.Context) error { return record(context.WithoutCancel(t.Context())) }),
+		nil,
+	) // one that has nothing to do with the view
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM audit"), 1)
 }
 

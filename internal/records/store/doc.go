@@ -40,8 +40,8 @@
 //
 // where length is the number of bytes of value in decimal, value is the column as stored (integers in decimal), and
 // the columns are seq, prev_hash, time_us, request_id, door, caller, tier, action, provider, owner, repo, base, branch,
-// title, paths, digest, verdicts, outcome, code, message, pr_number, pr_url, duration_us, actor, policy. Where one of the
-// last two is empty, its line is left out. seq counts from 1 without
+// title, paths, digest, verdicts, outcome, code, message, pr_number, pr_url, duration_us, actor, policy. Where one of
+// the last two is empty, its line is left out. seq counts from 1 without
 // gaps. prev_hash is the hash of the row before, for the first row 64 zeros. time_us and duration_us are microseconds,
 // time_us since 1970-01-01 UTC. paths and verdicts are JSON arrays, actor is an object
 // (record.Actor). testdata/audit-vector.txt is such a text.

@@ -66,7 +66,11 @@ func TestEveryFieldOfAnAttemptIsHashed(t *testing.T) {
 		}
 	}
 	with := vectorAttempt()
-	with.Actor = record.Actor{Door: record.DoorMCP, Credential: &record.Credential{ID: "1", Name: "bot"}, Client: "a \x00 <b>"}
+	with.Actor = record.Actor{
+		Door:       record.DoorMCP,
+		Credential: &record.Credential{ID: "1", Name: "bot"},
+		Client:     "a \x00 <b>",
+	}
 	row := newAuditRow(1, genesisHash, with)
 	wantEqual(t, strings.Contains(string(row.canonical()),
 		`actor=84:{"door":"mcp","credential":{"kind":"","id":"1","name":"bot"},"client":"a \\x00 <b>"}`+"\n"), true)

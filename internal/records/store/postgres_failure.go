@@ -106,7 +106,8 @@ func isPassing(err error) bool {
 func isMisconfiguration(err error) bool {
 	switch sqlState(err) {
 	case stateInvalidPassword, stateInvalidUser, stateNoDatabase, stateNoSchema, stateNoPrivilege,
-		stateProtocol, stateInvalidParameter, stateUndefinedObject, stateDuplicateTable, stateDuplicateObject, stateDuplicateFunction, stateReadOnlyTransaction:
+		stateProtocol, stateInvalidParameter, stateUndefinedObject, stateDuplicateTable, stateDuplicateObject,
+		stateDuplicateFunction, stateReadOnlyTransaction:
 		return true
 	}
 	return false

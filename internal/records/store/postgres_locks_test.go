@@ -157,7 +157,8 @@ func TestAServerThatFallsSilentStopsNoCallForLong(t *testing.T) {
 		},
 	} {
 		err := fault.From(call())
-		if err == nil || !err.Retryable() || !strings.Contains(err.Message, s.Path()) || strings.Contains(err.Message, "program") {
+		if err == nil || !err.Retryable() || !strings.Contains(err.Message, s.Path()) ||
+			strings.Contains(err.Message, "program") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

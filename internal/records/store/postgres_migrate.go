@@ -54,7 +54,8 @@ func (e *postgresEngine) migrate(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lock.conn.Close()) }() // closing the pool ends the session, and with it the locks
+	// Closing the pool ends the session, and with it the locks.
+	defer func() { err = errors.Join(err, lock.conn.Close()) }()
 	sub, err := fs.Sub(e.migrations, postgresMigrations)
 	if err != nil {
 		return err

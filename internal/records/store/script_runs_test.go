@@ -16,7 +16,11 @@ func scriptRun(id string) record.ScriptRun {
 	at := noon().AddDate(-1, 0, 0)
 	return record.ScriptRun{
 		ID: id, Script: "check_disk", Path: "/ops/scripts/Agent/check-disk.sh", Hash: "aa", Arguments: []string{"mount"},
-		By: record.ScriptCaller{Actor: record.Actor{Door: record.DoorMCP, Client: "nul \x00"}, Tier: 2, Session: "s"}, StartedAt: at,
+		By: record.ScriptCaller{
+			Actor:   record.Actor{Door: record.DoorMCP, Client: "nul \x00"},
+			Tier:    2,
+			Session: "s",
+		}, StartedAt: at,
 		EndsBy: at.Add(time.Minute), State: record.ScriptRunning,
 	}
 }

@@ -110,7 +110,8 @@ type Store struct {
 func New(dir string, opts Options) *Store {
 	d := newDatabase(dir, opts)
 	return &Store{
-		db: d, Ledger: &Ledger{d, newHeldLocks(d), &repeats{now: d.now, kinds: map[kind]*repeated{}}}, History: &History{d}, Audit: &Audit{d}, Pulls: &Pulls{d},
+		db: d, Ledger: &Ledger{d, newHeldLocks(d), &repeats{now: d.now, kinds: map[kind]*repeated{}}},
+		History: &History{d}, Audit: &Audit{d}, Pulls: &Pulls{d},
 		LocalPulls: &LocalPulls{d},
 		Outbox:     &Outbox{d}, Rounds: &Rounds{d}, Replies: &Replies{d}, Access: &Access{d},
 		AgentSessions: &AgentSessions{d, newHeldLocks(d)}, Retention: &Retention{d},

@@ -47,7 +47,11 @@ func TestASlowSettlementLeavesTheWorkOfOthersAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			result, err := slow.Create(t.Context(), operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "slow"}}, raw)
+			result, err := slow.Create(
+				t.Context(),
+				operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "slow"}},
+				raw,
+			)
 			other.wait(t)
 			a, _, _ := other.said(t)
 			if err != nil || result.Number != 1 || a.Number != 1 || result.Reused == a.Reused {

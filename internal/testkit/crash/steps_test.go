@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// atOnce bounds an answer that waits for nobody, on a busy machine. A reservation that is stuck holds its files for 270 s;
-// others are refused after 20 s, which the answers show.
+// atOnce bounds an answer that waits for nobody, on a busy machine. A reservation that is stuck holds its files for 270
+// s; others are refused after 20 s, which the answers show.
 const atOnce = patience
 
 // stepCase is a step of a creation, and what a process that is killed there leaves.

@@ -65,7 +65,10 @@ func secrets() []config.Variable {
 
 // deployed are the variables that a service can have. CLAUDEOPS_TOKEN is that of a person at the command line.
 func deployed() []config.Variable {
-	return slices.DeleteFunc(config.Variables(forges.All()), func(v config.Variable) bool { return v.Name == "CLAUDEOPS_TOKEN" })
+	return slices.DeleteFunc(
+		config.Variables(forges.All()),
+		func(v config.Variable) bool { return v.Name == "CLAUDEOPS_TOKEN" },
+	)
 }
 
 func TestParsersRefuseWhatTheyDoNotUnderstand(t *testing.T) {
@@ -86,7 +89,8 @@ func TestParsersRefuseWhatTheyDoNotUnderstand(t *testing.T) {
 
 func TestADockerfileIsRead(t *testing.T) {
 	all, err := deploytest.ParseDockerfile(
-		"ARG B=x:1\nFROM ${B} AS one\nRUN a \\\n  # remark\n  && b\nFROM y\nCOPY --from=one /a /b\nENV A=1 \\\n B=2\nCMD [\"c\"]\n")
+		"ARG B=x:1\nFROM ${B} AS one\nRUN a \\\n  # remark\n  && b\nFROM y\nCOPY --from=one /a /b\nENV A=1 \\\n B=2\nCMD [\"c\"]\n",
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,8 @@ func BenchmarkCreate(b *testing.B) {
 					w.forge.Faults().SetLatency(latency)
 					w.forge.Faults().Forget()
 					b.StartTimer()
-					if _, err := service.Create(b.Context(), operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "bench"}}, raw); err != nil {
+					if _, err := service.Create(b.Context(),
+						operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "bench"}}, raw); err != nil {
 						b.Fatal(err)
 					}
 					b.StopTimer()

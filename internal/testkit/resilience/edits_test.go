@@ -23,7 +23,11 @@ func (w *world) propose(files ...any) (prflow.CreateResult, int, error) {
 		w.t.Fatal(err)
 	}
 	before := len(w.forge.Faults().Requests())
-	result, err := w.service().Create(w.t.Context(), operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, raw)
+	result, err := w.service().Create(
+		w.t.Context(),
+		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
+		raw,
+	)
 	return result, len(w.forge.Faults().Requests()) - before, err
 }
 
@@ -123,7 +127,11 @@ func TestAChangedManifestIsToldAtTheCostOfOneRequest(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := len(w.forge.Faults().Requests())
-			result, err := w.service().Create(t.Context(), operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, raw)
+			result, err := w.service().Create(
+				t.Context(),
+				operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
+				raw,
+			)
 			if err != nil {
 				t.Fatal(err)
 			}

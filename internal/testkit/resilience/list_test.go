@@ -31,7 +31,11 @@ func (w *world) list(after int) (prflow.ListResult, error) {
 	if after == 0 {
 		raw, _ = json.Marshal(map[string]any{"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "limit": 100})
 	}
-	return w.service().List(w.t.Context(), operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, raw)
+	return w.service().List(
+		w.t.Context(),
+		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
+		raw,
+	)
 }
 
 // openMany opens pull requests that look like those of this program, as another state folder with the same key has made
@@ -45,8 +49,8 @@ func (w *world) openMany(many int) {
 				"content": fmt.Sprintf("# Watch number %d\n", i)}},
 		})
 		w.policy.Limits.Caps.OpenPRs, w.policy.Limits.Caps.CreationsPerHour = many, many
-		if _, err := w.service().Create(w.t.Context(), operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
-			raw); err != nil {
+		if _, err := w.service().Create(w.t.Context(),
+			operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, raw); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -142,7 +146,11 @@ func TestAnArchivedRepositoryIsNotRevisable(t *testing.T) {
 			r := newRevised(t, k)
 			r.forge.Host().Locked(func() { r.forge.Host().Repo(r.repo).Archived = true })
 			raw, _ := json.Marshal(map[string]any{"repo_owner": r.repo.Owner, "repo_name": r.repo.Name, "pr_number": 1})
-			status, err := r.service().Status(t.Context(), operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, raw)
+			status, err := r.service().Status(
+				t.Context(),
+				operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
+				raw,
+			)
 			if err != nil || !strings.HasPrefix(status.Revise, "no: #1 is in a repository that is archived") {
 				t.Errorf("status says %q, %v", status.Revise, err)
 			}

@@ -55,7 +55,11 @@ func (w *world) status(number int) prflow.StatusResult {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	status, err := w.service().Status(w.t.Context(), operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, raw)
+	status, err := w.service().Status(
+		w.t.Context(),
+		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
+		raw,
+	)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -36,7 +36,11 @@ func (w *world) assertDressed(number int) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	list, err := w.service().List(context.Background(), operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, raw)
+	list, err := w.service().List(
+		context.Background(),
+		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
+		raw,
+	)
 	if err != nil || len(list.PRs) != 1 || list.PRs[0].Number != number || len(list.Warnings) > 0 {
 		w.t.Errorf("list_prs: %+v, %v", list, err)
 	}

@@ -45,7 +45,11 @@ func newQuestioned(t *testing.T, w *world, first prflow.CreateResult, commit boo
 	if err != nil {
 		t.Fatal(err)
 	}
-	status, err := w.service().Status(t.Context(), operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, raw)
+	status, err := w.service().Status(
+		t.Context(),
+		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
+		raw,
+	)
 	if err != nil || len(status.Reviews) != 1 || len(status.Reviews[0].Comments) != 2 {
 		t.Fatalf("%+v, %v", status, err)
 	}
@@ -78,7 +82,11 @@ func newQuestion(t *testing.T, k kind, commit bool) *questioned {
 }
 
 func (q *questioned) answer(ctx context.Context) (prflow.CreateResult, error) {
-	result, err := q.service().Create(ctx, operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, q.asked)
+	result, err := q.service().Create(
+		ctx,
+		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
+		q.asked,
+	)
 	text, _ := json.Marshal(result)
 	q.said = append(q.said, string(text))
 	return result, err

@@ -92,7 +92,11 @@ func (r *revised) request() []byte {
 }
 
 func (r *revised) revise(ctx context.Context) (prflow.CreateResult, error) {
-	result, err := r.service().Create(ctx, operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, r.request())
+	result, err := r.service().Create(
+		ctx,
+		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
+		r.request(),
+	)
 	text, _ := json.Marshal(result)
 	r.said = append(r.said, string(text))
 	if err != nil {
@@ -246,7 +250,11 @@ func TestARenamedRepositoryKeepsItsRevisions(t *testing.T) {
 					asked = was
 				}
 				raw, _ := json.Marshal(map[string]any{"repo_owner": asked.Owner, "repo_name": asked.Name, "pr_number": 1})
-				status, err := r.service().Status(t.Context(), operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, raw)
+				status, err := r.service().Status(
+					t.Context(),
+					operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
+					raw,
+				)
 				if err != nil || status.Revise != "yes: revises 1" {
 					t.Errorf("status says %q, %v", status.Revise, err)
 				}

@@ -47,7 +47,11 @@ func (w *world) newMachine() *machine {
 
 // propose keeps the answer.
 func (m *machine) propose(raw []byte) {
-	m.result, m.err = m.Create(context.Background(), operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, raw)
+	m.result, m.err = m.Create(
+		context.Background(),
+		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
+		raw,
+	)
 }
 
 // left is how many of its proposals are to be settled.

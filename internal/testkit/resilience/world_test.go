@@ -138,7 +138,11 @@ func (w *world) create(ctx context.Context) (prflow.CreateResult, error) {
 // createBy makes the request to the service.
 func (w *world) createBy(ctx context.Context, service *prflow.Service) (prflow.CreateResult, error) {
 	w.t.Helper()
-	result, err := service.Create(ctx, operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, w.request())
+	result, err := service.Create(
+		ctx,
+		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
+		w.request(),
+	)
 	text, _ := json.Marshal(result) // plain data
 	w.said = append(w.said, string(text))
 	if err != nil {

@@ -114,8 +114,14 @@ func reviewStep(r gitprovider.Review) wayStep {
 		gitprovider.ReviewApproved: " approved", gitprovider.ReviewChangesRequested: " asked for changes",
 		gitprovider.ReviewCommented: " commented",
 	}
-	s := wayStep{Icon: word.Icon, Tone: word.Tone, Who: record.PersonName(r.Author), After: cmp.Or(verbs[r.State], ": "+lowered(word.Text)),
-		Said: r.Body, At: r.SubmittedAt}
+	s := wayStep{
+		Icon:  word.Icon,
+		Tone:  word.Tone,
+		Who:   record.PersonName(r.Author),
+		After: cmp.Or(verbs[r.State], ": "+lowered(word.Text)),
+		Said:  r.Body,
+		At:    r.SubmittedAt,
+	}
 	if n := len(r.Comments); n > 0 {
 		s.Sub = words.Many(n, "comment on a line", "comments on lines")
 	}

@@ -115,8 +115,15 @@ func (h *consentPages) read(req *handler.Request, given url.Values) (oauth.Reque
 			return wanted, nil, fault.New(fault.InvalidArgument, "%s asks for what is not given here: %s; begin again in it",
 				wanted.Client.Name, why)
 		}
-		return wanted, sendBack(wanted.Refusal(why)), h.programs.Service.RefusedFor(req.Context(), req.ID, req.Principal.Actor,
-			wanted.Client.ID, why)
+		return wanted, sendBack(
+				wanted.Refusal(why),
+			), h.programs.Service.RefusedFor(
+				req.Context(),
+				req.ID,
+				req.Principal.Actor,
+				wanted.Client.ID,
+				why,
+			)
 	}
 	return wanted, nil, err
 }

@@ -144,8 +144,11 @@ func (v *pullPage) tell(reviews []gitprovider.Review) {
 	}
 	v.Way = append(v.Way, end)
 	if v.End != nil && v.End.LiftedBy != "" {
-		v.Way = append(v.Way, wayStep{Icon: "clock", Tone: words.Done, Before: "Cooldown lifted by ", Who: record.PersonName(v.End.LiftedBy),
-			At: v.End.LiftedAt})
+		v.Way = append(
+			v.Way,
+			wayStep{Icon: "clock", Tone: words.Done, Before: "Cooldown lifted by ", Who: record.PersonName(v.End.LiftedBy),
+				At: v.End.LiftedAt},
+		)
 	}
 }
 

@@ -83,8 +83,8 @@ func notesOf(detail review.Detail) map[pages.LineKey][]pages.LineNote {
 // obstacles say why a pull request should not be merged yet: what this person has not seen, who asks for changes, which
 // checks fail.
 func (h *pullPages) obstacles(req *handler.Request, t target, detail review.Detail) (out []string) {
-	if missing, parts := h.seen.missing(seenKey{handler.Key(req.Principal.Actor), t, detail.HeadCommit}); detail.DiffTooLarge ||
-		len(missing) > 0 {
+	missing, parts := h.seen.missing(seenKey{handler.Key(req.Principal.Actor), t, detail.HeadCommit})
+	if detail.DiffTooLarge || len(missing) > 0 {
 		out = append(out, unseenText(missing, parts, detail.DiffTooLarge))
 	}
 	if _, objections := gitprovider.Opinions(detail.Reviews); objections == 1 {
@@ -137,7 +137,8 @@ func (h *pullPages) unseen(req *handler.Request, t target, head string) string {
 	if err != nil || detail.State != gitprovider.StateOpen || head != "" && head != detail.HeadCommit {
 		return ""
 	}
-	if missing, parts = h.seen.missing(seenKey{handler.Key(req.Principal.Actor), t, detail.HeadCommit}); parts > 0 && len(missing) == 0 {
+	if missing, parts = h.seen.missing(seenKey{handler.Key(req.Principal.Actor), t, detail.HeadCommit}); parts > 0 &&
+		len(missing) == 0 {
 		return ""
 	}
 	return unseenText(missing, parts, detail.DiffTooLarge)

@@ -74,8 +74,8 @@ type ownPage struct {
 	Script     string
 }
 
-// move shows the way to the browser's own name. A script takes it if the name can be reached; else the page says what it
-// costs to stay.
+// move shows the way to the browser's own name. A script takes it if the name can be reached; else the page says what
+// it costs to stay.
 func (h *signInPages) move(req *handler.Request, code, next string) (handler.Response, error) {
 	view := ownPage{Page: h.frame(req, "Sign in", ""), Code: code, Next: next, Why: h.guard.Own.Why, Host: req.Host,
 		Script: h.assets.Own.Name}

@@ -130,7 +130,8 @@ func (h *overview) waits(req *handler.Request, most int) (waiting, error) {
 	}
 	w.counts = map[string]int64{
 		waitsBroken: int64(len(needs)) + totals[record.StandingFailed], waitsMerge: totals[record.StandingReady],
-		waitsReview: totals[record.StandingReview] + totals[record.StandingRunning], waitsDryRun: tabs[record.TabWaiting] - totals.Waiting(),
+		waitsReview: totals[record.StandingReview] + totals[record.StandingRunning],
+		waitsDryRun: tabs[record.TabWaiting] - totals.Waiting(),
 	}
 	order := []string{waitsBroken, waitsMerge, waitsReview, waitsDryRun}
 	slices.SortStableFunc(w.items, func(a, b waitItem) int {

@@ -110,7 +110,9 @@ type change struct {
 func New(o Options) *Checker {
 	return &Checker{
 		doctor: o.Doctor, audit: o.Audit, compare: o.ComparePulls, registry: o.Registry, env: o.Env,
-		verifying: handler.NewTurns(1), looking: handler.NewTurns(1), pinging: handler.NewTurns(1), since: map[string]change{},
+		verifying: handler.NewTurns(
+			1,
+		), looking: handler.NewTurns(1), pinging: handler.NewTurns(1), since: map[string]change{},
 	}
 }
 
@@ -209,8 +211,8 @@ func within(now, at time.Time, age time.Duration) bool {
 	return !at.IsZero() && !now.Before(at) && now.Sub(at) < age
 }
 
-// Version is a number that changes whenever a part does that is, or was, not as it should be. It waits for nothing, but has somebody look meanwhile if
-// that was long ago, so that everything is looked at while somebody looks at pages.
+// Version is a number that changes whenever a part does that is, or was, not as it should be. It waits for nothing, but
+// has somebody look meanwhile if that was long ago, so that everything is looked at while somebody looks at pages.
 func (c *Checker) Version(context.Context) (int64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -144,7 +144,8 @@ func CountNow(ctx context.Context, s Sessions, r sessions.Record) sessions.Recor
 	return r
 }
 
-// About is what is known beside rows of the audit: their pull requests as last seen, and the sessions that they started.
+// About is what is known beside rows of the audit: their pull requests as last seen, and the sessions that they
+// started.
 type About struct {
 	pulls    map[record.PullKey]record.PullRecord
 	sessions map[string]sessions.State
