@@ -89,7 +89,7 @@ func TestARefusalSaysWhatWasWantedAsFarAsItIsKnown(t *testing.T) {
 				t.Fatalf("%v, %+v", err, k)
 			}
 			if got := service.Refused(t.Context(), Request{Verb: "approve",
-				By: operation.Caller{Actor: record.Actor{Door: record.DoorWeb}},
+				By:     operation.Caller{Actor: record.Actor{Door: record.DoorWeb}},
 				Number: 7}, fault.New(fault.Forbidden, "no")); fault.CodeOf(got) != fault.Forbidden ||
 				k.rows[1].Action != "review.approve" ||
 				k.rows[1].PRNumber != 7 {

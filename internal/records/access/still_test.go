@@ -19,11 +19,11 @@ func TestACallerIsComparedWithWhoTheyWere(t *testing.T) {
 		change func(*access.Principal)
 		want   fault.Code
 	}{
-		"the same":                 {func(*access.Principal) {}, ""},
-		"more":                     {func(p *access.Principal) { p.Ceiling, p.Scopes = 3, access.AllScopes() }, ""},
-		"a lower tier":             {func(p *access.Principal) { p.Ceiling = 1 }, fault.TierDenied},
-		"without the scope":        {func(p *access.Principal) { p.Scopes = access.Scopes{access.Read} }, fault.Forbidden},
-		"without another scope":    {func(p *access.Principal) { p.Scopes = access.Scopes{access.Propose} }, ""},
+		"the same":              {func(*access.Principal) {}, ""},
+		"more":                  {func(p *access.Principal) { p.Ceiling, p.Scopes = 3, access.AllScopes() }, ""},
+		"a lower tier":          {func(p *access.Principal) { p.Ceiling = 1 }, fault.TierDenied},
+		"without the scope":     {func(p *access.Principal) { p.Scopes = access.Scopes{access.Read} }, fault.Forbidden},
+		"without another scope": {func(p *access.Principal) { p.Scopes = access.Scopes{access.Propose} }, ""},
 		"somebody else meanwhile": {func(p *access.Principal) { p.Actor = access.Token{ID: "2", Name: "ci"}.Actor() },
 			fault.Unauthenticated},
 		"another way, as the same": {func(p *access.Principal) { p.Via = access.ViaLogin }, ""},
