@@ -115,8 +115,8 @@ func (s *settler) end(ctx context.Context, left record.Proposal, outcome record.
 func (s *settler) row(left record.Proposal, outcome record.Outcome, to record.Progress, message string) record.Attempt {
 	now := s.clock.Now()
 	attempt := record.Attempt{
-		Time: now, RequestID: left.ID, Actor: left.Actor, Door: left.Door, Caller: left.Caller, Tier: left.Tier, Action: record.ActionSettle,
-		Session:  left.Session,
+		Time: now, RequestID: left.ID, Actor: left.Actor, Door: left.Door, Caller: left.Caller, Tier: left.Tier,
+		Action: record.ActionSettle, Session: left.Session,
 		Provider: left.Provider, Owner: left.Owner, Repo: left.Repo, Base: left.Base, Branch: left.Branch,
 		Title: left.Title, Digest: left.Digest, Outcome: outcome, Message: message,
 		Paths: pathsOf(left), PRNumber: to.PRNumber, PRURL: to.PRURL, Duration: now.Sub(left.CreatedAt),

@@ -215,9 +215,9 @@ func (r *round) remove(ctx context.Context, at branchAt, request string) {
 		}
 		now := s.clock.Now()
 		err = s.ledger.Record(ctx, record.Attempt{
-			Time: now, RequestID: r.reader.newID(), Actor: record.Actor{Door: record.DoorPoll, System: record.SystemServe}, Tier: r.tier, Action: record.ActionSettle,
-			Provider: at.provider,
-			Owner:    r.repo.Owner, Repo: r.repo.Name, Branch: at.branch, Outcome: record.OutcomeFailed, Message: message,
+			Time: now, RequestID: r.reader.newID(), Tier: r.tier, Action: record.ActionSettle,
+			Actor:    record.Actor{Door: record.DoorPoll, System: record.SystemServe},
+			Provider: at.provider, Owner: r.repo.Owner, Repo: r.repo.Name, Branch: at.branch, Outcome: record.OutcomeFailed, Message: message,
 		}, nil)
 	}
 	if err != nil {
