@@ -16,7 +16,6 @@ import (
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/web/records"
 )
 
@@ -43,7 +42,7 @@ func auditListCommand(a *commandLine) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			entries, err := entriesOf(cmd.Context(), p.Store.Store, rows)
+			entries, err := entriesOf(cmd.Context(), p, rows)
 			if err != nil {
 				return err
 			}
@@ -67,10 +66,10 @@ func auditListCommand(a *commandLine) *cobra.Command {
 }
 
 // entriesOf are rows of the audit with what is known beside them.
-func entriesOf(ctx context.Context, s *store.Store, rows []record.RecordedAttempt) ([]record.AuditEntry, error) {
+func entriesOf(ctx context.Context, p *app.Parts, rows []record.RecordedAttempt) ([]record.AuditEntry, error) {
 	entries := make([]record.AuditEntry, 0, len(rows))
 	for part := range slices.Chunk(rows, record.MaxAttemptLimit) {
-		about, err := records.AboutOf(ctx, s.Pulls, s.AgentSessions, part)
+		about, err := records.AboutOf(ctx, p.Store.Pulls, p.Store.AgentSessions, part)
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +105,7 @@ func auditShowCommand(a *commandLine) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			entries, err := entriesOf(cmd.Context(), p.Store.Store, []record.RecordedAttempt{row})
+			entries, err := entriesOf(cmd.Context(), p, []record.RecordedAttempt{row})
 			if err != nil {
 				return err
 			}

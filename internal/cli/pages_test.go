@@ -24,11 +24,13 @@ func notRun() map[string]string {
 		makefile = "CI runs it, or what it runs"
 	)
 	return map[string]string{
-		"git clone https://github.com/": network, "cosign ": network, "--certificate-": network, "sha256sum ": network, "docker ": engine,
+		"git clone https://github.com/": network, "cosign ": network, "--certificate-": network, "sha256sum ": network,
+		"docker ": engine,
 		"--build-arg ": engine, "--random-password": engine, "--scopes write:repository": engine, "kubectl ": engine,
 		"cp .env.example .env ": engine, "deploy/secrets.sh ": engine, "mkdir -p repos ": engine,
 		"cp -r deploy/kubernetes": engine, "$EDITOR ": engine,
-		"sudo ": system, "-E CLAUDEOPS_STATE_DIR=": system, "make ": makefile, "claude ": client,
+		"sudo ": system, "-E CLAUDEOPS_STATE_DIR=": system, "make ": makefile, "GITHUB_TOKEN=... ": network,
+		"claude ": client,
 		"eval \"$(claudeops mcp-config --client gemini": client, "claudeops serve": stays,
 		"claudeops demo --life": "runs for long; e2e plays it", "claudeops mcp-server": stdio,
 		"CLAUDEOPS_TOOLSETS=pr,definitions claudeops mcp-server": stdio,

@@ -207,7 +207,7 @@ func TestAnIdleSessionEndsAndAFullTokenLosesItsLongestIdleOne(t *testing.T) {
 		t.Errorf("the ninth: %s", a.Status)
 	}
 
-	w = newWorld(t, func(w *world) { w.web.Agents.Limits.Idle = 20 * time.Millisecond })
+	w = newWorld(t, func(w *world) { w.web.Agents.Limits.Idle = 2 * time.Second })
 	c := began(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
 	for deadline := time.Now().Add(time.Minute); len(w.web.Agents.Tokens.Host().Connections()) > 0; {
 		if time.Now().After(deadline) {

@@ -94,7 +94,8 @@ type state struct {
 // Open opens a door. An error is one of this machine's, and leaves nothing.
 func (h *Host) Open(s Spec) (*Door, error) {
 	d := &Door{
-		host: h, rights: s.Rights, actor: s.Actor, owner: os.Getuid(), folder: Folder(s.Dir, s.Rights.Session), rows: newRows(h),
+		host: h, rights: s.Rights, actor: s.Actor, owner: os.Getuid(), folder: Folder(s.Dir, s.Rights.Session),
+		rows:     newRows(h),
 		budget:   h.NewBudget(),
 		arrivals: h.NewBudget(), members: make(chan struct{}),
 	}

@@ -59,9 +59,10 @@ func (r *Runner) Run(ctx context.Context, spec Spec) (sessions.Record, error) {
 // begin records that a session has begun.
 func (r *Runner) begin(ctx context.Context, spec Spec) (sessions.Record, error) {
 	record := sessions.Record{
-		ID: spec.ID, Parent: spec.Parent, Actor: actorOf(spec), Task: r.Settings.task(spec.Tier, spec.Trigger), StartedAt: r.Now().UTC(),
-		Ending:   sessions.Ending{State: sessions.StateRunning, ExitCode: -1},
-		Handover: sessions.Handover{Received: spec.Handoff},
+		ID: spec.ID, Parent: spec.Parent, Actor: actorOf(spec), Task: r.Settings.task(spec.Tier, spec.Trigger),
+		StartedAt: r.Now().UTC(),
+		Ending:    sessions.Ending{State: sessions.StateRunning, ExitCode: -1},
+		Handover:  sessions.Handover{Received: spec.Handoff},
 	}
 	boundary := r.Settings.boundaryOf(spec.processes.account())
 	record.Boundary = &boundary

@@ -56,7 +56,9 @@ type skewed struct {
 func (s skewed) ClockSkew() (time.Duration, bool) { return s.ahead, true }
 
 func TestClocksThatDifferAreTold(t *testing.T) {
-	for ahead, part := range map[time.Duration]string{time.Hour: "1h0m0s ahead of", -time.Minute: "1m0s behind", time.Second: ""} {
+	for ahead, part := range map[time.Duration]string{
+		time.Hour: "1h0m0s ahead of", -time.Minute: "1m0s behind", time.Second: "",
+	} {
 		d := newDoctor(&forge{})
 		d.Records = skewed{ahead: ahead}
 		f := d.records(t.Context())

@@ -24,7 +24,8 @@ func openedMessage() Message {
 	return Message{
 		Event: record.EventOpened, Time: noon(), RequestID: "01JQ7Z", Provider: "gitea", Repository: "joe/home-cluster",
 		Number: 12, URL: "https://git.example.net/joe/home-cluster/pulls/12", Title: "Raise the <disk> threshold",
-		Branch: "claude-ops/check/raise", Paths: []string{"checks/disk.md"}, Tier: 2, Caller: "claude-code", Who: "claude-code",
+		Branch: "claude-ops/check/raise", Paths: []string{"checks/disk.md"}, Tier: 2, Caller: "claude-code",
+		Who: "claude-code",
 		Did: "proposed",
 	}
 }

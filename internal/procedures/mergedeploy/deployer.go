@@ -189,7 +189,8 @@ func (d *Deployer) deploy(ctx context.Context, m deploy.Merges) error {
 		return nil // the next start goes on
 	}
 	row := record.Attempt{
-		Time: started, RequestID: d.NewID(), Actor: record.Actor{Door: record.DoorPoll, System: record.SystemServe}, Action: record.ActionDeployMerge, Provider: due.Provider,
+		Time: started, RequestID: d.NewID(), Actor: record.Actor{Door: record.DoorPoll, System: record.SystemServe},
+		Action: record.ActionDeployMerge, Provider: due.Provider,
 		Owner: due.Owner, Repo: due.Name,
 		Base: checkout.Branch, Title: due.Title, PRNumber: due.Number, Outcome: record.OutcomeDone,
 		Duration: d.Now().Sub(started),

@@ -65,7 +65,8 @@ func isNewEnd(was, now record.PullRecord) bool { return !now.EndedAt.Equal(was.E
 // attempt is the line of the audit about what became of a pull request.
 func (f *Follower) attempt(r record.PullRecord, action string) record.Attempt {
 	a := record.Attempt{
-		Time: r.UpdatedAt, RequestID: f.NewID(), Actor: record.Actor{Door: r.SeenBy}, Door: r.SeenBy, Action: action, Provider: r.Provider, Owner: r.Owner,
+		Time: r.UpdatedAt, RequestID: f.NewID(), Actor: record.Actor{Door: r.SeenBy}, Door: r.SeenBy, Action: action,
+		Provider: r.Provider, Owner: r.Owner,
 		Repo: r.Repo,
 		Base: r.Base, Branch: r.Branch, Title: f.Redact(r.Title), Outcome: record.OutcomeDone, PRNumber: r.Number,
 		PRURL: r.URL,

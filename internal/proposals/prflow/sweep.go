@@ -217,7 +217,8 @@ func (r *round) remove(ctx context.Context, at branchAt, request string) {
 		err = s.ledger.Record(ctx, record.Attempt{
 			Time: now, RequestID: r.reader.newID(), Tier: r.tier, Action: record.ActionSettle,
 			Actor:    record.Actor{Door: record.DoorPoll, System: record.SystemServe},
-			Provider: at.provider, Owner: r.repo.Owner, Repo: r.repo.Name, Branch: at.branch, Outcome: record.OutcomeFailed, Message: message,
+			Provider: at.provider, Owner: r.repo.Owner, Repo: r.repo.Name, Branch: at.branch,
+			Outcome: record.OutcomeFailed, Message: message,
 		}, nil)
 	}
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 const binaryVariable = "CLAUDEOPS_RESILIENCE_BINARY"
 
 // testsAtOnce is how many parallel tests run at a time, on however few cores.
-const testsAtOnce = 12
+const testsAtOnce = 32
 
 // TestMain builds claudeops once, without the race detector.
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }

@@ -415,9 +415,9 @@ func base(t testing.TB, f forge) *url.URL {
 const (
 	// patience bounds one request to a fake, on a machine that is busy with other work.
 	patience = 30 * time.Second
-	// stallPatience is what it is while a request stalls, which costs the test as much. What other requests meet then is a
-	// failure that the tests expect, or tried again.
-	stallPatience = 1500 * time.Millisecond
+	// stallPatience is what it is while a request stalls, which costs the test as much. It is long enough for the other
+	// requests on a machine that is busy with other work.
+	stallPatience = 5 * time.Second
 )
 
 // connect makes the client and the adapter.

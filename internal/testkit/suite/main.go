@@ -17,8 +17,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -30,7 +28,6 @@ type options struct {
 	modules []string // folders of further modules whose tests run as well
 	soak    int      // rounds; 0 runs the tests once
 	load    int      // busy processes beside a soak
-	env     []string // of go test, over our own
 }
 
 func main() {
@@ -61,9 +58,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	temp, remove := inMemory(ctx, "/dev/shm")
-	defer remove()
-	opts.env = temp
 	if opts.soak > 0 {
 		return soak(ctx, opts, packages, out)
 	}
@@ -78,7 +72,7 @@ func once(ctx context.Context, opts options, packages []string, out io.Writer) e
 	r.expect(packages)
 	fmt.Fprintf(out, "%d packages; what changed since the last run is compiled first\n", len(packages))
 	args := append([]string{"test", "-json"}, opts.flags...)
-	if err := goTest(ctx, r, opts, ".", append(args, packages...)); err != nil {
+	if err := goTest(ctx, r, ".", append(args, packages...)); err != nil {
 		return err
 	}
 	for _, dir := range opts.modules {
@@ -88,7 +82,7 @@ func once(ctx context.Context, opts options, packages []string, out io.Writer) e
 		}
 		r.expect(others)
 		r.folder = dir
-		if err := goTest(ctx, r, opts, dir, append(args, ".")); err != nil {
+		if err := goTest(ctx, r, dir, append(args, ".")); err != nil {
 			return err
 		}
 	}
@@ -99,9 +93,9 @@ func once(ctx context.Context, opts options, packages []string, out io.Writer) e
 }
 
 // goTest hands the events of one `go test -json` to the report. A failed test is no error of its own.
-func goTest(ctx context.Context, r *report, opts options, dir string, args []string) error {
+func goTest(ctx context.Context, r *report, dir string, args []string) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), opts.env...)
+	cmd.Dir = dir
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
@@ -192,38 +186,4 @@ func (d *downloads) Write(b []byte) (int, error) {
 		}
 	}
 	return len(b), nil
-}
-
-// leastMemory is how much a folder in memory has to have free, in KiB: the programs of the tests are linked there, too.
-const leastMemory = 8 << 20
-
-// inMemory makes a folder for temporary files in a file system that lives in memory: what tests write waits for no disk
-// then. The environment names it. It is empty where there is no such file system, where it is small, and where it may
-// hold no programs, as in many containers.
-func inMemory(ctx context.Context, fs string) (env []string, remove func()) {
-	remove = func() {}
-	if os.Getenv("TMPDIR") != "" {
-		return nil, remove
-	}
-	free, err := exec.CommandContext(ctx, "df", "-Pk", fs).Output()
-	columns := strings.Fields(string(free))
-	if err != nil || len(columns) < 6 {
-		return nil, remove
-	}
-	if left, err := strconv.Atoi(columns[len(columns)-3]); err != nil || left < leastMemory {
-		return nil, remove
-	}
-	dir, err := os.MkdirTemp(fs, "claudeops-tests-")
-	if err != nil {
-		return nil, remove
-	}
-	remove = func() { _ = os.RemoveAll(dir) }
-	program := filepath.Join(dir, "program")
-	err = errors.Join(os.Chmod(dir, 0o755), // #nosec G302 -- tests run programs there as other users
-		os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700)) // #nosec G306 -- it is run
-	if err != nil || exec.CommandContext(ctx, program).Run() != nil {
-		remove()
-		return nil, func() {}
-	}
-	return []string{"TMPDIR=" + dir}, remove
 }

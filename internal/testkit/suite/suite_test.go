@@ -150,27 +150,3 @@ func TestModuleOfPackages(t *testing.T) {
 		}
 	}
 }
-
-func TestFilesOfTestsAreInMemoryOnlyWhereThatIsPossible(t *testing.T) {
-	t.Setenv("TMPDIR", "")
-	if env, _ := inMemory(t.Context(), filepath.Join(t.TempDir(), "missing")); env != nil {
-		t.Errorf("a folder that is missing: %v", env)
-	}
-	env, remove := inMemory(t.Context(), "/dev/shm")
-	if len(env) > 0 { // this machine has one that is large enough
-		dir := strings.TrimPrefix(env[0], "TMPDIR=")
-		if _, err := os.Stat(dir); err != nil {
-			t.Error(err)
-		}
-		if remove(); !strings.HasPrefix(dir, "/dev/shm/") {
-			t.Errorf("it is %s", dir)
-		}
-		if _, err := os.Stat(dir); !os.IsNotExist(err) {
-			t.Errorf("it stays: %v", err)
-		}
-	}
-	t.Setenv("TMPDIR", t.TempDir())
-	if env, _ := inMemory(t.Context(), "/dev/shm"); env != nil {
-		t.Errorf("a person has named another folder: %v", env)
-	}
-}
