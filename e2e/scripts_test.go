@@ -219,8 +219,11 @@ func TestACheckThatIsAScriptLeadsToAProposal(t *testing.T) {
 	}
 	o.vars["CLAUDEOPS_TOOLSETS"] = "pr,scripts"
 	listed := run(t, program{path: claudeops(t), args: []string{"audit", "list"}, dir: project, env: env})
-	if !strings.Contains(listed.stdout, "check_disk") || !strings.Contains(listed.stdout, "create_pr") {
-		t.Errorf("the audit is\n%s%s", listed.stdout, listed.stderr)
+	for _, sentence := range []string{"an agent's session used check_disk\n",
+		`an agent's session proposed #1 "Free /data before handing over" in demo/home-cluster` + "\n"} {
+		if !strings.Contains(listed.stdout, sentence) {
+			t.Errorf("the audit does not say %q\n%s%s", sentence, listed.stdout, listed.stderr)
+		}
 	}
 	runs := run(t, program{path: claudeops(t), args: []string{"scripts", "runs"}, dir: project,
 		env: append(env, o.variables()...)})
