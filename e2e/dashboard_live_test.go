@@ -76,7 +76,7 @@ func (d *dashboard) patiently(do func(context.Context) error) error {
 	}
 }
 
-const statusIs = `document.getElementById("status").textContent === `
+const statusIs = `document.getElementById("status")?.textContent === `
 
 func TestDashboardShowsAProposalWithoutBeingLoadedAgain(t *testing.T) {
 	d := newDashboard(t)

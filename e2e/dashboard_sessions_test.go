@@ -47,7 +47,7 @@ func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
 	d.becomes(`document.querySelector("main").innerText.includes("A person stopped it")`)
 	d.says("Stopped", "Look at the disk.", "Read")
 	d.run(chromedp.Navigate(d.url + "/sessions"))
-	d.says("Tier 1, dashboard", "Stopped")
+	d.says("Tier 1, by ann", "Stopped")
 	d.shoot("sessions")
 }
 

@@ -165,7 +165,7 @@ func acts() []act {
 			}},
 		{name: "Lift a cooldown", was: effort{clicks: 4, scrolls: 5}, says: "Cooldown lifted by ann",
 			before: func(p *person) {
-				if status, answer := p.propose(p.url, map[string]any{"title": "Look at part 22 again",
+				if status, answer := p.propose(p.api, map[string]any{"title": "Look at part 22 again",
 					"files": []any{file("checks/check-02.md", "create", "# Part 22\n\nOnce more.\n")}}); status != 429 {
 					p.Fatalf("%d %v", status, answer)
 				}

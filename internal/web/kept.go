@@ -75,11 +75,13 @@ func (k *kept) answer(req *handler.Request, handle handler.Func) (handler.Respon
 	return answer, nil
 }
 
-// made is what the handler says of the records as they are now.
+// made is what the handler says of the records as they are now. The health is looked at before: doctor writes to the
+// records, which a call that holds a view of them cannot.
 func (k *kept) made(req *handler.Request, handle handler.Func) (answer handler.Response, err error) {
 	if k.changes == nil {
 		return handle(req)
 	}
+	k.health.Now(req.Context())
 	err = k.changes.View(req.Context(), func(ctx context.Context) error {
 		viewing := *req
 		viewing.Request = req.WithContext(ctx)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
@@ -183,4 +184,22 @@ func TestPagesSideBySideWhileAProposalIsUnfinished(t *testing.T) {
 		})
 	}
 	pages.Wait()
+}
+
+// Doctor writes to the records in order to see that it can. The first page that has it look does not hold them then.
+func TestTheFirstPageFindsTheRecordsWritable(t *testing.T) {
+	for _, path := range []string{"/", "/changes"} {
+		w := newWorld(t, func(w *world) {
+			w.web.Rules.Doctor = func(ctx context.Context) []doctor.Finding {
+				if err := w.store.Check(ctx); err != nil {
+					return []doctor.Finding{{Name: doctor.RecordsPart, Status: doctor.Problem, Detail: err.Error()}}
+				}
+				return []doctor.Finding{{Name: doctor.RecordsPart, Status: doctor.OK}}
+			}
+		})
+		w.signedIn()
+		if page := string(w.get(path, browser).body); !strings.Contains(page, "Healthy") {
+			t.Errorf("%s: the first page finds that the records cannot be written", path)
+		}
+	}
 }
