@@ -28,7 +28,7 @@ LOAD ?= 20
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath
 
-.PHONY: release-snapshot build run demo test race soak e2e e2e-pages e2e-clients e2e-postgres test-live check lint bench fuzz styles golden screenshots crash clean
+.PHONY: release-snapshot build run demo test race soak e2e e2e-attacks e2e-pages e2e-clients e2e-postgres test-live check lint bench fuzz styles golden screenshots crash clean
 
 # counted hides the names of the packages that are downloaded and compiled, and says how many there were. Errors stay.
 counted = 2> >(awk '/^go: downloading /{if (++d % 25 == 0) print "  " d " modules downloaded"; next} \
@@ -86,21 +86,25 @@ golden: ## rewrite the snapshots that tests compare with; look at the diff
 	cd tools/gitleaks && UPDATE_GOLDEN=1 go test -count=1 -run TestTheRulesAreThoseOfGitleaks .
 	UPDATE_GOLDEN=1 go test -count=1 -run '^Test(ThePageOf|TheBehaviourOf|TheDescriptionHas|ToolsListInBothEras|Scripts)' ./internal/mcpserver ./internal/cli ./internal/web ./internal/web/metrics ./internal/testkit/agentdocs ./internal/base/outgoing
 
-# The end-to-end tests run in three parts beside each other, since each waits for other programs: those of pages, those of
-# clients, and the suites that need PostgreSQL.
+# The end-to-end tests run in four parts beside each other, since each waits for other programs: those of pages, those of
+# clients, that of an agent which attacks, and the suites that need PostgreSQL.
+ATTACKS := AnAgentWithAShell
 PAGES := Dashboard|Person|SignedIn|SignsOut|Rights|Catalogue|PackagesPages|Deployments|Foretold
 E2E_FLAGS := -tags=e2e -count=1 -timeout=40m
 
 e2e: build ## the real Claude CLI, the MCP Inspector, Chromium and PostgreSQL; installs them by npm and Debian's packages
 	./$(E2E)/setup.sh
 	./$(E2E)/postgres.sh true
-	@$(MAKE) --no-print-directory -j3 e2e-pages e2e-clients e2e-postgres
+	@$(MAKE) --no-print-directory -j4 e2e-attacks e2e-pages e2e-clients e2e-postgres
 
 e2e-pages:
 	@$(SUITE) -flags '$(E2E_FLAGS) -run=$(PAGES)' ./$(E2E)
 
 e2e-clients:
-	@$(SUITE) -flags '$(E2E_FLAGS) -skip=$(PAGES)' ./$(E2E)
+	@$(SUITE) -flags '$(E2E_FLAGS) -skip=$(PAGES)|$(ATTACKS)' ./$(E2E)
+
+e2e-attacks:
+	@$(SUITE) -flags '$(E2E_FLAGS) -run=$(ATTACKS)' ./$(E2E)
 
 e2e-postgres:
 	@./$(E2E)/postgres.sh $(SUITE) -flags '-tags=postgres -count=1 -timeout=40m' ./internal/testkit/crash ./internal/records/store
