@@ -5,8 +5,8 @@ E2E   := e2e
 FUZZTIME ?= 20s
 # A package's tests are ended after this time. It is long, so that a machine busy with other work fails no test.
 TEST_TIMEOUT ?= 30m
-# Tests run with little memory: collecting garbage this much less often saves an eighth of their time.
-TEST_ENV := GOGC=400
+# Collecting garbage this much less often saves an eighth of the time, up to this much memory for each package.
+TEST_ENV := GOGC=400 GOMEMLIMIT=3GiB
 # Many tests wait for the disk and for processes, so more packages run at once than there are cores.
 PACKAGES_AT_ONCE ?= 4
 # The packages that take longest come first, so that none of them runs alone at the end.

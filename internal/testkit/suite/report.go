@@ -204,6 +204,11 @@ func (r *report) endPackage(e event) {
 				r.say("\n%s was running:\n%s", id.Test, strings.Join(r.output[id], ""))
 			}
 		}
+		for id, said := range r.output { // what came after the end of a test, such as the stacks of a panic
+			if id.Package == e.Package && id.Test != "" && !r.running[id] {
+				r.say("\n%s", strings.Join(said, ""))
+			}
+		}
 		r.fail(whole)
 	}
 	for id := range r.running {
