@@ -71,21 +71,19 @@ func RunServe(ctx context.Context, a *App) error {
 	if err := handler.Watch(ctx); err != nil {
 		p.Log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
 	}
-	if !anyProvider(p) {
-		p.Log.Warn("no forge is set up yet: run `claudeops init`, then start this again")
-	}
-	fmt.Fprintf(a.Options().Out, "Claude Ops listens on http://%s%s/ (tier %s)\n%s",
-		reachable(at), p.Cfg.Web.BasePath, p.Cfg.Permissions.Tier, welcome)
+	announce(a, p, at, welcome)
 	defer end()
 	return ServeUntil(ctx, p, handler.HTTPServer(), listeners...)
 }
 
-// anyProvider reports whether a forge is set up.
-func anyProvider(p *Parts) bool {
-	return slices.ContainsFunc(
-		p.Providers.registry.Entries(),
-		func(e gitprovider.Registration) bool { return e.Provider != nil },
-	)
+// announce says where the server listens and how to sign in, last of all at the start.
+func announce(a *App, p *Parts, at net.Addr, welcome string) {
+	isOn := func(e gitprovider.Registration) bool { return e.Provider != nil }
+	if !slices.ContainsFunc(p.Providers.registry.Entries(), isOn) {
+		p.Log.Warn("no forge is set up yet: run `claudeops init`, then start this again")
+	}
+	fmt.Fprintf(a.Options().Out, "Claude Ops listens on http://%s%s/ (tier %s)\n%s",
+		reachable(at), p.Cfg.Web.BasePath, p.Cfg.Permissions.Tier, welcome)
 }
 
 // keepUp starts what a server does by itself until ctx is done: it keeps the records, looks at open pull requests again

@@ -128,12 +128,3 @@ func TestAMovedRootKeepsItsPullRequests(t *testing.T) {
 		t.Errorf("found %t, %+v", found, r)
 	}
 }
-
-func (w *localWorld) file(text string) string {
-	w.Helper()
-	name := filepath.Join(w.TempDir(), "file")
-	if err := os.WriteFile(name, []byte(text+"\n"), 0o600); err != nil {
-		w.Fatal(err)
-	}
-	return name
-}

@@ -174,6 +174,7 @@ func TestPagesSideBySideWhileAProposalIsUnfinished(t *testing.T) {
 		t.Fatal(taken, err)
 	}
 	w.signedIn()
+	_ = w.get("/readyz", browser) // the first request makes the server
 	var pages sync.WaitGroup
 	for i := range 12 {
 		path := []string{"/", "/changes", "/api/v1/proposals", "/readyz"}[i%4]

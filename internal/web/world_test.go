@@ -30,7 +30,6 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store"
-	"github.com/claudeops/claudeops/internal/records/store/storetest"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 	"github.com/claudeops/claudeops/internal/web"
@@ -46,9 +45,6 @@ const ownToken = "own-token-value-0123456789"
 
 // scanner is shared: its rules take long to load under the race detector.
 var scanner = content.NewScanner([]string{ownToken})
-
-// emptyRecords is the database of a store without records.
-var emptyRecords storetest.Template
 
 // world is a server over the stateful fake and a real store, with a clock that the test moves.
 type world struct {

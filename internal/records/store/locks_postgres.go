@@ -116,7 +116,7 @@ func (l *sessionLocks) keep(ctx context.Context) {
 // answers reports whether the session is alive.
 func (l *sessionLocks) answers() bool {
 	if time.Since(l.asked) < sessionPing {
-		return l.conn.PgConn().CheckConn() == nil
+		return l.conn.PgConn().CheckConn() == nil //nolint:staticcheck // Ping asks the server, at every look
 	}
 	ctx, cancel := sessionContext()
 	defer cancel()

@@ -153,7 +153,7 @@ func (s *Store) ClockSkew() (ahead time.Duration, known bool) {
 	if !known {
 		return 0, false
 	}
-	return now.Sub(time.Now()), true
+	return time.Until(now), true
 }
 
 // Ping reports whether the database can be read. It is cheap.
