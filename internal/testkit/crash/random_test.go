@@ -18,7 +18,7 @@ import (
 
 const (
 	lanes         = 4
-	roundsPerLane = 76
+	roundsPerLane = 38
 	freshRounds   = 10 // of each lane: the process also makes the records
 )
 
