@@ -32,8 +32,8 @@ func (c *countedAttempts) Attempts(ctx context.Context, q record.AttemptQuery) (
 	return c.recorded.Attempts(ctx, q)
 }
 
+// It runs alone: what others let the shared scanner learn makes answers anew.
 func TestAnswersAreKeptUntilSomethingIsRecorded(t *testing.T) {
-	t.Parallel()
 	counted := &countedAttempts{}
 	w := newWorld(t, func(w *world) {
 		counted.recorded = w.web.Records.Attempts
@@ -81,8 +81,8 @@ func (c *countedSummary) RefusalsByCode(ctx context.Context, since time.Time) ([
 	return c.summed.RefusalsByCode(ctx, since)
 }
 
+// It runs alone: what others let the shared scanner learn makes answers anew.
 func TestTheOverviewIsKeptUntilWhatItIsMadeOfChanges(t *testing.T) {
-	t.Parallel()
 	counted := &countedSummary{}
 	w := newWorld(t, func(w *world) {
 		counted.summed = w.web.Records.Summary
