@@ -17,7 +17,7 @@ import (
 )
 
 // rules ask for the operator's rules as they are now, lowered to what one way in may do. They hold no copy of a rule:
-// whoever decides asks Now, and keeps the answer for that decision.
+// each decision asks Now once and uses that answer throughout.
 type rules struct {
 	live *policy.Live
 	// What a connection lowers, whatever the rules are; see lower.

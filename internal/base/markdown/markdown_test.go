@@ -19,7 +19,7 @@ func TestWhatIsTooMuchToParse(t *testing.T) {
 		{"a table of 9 columns and 1,000 rows", table(9, 999), ""},
 		{"a table of more", table(100, 100), "cells"},
 		{"tables of more together", strings.Repeat(table(9, 99)+"\n", 11), "cells"},
-		{"bars that are no table", strings.Repeat("|a|b|c|d|e|f\n", 2000), ""},
+		{"bars without a table", strings.Repeat("|a|b|c|d|e|f\n", 2000), ""},
 		{"rules and lists", strings.Repeat("- - -\n- a | b\n", 1000), ""},
 		{"a table of a database in a code block", "```\n" + table(100, 200) + "```\n", ""},
 		{"escaped bars in code", "|a|\n|-|\n" + strings.Repeat("|`\\|`|\n", 1001), "escaped bars"},
