@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -383,8 +384,13 @@ func TestStrangersTokensDoNotMakeTheProviderBeAsked(t *testing.T) {
 	r.Does(fakeoidc.Wrong{})
 	r.RotateKey()
 	r.now = r.now.Add(11 * time.Second)
-	if _, err := r.asks.Logout(t.Context(), r.LogoutToken("7", nil)); err != nil {
-		t.Errorf("a new key: %v", err)
+	// The library's own goroutine may still hold the answer of before for a moment. It gives it to who asks then.
+	token, limit := r.LogoutToken("7", nil), time.Now().Add(time.Minute)
+	for _, err := r.asks.Logout(t.Context(), token); err != nil; _, err = r.asks.Logout(t.Context(), token) {
+		if time.Now().After(limit) || fault.CodeOf(err) != fault.Unauthenticated {
+			t.Fatalf("a new key: %v", err)
+		}
+		runtime.Gosched()
 	}
 	for range 5 { // each with the same keys
 		if _, _, err := r.signIn(t); err != nil {
