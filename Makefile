@@ -23,9 +23,11 @@ UNRACED := CostsMuch|CostLittle|CostsLittle
 # the whole program, whose parts are all in this list.
 RACED = $(shell git grep -lE '^[[:space:]]*go [a-z]|[.]Go[^a-zA-Z]|"sync(/atomic)?"' -- 'internal/*.go' ':!*_test.go' ':!internal/testkit' ':!internal/cli' \
   | xargs -n 1 dirname | sort -u | sed 's,^,./,')
-# Rounds of make soak, and busy processes beside it.
+# Rounds of make soak, how many test binaries it runs at a time, and on which core.
 N ?= 20
 LOAD ?= 20
+CORE ?= 0
+FIRST ?= 1
 
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath
@@ -55,8 +57,8 @@ race: ## the tests of the packages with concurrency of their own, under the race
 	@command -v "$${CC:-$$(go env CC)}" >/dev/null 2>&1 || { echo "make race: install a C compiler ($${CC:-$$(go env CC)})" >&2; exit 1; }
 	@$(TEST_ENV) CGO_ENABLED=1 $(SUITE) -flags '$(SUITE_FLAGS) -skip=$(UNRACED) $(RACE_FLAGS)' $(filter $(RACED),$(LONGEST)) $(RACED)
 
-soak: ## N=20 runs of the tests, each in another order, on one core beside LOAD=20 busy processes and a busy disk; Linux
-	@$(TEST_ENV) CGO_ENABLED=0 $(SUITE) -soak $(N) -load $(LOAD) $(LONGEST) ./...
+soak: ## N=20 runs of the tests, each in another order, LOAD=20 packages at a time on one core beside a busy disk; Linux
+	@$(TEST_ENV) CGO_ENABLED=0 $(SUITE) -soak $(N) -load $(LOAD) -core $(CORE) -first $(FIRST) $(LONGEST) ./...
 
 check: lint test ## what must hold before a commit
 

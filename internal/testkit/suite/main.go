@@ -1,7 +1,7 @@
 // Command suite runs tests and reports them for people: a line for each folder of internal/, the slowest tests, and how
 // many ran. A failed test is printed with the command that runs it alone.
 //
-//	suite [-flags "FLAGS OF GO TEST"] [-module FOLDER]... [-soak N] PACKAGE...
+//	suite [-flags "FLAGS OF GO TEST"] [-module FOLDER]... [-soak N [-load L] [-core C] [-first F]] PACKAGE...
 //
 // The packages start in the order given. The status is 1 if a test failed or a package did not compile.
 package main
@@ -27,7 +27,9 @@ type options struct {
 	flags   []string // of go test
 	modules []string // folders of further modules whose tests run as well
 	soak    int      // rounds; 0 runs the tests once
-	load    int      // busy processes beside a soak
+	load    int      // test binaries of a soak that run at a time
+	core    int      // on which a soak runs
+	first   int      // number of a soak's first round, by which it shuffles
 }
 
 func main() {
@@ -48,8 +50,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		opts.modules = append(opts.modules, dir)
 		return nil
 	})
-	flags.IntVar(&opts.soak, "soak", 0, "run the tests this many times in another order, on one busy core")
-	flags.IntVar(&opts.load, "load", 20, "busy processes beside a soak")
+	flags.IntVar(&opts.soak, "soak", 0, "run the tests this many times in other orders, on one busy core")
+	flags.IntVar(&opts.load, "load", 20, "how many test binaries of a soak run at a time")
+	flags.IntVar(&opts.core, "core", 0, "the core that a soak runs on")
+	flags.IntVar(&opts.first, "first", 1, "the number of a soak's first round; each number is another order")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,11 +18,10 @@ import (
 	"time"
 )
 
-// together is how many test binaries of a soak run at a time on their one core.
-const together = 4
-
-// soak runs the tests again and again on one core, each time in another order, beside busy processes on that core and
-// one that keeps writing to the disk. It prints each test that failed at least once.
+// soak runs the tests again and again on one core, each round in another order, beside a process that keeps writing to
+// the disk. As many test binaries run at a time as the load says, so the machine is as busy as with that many busy
+// processes, and all that they do is of use: the next round begins while the last binaries of a round still run. It
+// prints each test that failed at least once.
 func soak(ctx context.Context, opts options, packages []string, out io.Writer) error {
 	work, err := os.MkdirTemp("", "claudeops-soak-")
 	if err != nil {
@@ -32,36 +32,98 @@ func soak(ctx context.Context, opts options, packages []string, out io.Writer) e
 	if err != nil {
 		return err
 	}
-	stop, err := makeBusy(ctx, opts.load, work)
+	stop, err := makeDiskBusy(ctx, opts.core, work)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	failures := map[testID]int{}
-	for n := 1; n <= opts.soak; n++ {
-		r := newReport(io.Discard, append(opts.flags, "-shuffle=on"), time.Now)
-		r.expect(packages)
-		runBinaries(ctx, r, binaries, strconv.Itoa(n))
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		r.end()
-		fmt.Fprintf(out, "round %d of %d: %d passed, %d failed in %s\n", n, opts.soak, r.passed, len(r.failedAt),
-			time.Since(r.began).Round(time.Second))
-		for _, id := range r.failedAt {
-			if failures[id]++; failures[id] == 1 {
-				fmt.Fprintf(out, "%s  %s\n", strings.Join(r.kept[id], ""), r.command(id))
-			}
-		}
+	s := &rounds{options: opts, out: out, failures: map[testID]int{}}
+	s.run(ctx, binaries)
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(failures), func(a, b testID) int { return failures[b] - failures[a] }) {
-		fmt.Fprintf(out, "%d of %d rounds: %s %s\n", failures[id], opts.soak, relative(id.Package), id.Test)
+	for _, id := range slices.SortedFunc(maps.Keys(s.failures), func(a, b testID) int { return s.failures[b] - s.failures[a] }) {
+		fmt.Fprintf(out, "%d of %d rounds: %s %s\n", s.failures[id], opts.soak, relative(id.Package), id.Test)
 	}
-	if len(failures) > 0 {
+	if len(s.failures) > 0 {
 		return errFailed
 	}
 	fmt.Fprintf(out, "%d rounds in a row are green\n", opts.soak)
 	return nil
+}
+
+// rounds runs binaries and reports each round when its last binary ends.
+type rounds struct {
+	options
+	out      io.Writer
+	failures map[testID]int
+}
+
+// round is one run of every binary.
+type round struct {
+	number int
+	report *report
+	left   int
+	costs  []timed // processor time of each package
+}
+
+// job is a binary in a round.
+type job struct {
+	binary
+	round *round
+}
+
+func (s *rounds) run(ctx context.Context, binaries []binary) {
+	queue := make(chan job)
+	var workers sync.WaitGroup
+	var lock sync.Mutex
+	for range s.load {
+		workers.Go(func() {
+			for j := range queue {
+				events, spent := runBinary(ctx, s.core, j.binary, strconv.Itoa(j.round.number))
+				lock.Lock()
+				s.ended(j, events, spent)
+				lock.Unlock()
+			}
+		})
+	}
+	for n := range s.soak {
+		r := &round{number: s.first + n, left: len(binaries),
+			report: newReport(io.Discard, append(s.flags, "-shuffle=on"), time.Now)}
+		for _, b := range binaries {
+			r.report.expect([]string{b.pkg})
+			queue <- job{b, r}
+		}
+	}
+	close(queue)
+	workers.Wait()
+}
+
+// ended adds what a binary said to its round, and reports the round if it was the last one.
+func (s *rounds) ended(j job, events []event, spent time.Duration) {
+	r := j.round
+	for _, e := range events {
+		r.report.take(e)
+	}
+	r.costs = append(r.costs, timed{testID{Package: j.pkg}, spent.Seconds()})
+	if r.left--; r.left > 0 {
+		return
+	}
+	r.report.end()
+	slices.SortFunc(r.costs, func(a, b timed) int { return cmp.Compare(b.seconds, a.seconds) })
+	sum, dearest := 0.0, []string{}
+	for i, cost := range r.costs {
+		if sum += cost.seconds; i < shownSlowest {
+			dearest = append(dearest, fmt.Sprintf("%s %.0f", relative(cost.Package), cost.seconds))
+		}
+	}
+	fmt.Fprintf(s.out, "round %d: %d passed, %d failed in %s; %.0f s of processor time (%s)\n", r.number, r.report.passed,
+		len(r.report.failedAt), time.Since(r.report.began).Round(time.Second), sum, strings.Join(dearest, ", "))
+	for _, id := range r.report.failedAt {
+		if s.failures[id]++; s.failures[id] == 1 {
+			fmt.Fprintf(s.out, "%s  %s\n", strings.Join(r.report.kept[id], ""), r.report.command(id))
+		}
+	}
 }
 
 // binary is the compiled test of a package.
@@ -89,33 +151,10 @@ func forRun(flag string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(flag, prefix) })
 }
 
-// runBinaries runs each binary once.
-func runBinaries(ctx context.Context, r *report, binaries []binary, seed string) {
-	queue := make(chan binary)
-	var workers sync.WaitGroup
-	var lock sync.Mutex
-	for range together {
-		workers.Go(func() {
-			for b := range queue {
-				events := runBinary(ctx, b, seed)
-				lock.Lock()
-				for _, e := range events {
-					r.take(e)
-				}
-				lock.Unlock()
-			}
-		})
-	}
-	for _, b := range binaries {
-		queue <- b
-	}
-	close(queue)
-	workers.Wait()
-}
-
-// runBinary is a package's events. The shuffle of a round is the same for all packages, so that it can be repeated.
-func runBinary(ctx context.Context, b binary, seed string) []event {
-	cmd := onOneCore(ctx, "go", "tool", "test2json", "-t", "-p", b.pkg, b.file, "-test.v=test2json",
+// runBinary is a package's events and the processor time that it took. The shuffle of a round is the same for all
+// packages, so that it can be repeated.
+func runBinary(ctx context.Context, core int, b binary, seed string) ([]event, time.Duration) {
+	cmd := onCore(ctx, core, "go", "tool", "test2json", "-t", "-p", b.pkg, b.file, "-test.v=test2json",
 		"-test.shuffle="+seed, "-test.timeout=4h", "-test.count=1")
 	cmd.Dir = b.dir
 	var output bytes.Buffer
@@ -132,38 +171,25 @@ func runBinary(ctx context.Context, b binary, seed string) []event {
 		events = append(events, event{Action: "output", Package: b.pkg, Output: err.Error() + "\n"},
 			event{Action: "fail", Package: b.pkg})
 	}
-	return events
+	return events, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }
 
-// onOneCore is a command that runs on the machine's first core alone.
-func onOneCore(ctx context.Context, name string, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, "taskset", append([]string{"-c", "0", name}, args...)...)
+// onCore is a command that runs on one core alone.
+func onCore(ctx context.Context, core int, name string, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, "taskset", append([]string{"-c", strconv.Itoa(core), name}, args...)...)
 }
 
-// makeBusy starts processes that use the first core as much as they get, and one that writes to the disk and waits for
-// it. They end with the function that it returns.
-func makeBusy(ctx context.Context, load int, work string) (func(), error) {
-	scripts := make([]string, load, load+1)
-	for i := range scripts {
-		scripts[i] = "while :; do :; done"
-	}
-	scripts = append(scripts, "while :; do dd if=/dev/zero of="+quote(filepath.Join(work, "disk"))+
-		" bs=1M count=16 oflag=dsync conv=notrunc 2>/dev/null; done")
+// makeDiskBusy starts a process that writes to the disk and waits for it. It ends with the function that it returns.
+func makeDiskBusy(ctx context.Context, core int, work string) (func(), error) {
 	ctx, cancel := context.WithCancel(ctx)
-	var commands []*exec.Cmd
-	stop := func() {
+	cmd := onCore(ctx, core, "sh", "-c", "while :; do dd if=/dev/zero of="+quote(filepath.Join(work, "disk"))+
+		" bs=1M count=16 oflag=dsync conv=notrunc 2>/dev/null; done")
+	if err := cmd.Start(); err != nil {
 		cancel()
-		for _, cmd := range commands {
-			_ = cmd.Wait()
-		}
+		return nil, fmt.Errorf("a soak needs taskset of util-linux: %w", err)
 	}
-	for _, script := range scripts {
-		cmd := onOneCore(ctx, "sh", "-c", script)
-		if err := cmd.Start(); err != nil {
-			stop()
-			return nil, fmt.Errorf("a soak needs taskset of util-linux: %w", err)
-		}
-		commands = append(commands, cmd)
-	}
-	return stop, nil
+	return func() {
+		cancel()
+		_ = cmd.Wait()
+	}, nil
 }
