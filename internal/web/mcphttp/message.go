@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/web/handler"
@@ -68,8 +68,8 @@ func isStateless(header http.Header, h head) bool {
 }
 
 func isSince(version string) bool {
-	dated := regexp.MustCompile(`^\d{4}-\d\d-\d\d$`)
-	return dated.MatchString(version) && version >= stateless
+	_, err := time.Parse(time.DateOnly, version)
+	return err == nil && version >= stateless
 }
 
 // checkVersion refuses the header of a version that sessions do not have. None is what the first of them has.
