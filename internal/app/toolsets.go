@@ -32,38 +32,99 @@ type tools struct {
 	packages    func() *packages.Service // made when it is first asked
 }
 
-// Toolsets is everything that can be asked, whatever the way in. Making it touches nothing.
-func (a *App) Toolsets() []operation.Toolset {
-	a.toolsetsOnce.Do(func() { a.toolsets = a.makeToolsets() })
-	return slices.Concat(a.toolsets, a.Options().More)
+// toolsetMaker makes a toolset of the program.
+type toolsetMaker struct {
+	name string
+	make func(*App) operation.Toolset
 }
 
-// makeToolsets makes those of the program.
-func (a *App) makeToolsets() []operation.Toolset {
-	kernel := func() *operation.Kernel { return a.Wire(Needs{}).kernel }
+// toolsetMakers makes each toolset of the program, in the order in which they are listed.
+func toolsetMakers() []toolsetMaker {
+	kernel := func(a *App) func() *operation.Kernel {
+		return func() *operation.Kernel { return a.Wire(Needs{}).kernel }
+	}
+	return []toolsetMaker{
+		{prflow.ToolsetName, (*App).pullToolset},
+		{definitions.ToolsetName, func(a *App) operation.Toolset {
+			return definitions.Toolset(kernel(a), func() *definitions.Service { return a.Wire(Needs{}).Tools.definitions() })
+		}},
+		{deploy.ToolsetName, func(a *App) operation.Toolset {
+			create := operation.Named(a.toolset(prflow.ToolsetName).Operations, prflow.ToolCreatePR)
+			return deploy.Toolset(Version(), kernel(a), func() *deploy.Service { return a.Wire(Needs{}).Tools.Deploy() },
+				proposer(create, a.providerOf))
+		}},
+		{scripts.ToolsetName, func(a *App) operation.Toolset {
+			return scripts.Toolset(kernel(a), func() *scripts.Service { return a.Wire(Needs{}).Tools.scripts() })
+		}},
+		{packages.ToolsetName, func(a *App) operation.Toolset {
+			return packages.Toolset(kernel(a), func() *packages.Service { return a.Wire(Needs{}).Tools.packages() })
+		}},
+	}
+}
+
+// pullToolset is what is asked about pull requests.
+func (a *App) pullToolset() operation.Toolset {
 	flow := func() *prflow.Service { return a.Wire(Needs{}).Flow }
 	pulls := prflow.Toolset(flow)
 	pulls.Resources = prflow.Resources(flow,
 		func(ctx context.Context) []prflow.KnownFiles { return knownFiles(ctx, a.Wire(Needs{})) })
-	providerOf := func(owner, name string) string { return a.Wire(Needs{}).Flow.Reader().ProviderOf(owner, name) }
-	propose := proposer(operation.Named(pulls.Operations, prflow.ToolCreatePR), providerOf)
-	desk := review.Desk{Service: func() *review.Service { return NewReviews(a.Wire(Needs{})) }, ProviderOf: providerOf}
+	desk := review.Desk{Service: func() *review.Service { return NewReviews(a.Wire(Needs{})) }, ProviderOf: a.providerOf}
 	pulls.Operations = append(pulls.Operations, desk.Operations()...)
-	return []operation.Toolset{
-		pulls,
-		definitions.Toolset(kernel, func() *definitions.Service { return a.Wire(Needs{}).Tools.definitions() }),
-		deploy.Toolset(Version(), kernel, func() *deploy.Service { return a.Wire(Needs{}).Tools.Deploy() }, propose),
-		scripts.Toolset(kernel, func() *scripts.Service { return a.Wire(Needs{}).Tools.scripts() }),
-		packages.Toolset(kernel, func() *packages.Service { return a.Wire(Needs{}).Tools.packages() }),
+	return pulls
+}
+
+func (a *App) providerOf(owner, name string) string {
+	return a.Wire(Needs{}).Flow.Reader().ProviderOf(owner, name)
+}
+
+// toolset is the toolset of the program with a name. It is made when it is first asked for: each connection of an agent
+// has its own, and most have one of five. Making it touches nothing.
+func (a *App) toolset(name string) operation.Toolset {
+	a.toolsetsMade.Lock()
+	set, made := a.toolsets[name]
+	a.toolsetsMade.Unlock()
+	if made {
+		return set
 	}
+	makers := toolsetMakers()
+	at := slices.IndexFunc(makers, func(m toolsetMaker) bool { return m.name == name })
+	set = makers[at].make(a)
+	a.toolsetsMade.Lock()
+	defer a.toolsetsMade.Unlock()
+	if a.toolsets == nil {
+		a.toolsets = map[string]operation.Toolset{}
+	}
+	if first, made := a.toolsets[name]; made { // another caller was faster
+		return first
+	}
+	a.toolsets[name] = set
+	return set
+}
+
+// Toolsets is everything that can be asked, whatever the way in.
+func (a *App) Toolsets() []operation.Toolset {
+	return a.toolsetsIf(func(operation.Toolset) bool { return true }, func(string) bool { return true })
 }
 
 // EnabledToolsets is those of toolsets that the operator has named, or the one that --as has.
 func (a *App) EnabledToolsets() []operation.Toolset {
-	return slices.DeleteFunc(a.Toolsets(), func(set operation.Toolset) bool {
-		added := slices.ContainsFunc(a.Options().More, func(more operation.Toolset) bool { return more.Name == set.Name })
-		return !a.enabled(set.Name) && (!added || a.Options().Only != "")
-	})
+	return a.toolsetsIf(func(operation.Toolset) bool { return a.Options().Only == "" }, a.enabled)
+}
+
+// toolsetsIf is the toolsets of the program whose names are wanted, and those of Options.More of which added or wanted
+// says so.
+func (a *App) toolsetsIf(added func(operation.Toolset) bool, wanted func(name string) bool) (out []operation.Toolset) {
+	for _, m := range toolsetMakers() {
+		if wanted(m.name) {
+			out = append(out, a.toolset(m.name))
+		}
+	}
+	for _, set := range a.Options().More {
+		if added(set) || wanted(set.Name) {
+			out = append(out, set)
+		}
+	}
+	return out
 }
 
 // WebToolsets is the enabled ones for the HTTP server, with what their pages ask.

@@ -41,8 +41,8 @@ type App struct {
 	options func() Options
 	Parts   *Parts
 
-	toolsetsOnce sync.Once
-	toolsets     []operation.Toolset // of the program; see Toolsets
+	toolsetsMade sync.Mutex
+	toolsets     map[string]operation.Toolset // of the program, by name; see toolset
 }
 
 // Options configure a run of the program.

@@ -190,6 +190,24 @@ func TestOnlyToolsetsWhoseToolsComeAndGoDeclareThat(t *testing.T) {
 	}
 }
 
+// Only a list that stays the same while a client is connected may be kept by it.
+func TestListsThatCannotChangeMayBeKept(t *testing.T) {
+	s, fixed := &scripts{names: map[string]string{"one": "a script"}}, (&flow{}).toolset()
+	fixed.Prompts = []operation.Prompt{{Name: "a", Tool: "list_prs"}}
+	for name, c := range map[string]client{
+		"fixed": connect(t, mcpserver.Options{}, fixed), "found": connect(t, mcpserver.Options{}, fixed, s.toolset()),
+	} {
+		for method, kept := range map[string]bool{
+			"tools/list": name == "fixed", "prompts/list": true, "resources/list": false,
+		} {
+			c.send(strings.Replace(modern, "tools/list", method, 1))
+			if line := c.until(`"id":`); strings.Contains(line, `"ttlMs":300000`) != kept {
+				t.Errorf("%s, %s may be kept: %t, want %t: %s", name, method, !kept, kept, line)
+			}
+		}
+	}
+}
+
 func TestAToolThatIsFoundTakesNoOthersName(t *testing.T) {
 	s := &scripts{names: map[string]string{"list_prs": "false friend"}}
 	f := &flow{err: fault.New(fault.NotFound, "the true one")}

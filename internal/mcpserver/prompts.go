@@ -18,7 +18,7 @@ import (
 //go:embed icon.svg
 var icon []byte
 
-// icons are what clients show beside the server's and its prompts' names. It is no part of what a model reads.
+// icons are what clients show beside the server's name. A model never reads them.
 func icons() []mcp.Icon {
 	const kind = "image/svg+xml"
 	return []mcp.Icon{{Src: "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(icon), MIMEType: kind,
@@ -44,7 +44,7 @@ func (s *Server) addPrompts() {
 			if !exists || tool.hidden || p.Offered != nil && !p.Offered() {
 				continue
 			}
-			prompt := mcp.NewPrompt(p.Name, mcp.WithPromptDescription(p.Description), mcp.WithPromptIcons(icons()...))
+			prompt := mcp.NewPrompt(p.Name, mcp.WithPromptDescription(p.Description))
 			prompt.Title = p.Title
 			for _, a := range p.Arguments {
 				prompt.Arguments = append(prompt.Arguments, mcp.PromptArgument{Name: a.Name, Description: a.Description,

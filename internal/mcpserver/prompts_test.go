@@ -70,6 +70,9 @@ func TestPromptsFollowTheirTool(t *testing.T) {
 		if err := json.Unmarshal([]byte(answers[1]), &listed); err != nil {
 			t.Fatal(err)
 		}
+		if strings.Contains(answers[1], "icons") {
+			t.Errorf("each prompt has the icon again: %s", answers[1])
+		}
 		got := ""
 		for _, p := range listed.Result.Prompts {
 			got += `"` + p.Name + `" `

@@ -54,6 +54,9 @@ type Server struct {
 	known    map[string]known // by the tool's name
 }
 
+// fixedFor is how long a client may keep a list that does not change while it is connected.
+const fixedFor = 5 * time.Minute
+
 // New builds the server. An error is a fault in an embedded schema.
 func New(toolsets []operation.Toolset, o Options) (*Server, error) {
 	s := &Server{opts: o, toolsets: toolsets, changes: changes(toolsets), known: map[string]known{}}
@@ -72,10 +75,18 @@ func New(toolsets []operation.Toolset, o Options) (*Server, error) {
 	if o.Name == "" {
 		showIcon(hooks, mcp.Implementation{Name: name, Version: o.Version, Title: title, Icons: icons()})
 	}
-	s.mcp = server.NewMCPServer(name, o.Version,
+	fixed := []mcp.MCPMethod{mcp.MethodPromptsList, mcp.MethodResourcesTemplatesList}
+	if !s.changes {
+		fixed = append(fixed, mcp.MethodToolsList)
+	}
+	settings := []server.ServerOption{
 		server.WithTitle(title), server.WithToolCapabilities(s.changes), server.WithHooks(hooks),
 		server.WithInstructions(strings.Join(instructions, " ")),
-	)
+	}
+	for _, list := range fixed {
+		settings = append(settings, server.WithMethodCacheHints(list, fixedFor.Milliseconds(), mcp.CacheScopePrivate))
+	}
+	s.mcp = server.NewMCPServer(name, o.Version, settings...)
 	for _, set := range toolsets {
 		for _, o := range set.Operations {
 			if o.Tool.Title == "" {

@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -169,6 +170,55 @@ func TestClientsOfOneTokenDoNotHearEachOtherByAddress(t *testing.T) {
 	}
 }
 
+// Beyond the bound of requests under way one waits for another to end, and is answered in JSON-RPC if none does: clients
+// cannot read another answer.
+func TestOneOfTooManyRequestsWaitsForAnother(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]time.Duration{"long": time.Minute, "not": time.Nanosecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(w *world) { w.web.Agents.Limits.Wait, w.web.Agents.Limits.Stream = wait, time.Millisecond })
+			c := began(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
+			var releases []func()
+			for range 4 { // as many as run at a time
+				_, release := w.fake.Script.Block("Status")
+				releases = append(releases, release)
+			}
+			release := sync.OnceFunc(func() {
+				for _, each := range releases {
+					each()
+				}
+			})
+			defer release()
+			var calls []mcpAnswer
+			for id := range 64 {
+				calls = append(calls, c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":`+
+					`"get_pr_status","arguments":{"repo_owner":"joe","repo_name":"infra","pr_number":1}}}`, id+1)))
+			}
+			answered := make(chan message, 1)
+			go func() {
+				a, err := c.try(context.Background(), http.MethodPost, strings.ReplaceAll(ping, `"id":1`, `"id":65`))
+				if err != nil {
+					t.Error(err)
+				}
+				m, _, _ := a.read()
+				answered <- m
+			}()
+			if wait > time.Second {
+				release()
+			}
+			m := <-answered
+			release()
+			if refused := strings.Contains(string(m.Error), "-32000"); refused != (wait < time.Second) {
+				t.Errorf("the 65th: %+v", m)
+			}
+			for _, a := range calls {
+				_ = drained(a)
+			}
+		})
+	}
+}
+
 func TestASessionEndsWithDelete(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -206,6 +256,25 @@ func TestAnIdleSessionEndsAndAFullTokenLosesItsLongestIdleOne(t *testing.T) {
 	if a := ninth.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}`); a.StatusCode != http.StatusOK {
 		t.Errorf("the ninth: %s", a.Status)
 	}
+
+	listing, headers := modern(1, "tools/list", "{}")
+	modernly := dialed(t, at, token)
+	for range 2 {
+		if a := modernly.send(listing, headers); a.StatusCode != http.StatusOK {
+			t.Errorf("a request that stands for itself beside eight idle sessions: %s", a.Status)
+		}
+	}
+	var all sync.WaitGroup
+	for range 8 { // as many at a time as there may be
+		all.Go(func() {
+			c := dialed(t, at, token)
+			a, err := c.try(context.Background(), http.MethodPost, greeting)
+			if err != nil || a.StatusCode != http.StatusOK {
+				t.Errorf("one of eight that begin at once: %v, %v", a.Response, err)
+			}
+		})
+	}
+	all.Wait()
 
 	w = newWorld(t, func(w *world) { w.web.Agents.Limits.Idle = 2 * time.Second })
 	c := began(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))

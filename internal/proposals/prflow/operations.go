@@ -14,10 +14,13 @@ import (
 //go:embed schema/*.json
 var schemas embed.FS
 
+// ToolsetName is that of Toolset in CLAUDEOPS_TOOLSETS.
+const ToolsetName = "pr"
+
 // Toolset is what agents, programs and people ask of the use case. service is called for each request.
 func Toolset(service func() *Service) operation.Toolset {
 	set := operation.Toolset{
-		Name: "pr", Schemas: schemas,
+		Name: ToolsetName, Schemas: schemas,
 		Operations: []operation.Operation{createPR(service), getPRStatus(service), listPRs(service), readFile(service),
 			readDiff(service), promoteProposal(service)},
 	}

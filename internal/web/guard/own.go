@@ -16,7 +16,9 @@ import (
 // cannot have the browser sent there: it stands in no header that another origin gets, and in no list of sockets.
 
 // ownNames is the form of those names: the random part, and the host that they stand for.
-const ownNames = `^([a-z2-7]{26})-(localhost|ip6|127(?:-\d{1,3}){3})\.localhost$`
+//
+//nolint:gochecknoglobals // compiled once; each request is held against it
+var ownNames = regexp.MustCompile(`^([a-z2-7]{26})-(localhost|ip6|127(?:-\d{1,3}){3})\.localhost$`)
 
 // ownName makes a host name for a browser that has asked for a host of loopback. The host may have a port, which stays.
 func ownName(host string) string {
@@ -33,7 +35,7 @@ func ownName(host string) string {
 // sharedHost is the host of loopback that a browser's own name stands for, with its port; own is false for every other
 // host, which is returned as it is.
 func sharedHost(host string) (shared string, own bool) {
-	parts := regexp.MustCompile(ownNames).FindStringSubmatch(hostName(host))
+	parts := ownNames.FindStringSubmatch(hostName(host))
 	switch {
 	case parts == nil:
 		return host, false

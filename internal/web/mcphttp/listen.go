@@ -35,7 +35,7 @@ func (s *Server) listen(req *handler.Request) (handler.Response, error) {
 	if t == nil {
 		return handler.Response{}, badRequest("what Last-Event-ID names is not remembered any more")
 	}
-	left, err := n.use()
+	left, err := n.use(req.Context())
 	if err != nil {
 		return handler.Response{}, err
 	}
@@ -71,11 +71,14 @@ func (s *Server) leave(req *handler.Request) (handler.Response, error) {
 	return handler.Response{Status: http.StatusNoContent}, nil
 }
 
-// sessionMethod refuses a method that only sessions have to whoever has none.
+// sessionMethod refuses a method that only sessions have to clients that have none. A client that looks whether there
+// is a stream before its session begins expects 405, as of a server without such streams.
 func sessionMethod(req *handler.Request) error {
-	if req.Method == http.MethodHead || isSince(req.Header.Get(versionHeader)) {
+	early := req.Method == http.MethodGet && req.Header.Get(sessionHeader) == ""
+	if req.Method == http.MethodHead || isSince(req.Header.Get(versionHeader)) || early {
 		return &handler.StatusError{Status: http.StatusMethodNotAllowed, Header: http.Header{"Allow": {"POST"}},
-			Err: fault.New(fault.InvalidArgument, "since %s this address takes POST alone", stateless)}
+			Err: fault.New(fault.InvalidArgument, "without a session this address takes POST alone, as all of it does "+
+				"since %s; a session begins with initialize", stateless)}
 	}
 	if err := checkVersion(req.Header); err != nil {
 		return err

@@ -45,6 +45,7 @@ type Limits struct {
 	// after which requests that stand for themselves get a new connection, with the operator's rules of then; 10 min
 	Renew time.Duration
 	Kept  time.Duration // how long what a stream said can be asked for again; 5 min
+	Wait  time.Duration // for one of too many requests of a session to end, before another is refused; 10 s
 }
 
 func (l Limits) withDefaults() Limits {
@@ -59,6 +60,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.Idle, 30*time.Minute)
 	set(&l.Renew, 10*time.Minute)
 	set(&l.Kept, 5*time.Minute)
+	set(&l.Wait, 10*time.Second)
 	return l
 }
 

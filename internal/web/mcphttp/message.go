@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/web/handler"
@@ -36,6 +36,7 @@ const (
 	codeMismatch   = -32020
 	codeCapability = -32021
 	codeVersion    = -32022
+	codeServer     = -32000 // a condition of the server itself, such as too many requests
 )
 
 // head is what a transport has to know of a message. The loop refuses what could be read in two ways.
@@ -51,6 +52,9 @@ type head struct {
 	} `json:"params"`
 }
 
+// isNotification reports whether a message is one that gets no answer.
+func (h head) isNotification() bool { return len(h.ID) == 0 && h.Method != "" }
+
 // headOf reads what it can. Whoever gets the message then says what is wrong with it.
 func headOf(message []byte) (h head) {
 	_ = json.Unmarshal(message, &h)
@@ -64,8 +68,8 @@ func isStateless(header http.Header, h head) bool {
 }
 
 func isSince(version string) bool {
-	dated := regexp.MustCompile(`^\d{4}-\d\d-\d\d$`)
-	return dated.MatchString(version) && version >= stateless
+	_, err := time.Parse(time.DateOnly, version)
+	return err == nil && version >= stateless
 }
 
 // checkVersion refuses the header of a version that sessions do not have. None is what the first of them has.
@@ -122,10 +126,15 @@ func decoded(value string) (string, bool) {
 
 // failure is an answer of JSON-RPC that is an error of this transport.
 func failure(id json.RawMessage, code int, message string) handler.Response {
+	return refusal(id, http.StatusBadRequest, code, message)
+}
+
+// refusal is an error of JSON-RPC with a status of HTTP.
+func refusal(id json.RawMessage, status, code int, message string) handler.Response {
 	if len(id) == 0 {
 		id = json.RawMessage("null")
 	}
-	return handler.Response{Status: http.StatusBadRequest, Value: map[string]any{
+	return handler.Response{Status: status, Value: map[string]any{
 		"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": message},
 	}}
 }

@@ -1,8 +1,10 @@
 package mcphttp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -32,9 +34,12 @@ func (s *Server) post(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return handler.Response{}, err
 	}
+	if len(bytes.TrimSpace(x.Message)) == 0 {
+		return failure(nil, codeParse, "the body is empty: send one message of JSON-RPC"), nil
+	}
 	h := headOf(x.Message)
 	x.Alone = isStateless(req.Header, h)
-	if x.Alone && x.Size == 0 {
+	if x.Alone && x.Size == 0 && !h.isNotification() {
 		if code, problem := mismatch(req.Header, h); problem != "" {
 			return failure(h.ID, code, problem), nil
 		}
@@ -96,7 +101,13 @@ func (n *session) answer(req *handler.Request, x exchange.Exchange, h head, begu
 		e.RetryAfter = wait
 		return handler.Response{}, e
 	}
-	left, err := n.use()
+	if x.Alone && h.isNotification() { // a client takes a request back by going away, so none says anything to us
+		return handler.Response{Status: http.StatusAccepted}, nil
+	}
+	left, err := n.use(req.Context())
+	if errors.Is(err, errBusy) && len(h.ID) > 0 {
+		return refusal(h.ID, http.StatusOK, codeServer, err.Error()), nil // clients cannot read a problem document here
+	}
 	if err != nil {
 		return handler.Response{}, err
 	}

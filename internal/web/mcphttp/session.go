@@ -3,6 +3,7 @@ package mcphttp
 import (
 	"context"
 	"crypto/rand"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -15,7 +16,7 @@ import (
 
 // Bounds of one session.
 const (
-	maxAtOnce   = 64      // requests under way; more are refused
+	maxAtOnce   = 64      // requests under way; more wait for Limits.Wait, and are refused then
 	maxKept     = 32      // streams that have ended and can be asked for again
 	maxKeptSize = 2 << 20 // bytes of them
 )
@@ -36,7 +37,8 @@ type session struct {
 	version string // that was agreed on
 	closed  bool   // nothing more is taken in
 	sending sync.WaitGroup
-	busy    int // requests and streams that are open
+	busy    int           // requests and streams that are open
+	freed   chan struct{} // closed, and made anew, when busy falls
 	begun   time.Time
 	used    time.Time
 	idle    *time.Timer
@@ -58,34 +60,27 @@ func (s *Server) open(req *handler.Request, h holder, id string) (*session, erro
 	n := &session{
 		id: id, holder: h.id, budget: arrival.Budget, limits: s.options.Limits, now: s.options.Now,
 		messages: make(chan exchange.Exchange), ending: make(chan struct{}), over: make(chan struct{}), general: newStream(0),
-		begun: time.Now(), used: time.Now(),
+		begun: time.Now(), used: time.Now(), freed: make(chan struct{}),
 	}
 	n.mu.Lock() // endIfIdle waits until idle is set
 	n.idle = time.AfterFunc(n.limits.Idle, n.endIfIdle)
 	n.mu.Unlock()
 	go func() {
-		defer tokens.Leave()
-		defer done()
 		stop := context.AfterFunc(s.ctx, n.end)
 		defer stop()
 		_ = tokens.Host().ServeExchanges(s.ctx, arrival, n.messages, n.general) // it is in the log
 		s.remove(n)
-		close(n.over)
+		done()
+		tokens.Leave()
+		close(n.over) // now that it no longer counts: a request may wait for its place
 		n.end()
 	}()
 	return n, nil
 }
 
-// begin begins a session of a client, and puts the longest idle one of its token out where there are too many.
+// begin begins a session of a client.
 func (s *Server) begin(req *handler.Request, h holder) (*session, error) {
-	n, err := s.open(req, h, rand.Text())
-	if fault.CodeOf(err) == fault.LimitReached {
-		if old := s.longestIdle(h); old != nil {
-			old.end()
-			<-old.over
-			n, err = s.open(req, h, rand.Text())
-		}
-	}
+	n, err := s.makeRoom(req, h, rand.Text())
 	if err != nil {
 		return nil, err
 	}
@@ -95,12 +90,37 @@ func (s *Server) begin(req *handler.Request, h holder) (*session, error) {
 	return n, nil
 }
 
-// longestIdle is the session of a token that nobody uses and that was used longest ago; nil if there is none.
+// makeRoom opens a session. Where the token has too many, those that have been idle longest end first, one at a time.
+func (s *Server) makeRoom(req *handler.Request, h holder, id string) (*session, error) {
+	for {
+		n, err := s.open(req, h, id)
+		if fault.CodeOf(err) != fault.LimitReached {
+			return n, err
+		}
+		old := s.longestIdle(h)
+		if old == nil {
+			return nil, err
+		}
+		old.end()
+		select {
+		case <-old.over:
+		case <-req.Context().Done():
+			return nil, fault.From(req.Context().Err())
+		}
+	}
+}
+
+// longestIdle is the session of a token that has no request under way and was used longest ago; nil if there is none.
+// The connection of requests that stand for themselves is one of them.
 func (s *Server) longestIdle(h holder) (oldest *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	all := slices.Collect(maps.Values(s.sessions))
+	if n := s.stateless[h.id]; n != nil {
+		all = append(all, n)
+	}
 	var since time.Time
-	for _, n := range s.sessions {
+	for _, n := range all {
 		if used, busy := n.lastUse(); n.holder == h.id && !busy && (oldest == nil || used.Before(since)) {
 			oldest, since = n, used
 		}
@@ -121,7 +141,7 @@ func (s *Server) shared(req *handler.Request, h holder) (*session, error) {
 	if n != nil {
 		return n, nil
 	}
-	n, err := s.open(req, h, "")
+	n, err := s.makeRoom(req, h, "")
 	if err != nil {
 		return nil, err
 	}
@@ -205,14 +225,28 @@ func (n *session) lastUse() (at time.Time, busy bool) {
 	return n.used, n.busy > 0
 }
 
-// use counts a request or a stream in until left is called.
-func (n *session) use() (left func(), err error) {
+// errBusy says that a session has as many requests under way as it may have.
+var errBusy = fault.New(fault.LimitReached, //nolint:gochecknoglobals // a constant
+	"%d requests of this agent are under way; wait for one of them to finish, then send this one again", maxAtOnce)
+
+// use counts a request or a stream in until left is called. Where too many are under way it waits for one to end, for
+// Limits.Wait; the error is errBusy then.
+func (n *session) use(ctx context.Context) (left func(), err error) {
+	bound, cancel := context.WithTimeout(ctx, n.limits.Wait)
+	defer cancel()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.busy >= maxAtOnce {
-		e := fault.New(fault.LimitReached, "too many requests of this agent are under way; wait for one of them to finish")
-		e.RetryAfter = time.Second
-		return nil, e
+	for n.busy >= maxAtOnce {
+		freed := n.freed
+		n.mu.Unlock()
+		select {
+		case <-freed:
+		case <-bound.Done():
+		}
+		n.mu.Lock()
+		if bound.Err() != nil {
+			return nil, errBusy
+		}
 	}
 	n.busy++
 	n.used = time.Now()
@@ -221,6 +255,8 @@ func (n *session) use() (left func(), err error) {
 		defer n.mu.Unlock()
 		n.busy--
 		n.used = time.Now()
+		close(n.freed)
+		n.freed = make(chan struct{})
 	}), nil
 }
 
