@@ -89,6 +89,7 @@ type Parts struct {
 	Rules   rules
 	Store   exportedStore
 	Scanner *content.Scanner
+	secrets *config.Secrets
 	access  *access.Gatekeeper
 	// identities are the providers by which people sign in.
 	identities []*identity.Provider
@@ -147,6 +148,7 @@ func (a *App) Wire(n Needs) *Parts {
 		}
 	}
 	p.Scanner = content.NewScanner(append(p.Cfg.Secrets, targets.Secrets()...))
+	p.secrets = newSecrets(a, p)
 	p.Store.Store = store.New(p.Cfg.Records.Dir, store.Options{
 		DatabaseURL: p.Cfg.Records.DatabaseURL,
 		LocalRoot:   localRoot(p.Cfg.Forges.LocalRoot),
@@ -157,8 +159,8 @@ func (a *App) Wire(n Needs) *Parts {
 	p.Store.sinks = newSinks(p)
 	p.identities = newIdentities(p)
 	p.access = access.NewGatekeeper(access.Options{
-		Tokens: p.Store.Access, Logins: p.Store.Access, Configured: p.Cfg.Web.Tokens, AnonymousRead: p.Cfg.Web.AnonymousRead,
-		Now:    p.Store.Now,
+		Tokens: p.Store.Access, Logins: p.Store.Access, Configured: p.secrets.APITokens,
+		AnonymousRead: p.Cfg.Web.AnonymousRead, Now: p.Store.Now,
 		Random: rand.Reader, Directory: newDirectory(p), Operator: User(),
 	})
 	p.notifier = notify.New(p.Store.Outbox, targets.Senders(notify.SenderOptions{

@@ -33,7 +33,7 @@ const MinConfigured = 16
 type Gatekeeper struct {
 	tokens     Tokens
 	logins     Logins
-	configured []string // hashes
+	configured func() []string
 	anonymous  bool
 	codes      *codes
 	handed     *codes // logins that go on at another host name
@@ -48,8 +48,8 @@ type Gatekeeper struct {
 type Options struct {
 	Tokens Tokens
 	Logins Logins
-	// Configured are the tokens of CLAUDEOPS_API_TOKENS: every scope, at the server's tier.
-	Configured []string
+	// Configured are the tokens of CLAUDEOPS_API_TOKENS as they are now: every scope, at the server's tier. nil: none.
+	Configured func() []string
 	// AnonymousRead lets callers read who show nothing and whom the door takes for local.
 	AnonymousRead bool
 	Directory     Directory // of persons who sign in by providers; the zero value for none
@@ -64,12 +64,10 @@ func NewGatekeeper(o Options) *Gatekeeper {
 	g := &Gatekeeper{
 		tokens: o.Tokens, logins: o.Logins, anonymous: o.AnonymousRead, codes: newCodes(o.Now),
 		handed: newCodes(o.Now), now: o.Now, random: o.Random,
-		directory: o.Directory, operator: o.Operator, looking: newLooking(),
+		directory: o.Directory, operator: o.Operator, looking: newLooking(), configured: o.Configured,
 	}
-	for _, secret := range o.Configured {
-		if len(secret) >= MinConfigured {
-			g.configured = append(g.configured, Hash(secret))
-		}
+	if g.configured == nil {
+		g.configured = func() []string { return nil }
 	}
 	return g
 }
@@ -99,8 +97,9 @@ func (g *Gatekeeper) holder(ctx context.Context, hash string) (p Principal, ok b
 // known is who has the token with the hash, and what is kept of it; the zero Token for one of the configuration.
 func (g *Gatekeeper) known(ctx context.Context, hash string) (p Principal, t Token, ok bool, err error) {
 	p.TokenHash = hash
-	for i, known := range g.configured { // all of them, so that the time tells nothing
-		if subtle.ConstantTimeCompare([]byte(known), []byte(hash)) == 1 {
+	for i, secret := range g.configured() { // all of them, so that the time tells nothing
+		same := subtle.ConstantTimeCompare([]byte(Hash(secret)), []byte(hash)) == 1
+		if same && len(secret) >= MinConfigured {
 			p.Actor, p.Ceiling, p.Scopes, ok = g.holderOf(i), gitprovider.TierRemediate, AllScopes(), true
 		}
 	}
