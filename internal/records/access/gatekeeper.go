@@ -149,8 +149,11 @@ func (g *Gatekeeper) owned(ctx context.Context, t Token, p Principal) (Principal
 	if g.directory.People == nil {
 		return Principal{}, false, nil
 	}
-	owner, found, err := g.directory.People.FindPerson(ctx, t.Owner)
-	if err != nil || !found || g.now().Sub(owner.LookedAt) >= OwnerLife {
+	owner, err := g.owner(ctx, t.Owner)
+	if fault.CodeOf(err) == fault.Unauthenticated {
+		return Principal{}, false, nil
+	}
+	if err != nil {
 		return Principal{}, false, err
 	}
 	role := g.directory.roleOf(owner)
@@ -216,8 +219,8 @@ func (g *Gatekeeper) agentTier(ctx context.Context, t Token) (gitprovider.Tier, 
 
 func ownerLeft(t Token) error {
 	return fault.New(fault.Unauthenticated,
-		"the token %s is of a person who may give none here any more, or has not signed in for %d days",
-		t.Name, int(OwnerLife.Hours()/24))
+		"the token %s rests: its person may give none here any more, their provider does not stand by them, or they have not "+
+			"signed in for %d days; once they sign in, and may, it is good again", t.Name, int(OwnerLife.Hours()/24))
 }
 
 func tierLowered(name string) error {

@@ -155,11 +155,10 @@ func (a *Access) InsertLogin(ctx context.Context, session access.Login, madeBefo
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "INSERT INTO web_sessions ("+loginColumns("")+") VALUES ("+placeholders(1, 11)+")",
+		_, err = tx.ExecContext(ctx, "INSERT INTO web_sessions ("+loginColumns("")+") VALUES ("+placeholders(1, 9)+")",
 			text(session.Hash), text(session.TokenHash), micros(session.CreatedAt), micros(session.SeenAt), text(session.ID),
 			text(session.Browser),
-			text(session.Issuer), text(session.Subject), text(session.ProviderSession), text(session.Sealed),
-			at(&session.LookedAt))
+			text(session.Issuer), text(session.Subject), text(session.ProviderSession))
 		if err != nil {
 			return err
 		}

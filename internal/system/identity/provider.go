@@ -182,7 +182,7 @@ func (p *Provider) Finish(ctx context.Context, f Flow, code string) (Person, Gra
 			"did not take the code: it is used up, too old, or was not given to this server")
 	}
 	who, err := p.person(ctx, token, f.Nonce)
-	return who, grantOf(token), err
+	return who, p.grantOf(token), err
 }
 
 // Look asks again who a person is, and what they belong to now. The Grant that is returned takes the place of the old
@@ -200,7 +200,7 @@ func (p *Provider) Look(ctx context.Context, was Person, g Grant) (Person, Grant
 		if err != nil {
 			return Person{}, g, p.failed(err, "does not stand by the sign-in any more")
 		}
-		g = grantOf(token)
+		g = p.grantOf(token)
 	}
 	now, err := p.person(ctx, token, "")
 	switch {
@@ -236,6 +236,10 @@ func (p *Provider) with(ctx context.Context) context.Context {
 	return context.WithValue(ctx, oauth2.HTTPClient, p.client)
 }
 
-func grantOf(t *oauth2.Token) Grant {
-	return Grant{Access: t.AccessToken, Refresh: t.RefreshToken, Expires: t.Expiry}
+func (p *Provider) grantOf(t *oauth2.Token) Grant {
+	g := Grant{Access: t.AccessToken, Refresh: t.RefreshToken, Expires: t.Expiry}
+	if t.ExpiresIn > 0 { // by our clock, which is not that of the library
+		g.Expires = p.now().Add(time.Duration(t.ExpiresIn) * time.Second)
+	}
+	return g
 }
