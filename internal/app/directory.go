@@ -37,7 +37,7 @@ func newDirectory(p *Parts) access.Directory {
 		return nil
 	}
 	return access.Directory{
-		People: p.Store.Access, Key: p.markKey,
+		People: p.Store.Access, Key: p.grantKey,
 		Look: func(ctx context.Context, was identity.Person, g identity.Grant) (identity.Person, identity.Grant, error) {
 			provider := named(was.Provider, was.Issuer)
 			if provider == nil {

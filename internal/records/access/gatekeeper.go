@@ -133,8 +133,8 @@ func (g *Gatekeeper) used(ctx context.Context, t Token) {
 	}
 }
 
-// owned lowers the rights of a token that a person has made for themselves, or has given to a program, to those that
-// the person has.
+// owned lowers the rights of a token to those of the token that it was made with, and of the person whose it is. It is
+// of no use without both.
 func (g *Gatekeeper) owned(ctx context.Context, t Token, p Principal) (Principal, bool, error) {
 	if t.Grantor != "" {
 		by, _, ok, err := g.known(ctx, t.Grantor)
@@ -219,8 +219,8 @@ func (g *Gatekeeper) agentTier(ctx context.Context, t Token) (gitprovider.Tier, 
 
 func ownerLeft(t Token) error {
 	return fault.New(fault.Unauthenticated,
-		"the token %s rests: its person may give none here any more, their provider does not stand by them, or they have not "+
-			"signed in for %d days; once they sign in, and may, it is good again", t.Name, int(OwnerLife.Hours()/24))
+		"the token %s lets nobody in now: the token that it was made with has ended, its person may give none here any more, "+
+			"their provider does not stand by them, or they have not signed in for %d days", t.Name, int(OwnerLife.Hours()/24))
 }
 
 func tierLowered(name string) error {

@@ -194,10 +194,14 @@ func (g *Gatekeeper) owner(ctx context.Context, a Account) (Person, error) {
 	if age < LookEvery {
 		return who, nil
 	}
-	if grant, err := g.unsealed(who); err != nil || !lasts(grant) && !g.now().Before(grant.Expires) {
-		if age >= OwnerLife {
-			return Person{}, notStoodBy(who)
-		}
+	grant, err := g.unsealed(who)
+	switch {
+	case err != nil: // sealed with another key
+		return Person{}, notStoodBy(who)
+	case lasts(grant) || g.now().Before(grant.Expires):
+	case age >= OwnerLife:
+		return Person{}, notStoodBy(who)
+	default:
 		return who, nil
 	}
 	now, err := g.askedOrDown(ctx, who)

@@ -226,7 +226,7 @@ func (h *consentPages) letIn(req *handler.Request) (handler.Response, error) {
 		tier = 0
 	}
 	call := req.Call(nil)
-	call.Input = oauth.Allow{Request: wanted, Grantor: req.Principal.TokenHash, Tier: int(tier),
+	call.Input = oauth.Allow{Request: wanted, Tier: int(tier),
 		Repos: reposIn(form.Get("repos")), DryRun: form.Has("dry_run")}
 	out, err := h.allow.Handle(req.Context(), call)
 	if err != nil {
