@@ -11,3 +11,5 @@ UPDATE api_tokens SET grantor = (SELECT g.grantor FROM oauth_grants g WHERE g.to
     WHERE EXISTS (SELECT 1 FROM oauth_grants g WHERE g.token = api_tokens.id);
 ALTER TABLE oauth_grants DROP COLUMN grantor;
 CREATE INDEX api_tokens_by_grantor ON api_tokens (grantor);
+-- The session that noted an entry, with those whose words it was told.
+ALTER TABLE agent_journal ADD COLUMN actor TEXT NOT NULL DEFAULT '';
