@@ -18,7 +18,7 @@ func newIdentities(p *Parts) (out []*identity.Provider) {
 	pool := transport.NewPool(http.ProxyFromEnvironment)
 	for _, s := range p.Cfg.Web.SignIn {
 		out = append(out, identity.New(s, identity.Options{Over: pool, Redirect: p.Cfg.Web.PublicURL + signin.CallbackPath,
-			Now: p.Store.Now}))
+			Now: p.Store.Now, Secret: func() string { return p.secrets.Client(s.Name) }}))
 	}
 	return out
 }
@@ -37,7 +37,7 @@ func newDirectory(p *Parts) access.Directory {
 		return nil
 	}
 	return access.Directory{
-		People: p.Store.Access,
+		People: p.Store.Access, Key: p.grantKey,
 		Look: func(ctx context.Context, was identity.Person, g identity.Grant) (identity.Person, identity.Grant, error) {
 			provider := named(was.Provider, was.Issuer)
 			if provider == nil {

@@ -7,6 +7,13 @@ import (
 	"github.com/claudeops/claudeops/internal/system/confine"
 )
 
+// NewDoctorOf is NewDoctor for a command, which also looks at the servers that run.
+func NewDoctorOf(p *Parts) *doctor.Doctor {
+	d := NewDoctor(p)
+	d.Rules.Servers = p.servers
+	return d
+}
+
 // NewDoctor makes what looks once at everything that this process is configured with, by the rules as they are now.
 func NewDoctor(p *Parts) *doctor.Doctor {
 	now := p.Rules.Now()

@@ -67,7 +67,8 @@ func RunServe(ctx context.Context, a *App) error {
 	ctx, end := context.WithCancel(ctx) // also if the server ends by itself
 	var background sync.WaitGroup
 	defer background.Wait()
-	keepUp(ctx, p, &background, handler.KeepVerifying, agents.Keep, serveTokens, tokens.Keep)
+	told := newServing(p)
+	keepUp(ctx, p, &background, func(ctx context.Context) { told.keep(ctx, p) }, handler.KeepVerifying, agents.Keep, serveTokens, tokens.Keep)
 	if err := handler.Watch(ctx); err != nil {
 		p.Log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
 	}

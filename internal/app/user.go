@@ -44,7 +44,8 @@ func AtTerminal(ctx context.Context, p *Parts) (operation.Call, error) {
 		return operation.Call{}, fault.Wrap(err, e.Code, "CLAUDEOPS_TOKEN: %s", e.Message)
 	}
 	call := operation.Call{Ceiling: who.Ceiling, Scopes: who.Scopes}
-	call.Caller = operation.Caller{Actor: who.Actor.At(record.DoorCLI), Recheck: func(ctx context.Context) error {
+	at := who.Actor.At(record.DoorCLI)
+	call.Caller = operation.Caller{Actor: at, TokenHash: who.TokenHash, Recheck: func(ctx context.Context) error {
 		now, err := p.access.Bearer(ctx, secret)
 		if err == nil {
 			err = now.Still(who, "")

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
@@ -50,6 +51,7 @@ func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessio
 		Webhooks: api.Webhooks{Follower: follower, Senders: webhooks(p)},
 		Rules: web.Rules{
 			Policy: p.Rules.Effective, Doctor: func(ctx context.Context) []doctor.Finding { return lookAtServer(ctx, p) },
+			Stamp:        func() string { return fmt.Sprint(p.PolicyState(), p.secrets.Problems()) },
 			Boundary:     func() metrics.Boundary { return boundaryMetric(p.Cfg) },
 			ComparePulls: func(ctx context.Context) ([]record.HeadCheck, error) { return CompareWithPulls(ctx, p) },
 		},
@@ -71,6 +73,7 @@ func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessio
 func lookAtServer(ctx context.Context, p *Parts) []doctor.Finding {
 	d := NewDoctor(p)
 	d.LeaveAudit = true
+	d.Rules.Secrets = p.secrets.Problems()
 	return d.Look(ctx)
 }
 
@@ -132,7 +135,7 @@ func NewFollower(p *Parts) *follow.Follower {
 // webhooks are those that are listened to, and the secrets of their senders.
 func webhooks(p *Parts) (out []api.Sender) {
 	for _, f := range p.Cfg.Forges.All {
-		out = append(out, api.Sender{Source: f.Driver.Webhooks, Secret: f.HookSecret})
+		out = append(out, api.Sender{Source: f.Driver.Webhooks, Secret: func() string { return p.secrets.Hook(f.Driver) }})
 	}
 	return out
 }

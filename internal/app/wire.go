@@ -89,6 +89,7 @@ type Parts struct {
 	Rules   rules
 	Store   exportedStore
 	Scanner *content.Scanner
+	secrets *config.Secrets
 	access  *access.Gatekeeper
 	// identities are the providers by which people sign in.
 	identities []*identity.Provider
@@ -147,6 +148,7 @@ func (a *App) Wire(n Needs) *Parts {
 		}
 	}
 	p.Scanner = content.NewScanner(append(p.Cfg.Secrets, targets.Secrets()...))
+	p.secrets = newSecrets(a, p)
 	p.Store.Store = store.New(p.Cfg.Records.Dir, store.Options{
 		DatabaseURL: p.Cfg.Records.DatabaseURL,
 		LocalRoot:   localRoot(p.Cfg.Forges.LocalRoot),
@@ -157,8 +159,8 @@ func (a *App) Wire(n Needs) *Parts {
 	p.Store.sinks = newSinks(p)
 	p.identities = newIdentities(p)
 	p.access = access.NewGatekeeper(access.Options{
-		Tokens: p.Store.Access, Logins: p.Store.Access, Configured: p.Cfg.Web.Tokens, AnonymousRead: p.Cfg.Web.AnonymousRead,
-		Now:    p.Store.Now,
+		Tokens: p.Store.Access, Logins: p.Store.Access, Configured: p.secrets.APITokens,
+		AnonymousRead: p.Cfg.Web.AnonymousRead, Now: p.Store.Now,
 		Random: rand.Reader, Directory: newDirectory(p), Operator: User(),
 	})
 	p.notifier = notify.New(p.Store.Outbox, targets.Senders(notify.SenderOptions{
@@ -236,6 +238,15 @@ func (p *Parts) markKey() ([]byte, error) {
 		return nil, fault.Wrap(err, fault.Misconfigured, "CLAUDEOPS_MARK_KEY is malformed: %s", err)
 	}
 	return key, nil
+}
+
+// grantKey seals what lets providers of identities be asked about people. It is made of the configured key of the marks,
+// which machines share, or is that of the state folder.
+func (p *Parts) grantKey() ([]byte, error) {
+	if p.Cfg.Records.MarkKey != "" || p.Cfg.Records.Dir == "" {
+		return p.markKey()
+	}
+	return keyfile.LoadFile(p.Cfg.Records.Dir, keyfile.Grants)
 }
 
 // keyOfMarks is markKey without making a key: nil if there is none yet.

@@ -66,7 +66,7 @@ func findingsOf(ctx context.Context, a *commandLine, o doctorOptions) ([]doctor.
 		}
 		repos = append(repos, repo)
 	}
-	d := app.NewDoctor(a.program().Wire(app.Needs{}))
+	d := app.NewDoctorOf(a.program().Wire(app.Needs{}))
 	findings := append(d.Look(ctx), a.program().ToolsetFindings(ctx)...)
 	if o.online {
 		findings = append(findings, d.Online(ctx, repos)...)

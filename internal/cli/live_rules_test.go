@@ -1,17 +1,23 @@
 package cli_test
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/ops/doctor"
 )
 
 // rulesOfTest has caps that a test which proposes again and again does not reach.
@@ -77,6 +83,194 @@ func TestTheRulesOfARunningServerAreThoseOfNow(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What files hold by which others are let in counts as it is now, at each way in: a token whose file is replaced, empty
+// or gone lets nobody in any more, and who came in by it is out; what else there is stays as it is.
+func TestTheSecretsOfARunningServerAreThoseOfNow(t *testing.T) {
+	t.Parallel()
+	w := newPeopleWorld(t, map[string]string{"CLAUDEOPS_API_TOKENS_FILE": "$DIR/tokens",
+		"GITEA_WEBHOOK_SECRET_FILE": "$DIR/hook", "CLAUDEOPS_MARK_KEY_FILE": "$DIR/key"})
+	const first, second = "first-token-of-the-file", "second-token-of-the-file"
+	w.put("tokens", first)
+	w.put("hook", first)
+	w.put("key", strings.Repeat("ab", 32))
+	w.serving(func(address string) {
+		login := w.loginBy(address, first)
+		for _, step := range []struct {
+			name, tokens, hook string
+			lets               []string // secrets that let in
+			health             string   // what the health says
+		}{
+			{"as it was", first, first, []string{first}, ""},
+			{"replaced", second + "," + second + "-2", second, []string{second}, ""},
+			{"empty", "", "", nil, "none of its tokens lets anybody in"},
+			{"mended", first, first, []string{first}, ""},
+			{"gone", "-", "-", nil, "none of its tokens lets anybody in"},
+			{"there again", second, second, []string{second}, ""},
+		} {
+			for name, text := range map[string]string{"tokens": step.tokens, "hook": step.hook} {
+				if text == "-" {
+					_ = os.Remove(filepath.Join(w.dir, name))
+					continue
+				}
+				w.put(name, text)
+			}
+			lets := func(secret string) bool { return slices.Contains(step.lets, secret) }
+			w.becomes(step.name, func() bool {
+				return (w.reads(address, first) == http.StatusOK) == lets(first) &&
+					(w.reads(address, second) == http.StatusOK) == lets(second)
+			})
+			for _, secret := range []string{first, second} {
+				if got := w.delivers(address, secret); (got < http.StatusBadRequest) != lets(secret) {
+					t.Errorf("%s: a delivery that is signed with %s: %d", step.name, secret, got)
+				}
+			}
+			if got := w.opens(address, login); step.name != "as it was" && got == http.StatusOK {
+				t.Errorf("%s: a browser that has signed in with the first token reads: %d", step.name, got)
+			}
+			seed, _ := seedOfPeople()
+			if got := w.reads(address, seed.token); got != http.StatusOK {
+				t.Errorf("%s: who is in by another token gets %d", step.name, got)
+			}
+			said := w.health(address)
+			if strings.Contains(said, "lets anybody in") != (step.health != "") || !strings.Contains(said, step.health) {
+				t.Errorf("%s: the health says %s", step.name, said)
+			}
+		}
+		w.put("key", strings.Repeat("cd", 32))
+		w.becomes("the health says that the key is another one", func() bool {
+			return strings.Contains(w.health(address), "CLAUDEOPS_MARK_KEY has changed since this process started")
+		})
+	})
+}
+
+// doctor says by which rules a server judges that runs, and when they are not those that the command reads.
+func TestDoctorSaysByWhichRulesTheServerJudges(t *testing.T) {
+	t.Parallel()
+	w := newPeopleWorld(t, map[string]string{"CLAUDEOPS_POLICY": "$DIR/policy.yaml"})
+	w.put("policy.yaml", rulesOfTest)
+	w.put("other.yaml", rulesOfTest+"repositories: [demo/other]\n")
+	other := maps.Clone(w.env)
+	other["CLAUDEOPS_POLICY"] = filepath.Join(w.dir, "other.yaml")
+	says := func(env map[string]string) (found doctor.Finding) {
+		out, _ := w.command(lookupIn(env), "doctor", "--json")
+		var answer struct{ Findings []doctor.Finding }
+		if err := json.Unmarshal([]byte(out), &answer); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for _, f := range answer.Findings {
+			if f.Name == "server" {
+				found = f
+			}
+		}
+		return found
+	}
+	want := func(what string, env map[string]string, status, detail string) {
+		t.Helper()
+		got := says(env)
+		if got.Status != status || !strings.Contains(got.Detail, detail) || got.Blocks != (status == doctor.Problem) {
+			t.Errorf("%s: %+v, want %s and %q", what, got, status, detail)
+		}
+	}
+	want("no server", w.env, "", "")
+	w.serving(func(string) {
+		w.becomes("the server tells of its rules", func() bool { return says(w.env).Status == doctor.OK })
+		want("the same policy", w.env, doctor.OK, "judges by the same policy")
+		want("another policy", other, doctor.Warning, "this command reads one with the hash")
+		w.put("policy.yaml", rulesOfTest+"nonsense: true\n")
+		w.becomes("a broken one is seen", func() bool { return says(other).Status == doctor.Problem })
+		want("a broken one, seen with a good one", other, doctor.Problem, "cannot read its rules: ")
+		w.put("policy.yaml", rulesOfTest+"repositories: [demo/other]\n")
+		w.becomes("the other policy holds there, too", func() bool { return says(other).Status == doctor.OK })
+	})
+	want("it has ended", w.env, "", "")
+}
+
+// reads asks over REST with a token, and returns the status.
+func (w *peopleWorld) reads(address, token string) int {
+	w.Helper()
+	return w.status(http.MethodGet, address+"/api/v1/me", "", http.Header{"Authorization": {"Bearer " + token}})
+}
+
+// opens opens a page with the cookie of a login, and returns the status.
+func (w *peopleWorld) opens(address, login string) int {
+	w.Helper()
+	return w.status(http.MethodGet, address+"/settings/tokens", "", http.Header{"Cookie": {login}})
+}
+
+// delivers sends a ping as Gitea does, signed with a secret.
+func (w *peopleWorld) delivers(address, secret string) int {
+	w.Helper()
+	const body = `{"zen":"x"}`
+	h := hmac.New(sha256.New, []byte(secret))
+	_, _ = h.Write([]byte(body))
+	return w.status(http.MethodPost, address+"/webhooks/gitea", body, http.Header{
+		"Content-Type": {"application/json"}, "X-Gitea-Delivery": {fmt.Sprint(time.Now().UnixNano())},
+		"X-Gitea-Event": {"ping"}, "X-Gitea-Signature": {hex.EncodeToString(h.Sum(nil))}})
+}
+
+// loginBy signs a browser in with a token, and returns its cookie.
+func (w *peopleWorld) loginBy(address, token string) string {
+	w.Helper()
+	r, err := http.NewRequestWithContext(w.Context(), http.MethodPost, address+"/sign-in",
+		strings.NewReader(`{"token":"`+token+`"}`))
+	if err != nil {
+		w.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if len(answer.Cookies()) != 1 {
+		w.Fatalf("signing in: %d", answer.StatusCode)
+	}
+	return answer.Cookies()[0].Name + "=" + answer.Cookies()[0].Value
+}
+
+// health is what /healthz says in detail to ann.
+func (w *peopleWorld) health(address string) string {
+	w.Helper()
+	seed, err := seedOfPeople()
+	if err != nil {
+		w.Fatal(err)
+	}
+	_, body := w.get(address+"/healthz?detail=1", http.Header{"Authorization": {"Bearer " + seed.token}})
+	return body
+}
+
+func (w *peopleWorld) status(method, address, body string, headers http.Header) int {
+	w.Helper()
+	status, _ := w.ask(method, address, body, headers)
+	return status
+}
+
+func (w *peopleWorld) get(address string, headers http.Header) (int, string) {
+	w.Helper()
+	return w.ask(http.MethodGet, address, "", headers)
+}
+
+// ask follows no redirect.
+func (w *peopleWorld) ask(method, address, body string, headers http.Header) (status int, answer string) {
+	w.Helper()
+	r, err := http.NewRequestWithContext(w.Context(), method, address, strings.NewReader(body))
+	if err != nil {
+		w.Fatal(err)
+	}
+	r.Header = headers
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	got, err := client.Do(r)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer got.Body.Close()
+	raw, err := io.ReadAll(got.Body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return got.StatusCode, string(raw)
 }
 
 // put writes a file of the world as its owner alone may read it.

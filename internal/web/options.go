@@ -68,6 +68,8 @@ type Toolsets struct {
 type Rules struct {
 	Policy func() (policy.Policy, error) // the effective one, or why the configured one cannot be read
 	Doctor func(ctx context.Context) []doctor.Finding
+	// Stamp changes whenever what doctor says of rules and secrets does; nil: that holds as long as anything else.
+	Stamp func() string
 	// Boundary is what keeps agents from our files now; nil: it is in no metric.
 	Boundary func() metrics.Boundary
 	// ComparePulls compares the audit with the marks of pull requests at the providers; nil: that cannot be asked.

@@ -436,6 +436,7 @@ func TestPeopleEndTheirOwnLoginsAndOperatorsAll(t *testing.T) {
 func TestATokenOfAPersonMayDoNoMoreThanThey(t *testing.T) {
 	t.Parallel()
 	w, provider := peopleWorld(t)
+	provider.Does(fakeoidc.Wrong{NoRefresh: true}) // else it is asked, and says that there is such a person
 	person := func(groups ...string) fakeoidc.Person {
 		return fakeoidc.Person{Subject: "7", User: "ann", Groups: groups}
 	}
@@ -477,6 +478,88 @@ func TestATokenOfAPersonMayDoNoMoreThanThey(t *testing.T) {
 		t.Errorf("%d", a.StatusCode)
 	}
 	use(401, 0)
+}
+
+// Tokens and programs of a person are judged by what the provider said of them at most a quarter of an hour ago, while
+// no browser of theirs asks; the provider's outage is bridged for an hour.
+func TestTokensAndProgramsFollowTheProvider(t *testing.T) {
+	t.Parallel()
+	ann := func(groups ...string) fakeoidc.Person {
+		return fakeoidc.Person{Subject: "7", User: "ann", Groups: groups}
+	}
+	down := fakeoidc.Wrong{Status: 503}
+	bare := fakeoidc.Wrong{NoRefresh: true}
+	const never = -1
+	for name, c := range map[string]struct {
+		gives fakeoidc.Wrong // what the provider does at the sign-in
+		lose  func(p *fakeoidc.Provider)
+		after time.Duration
+		// Statuses: of ann's own token over REST, her agent's token and her program's access token at /mcp, and her
+		// program's refresh.
+		person, agent, program, refresh int
+		asked                           int // how often the provider was
+	}{
+		"nothing is lost":              {fakeoidc.Wrong{}, nil, 16 * time.Minute, 200, 200, 200, 200, 1},
+		"a group, a moment ago":        {fakeoidc.Wrong{}, func(p *fakeoidc.Provider) { p.SignedIn(ann()) }, 14 * time.Minute, 200, 200, 200, 200, 0},
+		"every group":                  {fakeoidc.Wrong{}, func(p *fakeoidc.Provider) { p.SignedIn(ann()) }, 16 * time.Minute, 401, 401, 401, 400, 1},
+		"the operators":                {fakeoidc.Wrong{}, func(p *fakeoidc.Provider) { p.SignedIn(ann("viewers")) }, 16 * time.Minute, 200, 401, 401, 400, 1},
+		"the account":                  {fakeoidc.Wrong{}, func(p *fakeoidc.Provider) { p.Revoke() }, 16 * time.Minute, 401, 401, 401, 400, 1},
+		"sight of it for a while":      {fakeoidc.Wrong{}, func(p *fakeoidc.Provider) { p.Does(down) }, 50 * time.Minute, 200, 200, 200, 200, never},
+		"sight of it for an hour":      {fakeoidc.Wrong{}, func(p *fakeoidc.Provider) { p.Does(down) }, 61 * time.Minute, 502, 502, 401, 502, never},
+		"a group, without refresh":     {bare, func(p *fakeoidc.Provider) { p.SignedIn(ann()) }, 16 * time.Minute, 200, 200, 200, 200, 0},
+		"a month, without refresh":     {bare, nil, 30 * 24 * time.Hour, 401, 401, 401, 400, 0},
+		"a month, with refresh tokens": {fakeoidc.Wrong{}, nil, 29 * 24 * time.Hour, 200, 200, 401, 200, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, provider := peopleWorld(t)
+			provider.Does(c.gives)
+			login := w.signInAs(provider, ann("operators"))
+			p := w.register()
+			key, refresh := p.keys(p.exchange(p.code(cookies(login)), nil))
+			made := func(body string) string {
+				a := w.do("POST", "/api/v1/tokens", body, cookies(login))
+				w.want(a, 201, "")
+				return a.json["token"].(string)
+			}
+			own, agent := made(`{"name":"own","scopes":["read"]}`), made(`{"name":"laptop","agent":true}`)
+			page := string(w.get("/tokens", browser, cookies(login)).body)
+			asking, _ := p.asked(nil, cookies(login))
+			for at, text := range map[string]string{"the page of tokens": page, "the consent": string(asking.body)} {
+				if strings.Contains(text, "no means to ask about you") != c.gives.NoRefresh {
+					t.Errorf("%s says: %s", at, text)
+				}
+			}
+			if c.lose != nil {
+				c.lose(provider)
+			}
+			w.advance(c.after)
+			before := provider.Requests("/token")
+			if a := w.get("/api/v1/me", bearer(own)); a.StatusCode != c.person {
+				t.Errorf("her own token: %d %s, want %d", a.StatusCode, a.body, c.person)
+			}
+			for who, at := range map[string]struct {
+				secret string
+				status int
+			}{"her agent": {agent, c.agent}, "her program": {key, c.program}} {
+				a := w.do("POST", "/mcp", greeting, bearer(at.secret), header("Accept", "application/json, text/event-stream"))
+				if a.StatusCode != at.status {
+					t.Errorf("%s: %d %s, want %d", who, a.StatusCode, a.body, at.status)
+				}
+			}
+			if a := p.refresh(refresh, nil); a.StatusCode != c.refresh {
+				t.Errorf("her program's refresh: %d %s, want %d", a.StatusCode, a.body, c.refresh)
+			}
+			if got := provider.Requests("/token") - before; c.asked != never && got != c.asked {
+				t.Errorf("the provider was asked %d times, want %d", got, c.asked)
+			}
+			if c.person != 502 {
+				return
+			}
+			provider.Does(fakeoidc.Wrong{})
+			w.advance(time.Minute)
+			w.want(w.get("/api/v1/me", bearer(own)), 200, "")
+		})
+	}
 }
 
 func TestAnAgentsTokenOfAPersonIsGoodAsLongAsTheyAreAnOperator(t *testing.T) {

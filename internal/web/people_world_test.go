@@ -22,7 +22,7 @@ func (w *world) directory() access.Directory {
 		return access.Directory{}
 	}
 	return access.Directory{
-		People: w.store.Access,
+		People: w.store.Access, Key: func() ([]byte, error) { return []byte("a key of tests"), nil },
 		Look: func(ctx context.Context, was identity.Person, g identity.Grant) (identity.Person, identity.Grant, error) {
 			return w.web.SignIn[0].Look(ctx, was, g)
 		},

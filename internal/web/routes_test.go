@@ -23,7 +23,7 @@ import (
 // KnownWebhooks are those of every forge, signed with the secret.
 func KnownWebhooks(secret string) (out []api.Sender) {
 	for _, d := range forges.All() {
-		out = append(out, api.Sender{Source: d.Webhooks, Secret: secret})
+		out = append(out, api.Sender{Source: d.Webhooks, Secret: func() string { return secret }})
 	}
 	return out
 }

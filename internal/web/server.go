@@ -72,7 +72,7 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 		env: o.Env, mux: http.NewServeMux(),
 		guard: guard.New(guard.Options{Network: o.Network, Access: o.Access, Tier: o.Settings.Tier, Now: o.Env.Now}),
 		health: health.New(health.Options{
-			Doctor: doctorOf(o), Audit: o.Records.Audit, ComparePulls: o.Rules.ComparePulls, Registry: o.Providers.Registry,
+			Doctor: doctorOf(o), Stamp: o.Rules.Stamp, Audit: o.Records.Audit, ComparePulls: o.Rules.ComparePulls, Registry: o.Providers.Registry,
 			Env: o.Env,
 		}),
 	}

@@ -241,7 +241,7 @@ func TestTheJournalAndOpenFindingsAreRead(t *testing.T) {
 	}})
 	w.begun(sessions.Record{ID: "run-2", EndedAt: w.Now()})
 	for id, text := range map[string]string{"run-1": "backup: 41 min " + ownToken, "run-2": "backup: 43 min"} {
-		if err := w.store.AgentSessions.AppendJournal(t.Context(), id, w.Now(), []string{text}); err != nil {
+		if err := w.store.AgentSessions.AppendJournal(t.Context(), record.Actor{Session: &record.ActorSession{ID: id}}, w.Now(), []string{text}); err != nil {
 			t.Fatal(err)
 		}
 	}

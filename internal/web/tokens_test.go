@@ -288,3 +288,54 @@ func TestAnAgentsTokenIsMadeOverREST(t *testing.T) {
 		}
 	}
 }
+
+// What was made with a token ends with it, and with what that was made with, at every way in, from the next request on.
+func TestWhatATokenHasMadeEndsWithIt(t *testing.T) {
+	t.Parallel()
+	const configured = "a-token-of-the-configuration"
+	for name, end := range map[string]func(w *world){
+		"revoked": func(w *world) {
+			root := bearer(w.token("root", 3, access.AllScopes()...))
+			w.want(w.do("POST", "/api/v1/tokens/first/revoke", "", root), 200, "")
+			row := w.rows("token.revoke")[0]
+			for _, made := range []string{"second", "laptop", "second by Claude Code"} {
+				if !strings.Contains(row.Message, made) {
+					w.Errorf("the row does not name %s: %s", made, row.Message)
+				}
+			}
+		},
+		"expired":                      func(w *world) { w.advance(25 * time.Hour) },
+		"its maker's of configuration": func(w *world) { w.tokens = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(w *world) { w.strangers, w.tokens = true, []string{configured} })
+			make := func(by, body string) string {
+				a := w.do("POST", "/api/v1/tokens", body, bearer(by))
+				w.want(a, 201, "")
+				return a.json["token"].(string)
+			}
+			first := make(configured, `{"name":"first","max_tier":2,"scopes":["read","propose","operate"],"expires_in_days":1}`)
+			second := make(first, `{"name":"second","max_tier":2,"scopes":["read","propose","operate"]}`)
+			agent := make(second, `{"name":"laptop","agent":true,"max_tier":2}`)
+			login := with(w.signIn(second))
+			p := w.register()
+			key, refresh := p.keys(p.exchange(p.code(login), nil))
+			was, err := w.web.Access.AgentToken(t.Context(), agent)
+			if err != nil || !p.letsIn(key) || !w.letsIn(agent) {
+				t.Fatalf("not let in before: %v", err)
+			}
+			end(w)
+			for _, secret := range []string{first, second} {
+				w.want(w.get("/api/v1/me", bearer(secret)), 401, fault.Unauthenticated)
+			}
+			w.want(w.get("/api/v1/me", login), 401, fault.Unauthenticated)
+			if w.letsIn(agent) || p.letsIn(key) {
+				t.Error("an agent or a program is let in at /mcp")
+			}
+			if err := w.web.Access.StillAgent(t.Context(), was); fault.CodeOf(err) != fault.Unauthenticated {
+				t.Errorf("an agent that is connected goes on: %v", err)
+			}
+			p.refusedWith(p.refresh(refresh, nil), "invalid_grant")
+		})
+	}
+}

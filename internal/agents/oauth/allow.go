@@ -25,7 +25,6 @@ const maxPerson = 36
 // Allow is what a person allows. The page that asks makes it of a Request and of the person's choice.
 type Allow struct {
 	Request Request  `json:"-"`
-	Grantor string   `json:"-"` // hash of the token by which the person is signed in; "" for none
 	Tier    int      `json:"max_tier"`
 	Repos   []string `json:"repos,omitempty"`
 	DryRun  bool     `json:"dry_run,omitempty"`
@@ -89,7 +88,7 @@ func (s *Service) allow(ctx context.Context, call operation.Call, in Allow) (Cod
 	kept := access.Code{
 		Hash: access.Hash(code), ClientID: c.ID, Redirect: in.Request.Redirect, Challenge: in.Request.Challenge,
 		Token: access.Token{Name: name, MaxTier: tier, Repos: in.Repos, DryRun: in.DryRun, Maker: call.Caller.Actor,
-			Grantor: in.Grantor},
+			Grantor: call.Caller.TokenHash},
 		ExpiresAt: s.Now().Add(CodeLife),
 	}
 	if who := call.Caller.Person; who.SignedIn() {

@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"reflect"
+	"slices"
 
 	"github.com/claudeops/claudeops/internal/agents/checkouts"
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -59,11 +61,23 @@ func (r *Runner) recall(ctx context.Context, current *sessions.Record) history {
 	return known
 }
 
-// spoke are those whose words a session is told again, in what earlier sessions left that were started with a note.
+// spoke are those whose words a session is told again, once each: in what earlier sessions left that were started with a
+// note, and in what they noted in the journal.
 func (h history) spoke() (out []record.Actor) {
 	for _, s := range h.last {
 		if s.Note != "" && s.Actor.Session != nil && s.Actor.Session.Starter != nil {
 			out = append(out, *s.Actor.Session.Starter)
+		}
+	}
+	for _, e := range toldEntries(h.journal) {
+		if e.Actor.Session == nil {
+			continue
+		}
+		for _, one := range e.Actor.Session.Read {
+			same := func(other record.Actor) bool { return reflect.DeepEqual(one, other) }
+			if !slices.ContainsFunc(out, same) {
+				out = append(out, one)
+			}
 		}
 	}
 	return out

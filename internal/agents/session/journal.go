@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
@@ -27,7 +28,7 @@ func lineOf(e sessions.JournalEntry) string {
 }
 
 // keepJournal records what the agent noted, if anything. What it copied from the journal is not kept twice.
-func (r *Runner) keepJournal(ctx context.Context, f *folder, record *sessions.Record, known []sessions.JournalEntry) {
+func (r *Runner) keepJournal(ctx context.Context, f *folder, current *sessions.Record, known []sessions.JournalEntry) {
 	if r.Journal == nil {
 		return
 	}
@@ -36,7 +37,7 @@ func (r *Runner) keepJournal(ctx context.Context, f *folder, record *sessions.Re
 		raw = readJournal(f.handoff)
 		return nil
 	}); err != nil {
-		r.Log.Error("what an agent noted for later sessions cannot be read", "session", record.ID, "error", err)
+		r.Log.Error("what an agent noted for later sessions cannot be read", "session", current.ID, "error", err)
 		return
 	}
 	texts := journalLines(raw, cleaner{r.Secrets}, known)
@@ -45,11 +46,23 @@ func (r *Runner) keepJournal(ctx context.Context, f *folder, record *sessions.Re
 	}
 	ctx, cancel := detached(ctx)
 	defer cancel()
-	if err := r.Journal.AppendJournal(ctx, record.ID, r.Now().UTC(), texts); err != nil {
-		r.Log.Error("what an agent noted for later sessions could not be recorded", "session", record.ID, "error", err)
+	if err := r.Journal.AppendJournal(ctx, noting(current), r.Now().UTC(), texts); err != nil {
+		r.Log.Error("what an agent noted for later sessions could not be recorded", "session", current.ID, "error", err)
 		return
 	}
-	record.Noted = len(texts)
+	current.Noted = len(texts)
+}
+
+// noting is a session as the one that notes something: what it was told by a note of a person, it may repeat.
+func noting(s *sessions.Record) record.Actor {
+	by := record.Actor{Door: s.Actor.Door, Session: &record.ActorSession{ID: s.ID}}
+	if was := s.Actor.Session; was != nil && was.Starter != nil {
+		by.Session.Starter = was.Starter
+		if s.Note != "" {
+			by.Session.Read = []record.Actor{*was.Starter}
+		}
+	}
+	return by
 }
 
 // journalLines are the entries in a text, within the bounds and fit to be kept, without those that were copied as they
@@ -84,15 +97,21 @@ func readJournal(folder *files.Dir) string {
 	return string(raw)
 }
 
-// tellJournal are the newest entries that a session is told, oldest first, one line each.
-func tellJournal(entries []sessions.JournalEntry) (lines []string) {
+// toldEntries are the newest entries, of which a session is told, newest first.
+func toldEntries(entries []sessions.JournalEntry) []sessions.JournalEntry {
 	size := 0
-	for _, e := range entries {
-		line := lineOf(e)
-		if size += len(line); size > maxJournalTold {
-			break
+	for i, e := range entries {
+		if size += len(lineOf(e)); size > maxJournalTold {
+			return entries[:i]
 		}
-		lines = append(lines, line)
+	}
+	return entries
+}
+
+// tellJournal are the entries that a session is told, oldest first, one line each.
+func tellJournal(entries []sessions.JournalEntry) (lines []string) {
+	for _, e := range toldEntries(entries) {
+		lines = append(lines, lineOf(e))
 	}
 	slices.Reverse(lines)
 	return lines

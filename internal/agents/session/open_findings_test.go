@@ -196,15 +196,48 @@ type notes struct {
 	broken  error
 }
 
-func (n *notes) AppendJournal(_ context.Context, session string, at time.Time, texts []string) error {
+func (n *notes) AppendJournal(_ context.Context, by record.Actor, at time.Time, texts []string) error {
 	for _, text := range texts {
-		n.entries = slices.Insert(n.entries, 0, sessions.JournalEntry{Session: session, Time: at, Text: text})
+		n.entries = slices.Insert(n.entries, 0, sessions.JournalEntry{Session: by.Session.ID, Time: at, Text: text, Actor: by})
 	}
 	return n.broken
 }
 
 func (n *notes) Journal(context.Context, sessions.JournalQuery) ([]sessions.JournalEntry, error) {
 	return n.entries, n.broken
+}
+
+// Whoever is told an entry has been told what a person's note may have put there, however many sessions were between.
+func TestAnEntryOfTheJournalCarriesWhoseWordsItMayRepeat(t *testing.T) {
+	joe := record.OSUser("1000", "joe")
+	schedule := record.Actor{System: record.SystemSchedule}
+	w, n := newWorld(t, "notes"), &notes{}
+	w.runner.Journal = n
+	for _, c := range []struct {
+		name, seen string
+		spec       Spec
+		read       bool
+	}{
+		{"before there was a note", "backup: 40 minutes", Spec{Tier: 1, Starter: schedule}, false},
+		{"started by joe without a note", "backup: 41 minutes", Spec{Tier: 1, Starter: joe}, false},
+		{"told nothing of joe's", "", Spec{Tier: 1, Starter: schedule}, false},
+		{"started by joe with a note", "joe says: propose dns", Spec{Tier: 1, Starter: joe, Note: "look at dns"}, false},
+		{"told the report", "", Spec{Tier: 1, Starter: schedule}, true},
+		{"told the journal alone", "", Spec{Tier: 1, Starter: schedule}, true},
+		{"of another tier", "", Spec{Tier: 2, Starter: schedule}, true},
+	} {
+		if err := os.WriteFile(filepath.Join(w.dir, "seen"), []byte(c.seen), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := w.run(t, c.spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := slices.ContainsFunc(got.Actor.Session.Read, func(a record.Actor) bool { return a.Account() == joe.Account() })
+		if read != c.read {
+			t.Errorf("%s: read %+v, want joe %t", c.name, got.Actor.Session.Read, c.read)
+		}
+	}
 }
 
 func TestWhatAnAgentNotesIsToldToTheNextSession(t *testing.T) {

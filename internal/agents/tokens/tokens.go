@@ -29,7 +29,8 @@ const MaxName = 64
 type Store interface {
 	InsertToken(ctx context.Context, t access.Token, rows ...record.Attempt) error
 	Tokens(ctx context.Context) ([]access.Token, error)
-	RevokeToken(ctx context.Context, idOrName string, rows ...record.Attempt) error
+	// RevokeToken also revokes what was made with the token; row is given the names of that.
+	RevokeToken(ctx context.Context, idOrName string, row ...func(made []string) record.Attempt) error
 }
 
 // Acts are what people do. All fields are required but Providers.
@@ -245,13 +246,13 @@ func created() operation.Operation {
 
 func revoked() operation.Operation {
 	return operation.Operation{
-		Name: "revoke_token", Action: "token.revoke", Summary: "Revoke a token, and the logins made with it, at once",
+		Name: "revoke_token", Action: "token.revoke", Summary: "Revoke a token, with the logins and the tokens made with it, at once",
 		Effect:  operation.Write,
 		Command: "token revoke", Needs: operation.Needs{For: operation.People, Scope: access.Operate, Dry: operation.DryDone},
 		Route: operation.Route{Method: "POST", Path: "/tokens/{id}/revoke", ID: "revokeToken",
 			Notes: "id is the token's id or its name."},
 		Shown: operation.Shown{
-			Fresh: true, Short: "Revoke a token, and end the logins made with it, at once",
+			Fresh: true, Short: "Revoke a token, with the logins and the tokens made with it, at once",
 			Help: "ID is the token's id or its name.",
 			Said: func(out any, _ bool) string { return "Revoked " + out.(TokenRevoked).Revoked + "." },
 		},
@@ -327,7 +328,7 @@ func (a Acts) create(ctx context.Context, call operation.Call, w Wanted) (TokenM
 	}
 	t := access.Token{ID: a.NewID(), Name: w.Name, Hash: access.Hash(secret), MaxTier: tier, Scopes: scopes,
 		CreatedAt: a.Now(), ExpiresAt: w.ExpiresAt, Agent: w.Agent, Repos: w.Repos,
-		DryRun: w.DryRun, ReadOnly: w.ReadOnly}
+		DryRun: w.DryRun, ReadOnly: w.ReadOnly, Grantor: call.Caller.TokenHash}
 	if t.Maker = call.Caller.Actor; t.Maker.Person.SignedIn() {
 		t.Owner, t.OwnerName = t.Maker.Person.Account(), t.Maker.Person.Name
 	}
@@ -404,5 +405,11 @@ func (a Acts) revoke(ctx context.Context, call operation.Call, in RevokeRequest)
 	if strings.HasPrefix(in.ID, access.TokenPrefix) {
 		return TokenRevoked{}, fault.New(fault.InvalidArgument, "give the name or the id of the token, and never its secret")
 	}
-	return TokenRevoked{in.ID}, a.Store().RevokeToken(ctx, in.ID, call.Done("token "+in.ID))
+	return TokenRevoked{in.ID}, a.Store().RevokeToken(ctx, in.ID, func(made []string) record.Attempt {
+		message := "token " + in.ID
+		if len(made) > 0 {
+			message += ", and what was made with it: " + strings.Join(made, ", ")
+		}
+		return call.Done(message)
+	})
 }

@@ -30,8 +30,10 @@ func (k *kept) InsertToken(_ context.Context, t access.Token, rows ...record.Att
 
 func (k *kept) Tokens(context.Context) ([]access.Token, error) { return k.tokens, nil }
 
-func (k *kept) RevokeToken(_ context.Context, _ string, rows ...record.Attempt) error {
-	k.rows = append(k.rows, rows...)
+func (k *kept) RevokeToken(_ context.Context, _ string, rows ...func([]string) record.Attempt) error {
+	for _, row := range rows {
+		k.rows = append(k.rows, row(nil))
+	}
 	return nil
 }
 

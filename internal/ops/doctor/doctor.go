@@ -51,6 +51,15 @@ type Rules struct {
 	// ReposProblem is what is wrong with CLAUDEOPS_REPOS, or "".
 	ReposProblem string
 	DryRun       policy.Switch
+	Secrets      []config.SecretProblem // of the process that looks
+	// Servers says by which rules the servers judge that run on this machine; nil: that is not looked at.
+	Servers func(ctx context.Context) []Server
+}
+
+// Server is a server that runs, and the rules by which it judges.
+type Server struct {
+	PID   int          `json:"pid"`
+	Rules policy.State `json:"rules"`
 }
 
 // Boundary is what is asked of what stands between agents and us.
@@ -108,6 +117,8 @@ func (d *Doctor) Look(ctx context.Context) []Finding {
 		out = append(out, boundary(d), d.connector(), d.credential(), d.commands(), d.workingCopies())
 	}
 	out = append(out, d.ends(), d.server())
+	out = append(out, d.servers(ctx)...)
+	out = append(out, d.secrets()...)
 	out = append(out, d.signIns()...)
 	for _, w := range d.Config.Warnings {
 		out = append(out, Finding{Name: "configuration", Status: Warning, Detail: w})

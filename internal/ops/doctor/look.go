@@ -281,6 +281,46 @@ func (d *Doctor) server() Finding {
 	return Finding{}
 }
 
+// servers says which running servers judge by other rules than those that were read here.
+func (d *Doctor) servers(ctx context.Context) (out []Finding) {
+	if d.Rules.Servers == nil {
+		return nil
+	}
+	const name = "server"
+	hash := d.Rules.Policy.Hash()
+	for _, s := range d.Rules.Servers(ctx) {
+		who := fmt.Sprintf("claudeops serve (process %d)", s.PID)
+		switch {
+		case s.Rules.Problem != "":
+			f := blocks(name, who+" cannot read its rules: "+s.Rules.Problem,
+				"correct what it names; the server sees it within two seconds")
+			f.Title, f.Stops = "The running server has no rules", "every proposal there, and signing in"
+			out = append(out, f)
+		case s.Rules.Hash != hash:
+			out = append(out, Finding{Name: name, Status: Warning, Title: "The running server judges by other rules",
+				Detail: fmt.Sprintf("%s judges by the policy with the hash %s, since %s; this command reads one with the hash %s",
+					who, s.Rules.Hash, s.Rules.Since.UTC().Format(time.RFC3339), hash),
+				Do: "run this command with the environment of the server, or restart the server with that of this command"})
+		default:
+			out = append(out, Finding{Name: name, Status: OK, Detail: who + " judges by the same policy"})
+		}
+	}
+	return out
+}
+
+// secrets says which secrets that come from files cannot be read, or hold only after a restart.
+func (d *Doctor) secrets() (out []Finding) {
+	for _, s := range d.Rules.Secrets {
+		f := Finding{Name: "secrets", Status: Problem, Title: "A secret cannot be read", Detail: s.Detail,
+			Do: "correct the file that " + s.Name + "_FILE names"}
+		if s.Restart {
+			f.Status, f.Title, f.Do = Warning, "A secret holds only after a restart", "restart claudeops serve"
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
 // mounted says what is mounted, and how much of it is left out.
 func (d *Doctor) mounted() Finding {
 	f := Finding{Name: "mounted repositories", Status: OK}

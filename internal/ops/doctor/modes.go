@@ -26,6 +26,8 @@ func Guarded(c config.Config, scripts []string) []filemodes.Subject {
 		out = append(out,
 			filemodes.Subject{What: "the state folder", Path: dir},
 			filemodes.Subject{What: "the key of the marks", Path: filepath.Join(dir, keyfile.Name), Secret: true},
+			filemodes.Subject{What: "the key that seals what providers have given", Path: filepath.Join(dir, keyfile.Grants),
+				Secret: true},
 			filemodes.Subject{What: "the operator's token", Path: filepath.Join(dir, config.OperatorTokenFile), Secret: true},
 			filemodes.Subject{What: "the records", Path: filepath.Join(dir, "claudeops.db"), Secret: true},
 		)

@@ -33,7 +33,7 @@ const MinConfigured = 16
 type Gatekeeper struct {
 	tokens     Tokens
 	logins     Logins
-	configured []string // hashes
+	configured func() []string
 	anonymous  bool
 	codes      *codes
 	handed     *codes // logins that go on at another host name
@@ -48,8 +48,8 @@ type Gatekeeper struct {
 type Options struct {
 	Tokens Tokens
 	Logins Logins
-	// Configured are the tokens of CLAUDEOPS_API_TOKENS: every scope, at the server's tier.
-	Configured []string
+	// Configured are the tokens of CLAUDEOPS_API_TOKENS as they are now: every scope, at the server's tier. nil: none.
+	Configured func() []string
 	// AnonymousRead lets callers read who show nothing and whom the door takes for local.
 	AnonymousRead bool
 	Directory     Directory // of persons who sign in by providers; the zero value for none
@@ -64,12 +64,10 @@ func NewGatekeeper(o Options) *Gatekeeper {
 	g := &Gatekeeper{
 		tokens: o.Tokens, logins: o.Logins, anonymous: o.AnonymousRead, codes: newCodes(o.Now),
 		handed: newCodes(o.Now), now: o.Now, random: o.Random,
-		directory: o.Directory, operator: o.Operator, looking: newLooking(),
+		directory: o.Directory, operator: o.Operator, looking: newLooking(), configured: o.Configured,
 	}
-	for _, secret := range o.Configured {
-		if len(secret) >= MinConfigured {
-			g.configured = append(g.configured, Hash(secret))
-		}
+	if g.configured == nil {
+		g.configured = func() []string { return nil }
 	}
 	return g
 }
@@ -99,8 +97,9 @@ func (g *Gatekeeper) holder(ctx context.Context, hash string) (p Principal, ok b
 // known is who has the token with the hash, and what is kept of it; the zero Token for one of the configuration.
 func (g *Gatekeeper) known(ctx context.Context, hash string) (p Principal, t Token, ok bool, err error) {
 	p.TokenHash = hash
-	for i, known := range g.configured { // all of them, so that the time tells nothing
-		if subtle.ConstantTimeCompare([]byte(known), []byte(hash)) == 1 {
+	for i, secret := range g.configured() { // all of them, so that the time tells nothing
+		same := subtle.ConstantTimeCompare([]byte(Hash(secret)), []byte(hash)) == 1
+		if same && len(secret) >= MinConfigured {
 			p.Actor, p.Ceiling, p.Scopes, ok = g.holderOf(i), gitprovider.TierRemediate, AllScopes(), true
 		}
 	}
@@ -134,8 +133,8 @@ func (g *Gatekeeper) used(ctx context.Context, t Token) {
 	}
 }
 
-// owned lowers the rights of a token that a person has made for themselves, or has given to a program, to those that
-// the person has.
+// owned lowers the rights of a token to those of the token that it was made with, and of the person whose it is. It is
+// of no use without both.
 func (g *Gatekeeper) owned(ctx context.Context, t Token, p Principal) (Principal, bool, error) {
 	if t.Grantor != "" {
 		by, _, ok, err := g.known(ctx, t.Grantor)
@@ -150,8 +149,11 @@ func (g *Gatekeeper) owned(ctx context.Context, t Token, p Principal) (Principal
 	if g.directory.People == nil {
 		return Principal{}, false, nil
 	}
-	owner, found, err := g.directory.People.FindPerson(ctx, t.Owner)
-	if err != nil || !found || g.now().Sub(owner.LookedAt) >= OwnerLife {
+	owner, err := g.owner(ctx, t.Owner)
+	if fault.CodeOf(err) == fault.Unauthenticated {
+		return Principal{}, false, nil
+	}
+	if err != nil {
 		return Principal{}, false, err
 	}
 	role := g.directory.roleOf(owner)
@@ -217,8 +219,8 @@ func (g *Gatekeeper) agentTier(ctx context.Context, t Token) (gitprovider.Tier, 
 
 func ownerLeft(t Token) error {
 	return fault.New(fault.Unauthenticated,
-		"the token %s is of a person who may give none here any more, or has not signed in for %d days",
-		t.Name, int(OwnerLife.Hours()/24))
+		"the token %s lets nobody in now: the token that it was made with has ended, its person may give none here any more, "+
+			"their provider does not stand by them, or they have not signed in for %d days", t.Name, int(OwnerLife.Hours()/24))
 }
 
 func tierLowered(name string) error {

@@ -34,8 +34,6 @@ type Login struct {
 	// Of a person of a provider:
 	Account
 	ProviderSession string // of the person at the provider; "" where it has none
-	Sealed          string // what lets the provider be asked again; see seal
-	LookedAt        time.Time
 
 	// Name is that of the person or token whose it is, and Holder that token, where Logins has found them.
 	Name   string
@@ -64,8 +62,6 @@ type Logins interface {
 	TouchLogin(ctx context.Context, hash string, at time.Time) error
 	// DeleteLogin forgets a login. One that is gone is no error.
 	DeleteLogin(ctx context.Context, hash string) error
-	// UpdateLogin keeps Sealed and LookedAt. One that is gone stays gone.
-	UpdateLogin(ctx context.Context, s Login) error
 	// Logins lists all, the newest first, with the names of whom they are.
 	Logins(ctx context.Context) ([]Login, error)
 	// EndLogin forgets the login with the ID, and appends the rows to the audit; not_found if there is none.
@@ -146,7 +142,7 @@ func (g *Gatekeeper) login(ctx context.Context, id string, within time.Duration)
 		}
 	}
 	if person {
-		return g.person(ctx, id, s, within)
+		return g.person(ctx, s, within)
 	}
 	p.Via = ViaLogin
 	return p, nil

@@ -17,8 +17,14 @@ import (
 // any case.
 const LookEvery = 15 * time.Minute
 
-// OwnerLife is how long the tokens of a person are good after their provider last stood by them: who has left for good
-// cannot sign in again.
+// DownLife is how long what a provider has said of the owner of a token holds while the provider cannot be asked.
+const DownLife = time.Hour
+
+// downPause is how long a provider that could not be asked about the owner of a token is not asked again.
+const downPause = 30 * time.Second
+
+// OwnerLife is how long the tokens of a person are good after their provider last stood by them, where it cannot be
+// asked without the person: who has left for good cannot sign in again.
 const OwnerLife = 30 * 24 * time.Hour
 
 // Account is what a provider of identities calls a person, for ever. The zero value is nobody's.
@@ -32,6 +38,9 @@ type Person struct {
 	User     string   // at the provider; "" where it has none
 	Groups   []string // as the provider last said
 	LookedAt time.Time
+	Sealed   string // what lets the provider be asked again; see seal. "" for nothing
+	// Refused says that the provider no longer stands by what the person signed in with. It holds until they sign in anew.
+	Refused bool
 }
 
 // Actor is the person, at no door yet.
@@ -49,6 +58,9 @@ type People interface {
 	// KeepPerson keeps what a provider has said. Name is ignored: the one that the person has is returned or, at the first
 	// time, a new one that no token and no other person has.
 	KeepPerson(ctx context.Context, p Person) (Person, error)
+	// KeepGrant keeps Sealed and Refused of a person whose Sealed is still was; kept is false, and nothing is written, if
+	// it is not.
+	KeepGrant(ctx context.Context, p Person, was string) (kept bool, err error)
 	FindPerson(ctx context.Context, a Account) (p Person, found bool, err error)
 	// LogoutKnown reports whether a provider's logout token was taken before; KeepLogout remembers one until a time.
 	LogoutKnown(ctx context.Context, issuer, id string) (known bool, err error)
@@ -58,6 +70,8 @@ type People interface {
 // Directory is who people are, and what the operator lets them do. The zero value knows nobody.
 type Directory struct {
 	People People
+	// Key seals what lets providers be asked again. It must stay the same.
+	Key func() ([]byte, error)
 	// Look asks a provider again about a person.
 	Look func(ctx context.Context, was identity.Person, g identity.Grant) (identity.Person, identity.Grant, error)
 	// Role is what the policy gives to a person of an issuer; "" for nothing, also where the provider is not configured
@@ -145,6 +159,9 @@ func (g *Gatekeeper) Arrive(ctx context.Context, a Arrival) (id string, p Princi
 		return "", Principal{}, g.Refused(ctx, a.ID, who.Actor(),
 			fault.New(fault.Forbidden, "%s; nobody can sign in anew until the operator corrects it", why))
 	}
+	if who.Sealed, err = g.sealed(who.Account, a.Grant); err != nil {
+		return "", Principal{}, err
+	}
 	role := g.directory.roleOf(who)
 	if role == "" {
 		return "", Principal{}, g.noRole(ctx, a.ID, who)
@@ -155,14 +172,10 @@ func (g *Gatekeeper) Arrive(ctx context.Context, a Arrival) (id string, p Princi
 	if id, err = newID(g.random); err != nil {
 		return "", Principal{}, fault.From(err)
 	}
-	sealed, err := seal(id, a.Grant, g.random)
-	if err != nil {
-		return "", Principal{}, err
-	}
 	now := g.now()
 	login := Login{
 		Hash: Hash(id), ID: g.directory.NewID(), CreatedAt: now, SeenAt: now, Browser: a.Browser,
-		Account: who.Account, ProviderSession: a.Person.Session, Sealed: sealed, LookedAt: now,
+		Account: who.Account, ProviderSession: a.Person.Session,
 	}
 	said := fmt.Sprintf("as %s, by %s (issuer %s, subject %s); login %s", role, who.Provider, who.Issuer, who.Subject,
 		login.ID)

@@ -12,24 +12,25 @@ import (
 	"github.com/claudeops/claudeops/internal/system/identity"
 )
 
-// What lets a provider be asked about a person is kept sealed with the id in the cookie of the person's browser, of
-// which the records have the hash alone: who has the records, or a backup, can do nothing with it.
+// What lets a provider be asked about a person is kept sealed with a key that is not in the records: who has the
+// records alone can do nothing with it. It belongs to one person, whose every login, token and program is judged by what
+// it brings.
 
-func sealer(id string) (cipher.AEAD, error) {
-	key := sha256.Sum256([]byte("claudeops grant of a login\x00" + id))
-	block, err := aes.NewCipher(key[:])
+func sealer(key []byte) (cipher.AEAD, error) {
+	sum := sha256.Sum256(append([]byte("claudeops grant of a person\x00"), key...))
+	block, err := aes.NewCipher(sum[:])
 	if err != nil {
 		return nil, err
 	}
 	return cipher.NewGCM(block)
 }
 
-func seal(id string, g identity.Grant, random io.Reader) (string, error) {
+func seal(key []byte, of Account, g identity.Grant, random io.Reader) (string, error) {
 	plain, err := json.Marshal(g)
 	if err != nil {
 		return "", err
 	}
-	c, err := sealer(id)
+	c, err := sealer(key)
 	if err != nil {
 		return "", err
 	}
@@ -37,24 +38,27 @@ func seal(id string, g identity.Grant, random io.Reader) (string, error) {
 	if _, err := io.ReadFull(random, nonce); err != nil {
 		return "", err
 	}
-	return base64.RawStdEncoding.EncodeToString(c.Seal(nonce, nonce, plain, nil)), nil
+	return base64.RawStdEncoding.EncodeToString(c.Seal(nonce, nonce, plain, accountData(of))), nil
 }
 
-func unseal(id, sealed string) (g identity.Grant, err error) {
+func unseal(key []byte, of Account, sealed string) (g identity.Grant, err error) {
 	raw, err := base64.RawStdEncoding.DecodeString(sealed)
 	if err != nil {
 		return g, err
 	}
-	c, err := sealer(id)
+	c, err := sealer(key)
 	if err != nil {
 		return g, err
 	}
 	if len(raw) < c.NonceSize() {
 		return g, errors.New("it is cut short")
 	}
-	plain, err := c.Open(nil, raw[:c.NonceSize()], raw[c.NonceSize():], nil)
+	plain, err := c.Open(nil, raw[:c.NonceSize()], raw[c.NonceSize():], accountData(of))
 	if err != nil {
 		return g, err
 	}
 	return g, json.Unmarshal(plain, &g)
 }
+
+// accountData ties what is sealed to its person.
+func accountData(of Account) []byte { return []byte(of.Issuer + "\x00" + of.Subject) }

@@ -43,7 +43,7 @@ type Token struct {
 	// Maker made it, or allowed it: the root of what is done with it. The zero value where that is not known.
 	Maker record.Actor
 	// Client is the program that the person gave it to by consent in a browser, as the program calls itself; "" for a
-	// token that was shown to a person. Grantor is the hash of the token by which that person was signed in: it may do no
+	// token that was shown to a person. Grantor is the hash of the token that it was made with: it may do no
 	// more than that, and no longer.
 	Client, Grantor string
 

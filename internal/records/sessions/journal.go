@@ -3,6 +3,8 @@ package sessions
 import (
 	"context"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // MaxJournal is how many entries of the journal are kept.
@@ -14,6 +16,9 @@ type JournalEntry struct {
 	Session string    `json:"session"`
 	Time    time.Time `json:"time"`
 	Text    string    `json:"text"`
+	// Actor is the session that noted it, with who started it. Read are those whose words it was told itself, which the
+	// entry may repeat.
+	Actor record.Actor `json:"actor,omitzero"`
 }
 
 // JournalQuery selects entries of the journal, newest first.
@@ -27,7 +32,7 @@ type JournalQuery struct {
 type Journal interface {
 	// AppendJournal adds entries of a session, once for each session. It removes the oldest where there are more than
 	// MaxJournal.
-	AppendJournal(ctx context.Context, session string, at time.Time, texts []string) error
+	AppendJournal(ctx context.Context, by record.Actor, at time.Time, texts []string) error
 	// Journal returns entries.
 	Journal(ctx context.Context, q JournalQuery) ([]JournalEntry, error)
 }

@@ -15,11 +15,10 @@ import (
 type Access struct{ db *database }
 
 const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us, agent, expires_us, owner_issuer, " +
-	"owner_subject, used_us, repos, dry_run, read_only, maker"
+	"owner_subject, used_us, repos, dry_run, read_only, maker, grantor"
 
 // tokenOwner is the name of the person whose a token is, and what is known of the program that it was given to.
 const tokenOwner = `, COALESCE((SELECT p.name FROM people p WHERE p.issuer = api_tokens.owner_issuer AND p.subject = api_tokens.owner_subject), ''),
-	COALESCE((SELECT g.grantor FROM oauth_grants g WHERE g.token = api_tokens.id), ''),
 	COALESCE((SELECT g.client_name FROM oauth_grants g WHERE g.token = api_tokens.id), '')`
 
 // InsertToken keeps a token, and appends the rows to the audit. Its name must be new among the tokens that are good;
@@ -41,11 +40,11 @@ func insertToken(ctx context.Context, tx *sql.Tx, t access.Token) error {
 	if person {
 		return fault.New(fault.Conflict, "%q is the name of a person who signs in here; choose another name", t.Name)
 	}
-	_, err = tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 16)+")",
+	_, err = tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 17)+")",
 		text(t.ID), text(t.Name), text(t.Hash), int64(t.MaxTier), t.Scopes.String(), at(&t.CreatedAt), at(&t.RevokedAt),
 		asNumber(t.Agent), at(&t.ExpiresAt),
 		text(t.Owner.Issuer), text(t.Owner.Subject), at(&t.UsedAt), strings.Join(t.Repos, " "),
-		asNumber(t.DryRun), asNumber(t.ReadOnly), actor(t.Maker))
+		asNumber(t.DryRun), asNumber(t.ReadOnly), actor(t.Maker), text(t.Grantor))
 	if causeOf(err) == causeUnique {
 		return fault.Wrap(err, fault.Conflict,
 			"there is a token with the name %q already; revoke it, or choose another name", t.Name)
@@ -99,13 +98,23 @@ func (a *Access) AnyToken(ctx context.Context) (found bool, err error) {
 	return found, err
 }
 
-// RevokeToken makes the good token with the id or name useless from now on, and appends the rows to the audit;
-// not_found if there is none.
-func (a *Access) RevokeToken(ctx context.Context, idOrName string, rows ...record.Attempt) error {
+// madeWith are the good tokens that were made with those of the condition, or with one of these.
+const madeWith = `WITH RECURSIVE made (hash) AS (SELECT hash FROM api_tokens WHERE revoked_us IS NULL AND (id = $1 OR name = $1)
+	UNION SELECT t.hash FROM api_tokens t JOIN made m ON t.grantor = m.hash) `
+
+// RevokeToken makes the good token with the id or name useless from now on, with all that were made with it, and
+// appends to the audit what row makes of the names of those; not_found if there is none.
+func (a *Access) RevokeToken(ctx context.Context, idOrName string, row ...func(made []string) record.Attempt) error {
 	return a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		made, err := selectRows(ctx, tx, func(rows *sql.Rows, name *string) error { return rows.Scan((*text)(name)) },
+			madeWith+`SELECT name FROM api_tokens WHERE revoked_us IS NULL AND hash IN (SELECT hash FROM made)
+				AND id <> $1 AND name <> $1 ORDER BY created_us, id`, text(idOrName))
+		if err != nil {
+			return err
+		}
 		result, err := tx.ExecContext(ctx,
-			"UPDATE api_tokens SET revoked_us = $1 WHERE revoked_us IS NULL AND (id = $2 OR name = $2)",
-			micros(a.db.now()), text(idOrName))
+			madeWith+"UPDATE api_tokens SET revoked_us = $2 WHERE revoked_us IS NULL AND hash IN (SELECT hash FROM made)",
+			text(idOrName), micros(a.db.now()))
 		if err != nil {
 			return err
 		}
@@ -116,6 +125,10 @@ func (a *Access) RevokeToken(ctx context.Context, idOrName string, rows ...recor
 		}
 		if err != nil {
 			return err
+		}
+		var rows []record.Attempt
+		for _, one := range row {
+			rows = append(rows, one(made))
 		}
 		return a.db.appendAll(ctx, tx, rows)
 	})
@@ -128,7 +141,7 @@ func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) 
 		if err := rows.Scan((*text)(&t.ID), (*text)(&t.Name), (*text)(&t.Hash), &t.MaxTier, &scopes,
 			at(&t.CreatedAt), at(&t.RevokedAt), &agent, at(&t.ExpiresAt), (*text)(&t.Owner.Issuer), (*text)(&t.Owner.Subject),
 			at(&t.UsedAt), &repos, &dryRun, &readOnly, (*actor)(&t.Maker),
-			(*text)(&t.OwnerName), (*text)(&t.Grantor), (*text)(&t.Client)); err != nil {
+			(*text)(&t.Grantor), (*text)(&t.OwnerName), (*text)(&t.Client)); err != nil {
 			return err
 		}
 		if repos != "" {
@@ -155,11 +168,10 @@ func (a *Access) InsertLogin(ctx context.Context, session access.Login, madeBefo
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "INSERT INTO web_sessions ("+loginColumns("")+") VALUES ("+placeholders(1, 11)+")",
+		_, err = tx.ExecContext(ctx, "INSERT INTO web_sessions ("+loginColumns("")+") VALUES ("+placeholders(1, 9)+")",
 			text(session.Hash), text(session.TokenHash), micros(session.CreatedAt), micros(session.SeenAt), text(session.ID),
 			text(session.Browser),
-			text(session.Issuer), text(session.Subject), text(session.ProviderSession), text(session.Sealed),
-			at(&session.LookedAt))
+			text(session.Issuer), text(session.Subject), text(session.ProviderSession))
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
@@ -13,13 +14,14 @@ func TestTheJournalKeepsTheNewestEntriesInTheirOrder(t *testing.T) {
 	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	begin(t, s, "a", "b")
-	wantEqual(t, s.AgentSessions.AppendJournal(ctx, "b", noon(), []string{"backup: 41 minutes", "nul \x00 and \xff"}), nil)
-	wantEqual(t, s.AgentSessions.AppendJournal(ctx, "a", noon().Add(-time.Hour), []string{"backup: 40 minutes"}), nil)
+	wantEqual(t, s.AgentSessions.AppendJournal(ctx, noting("b"), noon(), []string{"backup: 41 minutes", "nul \x00 and \xff"}), nil)
+	wantEqual(t, s.AgentSessions.AppendJournal(ctx, noting("a"), noon().Add(-time.Hour), []string{"backup: 40 minutes"}), nil)
 	all, err := s.AgentSessions.Journal(ctx, sessions.JournalQuery{})
 	wantEqual(t, err, nil)
 	wantEqual(t, all, []sessions.JournalEntry{
-		{Session: "b", Time: noon(), Text: "nul \x00 and \xff"}, {Session: "b", Time: noon(), Text: "backup: 41 minutes"},
-		{Session: "a", Time: noon().Add(-time.Hour), Text: "backup: 40 minutes"},
+		{Session: "b", Time: noon(), Text: "nul \x00 and \xff", Actor: noting("b")},
+		{Session: "b", Time: noon(), Text: "backup: 41 minutes", Actor: noting("b")},
+		{Session: "a", Time: noon().Add(-time.Hour), Text: "backup: 40 minutes", Actor: noting("a")},
 	})
 	of, err := s.AgentSessions.Journal(ctx, sessions.JournalQuery{Session: "a", Limit: 1})
 	wantEqual(t, err, nil)
@@ -32,14 +34,20 @@ func TestTheJournalKeepsTheNewestEntriesInTheirOrder(t *testing.T) {
 		for j := range texts {
 			texts[j] = fmt.Sprint(i, " ", j)
 		}
-		wantEqual(t, s.AgentSessions.AppendJournal(ctx, id, noon(), texts), nil)
+		wantEqual(t, s.AgentSessions.AppendJournal(ctx, noting(id), noon(), texts), nil)
 	}
 	all, err = s.AgentSessions.Journal(ctx, sessions.JournalQuery{})
 	wantEqual(t, err, nil)
 	wantEqual(t, []any{len(all), all[0].Text, all[len(all)-1].Text}, []any{sessions.MaxJournal, "9 19", "0 0"})
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM agent_journal"), sessions.MaxJournal)
 
-	if err := s.AgentSessions.AppendJournal(ctx, "nobody", noon(), []string{"x"}); err == nil {
+	if err := s.AgentSessions.AppendJournal(ctx, noting("nobody"), noon(), []string{"x"}); err == nil {
 		t.Error("an entry of no session was kept")
 	}
+}
+
+// noting is a session that notes something.
+func noting(id string) record.Actor {
+	return record.Actor{Session: &record.ActorSession{ID: id, Starter: &record.Actor{Person: &record.Person{
+		Issuer: "https://id.example", Subject: "7", Name: "gitea:ann"}}}}
 }

@@ -102,9 +102,9 @@ func (a *Access) UseCode(ctx context.Context, hash string, g access.Grant,
 			return err
 		}
 		k := g.Keys
-		if _, err := tx.ExecContext(ctx, `INSERT INTO oauth_grants (token, client, client_name, grantor, family, refresh,
-			refresh_until_us, access, access_until_us, former, former_until_us) VALUES (`+placeholders(1, 11)+")",
-			text(t.ID), text(g.ClientID), text(t.Client), text(t.Grantor), text(k.Family), text(k.Refresh),
+		if _, err := tx.ExecContext(ctx, `INSERT INTO oauth_grants (token, client, client_name, family, refresh,
+			refresh_until_us, access, access_until_us, former, former_until_us) VALUES (`+placeholders(1, 10)+")",
+			text(t.ID), text(g.ClientID), text(t.Client), text(k.Family), text(k.Refresh),
 			at(&k.RefreshUntil), text(k.Access), at(&k.AccessUntil), "", int64(0)); err != nil {
 			return err
 		}

@@ -13,6 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
+const personColumns = "issuer, subject, provider, name, username, member_of, looked_us, sealed, refused"
+
 // KeepPerson implements access.People.
 func (a *Access) KeepPerson(ctx context.Context, p access.Person) (access.Person, error) {
 	err := a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
@@ -23,17 +25,19 @@ func (a *Access) KeepPerson(ctx context.Context, p access.Person) (access.Person
 		if len(known) > 0 {
 			p.Name = known[0].Name
 			_, err := tx.ExecContext(ctx,
-				"UPDATE people SET provider = $3, username = $4, member_of = $5, looked_us = $6 WHERE issuer = $1 AND subject = $2",
-				text(p.Issuer), text(p.Subject), text(p.Provider), text(p.User), textList(p.Groups), at(&p.LookedAt))
+				"UPDATE people SET provider = $3, username = $4, member_of = $5, looked_us = $6, sealed = $7, refused = $8 "+
+					"WHERE issuer = $1 AND subject = $2",
+				text(p.Issuer), text(p.Subject), text(p.Provider), text(p.User), textList(p.Groups), at(&p.LookedAt),
+				text(p.Sealed), asNumber(p.Refused))
 			return err
 		}
 		if p.Name, err = newName(ctx, tx, p); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx,
-			"INSERT INTO people (issuer, subject, provider, name, username, member_of, looked_us) VALUES ("+placeholders(1, 7)+
-				")",
-			text(p.Issuer), text(p.Subject), text(p.Provider), text(p.Name), text(p.User), textList(p.Groups), at(&p.LookedAt))
+			"INSERT INTO people ("+personColumns+") VALUES ("+placeholders(1, 9)+")",
+			text(p.Issuer), text(p.Subject), text(p.Provider), text(p.Name), text(p.User), textList(p.Groups), at(&p.LookedAt),
+			text(p.Sealed), asNumber(p.Refused))
 		if causeOf(err) == causeUnique {
 			return fault.Wrap(err, fault.Conflict, "somebody else was given the name %s at this moment; sign in again", p.Name)
 		}
@@ -80,17 +84,24 @@ func (a *Access) FindPerson(ctx context.Context, account access.Account) (p acce
 
 func selectPeople(ctx context.Context, tx *sql.Tx, account access.Account) ([]access.Person, error) {
 	return selectRows(ctx, tx, func(rows *sql.Rows, p *access.Person) error {
-		return rows.Scan((*text)(&p.Issuer), (*text)(&p.Subject), (*text)(&p.Provider), (*text)(&p.Name), (*text)(&p.User),
-			(*textList)(&p.Groups), at(&p.LookedAt))
-	}, "SELECT issuer, subject, provider, name, username, member_of, looked_us FROM people WHERE issuer = $1 AND "+
-		"subject = $2",
+		var refused int64
+		err := rows.Scan((*text)(&p.Issuer), (*text)(&p.Subject), (*text)(&p.Provider), (*text)(&p.Name), (*text)(&p.User),
+			(*textList)(&p.Groups), at(&p.LookedAt), (*text)(&p.Sealed), &refused)
+		p.Refused = refused != 0
+		return err
+	}, "SELECT "+personColumns+" FROM people WHERE issuer = $1 AND subject = $2",
 		text(account.Issuer), text(account.Subject))
 }
 
-// UpdateLogin implements access.Logins.
-func (a *Access) UpdateLogin(ctx context.Context, s access.Login) error {
-	return a.db.exec(ctx, "UPDATE web_sessions SET sealed = $1, looked_us = $2 WHERE hash = $3", text(s.Sealed),
-		at(&s.LookedAt), text(s.Hash))
+// KeepGrant implements access.People.
+func (a *Access) KeepGrant(ctx context.Context, p access.Person, was string) (kept bool, err error) {
+	err = a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		kept, err = changesOne(tx.ExecContext(ctx,
+			"UPDATE people SET sealed = $3, refused = $4 WHERE issuer = $1 AND subject = $2 AND sealed = $5",
+			text(p.Issuer), text(p.Subject), text(p.Sealed), asNumber(p.Refused), text(was)))
+		return err
+	})
+	return kept && err == nil, err
 }
 
 // Logins implements access.Logins.
@@ -133,7 +144,7 @@ func (a *Access) EndLogin(ctx context.Context, id string, rows ...record.Attempt
 
 // loginColumns are those of a login, each with the prefix before it.
 func loginColumns(prefix string) string {
-	const names = "hash, token_hash, created_us, seen_us, id, browser, issuer, subject, provider_session, sealed, looked_us"
+	const names = "hash, token_hash, created_us, seen_us, id, browser, issuer, subject, provider_session"
 	return prefix + strings.ReplaceAll(names, ", ", ", "+prefix)
 }
 
@@ -142,7 +153,7 @@ func loginFields(s *access.Login) []any {
 	return []any{
 		(*text)(&s.Hash), (*text)(&s.TokenHash), at(&s.CreatedAt), at(&s.SeenAt), (*text)(&s.ID), (*text)(&s.Browser),
 		(*text)(&s.Issuer),
-		(*text)(&s.Subject), (*text)(&s.ProviderSession), (*text)(&s.Sealed), at(&s.LookedAt),
+		(*text)(&s.Subject), (*text)(&s.ProviderSession),
 	}
 }
 

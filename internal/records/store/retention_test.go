@@ -62,8 +62,8 @@ func aged(t testing.TB) *Store {
 			{Seq: 2, Time: noon(), Kind: "text", Text: "young"}}
 		wantEqual(t, s.AgentSessions.AppendEvents(ctx, id, events), nil)
 	}
-	wantEqual(t, s.AgentSessions.AppendJournal(ctx, "ended", c.now, []string{"old"}), nil)
-	wantEqual(t, s.AgentSessions.AppendJournal(ctx, "running", noon(), []string{"young"}), nil)
+	wantEqual(t, s.AgentSessions.AppendJournal(ctx, noting("ended"), c.now, []string{"old"}), nil)
+	wantEqual(t, s.AgentSessions.AppendJournal(ctx, noting("running"), noon(), []string{"young"}), nil)
 	run := scriptRun("old-run")
 	wantEqual(t, s.ScriptRuns().BeginScriptRun(ctx, run), nil)
 	wantEqual(t, s.Ledger.Record(ctx, attempt("old-run"), nil), nil)

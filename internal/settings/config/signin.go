@@ -39,7 +39,7 @@ func (e *env) signIn(publicURL string) (out []identity.Settings, problem string)
 
 // signInAt reads the variables of one provider.
 func (e *env) signInAt(name string) identity.Settings {
-	of := func(what string) string { return "CLAUDEOPS_SIGN_IN_" + identity.VariablePart(name) + "_" + what }
+	of := func(what string) string { return signInVariable(name, what) }
 	s := identity.Settings{
 		Name: name, Kind: identity.Kind(cmp.Or(strings.ToLower(e.get(of("KIND"))), string(identity.OpenID))),
 		Issuer:   e.get(of("ISSUER")),
@@ -63,7 +63,7 @@ func (e *env) signInAt(name string) identity.Settings {
 // signInSecretFiles are the files of their client secrets.
 func (e *env) signInSecretFiles() (out []string) {
 	for _, name := range splitList(e.get("CLAUDEOPS_SIGN_IN")) {
-		out = append(out, "CLAUDEOPS_SIGN_IN_"+identity.VariablePart(name)+"_CLIENT_SECRET_FILE")
+		out = append(out, signInVariable(name, "CLIENT_SECRET_FILE"))
 	}
 	return out
 }

@@ -1,4 +1,5 @@
-// Package keyfile keeps the secret key with which Claude Ops signs the marks in its pull requests.
+// Package keyfile keeps secret keys in the state folder: that with which Claude Ops signs the marks in its pull
+// requests, and that which seals what providers of identities have given.
 package keyfile
 
 import (
@@ -21,11 +22,19 @@ const Size = 32
 // Name is the key's file in the state folder.
 const Name = "mark.key"
 
-// Load returns the key of the state folder, and makes folder and key (modes 0700 and 0600) at first need. Processes
-// that race get the same key. A file that holds something else is an error, fault.Misconfigured, and is left as it is.
-func Load(stateDir string) ([]byte, error) {
-	path := filepath.Join(stateDir, Name)
-	text, err := secretfile.Load(stateDir, Name, newKey)
+// Grants is the file of the key that seals what lets providers of identities be asked about people. No backup has it:
+// whoever has the backup alone cannot ask.
+const Grants = "grants.key"
+
+// Load returns the key of the marks in the state folder, and makes folder and key (modes 0700 and 0600) at first need.
+// Processes that race get the same key. A file that holds something else is an error, fault.Misconfigured, and is left
+// as it is.
+func Load(stateDir string) ([]byte, error) { return LoadFile(stateDir, Name) }
+
+// LoadFile is Load for the key in a file of another name.
+func LoadFile(stateDir, name string) ([]byte, error) {
+	path := filepath.Join(stateDir, name)
+	text, err := secretfile.Load(stateDir, name, newKey)
 	if err != nil {
 		return nil, explain(path, err)
 	}

@@ -99,6 +99,7 @@ func (l *Live) Now() Snapshot {
 		hash, roles = was.Hash, was.Roles
 	}
 	if !first && hash == was.Hash && reading.same(was.Reading) {
+		l.is.Reading, l.is.Roles = reading, roles
 		return l.is
 	}
 	l.is = Snapshot{Reading: reading, Hash: hash, Roles: roles, Since: now}

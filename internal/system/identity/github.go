@@ -31,7 +31,7 @@ func (g *github) config(context.Context) (oauth2.Config, error) {
 	}
 	at := strings.TrimRight(g.settings.Issuer, "/")
 	return oauth2.Config{
-		ClientID: g.settings.ClientID, ClientSecret: g.settings.ClientSecret, RedirectURL: g.redirect, Scopes: scopes,
+		ClientID: g.settings.ClientID, ClientSecret: g.secret(), RedirectURL: g.redirect, Scopes: scopes,
 		Endpoint: oauth2.Endpoint{
 			AuthURL: at + "/login/oauth/authorize", TokenURL: at + "/login/oauth/access_token",
 			AuthStyle: oauth2.AuthStyleInParams,

@@ -129,12 +129,13 @@ func (o *openid) config(ctx context.Context) (oauth2.Config, error) {
 	}
 	endpoint := found.provider.Endpoint()
 	endpoint.AuthStyle = oauth2.AuthStyleInHeader
-	if o.settings.ClientSecret == "" || len(found.AuthMethods) > 0 &&
+	secret := o.secret()
+	if secret == "" || len(found.AuthMethods) > 0 &&
 		!slices.Contains(found.AuthMethods, "client_secret_basic") {
 		endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
 	return oauth2.Config{
-		ClientID: o.settings.ClientID, ClientSecret: o.settings.ClientSecret, Endpoint: endpoint, RedirectURL: o.redirect,
+		ClientID: o.settings.ClientID, ClientSecret: secret, Endpoint: endpoint, RedirectURL: o.redirect,
 		Scopes: o.scopes(found),
 	}, nil
 }

@@ -77,6 +77,7 @@ const LogoutLife = 2 * allowedGap
 // Provider is one provider of identities. It is safe for concurrent use.
 type Provider struct {
 	settings Settings
+	secret   func() string
 	redirect string // where the browser comes back to
 	client   *http.Client
 	now      func() time.Time
@@ -97,8 +98,9 @@ type speaker interface {
 	logout(ctx context.Context, token string) (Logout, error)
 }
 
-// Options are what Providers are made of. All are required but Over.
+// Options are what Providers are made of. All are required but Over and Secret.
 type Options struct {
+	Secret   func() string     // the client secret as it is now; nil for that of the Settings
 	Over     http.RoundTripper // carries the requests; nil for transport.NewPool(http.ProxyFromEnvironment)
 	Redirect string            // address of the server's pages that browsers come back to; the provider's name follows
 	Now      func() time.Time
@@ -112,7 +114,10 @@ func New(s Settings, o Options) *Provider {
 	client := transport.NewClient(transport.ClientOptions{
 		Over: o.Over, Host: operators(s), Redirects: redirects, MaxBody: maxAnswer, Timeout: timeout,
 	})
-	p := &Provider{settings: s, redirect: o.Redirect + s.Name, client: client.Standard(), now: o.Now}
+	if o.Secret == nil {
+		o.Secret = func() string { return s.ClientSecret }
+	}
+	p := &Provider{settings: s, secret: o.Secret, redirect: o.Redirect + s.Name, client: client.Standard(), now: o.Now}
 	if s.Kind == GitHub {
 		p.speaks = &github{p}
 	} else {
@@ -138,7 +143,7 @@ func operators(s Settings) func(*url.URL) trust.Operator[transport.Host] {
 func (p *Provider) Name() string { return p.settings.Name }
 
 // Key is a secret that this server shares with the provider alone; "" for a public client.
-func (p *Provider) Key() string { return p.settings.ClientSecret }
+func (p *Provider) Key() string { return p.secret() }
 
 // Text is that of the button.
 func (p *Provider) Text() string { return p.settings.Text }
@@ -177,7 +182,7 @@ func (p *Provider) Finish(ctx context.Context, f Flow, code string) (Person, Gra
 			"did not take the code: it is used up, too old, or was not given to this server")
 	}
 	who, err := p.person(ctx, token, f.Nonce)
-	return who, grantOf(token), err
+	return who, p.grantOf(token), err
 }
 
 // Look asks again who a person is, and what they belong to now. The Grant that is returned takes the place of the old
@@ -195,7 +200,7 @@ func (p *Provider) Look(ctx context.Context, was Person, g Grant) (Person, Grant
 		if err != nil {
 			return Person{}, g, p.failed(err, "does not stand by the sign-in any more")
 		}
-		g = grantOf(token)
+		g = p.grantOf(token)
 	}
 	now, err := p.person(ctx, token, "")
 	switch {
@@ -231,6 +236,10 @@ func (p *Provider) with(ctx context.Context) context.Context {
 	return context.WithValue(ctx, oauth2.HTTPClient, p.client)
 }
 
-func grantOf(t *oauth2.Token) Grant {
-	return Grant{Access: t.AccessToken, Refresh: t.RefreshToken, Expires: t.Expiry}
+func (p *Provider) grantOf(t *oauth2.Token) Grant {
+	g := Grant{Access: t.AccessToken, Refresh: t.RefreshToken, Expires: t.Expiry}
+	if t.ExpiresIn > 0 { // by our clock, which is not that of the library
+		g.Expires = p.now().Add(time.Duration(t.ExpiresIn) * time.Second)
+	}
+	return g
 }

@@ -29,10 +29,11 @@ type Webhooks struct {
 	Senders  []Sender
 }
 
-// Sender is a kind of forge that sends webhooks, and the secret that it signs them with; without one they are refused.
+// Sender is a kind of forge that sends webhooks, and the secret that it signs them with as it is now; without one they
+// are refused.
 type Sender struct {
 	Source webhook.Source
-	Secret string
+	Secret func() string
 }
 
 // Follower follows our pull requests; *follow.Follower is one.

@@ -77,7 +77,8 @@ func (h *webhooks) take(req *handler.Request, s Sender) (handler.Response, error
 // deliver reads, checks and hands on a delivery, in this order: nothing of it is looked at before its signature is
 // right. A delivery that is rightly signed is never kept out by others that are not.
 func (h *webhooks) deliver(req *handler.Request, s Sender) (status int, said string, err error) {
-	if s.Secret == "" {
+	secret := s.Secret()
+	if secret == "" {
 		return 0, "", fault.New(fault.ProviderDisabled,
 			"webhooks of this forge are off: %s_WEBHOOK_SECRET is not set, or is too short",
 			strings.ToUpper(s.Source.Name))
@@ -90,7 +91,7 @@ func (h *webhooks) deliver(req *handler.Request, s Sender) (status int, said str
 	if err != nil {
 		return 0, "", err
 	}
-	if err := s.Source.Verify(req.Header, body, s.Secret); err != nil {
+	if err := s.Source.Verify(req.Header, body, secret); err != nil {
 		return 0, "", h.wrong.Count(from, err)
 	}
 	d, err := s.Source.Parse(req.Header, body)

@@ -64,6 +64,7 @@ type consentPage struct {
 	DryRun         bool   // of the server
 	Chosen         bool   // a dry run, by the person
 	Days           int    // how long it is good at most
+	Bounded        string // see access.Gatekeeper.Bounded
 	Allow, Deny    string
 }
 
@@ -136,7 +137,7 @@ func (h *consentPages) page(req *handler.Request, given url.Values, wanted oauth
 		Far: oauth.IsFar(wanted.Redirect), Seal: h.seal(key, req, given),
 		May: req.Principal.Scopes.Has(access.Operate), Repos: given.Get("repos"), Failed: failed,
 		DryRun: h.settings.Rules().DryRun, Chosen: given.Has("dry_run"),
-		Days: int(oauth.GrantLife.Hours() / 24), Allow: allowPath, Deny: denyPath,
+		Days: int(oauth.GrantLife.Hours() / 24), Bounded: h.bounded(h.guard, req), Allow: allowPath, Deny: denyPath,
 	}
 	view.Scripts, view.Position = nil, ""
 	for _, name := range oauth.Fields() {
@@ -225,7 +226,7 @@ func (h *consentPages) letIn(req *handler.Request) (handler.Response, error) {
 		tier = 0
 	}
 	call := req.Call(nil)
-	call.Input = oauth.Allow{Request: wanted, Grantor: req.Principal.TokenHash, Tier: int(tier),
+	call.Input = oauth.Allow{Request: wanted, Tier: int(tier),
 		Repos: reposIn(form.Get("repos")), DryRun: form.Has("dry_run")}
 	out, err := h.allow.Handle(req.Context(), call)
 	if err != nil {

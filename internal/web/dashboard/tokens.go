@@ -55,6 +55,7 @@ type tokenForm struct {
 	Name, Repos, Days string // as they were sent, if the form comes back
 	DryRun, ReadOnly  bool
 	Failed            string // why it comes back; "" for a form that nobody has sent
+	Bounded           string // see access.Gatekeeper.Bounded
 }
 
 // madeToken is a new token with its secret, which this page alone shows.
@@ -116,6 +117,7 @@ func (h *tokenPages) blank(req *handler.Request, agents bool) tokensPage {
 	}
 	view := tokensPage{Page: h.frame(req, title, path), Agents: agents}
 	view.Form = tokenForm{FormBase: h.base, Path: path, Agents: agents, Days: strconv.Itoa(tokens.DefaultDays)}
+	view.Form.Bounded = h.bounded(h.guard, req)
 	view.Form.offer(req.Principal, gitprovider.TierObserve, access.Scopes{access.Read})
 	return view
 }
@@ -149,6 +151,15 @@ func (h *tokenPages) view(req *handler.Request, agents bool) (tokensPage, error)
 		}
 	}
 	return view, err
+}
+
+// bounded says what bounds the rights of tokens that this person makes; see access.Gatekeeper.Bounded.
+func (r *renderer) bounded(g *guard.Guard, req *handler.Request) string {
+	text, err := g.Bounded(req.Context(), req.Principal.Actor)
+	if err != nil {
+		r.env.Log.Warn("it is not known whether a provider can be asked about a person", "error", err)
+	}
+	return text
 }
 
 func (h *tokenPages) entries(req *handler.Request) ([]tokens.TokenEntry, error) {

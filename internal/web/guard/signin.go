@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/strictjson"
 	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
@@ -140,6 +142,9 @@ func (g *Guard) signOut(req *handler.Request) (handler.Response, error) {
 	}
 	return a, nil
 }
+
+// Bounded is access.Gatekeeper.Bounded.
+func (g *Guard) Bounded(ctx context.Context, who record.Actor) (string, error) { return g.access.Bounded(ctx, who) }
 
 // Wrong counts a sign-in that came to nothing. It is limit_reached if there were too many, else err.
 func (g *Guard) Wrong(req *handler.Request, err error) error {

@@ -36,7 +36,7 @@ func (r *Request) Caller() operation.Caller {
 	if r.Page {
 		door = record.DoorWeb
 	}
-	return operation.Caller{Actor: r.Principal.Actor.At(door), Recheck: r.Recheck}
+	return operation.Caller{Actor: r.Principal.Actor.At(door), TokenHash: r.Principal.TokenHash, Recheck: r.Recheck}
 }
 
 // Key tells callers apart, in what is kept for each of them.

@@ -65,11 +65,13 @@ func (h Health) Headline() (text, tone string) {
 	return "Healthy", "good"
 }
 
-// Options are what a Checker is made of. All are required but ComparePulls.
+// Options are what a Checker is made of. All are required but ComparePulls and Stamp.
 type Options struct {
 	// Doctor says what it finds of everything but whether the audit is whole and the providers answer.
 	Doctor func(ctx context.Context) []doctor.Finding
-	Audit  records.Audit
+	// Stamp changes when doctor has to look anew, whenever it last looked; nil: never.
+	Stamp func() string
+	Audit records.Audit
 	// ComparePulls compares the audit with the marks of pull requests at the providers; nil: that cannot be asked.
 	ComparePulls func(ctx context.Context) ([]record.HeadCheck, error)
 	Registry     *gitprovider.Registry
@@ -79,6 +81,7 @@ type Options struct {
 // Checker finds out how this server is. It is safe for concurrent use.
 type Checker struct {
 	doctor   func(ctx context.Context) []doctor.Finding
+	stamp    func() string
 	audit    records.Audit
 	compare  func(ctx context.Context) ([]record.HeadCheck, error)
 	registry *gitprovider.Registry
@@ -90,6 +93,7 @@ type Checker struct {
 	verified   lastVerification
 	found      []doctor.Finding // by doctor
 	foundAt    time.Time
+	foundFor   string          // the stamp then
 	providers  []ProviderState // what they said last
 	pingedAt   time.Time
 	judged     []doctor.Finding // all parts, without since when
@@ -108,8 +112,11 @@ type change struct {
 
 // New makes a Checker that has found out nothing yet.
 func New(o Options) *Checker {
+	if o.Stamp == nil {
+		o.Stamp = func() string { return "" }
+	}
 	return &Checker{
-		doctor: o.Doctor, audit: o.Audit, compare: o.ComparePulls, registry: o.Registry, env: o.Env,
+		doctor: o.Doctor, stamp: o.Stamp, audit: o.Audit, compare: o.ComparePulls, registry: o.Registry, env: o.Env,
 		verifying: handler.NewTurns(
 			1,
 		), looking: handler.NewTurns(1), pinging: handler.NewTurns(1), since: map[string]change{},
@@ -156,10 +163,12 @@ func wrong(parts []doctor.Finding) (out []doctor.Finding) {
 	return out
 }
 
-// Now is the health as it was found last. It looks if nobody has looked yet, and else waits for nothing.
+// Now is the health as it was found last. It looks if nobody has looked yet, or the operator's rules have
+// changed, and else waits for nothing.
 func (c *Checker) Now(ctx context.Context) Health {
+	stamp := c.stamp()
 	c.mu.Lock()
-	known, h := !c.foundAt.IsZero(), c.health
+	known, h := !c.foundAt.IsZero() && c.foundFor == stamp, c.health
 	c.mu.Unlock()
 	if known {
 		return h
@@ -185,15 +194,16 @@ func (c *Checker) Check(ctx context.Context) (Health, error) {
 	return c.health, nil
 }
 
-// look has doctor look, unless it has looked less than doctorAge ago.
+// look has doctor look, unless it has looked less than doctorAge ago and the rules have not changed since.
 func (c *Checker) look(ctx context.Context) error {
 	done, err := c.looking.Wait(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
+	stamp := c.stamp()
 	c.mu.Lock()
-	fresh := within(c.env.Now(), c.foundAt, doctorAge)
+	fresh := within(c.env.Now(), c.foundAt, doctorAge) && c.foundFor == stamp
 	c.mu.Unlock()
 	if fresh {
 		return nil
@@ -201,7 +211,7 @@ func (c *Checker) look(ctx context.Context) error {
 	found := c.doctor(context.WithoutCancel(ctx)) // the answer is for those who come next, too
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.found, c.foundAt = found, c.env.Now().UTC()
+	c.found, c.foundAt, c.foundFor = found, c.env.Now().UTC(), stamp
 	c.judge()
 	return nil
 }
@@ -214,9 +224,10 @@ func within(now, at time.Time, age time.Duration) bool {
 // Version is a number that changes whenever a part does that is, or was, not as it should be. It waits for nothing, but
 // has somebody look meanwhile if that was long ago, so that everything is looked at while somebody looks at pages.
 func (c *Checker) Version(context.Context) (int64, error) {
+	stamp := c.stamp()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := c.env.Now(); !c.refreshing && !within(now, c.refreshed, refreshAge) {
+	if now := c.env.Now(); !c.refreshing && (!within(now, c.refreshed, refreshAge) || c.foundFor != stamp) {
 		c.refreshing, c.refreshed = true, now
 		go c.refresh()
 	}

@@ -36,6 +36,7 @@ type Wrong struct {
 	Status    int            // that every endpoint but keys answers with
 	Issuer    string         // that discovery names
 	NoIDToken bool
+	NoRefresh bool // gives no refresh token, as a provider does that was not asked for offline_access
 	Huge      bool            // answers with megabytes
 	Slow      <-chan struct{} // every endpoint waits for it
 	Says      string          // about the person, word for word
@@ -255,6 +256,9 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	out := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": 300, "refresh_token": refresh}
 	if !p.wrong.NoIDToken {
 		out["id_token"] = p.idToken(g)
+	}
+	if p.wrong.NoRefresh {
+		delete(out, "refresh_token")
 	}
 	if strings.HasPrefix(r.URL.Path, "/login/") {
 		delete(out, "id_token")
