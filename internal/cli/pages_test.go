@@ -110,7 +110,7 @@ func exampleNotRun() map[string]string {
 		"claudeops init": network, "claudeops demo": "runs for long; make demo and e2e play it",
 		"claudeops serve": "stays until Ctrl-C; serve.txtar starts it", "claudeops deploy apply\n": asks,
 		"claudeops session stop": running, "claudeops connections cut": running, "claudeops login end": running,
-		"claudeops-connect ": running, "claudeops deploy propose": merged, "claudeops deploy update": merged,
+		"claudeops deploy propose": merged, "claudeops deploy update": merged,
 		"claudeops definitions fork ": fetched, "claudeops definitions plugin info": fetched,
 		"claudeops definitions config get": fetched,
 	}

@@ -33,7 +33,7 @@ func (a *commandLine) program() *app.App {
 			o := app.Options{
 				Lookup: a.lookup, Environment: a.environment, Sources: a.freshSources, Args: a.args, Out: a.streams.Out,
 				Logger: a.logger, FlushLog: a.flush,
-				More:   a.more, Only: a.only, Folder: a.folder,
+				More: a.more, Only: a.only, Folder: a.folder,
 			}
 			if a.file != nil {
 				o.EnvironmentFile, _ = a.environmentPath(a.process)
