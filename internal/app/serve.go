@@ -61,6 +61,10 @@ func RunServe(ctx context.Context, a *App) error {
 	if err != nil {
 		return errors.Join(err, closeAll(listeners))
 	}
+	if err := handler.Watch(ctx); err != nil {
+		p.Log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
+	}
+	announce(a, p, at, welcome)
 	p.notifier.Kick(ctx)
 	follower.Begin(ctx)
 	defer follower.Finish()
@@ -68,20 +72,21 @@ func RunServe(ctx context.Context, a *App) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	told := newServing(p)
-	keepUp(ctx, p, &background, func(ctx context.Context) { told.keep(ctx, p) }, handler.KeepVerifying, agents.Keep, serveTokens, tokens.Keep)
-	if err := handler.Watch(ctx); err != nil {
-		p.Log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
-	}
-	announce(a, p, at, welcome)
+	keepUp(ctx, p, &background, func(ctx context.Context) { told.keep(ctx, p) }, handler.KeepVerifying, agents.Keep,
+		serveTokens, tokens.Keep)
 	defer end()
 	return ServeUntil(ctx, p, handler.HTTPServer(), listeners...)
 }
 
-// announce says where the server listens and how to sign in, last of all at the start.
+// announce says where the server listens and how to sign in, below all that was logged so far: the log is written in
+// the background.
 func announce(a *App, p *Parts, at net.Addr, welcome string) {
 	isOn := func(e gitprovider.Registration) bool { return e.Provider != nil }
 	if !slices.ContainsFunc(p.Providers.registry.Entries(), isOn) {
 		p.Log.Warn("no forge is set up yet: run `claudeops init`, then start this again")
+	}
+	if flush := a.Options().FlushLog; flush != nil {
+		flush()
 	}
 	fmt.Fprintf(a.Options().Out, "Claude Ops listens on http://%s%s/ (tier %s)\n%s",
 		reachable(at), p.Cfg.Web.BasePath, p.Cfg.Permissions.Tier, welcome)

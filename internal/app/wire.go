@@ -56,6 +56,8 @@ type Options struct {
 	Args            []string // of the command line
 	Out             io.Writer
 	Logger          func(form LogForm, cfg config.Config) *slog.Logger
+	// FlushLog waits, for a bounded time, until the lines so far are written.
+	FlushLog func()
 
 	More   []operation.Toolset // beside those of the program; tests add some
 	Only   string              // the one toolset that is served; "" for those of CLAUDEOPS_TOOLSETS

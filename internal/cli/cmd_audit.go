@@ -57,7 +57,7 @@ func auditListCommand(a *commandLine) *cobra.Command {
 	f.IntVar(&q.Limit, "limit", record.DefaultAuditLimit, fmt.Sprintf("rows, at most %d", record.MaxAuditLimit))
 	f.Int64Var(&q.Before, "before", 0, "rows with a smaller number only")
 	f.StringVar(&q.Repo, "repo", "", "repository as owner/name")
-	f.StringVar(&q.Caller, "caller", "", "caller")
+	f.StringVar(&q.Caller, "caller", "", "who made the attempt: a token, a session or a user")
 	f.StringVar(&outcome, "outcome", "", "opened, reused, dry_run, refused, failed or done")
 	f.StringVar(&code, "code", "", "code of a refusal")
 	f.StringVar(&pull, "pull", "",

@@ -33,8 +33,8 @@ func initCommand(a *commandLine) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   initName,
 		Short: "Set up Claude Ops: forge, token, repository, tier and the agent's configuration",
-		Long: "init asks where your repositories are, which token to use, which repository agents may propose changes to, and the\n" +
-			"tier of your agents. It tries all of it and shows a first change as a dry run. Only then it writes the " +
+		Long: "init asks where your repositories are, which one agents may propose changes to, how Claude Ops signs in there, and the\n" +
+			"tier of your agents. At GitHub it can make a GitHub App: your browser opens, and no token is pasted. It tries all of it and shows a first change as a dry run. Only then it writes the " +
 			"environment\n" +
 			"file, which every claudeops command reads, and a configuration for Claude Code, which names that file and holds no\n" +
 			"token. Flags answer questions beforehand; without a terminal they have to answer all of them.",
@@ -61,7 +61,7 @@ func runInit(ctx context.Context, a *commandLine, o initOptions) error {
 	if err != nil {
 		return err
 	}
-	i := newInterview(ctx, a, o)
+	i := newInterview(ctx, a, o, place)
 	s, err := i.settle(ctx)
 	if err != nil {
 		return err
@@ -119,6 +119,7 @@ func (i *interview) tryUntilItWorks(ctx context.Context, s *settings) (trial, er
 // inAnswersWords replaces names of variables, which nobody typed, by what was asked for.
 func inAnswersWords(message string) string {
 	return strings.NewReplacer(
+		"GITHUB_APP_PRIVATE_KEY", "the app's key", "GITHUB_APP_ID", "the app's ID",
 		"GITHUB_TOKEN", "the token", "GITEA_TOKEN", "the token", "GITHUB_API_URL", "the address", "GITEA_URL", "the address",
 		"CLAUDEOPS_LOCAL_ROOT", "the folder", "CLAUDEOPS_REPOS", "the repository", "CLAUDEOPS_TIER", "the tier",
 	).Replace(message)
@@ -236,6 +237,9 @@ func describeTry(w *strings.Builder, findings []doctor.Finding, preview *prflow.
 
 // place is where init writes.
 type place struct{ environment, client string }
+
+// folder is where the environment file is, and what belongs to it.
+func (p place) folder() string { return filepath.Dir(p.environment) }
 
 // placeOf refuses files that are there already, before anything is asked.
 func placeOf(a *commandLine, o initOptions) (place, error) {

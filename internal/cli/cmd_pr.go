@@ -53,8 +53,8 @@ func prCreateCommand(a *commandLine) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Propose a change as one pull request",
-		Example: "  claudeops pr create --repo demo/home-cluster --title 'Check disk inodes' --body-file why.md \\\n" +
-			"      --create checks/inodes.md=./inodes.md --edit checks/disk.md=./edits.json --delete checks/old.md\n" +
+		Example: "  claudeops pr create --repo joe/home-cluster --title 'Check disk inodes' --body-file why.md \\\n" +
+			"      --create checks/inodes.md=./inodes.md --edit checks/load.md=./edits.json --delete checks/old.md\n" +
 			"  claudeops pr create --from request.json     # the arguments of the create_pr tool; - reads stdin",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runPRCreate(a, cmd, o) },

@@ -16,8 +16,8 @@ func prFileCommand(a *commandLine) *cobra.Command {
 		Short: "Print a file that may be proposed, as the base branch or our own pull request has it",
 		Long: "Print a file that may be proposed. Its base_sha, which `pr create --base-sha` takes, and what was taken out " +
 			"of the text go to stderr.",
-		Example: "  claudeops pr file demo/home-cluster checks/disk.md\n" +
-			"  claudeops pr file demo/home-cluster checks/disk.md --pull 7     # as its branch has it",
+		Example: "  claudeops pr file joe/home-cluster checks/disk.md\n" +
+			"  claudeops pr file joe/home-cluster checks/disk.md --pull 7     # as its branch has it",
 		Args: usageArgs(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if req.RepoOwner, req.RepoName, err = splitRepo(args[0]); err != nil {

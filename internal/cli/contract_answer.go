@@ -25,7 +25,7 @@ func (a *commandLine) formOf(o operation.Operation) *operation.Form {
 	return nil
 }
 
-// printInForm answers with the contract's JSON, or with a table for people. What is beside the contract's tools has the
+// printInForm answers with the contract's JSON, or with sentences or a table for people. What is beside the contract's tools has the
 // JSON of all other commands.
 func (a *commandLine) printInForm(form *operation.Form, o operation.Operation, result any, err error) error {
 	ours := o.Tool.Title == ""
@@ -46,7 +46,14 @@ func (a *commandLine) printInForm(form *operation.Form, o operation.Operation, r
 		shown = asList(shown)
 	}
 	err = a.print(shown, func(w *strings.Builder) {
-		if !personal(a, w, result) {
+		said := ""
+		if o.Shown.Said != nil {
+			said = o.Shown.Said(result, true)
+		}
+		switch {
+		case said != "":
+			w.WriteString(a.inCommands(said) + "\n")
+		case !personal(a, w, result):
 			describe(w, "", reflect.ValueOf(result))
 		}
 	})
@@ -107,7 +114,12 @@ func empty(v reflect.Value) bool {
 // table shows a list of structs, with the names of their fields at its head.
 func table(w *strings.Builder, name string, list reflect.Value) {
 	fields := operation.Fields(list.Type().Elem())
-	fmt.Fprintf(w, "%s: %d\n", name, list.Len())
+	switch {
+	case name != "result": // which is all that the answer has
+		fmt.Fprintf(w, "%s: %d\n", name, list.Len())
+	case list.Len() == 0:
+		w.WriteString("None.\n")
+	}
 	if list.Len() == 0 {
 		return
 	}

@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/claudeops/claudeops/internal/operation"
 )
 
 // Every command but those of completion says by an example how it is used, and the example is a command that exists.
@@ -47,6 +51,55 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 	visit(Command())
 	if examples < 50 {
 		t.Errorf("only %d examples", examples)
+	}
+}
+
+// Every flag says what it is for, and so does every parameter of a tool.
+func TestEveryFlagAndEveryParameterHasADescription(t *testing.T) {
+	t.Parallel()
+	flags, parameters := 0, 0
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		for _, set := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
+			set.VisitAll(func(f *pflag.Flag) {
+				if flags++; len(strings.Fields(f.Usage)) < 2 {
+					t.Errorf("%s --%s says %q", cmd.CommandPath(), f.Name, f.Usage)
+				}
+			})
+		}
+		for _, below := range cmd.Commands() {
+			visit(below)
+		}
+	}
+	a := &commandLine{lookup: func(string) (string, bool) { return "", false }}
+	visit(a.rootCommand())
+	for _, o := range operation.List(a.program().Toolsets()...) {
+		if o.Input == nil {
+			continue
+		}
+		var look func(name string, in reflect.Type)
+		look = func(name string, in reflect.Type) {
+			for in.Kind() == reflect.Pointer || in.Kind() == reflect.Slice {
+				in = in.Elem()
+			}
+			if in.Kind() != reflect.Struct {
+				return
+			}
+			for _, f := range operation.Fields(in) {
+				if f.JSON == "" { // embedded: its fields are those of the whole
+					look(name, f.Type)
+					continue
+				}
+				if parameters++; len(strings.Fields(f.Tag.Get("doc"))) < 2 {
+					t.Errorf("%s: %s.%s says %q", o.Name, name, f.JSON, f.Tag.Get("doc"))
+				}
+				look(name+"."+f.JSON, f.Type)
+			}
+		}
+		look("", o.Input)
+	}
+	if flags < 250 || parameters < 100 {
+		t.Errorf("only %d flags and %d parameters", flags, parameters)
 	}
 }
 

@@ -116,28 +116,18 @@ func (f *found) readTea() {
 	}
 }
 
-// token offers the login of gh or tea; "" if there is none, or the person would rather give another one.
+// token offers the login of tea; "" if there is none, or the person would rather give another one.
 func (f *found) token(ctx context.Context, ask questions, forge, address string) (string, error) {
-	const whose = " Pull requests are then opened in your own name, and you cannot approve them."
-	switch u, err := url.Parse(address); {
-	case forge == "github" && address == "" && f.gh != "":
-		yes, err := ask.agree(ctx, "Use the token of gh, GitHub's command line?"+whose, false)
-		if err != nil || !yes {
-			return "", err
-		}
-		token, err := f.ghToken(ctx)
-		if err != nil {
-			fmt.Fprintf(ask.out, "  gh gave no token: %s.\n", err)
-		}
-		return token, nil
-	case forge == "gitea" && err == nil && f.tea[u.Host] != "":
-		yes, err := ask.agree(ctx, "Use the token that tea, Gitea's command line, has for "+u.Host+"?"+whose, false)
-		if err != nil || !yes {
-			return "", err
-		}
-		return f.tea[u.Host], nil
+	u, err := url.Parse(address)
+	if forge != "gitea" || err != nil || f.tea[u.Host] == "" {
+		return "", nil
 	}
-	return "", nil
+	yes, err := ask.agree(ctx, "Use the token that tea, Gitea's command line, has for "+u.Host+
+		"? Pull requests are then opened in your own name, and you cannot approve them.", false)
+	if err != nil || !yes {
+		return "", err
+	}
+	return f.tea[u.Host], nil
 }
 
 func (f *found) ghToken(ctx context.Context) (string, error) {

@@ -45,19 +45,20 @@ type interview struct {
 	ask   questions
 	o     initOptions
 	found found
+	place place
 	again map[string]bool // steps that a person wants to answer differently: flags and environment count no more
 }
 
 // The steps of an interview that a person can go back to.
 const (
 	stepAddress = "address"
-	stepToken   = "token"
 	stepRepo    = "repository"
+	stepToken   = "token"
 	stepTier    = "tier"
 )
 
-func newInterview(ctx context.Context, a *commandLine, o initOptions) *interview {
-	i := &interview{a: a, o: o, again: map[string]bool{},
+func newInterview(ctx context.Context, a *commandLine, o initOptions, to place) *interview {
+	i := &interview{a: a, o: o, place: to, again: map[string]bool{},
 		ask: questions{in: a.streams.In, out: a.streams.Err, fromInput: o.tokenFile == "-"}}
 	if i.ask.canAsk() {
 		i.found = lookAround(ctx, a)
@@ -78,7 +79,7 @@ func (i *interview) settle(ctx context.Context) (settings, error) {
 	if s.forge, err = i.forge(ctx); err != nil {
 		return s, err
 	}
-	for _, name := range []string{stepAddress, stepToken, stepRepo, stepTier} {
+	for _, name := range []string{stepAddress, stepRepo, stepToken, stepTier} {
 		if err := i.step(ctx, &s, name); err != nil {
 			return s, err
 		}
@@ -103,7 +104,10 @@ func (i *interview) step(ctx context.Context, s *settings, name string) error {
 func (i *interview) retry(ctx context.Context, s *settings) (bool, error) {
 	vars := forgesOfInit()[s.forge]
 	options := []option{{value: stepRepo, text: "another repository than " + s.repo}}
-	if vars.token != "" {
+	switch {
+	case s.forge == "github":
+		options = append(options, option{value: stepToken, text: "another token or app"})
+	case vars.token != "":
 		options = append(options, option{value: stepToken, text: "another token"})
 	}
 	if address := s.values[vars.url] + s.values[vars.root]; address != "" {
@@ -238,17 +242,36 @@ func (i *interview) token(ctx context.Context, s *settings, vars forgeVariables)
 		}
 		token = strings.TrimSpace(string(text))
 	}
-	if token = i.before(stepToken, token); token == "" && !i.again[stepToken] {
+	token = i.before(stepToken, token)
+	if id, key := i.before(stepToken, i.a.said(appIDVariable)), i.a.said(appKeyVariable); s.forge == "github" &&
+		token == "" && id != "" && key != "" {
+		key, err := filepath.Abs(key)
+		s.useApp(id, key)
+		return err
+	}
+	if token == "" && s.forge == "github" && i.ask.canAsk() {
+		found, isApp, err := i.githubAccess(ctx, s)
+		if err != nil || isApp {
+			return err
+		}
+		token = found
+	}
+	if token == "" && !i.again[stepToken] {
 		var err error
 		if token, err = i.found.token(ctx, i.ask, s.forge, s.values[vars.url]); err != nil {
 			return err
 		}
 	}
-	token, err := i.ask.ask(ctx, token, question{
+	return i.askToken(ctx, s, token)
+}
+
+// askToken takes the token that is known, or asks for one.
+func (i *interview) askToken(ctx context.Context, s *settings, known string) error {
+	token, err := i.ask.ask(ctx, known, question{
 		flag: "--token-file", text: "A token that may write contents and pull requests there (it is not shown):",
 		check: oneWord, hidden: true,
 	})
-	s.values[vars.token] = token
+	s.values[forgesOfInit()[s.forge].token] = token
 	return err
 }
 

@@ -67,6 +67,13 @@ func (a *commandLine) queueLog(json bool, level slog.Level) slog.Handler {
 	return handler(a.logs)
 }
 
+// flush waits until the lines so far are written.
+func (a *commandLine) flush() {
+	if a.logs != nil {
+		a.logs.Flush(flushBound)
+	}
+}
+
 // flushLog writes what waits in the queue.
 func (a *commandLine) flushLog() {
 	if a.logs != nil {

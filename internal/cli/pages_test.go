@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/cli"
 )
 
 // notRun are the beginnings of lines that no script runs from the page, and why. TestCommandsOfPagesExist looks up
@@ -91,6 +94,106 @@ func runPage(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if err := ts.Exec("bash", "-euc", text); (err != nil) != neg {
 		ts.Fatalf("%v, of\n%s", err, text)
+	}
+}
+
+// exampleNotRun are examples of commands that no script runs as they stand, and why.
+func exampleNotRun() map[string]string {
+	const (
+		network = "needs the forge that it names; init.txtar and init_asks.txtar do the same"
+		asks    = "asks at a terminal; deploy.txtar answers beforehand"
+		running = "needs an agent or a browser that is there now; agent_connections_test.go and sessions.txtar have them"
+		merged  = "needs a configuration in a repository; deploy_propose.txtar has one"
+		fetched = "needs a registry of definitions with forks and plugins; internal/procedures/definitions has one"
+	)
+	return map[string]string{
+		"claudeops init": network, "claudeops demo": "runs for long; make demo and e2e play it",
+		"claudeops serve": "stays until Ctrl-C; serve.txtar starts it", "claudeops deploy apply\n": asks,
+		"claudeops session stop": running, "claudeops connections cut": running, "claudeops login end": running,
+		"claudeops deploy propose": merged, "claudeops deploy update": merged,
+		"claudeops definitions fork ": fetched, "claudeops definitions plugin info": fetched,
+		"claudeops definitions config get": fetched,
+	}
+}
+
+// examplesOf are the lines of a command's example, each with a line break at its end.
+func examplesOf(cmd *cobra.Command) (lines []string) {
+	for line := range strings.SplitSeq(strings.ReplaceAll(cmd.Example, "\\\n", ""), "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line+"\n")
+		}
+	}
+	return lines
+}
+
+func whyExampleNotRun(line string) (beginning, why string) {
+	for beginning, why := range exampleNotRun() {
+		if strings.HasPrefix(line, beginning) {
+			return beginning, why
+		}
+	}
+	return "", ""
+}
+
+// runExample runs the example that the help of a command shows, by bash: example COMMAND [OLD=>NEW...]. OLD is what a
+// reader has a value of their own for.
+func runExample(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) == 0 || neg {
+		ts.Fatalf("usage: example COMMAND [OLD=>NEW...]")
+	}
+	cmd, _, err := cli.Command().Find(strings.Fields(args[0]))
+	ts.Check(err)
+	text := ""
+	for _, line := range examplesOf(cmd) {
+		if _, why := whyExampleNotRun(line); why == "" {
+			text += line
+		}
+	}
+	for _, arg := range args[1:] {
+		old, replacement, ok := strings.Cut(arg, "=>")
+		if !ok || old == "" || !strings.Contains(text, old) {
+			ts.Fatalf("%q is not in the example", old)
+		}
+		text = strings.ReplaceAll(text, old, replacement)
+	}
+	if err := ts.Exec("bash", "-euxc", text); err != nil {
+		ts.Fatalf("%v, of\n%s", err, text)
+	}
+}
+
+// Every example of every command is run by a script of testdata/script, or stands in exampleNotRun.
+func TestEveryExampleIsRun(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile("testdata/script/examples.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, used, lines := map[string]bool{}, map[string]bool{}, 0
+	for _, m := range regexp.MustCompile(`(?m)^example '([^']+)'`).FindAllStringSubmatch(string(script), -1) {
+		run[m[1]] = true
+	}
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		for _, below := range cmd.Commands() {
+			visit(below)
+		}
+		for _, line := range examplesOf(cmd) {
+			lines++
+			if beginning, why := whyExampleNotRun(line); why != "" {
+				used[beginning] = true
+			} else if path := strings.TrimPrefix(cmd.CommandPath(), "claudeops "); !run[path] {
+				t.Errorf("examples.txtar has no example '%s', which shows %s", path, line)
+			}
+		}
+	}
+	visit(cli.Command())
+	for beginning := range exampleNotRun() {
+		if !used[beginning] {
+			t.Errorf("exampleNotRun has %q, which no command shows", beginning)
+		}
+	}
+	if lines < 100 {
+		t.Errorf("only %d lines were found", lines)
 	}
 }
 

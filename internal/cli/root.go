@@ -32,8 +32,8 @@ func (a *commandLine) program() *app.App {
 		a.made = app.New(func() app.Options {
 			o := app.Options{
 				Lookup: a.lookup, Environment: a.environment, Sources: a.freshSources, Args: a.args, Out: a.streams.Out,
-				Logger: a.logger,
-				More:   a.more, Only: a.only, Folder: a.folder,
+				Logger: a.logger, FlushLog: a.flush,
+				More: a.more, Only: a.only, Folder: a.folder,
 			}
 			if a.file != nil {
 				o.EnvironmentFile, _ = a.environmentPath(a.process)

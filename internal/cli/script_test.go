@@ -5,12 +5,15 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +41,33 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == confine.HelperCommand { // of a script that a test runs in this process
 		os.Exit(confine.Enter())
 	}
+	if len(os.Args) == 2 && strings.HasPrefix(os.Args[1], "http://127.0.0.1:") { // BROWSER of a script
+		os.Exit(browse(os.Args[1]))
+	}
 	os.Exit(testMain(m))
+}
+
+// browse opens an address as a person who presses the button of each page.
+func browse(address string) int {
+	answer, err := http.Get(address)
+	if err != nil {
+		return complain(err)
+	}
+	defer answer.Body.Close()
+	page, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return complain(err)
+	}
+	form := regexp.MustCompile(`(?s)action="([^"]+)">.*name="manifest" value="([^"]+)"`).FindStringSubmatch(string(page))
+	if form == nil { // a page without a form
+		return 0
+	}
+	done, err := http.PostForm(html.UnescapeString(form[1]), url.Values{"manifest": {html.UnescapeString(form[2])}})
+	if err != nil {
+		return complain(err)
+	}
+	defer done.Body.Close()
+	return 0
 }
 
 func testMain(m *testing.M) int {
@@ -81,7 +110,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "repository": repository, "bytes": writeBytes, "forge": forge(t),
 			"serve": startServer, "fetch": fetch, "endserve": endServer, "tamper": tamperWithAudit, "newest": newestSnapshot,
-			"page": runPage,
+			"page": runPage, "example": runExample,
 		},
 	})
 }
@@ -197,9 +226,9 @@ func repository(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.Remove(filepath.Join(dir, "index")))
 }
 
-// forge starts a fake forge with one repository, and configures the script for it: forge gitea|github [LIMIT...]. The
-// repository's name is in REPO. Limits are the only scopes that the token has (gitea), or permissions that a
-// fine-grained one lacks (github).
+// forge starts a fake forge with one repository, and configures the script for it: forge gitea|github [LIMIT...], or
+// forge github app. The repository's name is in REPO. Limits are the only scopes that the token has (gitea), or
+// permissions that a fine-grained one lacks (github). With app there is no token, but a browser.
 func forge(t *testing.T) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
 		files := []memhost.File{{Path: "README.md", Content: "# Infra\n"}, {Path: "checks/disk.md", Content: "# Disk\n"}}
@@ -215,6 +244,11 @@ func forge(t *testing.T) func(*testscript.TestScript, bool, []string) {
 		case "github":
 			server := fakegithub.New(t)
 			ts.Setenv("GITHUB_API_URL", server.URL())
+			if len(args) > 1 && args[1] == "app" { // is made by the script, in its browser
+				ts.Setenv("BROWSER", os.Args[0])
+				ts.Setenv("REPO", server.AddRepo(files...).String())
+				return
+			}
 			ts.Setenv("GITHUB_TOKEN", server.Token())
 			repo := server.AddRepo(files...)
 			ts.Setenv("REPO", repo.String())
@@ -222,7 +256,7 @@ func forge(t *testing.T) func(*testscript.TestScript, bool, []string) {
 				server.Configure(repo, func(s *fakegithub.Settings) { s.Token.FineGrained, s.Token.NotGranted = true, args[1:] })
 			}
 		default:
-			ts.Fatalf("usage: forge gitea|github [LIMIT...]")
+			ts.Fatalf("usage: forge gitea|github [LIMIT...], or forge github app")
 		}
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -21,8 +23,12 @@ type TokenDoor struct {
 	Path string
 }
 
-// Listen makes the socket. Everybody on this machine may connect to it; who has no token is not let in.
+// Listen makes the socket, and its folder if that is missing: only this user can enter it then. Everybody who can enter
+// the folder may connect to the socket; who has no token is not let in.
 func (t TokenDoor) Listen(ctx context.Context) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(t.Path), 0o700); err != nil {
+		return nil, fmt.Errorf("its folder cannot be made: %w", err)
+	}
 	if info, err := os.Lstat(t.Path); err == nil && info.Mode()&os.ModeSocket != 0 {
 		if conn, err := new(net.Dialer).DialContext(ctx, "unix", t.Path); err == nil {
 			return nil, errors.Join(errors.New("another process serves there"), conn.Close())

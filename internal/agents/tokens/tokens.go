@@ -133,7 +133,7 @@ type TokenMade struct {
 
 // RevokeRequest names a token.
 type RevokeRequest struct {
-	ID string `json:"id" path:"id"`
+	ID string `json:"id" path:"id" doc:"Name or ID of the token"`
 }
 
 // TokenRevoked names a token that is useless now.

@@ -22,12 +22,18 @@ type Writer struct {
 	dropped func(lines int) []byte
 
 	mu      sync.Mutex
-	waiting [][]byte
+	waiting []entry
 	bytes   int // of waiting
 	lost    int // lines that were dropped since the last that was written
 	closed  bool
 	wake    chan struct{} // has room for one
 	done    chan struct{} // closed when all has been written after Close
+}
+
+// entry is a line that waits, or somebody who waits until all lines before are written.
+type entry struct {
+	line    []byte
+	reached chan struct{} // nil for a line
 }
 
 // New makes a Writer. droppedLine makes the line that stands in place of lines that were dropped; nil for one in plain
@@ -51,7 +57,7 @@ func (q *Writer) Write(p []byte) (int, error) {
 		q.lost++
 		return len(p), nil
 	}
-	q.waiting = append(q.waiting, append([]byte(nil), p...))
+	q.waiting = append(q.waiting, entry{line: append([]byte(nil), p...)})
 	q.bytes += len(p)
 	q.signal()
 	return len(p), nil
@@ -62,6 +68,21 @@ func (q *Writer) signal() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
+	}
+}
+
+// Flush waits until what was written before is out, for as long as bound.
+func (q *Writer) Flush(bound time.Duration) {
+	reached := make(chan struct{})
+	q.mu.Lock()
+	q.waiting = append(q.waiting, entry{reached: reached})
+	q.signal()
+	q.mu.Unlock()
+	timer := time.NewTimer(bound)
+	defer timer.Stop()
+	select {
+	case <-reached:
+	case <-timer.C:
 	}
 }
 
@@ -83,10 +104,12 @@ func (q *Writer) Close(bound time.Duration) {
 func (q *Writer) run() {
 	defer close(q.done)
 	for {
-		line, more := q.next()
+		next, more := q.next()
 		switch {
-		case line != nil:
-			_, _ = q.out.Write(line)
+		case next.reached != nil:
+			close(next.reached)
+		case next.line != nil:
+			_, _ = q.out.Write(next.line)
 		case !more:
 			return
 		default:
@@ -97,17 +120,17 @@ func (q *Writer) run() {
 
 // next takes the first line, or the one that stands for those that were dropped after all that wait. more is false
 // when there will be none.
-func (q *Writer) next() (line []byte, more bool) {
+func (q *Writer) next() (e entry, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) > 0 {
-		line = q.waiting[0]
-		q.waiting, q.bytes = q.waiting[1:], q.bytes-len(line)
-		return line, true
+		e = q.waiting[0]
+		q.waiting, q.bytes = q.waiting[1:], q.bytes-len(e.line)
+		return e, true
 	}
 	if q.lost > 0 {
-		line, q.lost = q.dropped(q.lost), 0
-		return line, true
+		e.line, q.lost = q.dropped(q.lost), 0
+		return e, true
 	}
-	return nil, !q.closed
+	return e, !q.closed
 }

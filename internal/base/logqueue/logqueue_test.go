@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -60,6 +61,32 @@ func TestAPipeThatNobodyReadsStopsNobody(t *testing.T) {
 		t.Errorf("%d lines arrived and %d were dropped, of %d", got, dropped, lines)
 	}
 	_, _ = in.Close(), out.Close()
+}
+
+func TestFlushWaitsForWhatWasWrittenBefore(t *testing.T) {
+	in, out := io.Pipe()
+	q := New(out, nil)
+	_, _ = q.Write([]byte("one\n"))
+	_, _ = q.Write([]byte("two\n"))
+	q.Flush(time.Millisecond) // nobody reads yet: it gives up
+	flushed := make(chan struct{})
+	go func() {
+		q.Flush(time.Minute)
+		close(flushed)
+	}()
+	read := bufio.NewScanner(in)
+	for _, want := range []string{"one", "two"} {
+		select {
+		case <-flushed:
+			t.Fatalf("it waited for no %q", want)
+		default:
+		}
+		if !read.Scan() || read.Text() != want {
+			t.Fatalf("got %q, want %q", read.Text(), want)
+		}
+	}
+	<-flushed
+	q.Close(time.Minute)
 }
 
 func TestAHugeLineIsDropped(t *testing.T) {

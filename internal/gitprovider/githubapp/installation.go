@@ -73,9 +73,9 @@ func suspended(owner string) *fault.Error {
 			"installation's settings", owner)
 }
 
-// notInstalled tells why no installation sees a repository: the owner has none, or it leaves this repository out.
-// GitHub answers both in the same way, so the owner's is asked for: that of an organisation, or of a person.
-func (a *App) notInstalled(ctx context.Context, owner, repo string) error {
+// Installed reports whether the app is installed for an organisation or a person. It asks GitHub each time.
+// provider_disabled for an installation that is suspended.
+func (a *App) Installed(ctx context.Context, owner string) (bool, error) {
 	for _, u := range []*url.URL{
 		transport.URL(a.api, "orgs", owner, "installation"), transport.URL(a.api, "users", owner, "installation"),
 	} {
@@ -83,12 +83,24 @@ func (a *App) notInstalled(ctx context.Context, owner, repo string) error {
 		status, _, err := a.ask(ctx, http.MethodGet, u, nil, &in)
 		switch {
 		case err != nil:
-			return err
+			return false, err
 		case status == http.StatusNotFound:
 			continue
 		case in.SuspendedAt != nil:
-			return suspended(owner)
+			return true, suspended(owner)
 		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// notInstalled tells why no installation sees a repository: the owner has none, or it leaves this repository out.
+// GitHub answers both in the same way, so the owner's is asked for.
+func (a *App) notInstalled(ctx context.Context, owner, repo string) error {
+	switch installed, err := a.Installed(ctx, owner); {
+	case err != nil:
+		return err
+	case installed:
 		return leftOut(owner, repo)
 	}
 	return fault.New(fault.NotFound,

@@ -23,14 +23,14 @@ type Acts struct {
 
 // Request names a source to allow.
 type Request struct {
-	Origin   string `json:"origin" path:"origin"`
+	Origin   string `json:"origin" path:"origin" doc:"Address or folder of the source"`
 	TokenEnv string `json:"token_env,omitempty" doc:"variable whose value is sent to the origin's host; https only"`
 	Private  bool   `json:"private,omitempty" doc:"the host may have an address of this machine or of a private network"`
 }
 
 // RemoveRequest names a source to remove.
 type RemoveRequest struct {
-	Origin string `json:"origin" path:"origin"`
+	Origin string `json:"origin" path:"origin" doc:"Address or folder of the source"`
 }
 
 // Removed names a source that was removed.

@@ -12,8 +12,8 @@ import (
 // ApplyRequest says what to deploy.
 type ApplyRequest struct {
 	Repo    string `json:"repo,omitempty" doc:"Path to the agentpack config repo (default: $AGENTPACK_HOME/repo)."`
-	Profile string `json:"profile,omitempty" default:"default"`
-	Target  string `json:"target,omitempty" default:"all" enum:"all,codex,claude_code,cursor,vscode"`
+	Profile string `json:"profile,omitempty" default:"default" doc:"Profile of the configuration"`
+	Target  string `json:"target,omitempty" default:"all" enum:"all,codex,claude_code,cursor,vscode" doc:"Agent program to deploy to"`
 	Machine string `json:"machine,omitempty" doc:"Machine id for machine overlays. Omit to auto-detect."`
 	Adopt   bool   `json:"adopt,omitempty" default:"false" doc:"Allow overwriting existing unmanaged files (adopt updates)."`
 	DryRun  bool   `json:"dry_run,omitempty" default:"false" doc:"Force dry-run behavior (do not apply even if this tool is the apply variant)."`

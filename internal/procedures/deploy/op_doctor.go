@@ -12,7 +12,7 @@ import (
 // DoctorRequest says what to look at.
 type DoctorRequest struct {
 	Repo   string `json:"repo,omitempty" doc:"Path to the agentpack config repo (default: $AGENTPACK_HOME/repo)."`
-	Target string `json:"target,omitempty" default:"all" enum:"all,codex,claude_code,cursor,vscode"`
+	Target string `json:"target,omitempty" default:"all" enum:"all,codex,claude_code,cursor,vscode" doc:"Agent program to look at"`
 }
 
 // GitignoreFix is a line that doctor has added to a .gitignore. This doctor only looks, so there is never one.

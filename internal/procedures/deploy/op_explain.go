@@ -11,7 +11,7 @@ type ExplainRequest struct {
 	Path    string `json:"path" required:"true" positional:"true" maxBytes:"4096" doc:"A file that agents read, such as AGENTS.md: absolute, from the project, or from the home with ~/"`
 	Line    int    `json:"line,omitempty" minimum:"1" doc:"One of its lines"`
 	Repo    string `json:"repo,omitempty" doc:"Path to the agentpack config repo (default: $AGENTPACK_HOME/repo)."`
-	Profile string `json:"profile,omitempty" default:"default"`
+	Profile string `json:"profile,omitempty" default:"default" doc:"Profile of the configuration"`
 	Machine string `json:"machine,omitempty" doc:"Machine id for machine overlays. Omit to auto-detect."`
 }
 

@@ -41,7 +41,7 @@ type ProposeRequest struct {
 	Paths   []string `json:"paths,omitempty" positional:"true" maxItems:"100" doc:"Files of targets; without any, all that were modified"`
 	Title   string   `json:"title,omitempty" maxLength:"72" doc:"Of the pull request; without one, the modules' names"`
 	Why     string   `json:"why,omitempty" maxBytes:"16000" doc:"What was observed, and why the change helps; goes into the pull request"`
-	Profile string   `json:"profile,omitempty" default:"default"`
+	Profile string   `json:"profile,omitempty" default:"default" doc:"Profile of the configuration"`
 	Machine string   `json:"machine,omitempty" doc:"Machine id for machine overlays. Omit to auto-detect."`
 }
 

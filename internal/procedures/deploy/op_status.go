@@ -11,11 +11,11 @@ import (
 // StatusRequest says what to compare with what was deployed.
 type StatusRequest struct {
 	Repo    string   `json:"repo,omitempty" doc:"Path to the agentpack config repo (default: $AGENTPACK_HOME/repo)."`
-	Profile string   `json:"profile,omitempty" default:"default"`
-	Target  string   `json:"target,omitempty" default:"all" enum:"all,codex,claude_code,cursor,vscode"`
+	Profile string   `json:"profile,omitempty" default:"default" doc:"Profile of the configuration"`
+	Target  string   `json:"target,omitempty" default:"all" enum:"all,codex,claude_code,cursor,vscode" doc:"Agent program to look at"`
 	Machine string   `json:"machine,omitempty" doc:"Machine id for machine overlays. Omit to auto-detect."`
-	Only    []string `json:"only,omitempty" enum:"missing,modified,extra"`
-	DryRun  bool     `json:"dry_run,omitempty" default:"false"`
+	Only    []string `json:"only,omitempty" enum:"missing,modified,extra" doc:"Only drift of these kinds"`
+	DryRun  bool     `json:"dry_run,omitempty" default:"false" doc:"No effect: nothing is written anyway"`
 }
 
 // DriftSummary counts drift.

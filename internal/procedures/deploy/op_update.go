@@ -12,7 +12,7 @@ import (
 type UpdateRequest struct {
 	Modules []string `json:"modules,omitempty" positional:"true" maxItems:"100" doc:"Ids of modules of other repositories; without any, all that follow a branch or a tag"`
 	Yes     bool     `json:"yes,omitempty" default:"false" doc:"Write the lock file; without it, the plan is shown alone"`
-	Profile string   `json:"profile,omitempty" default:"default"`
+	Profile string   `json:"profile,omitempty" default:"default" doc:"Profile of the configuration"`
 	Machine string   `json:"machine,omitempty" doc:"Machine id for machine overlays. Omit to auto-detect."`
 }
 

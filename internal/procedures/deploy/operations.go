@@ -98,10 +98,10 @@ func (c command) words() string {
 // PlanRequest says what is to be planned.
 type PlanRequest struct {
 	Repo    string `json:"repo,omitempty" doc:"Path to the agentpack config repo (default: $AGENTPACK_HOME/repo)."`
-	Profile string `json:"profile,omitempty" default:"default"`
-	Target  string `json:"target,omitempty" default:"all" enum:"all,codex,claude_code,cursor,vscode"`
+	Profile string `json:"profile,omitempty" default:"default" doc:"Profile of the configuration"`
+	Target  string `json:"target,omitempty" default:"all" enum:"all,codex,claude_code,cursor,vscode" doc:"Agent program to plan for"`
 	Machine string `json:"machine,omitempty" doc:"Machine id for machine overlays. Omit to auto-detect."`
-	DryRun  bool   `json:"dry_run,omitempty" default:"false"`
+	DryRun  bool   `json:"dry_run,omitempty" default:"false" doc:"No effect: nothing is written anyway"`
 }
 
 func (r PlanRequest) request() Request {

@@ -43,11 +43,11 @@ func Toolset(kernel func() *operation.Kernel, service func() *Service) operation
 		Instructions: "Share procedures as packages with aam_*: search and info find them in registries, install puts them " +
 			"and what they depend on into the " +
 			"project, create_package, validate and publish make one of what you have written.",
-		Operations: operation.WithExamples([]operation.Operation{
+		Operations: inWords(operation.WithExamples([]operation.Operation{
 			s.search(), s.list(), s.info(), s.validate(), s.configGet(), s.registryList(), s.doctor(),
 			s.install(), s.uninstall(), s.publish(), s.createPackage(), s.configSet(), s.registryAdd(),
 			s.outdated(), s.upgrade(), s.autoremove(),
-		}, examples()),
+		}, examples())),
 		Reject: func(ctx context.Context, call operation.Call, name string, why *fault.Error) {
 			kernel().Reject(ctx, call, name, why)
 		},

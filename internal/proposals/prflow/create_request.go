@@ -14,9 +14,9 @@ import (
 // CreateRequest is the body of create_pr and of POST /prs (design §4). It has no tier on purpose. A body has room for
 // our footer within the 65,536 characters that GitHub stores.
 type CreateRequest struct {
-	RepoOwner  string        `json:"repo_owner" required:"true"`
-	RepoName   string        `json:"repo_name" required:"true"`
-	Title      string        `json:"title" required:"true" minLength:"1" maxLength:"72" doc:"What changes, in one line" fix:"say in a few words what changes; details belong into the body"`
+	RepoOwner  string        `json:"repo_owner" required:"true" doc:"Repository owner"`
+	RepoName   string        `json:"repo_name" required:"true" doc:"Repository name"`
+	Title      string        `json:"title" required:"true" minLength:"1" maxLength:"72" doc:"What changes, with at least one letter or digit" fix:"say in a few words what changes; details belong into the body"`
 	Body       string        `json:"body" required:"true" minLength:"1" maxBytes:"60000" doc:"Markdown: observed, why, what, impact" fix:"say briefly what was observed, why the change helps, what it does, its impact"`
 	Files      []FileRequest `json:"files" required:"true" maxItems:"100" doc:"Empty: only to reply" fix:"name at least one file"`
 	CloneURL   string        `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled"`
@@ -25,7 +25,7 @@ type CreateRequest struct {
 	// Reply and Replies are posted with the commit of a revision, or, without files, alone.
 	Reply      string         `json:"reply,omitempty" maxBytes:"8000" doc:"With revises: answers the review" fix:"answer in fewer words"`
 	Replies    []ReplyRequest `json:"replies,omitempty" maxItems:"50" doc:"To comments on lines"`
-	ChangeType string         `json:"change_type,omitempty" enum:"check,playbook,skill,manifest,fix" default:"fix" fix:"leave it out for fix"`
+	ChangeType string         `json:"change_type,omitempty" enum:"check,playbook,skill,manifest,fix" default:"fix" fix:"leave it out for fix" doc:"Kind of change"`
 	// Preview says how much of the change the answer of a dry run repeats. It is no part of the change.
 	Preview string `json:"preview,omitempty" enum:"summary,full" doc:"In a dry run: full adds body and diff" fix:"leave it out for the summary"`
 }
@@ -33,7 +33,7 @@ type CreateRequest struct {
 // FileRequest is one file of a CreateRequest. Content is a pointer, since an empty file is not a missing one.
 type FileRequest struct {
 	Path    string  `json:"path" required:"true" doc:"From the repository's root, such as checks/disk.md"`
-	Action  string  `json:"action" required:"true" enum:"create,update,delete"`
+	Action  string  `json:"action" required:"true" enum:"create,update,delete" doc:"What to do"`
 	Content *string `json:"content,omitempty" doc:"The whole new file"`
 	// Edits are made one after the other, each on what those before it have left.
 	Edits   []textedit.Edit `json:"edits,omitempty" minItems:"1" maxItems:"100" doc:"For update, in place of content" fix:"give content, or at least one edit"`
@@ -84,6 +84,6 @@ func (r *CreateRequest) fileChanges() []gitprovider.FileChange {
 
 // ReplyRequest answers one comment on a line.
 type ReplyRequest struct {
-	Comment string `json:"comment" required:"true" minLength:"1" doc:"id" fix:"give the id of a comment on a line, as get_pr_status has it"`
-	Text    string `json:"text" required:"true" minLength:"1" maxBytes:"4000" fix:"answer in a few words"`
+	Comment string `json:"comment" required:"true" minLength:"1" doc:"Its id" fix:"give the id of a comment on a line, as get_pr_status has it"`
+	Text    string `json:"text" required:"true" minLength:"1" maxBytes:"4000" fix:"answer in a few words" doc:"Your answer"`
 }

@@ -14,8 +14,8 @@ import (
 
 // ListRequest asks for the open pull requests of a repository, a page at a time.
 type ListRequest struct {
-	RepoOwner string `json:"repo_owner" required:"true"`
-	RepoName  string `json:"repo_name" required:"true"`
+	RepoOwner string `json:"repo_owner" required:"true" doc:"Repository owner"`
+	RepoName  string `json:"repo_name" required:"true" doc:"Repository name"`
 	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled" brief:"true"`
 	Limit     int    `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"Entries of the page; default: as many as have 4 KB" brief:"true"`
 	After     int    `json:"after,omitempty" minimum:"1" doc:"Number after which the page begins: next of the page before" brief:"true"`

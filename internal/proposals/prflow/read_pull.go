@@ -12,9 +12,9 @@ import (
 
 // ReadDiffRequest asks for the difference of one of our own pull requests.
 type ReadDiffRequest struct {
-	RepoOwner string `json:"repo_owner" required:"true"`
-	RepoName  string `json:"repo_name" required:"true"`
-	PRNumber  int    `json:"pr_number" required:"true" minimum:"1" path:"number"`
+	RepoOwner string `json:"repo_owner" required:"true" doc:"Repository owner"`
+	RepoName  string `json:"repo_name" required:"true" doc:"Repository name"`
+	PRNumber  int    `json:"pr_number" required:"true" minimum:"1" path:"number" doc:"Pull request number"`
 	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled"`
 }
 

@@ -17,12 +17,10 @@ const (
 )
 
 // proposing is what create_pr does, for a model.
-const proposing = "Propose a change to checks, playbooks, skills or manifests as one pull request, which a person " +
-	"reviews and merges. All files go " +
-	"into one commit. To change a file prefer edits to content, and give base_sha: an old copy undoes what others " +
-	"merged. A refusal names " +
-	"every broken rule and the next step. The same change again returns the pull request that exists (reused). Answer a " +
-	"review by revises."
+const proposing = "Propose a change to checks, playbooks, skills or manifests as one pull request with one commit, " +
+	"which a person reviews and merges. For an update prefer `edits`, and give `base_sha`: an old copy undoes what others " +
+	"merged. To rename a file, delete it and create it under its new name. To answer a review, pass `revises`. A refusal " +
+	"names every broken rule and the next step. The same call again returns the same pull request."
 
 // situation is what a model is told of this server: what it can do here, and for which files and repositories. No
 // provider is asked.

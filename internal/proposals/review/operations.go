@@ -10,20 +10,20 @@ import (
 
 // LiftRequest names a closed pull request of ours.
 type LiftRequest struct {
-	Number    int    `json:"number" required:"true" minimum:"1" path:"number"`
-	RepoOwner string `json:"repo_owner" required:"true"`
-	RepoName  string `json:"repo_name" required:"true"`
+	Number    int    `json:"number" required:"true" minimum:"1" path:"number" doc:"Pull request number"`
+	RepoOwner string `json:"repo_owner" required:"true" doc:"Repository owner"`
+	RepoName  string `json:"repo_name" required:"true" doc:"Repository name"`
 	Provider  string `json:"provider,omitempty" doc:"Where the repository is, if several providers are enabled"`
 	Comment   string `json:"comment,omitempty" maxLength:"500" doc:"Why; the audit has it"`
 }
 
 // OpinionRequest is what a person says of a pull request.
 type OpinionRequest struct {
-	Number    int           `json:"number" required:"true" minimum:"1" path:"number"`
-	RepoOwner string        `json:"repo_owner" required:"true" example:"joe"`
-	RepoName  string        `json:"repo_name" required:"true" example:"home-cluster"`
+	Number    int           `json:"number" required:"true" minimum:"1" path:"number" doc:"Pull request number"`
+	RepoOwner string        `json:"repo_owner" required:"true" example:"joe" doc:"Repository owner"`
+	RepoName  string        `json:"repo_name" required:"true" example:"home-cluster" doc:"Repository name"`
 	Provider  string        `json:"provider,omitempty" doc:"Where the repository is, if several providers are enabled"`
-	Event     string        `json:"event" required:"true" enum:"approve,request-changes,comment"`
+	Event     string        `json:"event" required:"true" enum:"approve,request-changes,comment" doc:"What the review says"`
 	Body      string        `json:"body,omitempty" maxBytes:"65536" doc:"Required, unless lines are commented on, for request-changes and comment"`
 	Head      string        `json:"head,omitempty" doc:"The head commit that you looked at: conflict if the branch has moved since"`
 	Comments  []LineRequest `json:"comments,omitempty" maxItems:"50" doc:"On lines of files that the pull request changes"`
@@ -31,17 +31,17 @@ type OpinionRequest struct {
 
 // LineRequest is a comment on one line of a file.
 type LineRequest struct {
-	Path   string `json:"path" required:"true" example:"checks/disk.md"`
-	Line   int    `json:"line" required:"true" minimum:"1"`
+	Path   string `json:"path" required:"true" example:"checks/disk.md" doc:"File of the comment"`
+	Line   int    `json:"line" required:"true" minimum:"1" doc:"Line of the file, from 1"`
 	Before bool   `json:"before,omitempty" doc:"The line is one of the file as it was before the change"`
-	Body   string `json:"body" required:"true" minLength:"1" maxBytes:"65536"`
+	Body   string `json:"body" required:"true" minLength:"1" maxBytes:"65536" doc:"Text of the comment"`
 }
 
 // MergeRequest asks to merge a pull request.
 type MergeRequest struct {
-	Number    int    `json:"number" required:"true" minimum:"1" path:"number"`
-	RepoOwner string `json:"repo_owner" required:"true" example:"joe"`
-	RepoName  string `json:"repo_name" required:"true" example:"home-cluster"`
+	Number    int    `json:"number" required:"true" minimum:"1" path:"number" doc:"Pull request number"`
+	RepoOwner string `json:"repo_owner" required:"true" example:"joe" doc:"Repository owner"`
+	RepoName  string `json:"repo_name" required:"true" example:"home-cluster" doc:"Repository name"`
 	Provider  string `json:"provider,omitempty" doc:"Where the repository is, if several providers are enabled"`
 	Head      string `json:"head,omitempty" doc:"The head commit that you looked at: conflict if the branch has moved since"`
 	Comment   string `json:"comment,omitempty" maxBytes:"65536" doc:"For the message of the merge commit"`
@@ -50,9 +50,9 @@ type MergeRequest struct {
 
 // CloseRequest asks to close a pull request without merging it.
 type CloseRequest struct {
-	Number    int    `json:"number" required:"true" minimum:"1" path:"number"`
-	RepoOwner string `json:"repo_owner" required:"true" example:"joe"`
-	RepoName  string `json:"repo_name" required:"true" example:"home-cluster"`
+	Number    int    `json:"number" required:"true" minimum:"1" path:"number" doc:"Pull request number"`
+	RepoOwner string `json:"repo_owner" required:"true" example:"joe" doc:"Repository owner"`
+	RepoName  string `json:"repo_name" required:"true" example:"home-cluster" doc:"Repository name"`
 	Provider  string `json:"provider,omitempty" doc:"Where the repository is, if several providers are enabled"`
 	Head      string `json:"head,omitempty" doc:"The head commit that you looked at: conflict if the branch has moved since"`
 	Comment   string `json:"comment,omitempty" maxBytes:"65536" doc:"Why; a comment of the pull request"`

@@ -165,3 +165,6 @@ func (e *scrubbedError) GoString() string { return e.text }
 // Scrub returns text without the token in any common encoding, without passwords in addresses and without the queries
 // of web addresses. It is for adapters that show what a forge said.
 func (t *Transport) Scrub(text string) string { return t.scrub.text(text) }
+
+// Learn has a secret that is no token, such as a code in a path, taken out of texts and logs like one.
+func (t *Transport) Learn(secret string) { t.scrub.learn(secret) }

@@ -32,7 +32,7 @@ func ranks() map[string]int {
 func reserved() map[string][]string {
 	return map[string][]string{
 		"internal/gitprovider/github":       {"internal/gitprovider/forges"},
-		"internal/gitprovider/githubapp":    {"internal/gitprovider/github"},
+		"internal/gitprovider/githubapp":    {"internal/gitprovider/github", "internal/app"},
 		"internal/gitprovider/gitea":        {"internal/gitprovider/forges"},
 		"internal/gitprovider/local":        {"internal/proposals/review", "internal/app", "internal/cli"},
 		"internal/gitprovider/forges":       {"internal/app", "internal/cli"},

@@ -23,6 +23,7 @@ func (i *appInstallation) routes() map[string]func(*exchange) {
 			i.getInstallation(a, a.path["username"], lower(a.path["username"]) == owner)
 		}),
 		"POST /app/installations/{installation_id}/access_tokens": i.signed(i.postAccessToken),
+		conversionRoute: i.postConversion,
 	}
 }
 

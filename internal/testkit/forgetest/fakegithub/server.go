@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -67,6 +68,8 @@ type appInstallation struct {
 	s         *Server
 	app       *App
 	appTokens []*AppToken
+	code      string    // that a manifest was taken for, until it is exchanged; "" for none
+	key       string    // the private key of the app that code is for, in PEM
 	acting    *AppToken // the one of the request that is being answered, if it is one
 }
 
@@ -196,6 +199,10 @@ func (s *Server) OpenFromFork(ref gitprovider.RepoRef, who, branch, title string
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	a := s.receive(w, r)
 	switch {
+	case s.apps.page(w, r):
+		return
+	case strings.HasPrefix(r.URL.Path, "/app-manifests/"): // the code is what lets in
+		s.rest.serve(a)
 	case !s.accounts.admit(a):
 		a.header.Del("X-OAuth-Scopes")
 	case a.by.grant != nil && r.URL.Path == "/user":
