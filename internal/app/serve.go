@@ -13,10 +13,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/web/guard"
 )
 
 // drainBound is how long a server that was told to end waits for requests under way. What they leave when it is over is
@@ -30,28 +32,37 @@ func RunServe(ctx context.Context, a *App) error {
 	if err := refuseGuesses(a, p); err != nil {
 		return err
 	}
-	in := NewSignIn(p)
-	operator, err := in.prepare(ctx)
+	start := newStart(p)
+	var listeners []net.Listener
+	var own guard.Own
+	err := start.wait(ctx, func() (err error) {
+		listeners, own, err = listenFor(ctx, p)
+		return err
+	})
 	if err != nil {
-		return err
+		return ended(ctx, err)
 	}
-	if err := refuseUnusableState(ctx, p); err != nil {
-		return err
+	at, in := listeners[0].Addr(), NewSignIn(p)
+	if p.Cfg.Records.Dir != "" {
+		err = start.waitBehind(ctx, p.Cfg.Web, listeners, func() error { return refuseUnusableState(ctx, p) })
 	}
-	agents, err := servedSessions(ctx, p)
-	if err != nil {
-		return err
-	}
+	var operator string
+	var agents *session.Service
+	var serveTokens func(context.Context)
 	tokens := AgentTokens(p)
-	serveTokens, err := listenForTokens(ctx, p, tokens)
-	if err != nil {
-		return err
+	for _, step := range []func() error{
+		func() (err error) { operator, err = in.prepare(ctx); return err },
+		func() error { return refuseUnusableState(ctx, p) },
+		func() (err error) { agents, err = servedSessions(ctx, p); return err },
+		func() (err error) { serveTokens, err = listenForTokens(ctx, p, tokens); return err },
+	} {
+		if err == nil {
+			err = step()
+		}
 	}
-	listeners, own, err := listenFor(ctx, p)
 	if err != nil {
-		return err
+		return ended(ctx, errors.Join(err, closeAll(listeners)))
 	}
-	at := listeners[0].Addr()
 	welcome, err := in.welcome(ctx, operator, at)
 	if err != nil {
 		return errors.Join(err, closeAll(listeners))
@@ -76,6 +87,14 @@ func RunServe(ctx context.Context, a *App) error {
 		serveTokens, tokens.Keep)
 	defer end()
 	return ServeUntil(ctx, p, handler.HTTPServer(), listeners...)
+}
+
+// ended is an error of a start, unless the server was told to end meanwhile.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // announce says where the server listens and how to sign in, below all that was logged so far: the log is written in

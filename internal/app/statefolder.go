@@ -68,13 +68,20 @@ func (s stateFolder) make() error {
 
 func (s stateFolder) unusable(err error) error {
 	what := "cannot be written: give this user write permission on it, or name another one with CLAUDEOPS_STATE_DIR"
+	waitsFor := ""
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		waitsFor = store.WaitsForFolder
 		what = "cannot be made: the folder above it does not exist. Make that, or name another one with CLAUDEOPS_STATE_DIR"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		waitsFor = store.WaitsForRoom
 		what = "cannot be written: its disk is full. Make room on it, or name another one with CLAUDEOPS_STATE_DIR"
+	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EIO):
+		waitsFor = store.WaitsForDisk
+		what = "cannot be written: its file system is read-only or fails. Look at the disk, or name another one with " +
+			"CLAUDEOPS_STATE_DIR"
 	}
-	return fault.Wrap(err, fault.Misconfigured, "the state folder %s %s", s.path, what)
+	return fault.Wrap(err, fault.Misconfigured, "the state folder %s %s", s.path, what).Awaits(waitsFor)
 }
 
 // servedRecords are the records as a server's readiness sees them: what cannot be written is as good as gone.

@@ -1,10 +1,18 @@
 package app
 
 import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/settings/config"
@@ -40,11 +48,109 @@ func TestTheStateFolderOfAServerWithADatabase(t *testing.T) {
 				if (err == nil) != (c.problem == "") {
 					t.Fatalf("got %v", err)
 				}
+				if (WaitsFor(err) != "") != (c.path == "missing/state") {
+					t.Errorf("it waits for %q: %v", WaitsFor(err), err)
+				}
 				if err != nil && (fault.CodeOf(err) != fault.Misconfigured || !strings.Contains(err.Error(), c.problem) ||
 					!strings.Contains(err.Error(), s.path) || strings.Contains(err.Error(), "room")) {
 					t.Errorf("got %v", err)
 				}
 			}
 		})
+	}
+}
+
+// A disk that is full, read-only or broken at a start may be mended by then.
+func TestWhatADiskMayWaitFor(t *testing.T) {
+	for err, want := range map[error]string{
+		syscall.ENOSPC: "room on the disk", syscall.EDQUOT: "room on the disk", syscall.EROFS: "cannot be written",
+		syscall.EIO: "cannot be written", syscall.EACCES: "",
+	} {
+		got := stateFolder{path: "/state"}.unusable(&fs.PathError{Op: "mkdir", Path: "/state", Err: err})
+		exit := fault.ExitMachine
+		if want == "" {
+			exit = fault.ExitUsage
+		}
+		if waits := WaitsFor(got); !strings.Contains(waits, want) || (waits == "") != (want == "") ||
+			fault.From(got).ExitCode() != exit || strings.Contains(waits, "/state") {
+			t.Errorf("%v: it waits for %q, exit code %d", err, waits, fault.From(got).ExitCode())
+		}
+	}
+}
+
+// started is a start of which the clock stands still.
+func started(wait time.Duration, sleep func()) (*start, *[]string) {
+	var told []string
+	now := time.Unix(0, 0)
+	return &start{until: now.Add(wait), now: func() time.Time { return now },
+		sleep: func(context.Context, time.Duration) { now = now.Add(startRetry); sleep() },
+		tell:  func(waitsFor string, _ error) { told = append(told, waitsFor) }}, &told
+}
+
+func TestAStartWaitsForTheMachineAndNoLongerThanItMay(t *testing.T) {
+	busy := func() error { return UsageError{Err: errors.New("in use"), WaitsFor: "its address"} }
+	for name, c := range map[string]struct {
+		fail  func(n int) error
+		tries int
+		fails bool
+	}{
+		"nothing is wrong":           {func(int) error { return nil }, 1, false},
+		"settings are wrong":         {func(int) error { return Usage(errors.New("no address")) }, 1, true},
+		"it comes in time":           {func(n int) error { return map[bool]error{true: busy()}[n < 3] }, 3, false},
+		"it does not come":           {func(int) error { return busy() }, 6, true},
+		"another one than the first": {func(n int) error { return []error{busy(), fault.New(fault.Internal, "x")}[n/3] }, 3, true},
+	} {
+		tries := 0
+		s, told := started(5*startRetry, func() {})
+		err := s.wait(t.Context(), func() error {
+			tries++
+			return c.fail(tries)
+		})
+		if tries != c.tries || (err != nil) != c.fails || len(*told) != min(tries-1, 1) {
+			t.Errorf("%s: %d tries, %v, told %q", name, tries, err, *told)
+		}
+	}
+}
+
+func TestWhileAServerWaitsItsProbesSayForWhat(t *testing.T) {
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	ask := func(path string) (int, string) {
+		answer, err := (&http.Client{Timeout: time.Minute}).Get("http://" + listener.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
+		return answer.StatusCode, string(text)
+	}
+	missing := fault.New(fault.Misconfigured, "/secret/place is missing").Awaits("the folder above the state folder")
+	there := false
+	s, _ := started(time.Hour, func() {
+		for _, base := range []string{"", "/ops"} {
+			if status, text := ask(base + "/healthz"); status != 200 || !strings.Contains(text, "ok") {
+				t.Errorf("%s/healthz: %d %s", base, status, text)
+			}
+			if status, text := ask(base + "/readyz"); status != 503 || !strings.Contains(text, "waits for the folder above") ||
+				strings.Contains(text, "secret") {
+				t.Errorf("%s/readyz: %d %s", base, status, text)
+			}
+		}
+		there = true
+	})
+	err = s.waitBehind(t.Context(), config.Web{BasePath: "/ops"}, []net.Listener{listener}, func() error {
+		return map[bool]error{false: missing}[there]
+	})
+	if err != nil || !there {
+		t.Fatal(there, err)
+	}
+	go func() { // the listener serves on
+		_ = http.Serve(listener, http.NotFoundHandler()) //nolint:gosec // of a test
+	}()
+	if status, _ := ask("/"); status != http.StatusNotFound {
+		t.Errorf("afterwards: %d", status)
 	}
 }

@@ -8,12 +8,28 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
 // UsageError is a command that was called wrongly, or that was told to use a file, folder or address that it cannot
 // use. It is told without a code; the exit code is 2.
-type UsageError struct{ Err error }
+type UsageError struct {
+	Err      error
+	WaitsFor string // as of a fault.Error; the exit code is 5 then
+}
+
+// WaitsFor is what an error waits for that may come by itself; "" of other errors, and of none.
+func WaitsFor(err error) string {
+	var usage UsageError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &usage):
+		return usage.WaitsFor
+	}
+	return fault.From(err).WaitsFor
+}
 
 // Usage makes a UsageError of what was wrong.
 func Usage(err error) error { return UsageError{Err: err} }
@@ -30,16 +46,22 @@ func cannotListen(addr string, err error) error {
 	if errors.As(err, &reason) {
 		err = reason.Err
 	}
-	what := "correct the address"
+	what, waitsFor := "correct the address", ""
+	var dns *net.DNSError
 	switch {
+	case errors.As(err, &dns) && (dns.IsTemporary || dns.IsTimeout):
+		what, waitsFor = "names cannot be looked up now: choose an address", "a name server"
 	case errors.Is(err, syscall.EADDRINUSE):
+		waitsFor = "its address, where another program listens"
 		what = cmp.Or(holderOf(addr), "another program") + " listens there: end it, or choose another address"
 	case errors.Is(err, syscall.EACCES):
 		what = "this user may not: choose a port from 1024"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		waitsFor = "its address, which this machine does not have yet"
 		what = "this machine has no such address: choose one of its own"
 	}
-	return Usage(fmt.Errorf("cannot listen on %s (%w); %s with --addr or CLAUDEOPS_ADDR", addr, err, what))
+	err = fmt.Errorf("cannot listen on %s (%w); %s with --addr or CLAUDEOPS_ADDR", addr, err, what)
+	return UsageError{Err: err, WaitsFor: waitsFor}
 }
 
 // holderOf names the process that listens at an address; "" if it cannot be seen.

@@ -152,7 +152,7 @@ func (a *App) Wire(n Needs) *Parts {
 	p.Scanner = content.NewScanner(append(p.Cfg.Secrets, targets.Secrets()...))
 	p.secrets = newSecrets(a, p)
 	p.Store.Store = store.New(p.Cfg.Records.Dir, store.Options{
-		DatabaseURL: p.Cfg.Records.DatabaseURL,
+		DatabaseURL: p.Cfg.Records.DatabaseURL, Kind: p.Cfg.Records.Kind,
 		LocalRoot:   localRoot(p.Cfg.Forges.LocalRoot),
 		Process:     store.Process{Version: Version(), Command: commandOf(a.Options().Args)},
 		MakeParents: p.Cfg.Records.DirDefault, MustExist: n.Records,

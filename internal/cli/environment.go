@@ -3,9 +3,12 @@ package cli
 import (
 	"errors"
 	"io/fs"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/claudeops/claudeops/internal/app"
+	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 
 	"github.com/claudeops/claudeops/internal/settings/config"
 )
@@ -110,6 +113,19 @@ func (a *commandLine) checkEnvironmentFile() error {
 	}
 	if _, err := a.file.load(a.environmentPath(a.process)); err != nil {
 		return app.Usage(err)
+	}
+	return nil
+}
+
+// checkSecretFiles refuses every command that has settings while the file of a secret is there and cannot be read: with
+// another database or another key it would do other things than the operator wants.
+func (a *commandLine) checkSecretFiles() error {
+	if slices.Contains([]string{initName, "version"}, a.cmd.Name()) || a.cmd.HasParent() &&
+		a.cmd.Parent().Name() == "completion" {
+		return nil
+	}
+	if unreadable := config.UnreadableFiles(a.sources(), forges.All()); len(unreadable) > 0 {
+		return app.Usage(errors.New(strings.Join(unreadable, "\n")))
 	}
 	return nil
 }

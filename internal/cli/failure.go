@@ -30,12 +30,14 @@ func exitCode(err error) int {
 	var usage app.UsageError
 	var plain plainFailure
 	switch {
+	case errors.As(err, &usage) && usage.WaitsFor != "":
+		return fault.ExitMachine
 	case errors.As(err, &usage):
 		return fault.ExitUsage
 	case errors.As(err, &plain):
 		return plain.exit
 	}
-	return fault.CodeOf(err).ExitCode()
+	return fault.From(err).ExitCode()
 }
 
 // unreadable is a file that the caller named and that cannot be read.

@@ -24,7 +24,8 @@ type Streams struct {
 }
 
 // Main runs the command line of this process and returns its exit code: 0 done, 2 called wrongly or with settings that
-// are no good, 3 refused by a gate, 4 provider failure, 1 a fault of ours, or what was asked about is not so.
+// are no good, 3 refused by a gate, 4 provider failure, 5 this machine lacks something that may come by itself, 1 a
+// fault of ours, or what was asked about is not so.
 func Main() int {
 	processtree.Conceal() // tokens may stand in the environment, and agents' commands run as the same user
 	if len(os.Args) == 2 && os.Args[1] == processtree.ReaperCommand {

@@ -59,7 +59,10 @@ func (a *commandLine) rootCommand() *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.cmd = cmd
-			return a.checkEnvironmentFile()
+			if err := a.checkEnvironmentFile(); err != nil {
+				return err
+			}
+			return a.checkSecretFiles()
 		},
 		Args:    noSuchCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

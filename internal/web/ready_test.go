@@ -202,3 +202,48 @@ func TestReadinessNamesNoProviderToStrangers(t *testing.T) {
 		})
 	}
 }
+
+// unreadable are attempts whose records cannot be read.
+type unreadable struct {
+	attempts
+	why error
+}
+
+func (u unreadable) Ping(context.Context) error { return u.why }
+
+func TestAServerThatIsNotReadySaysToAnybodyWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	for want, why := range map[string]error{
+		"the server waits for the database; the log": fault.New(fault.UpstreamError, "db.example.org is away").Awaits("the database"),
+		"cannot be read or written; the log":         fault.New(fault.Internal, "db.example.org is damaged"),
+	} {
+		w := newWorld(t, func(w *world) {
+			w.strangers = true
+			w.web.Records.Attempts = unreadable{attempts{w.store.History, w.store}, why}
+		})
+		a := w.get("/readyz")
+		w.want(a, 503, fault.Internal)
+		if body := string(a.body); !strings.Contains(body, want) || strings.Contains(body, "example.org") {
+			t.Errorf("got %s, want %s", body, want)
+		}
+	}
+}
+
+func TestGoodProbesAreNoLinesOfTheLog(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	w := newWorld(t, func(w *world) { w.web.Env.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+		w.want(w.get(path), 200, "")
+	}
+	if log.Len() > 0 {
+		t.Errorf("logged: %s", log.String())
+	}
+	w.get("/api/v1/me")
+	w.get("/readyz?providers=nonsense")
+	for _, route := range []string{"/api/v1/me", "/readyz"} {
+		if !strings.Contains(log.String(), route) {
+			t.Errorf("%s is missing in %s", route, log.String())
+		}
+	}
+}

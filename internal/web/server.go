@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"path"
 	"runtime/debug"
@@ -187,7 +188,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		s.metrics.Exchange(req.Pattern, out.status, s.env.Now().Sub(started))
-		s.env.Log.Info("request", "request_id", req.ID, "method", req.Method, "route", req.Pattern, "status", out.status,
+		level := slog.LevelInfo
+		if out.status == http.StatusOK && isRoutine(req.Pattern) {
+			level = slog.LevelDebug
+		}
+		s.env.Log.Log(r.Context(), level, "request", "request_id", req.ID, "method", req.Method, "route", req.Pattern, "status", out.status,
 			"caller", req.Principal.Name(), "duration", s.env.Now().Sub(started))
 	}()
 	guard.Secure(out.Header())
@@ -199,11 +204,22 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.route(out, req)
 }
 
+// isProbe reports whether a path is one of the probes, which are there beside the base path too.
+func isProbe(path string) bool { return path == "/healthz" || path == "/readyz" }
+
+// isRoutine reports whether machines ask for a route every few seconds: a good answer is no line of the log.
+func isRoutine(pattern string) bool {
+	return slices.Contains([]string{"GET /healthz", "GET /readyz", "GET /metrics"}, pattern)
+}
+
 // route strips the base path and hands the request to the table.
 func (s *Server) route(w http.ResponseWriter, req *handler.Request) {
 	rest, below := strings.CutPrefix(req.URL.Path, s.guard.BasePath)
 	if inner := s.programs.Inner(req.URL.Path); inner != "" {
 		rest, below = inner, true
+	}
+	if isProbe(req.URL.Path) { // whoever probes the process itself knows nothing of the proxy's path
+		rest, below = req.URL.Path, true
 	}
 	if !below || rest != "" && rest[0] != '/' || rest != "" && unclean(rest) {
 		s.problem(w, req, handler.NothingHere(s.guard.BasePath))

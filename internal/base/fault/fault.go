@@ -56,6 +56,7 @@ const (
 	ExitUsage    = 2 // the command was called wrongly, or with settings that are no good
 	ExitRefused  = 3 // a gate refused
 	ExitProvider = 4 // the provider failed or cannot be used
+	ExitMachine  = 5 // this machine lacks something that may come by itself: an address, a folder, room on a disk
 )
 
 func facts(c Code) codeFacts {
@@ -194,6 +195,9 @@ type Error struct {
 	Existing   *ExistingPR
 	Next       string // what the caller does next, whether to call again first of all; "" if Message says it
 	Cause      error  // for logs only; never rendered to a client
+	// WaitsFor is what the state of the machine lacks where nobody has to change a setting, such as "room on a disk": it
+	// may come by itself. It names no path, host or user, so that strangers may see it. "" of every other failure.
+	WaitsFor string
 }
 
 // Error implements error with the code and the message. The cause is left out: it may hold what clients must not see.
@@ -237,6 +241,21 @@ func CodeOf(err error) Code {
 		return ""
 	}
 	return From(err).Code
+}
+
+// Awaits returns the error with what it waits for.
+func (e *Error) Awaits(what string) *Error {
+	e.WaitsFor = what
+	return e
+}
+
+// ExitCode is the exit code of a command that ended with the error: ExitMachine instead of that of a wrong setting or a
+// fault of ours where the machine is not as it has to be.
+func (e *Error) ExitCode() int {
+	if exit := e.Code.ExitCode(); e.WaitsFor == "" || exit != ExitUsage && exit != ExitInternal {
+		return exit
+	}
+	return ExitMachine
 }
 
 // Retryable says whether the same call may succeed later; see Code.Retryable.

@@ -52,7 +52,7 @@ func (s *Store) Backup(ctx context.Context, folder string, files ...string) (rep
 		}
 	}
 	// After the database, so that the key of every mark is there that the copy knows of.
-	if copied, err = copyFiles(s.db.dir, partial, files); err != nil {
+	if copied, err = copyFiles(s.db.dir, partial, append(files, kindName)); err != nil {
 		return report, nil, unwritten(err)
 	}
 	return report, copied, unwritten(errors.Join(syncDir(partial), os.Rename(partial, folder),

@@ -71,7 +71,16 @@ func (d *database) open(ctx context.Context) (*connection, error) {
 	return d.conn, nil
 }
 
-func (d *database) connect(ctx context.Context) (*connection, error) {
+func (d *database) connect(ctx context.Context) (c *connection, err error) {
+	was, err := d.checkKind()
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err == nil {
+			d.noteKind(was)
+		}
+	}()
 	if d.opts.DatabaseURL != "" {
 		e, err := openPostgres(ctx, d.opts)
 		if err != nil {

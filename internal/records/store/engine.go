@@ -90,5 +90,5 @@ const retryAfter = 5 * time.Second
 func again(err error, format string, args ...any) error {
 	e := fault.Wrap(err, fault.Timeout, format, args...)
 	e.RetryAfter = retryAfter
-	return e
+	return e.Awaits(waitsForDatabase)
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -18,6 +19,13 @@ const (
 	databaseName = "claudeops.db"
 	lockName     = "claudeops.lock"
 	draftSuffix  = ".new" // of a database that is being made
+)
+
+// The kinds of databases, as Options.Kind and the file kindName say them.
+const (
+	KindSQLite     = "sqlite"
+	KindPostgreSQL = "postgresql"
+	kindName       = "records" // in the state folder; it is there once the folder has had PostgreSQL
 )
 
 const (
@@ -49,6 +57,64 @@ func (s stateFolder) makeDir(withParents bool) error {
 		return s.fileFault(syscall.ENOTDIR)
 	}
 	return nil
+}
+
+// kindOf is where the records of a state folder were last; "" of a folder that had none.
+func kindOf(dir string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, kindName)) // #nosec G304: a file of ours
+	switch {
+	case err == nil:
+		return strings.TrimSpace(string(text)), nil
+	case dir == "" || errors.Is(err, syscall.ENOTDIR):
+		return "", nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", stateFolder{dir: dir}.fileFault(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, databaseName)); err != nil {
+		return "", nil
+	}
+	return KindSQLite, nil
+}
+
+// checkKind refuses a database of another kind than the state folder had last, unless the operator names it. was is the
+// kind that it had.
+func (d *database) checkKind() (was string, err error) {
+	kind := d.kind()
+	if d.opts.Kind != "" && d.opts.Kind != kind {
+		return "", fault.New(fault.Misconfigured, "CLAUDEOPS_RECORDS is %+q, and these settings have the records in %s: "+
+			"make it sqlite or postgresql, and set CLAUDEOPS_DATABASE_URL for postgresql alone", bound(d.opts.Kind, maxWord), kind)
+	}
+	was, err = kindOf(d.dir)
+	if err != nil || was == "" || was == kind || d.opts.Kind == kind {
+		return was, err
+	}
+	settings := "CLAUDEOPS_DATABASE_URL is not set"
+	if kind == KindPostgreSQL {
+		settings = "CLAUDEOPS_DATABASE_URL names a PostgreSQL database"
+	}
+	return was, fault.New(fault.Misconfigured, "the records of the state folder %s are in %s, and %s: correct that, or set "+
+		"CLAUDEOPS_RECORDS=%s to leave those records behind and go on without them", d.dir, was, settings, kind)
+}
+
+func (d *database) kind() string {
+	if d.opts.DatabaseURL != "" {
+		return KindPostgreSQL
+	}
+	return KindSQLite
+}
+
+// noteKind keeps the kind in the state folder, where there is one and it can be written: a process with PostgreSQL may
+// need none.
+func (d *database) noteKind(was string) {
+	kind := d.kind()
+	if d.dir == "" || was == kind || was == "" && kind == KindSQLite {
+		return
+	}
+	path := filepath.Join(d.dir, kindName)
+	draft := path + draftSuffix + d.opts.NewID()
+	if err := errors.Join(os.WriteFile(draft, []byte(kind+"\n"), fileMode), os.Rename(draft, path)); err != nil {
+		_ = os.Remove(draft)
+	}
 }
 
 // stat returns what is known of the database file, nil if there is none. Anything there that is not a plain file of

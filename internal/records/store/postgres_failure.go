@@ -77,7 +77,7 @@ func (e *postgresEngine) asFault(ctx context.Context, err error) error {
 	}
 	out := fault.Wrap(err, code, "the PostgreSQL database %s %s", e.name(), what)
 	if code == fault.UpstreamError {
-		out.RetryAfter = retryAfter
+		out.RetryAfter, out.WaitsFor = retryAfter, waitsForDatabase
 	}
 	return out
 }

@@ -208,3 +208,31 @@ func TestACallAfterTheServerCutTheConnectionSaysSoAndTheNextOneWorks(t *testing.
 	}
 	recordAttempts(t, s, attempt("3"))
 }
+
+// The settings of a server may be lost for a while; then it must not begin anew with SQLite.
+func TestAStateFolderThatHasHadPostgreSQLStaysWithIt(t *testing.T) {
+	t.Parallel()
+	dir, place := t.TempDir(), newPlace(t)
+	opened := func(o Options) error {
+		s, err := Open(context.Background(), dir, o)
+		if err == nil {
+			err = s.Close()
+		}
+		return err
+	}
+	if err := opened(Options{DatabaseURL: place}); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, opened(Options{}), fault.Misconfigured)
+	for _, o := range []Options{{DatabaseURL: place}, {Kind: KindSQLite}, {}} {
+		if err := opened(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantCode(t, opened(Options{DatabaseURL: place}), fault.Misconfigured)
+	for _, o := range []Options{{DatabaseURL: place, Kind: KindPostgreSQL}, {DatabaseURL: place}} {
+		if err := opened(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -17,6 +17,14 @@ type stateFolder struct {
 	migrations fs.FS
 }
 
+// What the records may wait for; see fault.Error.WaitsFor.
+const (
+	WaitsForFolder   = "the folder that holds the state folder"
+	WaitsForRoom     = "room on the disk of the state folder"
+	WaitsForDisk     = "the disk of the state folder, which cannot be written"
+	waitsForDatabase = "the database"
+)
+
 // asFault makes faults of errors of SQLite and of the file system.
 func (s stateFolder) asFault(ctx context.Context, err error) error {
 	var known *fault.Error
@@ -42,11 +50,13 @@ func (s stateFolder) asFault(ctx context.Context, err error) error {
 	case causeForeign:
 		return internal("the file %s is not a database; move it away, or restore a backup over it", s.path)
 	case causeFull:
-		return internal("the disk that holds the state folder %s is full; free some space", s.dir)
+		return fault.Wrap(err, fault.Internal, "the disk that holds the state folder %s is full; free some space", s.dir).
+			Awaits(WaitsForRoom)
 	case causeReadOnly, causeUnopenable:
 		return s.unwritable(err)
 	case causeIO:
-		return internal("reading or writing the database in the state folder %s failed; check the disk", s.dir)
+		return fault.Wrap(err, fault.Internal, "reading or writing the database in the state folder %s failed; check the disk",
+			s.dir).Awaits(WaitsForDisk)
 	}
 	return s.fileFault(err)
 }
@@ -55,14 +65,18 @@ func (s stateFolder) asFault(ctx context.Context, err error) error {
 func (s stateFolder) fileFault(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fault.Wrap(err, fault.Internal, "the disk that holds the state folder %s is full; free some space", s.dir)
+		return fault.Wrap(err, fault.Internal, "the disk that holds the state folder %s is full; free some space", s.dir).
+			Awaits(WaitsForRoom)
 	case errors.Is(err, syscall.ENOTDIR):
 		return fault.Wrap(err, fault.Misconfigured, "the state folder %s, or a folder above it, is a file; "+
 			"move it away, or name another folder with CLAUDEOPS_STATE_DIR", s.dir)
 	case errors.Is(err, fs.ErrNotExist):
 		return fault.Wrap(err, fault.Misconfigured, "the folder that should hold the state folder %s does not exist; "+
-			"create it, or name another folder with CLAUDEOPS_STATE_DIR", s.dir)
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+			"create it, or name another folder with CLAUDEOPS_STATE_DIR", s.dir).Awaits(WaitsForFolder)
+	case errors.Is(err, syscall.EROFS):
+		return fault.Wrap(err, fault.Misconfigured, "the file system of the state folder %s is read-only; look at the disk, "+
+			"or name another folder with CLAUDEOPS_STATE_DIR", s.dir).Awaits(WaitsForDisk)
+	case errors.Is(err, fs.ErrPermission):
 		return s.unwritable(err)
 	}
 	return fault.Wrap(err, fault.Internal, "the database in the state folder %s failed; the log has the details", s.dir)

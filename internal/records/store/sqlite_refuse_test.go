@@ -52,6 +52,10 @@ func TestOpenGivesUpOnWhatItCannotUse(t *testing.T) {
 			write(t, dir, databaseName+"-wal", "frames")
 			return dir
 		}, "journal"},
+		"the records were in PostgreSQL": {func(t *testing.T, dir string) string {
+			write(t, dir, kindName, KindPostgreSQL+"\n")
+			return dir
+		}, "are in postgresql, and CLAUDEOPS_DATABASE_URL is not set: correct that, or set CLAUDEOPS_RECORDS=sqlite"},
 		"the database is another program's": {func(t *testing.T, dir string) string {
 			change(t, dir, "PRAGMA application_id = 7")
 			return dir

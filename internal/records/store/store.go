@@ -16,6 +16,9 @@ type Options struct {
 	// package documentation for what the URL and its user need. Errors name host and database, never the URL or its
 	// password.
 	DatabaseURL string
+	// Kind is where the operator says that the records are, KindSQLite or KindPostgreSQL. "" means where they were last
+	// with this state folder: it does not go over to the other one by itself.
+	Kind string
 	// Now is the clock for what the store dates and judges itself: when a pull request was recorded, whose turn a round
 	// is, and records that come without a time. Default: the clock of the PostgreSQL server, with SQLite time.Now.
 	Now func() time.Time

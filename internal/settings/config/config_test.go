@@ -212,6 +212,46 @@ func TestSecretsComeFromVariablesAndFiles(t *testing.T) {
 	}
 }
 
+// A start without a secret that is configured would have another database, another key or other callers.
+func TestAFileOfASecretThatCannotBeReadIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"empty": "\n", "good": "a-value", "large": strings.Repeat("x", 70_000)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, v := range config.Variables(forges.All()) {
+		if v.Secret {
+			names = append(names, v.Name)
+		}
+	}
+	names = append(names, "CLAUDEOPS_SIGN_IN_KEYCLOAK_CLIENT_SECRET")
+	for _, name := range names {
+		for file, usable := range map[string]bool{
+			"missing": true, "empty": true, "good": true, "folder": false, "large": false, "good/below": false,
+		} {
+			settings := map[string]string{"CLAUDEOPS_SIGN_IN": "keycloak", name + "_FILE": filepath.Join(dir, file)}
+			unreadable := func() []string {
+				return config.UnreadableFiles(config.Environment(func(v string) (string, bool) { return settings[v], true }),
+					forges.All())
+			}
+			got := unreadable()
+			if len(got) > 1 || usable != (len(got) == 0) ||
+				!usable && (!strings.Contains(got[0], name+"_FILE") || !strings.Contains(got[0], filepath.Join(dir, file))) {
+				t.Errorf("%s_FILE is %s: %q", name, file, got)
+			}
+			settings[name] = "a-value-of-the-variable" // the file is not read
+			if got := unreadable(); len(got) > 0 {
+				t.Errorf("%s is set: %q", name, got)
+			}
+		}
+	}
+}
+
 func TestAPermissionThatCannotBeReadIsNotGiven(t *testing.T) {
 	for value, want := range map[string]bool{"": false, "true": true, "1": true, "TRUE": true, "false": false,
 		"yes please": false, "2": false} {

@@ -18,6 +18,7 @@ type Records struct {
 	Problem     string        // why there is no Dir
 	DirDefault  bool          // nobody named the folder, so the folders above it may be made too
 	DatabaseURL string        // PostgreSQL; "" means SQLite in Dir
+	Kind        string        // where the operator says that they are, sqlite or postgresql; "" means where they were last
 	MarkKey     string        // 64 hexadecimal digits; "" means the key file in Dir
 	Retention   time.Duration // how long contents are kept; 0 means for ever
 	AuditSinks  []string      // where the heads of the audit are exported to; may hold secrets
@@ -26,6 +27,7 @@ type Records struct {
 func (e *env) records() Records {
 	r := Records{
 		DirDefault: e.get("CLAUDEOPS_STATE_DIR") == "", DatabaseURL: databaseURL(e),
+		Kind:    strings.ToLower(e.get("CLAUDEOPS_RECORDS")),
 		MarkKey: e.secret("CLAUDEOPS_MARK_KEY"), Retention: e.retention(), AuditSinks: auditSinks(e),
 	}
 	r.Dir, r.Problem = e.stateDir()

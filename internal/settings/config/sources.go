@@ -1,7 +1,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/system/identity"
+	"github.com/claudeops/claudeops/internal/system/secretfile"
 )
 
 // Source is one place that settings come from.
@@ -138,6 +141,24 @@ func settable(s Sources, drivers []driver.Driver) (out []Variable) {
 				one.Name = strings.Replace(v.Name, "_NAME_", "_"+identity.VariablePart(name)+"_", 1)
 				out = append(out, one)
 			}
+		}
+	}
+	return out
+}
+
+// UnreadableFiles says of each file of a secret (NAME_FILE) that is there and cannot be read why, one sentence each. A
+// start without them would have other settings than the operator's. A file that is missing or empty counts as unset.
+func UnreadableFiles(s Sources, drivers []driver.Driver) (out []string) {
+	for _, v := range settable(s, drivers) {
+		name := v.Name + "_FILE"
+		path, source := s.Find(name)
+		if _, own := s.Find(v.Name); !v.Secret || source == "" || own != "" {
+			continue
+		}
+		path = strings.TrimSpace(path)
+		if _, err := secretfile.Read(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			out = append(out, fmt.Sprintf("%s of %s is %s, which cannot be used (%s): let this user read the file, at most %d "+
+				"bytes, or unset the variable", name, source, path, reasonOf(err), secretfile.MaxSize))
 		}
 	}
 	return out

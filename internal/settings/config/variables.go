@@ -186,6 +186,8 @@ func recordVariables() []Variable {
 			Values: "a folder; unset means $XDG_STATE_HOME/claudeops, else ~/.local/state/claudeops", Server: true},
 		{Name: "CLAUDEOPS_DATABASE_URL", Meaning: "records in PostgreSQL instead of SQLite in the state folder",
 			Values: "postgres://user:password@host:5432/database", Secret: true, Server: true},
+		{Name: "CLAUDEOPS_RECORDS", Meaning: "where the records are, for a state folder that changes from one to the other",
+			Values: "sqlite or postgresql; unset means where they were last"},
 		{Name: "CLAUDEOPS_MARK_KEY", Meaning: "key of the marks, when machines share a database",
 			Values: "64 hexadecimal digits; unset means mark.key in the state folder", Secret: true, Server: true},
 		{Name: "CLAUDEOPS_RETENTION", Meaning: "age at which contents are removed, never the audit",
@@ -223,6 +225,8 @@ func webVariables() []Variable {
 		{Name: "CLAUDEOPS_DOOR_SOCKET",
 			Meaning: "unix socket on which serve lets agents in that have a token of claudeops token create --agent",
 			Values:  "a path of at most 100 bytes; unset means that there is none"},
+		{Name: "CLAUDEOPS_START_WAIT", Meaning: "how long a start waits for its address, its folder and its database",
+			Values: "0 to 1h; then it ends with exit code 5", Default: "30s"},
 		{Name: "CLAUDEOPS_LOG_FORMAT", Meaning: "form of the log of serve", Values: "text or json", Default: "text"},
 	}
 }

@@ -7,8 +7,15 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/system/identity"
+)
+
+// How long a start waits unless the operator says otherwise, and the longest that they may say.
+const (
+	defaultStartWait = 30 * time.Second
+	maxStartWait     = time.Hour
 )
 
 // DefaultAddr is where `claudeops serve` listens: this machine alone can connect.
@@ -27,6 +34,7 @@ type Web struct {
 	ProxyUserHeader string
 	AnonymousRead   bool // callers on this machine may read without a token
 	LogJSON         bool
+	StartWait       time.Duration       // how long a start waits for the machine; 0: not at all
 	DoorSocket      string              // where agents with tokens connect; "" for nowhere
 	SignIn          []identity.Settings // providers by which people sign in, in the order of the buttons
 	Problem         string
@@ -50,6 +58,7 @@ func (e *env) web() Web {
 		DoorSocket:      absolute(e.get("CLAUDEOPS_DOOR_SOCKET")),
 		LogJSON:         strings.EqualFold(e.get("CLAUDEOPS_LOG_FORMAT"), "json"),
 	}
+	w.StartWait, w.Problem = e.startWait()
 	if w.Addr == "" {
 		w.Addr = DefaultAddr
 	}
@@ -95,6 +104,22 @@ func (e *env) web() Web {
 			"CLAUDEOPS_TRUSTED_PROXIES, CLAUDEOPS_HOSTS) strangers come from this machine, too"
 	}
 	return w
+}
+
+// startWait reads CLAUDEOPS_START_WAIT.
+func (e *env) startWait() (wait time.Duration, problem string) {
+	raw := e.get("CLAUDEOPS_START_WAIT")
+	if raw == "" {
+		return defaultStartWait, ""
+	}
+	wait, err := time.ParseDuration(raw)
+	if raw == "0" {
+		wait, err = 0, nil
+	}
+	if err != nil || wait < 0 || wait > maxStartWait {
+		return 0, "CLAUDEOPS_START_WAIT is no time from 0 to 1h, such as 30s"
+	}
+	return wait, ""
 }
 
 // publicURL is an address of the server with its base path, whether or not it was given with it.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/system/confine"
@@ -199,7 +200,9 @@ func TestTheUnitHasNoRightsThatItDoesNotNeed(t *testing.T) {
 	keys := unit(t)
 	const agents = "CAP_SETUID CAP_SETGID CAP_KILL" // what starts and ends agents as a user of their own
 	for key, want := range map[string]string{
-		"ExecStart": "/usr/local/bin/claudeops serve", "DynamicUser": "yes", "NoNewPrivileges": "yes",
+		"StartLimitIntervalSec": "0", "Restart": "on-failure", "RestartSec": "5",
+		"RestartPreventExitStatus": strconv.Itoa(fault.ExitUsage),
+		"ExecStart":                "/usr/local/bin/claudeops serve", "DynamicUser": "yes", "NoNewPrivileges": "yes",
 		"ProtectSystem": "strict",
 		"ProtectHome":   "yes", "PrivateTmp": "yes", "PrivateDevices": "yes", "CapabilityBoundingSet": agents,
 		"AmbientCapabilities": agents, "StateDirectoryMode": "0700",

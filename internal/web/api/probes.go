@@ -99,8 +99,7 @@ func (h *probes) ready(req *handler.Request) (handler.Response, error) {
 	defer cancel()
 	if err := h.records.Ping(ctx); err != nil {
 		h.env.Log.Error("not ready", "request_id", req.ID, "error", h.env.Redact(handler.Cause(err)))
-		return handler.Response{}, handler.Unavailable(fault.New(fault.Internal,
-			"the records cannot be read or written; the log has the details under this request id"))
+		return handler.Response{}, handler.Unavailable(notReady(err))
 	}
 	probe := Probe{Status: "ok"}
 	if q.Providers == "" {
@@ -120,6 +119,15 @@ func (h *probes) ready(req *handler.Request) (handler.Response, error) {
 	}
 	probe.Providers = states
 	return handler.Response{Value: probe, Volatile: true}, err
+}
+
+// notReady says to anybody what the server waits for, if that is known, and nothing of paths and hosts.
+func notReady(err error) *fault.Error {
+	text := "the records cannot be read or written"
+	if waitsFor := fault.From(err).WaitsFor; waitsFor != "" {
+		text += "; the server waits for " + waitsFor
+	}
+	return fault.New(fault.Internal, "%s; the log has the details under this request id", text)
 }
 
 // anonymized is a fault of providersReady for a stranger, who learns neither which provider is down nor how many there
