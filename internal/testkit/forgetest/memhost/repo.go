@@ -227,6 +227,18 @@ func (r *Repo) Entries(id, dir string, into gitprovider.Tree) {
 	}
 }
 
+// Blob finds the content of a file of any commit by its object id.
+func (r *Repo) Blob(id string) (content string, found bool) {
+	for commit, c := range r.Commits {
+		for _, f := range c.Files {
+			if gitprovider.BlobID([]byte(f.Content), commit) == id {
+				return f.Content, true
+			}
+		}
+	}
+	return "", false
+}
+
 // Read gives the folders above the paths, and the contents of the paths.
 func (r *Repo) Read(id string, paths []gitprovider.Path) (gitprovider.Tree, map[gitprovider.Path][]byte) {
 	tree, contents := gitprovider.Tree{}, map[gitprovider.Path][]byte{}
