@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
 // Assigner is what a Provider can do besides, if its host knows reviewers and assignees.
@@ -56,6 +58,18 @@ type RemarkReader interface {
 	// the comments of a pull request, oldest first; of a long discussion at least the newest 50 of each, and comments on
 	// lines of the newest MaxCommentedReviews reviews that have any. not_found if there is no such number.
 	Remarks(ctx context.Context, repo RepoRef, number int) ([]Remark, error)
+}
+
+// BlobReader is what a Provider can do besides: read what a file was or is by its object id. Every adapter here can.
+type BlobReader interface {
+	// ReadBlob returns the bytes of a blob. not_found if the repository has none of that id, or no more; content_denied for
+	// one of more than MaxContentRead bytes.
+	ReadBlob(ctx context.Context, repo RepoRef, id string) ([]byte, error)
+}
+
+// BlobTooLarge is the refusal of ReadBlob to read more than MaxContentRead bytes.
+func BlobTooLarge(id string) *fault.Error {
+	return fault.New(fault.ContentDenied, "the blob %.12s has more than %d bytes and is not read", id, MaxContentRead)
 }
 
 // CheckReader is what a Provider can do besides, if its host runs checks.

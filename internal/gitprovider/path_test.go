@@ -151,3 +151,21 @@ func FuzzParsePath(f *testing.F) {
 		}
 	})
 }
+
+func TestFiltersOfAttributes(t *testing.T) {
+	attributes := gitprovider.Attributes{
+		"":       "# big files\n*.bin filter=lfs diff=lfs -text\n/checks/big.md filter=lfs\n[attr]crypt filter=git-crypt\n\"a b.md\" filter=lfs\n",
+		"checks": "*.md crypt\nplain.md -filter\nsub/**/*.md filter=lfs\n",
+	}
+	for path, want := range map[string]string{
+		"README.md": "", "x/y/z.bin": "lfs", "a b.md": "lfs", "big.md": "", "checks/big.md": "git-crypt", "checks/plain.md": "",
+		"checks/sub/deep/er/x.md": "lfs", "playbooks/big.md": "", "checks/x.bin": "lfs",
+	} {
+		if got := attributes.Filter(path); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+	if got := attributes.Filtered(""); len(got) != 3 || got[0] != "*.bin (lfs)" {
+		t.Errorf("%q", got)
+	}
+}

@@ -69,6 +69,8 @@ type Review struct {
 	SubmittedAt time.Time // zero while pending
 	// Comments are on lines of files, as far as the provider reads them.
 	Comments []LineComment
+	// UnreadComments counts those on lines that the provider did not read.
+	UnreadComments int
 }
 
 // By tells the author from others: by the account or, at hosts that are not ours, by the name.
@@ -96,8 +98,8 @@ type LineComment struct {
 }
 
 // MaxCommentedReviews is of how many reviews, the newest, a provider reads the comments on lines, where that costs a
-// request for each.
-const MaxCommentedReviews = 10
+// request for each. It is far beyond what people write; whoever reads more than an answer has room for says so.
+const MaxCommentedReviews = 200
 
 // ChecksState is the combined state of CI on the head commit.
 type ChecksState string
@@ -130,9 +132,30 @@ type FailedCheck struct {
 type Status struct {
 	PullRequest
 	Mergeable *bool // nil while the provider is still computing it, and for a pull request that is not open
-	Reviews   []Review
-	Checks    Checks
-	MergedBy  string // who merged it, as the host names them; "" if it is not merged, and where the host does not say
+	// Reviews are what people said: reviews, and the comments of the conversation as ReviewCommented, without our own
+	// answers; by their times, what is pending last. Of a long conversation they are at least the newest 50 comments.
+	Reviews  []Review
+	Checks   Checks
+	MergedBy string // who merged it, as the host names them; "" if it is not merged, and where the host does not say
+}
+
+// AndConversation adds the comments of a conversation to reviews, as Status.Reviews has them.
+func AndConversation(reviews []Review, comments []Remark) []Review {
+	for _, c := range comments {
+		if c.hasWords() && !c.IsAnswer() {
+			reviews = append(reviews, Review{Author: c.Author, State: ReviewCommented, Body: c.Body, SubmittedAt: c.At})
+		}
+	}
+	slices.SortStableFunc(reviews, func(a, b Review) int {
+		switch {
+		case a.SubmittedAt.IsZero() == b.SubmittedAt.IsZero():
+			return a.SubmittedAt.Compare(b.SubmittedAt)
+		case a.SubmittedAt.IsZero(): // pending
+			return 1
+		}
+		return -1
+	})
+	return reviews
 }
 
 // MarkOpening begins the signed mark that Claude Ops puts into the bodies of its pull requests. Whether a mark is true

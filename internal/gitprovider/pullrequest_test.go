@@ -1,6 +1,7 @@
 package gitprovider_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -34,5 +35,20 @@ func TestTheLastWordOfEachReviewerCounts(t *testing.T) {
 				t.Errorf("%d approvals and %d objections, want %d and %d", a, o, tt.approvals, tt.objections)
 			}
 		})
+	}
+}
+
+func TestTheConversationStandsAmongTheReviewsWithoutOurAnswers(t *testing.T) {
+	at := func(minute int) time.Time { return time.Unix(int64(60*minute), 0) }
+	got := gitprovider.AndConversation(
+		[]gitprovider.Review{{Author: "ann", Body: "first", SubmittedAt: at(1)}, {Author: "cid", Body: "draft"}},
+		[]gitprovider.Remark{{Author: "bob", Body: "second", At: at(2)}, {Author: "bob", Body: " \n", At: at(3)},
+			{Author: "ops", Body: gitprovider.AnswerOpening + "0123456 (request x).", At: at(4)}})
+	var said []string
+	for _, r := range got {
+		said = append(said, r.Author+" "+r.Body)
+	}
+	if want := "ann first, bob second, cid draft"; strings.Join(said, ", ") != want {
+		t.Errorf("%q, want %q", said, want)
 	}
 }

@@ -243,3 +243,39 @@ func Compare(before, after string) Counts {
 	}
 	return c
 }
+
+// Merge makes the changes that lead from base to ours and those that lead from base to theirs in one text, line by
+// line. ok is false if both change the same lines, or lines that touch, in different ways.
+func Merge(base, ours, theirs string) (merged string, ok bool) {
+	left, right := lineEdits(base, ours), lineEdits(base, theirs)
+	var b strings.Builder
+	at := 0
+	for len(left)+len(right) > 0 {
+		var next udiff.Edit
+		switch {
+		case len(left) > 0 && len(right) > 0 && left[0] == right[0]:
+			next, left, right = left[0], left[1:], right[1:]
+		case len(right) == 0 || len(left) > 0 && left[0].Start <= right[0].Start && left[0].End < right[0].Start:
+			next, left = left[0], left[1:]
+		case len(left) == 0 || right[0].Start <= left[0].Start && right[0].End < left[0].Start:
+			next, right = right[0], right[1:]
+		default:
+			return "", false
+		}
+		b.WriteString(base[at:next.Start] + next.New)
+		at = next.End
+	}
+	return b.String() + base[at:], true
+}
+
+// lineEdits are the changes between two texts as whole lines, in their order. Those that touch are one.
+func lineEdits(before, after string) (out []udiff.Edit) {
+	for _, e := range udiff.Lines(before, after) {
+		if n := len(out); n > 0 && out[n-1].End == e.Start {
+			out[n-1].End, out[n-1].New = e.End, out[n-1].New+e.New
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
+}

@@ -140,3 +140,24 @@ func TestAMismatchNamesTheLineThatIsMostAlike(t *testing.T) {
 		}
 	}
 }
+
+func TestTwoChangesOfATextAreMerged(t *testing.T) {
+	const base = "one\ntwo\nthree\nfour\nfive\n"
+	for name, c := range map[string]struct {
+		ours, theirs, want string
+		ok                 bool
+	}{
+		"other lines":           {"ONE\ntwo\nthree\nfour\nfive\n", "one\ntwo\nthree\nfour\nFIVE\n", "ONE\ntwo\nthree\nfour\nFIVE\n", true},
+		"the same change":       {"one\nTWO\nthree\nfour\nfive\n", "one\nTWO\nthree\nfour\nfive\n", "one\nTWO\nthree\nfour\nfive\n", true},
+		"one side alone":        {base, "one\nthree\nfour\nfive\n", "one\nthree\nfour\nfive\n", true},
+		"added and taken out":   {"zero\n" + base, "one\ntwo\nthree\nfour\n", "zero\none\ntwo\nthree\nfour\n", true},
+		"the same line":         {"one\nTWO\nthree\nfour\nfive\n", "one\n2\nthree\nfour\nfive\n", "", false},
+		"lines that touch":      {"one\nTWO\nthree\nfour\nfive\n", "one\ntwo\n3\nfour\nfive\n", "", false},
+		"added at one place":    {base + "six\n", base + "seven\n", "", false},
+		"changed and taken out": {"one\nTWO\nthree\nfour\nfive\n", "", "", false},
+	} {
+		if got, ok := Merge(base, c.ours, c.theirs); got != c.want || ok != c.ok {
+			t.Errorf("%s: %q, %t", name, got, ok)
+		}
+	}
+}

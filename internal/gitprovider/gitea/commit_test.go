@@ -180,8 +180,8 @@ func TestCommitOfSomethingElseIsUndone(t *testing.T) {
 		want    fault.Code
 	}{
 		"on a base that had moved":                    {otherParent, reply{status: 204}, fault.Conflict},
-		"with bytes that the server changed":          {otherFile, reply{status: 204}, fault.UpstreamError},
-		"with a path that the server changed":         {otherPath, reply{status: 204}, fault.UpstreamError},
+		"with bytes that the server changed":          {otherFile, reply{status: 204}, fault.ContentDenied},
+		"with a path that the server changed":         {otherPath, reply{status: 204}, fault.ContentDenied},
 		"and says so if the branch cannot be removed": {otherParent, refused(403, "branch protected"), fault.UpstreamError},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -274,5 +274,17 @@ func TestDeleteBranchDoesNotMindThatSomebodyWasFaster(t *testing.T) {
 	wantCode(t, s.provider(t).DeleteBranch(t.Context(), ref(), ourBranch, madeCommit), "")
 	if !slices.ContainsFunc(s.faults.Requests(), func(r httpfault.Seen) bool { return r.Method == http.MethodDelete }) {
 		t.Error("nothing was deleted")
+	}
+}
+
+// Where LFS is in force the server stores a pointer, without a word. That is a definite refusal, and nothing stays.
+func TestAFileThatIsStoredByLFSIsRefusedForGood(t *testing.T) {
+	t.Parallel()
+	sc := newScene(t)
+	sc.Push(providertest.MainBranch, providertest.File{Path: ".gitattributes", Content: "checks/disk.md filter=lfs -text\n"})
+	_, err := sc.commit(sc.p, ourBranch, providertest.Update("checks/disk.md", "new"))
+	wantCode(t, err, fault.ContentDenied)
+	if fault.CodeOf(err).Ambiguous() || !strings.Contains(err.Error(), "LFS") || sc.Branches()[ourBranch] != "" {
+		t.Errorf("%v, branches %v", err, sc.Branches())
 	}
 }

@@ -3,6 +3,7 @@ package gitea
 import (
 	"context"
 	"encoding/base64"
+	"net/http"
 	"slices"
 	"sync"
 
@@ -87,4 +88,27 @@ func (t trees) blobs(ctx context.Context, repo gitprovider.RepoRef, base baseTre
 		}
 		return err
 	})
+}
+
+// blob reads one blob by its id.
+func (t trees) blob(ctx context.Context, repo gitprovider.RepoRef, id string) ([]byte, error) {
+	if !isObjectID(id) {
+		return nil, fault.New(fault.NotFound, "%.100q is not an object id", id)
+	}
+	blob, err := call(ctx, t.api, func(c *gitea.Client) (*gitea.GitBlobResponse, *gitea.Response, error) {
+		return c.GetBlob(repo.Owner, repo.Name, id)
+	})
+	switch {
+	case statusIs(err, http.StatusBadRequest): // its answer for an id that it does not have
+		return nil, fault.New(fault.NotFound, "the repository %s has no blob %.12s", repo, id)
+	case err != nil:
+		return nil, err
+	case blob.Size > gitprovider.MaxContentRead:
+		return nil, gitprovider.BlobTooLarge(id)
+	}
+	content, err := base64.StdEncoding.DecodeString(blob.Content)
+	if err != nil || gitprovider.BlobID(content, id) != id {
+		return nil, fault.New(fault.UpstreamError, "%s gave other bytes than those of the blob %.12s", t.api.base.Host, id)
+	}
+	return content, nil
 }

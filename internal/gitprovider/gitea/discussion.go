@@ -95,15 +95,11 @@ func (d discussion) reply(ctx context.Context, repo gitprovider.RepoRef, number 
 // issues comments are left out, and where that list is closed nobody counts as one who may write.
 func (d discussion) remarks(ctx context.Context, repo gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
 	var reviews []foundReview
-	var comments []*gitea.Comment
+	var comments []gitprovider.Remark
 	var writers map[string]bool
 	err := forge.Together(
 		forge.Into(&reviews, func() ([]foundReview, error) { return d.reviews(ctx, repo, number) }),
-		func() error {
-			at := d.api.repoURL(repo, "issues", strconv.Itoa(number), "comments")
-			_, err := d.api.get(ctx, at, nil, &comments) // has no pages
-			return ignoreStatus(err, http.StatusForbidden)
-		},
+		forge.Into(&comments, func() ([]gitprovider.Remark, error) { return d.conversation(ctx, repo, number) }),
 		func() (err error) {
 			writers, err = d.api.assignable(ctx, repo)
 			return ignoreStatus(err, http.StatusForbidden, http.StatusNotFound)
@@ -121,6 +117,20 @@ func (d discussion) remarks(ctx context.Context, repo gitprovider.RepoRef, numbe
 			out = append(out, gitprovider.ReviewRemarks("review "+strconv.FormatInt(r.id, 10), r.Review)...)
 		}
 	}
+	out = append(out, comments...)
+	for i := range out {
+		out[i].MayWrite = writers[strings.ToLower(out[i].Author)]
+	}
+	forge.SortRemarks(out)
+	return out, nil
+}
+
+// conversation reads the comments of a pull request, in one request: the list has no pages. Without the scope for issues
+// there are none.
+func (d discussion) conversation(ctx context.Context, repo gitprovider.RepoRef, number int) (out []gitprovider.Remark,
+	err error) {
+	var comments []*gitea.Comment
+	_, err = d.api.get(ctx, d.api.repoURL(repo, "issues", strconv.Itoa(number), "comments"), nil, &comments)
 	for _, c := range withoutNulls(comments) {
 		if c.Poster != nil && c.OriginalAuthor == "" { // else it was brought along from another host
 			out = append(out, gitprovider.Remark{
@@ -128,11 +138,7 @@ func (d discussion) remarks(ctx context.Context, repo gitprovider.RepoRef, numbe
 			})
 		}
 	}
-	for i := range out {
-		out[i].MayWrite = writers[strings.ToLower(out[i].Author)]
-	}
-	forge.SortRemarks(out)
-	return out, nil
+	return out, ignoreStatus(err, http.StatusForbidden)
 }
 
 // reviewState is "" for what is no review.

@@ -142,6 +142,12 @@ func (p *Provider) ReadCommit(ctx context.Context, repo gitprovider.RepoRef, id 
 	return info, p.api.toFault(err, repo, "the commit "+id)
 }
 
+// ReadBlob implements gitprovider.BlobReader with one request.
+func (p *Provider) ReadBlob(ctx context.Context, repo gitprovider.RepoRef, id string) ([]byte, error) {
+	content, err := p.trees.blob(ctx, repo, id)
+	return content, p.api.toFault(err, repo, "the blob "+id)
+}
+
 // Withdraw implements gitprovider.Settler: it looks, and then closes and writes the body in one request.
 func (p *Provider) Withdraw(ctx context.Context, repo gitprovider.RepoRef, w gitprovider.Withdrawal) error {
 	if err := forge.CheckNumber(repo, w.Number); err != nil {

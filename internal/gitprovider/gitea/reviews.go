@@ -83,7 +83,11 @@ func (d discussion) readLines(ctx context.Context, repo gitprovider.RepoRef, num
 			with = append(with, i)
 		}
 	}
-	with = with[max(0, len(with)-gitprovider.MaxCommentedReviews):]
+	unread := max(0, len(with)-gitprovider.MaxCommentedReviews)
+	for _, i := range with[:unread] {
+		reviews[i].UnreadComments = reviews[i].lines
+	}
+	with = with[unread:]
 	return forge.Each(ctx, with, func(ctx context.Context, _, i int) error {
 		from, err := call(ctx, d.api, func(c *gitea.Client) ([]*gitea.PullReviewComment, *gitea.Response, error) {
 			return c.ListPullReviewComments(repo.Owner, repo.Name, int64(number), reviews[i].id)

@@ -34,12 +34,19 @@ func (s status) read(ctx context.Context, repo gitprovider.RepoRef, number int) 
 	if out.State == gitprovider.StateMerged && from.MergedBy != nil {
 		out.MergedBy = from.MergedBy.UserName
 	}
+	var comments []gitprovider.Remark
 	err = forge.Together(
+		func() (err error) {
+			if from.Comments > 0 {
+				comments, err = s.discussion.conversation(ctx, repo, number)
+			}
+			return err
+		},
 		forge.Into(&out.Paths, func() ([]string, error) { return s.pulls.files.read(ctx, repo, from) }),
 		forge.Into(&out.Checks, func() (gitprovider.Checks, error) { return s.api.checks(ctx, repo, out.HeadCommit) }),
 		func() error { return s.discussion.readLines(ctx, repo, number, reviews) },
 	)
-	out.Reviews = plainReviews(reviews)
+	out.Reviews = gitprovider.AndConversation(plainReviews(reviews), comments)
 	if out.State == gitprovider.StateOpen {
 		out.Mergeable = &from.Mergeable
 	}

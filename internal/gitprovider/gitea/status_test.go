@@ -247,8 +247,12 @@ func TestCommentsOnLinesCostABoundedNumberOfRequests(t *testing.T) {
 		"status": func() (out []gitprovider.LineComment) {
 			status, err := sc.p.Status(t.Context(), sc.Ref(), 1)
 			must(t, err)
+			unread := 0
 			for _, r := range status.Reviews {
-				out = append(out, r.Comments...)
+				out, unread = append(out, r.Comments...), unread+r.UnreadComments
+			}
+			if unread != 5 {
+				t.Errorf("%d comments are said not to have been read, want those of 5 reviews", unread)
 			}
 			if last := status.Reviews[len(status.Reviews)-1]; len(last.Comments) != 1 ||
 				last.SubmittedAt.Before(time.Unix(1, 0)) {

@@ -63,9 +63,11 @@ func (d discussion) details(ctx context.Context, repo gitprovider.RepoRef, numbe
 // remarkFields are the newest of what people said, and the last opinion of each who may write: every answer on a line
 // is a review of its own, so that an approval soon is none of the newest. Empty ones and those of strangers are left
 // out afterwards, so that more than one is asked for.
-const remarkFields = `comments(last: 50) { nodes { id author { __typename login } authorAssociation body createdAt
-      isMinimized } }
-    reviews(last: 50) { nodes { ` + opinionNodes + ` } } ` + opinionFields
+const remarkFields = commentFields + `reviews(last: 50) { nodes { ` + opinionNodes + ` } } ` + opinionFields
+
+// commentFields select the newest comments of the conversation.
+const commentFields = `comments(last: 50) { nodes { id author { __typename login } authorAssociation body createdAt
+      isMinimized } } `
 
 // opinionFields select the last approval, request for changes or dismissal of each reviewer who may write.
 const (

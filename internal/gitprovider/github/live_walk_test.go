@@ -278,7 +278,7 @@ func (w *walker) merge() {
 	checks, err := w.p.Checks(ctx, w.repo, 1, status.HeadCommit)
 	must(w, err)
 	w.Logf("mergeable: %s, checks: %s", told(status.Mergeable), checks.State)
-	if status.State != gitprovider.StateOpen || status.Title != "Walk on" || len(status.Reviews) != 1 {
+	if status.State != gitprovider.StateOpen || status.Title != "Walk on" || len(status.Reviews) != 2 {
 		w.Fatalf("status %+v", status)
 	}
 	w.rest(http.MethodPut, w.at("pulls/1/merge"), map[string]any{"merge_method": "merge"}, nil)

@@ -126,6 +126,12 @@ func (p *Provider) ReadCommit(ctx context.Context, repo gitprovider.RepoRef, id 
 	return info, publish(err)
 }
 
+// ReadBlob implements gitprovider.BlobReader with one request.
+func (p *Provider) ReadBlob(ctx context.Context, repo gitprovider.RepoRef, id string) ([]byte, error) {
+	content, err := p.snapshots.blob(about(ctx, repo), repo, id)
+	return content, publish(err)
+}
+
 // Withdraw implements gitprovider.Settler: it looks, and then closes and writes the body in one request.
 func (p *Provider) Withdraw(ctx context.Context, repo gitprovider.RepoRef, w gitprovider.Withdrawal) error {
 	return publish(p.pulls.withdraw(about(ctx, repo), repo, w))

@@ -42,8 +42,9 @@ type statusNode struct {
 	Mergeable string
 	MergedBy  *person
 	threadsNode
-	Reviews *connection[reviewNode]
-	Commits *struct {
+	Reviews  *connection[reviewNode]
+	Comments connection[remarkNode]
+	Commits  *struct {
 		Nodes []struct {
 			Commit struct{ StatusCheckRollup *rollup }
 		}
@@ -103,7 +104,8 @@ func (s status) read(ctx context.Context, repo gitprovider.RepoRef, number int) 
 	none := gitprovider.Status{}
 	q := newQuery(repo)
 	q.fragment(pullFragment + changedFragment)
-	n, err := s.ask(ctx, repo, number, q, "...pull ...changed mergeable mergedBy { login } "+threadFields()+
+	n, err := s.ask(ctx, repo, number, q, "...pull ...changed mergeable mergedBy { login } "+commentFields+
+		threadFields()+
 		reviewFields("")+
 		rollupFields(""))
 	if err != nil {
@@ -117,9 +119,17 @@ func (s status) read(ctx context.Context, repo gitprovider.RepoRef, number int) 
 	if n.MergedBy != nil {
 		out.MergedBy = n.MergedBy.Login
 	}
-	if out.Reviews, err = s.reviews(ctx, repo, n); err != nil {
+	reviews, err := s.reviews(ctx, repo, n)
+	if err != nil {
 		return none, err
 	}
+	var comments []gitprovider.Remark
+	for _, c := range n.Comments.Nodes {
+		if !c.said().IsZero() {
+			comments = append(comments, c.remark())
+		}
+	}
+	out.Reviews = gitprovider.AndConversation(reviews, comments)
 	if out.Checks, err = s.checks(ctx, repo, n); err != nil {
 		return none, err
 	}

@@ -155,3 +155,23 @@ func (s snapshots) content(ctx context.Context, repo gitprovider.RepoRef, file f
 	}
 	return raw, nil
 }
+
+// blob reads one blob by its id.
+func (s snapshots) blob(ctx context.Context, repo gitprovider.RepoRef, id string) ([]byte, error) {
+	if id == "" || strings.Trim(id, "0123456789abcdef") != "" {
+		return nil, fault.New(fault.NotFound, "%.100q is not an object id", id)
+	}
+	var raw []byte
+	_, err := s.api.send(ctx, request{
+		method: http.MethodGet, url: s.api.repoURL(repo, "git", "blobs", id), accept: rawBlob, need: needContents,
+	}, &raw)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(raw) > gitprovider.MaxContentRead:
+		return nil, gitprovider.BlobTooLarge(id)
+	case gitprovider.BlobID(raw, id) != id:
+		return nil, fault.New(fault.UpstreamError, "GitHub answered with other bytes than the file's; try again later")
+	}
+	return raw, nil
+}

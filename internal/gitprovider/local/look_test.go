@@ -32,6 +32,59 @@ func TestARewrittenHeadThatWasMergedByHandIsMerged(t *testing.T) {
 	}
 }
 
+// Merged means that the base holds the change, whoever put it there and how.
+func TestMergedIsWhatTheBaseHolds(t *testing.T) {
+	t.Parallel()
+	const was = "# Disk\n\none\ntwo\nthree\nfour\nfive\nsix\nseven\n"
+	onMain := func(w *world, content string) {
+		w.Push("main", providertest.File{Path: "checks/disk.md", Content: content})
+	}
+	ours := strings.Replace(was, "two", "TWO", 1)
+	both := strings.Replace(ours, "seven", "SEVEN", 1)
+	for name, c := range map[string]struct {
+		person func(w *world, branch string)
+		want   gitprovider.State
+	}{
+		"main's head is forced onto the branch": {func(w *world, branch string) {
+			onMain(w, strings.Replace(was, "seven", "SEVEN", 1))
+			w.git("update-ref", "refs/heads/"+branch, "main")
+		}, gitprovider.StateOpen},
+		"the branch is deleted": {func(w *world, branch string) { w.DeleteBranch(branch) }, gitprovider.StateClosed},
+		"the branch is deleted, and main changes something else in the file": {func(w *world, branch string) {
+			onMain(w, strings.Replace(was, "seven", "SEVEN", 1))
+			w.DeleteBranch(branch)
+		}, gitprovider.StateClosed},
+		"squashed": {func(w *world, branch string) {
+			onMain(w, ours)
+			w.DeleteBranch(branch)
+		}, gitprovider.StateMerged},
+		"picked onto a main that had moved in the file": {func(w *world, branch string) {
+			onMain(w, strings.Replace(was, "seven", "SEVEN", 1))
+			onMain(w, both)
+			w.DeleteBranch(branch)
+		}, gitprovider.StateMerged},
+		"squashed, and the same line changed again": {func(w *world, branch string) {
+			onMain(w, ours)
+			onMain(w, strings.Replace(was, "two", "Two and more", 1))
+			w.DeleteBranch(branch)
+		}, gitprovider.StateMerged},
+		"merged, and the branch deleted": {func(w *world, branch string) {
+			w.git("update-ref", "refs/heads/main", branch)
+			w.DeleteBranch(branch)
+		}, gitprovider.StateMerged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, bare(), providertest.File{Path: "checks/disk.md", Content: was})
+			pr := w.propose("claude-ops/check/disk", disk(ours))
+			c.person(w, pr.Branch)
+			if got := w.state(pr.Number).State; got != c.want {
+				t.Errorf("it is %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
 func TestPullRequestsSurviveTheLossOfTheirBase(t *testing.T) {
 	t.Parallel()
 	w := home(t, bare())

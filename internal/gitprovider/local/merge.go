@@ -2,7 +2,10 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -10,13 +13,14 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // MergeNote is a Note for Merge. Its body goes into the merge commit's message.
 type MergeNote struct {
 	Note
 	// Force merges although a reviewer asked for changes, or although the head moved since it was opened or approved.
-	// It never overrides a conflict, a moved base, or a base that is checked out.
+	// It never overrides a conflict, a file that the base has moved elsewhere, or a base that is checked out.
 	Force bool
 }
 
@@ -30,11 +34,14 @@ type Merged struct {
 
 // Merge merges a pull request by a commit with two parents, without a checkout. conflict, with nothing changed, if
 //   - the two sides change the same lines (the message names the files),
-//   - the base branch moves meanwhile: run it again,
+//   - git would write into a file that the pull request does not show, since the base has moved one there,
 //   - a reviewer's latest verdict asks for changes, or the head is not the one that was opened or last approved, unless
 //     forced,
-//   - the base branch is checked out in a work tree: moving it would make the work tree look as if the merge had been
-//     undone. The message gives the git commands to run there; the next look then finds the pull request merged.
+//   - the base branch is checked out in a work tree, or a rebase or bisection of it runs there: moving it would make the
+//     work tree look as if the merge had been undone. The message gives the git commands to run there; the next look then
+//     finds the pull request merged.
+//
+// If the base branch moves meanwhile, the merge is tried again, at most mergeTries times.
 //
 // The base is moved first, then the record is brought up to date, then the head branch is deleted if it still is what
 // was merged and nobody has it checked out. After a crash in between, the next look finds the merge by ancestry.
@@ -42,6 +49,21 @@ func (r *Reviewer) Merge(ctx context.Context, ref gitprovider.RepoRef, number in
 	if err := n.check(false); err != nil {
 		return Merged{}, err
 	}
+	for try := 1; ; try++ {
+		merged, err := r.mergeOnce(ctx, ref, number, n)
+		if try == mergeTries || !errors.Is(err, errBaseMoved) {
+			return merged, err
+		}
+	}
+}
+
+// mergeTries bounds how often a merge is tried while others move the base.
+const mergeTries = 20
+
+var errBaseMoved = errors.New("the base branch moved")
+
+// mergeOnce merges into the base as it is now. errBaseMoved is in the error if somebody moved the base meanwhile.
+func (r *Reviewer) mergeOnce(ctx context.Context, ref gitprovider.RepoRef, number int, n MergeNote) (Merged, error) {
 	repo, pr, seen, err := r.openPR(ctx, ref, number, n.Note)
 	if err != nil {
 		return Merged{}, err
@@ -49,41 +71,60 @@ func (r *Reviewer) Merge(ctx context.Context, ref gitprovider.RepoRef, number in
 	if err := r.mayMerge(ctx, repo, pr, n.Force); err != nil {
 		return Merged{}, err
 	}
-	base, head := seen.branches.tips[pr.Base], seen.branches.tips[pr.Branch]
-	if base == "" {
+	k := pair{seen.branches.tips[pr.Base], seen.branches.tips[pr.Branch]}
+	if k.base == "" {
 		return Merged{}, fault.New(fault.NotFound, "the base branch %s is gone; restore it or close the pull request",
 			pr.Base)
+	}
+	compared, err := repo.compare(ctx, []pair{k})
+	if err != nil {
+		return Merged{}, err
+	}
+	if compared[k].unrelated {
+		return Merged{}, fault.New(fault.Conflict,
+			"%s and %s have no commit in common, so they cannot be merged; close the pull request",
+			pr.Branch, pr.Base)
 	}
 	out, err := repo.checkedOut(ctx)
 	if err != nil {
 		return Merged{}, err
 	}
 	if dir := out[pr.Base]; dir != "" {
-		return Merged{}, fault.New(fault.Conflict,
-			"the base branch %s is checked out in %s, so it is not moved behind that work tree's back; run there: git merge "+
-				"--no-ff %s (then: git branch -d %s)",
-			pr.Base, dir, pr.Branch, pr.Branch)
+		return Merged{}, repo.leftToPerson(ctx, pr, k, compared[k].paths, dir)
 	}
-	compared, err := repo.compare(ctx, []pair{{base, head}})
-	if err != nil {
-		return Merged{}, err
-	}
-	if compared[pair{base, head}].unrelated {
-		return Merged{}, fault.New(fault.Conflict,
-			"%s and %s have no commit in common, so they cannot be merged; close the pull request",
-			pr.Branch, pr.Base)
-	}
-	id, err := r.p.mergeCommit(ctx, repo, pr, pair{base, head}, n.Note)
+	id, err := r.p.mergeCommit(ctx, repo, pr, k, compared[k].paths, n.Note)
 	if err != nil {
 		return Merged{}, err
 	}
 	t := &transaction{admitted: n.admitted}
-	t.update(pr.Base, id, base)
+	t.update(pr.Base, id, k.base)
 	if err := repo.update(ctx, t, fmt.Sprintf("claude-ops: merged #%d", number)); err != nil {
-		return Merged{}, repo.whyNotMoved(ctx, pr.Base, base, err)
+		return Merged{}, repo.whyNotMoved(ctx, pr.Base, k.base, err)
 	}
-	return r.afterMerge(ctx, repo, pr, Merged{Commit: id}, head, out[pr.Branch] != "" || seen.branches.head == pr.Branch),
+	return r.afterMerge(ctx, repo, pr, Merged{Commit: id}, k.head, out[pr.Branch] != "" || seen.branches.head == pr.Branch),
 		nil
+}
+
+// leftToPerson is the refusal to move a base that is checked out in dir. The advice is to merge there, so the merge is
+// tried before: git in the work tree would follow a file that was moved, too.
+func (repo *repository) leftToPerson(ctx context.Context, pr gitprovider.PullRequest, k pair, paths []string,
+	dir string) error {
+	w, err := repo.workspace(k.base, false)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	merge, err := w.mergeTree(ctx, k, paths)
+	if err != nil {
+		return err
+	}
+	if len(merge.elsewhere) > 0 {
+		return merge.refusal(pr)
+	}
+	return fault.New(fault.Conflict,
+		"the base branch %s is checked out in %s, so it is not moved behind that work tree's back; run there: git merge "+
+			"--no-ff %s (then: git branch -d %s)",
+		pr.Base, dir, pr.Branch, pr.Branch)
 }
 
 // afterMerge brings record and head branch up to date. The merge stands, so failures are warnings, and a cancelled
@@ -156,7 +197,7 @@ func objectors(reviews []gitprovider.Review) []string {
 
 // mergeCommit writes the merge, without a reference.
 func (p *Provider) mergeCommit(ctx context.Context, repo *repository, pr gitprovider.PullRequest, k pair,
-	n Note) (string, error) {
+	paths []string, n Note) (string, error) {
 	if err := repo.checkLayout(ctx); err != nil { // see update
 		return "", err
 	}
@@ -165,21 +206,19 @@ func (p *Provider) mergeCommit(ctx context.Context, repo *repository, pr gitprov
 		return "", err
 	}
 	defer w.close()
-	tree, conflicts, err := w.mergeTree(ctx, k.base, k.head)
+	merge, err := w.mergeTree(ctx, k, paths)
 	if err != nil {
 		return "", err
 	}
-	if len(conflicts) > 0 {
-		return "", fault.New(fault.Conflict, "%s conflicts with %s in %s; close the pull request, or resolve the conflict "+
-			"on its branch",
-			pr.Branch, pr.Base, strings.Join(conflicts, ", "))
+	if err := merge.refusal(pr); err != nil {
+		return "", err
 	}
 	author := newIdentity(n.Who, p.author.email)
 	if author.name == "" {
 		author.name = p.author.name
 	}
 	date := fmt.Sprintf("%d +0000", p.now().Unix())
-	c := w.command(strings.NewReader(mergeMessage(pr, n)), nil, "commit-tree", "-p", k.base, "-p", k.head, tree)
+	c := w.command(strings.NewReader(mergeMessage(pr, n)), nil, "commit-tree", "-p", k.base, "-p", k.head, merge.tree)
 	c.env = append(slices.Clone(c.env), author.environ("AUTHOR")...)
 	c.env = append(c.env, "GIT_AUTHOR_DATE="+date, "GIT_COMMITTER_DATE="+date)
 	out, _, err := p.git.run(ctx, c)
@@ -207,59 +246,126 @@ func mergeMessage(pr gitprovider.PullRequest, n Note) string {
 func (repo *repository) whyNotMoved(ctx context.Context, branch, was string, cause error) error {
 	have, err := repo.branches(ctx)
 	if err == nil && have.tips[branch] != was {
-		return fault.Wrap(cause, fault.Conflict, "the base branch %s moved meanwhile, so nothing was merged; run it again",
-			branch)
+		return fault.Wrap(errors.Join(errBaseMoved, cause), fault.Conflict,
+			"the base branch %s moved meanwhile, so nothing was merged; run it again", branch)
 	}
 	return cause
 }
 
-// checkedOut gives the folder of the work tree for each branch that is checked out somewhere.
+// maxWorkTrees bounds the linked work trees that are looked at.
+const maxWorkTrees = 1000
+
+// checkedOut gives the folder of the work tree for each branch that is checked out somewhere, or that a rebase or a
+// bisection there will come back to.
 func (repo *repository) checkedOut(ctx context.Context) (map[string]string, error) {
 	out, _, err := repo.refCommand(ctx, "", nil, "worktree", "list", "--porcelain", "-z")
 	if err != nil {
 		return nil, err
 	}
 	found := map[string]string{}
-	dir := ""
+	place := ""
 	for _, field := range splitZ(out) {
 		if path, ok := strings.CutPrefix(field, "worktree "); ok {
-			dir = path
+			place = path
 		}
 		if branch, ok := strings.CutPrefix(field, "branch "+headsPrefix); ok {
-			found[branch] = dir
+			found[branch] = place
 		}
+	}
+	repo.underWay(repo.gitDir, found)
+	dir, err := files.OpenDir(repo.gitDir)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	defer dir.Close()
+	linked, _, err := dir.Entries("worktrees", maxWorkTrees)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, unreadable(err)
+	}
+	for _, entry := range linked {
+		repo.underWay(filepath.Join(repo.gitDir, "worktrees", entry.Name()), found)
 	}
 	return found, nil
 }
 
-// mergeTree merges two commits. It answers the tree, and the files that conflict, quoted for a message and at most ten;
-// a tree with conflicts is of no use. Merge drivers that a repository configures do not take part.
-func (w *workspace) mergeTree(ctx context.Context, base, head string) (tree string, conflicts []string, err error) {
-	out, code, err := w.run(ctx, nil, []int{1}, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", base,
-		head)
+// underWay adds the branches that a rebase or a bisection in one work tree has taken; gitDir is that work tree's.
+func (repo *repository) underWay(gitDir string, found map[string]string) {
+	const most = 4 << 10
+	for _, name := range []string{"rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"} {
+		text, _, err := files.ReadUnlinked(filepath.Join(gitDir, filepath.FromSlash(name)), most)
+		branch := strings.TrimPrefix(strings.TrimSpace(string(text)), headsPrefix)
+		if err != nil || branch == "" || found[branch] != "" {
+			continue // nothing of the kind is under way
+		}
+		what, _, _ := strings.Cut(strings.ToLower(name), "_")
+		what, _, _ = strings.Cut(what, "-")
+		found[branch] = fmt.Sprintf("a git %s that has not ended (%s)", what, gitDir)
+	}
+}
+
+// treeMerge is what git makes of two commits.
+type treeMerge struct {
+	tree string // of no use unless the other two are empty
+	// conflicts are files in which both sides change the same lines, and elsewhere those that the merge writes although
+	// the pull request does not show them. Both are quoted for a message, and at most ten.
+	conflicts, elsewhere []string
+}
+
+// refusal says why the merge is not made; nil if it may be.
+func (m treeMerge) refusal(pr gitprovider.PullRequest) error {
+	switch {
+	case len(m.conflicts) > 0:
+		return fault.New(fault.Conflict, "%s conflicts with %s in %s; close the pull request, or resolve the conflict "+
+			"on its branch",
+			pr.Branch, pr.Base, strings.Join(m.conflicts, ", "))
+	case len(m.elsewhere) > 0:
+		return fault.New(fault.Conflict, "%s has moved a file of this pull request, and the merge would write into %s, "+
+			"which the pull request does not show; close it and have the change proposed again, or merge %s into %s and look "+
+			"at the pull request again",
+			pr.Base, strings.Join(m.elsewhere, ", "), pr.Base, pr.Branch)
+	}
+	return nil
+}
+
+// mergeTree merges two commits. paths are the files that the pull request shows as changed: git follows renames of the
+// base, so that what a merge writes is held against them. Merge drivers that a repository configures do not take part.
+func (w *workspace) mergeTree(ctx context.Context, k pair, paths []string) (treeMerge, error) {
+	out, code, err := w.run(ctx, nil, []int{1}, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", k.base,
+		k.head)
 	if err != nil {
-		return "", nil, err
+		return treeMerge{}, err
 	}
 	fields := splitZ(out)
-	if len(fields) == 0 {
-		return "", nil, failed(&exitError{"merge-tree", code, "no answer"})
+	switch {
+	case len(fields) == 0:
+		return treeMerge{}, failed(&exitError{"merge-tree", code, "no answer"})
+	case code != 0 && len(fields) == 1:
+		return treeMerge{conflicts: []string{"files that git does not name"}}, nil
+	case code != 0:
+		return treeMerge{conflicts: quoted(fields[1:])}, nil
 	}
-	if code == 0 {
-		tree, err = w.parseID([]byte(fields[0]))
-		return tree, nil, err
+	tree, err := w.parseID([]byte(fields[0]))
+	if err != nil {
+		return treeMerge{}, err
 	}
+	out, _, err = w.run(ctx, nil, nil, "diff-tree", "-r", "-z", "--name-only", "--no-renames", k.base, tree)
+	if err != nil {
+		return treeMerge{}, err
+	}
+	elsewhere := slices.DeleteFunc(splitZ(out), func(path string) bool { return slices.Contains(paths, path) })
+	return treeMerge{tree: tree, elsewhere: quoted(elsewhere)}, nil
+}
+
+// quoted quotes paths for a message, at most ten.
+func quoted(paths []string) (out []string) {
 	const most = 10
-	for _, path := range fields[1:] {
-		if len(conflicts) == most {
-			conflicts = append(conflicts, "and others")
-			break
+	for i, path := range paths {
+		if i == most {
+			return append(out, "and others")
 		}
-		conflicts = append(conflicts, fmt.Sprintf("%+q", path))
+		out = append(out, fmt.Sprintf("%+q", path))
 	}
-	if len(conflicts) == 0 {
-		conflicts = []string{"files that git does not name"}
-	}
-	return "", conflicts, nil
+	return out
 }
 
 // mergeable tries the merge in a workspace that keeps nothing. It is false if a branch is gone.
@@ -276,6 +382,6 @@ func (repo *repository) mergeable(ctx context.Context, k pair) (bool, error) {
 		return false, err
 	}
 	defer w.close()
-	_, conflicts, err := w.mergeTree(ctx, k.base, k.head)
-	return err == nil && len(conflicts) == 0, err
+	merge, err := w.mergeTree(ctx, k, compared[k].paths)
+	return err == nil && len(merge.conflicts)+len(merge.elsewhere) == 0, err
 }

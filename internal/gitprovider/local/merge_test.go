@@ -2,7 +2,9 @@ package local_test
 
 import (
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -133,6 +135,94 @@ func TestMergeLeavesABaseThatIsCheckedOutToThePerson(t *testing.T) {
 	}
 }
 
+// A merge follows renames: what a person moved on the base, git would write to its new place.
+func TestMergeWritesOnlyWhatThePullRequestShows(t *testing.T) {
+	t.Parallel()
+	long := "# Disk\n\none\ntwo\nthree\nfour\nfive\n"
+	for name, c := range map[string]struct {
+		kind    kind
+		moved   string // where a person moves checks/disk.md on the base; "" leaves it
+		refused []string
+	}{
+		"a workflow":        {bare(), ".github/workflows/disk.yml", []string{".github/workflows/disk.yml", "main into"}},
+		"a prompt":          {bare(), "prompts/disk.md", []string{"prompts/disk.md", "does not show"}},
+		"another check":     {bare(), "checks/sub/disk.md", []string{"checks/sub/disk.md"}},
+		"left where it was": {bare(), "", nil},
+		"a base that is checked out, where git merge would follow, too": {ordinary(), "prompts/disk.md",
+			[]string{"prompts/disk.md"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, c.kind, providertest.File{Path: "checks/disk.md", Content: long},
+				providertest.File{Path: "README.md", Content: "# Home\n"})
+			pr := w.propose("claude-ops/check/disk", disk(strings.Replace(long, "two", "TWO", 1)))
+			if c.moved != "" {
+				w.moveOnMain("checks/disk.md", c.moved, long)
+			}
+			before := w.git("for-each-ref")
+			status := w.state(pr.Number)
+			_, err := w.merge(pr.Number, true)
+			if c.moved == "" {
+				w.must(err)
+				return
+			}
+			w.refused(err, fault.Conflict, c.refused...)
+			if status.Mergeable == nil || *status.Mergeable {
+				t.Error("it is shown as mergeable")
+			}
+			if after := w.git("for-each-ref"); after != before {
+				t.Errorf("before:\n%s\nafter:\n%s", before, after)
+			}
+			if c.kind.ordinary {
+				return
+			}
+			// As the message says: main is merged into the branch, which then shows where the change goes.
+			tree := strings.TrimSpace(w.git("merge-tree", "--write-tree", "main", pr.Branch))
+			both := strings.TrimSpace(w.git("commit-tree", "-p", pr.HeadCommit, "-p", "main", "-m", "main", tree))
+			w.git("update-ref", "refs/heads/"+pr.Branch, both)
+			if paths := w.state(pr.Number).Paths; len(paths) != 1 || paths[0] != c.moved {
+				t.Errorf("it shows %q", paths)
+			}
+			_, err = w.merge(pr.Number, true)
+			w.must(err)
+		})
+	}
+}
+
+// moveOnMain moves a file on the base, as a person does with git mv.
+func (w *world) moveOnMain(from, to, content string) {
+	w.t.Helper()
+	w.Push("main", providertest.File{Path: to, Content: content})
+	w.gitInput("commit refs/heads/main\ncommitter Person <person@example.org> 1 +0000\ndata 5\nmoved\n"+
+		"from refs/heads/main^0\nD "+from+"\n", "fast-import", "--quiet")
+}
+
+func TestMergeMovesNoBaseUnderARebase(t *testing.T) {
+	t.Parallel()
+	for what, file := range map[string]string{"rebase": "rebase-merge/head-name", "rebase of patches": "rebase-apply/head-name", "bisect": "BISECT_START"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w := home(t, bare())
+			linked := t.TempDir() + "/linked"
+			w.git("worktree", "add", "--quiet", "--detach", linked, "main")
+			pr := w.propose("claude-ops/check/disk", disk("new\n"))
+			path := filepath.Join(w.dir, "worktrees", "linked", filepath.FromSlash(file))
+			w.must(os.MkdirAll(filepath.Dir(path), 0o755))
+			name := "refs/heads/main\n"
+			if what == "bisect" {
+				name = "main\n"
+			}
+			w.must(os.WriteFile(path, []byte(name), 0o600))
+			base := w.Branches()["main"]
+			_, err := w.merge(pr.Number, true)
+			w.refused(err, fault.Conflict, "git "+strings.Fields(what)[0], "worktrees/linked")
+			if w.Branches()["main"] != base {
+				t.Error("the base was moved")
+			}
+		})
+	}
+}
+
 func TestMergeKnowsLinkedWorkTrees(t *testing.T) {
 	t.Parallel()
 	w := home(t, bare())
@@ -159,18 +249,12 @@ func TestOneOfSeveralMergesWins(t *testing.T) {
 		name := string(rune('a' + i))
 		numbers[i] = w.propose("claude-ops/check/"+name, providertest.Create("checks/"+name+".md", name+"\n")).Number
 	}
-	// Every merge below is computed for the base as it is now or as another merge leaves it; a loser runs again.
+	// Every merge below is computed for the base as it is now or as another merge leaves it; who loses is tried again.
 	var wg sync.WaitGroup
 	errs := make([]error, racers)
 	for i, number := range numbers {
 		wg.Go(func() {
-			for {
-				_, err := w.review.Merge(t.Context(), w.Ref(), number, local.MergeNote{Note: ann()})
-				if err == nil || !strings.Contains(err.Error(), "moved meanwhile") {
-					errs[i] = err
-					return
-				}
-			}
+			_, errs[i] = w.review.Merge(t.Context(), w.Ref(), number, local.MergeNote{Note: ann()})
 		})
 	}
 	wg.Wait()

@@ -2,7 +2,9 @@ package local
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -162,8 +164,8 @@ func pairsOf(prs []gitprovider.PullRequest, have branches) (pairs []pair) {
 	return pairs
 }
 
-// stateOf tells whether a pull request that is recorded as open still is. A head that is in the base says "merged" if
-// it is, or comes after, the head that was recorded; a branch that was merely set back to an older commit says nothing.
+// stateOf tells whether a pull request that is recorded as open still is. It is merged if the base contains the head
+// that was recorded, or holds its change. A branch that somebody has set to a commit of the base says nothing.
 func (repo *repository) stateOf(ctx context.Context, pr gitprovider.PullRequest, have branches,
 	compared map[pair]comparison) (gitprovider.State, error) {
 	base, tip := have.tips[pr.Base], have.tips[pr.Branch]
@@ -182,6 +184,9 @@ func (repo *repository) stateOf(ctx context.Context, pr gitprovider.PullRequest,
 	}
 	defer w.close()
 	merged, err := w.isAncestor(ctx, pr.HeadCommit, base)
+	if err == nil && !merged {
+		merged, err = w.holds(ctx, base, pr.HeadCommit)
+	}
 	switch {
 	case err != nil:
 		return "", err
@@ -190,9 +195,44 @@ func (repo *repository) stateOf(ctx context.Context, pr gitprovider.PullRequest,
 	case tip == "":
 		return gitprovider.StateClosed, nil
 	}
-	setBack, err := w.isAncestor(ctx, tip, pr.HeadCommit)
-	if err != nil || setBack {
-		return gitprovider.StateOpen, err
+	return gitprovider.StateOpen, nil
+}
+
+// maxHeld is at how many commits of the base, the newest that touch the files of a change, holds looks.
+const maxHeld = 50
+
+// holds reports whether the base has held the change of a commit since the two parted, whoever put it there and how: by
+// a squash, a rebase or a cherry-pick. It does if there is nothing left to merge. A head that the repository no longer
+// has is held by none.
+func (w *workspace) holds(ctx context.Context, base, head string) (bool, error) {
+	if !isID(head) {
+		return false, nil
 	}
-	return gitprovider.StateMerged, nil
+	if _, code, err := w.run(ctx, nil, []int{1}, "cat-file", "-e", head); err != nil || code != 0 {
+		return false, err
+	}
+	compared, err := w.compareHeads(ctx, base, []string{head})
+	change := compared[head]
+	if err != nil || change.fork == "" || len(change.paths) == 0 {
+		return false, err
+	}
+	out, _, err := w.run(ctx, nil, nil, append([]string{"--literal-pathspecs", "rev-list",
+		fmt.Sprintf("--max-count=%d", maxHeld), base, "^" + change.fork, "--"}, change.paths...)...)
+	if err != nil {
+		return false, err
+	}
+	for _, commit := range strings.Fields(string(out)) {
+		was, err := w.id(ctx, nil, "rev-parse", "--verify", commit+"^{tree}")
+		if err != nil {
+			return false, err
+		}
+		merge, err := w.mergeTree(ctx, pair{commit, head}, change.paths)
+		if err != nil {
+			return false, err
+		}
+		if merge.tree == was {
+			return true, nil
+		}
+	}
+	return false, nil
 }

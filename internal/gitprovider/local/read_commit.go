@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,4 +65,44 @@ func parseCommit(text string) (gitprovider.CommitInfo, error) {
 		}
 	}
 	return gitprovider.CommitInfo{}, fault.New(fault.Internal, "git answered something else than a commit")
+}
+
+// ReadBlob implements gitprovider.BlobReader.
+func (p *Provider) ReadBlob(ctx context.Context, ref gitprovider.RepoRef, id string) ([]byte, error) {
+	repo, err := p.open(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	missing := fault.New(fault.NotFound, "the repository %s has no blob %.12q", ref, id)
+	if !isID(id) {
+		return nil, missing
+	}
+	w, err := repo.workspace(id, false)
+	if err != nil {
+		return nil, err
+	}
+	defer w.close()
+	o, err := w.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	content, err := o.blob(id)
+	if errors.Is(err, errMissing) {
+		err = missing
+	}
+	return content, o.close(err)
+}
+
+// blob reads a blob of at most MaxContentRead bytes; errMissing for what is none.
+func (o *objects) blob(id string) ([]byte, error) {
+	obj, err := o.info(id)
+	switch {
+	case err != nil:
+		return nil, err
+	case obj.kind != "blob":
+		return nil, errMissing
+	case obj.size > gitprovider.MaxContentRead:
+		return nil, gitprovider.BlobTooLarge(id)
+	}
+	return o.contents(id)
 }

@@ -40,6 +40,7 @@ func (s *Scene) methods(ctx context.Context, ref gitprovider.RepoRef) map[string
 	_, errs["Status"] = s.p.Status(ctx, ref, 1)
 	_, errs["OpenOurs"] = s.p.OpenOurs(ctx, ref, 10)
 	_, errs["OurBranches"] = s.p.OurBranches(ctx, ref)
+	_, errs["ReadBlob"] = s.p.(gitprovider.BlobReader).ReadBlob(ctx, ref, req.Snapshot.BaseCommit)
 	_, errs["ReadCommit"] = s.p.ReadCommit(ctx, ref, req.Snapshot.BaseCommit)
 	reviser := s.reviser()
 	more := req

@@ -23,9 +23,10 @@ func snapshotTests() map[string]func(*testing.T, Harness) {
 		"holds the tips of the branches that exist":             snapshotTips,
 		"shows the open pull requests that may be ours":         snapshotOpen,
 		"shows what was closed without merging since":           snapshotClosed,
-		"changes nothing":                       snapshotWritesNothing,
-		"of an empty repository is not found":   snapshotEmpty,
-		"of a missing base branch is not found": snapshotNoBase,
+		"holds ids by which blobs are read":                     snapshotBlobs,
+		"changes nothing":                                       snapshotWritesNothing,
+		"of an empty repository is not found":                   snapshotEmpty,
+		"of a missing base branch is not found":                 snapshotNoBase,
 	}
 }
 
@@ -38,6 +39,24 @@ func snapshotNames(t *testing.T, h Harness) {
 	s.Same("base commit", snap.BaseCommit, s.Branches()[MainBranch])
 	if snap.URL == "" || snap.Archived || snap.Fork {
 		t.Fatalf("URL %q, archived %v, fork %v; want a URL and a plain repository", snap.URL, snap.Archived, snap.Fork)
+	}
+}
+
+// snapshotBlobs holds that blobs are read by their ids, those of former commits too.
+func snapshotBlobs(t *testing.T, h Harness) {
+	s := newScene(t, h, append(seed(), File{Path: "checks/large.md",
+		Content: strings.Repeat("x", gitprovider.MaxContentRead+1)})...)
+	reader := s.p.(gitprovider.BlobReader)
+	before := s.Look("checks/disk.md", "checks/large.md")
+	s.Push(MainBranch, File{Path: "checks/disk.md", Content: "another\n"})
+	old, err := reader.ReadBlob(s.ctx, s.Ref(), before.Tree["checks/disk.md"].ID)
+	s.Must(err)
+	s.Same("the former content", string(old), string(before.Contents[Path(t, "checks/disk.md")]))
+	_, err = reader.ReadBlob(s.ctx, s.Ref(), before.Tree["checks/large.md"].ID)
+	s.Same("code of one that is too large", fault.CodeOf(err), fault.ContentDenied)
+	for _, id := range []string{strings.Repeat("1", len(before.BaseCommit)), "../main", before.BaseCommit} {
+		_, err = reader.ReadBlob(s.ctx, s.Ref(), id)
+		s.Same("code of "+id, fault.CodeOf(err), fault.NotFound)
 	}
 }
 

@@ -17,6 +17,7 @@ func statusTests() map[string]func(*testing.T, Harness) {
 		"of a closed one":                                statusClosed,
 		"of one whose branch is gone is closed":          statusBranchGone,
 		"has the reviews, oldest first":                  statusReviews,
+		"has the conversation among the reviews":         statusConversation,
 		"has the comments on lines with their review":    statusLines,
 		"has no checks when nothing was reported":        statusChecks,
 		"of a number that does not exist is not found":   statusMissing,
@@ -131,6 +132,23 @@ func statusReviews(t *testing.T, h Harness) {
 		got[i].SubmittedAt = time.Time{}
 	}
 	s.Same("reviews", got, want)
+}
+
+// statusConversation holds that what people say in the conversation stands among the reviews.
+func statusConversation(t *testing.T, h Harness) {
+	s := newScene(t, h)
+	people, can := s.World.(Commenter)
+	if !can {
+		return
+	}
+	pr := s.Propose("claude-ops/check/disk")
+	people.Comment(pr.Number, "ann", "Please say which disk.")
+	s.Review(pr.Number, "bob", gitprovider.ReviewApproved, "Fine.")
+	got := s.Status(pr.Number).Reviews
+	if len(got) != 2 || got[0].Author != s.login("ann") || got[0].State != gitprovider.ReviewCommented ||
+		got[0].Body != "Please say which disk." || got[0].SubmittedAt.IsZero() || got[1].Body != "Fine." {
+		t.Errorf("the reviews are %+v", got)
+	}
 }
 
 // statusLines holds what Status and Remarks tell of comments on lines, before and after somebody has pushed.

@@ -20,7 +20,7 @@ const (
 func (r revisions) redChecks(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef,
 	pr gitprovider.PullRequest) ([]gitprovider.FailedCheck, error) {
 	reader, can := p.(gitprovider.CheckReader)
-	if !can || !r.rules.OnChecks {
+	if !can || !r.policy().Revisions.OnChecks {
 		return nil, nil
 	}
 	checks := r.checks

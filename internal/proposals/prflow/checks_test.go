@@ -22,6 +22,7 @@ func (b *bench) fail() {
 func TestFailingChecksAskForARevision(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
+	b.onlyReviewed()
 	first := b.mustOpen(request(nil))
 	if _, err := b.create(revising(nil)); fault.CodeOf(err) != fault.DuplicatePR {
 		t.Fatalf("before: %v", err)
@@ -64,6 +65,7 @@ func TestFailingChecksAskForARevision(t *testing.T) {
 func TestFailingChecksAskForNothingWhereThePolicySaysSo(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
+	b.onlyReviewed()
 	b.mustOpen(request(nil))
 	b.fail()
 	b.options.Authority.Policy.Revisions.OnChecks = false

@@ -165,6 +165,9 @@ func (c *creation) read(ctx context.Context) error {
 	if target == nil {
 		return nil
 	}
+	if err := c.evidence.readAttributes(ctx, changes); err != nil {
+		return err
+	}
 	c.request.edit(c.rules, target, c.evidence.snapshot.Tree)
 	if revises && !c.request.asked.repliesOnly() {
 		c.request.judgeWhole(c.rules, c.evidence.revision, c.evidence.snapshot.Tree)

@@ -415,3 +415,39 @@ func TestFilesOfAConflictShareTheRoom(t *testing.T) {
 		t.Errorf("%d bytes, %q", sum, e.Violations[1].Present.Cut)
 	}
 }
+
+// What goes through a filter of .gitattributes, such as Git LFS, is stored as something else than was judged.
+func TestAFileThatGoesThroughAFilterIsRefused(t *testing.T) {
+	t.Parallel()
+	const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"
+	for name, c := range map[string]struct {
+		attributes providertest.File
+		refused    bool
+	}{
+		"by the root's attributes":        {providertest.File{Path: ".gitattributes", Content: "*.md filter=lfs -text\n"}, true},
+		"by the folder's":                 {providertest.File{Path: "checks/.gitattributes", Content: "disk.md filter=crypt\n"}, true},
+		"another file goes through it":    {providertest.File{Path: ".gitattributes", Content: "*.bin filter=lfs\n"}, false},
+		"a pointer that no filter covers": {providertest.File{Path: "checks/disk.md", Content: pointer}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.world().Push("main", c.attributes)
+			raw := request(files(file("checks/disk.md", "update", "# Disk\n\nAnother text.\n")))
+			if !c.refused {
+				result := b.mustOpen(raw)
+				warned := strings.Contains(strings.Join(result.Warnings, "\n"), "pointers of Git LFS")
+				if warned != (c.attributes.Content == pointer) {
+					t.Errorf("warnings %q", result.Warnings)
+				}
+				return
+			}
+			e, _ := b.mustRefuse(raw, fault.ContentDenied)
+			if v := e.Violations[0]; v.Rule != "filter" || v.Path != "checks/disk.md" || !v.Final {
+				t.Errorf("%+v", v)
+			}
+			// Nothing is reserved: the same file is proposed at once when the filter is gone.
+			b.world().Push("main", providertest.File{Path: c.attributes.Path, Content: "# none\n"})
+			b.mustOpen(raw)
+		})
+	}
+}

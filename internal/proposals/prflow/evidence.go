@@ -17,13 +17,14 @@ import (
 // more, when a gate comes to it; none writes.
 type evidence struct {
 	resolution gitprovider.Resolution
-	unresolved *fault.Error          // why there is no resolution
-	snapshot   *gitprovider.Snapshot // nil if the repository was not read
-	seen       record.Position       // where the record stood before the snapshot was taken
-	marks      map[int]mark          // the true marks of the snapshot's pull requests, by number
-	usage      record.Usage          // of the caps
-	lines      []FileLines           // how the files differ from the base branch, sorted by path
-	revision   *revision             // what the request adds to; nil if it opens a pull request of its own
+	unresolved *fault.Error           // why there is no resolution
+	snapshot   *gitprovider.Snapshot  // nil if the repository was not read
+	seen       record.Position        // where the record stood before the snapshot was taken
+	marks      map[int]mark           // the true marks of the snapshot's pull requests, by number
+	usage      record.Usage           // of the caps
+	lines      []FileLines            // how the files differ from the base branch, sorted by path
+	attributes gitprovider.Attributes // of the files of the request, as far as the branch has any
+	revision   *revision              // what the request adds to; nil if it opens a pull request of its own
 
 	registry *gitprovider.Registry
 	history  History

@@ -30,6 +30,9 @@ func judgeBaseTree(_ context.Context, on rules, r *request, e *evidence) (ruling
 	var lacks []lacking
 	for _, change := range r.inScope(on.Policy.Scope.At(on.Tier)) {
 		v := r.mismatch(change, target.Tree)
+		if v == nil && change.Action != gitprovider.ActionDelete {
+			v = filtered(change.Path.String(), e.attributes)
+		}
 		if v == nil && e.revision != nil {
 			v = blockedOnBase(change, e.snapshot.Tree)
 		}
@@ -45,16 +48,71 @@ func judgeBaseTree(_ context.Context, on rules, r *request, e *evidence) (ruling
 			lacking{change.Path, r.edited.unfit[change.Path.String()].near})
 	}
 	showPresent(target, out.violations, lacks)
+	if pointers := lfsPointers(r.inScope(on.Policy.Scope.At(on.Tier)), target); len(pointers) > 0 {
+		out.warnings = append(out.warnings,
+			"Changes pointers of Git LFS, and not the files that they stand for: "+listed(pointers)+".")
+	}
 	if blind := r.blind(e.lines, target.BaseCommit); len(blind) > 0 {
-		out.warnings = []string{"Replaces whole files, and nothing says which version of them was read (base_sha), so that " +
-			"newer lines may be lost: " +
-			listed(blind) + "."}
+		out.warnings = append(out.warnings, "Replaces whole files, and nothing says which version of them was read "+
+			"(base_sha), so that newer lines may be lost: "+listed(blind)+".")
 	}
 	if len(r.edited.behind) > 0 {
 		out.warnings = append(out.warnings,
 			"Changed since it was read, and the parts that the edits replace are as they were: "+listed(r.edited.behind)+".")
 	}
 	return out, nil
+}
+
+// filtered refuses a file that git stores as something else than was proposed; nil if it does not.
+func filtered(path string, attributes gitprovider.Attributes) *fault.Violation {
+	filter := attributes.Filter(path)
+	if filter == "" {
+		return nil
+	}
+	return &fault.Violation{
+		Code: fault.ContentDenied, Path: path, Rule: "filter", Final: true,
+		Message: fmt.Sprintf("%s goes through the filter %s (%s), so that what is stored would not be what was judged",
+			path, quote(clean(filter, maxName)), gitprovider.AttributesName),
+		Suggestion: "leave this file out and report what should change in it, for a person; the operator can take the path " +
+			"out of " + gitprovider.AttributesName,
+	}
+}
+
+// lfsPointers lists the files that are pointers of Git LFS on the target branch.
+func lfsPointers(changes []gitprovider.Change, target *gitprovider.Snapshot) (out []string) {
+	for _, c := range changes {
+		if strings.HasPrefix(string(target.Contents[c.Path]), "version https://git-lfs.github.com/spec/") {
+			out = append(out, c.Path.String())
+		}
+	}
+	return out
+}
+
+// readAttributes reads the files of attributes above the paths of a request, of which most repositories have none.
+func (e *evidence) readAttributes(ctx context.Context, changes []gitprovider.Change) error {
+	reader, can := e.resolution.Provider.(gitprovider.BlobReader)
+	if !can {
+		return nil
+	}
+	target := e.target()
+	for _, change := range changes {
+		for _, folder := range append(change.Path.Ancestors(), "") {
+			name := strings.TrimPrefix(folder+"/"+gitprovider.AttributesName, "/")
+			entry, exists := target.Tree[name]
+			if _, read := e.attributes[folder]; read || !exists || entry.Kind != gitprovider.KindFile {
+				continue
+			}
+			text, err := reader.ReadBlob(ctx, target.Repo, entry.ID)
+			if err != nil {
+				return err
+			}
+			if e.attributes == nil {
+				e.attributes = gitprovider.Attributes{}
+			}
+			e.attributes[folder] = string(text)
+		}
+	}
+	return nil
 }
 
 // showPresent gives the conflicts among violations what the branch has at their files.

@@ -98,6 +98,10 @@ func (e *evidence) wayOn(ctx context.Context, on rules, pr gitprovider.PullReque
 	if len(standing.red) > 0 {
 		do = "mend what its checks say (" + namesOf(standing.red) + "; get_pr_status with include tells more)"
 	}
+	if err == nil && standing.why != nil && standing.why.Rule == ruleTarget {
+		denial.Next = fmt.Sprintf("do not call again: report that %s, and leave it to the people there",
+			standing.why.Message)
+	}
 	if err == nil && standing.why == nil {
 		alone := ""
 		if standing.asks != nil {

@@ -3,6 +3,7 @@ package prflow
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -42,6 +43,9 @@ func judgeRepository(_ context.Context, on rules, r *request, e *evidence) (ruli
 	out := ruling{
 		violations: checkBase(on.Policy, provider.Name(), snapshot, e.resolution.BaseBranch),
 		detail:     provider.Name() + ":" + snapshot.Repo.String() + ", settled by " + e.resolution.Via,
+	}
+	if rev := e.revision; rev != nil && rev.why != nil && rev.why.Rule == ruleTarget { // which says it better
+		out.violations = slices.DeleteFunc(out.violations, isAboutBase)
 	}
 	if note := manifestNote(on.Policy, snapshot, r.inScope(on.Policy.Scope.At(on.Tier))); note != "" {
 		out.warnings = []string{on.secrets.Redact(note)}

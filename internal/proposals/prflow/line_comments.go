@@ -23,6 +23,7 @@ func lineEntries(reviews []gitprovider.Review, head string,
 	entries, left = make([][]LineEntry, len(reviews)), make([]int, len(reviews))
 	count, runes := 0, 0
 	for i, r := range slices.Backward(reviews) {
+		left[i] = r.UnreadComments
 		for _, c := range slices.Backward(r.Comments) {
 			body := clean(c.Body, maxReview)
 			if count == maxLineComments || runes+len([]rune(body)) > maxLineRunes {

@@ -58,7 +58,7 @@ func (s *Service) statusWith(ctx context.Context, f fileReader, at gitprovider.R
 // revise says whether an open pull request may be added to; "" for one that is not ours, and if that cannot be seen.
 func (r Reader) revise(ctx context.Context, at gitprovider.Resolution, status gitprovider.Status) string {
 	pr, adds := status.PullRequest, r.adds()
-	adds.checks = &status.Checks
+	adds.checks, adds.base = &status.Checks, at.BaseBranch
 	if !gitprovider.HasMark(pr) {
 		return ""
 	}

@@ -128,12 +128,12 @@ func (s *Service) ToAnswer(ctx context.Context, tier gitprovider.Tier, at record
 		return nil, f.failed(err)
 	}
 	adds := f.adds()
-	adds.checks = &status.Checks
+	adds.checks, adds.base = &status.Checks, resolution.BaseBranch
 	stands, err := adds.of(ctx, resolution.Provider, resolution.Repo, status.PullRequest)
 	if err != nil {
 		return nil, f.failed(err)
 	}
-	if stands.why != nil {
+	if stands.why != nil || stands.asks == nil && len(stands.red) == 0 {
 		return nil, nil
 	}
 	out, err := s.statusWith(ctx, f, resolution, status, included{[]string{includeFiles, includeDiff}, room})

@@ -29,7 +29,7 @@ func (s *Service) Reader() Reader {
 	settler := s.settler()
 	rules := func() policy.Policy { return s.CurrentAuthority().Policy }
 	adds := func() revisions {
-		return revisions{history: s.History, settler: settler, rules: rules().Revisions}
+		return revisions{history: s.History, settler: settler, policy: rules}
 	}
 	return Reader{s.Registry, rules, settler.marksOf, adds, s.NewID, s.log()}
 }

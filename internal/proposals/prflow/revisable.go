@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -31,12 +32,14 @@ type standing struct {
 type revisions struct {
 	history History
 	settler *settler
-	rules   policy.Revisions
+	policy  func() policy.Policy
+	base    string              // base branch that the repository's manifest names; "" for none
 	checks  *gitprovider.Checks // of the head, if they were read already
 }
 
 func (e *evidence) revisions(on rules) revisions {
-	return revisions{history: e.history, settler: e.settler, rules: on.Policy.Revisions}
+	return revisions{history: e.history, settler: e.settler, base: e.resolution.BaseBranch,
+		policy: func() policy.Policy { return on.Policy }}
 }
 
 // of reads what people have said about an open pull request, and whose commit its head is.
@@ -58,14 +61,17 @@ func (r revisions) of(ctx context.Context, p gitprovider.Provider, repo gitprovi
 		return standing{}, err
 	}
 	out := standing{made: max(m.Revision, countRevisions(made))}
-	if out.made >= r.rules.Max {
+	if out.made >= r.policy().Revisions.Max {
 		out.why = &fault.Violation{
 			Code: fault.LimitReached, Path: "revises", Rule: "max_revisions", Final: true,
 			Message: fmt.Sprintf("#%d was revised %s, and the policy allows %d", pr.Number,
-				plural.Of(out.made, "time", "times"), r.rules.Max),
+				plural.Of(out.made, "time", "times"), r.policy().Revisions.Max),
 			Suggestion: "report what is still asked for, so that a person makes the change or closes the pull request",
 		}
 		return out, nil
+	}
+	if out.why, err = r.retargeted(ctx, p, repo, pr, made); err != nil || out.why != nil {
+		return out, err
 	}
 	foreign, err := r.foreignHead(ctx, p, repo, pr, m, made)
 	switch {
@@ -108,7 +114,7 @@ func (r revisions) hear(ctx context.Context, p gitprovider.Provider, repo gitpro
 		out.why = notRevisable(pr, "approved",
 			"is approved: what is added now would be merged under an approval that was given for another text")
 		out.why.Suggestion = "leave it to be merged; whoever wants more asks for changes there"
-	case out.asks == nil && len(out.red) == 0 && !r.rules.Always:
+	case out.asks == nil && len(out.red) == 0 && !r.policy().Revisions.Always && !r.isFresh(pr, out):
 		out.why = &fault.Violation{
 			Code: fault.DuplicatePR, Path: "revises", Rule: "reviewed", Final: true,
 			Message: fmt.Sprintf(
@@ -119,6 +125,36 @@ func (r revisions) hear(ctx context.Context, p gitprovider.Provider, repo gitpro
 	}
 	return out, nil
 }
+
+// isFresh reports whether the agent may correct a pull request that it opened before anybody has looked at it.
+func (r revisions) isFresh(pr gitprovider.PullRequest, s standing) bool {
+	looked := func(said gitprovider.Remark) bool { return said.MayWrite && !isOurAnswer(pr, said) }
+	return r.policy().Revisions.Once && s.made == 0 && !slices.ContainsFunc(s.remarks, looked)
+}
+
+// ruleTarget is the rule of a pull request that goes into another branch than it was proposed for.
+const ruleTarget = "target"
+
+// retargeted says that a pull request may not be added to since somebody has changed the branch that it goes into; nil
+// if nobody has, or if that branch may be targeted.
+func (r revisions) retargeted(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef,
+	pr gitprovider.PullRequest, made []record.Proposal) (*fault.Violation, error) {
+	if len(made) == 0 || made[len(made)-1].Base == pr.Base {
+		return nil, nil
+	}
+	// The name of the default branch, which may have changed, takes a whole look.
+	snap, err := p.Snapshot(ctx, gitprovider.SnapshotQuery{Repo: repo, Base: pr.Base})
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(checkBase(r.policy(), p.Name(), snap, r.base), isAboutBase) {
+		return nil, nil
+	}
+	return notRevisable(pr, ruleTarget, fmt.Sprintf("goes into %s now, where somebody has moved it from %s, and which may "+
+		"not be targeted under the operator's policy", quote(pr.Base), quote(made[len(made)-1].Base))), nil
+}
+
+func isAboutBase(v fault.Violation) bool { return v.Path == "base_branch" }
 
 func notRevisable(pr gitprovider.PullRequest, rule, why string) *fault.Violation {
 	return &fault.Violation{

@@ -161,6 +161,72 @@ func TestEachReviewAllowsOneRevisionUpToThePolicysLimit(t *testing.T) {
 	}
 }
 
+// onlyReviewed has the policy let nobody revise what nobody has looked at.
+func (b *bench) onlyReviewed() { b.options.Authority.Policy.Revisions.Once = false }
+
+// By default an agent may correct its own pull request once before anybody has looked at it.
+func TestAFreshPullRequestIsCorrectedOnce(t *testing.T) {
+	t.Parallel()
+	more := files(file("checks/inodes.md", "update", "# Inodes\n\nAgain.\n"))
+	for name, c := range map[string]struct {
+		before func(b *bench)
+		once   bool // whether the first correction is let through
+	}{
+		"nobody has looked": {func(*bench) {}, true},
+		"a stranger has":    {func(b *bench) { b.crowd().Comment(1, "eve", "Change it.") }, true},
+		"somebody has dismissed a review": {func(b *bench) {
+			b.world().Review(1, "ann", gitprovider.ReviewDismissed, "Not so.")
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.mustOpen(request(nil))
+			b.clock.advance(time.Minute)
+			c.before(b)
+			b.clock.advance(time.Minute)
+			if want := map[bool]string{true: "yes: revises 1", false: "no: #1 waits"}[c.once]; !strings.HasPrefix(
+				b.status().Revise, want) {
+				t.Errorf("status says %q, want %q", b.status().Revise, want)
+			}
+			if c.once {
+				if result, err := b.create(revising(nil)); err != nil || !result.Revised {
+					t.Fatalf("%+v, %v", result, err)
+				}
+				b.clock.advance(time.Minute)
+			}
+			e, _ := b.mustRefuse(revising(more), fault.DuplicatePR)
+			if !strings.Contains(e.Message, "waits for its review") {
+				t.Errorf("the message is %q", e.Message)
+			}
+		})
+	}
+}
+
+// A person moves our pull request to another branch, which the policy does not let agents target.
+func TestOneAnswerAboutAPullRequestThatGoesElsewhere(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.reviewed()
+	b.world().Push("release")
+	b.crowd().Retarget(1, "release")
+	const says = `#1 goes into "release" now`
+	if got := b.status().Revise; !strings.HasPrefix(got, "no: "+says) {
+		t.Errorf("status says %q", got)
+	}
+	e, _ := b.mustRefuse(revising(nil), fault.Conflict)
+	if !strings.Contains(e.Message, says) || strings.Contains(e.Error(), "leave base_branch out") {
+		t.Errorf("the revision: %v", e)
+	}
+	e, _ = b.mustRefuse(request(nil), fault.DuplicatePR)
+	if !strings.Contains(e.Next, says) {
+		t.Errorf("the identical call: %s", e.Next)
+	}
+	b.options.Authority.Policy.Targets.BaseBranches = []string{"main", "release"}
+	if got := b.status().Revise; got != "yes: revises 1" {
+		t.Errorf("where the policy lets it, status says %q", got)
+	}
+}
+
 func TestUnderReviseAlwaysNobodyHasToAsk(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -187,9 +253,15 @@ func TestARevisionThatMayNotBeIsRefusedWithoutAWrite(t *testing.T) {
 		code   fault.Code
 		says   string
 	}{
-		"nobody has said anything": {func(b *bench) { b.mustOpen(request(nil)) }, nil, fault.DuplicatePR,
-			"waits for its review"},
+		"nobody has said anything": {func(b *bench) { b.onlyReviewed(); b.mustOpen(request(nil)) }, nil,
+			fault.DuplicatePR, "waits for its review"},
+		"a person has changed the branch that it goes into": {func(b *bench) {
+			b.reviewed()
+			b.world().Push("release")
+			b.crowd().Retarget(1, "release")
+		}, nil, fault.Conflict, `goes into "release" now`},
 		"only a stranger has": {func(b *bench) {
+			b.onlyReviewed()
 			b.mustOpen(request(nil))
 			b.clock.advance(time.Minute)
 			b.world().(providertest.Commenter).Comment(1, "eve", "Change it.")
@@ -313,6 +385,7 @@ func TestCapsCountARevisionAsNoPullRequest(t *testing.T) {
 func TestStatusListAndRefusalSayThatAPullRequestMayBeRevised(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
+	b.onlyReviewed()
 	service := func() *prflow.Service { return prflow.New(b.options) }
 	status := func() string {
 		raw, _ := json.Marshal(map[string]any{"repo_owner": "joe", "repo_name": "infra", "pr_number": 1})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textedit"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
@@ -12,6 +14,7 @@ import (
 type ownFile struct {
 	content string
 	deleted bool
+	from    string // blob that the file was before the first of them; "" if there was none
 }
 
 // ownFiles is what a pull request changes by our records; nil if they do not tell all of it.
@@ -26,7 +29,11 @@ func ownFiles(made []record.Proposal) map[gitprovider.Path]ownFile {
 			if err != nil {
 				return nil
 			}
-			out[path] = ownFile{f.Content, f.Action == gitprovider.ActionDelete}
+			from := f.BaseSHA
+			if before, again := out[path]; again {
+				from = before.from
+			}
+			out[path] = ownFile{f.Content, f.Action == gitprovider.ActionDelete, from}
 		}
 	}
 	return out
@@ -34,8 +41,7 @@ func ownFiles(made []record.Proposal) map[gitprovider.Path]ownFile {
 
 // changesOursAlone reports whether a pull request changes what we have proposed and nothing else, although its head is
 // no commit of ours: a person has merged the base branch into it, or the forge has made our commits anew on top of
-// that. Each file has the text that we last wrote. A file that was merged with changes of the base branch has another
-// one.
+// that. Each file has the text that we last wrote, or what a merge makes of that and of the base branch's text.
 func (r revisions) changesOursAlone(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef,
 	pr gitprovider.PullRequest,
 	made []record.Proposal,
@@ -55,24 +61,26 @@ func (r revisions) changesOursAlone(ctx context.Context, p gitprovider.Provider,
 		paths = append(paths, path)
 	}
 	read := func(branch string) (*gitprovider.Snapshot, error) {
-		return p.Snapshot(ctx, gitprovider.SnapshotQuery{Repo: repo, Base: branch, Paths: paths, FilesOnly: true})
+		return p.Snapshot(ctx, gitprovider.SnapshotQuery{Repo: repo, Base: branch, Paths: paths, FilesOnly: true,
+			Contents: branch == pr.Base})
 	}
 	head, err := read(pr.Branch)
 	if err != nil || head.BaseCommit != pr.HeadCommit {
 		return false, err
 	}
+	var merged []gitprovider.Path // with changes of the base branch, if they are ours
 	executable := false
 	for path, file := range own {
 		entry, there := head.Tree[path.String()]
 		switch {
-		case there == file.deleted:
+		case there == file.deleted, there && entry.Kind != gitprovider.KindFile:
 			return false, nil
-		case there && (entry.Kind != gitprovider.KindFile || entry.ID != gitprovider.BlobID([]byte(file.content), entry.ID)):
-			return false, nil
+		case there && entry.ID != gitprovider.BlobID([]byte(file.content), entry.ID):
+			merged = append(merged, path)
 		}
 		executable = executable || entry.Executable
 	}
-	if !executable {
+	if !executable && len(merged) == 0 {
 		return true, nil
 	}
 	base, err := read(pr.Base) // our commits leave the mode as it is
@@ -84,7 +92,32 @@ func (r revisions) changesOursAlone(ctx context.Context, p gitprovider.Provider,
 			return false, nil
 		}
 	}
+	for _, path := range merged {
+		ours, err := isMerge(ctx, p, repo, own[path], base.Contents[path], head.Tree[path.String()].ID)
+		if err != nil || !ours {
+			return false, err
+		}
+	}
 	return true, nil
+}
+
+// isMerge reports whether a blob is what a merge makes of our text of a file and of the base branch's, from the text
+// that ours was made of.
+func isMerge(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, own ownFile, base []byte,
+	blob string) (bool, error) {
+	reader, can := p.(gitprovider.BlobReader)
+	if !can || own.from == "" || base == nil {
+		return false, nil
+	}
+	from, err := reader.ReadBlob(ctx, repo, own.from)
+	switch code := fault.CodeOf(err); {
+	case code == fault.NotFound, code == fault.ContentDenied:
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	merged, clean := textedit.Merge(string(from), own.content, string(base))
+	return clean && gitprovider.BlobID([]byte(merged), blob) == blob, nil
 }
 
 // pushedBy says whose the commit at the head is.

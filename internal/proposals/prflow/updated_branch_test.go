@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 )
 
@@ -56,6 +57,52 @@ func TestABranchThatAPersonBroughtUpToDateIsRevised(t *testing.T) {
 			})
 			if result, err = b.create(more); err != nil || !result.Revised {
 				t.Errorf("after another update: %+v, %v", result, err)
+			}
+		})
+	}
+}
+
+// A person brings the branch up to date after the base branch has changed other lines of the same file.
+func TestAFileThatWasMergedWithTheBaseBranchIsStillOurs(t *testing.T) {
+	t.Parallel()
+	const was = "# Disk\n\none\ntwo\nthree\nfour\nfive\n"
+	both := strings.Replace(strings.Replace(was, "two", "TWO", 1), "five", "FIVE", 1)
+	for name, c := range map[string]struct {
+		person  func(b *bench)
+		refused bool
+	}{
+		"merged":  {func(b *bench) { b.update(false) }, false},
+		"rebased": {func(b *bench) { b.update(true) }, false},
+		"merged, with a line of theirs": {func(b *bench) {
+			b.update(false, providertest.File{Path: "checks/disk.md", Content: both + "theirs\n"})
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: was})
+			first := b.mustOpen(request(files(edited("checks/disk.md", "two", "TWO"))))
+			b.ask(first.Number, "Say more.")
+			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: strings.Replace(was, "five", "FIVE", 1)})
+			c.person(b)
+			more := edited("checks/disk.md", "three", "THREE")
+			more["base_sha"] = gitprovider.BlobID([]byte(both), b.tip("main"))
+			if c.refused {
+				delete(more, "edits")
+				delete(more, "base_sha")
+				more["content"] = "x\n"
+			}
+			result, err := b.create(revising(files(more)))
+			if c.refused {
+				if e := fault.From(err); e.Code != fault.Conflict || e.Violations[0].Rule != "head" {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if err != nil || !result.Revised {
+				t.Fatalf("%+v, %v", result, err)
+			}
+			if got := b.content(first.Branch, "checks/disk.md"); got != strings.Replace(both, "three", "THREE", 1) {
+				t.Errorf("the file holds %q", got)
 			}
 		})
 	}

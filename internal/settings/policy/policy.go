@@ -86,6 +86,8 @@ type Limits struct {
 type Revisions struct {
 	Max    int  // for each pull request; 0: never
 	Always bool // also without a review or a comment since the last one
+	// Once lets the agent correct a pull request once before anybody has looked at it.
+	Once bool
 	// OnChecks lets failing checks of the head ask for one as a review does.
 	OnChecks bool
 }
@@ -135,7 +137,7 @@ func Default() Policy {
 			Cooldown: defaultCooldown,
 		},
 		Labels: []string{gitprovider.LabelOurs, "automated"}, Duplicates: DuplicatesOurs,
-		Revisions: Revisions{Max: defaultRevisions, OnChecks: true},
+		Revisions: Revisions{Max: defaultRevisions, OnChecks: true, Once: true},
 	}
 }
 
@@ -238,7 +240,7 @@ type View struct {
 	CreationsPerHour int       `json:"creations_per_hour"`
 	CooldownHours    float64   `json:"cooldown_hours"`
 	CooldownLabel    string    `json:"cooldown_lift_label"`
-	Revise           string    `json:"revise" enum:"reviewed,always"`
+	Revise           string    `json:"revise" enum:"reviewed,once,always"`
 	MaxRevisions     int       `json:"max_revisions"`
 	ReviseOnChecks   bool      `json:"revise_on_checks"`
 	Labels           []string  `json:"labels"`

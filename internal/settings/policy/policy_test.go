@@ -124,7 +124,7 @@ func TestABrokenPolicyIsAnErrorThatSaysWhere(t *testing.T) {
 			"base_branch: b}]\n", "twice"},
 		"a pin to a proposal's branch": {"version: 1\npins: [{repository: joe/x, base_branch: claude-ops/fix/x}]\n",
 			"stacked"},
-		"an unknown rule on revisions":  {"version: 1\nrevise: never\n", "revise: \"never\" is neither"},
+		"an unknown rule on revisions":  {"version: 1\nrevise: never\n", "revise: \"never\" is none of"},
 		"too many revisions":            {"version: 1\nmax_revisions: 51\n", "max_revisions: 51 is outside 0 to 50"},
 		"a lifting label with a comma":  {"version: 1\ncooldown_lift_label: \"a,b\"\n", "cooldown_lift_label"},
 		"a lifting label that all have": {"version: 1\nlabels: [a]\ncooldown_lift_label: a\n", "every pull request"},

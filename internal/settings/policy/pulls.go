@@ -147,23 +147,27 @@ func label(key, name string) (string, error) {
 
 // The rules about revisions, as a policy names them.
 const (
-	reviseReviewed = "reviewed" // the default
+	reviseReviewed = "reviewed"
+	reviseOnce     = "once" // the default
 	reviseAlways   = "always"
 )
 
 func (r Revisions) when() string {
-	if r.Always {
+	switch {
+	case r.Always:
 		return reviseAlways
+	case r.Once:
+		return reviseOnce
 	}
 	return reviseReviewed
 }
 
 func (f file) revisions(p *Policy) error {
 	if f.Revise != nil {
-		if *f.Revise != reviseReviewed && *f.Revise != reviseAlways {
-			return fmt.Errorf("revise: %q is neither %q nor %q", *f.Revise, reviseReviewed, reviseAlways)
+		if !slices.Contains([]string{reviseReviewed, reviseOnce, reviseAlways}, *f.Revise) {
+			return fmt.Errorf("revise: %q is none of %q, %q and %q", *f.Revise, reviseReviewed, reviseOnce, reviseAlways)
 		}
-		p.Revisions.Always = *f.Revise == reviseAlways
+		p.Revisions.Always, p.Revisions.Once = *f.Revise == reviseAlways, *f.Revise == reviseOnce
 	}
 	if f.ReviseChecks != nil {
 		p.Revisions.OnChecks = *f.ReviseChecks

@@ -145,7 +145,8 @@ func (f *Fake) Status(ctx context.Context, ref gitprovider.RepoRef, number int) 
 		if err != nil {
 			return err
 		}
-		status = gitprovider.Status{PullRequest: repo.Shown(pr), Reviews: withAllIDs(pr.Reviews), Checks: pr.Checks}
+		status = gitprovider.Status{PullRequest: repo.Shown(pr), Checks: pr.Checks,
+			Reviews: gitprovider.AndConversation(withAllIDs(pr.Reviews), pr.Comments)}
 		if pr.State == gitprovider.StateOpen {
 			repo := f.host.Repo(ref)
 			_, ok := repo.Merge(repo.Branches[pr.Base], pr.HeadCommit)

@@ -53,6 +53,25 @@ func (f *Fake) OpenOurs(ctx context.Context, ref gitprovider.RepoRef, below int)
 	return prs, err
 }
 
+// ReadBlob implements gitprovider.BlobReader.
+func (f *Fake) ReadBlob(ctx context.Context, ref gitprovider.RepoRef, id string) (content []byte, err error) {
+	err = f.Script.call(ctx, MethodReadBlob, func() error {
+		repo, err := f.repo(ref)
+		if err != nil {
+			return err
+		}
+		text, found := repo.Blob(id)
+		if !found {
+			return fault.New(fault.NotFound, "there is no blob %s", id)
+		}
+		if content = []byte(text); len(content) > gitprovider.MaxContentRead {
+			return gitprovider.BlobTooLarge(id)
+		}
+		return nil
+	})
+	return content, err
+}
+
 // ReadCommit implements gitprovider.Settler.
 func (f *Fake) ReadCommit(ctx context.Context, ref gitprovider.RepoRef, id string) (info gitprovider.CommitInfo,
 	err error) {

@@ -25,6 +25,7 @@ const (
 	MethodOpenOurs        = "OpenOurs"
 	MethodOurBranches     = "OurBranches"
 	MethodReadCommit      = "ReadCommit"
+	MethodReadBlob        = "ReadBlob"
 	MethodWithdraw        = "Withdraw"
 	MethodAppend          = "Append"
 	MethodSetText         = "SetText"

@@ -112,7 +112,8 @@ func sections(v policy.View) []section {
 				choose(v.CooldownLabel != "", ", or by the label "+v.CooldownLabel, "")),
 			fmt.Sprintf("An open pull request may be revised %s, %s.", plural.Of(v.MaxRevisions, "time", "times"),
 				choose(v.Revise == "always", "whenever the agent wants",
-					"each time after a review or a comment"+choose(v.ReviseOnChecks, ", or when checks fail", ""))),
+					"each time after a review or a comment"+choose(v.ReviseOnChecks, ", or when checks fail", "")+
+						choose(v.Revise == "once", ", and once before anybody has looked at it", ""))),
 			"An open pull request of somebody else on the same files is " +
 				choose(v.Duplicates == policy.DuplicatesAny, "a refusal", "a warning") + ".",
 		}},

@@ -1,6 +1,7 @@
 package fakegitea
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"maps"
@@ -169,10 +170,25 @@ func (c *call) apply(p *push, op operationBody) error {
 		}
 	}
 	p.files[path] = memhost.File{
-		Path: path, Kind: gitprovider.KindFile, Executable: was.Executable, Content: string(content),
+		Path: path, Kind: gitprovider.KindFile, Executable: was.Executable, Content: c.stored(p, path, string(content)),
 	}
 	p.written = append(p.written, path)
 	return nil
+}
+
+// stored is what the server stores of a file: with LFS, where the parent's attributes say so, a pointer to it.
+func (c *call) stored(p *push, path, content string) string {
+	attributes := gitprovider.Attributes{}
+	for name, f := range c.at.repo.Tree(p.parent) {
+		if folder, is := strings.CutSuffix(name, gitprovider.AttributesName); is {
+			attributes[strings.TrimSuffix(folder, "/")] = f.Content
+		}
+	}
+	if attributes.Filter(path) != "lfs" || c.at.st.Features.NoLFS {
+		return content
+	}
+	return fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%x\nsize %d\n",
+		sha256.Sum256([]byte(content)), len(content))
 }
 
 func (c *call) updatable(p *push, path, sha string) error {

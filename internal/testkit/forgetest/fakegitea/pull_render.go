@@ -103,6 +103,7 @@ func (j *rendering) summary(pr *memhost.PR, read bool) *pullJSON {
 	if j.at.repo.Branches[pr.Branch] == "" {
 		out.Head.Ref = pullRef(pr.Number)
 	}
+	out.Comments = len(pr.Comments)
 	out.ReviewComments = j.reviewNumber(pr)
 	if len(out.Assignees) > 0 {
 		out.Assignee = out.Assignees[0]

@@ -62,6 +62,7 @@ type Protection struct {
 type Features struct {
 	NoPulls        bool // pull requests are switched off
 	NoFileContents bool // the server does not know file-contents yet
+	NoLFS          bool // LFS_START_SERVER is off
 	// Actions turns CI by the server itself on: the repository has_actions, and workflow files are listed.
 	Actions bool
 	// ReviewNumber is when pull requests have their number of reviews.

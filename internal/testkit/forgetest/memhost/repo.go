@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/textedit"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 )
@@ -190,13 +191,18 @@ func differing(a, b map[string]File) []string {
 // Differing lists the files that differ between two commits, sorted; "" is a commit without files.
 func (r *Repo) Differing(a, b string) []string { return differing(r.Tree(a), r.Tree(b)) }
 
-// Merge merges file by file; ok is false if both sides changed one in different ways.
+// Merge merges file by file, and files line by line; ok is false if both sides changed the same lines.
 func (r *Repo) Merge(base, head string) (merged map[string]File, ok bool) {
 	was, ours, theirs := r.Tree(r.MergeBase(base, head)), r.Tree(base), r.Tree(head)
 	merged = maps.Clone(ours)
 	for _, path := range differing(was, theirs) {
 		if ours[path] != was[path] && ours[path] != theirs[path] {
-			return nil, false
+			both, ok := mergeFile(was[path], ours[path], theirs[path])
+			if !ok {
+				return nil, false
+			}
+			merged[path] = both
+			continue
 		}
 		if f, exists := theirs[path]; exists {
 			merged[path] = f
@@ -205,6 +211,13 @@ func (r *Repo) Merge(base, head string) (merged map[string]File, ok bool) {
 		}
 	}
 	return merged, true
+}
+
+// mergeFile merges the texts of a file that both sides have changed.
+func mergeFile(was, ours, theirs File) (File, bool) {
+	text, ok := textedit.Merge(was.Content, ours.Content, theirs.Content)
+	was.Content, ours.Content, theirs.Content = text, text, text
+	return theirs, ok && was.Path != "" && ours == was && theirs == was
 }
 
 // Entries lists one folder of a commit; the root is "".
@@ -225,6 +238,18 @@ func (r *Repo) Entries(id, dir string, into gitprovider.Tree) {
 		}
 		into[path] = gitprovider.Entry{Kind: f.Kind, Executable: f.Executable, ID: gitprovider.BlobID([]byte(f.Content), id)}
 	}
+}
+
+// Blob finds the content of a file of any commit by its object id.
+func (r *Repo) Blob(id string) (content string, found bool) {
+	for commit, c := range r.Commits {
+		for _, f := range c.Files {
+			if gitprovider.BlobID([]byte(f.Content), commit) == id {
+				return f.Content, true
+			}
+		}
+	}
+	return "", false
 }
 
 // Read gives the folders above the paths, and the contents of the paths.

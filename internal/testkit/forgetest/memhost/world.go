@@ -108,6 +108,15 @@ func (w *World) UpdateBranch(number int, rebase bool, files ...File) {
 	})
 }
 
+// Retarget changes the branch that a pull request goes into.
+func (w *World) Retarget(number int, base string) {
+	w.t.Helper()
+	w.actPR(number, func(_ *Repo, pr *PR) error {
+		pr.Base = base
+		return nil
+	})
+}
+
 // Close closes a pull request without merging.
 func (w *World) Close(number int) {
 	w.t.Helper()
