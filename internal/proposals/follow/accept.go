@@ -9,9 +9,9 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Accept lets the pull requests that a delivery is about wait for a look, those that are ours. taken is false if there
-// is none: then no provider is asked, and the delivery is not remembered. conflict if it was taken before;
-// provider_disabled if nobody could look.
+// Accept queues our pull requests that a delivery is about for a look. taken is false if there are none: then no
+// provider is asked, and the delivery is not remembered. Errors: conflict if the delivery was taken before,
+// provider_disabled if its provider is not configured.
 func (f *Follower) Accept(ctx context.Context, provider string, d webhook.Delivery) (taken bool, err error) {
 	q := f.queues[provider]
 	if q == nil {

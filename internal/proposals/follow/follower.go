@@ -1,6 +1,6 @@
 // Package follow keeps the records of our pull requests true: it looks at the provider when a webhook says that
 // something has happened, and by itself at an interval. What it records is what the provider answers, never what a
-// webhook claims, so that a delivery that is forged, repeated or late leads at worst to one look more.
+// webhook claims, so that a forged, repeated or late delivery causes at most one extra look.
 //
 // It only reads at providers. The gates do not ask its records.
 package follow
@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Records is what was last seen of our pull requests. internal/records/store implements it; errors are faults.
+// Records stores the last known state of our pull requests. internal/records/store implements it; errors are faults.
 type Records interface {
 	// FindPull returns the record of a pull request; found is false if it is none of ours.
 	FindPull(ctx context.Context, key record.PullKey) (record record.PullRecord, found bool, err error)
@@ -23,7 +23,7 @@ type Records interface {
 	// repository aside.
 	OpenPullsOf(ctx context.Context, provider, owner, repo, branch string) ([]record.PullKey, error)
 	// DuePulls returns at most limit pull requests of a provider: open ones that were not tried since open, and ended ones
-	// that may come back and were not since rest; those first that nobody has tried for longest.
+	// that may come back and were not since rest; least recently tried first.
 	DuePulls(ctx context.Context, provider string, open, rest time.Time, limit int) ([]record.PullRecord, error)
 	// SeePull replaces the record that has seen's version. With it the attempt, if not nil, goes to the audit and the
 	// notices to the outbox. ok is false, and nothing is recorded, if the record has changed since.
@@ -32,16 +32,16 @@ type Records interface {
 	TriedPull(ctx context.Context, key record.PullKey) error
 }
 
-// Shared is what the processes on one store agree on. internal/records/store implements it; errors are faults.
+// Shared coordinates the processes that share one store. internal/records/store implements it; errors are faults.
 type Shared interface {
-	// ClaimRound reports whether the caller is to do the work of that name now: nobody has begun it within the interval.
-	// next is when it is due again.
+	// ClaimRound reports whether the caller should do the named work now: no process has begun it within the interval.
+	// next is the time when it is due again.
 	ClaimRound(ctx context.Context, name string, every time.Duration) (mine bool, next time.Time, err error)
 	// TakeDelivery notes a delivery, and that the pull requests wait for a look; fresh is false if it was noted before.
 	TakeDelivery(ctx context.Context, provider, id string, about ...record.PullKey) (fresh bool, err error)
 }
 
-// Options are what a Follower is made of. All are required but After.
+// Options configures a Follower. All fields are required except After.
 type Options struct {
 	Records   Records
 	Shared    Shared
@@ -51,11 +51,11 @@ type Options struct {
 	Notifier record.Notifier
 	Redact   func(text string) string // keeps the values of our own tokens out of the record
 
-	// Every is how often open pull requests are looked at; 0: only when a webhook comes.
+	// Every is the interval between looks at open pull requests; 0 disables polling, so that only webhooks cause looks.
 	Every time.Duration
 	// After is by what the Follower waits for the next round: time.After. nil: it makes none by itself.
 	After func(time.Duration) <-chan time.Time
-	// Drain is how long Finish waits for looks that webhooks have asked for.
+	// Drain limits how long Finish waits for looks that webhooks have asked for.
 	Drain time.Duration
 
 	Log   *slog.Logger

@@ -7,13 +7,13 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// maxContended is how often a look is made again because somebody else has recorded one meanwhile.
+// maxContended limits how often a look is repeated because another process recorded one meanwhile.
 const maxContended = 5
 
-// Look asks the provider about a pull request of ours and records the answer; by is what made us look. What was read
-// before somebody else recorded theirs is thrown away, so that an old answer never replaces a newer one and an end is
-// recorded by one process only. Errors are those of the provider and of the records; conflict if others kept recording
-// it.
+// Look asks the provider about a pull request of ours and records the answer; by is what made us look. An answer that
+// was read before another process recorded its own is discarded, so that an old answer never replaces a newer one and
+// an end is recorded by one process only. Errors are those of the provider and of the records; conflict if others kept
+// recording it.
 func (f *Follower) Look(ctx context.Context, key record.PullKey, by record.Door) error {
 	for range maxContended {
 		was, found, err := f.Records.FindPull(ctx, key)
@@ -62,7 +62,7 @@ func (f *Follower) record(ctx context.Context, was, now record.PullRecord, actio
 // of date made it look reopened in between.
 func isNewEnd(was, now record.PullRecord) bool { return !now.EndedAt.Equal(was.EndedAt) }
 
-// attempt is the line of the audit about what became of a pull request.
+// attempt returns the audit row for a change in a pull request's state.
 func (f *Follower) attempt(r record.PullRecord, action string) record.Attempt {
 	a := record.Attempt{
 		Time: r.UpdatedAt, RequestID: f.NewID(), Actor: record.Actor{Door: r.SeenBy}, Door: r.SeenBy, Action: action,
@@ -77,7 +77,7 @@ func (f *Follower) attempt(r record.PullRecord, action string) record.Attempt {
 	return a
 }
 
-// eventOf is what people are told; "" for nothing.
+// eventOf returns the event to notify people of; "" for none.
 func eventOf(action string) record.Event {
 	switch action {
 	case record.ActionPullMerged:

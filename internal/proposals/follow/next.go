@@ -18,8 +18,8 @@ const (
 	goneAfter = time.Hour
 )
 
-// next is the record after the provider has answered, and what the audit says of it; "" for nothing. What was merged
-// stays merged.
+// next returns the record after the provider's answer, and the action to write to the audit; "" for none. A merged pull
+// request stays merged.
 func (f *Follower) next(was record.PullRecord, status gitprovider.Status) (now record.PullRecord, action string) {
 	t := f.Now()
 	now = was
@@ -41,7 +41,7 @@ func (f *Follower) next(was record.PullRecord, status gitprovider.Status) (now r
 	return now, action
 }
 
-// asked is when somebody last asked for changes; the zero time if nobody has.
+// asked returns the time of the latest request for changes; zero if there is none.
 func asked(reviews []gitprovider.Review) (last time.Time) {
 	for _, r := range reviews {
 		if r.State == gitprovider.ReviewChangesRequested && r.SubmittedAt.After(last) {
@@ -72,7 +72,7 @@ func (f *Follower) stateChange(was record.PullRecord, now *record.PullRecord,
 	return record.ActionPullClosed
 }
 
-// notFound is the record after the provider has answered that there is no such pull request.
+// notFound returns the record after the provider has answered that the pull request does not exist.
 func (f *Follower) notFound(was record.PullRecord) (now record.PullRecord, action string) {
 	t := f.Now()
 	now = was

@@ -20,11 +20,11 @@ const (
 const round = "poll"
 
 const (
-	// firstWait is how long a server that begins waits before it looks whether a round is due.
+	// firstWait is the wait after a server's start before the first check whether a round is due.
 	firstWait = 30 * time.Second
-	// longestWait is how long it waits before it looks at the clock again: a clock may be set, a machine may sleep.
+	// longestWait is the maximum wait before the clock is read again: a clock may be set, a machine may sleep.
 	longestWait = time.Minute
-	// retryWait is how long it waits after the records could not be asked.
+	// retryWait is the wait after the records could not be read.
 	retryWait = 30 * time.Second
 )
 

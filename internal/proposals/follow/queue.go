@@ -12,7 +12,7 @@ import (
 // maxWaiting bounds the pull requests of one provider that wait for a look.
 const maxWaiting = 256
 
-// queue is the way to one provider: one look at a time, whoever asks for it.
+// queue serialises access to one provider: one look at a time, whatever asked for it.
 type queue struct {
 	provider string
 	busy     chan struct{} // holds a token while somebody looks
@@ -65,10 +65,10 @@ func (q *queue) paused(now time.Time) bool {
 	return now.Before(q.pausedUntil)
 }
 
-// defaultPause is how long a provider is left alone that limits us and does not say for how long.
+// defaultPause is how long requests to a provider pause after it rate-limited us without giving a time.
 const defaultPause = 5 * time.Minute
 
-// pauseIfLimited leaves the provider alone if that is what it asks for.
+// pauseIfLimited pauses requests to the provider if err is a rate limit.
 func (q *queue) pauseIfLimited(err error, now time.Time) (limited bool) {
 	e := fault.From(err)
 	if e == nil || e.Code != fault.RateLimited {
@@ -87,7 +87,7 @@ func (q *queue) pauseIfLimited(err error, now time.Time) (limited bool) {
 // lookTimeout bounds one look: the provider has tighter limits for each of its requests.
 const lookTimeout = time.Minute
 
-// lookAlone looks at a pull request when nobody else looks at this provider.
+// lookAlone looks at a pull request once no other look at this provider is running.
 func (f *Follower) lookAlone(ctx context.Context, q *queue, key record.PullKey, by record.Door) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

@@ -26,8 +26,8 @@ type CreateResult struct {
 // revision.
 func (r CreateResult) Created() bool { return !r.DryRun && !r.Reused && !r.Revised }
 
-// Preview is what a dry run would have done. The record has all of it, for people (design §3, gate 10); the caller, who
-// has sent the change, is not told it back unless it asks for that.
+// Preview describes what a dry run would have done. The record has all of it, for people (design §3, gate 10); the
+// caller sent the change, so its answer repeats it only on request.
 type Preview struct {
 	Base   string           `json:"base"`
 	Title  string           `json:"title"`
@@ -38,7 +38,7 @@ type Preview struct {
 	Calls  []string         `json:"calls"` // what would have been done, in order
 }
 
-// FileLines is how many lines of a file a change adds and removes.
+// FileLines counts the lines of a file that a change adds and removes.
 type FileLines struct {
 	Path    string `json:"path"`
 	Added   int    `json:"added"`
@@ -72,7 +72,7 @@ type ReviewEntry struct {
 	LeftOut  int         `json:"comments_left_out,omitempty" doc:"How many older comments on lines the answer has no room for"`
 }
 
-// LineEntry is what a review says of one line of a file.
+// LineEntry is a review comment on one line of a file.
 type LineEntry struct {
 	ID       string `json:"id,omitempty" doc:"For replies of create_pr"`
 	Path     string `json:"path"`
@@ -93,7 +93,7 @@ type ChecksEntry struct {
 	Details []CheckEntry `json:"details,omitempty" doc:"Of the failing ones, where files or difference were asked for"`
 }
 
-// CheckEntry is what a failing context says.
+// CheckEntry describes a failing check.
 type CheckEntry struct {
 	Name    string `json:"name"`
 	Summary string `json:"summary,omitempty"`
@@ -101,7 +101,7 @@ type CheckEntry struct {
 	URL     string `json:"url,omitempty"`
 }
 
-// Included is what a status was asked to include about a pull request of ours.
+// Included holds the contents of a pull request of ours that a status request asked for.
 type Included struct {
 	Commit    string     `json:"commit,omitempty"` // of the branch
 	Files     []PullFile `json:"files,omitempty"`
@@ -110,7 +110,7 @@ type Included struct {
 	Untrusted string     `json:"untrusted"`
 }
 
-// PullFile is a file of a pull request as its branch has it. BaseSHA is what create_pr with revises takes as base_sha.
+// PullFile is a file of a pull request as its branch has it. Pass BaseSHA as base_sha in create_pr with revises.
 type PullFile struct {
 	Path    string   `json:"path"`
 	Deleted bool     `json:"deleted,omitempty"`

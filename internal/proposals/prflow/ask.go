@@ -7,7 +7,8 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
-// The methods here ask for an operation where no door does: prompts, resources, and whoever has a Service of their own.
+// The methods here run an operation for callers without an entry point of their own: prompts, resources, and programs
+// that hold a Service.
 
 // Create proposes a change. raw is the JSON object of a CreateRequest. Every call leaves one attempt in the audit; if
 // it cannot be recorded, nothing is proposed. RequestID in the result names the attempt; for an error use

@@ -24,8 +24,8 @@ const (
 	branchBare                     // nothing beyond the base: somebody is between branch and commit, or has died there
 )
 
-// makerWaits are the pauses in which whoever has made the branch of the same change may open its pull request, before
-// it counts as left behind.
+// makerWaits returns the pauses in which another process that made the branch of the same change may still open its
+// pull request. After them the branch counts as abandoned.
 func makerWaits() []time.Duration {
 	return []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}
 }
@@ -136,7 +136,7 @@ func (w *writer) nameTaken(ctx context.Context, failure error) (same *sameChange
 		case kind == branchTheirs:
 			return nil, w.nextBranch(ctx, failure)
 		case wait == 0 || w.tookOver ||
-			w.provider.Lateness() == 0: // or whoever works on it would hold the files in our records
+			w.provider.Lateness() == 0: // otherwise a process working on it would hold the files in our records
 			return nil, w.takeBranch(ctx, kind, tip, failure)
 		}
 		w.creation.call.Progress("waiting for whoever is making the same change")
@@ -145,8 +145,8 @@ func (w *writer) nameTaken(ctx context.Context, failure error) (same *sameChange
 	return nil, failure
 }
 
-// takeBranch takes over a branch that nobody works on, unless it is that of a pull request that has ended. A bare one
-// is removed, to be made again.
+// takeBranch takes over a branch that no process works on, unless it belongs to a pull request that has ended. A branch
+// without a commit of ours is removed and created again.
 func (w *writer) takeBranch(ctx context.Context, kind branchKind, tip string, failure error) error {
 	branch := w.creation.draft.branch
 	if kind == branchOurs {

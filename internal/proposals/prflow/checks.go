@@ -49,7 +49,7 @@ func namesOf(checks []gitprovider.FailedCheck) string {
 	return strings.Join(names, ", ")
 }
 
-// checks are what failing checks say, as an agent may see it: without lines that look like a secret.
+// checks returns the output of failing checks for an agent, without lines that look like a secret.
 func (s textShower) checks(ctx context.Context, failed []gitprovider.FailedCheck) (out []CheckEntry) {
 	plain := func(text string) string {
 		shown, err := s.show(ctx, "check", []byte(text), true)

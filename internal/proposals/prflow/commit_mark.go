@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// commitMark is what the message of our commits says about their origin, signed. The line carries only what the commit
+// commitMark is the signed statement of origin in the messages of our commits. The line carries only what the commit
 // itself does not say: its place and its parent are bound by the signature.
 type commitMark struct {
 	Provider string

@@ -106,7 +106,7 @@ func (c *creation) checkRequest(ctx context.Context) error {
 		return fault.New(fault.ReadOnly, "%s", c.rules.ReadOnly)
 	}
 	unread := c.read(ctx)
-	// what counts is what they make of the files
+	// the edited files can change the verdict of the content gate
 	if c.evidence.snapshot != nil && (c.request.edits() || c.request.asked.Revises > 0 ||
 		c.verdicts.denied(record.GateContent)) { // as may what stood on the base branch before
 		if _, err := c.judge(ctx, phaseRequest); err != nil {

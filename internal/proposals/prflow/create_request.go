@@ -26,7 +26,7 @@ type CreateRequest struct {
 	Reply      string         `json:"reply,omitempty" maxBytes:"8000" doc:"With revises: answers the review" fix:"answer in fewer words"`
 	Replies    []ReplyRequest `json:"replies,omitempty" maxItems:"50" doc:"To comments on lines"`
 	ChangeType string         `json:"change_type,omitempty" enum:"check,playbook,skill,manifest,fix" default:"fix" fix:"leave it out for fix" doc:"Kind of change"`
-	// Preview says how much of the change the answer of a dry run repeats. It is no part of the change.
+	// Preview says how much of the change the answer of a dry run repeats. It does not belong to the change.
 	Preview string `json:"preview,omitempty" enum:"summary,full" doc:"In a dry run: full adds body and diff" fix:"leave it out for the summary"`
 }
 
@@ -40,12 +40,12 @@ type FileRequest struct {
 	BaseSHA string          `json:"base_sha,omitempty" pattern:"^[0-9a-fA-F]{7,64}$" doc:"Git blob id of the file as you read it" fix:"give what git hash-object says of the file, or leave it out"`
 }
 
-// MaxTitleRunes is how many characters a title may have.
+// MaxTitleRunes returns the maximum number of characters of a title.
 func MaxTitleRunes() int {
 	return strictjson.Limit(reflect.TypeFor[CreateRequest](), "title", "maxLength")
 }
 
-// MaxBodyBytes is how many bytes a body may have.
+// MaxBodyBytes returns the maximum number of bytes of a body.
 func MaxBodyBytes() int {
 	return strictjson.Limit(reflect.TypeFor[CreateRequest](), "body", "maxBytes")
 }

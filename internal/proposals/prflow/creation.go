@@ -21,7 +21,7 @@ type creation struct {
 	draft    draft    // zero until the gates that need no draft have passed
 	warnings []string // of what came after the gates
 
-	reserved bool   // the files are held by the record of this proposal, which nobody has ended yet
+	reserved bool   // the record of this proposal still holds the files
 	writing  bool   // there is a proposal, or was, which has the files
 	commit   string // of the branch; "" until it is certain that both exist
 	recorded bool   // the audit has the attempt
@@ -56,7 +56,7 @@ func (c *creation) admitted(ctx context.Context) error {
 // recordTimeout is the time for the record of an attempt whose caller has gone.
 const recordTimeout = 15 * time.Second
 
-// leaveUnsettled keeps the files of a proposal of which nobody knows how far it got, until it is settled.
+// leaveUnsettled marks the proposal unsettled: its files stay reserved until its outcome is known.
 func (c *creation) leaveUnsettled(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout) // the time for writing may be over
 	defer cancel()

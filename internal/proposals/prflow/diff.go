@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// diff is what the changes do to the base commit.
+// diff returns the unified diff of the changes against the base commit.
 func diff(changes []gitprovider.Change, snapshot *gitprovider.Snapshot) string {
 	var b strings.Builder
 	for _, change := range changes {

@@ -39,10 +39,10 @@ func (c *creation) draftFor(branch string) (draft, error) {
 	return d, err
 }
 
-// footerOpening is how the footer begins.
+// footerOpening begins the footer.
 const footerOpening = "\n\n---\n\nProposed by an agent through Claude Ops "
 
-// footer is what follows the agent's body, before the mark: where the pull request comes from, for people.
+// footer returns the text between the agent's body and the mark: it tells people where the pull request comes from.
 func (c *creation) footer(digest string) string {
 	var warnings strings.Builder
 	if rev := c.evidence.revision; rev != nil {
@@ -59,7 +59,8 @@ func (c *creation) footer(digest string) string {
 		c.rules.Policy.Hash(), digest[:12], strings.Join(c.request.allPaths(), "`, `"), &warnings)
 }
 
-// suffixLength is how many hex digits of a digest a branch name carries when the plain one is taken.
+// suffixLength is the number of hex digits of the digest that are appended to a branch name when the plain name is
+// taken.
 const suffixLength = 8
 
 // branchNames are the names that the branch may take, in order of preference: the plain one, one with a digest of the

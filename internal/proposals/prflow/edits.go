@@ -82,9 +82,9 @@ func (f FileRequest) edited(blob string, content []byte, known bool) (text strin
 	return edited, nil, nil
 }
 
-// madeFromBase says that edits of a file that a pull request changes were made, or may have been made, from the file of
-// the base branch: there they would be made once more on what is changed already. nil if base_sha says that they were
-// made from the branch's file, or if there is no other.
+// madeFromBase refuses edits of a file that a pull request changes if they were or may have been made from the file of
+// the base branch: applied to the pull request's file they could change it twice. nil if base_sha names the branch's
+// file, or if the two files are the same.
 func (f FileRequest) madeFromBase(blob, onBase string) *fault.Violation {
 	v := &fault.Violation{
 		Code: fault.Conflict, Path: f.Path, Rule: "base-sha",
@@ -144,8 +144,8 @@ type lacking struct {
 	near []int // lines that matter most, from 1
 }
 
-// presents are what a branch has at the paths of a refusal; nil for one that is no file there. Short texts are shown
-// whole; what they leave is shared by the others.
+// presents returns the branch's text at the paths of a refusal; nil for a path that is not a file there. Short texts
+// are shown whole; the room they leave is divided among the longer ones.
 func presents(snapshot *gitprovider.Snapshot, files []lacking) []*fault.Present {
 	out := make([]*fault.Present, len(files))
 	order := make([]int, len(files))
@@ -197,7 +197,8 @@ func presentOf(snapshot *gitprovider.Snapshot, f lacking, room int) *fault.Prese
 	return out
 }
 
-// around is what surrounds lines of a text, counted from 1, and which lines that is: as much as there is room for.
+// around returns the lines surrounding the given ones, counted from 1, and the range shown: as much as fits into room
+// bytes.
 func around(text string, near []int, room int) (shown, which string) {
 	lines := strings.SplitAfter(text, "\n")
 	for near = slices.Sorted(slices.Values(near)); len(near) > 0; near = near[:len(near)-1] {

@@ -7,8 +7,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// This file is about pull requests that people merge or close between our look and our commit of a revision. A forge
-// takes the commit all the same: it is on the branch, and nobody has it.
+// This file handles pull requests that people merge or close between our look and our commit of a revision. A forge
+// accepts the commit all the same: it is then on the branch, but in no open pull request.
 
 func hasEnded(state gitprovider.State) bool {
 	return state == gitprovider.StateMerged || state == gitprovider.StateClosed
@@ -51,5 +51,5 @@ func missed(pr gitprovider.PullRequest, state gitprovider.State, commit string) 
 	return e
 }
 
-// afterEnd is what to do about a pull request that has ended.
+// afterEnd advises the caller after a pull request has ended.
 const afterEnd = "read it (get_pr_status); what is still missing may be proposed as a change of its own, without revises"

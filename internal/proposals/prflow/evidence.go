@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
-// evidence is what was read for one request: of its repository at the provider, and of our own record. Its methods read
-// more, when a gate comes to it; none writes.
+// evidence holds what was read for one request: from its repository at the provider, and from our own record. Its
+// methods read more when a gate needs it; none writes.
 type evidence struct {
 	resolution gitprovider.Resolution
 	unresolved *fault.Error           // why there is no resolution
@@ -146,8 +146,8 @@ func (e *evidence) rememberPaths(ctx context.Context) error {
 	return nil
 }
 
-// lastRemark is what somebody who may decide about the pull request said last, in a review or a comment: "comment and
-// close" is how most are rejected. nil if nobody did, or if it cannot be read: the cooldown holds without it.
+// lastRemark returns the last review or comment of a person who may decide about the pull request: most rejections are
+// given by "comment and close". It is nil if there is none or it cannot be read: the cooldown applies without it.
 func (e *evidence) lastRemark(ctx context.Context, number int) *fault.Quote {
 	reader, can := e.resolution.Provider.(gitprovider.RemarkReader)
 	if !can {

@@ -31,9 +31,9 @@ func capsGate() gate {
 }
 
 const (
-	// waitForPending is how long a caller is told to wait when proposals that are being written fill a cap.
+	// waitForPending is the retry delay reported when proposals that are being written fill a cap.
 	waitForPending = 30 * time.Second
-	// waitForReview is how long one is told to wait when open pull requests do: people have to look at them.
+	// waitForReview is the retry delay reported when open pull requests fill a cap: people have to review them.
 	waitForReview = time.Hour
 )
 

@@ -20,7 +20,7 @@ const contentTimeout = 60 * time.Second
 // MaxTitleRunes and gitprovider.ParsePath), costs nothing more, and is withheld from the record.
 const maxSearched = 8 << 10
 
-// contentGate denies texts that nobody may publish.
+// contentGate denies texts that must not be published.
 func contentGate() gate {
 	return gate{
 		Name: record.GateContent, Phase: phaseRequest,
@@ -88,8 +88,9 @@ func (e *evidence) textsBefore(r *request) (out []string) {
 	return out
 }
 
-// newIn is what the content gate has against a text, as far as the proposal adds or alters it: lines of a file that
-// stood in one of the files before, in this order, are published already. old says of those what people should know.
+// newIn returns the content gate's objections to a text, as far as the proposal adds or changes it: lines that stood in
+// one of the files before, in this order, are published already. old describes findings in those lines that people
+// should know of.
 func newIn(ctx context.Context, secrets Secrets, t text, stood []string) (characters []fault.Violation,
 	found []content.Secret, old []string, err error) {
 	isFile := !t.isPath && t.what != "title" && t.what != "body" && !isReply(t)

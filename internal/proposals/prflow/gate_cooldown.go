@@ -84,7 +84,7 @@ func (e *evidence) rejected(ctx context.Context, r *request, pr gitprovider.Pull
 	return what, nil
 }
 
-// lifted says who has lifted the cooldown of a closed pull request; "" if nobody has.
+// lifted says who has lifted the cooldown of a closed pull request; "" if it still applies.
 func (e *evidence) lifted(ctx context.Context, on rules, pr gitprovider.PullRequest) (string, error) {
 	isLabel := func(l string) bool { return strings.EqualFold(l, on.Policy.Limits.CooldownLabel) }
 	if on.Policy.Limits.CooldownLabel != "" && slices.ContainsFunc(pr.Labels, isLabel) {

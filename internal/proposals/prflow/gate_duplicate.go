@@ -14,8 +14,8 @@ import (
 // maxForeignNotes bounds the pull requests of others that one answer names.
 const maxForeignNotes = 5
 
-// duplicateGate denies files that an open pull request of ours changes, or, if the policy wants that, anybody's. The
-// very same change is no error: its pull request is the answer.
+// duplicateGate denies files that an open pull request of ours changes, or, if the policy asks for it, any open pull
+// request. An identical change is not an error: its pull request is returned.
 func duplicateGate() gate {
 	return gate{
 		Name: record.GateDuplicate, Phase: phasePulls,
@@ -114,8 +114,8 @@ func (e *evidence) wayOn(ctx context.Context, on rules, pr gitprovider.PullReque
 	return denial
 }
 
-// duplicate says why an open pull request of ours stands in the way of a request; nil if it does not. A text that is
-// moved to another file is the same change.
+// duplicate explains why an open pull request of ours blocks a request; nil if it does not. A text that is moved to
+// another file is the same change.
 func (e *evidence) duplicate(ctx context.Context, r *request, pr gitprovider.PullRequest) (*fault.Error, error) {
 	if overlap := r.overlap(pr.Paths); len(overlap) > 0 {
 		return duplicateOf(pr.Number, pr.URL, pr.Title, overlap), nil
@@ -163,8 +163,8 @@ func foreignOverlaps(r *request, foreign []gitprovider.PullRequest) []gitprovide
 	return out
 }
 
-// foreignNotes say which pull requests of people, or from forks, change the same files: whoever reviews ours has both
-// to merge.
+// foreignNotes lists the pull requests of people, or from forks, that change the same files: the reviewer of ours has
+// to merge both.
 func foreignNotes(r *request, overlaps []gitprovider.PullRequest, unread int) (out []string) {
 	for _, pr := range overlaps[:min(len(overlaps), maxForeignNotes)] {
 		out = append(out, fmt.Sprintf("#%d%s also changes %s (%s)", pr.Number, byAuthor(pr), listed(r.overlap(pr.Paths)),

@@ -12,8 +12,8 @@ import (
 // maxToldComments bounds how many comments a refusal names.
 const maxToldComments = 20
 
-// judgeReplies denies answers to what nobody has asked: of each comment on a line that waits there may be one. The gate
-// of revisions asks it.
+// judgeReplies denies replies to comments that do not wait for one, and second replies to the same comment. The gate of
+// revisions calls it.
 func judgeReplies(r *request, rev *revision) (out []fault.Violation) {
 	lines := rev.waiting()
 	seen := map[string]bool{}

@@ -8,8 +8,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// revisionGate denies a commit to a pull request that is not ours, that people have pushed to or approved, that nobody
-// has asked to be revised, or that was revised too often.
+// revisionGate denies a commit to a pull request that is not ours, that people have pushed to or approved, that has no
+// request for a revision, or that was revised too often.
 func revisionGate() gate {
 	return gate{
 		Name: record.GateRevision, Phase: phaseRepository,

@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// noPath is what a violation names in the place of a path that is empty.
+// noPath stands for an empty path in a violation.
 const noPath = `""`
 
 // scopeGate denies paths that are outside of the policy's scope or not in canonical form; gitprovider.NewChangeSet has

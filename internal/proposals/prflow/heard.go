@@ -13,14 +13,15 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// This file tells which words of people are not answered yet. What counts is what had been read when a revision was
-// made, which its mark says, and not the clock: a remark that was made while the revision was on its way may be older
-// than our answer, a server dates a review by when somebody began to write it, and times are in seconds.
+// This file tells which remarks of people are not answered yet. It compares with the remarks that had been read when a
+// revision was made, which its mark lists, and not with the clock: a remark that was made while the revision was on its
+// way may be older than our answer, a server dates a review by the time at which its author began to write it, and
+// times are in seconds.
 
 const (
 	// maxHeard bounds the remarks that a mark names, the newest: a body has little room.
 	maxHeard = 80
-	// heardDigits is how much of a remark's digest a mark has.
+	// heardDigits is the number of hex digits of a remark's digest in a mark.
 	heardDigits = 4
 )
 
@@ -34,8 +35,8 @@ func heardKey(r gitprovider.Remark) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:heardDigits]
 }
 
-// heardOf is how a mark says which remarks had been read: a time in seconds, up to which all had, and the keys of the
-// others. remarks are in the order of their times.
+// heardOf encodes for a mark which remarks had been read: a time in seconds, up to which all had, and the keys of the
+// later ones. remarks are in the order of their times.
 func heardOf(remarks []gitprovider.Remark) string {
 	left := max(0, len(remarks)-maxHeard)
 	var upTo int64
@@ -65,7 +66,7 @@ func (m mark) hadHeard(r gitprovider.Remark) bool {
 	return false
 }
 
-// lastRevision is what is known of the last revision of a pull request.
+// lastRevision describes the last revision of a pull request, as far as it is known.
 type lastRevision struct {
 	mark  mark      // of the revision with the highest number
 	count int       // of the revisions in the records

@@ -52,7 +52,7 @@ type History interface {
 	// the provider knows.
 	ByDigest(ctx context.Context, digest string) ([]record.Proposal, error)
 
-	// Usage counts as Reserve does, for whoever reserves nothing.
+	// Usage counts as Reserve does, without reserving anything.
 	Usage(ctx context.Context, provider, owner, repo string, claim record.Claim) (record.Usage, error)
 
 	// Unfinished returns the proposals that still hold a reservation, oldest first, at most 1000.
@@ -73,7 +73,7 @@ type History interface {
 	// added to it, oldest first, at most 100.
 	MadeOf(ctx context.Context, provider, owner, repo string, number int) ([]record.Proposal, error)
 
-	// CooldownLifted says who has lifted the cooldown of a closed pull request, and when; zero if nobody has.
+	// CooldownLifted returns who lifted the cooldown of a closed pull request, and when; zero values if it was not lifted.
 	CooldownLifted(ctx context.Context, key record.PullKey) (by string, when time.Time, err error)
 
 	// Proposal returns the recorded proposal with the request id. not_found if there is none.

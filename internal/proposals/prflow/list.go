@@ -48,14 +48,15 @@ const (
 	maxListBytes = 4096 // of JSON, without a limit
 	maxListRead  = gitprovider.MaxReviewStates
 	maxListAsks  = 40 // requests about single pull requests: their files, and their reviews where each costs one
-	// listFrame is what a page has beside its entries: names of members, the note about what others wrote, the numbers.
+	// listFrame is the number of bytes reserved in a page beside its entries: names of members, the note about untrusted
+	// text, the numbers.
 	listFrame = 256
 )
 
 // readTimeout bounds one list, whatever it costs: what a read of a provider may take.
 const readTimeout = 30 * time.Second
 
-// reviewNone is the state of a pull request of ours that nobody has approved, and nobody asks to be changed.
+// reviewNone is the state of our pull requests that have neither an approval nor a request for changes.
 const reviewNone = "none"
 
 // list returns a page of the open pull requests that carry the label claude-ops, and of those that lack it and have our
@@ -130,7 +131,8 @@ func (p *listPage) of(ctx context.Context, prs []gitprovider.PullRequest) (ListR
 	return out, nil
 }
 
-// choose is what a page may have, and whether that is all of the rest. With a filter it is what is looked at.
+// choose returns the pull requests for a page, and whether they are all of the rest. With a filter it returns the
+// candidates to look at.
 func (p *listPage) choose(rest []gitprovider.PullRequest) (chosen []gitprovider.PullRequest, all bool) {
 	if p.req.State != "" { // of ours alone anything is known
 		rest = slices.DeleteFunc(rest, func(pr gitprovider.PullRequest) bool { return !p.isOurs(pr) })

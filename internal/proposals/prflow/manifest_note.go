@@ -12,7 +12,7 @@ import (
 // that is mounted has it, it decides where later proposals go, so that people have to know. It refuses nothing: a
 // person decides by merging. What the policy pins holds whatever the manifest says.
 
-// redirectOpening is how manifestNote begins; the footer and the record have it.
+// redirectOpening begins the text of manifestNote in the footer and in the record.
 const redirectOpening = "Changes where later proposals go: "
 
 // manifestNote says how the changes alter the section; "" if they do not.

@@ -13,13 +13,13 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// mark is what a pull request's body says about its origin, signed. It is bound to one place: copied into another pull
-// request it is not believed.
+// mark is the signed statement of origin in a pull request's body. It is bound to one place: copied into another pull
+// request it is not accepted.
 type mark struct {
 	Provider string `json:"provider"`
 	Repo     string `json:"repo"` // owner/name when it was signed, lower case
-	// RepoID is what the provider calls the repository for ever; see gitprovider.PullRequest. Marks of older programs have
-	// none.
+	// RepoID is the provider's permanent id of the repository; see gitprovider.PullRequest. Marks of older versions lack
+	// it.
 	RepoID  string `json:"repo_id,omitempty"`
 	Branch  string `json:"branch"`
 	Digest  string `json:"digest"`
@@ -31,13 +31,14 @@ type mark struct {
 	RevisedBy string `json:"revised_by,omitempty"`
 	// Heard says which remarks had been read when the last revision was made; see heardOf.
 	Heard string `json:"heard,omitempty"`
-	// Withdrawn says that we have closed the pull request ourselves, so that nobody has rejected it.
+	// Withdrawn says that we closed the pull request ourselves, so that it does not count as rejected.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 	// Audit is the head of the audit before the proposal was recorded; see markHead. Marks of older programs have none.
 	Audit string `json:"audit,omitempty"`
 }
 
-// markDigits is how much of each fingerprint a mark has: a body has little room, and that of a hundred files must fit.
+// markDigits is the number of hex digits of each fingerprint in a mark: a body has little room, and the fingerprints of
+// a hundred files must fit.
 const markDigits = 10
 
 // fingerprints joins those of the changes for a mark.
@@ -148,7 +149,7 @@ func (r markReader) find(pr gitprovider.PullRequest) (out []foundMark) {
 	return out
 }
 
-// whyNot says of a pull request that has no true mark what it has.
+// whyNot explains why a pull request has no valid mark.
 func (r markReader) whyNot(pr gitprovider.PullRequest) string {
 	if len(r.find(pr)) > 0 {
 		return "has a mark that another key has signed: that of another installation, or of a state folder that is lost; " +
@@ -167,7 +168,7 @@ func withdrawnBody(r markReader, pr gitprovider.PullRequest, reason string) (str
 	return reason + "\n\n" + rest + "\n\n" + signed + "\n", err
 }
 
-// RedirectNote is what the footer of a pull request's body says about where later proposals go; "" for nothing.
+// RedirectNote returns the note in a pull request's footer about where later proposals go; "" if there is none.
 func RedirectNote(body string) string {
 	footer := body[len(AgentText(body)):]
 	at := strings.LastIndex(footer, "\n"+redirectOpening)

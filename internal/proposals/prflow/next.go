@@ -7,8 +7,8 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// afterProposal says what whoever proposed does next: whether to call again, and with what. A model may be shown
-// nothing of the refusal but its text, so that this is the way on.
+// afterProposal tells the caller whether to call again after a refused proposal, and with what. A model may see only
+// the text of the refusal, so it must contain the next step.
 func afterProposal(e *fault.Error) string {
 	switch e.Code {
 	case fault.DuplicatePR, fault.CooldownActive:
@@ -45,7 +45,7 @@ func afterProposal(e *fault.Error) string {
 	return afterReading(e)
 }
 
-// afterReading is afterProposal for whoever wanted to read.
+// afterReading is afterProposal for refused reads.
 func afterReading(e *fault.Error) string {
 	switch e.Code {
 	case fault.InvalidArgument, fault.ContentDenied:

@@ -17,7 +17,7 @@ var schemas embed.FS
 // ToolsetName is that of Toolset in CLAUDEOPS_TOOLSETS.
 const ToolsetName = "pr"
 
-// Toolset is what agents, programs and people ask of the use case. service is called for each request.
+// Toolset returns the operations on proposals for agents, programs and people. service is called for each request.
 func Toolset(service func() *Service) operation.Toolset {
 	set := operation.Toolset{
 		Name: ToolsetName, Schemas: schemas,
@@ -53,7 +53,7 @@ func define[In, Out any](
 		})
 }
 
-// createPR is no destructive tool: it only adds a branch and a pull request. The same call again returns the pull
+// createPR is not marked destructive: it only adds a branch and a pull request. The same call again returns the pull
 // request that exists.
 func createPR(service func() *Service) operation.Operation {
 	return define(service, operation.Operation{

@@ -18,7 +18,7 @@ const (
 	promptAnswerReview  = "answer-review"
 )
 
-// prompts are the two things that people start by hand. Whoever may not propose is offered neither.
+// prompts returns the two prompts that people start by hand. They are hidden from callers who may not propose.
 func prompts(service func() *Service) []operation.Prompt {
 	offered := func() bool {
 		a := service().CurrentAuthority()

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// pullContents is what an open pull request of ours changes, as it may be shown.
+// pullContents holds what an open pull request of ours changes, in the form in which it may be shown.
 type pullContents struct {
 	base, head *gitprovider.Snapshot // files alone
 	files      []changedFile         // in the order of their paths
@@ -209,8 +209,8 @@ func (c *pullContents) lineText(comment gitprovider.LineComment) string {
 	return clean(strings.TrimSuffix(lines[comment.Line-1], "\r"), maxLine)
 }
 
-// recordedAt is what one of our commits has at a path that we have proposed in it or before it. It passed the gate of
-// the content then.
+// recordedAt returns the text at a path in one of our commits, if we proposed the path in that commit or before it. The
+// text passed the content gate then.
 func (c *pullContents) recordedAt(commit, path string) (text string, known bool) {
 	for _, p := range c.made {
 		for _, f := range p.Files {

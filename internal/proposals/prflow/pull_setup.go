@@ -86,8 +86,8 @@ func without(names, others []string) []string {
 	return out
 }
 
-// lookAgain reads what the pull request has after a write of which nobody knows whether it arrived. known is false
-// after a definite failure, and if the look fails, too.
+// lookAgain reads the pull request's settings after a write with an unknown outcome. known is false after a definite
+// failure, and if the read fails.
 func (s pullSetup) lookAgain(ctx context.Context, pr gitprovider.PullRequest, failure error) (_ gitprovider.Details,
 	known bool) {
 	editor, can := s.provider.(gitprovider.Editor)

@@ -39,7 +39,7 @@ func (s *Service) status(ctx context.Context, req StatusRequest) (StatusResult, 
 	return result, nil
 }
 
-// statusWith is what is said of a pull request, with what the caller wants included.
+// statusWith returns the status of a pull request, with the contents that the caller asked to include.
 func (s *Service) statusWith(ctx context.Context, f fileReader, at gitprovider.Resolution, status gitprovider.Status,
 	want included) (StatusResult, error) {
 	if len(want.what) == 0 {
@@ -75,8 +75,8 @@ func (r Reader) revise(ctx context.Context, at gitprovider.Resolution, status gi
 
 func mayRevise(number int) string { return fmt.Sprintf("yes: revises %d", number) }
 
-// statusResult is what is said of a pull request. lineText is the text of the line that a comment is on; nil where none
-// is known.
+// statusResult converts the status of a pull request for the answer. lineText returns the text of the line that a
+// comment is on; it is nil where no text is known.
 func statusResult(st gitprovider.Status, lineText func(gitprovider.LineComment) string) StatusResult {
 	out := StatusResult{
 		Number: st.Number, Title: clean(st.Title, maxTitle), URL: st.URL, State: string(st.State), Mergeable: st.Mergeable,

@@ -81,8 +81,8 @@ func (f fileReader) at(owner, name, cloneURL string) (gitprovider.Resolution, er
 }
 
 // file reads one file. Every tier may ask for it, and sees what the scope lets it propose; see Authority.readable.
-// not_found for a file that is not there, conflict for a pull request that is not open any more, content_denied for
-// what is no text, and for more than MaxShownFile bytes.
+// not_found for a file that is not there, conflict for a pull request that is not open any more, content_denied for a
+// file that is not text or has more than MaxShownFile bytes.
 func (f fileReader) file(ctx context.Context, req ReadFileRequest) (FileText, error) {
 	at, err := f.at(req.RepoOwner, req.RepoName, req.CloneURL)
 	if err != nil {
@@ -223,7 +223,7 @@ func fileAt(tree gitprovider.Tree, path gitprovider.Path, where string) (gitprov
 	return tree[path.String()], nil
 }
 
-// afterReadingFile is what whoever wanted to read a file does next, where that differs from other reads.
+// afterReadingFile names the next step after a refused read of a file, where it differs from other reads.
 func afterReadingFile(e *fault.Error) string {
 	switch e.Code {
 	case fault.ScopeDenied, fault.TierDenied, fault.ContentDenied:

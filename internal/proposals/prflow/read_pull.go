@@ -70,7 +70,7 @@ const (
 	maxIncluded     = 240 << 10 // all texts together, so that the answer stays below 256 KiB
 )
 
-// included is what a caller wants to be included in a status, and how much room there is for it, in bytes of JSON.
+// included says what to include in a status, and the room for it in bytes of JSON.
 type included struct {
 	what []string
 	room int
@@ -111,9 +111,9 @@ func (f fileReader) include(ctx context.Context, at gitprovider.Resolution, pr g
 	return out, contents.lineText, nil
 }
 
-// ToAnswer is what get_pr_status says of a pull request of ours whose review waits for an answer from an agent of a
-// tier, with its files and its difference as far as room bytes of JSON let them; nil if none waits, or the tier may not
-// answer. status is what the provider says of it.
+// ToAnswer returns the status of a pull request of ours whose review waits for an answer from an agent of the tier.
+// Files and difference are included as far as room bytes of JSON allow. It is nil if no review waits, or the tier may
+// not answer. status is the provider's answer.
 func (s *Service) ToAnswer(ctx context.Context, tier gitprovider.Tier, at record.PullKey, status gitprovider.Status,
 	room int) (*StatusResult, error) {
 	rules := s.CurrentAuthority()

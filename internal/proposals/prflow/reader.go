@@ -74,7 +74,7 @@ func (r Reader) ProviderOf(owner, name string) string {
 	return resolution.Provider.Name()
 }
 
-// Comparison is what a recorded proposal changes, seen from its base branch as it is now.
+// Comparison is the difference between a recorded proposal and the present state of its base branch.
 type Comparison struct {
 	BaseCommit string // that it is compared with
 	Diff       string // unified, all files, uncut

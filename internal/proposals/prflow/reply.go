@@ -12,8 +12,8 @@ import (
 // replying is a creation as far as it answers a review.
 type replying struct{ *creation }
 
-// heard is what the mark says of the remarks that were read. A request that answers comments on lines alone, without a
-// commit, leaves open what else was asked.
+// heard returns the remarks that had been read, encoded for the mark. A request that only answers comments on lines,
+// without a commit, leaves the other remarks open.
 func (c replying) heard() string {
 	rev := c.evidence.revision
 	if !c.request.asked.repliesOnly() || c.request.asked.Reply != "" {
@@ -51,7 +51,7 @@ func (s standing) waiting() []gitprovider.LineComment {
 	return slices.DeleteFunc(slices.Clone(s.lines), func(c gitprovider.LineComment) bool { return !waits(c) })
 }
 
-// answers are what the request answers, as it is posted.
+// answers returns the answers of the request as they are posted.
 func (c replying) answers() (out []record.ReviewAnswer) {
 	text, lines := c.request.text, c.evidence.revision.waiting()
 	if text.reply != "" {

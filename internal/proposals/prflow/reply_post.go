@@ -15,7 +15,7 @@ import (
 // This file posts the answers to a review. Each says in its first line which request it is of, and which comments it
 // answers: by that it is known after a failure which are there, and none is posted twice.
 
-// reviewAnswers are what one request answers to the review of a pull request.
+// reviewAnswers holds the answers of one request to the review of a pull request.
 type reviewAnswers struct {
 	provider gitprovider.Provider
 	repo     gitprovider.RepoRef
@@ -35,7 +35,7 @@ func answersOf(p gitprovider.Provider, made record.Proposal, pr gitprovider.Pull
 	return out
 }
 
-// due is what is left to be posted.
+// due lists the answers that are still to be posted.
 type due struct {
 	main  bool // the comment that answers the review as a whole
 	lines []record.ReviewAnswer
@@ -43,7 +43,7 @@ type due struct {
 
 func (d due) none() bool { return !d.main && len(d.lines) == 0 }
 
-// all is what there is to post. A commit is always answered for in a comment.
+// all returns all answers to post. A commit always gets a comment.
 func (a reviewAnswers) all() due {
 	return due{main: a.commit != "" || a.whole() != "", lines: slices.DeleteFunc(slices.Clone(a.answers), isWhole)}
 }
@@ -58,7 +58,7 @@ func (a reviewAnswers) whole() string {
 	return ""
 }
 
-// posted is how many answers are there when the given ones are left.
+// posted returns the number of answers already posted when left remains.
 func (a reviewAnswers) posted(left due) int {
 	n := len(a.answers) - len(left.lines)
 	if left.main && a.whole() != "" {

@@ -18,7 +18,7 @@ func (r *CreateRequest) repliesOnly() bool {
 	return r.Revises > 0 && len(r.Files) == 0 && r.answers()
 }
 
-// identity is what tells the request from others of the same files.
+// identity returns the fields that distinguish the request from others of the same files.
 func (r *CreateRequest) identity() []any {
 	if !r.answers() {
 		return nil
@@ -26,12 +26,12 @@ func (r *CreateRequest) identity() []any {
 	return []any{r.Reply, r.Replies}
 }
 
-// maxReplyBytes is how many bytes the longest answer may have.
+// maxReplyBytes returns the maximum number of bytes of an answer.
 func maxReplyBytes() int {
 	return strictjson.Limit(reflect.TypeFor[CreateRequest](), "reply", "maxBytes")
 }
 
-// maxReplies is how many comments one request may answer.
+// maxReplies returns the maximum number of comments that one request may answer.
 func maxReplies() int {
 	return strictjson.Limit(reflect.TypeFor[CreateRequest](), "replies", "maxItems")
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
-// request is what is asked for, and what follows from that alone.
+// request holds a caller's request and everything derived from it alone.
 type request struct {
 	id      string
 	started time.Time
@@ -30,13 +30,13 @@ type request struct {
 	changes   gitprovider.ChangeSet // empty unless tier and scope agree
 	excluded  []fault.Violation     // why they do not
 	digests   digests
-	edited    edited        // what became of edits
+	edited    edited        // the result of the edits
 	also      []FileRequest // what the pull request has beside the files, if the request adds to one
 	// secretName says that the name of the repository or the branch looks like a secret: no provider is asked by it.
 	secretName bool
 }
 
-// edited is what became of the edits of a request.
+// edited is the result of the edits of a request.
 type edited struct {
 	unfit  map[string]misfit // those that could not be made, by path
 	behind []string          // files that have changed since they were read, and whose edits fit

@@ -84,10 +84,10 @@ func (w *writer) takenBy(winner record.Proposal) (*sameChange, error) {
 	return nil, c.denyDuplicate(winner.PRNumber, winner.PRURL, winner.Title, pathsOf(winner))
 }
 
-// replace deals with what holds the files and nobody works on any more. The same change is taken over: this creation
-// goes on under the branch's name, so that whatever of the former one still arrives meets it there and makes no second.
-// Another change is settled first. done says that the files are reserved for this creation; with neither a pull
-// request, an error nor that the caller is to try again.
+// replace handles an abandoned proposal that still holds the files. If it is the same change, this creation takes it
+// over: it continues under the branch's name, so that late writes of the former process end up there and do not create
+// a second one. Another change is settled first. done says that the files are reserved for this creation. If there is
+// neither a pull request nor an error and done is false, the caller has to try again.
 func (w *writer) replace(ctx context.Context, left record.Proposal) (same *sameChange, done bool, err error) {
 	provider, err := w.settler.providerOf(left)
 	if err != nil {

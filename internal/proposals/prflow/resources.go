@@ -54,7 +54,7 @@ func Resources(service func() *Service, known func(ctx context.Context) []KnownF
 	}
 }
 
-// address is what an address of a resource names.
+// address is a parsed resource address.
 type address struct {
 	owner, repo string
 	pull        int
@@ -73,8 +73,8 @@ func (a address) String() string {
 	return out + "/file/" + strings.ReplaceAll(url.PathEscape(a.path), "%2F", "/")
 }
 
-// parseAddress reads an address. Percent-encoding is undone once, and what it stands for is judged like any other
-// argument. ok is false for what is no address, and for another spelling of one: each has one.
+// parseAddress parses a resource address. Percent-encoding is decoded once, and the result is validated like any other
+// argument. ok is false for an invalid address and for a second spelling of a valid one: each resource has exactly one.
 func parseAddress(uri string) (a address, ok bool) {
 	rest, ok := strings.CutPrefix(uri, resourceScheme)
 	if !ok || strings.ContainsAny(rest, "?#") {
@@ -145,7 +145,7 @@ func (s *Service) readFileResource(ctx context.Context, caller operation.Caller,
 		err
 }
 
-// aboutFile and aboutDiff are what was read without its text.
+// aboutFile and aboutDiff return the metadata of what was read, without its text.
 func aboutFile(f FileText) map[string]any {
 	about := map[string]any{"base_sha": f.BaseSHA, "commit": f.Commit, "untrusted": f.Untrusted}
 	if len(f.Lacks) > 0 {

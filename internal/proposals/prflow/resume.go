@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Settled is a proposal that a process had left unfinished, and what became of it.
+// Settled reports on a proposal that a process had left unfinished.
 type Settled struct {
 	RequestID string `json:"request_id"`
 	Repo      string `json:"repo"` // provider:owner/name
@@ -84,8 +84,8 @@ func (s *settler) settleIn(ctx context.Context, provider string, repo gitprovide
 	return found
 }
 
-// resumeOnce settles what was left in the repository of the creation before the first one there of this process
-// reads it. A failure is no reason to refuse.
+// resumeOnce settles what was left in the repository of the creation before the first one there of this process reads
+// it. A failure does not make the creation fail.
 func (c *creation) resumeOnce(ctx context.Context) {
 	if !c.service.CurrentAuthority().mayWrite() {
 		return

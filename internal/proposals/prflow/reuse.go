@@ -111,9 +111,8 @@ func (c replying) isOlderText(pr gitprovider.PullRequest, made record.Proposal) 
 	return c.evidence.marks[pr.Number].Revision > m.Revision
 }
 
-// settleSame settles the proposal that became the pull request. If it was the second one on its files, and is
-// withdrawn, the gates are asked again. Whoever asks for these files next, or Resume, settles what cannot be settled
-// now.
+// settleSame settles the proposal that became the pull request. If it was the second one on its files and is withdrawn,
+// the gates run again. What cannot be settled now is settled by Resume or the next request for these files.
 func (c *creation) settleSame(ctx context.Context, same sameChange) (sameChange, error) {
 	if err := c.evidence.settler.settle(ctx, *same.left); err != nil {
 		c.log.warn("proposal of the same change not settled", err, "left", same.left.ID)
@@ -138,7 +137,7 @@ func (c *creation) settleSame(ctx context.Context, same sameChange) (sameChange,
 // mendBody puts our body back, with footer and mark, where it was lost on the way. A body that somebody has rewritten
 // stays as it is.
 func (c *creation) mendBody(ctx context.Context, pr gitprovider.PullRequest) (warning string) {
-	seen := !pr.CreatedAt.IsZero() // else nobody has looked at it, as after a lost race
+	seen := !pr.CreatedAt.IsZero() // otherwise it has not been read, as after a lost race
 	editor, can := c.evidence.resolution.Provider.(gitprovider.Editor)
 	if !can || !seen || !strings.HasPrefix(pr.Branch, gitprovider.BranchPrefix) || markForm().MatchString(pr.Body) {
 		return ""
@@ -176,8 +175,8 @@ func (c *creation) bodiesOf(ctx context.Context, pr gitprovider.PullRequest) ([]
 	return append(out, anew.body), err
 }
 
-// isRestOf reports whether a body is what is left of ours: its beginning, or all that the agent wrote with a footer
-// that is damaged.
+// isRestOf reports whether a body is a remainder of ours: its beginning, or all of the agent's text with a damaged
+// footer.
 func isRestOf(have, ours string) bool {
 	have, ours = plainLines(have), plainLines(ours)
 	if strings.Contains(have, strings.TrimSpace(footerOpening)) {

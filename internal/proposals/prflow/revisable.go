@@ -14,15 +14,15 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
-// standing is how a pull request of ours stands for whoever wants to add to it.
+// standing says whether a pull request of ours may be revised, and why not.
 type standing struct {
 	made int                 // revisions that it has
 	asks *gitprovider.Remark // the newest remark that asks for another one; nil for none
-	// lines are the comments on lines of all the remarks that ask, and heard is what a mark says of the remarks that were
-	// read.
+	// lines are the comments on lines of all the remarks that ask for a revision; heard encodes the remarks that were
+	// read, for the mark.
 	lines []gitprovider.LineComment
 	heard string
-	red   []gitprovider.FailedCheck // that ask for another one where nobody has said anything
+	red   []gitprovider.FailedCheck // failed checks that ask for another revision if no remark does
 	// remarks are all that were read, and asking those of them that ask.
 	remarks, asking []gitprovider.Remark
 	why             *fault.Violation // why nothing may be added; nil if something may
@@ -84,7 +84,8 @@ func (r revisions) of(ctx context.Context, p gitprovider.Provider, repo gitprovi
 	return r.hear(ctx, p, repo, pr, out, lastHeard(marks, m, pr, made))
 }
 
-// hear adds what people have said. before is what was heard when the last revision was made.
+// hear adds the remarks on the pull request. before describes the last revision and which remarks had been read by
+// then.
 func (r revisions) hear(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef,
 	pr gitprovider.PullRequest, out standing,
 	before lastRevision,
@@ -135,8 +136,8 @@ func (r revisions) isFresh(pr gitprovider.PullRequest, s standing) bool {
 // ruleTarget is the rule of a pull request that goes into another branch than it was proposed for.
 const ruleTarget = "target"
 
-// retargeted says that a pull request may not be added to since somebody has changed the branch that it goes into; nil
-// if nobody has, or if that branch may be targeted.
+// retargeted refuses a revision because the branch that the pull request goes into was changed; nil if it was not, or
+// if the new one may be targeted.
 func (r revisions) retargeted(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef,
 	pr gitprovider.PullRequest, made []record.Proposal) (*fault.Violation, error) {
 	if len(made) == 0 || made[len(made)-1].Base == pr.Base {
@@ -234,7 +235,7 @@ func answerTo(commit, request string, s standing) string {
 	return line + "."
 }
 
-// plainName is a name as a text may have it that mentions nobody.
+// plainName reduces a name to characters that cannot mention a user.
 func plainName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' {

@@ -29,9 +29,9 @@ func addRevision(ctx context.Context, w *writer) (CreateResult, error) {
 	return revisionWriter{w, reviser}.revise(ctx)
 }
 
-// revise adds the commit to the pull request, gives it title and body, and answers the review. The commit is what
-// counts: a title or a comment that could not be written is a warning, and is written later if that may help. What the
-// forge answers to the title tells whether the pull request was still open for the commit.
+// revise adds the commit to the pull request, sets title and body, and answers the review. Only a failed commit is an
+// error: a title or a comment that could not be written is a warning, and is retried later if that may help. The
+// forge's answer to the new title tells whether the pull request was still open at the time of the commit.
 func (w revisionWriter) revise(ctx context.Context) (CreateResult, error) {
 	c := w.creation
 	c.writes("adding the commit", w.provider)
@@ -187,8 +187,8 @@ func (w revisionWriter) again(err error) {
 	}
 }
 
-// reply answers the review of a pull request without a commit. What was heard goes into the mark first: then nobody
-// starts to answer it again, and what is not posted yet the record has.
+// reply answers the review of a pull request without a commit. The remarks that were read go into the mark first: then
+// they are not answered a second time, and the record has the answers that are not posted yet.
 func (w revisionWriter) reply(ctx context.Context) (CreateResult, error) {
 	c := w.creation
 	pr := c.evidence.revision.pr

@@ -23,9 +23,9 @@ type revisionReader struct{ *creation }
 // with; the second is twice that. Gitea's lists follow a push within 0.7 seconds.
 const headLag = 400 * time.Millisecond
 
-// read reads the pull request and its branch. Where somebody has pushed or answered meanwhile, it reads them again:
-// that may have been the very same revision, or one whose commit the forge does not show yet. query is what the base
-// branch was read by.
+// read reads the pull request and its branch. If a commit or an answer arrived meanwhile, it reads them again: that may
+// have been the very same revision, or one whose commit the forge does not show yet. query is the query that read the
+// base branch.
 func (c revisionReader) read(ctx context.Context, query gitprovider.SnapshotQuery) error {
 	const tries = 3
 	for try := 1; ; try++ {
@@ -182,8 +182,8 @@ func notThere(number int, repo gitprovider.RepoRef, what string) *fault.Violatio
 	}
 }
 
-// settleSameRevision waits for whoever makes the same revision at this moment, and settles what was left of one that
-// nobody works on any more. again says that the pull request may have another head now.
+// settleSameRevision waits for another process that is making the same revision, and settles an abandoned one. again
+// says that the head of the pull request may have changed.
 func (c revisionReader) settleSameRevision(ctx context.Context) (again bool, err error) {
 	if !c.rules.mayWrite() {
 		return false, nil

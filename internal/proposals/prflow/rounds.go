@@ -16,12 +16,13 @@ const (
 	sweepEvery  = time.Hour
 )
 
-// RoundsTick is how often Rounds looks whether a round is due.
+// RoundsTick is the interval at which Rounds checks whether a round is due.
 const RoundsTick = resumeEvery / 2
 
-// RoundRecords is what the processes on one store share. internal/records/store implements it; errors are faults.
+// RoundRecords is the state shared by the processes on one store. internal/records/store implements it; errors are
+// faults.
 type RoundRecords interface {
-	// ClaimRound reports whether the caller is to do the work of that name now: nobody has begun it within the interval.
+	// ClaimRound reports whether the caller should do the named work now: no process has begun it within the interval.
 	ClaimRound(ctx context.Context, name string, every time.Duration) (mine bool, next time.Time, err error)
 	// Repositories are those that the records name.
 	Repositories(ctx context.Context) ([]record.RepoName, error)

@@ -28,8 +28,8 @@ func (s *settler) olderPulls(
 	}), err
 }
 
-// withdrawSecond closes the pull request of the request with this id, if nobody has changed its branch, and removes the
-// branch.
+// withdrawSecond closes the pull request of the request with this id and removes its branch, unless the branch was
+// changed.
 func (s *settler) withdrawSecond(
 	ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, id string, pr gitprovider.PullRequest,
 	older []gitprovider.PullRequest,
@@ -110,7 +110,7 @@ func (w *writer) withdrawNewer(ctx context.Context, pr gitprovider.PullRequest,
 	return same, err
 }
 
-// withdraw closes the pull request that this creation has opened, if nobody has changed its branch.
+// withdraw closes the pull request that this creation has opened, unless its branch was changed.
 func (w *writer) withdraw(ctx context.Context, pr gitprovider.PullRequest, older []gitprovider.PullRequest) error {
 	draft := w.creation.draft
 	if w.creation.commit == "" || pr.HeadCommit != "" && pr.HeadCommit != w.creation.commit {

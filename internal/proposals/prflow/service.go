@@ -35,8 +35,8 @@ type Options struct {
 	Ledger   Ledger
 	History  History
 	Secrets  Secrets
-	// Authority is what the operator lets this process do, for as long as it runs. Where the rules may change, Live says
-	// what they are now.
+	// Authority is what the operator permits this process to do, fixed at start. Where the rules can change, Live returns
+	// the current ones.
 	Authority Authority
 	Live      func() Authority
 
@@ -44,9 +44,9 @@ type Options struct {
 	Clock Clock
 	NewID func() string // request ids: unique, sortable by time
 	Proof Proof
-	// Notifier tells people; nil for nobody.
+	// Notifier notifies people; nil disables notifications.
 	Notifier record.Notifier
-	// ProgressEvery is how often a caller hears that its call still runs; 0: every 10 s.
+	// ProgressEvery is the interval between progress reports to the caller; 0: every 10 s.
 	ProgressEvery time.Duration
 	// Step, if not nil, is called after each step of a creation has taken effect: tests kill the process there.
 	Step func(step string)
@@ -70,7 +70,7 @@ type Clock struct {
 	Sleep func(ctx context.Context, d time.Duration)
 }
 
-// Authority is what the operator lets this process do. It is configuration: no request type has a field for it.
+// Authority is what the operator permits this process to do. It is configuration: no request type has a field for it.
 type Authority struct {
 	Policy policy.Policy
 	Tier   gitprovider.Tier
@@ -80,8 +80,8 @@ type Authority struct {
 	// Unknown says why the operator's rules cannot be known, "" if they are: no file is read then, since the scope may be
 	// another one.
 	Unknown string
-	// Session is the agent's session that this process serves, "" for none. It is how an attempt is found again, and gives
-	// no rights.
+	// Session is the agent's session that this process serves, "" for none. It identifies attempts in the record, and
+	// grants no rights.
 	Session string
 }
 
@@ -130,7 +130,7 @@ func New(o Options) *Service {
 	return s
 }
 
-// CurrentAuthority is what the operator lets this process do now. The caller keeps it for one decision.
+// CurrentAuthority returns what the operator permits this process to do now. The caller keeps it for one decision.
 func (s *Service) CurrentAuthority() Authority {
 	a := s.Authority
 	if s.Live != nil {
@@ -142,10 +142,10 @@ func (s *Service) CurrentAuthority() Authority {
 	return a
 }
 
-// AtMost is the same use case under a lower ceiling: its tier is the lower one of the Service's own and the given one,
-// and a value that is no tier counts as tier 1. A door asks for it on behalf of a credential that the operator has
-// limited, so authority still comes from configuration alone, and nothing can raise it. Both share everything else,
-// what other processes left and was looked for included.
+// AtMost returns the same Service with a lower ceiling: its tier is the lower one of the Service's own and the given
+// one, and an invalid tier counts as tier 1. It serves credentials that the operator has limited, so authority still
+// comes from configuration alone, and nothing can raise it. Both share everything else, including the note of which
+// repositories were searched for unfinished proposals.
 func (s *Service) AtMost(ceiling gitprovider.Tier) *Service {
 	if ceiling >= s.CurrentAuthority().Tier {
 		return s

@@ -63,8 +63,8 @@ func changesIn(files []gitprovider.FileChange) []gitprovider.Change {
 	return out
 }
 
-// endUndone ends a proposal whose pull request came to be after all, and was closed because we have removed its branch.
-// That nobody has rejected it is noted in its body, too, for those who have other records.
+// endUndone ends a proposal whose pull request turned out to exist, and was closed because we removed its branch. Its
+// body also says that it was not rejected, for installations with other records.
 func (s *settler) endUndone(ctx context.Context, p gitprovider.Provider, left record.Proposal,
 	pr gitprovider.PullRequest) error {
 	repo := repoOf(left)
@@ -98,8 +98,8 @@ func withdraw(
 		Body: body})
 }
 
-// lateFor is how long it must still be waited before a proposal that was left can be undone: until what its process had
-// sent cannot arrive any more.
+// lateFor returns the remaining time before an abandoned proposal can be undone: until then, writes of its process may
+// still arrive.
 func (s *settler) lateFor(p gitprovider.Provider, left record.Proposal) time.Duration {
 	lateness := p.Lateness()
 	if lateness == 0 {

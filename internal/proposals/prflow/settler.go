@@ -28,15 +28,15 @@ func (s *Service) settler() *settler {
 // tighter limits of its own.
 const writeTimeout = 4 * time.Minute
 
-// lease is how long a reservation counts as being worked on if the store does not know its holder. It is longer than
-// writeTimeout, so a process that lives has finished or given up by then.
+// lease is the age at which a reservation counts as abandoned if the store does not know its holder. It is longer than
+// writeTimeout, so a live process has finished or given up by then.
 const lease = writeTimeout + 30*time.Second
 
-// settleGrace is how long a settlement waits before it looks: what a killed process had just sent may still arrive.
+// settleGrace is the wait of a settlement before it looks: writes that a killed process had just sent may still arrive.
 const settleGrace = 250 * time.Millisecond
 
-// abandoned reports whether nobody works on a proposal that holds a reservation any more. A process that lives gives up
-// within writeTimeout by itself, so its age counts only for a proposal whose holder is not known.
+// abandoned reports whether no process works any more on a proposal that holds a reservation. A live process gives up
+// within writeTimeout, so age counts only for a proposal whose holder is unknown.
 func (s *settler) abandoned(p record.Proposal) bool {
 	live := p.State == record.StateReserved || p.State == record.StateCommitted
 	old := p.Holder == "" && s.clock.Now().Sub(p.CreatedAt) > lease
@@ -111,7 +111,7 @@ func (s *settler) end(ctx context.Context, left record.Proposal, outcome record.
 	return err
 }
 
-// row is the audit's line for what became of a proposal that was left.
+// row returns the audit row for an abandoned proposal that was settled.
 func (s *settler) row(left record.Proposal, outcome record.Outcome, to record.Progress, message string) record.Attempt {
 	now := s.clock.Now()
 	attempt := record.Attempt{

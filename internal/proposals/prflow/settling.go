@@ -21,7 +21,7 @@ type Settling struct {
 	Log  func() *slog.Logger
 }
 
-// SettledList is what was settled. Entries without a request id are branches without a record.
+// SettledList lists the settled proposals. Entries without a request id are branches without a record.
 type SettledList struct {
 	Items []Settled `json:"items"`
 }

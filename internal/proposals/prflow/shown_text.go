@@ -26,9 +26,9 @@ type shownText struct {
 // textShower makes the texts of files fit to be shown.
 type textShower struct{ secrets Secrets }
 
-// show takes out of a file what a reader cannot see and what looks like a secret. Lines with a secret are replaced as a
-// whole. content_denied for what is no text, for a file of more than MaxShownFile bytes, and where secrets cannot be
-// told from the rest. known says whether file is the file's: hosts leave out what is too large.
+// show removes from a file what a reader cannot see and what looks like a secret. A line with a secret is replaced as a
+// whole. content_denied for a file that is not text, for one of more than MaxShownFile bytes, and where secrets cannot
+// be separated from the rest. known is false if the host left out the content because the file is too large.
 func (s textShower) show(ctx context.Context, path string, file []byte, known bool) (shownText, error) {
 	why := ""
 	switch {
@@ -58,7 +58,7 @@ func notShown(path, rule, why string) error {
 	}})
 }
 
-// maxRedactions is how often a text is searched for secrets: what is left of one may look like another.
+// maxRedactions limits how often a text is searched for secrets: the remainder of one may look like another.
 const maxRedactions = 5
 
 // redact replaces the lines that look like they hold a secret, until none does.
@@ -121,7 +121,7 @@ func blankLine(line string) string {
 	return redactedLine
 }
 
-// jsonLength is how many bytes a text has in an answer.
+// jsonLength returns the size of a text in an answer, in bytes of JSON.
 func jsonLength(text string) int {
 	encoded, err := json.Marshal(text)
 	if err != nil {

@@ -16,14 +16,14 @@ const (
 	maxToldEntries = 8
 )
 
-// proposing is what create_pr does, for a model.
+// proposing describes create_pr to a model.
 const proposing = "Propose a change to checks, playbooks, skills or manifests as one pull request with one commit, " +
 	"which a person reviews and merges. For an update prefer `edits`, and give `base_sha`: an old copy undoes what others " +
 	"merged. To rename a file, delete it and create it under its new name. To answer a review, pass `revises`. A refusal " +
 	"names every broken rule and the next step. The same call again returns the same pull request."
 
-// situation is what a model is told of this server: what it can do here, and for which files and repositories. No
-// provider is asked.
+// situation returns the instructions for a model: what it can do on this server, and for which files and repositories.
+// No provider is asked.
 func (s *Service) situation() operation.Situation {
 	a := s.CurrentAuthority()
 	const about = "Operational procedures (checks, playbooks, skills, the manifest) change by pull requests, which a " +
@@ -35,7 +35,7 @@ func (s *Service) situation() operation.Situation {
 	switch {
 	case a.ReadOnly != "":
 		out.Instructions = about + reading + "This server reads only. " + reporting + "a person takes it up."
-		if a.Unknown == "" { // else nobody knows which may be read
+		if a.Unknown == "" { // otherwise it is unknown which files may be read
 			out.Instructions += " " + s.targets(a)
 		}
 		out.Descriptions[ToolCreatePR] = "Takes no proposals now: this server reads only. " + reporting +

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// orphanAge is how old a branch must be before it counts as left behind.
+	// orphanAge is the age at which a branch counts as abandoned.
 	orphanAge = time.Hour
 	// maxSweep bounds the branches of one repository that one Sweep looks at closely.
 	maxSweep = 50
@@ -170,8 +170,8 @@ func (r *round) isBare(ctx context.Context, at branchAt) (bool, error) {
 	return false, nil
 }
 
-// holdsOnly reports whether a commit is exactly the change that its mark names: nobody has amended it. It asks no key,
-// which may have been lost with the records.
+// holdsOnly reports whether a commit is exactly the change that its mark names, without later amendments. It checks no
+// signature, since the key may have been lost with the records.
 func (r *round) holdsOnly(ctx context.Context, branch string, info gitprovider.CommitInfo, content string) (bool,
 	error) {
 	query := gitprovider.SnapshotQuery{Repo: r.repo, Base: branch, Contents: true}

@@ -48,7 +48,7 @@ func (r CreateRequest) names() (out [][2]string) {
 // isName reports whether a text is one of names.
 func isName(t text) bool { return t.isPath && !strings.HasPrefix(t.label, "files[") }
 
-// newTexts are what edits bring, each on lines of its own.
+// newTexts joins the new texts of the edits, each on lines of its own.
 func newTexts(edits []textedit.Edit) string {
 	parts := make([]string, len(edits))
 	for i, e := range edits {

@@ -10,14 +10,14 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// ownFile is what we last wrote at a path, over all that made a pull request.
+// ownFile is the last text that we wrote at a path, over all proposals that made a pull request.
 type ownFile struct {
 	content string
 	deleted bool
 	from    string // blob that the file was before the first of them; "" if there was none
 }
 
-// ownFiles is what a pull request changes by our records; nil if they do not tell all of it.
+// ownFiles returns the files that a pull request changes by our records; nil if the records are incomplete.
 func ownFiles(made []record.Proposal) map[gitprovider.Path]ownFile {
 	out := map[gitprovider.Path]ownFile{}
 	for _, p := range made {
@@ -39,9 +39,9 @@ func ownFiles(made []record.Proposal) map[gitprovider.Path]ownFile {
 	return out
 }
 
-// changesOursAlone reports whether a pull request changes what we have proposed and nothing else, although its head is
-// no commit of ours: a person has merged the base branch into it, or the forge has made our commits anew on top of
-// that. Each file has the text that we last wrote, or what a merge makes of that and of the base branch's text.
+// changesOursAlone reports whether a pull request changes exactly what we proposed although its head is not our commit:
+// a person has merged the base branch into it, or the forge has rebased our commits. Each file has the text that we
+// last wrote, or the merge of that with the base branch's text.
 func (r revisions) changesOursAlone(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef,
 	pr gitprovider.PullRequest,
 	made []record.Proposal,
@@ -101,8 +101,8 @@ func (r revisions) changesOursAlone(ctx context.Context, p gitprovider.Provider,
 	return true, nil
 }
 
-// isMerge reports whether a blob is what a merge makes of our text of a file and of the base branch's, from the text
-// that ours was made of.
+// isMerge reports whether a blob is the merge of our text of a file with the base branch's, whose common ancestor is
+// the text that ours was made from.
 func isMerge(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, own ownFile, base []byte,
 	blob string) (bool, error) {
 	reader, can := p.(gitprovider.BlobReader)

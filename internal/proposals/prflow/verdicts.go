@@ -6,7 +6,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// ruling is what a gate says of one request. The zero value passes.
+// ruling is the verdict of a gate on one request. The zero value passes.
 type ruling struct {
 	skipped    bool              // there was nothing to judge
 	detail     string            // why it passes, for people

@@ -51,7 +51,7 @@ func (k keptTexts) withhold(t text, secret content.Secret) {
 	}
 }
 
-// wanted is what was asked for, as far as it may be kept.
+// wanted returns the requested change for the record, cut to what may be kept.
 func (k keptTexts) wanted(r *request) *record.RefusedChange {
 	left, ofBody := maxKept, maxKeptBody
 	out := &record.RefusedChange{ChangeType: beginning(r.asked.ChangeType, maxKeptPath),
@@ -103,7 +103,7 @@ func beginning(text string, most int) string {
 	return strings.ToValidUTF8(text[:max(most, 0)], "")
 }
 
-// encodedSize is how many bytes JSON needs for a text.
+// encodedSize returns the number of bytes of a text in JSON, without the quotes.
 func encodedSize(text string) int {
 	encoded, err := json.Marshal(text)
 	if err != nil {

@@ -138,7 +138,7 @@ func (w *writer) removeBranch(ctx context.Context) bool {
 	return false
 }
 
-// retryUnsettled is when a caller is told to call again after a failure that nobody knows the meaning of.
+// retryUnsettled is the retry delay reported after a failure with an unknown outcome.
 const retryUnsettled = 10 * time.Second
 
 // notKnown tells a caller what to do after a failure that leaves open what the provider has done.

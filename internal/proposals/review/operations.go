@@ -17,7 +17,7 @@ type LiftRequest struct {
 	Comment   string `json:"comment,omitempty" maxLength:"500" doc:"Why; the audit has it"`
 }
 
-// OpinionRequest is what a person says of a pull request.
+// OpinionRequest is a person's review of a pull request.
 type OpinionRequest struct {
 	Number    int           `json:"number" required:"true" minimum:"1" path:"number" doc:"Pull request number"`
 	RepoOwner string        `json:"repo_owner" required:"true" example:"joe" doc:"Repository owner"`
@@ -58,7 +58,7 @@ type CloseRequest struct {
 	Comment   string `json:"comment,omitempty" maxBytes:"65536" doc:"Why; a comment of the pull request"`
 }
 
-// Desk is what the operations ask.
+// Desk holds the dependencies of the operations.
 type Desk struct {
 	Service func() *Service
 	// ProviderOf settles the provider of a repository.
@@ -151,7 +151,7 @@ func decide[In any](service func() *Service, o operation.Operation, read func(In
 	})
 }
 
-// actionOf is what the audit calls a verb, or a decision of which it is not clear what it should be.
+// actionOf returns the audit's name of a verb; "review" for an unknown one.
 func actionOf(name string) string {
 	if verb, known := verbNamed(name); known {
 		return verb.Action

@@ -42,7 +42,7 @@ type Pulls interface {
 	FindPull(ctx context.Context, key record.PullKey) (record record.PullRecord, found bool, err error)
 }
 
-// Options are what a Service is made of. All are required but Host.
+// Options configures a Service. All fields are required except Host.
 type Options struct {
 	Provider string // of the pull requests that are reviewed here
 	Host     Host   // nil where there are none
@@ -58,7 +58,7 @@ type Options struct {
 	// Starters are those who started what a pull request consists of, for a policy that wants two persons; nil where that
 	// is not known.
 	Starters func(ctx context.Context, key record.PullKey) ([]record.Actor, error)
-	// Look brings the record of a pull request up to date with its host, after a review; nil where nobody does.
+	// Look updates the record of a pull request from its host after a review; nil where nothing does so.
 	Look func(ctx context.Context, key record.PullKey, by record.Door) error
 }
 
@@ -68,7 +68,7 @@ type Service struct{ Options }
 // New makes a Service.
 func New(o Options) *Service { return &Service{o} }
 
-// Request is what a person decides.
+// Request is a person's decision about a pull request.
 type Request struct {
 	Provider string `json:"provider"`
 	Owner    string `json:"owner"`
@@ -85,7 +85,7 @@ type Request struct {
 	By     operation.Caller `json:"-"`
 }
 
-// Outcome is what came of it.
+// Outcome is the result of a decision.
 type Outcome struct {
 	Number   int      `json:"number"`
 	Done     string   `json:"done"`
@@ -268,8 +268,8 @@ func (s *Service) reviewable(provider string) error {
 	return nil
 }
 
-// record appends what a person did to the audit, and an end to the record of the pull request. Where the poll was
-// faster to see the end, it has told people, and nobody is told twice.
+// record appends a person's action to the audit, and an end to the record of the pull request. If the poll saw the end
+// first, it has already sent the notification, and none is sent twice.
 func (s *Service) record(ctx context.Context, verb Verb, row record.Attempt) error {
 	if verb.event == "" {
 		return s.Records.Record(ctx, row, nil)

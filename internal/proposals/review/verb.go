@@ -76,8 +76,8 @@ func UnknownVerb() *fault.Error {
 		strings.Join(names[:last], ", "), names[last])
 }
 
-// NeedsOf are the operator's rules that a verb must meet; "" for what is not known yet. What a person decides about a
-// pull request is no proposal, so that a server that is read-only for agents lets people review.
+// NeedsOf returns the operator's rules that a verb must meet; pass "" if the verb is not known yet. A person's decision
+// about a pull request is not a proposal, so a server that is read-only for agents lets people review.
 func NeedsOf(verb string) operation.Needs {
 	needs := operation.Needs{For: operation.People, Scope: access.Review, Policy: true, Listed: true}
 	if verb == LiftCooldown { // writes nothing to a repository
