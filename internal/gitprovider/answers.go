@@ -12,7 +12,8 @@ const (
 	ReplyOpening = "Answered by Claude Ops "
 )
 
-// Replier is what a Provider can do besides: answer comments on lines where they stand. Every adapter here can.
+// Replier is an optional ability of a Provider: it answers comments on lines in their conversations. Every adapter here
+// has it.
 type Replier interface {
 	// Reply posts the replies to comments on lines of a pull request. It may stop half-way, and is not safe to repeat:
 	// after a failure RemarkReader tells which are there. not_found if there is no such number, or no such comment.

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// Assigner is what a Provider can do besides, if its host knows reviewers and assignees.
+// Assigner is an optional ability of a Provider whose host knows reviewers and assignees.
 type Assigner interface {
 	// Assign asks for reviews by the people named (a name of the form owner/team is a team) and assigns the pull request.
 	// It does not look what is there already: both may be repeated without harm. A name that the host does not take is
@@ -18,18 +18,18 @@ type Assigner interface {
 	Assign(ctx context.Context, repo RepoRef, number int, reviewers, assignees []string) error
 }
 
-// Editor is what a Provider can do besides: see and mend what a pull request has beside its commits. Every adapter here
-// can.
+// Editor is an optional ability of a Provider: it reads and corrects everything of a pull request except its commits.
+// Every adapter here has it.
 type Editor interface {
-	// Details reads what a pull request has now. not_found if there is no such number.
+	// Details reads the present details of a pull request. not_found if there is no such number.
 	Details(ctx context.Context, repo RepoRef, number int) (Details, error)
 	// SetText replaces title and body of a pull request of ours, whatever its state; title "" leaves the title as it is.
 	// It returns the state that the pull request has then. not_found if there is no such number.
 	SetText(ctx context.Context, repo RepoRef, number int, title, body string) (State, error)
 }
 
-// Details is what a pull request has beside its commits. Names are as the host spells them; a team is owner/team, and
-// lists are in no order.
+// Details holds everything of a pull request that is not in its commits. Names are as the host spells them; a team is
+// owner/team, and lists are in no particular order.
 type Details struct {
 	Labels    []string
 	Assignees []string
@@ -37,7 +37,7 @@ type Details struct {
 	Reviewed  []string // who has reviewed it
 }
 
-// Reviser is what a Provider can do besides: add to a pull request of ours that is open. Every adapter here can.
+// Reviser is an optional ability of a Provider: it adds to an open pull request of ours. Every adapter here has it.
 type Reviser interface {
 	// Append adds one commit with all changes to the branch req.Branch, one of ours, whose Snapshot req.Snapshot is: its
 	// base is the branch itself. It is atomic, and never a force-push. conflict if the branch is not at the snapshot's
@@ -52,15 +52,16 @@ type Reviser interface {
 	Comment(ctx context.Context, repo RepoRef, number int, text string) error
 }
 
-// RemarkReader is what a Provider can do besides: tell what people said. Every adapter here can.
+// RemarkReader is an optional ability of a Provider: it reads reviews and comments. Every adapter here has it.
 type RemarkReader interface {
-	// Remarks returns the submitted reviews, with words in them or without, the answers to their comments on lines, and
-	// the comments of a pull request, oldest first; of a long discussion at least the newest 50 of each, and comments on
-	// lines of the newest MaxCommentedReviews reviews that have any. not_found if there is no such number.
+	// Remarks returns the submitted reviews, with or without text, the answers to their comments on lines, and the
+	// comments of a pull request, oldest first; of a long discussion at least the newest 50 of each, and comments on lines
+	// of the newest MaxCommentedReviews reviews that have any. not_found if there is no such number.
 	Remarks(ctx context.Context, repo RepoRef, number int) ([]Remark, error)
 }
 
-// BlobReader is what a Provider can do besides: read what a file was or is by its object id. Every adapter here can.
+// BlobReader is an optional ability of a Provider: it reads a present or former version of a file by its object id.
+// Every adapter here has it.
 type BlobReader interface {
 	// ReadBlob returns the bytes of a blob. not_found if the repository has none of that id, or no more; content_denied for
 	// one of more than MaxContentRead bytes.
@@ -72,7 +73,7 @@ func BlobTooLarge(id string) *fault.Error {
 	return fault.New(fault.ContentDenied, "the blob %.12s has more than %d bytes and is not read", id, MaxContentRead)
 }
 
-// CheckReader is what a Provider can do besides, if its host runs checks.
+// CheckReader is an optional ability of a Provider whose host runs checks.
 type CheckReader interface {
 	// Checks returns the outcome of CI on the commit head of a pull request. Where the pull request has another head by
 	// now, and where the token may not see checks, none are reported.
@@ -109,8 +110,8 @@ func (r Remark) hasWords() bool {
 		func(c LineComment) bool { return strings.TrimSpace(c.Body) != "" })
 }
 
-// ReviewRemarks are what a submitted review says, and each answer to one of its comments on lines that came after it.
-// id is the review's.
+// ReviewRemarks returns a submitted review as a remark, and each later answer to one of its comments on lines as a
+// remark of its own. id is the review's.
 func ReviewRemarks(id string, r Review) []Remark {
 	said := Remark{ID: id, Author: r.Author, Body: r.Body, At: r.SubmittedAt, State: r.State}
 	var out []Remark
@@ -125,8 +126,8 @@ func ReviewRemarks(id string, r Review) []Remark {
 	return append([]Remark{said}, out...)
 }
 
-// Lister is what a Provider can do besides, if to find out which files a pull request changes costs it a request for
-// each.
+// Lister is an optional ability of a Provider that needs one request for each pull request to find out which files it
+// changes.
 type Lister interface {
 	// ListKnown is ListOpen with the paths that are known without asking.
 	ListKnown(ctx context.Context, repo RepoRef, label string) (KnownList, error)
@@ -136,28 +137,29 @@ type Lister interface {
 type KnownList struct {
 	PRs    []PullRequest
 	Unread []int
-	// ReadPaths reads the paths of pull requests of the list, by number. It holds for as long as nobody pushes.
+	// ReadPaths reads the paths of pull requests of the list, by number. The result is valid until the next push.
 	ReadPaths func(ctx context.Context, numbers []int) (map[int][]string, error)
 	// EachReview says that ReviewStates costs a request for each number.
 	EachReview bool
 }
 
-// Examiner is what a Provider can do besides, if a token stands between us and the host: tell what it may do.
+// Examiner is an optional ability of a Provider that uses a token: it finds out what the token may do.
 type Examiner interface {
 	// Examine asks the host about our access, in some calls that change nothing. base "" means the default branch. An
 	// error means that the host could not be asked at all; what it would not tell stays nil in the Access.
 	Examine(ctx context.Context, repo RepoRef, base string, labels []string) (Access, error)
 }
 
-// Pinger is what a Provider can do besides, if it can tell cheaply whether it serves us now. Every adapter here can.
+// Pinger is an optional ability of a Provider that can tell cheaply whether its host serves us now. Every adapter here
+// has it.
 type Pinger interface {
 	// Ping asks for something small that belongs to no repository, and changes nothing. nil: the host answers, and takes
 	// our token if we have one.
 	Ping(ctx context.Context) error
 }
 
-// Access is what our token may do in a repository, and what the repository is prepared for. A nil pointer means that
-// the host did not say.
+// Access says what our token may do in a repository, and how the repository is configured. A nil pointer means that the
+// host did not say.
 type Access struct {
 	User   string   // whom the host takes us for; "" when it did not say
 	Scopes []string // of the token, as the host names them; nil when it did not say
@@ -179,14 +181,14 @@ type Access struct {
 	Archived      bool
 	Fork          bool
 
-	// BranchRules are what the host's rules restrict on branches of ours, in words. A token that may bypass them is not
-	// told apart from one that they bind.
+	// BranchRules are what the host's rules restrict on branches of ours, in words. They are listed even if the token may
+	// bypass them.
 	BranchRules []string
 	// Unsigned says what of a proposal the host would not sign, where commits must be signed; "" for nothing.
 	Unsigned string
 }
 
-// Installation is what an owner granted an app for their repositories.
+// Installation describes the access that an owner granted an app to their repositories.
 type Installation struct {
 	Permissions     []string // as the host names them, such as "contents: write"; sorted
 	AllRepositories bool     // of the owner, not only chosen ones

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Action is what a change does to a file.
+// Action names the change to a file: create, update or delete.
 type Action string
 
 // The actions.
@@ -41,10 +41,11 @@ func (f FileChange) Fingerprint() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// minFingerprinted is how long a text has to be to tell a change: files with nothing but a title are alike by chance.
+// minFingerprinted is the minimum length of a text that identifies a change: files that hold nothing but a title are
+// often the same by chance.
 const minFingerprinted = 16
 
-// ChangeType is what kind of procedure a change is about; it names the branch's folder.
+// ChangeType names the kind of procedure that a change is about; it is the folder in the branch's name.
 type ChangeType string
 
 // The change types. The default is TypeFix.

@@ -30,7 +30,7 @@ type FileKind struct {
 	Validate func(path, content string) []FileProblem
 }
 
-// FileProblem is what is wrong at one place of a file.
+// FileProblem describes an error at one place of a file.
 type FileProblem struct {
 	Line, Column int // from 1; 0 where no place is to blame
 	Message      string

@@ -8,7 +8,7 @@ import (
 // ManifestFile is the name of the manifest at the root of a monitored repository.
 const ManifestFile = "CLAUDE-OPS.md"
 
-// Manifest is what the section "## Git Provider" of a CLAUDE-OPS.md declares. Empty fields were not declared.
+// Manifest holds the declarations of the section "## Git Provider" of a CLAUDE-OPS.md. Empty fields were not declared.
 type Manifest struct {
 	Provider   string
 	Remote     string // clone URL

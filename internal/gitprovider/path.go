@@ -14,8 +14,8 @@ const (
 	MaxSegmentBytes = 255
 )
 
-// Path is a canonical repository path: the only form in which a path crosses the border to a provider. The zero Path
-// is no path. Only ParsePath makes one.
+// Path is a canonical repository path: the only form in which providers accept a path. The zero Path is invalid. Only
+// ParsePath makes valid ones.
 type Path struct{ s string }
 
 // String is the path, relative to the repository's root, with forward slashes.

@@ -47,15 +47,15 @@ type Provider interface {
 	// is no such number.
 	Label(ctx context.Context, repo RepoRef, number int, labels []string) error
 
-	// FindByHead returns the newest pull request, in whatever state, whose head is the branch, or nil if there is none.
-	// It is how an ambiguous OpenPullRequest is settled.
+	// FindByHead returns the newest pull request, in whatever state, whose head is the branch, or nil if there is none. It
+	// resolves an ambiguous OpenPullRequest.
 	FindByHead(ctx context.Context, repo RepoRef, branch string) (*PullRequest, error)
 
 	// BranchTip returns the commit that the branch points to, or "" if there is no such branch.
 	BranchTip(ctx context.Context, repo RepoRef, branch string) (string, error)
 
-	// DeleteBranch removes one of our branches if its tip is still the given commit; conflict if it is not. A branch
-	// that is already gone is no error. invalid_argument for every branch outside BranchPrefix.
+	// DeleteBranch removes one of our branches if its tip is still the given commit; conflict if it is not. A branch that
+	// is already gone is not an error. invalid_argument for every branch outside BranchPrefix.
 	DeleteBranch(ctx context.Context, repo RepoRef, branch, tip string) error
 
 	// ListOpen returns every open pull request that carries the label, oldest first, with its paths, and those that lack
@@ -85,7 +85,7 @@ type SnapshotQuery struct {
 // files were not read before at their present commit.
 const MaxForeign = 20
 
-// Snapshot is what a repository looked like at one commit of its base branch.
+// Snapshot is the state of a repository at one commit of its base branch.
 type Snapshot struct {
 	Repo          RepoRef // as the host spells it now (after renames)
 	RepoID        string  // see PullRequest.RepoID; "" also if FilesOnly

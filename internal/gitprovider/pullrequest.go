@@ -19,8 +19,8 @@ const (
 	StateMerged State = "merged"
 )
 
-// PullRequest is a pull request as a provider reports it. Title and Body are what other people may have written by now:
-// untrusted text.
+// PullRequest is a pull request as a provider reports it. Title and Body are untrusted text: other people may have
+// changed them.
 type PullRequest struct {
 	Number     int
 	Title      string
@@ -31,8 +31,7 @@ type PullRequest struct {
 	Fork       bool   // the head is a branch of another repository, or of one that is gone: never one of ours
 	HeadCommit string // "" when the host no longer knows
 	Base       string
-	// RepoID is what the host calls the repository that it belongs to for ever, whatever its name; "" where there is no
-	// such thing.
+	// RepoID is the host's permanent id of the pull request's repository, whatever its name; "" where there is no such id.
 	RepoID string
 	// Archived says that the repository takes no changes.
 	Archived  bool
@@ -41,11 +40,11 @@ type PullRequest struct {
 	CreatedAt time.Time
 	ClosedAt  time.Time // zero while open; when merged, the time of the merge
 	Paths     []string  // files that it changes now, old names of renames included, sorted
-	// Unreviewed says that nobody has submitted a review; false also where the host did not say.
+	// Unreviewed says that no review was submitted; false also where the host did not say.
 	Unreviewed bool
 }
 
-// ReviewState is what a reviewer said.
+// ReviewState is the verdict of a review.
 type ReviewState string
 
 // The states of a review.
@@ -57,7 +56,7 @@ const (
 	ReviewPending          ReviewState = "pending"
 )
 
-// Account is what an issuer of identities calls somebody, for ever. The zero value is nobody's.
+// Account is the permanent id that an issuer of identities gave a person. The zero value belongs to no one.
 type Account struct{ Issuer, Subject string }
 
 // Review is one review of a pull request. Body is untrusted text.
@@ -81,7 +80,7 @@ func (r Review) By() Account {
 	return Account{Subject: r.Author}
 }
 
-// LineComment is what a review says of one line of a file, or what was answered there. Body is untrusted text.
+// LineComment is a review's comment on one line of a file, or an answer to one. Body is untrusted text.
 type LineComment struct {
 	ID string // as the host has it; "" where it has none
 	// ID of the comment that this one answers, where the host keeps conversations; "" for the first of one
@@ -97,8 +96,8 @@ type LineComment struct {
 	Resolved bool
 }
 
-// MaxCommentedReviews is of how many reviews, the newest, a provider reads the comments on lines, where that costs a
-// request for each. It is far beyond what people write; whoever reads more than an answer has room for says so.
+// MaxCommentedReviews limits the number of reviews, newest first, whose comments on lines a provider reads where each
+// costs a request. It is far beyond what people write. A caller that reads more than fits into its answer says so.
 const MaxCommentedReviews = 200
 
 // ChecksState is the combined state of CI on the head commit.
@@ -116,7 +115,7 @@ const (
 type Checks struct {
 	State   ChecksState
 	Failing []string // names of the failing contexts, sorted
-	// Details are what the failing contexts say, as far as the host tells, in the order of their names.
+	// Details describe the failing contexts, as far as the host tells, in the order of their names.
 	Details []FailedCheck
 }
 
@@ -132,8 +131,8 @@ type FailedCheck struct {
 type Status struct {
 	PullRequest
 	Mergeable *bool // nil while the provider is still computing it, and for a pull request that is not open
-	// Reviews are what people said: reviews, and the comments of the conversation as ReviewCommented, without our own
-	// answers; by their times, what is pending last. Of a long conversation they are at least the newest 50 comments.
+	// Reviews are the reviews, and the comments of the conversation as ReviewCommented, without our own answers; by their
+	// times, pending ones last. Of a long conversation they are at least the newest 50 comments.
 	Reviews  []Review
 	Checks   Checks
 	MergedBy string // who merged it, as the host names them; "" if it is not merged, and where the host does not say

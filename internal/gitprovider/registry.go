@@ -162,8 +162,8 @@ func (r *Registry) policyPin(ref RepoRef) Pin {
 	return Pin{}
 }
 
-// readManifest finds the manifest and fills in the base branch: that of the policy wins. A manifest that could settle
-// nothing beside the policy is not read, so that a broken one is in nobody's way.
+// readManifest finds the manifest and fills in the base branch: that of the policy wins. The manifest is not read if
+// the policy already settles everything, so that a broken one does no harm.
 func (r *Registry) readManifest(res *Resolution) (m Manifest, found bool, err error) {
 	pin := r.policyPin(res.Repo)
 	res.BaseBranch = pin.BaseBranch

@@ -45,8 +45,8 @@ func CheckRepoPart(s string) error {
 type Remote struct {
 	// Host is the lower-case host, with the port when the URL names one. HostLocal for file:// URLs.
 	Host string
-	// Path is what follows the host, without a leading slash, a trailing slash and a .git ending; for file:// URLs the
-	// absolute path, its leading slash kept.
+	// Path is the part after the host, without a leading slash, a trailing slash and a .git ending; for file:// URLs the
+	// absolute path with its leading slash.
 	Path string
 }
 

@@ -5,8 +5,8 @@ import "context"
 // MaxReviewStates is for how many pull requests ReviewStates is asked at a time.
 const MaxReviewStates = 50
 
-// ReviewLister is what a Provider can do besides: tell how the reviews of several pull requests stand. Every adapter
-// here can.
+// ReviewLister is an optional ability of a Provider: it tells the state of the reviews of several pull requests. Every
+// adapter here has it.
 type ReviewLister interface {
 	// ReviewStates returns, by number, changes_requested for a pull request whose changes somebody still asks for, and
 	// approved for one that somebody approves otherwise. Only those count who may write to the repository. A pull request
@@ -14,7 +14,8 @@ type ReviewLister interface {
 	ReviewStates(ctx context.Context, repo RepoRef, numbers []int) (map[int]ReviewState, error)
 }
 
-// StateOfReview is what reviews come to: changes_requested, approved or "". Reviewers count who may write.
+// StateOfReview returns the overall state of the reviews: changes_requested, approved or "". Only reviewers who may
+// write count.
 func StateOfReview(remarks []Remark) ReviewState {
 	var reviews []Review
 	for _, r := range remarks {

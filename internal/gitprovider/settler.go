@@ -20,14 +20,14 @@ type Settler interface {
 	// ReadCommit returns one commit. not_found if the repository has no commit of that id.
 	ReadCommit(ctx context.Context, repo RepoRef, id string) (CommitInfo, error)
 
-	// Withdraw closes the pull request that its caller has opened a moment ago, and replaces its body. It is the one way
-	// to close something that this port has, and a narrow one: conflict, and nothing is changed, if the head is not a
-	// branch of ours any more, or not at w.Head. On one that is closed it replaces the body alone. not_found if there is
-	// no such number, conflict if it was merged.
+	// Withdraw closes the pull request that its caller has just opened, and replaces its body. It is the only way of this
+	// port to close something, and a narrow one: conflict, and nothing is changed, if the head is not a branch of ours any
+	// more, or not at w.Head. If the pull request is closed, it replaces only the body. not_found if there is no such
+	// number, conflict if it was merged.
 	Withdraw(ctx context.Context, repo RepoRef, w Withdrawal) error
 
-	// Lateness is how long after it was sent a write may still take effect, its caller having given up on it; 0 for a host
-	// that is no server: its pull requests are in our own records, and a write that is under way can be waited for.
+	// Lateness is how long after it was sent a write may still take effect although its caller has given up on it. It is 0
+	// for a host that is not a server: its pull requests are in our own records, and a pending write can be waited for.
 	Lateness() time.Duration
 }
 

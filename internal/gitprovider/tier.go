@@ -37,7 +37,7 @@ func (t Tier) String() string { return strconv.Itoa(int(t)) }
 // MaxFilesPerPR is the absolute cap of files in one pull request, for every tier.
 const MaxFilesPerPR = 100
 
-// MaxFilesTier2 is how many files tier 2 may touch in one pull request (design §3, gate 2).
+// MaxFilesTier2 is the number of files that tier 2 may touch in one pull request (design §3, gate 2).
 const MaxFilesTier2 = 3
 
 // TierLimits holds the largest number of files that each tier may propose in one pull request. Zero means that the
@@ -49,7 +49,7 @@ func DefaultTierLimits() TierLimits {
 	return TierLimits{Investigate: MaxFilesTier2, Remediate: MaxFilesPerPR}
 }
 
-// MaxFiles is the largest number of files that tier t may propose; tier 1, and any value that is no tier, gets 0.
+// MaxFiles returns the largest number of files that tier t may propose; 0 for tier 1 and for invalid values.
 func (l TierLimits) MaxFiles(t Tier) int {
 	switch t {
 	case TierInvestigate:
@@ -103,7 +103,7 @@ func (l TierLimits) whoMay(files int) string {
 	return "; no tier may change so many"
 }
 
-// Rules are what the operator's configuration lets this process propose.
+// Rules limits what this process may propose, by the operator's configuration.
 type Rules struct {
 	Tier   Tier
 	Limits TierLimits

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// EntryKind is what a git tree entry is.
+// EntryKind is the kind of a git tree entry.
 type EntryKind string
 
 // The kinds of tree entries.

@@ -26,7 +26,7 @@ type Driver struct {
 	Read func(Environment) Settings
 	// Hosts are the hosts of clone URLs that lead to the forge; base is nil if none is configured.
 	Hosts func(base *url.URL) []string
-	// New makes the Provider, and says what carries its requests. It calls nobody. The error names the variable to
+	// New makes the Provider, and returns the transport of its requests. It sends none. The error names the variable to
 	// correct.
 	New func(Settings, Runtime) (gitprovider.Provider, *transport.Transport, error)
 	// Webhooks says how the forge signs and names what it sends.
@@ -45,10 +45,10 @@ type Variable struct {
 	Each    bool   // there is one for each name that the operator chooses, which stands in place of NAME
 }
 
-// Prefix is what the names of the forge's variables begin with.
+// Prefix begins the names of the forge's variables.
 func (d Driver) Prefix() string { return strings.ToUpper(d.Name) + "_" }
 
-// Prefixes are what the names of the variables of the drivers begin with.
+// Prefixes returns the prefixes of the variables of the drivers.
 func Prefixes(drivers []Driver) (out []string) {
 	for _, d := range drivers {
 		out = append(out, d.Prefix())
@@ -75,7 +75,7 @@ func (d Driver) Needed() string {
 	return strings.Join(names, " and ")
 }
 
-// Runtime is what a Provider gets from the process that it is in.
+// Runtime holds what the process provides to a Provider.
 type Runtime struct {
 	// Client makes an HTTP client for the address and the token of the settings, to which the options add what only the
 	// forge knows.

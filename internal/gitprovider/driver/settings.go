@@ -56,7 +56,7 @@ func Redacted(secret string) string {
 	return strings.ReplaceAll(secret, `\n`, "\n")
 }
 
-// Settings is what configuration says of one forge.
+// Settings is the configuration of one forge.
 type Settings struct {
 	URL        *url.URL // with a slash at its end; nil if it is not given or no good
 	Token      Secret

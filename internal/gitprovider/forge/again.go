@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// looksAgain is how often Settled reads again.
+// looksAgain limits how often Settled reads again.
 const looksAgain = 3
 
 // Settled reads again what the forge is still working on: after a step, two steps and three, then it takes what it got.

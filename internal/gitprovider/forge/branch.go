@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// Branches is what an adapter does with one branch.
+// Branches is an adapter's access to branches.
 type Branches interface {
 	// Tip gives a branch's commit as git has it now, "" if there is none. not_found for a missing repository.
 	Tip(ctx context.Context, repo gitprovider.RepoRef, branch string) (string, error)
@@ -35,7 +35,7 @@ func DeleteBranch(ctx context.Context, b Branches, repo gitprovider.RepoRef, bra
 	return removeBranch(ctx, b, repo, branch, tip)
 }
 
-// removeBranch is DeleteBranch without the first look. That the branch is gone already is no error.
+// removeBranch is DeleteBranch without the first look. A branch that is gone already is not an error.
 func removeBranch(ctx context.Context, b Branches, repo gitprovider.RepoRef, branch, tip string) error {
 	failure := b.Remove(ctx, repo, branch, tip)
 	if failure == nil {

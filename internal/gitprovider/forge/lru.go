@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// LRU is a cache that forgets what was not used for longest when its contents outweigh the limit. It is safe for
-// concurrent use. Values are shared: nobody may change one.
+// LRU is a cache that drops the least recently used values when their total weight exceeds the limit. It is safe for
+// concurrent use. Values are shared and must not be changed.
 type LRU[K comparable, V any] struct {
 	mu     sync.Mutex
 	limit  int
@@ -60,7 +60,7 @@ func (c *LRU[K, V]) Put(key K, value V) {
 	c.Update(key, func(V) V { return value })
 }
 
-// Update replaces a value by what change makes of it, or of the zero value if there is none, while nobody else does.
+// Update replaces a value by the result of change, atomically. change gets the zero value if there is none.
 func (c *LRU[K, V]) Update(key K, change func(V) V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

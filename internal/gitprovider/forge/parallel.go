@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// sideBySide is how many requests of one call run at the same time.
+// sideBySide limits the concurrent requests of one call.
 const sideBySide = 8
 
 // Together runs independent reads side by side, all of them to their end, and returns the error of the first in order

@@ -43,7 +43,8 @@ func Without(names []string, have func(name string) bool) []string {
 	return out
 }
 
-// WithdrawalFields are what a pull request is changed to when it is withdrawn, or why it may not be.
+// WithdrawalFields returns the fields of a pull request to change for a withdrawal. The error says why it may not be
+// withdrawn.
 func WithdrawalFields(w gitprovider.Withdrawal, pr gitprovider.PullRequest) (map[string]string, error) {
 	if err := w.Check(pr); err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func WithdrawalFields(w gitprovider.Withdrawal, pr gitprovider.PullRequest) (map
 	return fields, nil
 }
 
-// Changed is what a forge answers to a change of a pull request.
+// Changed is a forge's answer to a change of a pull request.
 type Changed struct {
 	State  string `json:"state"` // open or closed
 	Merged bool   `json:"merged"`
@@ -69,7 +70,7 @@ func (c Changed) PullState() gitprovider.State {
 	return gitprovider.State(c.State)
 }
 
-// TextFields are what a pull request is changed to when it gets another title and body.
+// TextFields returns the fields of a pull request to change for a new title and body.
 func TextFields(title, body string) map[string]string {
 	fields := map[string]string{"body": body}
 	if title != "" {

@@ -90,10 +90,10 @@ func (e examiner) user(ctx context.Context) string {
 	return user.UserName
 }
 
-// scopes finds out what the token lacks, whatever its user may do. The server does not tell a token its scopes, but it
-// looks at them before anything else, and names them where one is missing. So two requests are made that need the
-// scopes and could not do anything if they had them: to ask nobody for a review, and to add no label, each of number 0,
-// which is neither a pull request nor an issue. With the scope they are a 404.
+// scopes finds out which scopes the token lacks, regardless of its user's rights. The server does not tell a token its
+// scopes, but it looks at them before anything else, and names them where one is missing. So it sends two requests that
+// need the scopes and have no effect: an empty request for reviews and an empty list of labels, both for number 0,
+// which is neither a pull request nor an issue. With the scope the answer is a 404.
 func (e examiner) scopes(ctx context.Context, repo gitprovider.RepoRef, access *gitprovider.Access) {
 	probe := func(told *error, body string, at ...string) func() error {
 		return func() error {

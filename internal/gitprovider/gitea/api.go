@@ -48,7 +48,7 @@ func (e *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// outcome judges an exchange that ended with err: nil, a *fault.Error when there is no usable answer, or a *refusal.
+// outcome classifies an exchange that ended with err: nil, a *fault.Error without a usable answer, or a *refusal.
 func (a *api) outcome(e *exchange, err error) error {
 	switch {
 	case e.answer != nil && e.answer.StatusCode >= http.StatusMultipleChoices:

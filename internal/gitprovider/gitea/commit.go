@@ -122,8 +122,8 @@ func (w commitWriter) conflictingBranch(ctx context.Context, req gitprovider.Com
 				"another title, or have that branch removed", req.Branch, repo, branch)
 		}
 	}
-	// The words are git's own, which the server passes on. They count only when looking has shown nothing: whoever was in
-	// the way may be gone again.
+	// The text is git's own, which the server passes on. It is used only if the check above found nothing: the conflicting
+	// branch may be gone again.
 	if strings.Contains(refused(cause).message, "cannot lock ref") {
 		return fault.Wrap(cause, fault.Conflict,
 			"the branch %s could not be made in %s: somebody changed a branch at the same "+

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
-// contentsBatch is how many files are asked for at once: fewer than the 30 (DEFAULT_PAGING_NUM) after which the server
-// stops without a word, and few enough for an address of moderate length.
+// contentsBatch is the number of files per request: fewer than the 30 (DEFAULT_PAGING_NUM) after which the server
+// silently stops, and few enough for an address of moderate length.
 const contentsBatch = 20
 
 // contents reads the bytes of the paths that are regular files of at most MaxContentRead bytes. What the server's

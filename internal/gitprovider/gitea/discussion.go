@@ -90,9 +90,9 @@ func (d discussion) reply(ctx context.Context, repo gitprovider.RepoRef, number 
 	return d.api.post(ctx, d.api.repoURL(repo, "pulls", strconv.Itoa(number), "reviews"), in, &made)
 }
 
-// remarks reads reviews, comments and those who may be assigned. The server lets those be assigned who may write, and
-// tells it to everybody who may read; asking for somebody's permission is for administrators. Without the scope for
-// issues comments are left out, and where that list is closed nobody counts as one who may write.
+// remarks reads reviews, comments and the assignable users. The server lists users who may write as assignable, for
+// everyone who may read; reading a user's permission needs an administrator. Without the scope for issues comments are
+// left out, and where that list is not accessible no user counts as one who may write.
 func (d discussion) remarks(ctx context.Context, repo gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
 	var reviews []foundReview
 	var comments []gitprovider.Remark
@@ -141,7 +141,7 @@ func (d discussion) conversation(ctx context.Context, repo gitprovider.RepoRef, 
 	return out, ignoreStatus(err, http.StatusForbidden)
 }
 
-// reviewState is "" for what is no review.
+// reviewState converts the state of a review; "" if it is not a review.
 func reviewState(r *gitea.PullReview) gitprovider.ReviewState {
 	state := map[gitea.ReviewStateType]gitprovider.ReviewState{
 		gitea.ReviewStateApproved:       gitprovider.ReviewApproved,

@@ -59,7 +59,8 @@ func ignoreStatus(err error, statuses ...int) error {
 	return err
 }
 
-// isMissing reports whether the API itself said that there is no such thing. The text 404 of an unknown route does not.
+// isMissing reports whether the API itself answered that the thing does not exist. The text 404 of an unknown route
+// does not count.
 func isMissing(err error) bool {
 	r := refused(err)
 	return r != nil && r.status == http.StatusNotFound && r.isJSON
@@ -84,7 +85,7 @@ func (r *refusal) quotable() string {
 	return r.message
 }
 
-// said is what the server said, to follow a sentence; "" if it said nothing.
+// said returns the server's message, to be appended to a sentence; "" if there is none.
 func (r *refusal) said() string {
 	if r == nil || r.message == "" {
 		return ""

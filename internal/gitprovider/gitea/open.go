@@ -127,7 +127,7 @@ func (o opener) checkAfter(ctx context.Context, spec gitprovider.PullRequestSpec
 const maxFresh = 1024
 
 // freshBranches remembers the branches that this process has made and not opened a pull request for. The server makes a
-// branch for one creator alone, so nobody else can have opened one for it either, short of looking for it.
+// branch for one creator alone, so no one else has opened a pull request for it unless they searched for the branch.
 type freshBranches struct {
 	names *forge.LRU[string, bool]
 }

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// pageSize is what lists are asked for: the largest page that a server gives unless it is configured otherwise
-	// (MAX_RESPONSE_ITEMS). One that is configured to give less does so without a word, so the size of a page is what
-	// came.
+	// pageSize is the requested size of a page: the largest that a server gives unless it is configured otherwise
+	// (MAX_RESPONSE_ITEMS). A server that is configured to give less does so silently, so the size of a page is the number
+	// of its items.
 	pageSize = 50
 	// maxPages bounds how far a list is followed: 50,000 entries of the usual size. No list that this program reads is
 	// that long, and a server that counts wrongly must not keep it busy for ever.
@@ -118,7 +118,7 @@ func (read pageReader[T]) untilEmpty(ctx context.Context, items []T) ([]T, error
 	return items, nil
 }
 
-// withoutNulls leaves out the nulls of a list, which a server may send and nobody means.
+// withoutNulls removes the meaningless nulls that a server may send in a list.
 func withoutNulls[T any](items []*T) []*T {
 	return slices.DeleteFunc(items, func(item *T) bool { return item == nil })
 }

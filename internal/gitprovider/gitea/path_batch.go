@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 )
 
-// bulkPathMemory is what a driver.PathMemory may be besides: one that looks up, and keeps, the files of many pull
-// requests of a repository at once.
+// bulkPathMemory is an optional ability of a driver.PathMemory: it reads and stores the files of many pull requests of
+// a repository at once.
 type bulkPathMemory interface {
 	driver.PathMemory
 	// ManyPathsAt returns the files of those pull requests, by number, that were remembered with the given heads.

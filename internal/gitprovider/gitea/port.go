@@ -35,9 +35,8 @@ func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (g
 
 // OpenPullRequest implements gitprovider.Provider; see opener for when it looks before and after.
 //
-// The answer has no Paths: whoever opens a pull request knows them. Labels whose ids are known by then are set with the
-// creation. Beside the port's codes: repo_not_allowed if the repository is archived or the user may not open pull
-// requests.
+// The answer has no Paths, since the caller knows them. Labels whose ids are known by then are set with the creation.
+// Beside the port's codes: repo_not_allowed if the repository is archived or the user may not open pull requests.
 func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest,
 	error) {
 	pr, err := p.opener.open(ctx, spec)
@@ -222,8 +221,8 @@ func (p *Provider) Reply(ctx context.Context, repo gitprovider.RepoRef, number i
 }
 
 // Remarks implements gitprovider.RemarkReader with three requests side by side, and then one for each of at most
-// gitprovider.MaxCommentedReviews reviews with comments on lines. Where the server does not tell who may write, nobody
-// may.
+// gitprovider.MaxCommentedReviews reviews with comments on lines. Where the server does not tell who may write, no
+// author counts as one who may.
 func (p *Provider) Remarks(ctx context.Context, repo gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
 	if err := forge.CheckNumber(repo, number); err != nil {
 		return nil, err

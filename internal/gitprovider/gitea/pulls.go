@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
-// listAttempts is how often a list is read that changes while it is read.
+// listAttempts limits how often a list is read that changes while it is read.
 const listAttempts = 3
 
 // clockMargin is how much earlier than a reading a pull request must have been opened to count as opened before it. The
@@ -31,7 +31,7 @@ type pulls struct {
 	reviews reviewNumbers
 }
 
-// pullName is how messages call a pull request.
+// pullName names a pull request in messages.
 func pullName(number int) string { return "pull request #" + strconv.Itoa(number) }
 
 // convert gives a pull request in our terms, without its paths.

@@ -35,8 +35,8 @@ func (a *api) switchedOff(from *gitea.Repository, repo gitprovider.RepoRef) erro
 	return nil
 }
 
-// toFaultOfPull is toFault for what is about pull requests. empty says that a repository without a commit, which has
-// none, is no error.
+// toFaultOfPull is toFault for pull requests. empty says that a repository without a commit, which has no pull
+// requests, is not an error.
 func (a *api) toFaultOfPull(ctx context.Context, err error, repo gitprovider.RepoRef, what string, empty bool) error {
 	if isMissing(err) {
 		if from, lookErr := a.repository(ctx, repo); lookErr == nil {

@@ -17,8 +17,8 @@ type reviewNumbers struct {
 	known *atomic.Bool // the server is known to know the number
 }
 
-// fewUnknown is how many pull requests may lack the number without the server's description being asked for: to ask for
-// the reviews of so few costs less.
+// fewUnknown limits the pull requests without a review count whose reviews are read directly: for so few, that costs
+// less than reading the server's description of its API.
 const fewUnknown = 5
 
 // of gives what tells whether a pull request may have a review. A server that gives the number for any of the list

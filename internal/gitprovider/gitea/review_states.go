@@ -17,7 +17,7 @@ func (p *Provider) ReviewStates(ctx context.Context, repo gitprovider.RepoRef,
 	return states, p.api.toFault(err, repo, "")
 }
 
-// reviewStates takes nobody for one who may write where the server does not tell; see remarks.
+// reviewStates counts no reviewer as one who may write where the server does not tell; see remarks.
 func (d discussion) reviewStates(ctx context.Context, repo gitprovider.RepoRef,
 	numbers []int) (map[int]gitprovider.ReviewState, error) {
 	numbers = numbers[:min(len(numbers), gitprovider.MaxReviewStates)]

@@ -19,7 +19,7 @@ type snapshots struct {
 	pulls    pulls
 }
 
-// firstRound is what the first round of reads brings.
+// firstRound holds the results of the first round of reads.
 type firstRound struct {
 	repo   *gitea.Repository
 	base   baseTree
@@ -27,7 +27,7 @@ type firstRound struct {
 	closed []*gitea.PullRequest
 	tips   map[string]string
 	// lastNumber is the highest number among the open ones and among those others that were opened before this round. The
-	// two lists are read by two requests: whoever was opened in between and is closed by now proves nothing about those
+	// two lists are read by two requests: one that was opened in between and is closed by now proves nothing about those
 	// opened just before, which may be in neither list.
 	lastNumber int
 }

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// treePage is how many entries of a tree are asked for at once: the server's own limit unless it is configured
-	// otherwise (DEFAULT_GIT_TREES_PER_PAGE).
+	// treePage is the number of tree entries per request: the server's own limit unless it is configured otherwise
+	// (DEFAULT_GIT_TREES_PER_PAGE).
 	treePage = 1000
 	// maxTreePages is up to how many pages a whole tree is read; above, the folders of interest are read one by one.
 	maxTreePages = 4
@@ -30,7 +30,7 @@ type trees struct {
 	oneByOne *atomic.Bool // the server has no route for many files at once
 }
 
-// baseTree is what a commit of the base branch holds.
+// baseTree holds the files of a commit of the base branch.
 type baseTree struct {
 	commit string
 	tree   gitprovider.Tree

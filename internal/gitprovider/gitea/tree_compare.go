@@ -22,7 +22,7 @@ const (
 	maxComparedTree = 250
 )
 
-// fileTree is what a commit holds: mode and object by path, without the folders.
+// fileTree maps the paths of a commit to mode and object, without the folders.
 type fileTree map[string]string
 
 // sharedBases reads the trees of the merge bases that many of the pull requests have in common. Two trees differ in

@@ -89,8 +89,8 @@ func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base st
 	return access, nil
 }
 
-// identity is whom GitHub takes the token for. scopes is nil for a fine-grained token: it has permissions instead.
-// grant is what an app was given, nil for a user's token.
+// identity describes the token's owner as GitHub reports it. scopes is nil for a fine-grained token, which has
+// permissions instead. grant is what an app was granted, nil for a user's token.
 type identity struct {
 	login  string
 	scopes []string
@@ -115,7 +115,7 @@ func (i identity) sees() string {
 	return "public"
 }
 
-// installation is what Examine tells of an app's installation; nil for a user's token.
+// installation returns the app's installation for Examine; nil for a user's token.
 func (i identity) installation() *gitprovider.Installation {
 	if i.grant == nil {
 		return nil
@@ -125,8 +125,8 @@ func (i identity) installation() *gitprovider.Installation {
 	}
 }
 
-// whoAmI asks for the token's user, or what the app may do in the repository. An installation's token that stands in
-// GITHUB_TOKEN has no user, which is no error.
+// whoAmI reads the token's user, or what the app may do in the repository. An installation's token in GITHUB_TOKEN has
+// no user, which is not an error.
 func (e examiner) whoAmI(ctx context.Context, repo gitprovider.RepoRef) (identity, error) {
 	if e.app != nil {
 		grant, err := e.app.Grant(ctx, repo.Owner, repo.Name)
@@ -215,7 +215,7 @@ func (e examiner) repository(ctx context.Context, repo gitprovider.RepoRef, base
 // anyBranch stands for the branches that proposals are made on.
 const anyBranch = gitprovider.BranchPrefix + "fix/x"
 
-// impossible is no name of a branch and no object id for git, so that a request that names it can make nothing.
+// impossible is neither a valid branch name nor an object id for git, so a request that names it can create nothing.
 const impossible = ".."
 
 // lacking gives the permissions that a proposal needs and that the token was not granted, whatever its user may do.

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
-// accessFields are what is read of the base branch: the classic protection, as shown to everybody who may read, and
+// accessFields selects the fields of the base branch: the classic protection, as shown to everybody who may read, and
 // whether anything has ever reported on its commit.
 const accessFields = `name refUpdateRule { viewerCanPush requiredApprovingReviewCount requiresSignatures }
   target { ... on Commit { statusCheckRollup { state } } }`

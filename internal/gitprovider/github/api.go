@@ -65,7 +65,7 @@ type request struct {
 	need   need
 }
 
-// rawBlob is what makes GitHub answer with a blob's bytes instead of JSON.
+// rawBlob is the media type for which GitHub answers with a blob's bytes instead of JSON.
 const rawBlob = "application/vnd.github.raw+json"
 
 // pageSize is the largest page of a REST list and of a GraphQL connection.

@@ -86,7 +86,7 @@ func (f changedFiles) unread(repo gitprovider.RepoRef, nodes []*pullNode) []*pul
 	return out
 }
 
-// filesAtOnce is how many pull requests one query compares: GitHub gives a query 10 seconds.
+// filesAtOnce is the number of pull requests that one query compares: GitHub gives a query 10 seconds.
 const filesAtOnce = 50
 
 // read asks for the files of the nodes, fills them in and remembers them. What GraphQL does not tell, or not in full,

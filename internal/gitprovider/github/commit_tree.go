@@ -40,8 +40,8 @@ func (w commitWriter) treeCommit(ctx context.Context, req gitprovider.CommitRequ
 	})
 }
 
-// makeObject makes a git object, which nobody sees before a reference leads to it, and returns its id. of is another
-// one that it has.
+// makeObject makes a git object, which stays invisible until a reference leads to it, and returns its id. of is an
+// existing object that the new one refers to.
 func (w commitWriter) makeObject(ctx context.Context, repo gitprovider.RepoRef, kind, of string, body any) (string,
 	error) {
 	var made struct{ SHA string }

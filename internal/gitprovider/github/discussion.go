@@ -19,7 +19,7 @@ type discussion struct {
 	writers writers
 }
 
-// detailFields are what Details reads: the first 100 of each, of which GitHub takes fewer.
+// detailFields selects the fields for Details: the first 100 of each, which is more than GitHub allows.
 const detailFields = `labels(first: 100) { nodes { name } } assignees(first: 100) { nodes { login } }
     reviewRequests(first: 100) { nodes { requestedReviewer { ... on User { login } ... on Bot { login }
       ... on Mannequin { login } ... on Team { combinedSlug } } } }
@@ -85,7 +85,7 @@ type remarkNode struct {
 	IsMinimized            bool
 }
 
-// remarks are in the order of their times. What is hidden is left out, as is what somebody said whose account is gone.
+// remarks returns the remarks in the order of their times. Hidden ones, and those of deleted accounts, are left out.
 func (d discussion) remarks(ctx context.Context, repo gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
 	var pr struct {
 		threadsNode
@@ -148,7 +148,7 @@ func (d discussion) whoWrites(ctx context.Context, repo gitprovider.RepoRef,
 const (
 	// writersAsked bounds the people about whom one reading of remarks asks. Those beyond are not quoted.
 	writersAsked = 10
-	// writersFresh is how long an answer is believed, and maxWriters how many are kept.
+	// writersFresh is how long an answer is cached, and maxWriters the number of cached answers.
 	writersFresh = 10 * time.Minute
 	maxWriters   = 4096
 )

@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
-// facts is what was last seen of a repository.
+// facts caches the last known facts about a repository.
 type facts struct {
 	id        string          // GraphQL node id
 	labels    map[string]bool // by labelKey

@@ -30,7 +30,7 @@ func (s snapshots) readOpen(ctx context.Context, q *snapshotQuery, out *gitprovi
 	files.keep(out.Repo, others)
 	unread := files.unread(out.Repo, ours)
 	if more := newest(files.unread(out.Repo, others)); len(more) > 0 {
-		// That the files of others cannot be read is no reason to fail: they are counted, and ours are read without.
+		// Failing to read the files of others is not an error: those are counted as unread, and ours are read separately.
 		if files.read(ctx, out.Repo, slices.Concat(unread, more)) == nil {
 			unread = nil
 		}

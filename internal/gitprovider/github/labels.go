@@ -21,8 +21,8 @@ type labels struct {
 	now    func() time.Time
 }
 
-// labelsFresh is how long a snapshot's labels are believed. GitHub makes a label that it is told to set and does not
-// know, so that an old memory of one could bring back what a person has deleted.
+// labelsFresh is how long a snapshot's labels are trusted. GitHub creates an unknown label that it is told to set, so
+// an outdated cache could bring back a label that a person has deleted.
 const labelsFresh = time.Minute
 
 // labelKey is a label as GitHub compares it, letter case aside.

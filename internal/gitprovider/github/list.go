@@ -52,10 +52,10 @@ func (l lists) open(ctx context.Context, repo gitprovider.RepoRef, label string)
 }
 
 const (
-	// maxRefPages bounds, in pages of 100, the branches of ours whose pull requests are looked at for marks. Branches of
-	// pull requests that ended long ago count, if nobody removed them.
+	// maxRefPages bounds, in pages of 100, our branches whose pull requests are searched for marks. Branches of pull
+	// requests that ended long ago count unless they were removed.
 	maxRefPages = 10
-	// pullsOfBranch is how many open pull requests of one branch are looked at: one for each base.
+	// pullsOfBranch limits the open pull requests of one branch that are read: one for each base.
 	pullsOfBranch = 5
 )
 

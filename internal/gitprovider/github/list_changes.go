@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// changedSize is how many pull requests are looked through for changes, the last changed first. If more than these
-	// have changed the list is read whole.
+	// changedSize limits the pull requests that are searched for changes, the last changed first. If more than these have
+	// changed, the whole list is read.
 	changedSize = 50
-	// changedMargin is how far behind the last change that was seen it is looked again: what GitHub dated before may have
-	// become visible after.
+	// changedMargin is how far before the last seen change the search starts: changes with an earlier date may have become
+	// visible later.
 	changedMargin = 2 * time.Minute
-	// listingFresh is how long a list is kept up to date by its changes before it is read whole again.
+	// listingFresh is how long a list is kept up to date by its changes before the whole list is read again.
 	listingFresh = time.Hour
 	// maxListings bounds, in bytes of titles and bodies, the lists that are kept.
 	maxListings = 16 << 20

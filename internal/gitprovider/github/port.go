@@ -196,8 +196,8 @@ func (p *Provider) Reply(ctx context.Context, repo gitprovider.RepoRef, number i
 }
 
 // Remarks implements gitprovider.RemarkReader with one query over the newest 50 comments, as many reviews, and the last
-// opinion of each who may write; and with a request for each other author, of whom at most ten are asked about that are
-// not known from the last ten minutes.
+// opinion of each reviewer who may write. It needs one more request for each other author who is not cached from the
+// last ten minutes, for at most ten authors.
 func (p *Provider) Remarks(ctx context.Context, repo gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
 	remarks, err := p.discussion.remarks(about(ctx, repo), repo, number)
 	return remarks, publish(err)

@@ -59,7 +59,7 @@ var (
 // maxTrees bounds the commits whose root tree is remembered.
 const maxTrees = 512
 
-// New makes a Provider. It calls nobody.
+// New makes a Provider. It sends no request.
 func New(opts Options) *Provider {
 	clock := transport.Clock{Now: opts.Now, Sleep: opts.Sleep}.WithDefaults()
 	token := tokenVariable

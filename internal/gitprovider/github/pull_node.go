@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// pullFragment is what is read of a pull request.
+// pullFragment selects the fields of a pull request.
 const pullFragment = `
 fragment pull on PullRequest {
   id number title body url state isCrossRepository headRefName headRefOid headRef { target { oid } } baseRefName
@@ -93,8 +93,8 @@ func (n *pullNode) pullRequest() gitprovider.PullRequest {
 	return pr
 }
 
-// head is the head's commit: while it is open, that of its branch. What GitHub says of the pull request itself has been
-// seen to stay behind for hours.
+// head is the head's commit: while it is open, that of its branch. GitHub's field of the pull request itself has been
+// seen to lag for hours.
 func (n *pullNode) head() string {
 	if tip := n.HeadRef.tip(); n.State == "OPEN" && !n.IsCrossRepository && tip != "" {
 		return tip
@@ -102,8 +102,8 @@ func (n *pullNode) head() string {
 	return n.HeadRefOid
 }
 
-// branch is the head branch. One of a fork is none of the repository's, whatever its name: the fork's owner is put
-// before it, as GitHub itself writes it, so that nobody takes it for one of ours.
+// branch returns the head branch. A fork's branch is prefixed with the fork's owner, as GitHub itself writes it, so
+// that it is not mistaken for one of ours, whatever its name.
 func (n *pullNode) branch() string {
 	switch {
 	case !n.IsCrossRepository:

@@ -153,7 +153,7 @@ func (p pulls) openFor(ctx context.Context, spec gitprovider.PullRequestSpec) (*
 	})
 }
 
-// findPage is how many pull requests of one branch name are looked at together; more than a few come only from forks.
+// findPage is the number of pull requests of one branch name per query; more than a few come only from forks.
 const findPage = 10
 
 // first gives the first pull request of the list whose head is in the repository itself, or nil.

@@ -26,7 +26,7 @@ const (
 	needActions   need = "Actions: read"
 )
 
-// refusal is a definite no of GitHub's: nothing was done. Its fault is what it means unless the method that asked knows
+// refusal is a definite negative answer of GitHub: nothing was done. Its fault applies unless the calling method knows
 // better.
 type refusal struct {
 	status int    // of REST; 0 for GraphQL
@@ -71,7 +71,7 @@ type refusals struct {
 	now       func() time.Time
 }
 
-// said is what GitHub said, fit for a message: clean, and without the token, which an answer might echo.
+// said prepares GitHub's text for a message: cleaned, and without the token, which an answer might echo.
 func (r refusals) said(message string) string { return forge.Clean(r.transport.Scrub(message)) }
 
 // saidBy is the message of a REST refusal and of its validation errors.
@@ -88,7 +88,7 @@ func (r refusals) saidBy(e *gogithub.ErrorResponse) string {
 	return r.said(strings.Join(said, "; "))
 }
 
-// translate tells what an error of the client means: a refusal, or that nobody knows what happened.
+// translate classifies an error of the client: a refusal, or an unknown outcome.
 func (r refusals) translate(err error, n need) error {
 	var (
 		limit    *gogithub.RateLimitError
@@ -116,8 +116,8 @@ func (r refusals) translate(err error, n need) error {
 	return r.transport.Failure(err)
 }
 
-// secondaryWait is how long GitHub asks to wait at least after a secondary limit that names no time
-// (docs.github.com, "Rate limits for the REST API").
+// secondaryWait is the minimum wait that GitHub requires after a secondary limit that names no time (docs.github.com,
+// "Rate limits for the REST API").
 const secondaryWait = time.Minute
 
 // fromLimit is a rate limit.

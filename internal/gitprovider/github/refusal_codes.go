@@ -100,7 +100,8 @@ func (r refusals) fromWords(said string, n need) *fault.Error {
 	return nil
 }
 
-// forbidden is a 403. A classic token's scopes are in the headers, and so is what a fine-grained one lacks.
+// forbidden converts a 403. The headers name a classic token's scopes, and the permissions that a fine-grained one
+// lacks.
 func (r refusals) forbidden(said string, n need, header http.Header) *fault.Error {
 	if accepted := header.Get("X-Accepted-GitHub-Permissions"); accepted != "" {
 		return r.missingPermission(need(forge.Clean(accepted)), said)

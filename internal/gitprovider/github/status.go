@@ -72,8 +72,8 @@ type contextNode struct {
 	Context, State, Description, TargetURL                     string // of a commit status
 }
 
-// suiteNode is what a check run belongs to. WorkflowRun is nil for other apps than GitHub Actions, and where the token
-// may not see it.
+// suiteNode describes the suite of a check run. WorkflowRun is nil for apps other than GitHub Actions, and where the
+// token may not see it.
 type suiteNode struct {
 	ID          string
 	App         *struct{ Slug string }
@@ -83,7 +83,7 @@ type suiteNode struct {
 	}
 }
 
-// rollup is what CI reported; one without contexts if it reported nothing.
+// rollup returns CI's report; it has no contexts if CI reported nothing.
 func (n *statusNode) rollup() rollup {
 	if n.Commits == nil || len(n.Commits.Nodes) == 0 || n.Commits.Nodes[0].Commit.StatusCheckRollup == nil {
 		return rollup{}
@@ -236,8 +236,8 @@ func withoutSuperseded(all []*contextNode) []*contextNode {
 	})
 }
 
-// key is what the runs of one check have in common. Where the workflow is not shown, only those of one suite have it:
-// two workflows may have jobs of the same name.
+// key identifies the runs of one check. Where the workflow is not shown, only runs of one suite share a key: two
+// workflows may have jobs of the same name.
 func (n *contextNode) key() string {
 	suite, app := n.CheckSuite, ""
 	if suite.App != nil {

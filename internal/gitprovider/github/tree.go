@@ -41,7 +41,7 @@ func (e treeEntry) entry() gitprovider.Entry {
 	return gitprovider.Entry{Kind: gitprovider.KindFile, Executable: e.Mode&modeExecutable != 0, ID: e.Oid}
 }
 
-// fileNode is what GraphQL answers to Commit.file: a folder's entries or a file's text.
+// fileNode is GraphQL's answer for Commit.file: a folder's entries or a file's text.
 type fileNode struct {
 	treeEntry
 	Object *struct {

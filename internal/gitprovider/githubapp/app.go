@@ -19,14 +19,14 @@ type Options struct {
 	API *url.URL
 	// Client carries requests in the name of the app: its credential is a Signer.
 	Client *transport.Transport
-	// Learn is told each token that is obtained, before it is used, and returns what is called when the token is worth
-	// nothing any more. It is for what redacts secrets; nil: nobody is told.
+	// Learn registers each new token for redaction before it is used, and returns a function that is called once the token
+	// is worthless. nil: tokens are not registered.
 	Learn func(token string) (forget func())
 	Now   func() time.Time // nil means time.Now
 }
 
-// App gives the tokens of a GitHub App's installations. It is safe for concurrent use and calls nobody before a token
-// is needed.
+// App provides the tokens of a GitHub App's installations. It is safe for concurrent use and sends no request before a
+// token is needed.
 type App struct {
 	api    *url.URL
 	client *transport.Transport
@@ -87,7 +87,7 @@ type slot struct {
 	forget  func()
 }
 
-// newFor is how long GitHub may not know a token that it has made, or not what it may do: it answers 401, and 403.
+// newFor is how long GitHub may not yet recognise a new token (401), or its permissions (403).
 const newFor = 6 * time.Second
 
 // IsNew reports whether the token for a use was made so lately that GitHub may not know it yet.
@@ -100,11 +100,11 @@ func (a *App) IsNew(use transport.Use) bool {
 
 func (a *App) isNew(s *slot) bool { return s.token != "" && a.now().Sub(s.made) < newFor }
 
-// renewBefore is how long before its end a token is replaced: longer than a request with all of its repetitions takes,
+// renewBefore is how long before its expiry a token is replaced: longer than a request with all its repetitions takes,
 // and than two clocks differ.
 const renewBefore = 5 * time.Minute
 
-// forgetAfter is how long after its end a token is still redacted.
+// forgetAfter is how long after its expiry a token is still redacted.
 const forgetAfter = time.Hour
 
 // Token implements transport.Credential. not_found if the app is not installed where it would see the repository;

@@ -70,7 +70,7 @@ func (a *App) ask(ctx context.Context, method string, u *url.URL, body, out any)
 	return 0, "", notGitHub(nil)
 }
 
-// message is what GitHub said, fit to be quoted.
+// message returns GitHub's message, cleaned for quoting.
 func message(raw []byte) string {
 	var said struct {
 		Message string `json:"message"`
@@ -79,7 +79,7 @@ func message(raw []byte) string {
 	return forge.Clean(said.Message)
 }
 
-// clockTolerance is how far two clocks may differ before a refused signature is put down to that.
+// clockTolerance is the difference between two clocks up to which a refused signature is not attributed to them.
 const clockTolerance = 30 * time.Second
 
 // unsigned is the fault for a signature that GitHub does not take: a key of another app, or a clock that is wrong.

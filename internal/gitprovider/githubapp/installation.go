@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
-// installationFresh is how long an installation is believed to be as it was seen.
+// installationFresh is how long a cached installation is used.
 const installationFresh = 10 * time.Minute
 
 // installation is where the app is installed: for one owner, with what that owner granted.
@@ -61,7 +61,7 @@ func (a *App) installation(ctx context.Context, owner, repo string, fresh bool) 
 		return in, false, suspended(owner)
 	}
 	if _, id, moved := strings.Cut(strings.TrimSuffix(at, "/installation"), "/repositories/"); moved {
-		in.repository, _ = strconv.ParseInt(id, 10, 64) // 0 for what is no number: then the name is used
+		in.repository, _ = strconv.ParseInt(id, 10, 64) // 0 if it is not a number: then the name is used
 	}
 	a.installations.Put(k, cachedInstallation{in, a.now().Add(installationFresh)})
 	return in, false, nil
@@ -114,7 +114,7 @@ func leftOut(owner, repo string) *fault.Error {
 			"check its name, or add it in the installation's settings", owner, repo, owner)
 }
 
-// Grant is what an installation allows the app.
+// Grant describes what an installation allows the app.
 type Grant struct {
 	Login       string   // whom GitHub shows as the author of what the app does: "NAME[bot]"
 	Permissions []string // such as "contents: write", sorted

@@ -10,7 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
-// permissions are what an installation grants, or a token may do: "read", "write" or "admin" by GitHub's name.
+// permissions maps GitHub's name of a permission to "read", "write" or "admin", as an installation grants it or a token
+// has it.
 type permissions map[string]string
 
 // required are the permissions that a request needs, and optional those that it makes use of if the installation grants

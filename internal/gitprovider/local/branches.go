@@ -15,7 +15,7 @@ type branches struct {
 	head string            // the branch that HEAD names, if it exists; "" otherwise
 }
 
-// refConfig is how git runs in the repository itself: the wait for somebody else's lock is bounded.
+// refConfig configures git for commands in the repository itself: the wait for a lock of another process is bounded.
 func refConfig() []string {
 	return []string{"core.filesRefLockTimeout=2000", "core.packedRefsTimeout=2000"}
 }
@@ -135,7 +135,7 @@ func (p *Provider) DeleteBranch(ctx context.Context, ref gitprovider.RepoRef, br
 	return repo.removeBranch(ctx, branch, tip)
 }
 
-// removeBranch deletes a branch if its tip is still the given commit. That it is gone already is no error.
+// removeBranch deletes a branch if its tip is still the given commit. A branch that is gone already is not an error.
 func (repo *repository) removeBranch(ctx context.Context, branch, tip string) error {
 	t := &transaction{}
 	t.remove(branch, tip)
@@ -160,8 +160,8 @@ func (repo *repository) removeBranch(ctx context.Context, branch, tip string) er
 // process that was killed included.
 func (p *Provider) Lateness() time.Duration { return 0 }
 
-// OurBranches implements gitprovider.Settler. It waits for nobody who writes: what has just been made is for those who
-// make it.
+// OurBranches implements gitprovider.Settler. It does not wait for writers: a branch that was just made belongs to the
+// process that made it.
 func (p *Provider) OurBranches(ctx context.Context, ref gitprovider.RepoRef) (map[string]string, error) {
 	repo, err := p.open(ctx, ref)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // Commit implements gitprovider.Provider. Beside the codes of the port: invalid_argument for an empty change set or a
 // branch that is not one of ours, no_change for an update that leaves a file as it is, conflict for a file that is not
-// there to be updated or deleted, is there although it should be created, or is no regular file.
+// there to be updated or deleted, is there although it should be created, or is not a regular file.
 func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (gitprovider.Commit, error) {
 	none := gitprovider.Commit{}
 	if err := checkCommit(req); err != nil {

@@ -14,7 +14,7 @@ import (
 // pair is a base commit and a head commit.
 type pair struct{ base, head string }
 
-// comparison is what a head changes against its base. It holds for ever, since both are commits.
+// comparison is the difference between a head and its base. It is valid for ever, since both are commits.
 type comparison struct {
 	contained bool     // the base contains the head: nothing to merge
 	unrelated bool     // the two have no commit in common

@@ -18,8 +18,8 @@
 //
 // # What is in the way
 //
-// Before each call, and again right before each write, the git directory is looked at: what leads git out of it, or to
-// something that is no file, is refused. See layout and docs/guides/providers.md.
+// Before each call, and again right before each write, the git directory is checked: anything that leads git out of it,
+// or to something that is not a file, is refused. See layout and docs/guides/providers.md.
 //
 // # How a commit is made
 //

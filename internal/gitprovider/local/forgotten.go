@@ -12,7 +12,7 @@ import (
 // workspacePrefix begins the name of each workspace's folder.
 const workspacePrefix = "claudeops-git-"
 
-// forgottenAfter is the age at which a workspace belongs to nobody any more: no command of ours lasts nearly as long.
+// forgottenAfter is the age at which a workspace counts as abandoned: none of our commands runs nearly as long.
 const forgottenAfter = 24 * time.Hour
 
 // removeForgotten removes the workspaces of processes that were killed, where the folders are this user's.

@@ -50,7 +50,7 @@ type command struct {
 	lock *writeLock
 }
 
-// exitError is how git failed. Its text is for logs.
+// exitError says how git failed. Its text is for logs.
 type exitError struct {
 	name   string
 	code   int

@@ -30,8 +30,8 @@ const (
 	maxOpens    = 100     // tries to open a folder that is a file each time
 )
 
-// checkLayout refuses a repository that leads git out of its folder, or to something that is no file. repo_not_allowed,
-// saying what stands where and what to do.
+// checkLayout refuses a repository that leads git out of its folder, or to something that is not a file. The error is
+// repo_not_allowed; it names the place and the remedy.
 func (repo *repository) checkLayout(ctx context.Context) error {
 	l := layout{ctx: ctx, repo: repo, seen: map[string]bool{}}
 	if err := l.top(); err != nil {

@@ -85,7 +85,7 @@ func withIDs(reviews []gitprovider.Review) []gitprovider.Review {
 	return out
 }
 
-// linesIn is how many lines a text has.
+// linesIn returns the number of lines of a text.
 func linesIn(text []byte) int {
 	n := bytes.Count(text, []byte("\n"))
 	if len(text) > 0 && text[len(text)-1] != '\n' {

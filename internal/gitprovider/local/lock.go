@@ -14,8 +14,8 @@ const (
 
 // lockForWriting waits until no claudeops process on this machine writes references of the repository, and keeps others
 // from it until the lock is given up. A git command that was started under the lock inherits it, so it lasts until that
-// command has ended, whatever becomes of this process. Other programs know nothing of it: git's own locks keep them
-// apart.
+// command has ended, even if this process ends earlier. Other programs do not take this lock: git's own locks exclude
+// them.
 func lockForWriting(ctx context.Context, repo *repository) (*writeLock, error) {
 	bounded, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()

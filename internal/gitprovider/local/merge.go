@@ -43,8 +43,9 @@ type Merged struct {
 //
 // If the base branch moves meanwhile, the merge is tried again, at most mergeTries times.
 //
-// The base is moved first, then the record is brought up to date, then the head branch is deleted if it still is what
-// was merged and nobody has it checked out. After a crash in between, the next look finds the merge by ancestry.
+// The base is moved first, then the record is brought up to date, then the head branch is deleted if it still points to
+// the merged commit and is not checked out anywhere. After a crash in between, the next look finds the merge by
+// ancestry.
 func (r *Reviewer) Merge(ctx context.Context, ref gitprovider.RepoRef, number int, n MergeNote) (Merged, error) {
 	if err := n.check(false); err != nil {
 		return Merged{}, err
@@ -176,7 +177,8 @@ func (r *Reviewer) mayMerge(ctx context.Context, repo *repository, pr gitprovide
 	return nil
 }
 
-// objectors lists whose latest verdict asks for changes, sorted. A comment is no verdict; a dismissed one is withdrawn.
+// objectors lists the reviewers whose latest verdict asks for changes, sorted. A comment is not a verdict; a dismissed
+// verdict is withdrawn.
 func objectors(reviews []gitprovider.Review) []string {
 	objects := map[gitprovider.Account]string{}
 	for _, review := range reviews {
@@ -303,7 +305,7 @@ func (repo *repository) underWay(gitDir string, found map[string]string) {
 	}
 }
 
-// treeMerge is what git makes of two commits.
+// treeMerge is git's merge of two commits.
 type treeMerge struct {
 	tree string // of no use unless the other two are empty
 	// conflicts are files in which both sides change the same lines, and elsewhere those that the merge writes although

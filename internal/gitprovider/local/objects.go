@@ -42,8 +42,8 @@ func (w *workspace) open(ctx context.Context) (*objects, error) {
 	return o, nil
 }
 
-// close ends the process. problem is what went wrong meanwhile, or nil: a fault is returned as it is; for another error
-// the reason that git gives is preferred.
+// close ends the process. problem is an error that occurred meanwhile, or nil: a fault is returned unchanged; for
+// another error, the reason that git gives is preferred.
 func (o *objects) close(problem error) error {
 	result, err := o.talk.Close()
 	err = o.git.outcome(o.ctx, o.call, result, err)

@@ -144,7 +144,7 @@ func (p *Provider) Status(ctx context.Context, ref gitprovider.RepoRef, number i
 	return p.pulls.status(ctx, repo, number, seen)
 }
 
-// Details implements gitprovider.Editor. Nobody is assigned, or asked for a review, here.
+// Details implements gitprovider.Editor. There are no assignees and no requests for a review here.
 func (p *Provider) Details(ctx context.Context, ref gitprovider.RepoRef, number int) (gitprovider.Details, error) {
 	_, pr, reviews, err := p.openPull(ctx, ref, number)
 	out := gitprovider.Details{Labels: pr.Labels}

@@ -201,9 +201,9 @@ func (repo *repository) stateOf(ctx context.Context, pr gitprovider.PullRequest,
 // maxHeld is at how many commits of the base, the newest that touch the files of a change, holds looks.
 const maxHeld = 50
 
-// holds reports whether the base has held the change of a commit since the two parted, whoever put it there and how: by
-// a squash, a rebase or a cherry-pick. It does if there is nothing left to merge. A head that the repository no longer
-// has is held by none.
+// holds reports whether the base has held the change of a commit since the two parted, no matter how it got there: by a
+// squash, a rebase or a cherry-pick. It does if there is nothing left to merge. For a head that the repository no
+// longer has the answer is false.
 func (w *workspace) holds(ctx context.Context, base, head string) (bool, error) {
 	if !isID(head) {
 		return false, nil

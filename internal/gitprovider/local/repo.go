@@ -27,11 +27,11 @@ type repository struct {
 // key is the repository's name in the Records.
 func (repo *repository) key() string { return repo.ref.String() }
 
-// url is what git clone takes.
+// url returns the address for git clone.
 func (repo *repository) url() string { return (&url.URL{Scheme: "file", Path: repo.dir}).String() }
 
-// prURL is the page of a pull request of the repository, where its address is known. Otherwise it names the pull
-// request: the part before the # can be cloned, the number is what claudeops review and the dashboard take.
+// prURL returns the page of a pull request of the repository, where its address is known. Otherwise it names the pull
+// request: the part before the # can be cloned, and claudeops review and the dashboard accept the number.
 func (repo *repository) prURL(number int) string {
 	if repo.page != nil {
 		return repo.page(repo.ref, number)

@@ -11,9 +11,9 @@ import (
 	"github.com/claudeops/claudeops/internal/system/git"
 )
 
-// Reviewer is what a person does with the pull requests of the local provider: look, review, merge, close. It is no
-// part of the provider port, and no Provider leads to one: only what serves people (the command line, the dashboard)
-// makes it.
+// Reviewer acts on pull requests of the local provider for a person: look, review, merge, close. It does not belong to
+// the provider port, and no Provider leads to one: only code that serves people (the command line, the dashboard) makes
+// it.
 //
 // Methods return *fault.Error with the codes of gitprovider.Provider, and invalid_argument for a malformed Note.
 type Reviewer struct{ p *Provider }
@@ -21,7 +21,7 @@ type Reviewer struct{ p *Provider }
 // NewReviewer makes a Reviewer for the provider's repositories.
 func NewReviewer(p *Provider) *Reviewer { return &Reviewer{p} }
 
-// Note is who acts, and what they say.
+// Note says who acts, and carries their comments.
 type Note struct {
 	Who string // the person's name, at most 100 bytes, no control characters; required
 	// Account tells the person from others, whatever their name is. The zero value: the name does.
@@ -92,7 +92,7 @@ func (r *Reviewer) Show(ctx context.Context, ref gitprovider.RepoRef, number int
 	return detail, err
 }
 
-// Approve records an approval of the head as it is, which from then on is what Merge expects.
+// Approve records an approval of the present head, which Merge then expects.
 func (r *Reviewer) Approve(ctx context.Context, ref gitprovider.RepoRef, number int, n Note) error {
 	return r.review(ctx, ref, number, gitprovider.ReviewApproved, n)
 }

@@ -112,7 +112,7 @@ func (p *Provider) Reply(ctx context.Context, ref gitprovider.RepoRef, number in
 	return p.pulls.addReview(ctx, repo, number, gitprovider.ReviewCommented, n)
 }
 
-// Remarks implements gitprovider.RemarkReader. Whoever reviews here may write.
+// Remarks implements gitprovider.RemarkReader. Every reviewer here may write.
 func (p *Provider) Remarks(ctx context.Context, ref gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
 	_, _, reviews, err := p.openPull(ctx, ref, number)
 	var out []gitprovider.Remark

@@ -17,7 +17,7 @@ import (
 )
 
 // RootFile is the file in a root that holds its identity: 16 to 64 lower-case letters and digits, and a line break. It
-// is written once and is no secret. See docs/adr/0018-a-root-has-an-identity.md.
+// is written once and is not secret. See docs/adr/0018-a-root-has-an-identity.md.
 const RootFile = ".claudeops-root"
 
 // unknownRoot stands for the identity of a root that has one which cannot be read. No root has it, so that no record is
@@ -26,8 +26,8 @@ const unknownRoot = "?"
 
 const maxRootFile = 100 // bytes
 
-// RootIdentity returns the identity of the root folder: "" if it has none yet, or if there is no such folder; one that
-// no root has if it cannot be read.
+// RootIdentity returns the identity of the root folder: "" if it has none yet or does not exist; an identity that
+// matches no root if it cannot be read.
 func RootIdentity(root string) string {
 	id, err := readRoot(root)
 	switch {

@@ -18,5 +18,5 @@ func tryLock(string) (*writeLock, error) { return &writeLock{}, nil }
 
 func (t *writeLock) unlock() {}
 
-// files is what a command inherits: nothing.
+// files returns the files that a command inherits: none.
 func (t *writeLock) files() []*os.File { return nil }

@@ -42,5 +42,5 @@ func tryLock(gitDir string) (*writeLock, error) {
 // unlock gives the lock up, as far as this process is concerned.
 func (t *writeLock) unlock() { _ = t.folder.Close() }
 
-// files is what a command inherits.
+// files returns the files that a command inherits.
 func (t *writeLock) files() []*os.File { return []*os.File{t.folder} }

@@ -48,8 +48,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// leftLock is a lock file that stands in the way of the transaction, or "". git takes one for a moment; one that stays
-// was left by a git that was killed.
+// leftLock returns a lock file that blocks the transaction, or "". git holds one for a moment; one that stays was left
+// by a git that was killed.
 func (t *transaction) leftLock(repo *repository) string {
 	names := []string{"packed-refs"}
 	for _, branch := range t.branches {

@@ -66,7 +66,7 @@ func (e *treeEditor) put(path, mode, id string) error {
 	return nil
 }
 
-// remove takes a file out; that it is not there is no error.
+// remove removes a file; a missing one is not an error.
 func (e *treeEditor) remove(path string) error {
 	dir, name := splitPath(path)
 	f, err := e.folder(dir, false)
@@ -165,8 +165,8 @@ func encodeTree(entries map[string]treeEntry) ([]byte, error) {
 	return out, nil
 }
 
-// readEntries reads a tree object by the name of its entries. One that has a name twice is broken: nobody could say
-// which is meant.
+// readEntries reads a tree object by the name of its entries. A tree that has a name twice is broken, since the name is
+// ambiguous.
 func readEntries(o *objects, id string, idLen int) (map[string]treeEntry, error) {
 	raw, err := o.contents(id)
 	if err != nil {

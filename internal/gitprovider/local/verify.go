@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// difference is how a file differs between two trees, in the words of git diff-tree --raw.
+// difference describes how a file differs between two trees, in the terms of git diff-tree --raw.
 type difference struct {
 	oldMode, newMode string
 	newID            string

@@ -97,8 +97,7 @@ func configuration(idLen int, objects fs.FileMode) string {
 `, objects&0o666|0o600, format)
 }
 
-// close removes the workspace.
-// a leftover in the temporary folder harms nobody
+// close removes the workspace. A leftover in the temporary folder does no harm.
 func (w *workspace) close() { _ = files.Temporary{Path: w.dir}.Remove() }
 
 // run runs git in the workspace.

@@ -22,8 +22,8 @@ type Harness interface {
 	// NewRepo makes a repository whose branch MainBranch has one commit with the files; without files, one that has no
 	// commit at all.
 	NewRepo(t testing.TB, files ...File) World
-	// ManyPRs is how many pull requests the suite opens to see that a list is complete: more than the host's largest
-	// page where there are pages.
+	// ManyPRs is the number of pull requests that the suite opens to check that a list is complete: more than the host's
+	// largest page where there are pages.
 	ManyPRs() int
 }
 
@@ -59,26 +59,27 @@ type World interface {
 	Message(commit string) string
 }
 
-// Commenter is what a World is besides if people can comment on its pull requests. ann and bob may write to the
+// Commenter is an optional ability of a World: people can comment on its pull requests. ann and bob may write to the
 // repository.
 type Commenter interface {
 	Comment(number int, author, body string)
 }
 
-// LineReviewer is what a World is besides if people can comment on lines.
+// LineReviewer is an optional ability of a World: people can comment on lines.
 type LineReviewer interface {
 	// ReviewLines adds a person's review with comments on lines of the head, or, with Before, of its base.
 	ReviewLines(number int, author string, state gitprovider.ReviewState, body string, lines ...gitprovider.LineComment)
 }
 
-// BranchUpdater is what a World is besides if people can bring the branch of a pull request up to date.
+// BranchUpdater is an optional ability of a World: people can bring the branch of a pull request up to date.
 type BranchUpdater interface {
 	// UpdateBranch merges the base branch into the head branch, by a commit with two parents, or makes the commits of the
-	// head branch anew on top of the base branch. The files are what else whoever does it writes into the last commit.
+	// head branch anew on top of the base branch. files are additional changes in the last commit.
 	UpdateBranch(number int, rebase bool, files ...File)
 }
 
-// Public is what a World is besides if people who may not write to the repository can act there. eve is one of them.
+// Public is an optional ability of a World: people who may not write to the repository can act there. eve is one of
+// them.
 type Public interface {
 	Commenter
 	// OpenFromFork opens a pull request into MainBranch in eve's name, from a branch of her fork that has one commit with
@@ -86,9 +87,10 @@ type Public interface {
 	OpenFromFork(branch, title string, labels []string, files ...File) int
 }
 
-// Renamer is what a World is besides if people are called otherwise on its host: a real forge has accounts of its own.
+// Renamer is an optional ability of a World where people have other names on the host: a real forge has accounts of its
+// own.
 type Renamer interface {
-	// Login is what the host calls the person whom Review calls author.
+	// Login returns the host's name for the person whom Review calls author.
 	Login(author string) string
 }
 

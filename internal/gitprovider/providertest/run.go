@@ -42,7 +42,7 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// seed is what most tests begin with.
+// seed returns the initial files of most tests.
 func seed() []File {
 	return []File{
 		{Path: "README.md", Content: "# Home cluster\n"},

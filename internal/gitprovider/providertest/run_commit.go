@@ -188,7 +188,7 @@ func contentTests() map[string]func(*testing.T, Harness) {
 	}
 }
 
-// unusualContents are what line-end conversions, quoting and framing get wrong.
+// unusualContents returns texts that break line-end conversions, quoting and framing.
 func unusualContents() map[string]string {
 	return map[string]string{
 		"empty":      "",

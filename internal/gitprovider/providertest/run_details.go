@@ -34,7 +34,7 @@ func (s *Scene) details(number int) gitprovider.Details {
 	return details
 }
 
-// login is what the host calls a person of the suite's.
+// login returns the host's name for a person of the suite.
 func (s *Scene) login(person string) string {
 	if names, has := s.World.(Renamer); has {
 		return names.Login(person)

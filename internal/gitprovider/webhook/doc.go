@@ -1,6 +1,6 @@
-// Package webhook reads what GitHub, Gitea and Forgejo send when something happens to a pull request: it checks that
-// the sender knows the secret, and finds out which pull requests it is about. What else a delivery says is not read:
-// whoever wants to know asks the provider.
+// Package webhook reads the webhooks that GitHub, Gitea and Forgejo send about pull requests: it checks that the sender
+// knows the secret, and finds out which pull requests a delivery is about. Nothing else of a delivery is read: callers
+// ask the provider instead.
 //
 // Facts about the senders, and where they are from:
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// Delivery is what of a webhook matters to us.
+// Delivery holds the relevant fields of a webhook.
 type Delivery struct {
 	ID    string // of the delivery, as the source numbers them
 	Event string
@@ -49,8 +49,8 @@ type payload struct {
 	}
 }
 
-// Parse reads a delivery whose signature is right; invalid_argument if it is none that the source is known to send. An
-// event that does not matter here is no error.
+// Parse reads a delivery whose signature was verified; invalid_argument if it has none of the forms that the source is
+// known to send. An irrelevant event is not an error.
 func (s Source) Parse(header http.Header, body []byte) (Delivery, error) {
 	d := Delivery{ID: s.word(header, "Delivery"), Event: s.word(header, "Event")}
 	if d.ID == "" || d.Event == "" {

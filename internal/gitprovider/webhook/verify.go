@@ -6,8 +6,8 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// Signed reports whether a delivery carries what may be a signature: unauthenticated if not. It costs nothing, so that
-// nobody has to read the body of a delivery that Verify refuses in any case.
+// Signed reports whether a delivery carries something in the form of a signature: unauthenticated if not. It is cheap,
+// so the body of a delivery that Verify would refuse anyway need not be read.
 func (s Source) Signed(header http.Header) error {
 	found := false
 	for _, kind := range s.Signatures {
@@ -28,8 +28,8 @@ func (s Source) Signed(header http.Header) error {
 }
 
 // Verify reports whether a delivery was signed with the secret: unauthenticated if not, and always for an empty secret.
-// body is what arrived, byte by byte. Every signature that the source is known to send and that is there has to be
-// right; a weaker one, such as SHA-1, is none.
+// body holds the bytes as received. Every known kind of signature that is present has to be right; weaker ones, such as
+// SHA-1, are ignored.
 func (s Source) Verify(header http.Header, body []byte, secret string) error {
 	if secret == "" {
 		return unsigned("no secret is configured")
