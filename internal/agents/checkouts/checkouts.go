@@ -46,7 +46,7 @@ type Updater struct {
 	DryRun func() bool // asked for each working copy; nil: false
 }
 
-// State is how new a working copy is.
+// State says how current a working copy is.
 type State struct {
 	Folder  string
 	Commit  string // that the working copy is at; "" if it is not known

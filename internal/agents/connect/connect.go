@@ -37,7 +37,7 @@ type Lower struct {
 	ReadOnly bool `json:"read_only,omitempty"`
 }
 
-// Answer is what the door says to a Hello, as one line of JSON.
+// Answer is the door's reply to a Hello, as one line of JSON.
 type Answer struct {
 	Version int    `json:"claudeops"`
 	OK      bool   `json:"ok"`
@@ -46,7 +46,7 @@ type Answer struct {
 	Retry   bool   `json:"retry,omitempty"` // the same may be accepted later
 }
 
-// RefusedError is a door that answered and let nobody in.
+// RefusedError reports that the door answered and refused the connection.
 type RefusedError struct {
 	Code, Message string
 	Retry         bool // the same may be accepted later
@@ -61,7 +61,7 @@ type Conn interface {
 	CloseWrite() error // no more is sent; answers still come
 }
 
-// Dial connects to an address, unix:PATH. An error that is not a *RefusedError says that nobody answered, or that the
+// Dial connects to an address, unix:PATH. An error that is not a *RefusedError says that nothing answered, or that the
 // address is malformed (*usageError).
 func Dial(ctx context.Context, address string, hello Hello) (Conn, error) {
 	path, found := strings.CutPrefix(address, "unix:")

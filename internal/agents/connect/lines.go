@@ -81,7 +81,7 @@ type writer struct {
 	failed error
 }
 
-// write writes a message; false if nobody reads any more.
+// write writes a message; false if the reader is gone.
 func (w *writer) write(line []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,7 +91,7 @@ func (w *writer) write(line []byte) bool {
 	return w.failed == nil
 }
 
-// broken reports whether nobody reads any more.
+// broken reports whether the reader is gone.
 func (w *writer) broken() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

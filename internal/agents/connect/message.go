@@ -24,8 +24,8 @@ type envelope struct {
 	} `json:"params"`
 }
 
-// look reads a message; false if it is no JSON object. What has another type than MCP gives it is left out: the door
-// refuses it.
+// look reads the envelope of a message; false if it is not a JSON object. Members of a wrong type are left empty: the
+// door refuses the message.
 func look(line []byte) (envelope, bool) {
 	var e envelope
 	err := json.Unmarshal(line, &e)

@@ -10,7 +10,7 @@ import (
 // connection.
 const keptRequest = 64 << 10
 
-// replayID is the id of an initialize that is sent again; its answer is for nobody.
+// replayID is the id of an initialize that is sent again; its answer is discarded.
 const replayID = "claudeops-connect:initialize"
 
 // request is one that the client waits for.
@@ -99,7 +99,7 @@ func (p *pending) lost(last bool) (answers [][]byte) {
 	return answers
 }
 
-// again is what is sent first on a new connection: what the client began with, and the requests that still wait.
+// again returns the first messages for a new connection: the client's initialize, and the requests that still wait.
 func (p *pending) again() (lines [][]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

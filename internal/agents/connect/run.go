@@ -19,13 +19,13 @@ const (
 	endTime      = 5 * time.Second  // for answers, after the connector was told to end by a signal
 )
 
-// Options are what a connector needs. Address and Hello are required.
+// Options configures a connector. Address and Hello are required.
 type Options struct {
 	Address string
 	Hello   Hello
 	// Dial reaches the door; nil for the function of that name.
 	Dial func(ctx context.Context, address string, hello Hello) (Conn, error)
-	// Tell is given one sentence for people now and then, without a line end; nil for nobody.
+	// Tell receives an occasional sentence for people, without a line end; nil discards them.
 	Tell func(text string)
 	// Hold, GiveUp and End replace the bounds of the same names; 0 for those.
 	Hold, GiveUp, End time.Duration
@@ -48,9 +48,9 @@ func (o Options) withDefaults() Options {
 }
 
 // Run copies messages between a client and a door until in ends and all is answered, out breaks, or ctx ends; then it
-// returns nil. While the door is away it tries again and again: calls of tools that were under way are answered with an
-// error, since nobody knows what became of them; everything else is sent once more, after the client's own initialize.
-// An error says that the door refuses (*RefusedError), that its address is malformed, or that it stayed away; all
+// returns nil. While the door cannot be reached it keeps trying: pending calls of tools are answered with an error,
+// since their outcome is unknown; everything else is sent once more, after the client's own initialize. An error says
+// that the door refuses (*RefusedError), that its address is malformed, or that it could not be reached in time; all
 // requests are answered before.
 //
 // A Read of in may outlive Run.
@@ -235,8 +235,8 @@ func (b *bridge) pass(p piece, conn io.Writer) bool {
 	return err == nil
 }
 
-// receive passes on what the door says, whole messages alone, until there is no more, which is an error, or nobody
-// reads.
+// receive passes complete messages from the door to the client. It returns an error when the connection ends, and nil
+// when the client has stopped reading.
 func (b *bridge) receive(conn io.Reader) error {
 	in := bufio.NewReaderSize(conn, readAhead)
 	for {

@@ -90,7 +90,7 @@ func ReadTicket(file string) (string, error) {
 	if !info.Mode().IsRegular() || info.Size() > MaxHello {
 		return "", fmt.Errorf("the ticket %s is no file of at most %d bytes", file, MaxHello)
 	}
-	text, err := os.ReadFile(file) // #nosec G304: whoever starts the program names it
+	text, err := os.ReadFile(file) // #nosec G304: the user who starts the program names it
 	if err != nil {
 		return "", fmt.Errorf("the ticket cannot be read: %w", err)
 	}

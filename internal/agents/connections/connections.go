@@ -1,6 +1,5 @@
-// Package connections is what a person sees and does of the agents that are connected now: list them, cut one off.
-// Those that a person runs with an mcp-server of their own are not among them: such a server is no connection to one of
-// ours.
+// Package connections lets people list the agents that are connected now, and cut one off. Agents with an mcp-server
+// process of their own are not among them: such a process is not connected to our server.
 package connections
 
 import (
@@ -19,8 +18,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// KeptOut is how long the token of a connection that was cut off lets nobody in. Revoking the token keeps its holder
-// out for good.
+// KeptOut is how long the token of a connection that was cut off is refused. Revoking the token keeps its holder out
+// for good.
 const KeptOut = time.Hour
 
 // Store knows the connections of all processes that share the records. internal/records/store implements it; errors are
@@ -31,12 +30,11 @@ type Store interface {
 	// CutConnection has the process that serves the connection end it, and appends the rows to the audit; not_found if
 	// none with the id is open.
 	CutConnection(ctx context.Context, id, by string, rows ...record.Attempt) error
-	// LastCut is when somebody last cut off a connection of a token, by its name; zero if nobody has in a time longer than
-	// KeptOut.
+	// LastCut returns when a connection of a token, given by name, was last cut off; zero if not within KeptOut.
 	LastCut(ctx context.Context, credential string) (time.Time, error)
 }
 
-// Acts are what people do. All fields are required.
+// Acts are the operations for people. All fields are required.
 type Acts struct {
 	Kernel func() *operation.Kernel
 	Store  func() Store
@@ -179,8 +177,8 @@ func (a Acts) cutOff() operation.Operation {
 
 // cut cuts a connection off, and records who did. The process that serves it ends it within a second or two: calls that
 // have written nothing end, others are finished and recorded. With it end all others of the same session or token. A
-// session's ticket lets nobody in any more; the session itself goes on without us. A token lets nobody in for KeptOut.
-// not_found if none with the id is open.
+// session's ticket is refused from then on; the session itself goes on without us. A token is refused for KeptOut.
+// not_found if no open connection has the id.
 func (a Acts) cut(ctx context.Context, call operation.Call, in CutRequest) (ConnectionCut, error) {
 	open, err := a.Store().Connections(ctx)
 	if err != nil {

@@ -32,8 +32,8 @@ type Tokens struct {
 	holders map[string]*holder
 }
 
-// holder is what the connections of one credential have in common. It outlasts them, so that nobody gains by connecting
-// anew.
+// holder is the state shared by the connections of one credential. It outlasts them, so that reconnecting does not
+// reset the limits.
 type holder struct {
 	open     int     // connections
 	arrivals *Budget // of connections

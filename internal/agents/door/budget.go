@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Budget is how much a session, or the holder of a token, may still send. What it refuses is recorded as well, so that
-// this bounds what an agent can write to the disk. It fills again at the rate of its size for an hour.
+// Budget is the remaining allowance of messages and bytes of a session, or of a token's holder. Refused messages are
+// recorded too, so this bounds what an agent can write to the disk. It refills at a rate of its full size per hour.
 type Budget struct {
 	limits Limits
 	now    func() time.Time

@@ -47,8 +47,8 @@ func (r Rights) Lower(l connect.Lower) Rights {
 type Client struct {
 	In  io.Reader
 	Out io.Writer
-	// Messages are what it says, in place of In, where each message has a way back of its own; Out takes what is said to
-	// nobody in particular. nil for a client with one stream in each direction.
+	// Messages replaces In for a client whose messages each have their own reply writer; Out then receives unsolicited
+	// notifications. nil for a client with one stream in each direction.
 	Messages <-chan exchange.Exchange
 	Actor    record.Actor // who is connected, but for what the client calls itself
 	// Calling is told when a call of a tool begins, and returns what is to be told when it ends.
@@ -82,7 +82,7 @@ type Options struct {
 	// Serve speaks MCP with a client at these rights, and returns when the client has gone and its calls are over.
 	Serve       func(ctx context.Context, r Rights, c Client) error
 	Audit       Audit
-	Records     Records // nil: nobody is told who is connected
+	Records     Records // nil: connections are not recorded
 	Log         *slog.Logger
 	Now         func() time.Time
 	NewID       func() string

@@ -19,7 +19,7 @@ import (
 
 // serve does the handshake of a connection, and then serves it.
 func (d *Door) serve(conn net.Conn) {
-	stop := context.AfterFunc(d.state.ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) }) // whoever reads stops
+	stop := context.AfterFunc(d.state.ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) }) // ends a pending read
 	defer stop()
 	if !d.arrive() {
 		return

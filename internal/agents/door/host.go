@@ -29,9 +29,9 @@ type connection struct {
 	calls             atomic.Int64
 	gone              chan struct{}
 	once              sync.Once
-	// interrupt ends a Read of what the client says; nil where nobody waits in one.
+	// interrupt ends a pending Read from the client; nil if there is none to end.
 	interrupt func()
-	// cutOff also shuts out whoever would connect again in the same way; nil for nothing.
+	// cutOff also refuses later connections with the same credential; nil if they are not refused.
 	cutOff func()
 }
 
@@ -60,14 +60,14 @@ type Arrival struct {
 	Peer       string
 	Actor      record.Actor // see Client
 	Credential string       // the name of the token; "" for a session's ticket
-	// Holder is what no other credential has, and stays when the same agent shows another secret; "": Credential is.
+	// Holder identifies the credential's holder across changes of the secret; "": Credential identifies it.
 	Holder string
-	// Budget is what this connection and others of the same credential may send together; nil for one of its own.
+	// Budget is shared by this connection and others of the same credential; nil gives the connection its own.
 	Budget *Budget
-	// Still asks again whether the credential lets in; nil for one that nobody can revoke.
+	// Still checks again that the credential is valid; nil for one that cannot be revoked.
 	Still func(ctx context.Context) error
-	// CutOff shuts out whoever would connect again with the same credential; it is called when a person cuts the
-	// connection off, before it ends. nil for nothing.
+	// CutOff refuses later connections with the same credential; it is called when a person cuts the connection off,
+	// before it ends. nil: they are not refused.
 	CutOff func()
 }
 
@@ -85,9 +85,8 @@ func (h *Host) Serve(ctx context.Context, a Arrival, in io.Reader, out io.Writer
 	return h.serve(ctx, a, c, Client{In: read, Out: out})
 }
 
-// ServeExchanges is Serve for messages that come each with a way back of its own; notes takes what is said to nobody in
-// particular. What Arrival.Budget has is taken by whoever takes the messages in. No message is taken any more when it
-// has returned.
+// ServeExchanges is Serve for messages that each have their own reply writer; notes receives unsolicited notifications.
+// The sender of messages takes from Arrival.Budget. After the return no message is taken any more.
 func (h *Host) ServeExchanges(ctx context.Context, a Arrival, messages <-chan exchange.Exchange,
 	notes io.Writer) error {
 	return h.serve(ctx, a, h.newConnection(a), Client{Messages: messages, Out: notes})
@@ -185,9 +184,9 @@ func (h *Host) Connections() []record.Connection {
 	return out
 }
 
-// Cut ends a connection and, where it came in by a ticket, every other one of its session, and lets nobody in with the
-// ticket again. What came in by a token may connect again, unless whoever admits it refuses that. false if there is
-// none with the id. It does not wait for the end.
+// Cut ends a connection and, where it came in by a ticket, every other one of its session, and refuses the ticket from
+// then on. A client with a token may connect again, unless its CutOff prevents that. false if no connection has the id.
+// It does not wait for the end.
 func (h *Host) Cut(id string) (record.Connection, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

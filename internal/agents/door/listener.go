@@ -27,17 +27,17 @@ const (
 	shortDir     = "/tmp"
 )
 
-// Spec is what a Door is opened for.
+// Spec configures a Door.
 type Spec struct {
 	Rights Rights       // with the Session, which names the folder
 	Actor  record.Actor // the session
 	// Dir is where the door's folder is made, outside of the state folder; "" for os.TempDir(). Where the socket's path
 	// would be too long, it is made in /tmp.
 	Dir string
-	// Account is the agent's user: the only one who may connect, and by whose group folder, socket and ticket can be
-	// reached. nil: the user of this process, and nobody else reaches them.
+	// Account is the agent's user: the only one who may connect; its group gives access to folder, socket and ticket. nil:
+	// the user of this process, and no one else has access.
 	Account *confine.Account
-	// Still asks whether the session may go on; nil where nobody can have it end but by closing the door.
+	// Still checks whether the session may go on; nil where only closing the door ends it.
 	Still func(ctx context.Context) error
 }
 
@@ -79,7 +79,7 @@ type Door struct {
 	state    state
 }
 
-// state is how far a Door is.
+// state is the life cycle of a Door.
 type state struct {
 	ctx    context.Context // ends when the door is closed
 	close  context.CancelFunc
@@ -88,7 +88,7 @@ type state struct {
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
-	shut  bool // nobody is let in any more
+	shut  bool // no connection is accepted any more
 }
 
 // Open opens a door. An error is one of this machine's, and leaves nothing.
@@ -157,7 +157,7 @@ func (d *Door) TicketFile() string { return filepath.Join(d.folder, connect.Tick
 // Folder is the folder of socket and ticket, which the agent has to be able to enter.
 func (d *Door) Folder() string { return d.folder }
 
-// Admit says which processes belong to the session. Nobody is let in before. It may be called once.
+// Admit sets which processes belong to the session. Connections are not accepted before. It may be called once.
 func (d *Door) Admit(member func(pid int) bool) {
 	d.member = member
 	close(d.members)
@@ -180,7 +180,7 @@ func (d *Door) Close() error {
 	return err
 }
 
-// shutOut lets nobody in any more.
+// shutOut refuses all further connections.
 func (d *Door) shutOut() {
 	d.state.mu.Lock()
 	defer d.state.mu.Unlock()
@@ -213,5 +213,5 @@ func (d *Door) leave(c net.Conn) {
 	d.state.mu.Lock()
 	defer d.state.mu.Unlock()
 	delete(d.state.conns, c)
-	_ = c.Close() // what is not sent by now is for nobody
+	_ = c.Close() // unsent data is discarded
 }

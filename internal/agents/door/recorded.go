@@ -37,7 +37,7 @@ func (h *Host) record(ctx context.Context, c *connection) (over func()) {
 	}
 }
 
-// keep is what record does until ctx ends.
+// keep does the work of record until ctx ends.
 func (h *Host) keep(ctx context.Context, c *connection) {
 	ticker := time.NewTicker(h.options.Limits.Look)
 	defer ticker.Stop()

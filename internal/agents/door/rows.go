@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// ActionConnect is what the audit calls a connection: one that was refused, or a further one at the same time.
+// ActionConnect is the audit's name for a refused connection, or a further one at the same time.
 const ActionConnect = "connect"
 
 // rowTime bounds the time for a row.
@@ -66,7 +66,7 @@ func (r *rows) add(ctx context.Context, rights Rights, row record.Attempt) {
 	}
 }
 
-// room takes the place of a row. left is how many had none since the last one that had.
+// room reserves a row. left is the number of rows dropped since the last one that was reserved.
 func (r *rows) room() (left int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

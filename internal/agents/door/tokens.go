@@ -80,7 +80,7 @@ func (t TokenDoor) serve(ctx context.Context, conn net.Conn) {
 		defer peer.Release()
 	}
 	if err != nil {
-		peer = Peer{} // the token is what counts
+		peer = Peer{} // the token decides
 	}
 	in := bufio.NewReaderSize(conn, connect.MaxHello)
 	hello, refused := greeted(in)

@@ -1,5 +1,4 @@
-// Package logins is what a person sees and does of the browsers that are signed in: their own or, with the scope
-// operate, everybody's.
+// Package logins lets people list and end the sign-ins of browsers: their own or, with the scope operate, everyone's.
 package logins
 
 import (
@@ -20,7 +19,7 @@ type Store interface {
 	EndLogin(ctx context.Context, id string, rows ...record.Attempt) error
 }
 
-// Acts are what people do. All fields are required.
+// Acts are the operations for people. All fields are required.
 type Acts struct {
 	Kernel func() *operation.Kernel
 	Store  func() Store

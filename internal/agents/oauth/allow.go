@@ -22,7 +22,7 @@ const (
 // maxPerson bounds the person's part of the name of a token, in runes.
 const maxPerson = 36
 
-// Allow is what a person allows. The page that asks makes it of a Request and of the person's choice.
+// Allow is a person's consent. The consent page makes it of a Request and of the person's choice.
 type Allow struct {
 	Request Request  `json:"-"`
 	Tier    int      `json:"max_tier"`
@@ -30,24 +30,24 @@ type Allow struct {
 	DryRun  bool     `json:"dry_run,omitempty"`
 }
 
-// Code is what the program gets for what a person has allowed.
+// Code is the authorization code that the program gets after a person's consent.
 type Code struct {
 	Code string `json:"code" redact:"never"`
 }
 
-// Deny is what a person does not allow.
+// Deny is a person's refusal.
 type Deny struct {
 	Request Request `json:"-"`
 }
 
-// Operations are what people do here.
+// Operations returns the operations for people.
 func (s *Service) Operations() []operation.Operation {
 	act := func(name, action, summary string, scope access.Scope) operation.Operation {
 		return operation.Operation{Name: name, Action: action, Summary: summary, Effect: operation.Write,
 			Needs: operation.Needs{For: operation.Person, Scope: scope, Dry: operation.DryDone}}
 	}
 	allow := act(OpAllow, ActionAllow, "Let a program in as an agent", access.Operate)
-	allow.Needs.Policy = true // nobody is let in anew while the rules cannot be read
+	allow.Needs.Policy = true // no new consent while the rules cannot be read
 	return []operation.Operation{
 		operation.Define(s.Kernel, "", allow, operation.Way[Allow]{}, s.allow),
 		operation.Define(s.Kernel, "", act(OpDeny, ActionDeny, "Do not let a program in", access.Read),

@@ -17,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Issued is what a program gets (RFC 6749, 5.1). It is in no other answer, and kept as hashes alone.
+// Issued is the token response (RFC 6749, 5.1). Tokens are in no other answer, and stored only as hashes.
 type Issued struct {
 	Access  string `json:"access_token"`
 	Type    string `json:"token_type"`
@@ -57,7 +57,7 @@ func (s *Service) Exchange(ctx context.Context, id string, form url.Values, at H
 	return Issued{}, wrong(errGrantType, "grant_type must be authorization_code or refresh_token")
 }
 
-// badCode is the one answer about a code that is no good, and badRefresh that about a refresh token.
+// badCode is the one answer for every invalid code, and badRefresh the one for every invalid refresh token.
 func badCode() *Error {
 	return wrong(errGrant, "the code is unknown, used or too old, or belongs to another request; begin again")
 }
@@ -100,7 +100,7 @@ func (s *Service) issueFor(ctx context.Context, id, hash string, c access.Code) 
 	if err != nil {
 		return Issued{}, err
 	}
-	unused, err := s.secret() // nobody ever shows the token itself
+	unused, err := s.secret() // the token itself is never used
 	if err != nil {
 		return Issued{}, err
 	}
@@ -227,7 +227,7 @@ func verifies(verifier, challenge string) bool {
 	return subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(sum[:])), []byte(challenge)) == 1
 }
 
-// Revoke ends the grant that a program shows a token of (RFC 7009). One that is not known is no error.
+// Revoke ends the grant that a program shows a token of (RFC 7009). An unknown token is not an error.
 func (s *Service) Revoke(ctx context.Context, id string, form url.Values) error {
 	shown := form.Get("token")
 	if len(form["token"]) != 1 || len(form["client_id"]) > 1 {

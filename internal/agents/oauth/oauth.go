@@ -2,9 +2,9 @@
 // with what it asks for, a person allows it, and the program exchanges a code for an access token and a refresh token.
 // What it has then is an agent's token: it is listed, used, cut off and revoked as those are that a person was shown.
 //
-// Who a program is, nobody can prove: it has no secret of its own. What keeps others out is that a code goes to the
-// address that was registered, and is of use only with what the program that began has kept for itself (PKCE). A code
-// or a refresh token that comes a second time ends what was given for it.
+// A program's identity cannot be proven: it has no secret of its own. Two things keep others out: a code goes to the
+// address that was registered, and it is useless without the secret that the requesting program kept (PKCE). If a code
+// or a refresh token is used a second time, all tokens that came from it are revoked.
 package oauth
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Scope is the only one there is. What a program may do is what the person chooses, whatever it asks for.
+// Scope is the only scope. A program's rights are chosen by the person, whatever the program asks for.
 const Scope = "mcp"
 
 // How long things are good.
@@ -34,7 +34,7 @@ const (
 	codeKept = 24 * time.Hour // that a code was used, to recognise it again
 )
 
-// maxClients is how many programs are known; beyond it, those go that registered first and have nothing.
+// maxClients limits the registered programs; beyond it, the oldest registrations without a grant are removed.
 const maxClients = 1000
 
 // Store keeps programs, codes and grants. internal/records/store implements it; errors are faults.
@@ -61,7 +61,7 @@ type Gatekeeper interface {
 	Granted(ctx context.Context, t access.Token) (gitprovider.Tier, error)
 }
 
-// Options are what a Service is made of. All are required.
+// Options configures a Service. All fields are required.
 type Options struct {
 	Kernel     func() *operation.Kernel
 	Store      func() Store

@@ -72,7 +72,7 @@ func matches(registered, given string) bool {
 	return withoutPort(r) == withoutPort(g)
 }
 
-// withoutPort is what is left of an address of this machine without its port.
+// withoutPort returns a loopback address without its port.
 func withoutPort(u *url.URL) string {
 	v := *u
 	v.Host = u.Hostname()

@@ -16,7 +16,7 @@ import (
 // maxClientName bounds what a program calls itself, in runes, so that the name of its token fits beside the person's.
 const maxClientName = 24
 
-// metadata is what a program says of itself (RFC 7591). What else it says is ignored, as that demands.
+// metadata is a program's registration request (RFC 7591). Unknown members are ignored, as the RFC demands.
 type metadata struct {
 	Redirects []string `json:"redirect_uris"`
 	Name      string   `json:"client_name"`
@@ -25,7 +25,7 @@ type metadata struct {
 	Responses []string `json:"response_types"`
 }
 
-// Registered is what a program is told of its registration.
+// Registered is the answer to a registration.
 type Registered struct {
 	ID        string   `json:"client_id"`
 	IssuedAt  int64    `json:"client_id_issued_at"`
@@ -90,7 +90,7 @@ func readMetadata(body []byte, providers []string) (m metadata, _ error) {
 	return m, nil
 }
 
-// clientName is what a program calls itself as pages and records may have it: one line, of what can be seen.
+// clientName returns a program's name for pages and records: one line of visible characters.
 func clientName(given string) string {
 	return content.Clean(strings.Join(strings.Fields(content.CleanAll(given)), " "), maxClientName)
 }

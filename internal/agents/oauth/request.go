@@ -13,7 +13,7 @@ import (
 // maxState bounds what a program wants back, in bytes.
 const maxState = 1000
 
-// Request is what a browser brings from a program, for a person to allow.
+// Request is a program's authorization request, brought by a browser, for a person to allow.
 type Request struct {
 	Client    access.Client
 	Redirect  string
@@ -32,8 +32,8 @@ func Fields() []string {
 // Here is where the request has come to.
 type Here struct{ Issuer, Resource string }
 
-// Read reads the parameters of a request. A fault is for the person alone: nobody knows where the browser may be sent.
-// An *Error is for the program, at the address that Refusal gives.
+// Read reads the parameters of a request. A fault is shown only to the person: there is no address that the browser may
+// safely be sent to. An *Error is for the program, at the address that Refusal gives.
 func (s *Service) Read(ctx context.Context, given url.Values, at Here) (Request, error) {
 	for _, name := range Fields() {
 		if len(given[name]) > 1 && name != "resource" {

@@ -29,7 +29,7 @@ type Runs interface {
 	Stop(ctx context.Context, id string) error
 }
 
-// Acts are what people do with sessions of agents. All fields are required.
+// Acts are the operations on sessions of agents, for people. All fields are required.
 type Acts struct {
 	Kernel func() *operation.Kernel
 	Audit  func() operation.Audit
@@ -51,7 +51,7 @@ type SessionAccepted struct { //nolint:revive // its schema in the description o
 // Location implements operation.Located.
 func (s SessionAccepted) Location() string { return "/sessions/" + url.PathEscape(s.ID) }
 
-// Ran is the sessions that were run, the first one first, and why there are no more of them.
+// Ran lists the sessions that were run, the first one first, and says why no further one was.
 type Ran struct {
 	Records []sessions.Record
 	Failure error // of a chain that had begun; it is on the record
@@ -98,8 +98,8 @@ func (a Acts) Operations() []operation.Operation {
 	}
 }
 
-// spec is what a call wants. The beginning of the session is recorded before it begins; if it cannot be, nothing
-// begins.
+// spec converts a call to a Spec. The start of the session is recorded before the session starts; if that fails, it
+// does not start.
 func (a Acts) spec(call operation.Call, in StartRequest) Spec {
 	trigger := sessions.TriggerCommand
 	switch call.Caller.Door {

@@ -12,7 +12,7 @@ import (
 
 // Confinement keeps agents from our files and processes.
 type Confinement struct {
-	// Profile is what every session may reach, beside its own folder and the CLI, without a user. Its zero value is no
+	// Profile is what every session may reach, beside its own folder and the CLI, without a user. Its zero value sets no
 	// boundary.
 	Profile confine.Profile
 	// Users are those that sessions run as, one at a time, where that is the boundary.
@@ -95,7 +95,7 @@ func (s Settings) claim() (*confine.Claim, error) {
 	return c, nil
 }
 
-// profile is what one session may reach.
+// profile returns what one session may reach.
 func (s Settings) profile(f *folder, binary string) confine.Profile {
 	p := s.Confinement.Profile
 	p.Boundary, p.Account = s.boundaryOf(f.account), f.account

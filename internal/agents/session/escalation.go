@@ -15,7 +15,7 @@ func (r *Runner) maxTier(ceiling gitprovider.Tier) (gitprovider.Tier, string) {
 	return r.Settings.MaxTier, fmt.Sprintf("CLAUDEOPS_MAX_TIER is %s", r.Settings.MaxTier)
 }
 
-// decideEscalation says what becomes of the handoff, and gives the next session its id.
+// decideEscalation decides whether the handoff starts another session, and gives that session its id.
 func (r *Runner) decideEscalation(record *sessions.Record, ceiling gitprovider.Tier) {
 	h := record.Handoff
 	if h == nil {

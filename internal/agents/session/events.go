@@ -61,7 +61,7 @@ func (m message) blocks() []block {
 		return []block{{Type: "text", Text: text}}
 	}
 	var out []block
-	_ = json.Unmarshal(m.Message.Content, &out) // what is neither is no content
+	_ = json.Unmarshal(m.Message.Content, &out) // other content is ignored
 	return out
 }
 
@@ -101,7 +101,7 @@ func (m message) piece() (p piece) {
 // serverName is our entry of the MCP configuration.
 const serverName = "claudeops"
 
-// serverStatus is what the CLI says of our server; "" if it does not name it.
+// serverStatus returns the CLI's status of our server; "" if it does not name it.
 func (m message) serverStatus() string {
 	for _, s := range m.Servers {
 		if s.Name == serverName {
@@ -111,7 +111,7 @@ func (m message) serverStatus() string {
 	return ""
 }
 
-// events are what is kept of a message, before redaction.
+// events returns the events to keep of a message, before redaction.
 func (m message) events() []sessions.Event {
 	switch {
 	case m.Type == "system" && m.Subtype == "init":

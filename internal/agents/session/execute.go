@@ -113,8 +113,8 @@ func (r *Runner) newRun(ctx context.Context, f *folder, record *sessions.Record,
 	return c
 }
 
-// saveProgress saves what a session has done so far, for whoever watches, if that is more than what was saved before.
-// What fails here is saved at the end.
+// saveProgress saves a session's progress for observers, if it grew since the last save. A failed save is made up for
+// at the end.
 func (r *Runner) saveProgress(ctx context.Context, record *sessions.Record, saved *int64) {
 	done := int64(record.Turns+record.ToolCalls+record.Denied) + record.Tokens()
 	if done == *saved {

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// Bounds of what the first message says of sessions and pull requests before it.
+// Bounds of the first message's parts about earlier sessions and pull requests.
 const (
 	maxToldReport = 6000 // bytes of the report of the last session of the tier
 	maxToldNext   = 3000 // bytes of the reports of those that it handed over to
@@ -24,8 +24,8 @@ const (
 	maxToldCopies = 64
 )
 
-// firstMessage is what the agent is told on its standard input. What others wrote stands in blocks that it cannot end,
-// since JSON is written here without angle brackets.
+// firstMessage returns the text for the agent's standard input. Text written by others stands in blocks that it cannot
+// end, since JSON is written here without angle brackets.
 func (s Settings) firstMessage(spec Spec, f *folder, known history) (string, error) {
 	m := &messageWriter{}
 	m.add("Begin your session at tier %s. Working copies are below %s.\n", spec.Tier, s.Folders.Repos)
@@ -229,7 +229,7 @@ type toldReview struct {
 	Lines  []toldLine              `json:"comments,omitempty"`
 }
 
-// toldLine is what a review says of one line of a file.
+// toldLine is a review comment on one line of a file.
 type toldLine struct {
 	ID     string `json:"id,omitempty"`
 	Path   string `json:"path"`
@@ -248,7 +248,7 @@ func tellReview(r gitprovider.Review) (told toldReview, size int) {
 	return told, size + len(r.Body) + len(r.Author)
 }
 
-// tellPulls are as many pull requests as the bounds permit; left is how many are left out.
+// tellPulls returns as many pull requests as the bounds permit; left is the number of those left out.
 func tellPulls(pulls []Pull) (told []toldPull, left int) {
 	size := 0
 	for _, p := range pulls {

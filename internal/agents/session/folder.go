@@ -19,9 +19,9 @@ import (
 // folderPrefix begins the name of each session's private folder; the session's id follows.
 const folderPrefix = "claudeops-session-"
 
-// folder is what one session has on disk, readable by this user alone, and by the agent's where that is another: the
-// files that the CLI is started with, which are ours, and the agent's own: an empty working folder, a home, a folder
-// for temporary files, and that of the handoff.
+// folder is one session's folder on disk, readable by this user alone, and by the agent's where that is another. It
+// holds our files with which the CLI is started, and the agent's own: an empty working folder, a home, a folder for
+// temporary files, and that of the handoff.
 type folder struct {
 	path    string
 	account *confine.Account // the agent's user; nil for ours
@@ -104,8 +104,8 @@ func (s Settings) fill(f *folder, id string, tier gitprovider.Tier, prompt []byt
 	return nil
 }
 
-// removeConfig removes the MCP configuration, which holds tokens where there is no door. The CLI has read it when it
-// says that the server is connected, and starts the server again from memory if need be.
+// removeConfig removes the MCP configuration, which holds tokens where there is no door. The CLI has read it by the
+// time it reports that the server is connected, and can restart the server from memory.
 func (f *folder) removeConfig() error { return files.Remove(f.config()) }
 
 func (f *folder) remove() error {
@@ -131,7 +131,7 @@ func (s Settings) mcpConfig(id string, tier gitprovider.Tier, f *folder) ([]byte
 		servers[name] = entry
 	}
 	if f.door != nil {
-		servers[serverName] = s.Server.connector(f.door) // nobody shadows it
+		servers[serverName] = s.Server.connector(f.door) // ours replaces any other of this name
 		return json.Marshal(map[string]any{"mcpServers": servers})
 	}
 	own, err := s.ownServer(id, tier)

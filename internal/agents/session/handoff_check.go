@@ -15,7 +15,7 @@ import (
 // behind it: when the agent has written there, and when it is about to end. See CheckHandoff.
 const CheckCommand = "session-handoff"
 
-// hookCall is what the CLI says to a hook (2.1.329), as far as it is read.
+// hookCall is the CLI's call of a hook (2.1.329), as far as it is read.
 type hookCall struct {
 	Event string `json:"hook_event_name"`
 	Again bool   `json:"stop_hook_active"` // the agent goes on because a hook kept it from ending

@@ -17,10 +17,9 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// parseHandoff reads what an agent left as its handoff. Deviations that leave no doubt about what is meant are
-// accepted, and notes says of those that lose something what was left out or cut. The error is one line for people and
-// agents and quotes little of the text. redact is applied to each text before it is cut, since half a token is not
-// recognised any more.
+// parseHandoff reads what an agent left as its handoff. Unambiguous deviations are accepted, and notes lists what was
+// left out or cut. The error is one line for people and agents and quotes little of the text. redact is applied to each
+// text before it is cut, since half a token would not be recognised.
 func parseHandoff(raw []byte, redact func(string) string) (h sessions.Handoff, notes []string, err error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return sessions.Handoff{}, nil, errors.New("the handoff is empty")
@@ -146,7 +145,7 @@ func (r *handoffReader) texts(name string, given any, most, limit int) (out []st
 	return out
 }
 
-// text is a text of at most so many characters. Of an object it is what r.object makes of it.
+// text converts a value to a text of at most limit characters; objectText converts objects.
 func (r *handoffReader) text(name string, given any, limit int) string {
 	text := ""
 	switch v := given.(type) {

@@ -25,7 +25,7 @@ type history struct {
 	journal []sessions.JournalEntry // newest first
 	// unread says why the pull requests are not known; "" if they are.
 	unread string
-	copies []checkouts.State // of the working copies; nil if nobody updates them here
+	copies []checkouts.State // of the working copies; nil if they are not updated here
 }
 
 // recall reads what a session is told of those before it, and leaves out of its record the findings that are settled.
@@ -112,7 +112,7 @@ func (r *Runner) lastOf(ctx context.Context, current *sessions.Record) ([]sessio
 	return chain, nil
 }
 
-// maxChain is how many sessions hand over to each other at most: each has a higher tier than the one before.
+// maxChain limits how many sessions hand over to each other: each has a higher tier than the one before.
 const maxChain = 3
 
 // newest is the newest session that fits.

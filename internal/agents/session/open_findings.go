@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// openFor is how long after it was handed over a finding starts no further session. Then one may look again, whatever
-// has become of the first.
+// openFor is how long after its handover a finding starts no further session. After that another session may examine
+// it, whatever the result of the first.
 const openFor = 7 * 24 * time.Hour
 
 // lastOf is the last session that it started.
@@ -35,8 +35,8 @@ func openText(e sessions.Escalated) string {
 	return text + ")"
 }
 
-// unheld are the keys of the findings that may start a session of the tier: those that have not started one of it or a
-// higher one yet. why says of the others what has become of them.
+// unheld returns the keys of the findings that may start a session of the tier: those that have not started one of it
+// or a higher one yet. why explains the state of the others.
 func unheld(open []sessions.Escalated, findings []sessions.Found, next gitprovider.Tier) (fresh []string, why string) {
 	var held []string
 	for _, f := range findings {
@@ -163,7 +163,7 @@ func (p Pull) reviewedSince(last time.Time) bool {
 	})
 }
 
-// Pulls is what is known of the pull requests of sessions. Errors are faults.
+// Pulls reads the records of pull requests of sessions. Errors are faults.
 type Pulls interface {
 	// Recent returns those that are open, and those that have ended in the last days, newest first, with their reviews,
 	// for a session of a tier.

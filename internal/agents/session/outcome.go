@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
-// outcome is how a session ended, and why.
+// outcome says how and why a session ended.
 type outcome struct {
 	state  sessions.State
 	reason string
@@ -47,7 +47,7 @@ func (v *outcome) addRetries(r retries) {
 	v.reason += "; " + text
 }
 
-// outcomeOf is how a session ended whose CLI exited by itself.
+// outcomeOf returns the outcome of a session whose CLI exited by itself.
 func (c *cliRun) outcomeOf(exit processtree.Exit) *outcome {
 	m, record := c.output.result, c.output.record
 	code := exit.Code

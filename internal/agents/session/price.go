@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// price is what a model costs by the list, in USD for a million tokens.
+// price is a model's list price, in USD for a million tokens.
 type price struct {
 	input, output float64
 	cacheRead     float64
@@ -54,7 +54,7 @@ func modelVersion(name string) string {
 	return version
 }
 
-// of is what one message costs, in USD.
+// of returns the price of one message, in USD.
 func (p price) of(t tokens) float64 {
 	const million = 1_000_000
 	longer := 1.0

@@ -15,7 +15,7 @@ import (
 // them has inherited it, and keeps it when the supervisor has been killed.
 const processLockName = "session-processes.lock"
 
-// lockRetry is how often the lock is tried.
+// lockRetry is the interval between attempts to take the lock.
 const lockRetry = 20 * time.Millisecond
 
 // processes keeps those of one session apart from those of the next.

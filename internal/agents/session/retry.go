@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// retry is what the CLI says when a request to its model failed and it asks again.
+// retry is the CLI's report of a failed request to its model that it repeats.
 type retry struct {
 	Attempt int    `json:"attempt"`
 	Most    int    `json:"max_retries"`
@@ -25,7 +25,7 @@ func (m message) retry() (r retry) {
 	return r
 }
 
-// answer is what the API said, in words.
+// answer describes the API's answer.
 func (r retry) answer() string {
 	text := "no answer"
 	if r.Status > 0 {

@@ -90,7 +90,7 @@ func actorOf(spec Spec) record.Actor {
 	return record.Actor{Door: record.DoorMCP, Session: s}
 }
 
-// task is what a session is started for, but for the operator's note.
+// task describes what a session is started for, without the operator's note.
 func (s Settings) task(tier gitprovider.Tier, trigger sessions.Trigger) sessions.Task {
 	return sessions.Task{Tier: tier, Trigger: trigger, Model: s.Claude.Models[tier], DryRun: s.isDryRun(),
 		Toolsets: s.Server.Toolsets}

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// maxWait is how long a Schedule waits before it looks at the clock again: a clock may be set, a machine may sleep.
+	// maxWait is the maximum wait before a Schedule reads the clock again: a clock may be set, a machine may sleep.
 	maxWait = time.Minute
-	// startRetry is how long it waits after the records could not be read or written.
+	// startRetry is the wait after the records could not be read or written.
 	startRetry = time.Minute
-	// lookBack is how many scheduled sessions it reads to find the last one: a clock that was wrong may have left some
+	// lookBack is the number of scheduled sessions that are read to find the last one: a wrong clock may have left some
 	// that lie far ahead.
 	lookBack = 20
 )
 
-// ScheduleOptions are what a Schedule is made of. All are required, but Refused.
+// ScheduleOptions configures a Schedule. All fields are required, except Refused.
 type ScheduleOptions struct {
 	Every      time.Duration // from the start of one session to that of the next
 	Supervisor *Supervisor
@@ -31,11 +31,11 @@ type ScheduleOptions struct {
 	Now        func() time.Time
 	After      func(time.Duration) <-chan time.Time // time.After
 	Log        *slog.Logger
-	// Refused records in the audit that a session that was due was refused; nil for nobody.
+	// Refused records in the audit that a due session was refused; nil: it is not recorded.
 	Refused func(ctx context.Context, why error)
 }
 
-// Plan is what the operator permits and has scheduled.
+// Plan is the operator's configuration and schedule of sessions.
 type Plan struct {
 	MaxTier gitprovider.Tier
 	Every   time.Duration // 0: nothing is scheduled

@@ -6,17 +6,17 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// Service is what a server does for sessions by itself. It is safe for concurrent use.
+// Service provides what a server needs to run sessions. It is safe for concurrent use.
 type Service struct {
 	// Supervisor gives what runs sessions, the same at each call. It is made when it is first asked for, so that a server
 	// that runs no session starts no slower.
 	Supervisor func() (*Supervisor, error)
 	Schedule   *Schedule // nil without an interval
 	MaxTier    gitprovider.Tier
-	Missing    func() string // what is missing for a session to start here; nil if nobody looks
+	Missing    func() string // what is missing for a session to start here; nil: not checked
 }
 
-// Plan is what the operator permits and has scheduled.
+// Plan returns the operator's configuration and schedule of sessions.
 func (s *Service) Plan() Plan {
 	plan := Plan{MaxTier: s.MaxTier}
 	if s.Missing != nil {

@@ -21,7 +21,7 @@ type Limits struct {
 	Time    time.Duration // from the start of the CLI to its end
 	Turns   int
 	CostUSD float64
-	// ScheduledUSD is CostUSD for sessions that nobody started: those of a schedule, and those that they hand over to.
+	// ScheduledUSD is CostUSD for sessions that no person started: those of a schedule, and those that they hand over to.
 	ScheduledUSD float64
 	Start        time.Duration // for the CLI to say that it has begun
 	Grace        time.Duration // from SIGTERM to SIGKILL, and for what the CLI left behind
@@ -29,8 +29,8 @@ type Limits struct {
 	Clear        time.Duration // for processes of a session whose supervisor was killed, before the next one is refused
 }
 
-// DefaultLimits are the limits where nobody says otherwise. A write that is under way has its own time, when the door
-// of the session is closed.
+// DefaultLimits returns the limits that apply unless configured otherwise. A write that is under way has its own time,
+// when the door of the session is closed.
 func DefaultLimits() Limits {
 	return Limits{
 		Time: 30 * time.Minute, Turns: 60, Start: 2 * time.Minute, Grace: 10 * time.Second, Version: 30 * time.Second,
@@ -50,7 +50,7 @@ type Settings struct {
 	Server  Server
 	Folders Folders
 	Offers  func() Offering // what mounted repositories add, asked anew for each session; nil for nothing
-	// Update brings the working copies up to date before a session; nil: nobody does here.
+	// Update brings the working copies up to date before a session; nil: they are not updated.
 	Update  func(context.Context) []checkouts.State
 	MaxTier gitprovider.Tier
 	Limits  Limits
@@ -86,7 +86,7 @@ type Server struct {
 	Connector []string
 
 	actor record.Actor                    // the session at hand
-	still func(ctx context.Context) error // asks whether the session at hand may go on; nil: nobody is asked
+	still func(ctx context.Context) error // checks whether the current session may go on; nil: not checked
 }
 
 // Folders are those that sessions use.

@@ -8,17 +8,17 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// Spec is what a session is asked to do. All of it is the operator's, but Handoff.
+// Spec describes the session to run. All of it comes from the operator, except Handoff.
 type Spec struct {
 	ID      string // "" for a new one
 	Tier    gitprovider.Tier
 	Trigger sessions.Trigger
-	Starter record.Actor // who started it; the schedule, or the session that handed over, if nobody did
+	Starter record.Actor // the person who started it; otherwise the schedule, or the session that handed over
 	Note    string       // the operator's words to the agent, at most MaxNote bytes
 	Parent  string       // the session that handed over; "" for none
 	Handoff *sessions.Handoff
 
-	// Scheduled says that nobody started it, nor the session that handed over to it: Limits.ScheduledUSD holds.
+	// Scheduled says that no person started it, nor the session that handed over to it: Limits.ScheduledUSD applies.
 	Scheduled bool
 	// Ceiling caps the tier of the session and of those that it escalates to, beside Settings.MaxTier; 0 caps nothing.
 	Ceiling gitprovider.Tier

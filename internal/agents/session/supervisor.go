@@ -132,7 +132,7 @@ func (s *Supervisor) startChain(ctx, life context.Context, spec Spec, l *lock) (
 	return c, nil
 }
 
-// stopLook is how often the process that runs a session looks whether a person has asked elsewhere that it end.
+// stopLook is the interval at which the process that runs a session checks for a person's stop request from elsewhere.
 const stopLook = time.Second
 
 // heed ends the chain when a person has asked, at another process, that its session end.
@@ -281,7 +281,7 @@ func (s *Supervisor) Stop(ctx context.Context, id string) error {
 
 // stopElsewhere does what Stop does, for a session that another process runs.
 func stopElsewhere(ctx context.Context, records sessions.Records, id string) error {
-	if _, err := records.CloseInterrupted(ctx); err != nil { // nobody would heed it
+	if _, err := records.CloseInterrupted(ctx); err != nil { // otherwise no process would obey it
 		return err
 	}
 	record, err := records.Session(ctx, id)

@@ -6,7 +6,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// tokens is what one message used, in the words of the API.
+// tokens is the usage of one message, in the terms of the API.
 type tokens struct {
 	Input      int64 `json:"input_tokens"`
 	Output     int64 `json:"output_tokens"`
@@ -89,7 +89,7 @@ func (m *meter) total() sessions.Usage {
 	return u
 }
 
-// finalUsage is what the CLI's last word says of the whole session.
+// finalUsage is the usage of the whole session in the CLI's last message.
 type finalUsage struct {
 	Cost   float64 `json:"total_cost_usd"`
 	Usage  tokens  `json:"usage"`

@@ -1,5 +1,4 @@
-// Package tokens is what a person sees and does of the tokens of REST and sign-in: make one, list them, make one
-// useless.
+// Package tokens lets people create, list and revoke the tokens of REST and sign-in.
 package tokens
 
 import (
@@ -33,7 +32,7 @@ type Store interface {
 	RevokeToken(ctx context.Context, idOrName string, row ...func(made []string) record.Attempt) error
 }
 
-// Acts are what people do. All fields are required but Providers.
+// Acts are the operations for people. All fields are required except Providers.
 type Acts struct {
 	Providers func() []string // of identities, whose names no token has; nil for none
 	Kernel    func() *operation.Kernel
@@ -74,7 +73,7 @@ type TokenRequest struct {
 	Days     int            `json:"expires_in_days,omitempty" minimum:"1" maximum:"3650" doc:"90 if it is left out, for an agent's token and for a person who signs in by a provider; else it is good until it is revoked"`
 }
 
-// DefaultDays is how long an agent's token and one of a person of a provider are good, unless the request says.
+// DefaultDays is the validity of an agent's token, and of one of a provider's person, unless the request sets another.
 const DefaultDays = 90
 
 // wanted is the token that a request is about.
@@ -290,7 +289,7 @@ func (a Acts) list(ctx context.Context, _ operation.Call, _ struct{}) (TokenList
 	return list, err
 }
 
-// create makes a token and returns it with its secret, which nobody can read again.
+// create makes a token and returns it with its secret, which cannot be read again.
 //
 // Errors: invalid_argument for a name, tier or scope that is none, forbidden for what the caller lacks, conflict for a
 // name that another good token has.
