@@ -27,9 +27,8 @@ func changes(toolsets []operation.Toolset) bool {
 	return slices.ContainsFunc(toolsets, func(set operation.Toolset) bool { return set.Found != nil })
 }
 
-// look asks the toolsets for the tools that come and go, and tells the client if the list is another one. A tool that
-// is gone is no longer listed, but whoever has seen it can still call it, and is told by its operation what became of
-// it.
+// look reads the dynamic tools of the toolsets, and notifies the client if the list has changed. A tool that is gone is
+// no longer listed, but a client that knows it can still call it, and its operation answers why it is gone.
 func (s *Server) look(ctx context.Context) {
 	if !s.changes {
 		return
@@ -99,7 +98,7 @@ func (s *Server) watch(ctx context.Context, ticks <-chan time.Time) {
 	}
 }
 
-// knownTool is what is known of a tool by its name.
+// knownTool returns the known definition of a tool by its name.
 func (s *Server) knownTool(name string) (known, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 //go:embed icon.svg
 var icon []byte
 
-// icons are what clients show beside the server's name. A model never reads them.
+// icons returns the icons that clients show beside the server's name. A model never reads them.
 func icons() []mcp.Icon {
 	const kind = "image/svg+xml"
 	return []mcp.Icon{{Src: "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(icon), MIMEType: kind,

@@ -34,9 +34,10 @@ type Options struct {
 	// Ticks is when to look whether tools have come or gone, where a toolset has such; nil: only when a client asks.
 	Ticks <-chan time.Time
 	Gone  <-chan struct{} // closed when the client has gone for good; nil: its streams say so
-	// Calling is told when a call of a tool begins, and returns what is to be told when it ends; nil for nobody.
+	// Calling is called when a call of a tool begins, and returns a function to call when it ends; nil for none.
 	Calling func() (ended func())
-	// Admitted asks again whether the client may be connected; nil where nobody can take that back. See operation.Caller.
+	// Admitted checks again that the client may be connected; nil where the admission cannot be revoked. See
+	// operation.Caller.
 	Admitted func(ctx context.Context) error
 	Actor    record.Actor // who is connected, but for what the client calls itself
 	Log      *slog.Logger
@@ -54,7 +55,7 @@ type Server struct {
 	known    map[string]known // by the tool's name
 }
 
-// fixedFor is how long a client may keep a list that does not change while it is connected.
+// fixedFor is how long a client may cache a list that does not change while it is connected.
 const fixedFor = 5 * time.Minute
 
 // New builds the server. An error is a fault in an embedded schema.
@@ -108,7 +109,7 @@ func New(toolsets []operation.Toolset, o Options) (*Server, error) {
 	return s, nil
 }
 
-// hooks are what this server does beside what the library does.
+// hooks returns this server's additions to the library's handling.
 func (s *Server) hooks() *server.Hooks {
 	hooks := &server.Hooks{}
 	hooks.AddAfterListTools(s.hide)
@@ -142,7 +143,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return s.serve(ctx, func(ctx context.Context, o stdio.Options) error { return stdio.Serve(ctx, in, out, s.mcp, o) })
 }
 
-// ServeExchanges speaks MCP in messages that come each with a way back of its own, until there are no more or ctx is
+// ServeExchanges serves MCP for messages that each have their own reply writer, until messages is closed or ctx is
 // done; see stdio.ServeExchanges.
 func (s *Server) ServeExchanges(ctx context.Context, messages <-chan exchange.Exchange, notes io.Writer) error {
 	return s.serve(ctx, func(ctx context.Context, o stdio.Options) error {
@@ -206,7 +207,7 @@ func (s *Server) rejected(ctx context.Context, r stdio.Rejection) {
 	}
 }
 
-// caller is who the client says it is.
+// caller returns the caller with the name that the client gives itself.
 func (o Options) caller(ctx context.Context) operation.Caller {
 	who := operation.Caller{Actor: o.Actor.At(record.DoorMCP), Recheck: o.Admitted}
 	if session, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo); ok {

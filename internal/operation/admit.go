@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
-// Authority is what the operator lets callers do.
+// Authority is what the operator permits callers to do.
 type Authority struct {
 	Enabled    func(toolset string) bool
 	Tier       gitprovider.Tier
@@ -25,7 +25,7 @@ type Authority struct {
 	Rules
 }
 
-// Rules are what acts of people are judged by, beside a dry run.
+// Rules are the rules for acts of people, beside a dry run.
 type Rules struct {
 	Policy policy.Policy
 	// Problem says why the policy or CLAUDEOPS_REPOS cannot be read; "" if they can.

@@ -20,10 +20,10 @@ type Caller struct {
 	Recheck func(ctx context.Context) error
 }
 
-// Admitted is asked after a call has waited for whatever it waits for, and before its first write: the credential may
+// Admitted is called after a call has waited, for a lock for example, and before its first write: the credential may
 // have been revoked or have expired meanwhile, its rights may have been lowered, or the connection may have been cut
-// off. The error is unauthenticated, forbidden or tier_denied then, and nothing may be written. If nobody can be asked,
-// the error says so.
+// off. The error is unauthenticated, forbidden or tier_denied then, and nothing may be written. If the check itself
+// fails, its error is returned.
 //
 // It may write to the records, so it is not to be called within one of their transactions.
 func (c Caller) Admitted(ctx context.Context) error {

@@ -114,7 +114,7 @@ func field(v reflect.Value, name string) reflect.Value {
 	return reflect.Value{}
 }
 
-// fitting is how many elements of a list fit in so many bytes.
+// fitting returns how many leading elements of a list fit in room bytes.
 func fitting(list reflect.Value, room int) int {
 	for i := range list.Len() {
 		if room -= sizeOf(list.Index(i)); room < 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/base/strictjson"
 )
 
-// Way is what an operation asks of its calls beside what the operation says, by the type of its arguments. The zero
-// value suits operations that only read.
+// Way configures how calls of an operation are decoded, checked, locked and timed, by the type of its arguments. The
+// zero value suits operations that only read.
 type Way[In any] struct {
 	// Decode reads the arguments of a tool that is found while the program runs; nil: strictly into In, within the limits
 	// of its tags.
@@ -22,7 +22,7 @@ type Way[In any] struct {
 	DryRun func(in In) bool     // whether the call itself asks for a dry run; nil: it cannot
 	Roots  func(in In) []string // the folders that are written, each by one call at a time; nil for none
 	Target func(in In) Target   // what a call is about; nil for nothing that its row names
-	// Next says what whoever asked does after a failure that says nothing of that itself; nil for nothing.
+	// Next names the caller's next step after a failure that does not name one itself; nil for none.
 	Next func(e *fault.Error) string
 	// Rejected is told of a call that never came to its handler, which may name how it is recorded (Call.Records).
 	Rejected func(call Call)
@@ -42,7 +42,7 @@ func Unread[In any]([]byte) (in In, _ []fault.Violation) { return in, nil }
 // Unbounded is the Timeout of what may take as long as its caller waits.
 const Unbounded time.Duration = -1
 
-// Note is what the audit has to say about a call beside who, what and when. Our tokens are taken out of it.
+// Note holds further details of a call for its audit row. Our tokens are removed from it.
 type Note struct {
 	Message string   // what was done, such as what a program printed first; a failure's own message stands before it
 	Digest  string   // of what was run or written
@@ -51,13 +51,13 @@ type Note struct {
 
 func (n Note) empty() bool { return n.Message == "" && n.Digest == "" && len(n.Paths) == 0 }
 
-// Handle is what an operation does with a call that has come to it.
+// Handle carries out an admitted call of an operation.
 type Handle[In, Out any] func(ctx context.Context, call Call, in In) (Out, error)
 
-// Define completes an operation whose calls go the way of the kernel. kernel is called for each call. toolset is the
-// one that must be enabled; "" for what belongs to none, as acts of people do. A tool of a toolset gets its place in
-// REST. An error of handle that is no *Fault counts as the program's own failure in a tool; its text reaches only the
-// log.
+// Define completes an operation whose calls pass through the kernel. kernel is called for each call. toolset is the one
+// that must be enabled; "" for operations without one, such as acts of people. A tool of a toolset gets its place in
+// REST. An error of handle that is not a *Fault counts as the program's own failure in a tool; its text reaches only
+// the log.
 //
 // It panics for an operation that a door could not serve.
 func Define[In, Out any](kernel func() *Kernel, toolset string, o Operation, way Way[In],

@@ -19,7 +19,7 @@ const ToolPath = "/tools/"
 // Route describes an operation to REST.
 type Route struct {
 	Method string // "" if REST does not have it
-	// Path is what follows /api/v1, such as /prs/{number}. A part in braces is the field of the input with the tag path;
+	// Path is the path below /api/v1, such as /prs/{number}. A part in braces is the field of the input with the tag path;
 	// the other fields are the body of a route with MaxBody, and the query of any other. {path...} at its end takes
 	// slashes, too.
 	Path  string

@@ -28,8 +28,8 @@ type Audit interface {
 // KernelOptions configure a Kernel. All are required but Live and ProgressEvery; Locks only where a tool names folders
 // that it writes.
 type KernelOptions struct {
-	// Authority is what the operator lets callers do, for as long as the process runs. Where the rules may change, Live
-	// says what they are now.
+	// Authority is what the operator permits callers to do, fixed for the life of the process. Where the rules may change,
+	// Live returns the current ones.
 	Authority Authority
 	Live      func() Authority
 	Audit     Audit
@@ -38,7 +38,7 @@ type KernelOptions struct {
 	Log       *slog.Logger
 	Now       func() time.Time
 	NewID     func() string
-	// ProgressEvery is how often a caller hears that its call still runs. Default 10 s.
+	// ProgressEvery is the interval between progress reports of a running call. Default 10 s.
 	ProgressEvery time.Duration
 }
 
@@ -48,7 +48,7 @@ type Kernel struct{ KernelOptions }
 // NewKernel makes a Kernel.
 func NewKernel(o KernelOptions) *Kernel { return &Kernel{o} }
 
-// CurrentAuthority is what the operator lets callers do now. The caller keeps it for one decision.
+// CurrentAuthority returns what the operator permits callers to do now. The caller keeps it for one decision.
 func (k *Kernel) CurrentAuthority() Authority {
 	if k.Live != nil {
 		return k.Live()
@@ -108,7 +108,7 @@ func (a *attempt) about() Target {
 	return *a.target
 }
 
-// guarded turns a panic into an error, whose text nobody but the log gets.
+// guarded turns a panic into an error, whose text goes only to the log.
 func (a *attempt) guarded(ctx context.Context) (out any, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -19,7 +19,7 @@ import (
 const (
 	lockWait = 10 * time.Second
 	lockPoll = 20 * time.Millisecond
-	// lockQuiet is how long a call waits before its client is told so.
+	// lockQuiet is how long a call waits before its client is told that it waits.
 	lockQuiet = 200 * time.Millisecond
 )
 

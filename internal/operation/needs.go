@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Kind is who asks, as a set.
+// Kind is a set of kinds of callers.
 type Kind uint8
 
 // The kinds.
@@ -19,7 +19,7 @@ const (
 	Everyone = Agent | People
 )
 
-// kindOf is who may be behind a door. Whoever has a person's token may be a program.
+// kindOf returns the kinds of callers behind a door. A person's token may be used by a program.
 func kindOf(door record.Door) Kind {
 	switch door {
 	case record.DoorMCP:
@@ -32,7 +32,7 @@ func kindOf(door record.Door) Kind {
 	return Person
 }
 
-// Dry is what becomes of an operation where the operator wants a dry run (CLAUDEOPS_DRY_RUN).
+// Dry says how an operation acts where the operator wants a dry run (CLAUDEOPS_DRY_RUN).
 type Dry uint8
 
 // What there is.
@@ -54,7 +54,7 @@ type Needs struct {
 	Harmless bool
 	Leave    bool // the operator lets tools write (CLAUDEOPS_ALLOW_WRITE)
 	Writable bool // the process is not read-only (CLAUDEOPS_READ_ONLY)
-	// Policy refuses it while the policy, or CLAUDEOPS_REPOS, cannot be read: a rule that nobody knows must not be
+	// Policy refuses the operation while the policy, or CLAUDEOPS_REPOS, cannot be read: an unknown rule must not be
 	// replaced by a wider one.
 	Policy bool
 	Listed bool // the repository of its Target is on the operator's list
@@ -81,7 +81,7 @@ func (n Needs) under(effect Effect) Needs {
 	return n
 }
 
-// Target is what a call is about, for its row in the audit. What it is not about stays empty.
+// Target names the subject of a call, for its audit row. Fields that do not apply are empty.
 type Target struct {
 	Provider, Owner, Name string           // repository
 	Number                int              // pull request

@@ -69,8 +69,8 @@ type Operation struct {
 	Handling
 }
 
-// Types are the struct types of the two sides of an operation. The tags of their fields are what all ways in know of
-// them: json, doc, required, default, example, and the limits of strictjson.Limits.
+// Types are the struct types of the two sides of an operation. The tags of their fields describe them to all protocols:
+// json, doc, required, default, example, and the limits of strictjson.Limits.
 type Types struct{ Input, Output reflect.Type }
 
 // Handling has the functions that carry out a call.
@@ -131,13 +131,14 @@ type Call struct {
 	Caller Caller
 	// Ceiling is the highest tier that the caller's credential has; Unlimited where the server's own tier alone decides.
 	Ceiling gitprovider.Tier
-	Scopes  access.Scopes // of a person's credential: nobody gives others what they lack
+	Scopes  access.Scopes // of a person's credential: callers can grant only scopes that they have
 	// Person says that a person asks at a door for people. The server's tier, which is that of its agent, does not bind
 	// them.
 	Person bool
-	// Arguments is the JSON object of the input, as it came. Nobody has looked at it.
+	// Arguments is the JSON object of the input as received, not validated.
 	Arguments []byte
-	// Input is what a door of ours has read itself, in place of Arguments; of the operation's input type. nil for none.
+	// Input is the decoded input, of the operation's input type, from a door that decodes it itself; it replaces
+	// Arguments. nil for none.
 	Input any
 	ID    string // of the request, and of its row in the audit; a door leaves it empty for a new one
 

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// progressEvery is how often a client hears that a call still runs. Clients of MCP give up after a minute without a
-// word.
+// progressEvery is the interval between progress reports of a running call. Clients of MCP give up after a minute
+// without a message.
 const progressEvery = 10 * time.Second
 
 // teller tells a client what is being done: never by two at once, and nothing after the end of the call.
@@ -47,7 +47,7 @@ func (t *teller) end() {
 
 // keepTelling says at intervals that a call still runs, until stop is called.
 func (t *teller) keepTelling(every time.Duration) (stop func()) {
-	if t.tell == nil { // nobody else has the teller yet
+	if t.tell == nil { // no other goroutine uses the teller yet
 		return func() {}
 	}
 	done := make(chan struct{})

@@ -19,12 +19,12 @@ type Prompt struct {
 	// which is asked when the server starts, says that the tool may be used; nil: it may.
 	Tool    string
 	Offered func() bool
-	// Text is what the agent is told. The arguments have passed Check. An error is a *fault.Error, perhaps with a request
-	// id.
+	// Text returns the prompt for the agent. The arguments have passed Check. An error is a *fault.Error, perhaps with a
+	// request id.
 	Text func(ctx context.Context, call Call, arguments map[string]string) (string, error)
 }
 
-// PromptArgument is what a person gives beside the name.
+// PromptArgument is an argument of a prompt, which a person gives.
 type PromptArgument struct {
 	Name, Description string
 	Required          bool
@@ -33,8 +33,7 @@ type PromptArgument struct {
 // maxPromptArgument bounds what is given for one argument, in bytes.
 const maxPromptArgument = 16 << 10
 
-// Check is invalid_argument, with everything that is wrong, for arguments that the prompt does not have, that are
-// missing, or that are no text.
+// Check returns invalid_argument, listing every problem, if arguments are unknown to the prompt, missing or not text.
 func (p Prompt) Check(arguments map[string]string) error {
 	var violations []fault.Violation
 	add := func(name, message string) {

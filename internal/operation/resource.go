@@ -2,7 +2,7 @@ package operation
 
 import "context"
 
-// Resources is what MCP clients read by address.
+// Resources provides the resources that MCP clients read by address.
 type Resources struct {
 	Templates []Resource // URI is a template of RFC 6570
 	// List names some of what may be read. It asks no provider, and is bounded; nil: nothing is named.
@@ -19,12 +19,12 @@ type Resource struct {
 	Type        string // MIME type
 }
 
-// Content is what was read.
+// Content is the content of a resource.
 type Content struct {
 	Text string
 	Type string
-	// About is what a reader has to know of the text. Clients may show a model nothing but texts, so that Note says it
-	// again.
+	// About holds facts that a reader needs to know about the text. Clients may show a model nothing but texts, so Note
+	// repeats them.
 	About map[string]any
 	Note  string
 }

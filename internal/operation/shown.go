@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Shown is how people see an act: its command, and its page if it has one. Texts of pages are our own words, in which
+// Shown describes an act to people: its command, and its page if it has one. Texts of pages are our own words, in which
 // [words](/path) is a link to another page and `words` is code.
 type Shown struct {
 	Short string // in place of the summary, for the command
@@ -39,7 +39,7 @@ type Page struct {
 
 // View is a list as it is shown.
 type View struct {
-	Empty   string     // what the terminal says of an empty list
+	Empty   string     // the terminal's text for an empty list
 	Table   [][]string // at the terminal: a head of capital letters, and a line for each row
 	Columns []Column   // of the page
 	Rows    []Row

@@ -15,8 +15,8 @@ import (
 type Toolset struct {
 	Name         string // as CLAUDEOPS_TOOLSETS has it
 	Instructions string // for a model that has not loaded a tool yet
-	// Situation is what a model is told in place of that, and of descriptions, where it depends on the configuration; nil:
-	// it does not. It is asked when an MCP server starts, calls nobody, and must answer at once.
+	// Situation returns instructions and descriptions that replace the fixed ones where they depend on the configuration;
+	// nil: they do not. It is called when an MCP server starts, must answer at once, and sends no requests.
 	Situation func() Situation
 	// Schemas has for each tool the files schema/NAME.input.json and schema/NAME.output.json. `make golden` writes them,
 	// so that no program has to make them when it starts.
@@ -24,7 +24,7 @@ type Toolset struct {
 	Operations []Operation
 	// Found lists operations that are found while the program runs, such as scripts in a folder; nil for none. It is asked
 	// for each tools/list and each call, so it must answer at once. Each has Schemas of its own. One that is no longer
-	// found can still be called by who has seen it, so that it can say what became of it.
+	// found can still be called by clients that know it: its answer then says why it is gone.
 	Found func(ctx context.Context) []Operation
 	// Reject records a request for an operation that does more than read, and that never came to it: its caller may not,
 	// or it could not be read. name is "" if too little of it could be read to know. A toolset that only reads has none.
@@ -37,7 +37,7 @@ type Toolset struct {
 	Form      *Form // nil: the program's own, as docs/reference/codes.md has it
 }
 
-// Situation is what a model is told under a configuration.
+// Situation holds the texts for a model under a configuration.
 type Situation struct {
 	Instructions string
 	Descriptions map[string]string // by the name of the tool; those that are not there stay
@@ -51,13 +51,14 @@ func (t Toolset) Told() Situation {
 	return t.Situation()
 }
 
-// Form is how a toolset's contract words answers and failures.
+// Form defines the form of a toolset's answers and failures.
 type Form struct {
 	// Failure is the object of an error. requestID is "" if neither log nor audit has the call.
 	Failure func(o Operation, err error, requestID string) any
 	// FailureType is the struct type of what Failure returns. A tool's output schema admits it beside the output.
 	FailureType reflect.Type
-	// Text is what a model reads of an answer, or of what Failure returned; nil: its JSON, as in the structured content.
+	// Text returns the text for a model of an answer, or of a result of Failure; nil: its JSON, as in the structured
+	// content.
 	Text func(answer any) string
 	// Answers says that failures are answers like others, for MCP clients: isError is not set. REST has its status all the
 	// same.

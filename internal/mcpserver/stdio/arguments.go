@@ -9,12 +9,12 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// maxEnvelope is how many bytes a message may have beside the arguments of a tools/call.
+// maxEnvelope limits the bytes of a message beside the arguments of a tools/call.
 const maxEnvelope = 64 << 10
 
-// split takes the arguments of a tools/call out of a message: envelope is the message with empty ones in their place,
-// which is all that mcp-go gets to see. It decodes what it gets into maps, several times, which costs seconds for a few
-// megabytes that are made for it, and loses duplicate names. Whoever handles the call decodes the arguments once.
+// split separates the arguments of a tools/call from a message: envelope is the message with empty arguments, and
+// mcp-go gets only that. mcp-go decodes its input into maps, several times: that costs seconds for a few crafted
+// megabytes, and loses duplicate names. The handler of the call decodes the arguments once.
 func split(raw []byte, env envelope) (envelope []byte, arguments json.RawMessage) {
 	p := env.params
 	if env.method != string(mcp.MethodToolsCall) || p.arguments != '{' || p.to <= p.from {

@@ -8,11 +8,11 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 )
 
-// connectionID is what mcp-go calls the id of a session; a stdio server has one connection.
+// connectionID is mcp-go's session id; a stdio server has one connection.
 const connectionID = "stdio"
 
-// noteBuffer is how many notifications may wait for the writer. mcp-go does not wait for room: beyond it, sending
-// fails with server.ErrNotificationChannelBlocked and the notification is lost, which progress can bear.
+// noteBuffer limits the notifications that wait for the writer. mcp-go does not wait for room: beyond it, sending fails
+// with server.ErrNotificationChannelBlocked and the notification is lost, which is acceptable for progress.
 const noteBuffer = 128
 
 // connection is the client on the other side. It is registered with the server and gets what is sent to all clients.

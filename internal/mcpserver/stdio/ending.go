@@ -12,7 +12,7 @@ const (
 
 // ending bounds the end of a connection. When a limit set by within is reached, in this order: cut is called, which
 // cancels all calls; after unwindTime abandon is closed and handlers that still run are left behind; after flushTime
-// gone is closed and nobody waits for anything any longer.
+// gone is closed and all waiting ends.
 type ending struct {
 	cut     func()
 	abandon chan struct{}

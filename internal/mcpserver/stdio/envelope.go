@@ -11,18 +11,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxDepth is how deep the values of a message may nest. The deepest legitimate call has six levels.
+// maxDepth limits the nesting of values in a message. The deepest legitimate call has six levels.
 const maxDepth = 64
 
-// envelope is what the loop needs to know of a message. A message that turned out to be broken still has the fields
-// that were read before the break.
+// envelope holds the fields of a message that the loop needs. A broken message still has the fields that were read
+// before the break.
 type envelope struct {
 	top       jsontext.Kind // kind of the message: '{' for an object
 	version   string
 	id        requestID
 	idGiven   bool // there is an id member, usable or not
 	method    string
-	methodBad bool // the method is no string
+	methodBad bool // the method is not a string
 	response  bool // there is a result or an error member
 	params    paramsEnvelope
 	flaw      *flaw // the first rule that the envelope breaks
@@ -51,7 +51,7 @@ type flaw struct {
 // Names are compared as mcp-go will compare them: its decoder takes "METHOD" for "method", so that a message could
 // otherwise mean one thing here and another thing there.
 func parseEnvelope(raw []byte, options ...jsontext.Options) (envelope, error) {
-	// Duplicate names deep inside arguments are the business of whoever decodes the arguments.
+	// Duplicate names deep inside arguments are left to the code that decodes the arguments.
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), append(options, jsontext.AllowDuplicateNames(true))...)
 	w := &walker{dec: dec}
 	w.env.top = dec.PeekKind()

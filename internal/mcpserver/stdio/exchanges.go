@@ -11,10 +11,9 @@ import (
 	"github.com/claudeops/claudeops/internal/base/exchange"
 )
 
-// ServeExchanges is Serve for a transport whose messages come each with a way of its own for what comes of it: the same
-// loop, with the same bounds and the same record of what is refused. What is sent to all clients goes to notes, and
-// tagged to those calls of subscriptions/listen that asked for it. It ends as Serve does; the end of input is that of
-// messages, which is closed then.
+// ServeExchanges is Serve for a transport whose messages each have their own reply writer: the same loop, with the same
+// bounds and the same record of refused messages. Notifications to all clients go to notes, and tagged to those calls
+// of subscriptions/listen that asked for them. It ends as Serve does; input ends when messages is closed.
 func ServeExchanges(ctx context.Context, messages <-chan exchange.Exchange, notes io.Writer, srv *server.MCPServer,
 	opts Options) error {
 	l := newLoop(ctx, notes, srv, opts)
@@ -74,7 +73,7 @@ func (l *loop) tellStreams(note mcp.JSONRPCNotification) {
 		tagged.Params.Meta[mcp.MetaKeySubscriptionID] = c.env.id.json()
 		select {
 		case c.connection.notes <- tagged:
-		default: // whoever has that many unread hears of the next one
+		default: // a reader with that many unread notifications is reached by the next one
 		}
 	}
 }

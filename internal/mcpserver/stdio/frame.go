@@ -22,7 +22,7 @@ type frame struct {
 	size    int64  // bytes of the whole line
 	tooLong bool
 
-	to    outlet          // of what comes of it; nil for the output of the connection
+	to    outlet          // for the answer to it; nil for the output of the connection
 	scope uint64          // in which its id means something; 0 for the connection
 	until context.Context // ends when the client takes a request back by going away; nil for one that says so //nolint:containedctx // of the request
 }

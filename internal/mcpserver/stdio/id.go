@@ -11,8 +11,9 @@ import (
 // maxIDLength bounds a string id, in bytes, since ids go to logs and to the audit.
 const maxIDLength = 1024
 
-// requestID is a JSON-RPC id: a string or an integer of 64 bits (MCP allows neither null nor fractions). It is kept
-// as text because mcp-go reads numbers as floats, in which large integers lose digits. The empty id is no id.
+// requestID is a JSON-RPC id: a string or an integer of 64 bits (MCP allows neither null nor fractions). It is kept as
+// text because mcp-go reads numbers as floats, in which large integers lose digits. The zero value means that there is
+// no id.
 type requestID struct {
 	raw   string // JSON text
 	scope uint64 // in which it is the id of one request; 0 for the connection

@@ -12,8 +12,8 @@ import (
 
 // inspect reads the envelope of a line and decides whether it may go on. inFlight tells whether an id is taken.
 //
-// An answer carries the id of its request only where that is beyond doubt: never for a text that is no JSON, and never
-// an id that another request in flight owns, whose client would take the refusal for the answer to that one.
+// An answer carries the id of its request only where that is beyond doubt: never for a text that is not JSON, and never
+// an id that another request in flight owns, because its client would take the refusal for the answer to that request.
 func inspect(f frame, limit int, inFlight func(requestID) bool) (envelope, *refusal) {
 	if f.tooLong {
 		return inspectTooLong(f, limit, inFlight)
@@ -60,7 +60,7 @@ func inspectTooLong(f frame, limit int, inFlight func(requestID) bool) (envelope
 }
 
 // halfCharacter refuses a line that is JSON but for an escape such as \ud800, which some encoders write: its grammar is
-// sound, so that its id is beyond doubt. Any other line is malformed; env is what was read of it.
+// sound, so its id is beyond doubt. Any other line is malformed; env holds the fields that were read.
 func halfCharacter(raw []byte, env envelope, err error, inFlight func(requestID) bool) (envelope, *refusal) {
 	whole, wholeErr := parseEnvelope(raw, jsontext.AllowInvalidUTF8(true))
 	if wholeErr != nil || whole.top != '{' {

@@ -23,14 +23,14 @@ type Options struct {
 	Logger *slog.Logger
 	// MaxMessage is the largest message in bytes, line ending excluded. Default 4 MiB.
 	MaxMessage int
-	// Workers is how many tool calls run side by side. Default 4.
+	// Workers limits the tool calls that run concurrently. Default 4.
 	Workers int
-	// QueueLimit is how many tool calls may wait for a worker; waiting calls of more than four times MaxMessage in all
+	// QueueLimit limits the tool calls that wait for a worker; waiting calls of more than four times MaxMessage in all
 	// also count as a full queue. Default 64.
 	QueueLimit int
-	// DrainTimeout is how long calls, queued ones included, may go on after the end of input. Default 30 s.
+	// DrainTimeout limits how long calls, queued ones included, may go on after the end of input. Default 30 s.
 	DrainTimeout time.Duration
-	// ShutdownTimeout is how long calls that have started may go on after the context of Serve ended. Default 5 s.
+	// ShutdownTimeout limits how long calls that have started may go on after the context of Serve ended. Default 5 s.
 	ShutdownTimeout time.Duration
 	// Gone is closed when the client has gone for good; it counts as an output that broke. nil: only the output says so.
 	Gone <-chan struct{}

@@ -49,7 +49,7 @@ func newScheduler(opts Options, run func(*call)) *scheduler {
 	}
 }
 
-// admit starts or queues c, whose id must not be in flight. It is false when there is no room.
+// admit starts or queues c, whose id must not be in flight. It returns false if there is no room.
 func (s *scheduler) admit(c *call) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

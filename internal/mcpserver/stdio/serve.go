@@ -179,7 +179,8 @@ func (l *loop) drain(ctx context.Context) {
 	}
 }
 
-// finishWriting ends the writer after its last line and returns its error, unless that only says that nobody reads.
+// finishWriting ends the writer after its last line and returns its error, unless the error only says that the reader
+// is gone.
 func (l *loop) finishWriting() error {
 	close(l.out.quit)
 	defer l.end.stop()

@@ -16,15 +16,15 @@ type writer struct {
 	log    *slog.Logger
 	notes  <-chan mcp.JSONRPCNotification // sent to all clients
 	lines  chan outLine
-	gone   <-chan struct{} // closed when nobody may wait any longer
+	gone   <-chan struct{} // closed when all waiting must end
 	quit   chan struct{}   // closed by the owner after the last line
 	done   chan struct{}   // closed when run has returned
 	failed chan struct{}   // closed after a failed Write, when err is set
 	err    error
-	also   func(mcp.JSONRPCNotification) // told of what is sent to all clients, too; nil for nobody
+	also   func(mcp.JSONRPCNotification) // also gets notifications to all clients; nil for none
 }
 
-// outlet takes what comes of one message: lines, and that none follows.
+// outlet takes the output of one message: lines, and the end.
 type outlet interface {
 	send(line []byte)
 	end()
@@ -91,7 +91,7 @@ func (w *writer) write(line []byte) {
 	}
 }
 
-// send writes one encoded line and waits until that is done, so that nothing that comes of it can overtake it. The
+// send writes one encoded line and waits until that is done, so that no consequence of the line can overtake it. The
 // line is dropped if the output is broken or the time of the connection is over.
 func (w *writer) send(text []byte) {
 	line := outLine{text: text, written: make(chan struct{})}
@@ -108,7 +108,7 @@ func (w *writer) send(text []byte) {
 	}
 }
 
-// end implements outlet: what comes of other messages follows.
+// end implements outlet. It does nothing, since the output of other messages follows.
 func (w *writer) end() {}
 
 // encodeLine is v as one line of JSON with its newline. '<', '>' and '&' are not escaped, as both json.Marshal and

@@ -85,7 +85,7 @@ func flatten(at string, schema map[string]any, into map[string]string) {
 	}
 	properties, _ := schema["properties"].(map[string]any)
 	for name, property := range properties {
-		property := property.(map[string]any) //nolint:forcetypeassert // a schema that is no object fails the test loudly
+		property := property.(map[string]any) //nolint:forcetypeassert // a schema that is not an object fails the test loudly
 		key := strings.TrimPrefix(at+"."+name, ".")
 		into[key] = kindOf(property)
 		if !slices.Contains(required, any(name)) {

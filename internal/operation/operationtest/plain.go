@@ -26,7 +26,7 @@ func Plain[In, Out any](o operation.Operation, raw bool, handle operation.Handle
 	return operation.Define(func() *operation.Kernel { return kernel }, "", o, way, handle)
 }
 
-// nobody is an audit that forgets.
+// nobody is an audit that discards everything.
 type nobody struct{}
 
 func (nobody) Record(context.Context, record.Attempt, *record.Proposal, ...record.Notice) error {
