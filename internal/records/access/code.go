@@ -9,10 +9,10 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// CodeLife is how long a one-time code is good.
+// CodeLife is how long a one-time code is valid.
 const CodeLife = 10 * time.Minute
 
-// maxCodes is how many codes are good at the same time; a further one takes the place of the oldest.
+// maxCodes limits the codes that are valid at the same time; a further one replaces the oldest.
 const maxCodes = 16
 
 // codes are the one-time codes that were given out and not used, in memory and only as hashes: a server that starts

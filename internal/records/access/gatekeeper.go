@@ -23,10 +23,10 @@ type Tokens interface {
 	TouchToken(ctx context.Context, hash string, used time.Time) error
 }
 
-// usedEvery is how exactly the last use of a token is kept.
+// usedEvery is the precision with which the last use of a token is recorded.
 const usedEvery = 5 * time.Minute
 
-// MinConfigured is how short a configured token may be, in bytes. A shorter one is never accepted.
+// MinConfigured is the minimum length of a configured token, in bytes. A shorter one is never accepted.
 const MinConfigured = 16
 
 // Gatekeeper recognises callers. It is safe for concurrent use.
@@ -85,7 +85,7 @@ func (g *Gatekeeper) Bearer(ctx context.Context, secret string) (Principal, erro
 	return p, err
 }
 
-// holder is who has the token with the hash, if it is good.
+// holder returns the principal of the token with the hash, if it is valid.
 func (g *Gatekeeper) holder(ctx context.Context, hash string) (p Principal, ok bool, err error) {
 	p, t, ok, err := g.known(ctx, hash)
 	if ok && t.Hash != "" {
@@ -94,7 +94,8 @@ func (g *Gatekeeper) holder(ctx context.Context, hash string) (p Principal, ok b
 	return p, ok, err
 }
 
-// known is who has the token with the hash, and what is kept of it; the zero Token for one of the configuration.
+// known returns the principal of the token with the hash, and the stored Token; the zero Token for one of the
+// configuration.
 func (g *Gatekeeper) known(ctx context.Context, hash string) (p Principal, t Token, ok bool, err error) {
 	p.TokenHash = hash
 	for i, secret := range g.configured() { // all of them, so that the time tells nothing
@@ -126,7 +127,7 @@ func (g *Gatekeeper) holderOf(i int) record.Actor {
 	return record.Actor{Credential: c}
 }
 
-// used notes the use of a token. It is for people to look at, so that records that cannot be written keep nobody out.
+// used records the use of a token. It informs people only, so a failed write does not refuse the caller.
 func (g *Gatekeeper) used(ctx context.Context, t Token) {
 	if now := g.now(); now.Sub(t.UsedAt) >= usedEvery {
 		_ = g.tokens.TouchToken(context.WithoutCancel(ctx), t.Hash, now)
@@ -228,8 +229,8 @@ func tierLowered(name string) error {
 		"the tier of %s was lowered while the call waited, and nothing was done; make the call again", name)
 }
 
-// Proxied is who a trusted proxy says it is; unauthenticated for what may be a token, or a name for nobody. The door
-// decides whether the proxy is trusted.
+// Proxied returns the principal that a trusted proxy names; unauthenticated for a name that may be a token or that no
+// person can have. The caller checks that the proxy is trusted.
 func (g *Gatekeeper) Proxied(user string) (Principal, error) {
 	if notAPerson(user) {
 		return Principal{}, fault.New(fault.Unauthenticated,

@@ -18,14 +18,14 @@ type Client struct {
 	CreatedAt time.Time
 }
 
-// Code is what a person has allowed a program. The program exchanges it for a token, once.
+// Code records a person's consent for a program. The program exchanges it for a token, once.
 type Code struct {
 	Hash      string
 	ClientID  string
 	Redirect  string // where the browser was sent back to
 	Challenge string // of PKCE: base64url of the SHA-256 of what the program keeps
-	// Token is what the program gets: name, tier, repositories, owner and grantor. Its ID is "" until the code was
-	// exchanged, and then that of the token that was made. Its name may have got a number.
+	// Token is the token for the program: name, tier, repositories, owner and grantor. Its ID is "" until the code was
+	// exchanged, and then that of the new token. A number may have been appended to its name.
 	Token     Token
 	ExpiresAt time.Time
 }

@@ -15,14 +15,13 @@ const (
 	LoginLife = 7 * 24 * time.Hour
 )
 
-// loginIDLength is how long the ID of a login is that people see.
+// loginIDLength is the length of a login's ID that people see.
 const loginIDLength = 16
 
-// touchEvery is how exactly the last use of a login is kept: a page of many requests is one write.
+// touchEvery is the precision with which the last use of a login is recorded: a page of many requests is one write.
 const touchEvery = time.Minute
 
-// Login is what is kept of a browser that signed in. What it may do is what its token, or its person, may do at that
-// moment.
+// Login is the stored record of a signed-in browser. Its rights are the present rights of its token or person.
 type Login struct {
 	Hash      string // of the id in the cookie
 	TokenHash string // "" for a person of a provider
@@ -60,9 +59,9 @@ type Logins interface {
 	FindLogin(ctx context.Context, hash string) (s Login, found bool, err error)
 	// TouchLogin notes when the login was seen. One that is gone stays gone.
 	TouchLogin(ctx context.Context, hash string, at time.Time) error
-	// DeleteLogin forgets a login. One that is gone is no error.
+	// DeleteLogin forgets a login. A missing one is not an error.
 	DeleteLogin(ctx context.Context, hash string) error
-	// Logins lists all, the newest first, with the names of whom they are.
+	// Logins lists all logins, newest first, with the names of their holders.
 	Logins(ctx context.Context) ([]Login, error)
 	// EndLogin forgets the login with the ID, and appends the rows to the audit; not_found if there is none.
 	EndLogin(ctx context.Context, id string, rows ...record.Attempt) error
@@ -98,7 +97,7 @@ func (g *Gatekeeper) begin(ctx context.Context, p Principal, browser string) (id
 	return id, p, nil
 }
 
-// errSignedOut is the one answer to a login's id that is no good.
+// errSignedOut is the one answer for every invalid id of a login.
 func errSignedOut() error {
 	return fault.New(fault.Unauthenticated, "the session has ended; sign in again")
 }

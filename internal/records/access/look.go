@@ -42,7 +42,7 @@ func (l *looking) failed(of Account, why error, until time.Time) {
 	l.down[of] = outage{why, until}
 }
 
-// failure is what failed remembers; nil for nothing.
+// failure returns the error that failed recorded, while it is valid; otherwise nil.
 func (l *looking) failure(of Account, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,8 +74,7 @@ func (l *looking) take(of Account) (done func()) {
 	}
 }
 
-// person is who has signed in by a provider with a login that is good. What the provider has said may be as old as
-// within.
+// person returns the principal of a valid login by a provider. The provider's answer may be as old as within.
 func (g *Gatekeeper) person(ctx context.Context, s Login, within time.Duration) (Principal, error) {
 	if g.directory.People == nil { // no provider is configured any more
 		return Principal{}, errors.Join(errSignedOut(), g.logins.DeleteLogin(ctx, s.Hash))
@@ -128,7 +127,7 @@ func (g *Gatekeeper) asked(ctx context.Context, was Person, within time.Duration
 	return g.look(ctx, who, grant)
 }
 
-// look asks the provider who a person is now. One that cannot be asked ends nothing, and lets nobody in.
+// look asks the provider about a person. If the provider cannot be reached, no login ends and none is admitted.
 func (g *Gatekeeper) look(ctx context.Context, who Person, grant identity.Grant) (Person, error) {
 	// The caller may go away: a refresh token that was used and not kept would sign the person out.
 	ctx = context.WithoutCancel(ctx)
@@ -250,7 +249,7 @@ func (g *Gatekeeper) Bounded(ctx context.Context, who record.Actor) (string, err
 // lasts reports whether a provider can be asked by a grant at any time.
 func lasts(grant identity.Grant) bool { return grant.Refresh != "" || grant.Expires.IsZero() }
 
-// sealed is what lets a provider be asked about a person, as it is kept.
+// sealed returns the grant, encrypted for storage, with which the provider can be asked about a person.
 func (g *Gatekeeper) sealed(of Account, grant identity.Grant) (string, error) {
 	key, err := g.directory.Key()
 	if err != nil {

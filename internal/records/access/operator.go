@@ -17,8 +17,8 @@ import (
 // operatorName is the name of the token that a server makes, in the record of all that it does.
 const operatorName = "operator"
 
-// FirstToken is the token that a server makes for its operator at its first start, if nobody has any way in yet. All
-// fields are required.
+// FirstToken is the token that a server makes for its operator at its first start, if there is no other way to sign in
+// yet. All fields are required.
 type FirstToken struct {
 	Folder, File string // where it is kept
 	// Read returns the token in the file; "" if there is none that we may read.

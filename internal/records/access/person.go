@@ -13,28 +13,28 @@ import (
 	"github.com/claudeops/claudeops/internal/system/identity"
 )
 
-// LookEvery is how long what a provider has said of a person holds. Before a person changes something, it is asked in
-// any case.
+// LookEvery is how long a provider's answer about a person is valid. Before a person changes something, the provider is
+// asked in any case.
 const LookEvery = 15 * time.Minute
 
-// DownLife is how long what a provider has said of the owner of a token holds while the provider cannot be asked.
+// DownLife is how long a provider's answer about the owner of a token stays valid while the provider cannot be reached.
 const DownLife = time.Hour
 
-// downPause is how long a provider that could not be asked about the owner of a token is not asked again.
+// downPause is the pause before a provider that could not be reached about the owner of a token is asked again.
 const downPause = 30 * time.Second
 
-// OwnerLife is how long the tokens of a person are good after their provider last stood by them, where it cannot be
-// asked without the person: who has left for good cannot sign in again.
+// OwnerLife is how long the tokens of a person stay valid after their provider last recognised them, where it cannot be
+// asked without the person: somebody who has left for good cannot sign in again.
 const OwnerLife = 30 * 24 * time.Hour
 
-// Account is what a provider of identities calls a person, for ever. The zero value is nobody's.
+// Account is the permanent id of a person at a provider of identities. The zero value belongs to no one.
 type Account = gitprovider.Account
 
-// Person is what is kept of somebody whom a provider has recognised.
+// Person is the stored record of somebody whom a provider has recognised.
 type Person struct {
 	Account
 	Provider string   // as the operator names it
-	Name     string   // in the record; given once, and to nobody else
+	Name     string   // in the record; given once, and never reused for another person
 	User     string   // at the provider; "" where it has none
 	Groups   []string // as the provider last said
 	LookedAt time.Time
@@ -67,24 +67,24 @@ type People interface {
 	KeepLogout(ctx context.Context, issuer, id string, until time.Time) error
 }
 
-// Directory is who people are, and what the operator lets them do. The zero value knows nobody.
+// Directory looks up people and the rights that the operator gives them. The zero value has no people.
 type Directory struct {
 	People People
 	// Key seals what lets providers be asked again. It must stay the same.
 	Key func() ([]byte, error)
 	// Look asks a provider again about a person.
 	Look func(ctx context.Context, was identity.Person, g identity.Grant) (identity.Person, identity.Grant, error)
-	// Role is what the policy gives to a person of an issuer; "" for nothing, also where the provider is not configured
-	// any more.
+	// Role returns the role that the policy gives to a person of an issuer; "" for none, also where the provider is not
+	// configured any more.
 	Role func(issuer string, who policy.Known) policy.Role
-	// Closed says why nobody may sign in anew now, or "": the operator's rules cannot be read. nil: never.
+	// Closed says why new sign-ins are refused now, or "": the operator's rules cannot be read. nil: never.
 	Closed func() string
 	// Record appends to the audit.
 	Record func(ctx context.Context, a record.Attempt) error
 	NewID  func() string
 }
 
-// ScopesOf is what a role may do.
+// ScopesOf returns the scopes of a role.
 func ScopesOf(role policy.Role) Scopes {
 	switch role {
 	case policy.RoleOperator:
@@ -114,7 +114,7 @@ func (d Directory) roleOf(p Person) policy.Role {
 	return d.Role(p.Issuer, p.known())
 }
 
-// closed says why nobody may sign in anew now, or "".
+// closed says why new sign-ins are refused now, or "".
 func (d Directory) closed() string {
 	if d.Closed == nil {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Via is how a caller was recognised.
+// Via is the way in which a caller was recognised.
 type Via string
 
 // The ways.
@@ -31,7 +31,7 @@ type Principal struct {
 	TokenHash string
 }
 
-// Name is for people to read. It tells nobody apart: see Actor.Account.
+// Name is for people to read. It does not identify a person: see Actor.Account.
 func (p Principal) Name() string {
 	if p.Actor.IsZero() {
 		return ""
@@ -54,7 +54,7 @@ func (p Principal) Still(was Principal, scope Scope) error {
 	return nil
 }
 
-// Names of callers that are no names of people.
+// Names of callers that are not people.
 const (
 	anonymousName  = record.SystemAnonymous
 	configuredName = "CLAUDEOPS_API_TOKENS"

@@ -25,7 +25,8 @@ type Scopes []Scope
 // AllScopes is every scope.
 func AllScopes() Scopes { return Scopes{Propose, Review, Read, Operate} }
 
-// ScopesOfAgent are those that an agent's token stands for: whoever lacks one of them can give nobody such a token.
+// ScopesOfAgent returns the scopes that an agent's token represents: a caller who lacks one of them cannot create such
+// a token.
 func ScopesOfAgent(tier gitprovider.Tier, readOnly bool) Scopes {
 	if readOnly || tier == gitprovider.TierObserve {
 		return Scopes{Read}

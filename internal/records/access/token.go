@@ -15,11 +15,11 @@ import (
 // TokenPrefix begins every token that NewSecret makes, so that people and scanners of secrets recognise one.
 const TokenPrefix = "cops_"
 
-// secretBytes is how many random bytes a token or the id of a login has. That many cannot be guessed, so that a plain
-// hash of them is safe to keep, and looking one up by its hash tells a caller nothing.
+// secretBytes is the number of random bytes of a token or of a login's id. So many cannot be guessed, so it is safe to
+// store a plain hash of them, and a lookup by hash reveals nothing to a caller.
 const secretBytes = 32
 
-// Token is what is kept of a token: not the secret, only its hash.
+// Token is the stored record of a token: not the secret, only its hash.
 type Token struct {
 	ID        string // for people: not secret
 	Name      string
@@ -89,7 +89,7 @@ func newID(random io.Reader) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(b), nil
 }
 
-// Hash is what is kept and compared in place of a secret: SHA-256 in hexadecimal digits.
+// Hash returns the value that is stored and compared in place of a secret: SHA-256 in hexadecimal digits.
 func Hash(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])

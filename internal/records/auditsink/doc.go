@@ -1,7 +1,6 @@
-// Package auditsink exports the heads of the audit to where the audit itself cannot reach, and compares the audit with
-// what was exported. A head is the number, hash and time of a row, and nothing of what the row is about. Whoever can
-// write the records can replace the whole chain of hashes by another one that is sound; they cannot take back the heads
-// of the former one.
+// Package auditsink exports the heads of the audit to places outside the records, and compares the audit with the
+// exported heads. A head is the number, hash and time of a row, without its contents. Anyone who can write the records
+// could replace the whole chain of hashes by another valid one, but cannot take back the exported heads.
 //
 // The audit itself is the queue: what a sink has taken is noted beside it, and what follows is exported by the next
 // process that adds a row, by `claudeops serve`, and by `claudeops audit verify`. So nothing is lost when a process is

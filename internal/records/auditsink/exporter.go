@@ -13,7 +13,7 @@ import (
 
 const (
 	atOnce      = 500              // heads in one message
-	localBound  = 5 * time.Second  // how long whoever adds a row waits for files
+	localBound  = 5 * time.Second  // how long the writer of a row waits for files
 	remoteBound = 30 * time.Second // how long one export to another sink may take
 	closeBound  = 3 * time.Second  // how long a process that ends waits for other sinks
 	retryEvery  = 30 * time.Second // how often Keep looks for heads that are still to be exported
@@ -28,7 +28,7 @@ type Exporter struct {
 	Problems []string // addresses that were not understood, in sentences without the addresses
 
 	kick      chan struct{} // has room for one
-	begin     sync.Once     // of the goroutine for sinks that nobody waits for
+	begin     sync.Once     // of the goroutine for sinks that are exported to in the background
 	closing   chan struct{}
 	closeOnce sync.Once
 	done      chan struct{} // closed when that goroutine has ended
@@ -86,7 +86,7 @@ func (e *Exporter) Appended(ctx context.Context) {
 	}
 }
 
-// background exports to the sinks that nobody waits for, until Close.
+// background exports to the non-local sinks until Close.
 func (e *Exporter) background() {
 	defer close(e.done)
 	for {
@@ -285,7 +285,7 @@ func (e *Exporter) position(ctx context.Context, t *target, d delivery) (record.
 		return record.Head{}, notAsExported(t.name(), last.Seq)
 	case noted.Last.Seq > 0 && hashes[noted.Last.Seq] != noted.Last.Hash:
 		return record.Head{}, notAsExported(t.name(), noted.Last.Seq)
-	case says: // whoever exported it may have been killed before it was noted
+	case says: // the process that exported it may have been killed before it recorded that
 		return last, nil
 	}
 	return noted.Last, nil

@@ -62,7 +62,7 @@ func reasonOf(err error) error {
 
 type fileDelivery struct {
 	file *os.File
-	torn bool // the last line has no end: whoever wrote it was killed
+	torn bool // the last line has no end: its writer was killed
 }
 
 func (d *fileDelivery) last() (record.Head, bool, error) {

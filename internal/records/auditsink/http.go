@@ -21,7 +21,7 @@ type httpSink struct {
 	client *transport.Client
 }
 
-// newHTTPSink follows no redirect: one would carry what authenticates us to a place that nobody configured.
+// newHTTPSink follows no redirect: it would carry our credentials to a place that was not configured.
 func newHTTPSink(to *url.URL, over http.RoundTripper) httpSink {
 	return httpSink{to, transport.NewClient(transport.ClientOptions{
 		Over: over, Timeout: remoteBound, Host: transport.Only(to, trust.Said(transport.Host{Private: true})),

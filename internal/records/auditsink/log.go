@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// logEvery is how often a Log looks for rows that other processes have added.
+// logEvery is the interval at which a Log checks for rows that other processes have added.
 const logEvery = 2 * time.Second
 
 // Log gives the head of each row of the audit to a function, whichever process has added it, from the head that the

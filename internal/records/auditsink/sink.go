@@ -18,7 +18,7 @@ import (
 type sink interface {
 	// name tells sinks apart, in the records too; it has no secret.
 	name() string
-	// local sinks take heads at once; for others nobody waits.
+	// local sinks take heads at once; exports to others run in the background.
 	local() bool
 	// begin prepares an export; no other process exports to a local sink until it ends.
 	begin(ctx context.Context) (delivery, error)

@@ -13,8 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
-// syslogSink sends each head as a message of RFC 5424. Over UDP and to a local socket nobody says whether it has
-// arrived.
+// syslogSink sends each head as a message of RFC 5424. Over UDP and to a local socket its arrival is not confirmed.
 type syslogSink struct {
 	network string // unixgram for this machine's, udp or tcp
 	address string

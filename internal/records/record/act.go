@@ -18,12 +18,12 @@ type Act struct {
 	Title      string // of the change; untrusted
 	Repository string // owner/name, or "": untrusted
 	Reason     string // why it was refused or failed, in a few words; "" if it was not
-	// About names what is no change: "session ID"; "" for none.
+	// About names the subject of a row that is not about a change: "session ID"; "" for none.
 	About string
 }
 
-// Context is what is known beside a row: the title of the change that it is about, where the row has none, and how a
-// session that it started has ended, "" while it runs or if that went well.
+// Context holds facts that the row lacks: the title of the change that it is about, and how a session that it started
+// has ended, "" while it runs or if that went well.
 type Context struct{ Title, Ended string }
 
 // Act says what the row says.
@@ -97,7 +97,7 @@ func (a Attempt) Repository() string {
 	return a.Owner + "/" + a.Repo
 }
 
-// actor is who acted, as people know them, and whether that is an agent.
+// actor returns the name of the actor for people, and whether that is an agent.
 func (a Attempt) actor() (name string, agent bool) {
 	if a.Action == ActionPullGone || a.Action == ActionPullFound {
 		return "the forge", false

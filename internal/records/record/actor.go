@@ -20,8 +20,8 @@ type Actor struct {
 	Session *ActorSession `json:"session,omitempty"`
 	// System names what acts where neither a person nor a credential does; see the constants.
 	System string `json:"system,omitempty"`
-	// Client is what a program calls itself, or whom a forge names for something done there. It is untrusted, and proves
-	// nothing.
+	// Client is a program's name for itself, or the user whom a forge names for something done there. It is untrusted, and
+	// proves nothing.
 	Client string `json:"client,omitempty"`
 }
 
@@ -89,7 +89,7 @@ func osName(uid, name string) string {
 	return fmt.Sprintf("uid %s (%s)", uid, name)
 }
 
-// Account is what tells the person from others; the zero value for none.
+// Account returns the account that identifies the person; the zero value for none.
 func (p *Person) Account() gitprovider.Account {
 	if p == nil {
 		return gitprovider.Account{}

@@ -22,7 +22,7 @@ const (
 	DoorPoll    Door = "poll"
 )
 
-// Outcome is how an attempt ended.
+// Outcome says how an attempt ended.
 type Outcome string
 
 // The outcomes of an attempt.
@@ -54,7 +54,7 @@ const (
 // ProposalActions lists them.
 func ProposalActions() []string { return []string{ActionCreate, ActionPromote, ActionSettle} }
 
-// The actions that the audit has for what became of our pull requests at their providers.
+// The audit's actions for changes of our pull requests at their providers.
 const (
 	ActionPullMerged   = "pull.merged"
 	ActionPullClosed   = "pull.closed"
@@ -106,7 +106,8 @@ type Attempt struct {
 	// Session is the agent's session that made the attempt; "" for none. It is in the index of attempts, not in the hashed
 	// text of the audit.
 	Session string
-	// Wanted is what a refused attempt wanted; nil where that is not kept. Like Session it is no part of the hashed text.
+	// Wanted is the change that a refused attempt asked for; nil where it is not kept. Like Session it is not part of the
+	// hashed text.
 	Wanted *RefusedChange
 }
 
@@ -151,14 +152,14 @@ type AttemptQuery struct {
 	Search string
 }
 
-// OutcomeCount is how many attempts of a day (UTC) had an outcome.
+// OutcomeCount counts the attempts of a day (UTC) with an outcome.
 type OutcomeCount struct {
 	Day     time.Time
 	Outcome Outcome
 	Count   int
 }
 
-// GateCount is how often a gate has refused.
+// GateCount counts the refusals of a gate.
 type GateCount struct {
 	Gate  Gate
 	Count int

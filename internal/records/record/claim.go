@@ -6,13 +6,13 @@ import "time"
 // share the store.
 type Position int64
 
-// Claim is what whoever reserves knows of the pull requests of its repository, and which caps it has to keep.
+// Claim is a reservation's view of the open pull requests of its repository, and the caps to keep.
 type Claim struct {
 	Seen Position   // where the record stood before the provider was asked for Open
 	Open []OpenPull // the open pull requests of ours, as the provider listed them after Seen
 	// Within is the period of the cap on creations: it ends now, by the clock of the records.
 	Within time.Duration
-	// Admit decides whether one more may be made beside what is there; an error denies. nil: there is no cap. It is called
+	// Admit decides whether one more may be opened at this usage; an error denies. nil: there is no cap. It is called
 	// within the transaction that reserves.
 	Admit func(Usage) error
 }
@@ -24,7 +24,7 @@ type OpenPull struct {
 	Request string // the request id that its mark names; "" if it has none that is true
 }
 
-// Usage is what the ledger and the provider together know of the pull requests of a repository. No pull request counts
+// Usage counts the pull requests of a repository that the ledger and the provider together know. No pull request counts
 // twice: neither as listed and recorded, nor as listed and being made.
 type Usage struct {
 	Open int // those that are open, and the pending ones

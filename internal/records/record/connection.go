@@ -18,7 +18,7 @@ type Connection struct {
 	Peer       string // who is at the other end, as far as it is known: "pid 12, uid 1000", an address
 	Since      time.Time
 	Calls      int // calls of tools under way when its process last said so, at most a second or two ago
-	// when a person cut it off; zero: nobody has. The process that serves it ends it within a second or two.
+	// when a person cut it off; zero if not. The process that serves it ends it within a second or two.
 	CutAt time.Time
-	CutBy string // who did; "" for nobody
+	CutBy string // who cut it off; "" if not
 }

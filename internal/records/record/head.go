@@ -2,8 +2,8 @@ package record
 
 import "time"
 
-// Head is what a row of the audit proves of itself and of every row before it: whoever has kept a head can tell that
-// none of them was changed. It holds nothing of what the row is about.
+// Head proves a row of the audit and every row before it: anyone who kept a head can verify that none of them was
+// changed. It contains nothing of the row's contents.
 type Head struct {
 	Seq  int64     `json:"seq"`  // number of the row; 0 before the first
 	Hash string    `json:"hash"` // of the row, 64 hexadecimal digits

@@ -6,7 +6,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// ProposalState is how far a proposal got.
+// ProposalState is the stage of a proposal.
 type ProposalState string
 
 // The states of a proposal. Reserved, committed and unsettled ones hold their
@@ -48,8 +48,8 @@ type Proposal struct {
 	// PrunedAt says when Body and the contents of Files were removed because of their age; zero if they are there. Like
 	// Abandoned it is the store's to set.
 	PrunedAt time.Time
-	// Holder names the lock of whoever works on the reservation; "" if that is not known. Like Abandoned it is the store's
-	// to set.
+	// Holder names the lock of the process that works on the reservation; "" if that is not known. Like Abandoned it is
+	// set by the store.
 	Holder string
 	Progress
 }
@@ -62,8 +62,8 @@ type Progress struct {
 	Commit   string
 	PRNumber int // of one that revises, recorded before the comment is sent that answers the review
 	PRURL    string
-	// Undone says that we are about to remove the proposal's branch, or to withdraw its pull request: that it is closed
-	// then is nobody's decision. It is recorded before the removal, and stays, unless Finish records the pull request as
-	// opened without it: then nothing was removed. Proposals that the store hands out do not have it; see History.Undone.
+	// Undone says that we are about to remove the proposal's branch, or to withdraw its pull request: its closing is then
+	// not a person's decision. It is recorded before the removal, and stays, unless Finish records the pull request as
+	// opened without it: then nothing was removed. Proposals that the store returns do not have it; see History.Undone.
 	Undone bool
 }

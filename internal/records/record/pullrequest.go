@@ -45,13 +45,13 @@ func PullKeys(rows []RecordedAttempt) (keys []PullKey) {
 	return keys
 }
 
-// PullRecord is what we last saw of a pull request that we opened. It is for people: no gate asks it, since the
-// provider may know better by now.
+// PullRecord is the last known state of a pull request that we opened. It informs people: no gate reads it, since the
+// provider may have newer data.
 type PullRecord struct {
 	PullKey
 	ProposalID       string            // request id of the proposal that became it; "" if none is recorded
 	State            gitprovider.State // or StateGone
-	Head             string            // head commit; "" if nobody has looked yet
+	Head             string            // head commit; "" if not read yet
 	Approvals        int               // people whose last word is an approval
 	ChangesRequested int               // people whose last word is a request for changes
 	Checks           gitprovider.ChecksState
@@ -62,9 +62,9 @@ type PullRecord struct {
 	EndedAt          time.Time // when it was last merged or closed; kept when it is reopened
 	EndedBy          string    // who did that, as the provider names them: untrusted text; "" if it does not say
 	Misses           int       // looks in a row at which the provider did not know it
-	AskedAt          time.Time // when somebody last asked for changes; zero: nobody has, or the provider does not say
+	AskedAt          time.Time // when changes were last requested; zero: never, or the provider does not say
 	RevisedAt        time.Time // when we last added a commit; zero: never. The store fills it in.
-	// Version grows with each change of the record. 0: it was opened before records were kept, and nobody has looked yet.
+	// Version grows with each change of the record. 0: it was opened before records were kept, and was not read yet.
 	Version int64
 
 	// Of the proposal, as it was opened; the store fills them in and never writes them.
@@ -96,7 +96,7 @@ func (r PullRecord) Standing() Standing {
 	return StandingReview
 }
 
-// Standing is who is to act on a pull request, or the state of one that has ended.
+// Standing names who is to act on a pull request, or the state of one that has ended.
 type Standing string
 
 // Where an open pull request stands.
@@ -113,7 +113,7 @@ type Tab string
 
 // The tabs.
 const (
-	// for a person: open and not with its agent, or a dry run of the last 30 days that nobody has opened
+	// for a person: open and not with its agent, or a dry run of the last 30 days that was not promoted
 	TabWaiting Tab = "waiting"
 	TabAgent   Tab = "agent" // open, and with its agent
 	TabRefused Tab = "refused"
@@ -124,7 +124,7 @@ const (
 // Tabs lists them.
 func Tabs() []Tab { return []Tab{TabWaiting, TabAgent, TabRefused, TabMerged, TabClosed} }
 
-// CodeCount is how many attempts were refused with a code.
+// CodeCount counts the attempts that were refused with a code.
 type CodeCount struct {
 	Code  fault.Code
 	Count int
@@ -133,7 +133,7 @@ type CodeCount struct {
 // PullTotals counts pull requests by where they stand; those that have ended by their state.
 type PullTotals map[Standing]int64
 
-// Waiting is how many are open and not with their agents.
+// Waiting counts the pull requests that are open and not with their agents.
 func (t PullTotals) Waiting() (n int64) {
 	for _, standing := range WaitingStandings() {
 		n += t[standing]

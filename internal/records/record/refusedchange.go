@@ -2,14 +2,14 @@ package record
 
 import "github.com/claudeops/claudeops/internal/gitprovider"
 
-// RefusedChange is what an attempt wanted that became no proposal: an aid for people, and no part of the audit. It
-// holds only texts in which secrets were looked for and none was found; of the others it says why they are withheld. Of
-// a longer text it holds the beginning: what was refused must not fill the records.
+// RefusedChange is the change of an attempt that did not become a proposal: an aid for people, and not part of the
+// audit. It holds only texts that were searched for secrets without a finding; of the others it says why they are
+// withheld. Of a longer text it holds the beginning: refused changes must not fill the records.
 type RefusedChange struct {
 	ChangeType string        `json:"change_type,omitempty"`
 	Body       RefusedText   `json:"body"`
 	Files      []RefusedFile `json:"files"`
-	// FilesOmitted is how many further files there were.
+	// FilesOmitted counts the further files that are not listed.
 	FilesOmitted int `json:"files_omitted,omitempty" doc:"How many further files there were"`
 }
 

@@ -1,6 +1,6 @@
 package record
 
-// ReviewAnswer is what a proposal answers to the review of the pull request that it adds to.
+// ReviewAnswer is a proposal's answer to the review of the pull request that it adds to.
 type ReviewAnswer struct {
 	Text string `json:"text"` // as it is posted, below its opening
 	// Comment is the id of the comment on a line that it answers; "" if it answers the review as a whole. The others say

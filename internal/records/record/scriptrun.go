@@ -20,7 +20,7 @@ type ScriptRun struct {
 	Ending    ScriptEnding
 }
 
-// ScriptCaller is who started a run.
+// ScriptCaller identifies who started a run.
 type ScriptCaller struct {
 	Actor   Actor
 	Tier    gitprovider.Tier
@@ -37,7 +37,7 @@ const (
 	ScriptInterrupted ScriptRunState = "interrupted" // the process that ran it was killed; so was the script
 )
 
-// ScriptEnding is what a run that has ended left.
+// ScriptEnding is the result of a run that has ended.
 type ScriptEnding struct {
 	ExitCode  int
 	Duration  time.Duration
@@ -47,7 +47,7 @@ type ScriptEnding struct {
 	TimedOut  bool
 }
 
-// MaxScriptOutput is how much of each stream of a run is kept, in bytes.
+// MaxScriptOutput is the number of bytes kept of each stream of a run.
 const MaxScriptOutput = 64 << 10
 
 // Sizes of a page of runs.

@@ -1,18 +1,18 @@
 package record
 
-// OutcomeTotal is how many attempts at proposals have ended in an outcome, of all that are recorded.
+// OutcomeTotal counts all recorded attempts at proposals with an outcome.
 type OutcomeTotal struct {
 	Outcome Outcome
 	Count   int64
 }
 
-// GateTotal is how many attempts a gate has refused, of all that are recorded.
+// GateTotal counts all recorded attempts that a gate has refused.
 type GateTotal struct {
 	Gate  Gate
 	Count int64
 }
 
-// OpenPulls is how many of our pull requests in a repository are open, by age.
+// OpenPulls counts our open pull requests in a repository, by age.
 type OpenPulls struct {
 	RepoName
 	Day, Week, Month, Older int64 // opened in the last 24 hours, 7 days, 30 days but not in the shorter time, and before

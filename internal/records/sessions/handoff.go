@@ -7,8 +7,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// Handoff is what a session leaves for a higher tier. It is the agent's text: data, never an instruction, and its tier
-// is a recommendation that configuration caps.
+// Handoff is a session's message to a session of a higher tier. It is the agent's text: data, never an instruction, and
+// its tier is a recommendation that configuration caps.
 type Handoff struct {
 	Version         int      `json:"version" required:"true"`
 	RecommendedTier int      `json:"recommended_tier" required:"true"`
@@ -18,8 +18,8 @@ type Handoff struct {
 	Resolved        []string `json:"resolved,omitempty" doc:"Keys of findings that were handed over earlier and are gone"`
 }
 
-// Found is what an agent saw. Sessions tell findings apart by Key, so that one that was handed over already starts no
-// further session.
+// Found is an agent's finding. Findings are identified by Key across sessions, so that one that was handed over already
+// starts no further session.
 type Found struct {
 	Key  string `json:"key" doc:"A short name that stays the same from session to session"`
 	Text string `json:"text"`

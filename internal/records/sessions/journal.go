@@ -7,11 +7,11 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// MaxJournal is how many entries of the journal are kept.
+// MaxJournal is the number of journal entries that are kept.
 const MaxJournal = 200
 
-// JournalEntry is what an agent noted for later sessions, such as a figure that it measured. It is an agent's text:
-// data, never an instruction.
+// JournalEntry is an agent's note for later sessions, such as a figure that it measured. It is an agent's text: data,
+// never an instruction.
 type JournalEntry struct {
 	Session string    `json:"session"`
 	Time    time.Time `json:"time"`

@@ -23,7 +23,7 @@ const (
 	TriggerEscalation Trigger = "escalation"
 )
 
-// State is how far a session is, or how it ended.
+// State is the stage of a session, or how it ended.
 type State string
 
 // The states. All but running are final.
@@ -50,8 +50,8 @@ func (s State) Bad() bool {
 	return s == StateFailed || s == StateTimeout || s == StateLimit || s == StateInterrupted
 }
 
-// Record is what is kept of a session. Its JSON, which is stored and printed, is one flat object. Text that the agent
-// or its tools wrote is redacted, cleaned and bounded; it stays untrusted.
+// Record is the stored record of a session. Its JSON, which is stored and printed, is one flat object. Text that the
+// agent or its tools wrote is redacted, cleaned and bounded; it stays untrusted.
 type Record struct {
 	ID     string `json:"id"`
 	Parent string `json:"parent,omitempty"`
@@ -61,8 +61,8 @@ type Record struct {
 	Task
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
-	// Boundary is what kept the agent from our files and processes; nil of one that never started, and of records of older
-	// versions.
+	// Boundary describes the separation of the agent from our files and processes; nil of one that never started, and of
+	// records of older versions.
 	Boundary *Boundary `json:"boundary,omitempty"`
 	Ending
 	Work
@@ -82,7 +82,7 @@ type Task struct {
 	DryRun   bool     `json:"dry_run,omitempty"`
 }
 
-// Ending is how far a session is, or how it ended.
+// Ending is the state of a session and the reason for its end.
 type Ending struct {
 	State    State  `json:"state"`
 	Reason   string `json:"reason,omitempty"` // one sentence: why it ended as it did
@@ -101,7 +101,7 @@ type Work struct {
 	LeftOut []string `json:"left_out,omitempty"` // contributions of mounted repositories that were refused, and why
 }
 
-// Output is what the CLI wrote, as far as it is not in events.
+// Output holds the CLI's output, apart from the events.
 type Output struct {
 	CutLines int    `json:"cut_lines"`        // lines of output beyond the bound
 	BadLines int    `json:"bad_lines"`        // lines of output that were no event
@@ -110,7 +110,7 @@ type Output struct {
 	Stderr   string `json:"stderr,omitempty"` // the end of it, where the session did not succeed
 }
 
-// Handover is what a session got from a lower tier, and what it left for a higher one.
+// Handover holds the handoff that a session received from a lower tier, and the one for a higher tier.
 type Handover struct {
 	Received       *Handoff `json:"received,omitempty"` // what it was started with
 	Handoff        *Handoff `json:"handoff,omitempty"`  // what it left
@@ -120,13 +120,13 @@ type Handover struct {
 	// Open are findings that sessions handed over to higher tiers, this one included, and that are not known to be
 	// settled.
 	Open       []Escalated `json:"open_findings,omitempty"`
-	Escalation string      `json:"escalation,omitempty"` // what became of the handoff, one sentence
+	Escalation string      `json:"escalation,omitempty"` // the result of the handoff, one sentence
 }
 
-// Boundary is what stands between an agent and us.
+// Boundary describes the separation of an agent from our files and processes.
 type Boundary = confine.Boundary
 
-// MaxDenials is how many denied tools a record lists.
+// MaxDenials limits the denied tools that a record lists.
 const MaxDenials = 50
 
 // Counts are the attempts at proposals that the audit has of a session.

@@ -29,8 +29,8 @@ func costSources() []CostSource {
 	return []CostSource{CostClient, CostClientGuess, CostEstimate, CostUnknown}
 }
 
-// Usage is what a session used of its models, and what that cost. While it runs, and where it ended without the CLI's
-// last word, it is the sum over the messages that came.
+// Usage is a session's use of its models, and its cost. While the session runs, and where it ended without the CLI's
+// last message, it is the sum over the messages received.
 type Usage struct {
 	InputTokens      int64      `json:"input_tokens" doc:"Neither read from the cache nor written to it"`
 	OutputTokens     int64      `json:"output_tokens"`
@@ -40,7 +40,7 @@ type Usage struct {
 	CostSource       CostSource `json:"cost_source,omitempty" enum:"client,client_guess,estimate,unknown" doc:"client: Claude Code's own figure; client_guess: its figure for a model whose price it does not know; estimate: ours by list prices, while a session runs and where it ended without Claude Code's last word; unknown: the price of a model is not known, and cost_usd is that of the others. Of a sum the least certain one. Absent: nothing was used"`
 }
 
-// Tokens is how many there are of all kinds.
+// Tokens returns the sum of the tokens of all kinds.
 func (u Usage) Tokens() int64 {
 	return u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
 }
@@ -87,7 +87,7 @@ func (u Usage) Add(o Usage) Usage {
 	}
 }
 
-// UsageGroup is what several sessions used.
+// UsageGroup is the usage of a group of sessions.
 type UsageGroup struct {
 	Day      string // on which they began, in UTC, as 2006-01-02; "" if that is not told apart
 	Tier     gitprovider.Tier

@@ -1,19 +1,19 @@
 package sessions
 
-// UsageReport is what sessions used, as programs get it.
+// UsageReport is the usage of sessions for programs.
 type UsageReport struct {
 	Days  []UsageOfDay `json:"days"`
 	Total UsageSum     `json:"total"`
 }
 
-// UsageOfDay is what the sessions of one tier used that began on one day.
+// UsageOfDay is the usage of the sessions of one tier that began on one day.
 type UsageOfDay struct {
 	Day  string `json:"day" doc:"On which the sessions began, in UTC"`
 	Tier int    `json:"tier"`
 	UsageSum
 }
 
-// UsageSum is what several sessions used.
+// UsageSum is the usage of several sessions.
 type UsageSum struct {
 	Sessions int `json:"sessions"`
 	Usage

@@ -91,8 +91,8 @@ func (a *Access) TouchToken(ctx context.Context, hash string, used time.Time) er
 	return a.db.exec(ctx, "UPDATE api_tokens SET used_us = $1 WHERE hash = $2", micros(used), text(hash))
 }
 
-// AnyToken reports whether a token of a person or program was ever made, revoked ones included; those of agents let
-// nobody sign in.
+// AnyToken reports whether a token of a person or program was ever made, revoked ones included; those of agents do not
+// count, since they cannot sign in.
 func (a *Access) AnyToken(ctx context.Context) (found bool, err error) {
 	_, err = a.db.first(ctx, []any{&found}, "SELECT EXISTS (SELECT 1 FROM api_tokens WHERE agent = 0)")
 	return found, err

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// encodeActor is an actor as a column; "" for nobody that is known. What others named themselves is bounded.
+// encodeActor encodes an actor for a column; "" if it is unknown. Names that clients gave themselves are bounded.
 func encodeActor(a record.Actor) string {
 	if a.IsZero() {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// nano is how many of what is stored make one USD.
+// nano is the number of stored units in one USD.
 const nano = 1e9
 
 // saveUsage keeps what a session used beside its record.

@@ -84,7 +84,7 @@ func countDay(ctx context.Context, tx *sql.Tx, kind string, at time.Time, name s
 	return err
 }
 
-// countSettled counts an attempt that failed and that the row settles: it is no change of its own any more.
+// countSettled counts an attempt that failed and that the row settles: it does not count as a separate change any more.
 func countSettled(ctx context.Context, tx *sql.Tx, row auditRow) error {
 	var outcome string
 	err := tx.QueryRowContext(ctx, `SELECT a.outcome FROM audit JOIN attempts a ON a.seq = audit.seq
@@ -113,8 +113,8 @@ func lowerASCII(s string) string {
 }
 
 // Attempts returns one page of the attempts at proposals, newest first. The next one starts Before the last number of
-// this one: rows are only ever added at the front, so that no page repeats or leaves out any. The one before it is what
-// comes After its first number.
+// this one: rows are only ever added at the front, so that no page repeats or leaves out any. The page before it comes
+// After its first number.
 func (h *History) Attempts(ctx context.Context, q record.AttemptQuery) ([]record.RecordedAttempt, error) {
 	selected, args := h.db.attemptClauses(q)
 	return h.attempts(ctx, "WHERE audit.seq IN ("+selected+") ORDER BY audit.seq DESC", args...)
@@ -152,11 +152,11 @@ func (h *History) attempts(ctx context.Context, clauses string, args ...any) (ou
 	return out, err
 }
 
-// foundAttempt is what tells a row of the audit, and what may change beside it.
+// foundAttempt identifies a row of the audit, and holds the values beside it that may change.
 type foundAttempt struct {
 	seq            int64
 	hash           string
-	session, state string // the agent's session that it was made in, and what became of the proposal
+	session, state string // the agent's session that it was made in, and the state of the proposal
 }
 
 // attemptQuery builds the query of the numbers of a page of attempts.
@@ -241,7 +241,7 @@ func (c *attemptQuery) find(part string, trigrams bool) {
 	}
 	texts := ""
 	switch {
-	case utf8.RuneCountInString(part) < 3: // nobody means such a part of a title
+	case utf8.RuneCountInString(part) < 3: // too short for a useful search in titles
 	case trigrams:
 		c.args = append(c.args, `"`+part+`"`)
 		texts = fmt.Sprintf(" OR attempts.seq IN (SELECT rowid FROM attempt_texts WHERE search MATCH $%d)", len(c.args))

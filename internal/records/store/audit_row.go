@@ -45,7 +45,7 @@ type bounds struct {
 	warnings                             int // of one verdict
 }
 
-// boundsOf are tighter for what came to nothing: whoever is refused again and again must not fill the disk. A request
+// boundsOf returns tighter bounds for refused and failed attempts: repeated refusals must not fill the disk. A request
 // that becomes a proposal is within both; it has been checked.
 func boundsOf(outcome record.Outcome) bounds {
 	if outcome == record.OutcomeRefused || outcome == record.OutcomeFailed {
@@ -197,15 +197,15 @@ func encodePaths(paths []string, l bounds) string {
 	kept := slices.Clone(boundList(paths, most,
 		func(p string) []string { return []string{p} }, func(note string) string { return note }))
 	for i, p := range kept {
-		if i < most { // the mark is no path
+		if i < most { // the mark is not a path
 			kept[i] = bound(p, l.path)
 		}
 	}
 	return textList(kept).encode()
 }
 
-// fitting is how many entries of a list have room: at least one, at most so many, and no more bytes than left; 0 bytes
-// is any number of them.
+// fitting returns how many entries of a list have room: at least one, at most most, and no more bytes than left; 0
+// bytes means no limit of bytes.
 func fitting[T any](list []T, most, left int, size func(T) int) int {
 	if left == 0 {
 		return most

@@ -15,9 +15,8 @@ const (
 	maxRowBytesInMemory = 4 << 20
 )
 
-// rowMemory keeps rows of the audit in memory, decoded. It finds them by their hash, which is one of all that they hold
-// and of all rows before: what is in memory is what would be read. Who has a row from here changes nothing in its
-// slices.
+// rowMemory caches decoded rows of the audit in memory. It finds them by their hash, which covers all that they hold
+// and all rows before, so a cached row equals the stored one. Callers must not change the slices of a row.
 type rowMemory struct {
 	mu    sync.Mutex
 	rows  map[string]record.RecordedAttempt

@@ -120,7 +120,7 @@ func copyFiles(from, to string, names []string) (copied []string, err error) {
 	return copied, nil
 }
 
-// syncFile makes a file that nobody has open last through a loss of power.
+// syncFile flushes a file to disk, so that it survives a loss of power. The file must not be open elsewhere.
 func syncFile(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0) // #nosec G304: a file of ours
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// keepCut is how long it is kept that somebody was cut off whose connection is over.
+// keepCut is how long the record of a connection that was cut off is kept after its end.
 const keepCut = 24 * time.Hour
 
 // Connections are the agents that are connected to processes. Each has a lock of its own, so that those whose process
@@ -132,7 +132,7 @@ func (s *Connections) Connections(ctx context.Context) ([]record.Connection, err
 }
 
 // CutConnection has the process that serves a connection end it, and appends the rows to the audit; not_found if none
-// with the id is open. It is no error to cut off twice: the first time counts.
+// with the id is open. Cutting off twice is not an error: the first time counts.
 func (s *Connections) CutConnection(ctx context.Context, id, by string, rows ...record.Attempt) error {
 	open, err := s.Connections(ctx) // without those whose process was killed
 	if err != nil {
@@ -166,8 +166,7 @@ func notConnected(id string) error {
 		"no agent is connected under the id %q; `claudeops connections list` shows those that are", bound(id, maxWord))
 }
 
-// LastCut is when somebody last cut off a connection of a token, by its name; the zero time if nobody has in the last
-// day.
+// LastCut returns when a connection of a token, given by name, was last cut off; zero if not in the last day.
 func (s *Connections) LastCut(ctx context.Context, credential string) (when time.Time, err error) {
 	_, err = s.db.first(ctx, []any{at(&when)},
 		"SELECT cut_us FROM agent_connections WHERE credential = $1 AND cut_us IS NOT NULL ORDER BY cut_us DESC LIMIT 1",

@@ -29,7 +29,7 @@ func (h *History) CooldownLifted(ctx context.Context, key record.PullKey) (by st
 	return h.db.cooldownLifted(ctx, key)
 }
 
-// CooldownLifted returns who has lifted the cooldown of a pull request last, and when; "" if nobody has.
+// CooldownLifted returns who has last lifted the cooldown of a pull request, and when; "" if it was not lifted.
 func (p *Pulls) CooldownLifted(ctx context.Context, key record.PullKey) (by string, when time.Time, err error) {
 	return p.db.cooldownLifted(ctx, key)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// database is what the parts of a Store share. It opens itself at first use: every read, every write and every lock
-// goes through open.
+// database is shared by the parts of a Store. It opens itself at first use: every read, every write and every lock goes
+// through open.
 type database struct {
 	dir  string
 	opts Options
@@ -49,7 +49,7 @@ func newDatabase(dir string, opts Options) *database {
 	return d
 }
 
-// open returns the connection, and opens it if nobody has. A failure is that of this call; the next one tries again.
+// open returns the connection, and opens it if needed. A failure applies to this call; the next one tries again.
 func (d *database) open(ctx context.Context) (*connection, error) {
 	select {
 	case d.sem <- struct{}{}:
@@ -159,7 +159,7 @@ func (d *database) write(ctx context.Context, fn func(context.Context, *sql.Tx) 
 		return c.asFault(ctx, err)
 	}
 	err = tx.Commit()
-	over() // whoever hears of it may write
+	over() // a goroutine woken by this may write
 	if err != nil {
 		return c.asFault(ctx, err)
 	}
@@ -256,7 +256,7 @@ func (d *database) releaseLock(name string) {
 	}
 }
 
-// endedLocks reports which of the locks nobody holds any more.
+// endedLocks reports which of the locks are not held any more.
 func (d *database) endedLocks(ctx context.Context, names []string) (map[string]bool, error) {
 	if len(names) == 0 {
 		return nil, nil

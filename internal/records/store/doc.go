@@ -1,8 +1,8 @@
-// Package store is the memory of Claude Ops: proposals and the reservations of their paths, the outbox of notices, the
-// pull requests of the local provider, tokens and logins, the sessions of agents, and the audit. It is one SQLite file,
-// or tables in a PostgreSQL database. Every change is one transaction that is on disk before the call returns, and one
-// process at a time makes one. Each thing that is recorded has a type of its own, a field of Store; database is what
-// they share.
+// Package store stores the state of Claude Ops: proposals and the reservations of their paths, the outbox of notices,
+// the pull requests of the local provider, tokens and logins, the sessions of agents, and the audit. It is one SQLite
+// file, or tables in a PostgreSQL database. Every change is one transaction that is on disk before the call returns,
+// and one process at a time makes one. Each kind of record has a type of its own, a field of Store; they share a
+// database.
 //
 // # SQLite
 //
@@ -29,9 +29,9 @@
 // # The audit
 //
 // The audit is append-only and a hash chain: each row carries the hash of the row before. The database refuses updates,
-// deletes and rows that do not follow the last one. Whoever can write the file, or owns the tables, can go round that,
-// so VerifyAudit recomputes the chain; to notice that rows were cut off its end, keep a head somewhere else and hand it
-// in again.
+// deletes and rows that do not follow the last one. Anyone who can write the file, or owns the tables, can bypass that,
+// so VerifyAudit recomputes the chain. To detect that rows were cut off its end, store a head elsewhere and pass it to
+// VerifyAudit.
 //
 // The hash of a row is the lower-case hexadecimal SHA-256 of this text:
 //

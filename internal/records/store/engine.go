@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// engine is what the databases do differently. Errors are those of the driver unless they are faults already; asFault
-// makes faults of them.
+// engine hides the differences between the databases. Errors are those of the driver unless they are faults already;
+// asFault converts them to faults.
 type engine interface {
 	// beginWrite begins a transaction that sees everything committed before it. Until it ends, no other writes, in
 	// whatever process. It waits for others until waiting ends; of the calls of one process there is one at a time.
@@ -24,8 +24,8 @@ type engine interface {
 	// writing tells others that this process writes, if it takes long, until done is called.
 	writing() (done func())
 
-	// holder is who keeps others from writing, and since when; the zero time where that is not known. The error is a
-	// fault of a database that does not say.
+	// holder returns who keeps others from writing, and since when; the zero time where that is not known. The error is a
+	// fault if the database does not say.
 	holder(ctx context.Context) (who string, since time.Time, err error)
 
 	// beginRead begins a transaction that sees one consistent view. It does not wait for writers.
@@ -86,7 +86,7 @@ func newestVersion(migrations fs.FS, dir string) (int64, error) {
 // retryAfter is when a call is to be made again that failed because the database could not be used for a while.
 const retryAfter = 5 * time.Second
 
-// again is a failure that passes: nobody has to change anything.
+// again returns the fault of a temporary failure: waiting is enough.
 func again(err error, format string, args ...any) error {
 	e := fault.Wrap(err, fault.Timeout, format, args...)
 	e.RetryAfter = retryAfter

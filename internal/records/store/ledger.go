@@ -119,11 +119,12 @@ func findSameText(ctx context.Context, tx *sql.Tx, p record.Proposal, seen recor
 	return id, err
 }
 
-// foldedPath is how reservations tell paths apart. Canonical paths are ASCII, as far as SQL's LOWER goes.
+// foldedPath returns the form of a path in which reservations compare paths. Canonical paths are ASCII, as far as SQL's
+// LOWER goes.
 func foldedPath(path string) text { return text(strings.ToLower(path)) }
 
-// reservedPaths are what a proposal reserves: its paths, and the pull request that it adds to, so that one alone does.
-// No path has the form of the latter.
+// reservedPaths returns what a proposal reserves: its paths, and the pull request that it adds to, so that only one
+// proposal at a time adds to it. No path has the form of the latter.
 func reservedPaths(p record.Proposal) []text {
 	var out []text
 	for _, f := range p.Files {

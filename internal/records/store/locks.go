@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// locks tell the processes that share a database what is still being worked on. Whoever works on a proposal, or runs a
-// session of an agent, holds a lock, whose name is recorded with the work. It ends when it is released, and with the
-// process, however that ends; see docs/adr/0013-locks-not-leases.md.
+// locks tell the processes that share a database which work is still in progress. A process that works on a proposal,
+// or runs a session of an agent, holds a lock, whose name is recorded with the work. The lock ends when it is released,
+// and with the process, however that ends; see docs/adr/0013-locks-not-leases.md.
 type locks interface {
 	// acquire takes a new lock and returns its name.
 	acquire(ctx context.Context) (name string, err error)
 
-	// release gives a lock back. One that is not held is no error.
+	// release gives a lock back. Releasing one that is not held is not an error.
 	release(name string)
 
-	// ended reports which of the locks nobody holds any more. One that this store holds is never among them, even if the
-	// sign of it was lost: then the others may take the work over, and this store finds a conflict.
+	// ended reports which of the locks are not held any more. One that this store holds is never among them, even if the
+	// database lost it: then other processes may take the work over, and this store finds a conflict.
 	ended(ctx context.Context, names []string) (map[string]bool, error)
 
 	// ready reports why nothing may be written now: what tells others that this process works was lost, and could not be
@@ -35,7 +35,7 @@ type heldLocks struct {
 	db *database
 
 	mu    sync.Mutex
-	names map[string]string // also of work that was given up unfinished: whoever takes it over records another name
+	names map[string]string // also of work that was given up unfinished: a process that takes it over records another name
 }
 
 func newHeldLocks(d *database) *heldLocks { return &heldLocks{db: d, names: map[string]string{}} }

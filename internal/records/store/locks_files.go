@@ -19,7 +19,8 @@ const (
 
 // fileLocks are locks between processes on one machine: owners/<name>.lock is locked for as long as the lock is held.
 // The kernel drops it when the process ends, however it ends, so a file that can be locked or is not there is a lock
-// that has ended. Whoever finds such a file removes it. Names are not used again, so a lock that has ended stays so.
+// that has ended. Any process that finds such a file removes it. Names are not reused, so a lock that has ended stays
+// ended.
 type fileLocks struct {
 	folder string
 	newID  func() string
@@ -113,7 +114,7 @@ func (l *fileLocks) ended(_ context.Context, names []string) (map[string]bool, e
 	return out, nil
 }
 
-// hasEnded reports whether nobody holds the lock, and removes its file then.
+// hasEnded reports whether the lock is free, and removes its file then.
 func (l *fileLocks) hasEnded(name string) (bool, error) {
 	file, err := os.OpenFile(l.path(name), os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {

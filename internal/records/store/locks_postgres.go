@@ -271,14 +271,14 @@ func (l *sessionLocks) try(name string) (taken bool, err error) {
 	return taken, err
 }
 
-// sessionContext is for what is said on the session, whatever becomes of the call that says it.
+// sessionContext returns a context for statements on the session that must not end with their caller.
 func sessionContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), sessionTimeout)
 }
 
-// ended looks at the locks rather than trying them: whoever tries one holds it for a moment, and is taken for its
-// holder. For a while after this process has lost its own session none counts as ended: what ended it may have ended
-// those of the others, which come back.
+// ended reads the locks rather than trying them: a process that tries a lock holds it for a moment, and looks like its
+// holder. For a while after this process has lost its own session none counts as ended: the same cause may have ended
+// the sessions of others, which come back.
 func (l *sessionLocks) ended(ctx context.Context, names []string) (map[string]bool, error) {
 	taken, err := l.taken(ctx)
 	if err != nil {

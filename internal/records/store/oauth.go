@@ -80,7 +80,7 @@ func (a *Access) FindCode(ctx context.Context, hash string) (c access.Code, foun
 	return c, found, err
 }
 
-// maxTwins is how many good tokens of one name are told apart by a number.
+// maxTwins limits the valid tokens of one name that are distinguished by a number.
 const maxTwins = 99
 
 // UseCode makes the token of a grant in place of an unused code, and appends the row to the audit. used is false, and

@@ -83,9 +83,9 @@ func selectDue(ctx context.Context, tx *sql.Tx, now time.Time, limit int) ([]rec
 		WHERE state = 'pending' AND due_us <= $1 ORDER BY id LIMIT $2`, micros(now), max(limit, 0))
 }
 
-// SettleNotice ends a claim. A notice that somebody else has settled meanwhile, because the claim had run out, keeps
-// that settlement; but one that was delivered after all counts as delivered. One that is not there any more is no
-// error. A settlement that says neither or several things is fault.Internal.
+// SettleNotice ends a claim. A notice that another process has settled meanwhile, because the claim had run out, keeps
+// that settlement; but one that was delivered after all counts as delivered. A missing notice is not an error. A
+// settlement that says neither or several things is fault.Internal.
 func (o *Outbox) SettleNotice(ctx context.Context, id int64, settlement record.NoticeSettlement) error {
 	ways := 0
 	for _, set := range []bool{settlement.Delivered, settlement.GiveUp, !settlement.RetryAt.IsZero()} {

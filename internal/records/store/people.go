@@ -46,8 +46,8 @@ func (a *Access) KeepPerson(ctx context.Context, p access.Person) (access.Person
 	return p, err
 }
 
-// newName is a name that nobody has: that of the person at the provider or, if there is none or another has it, one
-// made of the account.
+// newName returns an unused name: that of the person at the provider or, if there is none or it is taken, one made from
+// the account.
 func newName(ctx context.Context, tx *sql.Tx, p access.Person) (string, error) {
 	sum := sha256.Sum256([]byte(p.Issuer + "\x00" + p.Subject))
 	mark := "#" + hex.EncodeToString(sum[:6])

@@ -20,7 +20,7 @@ import (
 
 const (
 	postgresReaders = 2               // connections for reading, unless Options say otherwise
-	postgresIdle    = 1 * time.Minute // after that a connection that nobody uses is closed
+	postgresIdle    = 1 * time.Minute // an unused connection is closed after that
 )
 
 // writeLock takes the lock that makes one transaction at a time write to our tables, until it ends. It is an advisory

@@ -33,8 +33,8 @@ func postgresCause(err error) cause {
 	return causeOther
 }
 
-// asFault makes faults whose messages name host, port and database, and where it helps the user; the causes are what
-// the driver says, which never holds the password.
+// asFault converts errors to faults whose messages name host, port and database, and user where it helps; the causes
+// are the driver's errors, which never hold the password.
 func (e *postgresEngine) asFault(ctx context.Context, err error) error {
 	var known *fault.Error
 	switch {

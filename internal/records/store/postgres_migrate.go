@@ -18,7 +18,7 @@ import (
 // goose, too.
 const versionTable = "claudeops_versions"
 
-// migrateLockWait is how long a process waits for another one that prepares the database.
+// migrateLockWait limits how long a process waits for another one that prepares the database.
 const migrateLockWait = "60s"
 
 // version is the number of the last migration; 0 if there are no tables of ours. It refuses a database that cannot hold

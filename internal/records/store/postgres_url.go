@@ -44,7 +44,7 @@ func parseURL(text string, busy time.Duration) (*pgx.ConnConfig, error) {
 	return config, nil
 }
 
-// sessionSettings are what the server is to do for each of our connections, unless the URL says otherwise. A machine
+// sessionSettings returns the server's settings for each of our connections, unless the URL says otherwise. A machine
 // that vanishes must not hold locks for long: the keepalives end its sessions after a minute.
 func sessionSettings(busy time.Duration) map[string]string {
 	return map[string]string{

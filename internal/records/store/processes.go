@@ -17,8 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/filelock"
 )
 
-// Process says what a process is, for people who meet it: which holds a lock, which stands in the way of a newer
-// version.
+// Process describes a process for people: one that holds a lock, or one that blocks a newer version.
 type Process struct {
 	Version string
 	Command string // the words of the command, without its arguments; such as "serve"

@@ -14,8 +14,7 @@ import (
 const proposalColumns = `id, created_us, door, caller, tier, provider, owner, repo, base, base_commit, change_type,
 	title, body, digest, state, branch, commit_id, pr_number, pr_url, process, session, pruned_us, revises, answers, actor`
 
-// proposalRow is a proposal as the database has it: without Abandoned, with the name of the lock of whoever works on
-// it.
+// proposalRow is a proposal as stored: without Abandoned, with the name of its holder's lock.
 type proposalRow struct {
 	record.Proposal
 	lock string // "": not known
@@ -34,8 +33,8 @@ func (d *database) proposals(ctx context.Context, clauses string, args ...any) (
 	return d.withAbandoned(ctx, kept)
 }
 
-// withAbandoned says of each proposal that holds a reservation whether its lock has ended. That is asked after the
-// proposals were read: a process that finished one in between is taken for dead, and Finish then gives conflict.
+// withAbandoned sets for each proposal that holds a reservation whether its lock has ended. The locks are checked after
+// the proposals were read: a process that finished one in between counts as dead, and Finish then returns conflict.
 func (d *database) withAbandoned(ctx context.Context, kept []proposalRow) ([]record.Proposal, error) {
 	var asked []string
 	for _, p := range kept {

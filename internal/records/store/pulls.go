@@ -95,8 +95,8 @@ func (p *Pulls) StandingPulls(ctx context.Context, standings []record.Standing,
 	return p.db.shownPulls(out), err
 }
 
-// keysAtOnce is how many pull requests one statement looks up. More take longer each: the driver compares each
-// parameter with all of them.
+// keysAtOnce is the number of pull requests that one statement looks up. With more, each takes longer: the driver
+// compares each parameter with all of them.
 const keysAtOnce = 8
 
 // PullRecords returns the records of those of the pull requests, at most 200, that are ours.
@@ -142,9 +142,9 @@ func pullsOf(ctx context.Context, tx *sql.Tx, keys []record.PullKey) ([]record.P
 // followEnded is for how long after it has changed a pull request is still looked at that is not open.
 const followEnded = 30 * 24 * time.Hour
 
-// DuePulls returns pull requests of the provider that are to be looked at, those first that nobody has tried for
-// longest: open ones that were not tried since the time open, and, for 30 days, closed and gone ones that were not
-// since the time rest. Merged ones stay so. Tries in the future, by a clock that was wrong, do not count.
+// DuePulls returns pull requests of the provider that are to be looked at, least recently tried first: open ones that
+// were not tried since the time open, and, for 30 days, closed and gone ones that were not since the time rest. Merged
+// ones stay so. Tries in the future, caused by a wrong clock, do not count.
 func (p *Pulls) DuePulls(ctx context.Context, provider string, open, rest time.Time,
 	limit int) (out []record.PullRecord, err error) {
 	now := p.db.now()

@@ -80,7 +80,7 @@ func placeholders(from, to int) string {
 	return b.String()
 }
 
-// conditions are what rows must fulfil, and the arguments of the query.
+// conditions are the conditions on rows, and the arguments of the query.
 type conditions struct {
 	texts []string
 	args  []any

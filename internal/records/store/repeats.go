@@ -27,7 +27,7 @@ type repeats struct {
 	kinds map[kind]*repeated
 }
 
-// kind is what refusals have in common that are counted together: who, what, and why.
+// kind identifies refusals that are counted together: who, what, and why.
 type kind struct {
 	door                   record.Door
 	caller, action, reason string

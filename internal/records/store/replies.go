@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Replies are what was answered under idempotency keys.
+// Replies stores the answers to requests with idempotency keys.
 type Replies struct{ db *database }
 
 // TakeKey takes a key of a caller for a request whose body has this hash, and returns what was answered to it before,

@@ -8,12 +8,12 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Retention removes what is old. The audit is never touched, nor is what a decision may still need: who proposed what,
-// to which paths, with which digest, and what became of it. So a change that was opened once is recognised however old
+// Retention removes what is old. The audit is never touched, nor is data that a decision may still need: who proposed
+// what, to which paths, with which digest, and the result. So a change that was opened once is recognised however old
 // it is.
 type Retention struct{ db *database }
 
-// pruneBatch is how much one transaction removes, so that writers do not wait for long.
+// pruneBatch is the number of rows that one transaction removes, so that writers do not wait for long.
 const pruneBatch = 200
 
 // pruneRule is one kind of rows that may go. key are the columns that tell them apart; rows are those that fulfil the
@@ -45,7 +45,7 @@ const settledLongAgo = `pruned_us IS NULL AND created_us < $1 AND state IN ('ope
 	AND NOT EXISTS (SELECT 1 FROM local_prs l WHERE 'local:' || l.repo = proposals.provider || ':' || proposals.owner || '/' || proposals.repo
 		AND l.number = proposals.pr_number AND l.state = 'open')`
 
-// outputOfEnded is what agents said and did in sessions that have ended. Their records stay.
+// outputOfEnded selects the output and actions of agents in sessions that have ended. The sessions' records stay.
 const outputOfEnded = "time_us < $1 AND session IN (SELECT id FROM agent_sessions WHERE state <> 'running')"
 
 // CountPrunable reports what Prune would remove.

@@ -8,13 +8,12 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Rounds is what the processes that share a database agree on: whose turn periodic work is, and which webhooks were
-// taken.
+// Rounds coordinates the processes that share a database: which one does periodic work, and which webhooks were taken.
 type Rounds struct{ db *database }
 
-// ClaimRound reports whether the caller is to do the work of that name now: nobody has begun it within the interval
-// every. Of several callers at once one is told so. next is when the work is due again, by what is recorded then. A
-// beginning in the future, by a clock that was wrong, does not count.
+// ClaimRound reports whether the caller should do the named work now: no process has begun it within the interval
+// every. Of several callers at once one gets it. next is the time when the work is due again, by the records. A
+// beginning in the future, caused by a wrong clock, does not count.
 func (r *Rounds) ClaimRound(ctx context.Context, name string, every time.Duration) (mine bool, next time.Time,
 	err error) {
 	now := r.db.now()

@@ -120,8 +120,8 @@ func (s *ScriptRuns) SettleScriptRuns(ctx context.Context, row func(record.Scrip
 	})
 }
 
-// unsettled are the runs that nobody goes on with. A run that has ended is left to the process that writes its
-// row, until its time is over.
+// unsettled returns the runs that no process works on any more. A run that has ended is left to the process that writes
+// its row, until its time is over.
 func (s *ScriptRuns) unsettled(ctx context.Context) (open []record.ScriptRun, err error) {
 	now := s.db.now()
 	runs, err := selectOf(ctx, s.db, scanScriptRun,

@@ -19,8 +19,8 @@ import (
 // What only SQLite knows is in the files whose names begin with sqlite, in files.go, locks_files.go and
 // migrations/sqlite.
 
-// busySlice is how long SQLite itself waits for a lock. It does not watch the context while it does, so it is short,
-// and retryWhileBusy repeats it after busyPause (SQLite gives up at once where waiting could deadlock).
+// busySlice is how long SQLite itself waits for a lock. It ignores the context meanwhile, so it is short, and
+// retryWhileBusy repeats it after busyPause (SQLite gives up at once where waiting could deadlock).
 const (
 	busySlice = 100 * time.Millisecond
 	busyPause = time.Millisecond
@@ -79,7 +79,7 @@ func openSQLite(ctx context.Context, dir string, opts Options) (_ *sqliteEngine,
 }
 
 // connect opens the pools if there is a database, and reports whether it can be used as it is. If so, this process is
-// known to use it: it is before it looks, so that nobody changes the tables in between.
+// registered as a user of it. It is registered before it looks, so that no other process changes the tables in between.
 func (e *sqliteEngine) connect(ctx context.Context, opts Options) (ready bool, err error) {
 	if e.file, err = e.stat(); err != nil || e.file == nil {
 		return false, err

@@ -61,7 +61,7 @@ func takeSnapshot(ctx context.Context, tx *sql.Tx) error {
 	return tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM sqlite_schema LIMIT 1)").Scan(&any)
 }
 
-// fileState is what the header of a database file says.
+// fileState holds the header of a database file.
 type fileState struct {
 	application int64
 	version     int64 // of the last migration

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// maxStatements bounds the statements that a connection keeps compiled. Beyond it, all that nobody uses are given up.
+// maxStatements bounds the compiled statements that a connection keeps. Beyond it, all unused ones are closed.
 const maxStatements = 128
 
 // statementKeeper makes connections that keep their statements compiled, since SQLite takes longer to compile most of
 // ours than to run them. SQLite itself compiles one again when the schema has changed.
 type statementKeeper struct{ driver.Connector }
 
-// sqliteConn is what the driver's connections can do of what database/sql asks for.
+// sqliteConn lists the interfaces of database/sql that the driver's connections implement.
 type sqliteConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -50,7 +50,7 @@ type keptStatement struct {
 	busy bool
 }
 
-// runner is what the driver's statements can do of what database/sql asks for.
+// runner lists the interfaces of database/sql that the driver's statements implement.
 type runner interface {
 	driver.Stmt
 	driver.StmtExecContext
@@ -132,7 +132,7 @@ func keepsCompiled(query string) bool {
 	return false
 }
 
-// forget gives up the statements that nobody uses.
+// forget closes the unused statements.
 func (c *keepingConn) forget() error {
 	var errs []error
 	for query, s := range c.kept {

@@ -27,13 +27,14 @@ type Options struct {
 	NewID func() string
 	// Process says what this process is, for people who meet it in a message of another one.
 	Process Process
-	// BusyTimeout is how long a call waits before it can write: for other calls of this process and for other processes,
-	// all together. The next ones wait a second until one could write again. Default: 15 seconds.
+	// BusyTimeout limits how long a call waits before it can write: for other calls of this process and for other
+	// processes, all together. After such a timeout the next calls wait a second, until one could write again. Default: 15
+	// seconds.
 	BusyTimeout time.Duration
-	// Readers is how many calls may read at a time, each on a connection of its own. Default: 4, with PostgreSQL 2.
+	// Readers limits the calls that read at a time, each on a connection of its own. Default: 4, with PostgreSQL 2.
 	Readers int
-	// Silence is how long PostgreSQL may leave a statement without an answer; then its connection is given up. It has to
-	// be longer than BusyTimeout. Default: 30 seconds, or twice BusyTimeout if that is more.
+	// Silence limits how long PostgreSQL may leave a statement without an answer; then its connection is given up. It has
+	// to be longer than BusyTimeout. Default: 30 seconds, or twice BusyTimeout if that is more.
 	Silence time.Duration
 	// MakeParents also makes the folders above the state folder, as is right for a default place, not for one that
 	// somebody typed.
@@ -85,7 +86,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Store is a database in parts, one for each thing that is recorded; whoever needs one gets that part alone. It is safe
+// Store is a database in parts, one for each kind of record; a consumer gets only the parts that it needs. It is safe
 // for concurrent use, by several processes too. All methods of all parts return *fault.Error: internal with what the
 // operator has to do, timeout when the context ended, what the method names, and the errors of opening the database.
 //
@@ -97,7 +98,7 @@ type Store struct {
 	db *database
 
 	Ledger        *Ledger        // reservations, proposals as they proceed, and what is appended to the audit
-	History       *History       // what was proposed, and what became of it
+	History       *History       // what was proposed, and the results
 	Audit         *Audit         // the chain of rows that proves it
 	Pulls         *Pulls         // what was last seen of our pull requests
 	LocalPulls    *LocalPulls    // the pull requests of the local provider
@@ -149,8 +150,8 @@ func (s *Store) Close() error { return s.db.close() }
 // Now is the time by which the records are dated and judged, Options.Now; the host's until the database is open.
 func (s *Store) Now() time.Time { return s.db.now() }
 
-// ClockSkew is how far the clock of the PostgreSQL server is ahead of the host's; known is false with SQLite, and until
-// the database is open.
+// ClockSkew returns how far the clock of the PostgreSQL server is ahead of the host's; known is false with SQLite, and
+// until the database is open.
 func (s *Store) ClockSkew() (ahead time.Duration, known bool) {
 	now, known := s.db.server.now()
 	if !known {
@@ -182,7 +183,7 @@ func (s *Store) Check(ctx context.Context) error {
 	return c.asFault(ctx, c.check(ctx))
 }
 
-// guardsMissing is what check finds when the audit is not protected any more.
+// guardsMissing is the fault that check returns when the audit is not protected any more.
 func guardsMissing(database string) error {
 	return fault.New(fault.Internal, "somebody removed the triggers that protect the audit in %s; "+
 		"run `claudeops audit verify` and restore a backup", database)

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// waitFor is how old a dry run may be that waits for a person.
+// waitFor is the maximum age of a dry run that counts as waiting for a person.
 const waitFor = 30 * 24 * time.Hour
 
 // changeLists are the lists that a tab consists of. Rows and numbers of a tab come from them alone: whatever is listed

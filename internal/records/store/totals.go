@@ -28,8 +28,8 @@ func (h *History) Totals(ctx context.Context) (outcomes []record.OutcomeTotal, g
 	return outcomes, gates, err
 }
 
-// OpenPullCounts counts the pull requests of ours that are open, as far as anybody has looked, by repository and age,
-// those repositories first that have most, at most limit; rest is what the others have.
+// OpenPullCounts counts our open pull requests, by their last known state, by repository and age. It returns at most
+// limit repositories, those with the most first; rest is the sum of the others.
 func (p *Pulls) OpenPullCounts(ctx context.Context, limit int) (most []record.OpenPulls, rest record.OpenPulls,
 	err error) {
 	const day = 24 * time.Hour

@@ -20,8 +20,8 @@ type turns struct {
 	stuck    atomic.Bool // a call has waited in vain, and none could write since
 }
 
-// stuckPatience is how long a call waits after another one has waited in vain: a call that writes several times, as a
-// proposal does, does not wait for all of it again and again.
+// stuckPatience is how long a call waits after another one has waited in vain: otherwise a call that writes several
+// times, as a proposal does, would wait the full time again and again.
 const stuckPatience = time.Second
 
 // begin begins a transaction that writes; over is to be called when it has ended. A call that could not begin is

@@ -35,7 +35,7 @@ func keepWanted(ctx context.Context, tx *sql.Tx, row auditRow) error {
 	return err
 }
 
-// Wanted is what is kept of what an attempt wanted that was refused; nil for nothing.
+// Wanted returns what is kept of the change that a refused attempt asked for; nil for nothing.
 func (h *History) Wanted(ctx context.Context, requestID string) (*record.RefusedChange, error) {
 	var change text
 	found, err := h.db.first(ctx, []any{&change}, "SELECT change FROM refused_changes WHERE request_id = $1",
