@@ -26,7 +26,7 @@ type Config struct {
 	// none. Load does not know it.
 	EnvironmentFile string
 
-	SessionID string // of the agent's session that this process serves, "" for none; whoever starts an agent sets it
+	SessionID string // agent's session that this process serves, "" for none; set by the program that starts it
 	// Person is the token of the person at the command line; none where they are the user of the operating system.
 	Person  driver.Secret
 	Secrets []string // values that must never appear in a text
@@ -40,8 +40,8 @@ type Tools struct {
 	Deploy      Deploy
 }
 
-// Permissions are what agents may do, as far as it holds as long as the process runs. Dry run, read-only and the
-// repositories are Rules.
+// Permissions are the permissions of agents that are fixed while the process runs. Dry run, read-only and the
+// repositories are in Rules.
 type Permissions struct {
 	Tier        gitprovider.Tier
 	PolicyFile  string   // where it is; Rules say what holds

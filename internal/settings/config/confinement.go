@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Confinement is what keeps agents from what belongs to claudeops. Problem names the variable that is malformed, "" if
-// none is: an agent must not start on a guess of what it may reach.
+// Confinement configures the separation of agents from the files and processes of claudeops. Problem names the variable
+// that is malformed, "" if none is: an agent must not start on a guess of what it may reach.
 type Confinement struct {
 	Boundary  string // auto, user, landlock or none
 	AgentUser string // names, numbers or a range of them; "" for the default ones, if there are such users
@@ -20,7 +20,7 @@ type Confinement struct {
 	Read      []string
 	Write     []string // paths, beside those that every agent may read or change; absolute
 	Secret    []string // files of secrets, and settings that are files; absolute
-	Scripts   string   // the one of Secret that holds settings of scripts, which are no secret; "" for none
+	Scripts   string   // the one of Secret that holds settings of scripts, which are not secret; "" for none
 	Problem   string
 }
 

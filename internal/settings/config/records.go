@@ -16,7 +16,7 @@ import (
 type Records struct {
 	Dir         string        // the state folder; may be "" when no home folder is known; Problem says so
 	Problem     string        // why there is no Dir
-	DirDefault  bool          // nobody named the folder, so the folders above it may be made too
+	DirDefault  bool          // the folder was not configured, so the folders above it may be made too
 	DatabaseURL string        // PostgreSQL; "" means SQLite in Dir
 	Kind        string        // where the operator says that they are, sqlite or postgresql; "" means where they were last
 	MarkKey     string        // 64 hexadecimal digits; "" means the key file in Dir
@@ -52,8 +52,8 @@ func databaseURL(e *env) string {
 	return value
 }
 
-// minQuerySecret is how long a value in the query of an address must be to count as a secret, in bytes: a shorter one
-// may be any word.
+// minQuerySecret is the minimum length of a value in the query of an address that counts as a secret, in bytes: a
+// shorter one may be any word.
 const minQuerySecret = 8
 
 // auditSinks reads addresses, of which those over https may hold secrets.
@@ -109,10 +109,10 @@ func OperatorToken(stateDir string) string {
 	return text
 }
 
-// minRetention is how short a retention may be: the rules look back on days.
+// minRetention is the shortest possible retention: the rules look back on days.
 const minRetention = 7 * 24 * time.Hour
 
-// ParseRetention reads an age such as 90d or 2160h, of at least seven days; 0 is no age at all.
+// ParseRetention reads an age such as 90d or 2160h, of at least seven days; 0 means no age.
 func ParseRetention(raw string) (time.Duration, error) {
 	if raw == "0" {
 		return 0, nil

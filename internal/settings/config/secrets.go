@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/secretfile"
 )
 
-// SecretsEvery is how old a secret may be when a decision is made by it.
+// SecretsEvery is the maximum age of a secret when a decision is made with it.
 const SecretsEvery = time.Second
 
 // Secrets holds the secrets that may change while a process runs, since they come from a file: from one that NAME_FILE

@@ -25,7 +25,7 @@ type Sessions struct {
 	Problem    string
 }
 
-// SessionLimits are what one session may take.
+// SessionLimits are the limits of one session.
 type SessionLimits struct {
 	Time    time.Duration
 	Turns   int
@@ -34,7 +34,7 @@ type SessionLimits struct {
 	ScheduledUSD float64
 }
 
-// Schedule is how often `claudeops serve` starts a session.
+// Schedule says how often `claudeops serve` starts a session.
 type Schedule struct {
 	Interval time.Duration // 0 is never
 	Problem  string        // why it cannot be known, "" if it can
@@ -145,8 +145,8 @@ func (e *env) sessionLimits(problem func(string, ...any)) SessionLimits {
 	return limits
 }
 
-// schedule reads how often sessions start by themselves; unset or 0 is never. Agents that nobody watches cost money and
-// may change things, so a value that cannot be understood is a problem, not a guess.
+// schedule reads the interval at which sessions start by themselves; unset or 0 means never. Unattended agents cost
+// money and may change things, so a value that cannot be understood is a problem, not a guess.
 func (e *env) schedule() Schedule {
 	raw := e.get("CLAUDEOPS_INTERVAL")
 	if raw == "" {

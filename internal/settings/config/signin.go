@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/identity"
 )
 
-// maxSignIn is how many providers people can choose from.
+// maxSignIn limits the providers that people can choose from.
 const maxSignIn = 10
 
 // signIn reads the providers by which people sign in. problem names the variable that is missing or malformed: a server

@@ -146,8 +146,8 @@ func settable(s Sources, drivers []driver.Driver) (out []Variable) {
 	return out
 }
 
-// UnreadableFiles says of each file of a secret (NAME_FILE) that is there and cannot be read why, one sentence each. A
-// start without them would have other settings than the operator's. A file that is missing or empty counts as unset.
+// UnreadableFiles explains for each file of a secret (NAME_FILE) that exists and cannot be read why, one sentence each.
+// A start without them would have other settings than the operator's. A file that is missing or empty counts as unset.
 func UnreadableFiles(s Sources, drivers []driver.Driver) (out []string) {
 	for _, v := range settable(s, drivers) {
 		name := v.Name + "_FILE"

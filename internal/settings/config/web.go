@@ -21,13 +21,14 @@ const (
 // DefaultAddr is where `claudeops serve` listens: this machine alone can connect.
 const DefaultAddr = "127.0.0.1:8080"
 
-// Web is how `claudeops serve` is reached. Problem names the variable that is malformed, "" if none is: a server must
-// not start on a guess of who may call it.
+// Web configures how `claudeops serve` is reached. Problem names the variable that is malformed, "" if none is: a
+// server must not start on a guess of who may call it.
 type Web struct {
 	Addr     string // host:port; an empty host is every interface
 	Hosts    []string
 	BasePath string // "" or "/ops"
-	// PublicURL is where browsers reach the server, base path included, without a slash at its end; "" if nobody says.
+	// PublicURL is the address at which browsers reach the server, base path included, without a slash at its end; "" if
+	// not configured.
 	PublicURL       string
 	Tokens          []string
 	TrustedProxies  []netip.Prefix

@@ -22,8 +22,8 @@ const Size = 32
 // Name is the key's file in the state folder.
 const Name = "mark.key"
 
-// Grants is the file of the key that seals what lets providers of identities be asked about people. No backup has it:
-// whoever has the backup alone cannot ask.
+// Grants is the file of the key that encrypts the grants for asking providers of identities about people. It is in no
+// backup, so a backup alone does not allow asking them.
 const Grants = "grants.key"
 
 // Load returns the key of the marks in the state folder, and makes folder and key (modes 0700 and 0600) at first need.

@@ -15,7 +15,7 @@ import (
 // token.
 const TokenVariable = "CLAUDEOPS_AGENT_TOKEN"
 
-// AddressForm is how a client is told of a server that it reaches by an address.
+// AddressForm says how to configure a client for a server that it reaches by an address.
 type AddressForm struct {
 	Client, File string
 	Name         string                              // of the client, as its makers call it
@@ -75,7 +75,7 @@ func bearer(token string) map[string]string {
 	return map[string]string{"Authorization": "Bearer " + token}
 }
 
-// Text is the content of the client's file. It holds no secret. at is what Address returned.
+// Text returns the content of the client's file. It holds no secret. at is the result of Address.
 func (f AddressForm) Text(at string) string {
 	if f.entry == nil {
 		return fmt.Sprintf("[mcp_servers.claudeops]\nurl = %s\nbearer_token_env_var = %s\n"+

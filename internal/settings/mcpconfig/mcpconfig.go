@@ -57,7 +57,7 @@ type Rules struct {
 	Env []string
 	// Blank are the variables that servers which the client starts get as empty: those of ours, tokens first of all.
 	Blank []string
-	// Forges are what the names of the variables of forges begin with, such as GITHUB_.
+	// Forges are the prefixes of the names of forges' variables, such as GITHUB_.
 	Forges []string
 	// Binary is the path of our own program, which no contribution may start.
 	Binary string

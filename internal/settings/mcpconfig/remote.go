@@ -57,8 +57,7 @@ func (r Rules) checkHeader(name, value string) error {
 const variableForm = `[A-Za-z_][A-Za-z0-9_]*`
 
 // checkExpansion reports a "${" that Claude Code would expand to anything but a variable that the operator admits. It
-// expands ${NAME} and ${NAME:-default}, and never $NAME. A "${" of another form is refused as well, whatever becomes of
-// it.
+// expands ${NAME} and ${NAME:-default}, and never $NAME. A "${" of any other form is refused as well.
 func (r Rules) checkExpansion(text string) error {
 	form := regexp.MustCompile(`^\$\{(` + variableForm + `)(?::-[^${}]*)?\}`)
 	for {
@@ -80,8 +79,8 @@ func (r Rules) checkExpansion(text string) error {
 	}
 }
 
-// IsOurs reports whether a variable belongs to Claude Ops, to a forge that it holds tokens of (forges are what the
-// names of their variables begin with), or to the agent's own account. No repository gets or sets one, whatever the
+// IsOurs reports whether a variable belongs to Claude Ops, to a forge that it holds tokens of (forges are the prefixes
+// of the names of their variables), or to the agent's own account. No repository may read or set one, whatever the
 // operator admits.
 func IsOurs(variable string, forges []string) bool {
 	variable = strings.ToUpper(variable)

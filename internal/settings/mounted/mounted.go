@@ -95,7 +95,7 @@ func subfolders(root *files.Dir, dir string) []string {
 	return out
 }
 
-// firstBytes is what a regular file begins with, at most limit bytes.
+// firstBytes returns the beginning of a regular file, at most limit bytes.
 func firstBytes(root *files.Dir, name string, limit int64) ([]byte, error) {
 	f, _, err := root.Open(name)
 	if err != nil {

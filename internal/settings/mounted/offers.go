@@ -21,8 +21,8 @@ const (
 	maxFiles        = 100
 )
 
-// Repository is what one mounted working copy offers to an agent. The files are canonical paths from its root, sorted;
-// their contents have not been read. Problems are sentences that hold text of the repository in quotes only.
+// Repository lists what one mounted working copy offers to an agent. The files are canonical paths from its root,
+// sorted; their contents have not been read. Problems are sentences that hold text of the repository in quotes only.
 type Repository struct {
 	Folder    string               `json:"folder"` // below Dir: name or owner/name, canonical
 	Manifest  gitprovider.Manifest `json:"-"`      // zero if there is none, or a broken one
@@ -48,7 +48,7 @@ type Offers struct {
 	Problems     []string     `json:"problems"`
 }
 
-// Contributions are what the repositories add to the agent's MCP servers.
+// Contributions returns the repositories' additions to the agent's MCP servers.
 func (o Offers) Contributions() (out []mcpconfig.Contribution) {
 	for _, r := range o.Repositories {
 		if r.MCP != nil {

@@ -38,7 +38,7 @@ func (s Switch) Warning() string {
 		strings.Join(s.By, " and "))
 }
 
-// Reading is what the operator's rules are when they are read.
+// Reading is the state of the operator's rules at one reading.
 type Reading struct {
 	Policy           Policy // the default where the configured one cannot be read
 	Problem          string // why the rules cannot be known; "" if they are
@@ -66,13 +66,13 @@ type Live struct {
 	is    Snapshot
 }
 
-// Every is how old the rules may be when a decision is made.
+// Every is the maximum age of the rules when a decision is made.
 const Every = time.Second
 
 // LiveOptions configure a Live.
 type LiveOptions struct {
 	Read    func() Reading
-	Changed func(was, is Snapshot) // is told once of each change; nil: nobody
+	Changed func(was, is Snapshot) // is called once for each change; nil: not called
 	Now     func() time.Time
 }
 
@@ -116,7 +116,7 @@ func (r Reading) same(as Reading) bool {
 		r.Policy.Source == as.Policy.Source
 }
 
-// State is what is known of the rules, for people and for health.
+// State describes the rules for people and for health.
 type State struct {
 	Hash    string    `json:"hash" doc:"Of the policy that holds; of the last one that could be read if there is a problem"`
 	Since   time.Time `json:"since" doc:"When this process first saw it"`

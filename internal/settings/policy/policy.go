@@ -44,7 +44,7 @@ type Policy struct {
 	People     People       // what holds for people who sign in
 }
 
-// Server is what holds for the server itself, whatever is proposed.
+// Server holds the rules for the server itself, independent of any proposal.
 type Server struct {
 	NotifyRefused bool         // whether people are told of refusals, too
 	DryRun        *bool        // true: everything is checked and nothing written; false has no effect, nil says nothing
@@ -92,7 +92,7 @@ type Revisions struct {
 	OnChecks bool
 }
 
-// Text is what titles and bodies of proposals must and may hold.
+// Text holds the rules for titles and bodies of proposals.
 type Text struct {
 	RequiredSections []string // headings that a pull request's body must have
 	Mentions         []string // names that a proposal may mention with @, lower case
@@ -321,7 +321,7 @@ func (p Policy) Hash() string {
 		p.Text.Mentions, p.Text.ClosingKeywords, p.Server.NotifyRefused, p.Pulls, p.Targets.AllowForks,
 		p.Duplicates, p.Revisions, p.Limits.CooldownLabel,
 	}
-	if kinds := p.kinds(); len(kinds) > 0 { // else the hash is what it was before there were any
+	if kinds := p.kinds(); len(kinds) > 0 { // otherwise the hash stays the same as before kinds existed
 		rules = append(rules, kinds)
 	}
 	if len(p.Agents.ToolTiers) > 0 {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Role is what a person may do who signs in at a provider of identities.
+// Role is the role of a person who signs in at a provider of identities.
 type Role string
 
 // The roles, from the lowest. Each may do what those before it may.
@@ -30,14 +30,14 @@ type RoleRule struct {
 	Group string `json:"group,omitempty" yaml:"group"`
 }
 
-// People is what holds for people who sign in.
+// People holds the rules for people who sign in.
 type People struct {
 	Roles []RoleRule
 	// FourEyes keeps who started something from approving or merging what came of it.
 	FourEyes bool
 }
 
-// Known is what a provider says of a person.
+// Known is a provider's description of a person.
 type Known struct {
 	Provider, Subject, User string
 	Groups                  []string
@@ -68,7 +68,7 @@ type roleSection struct {
 	Operator []RoleRule `yaml:"operator"`
 }
 
-// reviewSection is what holds for reviews by people.
+// reviewSection holds the rules for reviews by people.
 type reviewSection struct {
 	FourEyes bool `yaml:"four_eyes"`
 }

@@ -29,7 +29,7 @@ var (
 // concurrent use, by several processes too.
 type File struct{ Path string }
 
-// form is what a File holds.
+// form is the content of a File.
 type form struct {
 	Sources List `yaml:"sources"`
 }

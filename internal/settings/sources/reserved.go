@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Reserved reports whether a variable of the environment holds a secret of Claude Ops, of a forge or of the model, or
-// may: it is sent to no registry, whoever names it. Letter case does not count, as on Windows.
+// Reserved reports whether a variable of the environment holds or may hold a secret of Claude Ops, of a forge or of the
+// model: it is never sent to a registry, even if a source names it. Letter case does not count, as on Windows.
 func Reserved(variable string) bool {
 	name := strings.ToUpper(variable)
 	prefixed := func(prefix string) bool { return strings.HasPrefix(name, prefix) }

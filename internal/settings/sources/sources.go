@@ -85,9 +85,9 @@ func (l List) Pick(wanted trust.Wish[string]) (chosen trust.Operator[string], by
 	return trust.Said(wanted.Wanted()), by, true
 }
 
-// OriginOf is an address in the form in which the operator admits it: scheme and host in small letters, no port that is
-// the scheme's own, no slash at the end. It is an error for what is no address, and for one with a password, a query, a
-// fragment, or a path that is not canonical.
+// OriginOf returns an address in the form in which the operator admits it: scheme and host in small letters, without
+// the scheme's default port, no slash at the end. It returns an error for a malformed address, and for one with a
+// password, a query, a fragment, or a path that is not canonical.
 func OriginOf(address string) (string, error) {
 	p, err := parse(address)
 	if err != nil {
