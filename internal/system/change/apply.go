@@ -149,7 +149,7 @@ func (e *Engine) keepCurrent(d disk, name, hash string) error {
 func keptMode(before fs.FileMode, executable bool) uint32 {
 	mode := uint32(before.Perm())&^0o111 | 0o400
 	if executable {
-		mode |= mode >> 2 & 0o111 // whoever may read it may execute it
+		mode |= mode >> 2 & 0o111 // all who may read it may execute it
 	}
 	return mode
 }

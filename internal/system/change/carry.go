@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Done is what a deployment or a rollback came to.
+// Done is the result of a deployment or a rollback.
 type Done struct {
 	*Snapshot
 	Changed []string // files that somebody changed meanwhile; they were left as they are

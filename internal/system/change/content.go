@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 )
 
-// Content is what a file has. Bytes makes one of bytes; one of a file whose hash is known reads it only when its bytes
-// are asked for.
+// Content is the content of a file. Bytes makes one of bytes; one of a file whose hash is known reads it only when its
+// bytes are asked for.
 type Content struct {
 	hash  string
 	bytes []byte
@@ -19,7 +19,7 @@ func Bytes(b []byte) Content { return Content{hash: Hash(b), bytes: b} }
 // SHA256 is the content's hash in hexadecimal.
 func (c Content) SHA256() string { return c.hash }
 
-// Bytes gives the content's bytes. An error if they are no longer those that the hash was made of.
+// Bytes returns the content's bytes. It returns an error if they do not match the hash any more.
 func (c Content) Bytes() ([]byte, error) {
 	if c.read == nil {
 		return c.bytes, nil

@@ -20,7 +20,7 @@ type RootDir struct {
 	Target     TargetName
 	Dir        string // absolute
 	Base       string // absolute; no link is followed out of it
-	ScanExtras bool   // files that nobody has deployed are reported
+	ScanExtras bool   // files that were not deployed are reported
 }
 
 // DesiredFile is a file that should be there.
@@ -70,8 +70,8 @@ func NewDesired(owner Owner, source, project string, targets ...TargetName) *Des
 		wanted: map[string]bool{}, folded: map[FileKey]string{}}
 }
 
-// AddRoot says that a target has files in a folder. base is the folder above it, or itself, out of which no link is
-// followed. With scan, Status reports files that nobody has deployed there.
+// AddRoot adds a folder of a target's files. base is the folder above it, or itself, out of which no link is followed.
+// With scan, Status reports files there that were not deployed.
 func (d *Desired) AddRoot(target TargetName, dir, base string, scan bool) {
 	if root := (RootDir{Target: target, Dir: dir, Base: base, ScanExtras: scan}); !slices.Contains(d.Roots, root) {
 		d.Roots = append(d.Roots, root)

@@ -121,16 +121,16 @@ func (d disk) in(name string, f func(root *os.Root, rel string) error) error {
 	return nil
 }
 
-// aFolder is what stands where a file could be.
+// aFolder describes a folder at a path that should be a file.
 const aFolder = "a folder"
 
-// found is what there is at a path.
+// found describes what is at a path.
 type found struct {
 	exists  bool
 	content []byte // only if it was asked for
 	hash    string // of a file; "" otherwise
 	mode    fs.FileMode
-	what    string // why it is no plain file; "" if it is one, or nothing is there
+	what    string // why it is not a plain file; "" if it is one, or nothing is there
 }
 
 // look sees what is at a path without following a link at its end.

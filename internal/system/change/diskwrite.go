@@ -9,8 +9,7 @@ import (
 	"slices"
 )
 
-// temporary is how files begin that wait for their place; what a killed process left of them is removed by the next
-// call.
+// temporary is the name prefix of staged files; the next call removes those that a killed process left.
 const temporary = ".agentpack-new-"
 
 // stage writes a new file where it waits, on disk.
@@ -30,7 +29,7 @@ func (d disk) stage(name string, content []byte, mode fs.FileMode) error {
 	})
 }
 
-// place gives a staged file its place, in which nobody sees a part of it. Folders are made.
+// place moves a staged file to its place, atomically. It makes missing folders.
 func (d disk) place(staged, name string) error {
 	root, from, err := d.within(staged)
 	if err != nil {

@@ -9,9 +9,9 @@
 //	plan, err := e.Plan(ctx, d)                                      // what would change; changes nothing
 //	plan, done, err := e.Apply(ctx, d, change.Approval{Adopt: true}) // all of it or nothing
 //
-// A Desired is all that its owner wants from its source in the project, for its targets: what the owner had there
-// beyond it is removed. To install one package more, want the files of all; to remove all, apply a Desired without
-// files. A file that another owner has is E_DESIRED_STATE_CONFLICT, a file that nobody has put in place needs
+// A Desired lists all files that its owner wants from its source in the project, for its targets: the owner's other
+// files there are removed. To install one more package, list the files of all packages; to remove all, apply a Desired
+// without files. A file that another owner has is E_DESIRED_STATE_CONFLICT, a file that was not deployed needs
 // Approval.Adopt (E_ADOPT_CONFIRM_REQUIRED has the paths). Every Apply that changes something is a Snapshot, and
 // Rollback goes back to one of the same owner. A caller need not lock: the engine does, and finishes or takes back what
 // a killed process began before anything else; a sentence about it is in the plan's Warnings.

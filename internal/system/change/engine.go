@@ -15,11 +15,11 @@ import (
 // Engine puts the files of owners in place and remembers them in one ledger, for all projects of a user. It is safe for
 // concurrent use, by several processes too.
 //
-// Its promise: at every moment, whoever looks finds each file as it was before or as it should be after, and enough in
-// the state to finish or to take back; nothing that a person had is lost. It keeps it by this order: contents, old and
-// new, into the state; the journal; the new files beside their places; the files into their places, one by one;
-// manifests; the snapshot; the journal's end. Whatever the next call is, it first finishes or takes back what a killed
-// one began, and says so in its warnings.
+// Its invariant: at every moment each file is either the old or the new one, and the state holds enough to finish or to
+// revert; nothing that a person had is lost. This order guarantees it: contents, old and new, into the state; the
+// journal; the new files beside their places; the files into their places, one by one; manifests; the snapshot; the
+// journal's end. The next call, of any kind, first finishes or reverts what a killed one began, and says so in its
+// warnings.
 type Engine struct {
 	state     State
 	Hashes    *Hashes                 // of files that have not changed; nil: every file is read
@@ -71,11 +71,12 @@ func (e *Engine) State() State { return e.state }
 
 // Approval tells Apply which plan its caller agreed to.
 type Approval struct {
-	Adopt bool   // files that nobody deployed may be replaced
+	Adopt bool   // files that were not deployed may be replaced
 	Plan  string // digest of the plan that a person saw; "" for any
 }
 
-// Look runs f while nobody changes anything, after what a killed process began was finished. said tells what was.
+// Look runs f while no other call changes anything, after finishing or reverting the work of a killed process. said
+// describes that.
 func (e *Engine) Look(ctx context.Context, f func() error) (said string, err error) {
 	for {
 		unlock, err := e.state.lock(ctx, false)
@@ -103,7 +104,7 @@ func (e *Engine) mend(ctx context.Context) (said string, err error) {
 	return e.changing(ctx, func() error { return nil })
 }
 
-// changing runs f while nobody else looks or changes anything.
+// changing runs f while no other call looks or changes anything.
 func (e *Engine) changing(ctx context.Context, f func() error) (said string, err error) {
 	unlock, err := e.state.lock(ctx, true)
 	if err != nil {
@@ -189,10 +190,10 @@ func (e *Engine) Plan(ctx context.Context, desired *Desired) (p *Plan, err error
 	return p, err
 }
 
-// Apply puts files in place, and removes what the owner had there beyond them. done is nil if nothing had to be
-// changed. What cannot be done whole is not done. E_ADOPT_CONFIRM_REQUIRED if files would be replaced that nobody
-// deployed, and that was not agreed to; E_PLAN_CHANGED if the plan is no longer the one that was agreed to; E_LOCKED if
-// another process deploys all the time.
+// Apply puts files in place, and removes the owner's other files there. done is nil if nothing had to be changed. Apply
+// changes all files or none. E_ADOPT_CONFIRM_REQUIRED if it would replace files that were not deployed, without
+// approval; E_PLAN_CHANGED if the plan is no longer the one that was agreed to; E_LOCKED if another process deploys all
+// the time.
 func (e *Engine) Apply(ctx context.Context, desired *Desired, approval Approval) (p *Plan, done *Done, err error) {
 	said, err := e.changing(ctx, func() error {
 		var last *Snapshot
@@ -281,11 +282,11 @@ func (e *Engine) rollbackTo(id string, reach Reach) (*restoring, error) {
 	return e.planRollback(to, reach)
 }
 
-// Rollback puts back the files of a snapshot, byte for byte: what its owner had in place then in the project and in the
-// user's folders that are in reach, and what stood where the owner has put something since. Files of other projects
-// stay, and nothing is written through a link that a project has become. What is on disk now is kept first; the
-// rollback is a snapshot itself. plan is the digest of the plan that a person saw, "" for any. E_SNAPSHOT_NOT_FOUND for
-// an id that is none; E_PLAN_CHANGED if the plan is no longer the one that was agreed to.
+// Rollback restores the files of a snapshot, byte for byte: the owner's files of that time in the project and in the
+// user's folders within reach, and the files that the owner has replaced since. Files of other projects stay, and
+// nothing is written through a link that a project has become. What is on disk now is kept first; the rollback is a
+// snapshot itself. plan is the digest of the plan that a person saw, "" for any. E_SNAPSHOT_NOT_FOUND for an unknown
+// id; E_PLAN_CHANGED if the plan is no longer the one that was agreed to.
 func (e *Engine) Rollback(ctx context.Context, id string, reach Reach, plan string) (done *Done, warnings []string,
 	err error) {
 	said, err := e.changing(ctx, func() error {

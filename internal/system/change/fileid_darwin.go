@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// identify is what the system says of a file; ok is false where it does not say enough.
+// identify returns the system's stat data of a file; ok is false where they are insufficient.
 func identify(info fs.FileInfo) (id fileID, ok bool) {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -25,7 +25,7 @@ type Hashes struct {
 	fresh int // entries that the file does not have
 }
 
-// fileID is what the system says of a file. Of two that are the same, the file was not written in between; see
+// fileID holds the system's stat data of a file. If two are equal, the file was not written in between; see
 // Hashes.note.
 type fileID struct {
 	Size, Changed, Status int64 // Changed and Status: when its content and its inode were changed, in nanoseconds
@@ -41,10 +41,10 @@ type hashed struct {
 // Bounds of what is remembered.
 const (
 	maxHashes = 200_000
-	// leastFresh is how many new entries are worth a file.
+	// leastFresh is the number of new entries from which the file is written again.
 	leastFresh = 256
-	// settled is how long a file must not have been changed before it is read, so that its hash is remembered: a file
-	// system may give a change just after the reading the same time. FAT has the coarsest clock, of two seconds.
+	// settled is the minimum age of a file's last change for its hash to be remembered: a file system may give a change
+	// just after the reading the same time. FAT has the coarsest clock, of two seconds.
 	settled = 2 * time.Second
 )
 

@@ -4,8 +4,7 @@ import (
 	"slices"
 )
 
-// held is what is known of the files that are in place: whose they are, and which of them a deployment of this owner
-// answers for.
+// held describes the deployed files: their owners, and which of them a deployment of this owner is responsible for.
 type held struct {
 	managed  map[FileKey]string // of the owner, within reach of this deployment: their hashes
 	missing  []RootDir          // without a manifest
@@ -47,7 +46,7 @@ func readHeld(d disk, desired *Desired, last *Snapshot) (h *held, err error) {
 	return h, nil
 }
 
-// withoutManifest reports whether no manifest says of a file's folder what is in it.
+// withoutManifest reports whether no manifest lists the contents of a file's folder.
 func (h *held) withoutManifest(desired *Desired, f FileState) bool {
 	same := func(r RootDir) bool { return r.Target == f.Target && r.Dir == f.Root }
 	return slices.ContainsFunc(h.missing, same) || !slices.ContainsFunc(desired.Roots, same)

@@ -90,8 +90,8 @@ func readManifest(d disk, root RootDir) (m *manifest, warning string, err error)
 	return nil, "", nil
 }
 
-// manifests are what the manifests of a snapshot's roots have to have, by path; "" for one that has to go. A root
-// without files keeps the one that it has only if keep says so.
+// manifests returns the required contents of the manifests of a snapshot's roots, by path; "" for one to remove. A root
+// without files keeps its manifest only if keep says so.
 func manifests(snapshot *Snapshot, roots []RootDir, exists, keep func(RootDir) bool, now time.Time) (map[string]string,
 	error) {
 	out := map[string]string{}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Op is what a change does to a file.
+// Op is the kind of change to a file.
 type Op string
 
 // The operations.
@@ -41,13 +41,13 @@ type Change struct {
 	mode   uint32 // that it gets; 0 for what the module says
 }
 
-// Content is what the file gets; nothing for a file that goes.
+// Content returns the file's new content; the zero value for a file that is removed.
 func (c Change) Content() Content { return c.after.Content }
 
-// Adopts reports whether a change replaces a file that nobody has deployed.
+// Adopts reports whether a change replaces a file that was not deployed.
 func (c Change) Adopts() bool { return c.UpdateKind == adoptUpdate }
 
-// Plan is what a deployment would change. It changes nothing.
+// Plan lists the changes of a deployment. It changes nothing itself.
 type Plan struct {
 	Targets  []TargetName
 	Changes  []Change // by target, then path
@@ -57,9 +57,9 @@ type Plan struct {
 	desired *Desired
 	held    *held
 	modes   map[FileKey]uint32                // of files that stay as they are
-	kept    map[FileKey]string                // what the ledger says of files that somebody has changed, and that stay
+	kept    map[FileKey]string                // the ledger's hashes of files that were changed since, and that stay
 	content func(hash string) ([]byte, error) // of what was kept
-	// original is what stood there before, of files that are wanted.
+	// original holds what was there before the wanted files.
 	original map[FileKey]*Original
 }
 
@@ -98,7 +98,7 @@ func (p *Plan) Summary() Summary {
 	return s
 }
 
-// Adopted are the paths of files that nobody deployed and that the plan would replace, sorted.
+// Adopted returns the paths of files that were not deployed and that the plan would replace, sorted.
 func (p *Plan) Adopted() []string {
 	var out []string
 	for _, c := range p.Changes {
@@ -120,8 +120,8 @@ func (p *Plan) Digest() string {
 	return Hash([]byte(b.String()))
 }
 
-// makePlan compares what should be there with what is. A file that was deployed and should not be there any more is
-// deleted; a file that nobody deployed never is.
+// makePlan compares the desired files with the present ones. A deployed file that is no longer desired is deleted; a
+// file that was not deployed never is.
 func makePlan(looks *looker, desired *Desired, last *Snapshot, state State) (*Plan, error) {
 	defer looks.close()
 	d := looks.disk

@@ -25,7 +25,7 @@ type PlanCache struct {
 	known *keptPlan  // what it had, as long as nothing has changed
 }
 
-// keptPlan is what is kept of a plan with nothing to change.
+// keptPlan is the cached part of a plan with nothing to change.
 type keptPlan struct {
 	question string // all that the plan depends on beside files
 	targets  []TargetName
@@ -123,7 +123,7 @@ func replaceCache(name string, parts ...[]byte) {
 	}
 }
 
-// read is what the file has; nil if it has nothing that can be used.
+// read returns the file's contents; nil if it has none that can be used.
 func (q *PlanCache) read() *keptPlan {
 	text, _, err := files.ReadPath(q.file, maxCacheBytes)
 	body, ok := bytes.CutPrefix(text, planMark())

@@ -14,8 +14,8 @@ func (e *Engine) left() bool {
 	return j != nil || err != nil
 }
 
-// leaveMoved takes out of a journal what lies in folders that lead elsewhere by now, and says which: neither is what
-// was begun there finished, nor is it taken back.
+// leaveMoved removes from a journal the parts in folders that lead elsewhere by now, and names them: what was begun
+// there is neither finished nor reverted.
 func (w *applier) leaveMoved() (said string) {
 	j := w.journal
 	w.disk.real = maps.Clone(j.Real)

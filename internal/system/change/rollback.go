@@ -157,9 +157,9 @@ type past struct {
 	mode   uint32
 }
 
-// look finds the files of the moment, by path: those that were deployed, and, of all that was changed since, what the
-// first change found. Of what snapshots that are no longer there have put in place, the ledger of the next one knows
-// what stood there before.
+// look finds the files of the moment, by path: those that were deployed and, of all that were changed since, the
+// version that the first change found. For files deployed by snapshots that are gone, the ledger of the next snapshot
+// has the former contents.
 func (r *restoring) look() error {
 	for _, f := range r.to.Managed {
 		r.note(f)
@@ -171,7 +171,7 @@ func (r *restoring) look() error {
 	gap := false
 	for _, id := range ids[slices.Index(ids, r.to.ID)+1:] {
 		later, err := r.engine.state.Snapshot(id)
-		if err != nil { // one that cannot be read stops nobody
+		if err != nil { // one that cannot be read is skipped
 			gap = true
 			continue
 		}
@@ -198,7 +198,7 @@ func (r *restoring) look() error {
 	return nil
 }
 
-// note is what a file was at the moment, unless that is known already.
+// note records the state of a file at the moment, unless it is known already.
 func (r *restoring) note(f FileState) {
 	if _, known := r.wanted[f.Path]; !known && r.affected(f) {
 		r.wanted[f.Path] = past{f.Target, f.Root, f.SHA256, f.Mode}

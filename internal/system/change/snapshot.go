@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// Snapshot is what was in place after a deployment or a rollback, and how it came to be. The newest is the ledger of
-// who has which file.
+// Snapshot records what was in place after a deployment or a rollback, and how that came about. The newest is the
+// ledger of which file belongs to whom.
 type Snapshot struct {
 	SchemaVersion int    `json:"schema_version"`
 	ID            string `json:"id"`
@@ -45,8 +45,8 @@ type FileState struct {
 	SHA256  string     `json:"sha256"`
 	Mode    uint32     `json:"mode"`
 	Modules []string   `json:"module_ids"`
-	// Original is what was there before, and was nobody's; it comes back when the file goes. Snapshots of older versions
-	// have none.
+	// Original is the file that was there before and was not deployed; it comes back when the deployed file is removed.
+	// Snapshots of older versions have none.
 	Original *Original `json:"original,omitempty"`
 }
 
@@ -67,7 +67,7 @@ type Step struct {
 	After      string     `json:"after_sha256"`  // "" for no file
 	Mode       uint32     `json:"mode"`
 	BeforeMode uint32     `json:"before_mode,omitempty"` // of the file that was there
-	Adopted    bool       `json:"adopted,omitempty"`     // the file that was there was nobody's
+	Adopted    bool       `json:"adopted,omitempty"`     // the file that was there was not deployed
 	// Staged is where the new file waits before it takes its place.
 	Staged string `json:"staged,omitempty"`
 }
@@ -155,7 +155,7 @@ func noSnapshot(id string) error {
 		"there is no snapshot %q", Short(id)).With("snapshot_id", Short(id))
 }
 
-// again is Snapshot for one that is read all the time: nobody changes what it returns.
+// again is Snapshot for one that is read often: callers must not change the result.
 func (s State) again(id string) (*Snapshot, error) {
 	info, err := os.Stat(filepath.Join(s.dir, snapshotFile(id)))
 	if err != nil {

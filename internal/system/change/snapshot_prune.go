@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Pruned is what was removed, or would have been.
+// Pruned counts what was removed, or what would be.
 type Pruned struct {
 	DryRun    bool  `json:"dry_run"`
 	Kept      int   `json:"snapshots_kept"`

@@ -118,7 +118,7 @@ func (s *StatCache) Use(folder, rel string) []StatFolder {
 // Used are those that Use recorded.
 func (s *StatCache) Used() []string { return s.used }
 
-// files records files, those of a folder together, which need not be there. It returns what the system says of each.
+// files records files, those of a folder together, which may be missing. It returns the stat data of each.
 func (s *StatCache) files(d disk, names []string) map[string]fileID {
 	ids := make(map[string]fileID, len(names))
 	var at handle
@@ -161,7 +161,7 @@ func folderOf(name string) string {
 	return name[:max(strings.LastIndexByte(name, filepath.Separator), 1)]
 }
 
-// Same reports whether the system says of everything what it said. Several goroutines ask.
+// Same reports whether all stat data are unchanged. It checks in several goroutines.
 func (s *StatCache) Same() bool {
 	if !s.Whole() || len(s.folders) == 0 {
 		return false

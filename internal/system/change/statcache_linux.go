@@ -31,8 +31,7 @@ func (h handle) below(rel string, flags uint64) (handle, error) {
 
 func nothingThere(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) }
 
-// id is what the system says of a file of a folder; a link is not followed. All of it is zero for one that is not
-// there.
+// id returns the stat data of a file in a folder; a link is not followed. The result is zero for a missing file.
 func (h handle) id(name string) (id fileID, err error) {
 	var s unix.Stat_t
 	err = unix.Fstatat(int(h), name, &s, unix.AT_SYMLINK_NOFOLLOW)
@@ -42,7 +41,7 @@ func (h handle) id(name string) (id fileID, err error) {
 	return identityOf(&s), err
 }
 
-// leadsTo is what the system says of the file that a link leads to.
+// leadsTo returns the stat data of the target of a link.
 func (h handle) leadsTo(rel string) (id fileID, err error) {
 	at, err := h.below(rel, unix.O_PATH)
 	if err != nil {
@@ -78,8 +77,8 @@ func (h handle) list(buffer []byte) ([]byte, error) {
 	}
 }
 
-// clean removes from entries what says nothing: where the next entry is in the folder, and bytes after a name that
-// nobody has set. An entry is a struct linux_dirent64: inode (8 bytes), offset (8), length of the entry (2), kind (1),
+// clean clears the meaningless parts of entries: the position of the next entry in the folder, and uninitialised bytes
+// after a name. An entry is a struct linux_dirent64: inode (8 bytes), offset (8), length of the entry (2), kind (1),
 // name and a zero.
 func clean(entries []byte) {
 	const offset, length, name = 8, 16, 19

@@ -36,7 +36,7 @@ func newState(home string, now func() time.Time) State {
 // Now is the state's clock.
 func (s State) Now() time.Time { return s.now() }
 
-// journal is what is being done: enough to finish it, and to take it back.
+// journal describes the change in progress: enough to finish it, and to revert it.
 type journal struct {
 	Snapshot Snapshot `json:"snapshot"`
 	// Manifests are the contents that they will have, and had, by path; "" for none.
@@ -157,7 +157,7 @@ func (s State) pending() (*journal, error) {
 
 func (s State) endJournal() error { return s.remove("journal.json") }
 
-// remove removes a file of the state; one that is not there is no error.
+// remove removes a file of the state; a missing one is not an error.
 func (s State) remove(name string) error {
 	path := filepath.Join(s.dir, name)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -13,14 +13,14 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// DriftKind is how a file differs from what was deployed.
+// DriftKind says how a file differs from the deployed one.
 type DriftKind string
 
 // The kinds.
 const (
 	Missing  DriftKind = "missing"
 	Modified DriftKind = "modified"
-	Extra    DriftKind = "extra" // nobody deployed it, in a folder that is deployment's own
+	Extra    DriftKind = "extra" // it was not deployed, in a folder that belongs to deployment
 )
 
 // Drift is a file that is not as it was deployed.
@@ -131,7 +131,7 @@ func compareDeployed(looks *looker, roots []RootDir, key FileKey, hash string) (
 	return item, true, nil
 }
 
-// extrasIn are the files of a folder that nobody has deployed; manifests never are.
+// extrasIn lists the files of a folder that were not deployed, without manifests.
 func extrasIn(d disk, r RootDir, known func(name string) bool) (out []Drift, err error) {
 	base, rel, err := d.within(r.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -179,7 +179,7 @@ func extrasIn(d disk, r RootDir, known func(name string) bool) (out []Drift, err
 	return out, nil
 }
 
-// RootHealth is what doctor sees of a folder.
+// RootHealth is doctor's report on a folder.
 type RootHealth struct {
 	Target     TargetName `json:"target"`
 	Root       string     `json:"root"`

@@ -31,7 +31,7 @@ type TreeFile struct {
 	size       int64
 }
 
-// Size is how many bytes the file had when it was read.
+// Size returns the number of bytes of the file when it was read.
 func (f TreeFile) Size() int64 { return f.size }
 
 // Paths are a tree's paths, sorted.

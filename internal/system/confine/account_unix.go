@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// maxAccounts is how many users agents have at most.
+// maxAccounts limits the users for agents.
 const maxAccounts = 64
 
 // findAccounts finds the users that agents run as: one for each session at a time. text is a name, a number,
@@ -19,8 +19,8 @@ const maxAccounts = 64
 //	NAME+COUNT    the users NAME-1 to NAME-COUNT, which all have to exist; they get the group NAME, if there is one
 //	NUMBER+COUNT  COUNT users from NUMBER on, each with the group of its number; none may be in the user database
 //
-// "" stands for the users DefaultAccount-1, -2 and so on, as many as there are, and else for DefaultAccount. A number
-// needs no entry in the user database. ErrNoAccount if there is no such user.
+// "" stands for the users DefaultAccount-1, -2 and so on, as many as exist, or else for DefaultAccount. A number needs
+// no entry in the user database. ErrNoAccount if there is no such user.
 func findAccounts(text string) ([]Account, error) {
 	if text == "" {
 		return defaultAccounts()
@@ -91,7 +91,7 @@ func defaultAccounts() (out []Account, err error) {
 	return []Account{*a}, nil
 }
 
-// unnamed are the users of numbers that belong to nobody.
+// unnamed returns the users of numbers without an entry in the user database.
 func unnamed(first, count int) (out []Account, err error) {
 	for uid := first; uid < first+count; uid++ {
 		number := strconv.Itoa(uid)

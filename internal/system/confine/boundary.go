@@ -15,7 +15,8 @@ const (
 	None     Kind = "none"     // what our user may do, the tree may do
 )
 
-// Boundary is what stands between a process tree and us. Its zero value is that of records that say nothing.
+// Boundary describes the separation of a process tree from us. Its zero value is that of records without this
+// information.
 type Boundary struct {
 	Kind Kind `json:"kind" enum:"user,landlock,none" doc:"user: the processes run as another user. landlock: as our user, under rules of Landlock. none: nothing keeps them from what our user may do"`
 	// Account is the user's name, or its number where it has no name; before a session begins, all that there are; "" but
@@ -25,8 +26,8 @@ type Boundary struct {
 	ABI int `json:"landlock_abi,omitempty" doc:"The version of Landlock whose rules hold; with user they hold in addition"`
 	// Net is where the processes may connect to, in a few words; "" without a boundary and of older records.
 	Net string `json:"net,omitempty" doc:"Where the processes may connect to, such as TCP to ports 53, 443; UDP to anywhere"`
-	// Missing is what the boundary lacks on this machine, one clause each. Where there is anything, it does not satisfy an
-	// operator who requires a boundary.
+	// Missing lists what the boundary lacks on this machine, one clause each. If it is not empty, the boundary does not
+	// satisfy an operator who requires one.
 	Missing []string `json:"missing,omitempty" doc:"What the boundary lacks on this machine"`
 	// Why says why none better holds; "" for User.
 	Why string `json:"why,omitempty" doc:"Why no better one holds"`

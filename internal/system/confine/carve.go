@@ -10,9 +10,9 @@ import (
 // mostPaths bounds the number of rules for one command. What lies beyond is not permitted.
 const mostPaths = 4000
 
-// carve returns paths that together are what lies below root, without what is hidden. Rules of Landlock only permit, so
-// a folder with something hidden in it is replaced by what else is in it. All paths must be resolved; what root is a
-// link to is not looked at.
+// carve returns paths that together cover everything below root except hidden. Rules of Landlock only permit, so a
+// folder that contains something hidden is replaced by its other contents. All paths must be resolved; root is not
+// followed if it is a link.
 func carve(root string, hidden []string) []string {
 	return carver{hidden}.below(root, nil)
 }

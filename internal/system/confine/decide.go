@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// DefaultAccount is the user that agents run as where nobody says otherwise, if there is one of that name; see
-// FindAccounts.
+// DefaultAccount is the user that agents run as unless configured otherwise, if it exists; see FindAccounts.
 const DefaultAccount = "claudeops-agent"
 
 // The versions of the kernel's Landlock that the boundary relies on.
@@ -24,7 +23,7 @@ const (
 	abiNewest   = 11
 )
 
-// Choice is what the operator says of the boundary.
+// Choice is the operator's configuration of the boundary.
 type Choice struct {
 	Kind    Kind     // "" for the best that there is
 	Account string   // the agents' users, as FindAccounts takes them
@@ -32,7 +31,7 @@ type Choice struct {
 	NoUDP   bool     // with Ports: no UDP either
 }
 
-// Machine is what Decide asks of this machine.
+// Machine describes this machine for Decide.
 type Machine struct {
 	// ABI is the version of the kernel's Landlock; 0 where it has none.
 	ABI int
@@ -54,8 +53,8 @@ type Machine struct {
 // ErrNoAccount says that there is no such user.
 var ErrNoAccount = errors.New("there is no such user")
 
-// Decide says which boundary holds, and with User the users that agents run as. An error says why the one that was
-// asked for cannot hold, or that a user is no good.
+// Decide says which boundary applies, and with User the users that agents run as. An error says why the requested one
+// cannot apply, or that a user cannot be used.
 func Decide(c Choice, m Machine) (Boundary, []Account, error) {
 	accounts, notUser, err := m.users(c)
 	if err != nil {
@@ -147,7 +146,7 @@ func (m Machine) ofUsers(c Choice, accounts []Account) Boundary {
 	return b
 }
 
-// network says of a boundary where its processes may connect to, and what it lacks for that.
+// network sets where the processes of a boundary may connect to, and what the boundary lacks for a limit.
 func (m Machine) network(c Choice, b *Boundary) {
 	switch {
 	case c.Ports == nil:
@@ -183,7 +182,7 @@ func ports(all []uint16) string {
 	return "ports " + strings.Join(text, ", ")
 }
 
-// landlock is what Landlock offers.
+// landlock returns the boundary that Landlock offers.
 func (m Machine) landlock(c Choice) Boundary {
 	if m.ABI < 1 {
 		return Boundary{Kind: None,

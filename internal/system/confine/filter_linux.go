@@ -15,8 +15,8 @@ const (
 	argumentBytes = 8
 )
 
-// filter refuses system calls, for ever and for all that comes of the process: what passes by the rules of files, users
-// and ports, and what would be left for the next session.
+// filter refuses system calls, permanently and for all descendants of the process: calls that the rules of files, users
+// and ports would not stop, and calls whose effects would outlive the session.
 func (e *entry) filter() error {
 	if filterArch == 0 {
 		return nil
@@ -49,7 +49,7 @@ func (e *entry) filterProgram() []bpf.Instruction {
 	return append(program, allow())
 }
 
-// filtered is what becomes of one system call. Its instructions end with an answer.
+// filtered is the answer of the filter to one system call. Its instructions end with an answer.
 type filtered struct {
 	number uint32
 	then   []bpf.Instruction

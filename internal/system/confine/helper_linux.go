@@ -76,7 +76,7 @@ func (e *entry) confine() error {
 	return nil
 }
 
-// limit sets the limits of resources. They hold for all that comes of the process, and cannot be raised again.
+// limit sets the limits of resources. They apply to all descendants of the process, and cannot be raised again.
 func (e *entry) limit() error {
 	const ownFiles = 0o077
 	if !e.Modes {
@@ -121,9 +121,9 @@ func dropCapabilities() error {
 	return unix.Capset(&header, &none[0])
 }
 
-// ownKeyring gives the process a session keyring of its own, without a name, in place of that of whoever started
-// claudeops. Where the kernel has no keys, or a container forbids them, there is none to be had either; the user's own
-// keyrings are closed by the filter.
+// ownKeyring gives the process a session keyring of its own, without a name, in place of the one inherited from the
+// starter of claudeops. Where the kernel has no keys, or a container forbids them, there is none to inherit; the user's
+// own keyrings are closed by the filter.
 func ownKeyring() error {
 	const anonymous = 0
 	_, _, e := unix.RawSyscall(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, anonymous, 0)

@@ -8,7 +8,7 @@ import (
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 )
 
-// configOf is what the rules are about with a version of Landlock.
+// configOf returns the access rights that a version of Landlock handles.
 func configOf(abi int) (landlock.Config, error) {
 	all := []landlock.Config{
 		landlock.V1, landlock.V2, landlock.V3, landlock.V4, landlock.V5, landlock.V6, landlock.V7, landlock.V8, landlock.V9,

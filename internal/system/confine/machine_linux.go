@@ -54,7 +54,7 @@ func maySwitch() error {
 // neededCapabilities are those that a supervisor needs whose agents have a user of their own.
 func neededCapabilities() []uint { return []uint{unix.CAP_KILL, unix.CAP_SETGID, unix.CAP_SETUID} }
 
-// doors are the sockets of services that run commands for whoever may connect, as far as a user may.
+// doors returns the sockets of services that run commands for any client, as far as the user may reach them.
 func doors(uid int) (out []string) {
 	id := strconv.Itoa(uid)
 	own := filepath.Join("/run/user", id)

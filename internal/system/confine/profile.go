@@ -17,8 +17,8 @@ const HelperCommand = "session-confined"
 // why.
 const ExitNotConfined = 125
 
-// Profile is what a confined command may reach. Paths are absolute; those that are not there are left out. Profile does
-// not change what the files' own modes permit: it only takes away.
+// Profile lists what a confined command may reach. Paths are absolute; missing ones are left out. Profile does not
+// change what the files' own modes permit: it only takes away.
 type Profile struct {
 	Boundary Boundary
 	Account  *Account // for User
@@ -33,8 +33,9 @@ type Profile struct {
 	// Sockets are files of sockets outside that may be connected to. Before ABI 9 of Landlock, the sockets' own modes
 	// alone decide.
 	Sockets []string
-	// Ports are those that TCP connections may be made to, and that of name servers unless NoUDP; nil for all. With ports
-	// there is no listening on sockets of any kind, and no other protocol of the internet but UDP. Needs Landlock.
+	// Ports are the ports that TCP connections may be made to, and that of name servers unless NoUDP; nil for all. If set,
+	// listening on sockets of any kind is refused, and so are all other protocols of the internet except UDP. Needs
+	// Landlock.
 	Ports []uint16
 	// NoUDP refuses UDP too where there are Ports: no name has to be looked up.
 	NoUDP  bool
@@ -50,10 +51,10 @@ type Limits struct {
 	FileBytes int64 // of one file that it writes
 }
 
-// DefaultLimits are those where nobody says otherwise.
+// DefaultLimits returns the limits that apply unless configured otherwise.
 func DefaultLimits() Limits { return Limits{Threads: 1024, FileBytes: 1 << 30} }
 
-// entry is what the helper reads: what to become, and under which rules.
+// entry is the helper's input: the command to become, and its rules.
 type entry struct {
 	Path string
 	Args []string

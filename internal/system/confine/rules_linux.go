@@ -6,7 +6,7 @@ import (
 	"github.com/landlock-lsm/go-landlock/landlock"
 )
 
-// permission is what a rule permits.
+// permission is the permission that a rule gives.
 type permission struct {
 	change  bool // to write, make, move and remove, beside reading and executing
 	devices bool // to control devices

@@ -49,7 +49,7 @@ func parseList(raw []byte) (list, error) {
 	return out, nil
 }
 
-// mask is what an entry of a user or a group can give at most.
+// mask returns the upper bound on the permissions of entries for a user or a group.
 func (l list) mask() uint16 {
 	for _, e := range l {
 		if e.tag == tagMask {
@@ -59,8 +59,8 @@ func (l list) mask() uint16 {
 	return mayRead | mayWrite | mayEnter
 }
 
-// group is what the file's group may, where the mode's bits for the group are these: those are the mask if there is a
-// list.
+// group returns the permissions of the file's group; bits are the mode's bits for the group, which are the mask if
+// there is a list.
 func (l list) group(bits uint16) uint16 {
 	for _, e := range l {
 		if e.tag == tagGroup {

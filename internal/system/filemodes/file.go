@@ -32,7 +32,7 @@ func (f *file) read() (known bool) {
 	return true
 }
 
-// bits are what a mode says to everybody, or to the group where there is no access list.
+// bits returns a mode's permissions for everybody, or for the group where there is no access list.
 func (f *file) bits(shift int) uint16 { return uint16(f.info.Mode().Perm()>>shift) & 0o7 }
 
 // enters reports whether the user may reach what is in a folder.
@@ -108,7 +108,7 @@ func (f *file) listed(sticky bool) string {
 // quoted is the path for a shell.
 func (f *file) quoted() string { return "'" + strings.ReplaceAll(f.path, "'", `'\''`) + "'" }
 
-// ours is the command that lets nobody but this process's user read a file.
+// ours returns the command that makes a file readable for this process's user alone.
 func ours(owner int, quoted string) string {
 	if us := os.Getuid(); owner != us {
 		return fmt.Sprintf("chown %d %s && chmod 600 %s", us, quoted, quoted)

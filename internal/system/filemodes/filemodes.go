@@ -8,14 +8,13 @@ import (
 	"slices"
 )
 
-// User is who must not be able to change a file. The zero value, with Known false, stands for every user but root and
-// that of this process.
+// User must not be able to change a file. The zero value, with Known false, stands for every user but root and that of
+// this process.
 type User struct {
 	Known  bool
 	UID    int
 	Groups []int // all of them
-	// AnyOwner passes over files that belong to another user, where nobody is known: only what a mode lets others do
-	// counts.
+	// AnyOwner ignores who owns a file where no user is known: only a mode's permissions for others count.
 	AnyOwner bool
 }
 
@@ -27,7 +26,7 @@ type Subject struct {
 	Tree   bool // everything in the folder is looked at, too: at most 2,000 files
 }
 
-// Problem is what makes a subject changeable.
+// Problem says why a subject can be changed.
 type Problem struct {
 	What string
 	// the file or folder whose owner, mode or access list is wrong: the subject, something in it, or a folder above it
@@ -97,7 +96,7 @@ func lookUp(user User, path string, secret bool) (Problem, bool) {
 			}
 		}
 		if !last && !f.enters() {
-			return Problem{}, false // whatever the modes below say, nobody comes so far
+			return Problem{}, false // whatever the modes below say, no other user reaches them
 		}
 	}
 	return Problem{}, false

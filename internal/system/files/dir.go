@@ -14,7 +14,7 @@ import (
 type Dir struct{ root *os.Root }
 
 // OpenDir opens a folder that the operator named: symbolic links on the way to it are followed wherever they lead.
-// Anything that is no folder is ErrNotFolder in an *fs.PathError, at once. The caller closes the Dir.
+// Anything that is not a folder is ErrNotFolder in an *fs.PathError, at once. The caller closes the Dir.
 func OpenDir(path string) (*Dir, error) {
 	root, err := openRoot(path)
 	if err != nil {
@@ -50,8 +50,8 @@ func asFolder(name string) string {
 // Close closes the folder. What was opened below it stays open.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// Folder opens a folder in this one. Links in it are followed as far as they stay in the inner one. Anything that is no
-// folder is an error at once. The caller closes it.
+// Folder opens a folder in this one. Links in it are followed as far as they stay in the inner one. Anything that is
+// not a folder is an error at once. The caller closes it.
 func (d *Dir) Folder(name string) (*Dir, error) {
 	root, err := d.root.OpenRoot(asFolder(name))
 	if err != nil {
@@ -63,7 +63,7 @@ func (d *Dir) Folder(name string) (*Dir, error) {
 // Stat says what lies at the name, or where a link there leads to. It opens nothing.
 func (d *Dir) Stat(name string) (fs.FileInfo, error) { return d.root.Stat(name) }
 
-// Lstat is Stat, but that it says of a link that it is one.
+// Lstat is Stat without following a final link.
 func (d *Dir) Lstat(name string) (fs.FileInfo, error) { return d.root.Lstat(name) }
 
 // Has reports whether there is anything at a name; a link there is not followed.
@@ -94,7 +94,7 @@ func (d *Dir) Read(name string, limit int64) ([]byte, fs.FileInfo, error) {
 }
 
 // Entries lists a folder by name, at most limit entries of it: complete is false if there are more. "." is this one.
-// Anything that is no folder is ErrNotFolder, in an *fs.PathError, at once.
+// Anything that is not a folder is ErrNotFolder, in an *fs.PathError, at once.
 func (d *Dir) Entries(name string, limit int) (entries []fs.DirEntry, complete bool, err error) {
 	info, err := d.root.Stat(name)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package files is how the other packages reach files. It reads those that somebody else may have made: a project's
-// configuration, a package's manifest, a script, an entry of a cache. Whatever lies at the name, a call ends: regular
-// files alone are read, they are opened without waiting, and no more than a given number of bytes is kept.
+// Package files gives the other packages safe access to files. It reads files that others may have made: a project's
+// configuration, a package's manifest, a script, an entry of a cache. A call always ends, whatever is at the name: it
+// reads only regular files, opens them without waiting, and keeps at most a given number of bytes.
 //
 // A Dir reads below one folder, and a Writing changes what is there; neither leaves it, whatever links lie in it.
 // Functions take paths that the operator named, or that are ours, where links are followed.
@@ -24,7 +24,7 @@ var ErrTooLarge = errors.New("is too large")
 var ErrNotFolder = errors.New("is no folder")
 
 // OpenPath opens a regular file for reading, at a path that the operator named: symbolic links are followed wherever
-// they lead. The caller closes the file. Anything that is no regular file is ErrNotRegular, in an *fs.PathError;
+// they lead. The caller closes the file. Anything that is not a regular file is ErrNotRegular, in an *fs.PathError;
 // opening it has no effect on it.
 func OpenPath(path string) (*os.File, fs.FileInfo, error) {
 	return open(path, os.Stat, os.OpenFile)

@@ -50,7 +50,7 @@ func Mkdir(path string, mode fs.FileMode) error {
 // permits.
 func MkdirAll(path string, mode fs.FileMode) error { return os.MkdirAll(path, mode) }
 
-// Remove removes a file, or a link. What is not there is no error.
+// Remove removes a file, or a link. A missing one is not an error.
 func Remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -67,11 +67,11 @@ func Rename(from, to string) error { return os.Rename(from, to) }
 // Touch gives a file or a folder of ours a time of its last change.
 func Touch(path string, at time.Time) error { return os.Chtimes(path, at, at) }
 
-// Temporary is a private folder (mode 0700) with a name that nobody could foresee.
+// Temporary is a private folder (mode 0700) with an unpredictable name.
 type Temporary struct{ Path string }
 
 // MakeTemporary makes a private folder in another one, "" for the system's folder of temporary files. Its name begins
-// with prefix. Whoever makes it calls Remove; a process that is killed in between leaves it.
+// with prefix. The caller calls Remove; a process that is killed in between leaves the folder behind.
 func MakeTemporary(in, prefix string) (Temporary, error) {
 	path, err := os.MkdirTemp(in, prefix+"*")
 	return Temporary{path}, err

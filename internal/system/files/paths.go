@@ -11,7 +11,7 @@ import (
 // Stat says what lies at a path that the operator named, or where a link there leads to. It opens nothing.
 func Stat(path string) (fs.FileInfo, error) { return os.Stat(path) }
 
-// Lstat is Stat, but that it says of a link that it is one.
+// Lstat is Stat without following a final link.
 func Lstat(path string) (fs.FileInfo, error) { return os.Lstat(path) }
 
 // IsFolder reports whether a path leads to a folder, also through links.
@@ -56,8 +56,8 @@ func Glob(folder, pattern string) []string {
 	return found
 }
 
-// Size is how many bytes the regular files below a folder have; links are not followed. What goes away meanwhile counts
-// as nothing.
+// Size returns the number of bytes of all regular files below a folder; links are not followed. A file that disappears
+// meanwhile counts as nothing.
 func Size(folder string) (size int64, err error) {
 	err = filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {

@@ -23,8 +23,8 @@ var (
 	errHiddenName  = errors.New("has characters that cannot be seen, or that reorder what is seen")
 )
 
-// Rel is a canonical relative path, with slashes. It leads out of no folder, and into nothing that git or a file system
-// takes for git's own. The zero Rel is no path. Only ParseRel makes one.
+// Rel is a canonical relative path, with slashes. It does not lead out of a folder, nor into anything that git or a
+// file system treats as git's own. The zero Rel is invalid. Only ParseRel makes valid ones.
 type Rel struct{ path string }
 
 // String is the path.
@@ -53,7 +53,7 @@ func ParseRel(name string, limit int) (Rel, error) {
 
 // CheckName is errGitName or errHiddenName for a component of a path that no Rel has.
 func CheckName(component string) error {
-	control := func(r rune) bool { return r < ' ' } // a tab and a newline are no hidden characters of a text
+	control := func(r rune) bool { return r < ' ' } // a tab and a newline are not hidden characters of a text
 	switch {
 	case isPlainName(component): // most are
 		return nil

@@ -12,10 +12,10 @@ import (
 // process left is found.
 func unfinished(name string) string { return path.Join(path.Dir(name), ".new-"+path.Base(name)) }
 
-// Replace makes a file hold text, with exactly the mode: whoever reads it, also after a kill or a loss of power, sees
-// what was there before or all of text. Text and name are on the disk when it returns, unless w is Unsynced. A link at
-// the name is replaced by the file; the file that it led to stays. Callers take a lock where there may be two calls for
-// one name at once, in this process or in two: else one of them fails, and a reader may see a part for a moment.
+// Replace makes a file hold text, with exactly the mode: a reader, also after a kill or a loss of power, sees the old
+// contents or all of text. Text and name are on the disk when it returns, unless w is Unsynced. A link at the name is
+// replaced by the file; the file that it led to stays. Callers take a lock where two calls for one name may run at
+// once, in this process or in two: otherwise one of them fails, and a reader may see a part for a moment.
 func (w *Writing) Replace(name string, text []byte, mode fs.FileMode) error {
 	fresh := unfinished(name)
 	if err := w.root.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withoutWaiting opens a named pipe at once, although nobody writes to it, and makes no terminal that of the process.
-// noLink refuses a link at the name itself.
+// withoutWaiting opens a named pipe at once, even without a writer, and never makes a terminal the controlling one of
+// the process. noLink refuses a link at the name itself.
 const (
 	withoutWaiting = unix.O_NONBLOCK | unix.O_NOCTTY
 	noLink         = unix.O_NOFOLLOW

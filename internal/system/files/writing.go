@@ -34,8 +34,8 @@ func (w *Writing) Folder(name string) (*Writing, error) {
 	return &Writing{Dir{root}, w.Unsynced}, nil
 }
 
-// Mkdir makes a folder, with the mode as far as the process's mask permits. One that is there is no error; anything
-// else that is there, also a link to a folder, is ErrNotFolder.
+// Mkdir makes a folder, with the mode as far as the process's mask permits. An existing folder is not an error;
+// anything else that exists, also a link to a folder, is ErrNotFolder.
 func (w *Writing) Mkdir(name string, mode fs.FileMode) error {
 	if err := w.root.Mkdir(name, mode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -47,7 +47,7 @@ func (w *Writing) Mkdir(name string, mode fs.FileMode) error {
 	return err
 }
 
-// Remove removes a file, or a link, and what a killed Replace of it has left. What is not there is no error.
+// Remove removes a file, or a link, and what a killed Replace of it has left. A missing one is not an error.
 func (w *Writing) Remove(name string) error {
 	for _, one := range []string{name, unfinished(name)} {
 		if err := w.root.Remove(one); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -114,7 +114,7 @@ func (w *Writing) Append(name string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// OpenLock opens the file of a lock, and makes it (mode 0600) if it is not there: see filelock. Anything that is no
+// OpenLock opens the file of a lock, and makes it (mode 0600) if it is not there: see filelock. Anything that is not a
 // regular file, also a link to one, is ErrNotRegular. The caller closes it.
 func (w *Writing) OpenLock(name string) (*os.File, error) {
 	return openKept(name, os.O_RDWR|os.O_CREATE, privateFile, w.root.Lstat, w.root.OpenFile)

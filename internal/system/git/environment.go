@@ -11,9 +11,9 @@ import (
 
 const nowhere = "/nonexistent"
 
-// always is what every call sees, whatever the Runner and the call add: no variable of this process, of a repository's
-// owner or of an address leads git to other configuration, programs or machines. protocols are those that the call may
-// use, with colons; "" for none.
+// always returns the environment of every call, whatever the Runner and the call add: no variable of this process, of a
+// repository's owner or of an address leads git to other configuration, programs or machines. protocols are those that
+// the call may use, with colons; "" for none.
 func always(protocols string) []string {
 	return []string{
 		"LC_ALL=C", // words that can be recognized

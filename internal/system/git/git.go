@@ -1,9 +1,9 @@
 // Package git runs the git command: the one place of the product that does.
 //
-// What a call sees of the outside is made from nothing (environment.go): neither the user's configuration nor the
-// system's takes part, no hook and no other program that a repository names is started by way of the settings that are
-// known for it, nobody is asked for a password, and no other machine is reached unless the call names it (Remote).
-// Every call has bounds (Limits). When its context ends, git and what it has started are ended.
+// The environment of a call is built from scratch (environment.go): neither the user's configuration nor the system's
+// takes part, the known settings by which a repository can start hooks and other programs are disabled, git never asks
+// for a password, and it reaches no other machine unless the call names it (Remote). Every call has bounds (Limits).
+// When its context ends, git and what it has started are ended.
 package git
 
 import (
@@ -50,8 +50,8 @@ type Call struct {
 	Stdin  io.Reader // nil for nothing; always nothing for a call with a Remote that is reaped
 	Stdout io.Writer // nil: what git prints is in Result.Out. A writer that fails ends git
 	Remote *Remote   // what the call speaks to; nil for nothing but this machine's files
-	// Finish lets git come to its end, whatever becomes of this process: one that is ended in the midst of a write can
-	// leave a lock file. It is still killed when its context ends.
+	// Finish lets git finish even if this process ends: a git that is ended in the middle of a write can leave a lock
+	// file. It is still killed when its context ends.
 	Finish bool
 	Keep   []*os.File // what git and its children hold open, such as a lock; for calls without a Remote. Unix alone
 }
@@ -67,7 +67,7 @@ type Limits struct {
 const (
 	defaultOutput = 64 << 20
 	defaultSaid   = 64 << 10
-	// grace is how long a git that is ended, and what it has started, may take to remove lock files before it is killed.
+	// grace is how long an ended git and its children may take to remove lock files before they are killed.
 	grace = 2 * time.Second
 )
 
@@ -79,7 +79,7 @@ func (l Limits) within(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, l.Time)
 }
 
-// Result is how git ended.
+// Result is the exit of a git command.
 type Result struct {
 	Out  []byte
 	Code int    // not 0 is an answer, too
@@ -93,7 +93,7 @@ var (
 	ErrTooMuch  = errors.New("git answers more than is taken")
 )
 
-// Run runs git to its end. An exit code beside 0 is no error.
+// Run runs git to its end. A nonzero exit code is not an error.
 func (r *Runner) Run(ctx context.Context, c Call, l Limits) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)

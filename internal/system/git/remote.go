@@ -37,7 +37,7 @@ type Remote struct {
 	// Token signs in at the host of URL alone, in place of Credentials; "" for none. It is given to https alone, and to
 	// http on this machine (errNotConfidential). It is in no argument, variable or file of git's. Not on Windows.
 	Token string
-	// Silence is how long a server may say nothing, where git or ssh can see that; at least 1 s.
+	// Silence limits how long a server may send nothing, where git or ssh can notice that; at least 1 s.
 	Silence time.Duration
 }
 
@@ -59,7 +59,7 @@ const credentialHelper = `!f() { test "$1" = get && git credential-store --file=
 // them.
 const tokenHelper = `!f() { test "$1" = get && cat <&3; }; f`
 
-// added is what a Remote adds to a call.
+// added holds a Remote's additions to a call.
 type added struct {
 	protocols   string
 	config, env []string

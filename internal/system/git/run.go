@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
-// run runs a call: what speaks to others below a process that ends all that comes of it, also when this one is killed;
-// and what does not, and is called often, in a process group of its own.
+// run runs a call. A call with a Remote runs below a process that ends all its descendants, also when this process is
+// killed. Other calls, which are frequent, run in a process group of their own.
 func (r *Runner) run(ctx context.Context, s *started) (code int, err error) {
 	if s.call.Remote != nil && r.Reaped && runtime.GOOS == "linux" {
 		code, err = s.reap(ctx)
@@ -33,7 +33,7 @@ func (s *started) start(ctx context.Context) (code int, err error) {
 	cmd := s.command(ctx)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.call.Stdin, s.stdout, s.stderr
 	if s.secret != nil {
-		out, in, err := os.Pipe() // holds far more than a secret has, so that nobody needs to read it
+		out, in, err := os.Pipe() // holds far more bytes than a secret has, so writing never blocks
 		if err != nil {
 			return 0, err
 		}

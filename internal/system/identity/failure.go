@@ -23,13 +23,13 @@ const (
 	maxGroups  = 1000
 )
 
-// refuse is an answer of the provider that is no good.
+// refuse returns the fault for an unacceptable answer of the provider.
 func (p *Provider) refuse(why string) *fault.Error {
 	return fault.New(fault.Unauthenticated, "the provider %s %s", p.settings.Name, why)
 }
 
-// failed is what went wrong at the provider: its refusal, which is said as what, or a fault of it. Its own text may
-// hold anything and is not passed on.
+// failed converts an error of the provider: its refusal, which is reported as what, or a failure. Its own text may hold
+// anything and is not passed on.
 func (p *Provider) failed(err error, what string) error {
 	var answered *oauth2.RetrieveError
 	var refused *transport.RefusedError

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// refetch is how long an answer with a provider's keys is taken for the present one. A token whose key is not known
-// makes the library ask for the keys again, and anybody can post such tokens.
+// refetch is how long an answer with a provider's keys is cached. A token with an unknown key makes the library ask for
+// the keys again, and anybody can post such tokens.
 const refetch = 10 * time.Second
 
 // keys asks a provider for its keys, on behalf of the library that verifies what strangers post: at most once in

@@ -29,10 +29,10 @@ type openid struct {
 	at      time.Time
 }
 
-// retryAfter is how long a provider that could not be asked is not asked again.
+// retryAfter is the pause before a provider that could not be reached is asked again.
 const retryAfter = 3 * time.Second
 
-// discovered is what a provider says of itself.
+// discovered is a provider's description of itself.
 type discovered struct {
 	provider *oidc.Provider
 	// answers verifies what the provider has given to us, and posts what anybody can post. Each keeps the provider's keys.
@@ -41,7 +41,7 @@ type discovered struct {
 	metadata
 }
 
-// metadata is what we read of it beside what the library does.
+// metadata holds the members that we read beside those that the library reads.
 type metadata struct {
 	Scopes        []string `json:"scopes_supported"`
 	AuthMethods   []string `json:"token_endpoint_auth_methods_supported"`
@@ -163,7 +163,7 @@ func (o *openid) beginOptions(f Flow) []oauth2.AuthCodeOption {
 	return options
 }
 
-// claims are what is read of an ID token and of what the provider says of a person beside.
+// claims holds the claims of an ID token and of the provider's userinfo.
 type claims struct {
 	Subject       string         `json:"sub"`
 	User          string         `json:"preferred_username"`
@@ -206,7 +206,7 @@ func (o *openid) who(ctx context.Context, t *oauth2.Token, nonce string) (Person
 	return merged(who, more), nil
 }
 
-// failedInfo tells a token that is no good from a provider that is down. The library gives the status as a text.
+// failedInfo distinguishes an invalid token from a provider that is down. The library gives the status as a text.
 func (o *openid) failedInfo(err error) error {
 	if strings.HasPrefix(err.Error(), "401 ") || strings.HasPrefix(err.Error(), "403 ") {
 		return fault.Wrap(err, fault.Unauthenticated, "the provider %s does not stand by the sign-in any more",
@@ -215,8 +215,8 @@ func (o *openid) failedInfo(err error) error {
 	return o.failed(err, "")
 }
 
-// merged is what is known of a person by both. What the provider says now comes before its ID token, but for the
-// groups, which are in either.
+// merged combines a person's claims from both. The provider's present answer wins over its ID token, except that the
+// groups may come from either.
 func merged(token, info Person) Person {
 	if token.Subject == "" {
 		return info

@@ -23,7 +23,7 @@ const (
 	maxAnswer  = 1 << 20          // bytes of one answer
 	redirects  = 2
 	allowedGap = 5 * time.Minute // between our clock and the provider's
-	// rediscover is how long the addresses of a provider are taken for granted.
+	// rediscover is how long the addresses of a provider are cached.
 	rediscover = time.Hour
 )
 
@@ -37,14 +37,14 @@ type Person struct {
 	Session  string   // of the person at the provider, for its logout; "" where it has none
 }
 
-// Grant is what lets a provider be asked again about a person. It is secret.
+// Grant permits asking a provider again about a person. It is secret.
 type Grant struct {
 	Access  string    `json:"access"`
 	Refresh string    `json:"refresh,omitempty"`
 	Expires time.Time `json:"expires,omitzero"` // of Access; zero if the provider does not say
 }
 
-// Flow is one attempt to sign in, known to the browser that makes it and to nobody else.
+// Flow is one attempt to sign in, known only to the browser that makes it.
 type Flow struct {
 	State    string `json:"state"`    // comes back with the browser
 	Nonce    string `json:"nonce"`    // comes back in the ID token
@@ -64,14 +64,14 @@ func NewFlow(random io.Reader) (Flow, error) {
 	return Flow{State: parts[0], Nonce: parts[1], Verifier: parts[2]}, nil
 }
 
-// Logout is what a provider says of a person who has signed out there. One of Subject and Session may be "".
+// Logout is a provider's notice that a person has signed out there. One of Subject and Session may be "".
 type Logout struct {
 	Issuer, Subject, Session string
 	// ID is the token's own, by which one that comes again is known.
 	ID string
 }
 
-// LogoutLife is how long a logout token can come: its age may be allowedGap, by either clock.
+// LogoutLife is how long a logout token can arrive: its age may be allowedGap, by either clock.
 const LogoutLife = 2 * allowedGap
 
 // Provider is one provider of identities. It is safe for concurrent use.
@@ -84,13 +84,13 @@ type Provider struct {
 	speaks   speaker
 }
 
-// speaker is what the kinds differ in. Errors are faults.
+// speaker holds the differences between the kinds. Errors are faults.
 type speaker interface {
-	// config is what the library of OAuth goes by.
+	// config returns the configuration of the OAuth library.
 	config(ctx context.Context) (oauth2.Config, error)
 	// beginOptions are further parameters of the address to sign in at.
 	beginOptions(f Flow) []oauth2.AuthCodeOption
-	// who reads from a fresh token whom the provider means. nonce is "" where the token is no answer to a sign-in.
+	// who reads the person from a fresh token. nonce is "" where the token does not answer a sign-in.
 	who(ctx context.Context, t *oauth2.Token, nonce string) (Person, error)
 	// check asks what can be asked without a person, and returns what to know about the provider.
 	check(ctx context.Context) (notes []string, err error)
@@ -98,7 +98,7 @@ type speaker interface {
 	logout(ctx context.Context, token string) (Logout, error)
 }
 
-// Options are what Providers are made of. All are required but Over and Secret.
+// Options configures a Provider. All fields are required except Over and Secret.
 type Options struct {
 	Secret   func() string     // the client secret as it is now; nil for that of the Settings
 	Over     http.RoundTripper // carries the requests; nil for transport.NewPool(http.ProxyFromEnvironment)
@@ -106,7 +106,7 @@ type Options struct {
 	Now      func() time.Time
 }
 
-// New makes a Provider. It asks nobody.
+// New makes a Provider. It sends no request.
 func New(s Settings, o Options) *Provider {
 	if o.Over == nil {
 		o.Over = transport.NewPool(http.ProxyFromEnvironment)
@@ -148,7 +148,7 @@ func (p *Provider) Key() string { return p.secret() }
 // Text is that of the button.
 func (p *Provider) Text() string { return p.settings.Text }
 
-// Kind is what the provider speaks.
+// Kind returns the provider's protocol.
 func (p *Provider) Kind() Kind { return p.settings.Kind }
 
 // Issuer is the provider's address, as it is in a Person.
@@ -170,7 +170,7 @@ func (p *Provider) Begin(ctx context.Context, f Flow) (address string, err error
 
 // Finish exchanges the code that a browser has brought back.
 //
-// Errors: unauthenticated for a code or an answer that is no good, and those of Begin.
+// Errors: unauthenticated for an invalid code or answer, and those of Begin.
 func (p *Provider) Finish(ctx context.Context, f Flow, code string) (Person, Grant, error) {
 	c, err := p.speaks.config(ctx)
 	if err != nil {
@@ -216,7 +216,8 @@ func (p *Provider) Look(ctx context.Context, was Person, g Grant) (Person, Grant
 // Check asks what can be asked without a person, and returns what an operator should know about the provider.
 func (p *Provider) Check(ctx context.Context) (notes []string, err error) { return p.speaks.check(ctx) }
 
-// Logout reads what the provider posts when a person signs out there; unauthenticated for what is no good.
+// Logout reads the logout token that the provider posts when a person signs out there; unauthenticated for an invalid
+// one.
 func (p *Provider) Logout(ctx context.Context, token string) (Logout, error) {
 	return p.speaks.logout(ctx, token)
 }

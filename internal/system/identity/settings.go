@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/weborigin"
 )
 
-// Kind is what a provider speaks.
+// Kind is a provider's protocol.
 type Kind string
 
 // The kinds.
@@ -24,7 +24,7 @@ const DefaultGroups = "groups"
 // GitHubIssuer is where people of GitHub sign in, unless the operator names a server of GitHub Enterprise.
 const GitHubIssuer = "https://github.com"
 
-// Settings are what the operator says of one provider.
+// Settings is the operator's configuration of one provider.
 type Settings struct {
 	Name         string // in addresses, in the policy and before names on the record: a-z, 0-9 and hyphens
 	Kind         Kind
@@ -38,7 +38,7 @@ type Settings struct {
 	PlainHTTP    bool     // the provider may be asked by plain http on another machine
 }
 
-// Check says what is wrong with the settings; nil for nothing. It asks nobody.
+// Check says what is wrong with the settings; nil for nothing. It sends no request.
 func (s Settings) Check() error {
 	switch {
 	case !regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`).MatchString(s.Name):

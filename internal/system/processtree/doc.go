@@ -1,5 +1,5 @@
-// Package processtree runs a command and sees to it that nothing that comes of it outlives it: not a process that left
-// its process group or session, cleared its environment, lost its parent or ignores signals.
+// Package processtree runs a command and makes sure that none of its descendants outlives it: not even a process that
+// left its process group or session, cleared its environment, lost its parent or ignores signals.
 //
 // Run runs a command to its end and keeps what it printed. Start is for what is followed while it runs. Cmd is for
 // commands that start nothing which could be left.
@@ -13,5 +13,6 @@
 // On other systems with process groups, the command's group is ended, and what left it is not found. Elsewhere the
 // command alone is ended.
 //
-// Not of the tree is what another process starts on request: a service manager, a container daemon, at(1).
+// A process that another one starts on request does not belong to the tree: by a service manager, a container daemon,
+// at(1).
 package processtree

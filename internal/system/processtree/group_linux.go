@@ -76,7 +76,7 @@ func isGroup(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// RemoveGroup kills what is in a control group and removes it. One that is not there is no error.
+// RemoveGroup kills the processes in a control group and removes it. A missing group is not an error.
 func RemoveGroup(path string) error {
 	if path == "" || !isGroup(path) {
 		return nil

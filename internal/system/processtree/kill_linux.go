@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/osthread"
 )
 
-// killBound is how long the reaper tries to kill a tree before it reports what remains.
+// killBound limits how long the reaper tries to kill a tree before it reports what remains.
 const killBound = 10 * time.Second
 
 // killAll kills the processes of the tree until none is left, and reports whether that came within the bound. They are

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// process is what /proc says of a process (proc_pid_stat(5)).
+// process is a process as /proc describes it (proc_pid_stat(5)).
 type process struct {
 	pid, parent, group int
 	state              string
@@ -36,7 +36,8 @@ func readProcess(pid int) (process, bool) {
 	return process{pid: pid, parent: parent, group: group, state: fields[0], started: fields[startTime]}, true
 }
 
-// processes lists the processes of this machine that can be seen. It is no snapshot: some may end or begin meanwhile.
+// processes lists the processes of this machine that can be seen. It is not a snapshot: some may end or begin
+// meanwhile.
 func processes() []process {
 	proc, err := os.Open("/proc")
 	if err != nil {
@@ -102,7 +103,7 @@ func pids(all []process) []int {
 // Marked lists the processes that run and carry the entry in their environment, as far as this user may look at it.
 func Marked(entry string) []int { return pids(markedOrGrouped(entry, -1)) } // no group has this number
 
-// markedOrGrouped lists the processes that run and carry the entry, or are in the group; 0 is no group.
+// markedOrGrouped lists the running processes that carry the entry, or are in the group; group 0 matches none.
 func markedOrGrouped(entry string, group int) []process {
 	var out []process
 	for _, p := range processes() {

@@ -68,7 +68,7 @@ func Reap() int {
 	return 0
 }
 
-// prepare makes this process a subreaper that nobody of its user can look into, and that is ended by SIGKILL alone.
+// prepare makes this process a subreaper that other processes of its user cannot inspect, and that only SIGKILL ends.
 func (r *reaper) prepare(lines *bufio.Reader) error {
 	// Caught and not ignored: what is ignored stays ignored in the command.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1,
@@ -176,7 +176,7 @@ func inMemory(text []byte) (*os.File, error) {
 	return f, nil
 }
 
-// wait takes note of every process that ends below this one, until the kernel says that there is no child any more. A
+// wait collects every process that ends below this one, until the kernel reports that there is no child any more. A
 // process whose parent has ended is a child of ours by then.
 func (r *reaper) wait() {
 	for {
@@ -208,8 +208,7 @@ func follow(lines *bufio.Reader, asked chan<- ending) {
 // tell reports to the caller, if there is one still.
 func (r *reaper) tell(what report) { _ = r.reports.Encode(what) }
 
-// threadsEach is how many threads a process may have on average before the kernel's own limits, which count threads,
-// hold.
+// threadsEach is the number of threads per process that the kernel's own limits allow for: they count threads.
 const threadsEach = 8
 
 // limit has the kernel bound the tree before its size is seen here, since what multiplies is faster than looking: by

@@ -17,7 +17,7 @@ type Spec struct {
 	Output int           // bytes that are kept of each stream; 0: none
 }
 
-// Result is how a command ended, and what it printed.
+// Result is the end and the output of a command.
 type Result struct {
 	End
 	Stdout, Stderr Output
@@ -25,15 +25,15 @@ type Result struct {
 	Canceled       bool // it was ended because the context had
 }
 
-// Output is what a command printed on one stream.
+// Output is a command's output on one stream.
 type Output struct {
 	Text []byte // its beginning
 	Size int    // of all of it, in bytes
 }
 
-// Run runs a command and ends all that comes of it. It returns when nothing of that is left, and at most 5 s later than
-// Tree.End if something is that holds the output open. The error is that of a command that could not be started, and no
-// exit code.
+// Run runs a command and ends all its descendants. It returns when none is left, and at most 5 s later than Tree.End if
+// one that is left holds the output open. The error says that the command could not be started; an exit code is not an
+// error.
 func Run(ctx context.Context, s Spec) (Result, error) {
 	var streams [2]*stream
 	for i, to := range []**os.File{&s.Stdout, &s.Stderr} {
@@ -87,7 +87,7 @@ func Find(program string) (string, error) {
 // Cmd is a command for a library that starts and ends it itself. It sees the environment of c alone. When the context
 // ends, it alone is killed.
 func Cmd(ctx context.Context, c Command) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, c.Path) // #nosec G204 -- whoever calls it names the program
+	cmd := exec.CommandContext(ctx, c.Path) // #nosec G204 -- the caller names the program
 	cmd.Args, cmd.Env, cmd.Dir, cmd.Stdin = c.Args, c.Env, c.Dir, c.Stdin
 	if c.Stdout != nil {
 		cmd.Stdout = c.Stdout
@@ -134,7 +134,7 @@ func (s *stream) handOver() {
 	}
 }
 
-// drainTime is how long output is waited for after the processes have ended: a process that could not be ended may hold
+// drainTime limits how long output is read after the processes have ended: a process that could not be ended may hold
 // it open.
 const drainTime = 5 * time.Second
 

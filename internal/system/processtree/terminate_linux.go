@@ -17,7 +17,7 @@ func (r *reaper) terminateAll(how ending) bool {
 	grace := time.NewTimer(r.start.Grace)
 	defer grace.Stop()
 	if how.orphaned {
-		r.killCommand() // nobody reads what it says; its children may finish what they are at
+		r.killCommand() // its output is not read any more; its children may finish their work
 	}
 	signalAll(syscall.SIGTERM)
 	exited := r.exited

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Tree is a command that was started, and all that comes of it.
+// Tree is a started command with all its descendants.
 type Tree struct {
 	options Options
 	group   int // process group of the command, and its id
@@ -117,7 +117,7 @@ func (t *Tree) listen(said *json.Decoder, reports *os.File) {
 			exit(r.Ended.Status)
 			select {
 			case t.ended <- *r.Ended:
-			default: // nobody asks any more
+			default: // the answer is not needed any more
 			}
 		}
 	}
@@ -144,7 +144,7 @@ func (t *Tree) End() End {
 		<-t.gone
 	}
 	if len(end.Remaining) == 0 {
-		_ = RemoveGroup(t.options.Group) // what cannot be removed is empty, and harms nobody
+		_ = RemoveGroup(t.options.Group) // a group that cannot be removed is empty, and does no harm
 	}
 	end.Exit = exitOf(t.status)
 	return end

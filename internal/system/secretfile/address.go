@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// InAddresses are the secrets of addresses such as https://USER:TOKEN@HOST, one on a line, as git's credential store
-// has them: the passwords, as they are and as they are written in an address, and a user's name that stands alone,
-// which is then a token. Lines that are no address have none.
+// InAddresses returns the secrets of addresses such as https://USER:TOKEN@HOST, one on a line, as git's credential
+// store has them: the passwords, plain and as encoded in the address. A user name without a password is a token and
+// counts too. Lines that are not addresses have none.
 func InAddresses(text string) (secrets []string) {
 	for line := range strings.Lines(text) {
 		u, err := url.Parse(strings.TrimSpace(line))

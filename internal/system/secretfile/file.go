@@ -12,7 +12,7 @@ import (
 const MaxSize = 64 << 10
 
 // Read returns what a file holds without the white space around it. It fails at once for a file that cannot be read,
-// that is no regular file or that is larger than MaxSize.
+// that is not a regular file or that is larger than MaxSize.
 func Read(path string) (string, error) {
 	text, _, err := read(path)
 	return text, err

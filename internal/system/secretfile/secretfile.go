@@ -1,6 +1,6 @@
-// Package secretfile keeps secrets in files. Those of our own are made in the state folder, once, whole, and for nobody
-// else to read (Load). Those that the operator names are read again when they are replaced, so that a token can be
-// changed while the process runs (File).
+// Package secretfile keeps secrets in files. Our own are made in the state folder, once, atomically, and readable only
+// for us (Load). Those that the operator names are read again when they are replaced, so that a token can be changed
+// while the process runs (File).
 package secretfile
 
 import (
@@ -29,8 +29,8 @@ func Load(dir, name string, fresh func() (string, error)) (string, error) {
 }
 
 // Create makes a file with the mode, whole or not at all, and the folder (mode 0700) if there is none: it writes a new
-// file under a private name and links it into place, which fails if another process was faster. Then that one's content
-// holds, and it is no error.
+// file under a private name and links it into place, which fails if another process was faster. Then the other
+// process's content is kept, which is not an error.
 func Create(dir, name string, mode fs.FileMode, fresh func() (string, error)) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -43,7 +43,7 @@ func Create(dir, name string, mode fs.FileMode, fresh func() (string, error)) er
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // a leftover harms nobody
+	defer func() { _ = os.Remove(f.Name()) }() // a leftover does no harm
 	_, err = f.WriteString(text)
 	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
 		return err

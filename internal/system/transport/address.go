@@ -34,8 +34,8 @@ func URL(base *url.URL, segments ...string) *url.URL {
 const maxRedirects = 5
 
 // checkRedirect implements http.Client's field of that name. A read follows its forge from one address to another as
-// long as it stays at the origin. A write is not made again at an address that nobody asked it to go to: the caller
-// gets the answer 3xx itself.
+// long as it stays at the origin. A write is not repeated at an address that its caller did not name: the caller gets
+// the answer 3xx itself.
 func (t *Transport) checkRedirect(next *http.Request, via []*http.Request) error {
 	first := via[0]
 	if !isSafe(first) || next.Method != cmp.Or(first.Method, http.MethodGet) {

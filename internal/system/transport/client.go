@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/weborigin"
 )
 
-// Host is what the operator has said of a host.
+// Host is the operator's configuration of a host.
 type Host struct {
 	// Header is the header that Credential goes in, and Credential its whole value; "" for none. It is sent by https and
 	// to this machine, unless Plain.
@@ -30,12 +30,12 @@ type ClientOptions struct {
 	// Over carries the requests. It must be a Pool, or nothing holds private addresses; tests may have another. nil:
 	// NewPool(nil).
 	Over http.RoundTripper
-	// Host is what the operator has said of the host of an address. It is asked for the first address and for every
-	// redirect.
+	// Host returns the operator's configuration for the host of an address. It is called for the first address and for
+	// every redirect.
 	Host func(*url.URL) trust.Operator[Host]
-	// Redirects is how many redirects of a GET are followed; 0: the answer is the redirect itself. They go from no https
-	// to http, to no address with a password, and to no other host than the first one's unless it is named. Once they have
-	// left the first host, no credential is sent any more.
+	// Redirects limits the redirects of a GET that are followed; 0: the answer is the redirect itself. Redirects from
+	// https to http, to an address with a password, and to another host that is not configured are not followed. Once they
+	// have left the first host, no credential is sent any more.
 	Redirects int
 	MaxBody   int64         // bytes of an answer that are read, if its status is 2xx; 0: nothing of any
 	Timeout   time.Duration // from connecting to the last byte of the answer; 30 s
@@ -69,7 +69,7 @@ func NewClient(o ClientOptions) *Client {
 	return c
 }
 
-// Request is what is asked.
+// Request is a request to send.
 type Request struct {
 	Method string
 	URL    *url.URL // a user and a password in it go as Authorization, if the host has no credential in that header
@@ -77,7 +77,7 @@ type Request struct {
 	Body   []byte
 }
 
-// Answer is what came back, whatever its status.
+// Answer is the response, whatever its status.
 type Answer struct {
 	Status int
 	Header http.Header

@@ -43,7 +43,7 @@ func ForMembers(ctx context.Context) context.Context {
 	return For(ctx, use)
 }
 
-// UseOf is what For, ForWrite and ForMembers have noted.
+// UseOf returns the use noted by For, ForWrite and ForMembers.
 func UseOf(ctx context.Context) Use {
 	use, _ := ctx.Value(useKey{}).(Use)
 	return use

@@ -18,8 +18,8 @@ type deadline struct {
 // errNoHeader ends a read whose answer did not begin in time.
 var errNoHeader = errors.New("no header in time")
 
-// withDeadline bounds one try. A write is bounded as a whole only: whether the server is slow or has died cannot be
-// told, and after an end that is too early nobody knows what it has done.
+// withDeadline bounds one try. A write is only bounded as a whole: a slow server cannot be distinguished from a dead
+// one, and after an early end the outcome of the write would be unknown.
 func (t *Transport) withDeadline(parent context.Context, c *call) (deadline, context.CancelFunc) {
 	if !c.safe {
 		ctx, cancel := context.WithTimeout(parent, t.opt.Limits.Write)

@@ -14,7 +14,7 @@
 //
 //   - The token goes to the origin (scheme, host, port) of Options.Base and nowhere else. Redirects that leave the
 //     origin are errors. No error and no log line holds the token in any common encoding.
-//   - A write is sent once, unless it is certain that the server has not acted: nobody took the connection, or the
+//   - A write is sent once, unless it is certain that the server has not acted: the connection was not accepted, or the
 //     server refused the request for coming too early, or for a token that has been replaced. Reads, and writes that
 //     are marked with Repeatable, are repeated a few times.
 //   - Writes of one Transport go one after the other, as GitHub asks of its clients.

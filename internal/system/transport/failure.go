@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// Failure translates an error that is no answer of the forge: from an http.Client with t, or from a library above one.
+// Failure translates an error without an answer of the forge: from an http.Client with t, or from a library above one.
 // timeout for a context that ended and for our own limits; upstream_error for everything else. A *fault.Error inside
 // err is returned as it is. The cause, for the logs, is scrubbed and keeps only what errors.Is finds in it.
 // Failure(nil) is nil; mind the type when it becomes an error.
@@ -113,7 +113,7 @@ func (e *dialError) Timeout() bool {
 	return errors.As(e.cause, &timeout) && timeout.Timeout()
 }
 
-// reason is what a person needs to know of the error.
+// reason describes the error for a person.
 func (e *dialError) reason() string {
 	var name *net.DNSError
 	switch {

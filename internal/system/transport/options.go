@@ -34,12 +34,12 @@ type Options struct {
 	Clock     Clock
 	Log       *slog.Logger // one line a request, at debug level; nil: none
 
-	// Observe is told how each request ended and how long the caller waited for it, retries and the wait for other writers
-	// included; nil: nobody is. It must be quick, and safe for concurrent use.
+	// Observe is called with the outcome of each request and the time that the caller waited for it, retries and the wait
+	// for other writers included; nil: not called. It must be quick, and safe for concurrent use.
 	Observe func(outcome string, took time.Duration)
 }
 
-// Variables are what messages tell the operator to look at: names of variables, or of what stands in their place.
+// Variables names what messages ask the operator to check: names of variables, or of what replaces them.
 type Variables struct {
 	Token   string // "GITHUB_TOKEN"
 	Address string // of Base: "GITHUB_API_URL"

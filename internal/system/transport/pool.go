@@ -61,7 +61,7 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return (&net.Dialer{Timeout: Limits{}.withDefaults().Dial}).DialContext(ctx, network, address)
 }
 
-// connections is what Transport and Pool have in common.
+// connections returns the part that Transport and Pool share.
 func connections(n Network, l Limits, dial func(ctx context.Context, network, address string) (net.Conn,
 	error)) *http.Transport {
 	return &http.Transport{

@@ -93,8 +93,8 @@ func retryAfter(h http.Header, now time.Time) (wait time.Duration, known bool) {
 	return until(at, now), true
 }
 
-// limitWait is how long the headers of a refusal ask us to stay away: Retry-After, or the end of a rate limit's window
-// when nothing of it is left. known is false when they say nothing, and the refusal then has another reason.
+// limitWait returns how long to wait by the headers of a refusal: Retry-After, or the end of an exhausted rate limit's
+// window. known is false without such headers; the refusal then has another reason.
 func limitWait(h http.Header, now time.Time) (wait time.Duration, known bool) {
 	if wait, known = retryAfter(h, now); known {
 		return wait, true

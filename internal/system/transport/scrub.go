@@ -22,7 +22,7 @@ type scrubber struct {
 	tokens []*tokenForms // the last used in front
 }
 
-// tokenForms is how a token may be written.
+// tokenForms holds the forms in which a token may be written.
 type tokenForms struct {
 	token string
 	plain func() *regexp.Regexp // in any escaping, compiled for the first text. Tokens are ASCII, see badToken
@@ -33,7 +33,7 @@ type tokenForms struct {
 // configuration and of installations are looked for in everything that leaves the process besides (content.Scanner).
 const maxTokens = 64
 
-// minCore is how many characters of base64 are enough to be sure that they come from the token.
+// minCore is the number of base64 characters that identify the token with certainty.
 const minCore = 6
 
 func newScrubber() *scrubber {
@@ -166,5 +166,5 @@ func (e *scrubbedError) GoString() string { return e.text }
 // of web addresses. It is for adapters that show what a forge said.
 func (t *Transport) Scrub(text string) string { return t.scrub.text(text) }
 
-// Learn has a secret that is no token, such as a code in a path, taken out of texts and logs like one.
+// Learn registers a secret that is not a token, such as a code in a path, to be removed from texts and logs like one.
 func (t *Transport) Learn(secret string) { t.scrub.learn(secret) }

@@ -11,13 +11,12 @@ import (
 	"github.com/claudeops/claudeops/internal/base/weborigin"
 )
 
-// unsaidWait is how long to stay away when a forge says that we come too often and not for how long: GitHub's advice is
-// at least a minute.
+// unsaidWait is the wait when a forge limits our rate without naming a time: GitHub's advice is at least a minute.
 const unsaidWait = time.Minute
 
 // StatusFault translates an answer whose status means the same at every forge; nil for all others, which the adapter
-// knows better: 2xx, and of 4xx all but those below. message is what the forge said, cleaned and capped by the caller;
-// it may be empty.
+// interprets: 2xx, and of 4xx all but those below. message is the forge's message, cleaned and capped by the caller; it
+// may be empty.
 //
 //	401                                provider_disabled
 //	403 or 429 for coming too often    rate_limited with RetryAfter, at least a second
@@ -91,7 +90,7 @@ func (t *Transport) moved(resp *http.Response, said string) *fault.Error {
 		host, resp.StatusCode, t.opt.Variables.Address, said)
 }
 
-// said is what the forge said, for the end of a message.
+// said returns the forge's message, to be appended to ours.
 func (t *Transport) said(resp *http.Response, message string) string {
 	out := ""
 	if message = strings.TrimSpace(t.scrub.text(message)); message != "" {

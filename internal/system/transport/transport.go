@@ -26,7 +26,7 @@ type Transport struct {
 	remaining atomic.Int64 // last x-ratelimit-remaining plus one; 0: none seen
 }
 
-// idleFor is how long an unused connection is kept. It is shorter than what servers and address translators on the way
+// idleFor is how long an unused connection is kept. It is shorter than servers and address translators on the way
 // allow, so that a write seldom meets a connection that the other side is just closing.
 const idleFor = 30 * time.Second
 

@@ -7,7 +7,7 @@ import (
 
 // writeLock lets one writer in at a time. Unlike a mutex it can be waited for with a context.
 type writeLock struct {
-	free chan time.Time // holds when the last write ended, while nobody writes
+	free chan time.Time // holds when the last write ended, while no write runs
 }
 
 func newWriteLock() writeLock {
