@@ -91,7 +91,7 @@ func isEncoding(c byte) bool {
 	return isAlphanumeric(c) || c == '+' || c == '/' || c == '-' || c == '_'
 }
 
-// decodeRun is what a run stands for, or "". Of what was packed it gives no more than a byte beyond maxInflated.
+// decodeRun returns the decoded form of a run, or "". Of packed data it returns at most one byte beyond maxInflated.
 func decodeRun(run string) string {
 	digits := strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && isEncoding(byte(r)) {
@@ -145,8 +145,8 @@ func inflate(data []byte) []byte {
 	return out
 }
 
-// withoutUTF16 gives text in UTF-16, of either order of bytes, in UTF-8, and other data as they are. Text is what has a
-// zero beside three characters in four.
+// withoutUTF16 converts text in UTF-16, of either order of bytes, to UTF-8, and returns other data unchanged. Data
+// counts as text if it has a zero beside three characters in four.
 func withoutUTF16(data []byte) []byte {
 	zeros := [2]int{}
 	for i, c := range data {

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// EscapeJSON is JSON with whatever Hidden would report written as an escape (\u202e), so that nothing hides in it on a
-// terminal or in a log, and it says what it said before. Of a text that is no JSON the escapes stand for themselves.
-// Time is linear in the length of text.
+// EscapeJSON returns JSON with every character that Hidden would report written as an escape (\u202e), so that nothing
+// hides in it on a terminal or in a log, and its meaning is unchanged. In a text that is not JSON the escapes are
+// literal. Time is linear in the length of text.
 func EscapeJSON(text []byte) []byte {
 	plain := true
 	for _, b := range text {

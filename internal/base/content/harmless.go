@@ -215,8 +215,8 @@ func isVariable(value string) bool {
 		strings.Trim(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == "" && strings.Trim(value[:2], "_") == value[:2]
 }
 
-// camelCase calls yield with the words that capitals divide a word in, such as "new", "Root", "Password123". More than
-// four of them are no words but letters.
+// camelCase calls yield with the words that capitals divide a word in, such as "new", "Root", "Password123". If there
+// are more than four, the capitals count as random letters and not as words.
 func camelCase(word string) func(yield func(part string) bool) {
 	const most = 4
 	starts := []int{0}

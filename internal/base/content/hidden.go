@@ -17,8 +17,8 @@ type HiddenChar struct {
 	Name   string // such as "RIGHT-TO-LEFT OVERRIDE (U+202E)"
 }
 
-// Hidden lists the first maxHidden characters of text that a reviewer cannot see or that reorder it. Empty means that
-// what a person reads is what is there. Refused are:
+// Hidden lists the first maxHidden characters of text that a reviewer cannot see or that reorder it. Empty means that a
+// person sees the text as it is. Refused are:
 //
 //   - control characters (NUL included) but tab, newline, and a carriage return right before a newline;
 //   - format characters (category Cf): bidi controls, zero-width characters, a byte order mark anywhere, tags. The
@@ -33,8 +33,8 @@ type HiddenChar struct {
 // England, Scotland and Wales, and of no other. U+200C and U+200D stay refused in scripts that spell with them.
 //
 // Sources: Unicode Standard Annexes 9 (bidirectional algorithm) and 44 (character database), Unicode Technical Standard
-// 51 (emoji), and "Trojan Source: Invisible Vulnerabilities" by Boucher and Anderson (CVE-2021-42574).
-// Invalid UTF-8 is not reported: whoever takes a text in refuses it before. Time is linear in the length of text.
+// 51 (emoji), and "Trojan Source: Invisible Vulnerabilities" by Boucher and Anderson (CVE-2021-42574). Invalid UTF-8 is
+// not reported: callers refuse it earlier. Time is linear in the length of text.
 func Hidden(text string) []HiddenChar {
 	var found []HiddenChar
 	line, column := 1, 0
@@ -57,7 +57,7 @@ const (
 	keycap          = "\u20e3" // draws a key around the character before it
 )
 
-// left is what stands before a character, as far as the emoji rules of walk care.
+// left is the kind of the preceding character, as far as the emoji rules of walk need it.
 type left int
 
 const (

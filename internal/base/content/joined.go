@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// maxPieces is how many pieces of a credential are put together whatever is around them.
+	// maxPieces is the number of pieces of a credential that are joined whatever is around them.
 	maxPieces = 24
 	// maxJoined bounds these pieces together, in bytes.
 	maxJoined = 320
@@ -16,8 +16,8 @@ const (
 	maxAround = 128
 	// minJoined is the length in bytes below which what is put together could hold no credential.
 	minJoined = 12
-	// perTry is how many bytes of text cost as much as to begin to look at one, and cheaper how many times less it costs
-	// to rule out that there is something than to look for it.
+	// perTry is the number of bytes of text whose search costs as much as the start of a search; cheaper is the factor by
+	// which ruling out a credential costs less than looking for one.
 	perTry, cheaper = 512, 4
 )
 
@@ -26,7 +26,7 @@ const (
 type joiner struct {
 	rules *secretrules.Set
 	work  *secretrules.Work
-	// budget is how many bytes may yet be looked at.
+	// budget is the number of bytes that may still be searched.
 	budget int
 	// beyond is the offset in the original from which on nothing more is tried.
 	beyond int
@@ -58,7 +58,7 @@ func (j *joiner) layer(l layer) (beyond int) {
 	return -1
 }
 
-// hasDigit says whether there is a digit in pieces, without which they are no credential.
+// hasDigit reports whether pieces have a digit; without one they are not a credential.
 func (l layer) hasDigit(run []piece) bool {
 	return slices.ContainsFunc(run,
 		func(p piece) bool { return strings.ContainsAny(l.text[p.whole.start:p.whole.end], "0123456789") })

@@ -15,7 +15,7 @@ type piece struct {
 	mark  bool // it only counts or marks its line: "1.", "b)", "[x]", "12 |"
 }
 
-// maxColumns is how many columns of a text are looked at for pieces that stand below each other.
+// maxColumns limits the columns of a text that are searched for pieces that stand below each other.
 const maxColumns = 8
 
 // flow gives the pieces of a text that only white space, punctuation, marks of lists and rules part, in runs of two and
@@ -114,7 +114,7 @@ func (p piece) cutShort(text string) bool {
 	return strings.HasSuffix(text[p.whole.start:p.whole.end], "...") && p.bare.end-p.bare.start <= most
 }
 
-// value is what stands behind the last equals sign or colon of a word.
+// value returns the part of a word behind its last equals sign or colon.
 func (p piece) value(text string) piece {
 	word := text[p.bare.start:p.bare.end]
 	if at := strings.LastIndexAny(word, "=:") + 1; at > 0 {

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// contextLines is how many lines before and after what a layer has decoded are looked at with it.
+	// contextLines is the number of lines before and after a decoded part that are searched together with it.
 	contextLines = 2
-	// minBudget is how many bytes of pieces put together are looked at for a text that is no longer.
+	// minBudget is the minimum number of bytes of joined pieces that are searched for a text, however short.
 	minBudget = 1 << 20
 )
 

@@ -74,11 +74,11 @@ func (b *layerBuilder) layer() layer {
 }
 
 const (
-	// layerCost is what it costs to make a layer and to look through it for own credentials, for each byte.
+	// layerCost is the cost per byte of making a layer and searching it for own credentials.
 	layerCost = 40
-	// maxDepth is how many layers of encoding are taken off, such as base64 of base64.
+	// maxDepth limits the layers of encoding that are decoded, such as base64 of base64.
 	maxDepth = 5
-	// maxUnescapes is how many layers of escapes are taken off in a row, such as \\u0041 in a string in a string.
+	// maxUnescapes limits the layers of escapes that are decoded in a row, such as \\u0041 in a string in a string.
 	maxUnescapes = 16
 )
 

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// minOwn is the length in bytes below which a value is no credential worth looking for.
+	// minOwn is the length in bytes below which a value is too short to be searched for as a credential.
 	minOwn = 8
-	// minSkeleton is how many letters and digits a form needs to be looked for with everything else left out.
+	// minSkeleton is the number of letters and digits that a form needs to be searched for with everything else left out.
 	minSkeleton = 16
 )
 
@@ -21,7 +21,7 @@ type needle struct {
 	fold fold
 }
 
-// fold is what is left out of a text before a needle is looked for in it.
+// fold says which characters are removed from a text before a needle is searched in it.
 type fold int
 
 const (

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// windowSize is how many letters and digits in a row of a credential, letter case aside, count as the credential: what
-	// is missing could be guessed, or told by other means.
+	// windowSize is the number of consecutive letters and digits of a credential, letter case aside, that count as the
+	// credential: the rest could be guessed, or passed on by other means.
 	windowSize = 20
-	// minPart is how many of them make a part of a credential that is strewn over a proposal; see spread.
+	// minPart is the number of them in a part of a credential that is scattered over a proposal; see spread.
 	minPart = 6
 	// minHexPart is minPart for credentials of hexadecimal digits, which files full of digests repeat by chance.
 	minHexPart = 8

@@ -28,7 +28,7 @@ func (l layer) fromQuotedPrintable() (layer, bool) {
 	return b.layer(), true
 }
 
-// quoted is what the escape of quoted-printable that text begins with stands for, and its length in bytes; 0 if text
+// quoted decodes the quoted-printable escape at the start of text, and returns the escape's length in bytes; 0 if text
 // begins with none.
 func quoted(text string) (decoded string, size int) {
 	if text[0] != '=' {

@@ -6,9 +6,9 @@ import (
 	"github.com/claudeops/claudeops/internal/base/content/secretrules"
 )
 
-// run puts what the run of encoded text from start to end stands for, or the run itself. Lines that are no part of the
-// encoded text may stand before and behind it and would garble it: what parts of the run stand for is put behind that,
-// a line each. next is where the text goes on; whole is false if what is packed there has more than maxInflated bytes.
+// run writes the decoded form of the encoded text from start to end, or the text itself. Lines before and behind that
+// do not belong to the encoded text would garble it, so the decoded forms of parts of the run follow, a line each. next
+// is the offset where the text continues; whole is false if packed data has more than maxInflated bytes.
 func (b *layerBuilder) run(w *secretrules.Work, start, end int) (next int, whole bool) {
 	text := b.from.text
 	next, whole = end, true
@@ -49,8 +49,8 @@ func (b *layerBuilder) run(w *secretrules.Work, start, end int) (next int, whole
 	return next, whole
 }
 
-// firstDecoded is what a part of a text stands for, and where it begins. A word before the encoded text may end in a
-// character that is also one of base64, such as a slash.
+// firstDecoded returns the decoded form of a part of a text, and where the encoded text begins. A word before it may
+// end in a character that is also one of base64, such as a slash.
 func firstDecoded(w *secretrules.Work, text string, part span) (at int, decoded string) {
 	const maxTries, byteCost = 8, 20
 	for at, tries := part.start, 0; part.end-at >= minRun && tries < maxTries; tries++ {

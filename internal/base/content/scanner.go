@@ -29,8 +29,8 @@ const (
 )
 
 const (
-	// costOfByte is how much work is done for each byte of a text, in units of secretrules.Work. They are an estimate that
-	// is high for most texts; with this bound a MiB takes at most a second of a core of 2024, see BenchmarkHostileTexts.
+	// costOfByte is the cost of each byte of a text, in units of secretrules.Work. It is an estimate that is high for most
+	// texts; with this bound a MiB takes at most a second of a core of 2024, see BenchmarkHostileTexts.
 	costOfByte = 850
 	// leastSearched is the length in bytes of the shortest text for which as much work is done.
 	leastSearched = 96 << 10

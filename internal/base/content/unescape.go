@@ -49,7 +49,7 @@ func escapable(text string) bool {
 	return false
 }
 
-// escape is what the escape that text begins with stands for, and its length in bytes; 0 if text begins with none.
+// escape decodes the escape at the start of text, and returns the escape's length in bytes; 0 if text begins with none.
 func escape(text string) (decoded string, size int) {
 	switch c := text[0]; {
 	case c == '%':

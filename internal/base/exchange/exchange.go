@@ -1,5 +1,5 @@
-// Package exchange is one message of MCP and the way for what comes of it. It stands between a transport whose messages
-// arrive each on a request of its own (HTTP) and the loop that answers them.
+// Package exchange pairs one message of MCP with the writer for its replies. It connects a transport whose messages
+// each arrive in a request of their own (HTTP) with the loop that answers them.
 package exchange
 
 import "context"

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Facts are what a reader of the text alone has to know beside message and violations, a line or block each: the pull
-// request that stands in the way with a reviewer's words, when the same call may succeed, and what to do next.
+// Facts returns the facts that a reader of the text alone needs beside message and violations, a line or block each:
+// the pull request that blocks the call with a reviewer's words, when the same call may succeed, and what to do next.
 func (w Wire) Facts() (out []string) {
 	if pr := w.ExistingPR; pr != nil {
 		out = append(out, pr.text()...)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxSummary is how many violations the message of a refusal repeats; all of them are in Violations.
+// maxSummary limits the violations that the message of a refusal repeats; all of them are in Violations.
 const maxSummary = 4
 
 // Refusal makes one error of all violations, at least one: those that the caller cannot mend first, else in the order

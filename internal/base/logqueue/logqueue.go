@@ -1,4 +1,4 @@
-// Package logqueue keeps a log that nobody reads from stopping the program that writes it. A pipe whose reader has
+// Package logqueue prevents a log without a reader from blocking the program that writes it. A pipe whose reader has
 // stopped fills up, and then every write waits for ever. So lines go through a bounded queue: when it is full, they are
 // dropped and counted.
 package logqueue

@@ -48,7 +48,7 @@ func excess(text string) string {
 	return ""
 }
 
-// indentation is how far a line is indented, in columns; a tab is four.
+// indentation returns the indentation of a line, in columns; a tab is four.
 func indentation(line string) int {
 	space := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 	return len(space) + 3*strings.Count(space, "\t")

@@ -49,7 +49,7 @@ func fenceRun(text string) string {
 	return text[:len(text)-len(strings.TrimLeft(text, text[:1]))]
 }
 
-// continued is what stands before a further line of the block that begins at an offset: the signs of quotes, and spaces
+// continued returns the prefix for further lines of the block that begins at an offset: the signs of quotes, and spaces
 // for everything else.
 func continued(text string, at int) string {
 	line := text[strings.LastIndexByte(text[:at], '\n')+1 : at]
@@ -70,7 +70,7 @@ func fenced(text string) string {
 	return run + "\n" + text + "\n" + run
 }
 
-// isOneFence reports whether a text is what fenced makes.
+// isOneFence reports whether a text has the form that fenced makes.
 func isOneFence(text string) bool {
 	if !strings.HasPrefix(text, "```") {
 		return false

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// lineForm is what may act at the start of a line: a bot's command, a trailer of a commit. What may stand before it are
-// the signs of quotes and lists.
+// lineForm matches text that may act at the start of a line: a bot's command, a trailer of a commit. Signs of quotes
+// and lists may precede it.
 const lineForm = `(?im)^(?:[\s>]|[-*+]\s|\d+[.)]\s)*([/!]([a-z][a-z0-9]*(?:[_-][a-z0-9]+)*)(?:$|[\s:])|` + commandForm + `|` +
 	trailerForm + `)`
 
@@ -30,7 +30,7 @@ func isCommand(word string) bool {
 }
 
 // isFolder reports whether a word behind a slash is a folder or an address that texts of operators name, so that a line
-// which has nothing else is no command. Any other word that stands alone may be one.
+// which has nothing else is not a command. Any other word that stands alone may be one.
 func isFolder(word string) bool {
 	const words = " api app apps backup backups bin boot cache config data dev docs etc export healthz health home lib " +
 		"lib64 live livez login logs media metrics mnt nix opt proc ready readyz root run sbin scripts share srv state " +
@@ -38,7 +38,7 @@ func isFolder(word string) bool {
 	return strings.Contains(words, " "+strings.ToLower(word)+" ")
 }
 
-// commandForm are commands that are no word behind a slash.
+// commandForm matches commands other than a word behind a slash.
 const commandForm = `(?:atlantis|digger|terrateam|spacelift)\s+(?:plan|apply|unlock|lock|approve\w*|import|state|destroy)\b` +
 	`|\.(?:deploy|noop|lock|unlock|rollback|apply|plan|destroy)(?:$|\s)` +
 	`|(?:bors|homu)\b[^\n]*?(?:r[+=-]|merge|try|delegate|retry|ping|cancel|p=|d[+=])` +
@@ -72,7 +72,7 @@ func (r textRules) commands(v *view, from, to int) bool {
 	return isCommand(word) || v.text[from-1] == '/' && strings.TrimSpace(rest) == "" && !isFolder(word)
 }
 
-// markForm is how the signed mark of a pull request begins, which only our footer may have.
+// markForm matches the beginning of a pull request's signed mark, which only our footer may have.
 const markForm = `(?i)<!(\s*)--\s*claude-ops\s*:`
 
 // marks splits what reads like a mark.
@@ -87,7 +87,7 @@ func (r textRules) marks(v *view) []edit {
 	return out
 }
 
-// footerForm is how our footer begins.
+// footerForm matches the beginning of our footer.
 const footerForm = `(?im)^\s*(Proposed\s+by\s+an\s+agent\s+through\s+Claude\s+Ops)`
 
 // footers marks text that reads like our footer.

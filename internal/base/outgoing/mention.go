@@ -23,8 +23,8 @@ func isBot(name string) bool {
 	return strings.Contains(names, " "+strings.ToLower(name)+" ")
 }
 
-// mentions puts a space behind the @ of every mention that is not allowed; in an address, where nobody is mentioned but
-// a commit's message has no addresses, the sign is written as %40. A mail address mentions nobody.
+// mentions puts a space behind the @ of every mention that is not allowed. In an address, which mentions no one, the
+// sign is written as %40, because the message of a commit has no addresses. A mail address mentions no one.
 func (r textRules) mentions(v *view) []edit {
 	var out []edit
 	for _, found := range r.forms.mention.FindAllSubmatchIndex(v.text, -1) {

@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/content"
 )
 
-// Rules is what the operator's policy allows. The zero value allows nothing.
+// Rules holds the mentions and keywords that the operator's policy allows. The zero value allows nothing.
 type Rules struct {
 	Mentions        []string // names that may be mentioned, without @, lower case; a team is org/team
 	ClosingKeywords bool     // "fixes #1" may close issues
@@ -140,7 +140,7 @@ func (w *rewriter) sourceOnly(text string) string {
 	return text
 }
 
-// reading is what was found in a body.
+// reading is the result of reading a body.
 type reading struct {
 	edits        []edit
 	shown        []string // what the page of each grammar shows

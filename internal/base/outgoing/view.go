@@ -17,7 +17,7 @@ type view struct {
 	edge      []bool  // of each byte: a text node of the rendered page begins here
 	addresses []span  // of text: addresses that forges make links of by themselves
 	links     []linkAt
-	veiled    []int // offsets in source of entities that stand for characters nobody sees
+	veiled    []int // offsets in source of entities that stand for invisible characters
 }
 
 type span struct{ from, to int }

@@ -51,7 +51,7 @@ func (d *decoder) fieldsOf(t reflect.Type) []field {
 	return fields
 }
 
-// mostOf is the bound of a slice. It panics on one that is no number of at least 1.
+// mostOf returns the bound of a slice. It panics if the bound is not a number of at least 1.
 func mostOf(t reflect.Type, f reflect.StructField) int {
 	tag, given := f.Tag.Lookup("maxItems")
 	if !given {
@@ -64,7 +64,7 @@ func mostOf(t reflect.Type, f reflect.StructField) int {
 	return most
 }
 
-// maxFields is how many fields a struct may have: seen has a bit for each.
+// maxFields limits the fields of a struct: seen has a bit for each.
 const maxFields = 64
 
 // seen is which names an object has had so far.
@@ -171,7 +171,8 @@ func (d *decoder) repeated() error {
 	return d.in.SkipValue()
 }
 
-// maxLikely is how long a name may be for a search for what was meant, in bytes; no known name is near it.
+// maxLikely limits the length of a name for which a similar known name is searched, in bytes; no known name is nearly
+// as long.
 const maxLikely = 64
 
 // alternative suggests what to do about an unknown name.

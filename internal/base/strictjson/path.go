@@ -12,7 +12,8 @@ type step struct {
 	element bool
 }
 
-// enter goes down a step; leave goes back. After an error nobody leaves, so that the decoder still knows where it is.
+// enter goes down a step; leave goes back. After an error leave is not called, so that the decoder still knows where it
+// is.
 func (d *decoder) enter(s step) { d.at = append(d.at, s) }
 func (d *decoder) leave()       { d.at = d.at[:len(d.at)-1] }
 

@@ -1,5 +1,5 @@
-// Package strictjson decodes JSON that others wrote into Go structs and says everything that is wrong with it at once,
-// in sentences that whoever wrote it can act on.
+// Package strictjson decodes JSON that others wrote into Go structs and reports everything that is wrong with it at
+// once, in sentences that the author can act on.
 //
 // It is stricter than encoding/json: names must be spelled exactly, unknown and repeated names are refused, so are null
 // where nothing may be null, invalid UTF-8 and halves of surrogate pairs. What it accepts, encoding/json decodes to the
@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// maxViolations is how many violations are listed. The search ends at the next one, and one more line says so.
+	// maxViolations limits the violations that are listed. The search ends at the next one, and one more line says so.
 	maxViolations = 50
-	// maxDepth is how deep arrays and objects may be nested, the outermost object counted.
+	// maxDepth limits the nesting of arrays and objects, the outermost object counted.
 	maxDepth = 32
 )
 
@@ -31,8 +31,8 @@ const (
 type Options struct {
 	// What names the whole in messages, after "the"; "arguments" if empty.
 	What string
-	// RefuseNUL makes a NUL character (\u0000) in a string a violation. By default it reaches dst, since whoever
-	// knows what the string is for gives the better answer. A raw NUL byte is never JSON.
+	// RefuseNUL makes a NUL character (\u0000) in a string a violation. By default it reaches dst, since code that knows
+	// the purpose of the string gives the better error. A raw NUL byte is never JSON.
 	RefuseNUL bool
 }
 
@@ -67,8 +67,8 @@ func Decode(raw []byte, dst any, opts Options) []fault.Violation {
 // refused: the first value of a name that is given more than once, and nothing that follows the end of the search. Of
 // malformed JSON and of what is nested too deep it gets the zero value.
 //
-// check, if not nil, is then asked what else is wrong with dst. What it says of a place that has a violation already is
-// left out. It is not asked if the search ended early: what was not read would look like missing.
+// check, if not nil, is then called to find further problems of dst. Its violations at a place that has one already are
+// left out. It is not called if the search ended early: unread values would look like missing ones.
 func DecodeSome(raw []byte, dst any, opts Options, check func() []fault.Violation) []fault.Violation {
 	fresh, violations, wellFormed := decode(raw, dst, opts)
 	if !wellFormed {

@@ -49,7 +49,7 @@ func (d *decoder) unfit(suggestion, format string, args ...any) error {
 	return d.in.SkipValue()
 }
 
-// expected is what a type takes: in words, and the kinds of value that may be that.
+// expected describes the values that a type accepts: in words, and by their kinds.
 type expected struct {
 	words    string
 	kind, or jsontext.Kind

@@ -18,7 +18,7 @@ type Options struct {
 	More    bool // documents after the first are left out, rather than refused
 }
 
-// Error is what is wrong with a text, a sentence for each problem. Each has its line, if that is known.
+// Error lists the problems of a text, a sentence for each. Each has its line, if that is known.
 type Error struct {
 	Problems []string
 	// Typed says that the text is YAML, and what was well formed of it was decoded.

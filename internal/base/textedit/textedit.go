@@ -26,7 +26,7 @@ type Mismatch struct {
 // Error implements error.
 func (m *Mismatch) Error() string { return fmt.Sprintf("edits[%d]: %s", m.Index, m.Why) }
 
-// maxLines is how many places a Mismatch names.
+// maxLines limits the places that a Mismatch names.
 const maxLines = 5
 
 // Apply makes the edits one after the other. *Mismatch if one does not fit; then nothing was changed.
@@ -48,7 +48,7 @@ func Apply(text string, edits []Edit) (string, error) {
 	return text, nil
 }
 
-// leastMade is how long a new part is, in bytes, that is not in a text by chance.
+// leastMade is the minimum length in bytes of a new part whose presence in a text is not a coincidence.
 const leastMade = 16
 
 // Made reports whether a text has already what the edits make of it: the new part of each once, and none of the old
@@ -76,7 +76,7 @@ func Made(text string, edits []Edit) bool {
 // maxCount is where counting ends, so that a text made for it takes no time.
 const maxCount = 1000
 
-// count is how often a part is there, overlapping places included; at most maxCount.
+// count returns how often a part occurs, overlapping places included; at most maxCount.
 func count(text, part string) int {
 	if part == "" {
 		return 0
@@ -218,7 +218,7 @@ func triples(text string) map[string]bool {
 	return out
 }
 
-// Counts is how many lines a change adds and removes.
+// Counts are the numbers of lines that a change adds and removes.
 type Counts struct {
 	Added   int `json:"added"`
 	Removed int `json:"removed"`

@@ -5,8 +5,8 @@
 // operator has made (internal/settings/sources).
 package trust
 
-// Operator is what the operator has said: by a flag, a variable, the policy file or a file of their own. The zero value
-// is that the operator has said nothing.
+// Operator is a value that the operator has given: by a flag, a variable, the policy file or a file of their own. The
+// zero value means that the operator has given none.
 type Operator[T any] struct {
 	value T
 	said  bool
@@ -21,16 +21,16 @@ func (o Operator[T]) Get() (value T, said bool) { return o.value, o.said }
 // Value is the value; the zero value of its type if the operator has said nothing.
 func (o Operator[T]) Value() T { return o.value }
 
-// Wish is what somebody else than the operator says. It may choose among what the operator has said.
+// Wish is a value that somebody other than the operator gives. It may choose among the operator's values.
 type Wish[T any] interface{ Wanted() T }
 
-// Project is what a file of a checkout says, or a repository, or a registry: data of whoever may change that.
+// Project is a value from a file of a checkout, a repository or a registry: data of anyone who may change that.
 type Project[T any] struct{ Data T }
 
 // Wanted implements Wish.
 func (p Project[T]) Wanted() T { return p.Data }
 
-// Caller is what an argument of a call says.
+// Caller is a value from an argument of a call.
 type Caller[T any] struct{ Argument T }
 
 // Wanted implements Wish.

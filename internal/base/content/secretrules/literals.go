@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// maxChoices is how many literals may stand for one part of an expression; a part with more has none.
+	// maxChoices limits the alternative literals for one part of an expression; a part with more has none.
 	maxChoices = 40
 	// unbounded is a number without a limit.
 	unbounded = -1
@@ -33,7 +33,7 @@ type literals struct {
 	also [][]string
 }
 
-// shape is what is known of a part of an expression.
+// shape describes the texts that a part of an expression can match.
 type shape struct {
 	exact    []string // all that it can match, in lower case; nil if that is too much or unknown
 	required literals
@@ -121,8 +121,8 @@ func literalShape(runes []rune) shape {
 	return shape{exact: []string{strings.ToLower(text)}, most: most}
 }
 
-// classShape reads a class, given as pairs of first and last characters. The two that are no ASCII and are equal to a
-// letter of ASCII in another case (they are in [a-z] if case is ignored) count as that letter.
+// classShape reads a class, given as pairs of first and last characters. The two non-ASCII characters that equal an
+// ASCII letter in another case (they are in [a-z] if case is ignored) count as that letter.
 func classShape(pairs []rune) shape {
 	const few = 16
 	most := extent{chars: 1}

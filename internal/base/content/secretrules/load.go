@@ -49,10 +49,10 @@ type allowlist struct {
 //   - where a credential has to end before white space or a quote, it may end before any character that is not part of
 //     it, but for rules that only guess.
 //
-// harmless says of a value that a rule has found that it is no credential; nil says so of none.
+// harmless reports whether a value that a rule has found is harmless, and so not a credential; nil means that none is.
 //
-// It is an error if there are no rules, or if one has what this package does not do: rules that need another rule's
-// finding, and exceptions for some rules outside of them.
+// It is an error if there are no rules, or if one uses a feature that this package lacks: rules that need another
+// rule's finding, and exceptions for some rules outside of them.
 func Load(rules string, harmless func(rule, value string) bool) (*Set, error) {
 	var f file
 	if err := toml.Unmarshal([]byte(rules), &f); err != nil {

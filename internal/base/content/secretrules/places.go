@@ -9,11 +9,11 @@ import (
 // span is a part of a text, in bytes.
 type span struct{ start, end int }
 
-// margin is how many bytes a part of a text has beyond what can match, so that an assertion at its edge, such as the
-// edge of a word, sees what is there: one character.
+// margin is the number of bytes of a part of a text beyond what can match, so that an assertion at its edge, such as
+// the edge of a word, sees its context: one character.
 const margin = utf8.UTFMax
 
-// walkCost is what it costs to look for literals in a byte.
+// walkCost is the cost per byte of searching for literals.
 const walkCost = 10
 
 // places gives for each rule the parts of text that its expression has to run on, in their order. They do not overlap.
@@ -127,7 +127,7 @@ type lineBreaks struct {
 	at   []int // made when it is needed
 }
 
-// number is how many line breaks are before an offset.
+// number returns the number of line breaks before an offset.
 func (l *lineBreaks) number(at int) int {
 	if l.at == nil {
 		for i := range len(l.text) {

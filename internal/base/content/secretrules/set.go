@@ -42,14 +42,14 @@ type rule struct {
 	expression      func() *regexp.Regexp // made when it is first needed: most rules never are
 	// the group of the expression that is the credential; 0 is the first that is not empty
 	group      int
-	entropy    float64  // in bits a character; what has no more is no credential. 0 means any
+	entropy    float64  // in bits a character; a value with no more is not a credential. 0 means any
 	keywords   []string // in lower case; a text without one of them is not looked at; none: any text is
 	exceptions []exception
 	reach      literals
 	opening    func() *opening // nil if there is none
 }
 
-// exception is an expression for values that are no credentials.
+// exception is an expression for values that are not credentials.
 type exception struct {
 	match      bool // it is for the whole match, not for the credential
 	expression *regexp.Regexp
@@ -87,8 +87,8 @@ func (s *Set) FindWithin(w *Work, text string) []Finding {
 }
 
 const (
-	// minAgain is how many bytes of a part of text are searched again at least because what was found is no credential,
-	// and moreAgain how many times its length. After that, what is found counts.
+	// minAgain and moreAgain bound the repeated search of a part of text after matches that were not credentials: at least
+	// minAgain bytes, and moreAgain times its length. Beyond that, every match counts as a finding.
 	minAgain, moreAgain = 64 << 10, 16
 	// beyondLine and beyondBlock are how many bytes behind a match that is none another one may end that begins within it:
 	// if the match is in one line, and if it is not.
@@ -101,11 +101,11 @@ type part struct {
 	until int
 }
 
-// findingCost is what a finding costs: a text with many is refused, so its search may end early.
+// findingCost is the cost of a finding: a text with many is refused, so its search may end early.
 const findingCost = 20_000
 
-// matches adds the findings of a rule in a part of text. Where a match is no credential, another one may end before the
-// value that is none, or begin within the match: both are looked for.
+// matches adds the findings of a rule in a part of text. If a match is not a credential, another one may end before the
+// harmless value, or begin within the match: both are searched for.
 func (s *Set) matches(w *Work, r *rule, text string, place span, found []Finding) []Finding {
 	again := minAgain + moreAgain*(place.end-place.start)
 	seen := map[span]bool{}
@@ -251,8 +251,7 @@ func withoutGuesses(found []Finding, text string) []Finding {
 // credential.
 func guesses(rule string) bool { return strings.Contains(rule, "generic") }
 
-// Expressions are the expressions of the rules, in their order, for those who compare what is found with another
-// search.
+// Expressions returns the expressions of the rules, in their order, for a comparison with another search.
 func (s *Set) Expressions() []string {
 	all := make([]string, 0, len(s.rules))
 	for _, r := range s.rules {

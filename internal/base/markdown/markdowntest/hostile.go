@@ -184,7 +184,7 @@ func lines() map[string]string {
 	}
 }
 
-// Allocated is how many bytes the process allocates while work runs. Nothing else may run meanwhile.
+// Allocated returns the number of bytes that the process allocates while work runs. Nothing else may run meanwhile.
 func Allocated(work func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
