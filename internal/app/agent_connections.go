@@ -17,7 +17,7 @@ import (
 // connectorName is the program of the agent's side, which is installed beside this one.
 const connectorName = "claudeops-connect"
 
-// LookEvery is how often a server looks whether tools have come or gone, where a toolset has such.
+// LookEvery is the interval at which a server checks for new or removed tools, where a toolset has dynamic ones.
 const LookEvery = 2 * time.Second
 
 // newDoorHost makes what serves agents that are connected from elsewhere.

@@ -45,7 +45,7 @@ func headLog(p *Parts) *auditsink.Log {
 	}}
 }
 
-// repeatsTick is how often it is looked whether counts of refusals are to be recorded.
+// repeatsTick is the interval at which counts of repeated refusals are recorded if they are due.
 const repeatsTick = 10 * time.Second
 
 // keepRecords removes what is old, deploys what was merged, exports the heads of the audit and writes them to the log,

@@ -14,7 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// decideBoundary says what stands between agents and us on this machine. An error names the setting that is no good.
+// decideBoundary returns the boundary between agents and us on this machine. An error names the setting that cannot be
+// used.
 func decideBoundary(c config.Config) (confine.Boundary, []confine.Account, error) {
 	set := c.Permissions.Confinement
 	choice := confine.Choice{Account: set.AgentUser}
@@ -37,8 +38,8 @@ func decideBoundary(c config.Config) (confine.Boundary, []confine.Account, error
 	return boundary, accounts, err
 }
 
-// agentProfile is what every agent may reach, whatever session it is in. Within a landlock boundary it is a list of
-// what may be read and changed; with a user of its own it is what is out of reach beside what the files' modes say.
+// agentProfile returns what every agent may reach, in every session. Within a landlock boundary it lists what may be
+// read and changed; with a separate user it lists what is out of reach beyond the files' modes.
 func agentProfile(c config.Config, boundary confine.Boundary) confine.Profile {
 	p := confine.Profile{Boundary: boundary, Limits: confine.DefaultLimits(), Hidden: hiddenFromAgents(c)}
 	p.Read = append(systemFolders(), c.Permissions.Confinement.Read...)

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
-// Deployments is what the page of deployments asks. What is fetched for it is recorded.
+// Deployments serves the page of deployments. What is fetched for it is recorded.
 type Deployments struct {
 	*deploy.Service
 	parts *Parts

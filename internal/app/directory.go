@@ -23,7 +23,8 @@ func newIdentities(p *Parts) (out []*identity.Provider) {
 	return out
 }
 
-// newDirectory makes what the gatekeeper knows of people; nothing where nobody signs in by a provider.
+// newDirectory returns the gatekeeper's directory of people; the zero value where sign-in by a provider is not
+// configured.
 func newDirectory(p *Parts) access.Directory {
 	if len(p.identities) == 0 {
 		return access.Directory{}

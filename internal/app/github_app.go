@@ -228,7 +228,7 @@ func (f *appForm) takeBack(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// appPage is what the page shows: the form, or a problem.
+// appPage holds the page's contents: the form, or a problem.
 type appPage struct{ Action, Manifest, Host, Problem string }
 
 func (f *appForm) show(w http.ResponseWriter, page appPage) {

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/guard"
 )
 
-// portAttempts is how many ports of the system's choice are tried until one is free at both addresses of loopback.
+// portAttempts limits how many ports that the system chose are tried until one is free at both loopback addresses.
 const portAttempts = 10
 
 // listenFor listens at the configured address.
@@ -50,8 +50,8 @@ func listen(ctx context.Context, addr string) (all []net.Listener, own guard.Own
 	}
 }
 
-// listenBeside listens at the loopback address of the other family, where the first listener leaves it free. A machine
-// without that family has nobody who could listen there.
+// listenBeside listens at the loopback address of the other family, where the first listener leaves it free. On a
+// machine without that family no other program can listen there.
 func listenBeside(ctx context.Context, at net.Addr) (second net.Listener, own guard.Own, err error) {
 	first, err := netip.ParseAddrPort(at.String())
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/sources"
 )
 
-// Acts are what people do, whatever they come through. Making them touches nothing.
+// Acts returns the operations for people, whatever they come through. Calling it has no side effects.
 func Acts(p func() *Parts) []operation.Operation {
 	kernel := func() *operation.Kernel { return p().kernel }
 	return slices.Concat(

@@ -82,8 +82,8 @@ func localRoot(dir string) func() string {
 	return func() string { return local.RootIdentity(dir) }
 }
 
-// localPage gives the addresses of the dashboard's pages of local pull requests; nil where nobody says how a browser
-// reaches them.
+// localPage returns the addresses of the dashboard's pages of local pull requests; nil where the address of the
+// dashboard is not configured.
 func localPage(public string) func(ref gitprovider.RepoRef, number int) string {
 	if public == "" {
 		return nil
@@ -94,7 +94,7 @@ func localPage(public string) func(ref gitprovider.RepoRef, number int) string {
 	}
 }
 
-// forge is the registration of a forge: disabled, with the reason, if its settings or its client are no good.
+// forge returns the registration of a forge: disabled, with the reason, if its settings or its client cannot be used.
 func (all *providers) forge(p *Parts, f config.Forge) gitprovider.Registration {
 	name := f.Driver.Name
 	entry := gitprovider.Registration{Name: name, Hosts: f.Driver.Hosts(f.URL), Disabled: f.Problem}
@@ -117,8 +117,8 @@ func (all *providers) forge(p *Parts, f config.Forge) gitprovider.Registration {
 	return entry
 }
 
-// CloneBase is what clone URLs of a forge begin with. GitHub's API has a path or a host of its own; Gitea's address is
-// that of its pages.
+// CloneBase returns the common prefix of a forge's clone URLs. GitHub's API has a path or a host of its own; Gitea's
+// address is that of its pages.
 func CloneBase(api *url.URL, hosts []string) string {
 	if api == nil || len(hosts) == 0 {
 		return ""
@@ -148,7 +148,7 @@ func (all *providers) transport(p *Parts, s driver.Settings, o transport.Options
 	return transport.New(o)
 }
 
-// remaining is how many requests each forge last said are left.
+// remaining returns how many requests are left at each forge, as it last reported.
 func (all *providers) remaining() map[string]int {
 	out := map[string]int{}
 	for name, client := range all.clients {

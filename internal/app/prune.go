@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
-// pruneInterval is how often a server removes what is older than the retention.
+// pruneInterval is the interval at which a server removes records older than the retention.
 const pruneInterval = 24 * time.Hour
 
 // keepPruned removes what is older than the retention, now and then daily, until ctx ends.

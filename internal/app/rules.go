@@ -173,7 +173,7 @@ func (r Ruling) noWriting() string {
 	return ""
 }
 
-// roleOf is what a person may do. While the rules cannot be known, those who had a role may read, and nothing else.
+// roleOf returns a person's role. While the rules cannot be read, everyone who had a role may only read.
 func (r Ruling) roleOf(who policy.Known) policy.Role {
 	role := r.Roles.RoleOf(who)
 	if r.Problem != "" && role != "" {

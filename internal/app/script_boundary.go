@@ -34,7 +34,7 @@ func confineScripts(cfg config.Config) func(processtree.Command, processtree.Opt
 	}
 }
 
-// scriptBoundary is what Landlock offers for scripts on this machine. Users of agents have nothing to do with it.
+// scriptBoundary returns what Landlock offers for scripts on this machine. The users of agents play no part in it.
 func scriptBoundary() confine.Boundary {
 	m := confine.ThisMachine()
 	m.Accounts = func(string) ([]confine.Account, error) { return nil, confine.ErrNoAccount }
@@ -70,7 +70,7 @@ func usesScripts(cfg config.Config) bool {
 		slices.Contains(cfg.Permissions.Toolsets, scripts.ToolsetName)
 }
 
-// scriptFinding is what doctor says of what keeps scripts from what is ours.
+// scriptFinding is doctor's finding about the boundary between scripts and our files.
 func scriptFinding(a *App, cfg config.Config) doctor.Finding {
 	f := doctor.Finding{Name: "scripts' boundary", Status: doctor.Warning}
 	settings, err := ScriptSettings(a)

@@ -69,8 +69,8 @@ func leastTier(p policy.Policy) func(tool string) int {
 // allTiers is above every tier: what is for people names the scripts of all.
 const allTiers = 99
 
-// ScriptAdvice is what an agent's instructions should say of the scripts that the server offers; "" if it offers none.
-// problem says why.
+// ScriptAdvice returns advice for an agent's instructions about the scripts that the server offers; "" if it offers
+// none, and problem then says why.
 func ScriptAdvice(a *App, cfg config.Config) (advice, problem string) {
 	if !slices.Contains(cfg.Permissions.Toolsets, scripts.ToolsetName) {
 		return "", "CLAUDEOPS_TOOLSETS does not name " + scripts.ToolsetName

@@ -21,7 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/guard"
 )
 
-// drainBound is how long a server that was told to end waits for requests under way. What they leave when it is over is
+// drainBound limits how long a server that was told to end waits for pending requests. What they leave unfinished is
 // settled by the next process, as after any kill.
 const drainBound = 30 * time.Second
 
@@ -153,7 +153,7 @@ func ServeUntil(ctx context.Context, p *Parts, server *http.Server, listeners ..
 	return nil
 }
 
-// refuseGuesses refuses settings that cannot be understood, where a guess would let in whom nobody meant, or do things
+// refuseGuesses refuses settings that cannot be understood where a guess could admit the wrong people or start actions
 // by itself: start agents, deploy what was merged.
 func refuseGuesses(a *App, p *Parts) error {
 	c := p.Cfg.Sessions

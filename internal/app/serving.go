@@ -22,13 +22,13 @@ import (
 // by which rules the server judges. Doctor reads it; nothing is decided by it.
 const servingFolder = "serving"
 
-// servingOffset is where the text of such a file begins: some systems let nobody read what is locked.
+// servingOffset is the offset of the text in such a file: some systems prevent reading a locked range.
 const servingOffset = 1
 
 // maxServing bounds such a file, in bytes.
 const maxServing = 16 << 10
 
-// serving tells others on this machine by which rules this server judges. The zero value tells nobody.
+// serving tells other processes on this machine which rules this server applies. The zero value tells none.
 type serving struct {
 	file *os.File
 	said []byte
@@ -60,8 +60,8 @@ func newServing(p *Parts) *serving {
 	return &serving{file: file}
 }
 
-// keep asks for the rules and the secrets again and again until ctx is done, so that what is wrong with them is in the log
-// even while nobody asks, and tells of the rules.
+// keep reads the rules and the secrets repeatedly until ctx is done, so that their problems are logged even without
+// requests, and publishes the rules.
 func (s *serving) keep(ctx context.Context, p *Parts) {
 	ticker := time.NewTicker(policy.Every / 2) // so that nothing is older than one and a half times Every
 	defer ticker.Stop()
@@ -121,7 +121,7 @@ func readServers(dir, hash string) (out []doctor.Server, settled bool) {
 	return out, settled
 }
 
-// servingTexts are what the servers say that run, by path.
+// servingTexts returns the texts of the running servers, by path.
 func servingTexts(dir string) map[string][]byte {
 	out := map[string][]byte{}
 	for _, path := range servingFiles(dir) {

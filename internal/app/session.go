@@ -156,7 +156,7 @@ func known(toolsets []string) []string {
 	return slices.DeleteFunc(slices.Clone(toolsets), func(name string) bool { return !slices.Contains(there, name) })
 }
 
-// sessionOffers is what the mounted repositories add to a session that starts now.
+// sessionOffers returns the mounted repositories' additions to a session that starts now.
 func sessionOffers(cfg config.Config) session.Offering {
 	offers := mounted.Repos{Dir: cfg.Mounted.Dir}.Offers()
 	out := session.Offering{Text: offers.Text(), Servers: map[string]json.RawMessage{}}

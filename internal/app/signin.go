@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/config"
 )
 
-// signIn is how people and programs come to be let in at a server.
+// signIn prepares the ways for people and programs to sign in at a server.
 type signIn struct {
 	web           config.Web
 	first         access.FirstToken
@@ -49,15 +49,15 @@ func NewSignIn(p *Parts) signIn {
 	return s
 }
 
-// prepare makes sure that there is somebody who may come in, and returns the operator's token if the server has made
-// one. It refuses settings that let others in, or nobody at all.
+// prepare makes sure that someone can sign in, and returns the operator's token if the server has made one. It refuses
+// settings that let strangers in, or no one at all.
 func (s signIn) prepare(ctx context.Context) (operator string, err error) {
 	local := listensLocally(ctx, s.web.Host())
 	if err := s.warn(local); err != nil {
 		return "", err
 	}
 	operator, err = s.OperatorToken(ctx)
-	if err != nil && waitsOut(err) { // nobody is let in meanwhile
+	if err != nil && waitsOut(err) { // all are refused meanwhile
 		s.log.Warn("the records cannot be read yet, so it is not known who may come in", "error", fault.From(err).Message)
 		return "", nil
 	}

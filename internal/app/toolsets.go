@@ -24,7 +24,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web"
 )
 
-// tools is what the toolsets beside that of pull requests are made of.
+// tools holds the parts of the toolsets other than that of pull requests.
 type tools struct {
 	definitions func() *definitions.Service // made when it is first asked
 	Deploy      func() *deploy.Service
@@ -62,7 +62,7 @@ func toolsetMakers() []toolsetMaker {
 	}
 }
 
-// pullToolset is what is asked about pull requests.
+// pullToolset returns the operations on pull requests.
 func (a *App) pullToolset() operation.Toolset {
 	flow := func() *prflow.Service { return a.Wire(Needs{}).Flow }
 	pulls := prflow.Toolset(flow)
@@ -196,7 +196,7 @@ func ToolsetNames(sets []operation.Toolset) (names []string) {
 	return names
 }
 
-// ToolsetFindings is what doctor says of them.
+// ToolsetFindings returns doctor's findings about the toolsets.
 func (a *App) ToolsetFindings(ctx context.Context) (out []doctor.Finding) {
 	redact := a.Wire(Needs{}).Scanner.Redact
 	if problem := a.unknownToolsets(); problem != "" {

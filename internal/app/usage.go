@@ -19,7 +19,8 @@ type UsageError struct {
 	WaitsFor string // as of a fault.Error; the exit code is 5 then
 }
 
-// WaitsFor is what an error waits for that may come by itself; "" of other errors, and of none.
+// WaitsFor names the condition that an error waits for and that may come true by itself; "" for other errors, and for
+// nil.
 func WaitsFor(err error) string {
 	var usage UsageError
 	switch {

@@ -14,11 +14,11 @@ import (
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
-// startRetry is how long a server waits at its start before it tries again what the machine did not let it do.
+// startRetry is the interval at which a starting server retries what the machine did not permit.
 const startRetry = time.Second
 
-// start waits for what a server needs of the machine: its address, its folder, its database. It gives up when the bound
-// is over, so that whoever started the server hears of it.
+// start waits for what a server needs of the machine: its address, its folder, its database. It gives up after a
+// bounded time, so that the failure becomes visible to the program that started the server.
 type start struct {
 	until time.Time
 	now   func() time.Time
@@ -34,7 +34,7 @@ func newStart(p *Parts) *start {
 		}}
 }
 
-// messageOf is what an error says to people, without its code.
+// messageOf returns an error's message for people, without its code.
 func messageOf(err error) string {
 	var usage UsageError
 	if errors.As(err, &usage) {
@@ -126,7 +126,7 @@ func (a *waitingAnswers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if path := strings.TrimPrefix(r.URL.Path, a.basePath); path == "/healthz" {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"status":"ok"}`)) // to whoever still listens
+		_, _ = w.Write([]byte(`{"status":"ok"}`)) // best effort: the client may be gone
 		return
 	}
 	w.Header().Set("Retry-After", "1")

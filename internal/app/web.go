@@ -69,7 +69,7 @@ func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessio
 	})
 }
 
-// lookAtServer is what doctor finds, but for the audit: the server verifies it by itself.
+// lookAtServer returns doctor's findings, except on the audit: the server verifies it by itself.
 func lookAtServer(ctx context.Context, p *Parts) []doctor.Finding {
 	d := NewDoctor(p)
 	d.LeaveAudit = true
@@ -77,7 +77,7 @@ func lookAtServer(ctx context.Context, p *Parts) []doctor.Finding {
 	return d.Look(ctx)
 }
 
-// boundaryMetric is what keeps agents from our files now, for metrics.
+// boundaryMetric returns the boundary between agents and our files now, for metrics.
 func boundaryMetric(c config.Config) metrics.Boundary {
 	b, _, err := decideBoundary(c)
 	if err != nil {
@@ -86,7 +86,7 @@ func boundaryMetric(c config.Config) metrics.Boundary {
 	return metrics.Boundary{Kind: string(b.Kind), ABI: b.ABI, Whole: b.Whole()}
 }
 
-// network is how the server is reached. Whether only this machine can connect is asked of the listener itself.
+// networkOf returns how the server is reached. Whether only this machine can connect is read from the listener itself.
 func networkOf(p *Parts, at net.Addr, own guard.Own) guard.Network {
 	w := p.Cfg.Web
 	n := guard.Network{
@@ -112,7 +112,7 @@ func loopbackAddr(at net.Addr) bool {
 	return err == nil && addr.Addr().Unmap().IsLoopback()
 }
 
-// followDrain is how long a server that ends waits for looks that webhooks have asked for.
+// followDrain limits how long an ending server waits for looks that webhooks have asked for.
 const followDrain = 10 * time.Second
 
 // NewFollower makes what follows our pull requests at every provider that is enabled. It only reads there, so that a

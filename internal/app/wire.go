@@ -51,7 +51,7 @@ type Options struct {
 	Environment func(name string) (string, bool) // with flags before it
 	// Sources are the places that settings come from, with files as they are now; an error says which cannot be read.
 	Sources func() (config.Sources, error)
-	// EnvironmentFile is what Lookup reads beside the environment, whether it is there or not; "" for none.
+	// EnvironmentFile is the file that Lookup reads beside the environment, whether it exists or not; "" for none.
 	EnvironmentFile string
 	Args            []string // of the command line
 	Out             io.Writer
