@@ -20,7 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// auditVerification is what a verification of the command line compares the chain with, beside the sinks.
+// auditVerification lists what a verification on the command line compares the chain with, beside the sinks.
 type auditVerification struct {
 	expectHead string
 	files      []string // of heads
@@ -66,7 +66,8 @@ func auditVerifyCommand(a *commandLine) *cobra.Command {
 	return cmd
 }
 
-// ownAdvice is what messages about the audit tell people to do who do not do it yet, and what remains to be done.
+// ownAdvice shortens advice in messages about the audit for people who are already running the command, and leaves what
+// remains to be done.
 func ownAdvice() *strings.Replacer {
 	return strings.NewReplacer("run `claudeops audit verify` and restore a backup", "restore a backup",
 		". Run `claudeops audit verify`", "", "; run `claudeops audit verify`", "")

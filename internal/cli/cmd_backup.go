@@ -31,7 +31,7 @@ func backupCommand(a *commandLine) *cobra.Command {
 	}
 }
 
-// backupAnswer is what a backup has written, as JSON.
+// backupAnswer describes a written backup, as JSON.
 type backupAnswer struct {
 	Folder string   `json:"folder"`
 	Files  []string `json:"files"` // the database aside

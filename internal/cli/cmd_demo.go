@@ -80,8 +80,8 @@ func demoOptions(a *commandLine, dir string) (demo.Options, error) {
 		Command: typedName(os.Args[0])}, err
 }
 
-// typedName is how a shell in the same folder calls this program again: as it was called, since a name without a slash
-// was found in PATH.
+// typedName returns the command by which a shell in the same folder calls this program again: as it was called, since a
+// name without a slash was found in PATH.
 func typedName(called string) string {
 	if strings.ContainsRune(called, filepath.Separator) {
 		return mcpconfig.ShellLine([]string{called})

@@ -53,7 +53,7 @@ func runDoctor(ctx context.Context, a *commandLine, o doctorOptions) error {
 	return err
 }
 
-// findingsOf is what doctor sees.
+// findingsOf returns doctor's findings.
 func findingsOf(ctx context.Context, a *commandLine, o doctorOptions) ([]doctor.Finding, error) {
 	if len(o.repos) > 0 && !o.online {
 		return nil, app.Usage(errors.New("--repo goes with --online"))

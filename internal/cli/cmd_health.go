@@ -21,7 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
-// healthBound is how long a server may take to say that it is ready: a little more than it gives its records.
+// healthBound limits how long a server may take to report that it is ready: a little more than it gives its records.
 const healthBound = 6 * time.Second
 
 func healthCommand(a *commandLine) *cobra.Command {

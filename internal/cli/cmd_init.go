@@ -22,7 +22,7 @@ import (
 // initName is the command that writes the environment file.
 const initName = "init"
 
-// initOptions are what a person said by flags; "" is asked for, where there is a terminal.
+// initOptions are the answers that a person gave by flags; init asks for those that are "", where there is a terminal.
 type initOptions struct {
 	forge, url, tokenFile, repo, client string
 	replace                             bool
@@ -86,7 +86,7 @@ func runInit(ctx context.Context, a *commandLine, o initOptions) error {
 	}))
 }
 
-// trial is what trying the settings showed.
+// trial is the result of trying the settings.
 type trial struct {
 	findings []doctor.Finding
 	preview  *prflow.CreateResult // of a first change in a dry run; nil if there was none
@@ -116,7 +116,7 @@ func (i *interview) tryUntilItWorks(ctx context.Context, s *settings) (trial, er
 	}
 }
 
-// inAnswersWords replaces names of variables, which nobody typed, by what was asked for.
+// inAnswersWords replaces names of variables, which the person did not type, by the terms of init's questions.
 func inAnswersWords(message string) string {
 	return strings.NewReplacer(
 		"GITHUB_APP_PRIVATE_KEY", "the app's key", "GITHUB_APP_ID", "the app's ID",

@@ -141,8 +141,9 @@ func printInstructions(a *commandLine) error {
 	})
 }
 
-// claudeReference is how a configuration of Claude Code refers to a variable. One that is not set becomes empty, which
-// counts as unset: a default in its place would beat the environment file. The server alone knows defaults.
+// claudeReference returns a reference to a variable in a configuration of Claude Code. One that is not set becomes
+// empty, which counts as unset: a default in its place would take precedence over the environment file. Only the server
+// knows defaults.
 func claudeReference(v config.Variable) string { return "${" + v.Name + ":-}" }
 
 // referredEnvironment hands our server its variables by reference: the client expands them when it starts the server.

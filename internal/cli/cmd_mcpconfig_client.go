@@ -23,8 +23,8 @@ import (
 // mcpClient is a program that can start our MCP server, and how it is told to.
 type mcpClient struct {
 	name, file string
-	// refer is how its configuration refers to a variable of its own environment; nil where it lists the names, and hands
-	// on no others, those of the system included.
+	// refer returns a reference of its configuration to a variable of its own environment; nil where it lists the names,
+	// and passes on no others, those of the system included.
 	refer func(v config.Variable) string
 	// always says that the tools are shown to the model from the first request on, where it would search for them
 	// otherwise.

@@ -89,7 +89,8 @@ func readNote(in io.Reader) (string, error) {
 	return string(text), nil
 }
 
-// tellRun prints what was recorded, and with it, as one answer, why there is no more. Its error is what is left to say.
+// tellRun prints the recorded sessions and, as part of the same answer, why there are no more. Its error is what
+// remains to be reported.
 func tellRun(a *commandLine, records []sessions.Record, missing []string, err error) error {
 	answer := map[string]any{"items": append([]sessions.Record{}, records...)}
 	if len(missing) > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// maxUsageDays is how far back sums reach.
+// maxUsageDays limits how many days back sums reach.
 const maxUsageDays = 366
 
 func sessionUsageCommand(a *commandLine) *cobra.Command {
@@ -66,5 +66,5 @@ func shortCost(u sessions.Usage) string {
 	return fmt.Sprintf("%.4f", u.CostUSD)
 }
 
-// usageText is what a session used, in words.
+// usageText describes what a session used.
 func usageText(u sessions.Usage) string { return u.Words() + "; cost: " + u.Cost() }

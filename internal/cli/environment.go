@@ -22,7 +22,7 @@ type environmentFile struct {
 	err    error
 }
 
-// load returns what the file holds. A file that nobody named may be missing.
+// load returns the contents of the file. A file that was not named explicitly may be missing.
 func (f *environmentFile) load(path string, named bool) (map[string]string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,8 +105,8 @@ func (a *commandLine) environmentPath(lookup func(string) (string, bool)) (path 
 	return config.EnvironmentFile(lookup), false
 }
 
-// checkEnvironmentFile refuses every command while the environment file cannot be used: settings that nobody can read
-// are not replaced by others.
+// checkEnvironmentFile refuses every command while the environment file cannot be used: unreadable settings are not
+// replaced by others.
 func (a *commandLine) checkEnvironmentFile() error {
 	if a.file == nil || a.cmd.Name() == initName { // init writes the file
 		return nil

@@ -130,7 +130,7 @@ func commandExamples() map[string]string {
 func wrongArguments(cmd *cobra.Command, args []string) error {
 	_, takes, _ := strings.Cut(strings.TrimSuffix(cmd.UseLine(), " [flags]"), cmd.CommandPath())
 	takes = strings.TrimSpace(takes)
-	if strings.HasPrefix(takes, "--") { // a flag is no argument
+	if strings.HasPrefix(takes, "--") { // a flag is not an argument
 		takes = ""
 	}
 	switch {

@@ -146,7 +146,7 @@ func (i *interview) show(ctx context.Context, address, what string) {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}
 	}
-	if cmd.Start() == nil { // the address stands there for whoever has no browser that starts
+	if cmd.Start() == nil { // if no browser starts, the person can open the printed address
 		go func() { _ = cmd.Wait() }()
 	}
 }

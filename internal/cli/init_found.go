@@ -17,8 +17,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
-// found is what init offers as usual answers: the repository that the working folder was cloned from, and logins of
-// other programs of the forges.
+// found holds the defaults that init offers: the repository that the working folder was cloned from, and logins of
+// other programs for the forges.
 type found struct {
 	forge   string // "github", "gitea"; "" if nothing was found
 	address string // of Gitea or Forgejo; the scheme is a guess

@@ -20,7 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// settings are what init has been told.
+// settings are the answers given to init.
 type settings struct {
 	forge, repo, client string
 	called              string            // how a shell calls this program
@@ -129,7 +129,7 @@ func (i *interview) retry(ctx context.Context, s *settings) (bool, error) {
 	return true, i.step(ctx, s, name)
 }
 
-// before is what was said of a step beforehand, unless the person wants to answer it anew.
+// before returns an earlier answer to a step, unless the person wants to answer it again.
 func (i *interview) before(step string, said ...string) string {
 	if i.again[step] {
 		return ""
@@ -312,7 +312,7 @@ func (i *interview) tier(ctx context.Context, s *settings) (err error) {
 	return err
 }
 
-// keep takes over what the environment says of the forge and of files, which commands in another folder have to find.
+// keep copies settings of the forge and of files from the environment, since commands in another folder need them.
 func (s settings) keep(a *commandLine) (err error) {
 	if value := a.said(plainHTTP); value != "" {
 		s.values[plainHTTP] = value

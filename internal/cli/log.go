@@ -45,11 +45,11 @@ func (e escaping) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// flushBound is how long a process that ends waits for somebody to read the last lines of its log.
+// flushBound limits how long an ending process waits for the last lines of its log to be read.
 const flushBound = time.Second
 
-// queueLog puts a queue before standard error, for commands that run for long: whoever started them may have stopped to
-// read it. It returns where the log goes.
+// queueLog puts a queue before standard error, for commands that run for long: the program that started them may have
+// stopped reading it. It returns the handler of the log.
 func (a *commandLine) queueLog(json bool, level slog.Level) slog.Handler {
 	handler := func(w io.Writer) slog.Handler {
 		w, options := escaping{w}, &slog.HandlerOptions{Level: level}

@@ -23,9 +23,9 @@ type Streams struct {
 	Out, Err io.Writer
 }
 
-// Main runs the command line of this process and returns its exit code: 0 done, 2 called wrongly or with settings that
-// are no good, 3 refused by a gate, 4 provider failure, 5 this machine lacks something that may come by itself, 1 a
-// fault of ours, or what was asked about is not so.
+// Main runs the command line of this process and returns its exit code: 0 done, 2 called wrongly or with unusable
+// settings, 3 refused by a gate, 4 provider failure, 5 this machine lacks something that may come by itself, 1 a fault
+// of ours, or a check with a negative result.
 func Main() int {
 	processtree.Conceal() // tokens may stand in the environment, and agents' commands run as the same user
 	if len(os.Args) == 2 && os.Args[1] == processtree.ReaperCommand {

@@ -143,7 +143,8 @@ func (a *commandLine) operationCommand(o operation.Operation, name string) *cobr
 }
 
 // positional lets a command take the fields with the tag positional without their flags, too, in their order; the last
-// one takes all that is left if it is a list. take is given the words, and given is what was set in either way.
+// one takes all remaining words if it is a list. take receives the words, and given returns the values set in either
+// way.
 func positional(cmd *cobra.Command, input reflect.Type, flags func() map[string]any) (given func() map[string]any,
 	take func(words []string) error) {
 	named := map[string]any{}
@@ -186,7 +187,7 @@ func positional(cmd *cobra.Command, input reflect.Type, flags func() map[string]
 	}
 }
 
-// inputFlags adds the flags of an input type. given is what was set of them, by the names in JSON.
+// inputFlags adds the flags of an input type. given returns the flags that were set, by the names in JSON.
 func inputFlags(cmd *cobra.Command, input reflect.Type) (given func() map[string]any) {
 	values := map[string]func() any{} // by the name of the flag
 	names := map[string]string{}

@@ -27,8 +27,7 @@ func (a *commandLine) print(v any, text func(w *strings.Builder)) error {
 	return err
 }
 
-// harmless is a text for a terminal without anything that acts or hides there, whoever wrote it. The marks of tables
-// stay.
+// harmless removes from a text for a terminal everything that acts or hides there. The marks of tables stay.
 func harmless(text string) string {
 	var out strings.Builder
 	for text != "" {

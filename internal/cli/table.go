@@ -71,7 +71,7 @@ func (s surface) table(out *strings.Builder, rows [][]string) {
 	}
 }
 
-// narrowest is how narrow a column may become, in characters.
+// narrowest is the minimum width of a column, in characters.
 const narrowest = 8
 
 // widths are those of the columns. Where they are too wide for the terminal, the widest ones are cut, a bit of each.

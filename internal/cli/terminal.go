@@ -10,8 +10,8 @@ import (
 	"golang.org/x/term"
 )
 
-// surfaceOf is what a stream shows. Colours are for terminals: NO_COLOR takes them away (https://no-color.org), and
-// CLICOLOR_FORCE puts them everywhere (https://bixense.com/clicolors).
+// surfaceOf returns what a stream can display. Colours are for terminals: NO_COLOR removes them (https://no-color.org),
+// and CLICOLOR_FORCE forces them everywhere (https://bixense.com/clicolors).
 func surfaceOf(a *commandLine, stream io.Writer) surface {
 	set := func(name string) bool {
 		value, _ := a.lookup(name)
@@ -62,7 +62,7 @@ const (
 )
 
 // working tells a person at a terminal that something takes time, and since when, until done is called. It writes
-// nothing where standard error is no terminal, or the answer is JSON.
+// nothing where standard error is not a terminal, or the answer is JSON.
 func working(a *commandLine, what string) (done func()) {
 	file, isFile := a.streams.Err.(*os.File)
 	if a.json || !isFile || !term.IsTerminal(int(file.Fd())) {

@@ -1,5 +1,5 @@
-// Package allowed is what a person sees and does of the list of sources: the places that files of projects may choose
-// from (docs/guides/sources.md). There are commands alone: a list that a program could lengthen would protect nobody.
+// Package allowed lets people read and change the list of sources: the places that files of projects may choose from
+// (docs/guides/sources.md). It has commands only: a list that a program could extend would give no protection.
 package allowed
 
 import (
@@ -13,12 +13,12 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/sources"
 )
 
-// Acts are what people do. All fields are required.
+// Acts are the operations for people. All fields are required.
 type Acts struct {
 	Kernel func() *operation.Kernel
 	Audit  func() operation.Audit
 	File   func() (sources.File, error)        // that the commands change, or why there is none
-	Policy func() (p policy.Policy, err error) // which has sources, too, or why nobody knows
+	Policy func() (p policy.Policy, err error) // which has sources, too, or why it cannot be read
 }
 
 // Request names a source to allow.

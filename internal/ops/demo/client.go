@@ -42,7 +42,7 @@ func (b *sandbox) connect(ctx context.Context, tier string, dryRun bool) (*conne
 
 func (c *connection) close() error { return c.client.Close() }
 
-// reply is what a tool answered.
+// reply is a tool's answer.
 type reply struct {
 	isError    bool
 	text       string

@@ -42,7 +42,7 @@ type sandbox struct {
 	more   map[string]string // files of the repository beside the procedures
 }
 
-// story is what happens in a demo: what the agent asks for, and what the person does.
+// story is the course of a demo: what the agent asks for, and what the person does.
 type story struct {
 	*sandbox
 	served bool // a server was started, and has made itself a token

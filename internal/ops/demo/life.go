@@ -33,7 +33,7 @@ modules:
 	revised   = header + "Keep a week of journals: `journalctl --vacuum-time=7d`. Then look at `df -h` again.\n"
 )
 
-// life is what becomes of one procedure, from the moment at which an agent finds it to be wrong.
+// life follows one procedure, from the moment at which an agent finds that it is wrong.
 type life struct {
 	*story
 	before string // the snapshot of the first deployment

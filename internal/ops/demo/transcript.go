@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// transcript is what the demo prints.
+// transcript is the output of the demo.
 type transcript struct {
 	out  io.Writer
 	step int // number of the last heading

@@ -47,7 +47,8 @@ func boundary(d *Doctor) Finding {
 	return f
 }
 
-// credential looks for what the agent signs in with. It asks nobody, so one that is refused looks like a good one.
+// credential looks for the agent's credential. It sends no request, so a credential that the service would refuse looks
+// valid.
 func (d *Doctor) credential() Finding {
 	const name = "agents' credential"
 	values := map[string]string{}

@@ -17,12 +17,13 @@ import (
 	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
-// Records is what is asked of the records; *store.Store is one.
+// Records checks the records; *store.Store implements it.
 type Records interface {
 	// Check reports whether they can be read and written.
 	Check(ctx context.Context) error
 	Path() string
-	// ClockSkew is how far the clock of their server is ahead of this machine's; known is false if they have none.
+	// ClockSkew returns how far the clock of their server is ahead of this machine's; known is false if they have no
+	// server.
 	ClockSkew() (ahead time.Duration, known bool)
 }
 
@@ -48,7 +49,7 @@ type Rules struct {
 	Policy   policy.Policy
 	Problem  string // why the policy file cannot be read, or ""
 	ReadOnly string // why proposals are refused altogether, or ""
-	// ReposProblem is what is wrong with CLAUDEOPS_REPOS, or "".
+	// ReposProblem says what is wrong with CLAUDEOPS_REPOS, or is "".
 	ReposProblem string
 	DryRun       policy.Switch
 	Secrets      []config.SecretProblem // of the process that looks
@@ -62,9 +63,9 @@ type Server struct {
 	Rules policy.State `json:"rules"`
 }
 
-// Boundary is what is asked of what stands between agents and us.
+// Boundary holds the questions about the boundary between agents and us.
 type Boundary struct {
-	// Held says what holds; an error names the setting that is no good. nil: agents are not looked at.
+	// Held returns the boundary that applies; an error names the setting that cannot be used. nil: agents are not checked.
 	Held func() (confine.Boundary, error)
 	// Exposed says which files of ours agents could change or read by the files' modes, owners and access lists, so that
 	// no session can start; "" for none. nil: that is not looked at.
@@ -101,7 +102,7 @@ type Doctor struct{ Options }
 // New makes a Doctor.
 func New(o Options) *Doctor { return &Doctor{o} }
 
-// Look opens what is configured, and contacts nobody.
+// Look checks what is configured, without network access.
 func (d *Doctor) Look(ctx context.Context) []Finding {
 	out := []Finding{d.tier(), d.switches(), d.policy(), d.records(ctx), d.sinks(ctx), d.key(), modes(d)}
 	out = append(out, d.providers(ctx)...)

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Finding says of one part how it is, since when, what it stops, and what to do. Doctor, pages, REST, probes and
+// Finding describes the state of one part: since when, what it stops, and what to do. Doctor, pages, REST, probes and
 // metrics show this value; none of them judges a part by itself.
 type Finding struct {
 	Name   string     `json:"name"`
@@ -25,7 +25,7 @@ type Finding struct {
 // The values of Finding.Status.
 const (
 	OK      = "ok"
-	Off     = "off"     // not configured, which is no mistake
+	Off     = "off"     // not configured, which is not a mistake
 	Warning = "warning" // works, and is not as it should be
 	Held    = "held"    // stops something because the operator has chosen so
 	Problem = "problem" // does not work
@@ -57,7 +57,7 @@ func proposalsOf(name string) string {
 	return stopsProposals
 }
 
-// Headline is what is wrong in a few words, for a part that is.
+// Headline says in a few words what is wrong with a part.
 func (f Finding) Headline() string {
 	first, size := utf8.DecodeRuneInString(f.Name)
 	name := string(unicode.ToUpper(first)) + f.Name[size:]
@@ -67,7 +67,7 @@ func (f Finding) Headline() string {
 	return cmp.Or(f.Title, name+" needs a look")
 }
 
-// Told is how the part is and what to do about it, on one line.
+// Told returns the part's state and what to do about it, on one line.
 func (f Finding) Told() string { return joined(f.Detail, f.Do) }
 
 // weight orders statuses: the heavier one decides where a part has two.

@@ -27,7 +27,7 @@ func (d *Doctor) tier() Finding {
 		Detail: fmt.Sprintf("tier %s may change up to %s in one pull request", tier, plural.Files(limit))}
 }
 
-// held is what the operator has chosen, and what stops pull requests.
+// held returns a finding about a choice of the operator's that stops pull requests.
 func held(name, detail, do string) Finding {
 	f := blocks(name, detail, do)
 	f.Status = Held
@@ -72,7 +72,7 @@ func (d *Doctor) records(ctx context.Context) Finding {
 // RecordsPart is the name of the finding about the records.
 const RecordsPart = "records"
 
-// Verified is what a verification of the audit has found.
+// Verified is the result of a verification of the audit.
 type Verified struct {
 	Known   bool // there is a Report
 	Report  record.AuditReport
@@ -133,7 +133,8 @@ func (d *Doctor) key() Finding {
 	return Finding{Name: "key of the marks", Status: OK, Detail: "the first proposal makes one in the state folder"}
 }
 
-// providers tells those that nobody configured from those that are configured and no good.
+// providers reports the providers, and distinguishes those that are not configured from those whose configuration is
+// wrong.
 func (d *Doctor) providers(ctx context.Context) (out []Finding) {
 	configured := map[string]bool{"local": d.Config.Forges.LocalRoot != ""}
 	var needed []string
@@ -254,7 +255,7 @@ func (d *Doctor) sessions() Finding {
 	return f
 }
 
-// ends says by what a server hears of what becomes of pull requests.
+// ends reports how a server learns of merged and closed pull requests.
 func (d *Doctor) ends() Finding {
 	const name = "ends of pull requests"
 	var ways []string

@@ -43,8 +43,8 @@ func Guarded(c config.Config, scripts []string) []filemodes.Subject {
 	return out
 }
 
-// Repositories are the local repositories, so that nobody changes one but by a pull request. Of their objects the
-// folder alone counts: they are read-only, and named by what is in them.
+// Repositories lists the files of local repositories that only pull requests may change. Of their objects only the
+// folder counts: objects are read-only, and named by their contents.
 func Repositories(root string) (out []filemodes.Subject) {
 	if root == "" {
 		return nil

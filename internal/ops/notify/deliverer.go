@@ -17,12 +17,12 @@ type Outbox interface {
 	// claimants, in this process or another one, until they are settled or lease has passed.
 	ClaimNotices(ctx context.Context, now time.Time, lease time.Duration, limit int) ([]record.PendingNotice, error)
 
-	// SettleNotice records what became of an attempt: the notice is delivered, due again at s.RetryAt, or given up.
+	// SettleNotice records the result of an attempt: the notice is delivered, due again at s.RetryAt, or given up.
 	SettleNotice(ctx context.Context, id int64, s record.NoticeSettlement) error
 }
 
 const (
-	// batch is how many notices are claimed at once.
+	// batch is the number of notices that are claimed at once.
 	batch = 16
 	// lease is longer than a batch can take, even if each attempt takes as long as it may; see the next line.
 	lease = 10 * time.Minute

@@ -1,6 +1,5 @@
-// Package notify tells people what became of a proposal: by an Apprise API server, by the apprise command, or by a
-// signed JSON webhook. docs/guides/notifications.md is the contract for those who configure
-// and receive it.
+// Package notify notifies people of the results of proposals: by an Apprise API server, by the apprise command, or by a
+// signed JSON webhook. docs/guides/notifications.md is the contract for those who configure and receive it.
 //
 // A use case makes the notices of an event with a Deliverer, one for each target, and hands them to the ledger, which
 // puts them into the store's outbox in the transaction that records the event. A Deliverer takes them from there

@@ -7,13 +7,12 @@ import (
 )
 
 const (
-	// maxAge is how old a notice may be when an attempt fails, and still be tried again.
+	// maxAge is the maximum age of a notice that is tried again after a failed attempt.
 	maxAge = 24 * time.Hour
-	// maxPartial is how often at most a target is tried that told some of those behind it: each attempt tells them
-	// again.
+	// maxPartial limits the attempts at a target that reached some of its recipients: each attempt notifies those again.
 	maxPartial = 3
-	// jitter is how much shorter or longer than scheduled a wait may be, so that what failed together is not tried
-	// together.
+	// jitter is the fraction by which a wait may be shorter or longer than scheduled, so that attempts that failed
+	// together are not repeated together.
 	jitter = 0.2
 	// spacing is the time between the notices of a target that were put off because another one of it had failed. It is
 	// shorter than any wait after a failure, so that the one that failed does not stand before them again: perhaps it
@@ -48,9 +47,9 @@ func partialBackoff(attempts int) time.Duration {
 	return 2 * time.Hour
 }
 
-// settlement says what becomes of a notice after an attempt, successful if f is nil. random, in [0,1), chooses within
-// the jitter. The last attempt is maxAge after the notice was made, however long a target asked to wait; a notice that
-// is older, since nobody was there to send it, gets one.
+// settlement returns the settlement of a notice after an attempt, successful if f is nil. random, in [0,1), chooses
+// within the jitter. The last attempt is maxAge after the notice was made, however long a target asked to wait; an
+// older notice, which no process was there to send, gets one.
 func settlement(n record.PendingNotice, f *failure, now time.Time, random float64) record.NoticeSettlement {
 	if f == nil {
 		return record.NoticeSettlement{Delivered: true}

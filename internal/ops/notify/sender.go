@@ -59,7 +59,7 @@ type SenderOptions struct {
 	Now       func() time.Time // for timestamps and dates in Retry-After; default: time.Now
 }
 
-// Senders makes the sender of each target, in the order of Names. It contacts nobody and looks for no program.
+// Senders makes the sender of each target, in the order of Names. It sends no request and looks for no program.
 func (t Targets) Senders(o SenderOptions) []Sender {
 	if o.Now == nil {
 		o.Now = time.Now

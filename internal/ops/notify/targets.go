@@ -39,10 +39,10 @@ type target struct {
 	hook   bool     // a webhook, not an Apprise API server
 }
 
-// Names are the targets' names: webhook; apprise-api, a server that knows whom to tell; apprise-SCHEME, a notification
-// URL such as discord://..., whoever delivers it. From the second of a kind on they end in a number. Names are no
-// secrets. They are the same after a restart with the same configuration, so that a notice which waits finds its target
-// again.
+// Names returns the targets' names: webhook; apprise-api, a server with its own configuration of recipients;
+// apprise-SCHEME, a notification URL such as discord://..., whichever way it is delivered. From the second of a kind on
+// they end in a number. Names are not secret. They are the same after a restart with the same configuration, so that a
+// waiting notice finds its target again.
 func (t Targets) Names() []string {
 	out := make([]string, 0, len(t.list))
 	for _, one := range t.list {
@@ -73,7 +73,7 @@ func (t Targets) GoString() string { return "notify.Targets" + t.String() }
 func (t Targets) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
 // ParseTargets reads the settings. Each problem is a sentence for the operator that holds no part of a URL. An entry
-// with a problem is left out, the others stand; only a webhook without a good secret is kept. It contacts nobody.
+// with a problem is left out, the others remain; only a webhook without a usable secret is kept. It sends no request.
 func ParseTargets(s Settings) (Targets, []string) {
 	p := parser{allowPlain: s.AllowPlainHTTP, counts: map[string]int{}}
 	p.apprise(split(s.AppriseURLs))

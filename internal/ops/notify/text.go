@@ -14,7 +14,7 @@ const (
 	shownPath  = 200 // runes
 )
 
-// happened is what an event is about, and what became of it.
+// happened returns the subject of an event, and what happened to it.
 func happened(m Message) (subject, verb string) {
 	switch {
 	case m.Event == record.EventRefused:

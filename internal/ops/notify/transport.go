@@ -32,8 +32,8 @@ type poster struct {
 	now    func() time.Time
 }
 
-// newPoster follows no redirect: one would carry the message, and with it the signature, to a place that nobody
-// configured. ParseTargets has asked for https where that is wanted.
+// newPoster follows no redirect: it would carry the message, and with it the signature, to a place that was not
+// configured. ParseTargets has required https where that is wanted.
 func newPoster(name string, to *url.URL, o SenderOptions) poster {
 	return poster{
 		label: fmt.Sprintf("%s (%s)", name, to.Host), url: to, now: o.Now,
@@ -80,7 +80,7 @@ func reason(err error) string {
 	return "could not be reached"
 }
 
-// refused turns a status that is no success into a Failure.
+// refused turns a status other than success into a failure.
 func (p poster) refused(status int, retryAfter time.Duration) *failure {
 	f := &failure{Text: fmt.Sprintf("%s answered %d", p.label, status)}
 	switch {

@@ -19,7 +19,7 @@ type Store interface {
 	Prune(ctx context.Context, before time.Time, row func(removed []record.Pruned) record.Attempt) ([]record.Pruned, error)
 }
 
-// Acts are what people do. All fields are required.
+// Acts are the operations for people. All fields are required.
 type Acts struct {
 	Kernel func() *operation.Kernel
 	Store  func() Store
@@ -27,12 +27,12 @@ type Acts struct {
 	Now    func() time.Time
 }
 
-// Request is how old what goes is.
+// Request says how old the removed records must be.
 type Request struct {
 	OlderThan string `json:"older_than,omitempty" doc:"age such as 90d, at least 7d (default: CLAUDEOPS_RETENTION)"`
 }
 
-// Answer is what was removed, or would be.
+// Answer lists what was removed, or would be.
 type Answer struct {
 	DryRun  bool            `json:"dry_run"`
 	Before  time.Time       `json:"before"`
