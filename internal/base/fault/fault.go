@@ -35,7 +35,7 @@ const (
 	LimitReached       Code = "limit_reached"       // caps
 	RateLimited        Code = "rate_limited"        // the provider's limit; RetryAfter
 	ProviderDisabled   Code = "provider_disabled"   // configuration missing; names the variable
-	Misconfigured      Code = "misconfigured"       // another setting, or a folder or file named by the operator, is unusable
+	Misconfigured      Code = "misconfigured"       // another setting, folder or file of the operator is unusable
 	UpstreamError      Code = "upstream_error"      // the provider failed
 	Timeout            Code = "timeout"             // the provider did not answer in time
 	Internal           Code = "internal"            // ours
