@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// keptFor is how long an answer is kept at most: times in words are as old as that, and so is what else is not in the
-	// records.
+	// keptFor is the maximum age of a cached answer: times in words may be that old, and so may everything else that is
+	// not in the records.
 	keptFor = 10 * time.Second
 	// maxKept bounds the answers that are kept, and maxKeptBytes their bytes. Beyond it, all are dropped.
 	maxKept, maxKeptBytes = 64, 8 << 20
@@ -52,7 +52,7 @@ func keeps(route handler.Route) bool {
 	return false
 }
 
-// answer is what the handler says, or what it has said if nothing has changed since.
+// answer returns the handler's answer, from the cache if nothing has changed since.
 func (k *kept) answer(req *handler.Request, handle handler.Func) (handler.Response, error) {
 	key, known := k.key(req.Context(), req)
 	if !known {
@@ -75,8 +75,8 @@ func (k *kept) answer(req *handler.Request, handle handler.Func) (handler.Respon
 	return answer, nil
 }
 
-// made is what the handler says of the records as they are now. The health is looked at before: doctor writes to the
-// records, which a call that holds a view of them cannot.
+// made returns the handler's answer from the present records. The health is read first: doctor writes to the records,
+// which a call that holds a view of them cannot do.
 func (k *kept) made(req *handler.Request, handle handler.Func) (answer handler.Response, err error) {
 	if k.changes == nil {
 		return handle(req)

@@ -21,7 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/records"
 )
 
-// Options are what a Server is made of. All are required unless it says otherwise.
+// Options configures a Server. All fields are required unless their comment says otherwise.
 type Options struct {
 	Settings handler.Settings
 	Callers
@@ -35,7 +35,7 @@ type Options struct {
 	Env       handler.Env
 }
 
-// Callers is who may call, and from where.
+// Callers says who may call, and from where.
 type Callers struct {
 	Network guard.Network
 	Access  *access.Gatekeeper
@@ -45,13 +45,13 @@ type Callers struct {
 
 // Agents are those that are connected from elsewhere.
 type Agents struct {
-	Tokens *door.Tokens // nil: nobody is let in
+	Tokens *door.Tokens // nil: no client is admitted
 	Limits mcphttp.Limits
 	// Programs lets agents in by people's consent in a browser; nil: by tokens that were shown to a person alone.
 	Programs *oauth.Service
 }
 
-// People is what people do here beside reviewing.
+// People holds the operations for people other than reviewing.
 type People struct {
 	Sessions dashboard.Sessions
 	Acts     []operation.Operation // over REST, and on pages of their own
@@ -61,30 +61,30 @@ type People struct {
 type Toolsets struct {
 	Operations []operation.Toolset // what can be asked over REST, beside what web/api answers
 	Pages      dashboard.Toolsets
-	Findings   func(ctx context.Context) []doctor.Finding // what doctor says of them; nil: nothing
+	Findings   func(ctx context.Context) []doctor.Finding // doctor's findings about them; nil: none
 }
 
-// Rules is what holds on this server, and what would stop a pull request.
+// Rules holds the rules of this server, and the checks for what would stop a pull request.
 type Rules struct {
 	Policy func() (policy.Policy, error) // the effective one, or why the configured one cannot be read
 	Doctor func(ctx context.Context) []doctor.Finding
-	// Stamp changes whenever what doctor says of rules and secrets does; nil: that holds as long as anything else.
+	// Stamp changes whenever doctor's findings about rules and secrets do; nil: they are refreshed like all others.
 	Stamp func() string
-	// Boundary is what keeps agents from our files now; nil: it is in no metric.
+	// Boundary returns the boundary between agents and our files now; nil: it is in no metric.
 	Boundary func() metrics.Boundary
 	// ComparePulls compares the audit with the marks of pull requests at the providers; nil: that cannot be asked.
 	ComparePulls func(ctx context.Context) ([]record.HeadCheck, error)
 }
 
-// Providers is what is asked at providers for people, and how it went.
+// Providers holds the access to providers for people, and measurements of it.
 type Providers struct {
 	dashboard.Providers
-	// Remaining is how many requests each provider last said are left, by name; nil where no provider says so.
+	// Remaining returns how many requests each provider last said are left, by name; nil where no provider says so.
 	Remaining func() map[string]int
-	Latency   *metrics.ProviderLatency // of requests to providers; nil where nobody measures them
+	Latency   *metrics.ProviderLatency // of requests to providers; nil where it is not measured
 }
 
-// Live is what pages follow beside the record.
+// Live holds what pages follow beside the record.
 type Live struct {
 	Topics []live.Topic
 	Limits live.Limits

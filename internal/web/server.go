@@ -111,7 +111,7 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 	return slices.Concat(routes, s.mcp.Routes(), s.programs.Routes(), pages.Routes()), s, nil
 }
 
-// doctorOf is what doctor finds of the server and of its toolsets.
+// doctorOf returns doctor's findings about the server and its toolsets.
 func doctorOf(o Options) func(ctx context.Context) []doctor.Finding {
 	if o.Toolsets.Findings == nil {
 		return o.Rules.Doctor
@@ -180,7 +180,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		p := recover()
 		if err, _ := p.(error); errors.Is(err, http.ErrAbortHandler) {
-			defer panic(p) // the connection ends, so that nobody takes a part for the whole
+			defer panic(p) // the connection is cut, so that a part is not taken for the whole
 		} else if p != nil {
 			s.env.Log.Error("panic in a handler", "request_id", req.ID, "panic", p, "stack", string(debug.Stack()))
 			if out.status == 0 {
@@ -207,7 +207,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // isProbe reports whether a path is one of the probes, which are there beside the base path too.
 func isProbe(path string) bool { return path == "/healthz" || path == "/readyz" }
 
-// isRoutine reports whether machines ask for a route every few seconds: a good answer is no line of the log.
+// isRoutine reports whether machines request a route every few seconds: its successful answers are not logged.
 func isRoutine(pattern string) bool {
 	return slices.Contains([]string{"GET /healthz", "GET /readyz", "GET /metrics"}, pattern)
 }
@@ -218,7 +218,7 @@ func (s *Server) route(w http.ResponseWriter, req *handler.Request) {
 	if inner := s.programs.Inner(req.URL.Path); inner != "" {
 		rest, below = inner, true
 	}
-	if isProbe(req.URL.Path) { // whoever probes the process itself knows nothing of the proxy's path
+	if isProbe(req.URL.Path) { // probes of the process itself do not use the proxy's path
 		rest, below = req.URL.Path, true
 	}
 	if !below || rest != "" && rest[0] != '/' || rest != "" && unclean(rest) {

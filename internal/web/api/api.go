@@ -23,7 +23,7 @@ import (
 // prefix is the path below which the API itself is.
 const prefix = "/api/v1"
 
-// Webhooks is what the webhooks of forges lead to.
+// Webhooks handles the webhooks of forges.
 type Webhooks struct {
 	Follower Follower
 	Senders  []Sender
@@ -43,7 +43,7 @@ type Follower interface {
 	Accept(ctx context.Context, provider string, d webhook.Delivery) (taken bool, err error)
 }
 
-// Options are what an API is made of. All are required.
+// Options configures an API. All fields are required.
 type Options struct {
 	Settings handler.Settings
 	Toolsets []operation.Toolset // what is asked of the program, beside what this package answers
@@ -59,7 +59,7 @@ type Options struct {
 	Env      handler.Env
 }
 
-// Toolset is what is asked of this server and its records.
+// Toolset returns the operations on this server and its records.
 func Toolset(o Options) operation.Toolset {
 	kernel := sync.OnceValue(func() *operation.Kernel {
 		return operation.NewKernel(operation.KernelOptions{Redact: o.Env.Redact, Log: o.Env.Log, Now: o.Env.Now,
@@ -98,7 +98,7 @@ func read[In, Out any](
 	return operation.Define(kernel, "", o, operation.Way[In]{Timeout: operation.Unbounded}, handle)
 }
 
-// reads is an operation of REST alone, for whoever may read.
+// reads returns an operation of REST alone, for everyone who may read.
 func reads(name, summary string, route operation.Route) operation.Operation {
 	route.Method = http.MethodGet
 	return operation.Operation{
@@ -107,7 +107,7 @@ func reads(name, summary string, route operation.Route) operation.Operation {
 	}
 }
 
-// get is a route for whoever may read that no operation stands behind.
+// get returns a route for everyone who may read, without an operation behind it.
 func get(pattern string, handle handler.Func, doc handler.Doc) handler.Route {
 	return handler.Route{Method: http.MethodGet, Pattern: pattern, Scope: access.Read, Handle: handle, Doc: doc}
 }

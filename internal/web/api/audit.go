@@ -19,7 +19,7 @@ type AuditList struct {
 	Untrusted  string              `json:"untrusted"`
 }
 
-// AuditReport is what a verification found.
+// AuditReport is the result of a verification.
 type AuditReport struct {
 	OK bool `json:"ok"`
 	record.AuditReport

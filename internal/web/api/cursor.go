@@ -15,13 +15,13 @@ const (
 	maxLimit     = 200
 )
 
-// page is how much of a listing is wanted.
+// page selects a part of a listing.
 type page struct {
 	before int64 // rows with a lower number; 0: from the newest
 	limit  int
 }
 
-// pageOf reads cursor and limit. A cursor is good for the listing that made it; its form is no contract.
+// pageOf reads cursor and limit. A cursor is valid for the listing that made it; its form may change.
 func pageOf(listing, cursor string, limit int) (page, error) {
 	p := page{limit: min(limit, maxLimit)}
 	if limit == 0 {

@@ -15,7 +15,7 @@ import (
 //go:embed static/docs.html static/docs.css
 var static embed.FS
 
-// docsView is what the page of the API shows.
+// docsView is the content of the page about the API.
 type docsView struct {
 	BasePath   string
 	Title      string

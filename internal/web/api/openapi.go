@@ -89,7 +89,7 @@ func schemaName(t reflect.Type, hint string) string {
 	return name
 }
 
-// tidy says of lists that they are never null: none of our answers has such a one.
+// tidy marks lists as never null: our answers have no null lists.
 func tidy(schema *huma.Schema) {
 	if schema == nil {
 		return
@@ -103,14 +103,14 @@ func tidy(schema *huma.Schema) {
 	}
 }
 
-// boundBytes says of texts that are bounded in bytes that they have no more characters than that, and leaves out what
-// is in the path.
+// boundBytes gives texts that are bounded in bytes the same bound in characters, and removes the fields that are in the
+// path.
 func boundBytes(schema *huma.Schema, t reflect.Type) {
 	if t == nil || t.Kind() != reflect.Struct {
 		return
 	}
 	for _, f := range operation.Fields(t) {
-		if f.Tag.Get("path") != "" { // it is no part of the body
+		if f.Tag.Get("path") != "" { // it does not belong to the body
 			delete(schema.Properties, f.JSON)
 			schema.Required = slices.DeleteFunc(schema.Required, func(name string) bool { return name == f.JSON })
 			continue

@@ -153,9 +153,9 @@ func (h *operations) located(o operation.Operation, a handler.Response) handler.
 	return a
 }
 
-// withPath is the object of a body with the parts of the path that are fields of the input. One that the body has too
-// is there twice, which decoders refuse. What is no object stays as it is, and so do the arguments of a tool that is
-// found while the program runs: its path has none of them.
+// withPath adds the parts of the path that are fields of the input to the JSON object of a body. One that the body has
+// too is then there twice, which decoders refuse. A body that is not an object stays unchanged, and so do the arguments
+// of a tool that is found while the program runs: its path has none of them.
 func withPath(req *handler.Request, raw []byte, o operation.Operation) []byte {
 	if o.Schemas.Input != nil {
 		return raw
@@ -172,7 +172,7 @@ func withPath(req *handler.Request, raw []byte, o operation.Operation) []byte {
 	return append(inPath, rest...)
 }
 
-// queryOf is the query of a request. Nobody looks at it if it has no part in the input.
+// queryOf returns the query of a request; "" if no field of the input is in the query.
 func queryOf(req *handler.Request, o operation.Operation) string {
 	inQuery := func(f operation.Field) bool { return f.Tag.Get("path") == "" }
 	if slices.ContainsFunc(operation.Fields(o.Input), inQuery) {

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
-// PolicyAnswer is what holds on this server.
+// PolicyAnswer describes the rules of this server.
 type PolicyAnswer struct {
 	Tier     int         `json:"tier" doc:"Of this server; a token may have a lower one"`
 	DryRun   bool        `json:"dry_run"`

@@ -88,8 +88,8 @@ type readyParams struct {
 	Providers string `json:"providers,omitempty" enum:"1" doc:"1: also that every enabled provider answers us, and that there is one"`
 }
 
-// ready says whether a request could be served. The reason stays in the log: anybody may ask. A provider that is down
-// makes it 503 only for who asks about providers, so that nobody restarts a server because a forge is away.
+// ready reports whether a request could be served. The reason is only logged: anybody may ask. A provider that is down
+// causes a 503 only for callers who ask about providers, so that a server is not restarted because a forge is down.
 func (h *probes) ready(req *handler.Request) (handler.Response, error) {
 	var q readyParams
 	if err := handler.DecodeQuery(req, &q); err != nil {

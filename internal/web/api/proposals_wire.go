@@ -63,7 +63,7 @@ type AttemptDetail struct {
 	Gates []record.Verdict `json:"gates"`
 }
 
-// ProposedChange is what a proposal changes.
+// ProposedChange describes the change of a proposal.
 type ProposedChange struct {
 	State      string         `json:"state"`
 	Abandoned  bool           `json:"abandoned" doc:"Its process ended before it was done"`

@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
-// PullSeen is what was last seen of a pull request at its provider. It is for people: GET /prs/{number} asks the
+// PullSeen is the last known state of a pull request at its provider. It is for people: GET /prs/{number} asks the
 // provider.
 type PullSeen struct {
 	State            string     `json:"state" enum:"open,closed,merged,gone" doc:"gone: the provider does not know it any more"`

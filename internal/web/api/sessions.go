@@ -151,7 +151,7 @@ func (h *sessionRoutes) get(ctx context.Context, _ operation.Call, in idParams) 
 	return d, nil
 }
 
-// journal is what agents noted.
+// journal returns the notes of agents.
 func (h *sessionRoutes) journal(ctx context.Context, _ operation.Call, _ struct{}) (JournalPage, error) {
 	noted, err := h.records.Journal(ctx, sessions.JournalQuery{})
 	if err != nil {

@@ -69,7 +69,7 @@ type OpenFinding struct {
 	PullRequests []string  `json:"pull_requests" doc:"That those sessions opened, changed or found in their way, as owner/name#number"`
 }
 
-// JournalPage is what agents noted for later sessions, newest first.
+// JournalPage lists agents' notes for later sessions, newest first.
 type JournalPage struct {
 	Entries   []sessions.JournalEntry `json:"entries"`
 	Untrusted string                  `json:"untrusted"`

@@ -64,7 +64,7 @@ func (h *status) providers(context.Context, operation.Call, struct{}) (ProviderL
 	return ProviderList{list}, nil
 }
 
-// Health is how the server is: what `claudeops doctor --online` says, and what this server has seen.
+// Health describes the state of the server: the findings of `claudeops doctor --online`, and what this server has seen.
 type Health struct {
 	Version  string           `json:"version"`
 	CanOpen  bool             `json:"can_open" doc:"Nothing here would stop a pull request"`

@@ -14,10 +14,10 @@ import (
 	"github.com/claudeops/claudeops/internal/web/metrics"
 )
 
-// hookTimeout is how long a delivery may take: Gitea waits 5 seconds for an answer by default, GitHub 10.
+// hookTimeout limits the handling of a delivery: Gitea waits 5 seconds for an answer by default, GitHub 10.
 const hookTimeout = 4 * time.Second
 
-// HookAnswer says what became of a delivery.
+// HookAnswer is the result of a delivery.
 type HookAnswer struct {
 	Status string `json:"status" enum:"taken,ignored,pong" doc:"taken: the provider is asked behind the answer"`
 }
@@ -60,7 +60,7 @@ func (h *webhooks) routes() (out []handler.Route) {
 	return out
 }
 
-// take answers a delivery and counts what became of it.
+// take answers a delivery and counts its result.
 func (h *webhooks) take(req *handler.Request, s Sender) (handler.Response, error) {
 	status, said, err := h.deliver(req, s)
 	result := said

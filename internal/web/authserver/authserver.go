@@ -1,5 +1,5 @@
-// Package authserver is what programs ask that want to be let in as agents (OAuth 2.1): where they register, and where
-// they exchange what a person has allowed for tokens. The page on which the person allows it is of web/dashboard.
+// Package authserver serves programs that ask for access as agents (OAuth 2.1): it registers them, and exchanges codes
+// that a person's consent produced for tokens. The page for that consent is in web/dashboard.
 package authserver
 
 import (
@@ -35,7 +35,7 @@ const (
 	wrongEach, rowsAll          = 10, 100
 )
 
-// Options are what a Server is made of. All are required.
+// Options configures a Server. All fields are required.
 type Options struct {
 	Service *oauth.Service // nil: programs are not let in this way
 	Guard   *guard.Guard
@@ -70,10 +70,10 @@ func (s *Server) OfferedBy(r *http.Request) string {
 	return s.Issuer(r)
 }
 
-// Issuer is how this server is named to a program.
+// Issuer returns this server's name for programs.
 func (s *Server) Issuer(r *http.Request) string { return s.Guard.Address(r) }
 
-// Here is what a request of a program is compared with.
+// Here returns this server's addresses, with which a program's request is compared.
 func (s *Server) Here(r *http.Request) oauth.Here {
 	return oauth.Here{Issuer: s.Issuer(r), Resource: s.Issuer(r) + s.MCPPath}
 }
@@ -178,7 +178,7 @@ func (s *Server) revoke(req *handler.Request) (handler.Response, error) {
 	return handler.Response{Status: http.StatusOK}, nil
 }
 
-// form is what a program asks.
+// form reads a program's request.
 func (s *Server) form(req *handler.Request) (url.Values, error) {
 	form, err := handler.ReadForm(req)
 	if err == nil && len(req.Header.Values("Authorization")) > 0 {

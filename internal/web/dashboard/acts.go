@@ -93,7 +93,7 @@ type actList struct {
 	May       bool // this person may do what the rows are for
 }
 
-// Needs is what is said to who may not.
+// Needs says what a person who may not act needs.
 func (l actList) Needs() string { return l.List.Needs }
 
 // Ask is the address of the page that asks about a row, without the base.
@@ -132,7 +132,7 @@ type actAsk struct {
 	Action, Button string
 }
 
-// ask asks about a row. Whoever asks about one that has gone is led back to the list.
+// ask shows the question about a row. If the row is gone, the person is led back to the list.
 func (h *actPages) ask(req *handler.Request) (handler.Response, error) {
 	view, err := h.view(req)
 	if err != nil {

@@ -40,7 +40,7 @@ func (a attempt) Key() any {
 	return [6]string{a.Hash, a.Word().Text, a.Because(), a.Seen.Title, string(a.Ran()), a.Session}
 }
 
-// Ran is how the session is that it started; "" for none.
+// Ran returns the state of the session that it started; "" for none.
 func (a attempt) Ran() sessions.State { return a.about.Session(a.RecordedAttempt) }
 
 // Did is the row as a sentence, with its link.
@@ -92,7 +92,7 @@ func (a attempt) SessionLink() string { return sessionPath(a.Session) }
 // IsProposal reports whether there is a proposal to look at.
 func (a attempt) IsProposal() bool { return slices.Contains(record.ProposalActions(), a.Action) }
 
-// Took is how long it took.
+// Took returns its duration.
 func (a attempt) Took() time.Duration { return a.Duration.Round(time.Millisecond) }
 
 // Pull points to the pull request; nil for none.
@@ -110,7 +110,7 @@ func (a attempt) Gates() (out []record.Gate) {
 	return out
 }
 
-// Warnings are what the gates let pass and a person should know before merging.
+// Warnings returns what the gates let pass and a person should know before merging.
 func (a attempt) Warnings() (out []string) {
 	for _, v := range a.Verdicts {
 		out = append(out, v.Warnings...)

@@ -60,7 +60,7 @@ type auditPageParams struct {
 	Days   int    `json:"days,omitempty" minimum:"1" maximum:"3650"`
 }
 
-// maxCallers is how many names the filter of callers offers.
+// maxCallers limits the names that the filter of callers offers.
 const maxCallers = 50
 
 func (h *auditPages) audit(req *handler.Request, q auditPageParams) (handler.Response, error) {
@@ -106,7 +106,7 @@ func (h *auditPages) find(ctx context.Context, q auditPageParams) ([]record.Reco
 	})
 }
 
-// actionsOf is what the actions of a kind begin with.
+// actionsOf returns the prefix of a kind's actions.
 func actionsOf(what string) string {
 	return map[string]string{
 		"proposals": record.ActionCreate, "reviews": "review.", "seen": "pull.", "sessions": "session.", "agents": "connect",
@@ -209,7 +209,7 @@ func (h *auditPages) row(req *handler.Request, _ struct{}) (handler.Response, er
 // whole leaves a text as it is: programs read the lines, not people.
 func whole(text string) string { return text }
 
-// linesAtOnce is how many rows are read at a time.
+// linesAtOnce is the number of rows that are read at a time.
 const linesAtOnce = 500
 
 // auditLines gives the whole audit out, oldest first, one JSON object a line, up to the row that was last when it

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
-// Definitions is what the catalogue asks of definitions; *definitions.Service is one. Errors are faults.
+// Definitions reads definitions for the catalogue; *definitions.Service implements it. Errors are faults.
 type Definitions interface {
 	Select(ctx context.Context, sel definitions.Selection) (definitions.Listing, error)
 	Forked(ctx context.Context) ([]definitions.Fork, definitions.Problems, error)

@@ -16,7 +16,7 @@ import (
 // What the page of a pull request and that of a proposal have in common: what our checks said, and the way of the
 // change so far.
 
-// gates is what our checks said of a change.
+// gates holds the verdicts of our checks on a change.
 type gates struct {
 	Verdicts       []record.Verdict
 	Passed, Denied int
@@ -36,7 +36,7 @@ func gatesOf(verdicts []record.Verdict) gates {
 	return g
 }
 
-// Said is what they said together.
+// Said summarises them.
 func (g gates) Said() string {
 	if g.Denied > 0 {
 		return fmt.Sprintf("%d of %d checks refused it", g.Denied, len(g.Verdicts))
@@ -44,7 +44,7 @@ func (g gates) Said() string {
 	return fmt.Sprintf("%d of %d checks passed", g.Passed, len(g.Verdicts))
 }
 
-// Others says what became of the others.
+// Others describes the remaining checks.
 func (g gates) Others() string {
 	asked := g.Passed + g.Denied
 	if g.Denied > 0 {
@@ -69,7 +69,7 @@ type wayStep struct {
 	Todo          bool
 }
 
-// proposedSteps are what an attempt at a proposal did.
+// proposedSteps returns the steps of an attempt at a proposal.
 func proposedSteps(a attempt) []wayStep {
 	first := wayStep{Icon: "robot", Tone: words.Done, Before: "Proposed by ", Who: a.Who(), At: a.Time,
 		Sub: words.Door(a.Door)}
@@ -107,7 +107,7 @@ func proposedSteps(a attempt) []wayStep {
 	return steps
 }
 
-// reviewStep is what a person said.
+// reviewStep returns the step of a person's review.
 func reviewStep(r gitprovider.Review) wayStep {
 	word := words.Review(r.State)
 	verbs := map[gitprovider.ReviewState]string{

@@ -43,7 +43,7 @@ type changeTab struct {
 	Shown       bool
 }
 
-// filter is what the list was narrowed by.
+// filter holds the filters of the list.
 type filter struct {
 	changesParams
 	Codes, Days []option
@@ -63,7 +63,7 @@ type option struct {
 	Chosen      bool
 }
 
-// list shows changes, one row each: proposals and what became of them.
+// list shows changes, one row each: proposals and their results.
 func (h *proposalPages) list(req *handler.Request, q changesParams) (handler.Response, error) {
 	since, err := dayOf("since", q.Since)
 	if err != nil {
@@ -150,7 +150,7 @@ func (h *proposalPages) moved(req *handler.Request) (handler.Response, error) {
 	return h.goTo(changesPath + "?" + q.Encode()), nil
 }
 
-// Word is how the change stands.
+// Word describes the state of the change.
 func (a attempt) Word() words.Word {
 	switch {
 	case a.Outcome == record.OutcomeOpened && a.Seen.State != "":

@@ -27,10 +27,10 @@ const (
 	denyPath  = authserver.AuthorizePath + "/deny"
 )
 
-// consentCookie is what a browser keeps that has seen the page; the form is of use in no other.
+// consentCookie ties the consent form to the browser it was shown to.
 const consentCookie = "claudeops_consent"
 
-// consentLife is how long somebody may look at the page, in seconds.
+// consentLife limits how long the page stays valid, in seconds.
 const consentLife = 15 * 60
 
 // consentPages ask a person whether a program may come in as an agent.
@@ -169,7 +169,7 @@ func tierMeaning(t gitprovider.Tier) string {
 	}[t]
 }
 
-// key is what the browser keeps, and the cookie that gives it one where it has none.
+// key returns the browser's key, and the cookie that sets one where it has none.
 func (h *consentPages) key(req *handler.Request) (key, cookie string) {
 	if kept := req.CookiesNamed(consentCookie); len(kept) == 1 && len(kept[0].Value) >= len(rand.Text()) {
 		return kept[0].Value, ""
@@ -180,8 +180,8 @@ func (h *consentPages) key(req *handler.Request) (key, cookie string) {
 	return key, c.String()
 }
 
-// seal is what the form has to bring back: nobody can make it who has not what this browser keeps, and it is of use for
-// this person and this request alone.
+// seal returns the value that the form has to bring back: it cannot be made without the browser's key, and is valid
+// only for this person and this request.
 func (h *consentPages) seal(key string, req *handler.Request, given url.Values) string {
 	mac := hmac.New(sha256.New, []byte(key))
 	wanted := url.Values{"": {req.Principal.Name()}}

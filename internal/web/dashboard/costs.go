@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/words"
 )
 
-// costDays is how many days costs are summed over, today included.
+// costDays is the number of days over which costs are summed, today included.
 const costDays = 7
 
 // bar is a line of a chart of bars.
@@ -30,7 +30,7 @@ func (b bar) Key() any { return b }
 // Moment is none.
 func (bar) Moment() time.Time { return time.Time{} }
 
-// spending is what sessions cost in the last days.
+// spending holds the costs of sessions in the last days.
 type spending struct {
 	Sum   sessions.Usage
 	Trend string            // against the days before, in words
@@ -38,7 +38,7 @@ type spending struct {
 	Tiers []bar
 }
 
-// costs is what sessions cost in the last days, and in as many before.
+// costs returns the costs of sessions in the last days, and in as many before.
 func costs(ctx context.Context, r records.Sessions, now time.Time) (spending, error) {
 	var s spending
 	groups, err := r.UsageByDay(ctx, now.AddDate(0, 0, 1-2*costDays))

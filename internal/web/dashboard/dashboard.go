@@ -1,4 +1,4 @@
-// Package dashboard is what people see: the pages, and the forms on them. It fills the views of internal/web/pages.
+// Package dashboard serves the pages for people, and the forms on them. It fills the views of internal/web/pages.
 package dashboard
 
 import (
@@ -33,7 +33,8 @@ type Reader interface {
 	Compare(ctx context.Context, p record.Proposal) (prflow.Comparison, error)
 }
 
-// Reviewer is what people do with pull requests that no forge has pages for; *review.Service is one. Errors are faults.
+// Reviewer acts for people on pull requests that have no pages at a forge; *review.Service implements it. Errors are
+// faults.
 type Reviewer interface {
 	// Reviews reports whether the pull requests of the provider are reviewed here.
 	Reviews(provider string) bool
@@ -47,17 +48,17 @@ type Reviewer interface {
 	Refused(ctx context.Context, r review.Request, why error) error
 }
 
-// Sessions is what the operator permits and has scheduled; *session.Service is one.
+// Sessions returns the operator's configuration and schedule of sessions; *session.Service implements it.
 type Sessions interface{ Plan() session.Plan }
 
-// Providers is what the pages ask at providers.
+// Providers holds the pages' access to providers.
 type Providers struct {
 	Reader   Reader
 	Reviewer Reviewer
 	Registry *gitprovider.Registry
 }
 
-// Options are what a Dashboard is made of. All are required.
+// Options configures a Dashboard. All fields are required.
 type Options struct {
 	Settings handler.Settings
 	Promote  operation.Operation // opens what a dry run has shown; zero if that is not enabled
@@ -75,7 +76,7 @@ type Options struct {
 	Env       handler.Env
 }
 
-// People is what people do here beside reviewing.
+// People holds the operations for people other than reviewing.
 type People struct {
 	Sessions Sessions
 	Acts     []operation.Operation // those with a page that is made from them
@@ -142,7 +143,7 @@ const changesPath = "/changes"
 // pullPath is the pattern of the page of a pull request.
 const pullPath = "/pulls/{provider}/{owner}/{repo}/{number}"
 
-// Routes are the pages and their forms. They are no part of the API.
+// Routes returns the pages and their forms. They do not belong to the API.
 func (d *Dashboard) Routes() []handler.Route {
 	page := func(pattern string, handle handler.Func) handler.Route {
 		return handler.Route{Method: "GET", Pattern: pattern, Scope: access.Read, Page: true, Handle: handle}
@@ -201,8 +202,8 @@ func (d *Dashboard) Routes() []handler.Route {
 		Handle: func(*handler.Request) (handler.Response, error) { return d.goTo("/"), nil }})
 }
 
-// reloads lead whoever asks for the address of a form, as a browser does that loads its answer again, to the page that
-// the form is on.
+// reloads returns routes for GET of the address of a form, which browsers send on a reload of its answer: they redirect
+// to the page that has the form.
 func (d *Dashboard) reloads(routes []handler.Route) (out []handler.Route) {
 	for _, r := range routes {
 		twin := func(other handler.Route) bool { return other.Method == http.MethodGet && other.Pattern == r.Pattern }

@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/records"
 )
 
-// Deployments is what the page of deployments asks. Errors are faults.
+// Deployments serves the page of deployments. Errors are faults.
 type Deployments interface {
 	// Look says what would change, what has drifted, and how.
 	Look(ctx context.Context) (deploy.Overview, error)
@@ -81,7 +81,7 @@ type deploymentsView struct {
 	pages.Page
 	deploy.Overview
 	Failed *fault.Error // why nothing can be said of what should be there
-	// NoConfiguration says that there is none yet, which is no failure.
+	// NoConfiguration says that there is none yet, which is not a failure.
 	NoConfiguration bool
 	Drifted         *pages.Diff
 	Waiting         *deploy.DueMerge
@@ -101,7 +101,7 @@ func (v deploymentsView) WaitingPath() string {
 	return target{v.Waiting.Provider, v.Waiting.Owner, v.Waiting.Name, v.Waiting.Number}.Path()
 }
 
-// need is what the overview says of a merge that waits for a person.
+// need returns the overview's item for a merge that waits for a person.
 func (t Toolsets) need() (out []waitItem, err error) {
 	if t.Deployments == nil {
 		return nil, nil

@@ -15,7 +15,7 @@ import (
 // healthPath is the address of the page Health.
 const healthPath = "/doctor"
 
-// standing is how the server is, beside the navigation.
+// standing returns the state of the server, shown beside the navigation.
 func (h *renderer) standing(ctx context.Context) pages.Standing {
 	now := h.health.Now(ctx)
 	s := pages.Standing{Mode: "Opens changes, tier " + h.settings.Tier.String()}
@@ -44,7 +44,7 @@ func (p part) Key() any { return p }
 // Word is its status.
 func (p part) Word() words.Word { return words.Part(p.Status) }
 
-// Title is what is wrong, or else its name.
+// Title says what is wrong, or else is its name.
 func (p part) Title() string {
 	if p.Status == doctor.Problem {
 		return p.Headline()
@@ -52,7 +52,7 @@ func (p part) Title() string {
 	return p.Name
 }
 
-// Detail is how it is, as a sentence.
+// Detail describes its state, as a sentence.
 func (p part) Detail() string { return words.Sentence(p.Finding.Detail) }
 
 // Stopped says what it stops, as a sentence; "" for nothing.
@@ -63,7 +63,7 @@ func (p part) Stopped() string {
 	return "It stops " + p.Stops + "."
 }
 
-// Remedy is what to do, as a sentence; "" where there is nothing to say.
+// Remedy says what to do, as a sentence; "" for nothing.
 func (p part) Remedy() string { return words.Sentence(p.Do) }
 
 // Moment is since when it is so; zero where that is not known.

@@ -37,7 +37,7 @@ type overviewParams struct {
 	Show string `json:"show,omitempty" enum:"all,broken,merge,review,dry"`
 }
 
-// overviewPage is what the first page shows.
+// overviewPage is the content of the first page.
 type overviewPage struct {
 	pages.Page
 	Numbers  numbers
@@ -53,7 +53,7 @@ type overviewPage struct {
 	Days     int
 }
 
-// numbers are what stands at the top.
+// numbers are the figures at the top.
 type numbers struct {
 	Waiting, Merge, Broken int64
 	Oldest                 time.Time // since when the oldest waits; zero for none
@@ -143,7 +143,7 @@ func (h *overview) refusals(ctx context.Context, view *overviewPage) error {
 	return err
 }
 
-// needs is what waits for a person, the most urgent first.
+// needs returns what waits for a person, the most urgent first.
 func (h *overview) needs(req *handler.Request) (out []waitItem, err error) {
 	for _, f := range h.health.Now(req.Context()).Of(doctor.Problem) {
 		out = append(out, partWait(part{f}))

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
-// Packages is what the catalogue asks of packages; *packages.Browser is one. Errors are faults.
+// Packages reads packages for the catalogue; *packages.Browser implements it. Errors are faults.
 type Packages interface {
 	Browse(ctx context.Context, b packages.Browsing) (packages.Shelf, error)
 	Offered(ctx context.Context, name string) (packages.Offer, error)
@@ -33,7 +33,7 @@ func (h *packagePages) nav() pages.NavItem {
 	return pages.NavItem{Path: packagesPath, Text: "Packages"}
 }
 
-// The name of a package may hold a slash, so that it is no part of the path.
+// The name of a package may hold a slash, so it is not part of the path.
 func (h *packagePages) routes(page func(string, handler.Func) handler.Route) []handler.Route {
 	return []handler.Route{page(packagesPath, asked(h.list)), page("/catalogue/package", asked(h.show))}
 }

@@ -26,7 +26,7 @@ type askParams struct {
 	Path string `json:"path,omitempty"`
 }
 
-// policyView is what the page shows.
+// policyView is the content of the page.
 type policyView struct {
 	pages.Page
 	Problem      string // why there are no rules

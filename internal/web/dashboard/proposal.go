@@ -44,7 +44,7 @@ type proposalPage struct {
 	WhyNot     string // why a dry run cannot be opened by this person here; "" if it can, or is none
 }
 
-// proposedChange is what a proposal changes.
+// proposedChange describes the change of a proposal.
 type proposedChange struct {
 	record.Proposal
 	Prose     pages.Prose
@@ -85,7 +85,7 @@ func (v proposalPage) Repository() string {
 	return ""
 }
 
-// Word is how it stands.
+// Word describes its state.
 func (v proposalPage) Word() words.Word {
 	if v.Change != nil && (v.Last() == nil || v.Change.Abandoned || v.Change.State != record.StateDryRun) {
 		return words.Proposal(v.Change.State, v.Change.Abandoned)
@@ -93,7 +93,7 @@ func (v proposalPage) Word() words.Word {
 	return words.Outcome(v.Last().Outcome)
 }
 
-// Checked is what our checks said of it.
+// Checked returns the verdicts of our checks on it.
 func (a attempt) Checked() gates { return gatesOf(a.Verdicts) }
 
 // Broken are the rules that it broke.
@@ -161,7 +161,7 @@ func (h *proposalPages) show(req *handler.Request, q proposalParams) (handler.Re
 	return h.html("proposal", view)
 }
 
-// wanted is what a refused attempt wanted.
+// wanted is the change that a refused attempt asked for.
 type wanted struct {
 	record.RefusedChange
 	Prose pages.Prose
@@ -251,7 +251,7 @@ func (h *renderer) compare(req *handler.Request, reader Reader, p record.Proposa
 		base, pages.Short(found.BaseCommit), pages.Short(p.BaseCommit))
 }
 
-// promote opens what a dry run has shown for a person, who is led to what became of it.
+// promote opens the change of a dry run for a person, and redirects to the result.
 func (h *proposalPages) promote(req *handler.Request) (handler.Response, error) {
 	if _, err := handler.ReadForm(req); err != nil {
 		return handler.Response{}, h.promotes.Reject(req.Context(), req.Call(nil), err)

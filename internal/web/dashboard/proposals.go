@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/records"
 )
 
-// pageSize is how many rows a listing shows.
+// pageSize is the number of rows of a listing.
 const pageSize = 50
 
 // proposalPages show attempts at proposals, and let people open what a dry run has shown.
@@ -69,8 +69,8 @@ func beside(query url.Values, name, value string, drop ...string) string {
 	return "?" + q.Encode()
 }
 
-// neighbours cuts the row beyond the page off, newest first, and says where newer and older rows are. after and before
-// are what the page was asked for by, 0 for not at all.
+// neighbours cuts off the row beyond the page, newest first, and returns links to newer and older rows. after and
+// before are the page's parameters, 0 if absent.
 func neighbours(query url.Values, before, after int, rows []record.RecordedAttempt) (kept []record.RecordedAttempt,
 	p pager) {
 	more := len(rows) > pageSize
@@ -104,7 +104,7 @@ type stretch struct {
 	pager
 }
 
-// stretchOf is the part that begins after so many entries. size is how many a page shows.
+// stretchOf returns the part of a list from offset on. size is the number of entries of a page.
 func stretchOf(query url.Values, offset, size, shown, total int) stretch {
 	out := stretch{offset + 1, offset + shown, pager{Plain: true}}
 	if offset > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/words"
 )
 
-// decision is what a person may decide, and has.
+// decision holds a person's possible decisions, and the last one.
 type decision struct {
 	Acts     []actForm
 	Why      string    // why there are none
@@ -26,7 +26,7 @@ func (d decision) InMenu() bool {
 	return slices.ContainsFunc(d.Acts, func(a actForm) bool { return !a.InBar })
 }
 
-// reviewAction is what a person may do to a pull request.
+// reviewAction is a possible action of a person on a pull request.
 type reviewAction struct {
 	actForm
 	done string
@@ -55,8 +55,8 @@ func reviewActions() []reviewAction {
 	}
 }
 
-// actsFor is what a person may do to a pull request in the state. To merge has a button of its own once nothing stands
-// against it.
+// actsFor returns a person's possible actions on a pull request in the state. Merging has a button of its own once
+// there are no obstacles.
 func actsFor(state gitprovider.State, stands words.Word, obstacles []string) (out []actForm) {
 	ready := len(obstacles) == 0 && stands == words.Standing(record.StandingReady)
 	for _, a := range reviewActions() {

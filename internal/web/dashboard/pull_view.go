@@ -61,7 +61,7 @@ type pullPage struct {
 	Word   words.Word
 	Gates  gates
 	Made   []step   // the proposals that it consists of, oldest first
-	End    *pullEnd // nil while it is open, and where nobody knows
+	End    *pullEnd // nil while it is open, and where it is not known
 	Way    []wayStep
 	opinions
 	difference
@@ -81,22 +81,22 @@ func (s step) Link() string { return proposalPath(s.ID) }
 // SessionLink is the address of the agent's session, without the base.
 func (s step) SessionLink() string { return sessionPath(s.Session) }
 
-// pullEnd is how a pull request ended, as far as it is recorded.
+// pullEnd says how a pull request ended, as far as it is recorded.
 type pullEnd struct {
 	At time.Time
-	By string // "" if nobody says
+	By string // "" if not known
 
-	LiftedBy string // who has lifted its cooldown; "" for nobody
+	LiftedBy string // who has lifted its cooldown; "" if it was not lifted
 	LiftedAt time.Time
 }
 
-// opinions are what people said of a pull request.
+// opinions holds people's reviews of a pull request.
 type opinions struct {
 	Reviews     []gitprovider.Review
 	MoreReviews int
 }
 
-// difference is what a pull request changes.
+// difference is the diff of a pull request.
 type difference struct {
 	Diff     *pages.Diff // nil where the provider shows it
 	DiffNote string
@@ -117,7 +117,7 @@ func (v pullPage) Mergeable() string {
 	return "can be done once it is approved"
 }
 
-// tell fills in the way of the change so far, and what is to come.
+// tell fills in the steps of the change so far, and those to come.
 func (v *pullPage) tell(reviews []gitprovider.Review) {
 	for _, s := range v.Made {
 		if s.Row.Seq > 0 {
@@ -152,7 +152,7 @@ func (v *pullPage) tell(reviews []gitprovider.Review) {
 	}
 }
 
-// acts are what a person may do to it. A cooldown is lifted once.
+// acts returns a person's possible actions on it. A cooldown is lifted once.
 func (v *pullPage) acts(state gitprovider.State, obstacles []string) []actForm {
 	acts := actsFor(state, v.Word, obstacles)
 	if v.End == nil || v.End.LiftedBy == "" {
@@ -161,7 +161,7 @@ func (v *pullPage) acts(state gitprovider.State, obstacles []string) []actForm {
 	return slices.DeleteFunc(acts, func(a actForm) bool { return a.Verb == review.LiftCooldown })
 }
 
-// Proposer is who proposed it first.
+// Proposer returns the name of its first proposer.
 func (v pullPage) Proposer() string {
 	if len(v.Made) == 0 {
 		return ""
@@ -178,7 +178,7 @@ func (v pullPage) Revised() time.Time {
 	return time.Time{}
 }
 
-// standing is how a pull request stands, from what its provider says now.
+// standing describes the state of a pull request, from its provider's present answer.
 func (v pullPage) standing() words.Word {
 	r := record.PullRecord{State: v.Status.State, Checks: v.Status.Checks.State, RevisedAt: v.Revised()}
 	r.Approvals, r.ChangesRequested = gitprovider.Opinions(v.Status.Reviews)

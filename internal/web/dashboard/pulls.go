@@ -65,7 +65,7 @@ func (h *pullPages) show(req *handler.Request) (handler.Response, error) {
 	return h.html("pull", view)
 }
 
-// view is what a person sees. What the page shows of the difference counts as seen from then on.
+// view returns the page for a person. The part of the diff that it shows counts as seen from then on.
 func (h *pullPages) view(req *handler.Request, t target, q pullParams) (pullPage, error) {
 	ctx, cancel := context.WithTimeout(req.Context(), statusTimeout)
 	defer cancel()
@@ -155,7 +155,7 @@ func (h *pullPages) made(ctx context.Context, t target) (steps []step, err error
 	return steps, nil
 }
 
-// end is how a pull request ended: as it is recorded, else as its provider says.
+// end returns how a pull request ended: from the record, else from its provider.
 func (h *pullPages) end(ctx context.Context, t target, status gitprovider.Status) (*pullEnd, error) {
 	if status.State == gitprovider.StateOpen {
 		return nil, nil

@@ -39,7 +39,7 @@ const (
 	pullsAge     = 15 * time.Second
 )
 
-// pullsRead is what one reading has found.
+// pullsRead is the result of one reading.
 type pullsRead struct {
 	number   int    // of the reading
 	position string // of the record, before it began

@@ -148,7 +148,7 @@ func (h *pullPages) readReview(req *handler.Request) (sentReview, error) {
 	return r, nil
 }
 
-// shownOf is what the page with a form showed. What is none counts as the first part.
+// shownOf returns what the page with a form showed. An invalid part counts as the first part.
 func shownOf(form url.Values) (q pullParams) {
 	if part, err := strconv.ParseUint(form.Get("part"), 10, 16); err == nil {
 		q.Part = int(part)

@@ -47,7 +47,7 @@ func (h *renderer) htmlAgain(why *fault.Error, name string, view any) (handler.R
 	return response, err
 }
 
-// frame is what every page has. current is the path of its entry in the navigation.
+// frame returns the common parts of every page. current is the path of its entry in the navigation.
 func (h *renderer) frame(req *handler.Request, title, current string) pages.Page {
 	version := h.settings.Version
 	if req.Principal.Name() == "" { // strangers need not know what runs
@@ -68,7 +68,7 @@ func (h *renderer) frame(req *handler.Request, title, current string) pages.Page
 	}
 }
 
-// navigationFor is what of the navigation somebody is shown.
+// navigationFor returns the part of the navigation that a person may see.
 func navigationFor(nav []pages.NavItem, operates bool) (out []pages.NavItem) {
 	for _, item := range nav {
 		if !item.Operate || operates {

@@ -41,7 +41,7 @@ type scriptPages struct {
 const (
 	scriptsPath = "/scripts"
 	runsShown   = 20
-	// startWait is how long a form waits for a script that others keep from starting.
+	// startWait limits how long a form waits for a script whose start is blocked by other runs.
 	startWait = 20 * time.Second
 )
 
@@ -81,7 +81,7 @@ type runRow struct {
 	At time.Time
 }
 
-// Took is how long it took.
+// Took returns its duration.
 func (r runRow) Took() string {
 	if r.State == string(record.ScriptRunning) {
 		return "so far"
@@ -89,7 +89,7 @@ func (r runRow) Took() string {
 	return words.Length(time.Duration(r.DurationMS) * time.Millisecond)
 }
 
-// Word is how it ended.
+// Word describes its end.
 func (r runRow) Word() words.Word {
 	return words.Script(record.ScriptRun{
 		State: record.ScriptRunState(r.State), Ending: record.ScriptEnding{ExitCode: r.ExitCode, TimedOut: r.TimedOut},
@@ -134,7 +134,7 @@ type scriptPage struct {
 	Schema string
 	Runs   []runRow
 	WhyNot string // why there is no form
-	Failed string // why the form comes back; "" for a form that nobody has sent
+	Failed string // why the form comes back; "" for one that was not sent
 }
 
 // scriptField is an argument in the form that starts a script.

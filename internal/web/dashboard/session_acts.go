@@ -16,7 +16,7 @@ type startForm struct {
 	FormBase string
 	Tiers    []option
 	Note     string // as it was sent, if the form comes back
-	Failed   string // why it comes back; "" for a form that nobody has sent
+	Failed   string // why it comes back; "" for a form that was not sent
 }
 
 // startForm is the form for a new session, or why there is none.

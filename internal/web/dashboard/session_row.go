@@ -35,7 +35,7 @@ func (s sessionRow) Running() bool { return s.State == sessions.StateRunning }
 // Began reports whether it ever ran.
 func (s sessionRow) Began() bool { return s.State != sessions.StateSkipped }
 
-// Name is what it was started for: the first line of its note, or else what its tier does.
+// Name says what it was started for: the first line of its note, or else the task of its tier.
 func (s sessionRow) Name() string {
 	if line, _, _ := strings.Cut(strings.TrimSpace(s.Note), "\n"); line != "" {
 		return line
@@ -46,11 +46,11 @@ func (s sessionRow) Name() string {
 	}[s.Tier]
 }
 
-// StartedBy is what started it, in words.
+// StartedBy says what started it.
 func (s sessionRow) StartedBy() string {
 	from := 0
 	if s.Tier == gitprovider.TierInvestigate {
-		from = int(gitprovider.TierObserve) // nobody else hands over to it
+		from = int(gitprovider.TierObserve) // only that tier hands over to it
 	}
 	by := ""
 	if s.Actor.Session != nil && s.Actor.Session.Starter != nil {
@@ -59,7 +59,7 @@ func (s sessionRow) StartedBy() string {
 	return words.Trigger(s.Trigger, by, from)
 }
 
-// Took is how long it took so far.
+// Took returns its duration so far.
 func (s sessionRow) Took() string {
 	ended := s.EndedAt
 	if ended.IsZero() {
@@ -71,7 +71,7 @@ func (s sessionRow) Took() string {
 	return "under 1 s"
 }
 
-// Proposals is what was proposed in it, in words.
+// Proposals describes its proposals.
 func (s sessionRow) Proposals() string {
 	n := s.Counts
 	text := inWords([]counted{
@@ -84,7 +84,7 @@ func (s sessionRow) Proposals() string {
 	return text
 }
 
-// NotKept is what was not kept of its output, in words.
+// NotKept describes the parts of its output that were not kept.
 func (s sessionRow) NotKept() string {
 	return inWords([]counted{
 		{s.CutLines, "lines beyond the bound"}, {s.BadLines, "lines that were no event"},

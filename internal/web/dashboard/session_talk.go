@@ -24,7 +24,7 @@ type moment struct {
 // proposedMoment is an attempt at a proposal on the timeline.
 type proposedMoment struct{ attempt }
 
-// Verb is what became of it.
+// Verb describes the result.
 func (p proposedMoment) Verb() string {
 	switch p.Outcome {
 	case record.OutcomeRefused:
@@ -41,13 +41,13 @@ func (p proposedMoment) Verb() string {
 	return "Proposed"
 }
 
-// MaxRunes is how much of an event is shown.
+// MaxRunes limits the characters of an event that are shown.
 func (moment) MaxRunes() int { return eventRunes }
 
 // Longer reports whether its event is longer than that.
 func (m moment) Longer() bool { return len([]rune(m.Event.Text)) > eventRunes }
 
-// gistRunes is how much of a folded text stands beside it.
+// gistRunes limits the characters of a folded text that are shown beside it.
 const gistRunes = 100
 
 // Gist is the beginning of a folded text, in one line.
@@ -126,10 +126,10 @@ func (v sessionPage) Kinds() (out []link) {
 	return out
 }
 
-// Ended is how it ended, as the beginning of a sentence.
+// Ended says how it ended, as the beginning of a sentence.
 func (v sessionPage) Ended() string { return words.Session(v.State).Text }
 
-// Remedy is what to do about how it ended, as rich text; "" for nothing.
+// Remedy says what to do about the way it ended, as rich text; "" for nothing.
 func (v sessionPage) Remedy() string {
 	switch v.State {
 	case sessions.StateLimit:

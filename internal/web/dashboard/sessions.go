@@ -18,7 +18,7 @@ import (
 // sessionsPath is the address of the list of sessions.
 const sessionsPath = "/sessions"
 
-// scheduledShown is how many sessions by the schedule its page shows.
+// scheduledShown is the number of scheduled sessions that its page shows.
 const scheduledShown = 20
 
 // sessionPages show the sessions of agents, and start and stop them.
@@ -52,7 +52,7 @@ type sessionsPage struct {
 	Journal    []sessions.JournalEntry
 }
 
-// sessionNumbers is how it goes, on the first page of all sessions.
+// sessionNumbers are the figures on the first page of all sessions.
 type sessionNumbers struct {
 	session.Plan
 	Running  []sessionRow
@@ -61,7 +61,7 @@ type sessionNumbers struct {
 	Each     string // what one of them cost; "" if nothing was spent
 }
 
-// journalShown is how many entries of the journal the listing shows.
+// journalShown is the number of journal entries that the listing shows.
 const journalShown = 30
 
 func (h *sessionPages) list(req *handler.Request, q sessionPageParams) (handler.Response, error) {
@@ -126,7 +126,7 @@ func stateChoices() [][2]string {
 	return out
 }
 
-// numbers is how it goes with the sessions of the last days.
+// numbers returns the figures about the sessions of the last days.
 func (h *sessionPages) numbers(req *handler.Request, used *usageTable) (*sessionNumbers, error) {
 	n := &sessionNumbers{Plan: h.agents.Plan()}
 	var err error

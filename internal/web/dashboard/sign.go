@@ -41,7 +41,7 @@ type signInForm struct {
 	Missed   string // why signing in by a provider came to nothing
 }
 
-// arrivedPage is what a browser sees that comes back from a provider.
+// arrivedPage is the page for a browser that comes back from a provider.
 type arrivedPage struct {
 	pages.Page
 	Next     string

@@ -54,7 +54,7 @@ type tokenForm struct {
 	Tiers, Scopes     []option
 	Name, Repos, Days string // as they were sent, if the form comes back
 	DryRun, ReadOnly  bool
-	Failed            string // why it comes back; "" for a form that nobody has sent
+	Failed            string // why it comes back; "" for a form that was not sent
 	Bounded           string // see access.Gatekeeper.Bounded
 }
 
@@ -66,7 +66,7 @@ type madeToken struct {
 	Problem      string // why there are no clients
 }
 
-// clientLines are what tells one client of this server. They hold no secret.
+// clientLines configure a client for this server. They hold no secret.
 type clientLines struct{ Name, Command, File, Text string }
 
 func (h *tokenPages) routes() []handler.Route {
@@ -109,7 +109,7 @@ func (h *tokenPages) list(req *handler.Request, agents bool) (handler.Response, 
 	return h.html("tokens", view)
 }
 
-// blank is the page without tokens, with a form that nobody has sent.
+// blank returns the page without tokens, with an empty form.
 func (h *tokenPages) blank(req *handler.Request, agents bool) tokensPage {
 	title, path := "Tokens", peopleTokensPath
 	if agents {
@@ -122,7 +122,7 @@ func (h *tokenPages) blank(req *handler.Request, agents bool) tokensPage {
 	return view
 }
 
-// offer is what a person may give; tier and scopes are those that are chosen.
+// offer sets what a person may grant; tier and scopes are those that are chosen.
 func (f *tokenForm) offer(who access.Principal, tier gitprovider.Tier, scopes access.Scopes) {
 	f.Tiers, f.Scopes = nil, nil
 	for at := gitprovider.TierObserve; at <= min(who.Ceiling, gitprovider.TierRemediate); at++ {
@@ -182,7 +182,7 @@ func (h *tokenPages) create(req *handler.Request, agents bool) (handler.Response
 		return h.sendBack(req, form, agents, err)
 	}
 	view, err := h.view(req, agents)
-	if err != nil { // it is made all the same, and nobody could see its secret any more
+	if err != nil { // it exists all the same, and its secret could not be shown again
 		view = h.blank(req, agents)
 	}
 	view.Position, view.Made = "", h.made(req, out.(tokens.TokenMade))
@@ -191,7 +191,8 @@ func (h *tokenPages) create(req *handler.Request, agents bool) (handler.Response
 	return response, err
 }
 
-// wantedToken is what a form asks for, as create_token takes it. What it cannot read is left for that to refuse.
+// wantedToken returns the token that a form asks for, as create_token takes it. create_token refuses values that cannot
+// be read.
 func wantedToken(form url.Values, agents bool) map[string]any {
 	tier, known := gitprovider.ParseTier(form.Get("tier"))
 	if !known {

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/records"
 )
 
-// Toolsets is what the pages of toolsets ask. What is nil has no pages: its toolset is not enabled.
+// Toolsets holds the services behind the pages of toolsets. A nil one has no pages: its toolset is not enabled.
 type Toolsets struct {
 	Definitions Definitions
 	Packages    Packages
@@ -21,7 +21,7 @@ type Toolsets struct {
 type pageSet interface {
 	// nav is their entry in the navigation. Its path is that of one of the routes.
 	nav() pages.NavItem
-	// routes are the pages and their forms; page makes a route of a page that whoever may read can see.
+	// routes returns the pages and their forms; page makes the route of a page for everyone who may read.
 	routes(page func(pattern string, handle handler.Func) handler.Route) []handler.Route
 }
 

@@ -5,10 +5,10 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
-// usageDays is how many days the table of costs has, today included.
+// usageDays is the number of days in the table of costs, today included.
 const usageDays = 7
 
-// usageTable is what the sessions of the last days used, by day and tier.
+// usageTable holds the usage of the sessions of the last days, by day and tier.
 type usageTable struct {
 	Days  int
 	Rows  []usageRow

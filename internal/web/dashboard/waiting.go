@@ -52,13 +52,13 @@ func (g waitGroup) Key() any { return g }
 // Moment is none.
 func (waitGroup) Moment() time.Time { return time.Time{} }
 
-// waiting is what waits for a person.
+// waiting lists what waits for a person.
 type waiting struct {
 	items  []waitItem
 	counts map[string]int64 // by group, of those that were not read, too
 }
 
-// all is how much waits.
+// all returns the number of items that wait.
 func (w waiting) all() (n int64) {
 	for _, count := range w.counts {
 		n += count
@@ -94,8 +94,8 @@ func (w waiting) shown(group string) (rows []waitItem, more int64) {
 	return rows, of - int64(len(rows))
 }
 
-// waits is what waits for a person, the worst first, and of a kind the oldest; of pull requests at most so many that
-// stand alike.
+// waits returns what waits for a person, the worst first, and within a kind the oldest first; of pull requests at most
+// most for each standing.
 func (h *overview) waits(req *handler.Request, most int) (waiting, error) {
 	needs, err := h.needs(req)
 	if err != nil {
@@ -141,7 +141,7 @@ func (h *overview) waits(req *handler.Request, most int) (waiting, error) {
 	return w, err
 }
 
-// waitOf is what a person has to do with an open pull request; false if it is with the agent.
+// waitOf returns a person's task for an open pull request; false if it is with the agent.
 func waitOf(p record.PullRecord) (waitItem, bool) {
 	link := pullLinkOf(p.PullKey, "", "")
 	if link == nil {

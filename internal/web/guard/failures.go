@@ -16,9 +16,9 @@ const (
 )
 
 // Failures counts wrong credentials by address, in windows of a fixed length. An address of IPv6 stands for its /64,
-// which is what one subscriber has. Only who is wrong learns of it: the right credentials are always let through, or
-// strangers could keep out whoever has them by being wrong from the same address, and they cannot be guessed at any
-// rate.
+// the network of one subscriber. Only wrong credentials are refused: right ones are always accepted. Otherwise
+// strangers could lock out their holder by sending wrong ones from the same address. Guessing them is not possible
+// anyway.
 type Failures struct {
 	now  func() time.Time
 	said string // to whom was wrong too often
@@ -39,8 +39,8 @@ func NewFailures(now func() time.Time, each, all int, said string) *Failures {
 // Count counts a wrong credential. It is limit_reached if too many came from the address, or from all, else err.
 func (f *Failures) Count(from netip.Addr, err error) error { return f.count(from, err, false) }
 
-// CountFairly counts what may be right as well: once too many came from all addresses together, those have to wait that
-// were counted in this window already. Strangers elsewhere keep nobody out.
+// CountFairly also counts attempts that may be right: once too many came from all addresses together, only addresses
+// that were already counted in this window have to wait. Strangers elsewhere lock no one out.
 func (f *Failures) CountFairly(from netip.Addr) error { return f.count(from, nil, true) }
 
 func (f *Failures) count(from netip.Addr, err error, fairly bool) error {
@@ -104,7 +104,7 @@ func (f *Failures) wait(where string) error {
 	return e
 }
 
-// Subscriber is the address that stands for whoever has it.
+// Subscriber returns the address that stands for all addresses of its subscriber.
 func Subscriber(from netip.Addr) netip.Addr {
 	if network, err := from.Prefix(64); from.Is6() && err == nil {
 		return network.Addr()

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 )
 
-// Options are what a Guard is made of. All are required.
+// Options configures a Guard. All fields are required.
 type Options struct {
 	Network Network
 	Access  *access.Gatekeeper

@@ -49,8 +49,8 @@ func (g *Guard) recheck(ctx context.Context, req *handler.Request, was access.Pr
 	return now.Still(was, scope)
 }
 
-// MayRead reports whether the caller may read: the scopes are asked for what a stranger gets a shorter answer to.
-// Credentials that are no good are an error, none at all are not.
+// MayRead reports whether the caller may read, for routes that answer strangers with less. Invalid credentials are an
+// error, missing ones are not.
 func (g *Guard) MayRead(req *handler.Request) (bool, error) {
 	who, err := g.Identify(req)
 	shows := len(req.Header.Values("Authorization")) > 0 || len(g.LoginCookies(req.Request)) > 0 ||

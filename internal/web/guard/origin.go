@@ -51,7 +51,7 @@ func (g *Guard) Address(r *http.Request) string {
 	return g.scheme(r) + "://" + host + g.BasePath
 }
 
-// scheme is how the browser reaches us, as far as a trusted proxy tells it.
+// scheme returns the scheme by which the browser reaches us, as far as a trusted proxy tells it.
 func (n Network) scheme(r *http.Request) string {
 	if n.overTLS(r) {
 		return "https"

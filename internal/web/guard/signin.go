@@ -51,7 +51,7 @@ type Identity struct {
 	Scopes  []access.Scope `json:"scopes"`
 }
 
-// signInForm is what is sent to sign in: a token or, from the page of a one-time address, a code.
+// signInForm is a submitted sign-in: a token or, from the page of a one-time address, a code.
 type signInForm struct {
 	token, code string
 	next        string // where a browser is led then
@@ -160,7 +160,7 @@ func (g *Guard) Secured(r *http.Request) bool { return g.overTLS(r) }
 // maxBrowser bounds what a browser calls itself, in runes.
 const maxBrowser = 200
 
-// BrowserOf is what the browser calls itself, for the list of logins.
+// BrowserOf returns the browser's name for itself, for the list of logins.
 func BrowserOf(req *handler.Request) string {
 	return content.Clean(req.Header.Get("User-Agent"), maxBrowser)
 }

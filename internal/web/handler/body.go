@@ -24,7 +24,7 @@ func ReadBody(r *Request, contentType string) ([]byte, error) {
 	return body, err
 }
 
-// ReadSome is ReadBody for whoever answers a body above the bound in a way of their own: its beginning is read then,
+// ReadSome is ReadBody for callers that answer a body above the bound in their own way: it reads the beginning then,
 // and whole is false.
 func ReadSome(r *Request, contentType string) (body []byte, whole bool, err error) {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {

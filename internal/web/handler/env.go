@@ -8,30 +8,30 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// Env is what handlers take from the process that serves.
+// Env holds what handlers need from their process.
 type Env struct {
 	Log    *slog.Logger
 	Redact func(text string) string // keeps the values of our own tokens out of what a handler renders
-	// Redaction is a number that changes whenever Redact begins to keep out something else; nil where nobody knows.
+	// Redaction returns a number that changes whenever Redact begins to remove something else; nil where it is not known.
 	Redaction func() int64
 	Now       func() time.Time
 	NewID     func() string // request ids
 }
 
-// Settings is what the operator lets this server do.
+// Settings is what the operator permits this server to do.
 type Settings struct {
 	Version string
 	Tier    gitprovider.Tier
 	Rules   func() Rules // as they are now
-	// PublicURL is where clients reach the server, base path included; "" if nobody says.
+	// PublicURL is the address at which clients reach the server, base path included; "" if not configured.
 	PublicURL string
 }
 
-// Rules are what the operator's rules say of the whole server at one time.
+// Rules holds the operator's rules for the whole server at one time.
 type Rules struct {
 	DryRun   bool
 	ReadOnly string // why no proposals are taken, or ""
-	Problem  string // why the rules cannot be known, or "": nobody signs in anew
+	Problem  string // why the rules cannot be known, or "": new sign-ins are refused then
 }
 
 // Bounds, in runes, of text that others wrote.
@@ -41,7 +41,7 @@ const (
 	MaxAgentText = 64 << 10 // what is recorded of an agent's text is shorter
 )
 
-// Text is what others wrote as it may be shown: without our tokens, without what nobody can see, and bounded.
+// Text prepares a text of others for display: without our tokens and invisible characters, and bounded.
 func (e Env) Text(text string, runes int) string {
 	out := content.Clean(e.Redact(text), runes)
 	return out
@@ -53,7 +53,7 @@ func (e Env) Line(text string) string { return e.Text(text, MaxLine) }
 // Message is a message of such text.
 func (e Env) Message(text string) string { return e.Text(text, MaxMessage) }
 
-// CleanLine is a line of text that others wrote, for the record: nothing is taken out but what nobody can see.
+// CleanLine prepares a line of text of others for the record: only invisible characters are removed.
 func CleanLine(text string) string {
 	out := content.Clean(text, MaxLine)
 	return out

@@ -1,5 +1,5 @@
-// Package handler is what the handlers of internal/web have in common: the request with who makes it, the response, the
-// route, and how queries and bodies are read. It knows neither pages nor the API, and is below both.
+// Package handler holds what the handlers of internal/web share: the request with its caller, the response, the route,
+// and the reading of queries and bodies. It knows neither pages nor the API, and is below both.
 package handler
 
 import (
@@ -22,7 +22,7 @@ type Request struct {
 	*http.Request
 	ID        string // request id of this exchange; an attempt has its own
 	Principal access.Principal
-	// asks again whether Principal may make it; nil where nobody was asked; see operation.Caller
+	// checks again that Principal may make it; nil where there was no check; see operation.Caller
 	Recheck  func(ctx context.Context) error
 	Page     bool // it is for a page, rather than for a program
 	Limit    BodyLimit
@@ -30,7 +30,7 @@ type Request struct {
 	Next     string // where a person goes when signed in, as the form has it that was sent; "" for none
 }
 
-// Caller is who calls, for the record.
+// Caller returns the caller, for the record.
 func (r *Request) Caller() operation.Caller {
 	door := record.DoorREST
 	if r.Page {
@@ -51,7 +51,7 @@ func (r *Request) Call(arguments []byte) operation.Call {
 		Arguments: arguments, ID: r.ID}
 }
 
-// Response is what a handler gives back. Without Bytes, Value is encoded as JSON.
+// Response is a handler's result. Without Bytes, Value is encoded as JSON.
 type Response struct {
 	Status int // 0: 200
 	Value  any
@@ -61,7 +61,7 @@ type Response struct {
 	ContentType string // of Bytes
 	Volatile    bool   // is different each time, so that a tag would be of no use
 
-	// Stream writes a body of the ContentType whose length nobody knows. If it fails, the connection is cut.
+	// Stream writes a body of the ContentType whose length is not known in advance. If it fails, the connection is cut.
 	Stream func(w io.Writer) error
 }
 
@@ -98,20 +98,20 @@ type Doc struct {
 // OK describes the usual answer: 200 with this type.
 func OK(body any) map[int]any { return map[int]any{http.StatusOK: body} }
 
-// BodyLimit is how large the body of a request may be. It is as small as what the route is for permits, since whoever
-// sends a body makes us read it: strangers, too, where no credentials are asked for.
+// BodyLimit limits the body of a request. It is as small as the purpose of the route permits, since we have to read any
+// body that is sent, even by strangers where no credentials are required.
 type BodyLimit struct {
 	Bytes  int64
 	Advice string // what to do about a larger one
-	// Within is how long it may take to arrive; 0 for as long as any request may take. It is short where no credentials
-	// are asked for.
+	// Within limits how long the body may take to arrive; 0 means the limit of any request. It is short where no
+	// credentials are required.
 	Within time.Duration
 }
 
-// OpenBodyTime is how long a body may take to arrive where no credentials are asked for.
+// OpenBodyTime limits how long a body may take to arrive where no credentials are required.
 const OpenBodyTime = 10 * time.Second
 
-// NoBody is the limit of routes with a method for bodies that read none.
+// NoBody returns the limit for routes whose method permits a body but that read none.
 func NoBody() *BodyLimit { return &BodyLimit{} }
 
 // Turns lets a few at a time do something.

@@ -24,8 +24,8 @@ func DecodeQuery(r *Request, dst any) error {
 }
 
 // Arguments writes path and query as the JSON object that a tool would be called with, repeated and unknown names
-// included: the decoder refuses those, in the same words for every way in. input is the struct type of the object; a
-// field with the tag path is that part of the path. An empty value of what is no text counts as absent.
+// included: the decoder refuses those, in the same words for every protocol. input is the struct type of the object; a
+// field with the tag path is that part of the path. An empty value of a field that is not text counts as absent.
 func Arguments(r *Request, rawQuery string, input reflect.Type) ([]byte, error) {
 	query, err := url.ParseQuery(rawQuery)
 	if err != nil {

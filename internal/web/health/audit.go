@@ -14,7 +14,7 @@ const (
 	wholeInterval = 24 * time.Hour
 )
 
-// Verification is what verifying the audit has found.
+// Verification is the result of verifying the audit.
 type Verification struct {
 	Known   bool // there is a Report
 	Report  record.AuditReport

@@ -23,7 +23,7 @@ const (
 	refreshAge = 30 * time.Second
 )
 
-// Health is how this server is: each part once, with the worst that anything has found of it.
+// Health describes the state of this server: each part once, with the worst finding about it.
 type Health struct {
 	Parts []doctor.Finding
 	At    time.Time // when doctor looked; zero: not yet
@@ -65,7 +65,7 @@ func (h Health) Headline() (text, tone string) {
 	return "Healthy", "good"
 }
 
-// Options are what a Checker is made of. All are required but ComparePulls and Stamp.
+// Options configures a Checker. All fields are required except ComparePulls and Stamp.
 type Options struct {
 	// Doctor says what it finds of everything but whether the audit is whole and the providers answer.
 	Doctor func(ctx context.Context) []doctor.Finding
@@ -123,7 +123,7 @@ func New(o Options) *Checker {
 	}
 }
 
-// judge makes the health of what was found out. Whoever changes what that is made of calls it, with the lock.
+// judge computes the health from the findings. It is called, under the lock, after any of them has changed.
 func (c *Checker) judge() {
 	var parts []doctor.Finding
 	parts = append(parts, c.found...)
@@ -163,8 +163,8 @@ func wrong(parts []doctor.Finding) (out []doctor.Finding) {
 	return out
 }
 
-// Now is the health as it was found last. It looks if nobody has looked yet, or the operator's rules have
-// changed, and else waits for nothing.
+// Now returns the last known health. It looks first if there was no look yet, or the operator's rules have changed;
+// otherwise it does not wait.
 func (c *Checker) Now(ctx context.Context) Health {
 	stamp := c.stamp()
 	c.mu.Lock()

@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
-// What asking the providers costs at most: they are asked side by side, each gets pingBound, and nobody has them asked
-// again before pingAge is over. Anybody may ask us, so many questions must not become many requests.
+// Bounds on the cost of asking the providers: they are asked concurrently, each within pingBound, and at most once per
+// pingAge. Anybody may ask us, so many questions must not become many requests.
 const (
 	pingBound = 2 * time.Second
 	pingAge   = 30 * time.Second
@@ -33,7 +33,7 @@ type ProviderState struct {
 	asked bool
 }
 
-// part is what the provider's answer says of it; nothing if it was not asked.
+// part returns the finding about the provider's answer; nothing if it was not asked.
 func (p ProviderState) part() []doctor.Finding {
 	switch {
 	case p.State == stateDown:
@@ -45,7 +45,7 @@ func (p ProviderState) part() []doctor.Finding {
 	return nil
 }
 
-// Providers is what the providers said last, or say now if that was long ago.
+// Providers returns the providers' last answers, or new ones if those are too old.
 func (c *Checker) Providers(ctx context.Context) ([]ProviderState, error) {
 	done, err := c.pinging.Wait(ctx)
 	if err != nil {

@@ -57,20 +57,20 @@ type Hub struct {
 	mu      sync.Mutex
 	closed  bool
 	polling bool
-	at      position // nil if nobody has looked since there are streams
+	at      position // nil if it was not read since there are streams
 	streams map[*stream]struct{}
 	each    map[string]int
 }
 
-// stream is one client that listens. changed holds a token if there may be something new; dropped is closed if nobody
-// can tell what is new.
+// stream is one listening client. changed holds a token if there may be something new; dropped is closed if it is not
+// known what is new.
 type stream struct {
 	caller  string
 	changed chan struct{}
 	dropped chan struct{}
 }
 
-// Options are what a Hub is made of.
+// Options configures a Hub.
 type Options struct {
 	Topics []Topic
 	Limits Limits
@@ -78,7 +78,7 @@ type Options struct {
 	Env    handler.Env
 }
 
-// New makes a Hub that nobody listens to.
+// New makes a Hub without listeners.
 func New(o Options) *Hub {
 	return &Hub{
 		topics: o.Topics, limits: o.Limits.withDefaults(), guard: o.Guard, env: o.Env, ended: make(chan struct{}),
@@ -86,7 +86,7 @@ func New(o Options) *Hub {
 	}
 }
 
-// maxWait is how long a client that finds no place is asked to wait.
+// maxWait limits how long a client that finds no place is asked to wait.
 const maxWait = time.Minute
 
 // join makes a stream for a caller, who has to leave it. limit_reached if there are too many, of the caller (429) or in
@@ -136,7 +136,7 @@ func (h *Hub) End() {
 	}
 }
 
-// Count is how many streams there are.
+// Count returns the number of streams.
 func (h *Hub) Count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -150,8 +150,8 @@ func (h *Hub) now() position {
 	return h.at
 }
 
-// poll reads the versions until nobody listens any more. It ends only after a whole interval without reading, so that
-// clients who come and go cannot make it read more often.
+// poll reads the versions until the last listener has gone. It ends only after a whole interval without reading, so
+// that clients who come and go cannot make it read more often.
 func (h *Hub) poll() {
 	tick := time.NewTicker(h.limits.Poll)
 	defer tick.Stop()
@@ -233,7 +233,7 @@ func (h *Hub) ready(ctx context.Context, s *stream) error {
 // pollTimeout bounds one reading of all versions.
 const pollTimeout = 5 * time.Second
 
-// Position is what has changed so far, as the page that is told of it later has it; "" if that cannot be found out.
+// Position returns the present versions, for the page that will listen later; "" if they cannot be read.
 func (h *Hub) Position(ctx context.Context) string {
 	at, err := h.read(ctx)
 	if err != nil {

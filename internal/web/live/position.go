@@ -12,7 +12,7 @@ type topicVersion struct {
 	version int64
 }
 
-// position is a version for each topic; nil for one that nobody knows.
+// position is a version for each topic; nil if it is not known.
 type position []topicVersion
 
 // String is the position as the id of an event carries it.
@@ -27,8 +27,8 @@ func (p position) String() string {
 // maxPosition bounds the text of a position, in bytes.
 const maxPosition = 1000
 
-// parsePosition reads what String writes. What is no such text makes a position at which no topic is known, so that its
-// bearer is told of all of them; "" is nil.
+// parsePosition reads the text that String writes. Any other text becomes a position without known topics, so that its
+// client is notified of all of them; "" becomes nil.
 func parsePosition(text string) position {
 	if text == "" {
 		return nil

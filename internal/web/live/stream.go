@@ -60,14 +60,14 @@ func (h *Hub) Events(req *handler.Request) (handler.Response, error) {
 		}
 		err := f.follow()
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil // whoever listened has gone
+			return nil // the listener has gone
 		}
 		return err
 	}
 	return a, nil
 }
 
-// listener is whom a stream counts for: a token or a person, and where nobody signs in, an address.
+// listener identifies who a stream counts for: a token or a person and, for anonymous callers, an address.
 func (h *Hub) listener(req *handler.Request) string {
 	switch req.Principal.Via {
 	case access.ViaAnonymous:
@@ -89,7 +89,7 @@ type follower struct {
 // retry is how long a client waits before it connects again.
 const retry = 3 * time.Second
 
-// follow writes until the client is gone or takes too long, its caller is no longer let in, or the server ends.
+// follow writes until the client is gone or takes too long, its caller is no longer admitted, or the server ends.
 func (f *follower) follow() error {
 	// The deadline of the whole request, headers included, would end the stream; each write has its own.
 	if f.control == nil || f.control.SetReadDeadline(time.Time{}) != nil {
@@ -131,7 +131,7 @@ func (f *follower) sendChanges() error {
 	}
 	var b strings.Builder
 	changed := at.since(f.known)
-	if f.known == nil { // it begins here: an id alone is no event
+	if f.known == nil { // it begins here: an id alone is not an event
 		changed = nil
 		fmt.Fprintf(&b, "id: %s\n\n", at)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
-// listen is the stream of what is said to nobody in particular, or with Last-Event-ID the rest of a stream that broke.
+// listen returns the stream of unsolicited notifications, or with Last-Event-ID the rest of a stream that broke.
 func (s *Server) listen(req *handler.Request) (handler.Response, error) {
 	who, err := s.credential(req)
 	if err != nil {

@@ -25,9 +25,9 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
-// Options are what a Server is made of. All are required, but Limits and Issuer.
+// Options configures a Server. All fields are required, except Limits and Issuer.
 type Options struct {
-	Tokens *door.Tokens // nil: nobody is let in
+	Tokens *door.Tokens // nil: no client is admitted
 	Guard  *guard.Guard
 	Now    func() time.Time
 	Limits Limits
@@ -41,7 +41,7 @@ type Limits struct {
 	Write     time.Duration // how long a client may take to read 64 KiB; 30 s
 	// for an answer that is to come alone: beyond, it comes on a stream, which is kept alive; 100 ms
 	Stream time.Duration
-	Idle   time.Duration // after which a session ends that nobody uses; 30 min
+	Idle   time.Duration // after which an unused session ends; 30 min
 	// after which requests that stand for themselves get a new connection, with the operator's rules of then; 10 min
 	Renew time.Duration
 	Kept  time.Duration // how long what a stream said can be asked for again; 5 min
@@ -80,7 +80,7 @@ const (
 	wrongAll  = 200
 )
 
-// way is what a connection that comes through here is called.
+// way is the name of a connection over this transport.
 const way = "https"
 
 // Server answers MCP clients. It is safe for concurrent use.
@@ -109,7 +109,7 @@ func New(o Options) *Server {
 // not wait.
 func (s *Server) End() { s.end() }
 
-// Routes are those of MCP. They are no part of the API's description: MCP has its own.
+// Routes returns the routes of MCP. They are not in the API's description: MCP has its own.
 func (s *Server) Routes() []handler.Route {
 	bounded := &handler.BodyLimit{Bytes: maxMessage, Advice: "send less at once", Within: 30 * time.Second}
 	routes := []handler.Route{
@@ -142,8 +142,8 @@ func (s *Server) issuer(req *handler.Request) string {
 	return s.options.Issuer(req.Request)
 }
 
-// holder is who shows a token: the token that counts, and whose it is. A program that gets another access token stays
-// the holder that it was.
+// holder identifies the sender: the secret it sent, and whose it is. A program that gets another access token stays the
+// same holder.
 type holder struct{ secret, id string }
 
 // credential finds who has the token that a request shows. The error is the answer.

@@ -39,7 +39,7 @@ const (
 	codeServer     = -32000 // a condition of the server itself, such as too many requests
 )
 
-// head is what a transport has to know of a message. The loop refuses what could be read in two ways.
+// head holds the fields of a message that a transport needs. The loop refuses ambiguous messages.
 type head struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -55,7 +55,7 @@ type head struct {
 // isNotification reports whether a message is one that gets no answer.
 func (h head) isNotification() bool { return len(h.ID) == 0 && h.Method != "" }
 
-// headOf reads what it can. Whoever gets the message then says what is wrong with it.
+// headOf reads what it can. The receiver of the message reports its errors.
 func headOf(message []byte) (h head) {
 	_ = json.Unmarshal(message, &h)
 	return h
@@ -72,7 +72,7 @@ func isSince(version string) bool {
 	return err == nil && version >= stateless
 }
 
-// checkVersion refuses the header of a version that sessions do not have. None is what the first of them has.
+// checkVersion refuses a header with a version that sessions do not support. Clients of the first version send none.
 func checkVersion(header http.Header) error {
 	given := header.Values(versionHeader)
 	known := []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
-// keptHead is how many bytes of a message that is too long the loop gets.
+// keptHead is the number of bytes of a too long message that the loop gets.
 const keptHead = 64 << 10
 
 // eventsType is the content type of streams.
@@ -53,7 +53,7 @@ func (s *Server) post(req *handler.Request) (handler.Response, error) {
 	return n.answer(req, x, h, begun)
 }
 
-// readMessage reads a body as far as it may be long; Exchange.Size says of a longer one how long it is at least.
+// readMessage reads a body up to the permitted length; for a longer one, Exchange.Size is its minimum length.
 func readMessage(req *handler.Request) (exchange.Exchange, error) {
 	body, whole, err := handler.ReadSome(req, "application/json")
 	if err != nil || whole {
@@ -177,7 +177,7 @@ func (n *session) late(ctx context.Context, t *stream) handler.Response {
 			return err
 		}
 		if lines := t.whole(ctx); len(lines) > 0 {
-			_ = out.send(lines[len(lines)-1]) // or nobody reads
+			_ = out.send(lines[len(lines)-1]) // or the reader is gone
 		}
 		return nil
 	}}
@@ -202,7 +202,7 @@ func (n *session) streamed(ctx context.Context, t *stream, from int, prime bool)
 				err = out.send() // the client knows at once that there is a stream, though nothing is said for long
 			}
 			if err == nil {
-				_ = out.follow(ctx, t, from, n.limits.Heartbeat, ending) // or nobody reads
+				_ = out.follow(ctx, t, from, n.limits.Heartbeat, ending) // or the reader is gone
 			}
 			return nil
 		},

@@ -31,7 +31,7 @@ type session struct {
 	messages chan exchange.Exchange
 	ending   chan struct{} // closed when nothing more is taken in
 	over     chan struct{} // closed when nothing is answered any more
-	general  *stream       // what is said to nobody in particular
+	general  *stream       // unsolicited notifications
 
 	mu      sync.Mutex
 	version string // that was agreed on
@@ -316,7 +316,7 @@ func (n *session) streamOf(id int) *stream {
 	return nil
 }
 
-// hand hands a message over, and returns where what comes of it is said. ended is called when nothing more is.
+// hand passes a message to the loop, and returns the stream for its answers. ended is called after the last one.
 func (n *session) hand(ctx context.Context, x exchange.Exchange, ended func()) (*stream, error) {
 	n.mu.Lock()
 	if n.closed {

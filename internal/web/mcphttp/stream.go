@@ -13,10 +13,9 @@ import (
 // Bounds of what a stream remembers. An answer is not bounded by them, since the loop bounds it.
 const maxEvents = 256
 
-// stream is what was said of one message, or to nobody in particular, in order. Whoever says something never waits for
-// whoever reads.
+// stream holds the output for one message, or unsolicited notifications, in order. A writer never waits for a reader.
 type stream struct {
-	id int // among those of the session; 0 for what is said to nobody in particular
+	id int // among those of the session; 0 for unsolicited notifications
 
 	mu      sync.Mutex
 	lines   [][]byte
@@ -59,20 +58,21 @@ func (t *stream) end(now time.Time) {
 	}
 }
 
-// change tells whoever reads. The caller holds mu.
+// change wakes the readers. The caller holds mu.
 func (t *stream) change() {
 	close(t.changed)
 	t.changed = make(chan struct{})
 }
 
-// after is what follows the first n lines, whether nothing more does, and what is closed when that changes.
+// after returns the lines after the first n, whether the stream has ended, and a channel that is closed at the next
+// change.
 func (t *stream) after(n int) (lines [][]byte, ended bool, changed <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.lines[min(max(n-t.dropped, 0), len(t.lines)):], !t.ended.IsZero(), t.changed
 }
 
-// began is how many lines there were that are remembered no more.
+// began returns the number of dropped lines.
 func (t *stream) began() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -191,7 +191,7 @@ func (e *events) begin(stream int) error {
 	return e.send(fmt.Appendf(nil, "id: %d.0\ndata: \n\n", stream))
 }
 
-// piece is how much is written within the bound, in bytes.
+// piece is the number of bytes that are written within the bound.
 const piece = 64 << 10
 
 // send writes parts and flushes. The deadline is the network's, so it is of the real clock.

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/records"
 )
 
-// Boundary is what keeps agents from our files and processes now.
+// Boundary describes the separation of agents from our files and processes now.
 type Boundary struct {
 	Kind  string // user, landlock or none; invalid where settings let no session start
 	ABI   int    // of the kernel's Landlock whose rules hold; 0 for none
@@ -23,7 +23,7 @@ const unrecorded = "unrecorded"
 
 // boundaries tells which boundary holds now, and which held for the sessions that have ended, all that are recorded.
 type boundaries struct {
-	now func() Boundary // nil: nobody knows
+	now func() Boundary // nil: it is not known
 
 	mu     sync.Mutex
 	counts map[string]int64

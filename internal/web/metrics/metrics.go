@@ -37,18 +37,18 @@ type Metrics struct {
 	seen     int64 // the last row that was counted
 }
 
-// Options are what Metrics are made of.
+// Options configures Metrics.
 type Options struct {
 	Settings handler.Settings
 	Records  records.Records
 	Health   *health.Checker
 	Now      func() time.Time
-	// Remaining is how many requests each provider last said are left, by name; nil where no provider says so.
+	// Remaining returns how many requests each provider last said are left, by name; nil where no provider says so.
 	Remaining func() map[string]int
-	Latency   *ProviderLatency // of requests to providers; nil where nobody measures them
-	// Boundary is what keeps agents from our files now; nil where nobody knows.
+	Latency   *ProviderLatency // of requests to providers; nil where it is not measured
+	// Boundary returns the boundary between agents and our files now; nil where it is not known.
 	Boundary func() Boundary
-	// Streams is how many pages listen for changes.
+	// Streams returns the number of pages that listen for changes.
 	Streams func() int
 }
 
@@ -122,7 +122,7 @@ func (m *Metrics) Exchange(route string, status int, took time.Duration) {
 	m.latency.WithLabelValues(route).Observe(took.Seconds())
 }
 
-// Delivery counts what became of a webhook's delivery.
+// Delivery counts the result of a webhook's delivery.
 func (m *Metrics) Delivery(source, result string) { m.hooks.WithLabelValues(source, result).Inc() }
 
 // Bounds of how many rows one scrape counts; the next one goes on.

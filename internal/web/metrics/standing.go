@@ -17,7 +17,7 @@ const (
 	// maxRepositories bounds the label repository. What other repositories have is counted under otherRepositories.
 	maxRepositories   = 100
 	otherRepositories = "other"
-	// readAgain is how old what was read may be before it is read again, so that many scrapers cost no more than one.
+	// readAgain is the maximum age of values before they are read again, so that many scrapers cost no more than one.
 	readAgain = 5 * time.Second
 )
 
@@ -172,7 +172,7 @@ func (s *standing) collectOpen(send sender, o record.OpenPulls, provider, reposi
 }
 
 func (s *standing) collectAudit(send sender) {
-	now := s.health.Now(context.Background()) // nobody but the first waits for it
+	now := s.health.Now(context.Background()) // only the first call waits for it
 	for _, f := range now.Parts {
 		send(s.part(), prometheus.GaugeValue, 1, f.Name, f.Status, strconv.FormatBool(f.Blocks))
 	}

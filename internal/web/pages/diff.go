@@ -26,7 +26,7 @@ type Diff struct {
 	// Here is the address of the page without its query, which the links between parts lead to; "" if it shows the first
 	// part alone.
 	Here string
-	// MoreLines is how many lines the other parts have.
+	// MoreLines is the number of lines of the other parts.
 	MoreLines int
 	// May says that lines may be commented on.
 	May bool
@@ -70,7 +70,7 @@ type DiffLine struct {
 	Form     *LineForm // to write a comment; nil if none is asked for
 }
 
-// LineNote is what somebody said of a line.
+// LineNote is somebody's comment on a line.
 type LineNote struct {
 	Author, Body string
 	State        words.Word
@@ -148,7 +148,7 @@ func ParseDiff(text string, split bool, part int) Diff {
 // All reports whether this part is all there is.
 func (d *Diff) All() bool { return d.Parts == 1 }
 
-// Added is how many lines are added in all files.
+// Added returns the number of added lines in all files.
 func (d *Diff) Added() (n int) {
 	for _, e := range d.Index {
 		n += e.Added
@@ -156,7 +156,7 @@ func (d *Diff) Added() (n int) {
 	return n
 }
 
-// Removed is how many lines are removed in all files.
+// Removed returns the number of removed lines in all files.
 func (d *Diff) Removed() (n int) {
 	for _, e := range d.Index {
 		n += e.Removed
@@ -183,7 +183,7 @@ func (d *Diff) Other() string {
 	return other.To(d.Part) + "#files"
 }
 
-// Shown is what a form has to send, so that it comes back to this part.
+// Shown returns the fields that a form has to send so that it comes back to this part.
 func (d *Diff) Shown(mark string) []Shown {
 	out := []Shown{{"part", strconv.Itoa(d.Part)}}
 	if d.Split {

@@ -98,7 +98,7 @@ func (r *diffReader) nextPart() {
 	r.files, r.lines = 0, 0
 }
 
-// name takes a file's name from a header; kind is what the file is if this side of it is missing.
+// name reads a file's name from a header; kind is the kind of change if the file is missing on this side.
 func (r *diffReader) name(name, kind string) {
 	if !r.begun {
 		r.begin("")

@@ -2,10 +2,10 @@ package pages
 
 import "github.com/alecthomas/chroma/v2"
 
-// The grammars are of single lines, and small on purpose. Their author is whoever wrote the text, so each pattern
-// matches in time linear in what it consumes: what may stay open, such as a quotation, matches up to the end of the
-// line, too, and the rule for other text consumes whole words. Chroma's own grammars promise nothing of the kind, and
-// its package of them reads hundreds at each start of the program.
+// The grammars are of single lines, and small on purpose. Their input is untrusted, so each pattern matches in time
+// linear in what it consumes: a form that may stay open, such as a quotation, also matches up to the end of the line,
+// and the rule for other text consumes whole words. Chroma's own grammars give no such guarantee, and its package of
+// them reads hundreds at each start of the program.
 
 const quoted = `"(?:\\.|[^"\\])*"?|'[^']*'?`
 

@@ -2,15 +2,15 @@ package pages
 
 import "time"
 
-// Page is what the layout shows around every page. Every view embeds one.
+// Page is the input of the layout around every page. Every view embeds one.
 type Page struct {
 	Base       string // path below which the server is, "" or "/ops"
 	Title      string
 	Nav        []NavItem
 	Current    string // path of the entry of the navigation that the page belongs to
-	Who        string // "" when nobody is signed in
+	Who        string // "" when not signed in
 	CanSignOut bool
-	CanSignIn  bool // nobody knows who it is
+	CanSignIn  bool // the caller is not known
 	MayOperate bool
 	Standing   Standing
 	Style      string // names of assets
@@ -20,7 +20,7 @@ type Page struct {
 	Position   string   // what the page knows of what has happened; "" for a page that stays as it is
 }
 
-// Standing is how the server is, as every page says it.
+// Standing describes the state of the server on every page.
 type Standing struct {
 	Health, Tone string // in words, and the colour of the dot beside them
 	Mode         string // what it does with proposals
@@ -74,8 +74,8 @@ func (p places) Key() any {
 // Moment is none.
 func (places) Moment() time.Time { return time.Time{} }
 
-// Navigation is the six places; acts are the lists of agents and of browsers that are signed in. Without a toolset that
-// has pages there are no procedures.
+// Navigation returns the six top-level entries; acts are the lists of agents and of browsers that are signed in.
+// Without a toolset that has pages there is no entry for procedures.
 func Navigation(acts, toolsets []NavItem) []NavItem {
 	var agents []NavItem
 	settings := []NavItem{{Path: "/policy", Text: "Policy"}, {Path: "/doctor", Text: "Health"}}

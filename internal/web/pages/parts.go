@@ -40,13 +40,13 @@ type parts struct {
 	bytes int
 }
 
-// partView is what the template of a part is given.
+// partView is the input of a part's template.
 type partView struct {
 	Base string
 	Of   any
 }
 
-// text is what a template of a page makes of a part.
+// text returns the output of a page's template for a part.
 func (p *parts) text(page *template.Template, key partKey, of Part) (template.HTML, error) {
 	if key.of = of.Key(); key.of == nil || p.show.Redaction == nil {
 		return p.execute(page, key, of)

@@ -19,8 +19,8 @@ type Span struct {
 	Code bool
 }
 
-// Rich reads one of our own texts, in which [words](/path) is a link and `words` is code; see operation.Shown. What is
-// no mark stays.
+// Rich reads one of our own texts, in which [words](/path) is a link and `words` is code; see operation.Shown. Other
+// text stays unchanged.
 func Rich(base, text string) (spans []Span) {
 	for text != "" {
 		at := strings.IndexAny(text, "[`")

@@ -19,15 +19,15 @@ const (
 	maxWhole = 64 << 10 // what is recorded of an agent's text is shorter
 )
 
-// MaxItems is how many entries of a list a page shows.
+// MaxItems limits the entries of a list that a page shows.
 const MaxItems = 20
 
-// Shower makes fit to be shown what others wrote: without our tokens, without what nobody can see, and bounded.
+// Shower prepares texts of others for display: without our tokens and invisible characters, and bounded.
 type Shower struct {
 	Redact func(text string) string // keeps the values of our own tokens out
 	Now    func() time.Time
-	// Redaction is a number that changes whenever Redact begins to keep out something else; nil where nobody knows: then
-	// no part of a page is kept.
+	// Redaction returns a number that changes whenever Redact begins to remove something else; nil where it is not known:
+	// then no part of a page is cached.
 	Redaction func() int64
 }
 
@@ -39,7 +39,7 @@ func (s Shower) Bounded(text string, runes int) Text {
 	return Text(content.Clean(s.Redact(text), runes))
 }
 
-// functions are what templates call beside those of the library.
+// functions returns the functions for templates beside those of the library.
 func (s Shower) functions() template.FuncMap {
 	return template.FuncMap{
 		"shown":    s.shown,
@@ -96,7 +96,7 @@ type bars struct {
 	Bars any
 }
 
-// way is what happened to a change as its template takes it.
+// way is the history of a change, in the form that its template takes.
 type way struct {
 	Base  string
 	Steps any

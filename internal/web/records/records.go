@@ -21,7 +21,7 @@ type Records struct {
 	Pulls    Pulls
 	Sessions Sessions
 	Notices  Notices
-	Changes  Changes // nil where nobody can tell
+	Changes  Changes // nil where changes cannot be detected
 }
 
 // Attempts are attempts at proposals, and the proposals that passed the gates.
@@ -29,7 +29,7 @@ type Attempts interface {
 	Attempts(ctx context.Context, q record.AttemptQuery) ([]record.RecordedAttempt, error)
 	AttemptsOf(ctx context.Context, requestID string) ([]record.RecordedAttempt, error)
 	Proposal(ctx context.Context, id string) (record.Proposal, error)
-	// Wanted is what is kept of what an attempt wanted that was refused; nil for nothing.
+	// Wanted returns what is kept of the change that a refused attempt asked for; nil for nothing.
 	Wanted(ctx context.Context, requestID string) (*record.RefusedChange, error)
 	// MadeOf returns the proposals that opened a pull request and added to it, oldest first.
 	MadeOf(ctx context.Context, provider, owner, repo string, number int) ([]record.Proposal, error)
@@ -61,7 +61,7 @@ type Replies interface {
 	KeepReply(ctx context.Context, caller, key string, reply record.Reply) error
 }
 
-// Summary is what the overview asks.
+// Summary reads the figures of the overview.
 type Summary interface {
 	RefusalsByGate(ctx context.Context, since time.Time) ([]record.GateCount, error)
 	// RefusalsByCode counts the refused attempts since a time by their codes, the most frequent first; see store.History.
@@ -78,11 +78,11 @@ type Summary interface {
 	Unfinished(ctx context.Context) ([]record.Proposal, error)
 }
 
-// Pulls is what was last seen of the pull requests that we opened.
+// Pulls reads the last known states of the pull requests that we opened.
 type Pulls interface {
 	// PullRecords returns the records of those that are ours.
 	PullRecords(ctx context.Context, keys []record.PullKey) (map[record.PullKey]record.PullRecord, error)
-	// CooldownLifted returns who has lifted the cooldown of one last, and when; "" if nobody has.
+	// CooldownLifted returns who has last lifted the cooldown of one, and when; "" if it was not lifted.
 	CooldownLifted(ctx context.Context, key record.PullKey) (by string, when time.Time, err error)
 	// OpenPulls returns those that are open as far as we know, the oldest first.
 	OpenPulls(ctx context.Context, limit int) ([]record.PullRecord, error)
@@ -103,12 +103,12 @@ type Changes interface {
 	View(ctx context.Context, fn func(context.Context) error) error
 }
 
-// Notices is what people are told.
+// Notices counts the notices to people.
 type Notices interface {
 	NoticeCounts(ctx context.Context) (record.NoticeCounts, error)
 }
 
-// Sessions is what is recorded of the sessions of agents.
+// Sessions reads the records of agents' sessions.
 type Sessions interface {
 	Session(ctx context.Context, id string) (sessions.Record, error)
 	Sessions(ctx context.Context, q sessions.Query) ([]sessions.Record, error)
@@ -144,8 +144,7 @@ func CountNow(ctx context.Context, s Sessions, r sessions.Record) sessions.Recor
 	return r
 }
 
-// About is what is known beside rows of the audit: their pull requests as last seen, and the sessions that they
-// started.
+// About holds facts beside rows of the audit: their pull requests as last seen, and the sessions that they started.
 type About struct {
 	pulls    map[record.PullKey]record.PullRecord
 	sessions map[string]sessions.State
@@ -175,10 +174,10 @@ func AboutOf(ctx context.Context, p Pulls, s Sessions, rows []record.RecordedAtt
 	return out, nil
 }
 
-// Pull is what was last seen of the pull request that a row is about; the zero value for none of ours.
+// Pull returns the last known state of the pull request that a row is about; the zero value for none of ours.
 func (a About) Pull(r record.RecordedAttempt) record.PullRecord { return a.pulls[r.PullKey()] }
 
-// Session is how the session is that a row started; "" for none.
+// Session returns the state of the session that a row started; "" for none.
 func (a About) Session(r record.RecordedAttempt) sessions.State { return a.sessions[r.Started()] }
 
 // Act is the row as a sentence.

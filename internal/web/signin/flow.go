@@ -14,9 +14,9 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// flows seals what a browser keeps while its person is at the provider, so that only what this server has begun is
-// taken back, and each once: nobody can have the provider asked by a cookie of their own making. Other programs of a
-// host that get the cookie, too, cannot read it.
+// flows seals what a browser keeps while its person is at the provider, so that only flows that this server has begun
+// are accepted, and each once: a forged cookie cannot cause a request to the provider. Other programs of a host that
+// get the cookie, too, cannot read it.
 type flows struct {
 	now    func() time.Time
 	random io.Reader

@@ -27,7 +27,7 @@ const (
 	LoggedOutPath = guard.SignInPath + "/logged-out/"
 )
 
-// life is how long a person may take at the provider.
+// life limits how long a person may take at the provider.
 const life = 10 * time.Minute
 
 // Bounds of what a provider sends with the browser, in bytes.
@@ -37,9 +37,9 @@ const (
 	maxLogout = 16 << 10
 )
 
-// Options are what a SignIn is made of. All are required.
+// Options configures a SignIn. All fields are required.
 type Options struct {
-	Providers []*identity.Provider // in the order of the buttons; none: nobody signs in by one
+	Providers []*identity.Provider // in the order of the buttons; none: sign-in by a provider is off
 	Access    *access.Gatekeeper
 	Guard     *guard.Guard
 	Random    io.Reader
@@ -61,7 +61,7 @@ func New(o Options) *SignIn {
 	return &SignIn{o, guard.NewFailures(o.Now, rowsEach, rowsAll, ""), newFlows(o.Now, o.Random)}
 }
 
-// begun is what the browser keeps while its person is at the provider.
+// begun is the state that the browser keeps while its person is at the provider.
 type begun struct {
 	Provider string        `json:"provider"`
 	Flow     identity.Flow `json:"flow"`
@@ -116,8 +116,8 @@ type Arrived struct {
 	Header    http.Header // of the answer
 }
 
-// Finish takes a browser back from the provider. Everything that is no good is recorded, as often as the guard counts
-// wrong credentials, and answered in clear words.
+// Finish takes a browser back from the provider. Every failure is recorded, as often as the guard counts wrong
+// credentials, and answered in clear words.
 func (s *SignIn) Finish(req *handler.Request) (Arrived, error) {
 	p, err := s.provider(req)
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *SignIn) finish(req *handler.Request, p *identity.Provider) (id string, 
 	return id, was, who, err
 }
 
-// kept is what this browser was given when it began.
+// kept returns the state that this browser was given when it began.
 func (s *SignIn) kept(req *handler.Request, p *identity.Provider) (was begun, err error) {
 	cookies := req.CookiesNamed(s.cookieName(req))
 	stranger := fault.New(fault.Unauthenticated,
@@ -184,7 +184,7 @@ func (s *SignIn) kept(req *handler.Request, p *identity.Provider) (was begun, er
 	return was, nil
 }
 
-// code is what the provider has given to the browser for us.
+// code returns the code that the provider has given to the browser for us.
 func (s *SignIn) code(req *handler.Request, p *identity.Provider, was begun) (string, error) {
 	q, err := url.ParseQuery(req.URL.RawQuery)
 	if err != nil || len(q["state"]) != 1 || len(q["code"]) > 1 || len(q["iss"]) > 1 {
@@ -263,8 +263,8 @@ func (s *SignIn) LoggedOut(req *handler.Request) (handler.Response, error) {
 	return handler.Response{}, err
 }
 
-// cookie is what the browser keeps meanwhile. It has to come back with a browser that another site sends, so that it is
-// not strict, as that of the login is.
+// cookie returns the cookie that the browser keeps meanwhile. Browsers have to send it on the redirect from another
+// site, so it is not strict, as the login's cookie is.
 func (s *SignIn) cookie(req *handler.Request, value string, maxAge int) string {
 	cookie := http.Cookie{
 		Name: s.cookieName(req), Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteLaxMode,

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// Age is how long ago something was, in the largest unit that fits: "4 min", "3 h", "2 d".
+// Age describes how long ago something was, in the largest unit that fits: "4 min", "3 h", "2 d".
 func Age(d time.Duration) string {
 	switch {
 	case d <= -time.Minute:
@@ -31,7 +31,7 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d d", int(d.Hours()/24))
 }
 
-// Length is how long something took: "54 ms", "0.8 s", "12 s", "31 min", "2 h 5 min".
+// Length describes a duration: "54 ms", "0.8 s", "12 s", "31 min", "2 h 5 min".
 func Length(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < 100*time.Millisecond:
@@ -58,7 +58,7 @@ func Money(usd float64) string {
 	return "$" + thousands(strconv.FormatInt(int64(whole), 10)) + strings.TrimPrefix(fmt.Sprintf("%.2f", cents), "0")
 }
 
-// Cost is what a session cost, with "about" before an estimate and "and more" where a price is not known.
+// Cost describes the cost of a session, with "about" before an estimate and "and more" where a price is not known.
 func Cost(u sessions.Usage) string {
 	switch u.CostSource {
 	case sessions.CostEstimate, sessions.CostClientGuess:

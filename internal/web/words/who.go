@@ -51,7 +51,7 @@ func Sentence(reason string) string {
 	return string(unicode.ToUpper(first)) + reason[size:] + end
 }
 
-// Face is what stands in the round picture of somebody: at most two letters.
+// Face returns the initials for somebody's round picture: at most two letters.
 func Face(name string) string {
 	letters := ""
 	for _, word := range strings.FieldsFunc(name,

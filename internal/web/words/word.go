@@ -56,7 +56,7 @@ func wordOf[Value ~string](words map[Value]Word, v Value) Word {
 // Pull is where a pull request stands, as it was last seen.
 func Pull(r record.PullRecord) Word { return Standing(r.Standing()) }
 
-// Standing is who is to act on a pull request.
+// Standing says who is to act on a pull request.
 func Standing(s record.Standing) Word {
 	switch s {
 	case record.StandingFailed:
@@ -83,7 +83,7 @@ func pullState(s record.PullState) Word {
 	}, s)
 }
 
-// Outcome is what came of an attempt or an act.
+// Outcome describes the result of an attempt or an act.
 func Outcome(o record.Outcome) Word {
 	return wordOf(map[record.Outcome]Word{
 		record.OutcomeOpened:  {"Opened", Good, "check"},
@@ -96,7 +96,7 @@ func Outcome(o record.Outcome) Word {
 	}, o)
 }
 
-// Proposal is where a proposal stands that is no pull request yet. abandoned says that its process has ended.
+// Proposal describes the state of a proposal that is not a pull request yet. abandoned says that its process has ended.
 func Proposal(s record.ProposalState, abandoned bool) Word {
 	switch {
 	case abandoned || s == record.StateFailed || s == record.StateUnsettled:
@@ -111,7 +111,7 @@ func Proposal(s record.ProposalState, abandoned bool) Word {
 	return unknown(string(s))
 }
 
-// Review is what a person said of a pull request.
+// Review describes a person's review of a pull request.
 func Review(s gitprovider.ReviewState) Word {
 	return wordOf(map[gitprovider.ReviewState]Word{
 		gitprovider.ReviewApproved:         {"Approved", Good, "check"},
@@ -122,7 +122,7 @@ func Review(s gitprovider.ReviewState) Word {
 	}, s)
 }
 
-// Checks is what the forge's own checks say.
+// Checks describes the result of the forge's own checks.
 func Checks(s gitprovider.ChecksState) Word {
 	return wordOf(map[gitprovider.ChecksState]Word{
 		gitprovider.ChecksSuccess: {"Passed", Good, "check"},
@@ -133,7 +133,7 @@ func Checks(s gitprovider.ChecksState) Word {
 	}, s)
 }
 
-// ruling is what one of our checks said, as it ends a sentence: "Scope refused it".
+// ruling describes the verdict of one of our checks, as the end of a sentence: "Scope refused it".
 func ruling(r record.Ruling) Word {
 	return wordOf(map[record.Ruling]Word{
 		record.Pass:    {"passed", Good, "check"},
@@ -154,7 +154,7 @@ func Gate(g record.Gate) string {
 	return cmp.Or(names[g], unknown(string(g)).Text)
 }
 
-// Session is how far an agent's session is, or how it ended.
+// Session describes the stage of an agent's session, or how it ended.
 func Session(s sessions.State) Word {
 	return wordOf(map[sessions.State]Word{
 		sessions.StateRunning:     running(),
@@ -168,7 +168,7 @@ func Session(s sessions.State) Word {
 	}, s)
 }
 
-// Script is how far a run of a script is, or how it ended.
+// Script describes the stage of a run of a script, or how it ended.
 func Script(r record.ScriptRun) Word {
 	switch {
 	case r.State == record.ScriptRunning:
@@ -183,7 +183,7 @@ func Script(r record.ScriptRun) Word {
 	return Word{"Done", Good, "check"}
 }
 
-// Part is how a part of the server is: the values of doctor.Finding.Status.
+// Part describes the state of a part of the server: the values of doctor.Finding.Status.
 func Part(status string) Word {
 	return wordOf(map[string]Word{
 		"ok":      {"In order", Good, "circle-check"},
@@ -194,7 +194,7 @@ func Part(status string) Word {
 	}, status)
 }
 
-// drift is how a file differs from what was deployed.
+// drift describes how a file differs from the deployed one.
 func drift(k change.DriftKind) Word {
 	return wordOf(map[change.DriftKind]Word{
 		change.Missing:  {"Gone", Bad, "minus"},
