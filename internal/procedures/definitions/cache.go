@@ -72,7 +72,7 @@ func downloadName(checksum string) string {
 	return "downloads/" + strings.TrimPrefix(checksum, "sha256:")
 }
 
-// forgesName is the name that Forge gives a registry's file; names that are no file names are written in hexadecimal.
+// forgesName returns Forge's name of a registry's file; names that are not file names are written in hexadecimal.
 func forgesName(registry string) string {
 	if regexp.MustCompile(`^[A-Za-z0-9_@][A-Za-z0-9._@-]{0,99}$`).MatchString(registry) {
 		return registry + ".json"
@@ -80,7 +80,7 @@ func forgesName(registry string) string {
 	return fmt.Sprintf("x%x.json", registry)
 }
 
-// index is what is kept of a registry's index. fresh says that it need not be asked for again.
+// index returns the cached index of a registry. fresh says that it need not be fetched again.
 func (c *Cache) index(r Registry) (kept cachedIndex, fresh, ok bool) {
 	read := func(content []byte, err error) bool {
 		kept = cachedIndex{}
@@ -112,7 +112,7 @@ func (c *Cache) keep(r Registry, manifest []byte, etag string) error {
 	return c.write(indexName(r), content)
 }
 
-// download is what is kept under a checksum.
+// download returns the cached content with a checksum.
 func (c *Cache) download(checksum string) ([]byte, bool) {
 	name := downloadName(checksum)
 	if name == "" {

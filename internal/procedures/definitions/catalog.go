@@ -38,7 +38,7 @@ type Catalog struct {
 	memory    *memory
 }
 
-// memory is what catalogs that look at the same files have read of them.
+// memory caches what catalogs that use the same files have read of them.
 type memory struct {
 	mu   sync.Mutex
 	read map[string]Summary // by path
@@ -183,8 +183,8 @@ func (c *Catalog) summaries(ctx context.Context, files []file) ([]Summary, Probl
 	return out, problems, nil
 }
 
-// settled is how old a file must be, when it is read, to be known by its size and time: one that changes within the
-// same tick of the clock looks the same.
+// settled is the minimum age of a file, when it is read, to be identified by its size and time: a change within the
+// same tick of the clock would not be seen.
 const settled = 2 * time.Second
 
 // summary is that of one file, from memory if the file did not change.

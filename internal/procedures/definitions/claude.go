@@ -12,7 +12,7 @@ import (
 // description, tools and model, and whose text is the prompt. They have no version.
 const ClaudeCode Format = "claude-code"
 
-// Format is how a definition is written; "" is Forge's.
+// Format is the format of a definition; "" is Forge's.
 type Format string
 
 // claudeFolder has the agents of Claude Code, in a project and in a home.
@@ -83,8 +83,8 @@ func wordsOf(v *value) []string {
 	return out
 }
 
-// leniently reads the header of an agent of Claude Code whose lines are no YAML, such as a description with a colon in
-// it: each line is a key and its text. d is what the strict reading made of it.
+// leniently reads the header of an agent of Claude Code whose lines are not YAML, such as a description with a colon in
+// it: each line is a key and its text. d is the result of the strict reading.
 func (d document) leniently(name string, content []byte) document {
 	if d.root != nil || len(d.problems) == 0 {
 		return d

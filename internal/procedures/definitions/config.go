@@ -41,7 +41,7 @@ type Config struct {
 	Ignored    []string // what the files say and is not used, and why: a sentence each
 
 	given map[string]any // what the files say, secrets removed
-	// known is what the operator has said of an address, but for credentials.
+	// known returns the operator's configuration for an address, without credentials.
 	known func(address *url.URL) trust.Operator[transport.Host]
 }
 

@@ -229,7 +229,7 @@ func number(v *value, otherwise int) int {
 }
 
 // inProject reports whether a path leads into the project, by its name or by links. A project that is the user's home,
-// or holds it, is no checkout: what lies in it is the operator's.
+// or holds it, does not count as a checkout: its contents belong to the operator.
 func (o ConfigOptions) inProject(path string) bool {
 	if o.Project == "" || o.Project == string(filepath.Separator) || o.Home != "" && lieBelow(o.Project, o.Home) {
 		return false

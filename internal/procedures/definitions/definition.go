@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kind is what a definition defines.
+// Kind is the kind of a definition.
 type Kind string
 
 // The kinds.

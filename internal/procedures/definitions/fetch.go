@@ -159,11 +159,11 @@ func (f *fetcher) tokenOf(r Registry) string {
 	return ""
 }
 
-// answer is what a registry sent.
+// answer is a registry's answer.
 type answer struct {
 	content []byte
 	etag    string
-	same    bool // it is what etag stands for; content is empty
+	same    bool // etag is still current; content is empty
 }
 
 // get reads from a registry. etag, if not "", asks whether there is

@@ -50,7 +50,7 @@ func ClaudeFileKind() gitprovider.FileKind {
 	}
 }
 
-// soundFile says what is wrong with a file that would be proposed: one that is no definition, too.
+// soundFile lists the problems of a file that would be proposed: one that is not a definition, too.
 func soundFile(v *Validator, name, content string) (out []gitprovider.FileProblem) {
 	kind, ok := kindOfPath(name)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// Origin is what a definition was forked from.
+// Origin says what a definition was forked from.
 type Origin struct {
 	Name       string
 	Version    string
@@ -44,7 +44,7 @@ func (f Fork) Breaking() bool {
 }
 
 // originOf reads where a definition comes from, in the three spellings of Forge: fork_of and fork in the definition,
-// and metadata.json beside it. ok is false for what is no fork.
+// and metadata.json beside it. ok is false for a definition that is not a fork.
 func originOf(f *Found) (Origin, bool) {
 	tree := f.Definition.tree
 	if v := tree.get("fork_of"); v != nil && v.get("name") != nil {
@@ -139,8 +139,8 @@ func (c *Catalog) forkOf(ctx context.Context, found *Found, origin Origin) Fork 
 	return f
 }
 
-// Fork is the fork with this name, whatever its kind; an agent before a tool. VALIDATION_ERROR for a definition that is
-// no fork.
+// Fork returns the fork with this name, whatever its kind; an agent before a tool. VALIDATION_ERROR for a definition
+// that is not a fork.
 func (c *Catalog) Fork(ctx context.Context, name string) (Fork, error) {
 	var plain *Found
 	for _, kind := range Kinds() {
@@ -227,7 +227,7 @@ func (c *Catalog) upstream(ctx context.Context, f Fork) (*Found, error) {
 		Suggest("put that version into the global registry, or configure the registry that has it")
 }
 
-// Change is how a field differs between a fork and its upstream.
+// Change says how a field differs between a fork and its upstream.
 type Change string
 
 // The changes.

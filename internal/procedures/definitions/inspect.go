@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Validation is what is known of one definition's soundness.
+// Validation is the result of validating one definition.
 type Validation struct {
 	Path       string
 	Definition *Definition // nil if nothing could be read
@@ -91,7 +91,7 @@ func (c *Catalog) judged(ctx context.Context, f *Found, strict bool) Validation 
 	return out
 }
 
-// unresolved lists references to tools that nobody has.
+// unresolved lists references to tools that cannot be found.
 func (c *Catalog) unresolved(ctx context.Context, f *Found) Problems {
 	key := "tools"
 	if f.Definition.Kind == Tool {

@@ -14,7 +14,7 @@ type offered struct {
 	item   ManifestItem
 }
 
-// registryOffers is what registries offer of a kind, and what kept others from being asked.
+// registryOffers holds what registries offer of a kind, and the errors of those that could not be asked.
 type registryOffers struct {
 	found  []offered
 	failed []error
@@ -56,7 +56,7 @@ func (r *Registries) offers(ctx context.Context, kind Kind) registryOffers {
 	return all
 }
 
-// troubles are what kept registries from saying what they offer, as far as they were asked.
+// troubles returns the errors of the registries that were asked for their offers.
 func (r *Registries) troubles() (all []error) {
 	r.offering.Lock()
 	defer r.offering.Unlock()
@@ -70,7 +70,7 @@ func (r *Registries) troubles() (all []error) {
 	return all
 }
 
-// offersOf is what one registry offers. When the time is over it fails once, not for each plugin.
+// offersOf returns what one registry offers. When the time is over it fails once, not for each plugin.
 func (r *Registries) offersOf(ctx context.Context, registry Registry, kind Kind) (out registryOffers) {
 	index, err := r.index(ctx, registry)
 	if err != nil {

@@ -22,7 +22,7 @@ type DiffSummary struct {
 	Modified int `json:"modified"`
 }
 
-// ForkDiffAnswer is how a fork differs from the version of upstream that it was forked from.
+// ForkDiffAnswer lists the differences between a fork and the version of upstream that it was forked from.
 type ForkDiffAnswer struct {
 	Name            string       `json:"name"`
 	UpstreamVersion string       `json:"upstreamVersion"`

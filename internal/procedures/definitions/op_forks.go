@@ -12,7 +12,7 @@ type ForkListRequest struct {
 	Type string `json:"type,omitempty" enum:"agent,tool,all" default:"all" doc:"Only forks of this kind"`
 }
 
-// Upstream is what a fork was made from.
+// Upstream identifies the definition that a fork was made from.
 type Upstream struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -63,7 +63,7 @@ type ForkRequest struct {
 	Name string `json:"name" positional:"true" required:"true" minLength:"1" maxLength:"256" doc:"The fork's own name"`
 }
 
-// CurrentUpstream is what a fork was made from, and what that has become.
+// CurrentUpstream identifies the definition that a fork was made from, and its present version.
 type CurrentUpstream struct {
 	Name           string `json:"name"`
 	Version        string `json:"version"`
@@ -117,7 +117,7 @@ type ForkUpdate struct {
 	Registry        string `json:"registry,omitempty" doc:"The registry that has upstreamVersion"`
 }
 
-// ForkCheckAnswer is what upstream has that forks have not.
+// ForkCheckAnswer lists the updates of upstream that forks lack.
 type ForkCheckAnswer struct {
 	Updates    []ForkUpdate `json:"updates"`
 	Total      int          `json:"total"`

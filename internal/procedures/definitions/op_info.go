@@ -23,7 +23,7 @@ func (in InfoRequest) reference() Reference {
 	return ref
 }
 
-// Dependency is what a definition refers to.
+// Dependency is a reference of a definition to another.
 type Dependency struct {
 	Name    string `json:"name"`
 	Version string `json:"version"` // the one that it resolves to here, else the range
@@ -107,8 +107,8 @@ func (s set) toolInfo() operation.Operation {
 		})
 }
 
-// dependencies are what an agent extends and its tools. Only project and home are asked for versions: a description of
-// what is here must not wait for registries.
+// dependencies returns the agent that an agent extends, and its tools. Versions are read only from project and home:
+// describing what is here must not wait for registries.
 func (v *view) dependencies(ctx context.Context, d *Definition) (out []Dependency) {
 	if d.Format == ClaudeCode { // its tools are those of Claude Code
 		return nil

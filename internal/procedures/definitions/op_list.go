@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
-// defaultPage is how many definitions a list has if nobody says otherwise.
+// defaultPage is the default number of definitions in a list.
 const defaultPage = 100
 
 // ListRequest selects definitions.

@@ -7,10 +7,10 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
-// defaultResults is how many results a search has if nobody says otherwise.
+// defaultResults is the default number of results of a search.
 const defaultResults = 20
 
-// SearchRequest is what to look for.
+// SearchRequest is a search for definitions.
 type SearchRequest struct {
 	Query  string   `json:"query" positional:"true" required:"true" maxLength:"256" doc:"Part of a name, a description or a tag, letter case aside"`
 	Tags   []string `json:"tags,omitempty" maxItems:"50" doc:"Only those with one of these tags"`

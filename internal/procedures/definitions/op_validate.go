@@ -46,7 +46,7 @@ type Warning struct {
 	Suggestion string `json:"suggestion,omitempty"`
 }
 
-// ValidateAnswer is what is wrong with a definition.
+// ValidateAnswer lists the problems of a definition.
 type ValidateAnswer struct {
 	Valid         bool      `json:"valid"`
 	Path          string    `json:"path"`

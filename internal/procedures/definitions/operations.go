@@ -35,7 +35,7 @@ const maxNotes = 20
 //go:embed schema/*.json
 var schemas embed.FS
 
-// set is what the tools are made of.
+// set holds the dependencies of the tools.
 type set struct {
 	kernel  func() *operation.Kernel
 	service func() *Service
@@ -62,7 +62,7 @@ func Toolset(kernel func() *operation.Kernel, service func() *Service) operation
 	}
 }
 
-// named begins a tool that reads. command is what follows `claudeops definitions`.
+// named returns the common part of a tool that reads. command is the part after `claudeops definitions`.
 func named(name, command, title, summary, description string) operation.Operation {
 	return operation.Operation{
 		Name: "fractary_forge_" + name, Summary: summary, Effect: operation.Read,
@@ -137,7 +137,7 @@ func notesOf(ignored []string, problems Problems, failed []error) []string {
 	return notes
 }
 
-// page is what offset and limit select. A limit of 0 is the default.
+// page returns the part that offset and limit select. A limit of 0 is the default.
 func page[T any](all []T, offset, limit int) []T {
 	from := min(offset, len(all))
 	return all[from:min(from+limit, len(all))]

@@ -59,7 +59,7 @@ func (d document) in(file string) document {
 	return d
 }
 
-// unreadable says why a file is no text.
+// unreadable says why a file is not text.
 func unreadable(content []byte) (Problem, bool) {
 	p := Problem{Line: 1, Column: 1, Severity: SeverityError}
 	var at int

@@ -50,7 +50,7 @@ func (p place) open() (*files.Dir, error) {
 }
 
 // files lists the files of a kind, those of one name if only is not "", and what cannot be read. A folder without a
-// definition is no problem. More than maxDefinitions entries are a *limitError.
+// definition is not a problem. More than maxDefinitions entries are a *limitError.
 func (p place) files(kind Kind, only string) (found []file, problems Problems, err error) {
 	if p.isClaudes() && kind != Agent {
 		return nil, nil, nil

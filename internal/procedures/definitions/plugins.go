@@ -247,7 +247,7 @@ func (r *Registries) pluginNotFound(ref Reference, versions []string, all []aske
 		}
 	}
 	if len(searched) == 0 && len(failed) > 0 {
-		return failed[0] // nobody could be asked
+		return failed[0] // no registry could be asked
 	}
 	e := newError(PluginNotFound, "plugin %s was not found in any registry", ref).With("plugin",
 		ref.Name).With("searchedRegistries", searched)

@@ -15,7 +15,7 @@ const (
 	SeverityWarning Severity = "warning"
 )
 
-// Problem is what is wrong at one place of a file.
+// Problem describes an error at one place of a file.
 type Problem struct {
 	File   string `json:"file,omitempty"`
 	Line   int    `json:"line,omitempty"`   // from 1; 0 where no line is to blame

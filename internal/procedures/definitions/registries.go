@@ -18,7 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/weborigin"
 )
 
-// registriesAtOnce is how many registries, and how many plugins of each, are asked side by side.
+// registriesAtOnce limits the registries, and the plugins of each, that are asked concurrently.
 const registriesAtOnce = 8
 
 // Registries are the configured registries with their cache. They are asked side by side, and one that fails is named

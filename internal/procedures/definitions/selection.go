@@ -99,7 +99,7 @@ func (s *Service) Forked(ctx context.Context) ([]Fork, Problems, error) {
 	return forks, problems, nil
 }
 
-// ignored is what the configuration says that is not used.
+// ignored lists the settings of the configuration that are not used.
 func (v *view) ignored() (out Problems) {
 	for _, why := range v.config.Ignored {
 		out = append(out, Problem{Message: why, Severity: SeverityWarning})
@@ -113,7 +113,7 @@ type Detail struct {
 	Problems     Problems // of the file, of what it refers to, and unknown fields
 	Chain        []string // from the definition itself to the one that extends nothing
 	ChainProblem string   // why what it extends cannot be merged in; "" if it can
-	Fork         *Fork    // nil for what is no fork
+	Fork         *Fork    // nil if it is not a fork
 	Diff         string   // unified, from upstream to the fork
 	DiffProblem  string   // why there is none
 }

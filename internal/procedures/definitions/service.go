@@ -14,7 +14,7 @@ type Settings struct {
 	CacheDir   string // FRACTARY_CACHE_DIR; "" for the configuration's or the default
 	Project    string // absolute; the server's working folder
 	Home       string // absolute; the user's; "" for none
-	// Sources is what a project's file may choose from beside the operator's registries; nil for nothing.
+	// Sources returns the sources that a project's file may choose from beside the operator's registries; nil for none.
 	Sources   func() sources.List
 	Frozen    func() bool // nothing is written now, the cache neither; nil: never
 	Transport http.RoundTripper
@@ -89,7 +89,7 @@ func (s *Service) cacheDirs() []string {
 	return []string{v.config.CacheDir}
 }
 
-// notes are what the configuration says that is not used, and what could not be read.
+// notes lists the settings of the configuration that are not used, and what could not be read.
 func (v *view) notes(problems Problems, failed []error) []string {
 	return notesOf(v.config.Ignored, problems, failed)
 }

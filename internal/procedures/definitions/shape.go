@@ -10,7 +10,7 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// shape is what a schema demands of a value. The zero value takes anything.
+// shape is a schema's constraint on a value. The zero value accepts anything.
 type shape struct {
 	kinds    []kind // one of them; none: any
 	pattern  *regexp.Regexp

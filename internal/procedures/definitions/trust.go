@@ -187,7 +187,7 @@ func (r Registry) withDefaults(ttl int) Registry {
 	return r
 }
 
-// chosen is what the project's file makes of the operator's registries.
+// chosen returns the operator's registries as the project's file selects them.
 func (m *merger) chosen(own []Registry) (out []Registry) {
 	taken := map[string]bool{}
 	for _, wanted := range m.projects.registries {

@@ -14,7 +14,7 @@ const (
 	maxDepth  = 100
 )
 
-// kind is what a value of YAML is.
+// kind is the kind of a YAML value.
 type kind string
 
 const (

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
-// Acts are what only people do with deployments. All fields are required.
+// Acts are the operations on deployments for people only. All fields are required.
 type Acts struct {
 	Kernel  func() *operation.Kernel
 	Service func() *Service
@@ -79,7 +79,7 @@ func pruned() operation.Operation {
 	}
 }
 
-// removed is what pruning removes.
+// removed describes what pruning removes.
 func removed(p change.Pruned) string {
 	return plural.Of(p.Snapshots, "snapshot", "snapshots") + ", " + plural.Of(p.Objects, "content", "contents") + " and " +
 		plural.Of(p.Commits, "commit", "commits") + " of the cache"

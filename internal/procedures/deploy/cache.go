@@ -22,7 +22,7 @@ const (
 )
 
 const (
-	// defaultCacheBytes is how much the commits of other repositories may take in the cache together.
+	// defaultCacheBytes limits the size of all cached commits of other repositories together.
 	defaultCacheBytes = 1 << 30
 	// inUse is how long after its last use a commit is not removed to make room: longer than any call takes.
 	inUse = 15 * time.Minute
@@ -167,7 +167,7 @@ func (g *Git) watch(ctx context.Context, folder string) (watched context.Context
 	return watched, func() { cancel(nil); done.Wait() }
 }
 
-// scratchName is how folders begin in which something is fetched.
+// scratchName begins the names of folders in which something is fetched.
 const scratchName = ".new-"
 
 // sweep removes what killed processes left.
@@ -228,7 +228,7 @@ func (g *Git) room(need int64) error {
 	return nil
 }
 
-// removeCommit removes a commit of the cache: first from its name, so that nobody finds a part of it.
+// removeCommit removes a commit of the cache: it renames it first, so that a part of it is never found.
 func removeCommit(folder string) error {
 	away := filepath.Join(filepath.Dir(folder), scratchName+"gone-"+filepath.Base(folder))
 	if err := files.Rename(folder, away); err != nil {
@@ -243,7 +243,7 @@ type keyedLocks struct {
 	held map[string]chan struct{}
 }
 
-// lock waits until nobody has the name's lock; the returned function gives it up.
+// lock waits until the name's lock is free; the returned function gives it up.
 func (l *keyedLocks) lock(ctx context.Context, name string) (unlock func(), err error) {
 	for {
 		l.mu.Lock()

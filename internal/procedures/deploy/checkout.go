@@ -14,7 +14,7 @@ import (
 	sysgit "github.com/claudeops/claudeops/internal/system/git"
 )
 
-// Checkout is what an update of the configuration's checkout came to.
+// Checkout is the result of an update of the configuration's checkout.
 type Checkout struct {
 	Branch string
 	From   string // commits; the same if there was nothing new
@@ -86,7 +86,8 @@ func (g *Git) update(ctx context.Context, dir string) (Checkout, error) {
 	return c.Checkout, nil
 }
 
-// call runs git in the checkout's folder. A call that nobody can end changes files or references: it runs to its end.
+// call runs git in the checkout's folder. A call whose context cannot end changes files or references: it runs to its
+// end.
 func (c *checkout) call(ctx context.Context, env, args []string) (out []byte, failure string, err error) {
 	return c.git.call(ctx, sysgit.Call{Dir: c.dir, Env: env, Args: args, Finish: ctx.Done() == nil})
 }

@@ -24,7 +24,7 @@ const (
 	maxModules     = 10_000
 )
 
-// ModuleType is what a module brings.
+// ModuleType is the kind of a module's contents.
 type ModuleType string
 
 // The types.

@@ -29,7 +29,7 @@ type EnvelopeFailure struct {
 	Details map[string]any `json:"details,omitempty"`
 }
 
-// command is how agentpack's command line calls what a tool does.
+// command identifies a tool by the names of agentpack's command line.
 type command struct {
 	name string
 	id   string

@@ -21,7 +21,7 @@ type ExplainedFile struct {
 	Parts []ExplainedPart  `json:"parts"`
 }
 
-// ExplainedPart is what one module has in a file.
+// ExplainedPart is one module's part of a file.
 type ExplainedPart struct {
 	Module string     `json:"module"`
 	Type   ModuleType `json:"type"`
@@ -109,7 +109,7 @@ func under(folder, name string) (rel string, ok bool) {
 	return filepath.ToSlash(rel), err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// traced is what should be there, with what it is made of.
+// traced is a desired state with the origins of its files.
 type traced struct {
 	*change.Desired
 	*trace

@@ -20,11 +20,11 @@ import (
 type Git struct {
 	git   *sysgit.Runner
 	cache string // cache/git of AGENTPACK_HOME
-	// token is what a source of the operator's list signs in with at an address; nil, and "", for nothing.
+	// token returns the credential of a source of the operator's list at an address; nil, and "", for none.
 	token func(address string) string
 	// credentials is the file that git otherwise signs in with over HTTPS; "" for none.
 	credentials string
-	stored      *secretfile.File // the same, for who is told its secrets; nil for nobody
+	stored      *secretfile.File // the same, for registering its secrets; nil if they are not registered
 	limits      gitLimits
 	now         func() time.Time
 	busy        keyedLocks // one fetch of a commit at a time

@@ -38,7 +38,7 @@ const (
 	maxGitError = 64 << 10
 )
 
-// run runs git in a folder, "" for one that is in no repository, and returns what it prints; failure is what it said if
+// run runs git in a folder, "" for one outside of every repository, and returns its output; failure is its message if
 // it failed.
 func (g *Git) run(ctx context.Context, dir string, input []byte, args ...string) (out []byte, failure string,
 	err error) {

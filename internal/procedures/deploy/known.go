@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
-// lastDesired is what was desired last, as long as nothing that it was made of has changed.
+// lastDesired caches the last desired state; it is valid while none of its inputs has changed.
 type lastDesired struct {
 	mu      sync.Mutex
 	request Request
@@ -16,7 +16,7 @@ type lastDesired struct {
 	stat    *change.StatCache
 }
 
-// again is what a request asks for, if that is known; nil if it has to be made.
+// again returns the cached state for a request; nil if it has to be made.
 func (l *lastDesired) again(r Request) *change.Desired {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,8 +51,8 @@ func (l *lastDesired) note(r Request, d *change.Desired, s *change.StatCache) {
 	l.request, l.desired, l.stat = r, d, s
 }
 
-// plannedStats is how many stats a plan with nothing to change has: of what it was made of, what is in place, and the
-// snapshots.
+// plannedStats is the number of stat caches of a plan with nothing to change: of its inputs, of what is in place, and
+// of the snapshots.
 const plannedStats = 3
 
 // question is all that a plan depends on beside files.

@@ -7,10 +7,10 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
-// Merges is what this machine remembers of merges that are deployed by themselves. It stands in the state, so that a
-// server that was killed goes on where it was.
+// Merges records the merges that this machine deploys automatically. It is stored in the state, so that a server that
+// was killed continues where it was.
 type Merges struct {
-	// Position is how far in the audit merges were seen; -1 before the first look.
+	// Position is the place in the audit up to which merges were read; -1 before the first look.
 	Position int64 `json:"position"`
 	// Due is the merge that is not in place yet; nil if there is none. What was merged before it comes into place with it.
 	Due *DueMerge `json:"due,omitempty"`
@@ -29,7 +29,7 @@ type DueMerge struct {
 	// Why says what a person has to do, in a sentence; "" if the deployment has not been tried yet.
 	Why   string   `json:"why,omitempty"`
 	Code  Code     `json:"code,omitempty"`
-	Adopt []string `json:"adopt,omitempty"` // files that nobody has deployed, of which a person has to decide
+	Adopt []string `json:"adopt,omitempty"` // files that were not deployed, about which a person has to decide
 	// Snapshot is the newest one when it was tried last: another one means that a person has deployed meanwhile.
 	Snapshot string    `json:"snapshot,omitempty"`
 	Tried    time.Time `json:"tried,omitzero"`

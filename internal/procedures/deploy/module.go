@@ -48,7 +48,7 @@ func frontMatter(text string) (fields map[string]any, ok bool) {
 	return fields, true
 }
 
-// skillFile is what makes a folder a skill.
+// skillFile is the file that makes a folder a skill.
 const skillFile = "SKILL.md"
 
 func checkSkill(m Module, t change.Tree) error {

@@ -36,7 +36,7 @@ func (s Setup) admitted() sources.List {
 	return s.Sources()
 }
 
-// tokenAt is what the operator's list of sources signs in with at an address; "" for nothing.
+// tokenAt returns the credential of the operator's list of sources for an address; "" for none.
 func (s Setup) tokenAt(address string, token func(variable string) string) string {
 	source, ok := s.admitted().Find(address)
 	if !ok || source.TokenEnv == "" || token == nil {
@@ -134,7 +134,7 @@ func shown(address string) string {
 	return change.Short(address)
 }
 
-// said is what the audit says of it; "" if nothing was asked.
+// said returns the audit's text about it; "" if nothing was fetched.
 func (f *fetches) said() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

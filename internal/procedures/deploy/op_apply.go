@@ -87,10 +87,10 @@ func changedMeanwhile(d *change.Done) (out []string) {
 // maxNoted bounds the paths in a row of the audit.
 const maxNoted = 100
 
-// changed is how much a deployment or a rollback changed.
+// changed counts the changes of a deployment or a rollback.
 func changed(done *change.Done) string { return plural.Of(len(done.Steps), "change", "changes") }
 
-// noteOf is what the audit says of a deployment or a rollback.
+// noteOf returns the audit's note about a deployment or a rollback.
 func noteOf(done *change.Done) operation.Note {
 	n := operation.Note{Message: fmt.Sprintf("%s, snapshot %s: %s", done.Kind, done.ID, changed(done))}
 	if done.RolledBackTo != "" {

@@ -18,7 +18,7 @@ const (
 	maxDiffs  = 16 << 20
 )
 
-// FileDiff is what changes in a file.
+// FileDiff is the change of a file.
 type FileDiff struct {
 	Target     change.TargetName `json:"target"`
 	Root       string            `json:"root"`

@@ -21,7 +21,7 @@ type GitignoreFix struct {
 	Added []string `json:"added"`
 }
 
-// DoctorData says what stands in the way of a deployment.
+// DoctorData lists the obstacles to a deployment.
 type DoctorData struct {
 	MachineID      string              `json:"machine_id"`
 	Roots          []change.RootHealth `json:"roots"`

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 )
 
-// Proposal is what is asked of create_pr's use case, in its own words.
+// Proposal is a request to create_pr's use case, in its own terms.
 type Proposal struct {
 	Draft
 	Title      string

@@ -44,7 +44,7 @@ type RootSummary struct {
 	Summary   DriftSummary      `json:"summary"`
 }
 
-// NextAction is what can be done about what was found.
+// NextAction is a possible action on a finding.
 type NextAction struct {
 	Action  string `json:"action"`
 	Command string `json:"command"`

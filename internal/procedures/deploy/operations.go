@@ -46,7 +46,7 @@ const (
 //go:embed schema/*.json
 var schemas embed.FS
 
-// set is what the tools are made of.
+// set holds the dependencies of the tools.
 type set struct {
 	kernel  func() *operation.Kernel
 	service func() *Service
@@ -87,7 +87,7 @@ func beside(name, summary, description string) operation.Operation {
 	return named(name, "", summary, description)
 }
 
-// words is what a person writes after claudeops deploy.
+// words returns the command that a person types after claudeops deploy.
 func (c command) words() string {
 	if c.name == "deploy" {
 		return "apply"

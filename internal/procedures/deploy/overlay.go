@@ -23,7 +23,7 @@ const (
 	ProjectLevel Level = "project"
 )
 
-// overlay is what a folder of the repository changes in a module.
+// overlay holds a repository folder's changes to a module.
 type overlay struct {
 	level   Level
 	dir     string      // in the repository, with slashes
@@ -38,7 +38,7 @@ type patchFile struct {
 	text string
 }
 
-// patcher applies a unified diff to a file's text. failure is what the tool said if it does not apply.
+// patcher applies a unified diff to a file's text. failure is the tool's message if it does not apply.
 type patcher func(ctx context.Context, name, before, patch string) (after, failure string, err error)
 
 // Folders of the repository that have overlays.
@@ -109,7 +109,7 @@ func readOverlay(root *files.Dir, o overlay) (_ overlay, ok bool, err error) {
 	return o, true, nil
 }
 
-// maxKindBytes bounds the file that says of which kind an overlay is.
+// maxKindBytes bounds the file that names the kind of an overlay.
 const maxKindBytes = 64 << 10
 
 func overlayKind(root *files.Dir, dir string) (string, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// Overview is what a person sees of the deployments of a machine.
+// Overview describes the deployments of a machine to a person.
 type Overview struct {
 	Project  string
 	Roots    []change.RootHealth
@@ -21,7 +21,7 @@ type Overview struct {
 // DriftDiff is a file that is not as it was deployed, and how.
 type DriftDiff struct {
 	change.Drift
-	Unified *string // from what was deployed to what is there; nil for files that are no text or too large
+	Unified *string // from the deployed version to the present one; nil for files that are not text or too large
 }
 
 // Look says what would change, what has drifted, and how.

@@ -18,7 +18,8 @@ type Candidate struct {
 	Commit   string // 40 or 64 hexadecimal digits
 }
 
-// Preview is what a deployment would change on this machine with a candidate in place of what its repository has.
+// Preview lists what a deployment would change on this machine if a candidate replaced the present contents of its
+// repository.
 type Preview struct {
 	Concerned bool // false: neither the configuration nor a module comes from the repository, and nothing else is said
 	Plan      *change.Plan
@@ -193,8 +194,8 @@ func (s *Service) candidate(ctx context.Context, c Candidate) (from reading, war
 	return from, warnings, nil
 }
 
-// chooseOf is how a proposed configuration chooses: among the addresses that the one in place has, and those that the
-// operator has admitted.
+// chooseOf returns how a proposed configuration chooses sources: among the addresses that the one in place has, and
+// those that the operator has admitted.
 func (s Setup) chooseOf(current *Config) func(Module) (*GitSource, error) {
 	known := map[string]bool{}
 	for _, m := range current.Modules {

@@ -63,9 +63,9 @@ type reading struct {
 	// ref means now.
 	commit func(*GitSource) string
 	hashes *change.Hashes    // nil: every file is read
-	stat   *change.StatCache // of all that was read; nil if nobody asks again
+	stat   *change.StatCache // of all that was read; nil if it is not cached
 	lock   *lockFile         // in place of the lock file; nil for that
-	trace  *trace            // of what the files are made of; nil if nobody asks
+	trace  *trace            // of the files' origins; nil if they are not needed
 }
 
 // own reports whether the folder that is read is the operator's own, rather than a project's or a commit's.
@@ -208,7 +208,8 @@ func (s Setup) read(ctx context.Context, from reading, modules []Module, targets
 	return slices.DeleteFunc(out, func(m rendered) bool { return m.ID == "" }), nil
 }
 
-// projectID is what overlays call the project; "" if there are none of projects, so that nobody has to know.
+// projectID returns the id of the project in overlays; "" if there are no overlays of projects, so that the id is not
+// needed.
 func (s Setup) projectID(ctx context.Context, root *files.Dir, from reading) string {
 	from.stat.Tree(from.dir, overlaysName)
 	absent := func() bool {

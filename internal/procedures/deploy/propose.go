@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
-// Draft is what somebody changed in targets, as a change of the repository that the files come from.
+// Draft holds changes that somebody made in targets, as a change of the repository that the files come from.
 type Draft struct {
 	Home    Home
 	Skills  bool // all files are those of skills
@@ -26,7 +26,7 @@ type Draft struct {
 // Home is a repository as a proposal names it.
 type Home struct {
 	Owner, Name string
-	Provider    string // "" if nobody has said
+	Provider    string // "" if not given
 	CloneURL    string // "" if it says nothing of the provider
 	Base        string // "" for the repository's default branch
 }
@@ -111,7 +111,7 @@ func (s *Service) chosen(drift []change.Drift, names []string) (out []change.Dri
 	return out, nil
 }
 
-// take adds what became of a file.
+// take adds the change of a file.
 func (d *drafting) take(ctx context.Context, item change.Drift) error {
 	if item.Kind == change.Extra {
 		return d.extra(ctx, item)
@@ -155,7 +155,7 @@ func (d *drafting) take(ctx context.Context, item change.Drift) error {
 	return nil
 }
 
-// text is what a drifted file has now.
+// text returns the present text of a drifted file.
 func (d *drafting) text(item change.Drift) (string, error) {
 	content, err := d.read(item.Path)
 	if err != nil {
@@ -168,7 +168,7 @@ func (d *drafting) text(item change.Drift) (string, error) {
 	return string(content), nil
 }
 
-// edit proposes that a module's file becomes another text; nil for none. before is what was deployed of it.
+// edit proposes a new text for a module's file; nil removes it. before is the deployed text of that part.
 func (d *drafting) edit(ctx context.Context, item change.Drift, p part, before string, after *string) error {
 	file := DraftFile{Action: gitprovider.ActionDelete, From: d.shown(item), Module: p.module.ID}
 	tree := change.Tree{}
@@ -274,7 +274,7 @@ func (d *drafting) add(home Home, file DraftFile) error {
 	return nil
 }
 
-// draft is what was collected. One proposal is about one repository.
+// draft returns the collected changes. One proposal is about one repository.
 func (d *drafting) draft() (out Draft, err error) {
 	if len(d.byHome) > 1 {
 		var names []string
@@ -321,13 +321,13 @@ func (d *drafting) shown(item change.Drift) string {
 	return string(item.Target) + ": " + name
 }
 
-// blobName is what git calls a text in a repository whose names have SHA-1.
+// blobName returns git's name of a text in a repository whose names have SHA-1.
 func blobName(text string) string {
 	sum := sha1.Sum(fmt.Appendf(nil, "blob %d\x00%s", len(text), text)) //nolint:gosec // git names blobs so
 	return hex.EncodeToString(sum[:])
 }
 
-// configurationHome is the repository that the configuration comes from. E_CHECKOUT_NOT_READY if nobody knows it.
+// configurationHome returns the repository that the configuration comes from. E_CHECKOUT_NOT_READY if it is not known.
 func (s *Service) configurationHome(ctx context.Context) (Home, error) {
 	dir := s.setup.repo("")
 	address, err := s.setup.Git.origin(ctx, dir)

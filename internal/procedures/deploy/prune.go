@@ -11,10 +11,10 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// keepSnapshots is how many snapshots Prune keeps where nobody says it.
+// keepSnapshots is the default number of snapshots that Prune keeps.
 const keepSnapshots = 100
 
-// keepCommits is how long the files of a commit of another repository are kept after they were used last. They can be
+// keepCommits is how long the files of a commit of another repository are kept after their last use. They can be
 // fetched again.
 const keepCommits = 30 * 24 * time.Hour
 
@@ -35,7 +35,7 @@ func (s *Service) Prune(ctx context.Context, keep int, dryRun bool) (out change.
 	return out, faulted(err)
 }
 
-// pruneCommits removes commits of other repositories that nobody has used for a while, and what killed processes left
+// pruneCommits removes commits of other repositories that were not used for a while, and what killed processes left
 // beside them.
 func (s *Service) pruneCommits(dryRun bool) (count int, err error) {
 	cache := s.setup.Git.cache

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// Settings are what a Service is made of.
+// Settings configures a Service.
 type Settings struct {
 	Home      string   // AGENTPACK_HOME; "" for .agentpack of the user's home
 	UserHome  string   // absolute
@@ -34,7 +34,7 @@ type Settings struct {
 	Now   func() time.Time
 }
 
-// GitCommand is how git is run.
+// GitCommand says how to run git.
 type GitCommand struct {
 	Path string   // "" for the one in PATH
 	Env  []string // variables: PATH, and others such as SSH_AUTH_SOCK
@@ -45,11 +45,12 @@ type GitCommand struct {
 	// Reaped says that the program answers processtree.ReaperCommand: what git starts to speak to others ends with the
 	// program, even if that is killed.
 	Reaped bool
-	// Learn is told the secrets that git signs in with, before it does; nil for nobody.
+	// Learn registers the secrets that git signs in with, before it does; nil: they are not registered.
 	Learn func(secrets ...string)
 }
 
-// GitEnvironment is what of the program's environment git needs: the search path, and how to reach other machines.
+// GitEnvironment returns the variables of the program's environment that git needs: the search path, and how to reach
+// other machines.
 func GitEnvironment(lookup func(name string) (string, bool)) (variables []string) {
 	for _, name := range []string{"PATH", "SSH_AUTH_SOCK", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy",
 		"http_proxy", "no_proxy"} {
@@ -60,7 +61,7 @@ func GitEnvironment(lookup func(name string) (string, bool)) (variables []string
 	return variables
 }
 
-// MachineNames are what a machine is called by its system, the best first.
+// MachineNames returns the system's names of a machine, the best first.
 func MachineNames(lookup func(name string) (string, bool), hostname func() (string, error)) (names []string) {
 	for _, name := range []string{"HOSTNAME", "COMPUTERNAME"} {
 		if value, _ := lookup(name); value != "" {
@@ -185,7 +186,7 @@ func (s *Service) fullPlan(ctx context.Context, r Request) (*change.Plan, error)
 // Apply deploys. done is nil if nothing had to be done, or in a dry run.
 func (s *Service) Apply(ctx context.Context, r Request, approval change.Approval, dryRun bool) (p *change.Plan,
 	done *change.Done, err error) {
-	d, err := s.desire(ctx, r, nil) // what is written is what is read now
+	d, err := s.desire(ctx, r, nil) // the files that are read now are the ones that are written
 	if err != nil {
 		return nil, nil, err
 	}

@@ -54,8 +54,8 @@ func (of madeOf) text() (string, error) {
 	return b.String() + of.after, nil
 }
 
-// apart is a text of the target's file taken apart: one for each part. ok is false if something between the parts is no
-// longer as it was put there, or is there twice.
+// apart divides a text of the target's file: one text for each part. ok is false if something between the parts has
+// changed since it was put there, or is there twice.
 func (of madeOf) apart(text string) (parts []string, ok bool) {
 	rest, ok := strings.CutPrefix(text, of.parts[0].before)
 	if !ok {

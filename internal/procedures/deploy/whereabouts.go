@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
-// Standing is what a target has of a file of a repository.
+// Standing says what a target has of a repository's file.
 type Standing string
 
 // What there is.

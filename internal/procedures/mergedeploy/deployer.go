@@ -1,9 +1,9 @@
 // Package mergedeploy deploys what was merged: after a merge that the audit tells of, it brings the configuration's
 // checkout forward and deploys, if the plan replaces nothing that a person has. Else it waits for a person, and tells.
 //
-// What is merged is only said by the audit, whoever has seen it: a webhook, the poll, or a person at a local
-// repository. What is deployed is what the checkout's remote branch has. A server that is killed at any moment goes on
-// at its next start.
+// Merges are found only in the audit, whatever observed them: a webhook, the poll, or a person at a local repository.
+// The contents of the checkout's remote branch are deployed. A server that is killed at any moment continues at its
+// next start.
 package mergedeploy
 
 import (
@@ -47,7 +47,7 @@ type Service interface {
 	Snapshots(most int) ([]*change.Snapshot, error)
 }
 
-// Options are what a Deployer is made of. All are required.
+// Options configures a Deployer. All fields are required.
 type Options struct {
 	Service  Service
 	State    change.State

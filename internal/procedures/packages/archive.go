@@ -121,8 +121,8 @@ func packedFiles(root *files.Dir) ([]packedFile, error) {
 	return out, err
 }
 
-// packable judges an entry of a package's folder by its name. skip says that it is no file to pack; the error can be
-// fs.SkipDir, for a folder of which nothing is packed, or says why there can be no package.
+// packable judges an entry of a package's folder by its name. skip says that it is not packed; the error can be
+// fs.SkipDir, for a folder of which nothing is packed, or says why the package cannot be made.
 func packable(name string, d fs.DirEntry) (skip bool, err error) {
 	leave := func() error {
 		if d.IsDir() {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Packed is what an archive holds.
+// Packed is the content of an archive.
 type Packed struct {
 	Manifest *Manifest
 	Files    []File // sorted by name

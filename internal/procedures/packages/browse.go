@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// Integrity is what a look at the files of an installed package finds.
+// Integrity is the result of checking the files of an installed package.
 type Integrity string
 
 // The findings. A package that is not installed has none of them.

@@ -31,9 +31,8 @@ func setConfig(home, key, text string, checkOnly bool) (any, error) {
 	})
 }
 
-// mayCallerSet is AAM_PERMISSION_DENIED for a value of the user's file that only a person sets: one that makes
-// installations less secure, and a platform that puts files outside of projects. What is no value at all is left to
-// setConfig.
+// mayCallerSet returns AAM_PERMISSION_DENIED for a value of the user's file that only a person sets: one that makes
+// installations less secure, and a platform that puts files outside of projects. An invalid value is left to setConfig.
 func mayCallerSet(home, key, text string) error {
 	i := slices.IndexFunc(settings(), func(s setting) bool { return s.key == key })
 	if i < 0 {

@@ -96,7 +96,7 @@ func artifactAt(name string) (t ArtifactType, at, artifact string) {
 	return "", "", ""
 }
 
-// aboutFile is what an artifact's file says that it is for.
+// aboutFile returns the description in an artifact's file.
 func aboutFile(root *files.Dir, name string) string {
 	text, _, err := root.Read(name, 1<<20)
 	if err != nil || !utf8.Valid(text) {

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// Status is how a check came out.
+// Status is the result of a check.
 type Status string
 
 // The statuses.

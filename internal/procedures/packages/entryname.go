@@ -65,8 +65,8 @@ func (n *entryNames) add(name string) string {
 	return ""
 }
 
-// comparable is a path as add compares it. NTFS passes over dots and spaces at the end of a name, and $DATA is what a
-// file holds.
+// comparable returns the form of a path in which add compares it. NTFS ignores dots and spaces at the end of a name,
+// and $DATA is its name for a file's content.
 func comparable(name string) string {
 	parts := strings.Split(files.FoldName(name), "/")
 	for i, part := range parts {

@@ -15,7 +15,7 @@ type Failure struct {
 	Error Problem `json:"error"`
 }
 
-// Problem is what is wrong.
+// Problem describes an error.
 type Problem struct {
 	Code      Code           `json:"code"`
 	Message   string         `json:"message"`
@@ -35,7 +35,7 @@ func form() *operation.Form {
 	}
 }
 
-// text is what a model reads: an error by its code, a list as a list.
+// text returns the text for a model: an error by its code, a list as a list.
 func text(answer any) string {
 	if f, ok := answer.(Failure); ok {
 		return f.text()

@@ -65,8 +65,8 @@ func (b *Browser) Holding(ctx context.Context, hashes []string) (out []Holder, c
 	return out, complete, nil
 }
 
-// archiveHas reports whether the newest version of a package has a file with one of the contents; read is false if
-// nobody knows.
+// archiveHas reports whether the newest version of a package has a file with one of the contents; read is false if that
+// cannot be read.
 func archiveHas(r Registry, m match, hashes []string) (has, read bool) {
 	name, err := parseName(m.Name)
 	if err != nil {

@@ -28,7 +28,7 @@ func (s *Service) Installed() ([]InstalledPackage, error) {
 	return out, nil
 }
 
-// Detail is what is known of a package.
+// Detail describes a package.
 type Detail struct {
 	*Manifest
 	InstalledVersion string // "" if it is not installed
@@ -99,7 +99,7 @@ func (s *Service) Registries() ([]RegistryState, error) {
 }
 
 // addRegistry adds a registry to the user's configuration, which holds in all projects. confined says that the
-// operator's list of sources has to admit it, and that it cannot become the default, as it is for callers that are no
+// operator's list of sources has to admit it, and that it cannot become the default, as for callers that are not
 // people. AAM_REGISTRY_UNREACHABLE if it is not there, AAM_INVALID_ARGUMENT for a name that is taken.
 func (s *Service) addRegistry(name, url string, makeDefault, confined, dryRun bool) (RegistryState, error) {
 	if !validRegistryName(name) {

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
-// Order is what to install.
+// Order says what to install.
 type Order struct {
 	Packages []string // specs
 	Platform string   // "" for those of the configuration
@@ -23,7 +23,7 @@ type Order struct {
 	Upgrade bool
 }
 
-// Done is what an installation came to.
+// Done is the result of an installation.
 type Done struct {
 	Installed []InstalledPackage // those that were asked for and those that came with them, dependencies first
 	Already   []string

@@ -76,7 +76,7 @@ func (i *installing) fetch(c choice) error {
 	return err
 }
 
-// signed is what the configuration says of signatures, which no package has.
+// signed applies the configuration's rule about signatures, which no package has.
 func (i *installing) signed() error {
 	if i.view.config.values["security.require_signature"] != true {
 		return nil
@@ -141,7 +141,8 @@ func readTree(root *files.Dir, folder string) (change.Tree, error) {
 	return tree, nil
 }
 
-// unwritable is the error for a file that cannot be written. A name that no file can have is no fault of rights.
+// unwritable returns the error for a file that cannot be written. A name that no file can have is not a matter of
+// permissions.
 func unwritable(name string, err error) error {
 	if errors.Is(err, syscall.ENAMETOOLONG) {
 		return newError(InvalidArgument, "%s cannot be written: %s", name,

@@ -22,7 +22,7 @@ const (
 	maxArtifacts     = 10_000
 )
 
-// ArtifactType is what an artifact is, in the plural by which manifests list it.
+// ArtifactType is the type of an artifact, in the plural by which manifests list it.
 type ArtifactType string
 
 // The types.
@@ -79,7 +79,7 @@ func (m *Manifest) Counts() map[ArtifactType]int {
 	return out
 }
 
-// Total is how many artifacts there are.
+// Total returns the number of artifacts.
 func (m *Manifest) Total() int {
 	n := 0
 	for _, count := range m.Counts() {
@@ -88,8 +88,8 @@ func (m *Manifest) Total() int {
 	return n
 }
 
-// readManifest parses the text of a manifest. problems are all that is wrong with it, as `field: what`; warnings what
-// could be better. m is nil if the text is no mapping of YAML at all.
+// readManifest parses the text of a manifest. problems lists all errors, as `field: what`; warnings what could be
+// better. m is nil if the text is not a YAML mapping.
 func readManifest(text []byte) (m *Manifest, problems, warnings []string) {
 	if len(text) > maxManifestBytes {
 		return nil, []string{fmt.Sprintf("%s has more than %d bytes", manifestName, maxManifestBytes)}, nil

@@ -113,7 +113,7 @@ type InfoRequest struct {
 	Version     *string `json:"version,omitempty" positional:"true" maxLength:"256" doc:"Version, constraint or tag; unset means the installed one, else the latest"`
 }
 
-// InfoAnswer is what is known of a package.
+// InfoAnswer describes a package.
 type InfoAnswer struct {
 	Name             string                `json:"name"`
 	Version          string                `json:"version"`
@@ -163,7 +163,7 @@ type ValidateRequest struct {
 	Path string `json:"path,omitempty" positional:"true" default:"." maxLength:"4096" doc:"Folder of the package, or its aam.yaml"`
 }
 
-// ValidateAnswer is what is wrong with a package.
+// ValidateAnswer lists the problems of a package.
 type ValidateAnswer struct {
 	Valid          bool     `json:"valid"`
 	PackageName    *string  `json:"package_name"`
@@ -216,7 +216,7 @@ type DoctorCheck struct {
 	Suggestion *string `json:"suggestion"`
 }
 
-// DoctorAnswer is what was found.
+// DoctorAnswer lists the findings.
 type DoctorAnswer struct {
 	Healthy bool          `json:"healthy" doc:"Nothing failed"`
 	Checks  []DoctorCheck `json:"checks"`

@@ -18,7 +18,7 @@ type OutdatedPackage struct {
 	ForOthers bool   `json:"for_others" doc:"It came with another package"`
 }
 
-// OutdatedAnswer is what is not the newest, by name.
+// OutdatedAnswer lists the packages that are not the newest, by name.
 type OutdatedAnswer struct {
 	Result []OutdatedPackage `json:"result"`
 	Notes  []string          `json:"notes,omitempty"`
@@ -52,7 +52,7 @@ type UpgradedPackage struct {
 	Source string `json:"source" doc:"The registry"`
 }
 
-// UpgradeAnswer is what an upgrade came to.
+// UpgradeAnswer is the result of an upgrade.
 type UpgradeAnswer struct {
 	Upgraded []UpgradedPackage `json:"upgraded"`
 	Failed   []FailedPackage   `json:"failed"`
@@ -115,7 +115,7 @@ type RemovedPackage struct {
 	FilesRemoved int    `json:"files_removed"`
 }
 
-// AutoremoveAnswer is what was removed, by name.
+// AutoremoveAnswer lists what was removed, by name.
 type AutoremoveAnswer struct {
 	Removed []RemovedPackage `json:"removed"`
 	DryRun  bool             `json:"dry_run,omitempty" doc:"Nothing was written"`

@@ -25,7 +25,7 @@ type FailedPackage struct {
 	Details map[string]any `json:"details"`
 }
 
-// InstallAnswer is what an installation came to.
+// InstallAnswer is the result of an installation.
 type InstallAnswer struct {
 	Installed            []InstalledInfo `json:"installed" doc:"With what the packages depend on"`
 	AlreadyInstalled     []string        `json:"already_installed"`
@@ -87,7 +87,7 @@ type UninstallRequest struct {
 	PackageName string `json:"package_name" positional:"true" required:"true" minLength:"1" maxLength:"256" doc:"Name of the installed package"`
 }
 
-// UninstallAnswer is what an uninstallation came to.
+// UninstallAnswer is the result of an uninstallation.
 type UninstallAnswer struct {
 	PackageName       string   `json:"package_name"`
 	Version           string   `json:"version"`
@@ -119,7 +119,7 @@ type PublishRequest struct {
 	Tag      string  `json:"tag,omitempty" default:"latest" maxLength:"64" doc:"The tag that points to this version from now on"`
 }
 
-// PublishAnswer is what was published.
+// PublishAnswer describes what was published.
 type PublishAnswer struct {
 	PackageName string   `json:"package_name"`
 	Version     string   `json:"version"`

@@ -28,7 +28,7 @@ const (
 //go:embed schema/*.json
 var schemas embed.FS
 
-// set is what the tools are made of.
+// set holds the dependencies of the tools.
 type set struct {
 	kernel  func() *operation.Kernel
 	service func() *Service
@@ -55,7 +55,7 @@ func Toolset(kernel func() *operation.Kernel, service func() *Service) operation
 	}
 }
 
-// named begins a tool. command is what follows `claudeops packages`.
+// named returns the common part of a tool. command is the part after `claudeops packages`.
 func named(name, command, title, summary, description string) operation.Operation {
 	return operation.Operation{
 		Name: "aam_" + name, Summary: summary, Effect: operation.Read, Needs: operation.Needs{Tier: gitprovider.TierObserve},

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
-// owner is who packages' files belong to in deploy's ledger. There, a file's source is always the workspace.
+// owner is the owner of packages' files in deploy's ledger. There, a file's source is always the workspace.
 const owner change.Owner = "packages"
 
 // targetOf is a platform in the words of deploy.

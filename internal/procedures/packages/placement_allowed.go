@@ -56,7 +56,8 @@ func shared(project, name string, f change.DesiredFile, owned []change.FileState
 	})
 }
 
-// inTheWay is the error of files that are nobody's; it is about the package that wants the first of them.
+// inTheWay returns the error about existing files that no package owns; it names the package that wants the first of
+// them.
 func inTheWay(foreign map[string]string) error {
 	paths := slices.Sorted(maps.Keys(foreign))
 	pkg := foreign[paths[0]]
@@ -67,7 +68,7 @@ func inTheWay(foreign map[string]string) error {
 		With("paths", paths).Suggest("move them away, or install into another platform"), pkg)
 }
 
-// foreignInSkills adds files of nobody in the folders of skills that packages want for themselves.
+// foreignInSkills adds files without an owner in the folders of skills that packages want for themselves.
 func foreignInSkills(d *change.Desired, ours, foreign map[string]string) {
 	seen := map[string]bool{}
 	for key, f := range d.Files {

@@ -23,7 +23,7 @@ func checkPlatform(name string) error {
 		With("valid_platforms", platformNames())
 }
 
-// shape is how an artifact stands in a platform.
+// shape is the form of an artifact in a platform.
 type shape int
 
 const (

@@ -138,8 +138,8 @@ func validTag(tag string) bool {
 // maxPackages bounds a registry.
 const maxPackages = 1 << 20
 
-// updateIndex renews what the index says of the packages in folders, of those that it does not know, and of those that
-// are gone.
+// updateIndex updates the index entries of the packages in folders, and of those missing from the index, and removes
+// entries of deleted packages.
 func (p *publishing) updateIndex(now time.Time, folders ...string) error {
 	entries, complete, err := p.root.Entries("packages", maxPackages)
 	if err == nil && !complete {
@@ -168,7 +168,7 @@ func (p *publishing) updateIndex(now time.Time, folders ...string) error {
 		}
 		var m Metadata
 		if err := p.read(filepath.Join("packages", folder.Name(), "metadata.yaml"), &m); err != nil || m.Name == "" {
-			continue // what is broken is said to whoever asks for it
+			continue // a broken package is reported to those who request it
 		}
 		index.Packages = append(index.Packages, m.entry(before, now))
 	}
@@ -237,7 +237,7 @@ func (p *publishing) note(folders ...string) error {
 	return nil
 }
 
-// lockTime is how long another publisher is waited for.
+// lockTime limits the wait for another publisher.
 const lockTime = time.Minute
 
 func waitForLock(ctx context.Context, file *os.File) error {

@@ -58,8 +58,8 @@ func (s Settings) judge(r *Registry, own map[string]string) {
 	}
 }
 
-// admitted reports whether the operator's list of sources has a folder, also after links. An address that is no folder
-// can be on it, too.
+// admitted reports whether the operator's list of sources has a folder, also after links. An address that is not a
+// folder can be on it, too.
 func (s Settings) admitted(dir string) bool {
 	if s.Sources == nil {
 		return false

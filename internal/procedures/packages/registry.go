@@ -14,9 +14,9 @@ import (
 )
 
 // Registry is a folder with packages: registry.yaml, index.yaml, and packages/NAME with metadata.yaml and
-// versions/V.aam. Whoever publishes writes the archive first, then the package's metadata, then the index, each at
-// once, under a lock that ends with its process: readers believe metadata alone, so a publication that was cut off has
-// never been, or is whole. The next publication mends the index.
+// versions/V.aam. A publisher writes the archive first, then the package's metadata, then the index, each atomically,
+// under a lock that ends with its process. Readers trust only metadata, so an interrupted publication is either
+// invisible or complete. The next publication repairs the index.
 type Registry struct {
 	Name string
 	Dir  string // absolute
@@ -160,7 +160,8 @@ func (r Registry) read(name string, into any) error {
 	return nil
 }
 
-// latest is the version that the tag latest names, or else the highest that is no prerelease, or else the highest.
+// latest returns the version that the tag latest names, or else the highest that is not a prerelease, or else the
+// highest.
 func (m *Metadata) latest() string {
 	if v, ok := m.DistTags["latest"]; ok && m.version(v) != nil {
 		return v

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// Acts are what only people do with packages. All fields are required.
+// Acts are the operations on packages for people only. All fields are required.
 type Acts struct {
 	Kernel  func() *operation.Kernel
 	Service func() *Service

@@ -141,8 +141,8 @@ func first(a, b bool) int {
 	return 1
 }
 
-// candidates are the versions of a package, from the lowest to the highest. They are those of the first registry that
-// has the package: whoever can write another one cannot have a higher version installed in its place.
+// candidates returns the versions of a package, from the lowest to the highest. They come from the first registry that
+// has the package: somebody who can write to another registry cannot have a higher version installed in its place.
 func (r *resolver) candidates(name Name) ([]candidate, error) {
 	key := name.String()
 	if known, ok := r.known[key]; ok {
@@ -170,8 +170,8 @@ func (r *resolver) candidates(name Name) ([]candidate, error) {
 	return out, nil
 }
 
-// order is how the versions of a package are tried: the one that the tag latest names if no version is asked for, the
-// preferred one, then from the highest down; one that no registry has comes last.
+// order returns the order in which the versions of a package are tried: the one that the tag latest names if no version
+// was requested, the preferred one, then from the highest down; one that no registry has comes last.
 func (r *resolver) order(name Name, known []candidate) []int {
 	out := make([]int, len(known))
 	for i := range out {

@@ -58,13 +58,14 @@ func authored(registries []Registry, found []match) {
 		if m.Author != "" || at < 0 || err != nil {
 			continue
 		}
-		if known, err := registries[at].metadata(name); err == nil { // what is broken is said to whoever asks for the package
+		if known, err := registries[at].metadata(name); err == nil { // a broken package is reported to those who request it
 			found[i].Author = known.Author
 		}
 	}
 }
 
-// score is how well a package fits a query in small letters. Of several words, each has to fit, and the worst counts.
+// score says how well a package matches a query in small letters. Of several words, each has to match, and the worst
+// counts.
 func (e IndexEntry) score(query string) int {
 	whole := e.scoreOf(query)
 	words := strings.Fields(query)

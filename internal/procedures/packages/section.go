@@ -25,7 +25,7 @@ type Section struct {
 	SHA256 string `yaml:"sha256"` // of the section with its marks, sha256: and hexadecimal
 	// Before is the white space that was put before it.
 	Before string `yaml:"before,omitempty"`
-	// Created says that there was no file before packages made it.
+	// Created says that the file did not exist before packages made it.
 	Created bool `yaml:"created,omitempty"`
 }
 

@@ -123,7 +123,7 @@ func (e *editing) remove(pkg string, sections []Section, replaced bool) error {
 	return nil
 }
 
-// passOn notes with another section of a file that nobody had the file before packages did.
+// passOn moves to another section of a file the note that the file did not exist before packages made it.
 func (e *editing) passOn(name, pkg string) {
 	for _, other := range slices.Sorted(maps.Keys(e.lock.Packages)) {
 		for i, s := range e.lock.Packages[other].Sections {

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// changeOfPackages is what a call does to a workspace.
+// changeOfPackages is a call's change to a workspace.
 type changeOfPackages struct {
 	workspace workspace
 	before    *Lock
@@ -24,8 +24,8 @@ type changeOfPackages struct {
 	named     bool            // a person has named the platform
 }
 
-// transaction is a change that is being carried out, as it stands in .aam/.tmp/transaction.json. Whoever writes next
-// finishes what a killed process left, or takes it back.
+// transaction is a change that is being carried out, as it stands in .aam/.tmp/transaction.json. The next writer
+// finishes or reverts what a killed process left.
 //
 // The order: packages' new folders are staged; the transaction is written; folders take their places, the old ones
 // aside; platforms' files, by deploy's engine, which has a journal of its own; sections; the lock file; the

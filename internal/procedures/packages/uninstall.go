@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// Removed is what an uninstallation came to.
+// Removed is the result of an uninstallation.
 type Removed struct {
 	Name       string
 	Version    string

@@ -66,8 +66,8 @@ func (s *Service) Outdated(ctx context.Context) (out []Outdated, notes []string,
 	return out, notes, nil
 }
 
-// newest is what the tag latest of a package names, else its highest release, else its highest version; what no
-// registry has any more comes last. The zero candidate if there is none.
+// newest returns the version that the tag latest of a package names, else its highest release, else its highest
+// version; one that no registry has any more comes last. The zero candidate if there is none.
 func (r *resolver) newest(name Name) (candidate, error) {
 	known, err := r.candidates(name)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// Validation is what is known of a package in a folder.
+// Validation is the result of validating a package in a folder.
 type Validation struct {
 	Manifest       *Manifest
 	Errors         []string

@@ -41,7 +41,7 @@ type Locked struct {
 	FileChecksums *FileChecksums    `yaml:"file_checksums"`
 	SourceName    *string           `yaml:"source_name"`
 	SourceCommit  *string           `yaml:"source_commit"`
-	// ForOthers says that nobody asked for it by name: it came as a dependency.
+	// ForOthers says that it was not requested by name: it came as a dependency.
 	ForOthers bool      `yaml:"for_others,omitempty"`
 	Platforms []string  `yaml:"platforms,omitempty"` // those into which it was put
 	Sections  []Section `yaml:"sections,omitempty"`

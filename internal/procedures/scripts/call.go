@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// call is what run.ps1 reads. Named and Plain hold values as powerShellValue writes them.
+// call is the input of run.ps1. Named and Plain hold values as powerShellValue writes them.
 type call struct {
 	Path  string `json:"path"`
 	Named any    `json:"named"`

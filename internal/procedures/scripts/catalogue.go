@@ -24,7 +24,7 @@ func newCatalogue(s Settings) *catalogue {
 		paths: map[string]string{}}
 }
 
-// Listing is what there is to run.
+// Listing lists the scripts that can be run.
 type Listing struct {
 	Scripts []Script
 	Skipped []Skipped
@@ -32,7 +32,7 @@ type Listing struct {
 	problem string   // why nothing can be looked at; "" if it can
 }
 
-// List is what there is to run, read anew.
+// List reads the scripts that can be run.
 func List(s Settings) Listing { return newCatalogue(s).list() }
 
 // Empty says that there is nothing to run, and why; "" if there is something.

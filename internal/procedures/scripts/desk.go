@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
-// Desk is what people do with scripts at a door that is made of pages. Everything goes the way of the operations.
+// Desk serves scripts to people through pages. Every call goes through the operations.
 type Desk struct{ set set }
 
 // NewDesk makes a Desk; see Toolset.
@@ -16,7 +16,7 @@ func NewDesk(kernel func() *operation.Kernel, service func() *Service) *Desk {
 	return &Desk{set{kernel, service}}
 }
 
-// List is what there is to run.
+// List returns the scripts that can be run.
 func (d *Desk) List(ctx context.Context, call operation.Call) (ScriptList, error) {
 	return ask[ScriptList](ctx, d.set.listOperation(), call, ScriptListRequest{})
 }

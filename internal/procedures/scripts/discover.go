@@ -78,15 +78,15 @@ type discovery struct {
 	known    map[string]file // by path
 }
 
-// file is what was read of a file.
+// file is the cached result of reading a file.
 type file struct {
 	mark        fileMark
 	hash        string
-	interpreter Interpreter // "" if it is no script that can be run
+	interpreter Interpreter // "" if it is not a script that can be run
 	other       string      // the program of its first line, if that is none of ours
 	unread      bool        // nothing is known of its text
 	description Description
-	err         error // why it is no script to run
+	err         error // why it cannot be run as a script
 }
 
 // asked says why a file is looked at.
@@ -224,8 +224,8 @@ func (d *discovery) file(dir, name, as string, why asked) {
 	}
 }
 
-// readScript reads a file of a folder. The errors say for people why it is no script to run; the text may be there
-// beside one.
+// readScript reads a file of a folder. The errors tell people why it cannot be run as a script; the text may be
+// returned beside one.
 func readScript(dir, name string) ([]byte, error) {
 	root, err := files.OpenDir(dir)
 	if err != nil {
@@ -262,8 +262,8 @@ func writableByOthers(info fs.FileInfo) bool {
 	return runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0
 }
 
-// interpreterOf tells by a file's ending and first line what runs it. other is the program of the first line if that is
-// none of ours; "" if there is no such line.
+// interpreterOf returns the interpreter for a file, by its ending and first line. other is the program of the first
+// line if we do not support it; "" if there is no such line.
 func interpreterOf(name string, text []byte) (i Interpreter, other string) {
 	if strings.EqualFold(filepath.Ext(name), ".ps1") {
 		return PowerShell, ""
@@ -297,8 +297,8 @@ func interpreterOf(name string, text []byte) (i Interpreter, other string) {
 	return "", other
 }
 
-// toolName is the name of a script's tool: its stem in small letters, everything that is no letter or digit as an
-// underscore.
+// toolName returns the name of a script's tool: its stem in small letters, with an underscore in place of everything
+// that is not a letter or digit.
 func toolName(stem string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(stem) {

@@ -29,9 +29,9 @@ func byteOrderMarks() []byteOrderMark {
 	}
 }
 
-// decode is a script's text in UTF-8, without its byte order mark. mark names the encoding that such a mark gives; ""
-// for none. A text without a mark that is no UTF-8 is taken for Windows-1252, as Windows PowerShell takes it in the
-// West.
+// decode returns a script's text in UTF-8, without its byte order mark. mark names the encoding that such a mark gives;
+// "" for none. A text without a mark that is not UTF-8 is read as Windows-1252, as Windows PowerShell does in western
+// locales.
 func decode(text []byte) (decoded, mark string) {
 	for _, m := range byteOrderMarks() {
 		rest, has := bytes.CutPrefix(text, []byte(m.bytes))
@@ -51,7 +51,7 @@ func decode(text []byte) (decoded, mark string) {
 
 func decodedBy(e encoding.Encoding, text []byte) string {
 	out, err := e.NewDecoder().Bytes(text)
-	if err != nil { // what stands for nothing becomes U+FFFD; there is no other error
+	if err != nil { // invalid bytes become U+FFFD; there is no other error
 		return strings.ToValidUTF8(string(text), "\ufffd")
 	}
 	return string(out)

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// fileMark tells whether a file is the one that was read: nobody can set the time of its last change.
+// fileMark identifies a version of a file: the time of its last inode change cannot be set.
 type fileMark struct {
 	inode    uint64
 	size     int64

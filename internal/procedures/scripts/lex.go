@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// tokenKind is what a token of PowerShell is.
+// tokenKind is the kind of a PowerShell token.
 type tokenKind int
 
 const (
@@ -21,7 +21,7 @@ const (
 	other
 )
 
-// token is a token with its text. A string's text is what it means.
+// token is a token with its text. A string's text is its value.
 type token struct {
 	kind tokenKind
 	text string

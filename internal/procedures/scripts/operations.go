@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// operations are what people ask about scripts. None is a tool of agents, who have one for each script.
+// operations returns the operations for people on scripts. None is a tool of agents, who have one for each script.
 func (s set) operations() []operation.Operation {
 	return []operation.Operation{s.listOperation(), s.showOperation(), s.runsOperation(), s.runOperation(),
 		s.startOperation()}
@@ -22,7 +22,7 @@ func (s set) operations() []operation.Operation {
 // ScriptListRequest asks for all scripts.
 type ScriptListRequest struct{}
 
-// ScriptList is what there is to run.
+// ScriptList lists the scripts that can be run.
 type ScriptList struct {
 	Scripts []ScriptItem    `json:"scripts"`
 	Skipped []SkippedScript `json:"skipped" doc:"Files that would be scripts but are not offered"`
@@ -200,7 +200,7 @@ type StartScriptRequest struct {
 	Arguments map[string]any `json:"arguments" doc:"Its arguments"`
 }
 
-// StartedScript is how the run ended.
+// StartedScript says how the run ended.
 type StartedScript struct {
 	ID string `json:"id" doc:"Of the run; empty in a dry run"`
 	Result

@@ -14,11 +14,11 @@ const (
 	binaryNotice    = "[binary output, in base64]\n"
 )
 
-// slack is how much more than the cap is kept until our tokens have been taken out, so that none is cut in two and half
-// of it shown.
+// slack is the number of bytes kept beyond the cap until our tokens have been removed, so that none is cut in two and
+// half of it shown.
 const slack = 8 << 10
 
-// printed is what a script printed on a stream, and how much of it is shown.
+// printed is a script's output on a stream, and the limit for showing it.
 type printed struct {
 	processtree.Output
 	most int
@@ -27,8 +27,8 @@ type printed struct {
 // over reports whether there is more than is shown.
 func (c printed) over() bool { return c.Size > c.most }
 
-// text is what was kept, without our tokens: cut between characters, with a notice if something is missing. Output that
-// is no text is given in base64.
+// text returns the kept output, without our tokens: cut between characters, with a notice if something is missing.
+// Output that is not text is given in base64.
 func (c printed) text(redact func(string) string) string {
 	kept := []byte(redact(string(c.Text)))
 	if c.over() {

@@ -1,6 +1,6 @@
 package scripts
 
-// Type is what a parameter takes, in the words of JSON Schema.
+// Type is the type of a parameter, in the terms of JSON Schema.
 type Type string
 
 // The types. A switch of PowerShell is a boolean.
@@ -41,7 +41,7 @@ type Constant struct {
 	Value any // string, int64, float64, bool, nil, or []any of these
 }
 
-// Description is what a script says about itself.
+// Description is a script's description of itself.
 type Description struct {
 	Synopsis   string
 	Details    string

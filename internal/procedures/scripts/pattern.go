@@ -38,7 +38,7 @@ func (p *Pattern) applyOptions(tokens []token) {
 	}
 }
 
-// describe is what a description says of the pattern.
+// describe explains the pattern for a description.
 func (p Pattern) describe() string {
 	if p.CaseSensitive {
 		return "Must match " + p.Text + "."
@@ -128,7 +128,7 @@ func (t *translation) step() bool {
 	return t.take(1)
 }
 
-// group takes ( of a group, and what says of which kind it is.
+// group reads the opening of a group, with its kind.
 func (t *translation) group() bool {
 	if !strings.HasPrefix(t.rest, "(?") {
 		return t.take(1)
@@ -151,8 +151,8 @@ func (t *translation) count() bool {
 	return t.take(len(inner) + 2)
 }
 
-// escaped takes \ and what it escapes. Letters beyond ASCII are no \w there, and other words have a meaning of their
-// own.
+// escaped reads a backslash and the character that it escapes. Letters beyond ASCII do not match \w there, and other
+// escapes have a different meaning.
 func (t *translation) escaped(inClass bool) bool {
 	if len(t.rest) < 2 {
 		return false

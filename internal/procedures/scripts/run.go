@@ -21,13 +21,13 @@ var powerShellWrapper []byte
 
 // Exit codes of a run that did not happen, as shells have them.
 const (
-	exitInvalid    = 2   // the arguments are no good
+	exitInvalid    = 2   // the arguments are invalid
 	exitNotRunable = 126 // the script may not be run, or cannot be started
 	exitNotFound   = 127 // script or interpreter is missing
 	exitUnknown    = -1  // ended by a signal, or at the time limit
 )
 
-// grace is how long processes may take from SIGTERM to SIGKILL.
+// grace is the time from SIGTERM to SIGKILL.
 const grace = 2 * time.Second
 
 // Result is the answer of a run, in the words of the published contract.
@@ -48,7 +48,7 @@ type NotRun struct {
 
 func (n *NotRun) Error() string { return n.Message }
 
-// Machine is what a Runner knows of the machine.
+// Machine gives a Runner access to the machine.
 type Machine struct {
 	Look     func(program string) (string, error) // the path of a program, as exec.LookPath finds it
 	Variable func(name string) (string, bool)     // of the environment, as scripts may see it
@@ -81,7 +81,7 @@ type Hooks struct {
 	Begin   func() error // it is about to start; an error keeps it from it
 }
 
-// Plan is what a run would be.
+// Plan describes a run before it starts.
 type Plan struct {
 	Program string
 	Words   []string // of its command line, the program aside
@@ -243,7 +243,8 @@ func withTemporary(env []string, dir string) []string {
 	return append(out, "TMPDIR="+dir)
 }
 
-// environment is what scripts see: the basics, and what the operator names. Our own variables never are.
+// environment returns the variables that scripts see: the basics, and those that the operator names. Our own variables
+// are never among them.
 func (r *Runner) environment(mark string) []string {
 	env := []string{mark}
 	for _, name := range append([]string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT", "TEMP"},

@@ -21,7 +21,7 @@ type Records interface {
 	SettleScriptRuns(ctx context.Context, row func(record.ScriptRun) record.Attempt) error
 }
 
-// Options are what a Service is made of. All are required, Problem aside.
+// Options configures a Service. All fields are required except Problem.
 type Options struct {
 	Settings Settings
 	Problem  string // why the operator's settings cannot be used: nothing is offered then; "" if they can
@@ -43,7 +43,7 @@ func NewService(o Options) *Service {
 	return &Service{options: o, catalogue: newCatalogue(o.Settings), runner: newRunner(o.Settings, o.Machine)}
 }
 
-// List is what there is to run now.
+// List returns the scripts that can be run now.
 func (s *Service) List() Listing {
 	if s.options.Problem != "" {
 		return Listing{problem: s.options.Problem}
@@ -62,8 +62,8 @@ func (s *Service) Places() []string {
 	return places
 }
 
-// find is a script by its tool's name, read anew: what runs is what the file holds now, not what it held when it was
-// listed.
+// find returns a script by its tool's name, read anew: the present content of the file runs, not the content at the
+// time of listing.
 func (s *Service) find(name string) (Script, *NotRun) {
 	if s.options.Problem != "" {
 		return Script{}, &NotRun{exitNotFound, notConfigured, s.options.Problem}
@@ -95,7 +95,7 @@ func (s *Service) begun(script Script, arguments map[string]any, id string, by r
 	}
 }
 
-// endMargin is how long the end of all that a script has started may take, and its record.
+// endMargin limits the time for ending all that a script has started, and for recording the run.
 const endMargin = 2 * time.Minute
 
 // phases are told of what a run does; begun may be nil.
@@ -167,13 +167,13 @@ func argumentsText(names []string) string {
 	return "arguments: " + strings.Join(names, ", ")
 }
 
-// Bounds of what the audit says of a run's output.
+// Bounds of the part of a run's output in the audit.
 const (
 	auditLines = 3
 	auditBytes = 600
 )
 
-// summary is what the audit says of a run beside who, what and when.
+// summary returns the audit's text about a run, beside who, what and when.
 func summary(r record.ScriptRun) string {
 	e := r.Ending
 	text := fmt.Sprintf("exit code %d after %s; %s", e.ExitCode, e.Duration.Round(time.Millisecond),

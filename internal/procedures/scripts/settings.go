@@ -30,7 +30,7 @@ type Settings struct {
 	WorkingDir string // where scripts run; absolute
 	Limits
 	AtOnce int // how many run at the same time
-	// Processes is how many a script may have at the same time. It is ended if it has more.
+	// Processes limits a script's concurrent processes. A script that has more is ended.
 	Processes int
 	Allow     []string                  // names; none: all
 	Deny      []string                  // names; wins over Allow
@@ -102,7 +102,7 @@ func DefaultSettings(dir string) Settings {
 	}
 }
 
-// ParseSettings reads a settings file in YAML or JSON. The error says which key is no good. Values of 0 stand for the
+// ParseSettings reads a settings file in YAML or JSON. The error names the invalid key. Values of 0 stand for the
 // defaults.
 func ParseSettings(text []byte, dir string) (Settings, error) {
 	s := DefaultSettings(dir)

@@ -34,7 +34,7 @@ const (
 	notSeen       = fault.Timeout
 )
 
-// set is what the tools are made of.
+// set holds the dependencies of the tools.
 type set struct {
 	kernel  func() *operation.Kernel
 	service func() *Service
@@ -138,7 +138,7 @@ func (s set) tool(script Script, schema json.RawMessage, begun func(id string)) 
 		})
 }
 
-// maxAnswer is what two streams of a script need at most in JSON, where a byte may take six.
+// maxAnswer returns the maximum size of two streams of a script in JSON, where a byte may take six.
 func maxAnswer(s Script) int { return 2*6*(s.OutputCap+len(truncatedNotice)) + 64<<10 }
 
 // decodeArguments reads the arguments of a script; what they may be, only the script says.
@@ -239,7 +239,7 @@ func (s Script) Summary() string {
 // Title is the name of a tool as people read it.
 func (s Script) Title() string { return strings.ReplaceAll(s.Name, "_", " ") }
 
-// describe is what a model reads of a tool.
+// describe returns the description of a tool for a model.
 func (s Script) describe() string {
 	const most = 2000
 	text := s.Summary()

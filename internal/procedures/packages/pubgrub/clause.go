@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// term holds if what becomes of the package is in the set.
+// term holds if the package ends up in one of the states of the set.
 type term struct {
 	of  int
 	set set
@@ -20,7 +20,7 @@ type clause struct {
 	known bool // the packages have it in their lists
 }
 
-// Fact is what the world or the caller says.
+// Fact is a statement of the world or of the caller.
 type Fact struct {
 	Wish *Wish // of the caller; nil for none
 	// Of needs Need in these versions, from the lowest to the highest. Need is empty for versions that are broken.
@@ -59,8 +59,8 @@ func (s *solver) newClause(fact *Fact, terms ...term) (c *clause, always bool) {
 	return c, always
 }
 
-// resolve is what follows from two clauses about a package of both: whatever becomes of it, one of the two forbids the
-// other terms, unless it becomes neither what the one nor what the other names.
+// resolve returns the clause that follows from two clauses that share a package: in whatever state the package ends up,
+// one of the two forbids the other terms, unless the state is in neither clause's set.
 func (s *solver) resolve(a, b *clause, about int) *clause {
 	out := &clause{from: a, and: b, terms: make([]term, 0, len(a.terms)+len(b.terms))}
 	add := func(t term) {

@@ -1,12 +1,12 @@
 // Package pubgrub chooses versions of packages that go together, or says why none do. It is pure: what packages there
 // are, and what their constraints admit, it asks of a World.
 //
-// The search is driven by conflicts, as in PubGrub. What is known are clauses: sets of terms that must not hold all at
-// once. "a 1.0.0 needs b ^2" is the clause "a is 1.0.0, and b is none of those that ^2 admits". A term is a set of what
-// may become of a package: one of its versions, or that it is not installed. Choices narrow these sets by way of the
-// clauses. A clause whose terms all hold is a conflict: it is resolved with the clauses that led to it, until a new
-// clause is found that forbids the choice which was wrong. The search goes back to that choice, and never makes the
-// mistake again. The clause without terms means that there is no way, and what it was concluded from is the reason.
+// The search is driven by conflicts, as in PubGrub. Knowledge is held as clauses: sets of terms that must not all hold
+// at once. "a 1.0.0 needs b ^2" is the clause "a is 1.0.0, and b is outside of ^2". A term is a set of possible states
+// of a package: one of its versions, or not installed. Choices narrow these sets by way of the clauses. A clause whose
+// terms all hold is a conflict: it is resolved with the clauses that led to it, until a new clause is found that
+// forbids the choice which was wrong. The search goes back to that choice, and never makes the mistake again. The
+// clause without terms means that there is no solution, and the clauses that it was derived from are the reason.
 //
 // Of all solutions it gives the first: packages are decided in the order in which they are wished for (the caller's
 // wishes, then those of each package that was decided), and of each the version that its Order has first among those
@@ -17,14 +17,14 @@ import "context"
 
 // World knows the packages.
 type World interface {
-	// Package is what there is of a package; no versions for one that nobody has. It is called once for each.
+	// Package returns the versions of a package; none for one that does not exist. It is called once for each.
 	Package(name string) (Package, error)
 	// Admits says which versions of a package, by their places in Versions, satisfy a constraint. It is called once for
 	// each pair.
 	Admits(name, constraint string) (func(version int) bool, error)
 }
 
-// Package is what there is of a package.
+// Package lists the versions of a package.
 type Package struct {
 	Versions []Version // from the lowest to the highest
 	Order    []int     // in which they are tried, as places in Versions; nil for from the highest down

@@ -8,8 +8,8 @@ import (
 
 // Refusal says that no versions go together, and why.
 type Refusal struct {
-	// Facts are what does not go together. Each of them is part of the reason: without it, there would be a way, unless
-	// there were too many to try.
+	// Facts are incompatible with each other. Each of them is part of the reason: without it, there would be a solution,
+	// unless there were too many to try.
 	Facts []Fact
 	// Reasons are sentences. Each follows from those before it, and the last says what cannot be had.
 	Reasons []string

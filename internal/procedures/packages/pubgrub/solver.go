@@ -23,7 +23,7 @@ type solver struct {
 	facts     int
 }
 
-// pack is a package, and what is known of what becomes of it.
+// pack is a package with its possible states.
 type pack struct {
 	Package
 	name    string
@@ -39,7 +39,7 @@ type pack struct {
 // none is the number that stands for not being installed.
 func (p *pack) none() int { return len(p.Versions) }
 
-// step is what the search has found or decided.
+// step is a finding or a decision of the search.
 type step struct {
 	of     int
 	says   set     // what the package may become because of this step
@@ -48,14 +48,14 @@ type step struct {
 	level  int     // how many decisions were made, this one counted
 }
 
-// level is how it was before a decision.
+// level is the state before a decision.
 type level struct{ trail, queue, at int }
 
 func newSolver(ctx context.Context, world World) *solver {
 	return &solver{ctx: ctx, world: world, ids: map[string]int{}, admitted: map[Need]set{}}
 }
 
-// run searches. It gives the clause without terms if there is no way.
+// run searches. It returns the clause without terms if there is no solution.
 func (s *solver) run(wishes []Wish) (*clause, error) {
 	for _, w := range wishes {
 		id, admitted, err := s.need(w.Need)

@@ -184,7 +184,7 @@ func (p *pack) every(s set) bool {
 	return true
 }
 
-// some names versions of a package; all is what stands before its name for all of them.
+// some names versions of a package; all is put before its name if it stands for all of them.
 func (p *pack) some(s set, all string) string {
 	if p.every(s) && len(p.Versions) > 1 {
 		return all + p.name
