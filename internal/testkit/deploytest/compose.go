@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Compose is what we use of a compose file. A key that is not here is an error of ParseCompose.
+// Compose holds the parts of a compose file that we use. Any other key is an error of ParseCompose.
 type Compose struct {
 	Name     string              `yaml:"name"`
 	Services map[string]*Service `yaml:"services"`

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// Bot is who the Fake's own comments are by.
+// Bot is the author of the Fake's own comments.
 const Bot = "claude-ops-bot"
 
 // Append implements gitprovider.Reviser.

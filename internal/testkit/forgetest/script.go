@@ -36,7 +36,7 @@ const (
 	MethodReviewStates    = "ReviewStates"
 )
 
-// Script is what a Fake's methods were called, and what is to happen when they are called next. It is safe for
+// Script records which methods of a Fake were called, and sets what happens at the next calls. It is safe for
 // concurrent use.
 type Script struct {
 	host *memhost.Host
@@ -53,7 +53,7 @@ func (s *Script) Calls() []string {
 	return slices.Clone(s.calls)
 }
 
-// Count is how often a method was called.
+// Count returns how often a method was called.
 func (s *Script) Count(method string) int {
 	n := 0
 	for _, call := range s.Calls() {
@@ -64,15 +64,15 @@ func (s *Script) Count(method string) int {
 	return n
 }
 
-// Writes is how many calls there were of methods that write: Commit, OpenPullRequest, Label, DeleteBranch, SetText,
-// Withdraw, Append, Comment.
+// Writes returns the number of calls of methods that write: Commit, OpenPullRequest, Label, DeleteBranch, SetText,
+// Withdraw, Append, Comment, Reply.
 func (s *Script) Writes() int {
 	return s.Count(MethodCommit) + s.Count(MethodOpenPullRequest) + s.Count(MethodLabel) + s.Count(MethodDeleteBranch) +
 		s.Count(MethodWithdraw) + s.Count(MethodAppend) + s.Count(MethodSetText) + s.Count(MethodComment) +
 		s.Count(MethodReply)
 }
 
-// Reads is how many calls there were of methods that only read.
+// Reads returns the number of calls of methods that only read.
 func (s *Script) Reads() int { return len(s.Calls()) - s.Writes() }
 
 // ForgetCalls sets all counts to zero.
@@ -84,7 +84,7 @@ func (s *Script) locked(do func()) {
 	do()
 }
 
-// faults are what waits for the next calls of one method. Each call takes the first of each kind.
+// faults wait for the next calls of one method. Each call takes the first of each kind.
 type faults struct {
 	failBefore, failAfter []error
 	before, after         []func()
@@ -132,7 +132,7 @@ func (s *Script) waiting(method string) *faults {
 	return s.faults[method]
 }
 
-// call is how every method runs: it is counted, meets its faults, and acts under the lock.
+// call runs every method: it is counted, meets its faults, and acts under the lock.
 func (s *Script) call(ctx context.Context, method string, act func() error) error {
 	s.mu.Lock()
 	s.calls = append(s.calls, method)

@@ -96,7 +96,7 @@ func once(ctx context.Context, opts options, packages []string, out io.Writer) e
 	return nil
 }
 
-// goTest hands the events of one `go test -json` to the report. A failed test is no error of its own.
+// goTest hands the events of one `go test -json` to the report. A failed test is not an error here.
 func goTest(ctx context.Context, r *report, dir string, args []string) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir

@@ -269,7 +269,7 @@ func (r *report) end() bool {
 
 func (r *report) failed() bool { return r.cut || len(r.failedAt) > 0 }
 
-// command is what runs a test alone, to be pasted into a shell at the root of the repository.
+// command returns the command that runs a test alone, to be pasted into a shell at the root of the repository.
 func (r *report) command(id testID) string {
 	words := []string{"go", "test", "-count=1"}
 	for _, flag := range r.flags {
@@ -306,7 +306,7 @@ func relative(path string) string {
 	return path
 }
 
-// reason is what a skipped test said, without its frame.
+// reason returns a skipped test's message, without its frame.
 func reason(output []string) string {
 	for _, line := range output {
 		line = strings.TrimSpace(line)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// answer is what a route says when it succeeds.
+// answer is the result of a successful route.
 type answer struct {
 	status int
 	body   any    // nil: no body
@@ -76,7 +76,7 @@ func internalError(message string) *refusal {
 	return &refusal{status: http.StatusInternalServerError, message: message, internal: true}
 }
 
-// panicked is what the server answers when its own code panics.
+// panicked returns the server's answer when its own code panics.
 func panicked() *refusal {
 	return &refusal{status: http.StatusInternalServerError, html: true, plain: true,
 		message: "<!DOCTYPE html>\n<html><head><title>Internal Server Error</title></head><body>500</body></html>\n"}

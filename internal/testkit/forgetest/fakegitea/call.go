@@ -17,7 +17,7 @@ import (
 // apiRoot is where the API is, below the installation's path.
 const apiRoot = "/api/v1"
 
-// access is what a viewer may do in a repository. The order counts.
+// access is a viewer's permission in a repository. The order counts.
 type access int
 
 const (

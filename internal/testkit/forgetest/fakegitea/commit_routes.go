@@ -17,7 +17,7 @@ func (s signature) json() datedJSON {
 	return datedJSON{Name: s.who.Name, Email: s.who.Email, Date: stampTime(s.when)}
 }
 
-// pointerJSON is how a commit or a tree is referred to.
+// pointerJSON is a reference to a commit or a tree.
 type pointerJSON struct {
 	URL     string `json:"url"`
 	SHA     string `json:"sha"`

@@ -76,7 +76,7 @@ func (c *call) protectedFile(p *push) string {
 	return ""
 }
 
-// lock takes the branch as git does. A refusal is 403 here, though nobody lacks a permission.
+// lock locks the branch as git does. A refusal is 403 here, although no permission is missing.
 func (c *call) lock(p *push) error {
 	const prefix = "refs/heads/"
 	ref := prefix + p.target

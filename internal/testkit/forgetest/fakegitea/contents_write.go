@@ -176,7 +176,8 @@ func (c *call) apply(p *push, op operationBody) error {
 	return nil
 }
 
-// stored is what the server stores of a file: with LFS, where the parent's attributes say so, a pointer to it.
+// stored returns the content that the server stores for a file: with LFS, where the parent's attributes say so, a
+// pointer to it.
 func (c *call) stored(p *push, path, content string) string {
 	attributes := gitprovider.Attributes{}
 	for name, f := range c.at.repo.Tree(p.parent) {
@@ -210,7 +211,8 @@ func (c *call) sameID(p *push, path, sha string) error {
 	return unprocessable("sha does not match [given: " + sha + ", expected: " + n.id + "]")
 }
 
-// placeable refuses a path on which the parent has something else, or that leads through something that is no folder.
+// placeable refuses a path on which the parent has something else, or that leads through something that is not a
+// folder.
 func (c *call) placeable(p *push, path string) error {
 	before := c.at.repo.Tree(p.parent)
 	for i := 0; i < len(path); i++ {

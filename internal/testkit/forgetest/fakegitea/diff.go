@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// fileDiff is what happened to one file.
+// fileDiff is the change of one file.
 type fileDiff struct {
 	path, oldPath        string // oldPath: of a renamed file
 	added, removed       bool

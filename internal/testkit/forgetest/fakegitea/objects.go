@@ -27,7 +27,7 @@ func (n *node) name() string {
 	return n.path[strings.LastIndexByte(n.path, '/')+1:]
 }
 
-// size is what the server shows: nothing for folders and submodules.
+// size returns the size that the server shows: 0 for folders and submodules.
 func (n *node) size() int { return len(n.content) }
 
 // objects remembers the trees of one repository's commits, which never change, and finds objects by id.

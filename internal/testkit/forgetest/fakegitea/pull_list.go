@@ -43,7 +43,7 @@ func listPulls(c *call) (*answer, error) {
 	return ok(list).counted(len(all)).with("Link", c.link(p, len(all))), nil
 }
 
-// times is how often a pull request belongs into the list.
+// times returns how often a pull request appears in the list.
 func (c *call) times(pr *memhost.PR, wanted []int64) int {
 	base, poster := c.query.Get("base_branch"), c.query.Get("poster")
 	switch {

@@ -87,8 +87,8 @@ func (j *rendering) render(pr *memhost.PR, read bool) *pullJSON {
 	return out
 }
 
-// summary shows a pull request as lists do: without counting changes, without who merged it, with people in the
-// order of their names, and with null for nobody.
+// summary shows a pull request as lists do: without counting changes, without who merged it, with people in the order
+// of their names, and with null where there are none.
 func (j *rendering) summary(pr *memhost.PR, read bool) *pullJSON {
 	known, where := j.at.pull(pr), j.pullPage(pr)
 	out := &pullJSON{
@@ -119,7 +119,7 @@ func (j *rendering) summary(pr *memhost.PR, read bool) *pullJSON {
 	return out
 }
 
-// reviewNumber is how many reviews were submitted, if the server tells.
+// reviewNumber returns the number of submitted reviews, if the server tells it.
 func (j *rendering) reviewNumber(pr *memhost.PR) *int {
 	n := 0
 	for _, r := range pr.Reviews {
@@ -161,7 +161,7 @@ func (j *rendering) head(pr *memhost.PR) endJSON {
 }
 
 func (j *rendering) strangers(logins []string) []*userJSON {
-	var list []*userJSON // null when there is nobody
+	var list []*userJSON // null when empty
 	for _, login := range logins {
 		list = append(list, j.s.stranger(login))
 	}
@@ -246,7 +246,7 @@ func listFiles(c *call) (*answer, error) {
 		with("X-HasMore", strconv.FormatBool(p.number < pages)), nil
 }
 
-// noPull is how the routes about reviews say that there is no such pull request.
+// noPull is the refusal by which the routes about reviews say that there is no such pull request.
 func (c *call) noPull() *refusal {
 	return &refusal{status: http.StatusNotFound, message: "GetPullRequestByIndex", detailed: true, details: []string{
 		fmt.Sprintf("pull request does not exist [id: 0, issue_id: 0, head_repo_id: 0, base_repo_id: %d, head_branch: , "+

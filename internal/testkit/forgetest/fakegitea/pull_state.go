@@ -13,7 +13,7 @@ import (
 
 func pullRef(number int) string { return fmt.Sprintf("refs/pull/%d/head", number) }
 
-// pull finds what the server knows of a pull request, whoever opened it. Ids are given in the order of opening.
+// pull returns the server's state of a pull request. Ids are assigned in the order of opening.
 func (r *repository) pull(pr *memhost.PR) *prState {
 	for _, each := range r.repo.PRs {
 		if r.st.prs[each.Number] == nil {
@@ -25,7 +25,7 @@ func (r *repository) pull(pr *memhost.PR) *prState {
 	return r.st.prs[pr.Number]
 }
 
-// posterOf is who opened a pull request behind the doors.
+// posterOf returns the author of a pull request that was opened without a request to the server.
 func posterOf(pr *memhost.PR) string {
 	if pr.Author != "" {
 		return pr.Author
@@ -92,7 +92,8 @@ func (r *repository) updatedAt(pr *memhost.PR) time.Time {
 	return last
 }
 
-// mergeable is what the server shows; see MergeableReads. It means nothing once the pull request is not open.
+// mergeable returns the value that the server shows; see MergeableReads. It means nothing once the pull request is not
+// open.
 func (r *repository) mergeable(pr *memhost.PR, read bool) bool {
 	known := r.pull(pr)
 	switch {

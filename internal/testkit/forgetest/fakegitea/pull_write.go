@@ -75,7 +75,7 @@ func openPull(c *call) (*answer, error) {
 	return created(out), nil
 }
 
-// unknown is the first name that nobody has, or "".
+// unknown returns the first name without an account, or "".
 func (r *repository) unknown(logins []string) string {
 	for _, login := range logins {
 		if login != "" && !r.s.knows(login) {
@@ -157,7 +157,7 @@ func editPull(c *call) (*answer, error) {
 	return created(c.json.render(pr, false)), nil
 }
 
-// edit is what the routes for issues and for pull requests share. An empty title changes nothing.
+// edit is shared by the routes for issues and for pull requests. An empty title changes nothing.
 func (c *call) edit(pr *memhost.PR, title string, body, state *string) error {
 	if state != nil && *state != "open" && *state != "closed" {
 		return refuse(http.StatusPreconditionFailed, "unknown state: "+*state)

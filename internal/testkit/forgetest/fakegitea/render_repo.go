@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// never is how the server shows a time that it does not know.
+// never is the server's form of an unknown time.
 const never = "0001-01-01T00:00:00Z"
 
 func stampTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

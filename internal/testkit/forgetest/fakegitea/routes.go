@@ -156,7 +156,7 @@ func (c *call) serve(found *route, r *http.Request) (*answer, error) {
 // takesPulls is false of a repository without a commit, too.
 func (r *repository) takesPulls() bool { return !r.st.Features.NoPulls && len(r.repo.Branches) > 0 }
 
-// redirect is what a renamed repository answers, to writes too. Only readers get a page.
+// redirect returns a renamed repository's answer, to writes too. Only readers get a page.
 func redirect(method, target string) *answer {
 	ans := &answer{status: http.StatusMovedPermanently}
 	ans.with("Location", target)

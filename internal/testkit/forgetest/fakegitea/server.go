@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// Owner owns every repository of a Server and is who its Token belongs to. He is a site administrator.
+// Owner owns every repository of a Server and its Token. He is a site administrator.
 const Owner = "joe"
 
 // Server is a fake Gitea. It is safe for concurrent use.
@@ -190,7 +190,7 @@ func (s *Server) userID(login string) int64 {
 
 func (s *Server) knows(login string) bool { return slices.Contains(s.accounts.users, login) }
 
-// state finds what the server knows of a repository, whoever made it.
+// state returns the server's state of a repository.
 func (s *Server) state(repo *memhost.Repo) *repoState {
 	key := repo.Ref.String()
 	if s.repos[key] == nil {

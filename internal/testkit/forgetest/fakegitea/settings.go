@@ -13,7 +13,7 @@ type Label struct {
 	Description string
 }
 
-// Status is what CI said of a commit. Any state is accepted, as on the real server.
+// Status is CI's result for a commit. Any state is accepted, as on the real server.
 type Status struct {
 	State       string // success, pending, failure, error, warning
 	Context     string
@@ -26,8 +26,8 @@ type Status struct {
 // request is a read; lists show the same without counting.
 type MergeableReads struct{ Stale, Checking int }
 
-// Settings is what Configure can change about a repository. The zero value is a public, writable repository of a
-// current server.
+// Settings holds the properties of a repository that Configure can change. The zero value is a public, writable
+// repository of a current server.
 type Settings struct {
 	Labels     []Label
 	Protection Protection
@@ -48,17 +48,18 @@ type Settings struct {
 	Delays   Delays
 }
 
-// Protection is what nobody may change, not even the owner.
+// Protection lists what no one may change, not even the owner.
 type Protection struct {
-	// ProtectedPatterns are branch names or patterns (`*` stays within a segment, `**` does not) to which nobody may push.
+	// ProtectedPatterns are branch names or patterns (`*` stays within a segment, `**` does not) to which pushes are
+	// refused.
 	ProtectedPatterns []string
 	// RequiredApprovals is, by pattern, how many approvals a protected branch demands.
 	RequiredApprovals map[string]int
-	// ProtectedFiles are patterns of files that nobody may change on a new branch below claude-ops/.
+	// ProtectedFiles are patterns of files that must not be changed on a new branch below claude-ops/.
 	ProtectedFiles []string
 }
 
-// Features are what a repository or its server has or lacks.
+// Features lists what a repository or its server has or lacks.
 type Features struct {
 	NoPulls        bool // pull requests are switched off
 	NoFileContents bool // the server does not know file-contents yet
@@ -94,12 +95,12 @@ type Delays struct {
 	// LaxParallel lets the next so many creations of a pull request overlook an open one with the same head and base, as
 	// creations do that are in flight together.
 	LaxParallel int
-	// BeforeRefUpdate runs once, in the next POST contents, after its checks and before it moves a branch; the host is
-	// not locked. It is how a test lets another sender be faster.
+	// BeforeRefUpdate runs once, in the next POST contents, after its checks and before it moves a branch; the host is not
+	// locked. With it a test lets another sender be faster.
 	BeforeRefUpdate func()
 }
 
-// repoState is what the server knows of a repository beyond what the host does.
+// repoState is the server's state of a repository beyond the host's.
 type repoState struct {
 	Settings
 	id      int64
@@ -108,7 +109,7 @@ type repoState struct {
 	objects objects
 }
 
-// prState is what the server knows of a pull request beyond what the host does.
+// prState is the server's state of a pull request beyond the host's.
 type prState struct {
 	id        int64
 	poster    string
@@ -140,13 +141,13 @@ func (f *formerHead) show(now string) string {
 	return f.head
 }
 
-// mergeState is how far the server got with computing `mergeable`.
+// mergeState is the server's progress in computing `mergeable`.
 type mergeState struct {
 	shown           bool // what it was before the base moved
 	stale, checking int  // reads left
 }
 
-// review is what the server knows of a review, or of a request for one, beyond what the host does.
+// review is the server's state of a review, or of a request for one, beyond the host's.
 type review struct {
 	id        int64
 	login     string
@@ -156,13 +157,13 @@ type review struct {
 	after     int  // of a request: how many reviews there were
 }
 
-// signature is who did something to a commit and when.
+// signature says who acted on a commit and when.
 type signature struct {
 	who  personJSON
 	when time.Time
 }
 
-// stamp is what the server knows of a commit beyond what the host does.
+// stamp is the server's state of a commit beyond the host's.
 type stamp struct{ author, committer signature }
 
 func (st *repoState) labelNamed(name string) (Label, bool) {

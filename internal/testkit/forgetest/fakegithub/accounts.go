@@ -76,7 +76,7 @@ func atLeast(have, wanted string) bool {
 // allows reports whether somebody's permission is at least as high as the one named.
 func (r *rights) allows(who, permission string) bool { return atLeast(r.roleOf(who), permission) }
 
-// roleOf is what somebody may do in the repository.
+// roleOf returns somebody's role in the repository.
 func (r *rights) roleOf(who string) string {
 	role, given := r.at.set.People.Roles[who]
 	switch {

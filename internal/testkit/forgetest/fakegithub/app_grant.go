@@ -62,7 +62,7 @@ func readNeeds(route string) string {
 	return "metadata"
 }
 
-// viewerPermission is what the owner of the token may do; GitHub tells an app nothing.
+// viewerPermission returns the permission of the token's owner; GitHub tells an app nothing.
 func (r *rights) viewerPermission() any {
 	switch {
 	case r.at.s.apps.acting != nil:

@@ -16,7 +16,7 @@ import (
 // conversionRoute exchanges the code of a manifest for the app.
 const conversionRoute = "POST /app-manifests/{code}/conversions"
 
-// appManifest is what is documented of a manifest, as far as a client of the fake may send it.
+// appManifest holds the documented members of a manifest, as far as a client of the fake may send them.
 type appManifest struct {
 	Name        string            `json:"name"`
 	URL         string            `json:"url"`

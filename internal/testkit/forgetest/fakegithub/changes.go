@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// fileDiff is what a pull request does to one file.
+// fileDiff is a pull request's change to one file.
 type fileDiff struct {
 	path, was            string // was is the former path of a renamed file
 	status               string // added, removed, modified, renamed or changed (its mode only)

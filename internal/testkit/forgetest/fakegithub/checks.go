@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// statuses are what services said of a commit: what the settings have, and what memhost says of the pull requests that
+// statuses returns the statuses of a commit: those of the settings, and those of memhost for the pull requests that
 // have it as their head. Of several of one context only the newest counts.
 func (p *place) statuses(commit string) []Status {
 	var out []Status
@@ -86,5 +86,5 @@ func (p *place) rollup(commit string) string {
 	return state
 }
 
-// harmless are the conclusions of check runs that are no failure.
+// harmless returns the conclusions of check runs that are not failures.
 func harmless() []string { return []string{"success", "neutral", "skipped"} }

@@ -13,7 +13,7 @@ import (
 // object is a JSON object of REST.
 type object = map[string]any
 
-// asker is who makes a request.
+// asker identifies who makes a request.
 type asker struct {
 	who   string    // login
 	grant *AppToken // the token, if it is one of an app's installation
@@ -38,7 +38,7 @@ type exchange struct {
 // reply sets the answer.
 func (a *exchange) reply(status int, answer any) { a.status, a.answer = status, answer }
 
-// fail sets an answer that is an error. errs are what is wrong with single fields: objects, or sentences.
+// fail sets an answer that is an error. errs describe the errors of single fields: objects, or sentences.
 func (a *exchange) fail(status int, message string, errs ...any) {
 	body := object{"message": message, "documentation_url": "https://docs.github.com/rest", "status": strconv.Itoa(status)}
 	if len(errs) > 0 {
@@ -47,7 +47,7 @@ func (a *exchange) fail(status int, message string, errs ...any) {
 	a.reply(status, body)
 }
 
-// notFound is how GitHub denies what does not exist and what may not be seen.
+// notFound is GitHub's refusal for what does not exist and for what may not be seen.
 func (a *exchange) notFound() { a.fail(http.StatusNotFound, "Not Found") }
 
 // invalid refuses a body for a reason about a field.

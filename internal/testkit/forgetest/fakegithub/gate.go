@@ -25,7 +25,7 @@ func (r *refusal) rest(a *exchange) {
 	a.fail(r.status, r.message)
 }
 
-// refused is what the token is told whatever it asks about the repository, nil as a rule.
+// refused returns the refusal for every request of the token about the repository, usually nil.
 func (r *rights) refused() *refusal {
 	if r.at.set.Token.Refusal == "" {
 		return nil
@@ -70,7 +70,7 @@ func (r *rights) mayWrite(a *exchange, what, permission string) bool {
 	return true
 }
 
-// hindered tells why nobody may create, move or delete a branch: nil if they may.
+// hindered explains why a branch may not be created, moved or deleted: nil if it may.
 func (r *rights) hindered(branch, action string) *refusal {
 	if !r.at.set.protects(branch) {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub/gql"
 )
 
-// gqlRollup is what CI says of a commit, or nil if it says nothing.
+// gqlRollup returns CI's result for a commit, or nil if there is none.
 func (g *gitGraph) gqlRollup(commit string) *gql.Object {
 	state := g.at.rollup(commit)
 	if state == "" {

@@ -23,7 +23,7 @@ func (g *pullGraph) comments(pr *memhost.PR, in args) (any, error) {
 	}, in)
 }
 
-// association is what somebody is to the repository.
+// association returns somebody's relation to the repository.
 func (r *pullRules) association(login string) string {
 	given := r.at.set.People.Associations[login]
 	switch {

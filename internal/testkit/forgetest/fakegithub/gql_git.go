@@ -80,7 +80,7 @@ func (g *gitGraph) entry(e treeEntry) *gql.Object {
 	}}
 }
 
-// entryObject is what an entry holds; nothing for a submodule, whose commit is in another repository.
+// entryObject returns the object of an entry; nil for a submodule, whose commit is in another repository.
 func (g *gitGraph) entryObject(e treeEntry) *gql.Object {
 	switch e.kind() {
 	case "tree":

@@ -64,7 +64,7 @@ func when(at time.Time) any {
 	return at
 }
 
-// merger is who merges the pull requests of the fake.
+// merger is the user who merges the pull requests of the fake.
 const merger = "ann"
 
 func (g *pullGraph) pull(pr *memhost.PR) *gql.Object {
@@ -137,7 +137,7 @@ func gqlMergeable(ok *bool) string {
 	}
 }
 
-// author is who opened a pull request: its head's owner if it comes from a fork, else whoever the token is of.
+// author returns the author of a pull request: its head's owner if it comes from a fork, else the owner of the token.
 func (r *pullRules) author(pr *memhost.PR) string {
 	if owner, _ := r.at.headOf(pr); owner != r.at.repo.Ref.Owner {
 		return owner

@@ -21,7 +21,7 @@ type thread struct {
 // lineAt is the place of a comment on a line: of its review, and in that.
 type lineAt struct{ review, line int }
 
-// lineID is what REST calls a comment on a line.
+// lineID returns REST's id of a comment on a line.
 func lineID(p *place, at lineAt) int { return p.id*1_000_000 + at.review*1000 + at.line }
 
 // threadsOf are the conversations of a pull request, oldest first. Those of a pending review are seen by its author

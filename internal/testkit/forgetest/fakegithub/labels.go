@@ -2,7 +2,7 @@ package fakegithub
 
 import "regexp"
 
-// labelLook is what a label is besides its name. Description is nil for none.
+// labelLook holds the properties of a label besides its name. Description is nil for none.
 type labelLook struct {
 	color       string
 	description any
@@ -27,7 +27,7 @@ func stockLabels() map[string]labelLook {
 	}
 }
 
-// look is how a label of the repository looks.
+// look returns the appearance of a label of the repository.
 func (p *place) look(name string) labelLook {
 	if look, given := p.looks[lower(name)]; given {
 		return look

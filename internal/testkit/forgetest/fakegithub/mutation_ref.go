@@ -82,7 +82,7 @@ func (p *place) tipOrZero(branch string) string {
 }
 
 // moveRef moves a branch from one commit to another; zeros stand for none, so that it also makes and removes branches.
-// A commit that is no descendant needs force, unless the branch is removed.
+// A commit that is not a descendant needs force, unless the branch is removed.
 func (p *place) moveRef(branch, from, to string, force bool) error {
 	has := p.tipOrZero(branch)
 	action := map[bool]string{true: "update", false: "create"}[has != zeroOid]

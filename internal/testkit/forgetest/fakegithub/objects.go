@@ -37,7 +37,7 @@ func newObjects() *objects {
 	return &objects{trees: map[string][]treeEntry{}, blobs: map[string]string{}, roots: map[string]string{}}
 }
 
-// kind is what git calls the object of an entry.
+// kind returns git's kind of the object of an entry.
 func (e treeEntry) kind() string {
 	switch e.mode {
 	case modeDir:

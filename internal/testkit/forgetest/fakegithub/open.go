@@ -21,7 +21,7 @@ type newPull struct {
 	draft                   bool
 }
 
-// problem is what is wrong with a request: a field and a code, or a sentence about it.
+// problem is an error of a request: a field and a code, or a sentence about it.
 type problem struct{ field, code, message string }
 
 // openPull opens a pull request, or says why not.

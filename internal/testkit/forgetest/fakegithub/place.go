@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// state is what GitHub knows of a repository besides what memhost does. The host's lock guards it.
+// state is GitHub's state of a repository beyond memhost's. The host's lock guards it.
 type state struct {
 	id      int
 	deleted bool
@@ -23,7 +23,7 @@ type state struct {
 	unknown map[string][]door        // to whom objects are unknown that were just made
 }
 
-// pullState is what GitHub knows of a pull request besides what memhost does.
+// pullState is GitHub's state of a pull request beyond memhost's.
 type pullState struct {
 	draft      bool
 	reviewers  []string
@@ -55,7 +55,7 @@ type place struct {
 	repo *memhost.Repo
 }
 
-// epoch is when everything began that nobody dated.
+// epoch is the default time for everything without a date.
 func epoch() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 func lower(s string) string { return strings.ToLower(s) }
@@ -185,7 +185,7 @@ func badRefName(name string) bool {
 	return strings.ContainsFunc(name, func(r rune) bool { return r < ' ' })
 }
 
-// details of a commit; those that nobody gave are the same for all.
+// detailsOf returns the details of a commit; commits without details all have the same.
 func (p *place) detailsOf(id string) commitDetails {
 	if d, given := p.details[id]; given {
 		return d

@@ -41,7 +41,7 @@ func hasOneOf(have, wanted []string) bool {
 	})
 }
 
-// decision is what the reviews come to, or nil if none are needed and none decide.
+// decision returns the overall result of the reviews, or nil if none are needed and none decide.
 func (r *pullRules) decision(pr *memhost.PR) any {
 	last := map[string]gitprovider.ReviewState{}
 	for _, r := range pr.Reviews {
@@ -71,7 +71,7 @@ func (r *pullRules) needsReview(pr *memhost.PR) bool {
 	return r.at.set.Protection.RequireReview && (len(r.at.set.Protection.Protected) == 0 || r.at.set.protects(pr.Base))
 }
 
-// mergeState is why a pull request can be merged, or not; ok is what mergeable said.
+// mergeState explains why a pull request can be merged, or not; ok is the value of mergeable.
 func (r *pullRules) mergeState(pr *memhost.PR, ok *bool) string {
 	switch {
 	case ok == nil:

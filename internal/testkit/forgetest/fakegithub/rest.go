@@ -22,7 +22,7 @@ type route struct {
 	name    string // method and path template, as the description has it
 	method  string
 	parts   []string
-	literal int // parts that are no parameters
+	literal int // parts that are not parameters
 	handle  handler
 	account func(*exchange) // instead of handle where the route is about no repository
 }

@@ -113,7 +113,7 @@ func (c *accounts) restRateLimit() object {
 	return object{"resources": resources, "rate": core}
 }
 
-// acceptInvitation makes the invited a collaborator. Nobody else may accept.
+// acceptInvitation makes the invited user a collaborator. Only that user may accept.
 func (c *accounts) acceptInvitation(a *exchange) {
 	inv := c.invitations[a.number("invitation_id")]
 	if inv == nil || inv.invitee != a.by.who || c.s.repos.states[inv.repo].deleted {

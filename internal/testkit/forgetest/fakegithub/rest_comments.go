@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// postComment adds a comment of whoever may see the repository.
+// postComment adds a comment of anyone who may see the repository.
 func postComment(p *place, a *exchange, pr *memhost.PR) {
 	var in struct{ Body string }
 	if !a.decode(&in) || !p.rights().mayWrite(a, "pull_requests", "read") {

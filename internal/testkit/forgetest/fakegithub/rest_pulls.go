@@ -35,8 +35,8 @@ func withPull(number string, handle func(p *place, a *exchange, pr *memhost.PR))
 	}
 }
 
-// unknownPull is how GitHub answers about a pull request that it has just made: labels and reviewers are set through
-// its node.
+// unknownPull sets GitHub's answer about a pull request that it has just made: labels and reviewers are set through its
+// node.
 func (a *exchange) unknownPull(p *place, pr *memhost.PR) {
 	if strings.HasSuffix(a.route, "/labels") || strings.HasSuffix(a.route, "/requested_reviewers") {
 		a.fail(http.StatusUnprocessableEntity, "Validation Failed", "Could not resolve to a node with the global id of '"+

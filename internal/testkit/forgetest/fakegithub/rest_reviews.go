@@ -44,8 +44,8 @@ func listReviews(p *place, a *exchange, pr *memhost.PR) {
 	a.reply(http.StatusOK, page(a, out))
 }
 
-// postReview adds a review of whoever may see the repository; without an event it is pending. Comments on lines are not
-// kept.
+// postReview adds a review of anyone who may see the repository; without an event it is pending. Comments on lines are
+// not kept.
 func postReview(p *place, a *exchange, pr *memhost.PR) {
 	var in struct{ Event, Body string }
 	if !a.decode(&in) || !p.rights().mayWrite(a, "pull_requests", "read") {
@@ -63,7 +63,7 @@ func postReview(p *place, a *exchange, pr *memhost.PR) {
 	case own && in.Event == "REQUEST_CHANGES":
 		refuse("Review Can not request changes on your own pull request")
 	case strings.TrimSpace(in.Body) == "" && (in.Event == "COMMENT" || in.Event == "REQUEST_CHANGES"):
-		refuse("Review Body can't be blank") // these words nobody has seen; the description only says that it is required
+		refuse("Review Body can't be blank") // the wording is a guess; the description only says that it is required
 	case in.Event == "" && slices.ContainsFunc(pr.Reviews, func(r gitprovider.Review) bool {
 		return r.Author == a.by.who && r.State == gitprovider.ReviewPending
 	}):

@@ -78,7 +78,7 @@ type restRouter struct {
 	s      *Server
 	spec   *apispec.Spec // of requests
 	routes []route
-	// answers, if not nil, is what the server holds its own answers against.
+	// answers, if not nil, is the specification that the server checks its own answers against.
 	answers *apispec.Spec
 }
 
@@ -95,7 +95,7 @@ type graphServer struct {
 func (s *Server) MakeOld() { s.host.Locked(func() { s.graph.old = true }) }
 
 // LimitQueries makes GraphQL give up on queries that cost more: 1 for each pull request that they ask for, and 10 for
-// each whose files they want. 0 is no limit.
+// each whose files they want. 0 means no limit.
 func (s *Server) LimitQueries(cost int) { s.host.Locked(func() { s.graph.limit = cost }) }
 
 // spend counts a cost; an error says that the query is too much.
@@ -201,7 +201,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.apps.page(w, r):
 		return
-	case strings.HasPrefix(r.URL.Path, "/app-manifests/"): // the code is what lets in
+	case strings.HasPrefix(r.URL.Path, "/app-manifests/"): // the code is the credential
 		s.rest.serve(a)
 	case !s.accounts.admit(a):
 		a.header.Del("X-OAuth-Scopes")

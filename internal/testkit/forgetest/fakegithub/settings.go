@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// Settings is what a test may set about a repository; see Server.Configure.
+// Settings holds the properties of a repository that a test may set; see Server.Configure.
 type Settings struct {
 	Labels      []string // that the repository defines
 	Token       Token
@@ -24,7 +24,7 @@ type Settings struct {
 	Delays      Delays
 }
 
-// Token is what the owner of Server.Token, and the token itself, may do.
+// Token says what the owner of Server.Token, and the token itself, may do.
 type Token struct {
 	Permission string // none, read, triage, write, maintain or admin; "write" at first
 	// MissingScopes makes the token one that was not granted access to repositories' contents: private ones are not
@@ -34,14 +34,14 @@ type Token struct {
 	// that it may not write with, whatever its owner may do.
 	FineGrained bool
 	NotGranted  []string
-	// Refusal, if set, is what GitHub says to every request of the token's about the repository, such as that the address
-	// is not on the organisation's list.
+	// Refusal, if set, is GitHub's message to every request of the token about the repository, such as that the address is
+	// not on the organisation's list.
 	Refusal string
 }
 
-// Protection is what branches are protected by.
+// Protection lists the protections of branches.
 type Protection struct {
-	// Protected are patterns of branches, as for path.Match, that nobody may create, update or delete directly.
+	// Protected are patterns of branches, as for path.Match, that must not be created, updated or deleted directly.
 	Protected []string
 	// RequireReview makes pull requests into protected branches, or any if there are none, wait for an approval.
 	RequireReview bool
@@ -61,15 +61,16 @@ type Rule struct {
 // People are those besides the owner of the token.
 type People struct {
 	Collaborators []string // may write, and be reviewers and assignees
-	// Roles are what others may do: read, triage, write, maintain or admin. Who has none may read what is public.
+	// Roles are the roles of others: read, triage, write, maintain or admin. Users without one may read what is public.
 	Roles map[string]string
-	// Associations are what GraphQL calls somebody beside it, such as MEMBER or CONTRIBUTOR: that says nothing of rights.
+	// Associations are GraphQL's names for relations to the repository, such as MEMBER or CONTRIBUTOR: they grant no
+	// rights.
 	Associations map[string]string
-	Bots         []string // logins that are no people's
+	Bots         []string // logins that do not belong to people
 	Teams        []string // slugs
 }
 
-// CI is what is said of commits.
+// CI holds the results for commits.
 type CI struct {
 	CheckRuns map[string][]CheckRun // by commit
 	Statuses  map[string][]Status   // by commit, newest first
@@ -77,10 +78,10 @@ type CI struct {
 	NoActions bool
 }
 
-// Delays are what GitHub does not know yet, and what happens at the same time as a request.
+// Delays says what GitHub does not know yet, and what happens at the same time as a request.
 type Delays struct {
-	// MergeableReads is how many reads of a pull request answer that its mergeability is unknown after it has changed; 1
-	// at first.
+	// MergeableReads is the number of reads of a pull request after a change that answer that its mergeability is unknown;
+	// 1 at first.
 	MergeableReads int
 	// Heads are commits, by number, that pull requests still show as their head although their branch has moved.
 	Heads map[int]string
@@ -103,7 +104,7 @@ type CheckRun struct {
 	Title, Summary, Text string // of its output; "": none
 }
 
-// Status is what a service said about a commit.
+// Status is a service's result for a commit.
 type Status struct {
 	Context     string
 	State       string // error, failure, pending or success

@@ -1,6 +1,6 @@
 // Package fakeoidc is a provider of OpenID Connect for tests: discovery, keys, authorization code with PKCE, refresh
-// tokens that are good once, userinfo, and logout. It is as strict as a certified one where that is what protects
-// people, and does wrong what a test asks for. It speaks GitHub's OAuth, too.
+// tokens that are good once, userinfo, and logout. It is as strict as a certified one where that protects people, and
+// makes the mistakes that a test asks for. It speaks GitHub's OAuth, too.
 package fakeoidc
 
 import (
@@ -28,7 +28,7 @@ type Person struct {
 	Groups  any // the claim as it is, such as []string{"acme"}; nil for none
 }
 
-// Wrong is what the provider does wrong.
+// Wrong lists the mistakes that the provider makes.
 type Wrong struct {
 	Claims    map[string]any // of the ID token, in place of the right ones; nil takes one out
 	Key       bool           // signs with a key that it does not publish
@@ -36,7 +36,7 @@ type Wrong struct {
 	Status    int            // that every endpoint but keys answers with
 	Issuer    string         // that discovery names
 	NoIDToken bool
-	NoRefresh bool // gives no refresh token, as a provider does that was not asked for offline_access
+	NoRefresh bool            // gives no refresh token, as a provider does that was not asked for offline_access
 	Huge      bool            // answers with megabytes
 	Slow      <-chan struct{} // every endpoint waits for it
 	Says      string          // about the person, word for word
@@ -119,8 +119,8 @@ func (p *Provider) RotateKey() {
 	p.key, p.keyID = key, p.keyID+1
 }
 
-// SignedIn is who is signed in at the provider from now on. Those whom it knows by tokens are changed with it, if they
-// have the subject.
+// SignedIn sets who is signed in at the provider from now on. Holders of tokens are changed with it, if they have the
+// subject.
 func (p *Provider) SignedIn(who Person) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -282,7 +282,7 @@ func (p *Provider) idToken(g grant) string {
 	return p.sign(claims)
 }
 
-// LogoutToken is what the provider posts when a person signs out; claims change it.
+// LogoutToken returns the token that the provider posts when a person signs out; claims change it.
 func (p *Provider) LogoutToken(subject string, claims map[string]any) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

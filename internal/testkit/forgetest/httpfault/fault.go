@@ -1,6 +1,6 @@
 // Package httpfault makes an http.Handler misbehave as networks and servers do, and records what it was asked.
 //
-// It stands in front of a fake server in tests of clients. What it does is what a client can meet: connections that
+// It stands in front of a fake server in tests of clients. It causes failures that a client can meet: connections that
 // break before or after the server acted, answers that stop half-way, gateways that answer for a server that has acted.
 package httpfault
 

@@ -15,7 +15,7 @@ import (
 // oversize is where an Oversized answer ends if the client never stops reading, in bytes.
 const oversize = 1 << 30
 
-// page is what a gateway or a login wall shows.
+// page is the page of a gateway or a login wall.
 const page = "<!DOCTYPE html>\n<html><head><title>Sorry</title></head><body><h1>Something is wrong</h1></body></html>\n"
 
 // misbehave does what f says. answered is called before the client can see a status.

@@ -37,7 +37,7 @@ func New(web string) *Host {
 // so it must not call the host.
 func (h *Host) SetClock(now func() time.Time) { h.Locked(func() { h.now = now }) }
 
-// Locked runs do while nobody else acts. do must not call the methods that say they take the lock.
+// Locked runs do under the lock of the host. do must not call the methods that say they take the lock.
 func (h *Host) Locked(do func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

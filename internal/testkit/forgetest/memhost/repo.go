@@ -37,7 +37,7 @@ type Commit struct {
 	Parents []string
 	Files   map[string]File
 	Message string
-	Time    time.Time // of the committer, where whoever made it knows one
+	Time    time.Time // of the committer, where the maker of the commit sets one
 }
 
 // PR is a pull request and what people and CI said of it. Its branch is called as ForkBranch says if it is one of a

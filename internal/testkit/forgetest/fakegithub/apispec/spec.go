@@ -36,7 +36,7 @@ type operation struct {
 	Responses    map[string]json.RawMessage `json:"responses"`
 }
 
-// schema is what is needed of a schema to read a string as its type.
+// schema holds the parts of a schema that are needed to read a string as its type.
 type schema struct {
 	Ref        string                     `json:"$ref"`
 	Type       any                        `json:"type"`

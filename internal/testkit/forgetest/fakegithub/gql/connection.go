@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// MaxPage is how many records one page of a connection holds at most.
+// MaxPage limits the records of one page of a connection.
 const MaxPage = 100
 
 // Items are the records of a connection, in order. Key tells one record from another: cursors name it, so that a page

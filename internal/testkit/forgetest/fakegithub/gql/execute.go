@@ -7,7 +7,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// Request is what a client sends.
+// Request is a client's request.
 type Request struct {
 	Query         string         `json:"query"`
 	OperationName string         `json:"operationName"`

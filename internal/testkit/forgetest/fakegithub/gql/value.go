@@ -119,7 +119,7 @@ type Response struct {
 	Executed bool
 	Data     any // nil when a null reached the root
 	Problems []Problem
-	Defects  []string // what the objects themselves got wrong, for whoever made them
+	Defects  []string // errors of the objects themselves, for their authors
 }
 
 // MarshalJSON gives the wire form.
