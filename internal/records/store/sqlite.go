@@ -78,8 +78,8 @@ func openSQLite(ctx context.Context, dir string, opts Options) (_ *sqliteEngine,
 	return e, err
 }
 
-// connect opens the pools if there is a database, and reports whether it can be used as it is. If so, this process is
-// registered as a user of it. It is registered before it looks, so that no other process changes the tables in between.
+// connect opens the pools if there is a database, and reports whether it can be used as it is. It registers this process
+// as a user of the database before it looks, so that no other process changes the tables in between.
 func (e *sqliteEngine) connect(ctx context.Context, opts Options) (ready bool, err error) {
 	if e.file, err = e.stat(); err != nil || e.file == nil {
 		return false, err

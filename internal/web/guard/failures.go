@@ -17,8 +17,8 @@ const (
 
 // Failures counts wrong credentials by address, in windows of a fixed length. An address of IPv6 stands for its /64,
 // the network of one subscriber. Only wrong credentials are refused: right ones are always accepted. Otherwise
-// strangers could lock out their holder by sending wrong ones from the same address. Guessing them is not possible
-// anyway.
+// strangers could lock out their holder by sending wrong ones from the same address. Credentials are too long to be
+// guessed at any rate of attempts.
 type Failures struct {
 	now  func() time.Time
 	said string // to whom was wrong too often
