@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/githubapp"
 )
 
-// The page takes the browser back once, with the state that it was sent away with; nobody else ends the wait.
+// The page takes the browser back once, with the state that it was sent away with; no other request ends the wait.
 func TestThePageOfAGitHubAppTakesOneAnswer(t *testing.T) {
 	t.Parallel()
 	web, err := url.Parse("https://github.example/")

@@ -18,8 +18,8 @@ import (
 const proceduresOfCodex = "version: 1\nprofiles: {default: {include_tags: [base]}}\ntargets: {codex: {scope: user}}\n" +
 	"modules: [{id: ask, type: prompt, tags: [base], source: {local_path: {path: checks/ask.md}}}]\n"
 
-// TestAMergeAtAForgeIsDeployed has a forge without git behind it; a bare repository of the same name is what its
-// address leads to.
+// TestAMergeAtAForgeIsDeployed has a forge without git behind it; its address leads to a bare repository of the same
+// name.
 func TestAMergeAtAForgeIsDeployed(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{"github", "gitea"} {

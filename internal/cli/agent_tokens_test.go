@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 )
 
-// What lets an agent in is what is asked again before it writes.
+// The credential that admits an agent is checked again before a write.
 func TestAnAgentsTokenIsAskedAgainInTheRecords(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_STATE_DIR": filepath.Join(t.TempDir(), "state")}

@@ -253,7 +253,7 @@ func aboutTheWorld() []answered {
 	}
 }
 
-// maxCalls is how many calls an agent may need, the refused one included.
+// maxCalls limits the calls that an agent may need, the refused one included.
 const maxCalls = 2
 
 // TestThePageOfAnswersIsWhatTheServerSays provokes each code through the server over standard input and output, makes

@@ -141,7 +141,7 @@ func (b *behaviour) toolsetsOf() []operation.Toolset {
 	return b.doors.app("", new(bytes.Buffer)).program().Toolsets()
 }
 
-// line is what the ways in say to one request, and the rows that they leave.
+// line returns the answers of all protocols to one request, and the rows that they leave.
 func (b *behaviour) line(table *strings.Builder, o operation.Operation, kind, request string) {
 	b.Helper()
 	b.asked = o.Name
@@ -152,7 +152,7 @@ func (b *behaviour) line(table *strings.Builder, o operation.Operation, kind, re
 	fmt.Fprintf(table, " | shell %s%s\n", b.sayCLI(o, request), b.rows())
 }
 
-// rows are what the audit has got since the last look.
+// rows returns the new rows of the audit since the last look.
 func (b *behaviour) rows() (text string) {
 	b.Helper()
 	rows, err := b.reader.Store.Audit.Page(b.Context(), record.AuditQuery{After: b.last, Ascending: true, Limit: 100})

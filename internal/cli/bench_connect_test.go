@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/door"
 )
 
-// BenchmarkConnection is what an agent's connector waits for in this process: from its connection to the answer of
+// BenchmarkConnection measures the wait of an agent's connector in this process: from its connection to the answer of
 // tools/list.
 func BenchmarkConnection(b *testing.B) {
 	dir, err := os.MkdirTemp("", "bench") // that of b is too long for a socket

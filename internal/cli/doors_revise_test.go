@@ -45,7 +45,7 @@ func TestARefusedRevisionIsAnsweredAlikeThroughEveryWayIn(t *testing.T) {
 	}
 }
 
-// So are answers to a review that may not be posted. What nobody has asked for is told first.
+// So are answers to a review that may not be posted. Replies to comments that wait for none are reported first.
 func TestARefusedReplyIsAnsweredAlikeThroughEveryWayIn(t *testing.T) {
 	t.Parallel()
 	d := newDoors(t)

@@ -58,7 +58,7 @@ func (d *doors) app(in string, out *bytes.Buffer) *commandLine {
 	return a
 }
 
-// outcome is what was answered, whatever the way in.
+// outcome is the answer, whichever protocol was used.
 type outcome struct {
 	Code  string
 	Paths []string // of the violations
@@ -538,7 +538,7 @@ func schemaOf(t *testing.T, o operation.Operation) []byte {
 	return nil
 }
 
-// asObject is what parameters of a path and a query say, as a tool's schema has it.
+// asObject converts the parameters of a path and a query to the form of a tool's schema.
 func asObject(o operation.Operation, parameters []any) map[string]any {
 	properties, required := map[string]any{}, []any{}
 	for _, p := range parameters {

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// accessList is one that gives a user permissions beside the owner, and nobody else any; as the kernel takes it.
+// accessList returns an access list that gives a user permissions beside the owner, and others none, in the kernel's
+// form.
 func accessList(user uint32, perm uint16) []byte {
 	const version, unnamed, all = 2, ^uint32(0), 7
 	out := binary.LittleEndian.AppendUint32(nil, version)
@@ -53,7 +54,7 @@ func TestNoSessionStartsWhileAccessListsOpenWhatIsOurs(t *testing.T) {
 		{"the file of a secret", map[string]string{"CLAUDEOPS_WEBHOOK_SECRET_FILE": "$DIR/hook"},
 			gives("hook", "access", write), []string{"the file of a secret: $DIR/hook"}},
 	}
-	if os.Getuid() == 0 { // nobody else can start agents as another user
+	if os.Getuid() == 0 { // only root can start agents as another user
 		user := map[string]string{"CLAUDEOPS_BOUNDARY": "user", "CLAUDEOPS_AGENT_USER": "54321:54321"}
 		all = append(all, exposure{"refs of a local repository", user, func(w *peopleWorld) {
 			found, err := filepath.Glob(filepath.Join(w.dir, "root/*/*.git/refs/heads"))

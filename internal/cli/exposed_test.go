@@ -52,7 +52,7 @@ func exposures() []exposure {
 		{"the file of a secret", secret, chmod("hook", 0o602), []string{"the file of a secret: $DIR/hook"}},
 	}
 	if os.Getuid() != 0 {
-		return all // nobody else can give files to other users, or start agents as one
+		return all // only root can give files to other users, or start agents as one
 	}
 	user := func(more map[string]string) map[string]string {
 		env := map[string]string{"CLAUDEOPS_BOUNDARY": "user", "CLAUDEOPS_AGENT_USER": "54321:54321"}
@@ -155,7 +155,7 @@ func exposedWorld(t *testing.T, env map[string]string) *peopleWorld {
 			t.Fatal(err)
 		}
 	}
-	for _, dir := range []string{filepath.Dir(w.dir), w.dir} { // otherwise nobody else comes as far as the files
+	for _, dir := range []string{filepath.Dir(w.dir), w.dir} { // otherwise no other user can reach the files
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}

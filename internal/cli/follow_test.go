@@ -172,7 +172,7 @@ func (f *forged) send(id, event, body string) int {
 	return answer.StatusCode
 }
 
-// actions counts the rows of the audit about what became of pull requests.
+// actions counts the rows of the audit about ends of pull requests.
 func (f *forged) actions() map[string]int {
 	f.Helper()
 	counts := map[string]int{}

@@ -73,7 +73,7 @@ func TestAToolThatIsFoundIsCalledOverREST(t *testing.T) {
 	}
 }
 
-// A script's arguments are no struct: REST must not look for fields in them.
+// A script's arguments are not a struct: REST must not look for fields in them.
 func TestAScriptIsRunOverREST(t *testing.T) {
 	t.Parallel()
 	d := newDoors(t)

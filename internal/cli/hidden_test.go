@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli"
 )
 
-// said is what a command prints on both of its streams.
+// said returns the output of a command on both of its streams.
 func (w *peopleWorld) said(args ...string) (out, errs string) {
 	w.Helper()
 	var stdout, stderr strings.Builder

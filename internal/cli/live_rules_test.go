@@ -23,8 +23,8 @@ import (
 // rulesOfTest has caps that a test which proposes again and again does not reach.
 const rulesOfTest = "version: 1\ncaps: {open_prs: 900, creations_per_hour: 900}\n"
 
-// What the operator changes while `claudeops serve` runs holds at every way in from the same moment on: the policy, and
-// what the environment file says of repositories and switches.
+// The operator's changes while `claudeops serve` runs apply to all protocols at the same moment: the policy, and the
+// environment file's repositories and switches.
 func TestTheRulesOfARunningServerAreThoseOfNow(t *testing.T) {
 	t.Parallel()
 	w := newPeopleWorld(t, map[string]string{"CLAUDEOPS_POLICY": "$DIR/policy.yaml", "CLAUDEOPS_API_TOKENS": ""})
@@ -85,8 +85,8 @@ func TestTheRulesOfARunningServerAreThoseOfNow(t *testing.T) {
 	})
 }
 
-// What files hold by which others are let in counts as it is now, at each way in: a token whose file is replaced, empty
-// or gone lets nobody in any more, and who came in by it is out; what else there is stays as it is.
+// Secrets in files count in their present form, for every protocol: a token whose file is replaced, empty or gone is
+// refused, and sign-ins by it end; everything else stays valid.
 func TestTheSecretsOfARunningServerAreThoseOfNow(t *testing.T) {
 	t.Parallel()
 	w := newPeopleWorld(t, map[string]string{"CLAUDEOPS_API_TOKENS_FILE": "$DIR/tokens",
@@ -230,7 +230,7 @@ func (w *peopleWorld) loginBy(address, token string) string {
 	return answer.Cookies()[0].Name + "=" + answer.Cookies()[0].Value
 }
 
-// health is what /healthz says in detail to ann.
+// health returns /healthz in detail for ann.
 func (w *peopleWorld) health(address string) string {
 	w.Helper()
 	seed, err := seedOfPeople()

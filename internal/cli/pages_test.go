@@ -65,8 +65,8 @@ func blocksOf(t interface{ Fatal(...any) }, page string) (out []string) {
 	return out
 }
 
-// runPage runs a block of a page as a reader does, by bash, without the lines of notRun:
-// page PAGE TEXT [OLD=>NEW...]. TEXT is of that block alone; OLD is what a reader has a value of their own for.
+// runPage runs a block of a page as a reader does, by bash, without the lines of notRun: page PAGE TEXT [OLD=>NEW...].
+// TEXT is of that block alone; OLD is a placeholder for which readers have a value of their own.
 func runPage(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: page PAGE TEXT [OLD=>NEW...]")
@@ -135,8 +135,8 @@ func whyExampleNotRun(line string) (beginning, why string) {
 	return "", ""
 }
 
-// runExample runs the example that the help of a command shows, by bash: example COMMAND [OLD=>NEW...]. OLD is what a
-// reader has a value of their own for.
+// runExample runs the example that the help of a command shows, by bash: example COMMAND [OLD=>NEW...]. OLD is a
+// placeholder for which readers have a value of their own.
 func runExample(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 0 || neg {
 		ts.Fatalf("usage: example COMMAND [OLD=>NEW...]")

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/review"
 )
 
-// actsOfCommands says of every command what a person does with it. A new command has to be added here, and what it does
-// to TestWhatPeopleDoHasTheSameEffectThroughEveryInterface.
+// actsOfCommands lists for every command what a person does with it. A new command has to be added here, and its
+// effects to TestWhatPeopleDoHasTheSameEffectThroughEveryInterface.
 func actsOfCommands() map[string][]string {
 	const looks = "" // changes nothing that belongs to others
 	all := map[string][]string{
@@ -83,7 +83,7 @@ func TestEveryCommandSaysWhatAPersonDoesWithIt(t *testing.T) {
 	}
 }
 
-// ruleOfPeople is what one act needs.
+// ruleOfPeople lists the needs of one act.
 type ruleOfPeople struct {
 	Action string
 	Needs  operation.Needs

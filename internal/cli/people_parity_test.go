@@ -231,7 +231,7 @@ func (w *peopleWorld) connect(id string) {
 	w.Cleanup(func() { stop(); <-over; _ = s.Close() })
 }
 
-// commandAttempts is what people can do at the command line alone.
+// commandAttempts returns the acts that people can do only at the command line.
 func commandAttempts() (out []attempt) {
 	add := func(name string, action string, code fault.Code, env map[string]string, args ...string) {
 		out = append(out, attempt{name: name, env: env, code: code, action: action,
@@ -309,15 +309,14 @@ var seedEffect struct {
 	effect effect
 }
 
-// effectOfNothing is what the seed looks like. It is the same in every copy.
+// effectOfNothing returns the state of the seed. It is the same in every copy.
 func effectOfNothing(t *testing.T) effect {
 	t.Helper()
 	seedEffect.Do(func() { seedEffect.effect = newPeopleWorld(t, nil).effect("") })
 	return seedEffect.effect
 }
 
-// TestListsShowAReviewAtOnce looks at the record that the overview is made of, which nobody else has brought up to
-// date.
+// TestListsShowAReviewAtOnce checks the record behind the overview, which no other process has updated.
 func TestListsShowAReviewAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newPeopleWorld(t, nil)

@@ -300,7 +300,7 @@ func (w *peopleWorld) post(address string, body any) fault.Code {
 	return problem.Code
 }
 
-// effect is what an act of a person has left behind.
+// effect is the result of a person's act.
 type effect struct {
 	Code  fault.Code
 	Rows  []string // of the audit, those of the seed aside
@@ -343,7 +343,7 @@ func (w *peopleWorld) effect(code fault.Code) effect {
 	return e
 }
 
-// rowsOfSeed is how many rows the audit of the seed has: two pull requests, a dry run, a token.
+// rowsOfSeed is the number of rows in the audit of the seed: two pull requests, a dry run, a token.
 const rowsOfSeed = 4
 
 func (w *peopleWorld) read(into any, args ...string) {

@@ -102,7 +102,7 @@ func TestAServerWithAnotherRootNeitherReadsNorJudgesALocalPullRequest(t *testing
 	if r, _ := other.pull(theirs, 1); r.State != gitprovider.StateOpen {
 		t.Errorf("the other's #1 is %s", r.State)
 	}
-	other.propose("two") // the cooldown of the other root's file holds nobody here
+	other.propose("two") // the cooldown of the other root's file does not apply here
 	report, err := mine.Store.Audit.Verify(t.Context(), "")
 	if err != nil || !report.OK() {
 		t.Errorf("the audit: %+v, %v", report, err)

@@ -58,7 +58,7 @@ func (s *scripted) run(args ...string) (out string, code int) {
 	return both.String(), cmd.ProcessState.ExitCode()
 }
 
-// finding is what doctor says of scripts.
+// finding returns doctor's finding about scripts.
 func (s *scripted) finding() (status, detail string) {
 	s.Helper()
 	cmd := exec.Command("claudeops", "doctor", "--json")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// told is what a client learns of the server before the first call: its instructions, and the descriptions of tools by
-// name.
+// told returns what a client learns about the server before the first call: its instructions, and the descriptions of
+// tools by name.
 func (d *doors) told() (instructions string, tools map[string]string, size int) {
 	d.Helper()
 	greeting := d.mcp("initialize",

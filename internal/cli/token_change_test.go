@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/config"
 )
 
-// restToken is what REST callers of these tests carry.
+// restToken is the token of REST callers in these tests.
 const restToken = "a-token-of-rest-callers-0123"
 
 // ask makes a request of REST and returns its status and body.

@@ -72,8 +72,8 @@ func (d *doors) agentToken(name string, flags ...string) string {
 	return strings.TrimSpace(out.String())
 }
 
-// throughAddress is what an agent with a token is answered by a tool at /mcp, without what differs from call to call
-// and without who says that nothing is written.
+// throughAddress returns a tool's answer at /mcp to an agent with a token, without the parts that differ from call to
+// call and without the origin of the dry run.
 func (d *doors) throughAddress(token string, o operation.Operation) string {
 	d.Helper()
 	const version = "2026-07-28"

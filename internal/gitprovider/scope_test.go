@@ -122,7 +122,7 @@ func TestNoScopeCanAllowWhatIsNeverAllowed(t *testing.T) {
 	}
 }
 
-// Whoever allows more is still kept from instructions to agents, and may drop or widen that.
+// A scope that allows more still excludes instructions to agents, unless it drops or widens that.
 func TestInstructionsToAgentsUnderAWideScope(t *testing.T) {
 	for name, c := range map[string]struct {
 		deny    []string

@@ -139,7 +139,7 @@ func TestToolsThatComeAndGoAreListedCalledAndTold(t *testing.T) {
 		t.Errorf("list: %s", line)
 	}
 	s.set(map[string]string{"one": "changed", "three": "third"})
-	c.send(call("three", "{}")) // nobody has listed it yet
+	c.send(call("three", "{}")) // it was not listed yet
 	if line := c.until(`"id":3`); !strings.Contains(line, `"text":"text third"`) ||
 		strings.Contains(line, `"isError":true`) {
 		t.Errorf("call: %s", line)

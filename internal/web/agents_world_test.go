@@ -145,7 +145,7 @@ func (m message) code() string {
 	return code
 }
 
-// pulls is how many pull requests there are at the provider.
+// pulls returns the number of pull requests at the provider.
 func (w *world) pulls() int {
 	w.Helper()
 	open, err := w.fake.ListOpen(context.Background(), gitprovider.RepoRef{Owner: "joe", Name: "infra"}, "")

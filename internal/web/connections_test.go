@@ -24,7 +24,7 @@ func (w *world) connect(c record.Connection) {
 	}
 }
 
-// cut is who has cut a connection off; "" for nobody.
+// cut returns who has cut a connection off; "" if it was not cut off.
 func (w *world) cut(id string) string {
 	w.Helper()
 	open, err := w.store.Connections().Connections(context.Background())

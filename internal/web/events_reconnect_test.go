@@ -52,7 +52,7 @@ func reconnect(addr, token string) (status int, err error) {
 	}
 }
 
-// held is what the process holds: goroutines and bytes in use.
+// held returns the resources of the process: goroutines and bytes in use.
 func held() (goroutines int, bytes uint64) {
 	runtime.GC()
 	var m runtime.MemStats

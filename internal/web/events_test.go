@@ -61,7 +61,7 @@ type following struct {
 	lines *bufio.Reader
 }
 
-// follow opens a stream over a connection of its own. The head is what is sent beside the request line and Host.
+// follow opens a stream over a connection of its own. head is sent beside the request line and Host.
 func (l *listening) follow(target string, head ...string) (f following, status int) {
 	l.Helper()
 	conn, err := net.Dial("tcp", l.addr)
@@ -308,7 +308,7 @@ func TestAHeadOfTheStreamTakesNoPlace(t *testing.T) {
 	w.want(w.get("/events?x=1"), 400, "invalid_argument")
 }
 
-// eventually waits until something holds that nobody tells of.
+// eventually polls until a condition holds.
 func eventually(t *testing.T, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -110,7 +110,7 @@ func (e *eyes) decideAs(verb string, who record.Actor) fault.Code {
 	return fault.CodeOf(err)
 }
 
-// TestNobodyIsTwoPersons is the table of who started a pull request, and who tries to decide about it.
+// TestNobodyIsTwoPersons lists who started a pull request, and who tries to decide about it.
 func TestNobodyIsTwoPersons(t *testing.T) {
 	joe, root := record.OSUser("1000", "joe"), record.OSUser("0", "root")
 	session := func(starter record.Actor) record.Actor {

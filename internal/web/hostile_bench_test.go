@@ -88,7 +88,7 @@ func postAgain(b *testing.B, path, body string) {
 	b.ReportMetric(float64((processorTime(b)-began).Microseconds())/1000/(float64(posted)/mebibyte), "cpu-ms/MiB")
 }
 
-// processorTime is what this process has used so far.
+// processorTime returns the processor time that this process has used so far.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage

@@ -130,7 +130,7 @@ func TestAClientByAddressThatReadsNothingHoldsUpNobody(t *testing.T) {
 			Heartbeat: time.Millisecond}
 	})
 	c := began(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
-	_ = c.request(context.Background(), http.MethodGet, "") // comments fill it, and nobody reads
+	_ = c.request(context.Background(), http.MethodGet, "") // comments fill it, and it is not read
 	for range 50 {
 		if m, _ := c.answer(c.send(ping)); m.Error != nil {
 			t.Fatalf("got %+v", m)

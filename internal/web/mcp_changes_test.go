@@ -19,7 +19,7 @@ import (
 )
 
 // A session hears of tools that come and go on its stream of GET, and a client without one on that of
-// subscriptions/listen, with the id of its request; whoever asked for nothing does not.
+// subscriptions/listen, with the id of its request; a client that asked for nothing does not.
 func TestToolsThatComeAndGoAreToldByAddress(t *testing.T) {
 	t.Parallel()
 	var names atomic.Value

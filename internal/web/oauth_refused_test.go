@@ -311,7 +311,7 @@ func TestARefreshTokenIsOfUseOnce(t *testing.T) {
 	if p.letsIn(first) || !p.letsIn(second) {
 		t.Error("an access token is good for an hour")
 	}
-	p.refusedWith(p.refresh(one, nil), "invalid_grant") // whoever has it has stolen it, or was stolen from
+	p.refusedWith(p.refresh(one, nil), "invalid_grant") // its holder has stolen it, or it was stolen from its holder
 	if p.letsIn(second) {
 		t.Error("a refresh token came a second time, and the grant is good")
 	}
@@ -524,7 +524,7 @@ func TestProgramsRegisterWithinBounds(t *testing.T) {
 	}
 }
 
-// Wrong requests are answered and recorded as often as they are counted, and keep nobody else out.
+// Wrong requests are answered and recorded as often as they are counted, and lock no one else out.
 func TestWrongRequestsOfProgramsAreCounted(t *testing.T) {
 	t.Parallel()
 	p, boss := programWorld(t, nil)

@@ -52,7 +52,7 @@ func (w *world) register() *program {
 	return &program{world: w, id: id, redirect: callback, verifier: strings.Repeat("v", 43), from: "127.0.0.1:50000"}
 }
 
-// wants is what the program sends the browser with.
+// wants returns the parameters with which the program sends the browser.
 func (p *program) wants(change url.Values) url.Values {
 	sum := sha256.Sum256([]byte(p.verifier))
 	v := url.Values{
@@ -92,7 +92,7 @@ func (p *program) answered(button string, form url.Values, page reply, who ...ed
 	})...)
 }
 
-// code is what the program gets when a person lets it in at tier 2.
+// code returns the program's code after a person's consent at tier 2.
 func (p *program) code(who ...edit) string {
 	p.Helper()
 	page, form := p.asked(nil, who...)
@@ -104,7 +104,7 @@ func (p *program) code(who ...edit) string {
 	return back.Get("code")
 }
 
-// back is what the browser is sent back with.
+// back returns the parameters with which the browser is sent back.
 func (p *program) back(a reply) url.Values {
 	p.Helper()
 	u, err := url.Parse(a.Header.Get("Location"))
@@ -185,7 +185,7 @@ func (w *world) writtenTokens() []access.Token {
 	return all
 }
 
-// written is what there is of tokens, for tests that want nothing written.
+// written describes all tokens, for tests that want nothing written.
 func (w *world) written() string {
 	w.Helper()
 	out := ""

@@ -30,7 +30,7 @@ func TestAOneTimeAddressSignsInOnce(t *testing.T) {
 	w, code := onceWorld(t, access.CodeLife-time.Second)
 	address := "/ops/sign-in?code=" + url.QueryEscape(code) + "&next=%2Faudit"
 	form := url.Values{}
-	for range 3 { // to look uses nothing up, whoever does
+	for range 3 { // looking uses nothing up
 		d := w.page(address, 200)
 		w.want(w.do("HEAD", address, ""), 200, "")
 		for _, input := range d.find("input") {

@@ -121,7 +121,7 @@ func TestNobodyElseIsSentToAnotherName(t *testing.T) {
 	} {
 		w.want(w.get("/healthz", at(host)), 403, fault.Forbidden)
 	}
-	// Nobody is let read there for being on this machine: a name that a resolver answers for could be anybody's.
+	// Being on this machine does not permit reading there: a name that a resolver answers for could be anybody's.
 	open := newWorld(t, func(w *world) { w.strangers, w.anonymous = true, true })
 	own := strings.Repeat("a", 26) + "-127-0-0-1.localhost:8080"
 	open.want(open.get("/api/v1/me", at(own)), 401, fault.Unauthenticated)

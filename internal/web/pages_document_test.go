@@ -104,8 +104,8 @@ func hasAttr(n *html.Node, name string) bool {
 	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == name })
 }
 
-// drawn says whether a drawing is one of ours: an icon, which nobody hears of, or a chart of bars, lines and short
-// words.
+// drawn reports whether a drawing is one of ours: an icon, which screen readers skip, or a chart of bars, lines and
+// short words.
 func drawn(svg *html.Node) bool {
 	for n := range svg.Descendants() {
 		shapes := []string{"rect", "line", "polyline", "polygon", "text", "title", "path", "circle"}

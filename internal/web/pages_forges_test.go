@@ -44,7 +44,7 @@ func TestAForgeThatDoesNotServeUsTakesOneRowAndTheRestStays(t *testing.T) {
 	}
 }
 
-// Whoever only looks at pages learns of it, too: looking has the forges asked, and waits for none.
+// Looking at pages shows it, too: it causes a check of the forges, and waits for none.
 func TestLookingAtPagesHasTheForgesAsked(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

@@ -68,7 +68,7 @@ func TestAPersonSignsInByTheirProviderAndGoesOn(t *testing.T) {
 	}
 }
 
-// TestACallbackThatIsNoGoodSignsNobodyIn tries what a stranger, another site or a broken provider may send.
+// TestACallbackThatIsNoGoodSignsNobodyIn tries callbacks that a stranger, another site or a broken provider may send.
 func TestACallbackThatIsNoGoodSignsNobodyIn(t *testing.T) {
 	t.Parallel()
 	change := func(name, value string) func(q url.Values) { return func(q url.Values) { q.Set(name, value) } }
@@ -466,7 +466,7 @@ func TestATokenOfAPersonMayDoNoMoreThanThey(t *testing.T) {
 	w.signInAs(provider, person("viewers"))
 	w.advance(29 * 24 * time.Hour)
 	use(200, 1)
-	w.advance(24 * time.Hour) // nobody has said for 30 days that there is such a person
+	w.advance(24 * time.Hour) // for 30 days there was no sign that the person exists
 	use(401, 0)
 	w.signInAs(provider, person("operators"))
 	use(200, 2)

@@ -17,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 )
 
-// effect is what a request did, whatever door it came through.
+// effect is the effect of a request, whichever protocol was used.
 type effect struct {
 	Code       string
 	Message    string

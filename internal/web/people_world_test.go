@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/guard"
 )
 
-// directory is who the people are that sign in by w.web.SignIn.
+// directory returns the people who sign in by w.web.SignIn.
 func (w *world) directory() access.Directory {
 	if len(w.web.SignIn) == 0 {
 		return access.Directory{}

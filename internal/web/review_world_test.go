@@ -93,7 +93,7 @@ func (h reviewHost) Merge(context.Context, gitprovider.RepoRef, int, local.Merge
 	return local.Merged{Warnings: h.warnings}, nil
 }
 
-// nobody is told.
+// nobody sends no notifications.
 type nobody struct{}
 
 // Notices implements record.Notifier.

@@ -28,7 +28,7 @@ func KnownWebhooks(secret string) (out []api.Sender) {
 	return out
 }
 
-// openRoutes are the routes that answer whoever asks: probes, what signing in needs, and webhooks, which are signed.
+// openRoutes returns the routes that answer anyone: probes, what signing in needs, and webhooks, which are signed.
 func openRoutes() []string {
 	return []string{
 		"GET /healthz", "GET /readyz", "GET /sign-in", "GET /sign-in/reachable", "POST /sign-in", "POST /sign-out",
@@ -95,7 +95,7 @@ func TestStrangersSendLittle(t *testing.T) {
 // belongs into the parity test of internal/cli.
 func TestEveryRouteThatChangesSomethingIsRecordedWhenItIsRefused(t *testing.T) {
 	t.Parallel()
-	without := []string{ // nobody is refused for a scope there, or nothing is changed
+	without := []string{ // no caller is refused for a scope there, or nothing is changed
 		"POST /sign-in", "POST /sign-out", "POST /api/v1/policy/check", "POST /webhooks/github", "POST /webhooks/gitea",
 		"POST /mcp", "DELETE /mcp", // no person's token opens them; door.Tokens records who is refused
 		"POST /oauth/register", "POST /oauth/token", "POST /oauth/revoke", // nor these; oauth.Service does

@@ -157,7 +157,7 @@ func (w *world) kernel() *operation.Kernel {
 	})
 }
 
-// strangers and anonymousReads are changes of a world: nobody shows a token, and nobody need to for reading.
+// strangers and anonymousReads change a world: callers have no token, and need none for reading.
 func strangers(w *world)      { w.strangers = true }
 func anonymousReads(w *world) { w.anonymous = true }
 
@@ -214,7 +214,7 @@ func (w *world) token(name string, tier gitprovider.Tier, scopes ...access.Scope
 type reply struct {
 	*http.Response
 	body []byte
-	json map[string]any // nil if the body is no JSON object
+	json map[string]any // nil if the body is not a JSON object
 }
 
 func (r reply) code() string { s, _ := r.json["code"].(string); return s }

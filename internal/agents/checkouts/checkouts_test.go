@@ -64,7 +64,7 @@ func (p *place) push(name, text string) string {
 	return p.git(writer, "rev-parse", "HEAD")
 }
 
-// update is what becomes of the working copy.
+// update updates the working copy and returns its state.
 func (p *place) update() checkouts.State {
 	p.Helper()
 	u := checkouts.Updater{

@@ -200,7 +200,7 @@ func TestWhatIsUnderWayWhenTheDoorGoesIsAnsweredOrSentAgain(t *testing.T) {
 	}
 	d.gets(initialized)
 	d.gets(listTools)
-	d.says(fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"result":{}}`, replay.ID)) // for nobody
+	d.says(fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"result":{}}`, replay.ID)) // its answer is discarded
 	d.says(`{"jsonrpc":"2.0","id":"a","result":{"tools":[]}}`)
 	if got := c.hears(); !strings.Contains(got, `"tools"`) {
 		t.Errorf("heard %s", got)

@@ -21,7 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// tokens lets in whoever shows "good-NAME", at tier 2, unless the name was revoked.
+// tokens admits any caller with "good-NAME", at tier 2, unless the name was revoked.
 type tokens struct {
 	*world
 	path    string
@@ -269,7 +269,7 @@ func TestWhoWasCutOffInTheRecordsIsNotAdmittedAnyMoreAtOnce(t *testing.T) {
 	r.mu.Lock()
 	r.broken = 1
 	r.mu.Unlock()
-	wantCode(t, first.Admitted(t.Context()), fault.Internal) // nobody knows
+	wantCode(t, first.Admitted(t.Context()), fault.Internal) // the check itself fails
 	r.mu.Lock()
 	for id := range r.open {
 		r.cut[id] = true

@@ -39,7 +39,7 @@ type world struct {
 	ids  int
 }
 
-// settings are what a test has otherwise than usual.
+// settings are a test's deviations from the usual.
 type settings struct {
 	limits      door.Limits
 	credentials func(net.Conn) (door.Peer, error)
@@ -47,7 +47,7 @@ type settings struct {
 	account     *confine.Account
 	records     door.Records
 	strangers   bool // no process belongs to the session
-	unknown     bool // nobody has said which do
+	unknown     bool // it is not known which do
 	still       func(context.Context) error
 }
 
@@ -68,7 +68,7 @@ func open(t *testing.T, s settings) *world {
 	})
 	dir, err := os.MkdirTemp("", "door") // that of t is too long for a socket
 	if err == nil {
-		err = os.Chmod(dir, 0o755) // as /tmp: the door's own folder is what keeps others out
+		err = os.Chmod(dir, 0o755) // as /tmp: the door's own folder keeps others out
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func echo(_ context.Context, _ door.Rights, c door.Client) error {
 			return nil //nolint:nilerr // the end
 		}
 		if _, err := fmt.Fprintf(c.Out, "%d\n", len(line)); err != nil {
-			return nil //nolint:nilerr // nobody reads
+			return nil //nolint:nilerr // the reader is gone
 		}
 	}
 }

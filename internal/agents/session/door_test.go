@@ -55,7 +55,7 @@ func tells(_ context.Context, r door.Rights, c door.Client) error {
 	}
 }
 
-// entered is what an agent saw of its door.
+// entered is an agent's view of its door.
 type entered struct {
 	Config  string
 	Address string

@@ -207,7 +207,7 @@ func (n *notes) Journal(context.Context, sessions.JournalQuery) ([]sessions.Jour
 	return n.entries, n.broken
 }
 
-// Whoever is told an entry has been told what a person's note may have put there, however many sessions were between.
+// A session that reads an entry may have read the words of a person's note, however many sessions were between.
 func TestAnEntryOfTheJournalCarriesWhoseWordsItMayRepeat(t *testing.T) {
 	joe := record.OSUser("1000", "joe")
 	schedule := record.Actor{System: record.SystemSchedule}

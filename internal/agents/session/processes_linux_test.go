@@ -21,7 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/confine"
 )
 
-// usersOfTests are users that nobody else has.
+// usersOfTests returns users that no other test uses.
 func usersOfTests(t *testing.T, count int) confine.Users {
 	t.Helper()
 	u := confine.Users{Folder: filepath.Join(t.TempDir(), "claims")}
@@ -239,7 +239,7 @@ func TestTheNextSessionWaitsForWhatAKilledSupervisorLeft(t *testing.T) {
 		}
 		said += lines.Text() + "\n"
 	}
-	for len(w.hidden()) == 0 { // it forks before it is what we look for
+	for len(w.hidden()) == 0 { // it forks before it is the process to find
 		time.Sleep(time.Millisecond)
 	}
 	if err := cmd.Process.Kill(); err != nil {
@@ -288,7 +288,7 @@ func TestAKilledReaperFailsTheSession(t *testing.T) {
 	}
 }
 
-// The kernel gives the files below /proc of a process that conceals itself to root, whoever runs it (proc(5)).
+// The kernel gives the files below /proc of a process that conceals itself to root, whatever user it runs as (proc(5)).
 func TestAConcealedProcessKeepsItsEnvironmentFromItsUser(t *testing.T) {
 	for act, concealed := range map[string]bool{"concealed": true, "open": false} {
 		cmd := exec.CommandContext(t.Context(), "/proc/self/exe") // another user may not look into the folder of the binary

@@ -263,7 +263,7 @@ func TestASessionThatMayNotStartLeavesNothing(t *testing.T) {
 	}
 }
 
-// require is a policy that requires a boundary where this one is what the machine has.
+// require sets a policy that requires a boundary, on a machine that offers this one.
 func require(has confine.Boundary) func(*Settings) {
 	return func(s *Settings) {
 		s.Server.Doors = &door.Host{}

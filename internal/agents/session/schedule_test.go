@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// clock is moved by the test. Whoever waits on it says for how long in naps.
+// clock is moved by the test. Callers that wait on it report the duration in naps.
 type clock struct {
 	mu   sync.Mutex
 	now  time.Time
@@ -105,7 +105,7 @@ func (s *scheduled) wake(d time.Duration) {
 	s.asleep = <-s.clock.naps
 }
 
-// starts is what is recorded, oldest first: the minute of each start and its state, once nothing runs.
+// starts returns the records, oldest first: the minute of each start and its state, once nothing runs.
 func (s *scheduled) starts() string {
 	s.Helper()
 	if err := s.schedule.Supervisor.Wait(s.Context()); err != nil {

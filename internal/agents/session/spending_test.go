@@ -145,7 +145,7 @@ func TestWhatASessionUsedIsKnownHoweverItEnds(t *testing.T) {
 	})
 }
 
-// What is recorded when the process that runs a session is killed is what it saved last.
+// When the process that runs a session is killed, the record has the last saved values.
 func TestWhatASessionUsedIsSavedWhileItRuns(t *testing.T) {
 	w := newWorld(t, "spends-and-hangs")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// oneTurn is what the messages of these tests use: at opus-5.5's price 0.0295 USD.
+// oneTurn is the usage of the messages of these tests: at opus-5.5's price 0.0295 USD.
 const oneTurn = `{"input_tokens":1000,"cache_creation_input_tokens":2000,"cache_read_input_tokens":30000,"output_tokens":400,` +
 	`"cache_creation":{"ephemeral_5m_input_tokens":1500,"ephemeral_1h_input_tokens":500}}`
 

@@ -68,7 +68,7 @@ func TestFlushWaitsForWhatWasWrittenBefore(t *testing.T) {
 	q := New(out, nil)
 	_, _ = q.Write([]byte("one\n"))
 	_, _ = q.Write([]byte("two\n"))
-	q.Flush(time.Millisecond) // nobody reads yet: it gives up
+	q.Flush(time.Millisecond) // without a reader it gives up
 	flushed := make(chan struct{})
 	go func() {
 		q.Flush(time.Minute)

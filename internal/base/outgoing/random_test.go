@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/outgoing"
 )
 
-// pieces are what bodies are made of, in TestRandomBodies.
+// pieces returns the building blocks of bodies in TestRandomBodies.
 func pieces() []string {
 	return []string{
 		"a", "b c", "@x", "@claude", "Fixes", "closes", "#12", "o/r#1", "GH-2", ":", "&nbsp;", "&#64;", "&#35;1", "&shy;",

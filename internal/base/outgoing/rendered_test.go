@@ -111,7 +111,7 @@ func (r *rendered) read(n *html.Node, inCode bool) {
 	}
 }
 
-// visibleText is what a page shows of a text in which HTML is left out, without characters that nobody sees.
+// visibleText returns the text that a page shows with HTML left out, without invisible characters.
 func visibleText(t *testing.T, source string) string {
 	t.Helper()
 	page := parseRendered(t, source, goldmark.New(goldmark.WithExtensions(extension.GFM)))

@@ -31,7 +31,7 @@ func TestARevisionOfOursCostsOtherProcessesNothing(t *testing.T) {
 	revise := func(files ...gitprovider.FileChange) {
 		t.Helper()
 		p := sc.provider(remember)
-		snap, err := p.Snapshot(t.Context(), sc.query(nil)) // as whoever revises reads the pull requests
+		snap, err := p.Snapshot(t.Context(), sc.query(nil)) // as a revision reads the pull requests
 		sc.must(err)
 		head, err := p.Snapshot(t.Context(), gitprovider.SnapshotQuery{
 			Repo: snap.Repo, Base: ourBranch, FilesOnly: true, Paths: []gitprovider.Path{providertest.Path(t, "checks/a.md")},
@@ -129,8 +129,8 @@ func TestExamineSaysWhatIsToBeDone(t *testing.T) {
 	}
 }
 
-// Servers differ in when they tell the number of reviews. None hides a review, and where the number of a pull request
-// that nobody has reviewed is left out, it is found out from the rest of the list.
+// Servers differ in when they tell the number of reviews. None hides a review, and where the number is left out for a
+// pull request without reviews, it is derived from the rest of the list.
 func TestPullRequestsWithoutReviewsAreKnownFromTheList(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

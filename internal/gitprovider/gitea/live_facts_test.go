@@ -41,7 +41,7 @@ func TestLiveFacts(t *testing.T) {
 		h.must(t, "", http.MethodPatch, "repos/"+w.Ref().String(), fields, nil)
 	}
 
-	// Begun, and not submitted: nobody hears of it.
+	// Begun, and not submitted: no notification is sent.
 	var begun struct {
 		ID int64 `json:"id"`
 	}

@@ -83,7 +83,7 @@ func TestAnAddressThatIsNotTheInstallationsSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// notOfTheAPI is what a router answers to a path that it does not know.
+// notOfTheAPI is a router's answer to an unknown path.
 func notOfTheAPI() httpfault.Fault {
 	return httpfault.Fault{Kind: httpfault.Status, Status: 404, Body: "404 page not found\n"}
 }

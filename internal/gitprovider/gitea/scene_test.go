@@ -51,7 +51,7 @@ func (sc *scene) provider(change ...func(*gitea.Options)) *gitea.Provider {
 
 func (sc *scene) configure(change func(*fakegitea.Settings)) { sc.s.Configure(sc.Ref(), change) }
 
-// requests is how many there were since the last time that somebody asked.
+// requests returns the number of requests since the last call.
 func (sc *scene) requests() int {
 	n := len(sc.s.Faults().Requests())
 	sc.s.Faults().Forget()

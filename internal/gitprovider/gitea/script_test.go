@@ -27,7 +27,7 @@ const (
 	repoPath   = "/repos/joe/home-cluster"
 )
 
-// reply is one answer of a script. A body that is no string is sent as JSON.
+// reply is one answer of a script. A body that is not a string is sent as JSON.
 type reply struct {
 	status int
 	header map[string]string

@@ -205,7 +205,7 @@ func TestAResolvedConversationIsMarked(t *testing.T) {
 	}
 }
 
-// What a reviewer has not submitted is nobody else's to read, though an administrator's token may.
+// A review that was not submitted is for its author only, although an administrator's token may read it.
 func TestCommentsOnLinesOfAReviewThatIsNotSubmittedAreNotRead(t *testing.T) {
 	sc := proposed(t)
 	sc.ReviewLines(1, "ann", gitprovider.ReviewPending, "", on("checks/disk.md", 1, "Draft"))

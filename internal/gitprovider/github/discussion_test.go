@@ -90,7 +90,7 @@ func TestOfManyStrangersTheLatestAreAskedAbout(t *testing.T) {
 	s.same("when the right is gone", s.remarks(pr.Number)[13], "late ")
 }
 
-// GitHub knows nobody of a bot's name, or somebody else.
+// GitHub has no user of a bot's name, or a different one.
 func TestBotsAreNamedAndStandForNoPerson(t *testing.T) {
 	s := newScene(t)
 	s.configure(func(set *fakegithub.Settings) {

@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
-// setup makes a provider for an API root. Nobody waits: neither for retries nor for GitHub's thoughts.
+// setup makes a provider for an API root. Nothing waits: neither retries nor GitHub's delays.
 func setup(t testing.TB, root, token string, change ...func(*github.Options)) *github.Provider {
 	t.Helper()
 	base, err := url.Parse(root)

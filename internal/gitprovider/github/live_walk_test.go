@@ -86,7 +86,7 @@ func walk(t *testing.T, set liveSettings, sleep func(context.Context, time.Durat
 	return requests.Load()
 }
 
-// step says in the log what goes well, for whoever tries it first.
+// step logs what goes well, for people who run this for the first time.
 func (w *walker) step(name string, do func()) {
 	w.Helper()
 	do()

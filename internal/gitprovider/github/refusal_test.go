@@ -19,7 +19,7 @@ func spec() gitprovider.PullRequestSpec {
 		Body: "b"}
 }
 
-// After a definite refusal nobody looks whether GitHub acted all the same; after an ambiguous failure somebody must.
+// After a definite refusal the caller need not check whether GitHub acted; after an ambiguous failure it must.
 func TestRESTRefusalsOfAWriteHaveTheirCode(t *testing.T) {
 	header := func(pairs ...string) http.Header {
 		h := http.Header{"Content-Type": {"application/json"}}

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 )
 
-// BenchmarkCreate is what the provider does for one create_pr: two files of 4 KB, ten pull requests open.
+// BenchmarkCreate measures the provider's work for one create_pr: two files of 4 KB, ten pull requests open.
 func BenchmarkCreate(b *testing.B) {
 	w := home(b, bare())
 	text := strings.Repeat("0123456789abcde\n", 256)
@@ -30,7 +30,7 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// BenchmarkSnapshot is what a dry run costs.
+// BenchmarkSnapshot measures the cost of a dry run.
 func BenchmarkSnapshot(b *testing.B) {
 	w := home(b, bare())
 	w.propose("claude-ops/check/open", disk("open\n"))

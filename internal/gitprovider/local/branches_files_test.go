@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What is read from files is what git says, or git is asked.
+// Values read from files equal git's, or git is asked.
 func TestBranchesAreReadFromFilesAsGitReadsThem(t *testing.T) {
 	t.Parallel()
 	const sure, asked = true, false

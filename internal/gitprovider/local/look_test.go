@@ -32,7 +32,7 @@ func TestARewrittenHeadThatWasMergedByHandIsMerged(t *testing.T) {
 	}
 }
 
-// Merged means that the base holds the change, whoever put it there and how.
+// Merged means that the base holds the change, no matter how it got there.
 func TestMergedIsWhatTheBaseHolds(t *testing.T) {
 	t.Parallel()
 	const was = "# Disk\n\none\ntwo\nthree\nfour\nfive\nsix\nseven\n"

@@ -18,7 +18,7 @@ import (
 
 const secret = "a secret of the operator"
 
-// source is how a forge sends, as its driver says.
+// source returns a forge's way of sending, from its driver.
 func source(name string) webhook.Source {
 	for _, d := range forges.All() {
 		if d.Name == name {

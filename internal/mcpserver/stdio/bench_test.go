@@ -60,8 +60,8 @@ func (c lineCounter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// BenchmarkServeHostile measures what a mebibyte of each shape costs the loop, mcp-go's part included, whoever handles
-// the call doing nothing; docs/explain/benchmarks.md says what it may cost.
+// BenchmarkServeHostile measures what a mebibyte of each shape costs the loop, mcp-go's part included, with a handler
+// that does nothing; docs/explain/benchmarks.md has the limits.
 func BenchmarkServeHostile(b *testing.B) {
 	times := func(s string) string { return strings.TrimSuffix(strings.Repeat(s, (1<<20)/len(s)), ",") }
 	message := func(more string) string { return `{"jsonrpc":"2.0","id":1,"method":"tools/call",` + more + `}` }

@@ -178,7 +178,7 @@ func TestAClientThatStopsReadingCannotHoldTheServer(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c := start(t, ctx, newServer(nil), Options{ShutdownTimeout: 5 * time.Second})
 		c.send(pingLine)
-		c.send(`{"jsonrpc":"2.0","id":2,"method":"ping"}`) // nobody reads the answers
+		c.send(`{"jsonrpc":"2.0","id":2,"method":"ping"}`) // the answers are not read
 		cancel()
 		begin := time.Now()
 		if err := <-c.result; err != nil {
@@ -196,7 +196,7 @@ func TestWhenTheClientHasGoneOnlyCallsThatGoOnRegardlessAreAwaited(t *testing.T)
 	for name, leave := range map[string]func(c *client, gone chan struct{}){
 		"the output breaks": func(c *client, _ chan struct{}) {
 			_ = c.out.Close()
-			c.send(pingLine) // its answer finds nobody
+			c.send(pingLine) // its answer has no reader
 		},
 		"the caller says so": func(_ *client, gone chan struct{}) { close(gone) },
 	} {
@@ -216,7 +216,7 @@ func TestWhenTheClientHasGoneOnlyCallsThatGoOnRegardlessAreAwaited(t *testing.T)
 				if cause := <-obedient.ended; !errors.Is(cause, ErrClientGone) {
 					t.Errorf("want ErrClientGone as the cause, got %v", cause)
 				}
-				_ = c.out.Close() // nobody reads
+				_ = c.out.Close() // the reader is gone
 				time.AfterFunc(30*time.Second, func() { close(deaf.release) })
 				begin := time.Now()
 				if err := <-c.result; err != nil {

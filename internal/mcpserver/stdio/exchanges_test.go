@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/exchange"
 )
 
-// heard is what comes of an exchange.
+// heard collects the output of an exchange.
 type heard struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -110,7 +110,7 @@ func TestExchangesHaveTheirIDsForThemselvesOrNot(t *testing.T) {
 	})
 	hand, _ := exchanging(t, srv, Options{})
 	const call = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"wait"}}`
-	calls := []*heard{hand(context.Background(), call, true), hand(context.Background(), call, true), hand(nil, call, false)} //nolint:staticcheck // no context is what is meant
+	calls := []*heard{hand(context.Background(), call, true), hand(context.Background(), call, true), hand(nil, call, false)} //nolint:staticcheck // a nil context is intended
 	again := hand(nil, call, false)                                                                                           //nolint:staticcheck // as above
 	<-again.ended
 	again.says(t, "still in flight")

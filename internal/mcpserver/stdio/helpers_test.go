@@ -74,7 +74,7 @@ func serveUntil(t testing.TB, srv *server.MCPServer, opts Options, input, said s
 	return decodeAll(t, out.String())
 }
 
-// watched is what was written; seen is called when it has what is waited for.
+// watched collects output; seen is called when it has the awaited text.
 type watched struct {
 	bytes.Buffer
 

@@ -46,7 +46,7 @@ func read(t *testing.T, parts ...string) string {
 	return string(text)
 }
 
-// left is what the sender left in the folder for temporary files.
+// left returns the sender's leftovers in the folder for temporary files.
 func left(t *testing.T, out string) []os.DirEntry {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(out, "temp folder"))

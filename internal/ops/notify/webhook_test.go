@@ -16,7 +16,7 @@ import (
 
 func discardLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// request is what a server was sent.
+// request is a request that a server received.
 type request struct {
 	method, path string
 	header       http.Header

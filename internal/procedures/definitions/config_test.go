@@ -200,7 +200,7 @@ func TestWhileThePreferredRegistryIsSilentNoOtherStandsIn(t *testing.T) {
 		t.Errorf("the search says %s", notes)
 	}
 
-	// Registries of one priority stand in for each other: nobody prefers one.
+	// Registries of one priority are interchangeable: none is preferred.
 	b = twoRegistries(t, fmt.Sprintf(`{"registries":[{"name":"corp","url":%q},{"name":"public","url":%q}]}`, down.URL,
 		filepath.Join(public, "registry.json")))
 	b.same("agent_info", `{"name":"writer"}`, map[string]any{"version": "9.0.0", "registry": "public"})

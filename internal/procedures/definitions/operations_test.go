@@ -118,8 +118,8 @@ func (b *bench) same(tool, arguments string, want map[string]any) {
 
 func TestSchemas(t *testing.T) { operationtest.Schemas(t, newBench(t, nil, nil).toolset()) }
 
-// contractTools are what the contract has for each tool: input, then output. A question mark stands behind what may be
-// missing, a type or the values of an enumeration behind a colon.
+// contractTools returns the contract of each tool: input, then output. A question mark follows what may be missing; a
+// type or the values of an enumeration follow a colon.
 func contractTools() map[string][2]string {
 	list := "tags?:array source?:local|global|stockyard|all limit?:number offset?:number"
 	entry := ":array %[1]s[].name:string %[1]s[].version:string %[1]s[].description?:string %[1]s[].tags?:array " +
@@ -191,7 +191,7 @@ func contractTools() map[string][2]string {
 	}
 }
 
-// ours is what our answers have beside the contract's fields. All of it may be missing.
+// ours lists the fields of our answers beyond the contract. All of them may be missing.
 func ours() []string {
 	return []string{
 		"notes", "errors[].line", "errors[].column", "errors[].suggestion", "warnings[].line", "warnings[].column",

@@ -220,7 +220,7 @@ func TestWhatAKillLeftIsSwept(t *testing.T) {
 	}
 }
 
-// Whoever asks for one commit at the same time has it fetched once.
+// Concurrent requests for one commit fetch it once.
 func TestACommitIsFetchedOnce(t *testing.T) {
 	t.Parallel()
 	s, commit := imported(t, commitOf("x", 1))

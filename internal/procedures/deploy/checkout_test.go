@@ -17,7 +17,7 @@ import (
 // repo is the configuration's checkout.
 func (f *forge) repo() string { return filepath.Join(f.dir, "agentpack", "repo") }
 
-// inTheCheckout gives the checkout's files, its commit, and what git status says of it.
+// inTheCheckout returns the checkout's files, its commit, and the output of git status.
 func (f *forge) inTheCheckout() (files map[string]string, head, status string) {
 	f.Helper()
 	files = f.tree("agentpack", "repo")

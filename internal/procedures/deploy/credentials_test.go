@@ -190,7 +190,7 @@ func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
 	})
 }
 
-// TestAPrivateCheckoutIsBroughtForward is what serve does after a merge.
+// TestAPrivateCheckoutIsBroughtForward does what serve does after a merge.
 func TestAPrivateCheckoutIsBroughtForward(t *testing.T) {
 	t.Parallel()
 	url, commits := upstream(t)

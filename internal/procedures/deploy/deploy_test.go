@@ -211,7 +211,7 @@ func TestOverlaysFromLowToHigh(t *testing.T) {
 	}
 }
 
-// top is what a module's files are with all layers.
+// top returns a module's files with all layers.
 func top(layers []layer) change.Tree {
 	if len(layers) == 0 {
 		return nil

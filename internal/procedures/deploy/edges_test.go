@@ -100,7 +100,7 @@ func TestOnlyASoundConfigurationMayBeProposed(t *testing.T) {
 	}
 }
 
-// What git or a file system takes for .git would be obeyed by the git of whoever works in the target.
+// A name that git or a file system treats as .git would affect anyone's git in the target.
 func TestAModuleHasNothingThatGitTakesForItsOwnFolder(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".GIT", ".git.", ".git ", "GIT~1", "gi7d29~4", ".g\u200cit", "a\u202eb"} {

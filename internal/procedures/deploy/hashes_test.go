@@ -316,7 +316,7 @@ func TestAPlanThatIsKnownNoticesEveryChange(t *testing.T) {
 	}
 }
 
-// planned is what a plan changes, or its error.
+// planned returns the changes of a plan, or its error.
 func planned(t *testing.T, plan func(context.Context, Request) (*change.Plan, error)) (out []string) {
 	t.Helper()
 	p, err := plan(t.Context(), Request{})

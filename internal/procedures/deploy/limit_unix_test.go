@@ -21,8 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
-// limitedProcess is what a process of its own does that may write files of so many bytes at most, as on a disk that is
-// full.
+// limitedProcess does its work in a process of its own that may write a limited number of bytes, as on a full disk.
 type limitedProcess struct {
 	Bytes                       uint64
 	Home, UserHome, Folder, Git string

@@ -72,9 +72,9 @@ func edited(random *rand.Rand, text string) string {
 	return strings.Join(lines, "")
 }
 
-// TestPatchesComeOutAsGitHasThem makes pairs of texts, lets git write the patch of each, and holds what comes of it
-// against the text that it was made from, byte for byte; then the same patches for texts that somebody has edited
-// meanwhile, against what git itself does with them.
+// TestPatchesComeOutAsGitHasThem makes pairs of texts, lets git write the patch of each, and compares our result with
+// the text that it was made from, byte for byte; then it compares the same patches on texts that were edited meanwhile
+// with git's own results.
 func TestPatchesComeOutAsGitHasThem(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(18, 2026))
@@ -137,7 +137,7 @@ func TestPatchesComeOutAsGitHasThem(t *testing.T) {
 	}
 }
 
-// byGit is what git apply makes of a file.
+// byGit returns the result of git apply on a file.
 func byGit(t *testing.T, program, before, patch string) (after string, applied bool) {
 	t.Helper()
 	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"SKILL.md": before})

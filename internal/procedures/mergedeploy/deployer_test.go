@@ -174,7 +174,7 @@ func (w *world) sees(deployed, why string, rows ...string) {
 func TestAMergeIsDeployedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.land(map[string]string{"fix.md": command("two")})
-	w.sees("", "") // nobody has told of a merge
+	w.sees("", "") // no merge was reported
 	w.tell(record.ActionPullMerged, "other", 1, record.OutcomeDone)
 	w.tell("review.merge", "procedures", 2, record.OutcomeRefused)
 	w.tell(record.ActionPullClosed, "procedures", 3, record.OutcomeDone)

@@ -24,7 +24,7 @@ import (
 // childVariable tells the test's own binary to be a process that is killed: the folder, and what it does there.
 const childVariable = "CLAUDEOPS_TEST_PACKAGES"
 
-// roundsVariable is how many random moments are tried; `make crash` sets it.
+// roundsVariable names the variable with the number of random moments to try; `make crash` sets it.
 const roundsVariable = "CRASH_ROUNDS"
 
 func TestMain(m *testing.M) {

@@ -20,7 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
-// namesOfGit are what git, or a file system, takes for .git.
+// namesOfGit returns names that git, or a file system, treats as .git.
 func namesOfGit() []string {
 	out := []string{
 		".git", ".GIT", ".Git", ".git ", ".git.", ".git. . ", ".git::$INDEX_ALLOCATION", ".git:stream", ".git .:x", "git~1",

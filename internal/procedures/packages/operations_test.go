@@ -81,8 +81,8 @@ func (b *bench) toolset() operation.Toolset {
 	return Toolset(func() *operation.Kernel { return kernel }, func() *Service { return b.service })
 }
 
-// ask calls a tool and gives its answer, or its failure in the contract's form, as JSON has it. Both match the output
-// schema. The text is what a model reads.
+// ask calls a tool and returns its answer, or its failure in the contract's form, as JSON has it, and the text for a
+// model. Both match the output schema.
 func (b *bench) ask(tool, arguments string) (map[string]any, string) {
 	b.Helper()
 	set := b.toolset()
@@ -117,7 +117,7 @@ func (b *bench) ask(tool, arguments string) (map[string]any, string) {
 	return out, set.Form.Text(answer)
 }
 
-// part is what an answer has at a path such as result.0.name.
+// part returns the value of an answer at a path such as result.0.name.
 func part(answer any, path string) any {
 	for name := range strings.SplitSeq(path, ".") {
 		switch typed := answer.(type) {
@@ -191,8 +191,8 @@ func (b *bench) tree() map[string]string {
 
 func TestSchemas(t *testing.T) { operationtest.Schemas(t, newBench(t).toolset()) }
 
-// contractTools are what the contract has for each tool: input, then output. A question mark stands behind what may be
-// missing, a type or the values of an enumeration behind a colon.
+// contractTools returns the contract of each tool: input, then output. A question mark follows what may be missing; a
+// type or the values of an enumeration follow a colon.
 func contractTools() map[string][2]string {
 	installed := "%[1]s[].name:string %[1]s[].version:string %[1]s[].source:string %[1]s[].artifact_count:number " +
 		"%[1]s[].artifacts:object %[1]s[].checksum:string"

@@ -16,8 +16,8 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
-// testdata/peer_scores.json is what the original's score function answered (spazyCZ/agent-package-manager c3bf9a35, run
-// on 22 November 2026).
+// testdata/peer_scores.json holds the answers of the original's score function (spazyCZ/agent-package-manager c3bf9a35,
+// run on 22 November 2026).
 func TestScoresAreThoseOfTheOriginal(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/peer_scores.json")
@@ -133,8 +133,8 @@ func outlineOf(v any) any {
 	return "NoneType"
 }
 
-// testdata/peer_layout.json is what the original made of the package: its archive, its registry, and the files of each
-// platform. What is other here stands in docs/guides/packages.md, and in the lists below.
+// testdata/peer_layout.json holds the original's results for the package: its archive, its registry, and the files of
+// each platform. Differences are listed in docs/guides/packages.md, and below.
 func TestLayoutsAreThoseOfTheOriginal(t *testing.T) {
 	t.Parallel()
 	var peer struct {

@@ -223,7 +223,7 @@ func TestPublishAndReadBack(t *testing.T) {
 	}
 }
 
-// A publisher that is killed leaves an archive that nobody lists; the next one writes it again, and mends the index.
+// A publisher that is killed leaves an unlisted archive; the next one writes it again, and repairs the index.
 func TestAPublicationThatWasCutOffCanBeMadeAgain(t *testing.T) {
 	t.Parallel()
 	r := Registry{Name: "dev", Dir: t.TempDir()}

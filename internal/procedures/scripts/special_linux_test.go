@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
-// atOnce is what is found by a look that waits for nothing.
+// atOnce returns the result of a look that waits for nothing.
 func atOnce(t *testing.T, s Settings) (names string, why string) {
 	t.Helper()
 	done := make(chan struct{})
@@ -72,8 +72,8 @@ func TestNamedPipesAndDevicesAreNoScripts(t *testing.T) {
 	}
 }
 
-// A link in the working folder, which whoever made the checkout has made, names no scripts outside. The operator's
-// settings may.
+// A link in the working folder, which the author of the checkout may have made, names no scripts outside. The
+// operator's settings may.
 func TestALinkInTheWorkingFolderNamesNoScriptsOutside(t *testing.T) {
 	outside := operationtest.WriteExecutables(t, t.TempDir(),
 		map[string]string{"Agent/secret.sh": "#!/bin/sh\n", "other.sh": "#!/bin/sh\n"})

@@ -23,7 +23,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// kept is what was recorded: it is the audit and the records of runs.
+// kept holds the records: it is the audit and the records of runs.
 type kept struct {
 	mu       sync.Mutex
 	rows     []record.Attempt
@@ -118,7 +118,7 @@ func (s *shop) tool(name string) operation.Operation {
 	return operation.Operation{}
 }
 
-// answer is what a client gets of a call.
+// answer returns a client's answer to a call.
 func (s *shop) answer(o operation.Operation, call operation.Call) Result {
 	s.t.Helper()
 	if call.Ceiling == 0 {

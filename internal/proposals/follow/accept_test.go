@@ -168,8 +168,8 @@ func TestAServerThatEndsDoesNotWaitForEver(t *testing.T) {
 	w.same("looks", w.host.looks(), []int{7})
 }
 
-// A process may be killed between a delivery and the look. The sender does not send it again, and where the poll is off
-// nobody else would look.
+// A process may be killed between a delivery and the look. The sender does not send it again, and without polling no
+// other look would happen.
 func TestWhatWasTakenAndNotLookedAtIsLookedAtByTheNextProcess(t *testing.T) {
 	w := newWorld(t, 7, 8)
 	w.round() // looks at both

@@ -138,7 +138,7 @@ func (n *napping) looksWithin(d time.Duration) (seconds []int) {
 		if len(n.host.looks()) > 0 {
 			seconds = append(seconds, int(n.Now().Sub(begun).Seconds()))
 		}
-		n.advance(wait + time.Millisecond) // nobody is woken on time
+		n.advance(wait + time.Millisecond) // timers are late
 		n.wake <- n.Now()
 	}
 	return nil

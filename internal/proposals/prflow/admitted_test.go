@@ -16,7 +16,7 @@ import (
 // revocable is a caller whose credential can be revoked.
 type revocable struct {
 	revoked atomic.Bool
-	err     error // of whoever is asked; nil: the credential is no good any more
+	err     error // of the recheck; nil: the credential is not valid any more
 }
 
 func (r *revocable) caller() operation.Caller {
@@ -134,7 +134,7 @@ func TestWhoIsNotLetInAnyMoreRevisesNothing(t *testing.T) {
 	})
 }
 
-// What an earlier creation has written, whose place this one has taken, is found and settled by whoever comes next.
+// What an earlier creation has written, whose place this one has taken, is found and settled by the next process.
 func TestACreationThatMayNotGoOnLeavesWhatItTookOverToBeSettled(t *testing.T) {
 	t.Parallel()
 	b, r := newBench(t), &revocable{}

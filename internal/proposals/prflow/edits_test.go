@@ -37,7 +37,7 @@ func based(f map[string]any, sha string) map[string]any {
 
 func blobOf(text string) string { return gitprovider.BlobID([]byte(text), "") }
 
-// contentAt is what a file holds at a commit.
+// contentAt returns the content of a file at a commit.
 func (b *bench) contentAt(commit, path string) string {
 	for _, f := range b.world().Files(commit) {
 		if f.Path == path {

@@ -90,7 +90,7 @@ func TestARevisionThatWasMergedAtOnceIsMade(t *testing.T) {
 	b.mustHoldNothing()
 }
 
-// A process that dies after its commit leaves the same to be told by whoever settles it.
+// A process that dies after its commit leaves the same case to the process that settles it.
 func TestWhatADeadProcessAddedToAPullRequestThatHadEndedIsSettledAsNotMade(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -74,7 +74,7 @@ func TestASinkThatIsNotRequiredOrWorksStopsNoProposal(t *testing.T) {
 	b.mustOpen(request(nil))
 }
 
-// markOf is what the mark of a body says, unverified.
+// markOf returns the content of a body's mark, unverified.
 func markOf(t *testing.T, body string) map[string]any {
 	t.Helper()
 	found := regexp.MustCompile(`<!-- claude-ops:v1 ([\w-]+) [\w-]{43} -->\n$`).FindStringSubmatch(body)

@@ -37,7 +37,7 @@ func TestALabelledPullRequestFromAForkIsNoneOfOurs(t *testing.T) {
 	b.world().Merge(result.Number)
 	b.clock.advance(time.Minute)
 	b.world().Close(number)
-	b.mustOpen(request(func(r map[string]any) { // a fork's that was closed is no rejection
+	b.mustOpen(request(func(r map[string]any) { // a fork's that was closed is not a rejection
 		r["title"], r["files"] = "Another", []any{file("checks/inodes.md", "update", "# Inodes, again\n")}
 	}))
 }

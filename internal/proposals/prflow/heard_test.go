@@ -18,7 +18,7 @@ import (
 // crowd is the world of b with what they can say besides.
 func (b *bench) crowd() *memhost.World { return b.world().(*memhost.World) }
 
-// status is what get_pr_status says of #1.
+// status returns get_pr_status of #1.
 func (b *bench) status() prflow.StatusResult {
 	b.Helper()
 	raw, _ := json.Marshal(map[string]any{"repo_owner": "joe", "repo_name": "infra", "pr_number": 1})
@@ -29,7 +29,7 @@ func (b *bench) status() prflow.StatusResult {
 	return s
 }
 
-// Words said while a revision is on its way are not answered by it, whatever the clock says of them.
+// Words said while a revision is on its way are not answered by it, whatever their times are.
 func TestWordsSaidWhileARevisionRunsAreUnanswered(t *testing.T) {
 	t.Parallel()
 	for name, say := range map[string]func(b *bench){

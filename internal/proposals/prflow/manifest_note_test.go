@@ -168,7 +168,7 @@ func TestWhatSettlesARedirectTellsOfIt(t *testing.T) {
 	}
 }
 
-// mounted is what a mounted working copy of joe/infra declares.
+// mounted is the manifest of a mounted working copy of joe/infra.
 type mounted gitprovider.Manifest
 
 func (m mounted) Find(string, string) (gitprovider.Manifest, bool, error) {

@@ -10,7 +10,7 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// databaseSize is what the tables and indexes of the records hold, in bytes of used pages.
+// databaseSize returns the size of the tables and indexes of the records, in bytes of used pages.
 func (b *bench) databaseSize() (size int) {
 	b.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(b.dir, "claudeops.db"))

@@ -283,7 +283,7 @@ func (noAdoption) Adopt(context.Context, record.Proposal) (bool, error) {
 	return false, fault.New(fault.Internal, "the disk is full")
 }
 
-// Whoever asks for the same files under another title learns that the pull request kept its own.
+// A request for the same files under another title is answered that the pull request kept its own.
 func TestReuseSaysWhatOfTheCallWasNotTaken(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -56,7 +56,7 @@ func (b *bench) pull(number int) gitprovider.Status {
 	return status
 }
 
-// comments are what was said in comments about #1.
+// comments returns the comments on #1.
 func (b *bench) comments() (out []string) {
 	b.Helper()
 	remarks, err := b.fake.Remarks(context.Background(), infra, 1)
@@ -161,7 +161,7 @@ func TestEachReviewAllowsOneRevisionUpToThePolicysLimit(t *testing.T) {
 	}
 }
 
-// onlyReviewed has the policy let nobody revise what nobody has looked at.
+// onlyReviewed sets the policy to refuse revisions of pull requests without a review.
 func (b *bench) onlyReviewed() { b.options.Authority.Policy.Revisions.Once = false }
 
 // By default an agent may correct its own pull request once before anybody has looked at it.

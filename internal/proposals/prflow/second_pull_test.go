@@ -62,7 +62,7 @@ func TestASecondPullRequestThatMayBeOpenIsSettledByARound(t *testing.T) {
 			b.wantOne()
 			b.world().Merge(1)
 			b.clock.advance(time.Minute)
-			b.mustOpen(request(files(file("checks/inodes.md", "update", "# Inodes\n")))) // nobody has rejected it
+			b.mustOpen(request(files(file("checks/inodes.md", "update", "# Inodes\n")))) // it was not rejected
 		})
 	}
 }

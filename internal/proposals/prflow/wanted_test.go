@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// kept is what the record has of what a refused attempt wanted.
+// kept returns the recorded part of the change that a refused attempt asked for.
 func (b *bench) kept(row record.Attempt) *record.RefusedChange {
 	b.Helper()
 	kept, err := b.store.History.Wanted(b.Context(), row.RequestID)

@@ -349,7 +349,7 @@ func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
 			taken != nil {
 			t.Fatalf("reserve: %v, %v", taken, err)
 		}
-		b.clock.advance(time.Hour) // age alone is no reason to take it over
+		b.clock.advance(time.Hour) // age alone is not a reason to take it over
 		e, _ := b.mustRefuse(request(nil), fault.LimitReached)
 		if e.RetryAfter <= 0 {
 			t.Errorf("retry after %s", e.RetryAfter)

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// known is what the record says of #1; nil for nothing.
+// known is the record of #1; nil for none.
 type known struct{ pull *record.PullRecord }
 
 func (k known) FindPull(context.Context, record.PullKey) (record.PullRecord, bool, error) {

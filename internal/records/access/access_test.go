@@ -43,7 +43,7 @@ func TestATokenIs256RandomBitsAndKeptAsAHash(t *testing.T) {
 	}
 }
 
-// memory holds one token and one session; err is what every call gives, if it is set.
+// memory holds one token and one session; err is the error of every call, if it is set.
 type memory struct {
 	token   access.Token
 	session access.Login

@@ -55,7 +55,7 @@ func attempts(t testing.TB, s *Store, q record.AttemptQuery) []record.RecordedAt
 func TestAttemptsAreFilteredByWhatTheRecordSays(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
-	recordVaried(t, s, 8) // rows 1 to 8; 3 and 7 are no proposals
+	recordVaried(t, s, 8) // rows 1 to 8; 3 and 7 are not proposals
 	cases := map[string]struct {
 		q    record.AttemptQuery
 		want string

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// What is in memory of rows is what is read of them, and what changes beside them is read each time.
+// Rows from memory equal those that are read, and the values that change beside them are read each time.
 func TestAttemptsFromMemoryAreThoseThatAreRead(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)

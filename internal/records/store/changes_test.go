@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Whoever records, the version is another one afterwards, and stays the same otherwise.
+// The version changes with every record, of any process, and not otherwise.
 func TestTheVersionChangesWithWhatIsRecorded(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)

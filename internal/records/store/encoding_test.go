@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// vectorHash is what sha256sum says of testdata/audit-vector.txt.
+// vectorHash is the output of sha256sum for testdata/audit-vector.txt.
 const vectorHash = "802efd5516f3709593c04350ad7c2092e6d3dce4381272cefa08208ae69d4088"
 
 // vectorAttempt has every field set, and text that needs escapes.

@@ -74,7 +74,7 @@ func TestNoTemporaryTableStandsInForTheAudit(t *testing.T) {
 	}
 }
 
-// grants are what docs/explain/records.md lists for a user that does not own the tables.
+// grants returns the statements that docs/explain/records.md lists for a user that does not own the tables.
 func grants(schema, role string) []string {
 	return []string{
 		"GRANT USAGE ON SCHEMA " + schema + " TO " + role,

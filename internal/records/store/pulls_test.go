@@ -83,7 +83,7 @@ func TestManyPullRequestsAreLookedUpAtOnce(t *testing.T) {
 	var keys []record.PullKey
 	for n := 1; n <= 2*keysAtOnce+3; n++ {
 		key := record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: n}
-		if n%4 != 0 { // nobody has opened these
+		if n%4 != 0 { // these were not opened
 			openedPull(t, s, n)
 		}
 		keys = append(keys, key)

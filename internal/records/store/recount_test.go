@@ -192,7 +192,7 @@ func (r *recounted) checkTabs(after string) {
 	}
 }
 
-// What is counted as things are recorded is what a count of all finds, whoever recorded what in which order.
+// The running counts equal a count of all, in whatever order the records were made.
 func TestWhatIsCountedIsWhatACountOfAllFinds(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {

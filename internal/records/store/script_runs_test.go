@@ -112,8 +112,7 @@ func TestRunsThatTheAuditLacksGetTheirRow(t *testing.T) {
 	wantEqual(t, verify(t, s, "").OK(), true)
 }
 
-// A process that is killed has no say in when its runs end: whoever looks next sees it at once, while those of a
-// process that lives go on.
+// A process that is killed cannot end its runs: the next look sees it at once, while those of a live process go on.
 func TestARunWhoseProcessIsGoneIsInterruptedAtOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -94,7 +94,7 @@ func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
 	}
 	wantEqual(t, len(attempts(t, s, record.AttemptQuery{})), 13)
 
-	// Whoever asks again makes it the agent's turn.
+	// A new request for changes makes it the agent's turn.
 	sawPull(t, s, eighth.PullKey, func(r *record.PullRecord) { r.AskedAt = noon().Add(time.Hour) })
 	wantEqual(t, recordOf(t, s, eighth.PullKey).Standing(), record.StandingAgent)
 }

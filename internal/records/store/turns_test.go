@@ -37,7 +37,7 @@ func TestCallsThatWaitForTheRecordsDoNotWaitForOneAnotherAsWell(t *testing.T) {
 			_, err := s.Ledger.Reserve(context.Background(), proposal(fmt.Sprint(i), fmt.Sprintf("checks/%d.md", i)),
 				record.Claim{})
 			wantLocked(t, err, "")
-			// what comes of it cannot be recorded either
+			// the result cannot be recorded either
 			wantLocked(t, s.Ledger.Record(context.Background(), attempt(fmt.Sprint(i)), nil), "")
 			took[i] = time.Since(began)
 		})
@@ -107,7 +107,7 @@ func usedBy(t testing.TB, place, version string) (pid int, end func()) {
 	}
 }
 
-// What is told of new rows of the audit may write, as whoever exports their heads does.
+// A callback about new rows of the audit may write, as the export of their heads does.
 func TestWhoHearsOfNewRowsMayWrite(t *testing.T) {
 	t.Parallel()
 	var s *Store

@@ -99,7 +99,7 @@ func TestAReservationThatIsNotAdmittedIsNotRecorded(t *testing.T) {
 	wantEqual(t, taken.ID, "2")
 }
 
-// places is how many pull requests may be open in TestSixteenProcessesNeverPassACap.
+// places limits the open pull requests in TestSixteenProcessesNeverPassACap.
 const places = 3
 
 func TestSixteenProcessesNeverPassACap(t *testing.T) {

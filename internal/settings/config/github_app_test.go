@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 )
 
-// keyLine is what a line of a private key looks like.
+// keyLine has the form of a line of a private key.
 const keyLine = "MIIEowIBAAKCAQEAuNotARealKeyNotARealKeyNotARealKeyNotARealKey0123"
 
 func appKey() string {

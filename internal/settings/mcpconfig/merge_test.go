@@ -28,7 +28,7 @@ func from(folder, servers string) mcpconfig.Contribution {
 	return mcpconfig.Contribution{From: folder, Text: []byte(`{"mcpServers":{` + servers + `}}`)}
 }
 
-// assertOnlyOurs holds that nothing was added and that our entry is what it was.
+// assertOnlyOurs checks that nothing was added and that our entry is unchanged.
 func assertOnlyOurs(t *testing.T, r mcpconfig.Result) {
 	t.Helper()
 	if len(r.Servers) != 1 {

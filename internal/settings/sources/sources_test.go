@@ -182,7 +182,7 @@ func TestTheFileOfSources(t *testing.T) {
 	}
 }
 
-// FuzzFind holds that what a source admits is what its origin begins with, whatever the address is.
+// FuzzFind checks that a source admits exactly the addresses below its origin.
 func FuzzFind(f *testing.F) {
 	for _, seed := range []string{"https://a.example/x/y", "git@a.example:x/y", "/x/y", "https://a.example/x/../y",
 		"https://a.example@b/x", "ssh://git@a.example/x"} {

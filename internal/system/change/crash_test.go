@@ -95,7 +95,7 @@ func startDeploying(t *testing.T, dir, times string) *exec.Cmd {
 	return cmd
 }
 
-// CRASH_ROUNDS is how often a process is killed; `make crash` has 300.
+// CRASH_ROUNDS is the number of times that a process is killed; `make crash` has 300.
 func crashRounds(t *testing.T) int {
 	t.Helper()
 	if n, err := strconv.Atoi(os.Getenv("CRASH_ROUNDS")); err == nil {

@@ -73,7 +73,7 @@ func (m *machine) deploy(commands map[string]string) *Done {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	if done == nil { // nothing to do: the last one is what there is
+	if done == nil { // nothing to do: the last one is current
 		last, err := m.state.Last()
 		if err != nil {
 			m.t.Fatal(err)

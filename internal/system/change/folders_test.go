@@ -41,8 +41,8 @@ func installed(t *testing.T, m *machine, owner Owner, elsewhere string) *Desired
 	return d
 }
 
-// TestOnlyFoldersThatWereMadeAreRemoved puts files in place and removes them again, killed at each step of the one and
-// of the other: the tree is what it was, with its empty folders.
+// TestOnlyFoldersThatWereMadeAreRemoved puts files in place and removes them again, killed at each step of both: the
+// tree is the same as before, with its empty folders.
 func TestOnlyFoldersThatWereMadeAreRemoved(t *testing.T) {
 	t.Parallel()
 	for _, owner := range []Owner{Agentpack, "packages"} {
@@ -128,7 +128,7 @@ func TestARollbackLeavesThePersonsFolders(t *testing.T) {
 	t.Error("more than 30 steps")
 }
 
-// TestAPersonsFolderDoesNotMakeRoom: a file is not put where a folder is that nobody deployed, be it empty.
+// TestAPersonsFolderDoesNotMakeRoom: a file is not put in place of a folder that was not deployed, even an empty one.
 func TestAPersonsFolderDoesNotMakeRoom(t *testing.T) {
 	t.Parallel()
 	m, _ := folderMachine(t)

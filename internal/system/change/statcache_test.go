@@ -14,9 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
-// TestAStatCacheIsOfFilesThatHaveSettled holds each thing that the system says of a file, and the rule of git's index:
-// a file that was changed so shortly before it was asked about that another change could have the same time is not
-// recorded.
+// TestAStatCacheIsOfFilesThatHaveSettled checks each field of a file's stat data, and the rule of git's index: a file
+// that was changed so shortly before it was asked about that another change could have the same time is not recorded.
 func TestAStatCacheIsOfFilesThatHaveSettled(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

@@ -86,7 +86,7 @@ func TestDriftThatBecameWhatIsWantedIsNoneAfterTheNextDeployment(t *testing.T) {
 	}
 }
 
-// wantOf is what one module of another owner should have in Claude Code's commands.
+// wantOf returns the desired state of one module of another owner in Claude Code's commands.
 func (m *machine) wantOf(module string, commands map[string]string) *Desired {
 	m.t.Helper()
 	d := NewDesired("packages", m.project, m.project, ClaudeCode)

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// targets are what an attack is aimed at.
+// targets are the targets of an attack.
 type targets struct {
 	Supervisor int    // a process
 	File       int    // a secret file that it holds open
@@ -40,7 +40,7 @@ func (t targets) proc(name string) string {
 	return filepath.Join("/proc", strconv.Itoa(t.Supervisor), name)
 }
 
-// attacks are what a shell may try. Each returns nil if it had what it wanted.
+// attacks returns the attacks that a shell may try. Each returns nil if it succeeded.
 func attacks() map[string]func(targets) error {
 	out := map[string]func(targets) error{
 		"environment of the supervisor": func(t targets) error { return reads(t.proc("environ")) },

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Users of these tests, where they run as root. Nobody else has them.
+// Users of these tests, where they run as root. No other program uses them.
 const claimedID = 48_620
 
 func testUsers(t *testing.T, count int) Users {
@@ -149,8 +149,8 @@ func TestTheUserThatRestedLongestIsClaimedFirst(t *testing.T) {
 	}
 }
 
-// A folder that others can write, or that is none, is no place for claims: then they cannot be had, and the boundary
-// says so.
+// A folder that others can write, or that does not exist, is unsuitable for claims: then there are none, and the
+// boundary says so.
 func TestClaimsNeedAFolderThatOnlyRootCanWrite(t *testing.T) {
 	if !needsRoot(t) {
 		return

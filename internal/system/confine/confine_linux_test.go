@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Users of the tests, where they run as root. Nobody else has them.
+// Users of the tests, where they run as root. No other program uses them.
 const (
 	supervisorID = 48_611
 	agentID      = 48_612
@@ -133,7 +133,7 @@ func (w *world) attack(t *testing.T, p Profile) (done, refused []string) {
 	return done, refused
 }
 
-// listener is a port that nobody may reach.
+// listener returns a port that must not be reachable.
 func listener(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -276,7 +276,7 @@ ls /proc/self/fd | wc -l
 	}
 }
 
-// A user of its own may see keys only that it has, so that one of whoever started claudeops would be in the list.
+// A separate user sees only keys that it has, so a key inherited from the starter of claudeops would be in the list.
 func TestASessionHasAKeyringOfItsOwn(t *testing.T) {
 	for name, p := range profiles(t) {
 		if p.Account == nil { // keys that its user may see are listed for every process of it
@@ -324,7 +324,7 @@ func inFolder(dir string) (out []string) {
 	return out
 }
 
-// A boundary that cannot be had is no reason to go without.
+// An unavailable boundary does not permit starting without one.
 func TestWhatCannotBeConfinedIsNotStarted(t *testing.T) {
 	w := newWorld(t)
 	mark := filepath.Join(w.Own, "started")

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// order is what a test asks of a supervisor.
+// order is a test's request to a supervisor.
 type order struct {
 	Profile Profile
 	Command []string
@@ -46,7 +46,7 @@ type order struct {
 	Targets targets
 }
 
-// told is what a supervisor tells of a run.
+// told is a supervisor's report of a run.
 type told struct {
 	Out, Err string
 	Code     int
@@ -95,7 +95,7 @@ func superviseOne(o order) (answer told) {
 	}
 	defer func() { _ = listener.Close() }()
 	const ofSession, ofUser = -3, -4
-	_, _ = unix.KeyctlJoinSessionKeyring("claudeops-attack") // not that of whoever runs the tests
+	_, _ = unix.KeyctlJoinSessionKeyring("claudeops-attack") // not that of the user who runs the tests
 	o.Targets.Key, o.Targets.UserKey = addKey(ofSession), addKey(ofUser)
 	if o.Targets.Memory, err = unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o600); err != nil {
 		return told{Problem: err.Error()}

@@ -21,7 +21,7 @@ type access struct {
 	u, g               map[uint32]uint16
 }
 
-// raw is how the kernel takes it: by tags, and users and groups by id.
+// raw returns the kernel's form: by tags, and users and groups by id.
 func (a access) raw() []byte {
 	const version, unnamed = 2, ^uint32(0)
 	out := binary.LittleEndian.AppendUint32(nil, version)
@@ -184,7 +184,7 @@ func TestADefaultAccessListOpensWhatIsMadeLater(t *testing.T) {
 	if err := os.Mkdir(inner, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	chmod(t, folder, 0o755) // otherwise nobody comes so far
+	chmod(t, folder, 0o755) // otherwise no user can reach it
 	setList(t, inner, "default", access{group: 5, mask: 7, other: 5, u: only(anAgent, 7)})
 	if got := look(); len(got) != 1 || got[0].Path != inner || !strings.Contains(got[0].Why, "setfacl -x d:u:54321") {
 		t.Errorf("in the folder: %v", got)

@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/filemodes"
 )
 
-// place is a folder with a file in it, whose parents nobody else may write; the parents of t.TempDir are in /tmp, which
-// is sticky.
+// place makes a folder with a file in it, whose parents no other user may write; the parents of t.TempDir are in /tmp,
+// which is sticky.
 func place(t *testing.T) (folder, file string) {
 	t.Helper()
 	dir := t.TempDir()

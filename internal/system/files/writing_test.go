@@ -97,8 +97,8 @@ func TestReplaceKeepsToItsFolder(t *testing.T) {
 	}
 }
 
-// TestReplaceAfterAKill begins where a process ended between two steps of Replace: whatever it left is never read, is
-// in nobody's way and goes with the next call for the name.
+// TestReplaceAfterAKill begins where a process ended between two steps of Replace: its leftovers are never read, do no
+// harm and are removed by the next call for the name.
 func TestReplaceAfterAKill(t *testing.T) {
 	for what, leave := range map[string]func(dir string) error{
 		"an empty file": func(dir string) error { return os.WriteFile(filepath.Join(dir, ".new-plain"), nil, 0o600) },

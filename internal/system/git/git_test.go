@@ -38,7 +38,7 @@ func script(t *testing.T, text string) *Runner {
 	return &Runner{Program: name}
 }
 
-// TestEveryCallSeesTheseAlone is the list of what guards a call, whoever makes it.
+// TestEveryCallSeesTheseAlone lists what guards every call.
 func TestEveryCallSeesTheseAlone(t *testing.T) {
 	guarded := []string{
 		"core.hooksPath=/dev/null", "core.fsmonitor=false", "credential.helper=", "protocol.allow=never",

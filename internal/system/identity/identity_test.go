@@ -126,7 +126,7 @@ func TestKeysMayBeRotatedAtAnyTime(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatIsNoGoodSignsNobodyIn tries what an attacker, a fault or a setting may make of the answer.
+// TestAnAnswerThatIsNoGoodSignsNobodyIn tries answers that an attacker, a fault or a setting may cause.
 func TestAnAnswerThatIsNoGoodSignsNobodyIn(t *testing.T) {
 	at := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 	claim := func(name string, value any) fakeoidc.Wrong {
@@ -264,7 +264,7 @@ func TestTheProviderIsTheOnlyHostThatIsAsked(t *testing.T) {
 	far := strings.Replace(r.Issuer(), "127.0.0.1", "localhost", 1)
 	s := identity.Settings{Name: "gitea", Kind: identity.OpenID, Issuer: far, ClientID: r.ID, ClientSecret: r.Secret}
 	asks := identity.New(s, identity.Options{Redirect: redirect, Now: func() time.Time { return r.now }})
-	r.Does(fakeoidc.Wrong{Issuer: far}) // its other addresses are of 127.0.0.1, which nobody has named
+	r.Does(fakeoidc.Wrong{Issuer: far}) // its other addresses are of 127.0.0.1, which is not configured
 	f := flow(t)
 	address, err := asks.Begin(t.Context(), f)
 	if err != nil {

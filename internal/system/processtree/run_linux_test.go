@@ -183,7 +183,7 @@ func publicFolder(t *testing.T) string {
 	return dir
 }
 
-// free reports whether nobody holds the lock.
+// free reports whether the lock is free.
 func (s *supervisor) free(t *testing.T) bool {
 	t.Helper()
 	f, err := os.OpenFile(s.lock, os.O_RDWR, 0)

@@ -72,7 +72,7 @@ func (b *bed) connect(t *testing.T, base string, change ...func(*transport.Optio
 	t.Cleanup(tr.CloseIdleConnections)
 }
 
-// answer is what came of a request.
+// answer is the result of a request.
 type answer struct {
 	status int
 	proto  int // major version

@@ -178,7 +178,7 @@ func TestABodyThatCannotBeReadIsOurFault(t *testing.T) {
 	}
 }
 
-// A server that closes a connection just as a request arrives on it is what tempts net/http to repeat the request.
+// A server that closes a connection just as a request arrives on it could make net/http repeat the request.
 func TestNetHTTPNeverRepeatsAWriteByItself(t *testing.T) {
 	for _, header := range []string{"", "Idempotency-Key", "X-Idempotency-Key"} {
 		t.Run("with header "+header, func(t *testing.T) {

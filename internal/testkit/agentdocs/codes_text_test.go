@@ -2,7 +2,7 @@ package agentdocs
 
 import "github.com/claudeops/claudeops/internal/base/fault"
 
-// aboutCode is what docs/reference/codes.md says of a code, in Markdown.
+// aboutCode is the text of docs/reference/codes.md about a code, in Markdown.
 type aboutCode struct{ meaning, advice string }
 
 // aboutCodes has a row for each code.

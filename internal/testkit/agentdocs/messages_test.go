@@ -71,7 +71,7 @@ func messagesOfTheSource(t *testing.T) string {
 	return regexp.MustCompile(`%(\[\d\])?[-+#.0-9]*[a-z]`).ReplaceAllString(all.String(), "...")
 }
 
-// textOf is what an expression of texts says; "..." stands for what is no constant.
+// textOf returns the value of an expression of texts; "..." stands for parts that are not constant.
 func textOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:

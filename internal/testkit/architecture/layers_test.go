@@ -137,7 +137,7 @@ func TestOnlyConfigAndTheCommandLineReadTheEnvironment(t *testing.T) {
 	}
 }
 
-// sources maps each Go file of the module that is no test, by its path from the root, to what it imports.
+// sources maps each Go file of the module, except tests, by its path from the root, to its imports.
 func sources(t *testing.T, root string) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}

@@ -24,7 +24,7 @@ func touching() []string {
 	}
 }
 
-// exceptions are what single packages may touch themselves, by package and kind.
+// exceptions lists what single packages may use themselves, by package and kind.
 func exceptions() []string {
 	return []string{
 		"internal/app: net", // serve listens for browsers and agents
@@ -53,8 +53,8 @@ func saying() map[string]string {
 	}
 }
 
-// TestOnlySystemTouchesFilesProcessesAndTheNetwork holds, by what the compiler knows, that no package beside those of
-// touching reaches past the program. An exception that nobody needs is to go.
+// TestOnlySystemTouchesFilesProcessesAndTheNetwork checks, by the compiler's data, that only the packages of touching
+// reach outside of the program. An unneeded exception is an error.
 func TestOnlySystemTouchesFilesProcessesAndTheNetwork(t *testing.T) {
 	root := moduleRoot(t)
 	loaded, err := packages.Load(&packages.Config{

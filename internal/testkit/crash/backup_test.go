@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// backupRounds is how often a backup is killed.
+// backupRounds is the number of times that a backup is killed.
 const backupRounds = 25
 
-// installed is what tells one installation's records from another's.
+// installed identifies an installation's records.
 type installed struct{ head, key string }
 
 // TestKillNineDuringABackup kills backups. A folder that has its name is whole: its audit verifies up to the head that
@@ -101,7 +101,7 @@ func (w *world) runAt(t *testing.T, dir string, args ...string) string {
 	return c.out.String()
 }
 
-// killAfter kills the child after a random part of the time that it takes if nobody does.
+// killAfter kills the child after a random part of the time that it usually takes.
 func (c *child) killAfter(random *rand.Rand, typical time.Duration) {
 	wait := time.NewTimer(time.Duration(random.Int64N(int64(typical))))
 	defer wait.Stop()

@@ -46,7 +46,7 @@ type child struct {
 }
 
 // prepare makes a process in a group of its own, which ends when the test's patience does. Pdeathsig ends it when the
-// thread that starts it ends: whoever starts children has locked itself to its thread.
+// thread that starts it ends: a goroutine that starts children has locked itself to its thread.
 func (w *world) prepare(t *testing.T, program string, args ...string) (*exec.Cmd, context.CancelFunc) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -86,7 +86,7 @@ func (c *child) wait(t *testing.T) (killed bool, code int) {
 	return c.cmd.ProcessState.ExitCode() < 0, c.cmd.ProcessState.ExitCode()
 }
 
-// ended is closed when the child has ended. It is still there to be waited for, so its number is of nobody else.
+// ended is closed when the child has ended. It is still waited for, so its number is not reused.
 func (c *child) ended() <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -128,7 +128,7 @@ func (w *world) asked(t *testing.T, r request) answer {
 	return a
 }
 
-// said is what a server of propose had written: the phases that it began, and the answer if it got so far.
+// said returns the output of a server of propose: the phases that it began, and the answer if it got so far.
 func (c *child) said(t *testing.T) (a answer, phases []string, done bool) {
 	t.Helper()
 	for line := range strings.Lines(c.out.String()) {
@@ -173,7 +173,7 @@ func (w *world) run(t *testing.T, args ...string) string {
 // doomedVariable holds a doomed for a copy of the test binary.
 const doomedVariable = "CLAUDEOPS_CRASH_DOOMED"
 
-// doomed is what a copy of the test binary does: it makes the parts as the command line does, proposes, and kills
+// doomed is the work of a copy of the test binary: it makes the parts as the command line does, proposes, and kills
 // itself when the step has taken effect.
 type doomed struct {
 	Step    string

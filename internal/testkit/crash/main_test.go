@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// testsAtOnce is how many parallel tests run at a time, on however few cores.
+// testsAtOnce limits the parallel tests that run at a time, on however few cores.
 const testsAtOnce = 12
 
 // TestMain builds claudeops once, without the race detector, and puts it first on PATH. It fails the run if a process

@@ -173,8 +173,8 @@ func (l *lane) killSometime(t *testing.T, victim *child, withChildren bool) {
 // learn follows the load of the machine.
 func (l *lane) learn(took time.Duration) { l.typical = (3*l.typical + took) / 4 }
 
-// unlock is the operator's part after git was killed: git leaves its lock files then, and nobody else can know whether
-// they still count.
+// unlock is the operator's part after git was killed: git leaves its lock files then, and only a person can know
+// whether they still count.
 func (l *lane) unlock(t *testing.T) {
 	t.Helper()
 	for _, lock := range l.lockFiles(t) {
@@ -185,7 +185,7 @@ func (l *lane) unlock(t *testing.T) {
 	}
 }
 
-// afterward is what happens after a kill. It returns the one pull request that is open on the request's file.
+// afterward is a continuation after a kill. It returns the one pull request that is open on the request's file.
 type afterward struct {
 	name  string
 	rival bool // another process proposes the same from the beginning

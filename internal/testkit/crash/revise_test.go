@@ -268,7 +268,7 @@ func waitForAll(t *testing.T, children []*child) (out []answer) {
 	return out
 }
 
-// rivals is how many processes revise one pull request at once.
+// rivals is the number of processes that revise one pull request at once.
 const rivals = 8
 
 func TestOfManyProcessesThatMakeTheSameRevisionOneDoes(t *testing.T) {
@@ -295,7 +295,7 @@ func TestOfManyProcessesThatMakeTheSameRevisionOneDoes(t *testing.T) {
 	w.assertWhole(t)
 }
 
-// One review is answered by one revision, whoever was the first.
+// One review is answered by one revision, whichever process was first.
 func TestOfManyProcessesThatMakeDifferentRevisionsOneDoes(t *testing.T) {
 	w := newReviewed(t)
 	var all []request

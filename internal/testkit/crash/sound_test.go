@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// assertSettled holds what must be true whenever nobody works and everything that was left has been settled: nothing is
+// assertSettled checks the invariants when no process works and everything that was left has been settled: nothing is
 // reserved, every open pull request has its branch, and there is no other branch.
 func (w *world) assertSettled(t *testing.T) {
 	t.Helper()

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// atOnce bounds an answer that waits for nobody, on a busy machine. A reservation that is stuck holds its files for 270
-// s; others are refused after 20 s, which the answers show.
+// atOnce bounds an answer that does not wait, on a busy machine. A reservation that is stuck holds its files for 270 s;
+// others are refused after 20 s, which the answers show.
 const atOnce = patience
 
 // stepCase is a step of a creation, and what a process that is killed there leaves.
@@ -37,7 +37,7 @@ func steps() []stepCase {
 	}
 }
 
-// recovery is what happens after the kill. It ends with one open pull request.
+// recovery is a continuation after the kill. It ends with one open pull request.
 type recovery struct {
 	name string
 	run  func(*testing.T, *killed)
@@ -153,7 +153,7 @@ func (k *killed) assertResumed(t *testing.T) {
 	}
 }
 
-// assertSettlement holds that the audit says what became of the killed process's attempt, once, and truly.
+// assertSettlement checks that the audit records the result of the killed process's attempt, once, and truly.
 func (k *killed) assertSettlement(t *testing.T) {
 	t.Helper()
 	var outcomes []record.Outcome

@@ -183,7 +183,7 @@ func (w *world) lockFiles(t *testing.T) []string {
 	return out
 }
 
-// end is what a person does with a pull request: merge it or turn it down, and remove its branch.
+// end does what a person does with a pull request: merge it or turn it down, and remove its branch.
 func (w *world) end(t *testing.T, pr gitprovider.PullRequest, how gitprovider.State) {
 	t.Helper()
 	script := "delete refs/heads/" + pr.Branch + " " + pr.HeadCommit + "\n"

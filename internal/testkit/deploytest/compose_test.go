@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
 )
 
-// A variable that is added to the code has to be handed on here, or nobody can set it in the container.
+// A variable that is added to the code has to be passed on here, otherwise it cannot be set in the container.
 func TestComposeHandsEveryVariableOn(t *testing.T) {
 	env := composed(t).Services["claudeops"].Environment
 	known := map[string]bool{}
@@ -94,7 +94,7 @@ func TestTheExampleHasEveryVariableThatComposeTakes(t *testing.T) {
 			t.Errorf("compose.yaml takes %s, which .env.example lacks", name)
 		}
 	}
-	// What the example says is what holds without it.
+	// The example sets the values that apply without it.
 	with, err := deploytest.ParseCompose(read(t, "compose.yaml"), func(name string) string { return env[name] })
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func TestTheUnitHasNoRightsThatItDoesNotNeed(t *testing.T) {
 	}
 }
 
-// Agents are the users that the code looks for where nobody names others.
+// The agents' users are those that the code looks for unless others are configured.
 func TestTheUnitsAgentsHaveAUser(t *testing.T) {
 	text := read(t, "deploy/claudeops.sysusers")
 	if !strings.Contains(text, "\ng "+confine.DefaultAccount+" -\n") {

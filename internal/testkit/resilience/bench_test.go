@@ -133,7 +133,7 @@ func listMany(b *testing.B, w *world, p gitprovider.Provider, all int) {
 	}
 }
 
-// manyOurs is how many pull requests of ours are open in BenchmarkListOurs.
+// manyOurs is the number of our open pull requests in BenchmarkListOurs.
 const manyOurs = 120
 
 // BenchmarkListOurs measures list_prs on Gitea over 120 pull requests of ours in a process that has just started: when

@@ -78,7 +78,7 @@ func other(t *testing.T) (address string) {
 	return server.URL
 }
 
-// sequence is how many requests an undisturbed proposal makes.
+// sequence returns the number of requests of an undisturbed proposal.
 func sequence(t *testing.T, k kind) int {
 	t.Helper()
 	w := newWorld(t, k)
@@ -163,7 +163,7 @@ func TestACallerWhoGoesAwayAtWhicheverRequestLeavesNothingHalfMade(t *testing.T)
 	}
 }
 
-// closed is a forge at whose address nobody listens.
+// closed is a forge whose address has no listener.
 type closed struct {
 	forge
 	address string

@@ -22,7 +22,7 @@ import (
 // binaryVariable tells the tests where TestMain has built claudeops.
 const binaryVariable = "CLAUDEOPS_RESILIENCE_BINARY"
 
-// testsAtOnce is how many parallel tests run at a time, on however few cores.
+// testsAtOnce limits the parallel tests that run at a time, on however few cores.
 const testsAtOnce = 32
 
 // TestMain builds claudeops once, without the race detector.

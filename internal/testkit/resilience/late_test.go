@@ -17,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
-// lateCase is what happens after a request that took effect only after its caller had given up.
+// lateCase describes a request that took effect only after its caller had given up.
 type lateCase struct {
 	stalls bool // the caller gives up by its time-out, and not since the connection broke
 	after  bool // the effect comes after the identical call, and not before
@@ -221,8 +221,8 @@ func removesBranch(r *http.Request) bool {
 	return r.Method == http.MethodDelete || err == nil && bytes.Contains(body, []byte("updateRefs"))
 }
 
-// A pull request that appears at the very moment in which its branch is removed is closed by the forge. Nobody has
-// rejected it.
+// A pull request that appears at the very moment in which its branch is removed is closed by the forge. That is not a
+// rejection.
 func TestAPullRequestThatOurRemovalClosesIsNoRejection(t *testing.T) {
 	for _, k := range kinds() {
 		for _, lost := range []bool{false, true} {

@@ -113,7 +113,8 @@ func (w *world) listsCheaply() {
 	}
 }
 
-// A pull request that this program opened is known to every process on the same records, as is what it has added.
+// A pull request that this program opened is known to every process on the same records, and so are the files of its
+// revisions.
 func TestARevisionCostsTwelveRequestsAtMostWhereTheRecordsKnowTheFiles(t *testing.T) {
 	k := kinds()[1]
 	w := newWorld(t, k)

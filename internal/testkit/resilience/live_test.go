@@ -27,7 +27,7 @@ import (
 const (
 	// livePatience bounds one request to a real server that may be busy.
 	livePatience = time.Minute
-	// liveStallPatience is what it is where a request stalls: the test waits that long for each.
+	// liveStallPatience is the patience while a request stalls: the test waits that long for each.
 	liveStallPatience = 5 * time.Second
 )
 

@@ -59,7 +59,7 @@ func warned(result prflow.CreateResult, about string) bool {
 	return slices.ContainsFunc(result.Warnings, func(w string) bool { return strings.Contains(w, about) })
 }
 
-// sequenceOfReuse is how many requests an undisturbed identical call makes that has labels and body to put back.
+// sequenceOfReuse returns the number of requests of an undisturbed identical call that has to restore labels and body.
 func sequenceOfReuse(t *testing.T, k kind) int {
 	t.Helper()
 	w := newWorld(t, k)

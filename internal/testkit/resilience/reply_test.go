@@ -23,7 +23,7 @@ type questioned struct {
 	head string
 }
 
-// texts are what is to be posted.
+// texts returns the texts to post.
 func texts() []string { return []string{"It counts files.", "Because they end.", "Each hour."} }
 
 func newQuestioned(t *testing.T, w *world, first prflow.CreateResult, commit bool) *questioned {
@@ -144,7 +144,7 @@ func (q *questioned) settleAll(ctx context.Context) {
 	q.assertNoToken()
 }
 
-// answerSequence is how many requests undisturbed answers cost.
+// answerSequence returns the number of requests of undisturbed answers.
 func answerSequence(t *testing.T, k kind, commit bool) int {
 	t.Helper()
 	q := newQuestion(t, k, commit)

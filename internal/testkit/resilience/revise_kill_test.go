@@ -77,7 +77,7 @@ func (r *revised) assertRevisionRecords() {
 	}
 }
 
-// reviseSequenceByProcess is how many requests an undisturbed process makes for a revision.
+// reviseSequenceByProcess returns the number of requests of an undisturbed process for a revision.
 func reviseSequenceByProcess(t *testing.T, k kind) int {
 	t.Helper()
 	r := newRevisedByProcess(t, k)

@@ -59,7 +59,7 @@ func (w *world) askForChanges(number int) {
 	w.forge.Host().World(w.t, w.repo, nil).Review(number, w.repo.Owner, gitprovider.ReviewChangesRequested, "Say how.")
 }
 
-// seen is what people see of #1.
+// seen returns people's view of #1.
 func (r *revised) seen() (out seen) {
 	r.t.Helper()
 	if real, is := r.forge.(outside); is {
@@ -138,7 +138,7 @@ func (r *revised) finish(ctx context.Context) {
 	r.assertNoToken()
 }
 
-// reviseSequence is how many requests an undisturbed revision makes.
+// reviseSequence returns the number of requests of an undisturbed revision.
 func reviseSequence(t *testing.T, k kind) int {
 	t.Helper()
 	r := newRevised(t, k)
@@ -231,7 +231,7 @@ func TestACommitThatArrivesAfterTheIdenticalCallIsRefused(t *testing.T) {
 	}
 }
 
-// A repository that is renamed is the same one, for whoever asks by its new name or by the one of before.
+// A repository that is renamed stays the same one, under its new name and under its former one.
 func TestARenamedRepositoryKeepsItsRevisions(t *testing.T) {
 	for _, k := range kinds() {
 		for name, former := range map[string]bool{"by its new name": false, "by its former name": true} {

@@ -54,7 +54,7 @@ func (m *machine) propose(raw []byte) {
 	)
 }
 
-// left is how many of its proposals are to be settled.
+// left returns the number of its proposals that are to be settled.
 func (m *machine) left(t testing.TB) int {
 	t.Helper()
 	left, err := m.records.History.Unfinished(t.Context())
@@ -161,7 +161,7 @@ func TestEightMachinesWithRecordsOfTheirOwnMakeOnePullRequest(t *testing.T) {
 					t.Errorf("%d of them opened it", first)
 				}
 				w.forge.Host().World(t, w.repo, nil).Merge(open[0])
-				for i, m := range all { // what was withdrawn is no rejection
+				for i, m := range all { // a withdrawn one is not a rejection
 					m.propose(w.update(i))
 					m.proposeAgain(t, w.update(i))
 					if i == 0 && m.err != nil || fault.CodeOf(m.err) == fault.CooldownActive {

@@ -44,7 +44,7 @@ type world struct {
 	forge forge
 	repo  gitprovider.RepoRef
 	store *store.Store
-	// policy is what services are made with.
+	// policy is the policy of the services.
 	policy policy.Policy
 	// stateDir holds the records. The processes of kill_test.go use it, too.
 	stateDir string
@@ -151,7 +151,7 @@ func (w *world) createBy(ctx context.Context, service *prflow.Service) (prflow.C
 	return result, err
 }
 
-// state is what people see at the forge: our branches, and the open pull requests of ours.
+// state returns people's view of the forge: our branches, and our open pull requests.
 func (w *world) state() (branches []string, open []int) {
 	if real, is := w.forge.(outside); is {
 		return real.Look(w.repo)
@@ -311,7 +311,7 @@ func withApp() []kind {
 	return append(kinds(), k, lagging)
 }
 
-// title is what tests call the kind.
+// title returns the kind's name in tests.
 func (k kind) title() string {
 	if k.label != "" {
 		return k.label
@@ -334,7 +334,7 @@ func (w *world) tokens() []string {
 type forge interface {
 	URL() string
 	Token() string
-	// Host is what a fake holds; nil for a real one, which is an outside.
+	// Host returns the host of a fake; nil for a real forge, which is an outside.
 	Host() *memhost.Host
 	Faults() *httpfault.Handler
 	AddRepo(files ...memhost.File) gitprovider.RepoRef
@@ -352,11 +352,11 @@ type outside interface {
 	AskAboutLines(repo gitprovider.RepoRef, number int, lines ...gitprovider.LineComment)
 	// Posted are the texts of all comments on the pull request, those on lines included.
 	Posted(repo gitprovider.RepoRef, number int) []string
-	// Seen is what became of the pull request with the branch.
+	// Seen returns people's view of the pull request with the branch.
 	Seen(repo gitprovider.RepoRef, number int, branch string) seen
 }
 
-// seen is what people see of a pull request.
+// seen is people's view of a pull request.
 type seen struct {
 	tip         string   // of its branch
 	title, body string   // of it
@@ -415,7 +415,7 @@ func base(t testing.TB, f forge) *url.URL {
 const (
 	// patience bounds one request to a fake, on a machine that is busy with other work.
 	patience = 30 * time.Second
-	// stallPatience is what it is while a request stalls, which costs the test as much. It is long enough for the other
+	// stallPatience is the patience while a request stalls, which costs the test as much. It is long enough for the other
 	// requests on a machine that is busy with other work.
 	stallPatience = 5 * time.Second
 )

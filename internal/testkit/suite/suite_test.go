@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// replay hands the lines of a recorded `go test -json` to a report and is what the report prints.
+// replay passes the lines of a recorded `go test -json` to a report and returns the report's output.
 func replay(t *testing.T, flags []string, packages []string, lines ...string) (string, bool) {
 	t.Helper()
 	var out bytes.Buffer

@@ -19,7 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/health"
 )
 
-// metric is what the registry says of one.
+// metric is a metric of the registry.
 type metric struct {
 	labels []string
 	help   string

@@ -104,7 +104,7 @@ func brute(w toy, wishes []Wish, needed func(of string, version int, n Need) boo
 	return nil
 }
 
-// randomToy is a small world with circles, packages that nobody has, and versions that need themselves.
+// randomToy returns a small world with circles, missing packages, and versions that need themselves.
 func randomToy(r *rand.Rand) (toy, []Wish) {
 	w := toy{}
 	packages, versions := 2+r.IntN(6), 1+r.IntN(5)
@@ -150,7 +150,7 @@ func randomToy(r *rand.Rand) (toy, []Wish) {
 	return w, wishes
 }
 
-// hold holds what Solve says of a world against what trying everything says.
+// hold compares Solve's answer for a world with that of an exhaustive search.
 func hold(t *testing.T, w toy, wishes []Wish) (refused bool) {
 	t.Helper()
 	got, err := Solve(context.Background(), w, wishes)
@@ -338,7 +338,8 @@ func TestItEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// pigeons is what no search of this kind refutes soon: n packages, each of which needs one of n-1 holes of its own.
+// pigeons returns a problem that no search of this kind refutes soon: n packages, each of which needs one of n-1 holes
+// of its own.
 func pigeons(n int) (toy, []Wish) {
 	w := toy{}
 	var wishes []string

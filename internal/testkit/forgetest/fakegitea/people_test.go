@@ -51,7 +51,7 @@ func (r *replay) inRepo(ref gitprovider.RepoRef, do func(*memhost.Repo)) {
 	r.s.host.Locked(func() { do(r.s.host.Repo(ref)) })
 }
 
-// before does what is no request, but was the case when the exchange was recorded.
+// before makes changes that are not requests, but had happened when the exchange was recorded.
 func (r *replay) before(at string) {
 	home := gitprovider.RepoRef{Owner: Owner, Name: "home-cluster"}
 	race := gitprovider.RepoRef{Owner: Owner, Name: "race"}

@@ -27,7 +27,7 @@ type exchange struct {
 	Response heard `json:"response"`
 }
 
-// heard is what is compared of an answer.
+// heard holds the compared parts of an answer.
 type heard struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers"`

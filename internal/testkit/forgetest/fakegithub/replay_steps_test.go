@@ -86,7 +86,7 @@ func (r *replay) openPull() {
 	}
 }
 
-// say lets a service say what a recorded request says of a commit.
+// say lets a service report the status of a recorded request.
 func (r *replay) say(e recorded) {
 	var in struct {
 		State, Description, Context string

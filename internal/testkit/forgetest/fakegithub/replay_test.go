@@ -24,7 +24,7 @@ type recorded struct {
 	Response heard
 }
 
-// heard is what is compared of an answer.
+// heard holds the compared parts of an answer.
 type heard struct {
 	Status  int
 	Headers map[string]string
