@@ -354,9 +354,12 @@ type stopped struct {
 	last []func()
 }
 
-func (s *stopped) Helper()                        {}
-func (s *stopped) Cleanup(do func())              { s.last = append(s.last, do) }
-func (s *stopped) Fatalf(format string, a ...any) { s.why = fmt.Sprintf(format, a...); runtime.Goexit() }
+func (s *stopped) Helper()           {}
+func (s *stopped) Cleanup(do func()) { s.last = append(s.last, do) }
+func (s *stopped) Fatalf(format string, a ...any) {
+	s.why = fmt.Sprintf(format, a...)
+	runtime.Goexit()
+}
 
 // run runs a test and what it does at its end.
 func (s *stopped) run(do func()) {
