@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -32,11 +33,12 @@ type providers struct {
 	localDisabled string                          // why local is nil
 	clients       map[string]*transport.Transport // of forges, by provider
 	latency       *metrics.ProviderLatency        // of their requests
+	sleep         func(context.Context, time.Duration)
 }
 
 // newProviders registers every provider, those that lack something as disabled with the reason.
-func newProviders(p *Parts) *providers {
-	all := &providers{clients: map[string]*transport.Transport{}, latency: metrics.NewProviderLatency()}
+func newProviders(p *Parts, sleep func(context.Context, time.Duration)) *providers {
+	all := &providers{sleep: sleep, clients: map[string]*transport.Transport{}, latency: metrics.NewProviderLatency()}
 	var entries []gitprovider.Registration
 	for _, f := range p.Cfg.Forges.All {
 		entries = append(entries, all.forge(p, f))
@@ -107,7 +109,7 @@ func (all *providers) forge(p *Parts, f config.Forge) gitprovider.Registration {
 			return all.transport(p, s, o)
 		}, Learn: func(secret string) (forget func()) { return p.Scanner.Learn(secret) },
 		CreateLabels: func() bool { return p.Rules.Now().Policy.Pulls.CreateLabels }, Paths: p.Store.PullPaths(name),
-		Now: time.Now, Sleep: transport.Sleep,
+		Now: time.Now, Sleep: all.sleep,
 	})
 	if err != nil {
 		entry.Disabled = err.Error()
@@ -143,7 +145,7 @@ func (all *providers) transport(p *Parts, s driver.Settings, o transport.Options
 		o.Credential = transport.Replaceable(s.Token.Source(func(token string) func() { return p.Scanner.Learn(token) }))
 	}
 	o.UserAgent, o.Log = "claudeops", p.Log
-	o.Clock = transport.Clock{Now: time.Now, Sleep: transport.Sleep}
+	o.Clock = transport.Clock{Now: time.Now, Sleep: all.sleep}
 	o.Observe = func(outcome string, took time.Duration) { all.latency.Observe(o.Name, outcome, took) }
 	return transport.New(o)
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -58,6 +59,8 @@ type Options struct {
 	Logger          func(form LogForm, cfg config.Config) *slog.Logger
 	// FlushLog waits, for a bounded time, until the lines so far are written.
 	FlushLog func()
+	// Sleep passes the pauses between requests to a forge; nil waits for the time to pass.
+	Sleep func(context.Context, time.Duration)
 
 	More   []operation.Toolset // beside those of the program; tests add some
 	Only   string              // the one toolset that is served; "" for those of CLAUDEOPS_TOOLSETS
@@ -169,7 +172,7 @@ func (a *App) Wire(n Needs) *Parts {
 		Transport: transport.NewPool(http.ProxyFromEnvironment),
 		Command:   notify.CommandOptions{Env: notify.CommandEnvironment(a.Options().Lookup)},
 	}), notify.Options{Log: p.Log})
-	p.Providers = newProviders(p)
+	p.Providers = newProviders(p, a.Options().Sleep)
 	authorize(a, p)
 	p.Agents, p.update = newDoorHost(a, p), newCheckouts(a, p)
 	p.supervisor = sync.OnceValues(func() (*session.Supervisor, error) { return newSupervisor(p) })

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -21,6 +22,8 @@ import (
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
+	// Sleep passes the pauses between requests to a forge; nil waits for the time to pass. Tests of processes set it.
+	Sleep func(context.Context, time.Duration)
 }
 
 // Main runs the command line of this process and returns its exit code: 0 done, 2 called wrongly or with unusable

@@ -32,7 +32,7 @@ func (a *commandLine) program() *app.App {
 		a.made = app.New(func() app.Options {
 			o := app.Options{
 				Lookup: a.lookup, Environment: a.environment, Sources: a.freshSources, Args: a.args, Out: a.streams.Out,
-				Logger: a.logger, FlushLog: a.flush,
+				Logger: a.logger, FlushLog: a.flush, Sleep: a.streams.Sleep,
 				More: a.more, Only: a.only, Folder: a.folder,
 			}
 			if a.file != nil {

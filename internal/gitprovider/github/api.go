@@ -90,8 +90,8 @@ func (a *api) withNewToken(ctx context.Context, n need, do func() error) error {
 	err := do()
 	for wait := time.Second; wait <= 3*time.Second; wait += time.Second {
 		r := refused(err)
-		isOfToken := r != nil && n != needActions && // which an installation need not grant
-			(r.status == http.StatusUnauthorized || r.says("resource not accessible by integration"))
+		isOfToken := r != nil && (r.status == http.StatusUnauthorized ||
+			n != needActions && r.says("resource not accessible by integration")) // an installation need not grant it
 		if !isOfToken || a.app == nil || !a.app.IsNew(transport.UseOf(ctx)) || ctx.Err() != nil {
 			break
 		}

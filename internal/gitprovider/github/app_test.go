@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
 // appScene is a scene in which the provider acts as a GitHub App.
@@ -149,6 +150,14 @@ func TestANewTokenThatIsNotKnownYetIsKept(t *testing.T) {
 	_, err := s.p.Snapshot(t.Context(), s.query())
 	wantCode(t, err, fault.ProviderDisabled)
 	s.same("waits of a token that stays unknown", waits, append(two, 3*time.Second))
+}
+
+// What an installation need not grant is asked for again, too, where the new token is unknown altogether.
+func TestWorkflowsAreSeenWithANewTokenThatIsNotKnownYet(t *testing.T) {
+	s := newAppScene(t)
+	s.Push(memhost.MainBranch, memhost.File{Path: ".github/workflows/ci.yml", Content: "on: pull_request\n"})
+	s.app(func(a *fakegithub.App) { a.NotYet = []int{401, 401} })
+	s.same("checks run", told(s.examine("").ChecksRun), "yes")
 }
 
 // A token that is not new is not kept for what it may not do.

@@ -10,7 +10,15 @@ import (
 // append adds a commit to the request's branch.
 func (w commitWriter) append(ctx context.Context, req gitprovider.CommitRequest) (string, error) {
 	if !mustKeepMode(req) {
-		id, _, err := w.createCommit(ctx, req)
+		var id string
+		err := w.api.fresh.waitFor(ctx, branchObject(req.Snapshot.Repo, req.Branch), "the branch "+req.Branch, noSuchRef,
+			func() (err error) {
+				id, _, err = w.createCommit(ctx, req)
+				return err
+			})
+		if err == nil {
+			w.api.fresh.add(object(req.Snapshot.Repo, id))
+		}
 		return id, notAppended(req, err)
 	}
 	commit, err := w.treeCommit(ctx, req)
@@ -53,8 +61,13 @@ func notAppended(req gitprovider.CommitRequest, err error) error {
 	case r.kind == "STALE_DATA":
 		return fault.Wrap(err, fault.Conflict, "the branch %s has moved since it was read; somebody has added to it",
 			req.Branch)
-	case r.kind == "NOT_FOUND" && r.says("to a ref"):
+	case noSuchRef(err):
 		return fault.Wrap(err, fault.NotFound, "the repository %s has no branch %s any more", req.Snapshot.Repo, req.Branch)
 	}
 	return err
+}
+
+func noSuchRef(err error) bool {
+	r := refused(err)
+	return r != nil && r.kind == "NOT_FOUND" && r.says("to a ref")
 }

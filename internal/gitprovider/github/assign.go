@@ -92,7 +92,7 @@ func (a assigner) review(ctx context.Context, repo gitprovider.RepoRef, number i
 		asked = true
 		late, err := a.api.fresh.wait(ctx, pullObject(repo, number), pullUnknown, ask)
 		if late && !slices.ContainsFunc(names, isTeam) {
-			return notYet("pull request "+strconv.Itoa(number), err)
+			return notYet(pullWords(number), err)
 		}
 		return err
 	})

@@ -45,7 +45,8 @@ func (b branches) Tip(ctx context.Context, repo gitprovider.RepoRef, branch stri
 		ID  string
 		Ref *refNode
 	}
-	// a branch that GitHub does not show yet is not gone: it would be left behind
+	// A branch that GitHub does not show yet is not gone: it would be left behind. After the waits it is: somebody may have
+	// removed it.
 	_, err := b.api.fresh.wait(ctx, branchObject(repo, branch),
 		func(err error) bool { return err == nil && from.Ref == nil },
 		func() (err error) {
@@ -62,6 +63,9 @@ func (b branches) Tip(ctx context.Context, repo gitprovider.RepoRef, branch stri
 		f.id = from.ID
 		return f
 	})
+	if tip := from.Ref.tip(); tip != "" { // it is there, though other servers may not know it yet
+		b.api.fresh.add(object(repo, tip))
+	}
 	return from.Ref.tip(), nil
 }
 
@@ -145,14 +149,19 @@ func (b branches) node(ctx context.Context, repo gitprovider.RepoRef, branch str
 	q := newQuery(repo)
 	q.text("ref", branchRef(branch))
 	q.add("ref(qualifiedName: $ref) { id target { oid } }")
-	from, err := ask[struct{ Ref *refNode }](ctx, b.api, q, needContents)
-	if err == nil && from.Ref == nil {
+	var ref *refNode
+	_, err := b.api.fresh.wait(ctx, branchObject(repo, branch), func(err error) bool { return err == nil && ref == nil },
+		func() error {
+			from, err := ask[struct{ Ref *refNode }](ctx, b.api, q, needContents)
+			if err == nil {
+				ref = from.Ref
+			}
+			return err
+		})
+	if err == nil && ref == nil {
 		err = fault.New(fault.NotFound, "the repository %s has no branch %s any more", repo, branch)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return from.Ref, nil
+	return ref, err
 }
 
 // ours gives the tips of the branches below BranchPrefix, with one query for each hundred.

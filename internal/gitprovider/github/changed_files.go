@@ -63,6 +63,9 @@ func (f changedFiles) convert(ctx context.Context, repo gitprovider.RepoRef,
 	nodes []*pullNode) ([]gitprovider.PullRequest,
 	error) {
 	f.keep(repo, nodes)
+	for _, n := range nodes {
+		f.api.fresh.addPull(repo, n)
+	}
 	if err := f.read(ctx, repo, f.unread(repo, nodes)); err != nil {
 		return nil, err
 	}
@@ -146,7 +149,11 @@ func (f changedFiles) list(ctx context.Context, repo gitprovider.RepoRef, n *pul
 	u := f.api.repoURL(repo, "pulls", strconv.Itoa(n.Number), "files")
 	for number := 1; number <= maxFilePages; number++ {
 		var files []*gogithub.CommitFile
-		resp, err := f.api.get(ctx, page(u, number), needPullsRead, &files)
+		var resp *gogithub.Response
+		err := f.api.fresh.onPull(ctx, repo, n.Number, func() (err error) {
+			resp, err = f.api.get(ctx, page(u, number), needPullsRead, &files)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}

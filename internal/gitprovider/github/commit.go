@@ -32,6 +32,7 @@ func (w commitWriter) commit(ctx context.Context, req gitprovider.CommitRequest)
 	if err != nil {
 		return "", err
 	}
+	w.api.fresh.add(object(req.Snapshot.Repo, id))
 	w.files.known.Committed(req, versionOf(id, req.Snapshot.Base))
 	return id, nil
 }
@@ -108,6 +109,9 @@ func (w commitWriter) createRef(ctx context.Context, req gitprovider.CommitReque
 	}
 	if err != nil {
 		if r := refused(err); r != nil && r.kind == "UNPROCESSABLE" && r.fault.Code == fault.Conflict {
+			if r.says("already exists") { // though it may not be shown yet
+				w.api.fresh.add(branchObject(req.Snapshot.Repo, req.Branch))
+			}
 			r.fault = fault.New(fault.Conflict,
 				"the branch %s cannot be created: %s; it exists, or one above or below it does, "+
 					"or the base commit is gone; choose another title, or have that branch removed", req.Branch, fault.Said(r.said))

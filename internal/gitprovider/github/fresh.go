@@ -11,8 +11,9 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
-// newObjects remembers what this process has just made. GitHub needs some seconds until each of its servers knows a new
-// branch, commit or pull request. Until then it refuses as if there were none; such a refusal proves nothing.
+// newObjects remembers what was made a moment ago: by this process, or by another one, if GitHub has shown or said so.
+// GitHub needs some seconds until each of its servers knows a new branch, commit or pull request. Until then it refuses
+// as if there were none; such a refusal proves nothing.
 type newObjects struct {
 	made  *forge.LRU[string, time.Time]
 	now   func() time.Time
@@ -38,6 +39,18 @@ func pullObject(repo gitprovider.RepoRef, number int) string {
 }
 
 func (o newObjects) add(object string) { o.made.Put(object, o.now()) }
+
+// addPull notes a pull request of the repository itself and its branch, if they are new. One server of GitHub has shown
+// them, others may not know them yet.
+func (o newObjects) addPull(repo gitprovider.RepoRef, n *pullNode) {
+	if o.now().Sub(n.CreatedAt).Abs() >= newFor {
+		return
+	}
+	o.add(pullObject(repo, n.Number))
+	if branch := branchObject(repo, n.HeadRefName); !n.IsCrossRepository && !o.wasShown(branch) {
+		o.add(branch)
+	}
+}
 
 // gone notes that the object was removed.
 func (o newObjects) gone(object string) { o.made.Take(object) }
@@ -88,14 +101,19 @@ func (o newObjects) waitFor(ctx context.Context, object, what string, unknown fu
 // notYet says that a refusal may come from a new object that GitHub does not know yet. It does not wrap the refusal,
 // which would be found in it and taken for definite.
 func notYet(what string, refusal error) error {
+	if refusal == nil { // GitHub only left it out
+		return fault.New(fault.UpstreamError, "GitHub does not show %s yet, which was made a moment ago; try again later", what)
+	}
 	return fault.New(fault.UpstreamError, "GitHub does not show %s yet, which was made a moment ago: %s; try again "+
 		"later", what, fault.From(refusal).Message)
 }
 
 // onPull does something to a pull request that may be new.
 func (o newObjects) onPull(ctx context.Context, repo gitprovider.RepoRef, number int, do func() error) error {
-	return o.waitFor(ctx, pullObject(repo, number), "pull request "+strconv.Itoa(number), pullUnknown, do)
+	return o.waitFor(ctx, pullObject(repo, number), pullWords(number), pullUnknown, do)
 }
+
+func pullWords(number int) string { return "pull request " + strconv.Itoa(number) }
 
 // unknownNode is in GitHub's words about something that it does not know, or that the token may not see.
 const unknownNode = "could not resolve to a node"

@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
@@ -25,15 +26,22 @@ type lagScene struct {
 func newLagScene(t *testing.T) *lagScene {
 	t.Helper()
 	s := &lagScene{scene: newScene(t), now: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}
-	s.p = setup(t, s.s.URL(), s.s.Token(), func(o *github.Options) {
+	s.s.Host().SetClock(func() time.Time { return s.now })
+	s.start()
+	s.s.Lag()
+	return s
+}
+
+// start is a process that starts, and knows nothing of what was made before.
+func (s *lagScene) start() {
+	s.waits = nil
+	s.p = setup(s.t, s.s.URL(), s.s.Token(), func(o *github.Options) {
 		o.Now = func() time.Time { return s.now }
 		o.Sleep = func(_ context.Context, d time.Duration) {
 			s.waits = append(s.waits, d)
 			s.now = s.now.Add(d)
 		}
 	})
-	s.s.Lag()
-	return s
 }
 
 func TestWhatGitHubDoesNotKnowYetIsAskedForAgain(t *testing.T) {
@@ -62,17 +70,112 @@ func TestReviewersOfANewPullRequestAreNotBlamed(t *testing.T) {
 	must(t, s.p.Assign(t.Context(), s.Ref(), pr.Number, []string{"ann"}, nil))
 }
 
-// After a crash another process opens the pull request of the branch that the first one made.
-func TestAHeadOfAnotherProcessIsWaitedForIfItIsNew(t *testing.T) {
+// A process may start again, or another one look, before GitHub has caught up. What is new is known by what GitHub says
+// of it.
+func TestWhatAnotherProcessHasJustMadeIsWaitedFor(t *testing.T) {
+	for name, row := range map[string]struct {
+		made func(s *lagScene)
+		do   func(s *lagScene) error
+		old  fault.Code // what is answered where it is not new, if GitHub does not show it
+	}{
+		"the head of a pull request": {
+			func(s *lagScene) {
+				s.commit(branch)
+				_, err := s.p.BranchTip(s.t.Context(), s.Ref(), branch)
+				must(s.t, err)
+			},
+			func(s *lagScene) error { _, err := s.p.OpenPullRequest(s.t.Context(), s.spec(branch)); return err }, fault.NotFound,
+		},
+		"a branch that is in the way": {
+			func(s *lagScene) { s.branchAlone() },
+			func(s *lagScene) error {
+				_, err := s.p.Commit(s.t.Context(), s.request(branch))
+				wantCode(s.t, err, fault.Conflict)
+				tip, err := s.p.BranchTip(s.t.Context(), s.Ref(), branch)
+				s.same("shown", tip != "", true)
+				return err
+			}, "",
+		},
+		"the commit of a branch": {
+			func(s *lagScene) { s.commit(branch) },
+			func(s *lagScene) error {
+				tip, err := s.p.BranchTip(s.t.Context(), s.Ref(), branch)
+				must(s.t, err)
+				_, err = s.p.ReadCommit(s.t.Context(), s.Ref(), tip)
+				return err
+			}, "",
+		},
+		"a pull request that a list shows": {
+			func(s *lagScene) { s.opened() },
+			func(s *lagScene) error {
+				s.look()
+				return s.p.Label(s.t.Context(), s.Ref(), 1, []string{gitprovider.LabelOurs})
+			}, fault.InvalidArgument,
+		},
+		"the files of a pull request, with a rename": {
+			func(s *lagScene) {
+				s.commit(branch, providertest.Delete("checks/disk.md"), providertest.Create("checks/storage.md", "# Disk\n"))
+				_, err := s.p.OpenPullRequest(s.t.Context(), s.spec(branch))
+				must(s.t, err)
+			},
+			func(s *lagScene) error {
+				q := s.query()
+				_, err := s.p.Snapshot(s.t.Context(), q)
+				return err
+			}, fault.NotFound,
+		},
+		"a pull request of which only the number is known": {
+			func(s *lagScene) { s.opened() },
+			func(s *lagScene) error { _, err := s.p.Status(s.t.Context(), s.Ref(), 1); return err }, fault.NotFound,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newLagScene(t)
+			row.made(s)
+			s.start()
+			must(t, row.do(s))
+			if len(s.waits) == 0 {
+				t.Error("it was not waited for")
+			}
+			if row.old == "" {
+				return
+			}
+			s = newLagScene(t)
+			row.made(s)
+			s.now = s.now.Add(time.Hour)
+			s.start()
+			wantCode(t, row.do(s), row.old)
+			s.same("waits for what is not new", len(s.waits), 0)
+		})
+	}
+}
+
+// Old servers move and remove a branch by its id, which they may not know yet.
+func TestANewBranchIsRemovedByItsIDAlthoughItIsNotShownYet(t *testing.T) {
 	s := newLagScene(t)
-	s.s.Host().SetClock(func() time.Time { return s.now })
+	s.s.MakeOld()
+	made := s.commit(branch)
+	s.s.Faults().Plan(holding("{ id target { oid } }"), always(200, nil, `{"data":{"repository":{"ref":null}}}`))
+	must(t, s.p.DeleteBranch(t.Context(), s.Ref(), branch, made.ID))
+	if _, left := s.Branches()[branch]; left {
+		t.Error("the branch stays")
+	}
+}
+
+// opened opens a pull request without labels.
+func (s *lagScene) opened() {
+	s.t.Helper()
 	s.commit(branch)
-	_, err := s.p.BranchTip(t.Context(), s.Ref(), branch)
-	must(t, err)
-	s.p = setup(t, s.s.URL(), s.s.Token(), func(o *github.Options) { o.Now = func() time.Time { return s.now } })
-	pr, err := s.p.OpenPullRequest(t.Context(), s.spec(branch))
-	must(t, err)
-	s.same("number", pr.Number, 1)
+	_, err := s.p.OpenPullRequest(s.t.Context(), s.spec(branch))
+	must(s.t, err)
+}
+
+// branchAlone makes the branch, and is killed before there is a commit on it.
+func (s *lagScene) branchAlone() {
+	s.t.Helper()
+	s.s.Faults().Plan(holding("createCommitOnBranch(input"), httpfault.Fault{Kind: httpfault.ResetBefore})
+	_, err := s.p.Commit(s.t.Context(), s.request(branch))
+	wantCode(s.t, err, fault.UpstreamError)
 }
 
 // A branch that is not shown yet would be left behind if it were taken for gone.
@@ -116,6 +219,16 @@ func TestARefusalOfANewObjectIsNeverDefinite(t *testing.T) {
 			_, err := s.p.Commit(s.t.Context(), s.request("claude-ops/fix/two"))
 			return err
 		}, ""},
+		"a branch to be revised": {"createCommitOnBranch(input", 200, gone, func(s *lagScene) error {
+			set := providertest.ChangeSet(s.t, providertest.Update("checks/disk.md", "more\n"))
+			q := s.query("checks/disk.md")
+			q.Base = branch
+			snapshot, err := s.p.Snapshot(s.t.Context(), q)
+			must(s.t, err)
+			_, err = s.p.Append(s.t.Context(), gitprovider.CommitRequest{Snapshot: snapshot, Branch: branch, Changes: set,
+				Message: "More"})
+			return err
+		}, fault.NotFound},
 		"labels of no node": {"/labels", 422,
 			problem(`"message":"Could not resolve to a node with the global id of 'PR_x'."`),
 			func(s *lagScene) error {

@@ -44,12 +44,22 @@ func (h history) read(ctx context.Context, repo gitprovider.RepoRef, id string) 
 	q.variable("oid", "GitObjectID!", id)
 	q.add("object(oid: $oid) { ... on Commit { oid message committedDate author { name user { login } } parents(first: " +
 		"10) { nodes { oid } } } }")
-	from, err := ask[struct{ Object *commitNode }](ctx, h.api, q, needContents)
-	if err != nil {
+	var n *commitNode
+	late, err := h.api.fresh.wait(ctx, object(repo, id),
+		func(err error) bool { return err == nil && n == nil },
+		func() error {
+			from, err := ask[struct{ Object *commitNode }](ctx, h.api, q, needContents)
+			if err == nil {
+				n = from.Object
+			}
+			return err
+		})
+	switch {
+	case err != nil:
 		return none, err
-	}
-	n := from.Object
-	if n == nil || n.Oid == "" {
+	case late:
+		return none, notYet("the commit "+forge.Clean(id), nil)
+	case n == nil || n.Oid == "":
 		return none, forge.NoCommit(repo, id)
 	}
 	info := gitprovider.CommitInfo{ID: n.Oid, Message: n.Message, Author: n.author(), Time: n.CommittedDate.UTC()}

@@ -7,9 +7,11 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -22,6 +24,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/system/transport"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
 // liveSettings say on which GitHub, and as whom, to walk.
@@ -50,7 +53,7 @@ const maxLiveRequests = 200
 
 // walker is somebody who uses the adapter and REST on one repository.
 type walker struct {
-	*testing.T
+	testing.TB
 	set    liveSettings
 	client *transport.Transport
 	p      *github.Provider
@@ -61,7 +64,7 @@ type walker struct {
 
 // walk makes a repository, does with it what a proposal's life consists of, and removes it. It returns how many
 // requests it took.
-func walk(t *testing.T, set liveSettings, sleep func(context.Context, time.Duration)) int64 {
+func walk(t testing.TB, set liveSettings, sleep func(context.Context, time.Duration)) int64 {
 	t.Helper()
 	var requests atomic.Int64
 	client, err := transport.New(transport.Options{
@@ -72,7 +75,7 @@ func walk(t *testing.T, set liveSettings, sleep func(context.Context, time.Durat
 	})
 	must(t, err)
 	t.Cleanup(client.CloseIdleConnections)
-	w := &walker{T: t, set: set, client: client, sleep: sleep,
+	w := &walker{TB: t, set: set, client: client, sleep: sleep,
 		p: github.New(
 			github.Options{API: set.api, Client: client, CreateLabels: func() bool { return true }, Sleep: sleep},
 		),
@@ -93,9 +96,17 @@ func (w *walker) step(name string, do func()) {
 	w.Logf("%s: as expected", name)
 }
 
-// rest makes a request as the token's user and decodes a success into into. A refusal that can come from GitHub's not
+// rest is request for what must succeed.
+func (w *walker) rest(method, path string, body, into any) {
+	w.Helper()
+	if status := w.request(method, path, body, into); status >= 300 {
+		w.Fatalf("%s %s: %d", method, path, status)
+	}
+}
+
+// request makes a request as the token's user and decodes a success into into. A refusal that can come from GitHub's not
 // having caught up is tried again.
-func (w *walker) rest(method, path string, body, into any) (status int) {
+func (w *walker) request(method, path string, body, into any) (status int) {
 	w.Helper()
 	ctx := context.WithoutCancel(w.Context()) // the cleanup makes requests too
 	for range 10 {
@@ -125,8 +136,21 @@ func (w *walker) rest(method, path string, body, into any) (status int) {
 		}
 		w.sleep(ctx, 2*time.Second)
 	}
-	w.Fatalf("%s %s: %d", method, path, status)
 	return status
+}
+
+// remove removes the repository. If nobody knows whether it was made, there may be none.
+func (w *walker) remove(made bool) {
+	w.Helper()
+	at := strings.TrimSuffix(w.at(""), "/")
+	switch status := w.request(http.MethodDelete, at, nil, nil); {
+	case status < 300:
+		w.Log("the repository is removed")
+	case status == http.StatusNotFound && !made:
+		w.Log("no repository was made")
+	default:
+		w.Fatalf("%s was not removed (%d): remove it by hand", w.repo, status)
+	}
 }
 
 func (w *walker) at(path string) string { return "repos/" + w.repo.String() + "/" + path }
@@ -143,11 +167,8 @@ func (w *walker) begin() {
 	var made struct {
 		DefaultBranch string `json:"default_branch"`
 	}
+	w.Cleanup(func() { w.remove(made.DefaultBranch != "") })
 	w.rest(http.MethodPost, path, map[string]any{"name": w.repo.Name, "private": true, "auto_init": true}, &made)
-	w.Cleanup(func() {
-		w.rest(http.MethodDelete, strings.TrimSuffix(w.at(""), "/"), nil, nil)
-		w.Log("the repository is removed")
-	})
 	w.base = made.DefaultBranch
 	tip, err := "", error(nil)
 	for range 10 {
@@ -323,6 +344,68 @@ func (w *walker) refuse() {
 	must(w, err)
 	if len(branches) != 0 {
 		w.Fatalf("branches are left: %v", branches)
+	}
+}
+
+// stopped is a test that ends early, without failing the one that it is a part of.
+type stopped struct {
+	testing.TB
+	why  string
+	last []func()
+}
+
+func (s *stopped) Helper()           {}
+func (s *stopped) Cleanup(do func()) { s.last = append(s.last, do) }
+func (s *stopped) Fatalf(format string, a ...any) {
+	s.why = fmt.Sprintf(format, a...)
+	runtime.Goexit()
+}
+
+// run runs a test and what it does at its end.
+func (s *stopped) run(do func()) {
+	each := func(do func()) {
+		done := make(chan struct{})
+		go func() { defer close(done); do() }()
+		<-done
+	}
+	each(do)
+	for _, do := range slices.Backward(s.last) {
+		each(do)
+	}
+}
+
+// A walk that fails removes its repository, also where nobody knows whether GitHub has made it.
+func TestALiveWalkThatFailsLeavesNothing(t *testing.T) {
+	for name, row := range map[string]struct {
+		at   string
+		kind httpfault.Kind
+		made bool
+	}{
+		"the repository is made, and the answer lost": {"/repos", httpfault.ResetAfter, true},
+		"the repository is not made":                  {"/repos", httpfault.ResetBefore, false},
+		"a later request fails":                       {"/git/trees", httpfault.HTML, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fakegithub.New(t)
+			s.Faults().Plan(func(r *http.Request) bool {
+				return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, row.at)
+			}, httpfault.Fault{Kind: row.kind})
+			api, err := url.Parse(s.URL())
+			must(t, err)
+			part := &stopped{TB: t}
+			part.run(func() {
+				walk(part, liveSettings{api: api, owner: s.Viewer(), token: s.Token()},
+					func(context.Context, time.Duration) { s.Settle() })
+			})
+			if part.why == "" {
+				t.Error("the walk did not fail")
+			}
+			seen := s.Faults().Requests()
+			last := seen[len(seen)-1]
+			if want := map[bool]int{true: 204, false: 404}[row.made]; last.Method != http.MethodDelete || last.Status != want {
+				t.Errorf("the last request is %s %s: %d", last.Method, last.Path, last.Status)
+			}
+		})
 	}
 }
 

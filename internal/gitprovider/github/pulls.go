@@ -188,7 +188,15 @@ func (p pulls) one(ctx context.Context, repo gitprovider.RepoRef, number int, q 
 	q.add("pullRequest(number: $number) { " + fields + " }")
 	q.tolerate = func(e graphError) bool { return e.Type == "FORBIDDEN" && hidden != "" && e.under(hidden) }
 	var from *struct{ PullRequest json.RawMessage }
-	err := p.api.fresh.onPull(ctx, repo, number, func() (err error) {
+	looked := false
+	unknown := func(err error) bool {
+		if r := refused(err); r != nil && r.says("to a pullrequest") && !looked && !p.api.fresh.has(pullObject(repo, number)) {
+			looked = true
+			p.noteNewest(ctx, repo)
+		}
+		return pullUnknown(err)
+	}
+	err := p.api.fresh.waitFor(ctx, pullObject(repo, number), pullWords(number), unknown, func() (err error) {
 		from, err = ask[struct{ PullRequest json.RawMessage }](ctx, p.api, q, needPullsRead)
 		return err
 	})
@@ -202,6 +210,23 @@ func (p pulls) one(ctx context.Context, repo gitprovider.RepoRef, number int, q 
 		return forge.NoPullRequest(repo, number)
 	}
 	return decode(from.PullRequest, out)
+}
+
+// noteNewest notes the newest pull requests that are new: another process may have opened the one that is asked for. The
+// list may show it before it can be asked for by its number. Failures say nothing.
+func (p pulls) noteNewest(ctx context.Context, repo gitprovider.RepoRef) {
+	q := newQuery(repo)
+	q.add("newest: pullRequests(first: " + strconv.Itoa(findPage) + ", orderBy: {field: CREATED_AT, direction: DESC}) { " +
+		"nodes { number createdAt isCrossRepository headRefName } }")
+	from, err := ask[struct{ Newest *pullConnection }](ctx, p.api, q, needPullsRead)
+	if err != nil || from.Newest == nil {
+		return
+	}
+	for _, n := range from.Newest.Nodes {
+		if n != nil {
+			p.api.fresh.addPull(repo, n)
+		}
+	}
 }
 
 // withdraw looks, and then closes and writes the body in one request.

@@ -3,6 +3,7 @@ package github
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,20 +11,38 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// ReviewStates implements gitprovider.ReviewLister with one query over the last opinion of each reviewer who
+// ReviewStates implements gitprovider.ReviewLister with one query, as a rule, over the last opinion of each reviewer who
 // may write.
 func (p *Provider) ReviewStates(ctx context.Context, repo gitprovider.RepoRef,
 	numbers []int) (map[int]gitprovider.ReviewState, error) {
+	numbers = numbers[:min(len(numbers), gitprovider.MaxReviewStates)]
 	states, err := p.discussion.reviewStates(about(ctx, repo), repo, numbers)
 	return states, publish(err)
 }
 
+// reviewStates asks about all together, or, if that is too much for GitHub, about one half after the other.
 func (d discussion) reviewStates(ctx context.Context, repo gitprovider.RepoRef,
+	numbers []int) (map[int]gitprovider.ReviewState, error) {
+	states, err := d.askReviewStates(ctx, repo, numbers)
+	if !tooMuch(err) || len(numbers) < 2 {
+		return states, err
+	}
+	half := len(numbers) / 2
+	states, err = d.reviewStates(ctx, repo, numbers[:half])
+	if err != nil {
+		return nil, err
+	}
+	more, err := d.reviewStates(ctx, repo, numbers[half:])
+	maps.Copy(states, more)
+	return states, err
+}
+
+func (d discussion) askReviewStates(ctx context.Context, repo gitprovider.RepoRef,
 	numbers []int) (map[int]gitprovider.ReviewState, error) {
 	out := map[int]gitprovider.ReviewState{}
 	q := newQuery(repo)
 	var fresh []int
-	for _, number := range numbers[:min(len(numbers), gitprovider.MaxReviewStates)] {
+	for _, number := range numbers {
 		if alias := "pull" + strconv.Itoa(number); number > 0 {
 			if d.pulls.api.fresh.has(pullObject(repo, number)) {
 				fresh = append(fresh, number)

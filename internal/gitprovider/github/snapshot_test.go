@@ -200,3 +200,24 @@ func TestAQueryThatIsTooMuchForGitHubIsAskedWithoutTheFiles(t *testing.T) {
 		})
 	}
 }
+
+func TestComputeLimitsSplitTheQuestionAboutReviews(t *testing.T) {
+	s := newScene(t)
+	s.many(gitprovider.MaxReviewStates)
+	var numbers []int
+	for number := 1; number <= gitprovider.MaxReviewStates; number++ {
+		s.Review(number, "octo", gitprovider.ReviewApproved, "")
+		numbers = append(numbers, number)
+	}
+	s.s.LimitQueries(gitprovider.MaxReviewStates / 2)
+	var states map[int]gitprovider.ReviewState
+	s.same("requests", s.cost(func() {
+		var err error
+		states, err = s.p.ReviewStates(t.Context(), s.Ref(), numbers)
+		must(t, err)
+	}), 3)
+	s.same("states", len(states), gitprovider.MaxReviewStates)
+	s.s.LimitQueries(-1)
+	_, err := s.p.ReviewStates(t.Context(), s.Ref(), []int{1})
+	wantCode(t, err, fault.UpstreamError)
+}

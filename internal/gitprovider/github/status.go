@@ -31,7 +31,7 @@ func reviewFields(after string) string {
 
 // rollupFields selects a page of the checks on the head commit.
 func rollupFields(after string) string {
-	return "commits(last: 1) { nodes { commit { statusCheckRollup { state contexts(first: 100" + after + ") { " +
+	return "commits(last: 1) { nodes { commit { oid statusCheckRollup { state contexts(first: 100" + after + ") { " +
 		contextNodes +
 		" } } } } }"
 }
@@ -46,7 +46,10 @@ type statusNode struct {
 	Comments connection[remarkNode]
 	Commits  *struct {
 		Nodes []struct {
-			Commit struct{ StatusCheckRollup *rollup }
+			Commit struct {
+				Oid               string
+				StatusCheckRollup *rollup
+			}
 		}
 	}
 }
@@ -91,6 +94,11 @@ func (n *statusNode) rollup() rollup {
 	return *n.Commits.Nodes[0].Commit.StatusCheckRollup
 }
 
+// reportsOn reports whether rollup is about a commit: a pull request that shows an old head has the checks of that.
+func (n *statusNode) reportsOn(commit string) bool {
+	return n.Commits != nil && len(n.Commits.Nodes) > 0 && n.Commits.Nodes[0].Commit.Oid == commit
+}
+
 // ask reads fields of one pull request. Checks that the token may not see count as not reported: fine-grained tokens
 // cannot be given the permission for all of them.
 func (s status) ask(ctx context.Context, repo gitprovider.RepoRef, number int, q *query, fields string) (*statusNode,
@@ -130,7 +138,7 @@ func (s status) read(ctx context.Context, repo gitprovider.RepoRef, number int) 
 		}
 	}
 	out.Reviews = gitprovider.AndConversation(reviews, comments)
-	if out.Checks, err = s.checks(ctx, repo, n); err != nil {
+	if out.Checks, err = s.checks(ctx, repo, n, out.HeadCommit); err != nil {
 		return none, err
 	}
 	if out.State == gitprovider.StateOpen {
@@ -194,8 +202,12 @@ func reviewState(s string) gitprovider.ReviewState {
 	return gitprovider.ReviewCommented
 }
 
-// checks reads all pages of what CI reported.
-func (s status) checks(ctx context.Context, repo gitprovider.RepoRef, n *statusNode) (gitprovider.Checks, error) {
+// checks reads all pages of what CI reported on the head; nothing if the node shows another commit's.
+func (s status) checks(ctx context.Context, repo gitprovider.RepoRef, n *statusNode,
+	head string) (gitprovider.Checks, error) {
+	if !n.reportsOn(head) {
+		return gitprovider.Checks{State: gitprovider.ChecksNone}, nil
+	}
 	sum := n.rollup()
 	all, err := follow(sum.Contexts, func(last *connection[contextNode]) (*connection[contextNode], error) {
 		q := newQuery(repo)
@@ -282,11 +294,11 @@ func (n *contextNode) failing() (gitprovider.FailedCheck, bool) {
 // checksOf reads what CI reported on a commit, if that is the head of a pull request.
 func (s status) checksOf(ctx context.Context, repo gitprovider.RepoRef, number int, head string) (gitprovider.Checks,
 	error) {
-	n, err := s.ask(ctx, repo, number, newQuery(repo), "number headRefOid "+rollupFields(""))
-	if err != nil || n.HeadRefOid != head {
+	n, err := s.ask(ctx, repo, number, newQuery(repo), "number "+rollupFields(""))
+	if err != nil {
 		return gitprovider.Checks{State: gitprovider.ChecksNone}, err
 	}
-	return s.checks(ctx, repo, n)
+	return s.checks(ctx, repo, n, head)
 }
 
 func checksState(s string) gitprovider.ChecksState {

@@ -10,6 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
 func TestMergeableIsAskedAgainAFewTimes(t *testing.T) {
@@ -137,6 +138,27 @@ func TestFailingChecksAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.same("of another head", got.State, gitprovider.ChecksNone)
+}
+
+// A pull request may show an old head for hours, and with it the checks of that.
+func TestChecksOfAnOldHeadAreNotThoseOfTheNewOne(t *testing.T) {
+	s := newScene(t)
+	pr := s.propose(branch)
+	s.configure(func(set *fakegithub.Settings) {
+		set.CI.CheckRuns = map[string][]fakegithub.CheckRun{pr.HeadCommit: {{Name: "ci", Conclusion: "failure"}}}
+		set.Delays.Heads = map[int]string{pr.Number: pr.HeadCommit}
+	})
+	s.same("of its own head", s.status(pr.Number).Checks.Failing, []string{"ci"})
+	s.Push(branch, memhost.File{Path: "checks/more.md", Content: "more\n"})
+	now := s.status(pr.Number)
+	s.same("head", now.HeadCommit, s.Branches()[branch])
+	s.same("checks", now.Checks, gitprovider.Checks{State: gitprovider.ChecksNone})
+	for head, want := range map[string]gitprovider.ChecksState{pr.HeadCommit: gitprovider.ChecksFailure,
+		now.HeadCommit: gitprovider.ChecksNone} {
+		got, err := s.p.Checks(t.Context(), s.Ref(), pr.Number, head)
+		must(t, err)
+		s.same("checks of "+head, got.State, want)
+	}
 }
 
 // at is some minutes after the time at which the runs of the fake start.

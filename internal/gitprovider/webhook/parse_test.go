@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,6 +68,49 @@ func TestEachEventNamesItsPullRequests(t *testing.T) {
 	got, err = gitea().Parse(headers("X-Forgejo-Delivery", "a", "X-Forgejo-Event", "pull_request"), body)
 	if err != nil || !slices.Equal(got.Numbers, []int{7}) || got.ID != "a" {
 		t.Errorf("Forgejo: %+v, %v", got, err)
+	}
+}
+
+// What GitHub has really sent names the same. A branch of the payloads is called as ours are, to be one of them.
+func TestRecordedDeliveriesAreUnderstood(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("testdata", "octokit", "webhooks-examples.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent []struct {
+		Event   string
+		Payload json.RawMessage
+	}
+	const branch = "claude-ops/fix/x"
+	ours := strings.NewReplacer("refs/heads/master", "refs/heads/"+branch, `"gh-pages"`, `"`+branch+`"`)
+	if err := json.Unmarshal([]byte(ours.Replace(string(raw))), &sent); err != nil {
+		t.Fatal(err)
+	}
+	concerned := map[string]int{}
+	for _, s := range sent {
+		var is struct{ Action string }
+		if err := json.Unmarshal(s.Payload, &is); err != nil {
+			t.Fatal(err)
+		}
+		got, err := github().Parse(headers("X-GitHub-Delivery", "a", "X-GitHub-Event", s.Event), s.Payload)
+		if err != nil || got.Ping != (s.Event == "ping") {
+			t.Errorf("%s %s: %+v, %v", s.Event, is.Action, got, err)
+		}
+		if !got.Concerns() {
+			continue
+		}
+		concerned[strings.TrimSpace(s.Event+" "+is.Action)]++
+		if got.Owner != "Codertocat" || got.Repo != "Hello-World" ||
+			(got.Branch == branch) == slices.Equal(got.Numbers, []int{2}) {
+			t.Errorf("%s %s: %+v", s.Event, is.Action, got)
+		}
+	}
+	want := map[string]int{
+		"check_suite completed": 1, "pull_request closed": 1, "pull_request reopened": 1, "pull_request synchronize": 1,
+		"pull_request_review submitted": 1, "pull_request_review dismissed": 1, "push": 1, "status": 1,
+	}
+	if diff := cmp.Diff(want, concerned); diff != "" {
+		t.Error(diff)
 	}
 }
 

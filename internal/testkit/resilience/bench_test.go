@@ -20,9 +20,12 @@ import (
 // latency is added to each request in the benchmarks.
 const latency = 50 * time.Millisecond
 
+// benched are the forges of the benchmarks that are about both.
+func benched() []kind { return []kind{gitHub(), giteaForge()} }
+
 // BenchmarkCreate measures create_pr from a process that has just started, with latency on every request.
 func BenchmarkCreate(b *testing.B) {
-	for _, k := range kinds() {
+	for _, k := range benched() {
 		for _, files := range []int{1, 3, 30} {
 			b.Run(fmt.Sprintf("%s/files=%d", k.name, files), func(b *testing.B) {
 				requests := 0
@@ -71,7 +74,7 @@ func manyFiles(b *testing.B, repo gitprovider.RepoRef, n int) []byte {
 // BenchmarkListOpen measures list_prs over open pull requests of which two in five are ours: the first call of a
 // process, and a further one.
 func BenchmarkListOpen(b *testing.B) {
-	for _, k := range kinds() {
+	for _, k := range benched() {
 		sizes := []int{250}
 		if k.name == "github" {
 			sizes = append(sizes, 1000)
@@ -140,7 +143,7 @@ const manyOurs = 120
 // they were opened with the same records, when another program opened them, and when another process has listed those
 // before.
 func BenchmarkListOurs(b *testing.B) {
-	k := kinds()[1]
+	k := giteaForge()
 	for _, opened := range []string{"by us", "by others", "by others, seen"} {
 		b.Run("opened "+opened, func(b *testing.B) {
 			f := k.start(b)
@@ -182,9 +185,9 @@ func BenchmarkListOurs(b *testing.B) {
 // connectWith makes the adapter of Gitea with the memory of a store.
 func (k kind) connectWith(b *testing.B, f forge, records *store.Store) gitprovider.Provider {
 	b.Helper()
-	k.adapter = func(t testing.TB, f forge, client *transport.Transport) gitprovider.Provider {
+	k.adapter = func(t testing.TB, f forge, client *transport.Transport, now func() time.Time) gitprovider.Provider {
 		return gitea.New(gitea.Options{
-			Base: base(t, f), Client: client, Now: time.Now, Sleep: noSleep, Paths: records.PullPaths("gitea"),
+			Base: base(t, f), Client: client, Now: now, Sleep: noSleep, Paths: records.PullPaths("gitea"),
 		})
 	}
 	return k.connect(b, f, transport.Options{})

@@ -41,7 +41,7 @@ func editOf(path, base, before, after string) map[string]any {
 func TestEditsAreMadeAtTheCostOfOneRequestAFileAtMost(t *testing.T) {
 	for _, k := range kinds() {
 		for n := 1; n <= 3; n++ {
-			t.Run(fmt.Sprintf("%s, %d files", k.name, n), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, %d files", k.title(), n), func(t *testing.T) {
 				plain := newWorld(t, k)
 				_, usual, err := plain.propose(map[string]any{"path": "checks/new.md", "action": "create", "content": "# New\n"})
 				if err != nil {
@@ -75,7 +75,7 @@ func TestEditsAreMadeAtTheCostOfOneRequestAFileAtMost(t *testing.T) {
 
 func TestWhatDoesNotFitTheBaseIsShownAndNothingIsWritten(t *testing.T) {
 	for _, k := range kinds() {
-		t.Run(k.name, func(t *testing.T) {
+		t.Run(k.title(), func(t *testing.T) {
 			w := newWorld(t, k)
 			for _, file := range []map[string]any{
 				editOf("checks/disk.md", "", "# Disc", "# Disk"), editOf("checks/disk.md", "0123456", "# Disc", "# Disks"),
@@ -110,7 +110,7 @@ func TestWhatDoesNotFitTheBaseIsShownAndNothingIsWritten(t *testing.T) {
 // What files hold is read at no cost at GitHub, by one request at Gitea.
 func TestAChangedManifestIsToldAtTheCostOfOneRequest(t *testing.T) {
 	for _, k := range kinds() {
-		t.Run(k.name, func(t *testing.T) {
+		t.Run(k.title(), func(t *testing.T) {
 			usual := sequence(t, k)
 			w := newWorld(t, k)
 			w.forge.Host().World(t, w.repo, nil).Push("main",

@@ -19,8 +19,8 @@ import (
 
 // withMemory makes the adapter of Gitea with the records' memory of files, as the program does.
 func withMemory(w *world) {
-	w.kind.adapter = func(t testing.TB, f forge, client *transport.Transport) gitprovider.Provider {
-		return gitea.New(gitea.Options{Base: base(t, f), Client: client, Now: time.Now, Sleep: noSleep,
+	w.kind.adapter = func(t testing.TB, f forge, client *transport.Transport, now func() time.Time) gitprovider.Provider {
+		return gitea.New(gitea.Options{Base: base(t, f), Client: client, Now: now, Sleep: noSleep,
 			Paths: w.store.PullPaths("gitea")})
 	}
 }
@@ -60,7 +60,7 @@ func (w *world) openMany(many int) {
 // process, and at most 45 where they do not. A page ends where more files than 40 pull requests' would have to be asked
 // for.
 func TestAListOfManyCostsFewRequests(t *testing.T) {
-	w := newWorld(t, kinds()[1])
+	w := newWorld(t, giteaForge())
 	withMemory(w)
 	w.listsCheaply()
 }
@@ -116,7 +116,7 @@ func (w *world) listsCheaply() {
 // A pull request that this program opened is known to every process on the same records, and so are the files of its
 // revisions.
 func TestARevisionCostsTwelveRequestsAtMostWhereTheRecordsKnowTheFiles(t *testing.T) {
-	k := kinds()[1]
+	k := giteaForge()
 	w := newWorld(t, k)
 	withMemory(w)
 	r := openedAndReviewed(t, w)

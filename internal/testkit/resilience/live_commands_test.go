@@ -9,8 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -23,12 +21,11 @@ import (
 func (w *world) runs(token string, args ...string) (said string, err error) {
 	w.t.Helper()
 	var out bytes.Buffer
-	cmd := exec.CommandContext(w.t.Context(), os.Getenv(binaryVariable), args...)
-	cmd.Env = w.process(&out).Env
+	cmd := w.program(args...)
 	if token != "" {
 		cmd.Env = append(cmd.Env, w.kind.options.Variables.Token+"="+token)
 	}
-	cmd.Dir, cmd.Stdout, cmd.Stderr = w.stateDir, &out, &out
+	cmd.Stdout, cmd.Stderr = &out, &out
 	err = cmd.Run()
 	return out.String(), err
 }

@@ -102,7 +102,7 @@ func TestLiveCommitOfAKilledRevisionArrivesLate(t *testing.T) {
 				}
 				r.assertOnce("after the identical call", true)
 			}
-			r.ahead.Add(int64(time.Hour))
+			r.pass(time.Hour)
 			if _, err := r.service().Resume(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -59,7 +59,7 @@ func TestLiveEffectsThatComeLate(t *testing.T) {
 
 // liveKind is the real server.
 func liveKind() kind {
-	k := kinds()[1]
+	k := giteaForge()
 	k.start, k.patience, k.stallPatience = startLive, livePatience, liveStallPatience
 	return k
 }

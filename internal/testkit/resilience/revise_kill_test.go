@@ -91,7 +91,7 @@ func reviseSequenceByProcess(t *testing.T, k kind) int {
 
 func TestAProcessThatIsKilledAtWhicheverRequestOfARevisionLeavesTheNextOneToFinish(t *testing.T) {
 	for _, k := range kinds() {
-		t.Run(k.name, func(t *testing.T) {
+		t.Run(k.title(), func(t *testing.T) {
 			t.Parallel()
 			killAtEachRequestOfARevision(t, k)
 		})
@@ -112,7 +112,7 @@ func killAtEachRequestOfARevision(t *testing.T, k kind) {
 					t.Errorf("the identical call: %+v", again)
 				}
 				r.assertOnce("after the identical call", false)
-				r.ahead.Add(int64(time.Hour)) // nothing arrives late any more
+				r.pass(time.Hour) // nothing arrives late any more
 				if _, err := r.service().Resume(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -143,7 +143,7 @@ func newQuestionByProcess(t *testing.T, k kind, commit bool) *questioned {
 func TestAProcessThatIsKilledAtWhicheverRequestOfAnAnswerPostsNothingTwice(t *testing.T) {
 	for _, k := range kinds() {
 		for _, commit := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, with a commit: %t", k.name, commit), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, with a commit: %t", k.title(), commit), func(t *testing.T) {
 				t.Parallel()
 				killAtEachRequestOfAnAnswer(t, k, commit)
 			})

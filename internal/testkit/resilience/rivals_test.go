@@ -124,7 +124,7 @@ func TestEightMachinesWithRecordsOfTheirOwnMakeOnePullRequest(t *testing.T) {
 				[]fault.Code{"", fault.DuplicatePR},
 			},
 		} {
-			t.Run(k.name+", "+name, func(t *testing.T) {
+			t.Run(k.title()+", "+name, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, k)
 				all := make([]*machine, machines)
@@ -186,7 +186,7 @@ func (w *world) settleLater(all []*machine) {
 	if left() == 0 && !strings.Contains(w.log.String(), "branch of a withdrawn pull request not removed") {
 		return
 	}
-	w.ahead.Add(int64(61 * time.Minute))
+	w.pass(61 * time.Minute)
 	sweeper := all[0].NewSweeper()
 	repos := []record.RepoName{{Provider: w.kind.name, Owner: w.repo.Owner, Name: w.repo.Name}}
 	for range tries {
@@ -221,7 +221,7 @@ func (w *world) update(i int) []byte {
 // get the next number.
 func TestTheLookForOthersCostsOneRequest(t *testing.T) {
 	for _, k := range kinds() {
-		t.Run(k.name, func(t *testing.T) {
+		t.Run(k.title(), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, k)
 			var once sync.Once

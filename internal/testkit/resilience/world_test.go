@@ -73,6 +73,14 @@ func newWorld(t testing.TB, k kind) *world {
 
 func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
 
+// pass lets time go by, in which GitHub catches up.
+func (w *world) pass(d time.Duration) {
+	w.ahead.Add(int64(d))
+	if lags, can := w.forge.(interface{ Settle() }); can {
+		lags.Settle()
+	}
+}
+
 // loseState takes away the state folder: records and key.
 func (w *world) loseState() {
 	w.t.Helper()
@@ -94,11 +102,8 @@ func (redactor) Secrets(context.Context, string, string) ([]content.Secret, erro
 
 // service is the use case in a process that has just started.
 func (w *world) service() *prflow.Service {
-	if lags, can := w.forge.(interface{ Settle() }); can { // a process takes longer to start than GitHub to catch up
-		lags.Settle()
-	}
 	logger := slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	provider := w.kind.connect(w.t, w.forge, transport.Options{Log: logger})
+	provider := w.kind.connect(w.t, w.forge, transport.Options{Log: logger, Clock: transport.Clock{Now: w.now}})
 	return prflow.New(prflow.Options{
 		Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: w.kind.name, Provider: provider}}, nil, "", nil),
 		Ledger:   w.store.Ledger, History: w.store.History, Secrets: redactor{content.NewScanner([]string{w.forge.Token()})},
@@ -279,38 +284,6 @@ type constant string
 func (c constant) Value() string  { return string(c) }
 func (c constant) Reread() string { return string(c) }
 
-// withApp are the kinds of forge, and GitHub with an app in place of a token: its requests for installations and tokens
-// are among those that go wrong.
-func withApp() []kind {
-	k := kinds()[0]
-	k.label = "github app"
-	k.start = func(t testing.TB) forge {
-		s := fakegithub.New(t)
-		s.SetApp(fakegithub.App{ID: "12345", Slug: "claude-ops", Key: &appKey().PublicKey, Permissions: map[string]string{
-			"contents": "write", "pull_requests": "write", "checks": "read", "statuses": "read",
-		}})
-		return s
-	}
-	k.app = func(t testing.TB, f forge, o transport.Options) *githubapp.App {
-		text := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(appKey())})
-		o.Variables.Token, o.Credential = "GITHUB_APP_PRIVATE_KEY", githubapp.NewSigner("12345", constant(text), nil)
-		client, err := transport.New(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(client.CloseIdleConnections)
-		return githubapp.New(githubapp.Options{API: base(t, f), Client: client})
-	}
-	lagging := kinds()[0]
-	lagging.label = "lagging github" // which does not know at once what it has made
-	lagging.start = func(t testing.TB) forge {
-		s := fakegithub.New(t)
-		s.Lag()
-		return s
-	}
-	return append(kinds(), k, lagging)
-}
-
 // title returns the kind's name in tests.
 func (k kind) title() string {
 	if k.label != "" {
@@ -370,7 +343,7 @@ type kind struct {
 	name  string
 	start func(t testing.TB) forge
 	// adapter makes the provider as a process does that has just started.
-	adapter func(t testing.TB, f forge, client *transport.Transport) gitprovider.Provider
+	adapter func(t testing.TB, f forge, client *transport.Transport, now func() time.Time) gitprovider.Provider
 	options transport.Options
 	// app makes the GitHub App in whose name requests are made; nil for a token.
 	app func(t testing.TB, f forge, o transport.Options) *githubapp.App
@@ -378,27 +351,75 @@ type kind struct {
 	patience, stallPatience time.Duration
 	// label is the kind in names of tests; "" means name.
 	label string
+	lags  bool // it does not know at once what it has made
 }
 
-func kinds() []kind {
-	return []kind{
-		{
-			name:  "github",
-			start: func(t testing.TB) forge { return fakegithub.New(t) },
-			options: transport.Options{Name: "github",
-				Variables: transport.Variables{Token: "GITHUB_TOKEN", Address: "GITHUB_API_URL"}, Scheme: "Bearer"},
-			adapter: func(t testing.TB, f forge, client *transport.Transport) gitprovider.Provider {
-				return github.New(github.Options{API: base(t, f), Client: client, Now: time.Now, Sleep: noSleep})
-			},
+// tries reports whether a table tries its case i at the n-th request. Where the forge lags that is one cell of three:
+// each request meets some of the cases, and each case some of the requests. The whole product is tried where it does not.
+func (k kind) tries(n, i int) bool { return !k.lags || (n+i)%3 == 0 }
+
+// kinds are the forges that every test of this package runs on, unless it is about one of them.
+func kinds() []kind { return []kind{gitHub(), laggingGitHub(), giteaForge()} }
+
+// withApp are kinds, and GitHub with an app in place of a token: its requests for installations and tokens are among
+// those that go wrong.
+func withApp() []kind { return append(kinds(), gitHubApp()) }
+
+func gitHub() kind {
+	return kind{
+		name:  "github",
+		start: func(t testing.TB) forge { return fakegithub.New(t) },
+		options: transport.Options{Name: "github",
+			Variables: transport.Variables{Token: "GITHUB_TOKEN", Address: "GITHUB_API_URL"}, Scheme: "Bearer"},
+		adapter: func(t testing.TB, f forge, client *transport.Transport, now func() time.Time) gitprovider.Provider {
+			return github.New(github.Options{API: base(t, f), Client: client, Now: now, Sleep: noSleep})
 		},
-		{
-			name:  "gitea",
-			start: func(t testing.TB) forge { return fakegitea.New(t) },
-			options: transport.Options{Name: "gitea", Variables: transport.Variables{Token: "GITEA_TOKEN", Address: "GITEA_URL"},
-				Scheme: "token"},
-			adapter: func(t testing.TB, f forge, client *transport.Transport) gitprovider.Provider {
-				return gitea.New(gitea.Options{Base: base(t, f), Client: client, Now: time.Now, Sleep: noSleep})
-			},
+	}
+}
+
+// laggingGitHub does not know at once what it has made.
+func laggingGitHub() kind {
+	k := gitHub()
+	k.label, k.lags = "lagging github", true
+	k.start = func(t testing.TB) forge {
+		s := fakegithub.New(t)
+		s.Lag()
+		return s
+	}
+	return k
+}
+
+func gitHubApp() kind {
+	k := gitHub()
+	k.label = "github app"
+	k.start = func(t testing.TB) forge {
+		s := fakegithub.New(t)
+		s.SetApp(fakegithub.App{ID: "12345", Slug: "claude-ops", Key: &appKey().PublicKey, Permissions: map[string]string{
+			"contents": "write", "pull_requests": "write", "checks": "read", "statuses": "read",
+		}})
+		return s
+	}
+	k.app = func(t testing.TB, f forge, o transport.Options) *githubapp.App {
+		text := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(appKey())})
+		o.Variables.Token, o.Credential = "GITHUB_APP_PRIVATE_KEY", githubapp.NewSigner("12345", constant(text), nil)
+		client, err := transport.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(client.CloseIdleConnections)
+		return githubapp.New(githubapp.Options{API: base(t, f), Client: client})
+	}
+	return k
+}
+
+func giteaForge() kind {
+	return kind{
+		name:  "gitea",
+		start: func(t testing.TB) forge { return fakegitea.New(t) },
+		options: transport.Options{Name: "gitea", Variables: transport.Variables{Token: "GITEA_TOKEN", Address: "GITEA_URL"},
+			Scheme: "token"},
+		adapter: func(t testing.TB, f forge, client *transport.Transport, now func() time.Time) gitprovider.Provider {
+			return gitea.New(gitea.Options{Base: base(t, f), Client: client, Now: now, Sleep: noSleep})
 		},
 	}
 }
@@ -425,7 +446,8 @@ func (k kind) connect(t testing.TB, f forge, o transport.Options) gitprovider.Pr
 	t.Helper()
 	o.Name, o.Variables, o.Scheme = k.options.Name, k.options.Variables, k.options.Scheme
 	o.Base, o.Token = base(t, f), f.Token()
-	o.Clock = transport.Clock{Sleep: noSleep, Jitter: func(d time.Duration) time.Duration { return d }}
+	now := o.Clock.WithDefaults().Now
+	o.Clock = transport.Clock{Now: o.Clock.Now, Sleep: noSleep, Jitter: func(d time.Duration) time.Duration { return d }}
 	bound := cmp.Or(k.patience, patience)
 	if f.Faults().Stalls() {
 		bound = cmp.Or(k.stallPatience, stallPatience)
@@ -441,7 +463,7 @@ func (k kind) connect(t testing.TB, f forge, o transport.Options) gitprovider.Pr
 		t.Fatal(err)
 	}
 	if app != nil {
-		return github.New(github.Options{API: base(t, f), Client: client, App: app, Now: time.Now, Sleep: noSleep})
+		return github.New(github.Options{API: base(t, f), Client: client, App: app, Now: now, Sleep: noSleep})
 	}
-	return k.adapter(t, f, client)
+	return k.adapter(t, f, client, now)
 }

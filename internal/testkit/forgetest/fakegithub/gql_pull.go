@@ -25,6 +25,9 @@ func (r *pullRules) pullNamed(number string) *memhost.PR {
 // addPullFields are the fields of a repository that lead to pull requests and labels.
 func (g *pullGraph) addPullFields(out fields) {
 	out["pullRequest"] = g.at.rights().guarded(func(in args) (any, error) {
+		if err := g.at.s.graph.spend(1); err != nil {
+			return nil, err
+		}
 		if pr := g.at.repo.PR(in.Int("number")); pr != nil && !g.at.hides(doorGraph, pullName(pr.Number)) {
 			return g.pull(pr), nil
 		}

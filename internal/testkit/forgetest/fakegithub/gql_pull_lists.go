@@ -1,6 +1,7 @@
 package fakegithub
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -108,10 +109,10 @@ func (g *pullGraph) requests(pr *memhost.PR, in args) (any, error) {
 	}, in)
 }
 
-// commits are those that a pull request adds, oldest first.
+// commits are those that a pull request adds, oldest first. One that still shows an old head shows those of it.
 func (r *pullRules) commits(pr *memhost.PR) []string {
 	var out []string
-	for id := pr.HeadCommit; id != "" && id != r.base(pr); {
+	for id := cmp.Or(r.at.set.Delays.Heads[pr.Number], pr.HeadCommit); id != "" && id != r.base(pr); {
 		out = append(out, id)
 		c := r.at.repo.Commits[id]
 		if c == nil || len(c.Parents) == 0 {

@@ -102,6 +102,9 @@ func (g *gitGraph) updateRule(branch string) *gql.Object {
 // expression resolves what git's rev-parse would: a commit, or the entry at a path of one ("main:checks/disk.md").
 func (g *gitGraph) expression(in args) *gql.Object {
 	if oid := in.String("oid"); oid != "" {
+		if g.at.hides(doorGraph, oid) {
+			return nil
+		}
 		return g.object(oid)
 	}
 	rev, file, hasPath := strings.Cut(in.String("expression"), ":")

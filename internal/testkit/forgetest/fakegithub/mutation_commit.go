@@ -60,6 +60,7 @@ func createCommitOnBranch(p *place, in args) (fields, error) {
 	p.details[id] = p.byGitHub()
 	p.repo.Branches[branch] = id
 	p.made(commitsOf(branch))
+	p.made(id)
 	return fields{
 		"commit": lazy(func(args) (any, error) { return p.git().commit(id), nil }),
 		"ref":    lazy(func(args) (any, error) { return p.git().ref(branch), nil }),

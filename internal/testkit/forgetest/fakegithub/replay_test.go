@@ -34,7 +34,7 @@ type heard struct {
 // recordings lists the files, each about a repository of its own.
 func recordings() []string {
 	return strings.Fields(`add-and-remove-repository-collaborator add-labels-to-issue branch-protection create-file create-status
-		errors get-repository git-refs labels paginate-issues rename-repository`)
+		errors get-content get-repository git-refs labels paginate-issues release-assets-conflict rename-repository`)
 }
 
 // outOfScope gives the reason why a recorded exchange is not held against the fake.
@@ -43,8 +43,9 @@ func outOfScope() map[string]string {
 	return map[string]string{
 		"add-and-remove-repository-collaborator 2": route, "add-and-remove-repository-collaborator 4": route,
 		"add-and-remove-repository-collaborator 5": route, "add-and-remove-repository-collaborator 6": route,
-		"branch-protection 2": route, "create-status 4": route, "git-refs 3": route, "git-refs 6": route,
-		"labels 4": route, "labels 5": route, "rename-repository 5": route,
+		"branch-protection 2": route, "create-status 4": route, "get-content 0": route, "get-content 1": route,
+		"git-refs 3": route, "git-refs 6": route, "labels 4": route, "labels 5": route,
+		"release-assets-conflict 0": route, "rename-repository 5": route,
 	}
 }
 

@@ -13,7 +13,7 @@ func commitRoutes() map[string]handler {
 			if p.empty(a) {
 				return
 			}
-			if p.repo.Commits[a.path["commit_sha"]] == nil {
+			if p.repo.Commits[a.path["commit_sha"]] == nil || p.hides(doorREST, a.path["commit_sha"]) {
 				a.notFound()
 				return
 			}
