@@ -68,7 +68,8 @@ func RunServe(ctx context.Context, a *App) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	told := newServing(p)
-	keepUp(ctx, p, &background, func(ctx context.Context) { told.keep(ctx, p) }, handler.KeepVerifying, agents.Keep, serveTokens, tokens.Keep)
+	keepUp(ctx, p, &background, func(ctx context.Context) { told.keep(ctx, p) }, handler.KeepVerifying,
+		agents.Keep, serveTokens, tokens.Keep)
 	if err := handler.Watch(ctx); err != nil {
 		p.Log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
 	}
