@@ -84,7 +84,8 @@ func (s *serving) tell(state policy.State) {
 	if err != nil || s.file == nil || slices.Equal(text, s.said) || len(text) > maxServing {
 		return
 	}
-	if _, err := s.file.WriteAt(text, servingOffset); err == nil && s.file.Truncate(int64(servingOffset+len(text))) == nil {
+	_, err = s.file.WriteAt(text, servingOffset)
+	if err == nil && s.file.Truncate(int64(servingOffset+len(text))) == nil {
 		s.said = text
 	}
 }

@@ -213,7 +213,8 @@ func newKernel(a *App, p *Parts) *operation.Kernel {
 				Rules: operation.Rules{Policy: now.Policy, Problem: now.Problem, Closed: now.ReadOnly.On},
 			}
 		},
-		Audit: p.Store.Ledger, Locks: operation.NewLocks(locks), Redact: p.Scanner.Redact, Log: p.Log, Now: p.Store.Now,
+		Audit: p.Store.Ledger, Locks: operation.NewLocks(locks), Redact: p.Scanner.Redact, Hide: p.Scanner.Hide, Log: p.Log,
+		Now:   p.Store.Now,
 		NewID: NewID,
 	})
 }
@@ -245,8 +246,8 @@ func (p *Parts) markKey() ([]byte, error) {
 	return key, nil
 }
 
-// grantKey seals what lets providers of identities be asked about people. It is made of the configured key of the marks,
-// which machines share, or is that of the state folder.
+// grantKey seals what lets providers of identities be asked about people. It is made of the configured key of the
+// marks, which machines share, or is that of the state folder.
 func (p *Parts) grantKey() ([]byte, error) {
 	if p.Cfg.Records.MarkKey != "" || p.Cfg.Records.Dir == "" {
 		return p.markKey()
