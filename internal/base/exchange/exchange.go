@@ -1,4 +1,4 @@
-// Package exchange is one message of MCP and the way for what comes of it. It stands between a transport whose messages
+// Package exchange is one message of MCP and the way for its answer. It stands between a transport whose messages
 // arrive each on a request of its own (HTTP) and the loop that answers them.
 package exchange
 

@@ -1,5 +1,5 @@
 // Package strictjson decodes JSON that others wrote into Go structs and says everything that is wrong with it at once,
-// in sentences that whoever wrote it can act on.
+// in sentences that its author can act on.
 //
 // It is stricter than encoding/json: names must be spelled exactly, unknown and repeated names are refused, so are null
 // where nothing may be null, invalid UTF-8 and halves of surrogate pairs. What it accepts, encoding/json decodes to the

@@ -1,4 +1,4 @@
-// Package notify tells people what became of a proposal: by an Apprise API server, by the apprise command, or by a
+// Package notify tells people how a proposal ended: by an Apprise API server, by the apprise command, or by a
 // signed JSON webhook. docs/guides/notifications.md is the contract for those who configure
 // and receive it.
 //
