@@ -1,4 +1,4 @@
-// Package processtree runs a command and sees to it that nothing that comes of it outlives it: not a process that left
+// Package processtree runs a command and sees to it that nothing that it starts outlives it: not a process that left
 // its process group or session, cleared its environment, lost its parent or ignores signals.
 //
 // Run runs a command to its end and keeps what it printed. Start is for what is followed while it runs. Cmd is for
