@@ -23,7 +23,10 @@ for archive in "$@"; do
   diff -r docs "$root/docs" > /dev/null || fail "holds other pages than docs"
   [ "$(find "$root" -name '*.1.gz' | wc -l)" -gt 100 ] || fail "lacks manual pages"
   case $archive in
-    *_"$here".*) env -i HOME="$folder" "$root/claudeops" version || fail "the program does not run" ;;
+    *_"$here".*)
+      env -i HOME="$folder" "$root/claudeops" version || fail "the program does not run"
+      (cd "$folder" && env -i HOME="$folder/none" PATH="$PATH" TMPDIR="$folder" "$root/claudeops" demo > "$folder/demo.log") || fail "the demo fails"
+      ;;
   esac
   rm -rf "$root"
 done

@@ -1,5 +1,5 @@
-// Command screenshots runs the demo, opens its dashboard in Chromium, and writes the picture of the README into the
-// folder of the documentation, and the page that shows the pictures of all pages, which tests have taken.
+// Command screenshots draws commands at a terminal, runs the demo, opens its dashboard in Chromium, and writes the
+// pictures of both into the folder of the documentation, and the page that shows the pictures of all pages, which tests have taken.
 //
 //	screenshots BINARY DOCS
 package main
@@ -35,6 +35,13 @@ func main() {
 func run(ctx context.Context, binary, docs string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
+	absolute, err := filepath.Abs(binary)
+	if err != nil {
+		return err
+	}
+	if err := takeScenes(ctx, absolute, filepath.Join(docs, "images/terminal")); err != nil {
+		return err
+	}
 	demo, signIn, err := startDemo(ctx, binary)
 	if err != nil {
 		return err

@@ -54,7 +54,6 @@ func keepRecords(ctx context.Context, p *Parts, background *sync.WaitGroup) {
 	background.Go(func() { keepPruned(ctx, p) })
 	background.Go(func() { keepDeployed(ctx, p) })
 	background.Go(func() { p.Store.sinks.Keep(ctx) })
-	background.Go(func() { headLog(p).Keep(ctx) })
 	background.Go(func() { p.Store.Ledger.KeepRepeats(ctx, time.Tick(repeatsTick)) })
 }
 

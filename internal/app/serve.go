@@ -18,12 +18,16 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/auditsink"
 	"github.com/claudeops/claudeops/internal/web/guard"
 )
 
 // drainBound limits how long a server that was told to end waits for pending requests. What they leave unfinished is
 // settled by the next process, as after any kill.
 const drainBound = 30 * time.Second
+
+// announceBound is how long a start waits for what the log is to have before the address.
+const announceBound = 2 * time.Second
 
 // RunServe serves dashboard and REST until ctx is done.
 func RunServe(ctx context.Context, a *App) error {
@@ -75,7 +79,8 @@ func RunServe(ctx context.Context, a *App) error {
 	if err := handler.Watch(ctx); err != nil {
 		p.Log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
 	}
-	announce(a, p, at, welcome)
+	heads := headLog(p)
+	announce(ctx, a, p, heads, at, welcome)
 	p.notifier.Kick(ctx)
 	follower.Begin(ctx)
 	defer follower.Finish()
@@ -84,7 +89,7 @@ func RunServe(ctx context.Context, a *App) error {
 	defer background.Wait()
 	told := newServing(p)
 	keepUp(ctx, p, &background, func(ctx context.Context) { told.keep(ctx, p) }, handler.KeepVerifying, agents.Keep,
-		serveTokens, tokens.Keep)
+		serveTokens, tokens.Keep, heads.Keep)
 	defer end()
 	return ServeUntil(ctx, p, handler.HTTPServer(), listeners...)
 }
@@ -99,11 +104,14 @@ func ended(ctx context.Context, err error) error {
 
 // announce says where the server listens and how to sign in, below all that was logged so far: the log is written in
 // the background.
-func announce(a *App, p *Parts, at net.Addr, welcome string) {
+func announce(ctx context.Context, a *App, p *Parts, heads *auditsink.Log, at net.Addr, welcome string) {
 	isOn := func(e gitprovider.Registration) bool { return e.Provider != nil }
 	if !slices.ContainsFunc(p.Providers.registry.Entries(), isOn) {
 		p.Log.Warn("no forge is set up yet: run `claudeops init`, then start this again")
 	}
+	bound, cancel := context.WithTimeout(ctx, announceBound)
+	heads.Catch(bound)
+	cancel()
 	if flush := a.Options().FlushLog; flush != nil {
 		flush()
 	}

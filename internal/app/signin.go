@@ -98,7 +98,7 @@ func (s signIn) warn(local bool) error {
 			"address", s.web.Addr)
 	}
 	if s.web.AnonymousRead {
-		s.log.Warn("whoever reaches this address on this machine, an agent included, may read without a token", "address",
+		s.log.Warn("everybody on this machine, an agent included, may read at this address without a token", "address",
 			s.web.Addr)
 	}
 	return nil

@@ -235,7 +235,7 @@ func aboutTheWorld() []answered {
 			fault.ProviderDisabled, "The forge of the repository has no token.", nil,
 			func(call map[string]any) { call["clone_url"] = "https://github.com/joe/infra" }, noCall, nil,
 		},
-		{fault.Misconfigured, "The state folder is no folder.", func(w *refusing) {
+		{fault.Misconfigured, "The state folder is not a folder.", func(w *refusing) {
 			name := filepath.Join(w.TempDir(), "state")
 			if err := os.WriteFile(name, nil, 0o600); err != nil {
 				w.Fatal(err)

@@ -32,7 +32,7 @@ func auditVerifyCommand(a *commandLine) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Recompute the hash chain of the record, and compare it with heads that were kept elsewhere",
-		Long: "verify recomputes the hash of every row. Whoever can write the records can replace the chain by another one " +
+		Long: "verify recomputes the hash of every row. Anyone who can write the records can replace the chain by another one " +
 			"that is sound: so\n" +
 			"verify compares it with the heads in the files of CLAUDEOPS_AUDIT_SINK, and says which sinks it cannot read. " +
 			"--heads compares it\n" +

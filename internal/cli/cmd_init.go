@@ -105,7 +105,7 @@ func (i *interview) tryUntilItWorks(ctx context.Context, s *settings) (trial, er
 		case err == nil || !i.ask.canAsk():
 			return tried, err
 		}
-		fmt.Fprintf(i.a.streams.Err, "\n%s\n\n", inAnswersWords(fault.From(err).Message))
+		fmt.Fprintf(i.a.streams.Err, "\n%s\n\n", capital(inAnswersWords(fault.From(err).Message)))
 		again, askErr := i.retry(ctx, s)
 		if askErr != nil {
 			return tried, askErr
@@ -194,7 +194,8 @@ func (i *interview) firstPullRequest(
 	if i.ask.canAsk() {
 		var text strings.Builder
 		describeTry(&text, tried.findings, tried.preview, "")
-		fmt.Fprintf(i.a.streams.Err, "%s\n", text.String())
+		text.WriteString("\n")
+		fmt.Fprint(i.a.streams.Err, surfaceOf(i.a, i.a.streams.Err).lay(harmless(text.String())))
 		tried.shown = true
 	}
 	yes, err := i.ask.agree(ctx, "Open this first pull request now?", true)

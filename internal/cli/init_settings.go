@@ -290,8 +290,10 @@ func (i *interview) repo(ctx context.Context, s *settings) (err error) {
 	s.repo, err = i.ask.ask(ctx, i.before(stepRepo, i.o.repo), question{
 		flag: "--repo", text: "Which repository may agents propose changes to, as owner/name?", usual: usual,
 		check: func(answer string) (string, error) {
-			_, err := parseRepo(answer)
-			return answer, err
+			if _, err := parseRepo(answer); err != nil {
+				return "", errors.New("give it as owner/name, such as joe/home-cluster")
+			}
+			return answer, nil
 		},
 	})
 	s.values["CLAUDEOPS_REPOS"] = s.forge + ":" + s.repo

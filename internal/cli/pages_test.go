@@ -35,7 +35,8 @@ func notRun() map[string]string {
 		"sudo ": system, "-E CLAUDEOPS_STATE_DIR=": system, "make ": makefile, "GITHUB_TOKEN=... ": network,
 		"claude ": client,
 		"eval \"$(claudeops mcp-config --client gemini": client, "claudeops serve": stays,
-		"claudeops demo --life": "runs for long; e2e plays it", "claudeops mcp-server": stdio,
+		"claudeops demo --life": "runs for long; e2e plays it", "tar -xzf claudeops_VERSION": "needs a release; deploy/packages/archives.sh unpacks one",
+		"claudeops mcp-server": stdio,
 		"CLAUDEOPS_TOOLSETS=pr,definitions claudeops mcp-server": stdio,
 		"CLAUDEOPS_TOOLSETS=pr,scripts claudeops mcp-server":     stdio,
 	}

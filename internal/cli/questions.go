@@ -70,6 +70,7 @@ func (q questions) ask(ctx context.Context, said string, one question) (string, 
 			return "", err
 		}
 		if answer = cmp.Or(strings.TrimSpace(answer), one.usual); answer == "" {
+			fmt.Fprint(q.out, "  This needs an answer (Ctrl-C stops).\n")
 			continue
 		}
 		value, err := one.check(answer)

@@ -144,7 +144,7 @@ func (c *checkout) check(ctx context.Context) error {
 	if info, err := c.root.Lstat(c.folder + "/.git"); errors.Is(err, fs.ErrNotExist) {
 		return errors.New("it is no working copy of git, so nobody updates it here")
 	} else if err != nil || !info.IsDir() {
-		return errors.New("its .git is no folder of its own")
+		return errors.New("its .git is not a folder of its own")
 	}
 	for _, name := range []string{"HEAD", "config", "index", "objects", "refs", "packed-refs", "logs"} {
 		info, err := c.root.Lstat(c.folder + "/.git/" + name)

@@ -10,7 +10,7 @@ import (
 // maxTier is the tier that a session may escalate to at most, and why.
 func (r *Runner) maxTier(ceiling gitprovider.Tier) (gitprovider.Tier, string) {
 	if ceiling != 0 && ceiling < r.Settings.MaxTier {
-		return ceiling, fmt.Sprintf("whoever started it may start tier %s at most", ceiling)
+		return ceiling, fmt.Sprintf("the person who started it may start tier %s at most", ceiling)
 	}
 	return r.Settings.MaxTier, fmt.Sprintf("CLAUDEOPS_MAX_TIER is %s", r.Settings.MaxTier)
 }

@@ -306,7 +306,7 @@ func TestWhoeverStartsASessionCapsWhatItEscalatesTo(t *testing.T) {
 	w := newWorld(t, "handoff-to 3")
 	ran, err := NewSupervisor(w.runner).Run(t.Context(), Spec{Tier: 1, Ceiling: 2})
 	if err != nil || len(ran) != 2 || ran[1].Tier != 2 ||
-		!strings.Contains(ran[0].Escalation, "whoever started it may start tier 2 at most") {
+		!strings.Contains(ran[0].Escalation, "the person who started it may start tier 2 at most") {
 		t.Errorf("%v: %+v", err, ran)
 	}
 	w = newWorld(t, "handoff-to 3")

@@ -13,7 +13,7 @@ import (
 // Edit replaces one part of a text.
 type Edit struct {
 	Old string `json:"old" required:"true" minLength:"1" doc:"Text that the file has exactly once" fix:"give the text that is to be replaced"`
-	New string `json:"new" required:"true" doc:"Text in its place"`
+	New string `json:"new" required:"true" doc:"New text"`
 }
 
 // Mismatch says why an edit does not fit the text as the edits before it have left it.

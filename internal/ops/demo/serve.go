@@ -31,7 +31,7 @@ func Serve(ctx context.Context, o Options, addr string) error {
 		return err
 	}
 	s.served = true
-	s.say("Open this address in your browser and watch:\n\n  %s\n", server.address)
+	s.say("Open this address in your browser%s and watch:\n\n  %s\n", s.signIn(server), server.address)
 	played := s.play(ctx, append(s.steps(),
 		step{"Another pull request, which a person wants changed", s.openAnother},
 		step{"A dry run that waits for a person", s.leaveDryRun},
@@ -41,7 +41,7 @@ func Serve(ctx context.Context, o Options, addr string) error {
 	}
 	if played == nil {
 		s.say("\n=== The demo is done, and the server stays. What to do next:\n\n")
-		s.say("Open the dashboard (the address works once, within ten minutes):\n\n  %s\n\n", server.address)
+		s.say("Open the dashboard%s:\n\n  %s\n\n", s.signIn(server), server.address)
 		s.say("To sign in again later, paste what this prints:\n\n  cat %s\n",
 			quoted(filepath.Join(s.state, "operator-token")))
 		s.sayCommands("Or look around in a second terminal, in the same folder")
@@ -49,6 +49,19 @@ func Serve(ctx context.Context, o Options, addr string) error {
 		s.say("\nAll files are in %s. Ctrl-C ends the server.\n", s.Dir)
 	}
 	return server.wait(ctx)
+}
+
+// signIn says how a browser signs in. An address that other machines may reach, such as that of a container, carries no
+// code: there the token of the demo does it.
+func (b *sandbox) signIn(s *server) string {
+	if strings.Contains(s.address, "code=") {
+		return " (the address works once, within ten minutes)"
+	}
+	token, _, err := files.ReadPath(filepath.Join(b.state, "operator-token"), 4<<10)
+	if err != nil {
+		return ""
+	}
+	return ", sign in with the token " + strings.TrimSpace(string(token))
 }
 
 // server is a running `claudeops serve`.

@@ -266,12 +266,12 @@ func (d *Doctor) ends() Finding {
 	}
 	slices.Sort(ways)
 	if every := d.Config.Forges.PollInterval; every > 0 {
-		ways = append(ways, fmt.Sprintf("a look every %s", every))
+		ways = append(ways, fmt.Sprintf("polling every %s", every))
 	}
 	if len(ways) == 0 {
 		return Finding{Name: name, Status: Off, Detail: "CLAUDEOPS_POLL_INTERVAL is 0, and there is no secret for webhooks"}
 	}
-	return Finding{Name: name, Status: OK, Detail: "claudeops serve hears of them by " + strings.Join(ways, " and ")}
+	return Finding{Name: name, Status: OK, Detail: "claudeops serve learns of merged and closed pull requests by " + strings.Join(ways, " and ")}
 }
 
 // server says what keeps claudeops serve from starting; nothing if there is nothing.

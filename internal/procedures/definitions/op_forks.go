@@ -87,7 +87,7 @@ func (s set) forkInfo() operation.Operation {
 	return reading(s, named("fork_info", "fork info", "Read a fork", "Show where a fork comes from",
 		"Read where a forked agent or tool comes from: upstream's name, the version that was forked, the highest that "+
 			"there is now, when it was forked and last merged. "+
-			"VALIDATION_ERROR for what is no fork."), nil,
+			"VALIDATION_ERROR for a definition that is not a fork."), nil,
 		func(ctx context.Context, v *view, in ForkRequest) (ForkInfo, error) {
 			f, err := v.catalog.Fork(ctx, in.Name)
 			if err != nil {

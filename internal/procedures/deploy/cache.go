@@ -58,7 +58,7 @@ func (g *Git) Folder(ctx context.Context, s *GitSource, commit string) (string, 
 		return "", ioError(folder, err)
 	case !info.IsDir():
 		return "", change.NewError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"},
-			"%s is no folder; move it away", folder).With("path", folder)
+			"%s is not a folder; move it away", folder).With("path", folder)
 	}
 	touch(folder)
 	return folder, nil

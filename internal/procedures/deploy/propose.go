@@ -130,7 +130,7 @@ func (d *drafting) take(ctx context.Context, item change.Drift) error {
 	if item.Kind == change.Missing {
 		if len(of.parts) > 1 {
 			return nothingToPropose("several_modules", "change_modules",
-				"%s is made of %d modules, so that nobody knows which one should go; remove it from %s", item.Path, len(of.parts),
+				"%s is made of %d modules, so it is not clear which one should go; remove it from %s", item.Path, len(of.parts),
 				configName).With("path", item.Path)
 		}
 		return d.edit(ctx, item, of.parts[0], before[0], nil)

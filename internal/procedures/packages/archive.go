@@ -152,7 +152,7 @@ func packedFileOf(name string, d fs.DirEntry) (packedFile, error) {
 		return packedFile{}, newError(ManifestInvalid, "%s cannot be read: %s", name, reason(err)).Because(err)
 	}
 	if info.Mode()&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != 0 {
-		return packedFile{}, newError(ManifestInvalid, "%s has a mode that gives rights to whoever runs it",
+		return packedFile{}, newError(ManifestInvalid, "%s has a mode that gives the rights of its owner to all who run it",
 			name).Suggest("take that away: chmod ug-s,-t")
 	}
 	if info.Mode()&0o100 != 0 {

@@ -104,7 +104,7 @@ func (u *unpacking) take(h *tar.Header) error {
 	name := strings.TrimSuffix(strings.TrimPrefix(h.Name, "./"), "/")
 	switch {
 	case h.Mode&rights != 0:
-		return refused("%+q has a mode that gives rights to whoever runs it", name)
+		return refused("%+q has a mode that gives the rights of its owner to all who run it", name)
 	case h.Typeflag == tar.TypeDir && (name == "" || name == "."):
 		return nil
 	case badEntry(name) != "":

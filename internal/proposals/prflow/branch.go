@@ -139,7 +139,7 @@ func (w *writer) nameTaken(ctx context.Context, failure error) (same *sameChange
 			w.provider.Lateness() == 0: // otherwise a process working on it would hold the files in our records
 			return nil, w.takeBranch(ctx, kind, tip, failure)
 		}
-		w.creation.call.Progress("waiting for whoever is making the same change")
+		w.creation.call.Progress("waiting for a call that makes the same change")
 		w.service.Clock.Sleep(ctx, wait)
 	}
 	return nil, failure

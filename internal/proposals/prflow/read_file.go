@@ -232,7 +232,7 @@ func afterReadingFile(e *fault.Error) string {
 		}
 		return "do not call again for this file: report what is needed of it, for a person"
 	case fault.Conflict:
-		return "get_pr_status tells what became of it; the base branch has what was merged"
+		return "get_pr_status says how it ended; the base branch has what was merged"
 	case fault.NotFound:
 		return "correct what the message names and call once more; a file that does not exist can be created"
 	}

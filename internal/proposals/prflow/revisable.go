@@ -114,7 +114,7 @@ func (r revisions) hear(ctx context.Context, p gitprovider.Provider, repo gitpro
 	case approvals > 0 && objections == 0:
 		out.why = notRevisable(pr, "approved",
 			"is approved: what is added now would be merged under an approval that was given for another text")
-		out.why.Suggestion = "leave it to be merged; whoever wants more asks for changes there"
+		out.why.Suggestion = "leave it to be merged; who wants more asks for changes there"
 	case out.asks == nil && len(out.red) == 0 && !r.policy().Revisions.Always && !r.isFresh(pr, out):
 		out.why = &fault.Violation{
 			Code: fault.DuplicatePR, Path: "revises", Rule: "reviewed", Final: true,

@@ -239,7 +239,7 @@ func plainFolder(root *files.Dir, dir string) (ok bool, problem string) {
 		case info.Mode()&fs.ModeSymlink != 0:
 			return false, at + " is a symbolic link, which is not followed"
 		case !info.IsDir():
-			return false, at + " is no folder"
+			return false, at + " is not a folder"
 		}
 	}
 	return true, ""

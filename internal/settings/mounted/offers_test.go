@@ -105,7 +105,7 @@ func TestWhatCannotBeOfferedIsSaid(t *testing.T) {
 		{"a folder with a file's name", func(t *testing.T, dir, _ string) { write(t, dir, "r/checks/a.md/x", "") },
 			`"checks/a.md" is no plain file`},
 		{"a file in a folder's place", func(t *testing.T, dir, _ string) { write(t, dir, "r/checks", "") },
-			"checks is no folder"},
+			"checks is not a folder"},
 		{"a name with a line break", func(t *testing.T, dir, _ string) { write(t, dir, "r/checks/a\nb.md", "") },
 			`"checks/a\nb.md" has a name that is not plain`},
 		{"a broken manifest", func(t *testing.T, dir, _ string) {

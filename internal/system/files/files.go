@@ -21,7 +21,7 @@ var ErrNotRegular = errors.New("is no regular file")
 var ErrTooLarge = errors.New("is too large")
 
 // ErrNotFolder is the error for what should be a folder and is none. Test for it with errors.Is.
-var ErrNotFolder = errors.New("is no folder")
+var ErrNotFolder = errors.New("is not a folder")
 
 // OpenPath opens a regular file for reading, at a path that the operator named: symbolic links are followed wherever
 // they lead. The caller closes the file. Anything that is not a regular file is ErrNotRegular, in an *fs.PathError;

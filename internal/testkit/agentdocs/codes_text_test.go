@@ -85,7 +85,7 @@ func aboutCodes() map[fault.Code]aboutCode {
 			advice:  "Set the variable that the message names.",
 		},
 		fault.Misconfigured: {
-			meaning: "Another setting, or a folder or file that it names, is no good: missing, not writable, malformed.",
+			meaning: "Another setting, or a folder or file that it names, cannot be used: missing, not writable, malformed.",
 			advice:  "Tell the operator what the message says; it names the variable or the folder.",
 		},
 		fault.UpstreamError: {

@@ -137,7 +137,7 @@ func anonymized(err error) error {
 		return nil
 	}
 	return handler.Unavailable(fault.New(fault.UpstreamError,
-		"not every provider serves us; whoever may read is told which"))
+		"not every provider serves us; sign in to see which"))
 }
 
 // providersReady is the fault that names each enabled provider that is down, or nil.

@@ -35,7 +35,7 @@ type ProposalEntry struct {
 	PRNumber   int           `json:"pr_number,omitempty"`
 	PRURL      string        `json:"pr_url,omitempty"`
 	Pull       *PullSeen     `json:"pull,omitempty" doc:"What was last seen of the pull request, if it is ours"`
-	State      string        `json:"state,omitempty" doc:"What became of the proposal, if it passed the gates"`
+	State      string        `json:"state,omitempty" doc:"How the proposal ended, if it passed the gates"`
 	Warnings   []string      `json:"warnings,omitempty" doc:"What the gates let pass and a person should know before merging"`
 	DurationMS float64       `json:"duration_ms"`
 	Policy     string        `json:"policy,omitempty" doc:"Hash of the policy that judged it"`

@@ -25,7 +25,7 @@ type SessionEntry struct {
 	Denied    int                `json:"denied" doc:"How often the agent was refused a tool"`
 	Boundary  *sessions.Boundary `json:"boundary,omitempty" doc:"What kept the agent from the files and processes of Claude Ops; absent of a session that never started, and of older versions"`
 	sessions.Usage
-	Escalation string          `json:"escalation,omitempty" doc:"What became of its handoff"`
+	Escalation string          `json:"escalation,omitempty" doc:"What happened to its handoff"`
 	Counts     sessions.Counts `json:"counts" doc:"Its attempts at proposals, by the audit"`
 }
 

@@ -71,7 +71,7 @@ func (g *Guard) lacks(who access.Principal, scope access.Scope) *fault.Error {
 			wanted = append(wanted, scope)
 		}
 		e.Message += fmt.Sprintf(
-			": whoever changes something has to say who they are. Make a token with `claudeops token create --name "+
+			": a request that changes something must say who makes it. Make a token with `claudeops token create --name "+
 				"NAME --max-tier %d --scopes %s`, and sign in with it at %s%s", int(g.tier), wanted, g.BasePath, SignInPath)
 	}
 	return e
