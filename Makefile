@@ -68,6 +68,7 @@ lint: ## formatting, vet and the linters of .golangci.yml
 	go tool -modfile=tools/files/go.mod actionlint .github/workflows/*.yml
 	go tool -modfile=tools/files/go.mod actionlint -ignore 'specifying action "https://github.com/' .gitea/workflows/*.yml
 	go tool -modfile=tools/files/go.mod kustomize build deploy/kubernetes/overlays/example >/dev/null
+	! command -v promtool >/dev/null || promtool test rules deploy/prometheus/claudeops.rules.test.yaml
 
 bench: build ## the benchmarks of docs/explain/benchmarks.md
 	./bench/run.sh $(BIN)

@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/follow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
@@ -50,6 +51,7 @@ func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessio
 		Webhooks: api.Webhooks{Follower: follower, Senders: webhooks(p)},
 		Rules: web.Rules{
 			Policy: p.Rules.Effective, Doctor: func(ctx context.Context) []doctor.Finding { return lookAtServer(ctx, p) },
+			Room:         func(ctx context.Context) (metrics.Room, error) { return roomOf(ctx, p) },
 			Boundary:     func() metrics.Boundary { return boundaryMetric(p.Cfg) },
 			ComparePulls: func(ctx context.Context) ([]record.HeadCheck, error) { return CompareWithPulls(ctx, p) },
 		},
@@ -72,6 +74,16 @@ func lookAtServer(ctx context.Context, p *Parts) []doctor.Finding {
 	d := NewDoctor(p)
 	d.LeaveAudit = true
 	return d.Look(ctx)
+}
+
+// roomOf is what the records take, and the disk of the state folder.
+func roomOf(ctx context.Context, p *Parts) (room metrics.Room, err error) {
+	size, err := p.Store.Size(ctx)
+	room.Records = uint64(max(size, 0)) //nolint:gosec // not negative
+	if free, disk, known := files.Room(p.Cfg.Records.Dir); known && p.Cfg.Records.Dir != "" {
+		room.DiskFree, room.Disk = free, disk
+	}
+	return room, err
 }
 
 // boundaryMetric is what keeps agents from our files now, for metrics.

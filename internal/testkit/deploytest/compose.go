@@ -25,6 +25,7 @@ type Service struct {
 	Image       string            `yaml:"image"`
 	Restart     string            `yaml:"restart"`
 	Init        bool              `yaml:"init"`
+	Logging     Logging           `yaml:"logging"`
 	Grace       string            `yaml:"stop_grace_period"`
 	User        string            `yaml:"user"`
 	ReadOnly    bool              `yaml:"read_only"`
@@ -38,6 +39,12 @@ type Service struct {
 	Volumes     []Mount           `yaml:"volumes"`
 	Environment map[string]string `yaml:"environment"`
 	Secrets     []string          `yaml:"secrets"`
+}
+
+// Logging is where the output of a service goes.
+type Logging struct {
+	Driver  string            `yaml:"driver"`
+	Options map[string]string `yaml:"options"`
 }
 
 // Mount is a volume or a folder in a service.

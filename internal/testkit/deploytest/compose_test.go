@@ -118,6 +118,9 @@ func TestTheContainerHasNoRightsThatItDoesNotNeed(t *testing.T) {
 			t.Errorf("%s: capabilities %q, options %q, %d processes, memory %q", name, s.CapDrop, s.SecurityOpt, s.PidsLimit,
 				s.MemLimit)
 		}
+		if s.Logging.Options["max-size"] == "" || s.Logging.Options["max-file"] == "" {
+			t.Errorf("%s: its log grows without bound: %+v", name, s.Logging)
+		}
 		for _, port := range s.Ports {
 			if !strings.HasPrefix(port, "127.0.0.1:") {
 				t.Errorf("%s is published on %s", name, port)
