@@ -31,8 +31,9 @@ func (e *env) records() Records {
 	r := Records{
 		DirDefault: e.get("CLAUDEOPS_STATE_DIR") == "", DatabaseURL: databaseURL(e),
 		Kind:    strings.ToLower(e.get("CLAUDEOPS_RECORDS")),
-		MarkKey: e.secret("CLAUDEOPS_MARK_KEY"), Retention: e.age("CLAUDEOPS_RETENTION", 0),
-		SessionRetention: e.age("CLAUDEOPS_SESSION_RETENTION", defaultSessionRetention), AuditSinks: auditSinks(e),
+		MarkKey: e.secret("CLAUDEOPS_MARK_KEY"), Retention: e.age("CLAUDEOPS_RETENTION", e.get("CLAUDEOPS_RETENTION"), 0),
+		SessionRetention: e.age("CLAUDEOPS_SESSION_RETENTION", e.get("CLAUDEOPS_SESSION_RETENTION"), defaultSessionRetention),
+		AuditSinks:       auditSinks(e),
 	}
 	r.Dir, r.Problem = e.stateDir()
 	return r
@@ -141,8 +142,7 @@ func ParseRetention(raw string) (time.Duration, error) {
 const defaultSessionRetention = 30 * 24 * time.Hour
 
 // age reads an age of ParseRetention. It is 0, which keeps everything, for a value that cannot be understood.
-func (e *env) age(name string, unset time.Duration) time.Duration {
-	raw := e.get(name)
+func (e *env) age(name, raw string, unset time.Duration) time.Duration {
 	if raw == "" {
 		return unset
 	}

@@ -53,6 +53,9 @@ type Mount struct {
 	Source   string `yaml:"source"`
 	Target   string `yaml:"target"`
 	ReadOnly bool   `yaml:"read_only"`
+	Bind     struct {
+		SELinux string `yaml:"selinux"` // the label that the folder gets
+	} `yaml:"bind"`
 }
 
 // ParseCompose reads a compose file strictly, with its variables as lookup gives them: ${NAME} and ${NAME:-default}.
