@@ -64,12 +64,13 @@ check: lint test ## what must hold before a commit
 
 lint: ## formatting, vet and the linters of .golangci.yml
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
-	go vet ./... && go vet -tags e2e,postgres,live,lint ./...
+	go vet ./... && go vet -tags e2e,postgres,live,lint ./... && GOOS=windows go vet ./... && GOOS=darwin go vet ./...
 	go test -tags lint -count=1 ./internal/testkit/architecture
 	go tool -modfile=tools/go.mod golangci-lint run --build-tags e2e,postgres,live,lint ./...
 	go tool -modfile=tools/files/go.mod actionlint .github/workflows/*.yml
 	go tool -modfile=tools/files/go.mod actionlint -ignore 'specifying action "https://github.com/' .gitea/workflows/*.yml
 	go tool -modfile=tools/files/go.mod kustomize build deploy/kubernetes/overlays/example >/dev/null
+	! command -v promtool >/dev/null || promtool test rules deploy/prometheus/claudeops.rules.test.yaml
 
 bench: build ## the benchmarks of docs/explain/benchmarks.md
 	./bench/run.sh $(BIN)
@@ -134,7 +135,8 @@ crash: ## processes killed at random moments, again and again; see docs/explain/
 release-snapshot: ## what a release holds, in dist, without a tag and without publishing; installs the deb in a clean root if run as root
 	CGO_ENABLED=0 go tool -modfile=tools/release/go.mod goreleaser release --snapshot --clean --skip=sign,docker$$(command -v syft >/dev/null || echo ,sbom)
 	./deploy/packages/archives.sh dist/claudeops_*.tar.gz dist/claudeops_*.zip
-	@if [ "$$(id -u)" = 0 ] && command -v dpkg >/dev/null; then set -x; ./deploy/packages/test.sh dist/claudeops_*_linux_$$(go env GOARCH).deb; \
+	@if [ "$$(id -u)" = 0 ] && command -v dpkg >/dev/null; then set -ex; ./deploy/packages/test.sh dist/claudeops_*_linux_$$(go env GOARCH).deb; \
+	  ! command -v debootstrap >/dev/null || ./deploy/packages/systemd.sh dist/claudeops_*_linux_$$(go env GOARCH).deb; \
 	else echo "make release-snapshot: the deb was not installed, which needs root and dpkg" >&2; fi
 
 clean:

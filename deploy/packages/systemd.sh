@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs a deb in a Debian of its own, boots that Debian's systemd as process 1 of namespaces of its own, and looks whether the unit does what
-# docs/guides/deployment.md says: a session of it has the boundary `user`, its agent reaches nothing of the unit, and nothing outlives the unit's stop.
+# Boots a Debian's systemd as process 1 of namespaces of its own, installs a deb while it runs, and looks whether the unit does what
+# docs/guides/deployment.md says: it waits for an address that is late, a session of it has the boundary `user`, its agent reaches nothing of the unit,
+# nothing outlives the unit's stop, an upgrade restarts it, and the removal ends it.
 # Needs root, debootstrap, cgroups of version 2, and Debian's mirror unless a folder is given that was made before. A minute; most of it is debootstrap.
 #
 #   deploy/packages/systemd.sh dist/claudeops_VERSION_linux_ARCH.deb [FOLDER]
@@ -22,14 +23,14 @@ trap finish EXIT
 fail() { echo "$deb: $*" >&2; exit 1; }
 
 [ -x "$root/lib/systemd/systemd" ] ||
-  debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,git,curl,procps bookworm "$root" > "$work/debootstrap.log" || { tail "$work/debootstrap.log"; fail "no Debian"; }
+  debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,git,curl,iproute2,procps bookworm "$root" > "$work/debootstrap.log" || { tail "$work/debootstrap.log"; fail "no Debian"; }
 rm -rf "$root/var/log/journal" "$root/var/lib/private/claudeops" # of an earlier time
+chroot "$root" dpkg --purge claudeops > /dev/null 2>&1 || true # of an earlier time
+rm -rf "$root/etc/claudeops"
 cp "$deb" "$root/root/claudeops.deb"
-chroot "$root" dpkg --install /root/claudeops.deb > /dev/null
-chroot "$root" /usr/share/doc/claudeops/secrets.sh /etc/claudeops/secrets
-printf 'CLAUDEOPS_TIER=1\nCLAUDEOPS_MAX_TIER=1\nCLAUDEOPS_CLAUDE_BIN=/usr/local/bin/claude\n' > "$root/etc/claudeops/environment"
-mkdir -p "$root/etc/systemd/system/multi-user.target.wants" "$root/mnt"
-ln -sfn /usr/lib/systemd/system/claudeops.service "$root/etc/systemd/system/multi-user.target.wants/claudeops.service"
+mkdir -p "$root/etc/claudeops" "$root/mnt"
+printf 'CLAUDEOPS_TIER=1\nCLAUDEOPS_MAX_TIER=1\nCLAUDEOPS_CLAUDE_BIN=/usr/local/bin/claude\nCLAUDEOPS_ADDR=10.77.0.1:8080\nCLAUDEOPS_START_WAIT=2s\n' \
+  > "$root/etc/claudeops/environment"
 
 # In place of the Claude CLI: connects as it does, tries what it must not reach, leaves a process behind, and says what came of it.
 cat > "$root/usr/local/bin/claude" << 'CLI'
@@ -76,14 +77,30 @@ inside() {
   nsenter -t "$booted" -m -p -u -i -n -C --root env -i PATH=/usr/sbin:/usr/bin timeout 60 bash -euo pipefail -c "cd /; $1" 2> "$work/said"
 }
 for _ in $(seq 300); do
-  booted=$(pgrep -P "$!" -x systemd) && inside 'curl -sf http://127.0.0.1:8080/readyz' > /dev/null && break
+  booted=$(pgrep -P "$!" -x systemd) && inside 'systemctl is-active multi-user.target' > /dev/null && break
   sleep 0.2
 done
-inside 'systemctl is-active claudeops' > /dev/null || { cat "$work/boot.log"; fail "the unit was not started"; }
+inside 'dpkg --install /root/claudeops.deb' > /dev/null || { cat "$work/boot.log" "$work/said"; fail "it cannot be installed"; }
+inside 'getent passwd claudeops-agent-1 claudeops-agent-16' > /dev/null || fail "the users of agents are not there until the machine boots again"
+! inside 'systemctl is-active claudeops' > /dev/null || fail "it was started without settings"
+inside '/usr/share/doc/claudeops/secrets.sh /etc/claudeops/secrets'
+# The address comes late, as that of a VPN does. The unit tries again and again, far more often than systemd would by itself.
+inside 'systemctl enable --now claudeops' || { cat "$work/said"; fail "the unit is not enabled"; }
+for _ in $(seq 300); do
+  [ "$(inside 'systemctl show -p NRestarts --value claudeops')" -ge 2 ] && break
+  sleep 0.2
+done
+inside 'journalctl -u claudeops --no-pager' | grep -q 'code=exited, status=5' || fail "a late address has another exit code"
+inside 'ip link set lo up && ip address add 10.77.0.1/32 dev lo'
+for _ in $(seq 300); do
+  inside 'curl -sf http://10.77.0.1:8080/readyz' > /dev/null && break
+  sleep 0.2
+done
+inside 'systemctl is-active claudeops' > /dev/null || { inside 'journalctl -u claudeops --no-pager'; fail "the unit was not started when its address came"; }
 inside 'journalctl -u claudeops --no-pager' > "$work/log"
 ! grep "cannot be read" "$work/log" || fail "the unit does not get its secrets"
 inside 'systemd-analyze verify /usr/lib/systemd/system/claudeops.service' || { cat "$work/said"; fail "systemd finds fault with the unit"; }
-ask='curl -sS -H "Authorization: Bearer $(cat /etc/claudeops/secrets/claudeops_api_tokens)" -H "Content-Type: application/json" http://127.0.0.1:8080/api/v1/sessions'
+ask='curl -sS -H "Authorization: Bearer $(cat /etc/claudeops/secrets/claudeops_api_tokens)" -H "Content-Type: application/json" http://10.77.0.1:8080/api/v1/sessions'
 inside "$ask -d '{\"tier\":1}'" > /dev/null
 for _ in $(seq 300); do
   seen=$(inside 'cd "/proc/$(systemctl show -p MainPID --value claudeops)/root" && cat tmp/claudeops-session-*/*/seen') && inside 'pgrep -x claudeops-conne' > /dev/null && break
@@ -97,6 +114,16 @@ inside 'systemctl status --no-pager claudeops' | grep -q claudeops-session- || f
 inside 'systemctl stop claudeops'
 [ "$(inside 'systemctl show -p Result --value claudeops')" = success ] || fail "the unit did not end well"
 ! inside 'pgrep -u "$(seq -s , -f claudeops-agent-%g 16)"' || fail "processes of the agent outlived the unit"
+# An upgrade has a running service take the new program; the removal ends it, and keeps the records.
+inside 'systemctl start claudeops'
+before=$(inside 'systemctl show -p MainPID --value claudeops')
+inside 'dpkg --install /root/claudeops.deb' > /dev/null || { cat "$work/said"; fail "it cannot be upgraded"; }
+after=$(inside 'systemctl show -p MainPID --value claudeops')
+[ "$after" != 0 ] && [ "$after" != "$before" ] || fail "after an upgrade the old program runs on ($before, $after)"
 inside 'systemd-run -q --pipe --wait -p DynamicUser=yes -p User=claudeops -p StateDirectory=claudeops -E CLAUDEOPS_STATE_DIR=/var/lib/claudeops claudeops audit verify' ||
   { cat "$work/said"; fail "the audit is not whole"; }
-echo "$deb: started by systemd, a session run by the unit, and stopped"
+inside 'dpkg --remove claudeops' > /dev/null || { cat "$work/said"; fail "it cannot be removed"; }
+! inside 'pgrep -x claudeops' || fail "the service outlived its package"
+! inside 'systemctl cat claudeops' > /dev/null || fail "systemd knows the unit still"
+inside 'test -s /var/lib/private/claudeops/claudeops.db' || fail "the records went with the package"
+echo "$deb: installed in a running systemd, started late, a session run by the unit, upgraded, stopped and removed"

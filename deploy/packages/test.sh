@@ -12,7 +12,7 @@ touch "$root"/var/lib/dpkg/{status,available}
 fail() { echo "$deb: $*" >&2; exit 1; }
 
 # Dependencies are those of the machine, which an empty root has not.
-dpkg --root="$root" --force-depends --install "$deb"
+dpkg --root="$root" --force-depends --force-script-chrootless --install "$deb"
 for file in usr/bin/claudeops usr/bin/claudeops-connect usr/lib/systemd/system/claudeops.service usr/lib/sysusers.d/claudeops.conf usr/share/man/man1/claudeops.1.gz \
   usr/share/bash-completion/completions/claudeops usr/share/zsh/vendor-completions/_claudeops usr/share/fish/vendor_completions.d/claudeops.fish \
   usr/share/doc/claudeops/{copyright,THIRD_PARTY_NOTICES.txt,README.md,CHANGELOG.md,environment.example,secrets.sh} usr/share/doc/claudeops/docs/reference/configuration.md; do
@@ -31,6 +31,6 @@ in_root /usr/bin/claudeops policy check checks/disk.md
 in_root /usr/bin/claudeops doctor > /dev/null || [ $? -eq 3 ] || fail "doctor did not run"
 in_root /usr/bin/claudeops audit verify
 
-dpkg --root="$root" --remove claudeops
+dpkg --root="$root" --force-script-chrootless --remove claudeops
 [ -z "$(find "$root" -path "$root/usr/*" -not -type d -print -quit)" ] || fail "leaves files behind"
 echo "$deb ($version): installed, run and removed"

@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/procedures/packages"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/settings/sources"
 )
@@ -83,6 +84,7 @@ func newRetention(p func() *Parts) retention.Acts {
 	return retention.Acts{
 		Kernel: func() *operation.Kernel { return p().kernel }, Store: func() retention.Store { return p().Store.Retention },
 		Keep: func() time.Duration { return p().Cfg.Records.Retention }, Now: func() time.Time { return p().Store.Now() },
+		KeepOutput: func() time.Duration { return p().Cfg.Records.SessionRetention }, Output: store.KindSessionOutput,
 	}
 }
 

@@ -146,6 +146,7 @@ func (all *providers) transport(p *Parts, s driver.Settings, o transport.Options
 	}
 	o.UserAgent, o.Log = "claudeops", p.Log
 	o.Clock = transport.Clock{Now: time.Now, Sleep: all.sleep}
+	all.latency.Expect(o.Name)
 	o.Observe = func(outcome string, took time.Duration) { all.latency.Observe(o.Name, outcome, took) }
 	return transport.New(o)
 }

@@ -15,7 +15,7 @@ const pruneInterval = 24 * time.Hour
 
 // keepPruned removes what is older than the retention, now and then daily, until ctx ends.
 func keepPruned(ctx context.Context, p *Parts) {
-	if p.Cfg.Records.Retention == 0 {
+	if p.Cfg.Records.Retention == 0 && p.Cfg.Records.SessionRetention == 0 {
 		return
 	}
 	prune := newRetention(func() *Parts { return p }).Operation()

@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/follow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
@@ -52,6 +53,7 @@ func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessio
 		Rules: web.Rules{
 			Policy: p.Rules.Effective, Doctor: func(ctx context.Context) []doctor.Finding { return lookAtServer(ctx, p) },
 			Stamp:        func() string { return fmt.Sprint(p.PolicyState(), p.secrets.Problems()) },
+			Room:         func(ctx context.Context) (metrics.Room, error) { return roomOf(ctx, p) },
 			Boundary:     func() metrics.Boundary { return boundaryMetric(p.Cfg) },
 			ComparePulls: func(ctx context.Context) ([]record.HeadCheck, error) { return CompareWithPulls(ctx, p) },
 		},
@@ -76,6 +78,16 @@ func lookAtServer(ctx context.Context, p *Parts) []doctor.Finding {
 	d.LeaveAudit = true
 	d.Rules.Secrets = p.secrets.Problems()
 	return d.Look(ctx)
+}
+
+// roomOf is what the records take, and the disk of the state folder.
+func roomOf(ctx context.Context, p *Parts) (room metrics.Room, err error) {
+	size, err := p.Store.Size(ctx)
+	room.Records = uint64(max(size, 0)) //nolint:gosec // not negative
+	if free, disk, known := files.Room(p.Cfg.Records.Dir); known && p.Cfg.Records.Dir != "" {
+		room.DiskFree, room.Disk = free, disk
+	}
+	return room, err
 }
 
 // boundaryMetric returns the boundary between agents and our files now, for metrics.

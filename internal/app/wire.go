@@ -28,6 +28,8 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/auditsink"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/keyfile"
@@ -159,7 +161,8 @@ func (a *App) Wire(n Needs) *Parts {
 		LocalRoot:   localRoot(p.Cfg.Forges.LocalRoot),
 		Process:     store.Process{Version: Version(), Command: commandOf(a.Options().Args)},
 		MakeParents: p.Cfg.Records.DirDefault, MustExist: n.Records,
-		Appended: func(ctx context.Context) { p.Store.sinks.Appended(ctx) },
+		Appended:       func(ctx context.Context) { p.Store.sinks.Appended(ctx) },
+		SessionNotices: func(r sessions.Record) []record.Notice { return p.notifier.SessionNotices(r) },
 	})
 	p.Store.sinks = newSinks(p)
 	p.identities = newIdentities(p)

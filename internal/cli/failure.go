@@ -51,10 +51,7 @@ func unreadable(name string, err error) error {
 
 // checkOutcome and checkCode refuse values that narrow a listing to nothing.
 func checkOutcome(outcome string) error {
-	known := []record.Outcome{"", record.OutcomeOpened, record.OutcomeRevised, record.OutcomeReused, record.OutcomeDryRun,
-		record.OutcomeRefused,
-		record.OutcomeFailed, record.OutcomeDone}
-	if slices.Contains(known, record.Outcome(outcome)) {
+	if outcome == "" || slices.Contains(record.Outcomes(), record.Outcome(outcome)) {
 		return nil
 	}
 	return app.Usage(errors.New("--outcome is opened, revised, reused, dry_run, refused, failed or done"))

@@ -45,6 +45,9 @@ func Main() int {
 		fmt.Fprintln(os.Stderr, err)
 		return fault.ExitUsage
 	}
+	if exit, is := processtree.Init(); is { // in a container without an init of its own
+		return exit
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return Run(ctx, os.Args[1:], Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, os.LookupEnv)

@@ -72,6 +72,8 @@ type Rules struct {
 	Stamp func() string
 	// Boundary returns the boundary between agents and our files now; nil: it is in no metric.
 	Boundary func() metrics.Boundary
+	// Room is what the records take, and the disk that they are on; nil: it is in no metric.
+	Room func(ctx context.Context) (metrics.Room, error)
 	// ComparePulls compares the audit with the marks of pull requests at the providers; nil: that cannot be asked.
 	ComparePulls func(ctx context.Context) ([]record.HeadCheck, error)
 }

@@ -81,8 +81,14 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 	s.hub = live.New(live.Options{Topics: topics(o, s.health), Limits: o.Live.Limits, Guard: s.guard, Env: o.Env})
 	s.metrics = metrics.New(metrics.Options{
 		Settings: o.Settings, Records: o.Records, Health: s.health, Now: o.Env.Now,
-		Remaining: o.Providers.Remaining, Latency: o.Providers.Latency, Streams: s.hub.Count, Boundary: o.Rules.Boundary,
+		Remaining: o.Providers.Remaining, Latency: o.Providers.Latency, Streams: s.hub.Count, Boundary: o.Rules.Boundary, Room: o.Rules.Room,
+		ScheduledEvery: func() time.Duration { return o.Sessions.Plan().Every },
 	})
+	for _, sender := range o.Webhooks.Senders {
+		if sender.Secret != "" {
+			s.metrics.ExpectDeliveries(sender.Source.Name)
+		}
+	}
 	s.programs = authserver.New(authserver.Options{Service: o.Agents.Programs, Guard: s.guard, MCPPath: mcphttp.Path,
 		Now: o.Env.Now})
 	s.mcp = mcphttp.New(mcphttp.Options{Tokens: o.Agents.Tokens, Limits: o.Agents.Limits, Guard: s.guard, Now: o.Env.Now,

@@ -11,7 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// lookBackPages bounds how many pages of records are read to find one that fits, past sessions that were skipped.
+// lookBackPages bounds how many pages of records are read to find one that fits. Sessions that were skipped are not
+// among them: a schedule that could not start for long would hide what was found before.
 const (
 	lookBackPages = 4
 	lookBackPage  = 50
@@ -85,7 +86,7 @@ func (h history) spoke() (out []record.Actor) {
 
 // previous is the newest session that began; found is false if there is none.
 func (r *Runner) previous(ctx context.Context) (last sessions.Record, found bool, err error) {
-	return r.newest(ctx, sessions.Query{}, func(s sessions.Record) bool { return s.State != sessions.StateSkipped })
+	return r.newest(ctx, sessions.Query{}, func(sessions.Record) bool { return true })
 }
 
 // lastOf are the last session of the same tier that has left a report or a handoff, and those that it handed over to.
@@ -118,7 +119,7 @@ const maxChain = 3
 // newest is the newest session that fits.
 func (r *Runner) newest(ctx context.Context, q sessions.Query, fits func(sessions.Record) bool) (sessions.Record, bool,
 	error) {
-	q.Limit = lookBackPage
+	q.Limit, q.Began = lookBackPage, true
 	for range lookBackPages {
 		page, err := r.Records.Sessions(ctx, q)
 		if err != nil {

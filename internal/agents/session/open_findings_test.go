@@ -136,10 +136,12 @@ func TestAFindingThatIsOpenStartsNoFurtherSession(t *testing.T) {
 		"it was a week ago": {handoffs: []string{toTier(2, "dns-slow")}, escalates: true, between: func(w *world, _ *forge) {
 			w.runner.Now = func() time.Time { return time.Now().Add(openFor + time.Hour) }
 		}},
-		"a session was skipped meanwhile": {handoffs: []string{toTier(2, "dns-slow")}, between: func(w *world, _ *forge) {
-			if err := NewSupervisor(w.runner).skip(context.Background(), sessions.TriggerSchedule,
-				"another one ran"); err != nil {
-				panic(err)
+		"no session could start for days": {handoffs: []string{toTier(2, "dns-slow")}, between: func(w *world, _ *forge) {
+			for range 300 {
+				if err := NewSupervisor(w.runner).skip(context.Background(), sessions.TriggerSchedule, sessions.CauseRefused,
+					"the boundary is missing"); err != nil {
+					panic(err)
+				}
 			}
 		}},
 	} {

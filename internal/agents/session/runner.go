@@ -100,6 +100,9 @@ func (s Settings) task(tier gitprovider.Tier, trigger sessions.Trigger) sessions
 func (r *Runner) finish(ctx context.Context, spec Spec, record sessions.Record) (sessions.Record, error) {
 	end := r.runClaude(ctx, spec, &record)
 	record.State, record.Reason, record.EndedAt = end.state, cleaner{r.Secrets}.reason(end.reason), r.Now().UTC()
+	if end.state == sessions.StateFailed && strings.Contains(end.reason, credentialAdvice) {
+		record.Cause = sessions.CauseLogin
+	}
 	ctx, cancel := detached(ctx)
 	defer cancel()
 	var err error

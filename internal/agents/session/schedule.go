@@ -123,7 +123,7 @@ func (s *Schedule) start(ctx context.Context) time.Time {
 			err = taken
 		} else {
 			s.Log.Warn("a scheduled session was skipped", "reason", fault.From(err).Message)
-			err = s.Supervisor.skip(ctx, sessions.TriggerSchedule, fault.From(err).Message)
+			err = s.Supervisor.skip(ctx, sessions.TriggerSchedule, sessions.CauseBusy, fault.From(err).Message)
 		}
 	}
 	if fault.CodeOf(err) == fault.Misconfigured && ctx.Err() == nil {
@@ -131,7 +131,7 @@ func (s *Schedule) start(ctx context.Context) time.Time {
 			s.Refused(ctx, err)
 		}
 		s.Log.Error("a scheduled session was refused", "error", fault.From(err).Message)
-		err = s.Supervisor.skip(ctx, sessions.TriggerSchedule, fault.From(err).Message)
+		err = s.Supervisor.skip(ctx, sessions.TriggerSchedule, sessions.CauseRefused, fault.From(err).Message)
 	}
 	if errors.Is(err, errAlreadyStarted) {
 		if next, err := s.due(ctx, now); err == nil {

@@ -238,12 +238,12 @@ func (s *Supervisor) run(ctx context.Context, c *chain, l *lock, record sessions
 }
 
 // skip records that a session of tier 1 was due and did not start.
-func (s *Supervisor) skip(ctx context.Context, trigger sessions.Trigger, why string) error {
+func (s *Supervisor) skip(ctx context.Context, trigger sessions.Trigger, cause sessions.Cause, why string) error {
 	r := s.runner
 	now := r.Now().UTC()
 	return r.Records.BeginSession(ctx, sessions.Record{
 		ID: r.NewID(), Task: r.Settings.task(gitprovider.TierObserve, trigger), StartedAt: now, EndedAt: now,
-		Ending: sessions.Ending{State: sessions.StateSkipped, Reason: why, ExitCode: -1},
+		Ending: sessions.Ending{State: sessions.StateSkipped, Cause: cause, Reason: why, ExitCode: -1},
 	})
 }
 

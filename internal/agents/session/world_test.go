@@ -109,7 +109,8 @@ func (m *memory) Sessions(_ context.Context, q sessions.Query) ([]sessions.Recor
 	}
 	var out []sessions.Record
 	for _, r := range slices.Backward(m.records) {
-		if (q.Trigger == "" || r.Trigger == q.Trigger) && (q.Tier == 0 || r.Tier == q.Tier) {
+		if (q.Trigger == "" || r.Trigger == q.Trigger) && (q.Tier == 0 || r.Tier == q.Tier) &&
+			(!q.Began || r.State != sessions.StateSkipped) {
 			out = append(out, r)
 		}
 	}

@@ -3,9 +3,10 @@ package local_test
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
+
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -38,7 +39,7 @@ func TestCancellationEndsGitAndItsChildren(t *testing.T) {
 			t.Parallel()
 			w := home(t, bare())
 			fifo := filepath.Join(t.TempDir(), "fifo")
-			w.must(syscall.Mkfifo(fifo, 0o600))
+			w.must(exec.Command("mkfifo", fifo).Run()) // syscall.Mkfifo is not on every system
 			p := w.imposter(strings.ReplaceAll(script, "%FIFO", fifo), local.Options{})
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
@@ -56,7 +57,7 @@ func TestCancelledGitMayRemoveItsLocks(t *testing.T) {
 	w := home(t, bare())
 	dir := t.TempDir()
 	fifo, lock := filepath.Join(dir, "fifo"), filepath.Join(dir, "lock")
-	w.must(syscall.Mkfifo(fifo, 0o600))
+	w.must(exec.Command("mkfifo", fifo).Run()) // syscall.Mkfifo is not on every system
 	w.must(os.WriteFile(lock, nil, 0o600))
 	p := w.imposter("trap 'rm "+lock+"; exit 1' TERM; echo started > "+fifo+"; sleep 300 & wait", local.Options{})
 	ctx, cancel := context.WithCancel(t.Context())

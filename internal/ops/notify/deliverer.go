@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
 // Outbox is where notices wait. internal/records/store implements it. Its errors are *fault.Error with the code
@@ -86,6 +87,20 @@ func (d *Deliverer) Notices(event record.Event, a record.Attempt) []record.Notic
 	out, err := notices(fromAttempt(event, a), d.names...)
 	if err != nil {
 		d.options.Log.Error("no notice was made", "event", event, "request_id", a.RequestID, "error", err)
+	}
+	return out
+}
+
+// SessionNotices are those of the end of a session of an agent, one for each target; none of an end that nobody needs
+// to be told of.
+func (d *Deliverer) SessionNotices(r sessions.Record) []record.Notice {
+	m, tell := fromSession(r)
+	if !tell {
+		return nil
+	}
+	out, err := notices(m, d.names...)
+	if err != nil {
+		d.options.Log.Error("no notice was made", "event", m.Event, "session", r.ID, "error", err)
 	}
 	return out
 }

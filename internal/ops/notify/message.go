@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
 // version is the version of Message. It changes when a field changes its meaning or goes; new fields do not change it.
@@ -44,7 +45,8 @@ const untrusted = "repository, title, branch, paths, caller, who and message may
 // untrusted are always there.
 type Message struct {
 	Version int `json:"version"` // see Version
-	// opened, revised, refused, merged, closed, deployed or deploy_waits
+	// opened, revised, refused, merged, closed, deployed or deploy_waits; session_failed, session_skipped, session_limit or
+	// session_login
 	Event        record.Event `json:"event"`
 	Time         time.Time    `json:"time"`                    // when it happened; RFC 3339, UTC, milliseconds
 	RequestID    string       `json:"request_id"`              // as in the audit
@@ -62,7 +64,8 @@ type Message struct {
 	Did          string       `json:"did,omitempty"`           // what they did, as a verb: "merged", "could not deploy"
 	Reason       string       `json:"reason,omitempty"`        // why it was refused, in a few words
 	Code         fault.Code   `json:"code,omitempty"`          // of a refusal, and why a deployment waits
-	Message      string       `json:"message,omitempty"`       // of the same, and what was deployed
+	Message      string       `json:"message,omitempty"`       // of the same, what was deployed, and why a session ended
+	Session      string       `json:"session,omitempty"`       // of an agent, whose end it is about
 	// says which fields may hold text of agents; set when it is encoded
 	Untrusted string `json:"untrusted"`
 }
@@ -114,7 +117,29 @@ func parse(raw []byte) (m Message, err error) {
 func known(event record.Event) bool {
 	return slices.Contains([]record.Event{record.EventOpened, record.EventRevised, record.EventRefused, record.EventMerged,
 		record.EventClosed,
-		record.EventDeployed, record.EventDeployWaits}, event)
+		record.EventDeployed, record.EventDeployWaits}, event) || aboutSession(event)
+}
+
+func aboutSession(event record.Event) bool {
+	return slices.Contains([]record.Event{record.EventSessionFailed, record.EventSessionSkipped, record.EventSessionLimit,
+		record.EventSessionLogin}, event)
+}
+
+// fromSession is the message about the end of a session; false where nobody needs to be told. The record is redacted
+// already.
+func fromSession(r sessions.Record) (Message, bool) {
+	m := Message{Time: r.EndedAt, Tier: int(r.Tier), Message: r.Why(), Session: r.ID}
+	switch {
+	case r.Cause == sessions.CauseLogin:
+		m.Event = record.EventSessionLogin
+	case r.State == sessions.StateSkipped:
+		m.Event = record.EventSessionSkipped
+	case r.State == sessions.StateLimit:
+		m.Event = record.EventSessionLimit
+	case r.State.Bad():
+		m.Event = record.EventSessionFailed
+	}
+	return m, m.Event != ""
 }
 
 // normal is m as it is written. Doing it twice changes nothing.
@@ -125,7 +150,7 @@ func (m Message) normal() Message {
 	m.Repository = content.Clean(m.Repository, maxRepo)
 	m.Title, m.Branch = content.Clean(m.Title, maxTitle), content.Clean(m.Branch, maxBranch)
 	m.Caller, m.Code = content.Clean(m.Caller, maxName), fault.Code(content.Clean(string(m.Code), maxName))
-	m.Message = content.Clean(m.Message, maxMessage)
+	m.Message, m.Session = content.Clean(m.Message, maxMessage), content.Clean(m.Session, maxID)
 	m.Who, m.Did, m.Reason = content.Clean(m.Who, maxName), content.Clean(m.Did, maxName), content.Clean(m.Reason, maxName)
 	m.Number, m.Tier, m.PathsOmitted = max(m.Number, 0), max(m.Tier, 0), max(m.PathsOmitted, 0)
 	if !showable(m.URL) {

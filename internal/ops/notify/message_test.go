@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"context"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
 // noon is when everything in these tests happens.
@@ -360,10 +362,58 @@ func TestKindOfNotification(t *testing.T) {
 	t.Parallel()
 	for event, want := range map[record.Event]string{
 		record.EventOpened: "info", record.EventRefused: "warning", record.EventMerged: "success", record.EventClosed: "info",
-		record.EventDeployed: "success", record.EventDeployWaits: "warning",
+		record.EventDeployed: "success", record.EventDeployWaits: "warning", record.EventSessionFailed: "warning",
+		record.EventSessionSkipped: "warning", record.EventSessionLimit: "warning", record.EventSessionLogin: "warning",
 	} {
 		if got := kind(event); got != want {
 			t.Errorf("kind(%s) = %s, want %s", event, got, want)
 		}
 	}
 }
+
+func TestWhatPeopleAreToldOfTheEndOfASession(t *testing.T) {
+	t.Parallel()
+	ended := func(state sessions.State, cause sessions.Cause, reason string) sessions.Record {
+		return sessions.Record{ID: "01JQ90", EndedAt: time.Unix(1, 0), Task: sessions.Task{Tier: 1},
+			Ending: sessions.Ending{State: state, Cause: cause, Reason: reason}}
+	}
+	for title, c := range map[string]struct {
+		record sessions.Record
+		event  record.Event
+		text   string
+	}{
+		"Claude Ops: session of tier 1 failed": {ended(sessions.StateTimeout, "", "it took longer than 30m0s"),
+			record.EventSessionFailed, "A session of tier 1 failed.\nReason: \"it took longer than 30m0s\"\nSession 01JQ90"},
+		"Claude Ops: session of tier 1 reached its limit": {ended(sessions.StateLimit, "", "it cost [2](x) USD"),
+			record.EventSessionLimit, "A session of tier 1 reached its limit.\nReason: \"it cost (2)(x) USD\"\nSession 01JQ90"},
+		"Claude Ops: session of tier 1 could not sign in": {ended(sessions.StateFailed, sessions.CauseLogin, "no credential"),
+			record.EventSessionLogin, "A session of tier 1 could not sign in. Claude Code needs a new credential.\n" +
+				"Reason: \"no credential\"\nSession 01JQ90"},
+		"Claude Ops: session of tier 1 was due and did not start": {ended(sessions.StateSkipped, sessions.CauseRefused, "no boundary"),
+			record.EventSessionSkipped, "A session of tier 1 was due and did not start. Further ones are not reported until one " +
+				"ends otherwise.\nReason: \"no boundary\"\nSession 01JQ90"},
+	} {
+		d := New(nil, []Sender{namedSender("webhook")}, Options{})
+		made := d.SessionNotices(c.record)
+		if len(made) != 1 || made[0].Event != c.event {
+			t.Errorf("%s: %d notices", title, len(made))
+			continue
+		}
+		_, delivery, err := open(made[0].Payload)
+		if err != nil || Title(delivery.Message) != title || Text(delivery.Message) != c.text {
+			t.Errorf("%v: %q, %q; want %q", err, Title(delivery.Message), Text(delivery.Message), c.text)
+		}
+	}
+	for _, state := range []sessions.State{sessions.StateSucceeded, sessions.StateCancelled} {
+		if _, tell := fromSession(ended(state, "", "")); tell {
+			t.Errorf("people are told of a session that %s", state)
+		}
+	}
+}
+
+// namedSender delivers nothing.
+type namedSender string
+
+func (n namedSender) Name() string { return string(n) }
+
+func (namedSender) Send(context.Context, Delivery) error { return nil }

@@ -17,6 +17,8 @@ const (
 // happened returns the subject of an event, and what happened to it.
 func happened(m Message) (subject, verb string) {
 	switch {
+	case aboutSession(m.Event):
+		return fmt.Sprintf("session of tier %d", m.Tier), endOf(m.Event)
 	case m.Event == record.EventRefused:
 		return "proposal", "refused"
 	case m.Number < 1:
@@ -31,6 +33,20 @@ func happened(m Message) (subject, verb string) {
 		return subject, "merged and not deployed yet"
 	}
 	return subject, string(m.Event)
+}
+
+// endOf is what has become of a session, as a verb.
+func endOf(event record.Event) string {
+	switch event {
+	case record.EventSessionSkipped:
+		return "was due and did not start"
+	case record.EventSessionLimit:
+		return "reached its limit"
+	case record.EventSessionLogin:
+		return "could not sign in"
+	default:
+		return "failed"
+	}
 }
 
 func inRepository(m Message) string {
@@ -52,6 +68,9 @@ func Title(m Message) string {
 // domain name can still become a link where a client guesses).
 func Text(m Message) string {
 	m = m.normal()
+	if aboutSession(m.Event) {
+		return textOfSession(m)
+	}
 	lines := []string{opening(m)}
 	if m.Event == record.EventRefused || m.Event == record.EventDeployWaits {
 		reason := "Code: " + plain(string(m.Code), maxName)
@@ -70,6 +89,21 @@ func Text(m Message) string {
 		lines = append(lines, "Request "+plain(m.RequestID, maxID))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// textOfSession says how a session ended, and what a person has to do.
+func textOfSession(m Message) string {
+	text := fmt.Sprintf("A session of tier %d %s.", m.Tier, endOf(m.Event))
+	switch m.Event {
+	case record.EventSessionLogin:
+		text += " Claude Code needs a new credential."
+	case record.EventSessionSkipped:
+		text += " Further ones are not reported until one ends otherwise."
+	}
+	if m.Message != "" {
+		text += fmt.Sprintf("\nReason: \"%s\"", plain(m.Message, maxMessage))
+	}
+	return text + "\nSession " + plain(m.Session, maxID)
 }
 
 // opening is the act as a sentence, and what a person has to do. Names and titles stand in quotes: others chose them.
@@ -132,7 +166,8 @@ func kind(event record.Event) string {
 	switch event {
 	case record.EventMerged, record.EventDeployed:
 		return "success"
-	case record.EventRefused, record.EventDeployWaits:
+	case record.EventRefused, record.EventDeployWaits, record.EventSessionFailed, record.EventSessionSkipped,
+		record.EventSessionLimit, record.EventSessionLogin:
 		return "warning"
 	default:
 		return "info"

@@ -14,9 +14,10 @@ import (
 
 // Store knows what is old. internal/records/store implements it.
 type Store interface {
-	CountPrunable(ctx context.Context, before time.Time) ([]record.Pruned, error)
-	// Prune removes it, and appends the row in the transaction of the last removal.
-	Prune(ctx context.Context, before time.Time, row func(removed []record.Pruned) record.Attempt) ([]record.Pruned, error)
+	CountPrunable(ctx context.Context, before time.Time, kinds ...string) ([]record.Pruned, error)
+	// Prune removes it, and appends the row in the transaction of the last removal. Without kinds it is about all.
+	Prune(ctx context.Context, before time.Time, row func(removed []record.Pruned) record.Attempt,
+		kinds ...string) ([]record.Pruned, error)
 }
 
 // Acts are the operations for people. All fields are required.
@@ -24,7 +25,10 @@ type Acts struct {
 	Kernel func() *operation.Kernel
 	Store  func() Store
 	Keep   func() time.Duration // what is configured; 0 keeps everything
-	Now    func() time.Time
+	// KeepOutput is the same for what agents said in sessions, the kind Output.
+	KeepOutput func() time.Duration
+	Output     string
+	Now        func() time.Time
 }
 
 // Request says how old the removed records must be.
@@ -35,8 +39,10 @@ type Request struct {
 // Answer lists what was removed, or would be.
 type Answer struct {
 	DryRun  bool            `json:"dry_run"`
-	Before  time.Time       `json:"before"`
+	Before  time.Time       `json:"before,omitzero" doc:"Absent where contents are kept for ever"`
 	Removed []record.Pruned `json:"removed"`
+	// OutputBefore is Before of what agents said in sessions, where that is kept for a shorter time.
+	OutputBefore time.Time `json:"session_output_before,omitzero" doc:"Before which what agents said in sessions goes, where that is later"`
 }
 
 // Operation removes what is old. The server asks for it, too, once a day.
@@ -48,8 +54,9 @@ func (a Acts) Operation() operation.Operation {
 		Shown: operation.Shown{
 			Help: "prune removes texts and file contents of settled proposals, settled notices, answers under idempotency " +
 				"keys, sessions of\n" +
-				"browsers, and what agents said and noted, older than CLAUDEOPS_RETENTION, as serve does once a day. The audit " +
-				"stays whole, and\n" +
+				"browsers, and what agents said and noted, older than CLAUDEOPS_RETENTION, and what agents said in sessions, older " +
+				"than\n" +
+				"CLAUDEOPS_SESSION_RETENTION, as serve does once a day. The audit stays whole, and\n" +
 				"what is needed to recognise a change stays, too. With --dry-run it prints what would go.",
 			View: func(out any) operation.View {
 				v := operation.View{Table: [][]string{{"KIND", "ROWS"}}}
@@ -72,7 +79,7 @@ func (a Acts) Operation() operation.Operation {
 			switch {
 			case err != nil:
 				return operation.Invalid("older_than", "--older-than: %s", err)
-			case keep == 0:
+			case keep == 0 && a.KeepOutput() == 0:
 				return operation.Invalid("older_than",
 					"everything is kept: set CLAUDEOPS_RETENTION, such as 90d, or give --older-than")
 			}
@@ -93,17 +100,37 @@ func (a Acts) prune(ctx context.Context, call operation.Call, in Request) (Answe
 	if err != nil {
 		return Answer{}, err
 	}
-	out := Answer{DryRun: call.DryRun, Before: a.Now().Add(-keep).UTC()}
-	if out.DryRun {
-		out.Removed, err = a.Store().CountPrunable(ctx, out.Before)
-		return out, err
+	out := Answer{DryRun: call.DryRun}
+	if output := a.KeepOutput(); output > 0 && (keep == 0 || output < keep) {
+		out.OutputBefore = a.Now().Add(-output).UTC()
+		if out.Removed, err = a.removed(ctx, call, out.OutputBefore, a.Output); err != nil || keep == 0 {
+			return out, err
+		}
 	}
-	out.Removed, err = a.Store().Prune(ctx, out.Before, func(removed []record.Pruned) record.Attempt {
-		message := "removed what is older than " + out.Before.Format(time.RFC3339) + ":"
+	out.Before = a.Now().Add(-keep).UTC()
+	more, err := a.removed(ctx, call, out.Before)
+	for i := range more { // older rows went first, or, in a dry run, are among them
+		for _, r := range out.Removed {
+			if r.Kind == more[i].Kind {
+				more[i].Rows = max(more[i].Rows, r.Rows)
+			}
+		}
+	}
+	out.Removed = more
+	return out, err
+}
+
+// removed removes what is older, of the kinds, and records it; in a dry run it counts.
+func (a Acts) removed(ctx context.Context, call operation.Call, before time.Time, kinds ...string) ([]record.Pruned,
+	error) {
+	if call.DryRun {
+		return a.Store().CountPrunable(ctx, before, kinds...)
+	}
+	return a.Store().Prune(ctx, before, func(removed []record.Pruned) record.Attempt {
+		message := "removed what is older than " + before.Format(time.RFC3339) + ":"
 		for _, r := range removed {
 			message += fmt.Sprintf(" %s %d", r.Kind, r.Rows)
 		}
 		return call.Done(message)
-	})
-	return out, err
+	}, kinds...)
 }

@@ -36,6 +36,12 @@ const (
 	OutcomeDone    Outcome = "done"    // a person's review, merge or close
 )
 
+// Outcomes lists them.
+func Outcomes() []Outcome {
+	return []Outcome{OutcomeOpened, OutcomeRevised, OutcomeReused, OutcomeDryRun, OutcomeRefused, OutcomeFailed,
+		OutcomeDone}
+}
+
 // OutcomeOf is the outcome of an attempt that ended with the code.
 func OutcomeOf(code fault.Code) Outcome {
 	if code.Refusal() {

@@ -19,6 +19,11 @@ const (
 	// before.
 	EventDeployed    Event = "deployed"
 	EventDeployWaits Event = "deploy_waits"
+	// Ends of sessions of agents that a person should look at.
+	EventSessionFailed  Event = "session_failed" // or it was too long, or its process was killed
+	EventSessionSkipped Event = "session_skipped"
+	EventSessionLimit   Event = "session_limit" // of turns or of cost
+	EventSessionLogin   Event = "session_login" // Claude Code has to be signed in
 )
 
 // Notice is something that people may want to hear of. It waits in the store's outbox until a sender of

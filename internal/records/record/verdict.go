@@ -20,6 +20,12 @@ const (
 	GateCaps       Gate = "caps"
 )
 
+// Gates lists them, in the order in which they are asked.
+func Gates() []Gate {
+	return []Gate{GateArguments, GateTier, GateScope, GateBaseTree, GateContent, GateRepository, GateRevision,
+		GateDuplicate, GateCooldown, GateAudit, GateCaps}
+}
+
 // Ruling is the result of a gate.
 type Ruling string
 

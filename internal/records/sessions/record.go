@@ -50,6 +50,36 @@ func (s State) Bad() bool {
 	return s == StateFailed || s == StateTimeout || s == StateLimit || s == StateInterrupted
 }
 
+// Cause says in a word why a session ended as it did, where a program or a person needs that; "" of most.
+type Cause string
+
+// The causes: of a session that was skipped, and of one that failed.
+const (
+	CauseBusy    Cause = "busy"    // another session ran when it was due
+	CauseRefused Cause = "refused" // settings do not let sessions start, such as a boundary that is required and missing
+	CauseLogin   Cause = "login"   // Claude Code has to be signed in
+)
+
+// Scheduled says how the sessions of the schedule ended, of all that are recorded.
+type Scheduled struct {
+	Ended    map[State]int64
+	Skipped  map[Cause]int64 // that were due and did not start
+	LastGood time.Time       // when the last one succeeded; zero: none has
+	Last     State           // how the last one ended, or StateSkipped; "" if there was none
+	Cause    Cause           // of the last one
+	LastAt   time.Time       // when that was
+}
+
+// behindAfter is how many intervals may pass without a good session.
+const behindAfter = 3
+
+// Behind reports whether a person should look at a schedule with the interval: its last session was refused, or none
+// has succeeded for three intervals.
+func (s Scheduled) Behind(every time.Duration, now time.Time) bool {
+	return s.Last == StateSkipped && s.Cause == CauseRefused ||
+		!s.LastGood.IsZero() && now.Sub(s.LastGood) > behindAfter*every
+}
+
 // Record is the stored record of a session. Its JSON, which is stored and printed, is one flat object. Text that the
 // agent or its tools wrote is redacted, cleaned and bounded; it stays untrusted.
 type Record struct {
@@ -86,6 +116,7 @@ type Task struct {
 type Ending struct {
 	State    State  `json:"state"`
 	Reason   string `json:"reason,omitempty"` // one sentence: why it ended as it did
+	Cause    Cause  `json:"cause,omitempty"`
 	Claude   string `json:"claude_version,omitempty"`
 	ExitCode int    `json:"exit_code"` // -1: ended by a signal, or never started
 }
@@ -157,6 +188,7 @@ type Query struct {
 	Tier    gitprovider.Tier
 	Trigger Trigger
 	Bad     bool // those alone that ended badly; see State.Bad
+	Began   bool // without those that were skipped
 }
 
 // Records keeps sessions. internal/records/store implements it. Methods return *fault.Error with the code internal when

@@ -24,8 +24,8 @@ const (
 	CostUnknown CostSource = "unknown"
 )
 
-// costSources lists them, the most certain first.
-func costSources() []CostSource {
+// CostSources lists them, the most certain first.
+func CostSources() []CostSource {
 	return []CostSource{CostClient, CostClientGuess, CostEstimate, CostUnknown}
 }
 
@@ -78,7 +78,7 @@ func (u Usage) Words() string {
 
 // Add adds what another session used. Of two sources the less certain one stands.
 func (u Usage) Add(o Usage) Usage {
-	certain := append([]CostSource{""}, costSources()...)
+	certain := append([]CostSource{""}, CostSources()...)
 	return Usage{
 		InputTokens: u.InputTokens + o.InputTokens, OutputTokens: u.OutputTokens + o.OutputTokens,
 		CacheReadTokens: u.CacheReadTokens + o.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens + o.CacheWriteTokens,

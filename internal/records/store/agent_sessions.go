@@ -51,6 +51,9 @@ func (s *AgentSessions) insert(ctx context.Context, r sessions.Record, lock stri
 		if err == nil {
 			err = saveUsage(ctx, tx, r)
 		}
+		if err == nil && r.State != sessions.StateRunning {
+			err = s.db.noteEnd(ctx, tx, r)
+		}
 		return err
 	})
 }
@@ -71,7 +74,7 @@ func (s *AgentSessions) AppendEvents(ctx context.Context, id string, events []se
 
 // SaveSession implements session.Records.
 func (s *AgentSessions) SaveSession(ctx context.Context, r sessions.Record) error {
-	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error { return saveSession(ctx, tx, r) })
+	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error { return s.db.saveSession(ctx, tx, r) })
 	if err == nil && r.State != sessions.StateRunning {
 		s.held.forget(r.ID)
 	}
@@ -79,8 +82,14 @@ func (s *AgentSessions) SaveSession(ctx context.Context, r sessions.Record) erro
 }
 
 // saveSession replaces what is recorded of a session. One that has ended does not run again: its progress comes late.
-func saveSession(ctx context.Context, tx *sql.Tx, r sessions.Record) error {
+func (d *database) saveSession(ctx context.Context, tx *sql.Tx, r sessions.Record) error {
 	kept, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	var ran bool
+	err = tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM agent_sessions WHERE id = $1 AND state = 'running')",
+		text(r.ID)).Scan(&ran)
 	if err != nil {
 		return err
 	}
@@ -91,6 +100,9 @@ func saveSession(ctx context.Context, tx *sql.Tx, r sessions.Record) error {
 	}
 	if err == nil {
 		err = saveUsage(ctx, tx, r)
+	}
+	if err == nil && ran && r.State != sessions.StateRunning {
+		err = d.noteEnd(ctx, tx, r)
 	}
 	return err
 }
@@ -118,6 +130,9 @@ func (s *AgentSessions) Sessions(ctx context.Context, q sessions.Query) ([]sessi
 	c.equals("state = $%d", string(q.State))
 	if q.Bad {
 		c.texts = append(c.texts, "state IN ('failed', 'timeout', 'limit', 'interrupted')")
+	}
+	if q.Began {
+		c.texts = append(c.texts, "state <> 'skipped'")
 	}
 	// Tier and trigger stand in the record only. No text in it can hold these patterns: its quotes are escaped.
 	if q.Tier != 0 {
@@ -258,7 +273,7 @@ func (s *AgentSessions) closeInterrupted(ctx context.Context, id, lock string) (
 			return err
 		}
 		ok = true
-		return saveSession(ctx, tx, r)
+		return s.db.saveSession(ctx, tx, r)
 	})
 	return ok && err == nil, err
 }

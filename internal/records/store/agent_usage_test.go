@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
@@ -77,4 +78,58 @@ func TestWhatAnInterruptedSessionUsedCounts(t *testing.T) {
 	got, err := s.AgentSessions.UsageOfEnded(ctx)
 	wantEqual(t, err, nil)
 	wantEqual(t, got, []sessions.UsageGroup{{Tier: 1, State: sessions.StateInterrupted, Sessions: 1, Usage: r.Usage}})
+}
+
+// The schedule may not run for months; how it stands is read at each scrape, and people are told once of each change.
+func TestTheEndsOfTheScheduleAreCountedAndChangesReported(t *testing.T) {
+	t.Parallel()
+	var told []string
+	now := noon()
+	s := openWith(t, Options{Now: func() time.Time { return now }, SessionNotices: func(r sessions.Record) []record.Notice {
+		told = append(told, r.ID)
+		return []record.Notice{{Event: record.EventSessionFailed, Payload: []byte(r.ID)}}
+	}})
+	ctx := context.Background()
+	run := func(id string, trigger sessions.Trigger, state sessions.State, cause sessions.Cause) {
+		now = now.Add(time.Hour)
+		r := agentSession(id)
+		r.Trigger, r.StartedAt = trigger, now
+		if state == sessions.StateSkipped {
+			r.State, r.Cause = state, cause
+			wantEqual(t, s.AgentSessions.BeginSession(ctx, r), nil)
+			return
+		}
+		wantEqual(t, s.AgentSessions.BeginSession(ctx, r), nil)
+		wantEqual(t, s.AgentSessions.SaveSession(ctx, r), nil) // it runs
+		r.State, r.Cause = state, cause
+		for range 2 { // what became of its handoff is saved later
+			wantEqual(t, s.AgentSessions.SaveSession(ctx, r), nil)
+		}
+	}
+	got, err := s.AgentSessions.ScheduledSessions(ctx)
+	wantEqual(t, err, nil)
+	if got.Last != "" || !got.LastGood.IsZero() || got.Behind(time.Hour, now) {
+		t.Errorf("of an empty store: %+v", got)
+	}
+	run("a", sessions.TriggerSchedule, sessions.StateSucceeded, "")
+	good := now
+	run("b", sessions.TriggerREST, sessions.StateFailed, "")
+	for _, id := range []string{"c", "d", "e", "f"} {
+		run(id, sessions.TriggerSchedule, sessions.StateSkipped, sessions.CauseRefused)
+	}
+	run("g", sessions.TriggerSchedule, sessions.StateSkipped, sessions.CauseBusy)
+	run("h", sessions.TriggerSchedule, sessions.StateFailed, sessions.CauseLogin)
+	run("i", sessions.TriggerSchedule, sessions.StateFailed, "")
+	got, err = s.AgentSessions.ScheduledSessions(ctx)
+	wantEqual(t, err, nil)
+	wantEqual(t, got.Ended, map[sessions.State]int64{sessions.StateSucceeded: 1, sessions.StateFailed: 2})
+	wantEqual(t, got.Skipped, map[sessions.Cause]int64{sessions.CauseRefused: 4, sessions.CauseBusy: 1})
+	if !got.LastGood.Equal(good) || got.Last != sessions.StateFailed || got.Cause != "" || !got.LastAt.Equal(now) ||
+		!got.Behind(time.Hour, now) || got.Behind(24*time.Hour, now) {
+		t.Errorf("%+v, want a last good one at %s", got, good)
+	}
+	wantEqual(t, told, []string{"a", "b", "c", "g", "h", "i"})
+	counts, err := s.Outbox.NoticeCounts(ctx)
+	wantEqual(t, err, nil)
+	wantEqual(t, counts.Pending, len(told))
 }

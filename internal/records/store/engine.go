@@ -34,6 +34,9 @@ type engine interface {
 	// check looks for damage that no transaction shows by itself, missing guards of the audit included.
 	check(ctx context.Context) error
 
+	// size is how many bytes the database takes on its disk.
+	size(ctx context.Context) (int64, error)
+
 	// asFault turns an error into a fault that says what the operator has to do. Faults and nil are passed on.
 	asFault(ctx context.Context, err error) error
 

@@ -144,3 +144,12 @@ func versionAt(t testing.TB, place string) (version int) {
 	}
 	return version
 }
+
+// freePages is how many pages of the file hold nothing.
+func freePages(t testing.TB, s *Store) (n int) {
+	t.Helper()
+	if err := raw(t, s).QueryRow("PRAGMA freelist_count").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -146,6 +146,13 @@ func (e *postgresEngine) check(ctx context.Context) error {
 	return nil
 }
 
+func (e *postgresEngine) size(ctx context.Context) (bytes int64, err error) {
+	const query = `SELECT COALESCE(SUM(pg_total_relation_size(c.oid)), 0)::BIGINT FROM pg_class c
+		WHERE c.relkind = 'r' AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'audit'::regclass)`
+	err = e.reader.QueryRowContext(ctx, query).Scan(&bytes)
+	return bytes, err
+}
+
 // prepare makes the tables or brings them up to date if need be, alone among all processes.
 func (e *postgresEngine) prepare(ctx context.Context, mustExist bool) error {
 	version, err := e.version(ctx)

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -24,6 +26,16 @@ type pruneRule struct {
 	clear func(ctx context.Context, tx *sql.Tx, rule pruneRule, before, now time.Time) (int64, error)
 }
 
+// KindSessionOutput is the kind of what agents said and did in sessions.
+const KindSessionOutput = "session_output"
+
+// rulesOf are the rules of the kinds; of all, if none is named.
+func rulesOf(kinds []string) []pruneRule {
+	return slices.DeleteFunc(pruneRules(), func(r pruneRule) bool {
+		return len(kinds) > 0 && !slices.Contains(kinds, r.kind)
+	})
+}
+
 // pruneRules are all kinds, in the order in which they are removed. A table that others add is one more entry.
 func pruneRules() []pruneRule {
 	return []pruneRule{
@@ -31,7 +43,7 @@ func pruneRules() []pruneRule {
 		{kind: "notices", table: "notices", key: "id", condition: "state IN ('delivered', 'given_up') AND settled_us < $1"},
 		{kind: "idempotency_keys", table: "idempotency_keys", key: "principal, key", condition: "created_us < $1"},
 		{kind: "web_sessions", table: "web_sessions", key: "hash", condition: "seen_us < $1"},
-		{kind: "session_output", table: "agent_session_events", key: "session, seq", condition: outputOfEnded},
+		{kind: KindSessionOutput, table: "agent_session_events", key: "session, seq", condition: outputOfEnded},
 		{kind: "journal", table: "agent_journal", key: "session, seq", condition: "time_us < $1"},
 		{kind: "refused_changes", table: "refused_changes", key: "request_id", condition: "created_us < $1"},
 		{kind: "script_runs", table: "script_runs", key: "id", condition: "settled = 1 AND started_us < $1"},
@@ -49,9 +61,10 @@ const settledLongAgo = `pruned_us IS NULL AND created_us < $1 AND state IN ('ope
 const outputOfEnded = "time_us < $1 AND session IN (SELECT id FROM agent_sessions WHERE state <> 'running')"
 
 // CountPrunable reports what Prune would remove.
-func (r *Retention) CountPrunable(ctx context.Context, before time.Time) (out []record.Pruned, err error) {
+func (r *Retention) CountPrunable(ctx context.Context, before time.Time, kinds ...string) (out []record.Pruned,
+	err error) {
 	err = r.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		for _, rule := range pruneRules() {
+		for _, rule := range rulesOf(kinds) {
 			p := record.Pruned{Kind: rule.kind}
 			query := "SELECT COUNT(*) FROM " + rule.table + " WHERE " + rule.condition
 			if err := tx.QueryRowContext(ctx, query, micros(before)).Scan(&p.Rows); err != nil {
@@ -66,14 +79,14 @@ func (r *Retention) CountPrunable(ctx context.Context, before time.Time) (out []
 
 // Prune removes what is older than before: bodies and file contents of settled proposals, whose rows stay; notices that
 // were settled; answers under idempotency keys; sessions of browsers; the output of agents' sessions, and what they
-// noted; what refused attempts wanted; runs of scripts. If anything went, row becomes a row of the audit; row says what
+// noted; what refused attempts wanted; runs of scripts; of kinds, if some are named, those alone. If anything went, row becomes a row of the audit; row says what
 // it is about from the counts. Others may write meanwhile. What was removed before an error stays removed, and is in
 // the answer.
 func (r *Retention) Prune(
-	ctx context.Context, before time.Time, row func([]record.Pruned) record.Attempt,
+	ctx context.Context, before time.Time, row func([]record.Pruned) record.Attempt, kinds ...string,
 ) (out []record.Pruned, err error) {
 	removed := int64(0)
-	for _, rule := range pruneRules() {
+	for _, rule := range rulesOf(kinds) {
 		p := record.Pruned{Kind: rule.kind}
 		for n := int64(pruneBatch); n == pruneBatch && err == nil; p.Rows += n {
 			n, err = r.pruneBatch(ctx, rule, before)
@@ -88,8 +101,39 @@ func (r *Retention) Prune(
 			}); err == nil {
 			err = recorded
 		}
+		if err == nil {
+			err = r.shrink(ctx)
+		}
 	}
 	return out, err
+}
+
+// shrinkBatch is how many pages of SQLite's file one transaction gives back to the disk.
+const shrinkBatch = 1000
+
+// shrink gives the room that is free in SQLite's file back to the disk. PostgreSQL does so by itself.
+func (r *Retention) shrink(ctx context.Context) error {
+	c, err := r.db.open(ctx)
+	if err != nil {
+		return err
+	}
+	if _, is := c.engine.(*sqliteEngine); !is {
+		return nil
+	}
+	for before := int64(-1); ; {
+		var free int64
+		err := r.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+			ignore := func(*sql.Rows) error { return nil }
+			if err := queryRows(ctx, tx, ignore, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", shrinkBatch)); err != nil {
+				return err
+			}
+			return tx.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&free)
+		})
+		if err != nil || free == 0 || free == before { // a database of an older version gives nothing back
+			return err
+		}
+		before = free
+	}
 }
 
 func (r *Retention) pruneBatch(ctx context.Context, rule pruneRule, before time.Time) (n int64, err error) {

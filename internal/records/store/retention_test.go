@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -172,4 +173,34 @@ func TestManyAreRemovedInSeveralSteps(t *testing.T) {
 	wantEqual(t, err, nil)
 	wantEqual(t, removed[0].Rows, int64(many))
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM proposal_files WHERE LENGTH(content) > 0"), 0)
+}
+
+// What is removed gives its room back to the disk, and a named kind leaves the others alone.
+func TestRemovingWhatSessionsSaidShrinksTheFile(t *testing.T) {
+	t.Parallel()
+	ctx, s := context.Background(), openNew(t)
+	wantEqual(t, s.AgentSessions.BeginSession(ctx, agentSession("long")), nil)
+	for seq := 1; seq <= 200; seq++ {
+		wantEqual(t, s.AgentSessions.AppendEvents(ctx, "long", []sessions.Event{{Seq: seq, Time: noon().AddDate(0, 0, -40),
+			Kind: "text", Text: strings.Repeat("x", 20_000)}}), nil)
+	}
+	ended := agentSession("long")
+	ended.State, ended.Report = sessions.StateSucceeded, "all is well"
+	wantEqual(t, s.AgentSessions.SaveSession(ctx, ended), nil)
+	wantEqual(t, s.AgentSessions.AppendJournal(ctx, "long", noon().AddDate(0, 0, -40), []string{"a note"}), nil)
+	removed, err := s.Retention.Prune(ctx, noon().AddDate(0, 0, -30), pruneAttempt, KindSessionOutput)
+	wantEqual(t, err, nil)
+	wantEqual(t, removed, []record.Pruned{{Kind: KindSessionOutput, Rows: 200}})
+	kept, err := s.AgentSessions.Session(ctx, "long")
+	wantEqual(t, err, nil)
+	wantEqual(t, kept.Report, "all is well")
+	notes, err := s.AgentSessions.Journal(ctx, sessions.JournalQuery{})
+	wantEqual(t, err, nil)
+	wantEqual(t, len(notes), 1)
+	if free := freePages(t, s); free != 0 {
+		t.Errorf("%d pages of the file are free, and stay in it", free)
+	}
+	if size, err := s.Size(ctx); err != nil || size == 0 {
+		t.Errorf("it takes %d bytes, %v", size, err)
+	}
 }

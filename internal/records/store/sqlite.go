@@ -204,6 +204,19 @@ func (e *sqliteEngine) check(ctx context.Context) error {
 	return err
 }
 
+func (e *sqliteEngine) size(context.Context) (bytes int64, err error) {
+	for _, suffix := range []string{"", "-wal"} {
+		info, err := os.Stat(e.path + suffix)
+		switch {
+		case err == nil:
+			bytes += info.Size()
+		case !errors.Is(err, fs.ErrNotExist):
+			return 0, err
+		}
+	}
+	return bytes, nil
+}
+
 // quickCheck returns what SQLite finds wrong with the structure of the file, or "".
 func quickCheck(ctx context.Context, db *sql.DB) (string, error) {
 	var finding string

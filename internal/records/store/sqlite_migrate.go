@@ -61,7 +61,9 @@ func (s stateFolder) create(ctx context.Context, opts Options) error {
 	if err := createFile(draft); err != nil {
 		return s.fileFault(err)
 	}
-	db, err := openPool(draft, opts.BusyTimeout, true, "synchronous(OFF)", "journal_mode(MEMORY)")
+	// Pages that are free can be given back to the disk; see Retention. It has to be said before the first table is made.
+	db, err := openPool(draft, opts.BusyTimeout, true, "auto_vacuum(INCREMENTAL)", "synchronous(OFF)",
+		"journal_mode(MEMORY)")
 	if err != nil {
 		return s.asFault(ctx, err)
 	}

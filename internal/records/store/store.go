@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
 // Options are how a store is opened. The zero value is fit for use.
@@ -42,6 +44,9 @@ type Options struct {
 	// Appended, if not nil, is called after rows of the audit were added and are on disk. The call that added them waits
 	// for it.
 	Appended func(ctx context.Context)
+	// SessionNotices, if not nil, are those that people are told of the end of a session of an agent, skipped ones
+	// included. They are put into the outbox in the transaction that records the end.
+	SessionNotices func(r sessions.Record) []record.Notice
 	// LocalRoot returns the identity of the root of the local repositories of this process; "" while it has none. It is
 	// asked until it has one. nil: this process has no local repositories. See roots.go.
 	LocalRoot func() string
@@ -158,6 +163,16 @@ func (s *Store) ClockSkew() (ahead time.Duration, known bool) {
 		return 0, false
 	}
 	return time.Until(now), true
+}
+
+// Size is how many bytes the records take, the room in the database that is free to be used again included.
+func (s *Store) Size(ctx context.Context) (bytes int64, err error) {
+	c, err := s.db.open(ctx)
+	if err != nil {
+		return 0, err
+	}
+	bytes, err = c.size(ctx)
+	return bytes, c.asFault(ctx, err)
 }
 
 // Ping reports whether the database can be read. It is cheap.

@@ -108,7 +108,7 @@ func (e *env) agentEnv(problem func(string, ...any)) []string {
 		if !set {
 			value, set = e.lookup(name)
 		}
-		if !set || isPlaceholder(value) {
+		if !set || value == "" || isPlaceholder(value) { // what compose hands on without a value is empty
 			continue
 		}
 		for _, secret := range ours {

@@ -21,14 +21,19 @@ type Records struct {
 	Kind        string        // where the operator says that they are, sqlite or postgresql; "" means where they were last
 	MarkKey     string        // 64 hexadecimal digits; "" means the key file in Dir
 	Retention   time.Duration // how long contents are kept; 0 means for ever
-	AuditSinks  []string      // where the heads of the audit are exported to; may hold secrets
+	// SessionRetention is how long what agents said and did in sessions is kept, if Retention is not shorter; 0 means for
+	// ever.
+	SessionRetention time.Duration
+	AuditSinks       []string // where the heads of the audit are exported to; may hold secrets
 }
 
 func (e *env) records() Records {
 	r := Records{
 		DirDefault: e.get("CLAUDEOPS_STATE_DIR") == "", DatabaseURL: databaseURL(e),
 		Kind:    strings.ToLower(e.get("CLAUDEOPS_RECORDS")),
-		MarkKey: e.secret("CLAUDEOPS_MARK_KEY"), Retention: e.retention(), AuditSinks: auditSinks(e),
+		MarkKey: e.secret("CLAUDEOPS_MARK_KEY"), Retention: e.age("CLAUDEOPS_RETENTION", e.get("CLAUDEOPS_RETENTION"), 0),
+		SessionRetention: e.age("CLAUDEOPS_SESSION_RETENTION", e.get("CLAUDEOPS_SESSION_RETENTION"), defaultSessionRetention),
+		AuditSinks:       auditSinks(e),
 	}
 	r.Dir, r.Problem = e.stateDir()
 	return r
@@ -132,15 +137,18 @@ func ParseRetention(raw string) (time.Duration, error) {
 	return age, nil
 }
 
-// retention is 0, which keeps everything, for a value that cannot be understood.
-func (e *env) retention() time.Duration {
-	raw := e.get("CLAUDEOPS_RETENTION")
+// defaultSessionRetention is how long what sessions said is kept unless the operator says otherwise: it is by far the
+// most of what is recorded.
+const defaultSessionRetention = 30 * 24 * time.Hour
+
+// age reads an age of ParseRetention. It is 0, which keeps everything, for a value that cannot be understood.
+func (e *env) age(name, raw string, unset time.Duration) time.Duration {
 	if raw == "" {
-		return 0
+		return unset
 	}
 	age, err := ParseRetention(raw)
 	if err != nil {
-		e.warn("CLAUDEOPS_RETENTION: %s: everything is kept", err)
+		e.warn("%s: %s: everything is kept", name, err)
 	}
 	return age
 }

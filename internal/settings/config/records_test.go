@@ -27,3 +27,15 @@ func TestRecordsAreKeptUnlessARetentionIsClear(t *testing.T) {
 		}
 	}
 }
+
+// What agents say is by far the most of the records: a disk that nobody looks at would be full of it.
+func TestWhatSessionsSaidIsKeptForAMonthUnlessTheOperatorSaysOtherwise(t *testing.T) {
+	const day = 24 * time.Hour
+	for value, want := range map[string]time.Duration{"": 30 * day, "0": 0, "90d": 90 * day, "1d": 0, "long": 0} {
+		c := load(map[string]string{"CLAUDEOPS_SESSION_RETENTION": value})
+		warned := strings.Contains(strings.Join(c.Warnings, " "), "CLAUDEOPS_SESSION_RETENTION")
+		if c.Records.SessionRetention != want || c.Records.Retention != 0 || warned != (value == "1d" || value == "long") {
+			t.Errorf("%q: %+v, %q", value, c.Records, c.Warnings)
+		}
+	}
+}

@@ -76,9 +76,9 @@ func (e *env) web() Web {
 		e.warn("%s; local pull requests have no address that a browser opens", problem)
 	}
 	for _, entry := range splitList(e.get("CLAUDEOPS_TRUSTED_PROXIES")) {
-		prefix, err := netip.ParsePrefix(entry)
+		prefix, err := parseNetwork(entry)
 		if err != nil {
-			w.Problem = "CLAUDEOPS_TRUSTED_PROXIES is no list of networks such as 10.0.0.0/8"
+			w.Problem = "CLAUDEOPS_TRUSTED_PROXIES is no list of addresses and networks such as 10.0.0.0/8"
 			continue
 		}
 		w.TrustedProxies = append(w.TrustedProxies, prefix.Masked())
@@ -105,6 +105,14 @@ func (e *env) web() Web {
 			"CLAUDEOPS_TRUSTED_PROXIES, CLAUDEOPS_HOSTS) strangers come from this machine, too"
 	}
 	return w
+}
+
+// parseNetwork reads a network, or an address, which is a network of itself alone.
+func parseNetwork(text string) (netip.Prefix, error) {
+	if addr, err := netip.ParseAddr(text); err == nil && addr.Zone() == "" {
+		return netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	return netip.ParsePrefix(text)
 }
 
 // startWait reads CLAUDEOPS_START_WAIT.

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -15,11 +16,11 @@ func TestTheServerStaysOnLoopbackUnlessToldOtherwise(t *testing.T) {
 	}
 	w = load(map[string]string{
 		"CLAUDEOPS_ADDR": ":9", "CLAUDEOPS_HOSTS": "Ops.example, 10.0.0.7, ::1", "CLAUDEOPS_BASE_PATH": "/a/ops/",
-		"CLAUDEOPS_API_TOKENS": "one-token,two-token", "CLAUDEOPS_TRUSTED_PROXIES": "10.1.2.3/8 fd00::/8",
+		"CLAUDEOPS_API_TOKENS": "one-token,two-token", "CLAUDEOPS_TRUSTED_PROXIES": "10.1.2.3/8 fd00::/8,127.0.0.1 ::1",
 		"CLAUDEOPS_PROXY_USER_HEADER": "X-User", "CLAUDEOPS_LOG_FORMAT": "JSON",
 	}).Web
 	if w.Problem != "" || w.Host() != "" || len(w.Hosts) != 3 || w.Hosts[0] != "ops.example" || w.BasePath != "/a/ops" ||
-		len(w.Tokens) != 2 || w.TrustedProxies[0].String() != "10.0.0.0/8" || !w.LogJSON {
+		len(w.Tokens) != 2 || fmt.Sprint(w.TrustedProxies) != "[10.0.0.0/8 fd00::/8 127.0.0.1/32 ::1/128]" || !w.LogJSON {
 		t.Errorf("got %+v", w)
 	}
 }
@@ -28,7 +29,7 @@ func TestAServerDoesNotStartOnAGuessOfWhoMayCallIt(t *testing.T) {
 	for name, env := range map[string]map[string]string{
 		"CLAUDEOPS_ADDR":              {"CLAUDEOPS_ADDR": "8080"},
 		"CLAUDEOPS_BASE_PATH":         {"CLAUDEOPS_BASE_PATH": "/a/../b"},
-		"CLAUDEOPS_TRUSTED_PROXIES":   {"CLAUDEOPS_TRUSTED_PROXIES": "10.0.0.1"},
+		"CLAUDEOPS_TRUSTED_PROXIES":   {"CLAUDEOPS_TRUSTED_PROXIES": "10.0.0"},
 		"CLAUDEOPS_PROXY_USER_HEADER": {"CLAUDEOPS_PROXY_USER_HEADER": "X-User"},
 		"CLAUDEOPS_HOSTS":             {"CLAUDEOPS_HOSTS": "https://ops.example"},
 	} {

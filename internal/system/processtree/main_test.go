@@ -20,6 +20,11 @@ func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == ReaperCommand:
 		syscall.Exit(Reap()) // without the second that the race detector waits
+	case len(os.Args) > 1 && os.Args[1] == "init":
+		if exit, is := Init(); is {
+			syscall.Exit(exit)
+		}
+		syscall.Exit(orphaned())
 	case len(os.Args) > 1 && os.Args[1] == "supervise":
 		syscall.Exit(supervise())
 	}

@@ -25,6 +25,7 @@ type Service struct {
 	Image       string            `yaml:"image"`
 	Restart     string            `yaml:"restart"`
 	Init        bool              `yaml:"init"`
+	Logging     Logging           `yaml:"logging"`
 	Grace       string            `yaml:"stop_grace_period"`
 	User        string            `yaml:"user"`
 	ReadOnly    bool              `yaml:"read_only"`
@@ -40,12 +41,21 @@ type Service struct {
 	Secrets     []string          `yaml:"secrets"`
 }
 
+// Logging is where the output of a service goes.
+type Logging struct {
+	Driver  string            `yaml:"driver"`
+	Options map[string]string `yaml:"options"`
+}
+
 // Mount is a volume or a folder in a service.
 type Mount struct {
 	Type     string `yaml:"type"`
 	Source   string `yaml:"source"`
 	Target   string `yaml:"target"`
 	ReadOnly bool   `yaml:"read_only"`
+	Bind     struct {
+		SELinux string `yaml:"selinux"` // the label that the folder gets
+	} `yaml:"bind"`
 }
 
 // ParseCompose reads a compose file strictly, with its variables as lookup gives them: ${NAME} and ${NAME:-default}.

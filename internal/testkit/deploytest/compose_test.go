@@ -32,6 +32,13 @@ func TestComposeHandsEveryVariableOn(t *testing.T) {
 			t.Errorf("compose.yaml has no line %q", line)
 		}
 	}
+	// What this machine and the model are reached by, which Go and the agent's program read.
+	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "TZ", "ANTHROPIC_BASE_URL"} {
+		known[name] = true
+		if env[name] != "" || !strings.Contains(read(t, "compose.yaml"), "\n      "+name+": ${"+name+":-}\n") {
+			t.Errorf("compose.yaml does not hand %s on", name)
+		}
+	}
 	for name := range env {
 		if !known[name] {
 			t.Errorf("compose.yaml sets %s, which the product does not read", name)
@@ -118,6 +125,9 @@ func TestTheContainerHasNoRightsThatItDoesNotNeed(t *testing.T) {
 			t.Errorf("%s: capabilities %q, options %q, %d processes, memory %q", name, s.CapDrop, s.SecurityOpt, s.PidsLimit,
 				s.MemLimit)
 		}
+		if s.Logging.Options["max-size"] == "" || s.Logging.Options["max-file"] == "" {
+			t.Errorf("%s: its log grows without bound: %+v", name, s.Logging)
+		}
 		for _, port := range s.Ports {
 			if !strings.HasPrefix(port, "127.0.0.1:") {
 				t.Errorf("%s is published on %s", name, port)
@@ -126,6 +136,9 @@ func TestTheContainerHasNoRightsThatItDoesNotNeed(t *testing.T) {
 		for _, m := range s.Volumes {
 			if _, declared := c.Volumes[m.Source]; m.Type == "volume" && !declared {
 				t.Errorf("%s: the volume %s is not declared", name, m.Source)
+			}
+			if m.Type == "bind" && m.Bind.SELinux != "z" {
+				t.Errorf("%s: %s has no label that SELinux lets containers read", name, m.Source)
 			}
 		}
 	}
@@ -206,7 +219,7 @@ func TestTheUnitHasNoRightsThatItDoesNotNeed(t *testing.T) {
 		"ProtectSystem": "strict",
 		"ProtectHome":   "yes", "PrivateTmp": "yes", "PrivateDevices": "yes", "CapabilityBoundingSet": agents,
 		"AmbientCapabilities": agents, "StateDirectoryMode": "0700",
-		"RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6", "EnvironmentFile": "-/etc/claudeops/environment",
+		"RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6 AF_NETLINK", "EnvironmentFile": "-/etc/claudeops/environment",
 	} {
 		if got := keys[key]; !slices.Equal(got, []string{want}) {
 			t.Errorf("%s is %q, want %q", key, got, want)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/session"
+	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/sessions"
@@ -181,6 +182,11 @@ func (h *sessionPages) needs(req *handler.Request) (out []waitItem, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if behind, is, err := h.scheduleBehind(req); err != nil {
+		return nil, err
+	} else if is {
+		out = append(out, behind)
+	}
 	good := map[gitprovider.Tier]bool{}
 	for _, r := range rows {
 		good[r.Tier] = good[r.Tier] || r.State == sessions.StateSucceeded
@@ -195,6 +201,27 @@ func (h *sessionPages) needs(req *handler.Request) (out []waitItem, err error) {
 		})
 	}
 	return out, nil
+}
+
+// scheduleBehind says that the schedule does not do what it is for, if so.
+func (h *sessionPages) scheduleBehind(req *handler.Request) (item waitItem, is bool, err error) {
+	plan := h.agents.Plan()
+	if plan.Every == 0 {
+		return waitItem{}, false, nil
+	}
+	s, err := h.records.ScheduledSessions(req.Context())
+	if err != nil || !s.Behind(plan.Every, h.env.Now()) {
+		return waitItem{}, false, err
+	}
+	item = waitItem{Group: waitsBroken, Word: words.Session(s.Last), Title: "The schedule starts no session",
+		More: plan.Missing, Link: sessionsPath + "/schedule", Act: "Open", At: s.LastAt}
+	if s.Last != sessions.StateSkipped || s.Cause != sessions.CauseRefused {
+		item.Title = "No session of the schedule has succeeded for long"
+	}
+	if n := s.Skipped[sessions.CauseRefused]; item.More == "" && n > 0 {
+		item.More = plural.Of(int(n), "session was", "sessions were") + " due and refused so far; the newest says why"
+	}
+	return item, true, nil
 }
 
 // running are those that run now.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/claudeops/claudeops/internal/system/confine"
 	"github.com/claudeops/claudeops/internal/web/records"
 )
 
@@ -33,10 +34,12 @@ type boundaries struct {
 type agents struct {
 	usage    sessionUsage
 	boundary boundaries
+	schedule schedule
 }
 
 func (a *agents) read(ctx context.Context, sessions records.Sessions) error {
-	return errors.Join(a.usage.read(ctx, sessions.UsageOfEnded), a.boundary.read(ctx, sessions.SessionsByBoundary))
+	return errors.Join(a.usage.read(ctx, sessions.UsageOfEnded), a.boundary.read(ctx, sessions.SessionsByBoundary),
+		a.schedule.read(ctx, sessions.ScheduledSessions))
 }
 
 // read takes the counts as they are now.
@@ -78,10 +81,14 @@ func (b *boundaries) Collect(out chan<- prometheus.Metric) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	counts := map[string]int64{string(confine.User): 0, string(confine.Landlock): 0, string(confine.None): 0}
 	for kind, n := range b.counts {
 		if kind == "" {
 			kind = unrecorded
 		}
+		counts[kind] = n
+	}
+	for kind, n := range counts {
 		out <- prometheus.MustNewConstMetric(b.sessions(), prometheus.CounterValue, float64(n), kind)
 	}
 }

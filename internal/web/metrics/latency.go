@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
 // ProviderLatency measures what this process waits for at providers, and counts what they fail at. It is safe for
@@ -27,6 +29,13 @@ func NewProviderLatency() *ProviderLatency {
 		Help: "Requests to providers that ended with a status of 400 or above, or without an answer; outcome as for their durations.",
 	}, []string{"provider", "outcome"})
 	return &ProviderLatency{took, failed}
+}
+
+// Expect has the failures of a provider counted from zero.
+func (l *ProviderLatency) Expect(provider string) {
+	for _, outcome := range []string{"4xx", "5xx", string(fault.Timeout), string(fault.UpstreamError)} {
+		l.failed.WithLabelValues(provider, outcome)
+	}
 }
 
 // Observe notes a request that ended.

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/common/expfmt"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
@@ -48,6 +49,10 @@ type Options struct {
 	Latency   *ProviderLatency // of requests to providers; nil where it is not measured
 	// Boundary returns the boundary between agents and our files now; nil where it is not known.
 	Boundary func() Boundary
+	// Room is what the records take, and the disk that they are on; nil where nobody knows.
+	Room func(ctx context.Context) (Room, error)
+	// ScheduledEvery is how often sessions are scheduled; 0 or nil: never.
+	ScheduledEvery func() time.Duration
 	// Streams returns the number of pages that listen for changes.
 	Streams func() int
 }
@@ -55,8 +60,9 @@ type Options struct {
 // New makes Metrics that have counted nothing.
 func New(o Options) *Metrics {
 	m := &Metrics{
-		records: o.Records, agents: &agents{boundary: boundaries{now: o.Boundary}},
-		standing: &standing{records: o.Records, health: o.Health, now: o.Now},
+		records:  o.Records,
+		agents:   &agents{boundary: boundaries{now: o.Boundary}, schedule: schedule{every: o.ScheduledEvery}},
+		standing: &standing{records: o.Records, health: o.Health, now: o.Now, room: o.Room},
 		registry: prometheus.NewRegistry(),
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "claudeops_attempts_total",
@@ -85,7 +91,7 @@ func New(o Options) *Metrics {
 		m.registry.MustRegister(o.Latency.took, o.Latency.failed)
 	}
 	m.registry.MustRegister(m.attempts, m.took, m.exchanges, m.latency, m.hooks, info{o.Settings}, &m.agents.usage,
-		&m.agents.boundary,
+		&m.agents.boundary, &m.agents.schedule,
 		m.standing,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "claudeops_event_streams", Help: "Pages that listen for changes.",
@@ -120,6 +126,13 @@ func (m *Metrics) Exchange(route string, status int, took time.Duration) {
 	}
 	m.exchanges.WithLabelValues(route, strconv.Itoa(status)).Inc()
 	m.latency.WithLabelValues(route).Observe(took.Seconds())
+}
+
+// ExpectDeliveries has the webhooks of a source counted from zero.
+func (m *Metrics) ExpectDeliveries(source string) {
+	for _, result := range []string{"taken", "ignored", string(fault.Unauthenticated)} {
+		m.hooks.WithLabelValues(source, result)
+	}
 }
 
 // Delivery counts the result of a webhook's delivery.

@@ -27,6 +27,7 @@ type standing struct {
 	records records.Records
 	health  *health.Checker
 	now     func() time.Time
+	room    func(ctx context.Context) (Room, error) // nil: nobody knows
 
 	mu       sync.Mutex
 	at       time.Time // when it was read
@@ -37,7 +38,11 @@ type standing struct {
 	others   record.OpenPulls
 	notices  record.NoticeCounts
 	exports  exports
+	taken    Room
 }
+
+// Room is what the records take, and the disk of the state folder. What is not known is 0.
+type Room struct{ Records, DiskFree, Disk uint64 }
 
 // read takes what is recorded as it is now, unless it was just read. What cannot be read keeps its last values.
 func (s *standing) read(ctx context.Context) error {
@@ -62,6 +67,11 @@ func (s *standing) read(ctx context.Context) error {
 	}
 	if err := s.exports.read(ctx, s.records.Audit); err != nil {
 		return err
+	}
+	if s.room != nil {
+		if s.taken, err = s.room(ctx); err != nil {
+			return err
+		}
 	}
 	s.at, s.readable = now, true
 	s.outcomes, s.gates, s.open, s.others, s.notices = outcomes, gates, open, others, notices
@@ -117,6 +127,20 @@ func (*standing) part() *prometheus.Desc {
 		[]string{"part", "status", "blocks"}, nil)
 }
 
+func (*standing) recordsBytes() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_records_bytes", "Bytes that the records take, in their file or in PostgreSQL.", nil,
+		nil)
+}
+
+func (*standing) diskFree() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_state_disk_free_bytes",
+		"Bytes of the disk of the state folder that are free for the server; absent where that is not known.", nil, nil)
+}
+
+func (*standing) disk() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_state_disk_bytes", "Bytes that this disk has.", nil, nil)
+}
+
 func (*standing) canOpen() *prometheus.Desc {
 	return prometheus.NewDesc("claudeops_can_open", "1 if nothing stops a pull request, 0 if any part does.", nil, nil)
 }
@@ -126,6 +150,7 @@ func (s *standing) Describe(out chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		s.recordsRead(), s.proposals(), s.refusals(), s.openPulls(), s.noticesLeft(), s.auditVerified(), s.auditWhole(),
 		s.auditRows(), s.part(), s.canOpen(), s.exports.waiting(), s.exports.failing(),
+		s.recordsBytes(), s.diskFree(), s.disk(),
 	} {
 		out <- desc
 	}
@@ -143,14 +168,36 @@ func (s *standing) Collect(out chan<- prometheus.Metric) {
 	if s.at.IsZero() {
 		return // nothing was ever read
 	}
+	outcomes, gates := map[record.Outcome]int64{}, map[record.Gate]int64{} // zeros, too: what appears above zero is missed
+	for _, outcome := range record.Outcomes() {
+		if outcome != record.OutcomeDone { // what people did is no attempt at a proposal
+			outcomes[outcome] = 0
+		}
+	}
+	for _, gate := range record.Gates() {
+		gates[gate] = 0
+	}
 	for _, o := range s.outcomes {
-		send(s.proposals(), prometheus.CounterValue, float64(o.Count), string(o.Outcome))
+		outcomes[o.Outcome] = o.Count
 	}
 	for _, g := range s.gates {
-		send(s.refusals(), prometheus.CounterValue, float64(g.Count), string(g.Gate))
+		gates[g.Gate] = g.Count
+	}
+	for outcome, n := range outcomes {
+		send(s.proposals(), prometheus.CounterValue, float64(n), string(outcome))
+	}
+	for gate, n := range gates {
+		send(s.refusals(), prometheus.CounterValue, float64(n), string(gate))
 	}
 	send(s.noticesLeft(), prometheus.GaugeValue, float64(s.notices.Pending), "waiting")
 	send(s.noticesLeft(), prometheus.GaugeValue, float64(s.notices.GivenUp), "given_up")
+	if s.taken.Records > 0 {
+		send(s.recordsBytes(), prometheus.GaugeValue, float64(s.taken.Records))
+	}
+	if s.taken.Disk > 0 {
+		send(s.diskFree(), prometheus.GaugeValue, float64(s.taken.DiskFree))
+		send(s.disk(), prometheus.GaugeValue, float64(s.taken.Disk))
+	}
 	for _, o := range s.open {
 		s.collectOpen(send, o, o.Provider, o.Owner+"/"+o.Name)
 	}

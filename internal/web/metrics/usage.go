@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
@@ -24,7 +25,7 @@ func (s *sessionUsage) read(ctx context.Context, of func(context.Context) ([]ses
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.groups = groups
+	s.groups = append([]sessions.UsageGroup{}, groups...)
 	return nil
 }
 
@@ -56,10 +57,23 @@ func (s *sessionUsage) Collect(out chan<- prometheus.Metric) {
 	groups := s.groups
 	s.mu.Unlock()
 	type row struct{ tier, word string }
-	sessions, tokens, cost := map[row]float64{}, map[row]float64{}, map[row]float64{}
+	sums, tokens, cost := map[row]float64{}, map[row]float64{}, map[row]float64{}
+	if groups != nil { // they were read: a series that first appears above zero would be missed
+		for _, tier := range []gitprovider.Tier{gitprovider.TierObserve, gitprovider.TierInvestigate, gitprovider.TierRemediate} {
+			for _, state := range endings() {
+				sums[row{tier.String(), string(state)}] = 0
+			}
+			for _, kind := range []string{"input", "output", "cache_read", "cache_write"} {
+				tokens[row{tier.String(), kind}] = 0
+			}
+			for _, source := range sessions.CostSources() {
+				cost[row{tier.String(), string(source)}] = 0
+			}
+		}
+	}
 	for _, g := range groups {
 		tier := g.Tier.String()
-		sessions[row{tier, string(g.State)}] += float64(g.Sessions)
+		sums[row{tier, string(g.State)}] += float64(g.Sessions)
 		for kind, n := range map[string]int64{
 			"input": g.InputTokens, "output": g.OutputTokens, "cache_read": g.CacheReadTokens, "cache_write": g.CacheWriteTokens,
 		} {
@@ -69,7 +83,7 @@ func (s *sessionUsage) Collect(out chan<- prometheus.Metric) {
 			cost[row{tier, string(g.CostSource)}] += g.CostUSD
 		}
 	}
-	for desc, rows := range map[*prometheus.Desc]map[row]float64{s.sessions(): sessions, s.tokens(): tokens,
+	for desc, rows := range map[*prometheus.Desc]map[row]float64{s.sessions(): sums, s.tokens(): tokens,
 		s.cost(): cost} {
 		for r, value := range rows {
 			out <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, value, r.tier, r.word)

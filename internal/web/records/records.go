@@ -127,6 +127,8 @@ type Sessions interface {
 	// SessionsByBoundary counts the sessions that have ended by the kind of boundary that held; "" for those of which that
 	// is not recorded.
 	SessionsByBoundary(ctx context.Context) (map[string]int64, error)
+	// ScheduledSessions says how the sessions of the schedule ended.
+	ScheduledSessions(ctx context.Context) (sessions.Scheduled, error)
 	// SessionCounts counts what was proposed in a session so far.
 	SessionCounts(ctx context.Context, id string) (sessions.Counts, error)
 	// Journal returns what agents noted for later sessions, newest first.
