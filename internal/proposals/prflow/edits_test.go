@@ -355,6 +355,37 @@ func TestOfALongFileAConflictShowsWhatSurroundsThePlace(t *testing.T) {
 	}
 }
 
+// Whoever names the version that they have read is told what has changed since, if the whole text is too long.
+func TestOfALongFileAConflictShowsWhatHasChanged(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	long := strings.Repeat("a line of the manual\n", 2000)
+	now := strings.Replace(long, "a line", "THE line", 1)
+	for _, text := range []string{long, long + "token " + ownToken + "\n", now} {
+		b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: text})
+	}
+	for name, c := range map[string]struct {
+		base string
+		diff bool
+	}{
+		"what was read":                 {blobOf(long), true},
+		"what nobody has":               {strings.Repeat("1", 40), false},
+		"a part of the id":              {blobOf(long)[:12], false},
+		"a version that held a secret":  {blobOf(long + "token " + ownToken + "\n"), false},
+		"what was read, in upper cases": {strings.ToUpper(blobOf(long)), true},
+	} {
+		e, _ := b.mustRefuse(request(files(based(file("checks/disk.md", "update", "x\n"), c.base))), fault.Conflict)
+		p := e.Violations[0].Present
+		if (p.Diff != "") != c.diff || (p.Text != "") == c.diff || p.BaseSHA != blobOf(now) ||
+			!strings.Contains(p.Cut, "claudeops://joe/infra/file/checks/disk.md") || strings.Contains(p.Diff, ownToken) {
+			t.Errorf("%s: %.300v", name, p)
+		}
+		if c.diff && (!strings.Contains(p.Diff, "\n-a line of the manual\n+THE line of the manual\n") || len(p.Diff) > 500) {
+			t.Errorf("%s: the difference is %s", name, p.Diff)
+		}
+	}
+}
+
 // What was read before somebody else changed another part of the file is still right about the parts that it replaces.
 func TestEditsOfAnOlderTextAreTakenWhereTheirPartsAreAsTheyWere(t *testing.T) {
 	t.Parallel()
@@ -448,6 +479,37 @@ func TestAFileThatGoesThroughAFilterIsRefused(t *testing.T) {
 			// Nothing is reserved: the same file is proposed at once when the filter is gone.
 			b.world().Push("main", providertest.File{Path: c.attributes.Path, Content: "# none\n"})
 			b.mustOpen(raw)
+		})
+	}
+}
+
+// What was invisible before and is left as it was keeps nobody from changing something else on its line, and whoever was
+// shown the file without it need not know of it. Persian needs U+200C.
+func TestInvisibleCharactersThatWereThereBeforeStay(t *testing.T) {
+	t.Parallel()
+	const persian = "\u0645\u06cc\u200c\u0631\u0648\u062f"
+	base := "\ufeff# Disk\n\nfirst " + persian + " second " + persian + " last\n"
+	for name, c := range map[string]struct {
+		old, new string
+		want     string // "" is refused
+	}{
+		"another word of the line":  {"second", "2nd", strings.Replace(base, "second", "2nd", 1)},
+		"the line after the mark":   {"# Disk", "# Disks", strings.Replace(base, "# Disk", "# Disks", 1)},
+		"a part over the character": {"second " + strings.ReplaceAll(persian, "\u200c", "") + " last", "second x last", "\ufeff# Disk\n\nfirst " + persian + " second x last\n"},
+		"a new one":                 {"second", "se\u200ccond", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: base})
+			raw := request(files(edited("checks/disk.md", c.old, c.new)))
+			if c.want == "" {
+				b.mustRefuse(raw, fault.ContentDenied)
+				return
+			}
+			made := b.mustOpen(raw)
+			if got := b.contentAt(made.Commit, "checks/disk.md"); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
 		})
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -21,7 +24,7 @@ func baseTreeGate() gate {
 	}
 }
 
-func judgeBaseTree(_ context.Context, on rules, r *request, e *evidence) (ruling, error) {
+func judgeBaseTree(ctx context.Context, on rules, r *request, e *evidence) (ruling, error) {
 	target := e.target()
 	if target == nil {
 		return ruling{skipped: true}, nil
@@ -44,8 +47,12 @@ func judgeBaseTree(_ context.Context, on rules, r *request, e *evidence) (ruling
 				return strings.ReplaceAll(text, "the base branch", "the branch of the pull request")
 			})
 		}
-		out.violations, lacks = append(out.violations, *v), append(lacks,
-			lacking{change.Path, r.edited.unfit[change.Path.String()].near})
+		lack := lacking{path: change.Path, near: r.edited.unfit[change.Path.String()].near, more: address{
+			owner: target.Repo.Owner, repo: target.Repo.Name, pull: r.asked.Revises, path: change.Path.String()}.String()}
+		if v.Rule == ruleBaseSHA {
+			lack.diff = e.changedSince(ctx, on, r.baseSHA(change.Path), change.Path)
+		}
+		out.violations, lacks = append(out.violations, *v), append(lacks, lack)
 	}
 	showPresent(target, out.violations, lacks)
 	if pointers := lfsPointers(r.inScope(on.Policy.Scope.At(on.Tier)), target); len(pointers) > 0 {
@@ -61,6 +68,40 @@ func judgeBaseTree(_ context.Context, on rules, r *request, e *evidence) (ruling
 			"Changed since it was read, and the parts that the edits replace are as they were: "+listed(r.edited.behind)+".")
 	}
 	return out, nil
+}
+
+// ruleBaseSHA is the rule of a file that is another one than base_sha says.
+const ruleBaseSHA = "base-sha"
+
+// baseSHA is the version of a file that the request names; "" for none.
+func (r *request) baseSHA(path gitprovider.Path) string {
+	for _, f := range r.asked.Files {
+		if f.Path == path.String() {
+			return strings.ToLower(f.BaseSHA)
+		}
+	}
+	return ""
+}
+
+// changedSince is the difference between the version of a file that was named and the one that is there; "" if the
+// former cannot be had, and if it may not be shown.
+func (e *evidence) changedSince(ctx context.Context, on rules, sha string, path gitprovider.Path) string {
+	target := e.target()
+	reader, can := e.resolution.Provider.(gitprovider.BlobReader)
+	now, known := target.Contents[path]
+	if !can || !known || !utf8.Valid(now) || len(sha) != len(target.BaseCommit) {
+		return ""
+	}
+	was, err := reader.ReadBlob(ctx, target.Repo, sha)
+	if err != nil || !utf8.Valid(was) {
+		return "" // the refusal has what is there now
+	}
+	found, err := on.secrets.Secrets(ctx, path.String(), string(was))
+	if err != nil || len(found) > 0 || on.secrets.Redact(string(was)) != string(was) {
+		return "" // it may have been taken out since
+	}
+	diff := udiff.Unified(short(sha), short(target.Tree[path.String()].ID), string(was), string(now))
+	return clean(diff, len(diff))
 }
 
 // filtered refuses a file that git stores as something else than was proposed; nil if it does not.
@@ -157,7 +198,7 @@ func (r *request) mismatch(change gitprovider.Change, tree gitprovider.Tree) *fa
 	}
 	if f.BaseSHA != "" {
 		return &fault.Violation{
-			Code: fault.Conflict, Path: path, Rule: "base-sha",
+			Code: fault.Conflict, Path: path, Rule: ruleBaseSHA,
 			Message:    fmt.Sprintf("%s does not exist on the base branch, and base_sha says that it does", path),
 			Suggestion: "leave base_sha out to create the file",
 		}
