@@ -42,7 +42,7 @@ func Apply(text string, edits []Edit) (string, error) { return ApplyShown(text, 
 // a text that was shown as it is.
 func ApplyShown(text string, edits []Edit, show func(string) string) (string, error) {
 	for i, e := range edits {
-		if onlyCRLF(text) && !strings.Contains(e.New, "\r\n") {
+		if OnlyCRLF(text) && !strings.Contains(e.New, "\r\n") {
 			e.New = strings.ReplaceAll(e.New, "\n", "\r\n")
 		}
 		switch n := count(text, e.Old); {
@@ -65,8 +65,8 @@ func ApplyShown(text string, edits []Edit, show func(string) string) (string, er
 	return text, nil
 }
 
-// onlyCRLF reports whether a text has lines, and all of them end with CR and LF.
-func onlyCRLF(text string) bool {
+// OnlyCRLF reports whether a text has lines, and all of them end with CR and LF.
+func OnlyCRLF(text string) bool {
 	n := strings.Count(text, "\r\n")
 	return n > 0 && n == strings.Count(text, "\n")
 }

@@ -161,7 +161,7 @@ func TestMalformedEditsAreRefused(t *testing.T) {
 		"content, too":                {both, "files[0].edits"},
 		"of a new file":               {create, "files[0].edits"},
 		"of a removal":                {remove, "files[0].edits"},
-		"none":                        {none, "files[0].edits"},
+		"none":                        {none, "files[0].content"},
 		"neither":                     {file("checks/disk.md", "update"), "files[0].content"},
 		"an empty old":                {edited("checks/disk.md", "", "x"), "files[0].edits[0].old"},
 		"a short base_sha":            {based(edited("checks/disk.md", "One.", "1."), "abcdef"), "files[0].base_sha"},
@@ -509,6 +509,54 @@ func TestInvisibleCharactersThatWereThereBeforeStay(t *testing.T) {
 			made := b.mustOpen(raw)
 			if got := b.contentAt(made.Commit, "checks/disk.md"); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestTheEndsOfLinesOfAFileAreKeptOrWarnedOf(t *testing.T) {
+	t.Parallel()
+	both := file("checks/disk.md", "update", "# Disk\n\nall new\n")
+	both["edits"] = []any{} // as some clients fill in what is not given
+	for name, c := range map[string]struct {
+		change map[string]any
+		want   string
+		warned bool
+	}{
+		"edits":                            {edited("checks/disk.md", "One.", "1.\n2."), "# Disk\r\n\r\n1.\r\n2.\r\n", false},
+		"whole content":                    {file("checks/disk.md", "update", "# Disk\n\nall new\n"), "# Disk\n\nall new\n", true},
+		"whole content beside empty edits": {both, "# Disk\n\nall new\n", true},
+		"whole content that keeps them":    {file("checks/disk.md", "update", "# Disk\r\n\r\n1.\r\n"), "# Disk\r\n\r\n1.\r\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: "# Disk\r\n\r\nOne.\r\n"})
+			made := b.mustOpen(request(files(c.change)))
+			if got := b.contentAt(made.Commit, "checks/disk.md"); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			if warned := strings.Contains(strings.Join(made.Warnings, "\n"), "ends of all lines"); warned != c.warned {
+				t.Errorf("warnings %q", made.Warnings)
+			}
+		})
+	}
+}
+
+// A skill that no agent loads, or reads otherwise than it is meant, is said to be one.
+func TestASkillThatMayNotBeUsedIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ text, warns string }{
+		"sound":           {"---\nname: disk\ndescription: Look at disks\n---\nText\n", ""},
+		"a colon":         {"---\nname: disk\ndescription: Use when: x\n---\nText\n", "line 3: "},
+		"no description":  {"---\nname: disk\n---\nText\n", "has no description"},
+		"no front matter": {"# Disk\n", "no front matter"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			made := b.mustOpen(request(files(file(".claude-ops/skills/disk/SKILL.md", "create", c.text))))
+			if said := strings.Join(made.Warnings, "\n"); !strings.Contains(said, c.warns) ||
+				strings.Contains(said, "as a skill") != (c.warns != "") {
+				t.Errorf("warnings %q, want %q", said, c.warns)
 			}
 		})
 	}

@@ -3,6 +3,7 @@ package prflow
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -10,6 +11,8 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/strictyaml"
+	"github.com/claudeops/claudeops/internal/base/textedit"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
@@ -58,6 +61,18 @@ func judgeBaseTree(ctx context.Context, on rules, r *request, e *evidence) (ruli
 	if pointers := lfsPointers(r.inScope(on.Policy.Scope.At(on.Tier)), target); len(pointers) > 0 {
 		out.warnings = append(out.warnings,
 			"Changes pointers of Git LFS, and not the files that they stand for: "+listed(pointers)+".")
+	}
+	for _, change := range r.inScope(on.Policy.Scope.At(on.Tier)) {
+		if path.Base(change.Path.String()) == "SKILL.md" && change.Action != gitprovider.ActionDelete {
+			problems, _ := strictyaml.SkillProblems(change.Content)
+			for _, problem := range problems {
+				out.warnings = append(out.warnings, fmt.Sprintf("%s may not be used as a skill: %s.", change.Path, problem))
+			}
+		}
+	}
+	if ends := otherEnds(r.inScope(on.Policy.Scope.At(on.Tier)), target); len(ends) > 0 {
+		out.warnings = append(out.warnings, "Changes the ends of all lines from CR and LF to LF: "+listed(ends)+
+			". Edits would keep them.")
 	}
 	if blind := r.blind(e.lines, target.BaseCommit); len(blind) > 0 {
 		out.warnings = append(out.warnings, "Replaces whole files, and nothing says which version of them was read "+
@@ -129,6 +144,17 @@ func lfsPointers(changes []gitprovider.Change, target *gitprovider.Snapshot) (ou
 	return out
 }
 
+// otherEnds lists the files whose lines end with CR and LF on the target branch, and with LF alone in a change.
+func otherEnds(changes []gitprovider.Change, target *gitprovider.Snapshot) (out []string) {
+	for _, c := range changes {
+		was := string(target.Contents[c.Path])
+		if textedit.OnlyCRLF(was) && strings.Contains(c.Content, "\n") && !strings.Contains(c.Content, "\r\n") {
+			out = append(out, c.Path.String())
+		}
+	}
+	return out
+}
+
 // readAttributes reads the files of attributes above the paths of a request, of which most repositories have none.
 func (e *evidence) readAttributes(ctx context.Context, changes []gitprovider.Change) error {
 	reader, can := e.resolution.Provider.(gitprovider.BlobReader)
@@ -181,16 +207,16 @@ func blockedOnBase(change gitprovider.Change, base gitprovider.Tree) *fault.Viol
 
 // mismatch says why a change does not fit the base commit; nil if it does.
 func (r *request) mismatch(change gitprovider.Change, tree gitprovider.Tree) *fault.Violation {
-	path := change.Path.String()
-	if misfit, unfit := r.edited.unfit[path]; unfit {
+	name := change.Path.String()
+	if misfit, unfit := r.edited.unfit[name]; unfit {
 		return &misfit.violation
 	}
 	if v := tree.Mismatch(change); v != nil {
 		return v
 	}
-	at := slices.IndexFunc(r.asked.Files, func(f FileRequest) bool { return f.Path == path })
+	at := slices.IndexFunc(r.asked.Files, func(f FileRequest) bool { return f.Path == name })
 	f := r.asked.Files[at]
-	if entry, exists := tree[path]; exists {
+	if entry, exists := tree[name]; exists {
 		if len(f.Edits) > 0 {
 			return nil // which knew what they were made from
 		}
@@ -198,8 +224,8 @@ func (r *request) mismatch(change gitprovider.Change, tree gitprovider.Tree) *fa
 	}
 	if f.BaseSHA != "" {
 		return &fault.Violation{
-			Code: fault.Conflict, Path: path, Rule: ruleBaseSHA,
-			Message:    fmt.Sprintf("%s does not exist on the base branch, and base_sha says that it does", path),
+			Code: fault.Conflict, Path: name, Rule: ruleBaseSHA,
+			Message:    fmt.Sprintf("%s does not exist on the base branch, and base_sha says that it does", name),
 			Suggestion: "leave base_sha out to create the file",
 		}
 	}
