@@ -206,8 +206,16 @@ type Access struct {
 	// BranchRules are what the host's rules restrict on branches of ours, in words. A token that may bypass them is not
 	// told apart from one that they bind.
 	BranchRules []string
+	// Defects are what else people should know or mend there, each with what to do about it.
+	Defects []Defect
 	// Unsigned says what of a proposal the host would not sign, where commits must be signed; "" for nothing.
 	Unsigned string
+}
+
+// Defect is something at a repository that gets in the way of pull requests, or that does not do what people expect.
+type Defect struct {
+	What, Do string
+	Stops    bool // no pull request can be opened, or none be merged
 }
 
 // Installation is what an owner granted an app for their repositories.

@@ -142,6 +142,9 @@ func (r *Reviewer) afterMerge(ctx context.Context, repo *repository, pr gitprovi
 	if err != nil {
 		m.Warnings = append(m.Warnings, "the merge was made but not recorded; the next look at the pull request does that")
 	}
+	if hooks := repo.hooks(); len(hooks) > 0 {
+		m.Warnings = append(m.Warnings, "the hooks of the repository did not run: "+strings.Join(hooks, ", "))
+	}
 	if headInUse {
 		m.Warnings = append(m.Warnings, "the branch "+pr.Branch+" is checked out, so it was not deleted")
 		return m
