@@ -78,7 +78,7 @@ func (r *Reviewer) mergeOnce(ctx context.Context, ref gitprovider.RepoRef, numbe
 	}
 	compared, err := repo.compare(ctx, []pair{k})
 	if err != nil {
-		return Merged{}, err
+		return Merged{}, repo.named(ctx, pr, k, err)
 	}
 	if compared[k].unrelated {
 		return Merged{}, fault.New(fault.Conflict,
