@@ -27,7 +27,7 @@ const maxInput = 4 << 20
 
 func prCommand(a *commandLine) *cobra.Command {
 	return group("pr", "Propose, list and read pull requests", prCreateCommand(a), prListCommand(a), prStatusCommand(a),
-		prFileCommand(a), prDiffCommand(a), prPromoteCommand(a))
+		prFileCommand(a), prFilesCommand(a), prDiffCommand(a), prPromoteCommand(a))
 }
 
 type prCreateOptions struct {

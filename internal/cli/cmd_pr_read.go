@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,6 +37,55 @@ func prFileCommand(a *commandLine) *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&req.Pull, "pull", 0, "number of our open pull request, to read the file as its branch has it")
+	cmd.Flags().StringVar(&req.CloneURL, "clone-url", "", "clone URL, to settle the provider")
+	return cmd
+}
+
+func prFilesCommand(a *commandLine) *cobra.Command {
+	var req prflow.ListFilesRequest
+	cmd := &cobra.Command{
+		Use:   "files OWNER/NAME [GLOB]",
+		Short: "List the files that may be proposed, as the base branch has them",
+		Long: "List the files that may be proposed, sorted by path: base_sha, which `pr create --base-sha` takes, bytes and " +
+			"path. All of them are listed unless --limit or --after is given.",
+		Example: "  claudeops pr files demo/home-cluster\n  claudeops pr files demo/home-cluster 'checks/**'",
+		Args:    usageArgs(cobra.RangeArgs(1, 2)),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if req.RepoOwner, req.RepoName, err = splitRepo(args[0]); err != nil {
+				return err
+			}
+			if len(args) > 1 {
+				req.Glob = args[1]
+			}
+			all := req.Limit == 0 && req.After == ""
+			if all {
+				req.Limit = 1000
+			}
+			list, err := askFor[prflow.FileList](cmd.Context(), a, prflow.ActionListFiles, req)
+			for next := list; err == nil && all && next.Next != ""; {
+				req.After = next.Next
+				if next, err = askFor[prflow.FileList](cmd.Context(), a, prflow.ActionListFiles, req); err == nil {
+					list.Files, list.Next = append(list.Files, next.Files...), next.Next
+				}
+			}
+			if err != nil {
+				return err
+			}
+			return a.print(list, func(w *strings.Builder) {
+				for _, f := range list.Files {
+					fmt.Fprintf(w, "%s %9d %s\n", f.BaseSHA, f.Bytes, f.Path)
+				}
+				if list.Next != "" {
+					fmt.Fprintf(w, "more after %s\n", list.Next)
+				}
+				if list.Incomplete {
+					fmt.Fprintln(w, "there are more files than the provider tells of")
+				}
+			})
+		},
+	}
+	cmd.Flags().IntVar(&req.Limit, "limit", 0, "entries of a page (default: all)")
+	cmd.Flags().StringVar(&req.After, "after", "", "path after which the page begins")
 	cmd.Flags().StringVar(&req.CloneURL, "clone-url", "", "clone URL, to settle the provider")
 	return cmd
 }

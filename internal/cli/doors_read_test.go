@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -152,9 +153,54 @@ func TestWhatIsReadIsTheSameThroughEveryWayIn(t *testing.T) {
 	}
 }
 
+func TestFilesAreListedAlikeThroughEveryWayIn(t *testing.T) {
+	t.Parallel()
+	d := newReaders(t)
+	d.env["CLAUDEOPS_TOOLSETS"] = "pr"
+	var pathsOf func(v any) string
+	pathsOf = func(v any) string {
+		var out []string
+		list, _ := v.([]any)
+		for _, f := range list {
+			entry, _ := f.(map[string]any)
+			out = append(out, fmt.Sprint(entry["path"], " ", entry["base_sha"], " ", entry["bytes"]))
+		}
+		return strings.Join(out, ", ")
+	}
+	d.policy("scope:\n  allow: [README.md, 'checks/*.md']\n")
+	for glob, has := range map[string]bool{"": true, "*.md": true, "none/*": false, "[": false} {
+		status, answer := d.rest("GET", "/api/v1/repos/joe/infra/files?glob="+url.QueryEscape(glob), "")
+		want := pathsOf(answer["files"])
+		if (status == 200) != (glob != "[") || strings.HasPrefix(want, "README.md ") != has {
+			t.Errorf("REST %q: %d, %q", glob, status, want)
+		}
+		out, _, byHand := d.command("pr", "files", "joe/infra", glob, "--json")
+		if status != 200 {
+			if byHand.Code != outcomeOf(answer).Code {
+				t.Errorf("pr files %q: %+v", glob, byHand)
+			}
+		} else if got := pathsOf(d.parse([]byte(out))["files"]); got != want {
+			t.Errorf("pr files %q: %q, want %q", glob, got, want)
+		}
+		contents, failure := d.readResource(true, "claudeops://joe/infra/files?glob="+url.QueryEscape(glob))
+		if status != 200 {
+			if failure == nil {
+				t.Errorf("the resource %q: %v", glob, contents)
+			}
+			continue
+		}
+		var list any
+		text, _ := contents[1]["text"].(string)
+		if err := json.Unmarshal([]byte(text), &list); err != nil || pathsOf(list) != want ||
+			contents[1]["mimeType"] != "application/json" {
+			t.Errorf("the resource %q: %v, want %q", glob, contents, want)
+		}
+	}
+}
+
 func TestReadingNeedsTheScopeToRead(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"read_file", "read_pr_diff"} {
+	for _, name := range []string{"read_file", "read_pr_diff", "list_files"} {
 		o := operationOf(t, name)
 		if o.Needs.Scope != access.Read || o.Effect != operation.Read || o.Needs.Tier != gitprovider.TierObserve ||
 			o.Tool.Title != "" {

@@ -16,6 +16,7 @@ import (
 func TestARefusedRevisionIsAnsweredAlikeThroughEveryWayIn(t *testing.T) {
 	t.Parallel()
 	d := newDoors(t)
+	d.policy("revise: reviewed\n")
 	var create operation.Operation
 	for _, o := range operation.List(new(app.App).Toolsets()...) {
 		if o.Name == prflow.ToolCreatePR {

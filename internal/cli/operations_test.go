@@ -28,6 +28,7 @@ func nicerFlags() map[string]string {
 		"repo_owner": "repo", "repo_name": "repo", "base_branch": "base", "change_type": "type", "files": "create",
 		"pr_number":            "",
 		"read_file.repo_owner": "", "read_file.repo_name": "", "read_file.path": "",
+		"list_files.repo_owner": "", "list_files.repo_name": "", "list_files.glob": "",
 		"list_prs.limit": "", "list_prs.after": "", // it reads all pages
 		"promote_proposal.id": "",
 	}

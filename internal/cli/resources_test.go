@@ -66,6 +66,7 @@ func TestResourcesAreReadInBothErasOfTheProtocol(t *testing.T) {
 		templates, _ := d.mcpAnswer(modern, "resources/templates/list", "{}")
 		text, _ := json.Marshal(templates)
 		for _, want := range []string{
+			`"claudeops://{owner}/{repo}/files{?glob,after}"`,
 			`"claudeops://{owner}/{repo}/file/{+path}"`, `"claudeops://{owner}/{repo}/pull/{number}/file/{+path}"`,
 			`"claudeops://{owner}/{repo}/pull/{number}/diff"`,
 		} {

@@ -3,9 +3,13 @@ package gitprovider
 import (
 	"crypto/sha1" // #nosec G505: for the length of git's object ids
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
@@ -16,15 +20,16 @@ const BranchPrefix = "claude-ops/"
 // MaxSlug is the largest length of the last part of a branch name, in bytes.
 const MaxSlug = 50
 
-// ErrEmptySlug is returned for a title without a single ASCII letter or digit.
+// ErrEmptySlug is returned for a title without a single letter or digit.
 var ErrEmptySlug = errors.New("the title has no letter or digit to name a branch after")
 
-// Slug turns a title into the last part of a branch name: lower case, runs of anything but a-z and 0-9 become one
-// hyphen, at most MaxSlug bytes, no hyphen at the ends.
+// Slug turns a title into the last part of a branch name: lower case, accents taken off, runs of anything but a-z and
+// 0-9 become one hyphen, at most MaxSlug bytes in whole words, no hyphen at the ends. A title in letters of another
+// script is named by a digest.
 func Slug(title string) (string, error) {
 	var b strings.Builder
-	pending := false
-	for _, r := range strings.ToLower(title) {
+	pending, letters := false, false
+	for _, r := range norm.NFD.String(umlauts().Replace(strings.ToLower(title))) {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 			if pending && b.Len() > 0 {
 				b.WriteByte('-')
@@ -33,21 +38,39 @@ func Slug(title string) (string, error) {
 			b.WriteRune(r)
 			continue
 		}
-		pending = true
+		letters = letters || unicode.IsLetter(r) || unicode.IsDigit(r)
+		pending = pending || !unicode.Is(unicode.Mn, r)
 	}
 	slug := cutSlug(b.String(), MaxSlug)
-	if slug == "" {
+	switch {
+	case slug != "":
+		return slug, nil
+	case !letters:
 		return "", ErrEmptySlug
 	}
-	return slug, nil
+	sum := sha256.Sum256([]byte(title))
+	return "title-" + hex.EncodeToString(sum[:6]), nil
 }
 
+// umlauts writes letters with the two that people write for them; all others lose their accents alone.
+func umlauts() *strings.Replacer {
+	return strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue", "ß", "ss", "æ", "ae", "ø", "oe", "å", "aa", "œ", "oe",
+		"ł", "l", "đ", "d", "þ", "th", "ð", "d")
+}
+
+// cutSlug cuts at the end of a word, unless that would leave less than half.
 func cutSlug(slug string, limit int) string {
-	return strings.Trim(slug[:min(len(slug), limit)], "-")
+	if len(slug) <= limit {
+		return strings.Trim(slug, "-")
+	}
+	if at := strings.LastIndexByte(slug[:limit+1], '-'); at >= limit/2 {
+		return strings.Trim(slug[:at], "-")
+	}
+	return strings.Trim(slug[:limit], "-")
 }
 
 // BranchName is the branch for a change: claude-ops/{change type}/{slug}. Where that looks like an object id (see
-// LooksLikeID), the slug is shorter by a character, or by two if one of them is a hyphen.
+// LooksLikeID), the slug is shorter by a word, or by a character if it has one word alone.
 func BranchName(t ChangeType, title string) (string, error) {
 	slug, err := Slug(title)
 	if err != nil {
@@ -70,11 +93,15 @@ func LooksLikeID(branch string) bool {
 	return false
 }
 
-// plainlyNamed is the branch's name with the ending. As much is left out before the ending as it takes that the name
-// does not look like an id.
+// plainlyNamed is the branch's name with the ending. Words are left out before the ending until the name does not look
+// like an id.
 func plainlyNamed(branch, ending string) string {
 	for LooksLikeID(branch + ending) {
-		branch = strings.TrimRight(branch[:len(branch)-1], "-")
+		cut := len(branch) - 1
+		if word := strings.LastIndexByte(branch, '-'); word > strings.LastIndexByte(branch, '/') {
+			cut = word // no half of a word at its end
+		}
+		branch = strings.TrimRight(branch[:cut], "-")
 	}
 	return branch + ending
 }
@@ -125,4 +152,14 @@ func CheckOurs(branch string) error {
 			BranchPrefix)
 	}
 	return nil
+}
+
+// BranchAbove refuses to make a branch of ours where one stands at the name of the folder of ours: no title helps then.
+// nil for every other branch that is in the way.
+func BranchAbove(repo RepoRef, branch string, cause error) error {
+	if folder := strings.TrimSuffix(BranchPrefix, "/"); branch != folder && branch != "refs/heads/"+folder {
+		return nil
+	}
+	return fault.Wrap(cause, fault.RepoNotAllowed, "no branch %s... can be made in %s while there is a branch %s; have a "+
+		"person rename or remove that one", BranchPrefix, repo, branch)
 }

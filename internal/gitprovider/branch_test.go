@@ -13,10 +13,13 @@ func TestSlug(t *testing.T) {
 	cases := map[string]string{
 		"Check disk inodes":              "check-disk-inodes",
 		"  --Fix: the *backup* check!! ": "fix-the-backup-check",
-		"Überprüfe 2 Dienste":            "berpr-fe-2-dienste",
+		"Überprüfe 2 Dienste":            "ueberpruefe-2-dienste",
+		"Café à Łódź, naïve":             "cafe-a-lodz-naive",
+		"修正 disk":                        "disk",
 		"a/b\\c..d":                      "a-b-c-d",
 		strings.Repeat("ab ", 40):        strings.TrimSuffix(strings.Repeat("ab-", 17), "-")[:50],
-		strings.Repeat("a", 49) + " b":   strings.Repeat("a", 49),
+		"Say in the manual of the disks what progress on stdio looks like": "say-in-the-manual-of-the-disks-what-progress-on",
+		strings.Repeat("a", 49) + " b":                                     strings.Repeat("a", 49),
 	}
 	for title, want := range cases {
 		got, err := gitprovider.Slug(title)
@@ -24,10 +27,23 @@ func TestSlug(t *testing.T) {
 			t.Errorf("Slug(%q) = %q, %v; want %q", title, got, err, want)
 		}
 	}
-	for _, title := range []string{"", "---", "修正", "!?", "\u202e"} {
+	for _, title := range []string{"", "---", "!?", "\u202e"} {
 		if got, err := gitprovider.Slug(title); !errors.Is(err, gitprovider.ErrEmptySlug) {
 			t.Errorf("Slug(%q) = %q, %v; want ErrEmptySlug", title, got, err)
 		}
+	}
+}
+
+// Titles in other scripts have a branch of their own each, and the same one each time.
+func TestTitlesInOtherScriptsAreNamedByADigest(t *testing.T) {
+	seen := map[string]string{}
+	for _, title := range []string{"修正", "修正する", "Проверка диска", "فحص القرص", "\u0661\u0662"} {
+		got, err := gitprovider.Slug(title)
+		again, _ := gitprovider.Slug(title)
+		if err != nil || !strings.HasPrefix(got, "title-") || got != again || seen[got] != "" {
+			t.Errorf("%q: %q, %v", title, got, err)
+		}
+		seen[got] = title
 	}
 }
 
@@ -67,7 +83,7 @@ func TestNoBranchOfOursIsAsLongAsAnObjectID(t *testing.T) {
 			}
 		}
 	}
-	if got, _ := gitprovider.BranchName(gitprovider.TypeCheck, "disk is full"); got != "claude-ops/check/disk-is-ful" {
+	if got, _ := gitprovider.BranchName(gitprovider.TypeCheck, "disk is full"); got != "claude-ops/check/disk-is" {
 		t.Errorf("twelve letters give %q", got)
 	}
 }

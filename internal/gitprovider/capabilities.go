@@ -68,6 +68,30 @@ type BlobReader interface {
 	ReadBlob(ctx context.Context, repo RepoRef, id string) ([]byte, error)
 }
 
+// FileLister is what a Provider can do besides: list the files of a folder and of all below it. Every adapter here can.
+type FileLister interface {
+	// ListFiles lists the plain files of a folder at the commit of a snapshot, sorted by path; folder is one at the root
+	// that the snapshot's Tree has, or "" for all. complete is false if the host does not tell of all, or if there are more
+	// than MaxListedFiles.
+	ListFiles(ctx context.Context, at *Snapshot, folder string) (files []ListedFile, complete bool, err error)
+}
+
+// MaxListedFiles bounds what ListFiles lists.
+const MaxListedFiles = 20_000
+
+// ListedFile is a plain file in a list.
+type ListedFile struct {
+	Path string
+	ID   string // of its blob
+	Size int64  // bytes
+}
+
+// SortListed sorts what a host told of a folder, and cuts it at MaxListedFiles.
+func SortListed(files []ListedFile) (sorted []ListedFile, complete bool) {
+	slices.SortFunc(files, func(a, b ListedFile) int { return strings.Compare(a.Path, b.Path) })
+	return files[:min(len(files), MaxListedFiles)], len(files) <= MaxListedFiles
+}
+
 // BlobTooLarge is the refusal of ReadBlob to read more than MaxContentRead bytes.
 func BlobTooLarge(id string) *fault.Error {
 	return fault.New(fault.ContentDenied, "the blob %.12s has more than %d bytes and is not read", id, MaxContentRead)
@@ -184,8 +208,16 @@ type Access struct {
 	// BranchRules are what the host's rules restrict on branches of ours, in words. They are listed even if the token may
 	// bypass them.
 	BranchRules []string
+	// Defects are what else people should know or mend there, each with what to do about it.
+	Defects []Defect
 	// Unsigned says what of a proposal the host would not sign, where commits must be signed; "" for nothing.
 	Unsigned string
+}
+
+// Defect is something at a repository that gets in the way of pull requests, or that does not do what people expect.
+type Defect struct {
+	What, Do string
+	Stops    bool // no pull request can be opened, or none be merged
 }
 
 // Installation describes the access that an owner granted an app to their repositories.

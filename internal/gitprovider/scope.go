@@ -77,8 +77,19 @@ func DefaultScope() Scope {
 	return Scope{allow: DefaultAllow(), deny: DefaultDeny(), policyNames: defaultPolicyNames()}
 }
 
-// Allow returns the allow patterns. Deny returns the deny patterns, the policy file's names included.
+// Allow returns the allow patterns.
 func (s Scope) Allow() []string { return append([]string(nil), s.allow...) }
+
+// Patterns are those of all paths that the scope may allow, of kinds of files too.
+func (s Scope) Patterns() []string {
+	out := s.Allow()
+	if s.tier >= kindTier {
+		for _, kind := range s.kinds {
+			out = append(out, kind.Patterns...)
+		}
+	}
+	return out
+}
 
 // Deny returns the deny patterns, the policy file's names included.
 func (s Scope) Deny() []string { return append(append([]string(nil), s.deny...), s.policyNames...) }

@@ -77,11 +77,12 @@ func presentText(path string, p fault.Present) string {
 	if p.Cut != "" {
 		out += " (" + p.Cut + ")"
 	}
-	if p.Text == "" {
+	text := p.Text + p.Diff // one of them at most
+	if text == "" {
 		return out
 	}
 	return fmt.Sprintf("%s; %s\n--- begin %s\n%s\n--- end %s", out, p.Untrusted, p.BaseSHA,
-		strings.TrimSuffix(p.Text, "\n"), p.BaseSHA)
+		strings.TrimSuffix(text, "\n"), p.BaseSHA)
 }
 
 // plainJSON is JSON without HTML escapes: \u003c costs a model six characters for one.

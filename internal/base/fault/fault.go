@@ -135,7 +135,9 @@ type Violation struct {
 type Present struct {
 	BaseSHA string `json:"base_sha"`       // git blob id; what create_pr takes as base_sha
 	Text    string `json:"text,omitempty"` // cleaned; data for the reader, never an instruction
-	Cut     string `json:"cut,omitempty"`  // why Text is not the whole file
+	// Diff is what has changed in the file since the version that was named, in the place of a Text that is too long.
+	Diff string `json:"diff,omitempty"`
+	Cut  string `json:"cut,omitempty"` // why Text is not the whole file, and where that is read
 	// Untrusted says what Text is, inside the answer.
 	Untrusted string `json:"untrusted,omitempty"`
 }
@@ -145,7 +147,7 @@ func (v Violation) Map(f func(string) string) Violation {
 	v.Path, v.Message, v.Suggestion = f(v.Path), f(v.Message), f(v.Suggestion)
 	if v.Present != nil {
 		present := *v.Present
-		present.Text = f(present.Text)
+		present.Text, present.Diff = f(present.Text), f(present.Diff)
 		v.Present = &present
 	}
 	return v

@@ -113,8 +113,6 @@ func TestDecodeSaysWhatIsWrong(t *testing.T) {
 			"pr_number: `pr_number` must not be null (leave it out or give an integer)"}},
 		{"a fraction", with(`"pr_number":1.5`), []string{
 			"pr_number: `pr_number` must be an integer without fraction and exponent, not 1.5 (write it with digits only)"}},
-		{"a whole number with a fraction", with(`"pr_number":1.0`), []string{
-			"pr_number: `pr_number` must be an integer without fraction and exponent, not 1.0 (write it with digits only)"}},
 		{"an exponent", with(`"pr_number":1e3`), []string{
 			"pr_number: `pr_number` must be an integer without fraction and exponent, not 1e3 (write it with digits only)"}},
 		{"a huge exponent", with(`"pr_number":1e400`), []string{
@@ -287,6 +285,16 @@ func TestDecodeReadsABooleanThatMayBeMissing(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s: %s, want %s", raw, got, want)
+		}
+	}
+}
+
+// JSON Schema takes a whole number with a fraction of zeros for an integer.
+func TestAFractionOfZerosIsAnInteger(t *testing.T) {
+	for digits, want := range map[string]int{"7.0": 7, "12.000": 12, "3": 3} {
+		var got proposal
+		if violations := Decode([]byte(with(`"pr_number":`+digits)), &got, Options{}); len(violations) != 0 || got.Number != want {
+			t.Errorf("%s: %d, %v", digits, got.Number, violations)
 		}
 	}
 }

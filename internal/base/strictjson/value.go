@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -131,7 +132,12 @@ func (d *decoder) time(into reflect.Value, text string) error {
 	return nil
 }
 
+// integer takes a whole number that is written with a fraction of zeros, too: JSON Schema takes it for an integer, and
+// some clients have floating-point numbers alone.
 func (d *decoder) integer(into reflect.Value, digits string) error {
+	if whole, fraction, has := strings.Cut(digits, "."); has && strings.Trim(fraction, "0") == "" {
+		digits = whole
+	}
 	n, err := strconv.ParseInt(digits, 10, strconv.IntSize)
 	into.SetInt(n)
 	switch {

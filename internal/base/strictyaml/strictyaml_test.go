@@ -75,3 +75,49 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+func TestFrontMatterIsReadByOneReader(t *testing.T) {
+	for name, c := range map[string]struct {
+		text, about string // description
+		problem     string
+		none        bool
+	}{
+		"YAML":                   {text: "---\nname: a\ndescription: Look at disks\n---\nBody\n", about: "Look at disks"},
+		"Windows and a mark":     {text: "\ufeff---\r\ndescription: Look\r\n---\r\nBody\r\n", about: "Look"},
+		"spaces after hyphens":   {text: "--- \ndescription: Look\n---\t\nBody\n", about: "Look"},
+		"a colon in a text":      {text: "---\nname: a\ndescription: Use when: x\n---\n", about: "Use when: x", problem: "line 3: "},
+		"a text that goes on":    {text: "---\ndescription: Use when: x\n  or y\n---\n", about: "Use when: x or y", problem: "line "},
+		"nothing that is a key":  {text: "---\n- a: b: c\n---\n", problem: "line 2: "},
+		"no header":              {text: "# Title\n", none: true},
+		"a header that goes on":  {text: "---\nname: a\n", none: true},
+		"a rule further down":    {text: "# Title\n---\nname: a\n---\n", none: true},
+		"a description of lists": {text: "---\ndescription: [a]\n---\n"},
+	} {
+		f, ok := CutFrontMatter(c.text)
+		if ok == c.none {
+			t.Errorf("%s: %+v, %v", name, f, ok)
+			continue
+		}
+		fields, problem := f.Fields()
+		if ok && (Text(fields, "description") != c.about || !strings.Contains(problem, c.problem) || (problem == "") != (c.problem == "")) {
+			t.Errorf("%s: %v, %q", name, fields, problem)
+		}
+	}
+}
+
+func TestWhatKeepsASkillFromBeingUsed(t *testing.T) {
+	for text, c := range map[string]struct {
+		says  string
+		fatal bool
+	}{
+		"---\nname: a\ndescription: b\n---\n":           {"", false},
+		"---\nname: a\ndescription: Use when: x\n---\n": {"line 3: ", false},
+		"---\nname: a\n---\n":                           {"no description", true},
+		"# A\n":                                         {"no front matter", true},
+	} {
+		problems, fatal := SkillProblems(text)
+		if said := strings.Join(problems, "; "); fatal != c.fatal || !strings.Contains(said, c.says) || (said == "") != (c.says == "") {
+			t.Errorf("%q: %q, %v", text, said, fatal)
+		}
+	}
+}

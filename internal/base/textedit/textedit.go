@@ -4,10 +4,14 @@ package textedit
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/aymanbagabas/go-udiff"
+	"golang.org/x/text/unicode/norm"
 )
 
 // Edit replaces one part of a text.
@@ -29,9 +33,18 @@ func (m *Mismatch) Error() string { return fmt.Sprintf("edits[%d]: %s", m.Index,
 // maxLines limits the places that a Mismatch names.
 const maxLines = 5
 
-// Apply makes the edits one after the other. *Mismatch if one does not fit; then nothing was changed.
-func Apply(text string, edits []Edit) (string, error) {
+// Apply makes the edits one after the other. *Mismatch if one does not fit; then nothing was changed. What is put into a
+// text whose lines all end with CR and LF gets these ends.
+func Apply(text string, edits []Edit) (string, error) { return ApplyShown(text, edits, nil) }
+
+// ApplyShown is Apply for whoever was shown a text without some of its characters: a part that is there once in what
+// show leaves of the text fits, too, and what was taken out within it goes. show may only take characters out; nil for
+// a text that was shown as it is.
+func ApplyShown(text string, edits []Edit, show func(string) string) (string, error) {
 	for i, e := range edits {
+		if OnlyCRLF(text) && !strings.Contains(e.New, "\r\n") {
+			e.New = strings.ReplaceAll(e.New, "\n", "\r\n")
+		}
 		switch n := count(text, e.Old); {
 		case e.Old == "":
 			return "", &Mismatch{Index: i, Why: "`old` is empty; give the text that is to be replaced"}
@@ -42,10 +55,51 @@ func Apply(text string, edits []Edit) (string, error) {
 			return "", &Mismatch{Index: i, Lines: lines, Why: fmt.Sprintf(
 				"`old` is there %d times, in %s; give more of the text around it, so that it is there once", n, inLines(lines))}
 		default:
-			return "", missing(text, e.Old, i)
+			from, to, found := shownPlace(text, e.Old, show)
+			if !found {
+				return "", missing(text, e.Old, i)
+			}
+			text = text[:from] + e.New + text[to:]
 		}
 	}
 	return text, nil
+}
+
+// OnlyCRLF reports whether a text has lines, and all of them end with CR and LF.
+func OnlyCRLF(text string) bool {
+	n := strings.Count(text, "\r\n")
+	return n > 0 && n == strings.Count(text, "\n")
+}
+
+// shownPlace is where a part stands in a text that is there once in what show leaves of the text.
+func shownPlace(text, part string, show func(string) string) (from, to int, found bool) {
+	if show == nil {
+		return 0, 0, false
+	}
+	shown := show(text)
+	if shown == text || count(shown, part) != 1 {
+		return 0, 0, false
+	}
+	begin := strings.Index(shown, part)
+	end, at := begin+len(part), 0 // at is the place in shown
+	from, to = -1, -1
+	for i, r := range text {
+		if at == end {
+			to = i
+			break
+		}
+		size := utf8.RuneLen(r)
+		if at < len(shown) && size > 0 && strings.HasPrefix(shown[at:], text[i:i+size]) {
+			if at == begin {
+				from = i
+			}
+			at += size
+		}
+	}
+	if to < 0 && at == end {
+		to = len(text)
+	}
+	return from, to, from >= 0 && to >= from
 }
 
 // leastMade is the minimum length in bytes of a new part whose presence in a text is not a coincidence.
@@ -109,6 +163,10 @@ func missing(text, old string, index int) *Mismatch {
 	if strings.Contains(text, "\r\n") && strings.Contains(strings.ReplaceAll(text, "\r\n", "\n"), old) {
 		m.Lines = occurrences(strings.ReplaceAll(text, "\r\n", "\n"), old)
 		m.Why = fmt.Sprintf("`old` is in %s but for the ends of lines: the file has \\r\\n", inLines(m.Lines))
+		return m
+	}
+	if lines, why := differing(text, old); len(lines) > 0 {
+		m.Lines, m.Why = lines, "`old` is in "+inLines(lines)+" but for "+why
 		return m
 	}
 	m.Lines = similar(text, old)
@@ -278,4 +336,95 @@ func lineEdits(before, after string) (out []udiff.Edit) {
 		out = append(out, e)
 	}
 	return out
+}
+
+// folding makes texts alike that differ in one kind of characters.
+type folding struct {
+	what string // for messages
+	is   func(r rune) bool
+	fold func(text string) string
+}
+
+// mapped is the folding of characters that look like one of ASCII.
+func mapped(what, like string, to rune) folding {
+	is := func(r rune) bool { return r == to || strings.ContainsRune(like, r) }
+	return folding{what, is, func(text string) string {
+		return strings.Map(func(r rune) rune {
+			if is(r) {
+				return to
+			}
+			return r
+		}, text)
+	}}
+}
+
+// foldings are the kinds of characters in which what a model writes differs from what a file has.
+func foldings() []folding {
+	ends := regexp.MustCompile(`[ \t\x{00a0}]+(\r?\n|$)`)
+	gaps := regexp.MustCompile(`[ \t]+`)
+	return []folding{
+		{"the way in which accents are written (NFC or NFD)", func(r rune) bool { return unicode.Is(unicode.Mn, r) },
+			norm.NFC.String},
+		mapped("the kind of space", "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"+
+			"\u202f\u205f\u3000", ' '),
+		mapped("the kind of dash", "\u00ad\u2010\u2011\u2012\u2013\u2014\u2015\u2212", '-'),
+		mapped("the kind of quotation mark", "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033", '"'),
+		mapped("the kind of apostrophe", "\u2018\u2019\u201a\u201b\u2032\u00b4`", '\''),
+		{"spaces at the ends of lines", nil, func(text string) string { return ends.ReplaceAllString(text, "$1") }},
+		{"tabs and the number of spaces", func(r rune) bool { return r == '\t' },
+			func(text string) string { return gaps.ReplaceAllString(text, " ") }},
+	}
+}
+
+// differing are the lines in which a part stands but for some characters, and which those are.
+func differing(text, old string) (lines []int, why string) {
+	all := foldings()
+	everything := func(text string, but int) string {
+		for i, f := range all {
+			if i != but {
+				text = f.fold(text)
+			}
+		}
+		return text
+	}
+	folded, part := everything(text, -1), everything(old, -1)
+	if strings.TrimSpace(part) == "" || !strings.Contains(folded, part) {
+		return nil, ""
+	}
+	lines = occurrences(folded, part)
+	var whys []string
+	for i, f := range all {
+		if strings.Contains(everything(text, i), everything(old, i)) {
+			continue // it is there without this one
+		}
+		what := f.what
+		if f.is != nil {
+			what += named(f.is, linesFrom(text, lines[0], 1+strings.Count(part, "\n")), old)
+		}
+		whys = append(whys, what)
+	}
+	return lines, strings.Join(whys, ", and ")
+}
+
+// linesFrom are n lines of a text, from a first one that is counted from 1.
+func linesFrom(text string, first, n int) string {
+	lines := strings.SplitAfter(text, "\n")
+	return strings.Join(lines[min(first-1, len(lines)):min(first-1+n, len(lines))], "")
+}
+
+// named names the characters of a kind in the file and in the part.
+func named(is func(rune) bool, file, old string) string {
+	in := func(text string) string {
+		var out []string
+		for _, r := range text {
+			if name := fmt.Sprintf("%U", r); is(r) && !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+		if len(out) == 0 {
+			return "none"
+		}
+		return strings.Join(out[:min(len(out), maxLines)], " ")
+	}
+	return fmt.Sprintf(" (the file has %s, `old` %s)", in(file), in(old))
 }

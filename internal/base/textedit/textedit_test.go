@@ -47,7 +47,8 @@ func TestApplySaysWhatDoesNotFit(t *testing.T) {
 				Why: "`old` is there 2 times, in lines 1, 1; give more of the text around it, so that it is there once"}},
 		"empty": {text, []Edit{{"", "x"}}, Mismatch{Why: "`old` is empty; give the text that is to be replaced"}},
 		"spaces": {text, []Edit{{"If it is over 80 %,  say so.\nLook at df -h.", "x"}},
-			Mismatch{Lines: []int{4}, Why: "`old` is not there; something like it begins in line 4"}},
+			Mismatch{Lines: []int{4}, Why: "`old` is in line 4 but for tabs and the number of spaces (the file has none, " +
+				"`old` none)"}},
 		"half of the lines": {text, []Edit{{"Look at df -h.\n  If it is over 70 %, say so.\n", "x"}},
 			Mismatch{Lines: []int{3, 5}, Why: "`old` is not there; something like it begins in lines 3, 5"}},
 		"most of the words": {text, []Edit{{"If it is over 70 %, say so.", "x"}},
@@ -64,6 +65,68 @@ func TestApplySaysWhatDoesNotFit(t *testing.T) {
 		}
 		if diff := cmp.Diff(c.want, *m); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestAMismatchNamesTheCharactersThatDiffer(t *testing.T) {
+	for name, c := range map[string]struct{ text, old, want string }{
+		"a no-break space": {"# Disk\n\nLook at df\u00a0-h.\n", "Look at df -h.",
+			"in line 3 but for the kind of space (the file has U+0020 U+00A0, `old` U+0020)"},
+		"accents": {"Pru\u0308fe die Platte.\n", "Pr\u00fcfe die Platte.",
+			"in line 1 but for the way in which accents are written (NFC or NFD) (the file has U+0308, `old` none)"},
+		"a dash": {"over 80 \u2013 90 %\n", "over 80 - 90 %",
+			"in line 1 but for the kind of dash (the file has U+2013, `old` U+002D)"},
+		"curly quotes": {"say \u201cfull\u201d\n", "say \"full\"",
+			"in line 1 but for the kind of quotation mark (the file has U+201C U+201D, `old` U+0022)"},
+		"an apostrophe":  {"it\u2019s full\n", "it's full", "in line 1 but for the kind of apostrophe (the file has U+2019, `old` U+0027)"},
+		"a tab":          {"a\n\tb\n", "a\n    b", "in line 1 but for tabs and the number of spaces (the file has U+0009, `old` none)"},
+		"trailing space": {"one  \ntwo\n", "one\ntwo", "in line 1 but for spaces at the ends of lines"},
+		"two kinds": {"it\u2019s 80 \u2013 90\n", "it's 80 - 90",
+			"in line 1 but for the kind of dash (the file has U+2013, `old` U+002D), and the kind of apostrophe (the file has " +
+				"U+2019, `old` U+0027)"},
+		"another word as well": {"say \u201cfull\u201d\n", "tell \"full\" disks", "not there"},
+	} {
+		_, err := Apply(c.text, []Edit{{c.old, "x"}})
+		var m *Mismatch
+		if !errors.As(err, &m) || !strings.Contains(m.Why, c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestWhatIsPutIntoATextGetsItsEnds(t *testing.T) {
+	for name, c := range map[string]struct{ text, new, want string }{
+		"a text with CRLF":         {"a\r\nb\r\n", "b\nc", "a\r\nb\r\nc\r\n"},
+		"new text that has CRLF":   {"a\r\nb\r\n", "b\r\nc", "a\r\nb\r\nc\r\n"},
+		"a text with both":         {"a\r\nb\n", "b\nc", "a\r\nb\nc\n"},
+		"a text with LF":           {"a\nb\n", "b\nc", "a\nb\nc\n"},
+		"a text without any lines": {"b", "b\nc", "b\nc"},
+	} {
+		if got, err := Apply(c.text, []Edit{{"b", c.new}}); err != nil || got != c.want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
+// Whoever was shown a text without its invisible characters need not know of them.
+func TestAPartOfWhatWasShownFits(t *testing.T) {
+	show := func(text string) string { return strings.NewReplacer("\u200c", "", "\ufeff", "").Replace(text) }
+	for name, c := range map[string]struct{ text, old, new, want string }{
+		"within the part":   {"x mi\u200craved y\n", "miraved", "amad", "x amad y\n"},
+		"before the part":   {"\ufeff# Disk\n", "# Disk", "# Disks", "\ufeff# Disks\n"},
+		"beside the part":   {"a\u200cb c\n", "c", "d", "a\u200cb d\n"},
+		"at both its ends":  {"a\u200cb\u200cc", "b", "B", "a\u200cB\u200cc"},
+		"over several":      {"a\u200cb\u200cc", "abc", "x", "x"},
+		"two edits, of one": {"a\u200cb c\u200cd\n", "ab cd", "ab", "ab\n"},
+	} {
+		if got, err := ApplyShown(c.text, []Edit{{c.old, c.new}}, show); err != nil || got != c.want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	for name, old := range map[string]string{"not there": "q", "twice": "ab"} {
+		if got, err := ApplyShown("a\u200cb a\u200cb", []Edit{{old, "x"}}, show); err == nil {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

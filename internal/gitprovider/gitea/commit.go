@@ -117,6 +117,9 @@ func (w commitWriter) conflictingBranch(ctx context.Context, req gitprovider.Com
 		return forge.BaseMoved(req.Snapshot, cause)
 	}
 	for branch := range ours {
+		if above := gitprovider.BranchAbove(repo, branch, cause); above != nil {
+			return above
+		}
 		if branch == req.Branch || strings.HasPrefix(branch, req.Branch+"/") || strings.HasPrefix(req.Branch, branch+"/") {
 			return fault.Wrap(cause, fault.Conflict, "the branch %s cannot be made in %s because the branch %s exists; choose "+
 				"another title, or have that branch removed", req.Branch, repo, branch)

@@ -114,6 +114,9 @@ func TestCommitRefusals(t *testing.T) {
 		"a renamed repository is not found": {
 			reply{status: 301, header: map[string]string{"Location": "/api/v1/repos/joe/new/contents"}}, nil, fault.NotFound,
 			"another name"},
+		"a redirect to a sign-in page is not a rename": {
+			reply{status: 302, header: map[string]string{"Location": "/user/login?redirect_to=%2f"}}, nil, fault.ProviderDisabled,
+			"sign-in"},
 		"a proxy that redirects elsewhere is a matter of configuration": {
 			reply{status: 301, header: map[string]string{"Location": "https://other.example/api/v1/x"}}, nil,
 			fault.ProviderDisabled, "other.example"},
@@ -286,5 +289,17 @@ func TestAFileThatIsStoredByLFSIsRefusedForGood(t *testing.T) {
 	wantCode(t, err, fault.ContentDenied)
 	if fault.CodeOf(err).Ambiguous() || !strings.Contains(err.Error(), "LFS") || sc.Branches()[ourBranch] != "" {
 		t.Errorf("%v, branches %v", err, sc.Branches())
+	}
+}
+
+// Where a branch has the name of the folder of our branches, no other title helps.
+func TestABranchAtTheNameOfOurFolderIsNamed(t *testing.T) {
+	t.Parallel()
+	sc := newScene(t)
+	sc.Push("claude-ops", providertest.File{Path: "README.md", Content: "x"})
+	_, err := sc.commit(sc.p, ourBranch, providertest.Update("checks/disk.md", "new"))
+	wantCode(t, err, fault.RepoNotAllowed)
+	if !strings.Contains(err.Error(), "rename or remove") || strings.Contains(err.Error(), "another title") {
+		t.Error(err)
 	}
 }

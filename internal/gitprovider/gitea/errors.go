@@ -148,6 +148,11 @@ func (a *api) moved(r *refusal, repo gitprovider.RepoRef) error {
 		return fault.Wrap(r, fault.ProviderDisabled, "%s redirects to %s://%s; set %s to the address that answers itself",
 			a.base.Host, forge.Clean(to.Scheme), forge.Clean(to.Host), urlVariable)
 	}
+	if api := strings.TrimSuffix(a.base.Path, "/") + "/api/"; err == nil && to.Path != "" && !strings.HasPrefix(to.Path, api) {
+		return fault.Wrap(r, fault.ProviderDisabled, "%s redirects to a page, %.100q (%d), as a sign-in before the forge does; "+
+			"let requests for %s through there, or set %s to an address without it", a.base.Host, forge.Clean(to.Path), r.status,
+			api, urlVariable)
+	}
 	return fault.Wrap(r, fault.NotFound, "the repository %s has another name at %s now (%d); use that", repo, a.base.Host,
 		r.status)
 }
@@ -173,9 +178,9 @@ func (a *api) missing(r *refusal, repo gitprovider.RepoRef, what string) error {
 
 // notGitea is for a route that every supported server has.
 func (a *api) notGitea(r *refusal) error {
-	return fault.Wrap(r, fault.ProviderDisabled, "%s does not know this part of the API (%d); check "+
-		"that %s is the address of a Gitea or Forgejo, and that its version is a supported one", a.base.Host, r.status,
-		urlVariable)
+	return fault.Wrap(r, fault.ProviderDisabled, "%s does not know this part of the API (%d); check that %s is the "+
+		"address of a Gitea or Forgejo, with the path below which it is installed, such as /git/, and that its version is a "+
+		"supported one", a.base.Host, r.status, urlVariable)
 }
 
 func (a *api) forbidden(r *refusal, repo gitprovider.RepoRef) error {

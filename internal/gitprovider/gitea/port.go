@@ -147,6 +147,13 @@ func (p *Provider) ReadBlob(ctx context.Context, repo gitprovider.RepoRef, id st
 	return content, p.api.toFault(err, repo, "the blob "+id)
 }
 
+// ListFiles implements gitprovider.FileLister with one request for each 1000 entries.
+func (p *Provider) ListFiles(ctx context.Context, at *gitprovider.Snapshot, folder string) ([]gitprovider.ListedFile,
+	bool, error) {
+	files, complete, err := p.trees.list(ctx, at, folder)
+	return files, complete, p.api.toFault(err, at.Repo, "the folder "+folder)
+}
+
 // Withdraw implements gitprovider.Settler: it looks, and then closes and writes the body in one request.
 func (p *Provider) Withdraw(ctx context.Context, repo gitprovider.RepoRef, w gitprovider.Withdrawal) error {
 	if err := forge.CheckNumber(repo, w.Number); err != nil {

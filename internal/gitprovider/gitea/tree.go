@@ -213,6 +213,32 @@ func (t trees) folder(ctx context.Context, repo gitprovider.RepoRef, id string) 
 	return entries, err
 }
 
+// list reads every plain file below a folder, page by page as far as it lists at all.
+func (t trees) list(ctx context.Context, at *gitprovider.Snapshot, folder string) ([]gitprovider.ListedFile, bool,
+	error) {
+	id, prefix := at.BaseCommit, ""
+	if folder != "" {
+		id, prefix = at.Tree[folder].ID, folder+"/"
+	}
+	var files []gitprovider.ListedFile
+	for number, seen := 1, 0; ; number++ {
+		next, err := t.page(ctx, at.Repo, id, true, number)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, e := range next.Entries {
+			if entryOf(e).Kind == gitprovider.KindFile {
+				files = append(files, gitprovider.ListedFile{Path: prefix + e.Path, ID: e.SHA, Size: e.Size})
+			}
+		}
+		seen += len(next.Entries)
+		if len(next.Entries) == 0 || !next.Truncated || len(files) > gitprovider.MaxListedFiles {
+			sorted, complete := gitprovider.SortListed(files)
+			return sorted, complete && seen >= next.TotalCount, nil
+		}
+	}
+}
+
 // isNoCommit reports whether a tree could not be read because its reference does not exist: 400 from Gitea 1.26, 404
 // and 409 (empty repository) from others.
 func isNoCommit(err error) bool {

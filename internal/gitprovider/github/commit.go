@@ -114,7 +114,8 @@ func (w commitWriter) createRef(ctx context.Context, req gitprovider.CommitReque
 			}
 			r.fault = fault.New(fault.Conflict,
 				"the branch %s cannot be created: %s; it exists, or one above or below it does, "+
-					"or the base commit is gone; choose another title, or have that branch removed", req.Branch, fault.Said(r.said))
+					"or the base commit is gone; choose another title, or have that branch removed (no title helps where it is "+
+					"the branch claude-ops)", req.Branch, fault.Said(r.said))
 		}
 		return err
 	}

@@ -132,6 +132,13 @@ func (p *Provider) ReadBlob(ctx context.Context, repo gitprovider.RepoRef, id st
 	return content, publish(err)
 }
 
+// ListFiles implements gitprovider.FileLister with one request, which tells of at most 100,000 entries.
+func (p *Provider) ListFiles(ctx context.Context, at *gitprovider.Snapshot, folder string) ([]gitprovider.ListedFile,
+	bool, error) {
+	files, complete, err := p.snapshots.list(about(ctx, at.Repo), at, folder)
+	return files, complete, publish(err)
+}
+
 // Withdraw implements gitprovider.Settler: it looks, and then closes and writes the body in one request.
 func (p *Provider) Withdraw(ctx context.Context, repo gitprovider.RepoRef, w gitprovider.Withdrawal) error {
 	return publish(p.pulls.withdraw(about(ctx, repo), repo, w))

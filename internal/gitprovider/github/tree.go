@@ -175,3 +175,33 @@ func (s snapshots) blob(ctx context.Context, repo gitprovider.RepoRef, id string
 	}
 	return raw, nil
 }
+
+// list reads every plain file below a folder in one request.
+func (s snapshots) list(ctx context.Context, at *gitprovider.Snapshot, folder string) ([]gitprovider.ListedFile, bool,
+	error) {
+	id, prefix := at.BaseCommit, ""
+	if folder != "" {
+		id, prefix = at.Tree[folder].ID, folder+"/"
+	}
+	var answer struct {
+		Tree []struct {
+			Path, Mode, SHA string
+			Size            int64
+		}
+		Truncated bool
+	}
+	where := s.api.repoURL(at.Repo, "git", "trees", id)
+	where.RawQuery = "recursive=1"
+	_, err := s.api.send(ctx, request{method: http.MethodGet, url: where, need: needContents}, &answer)
+	if err != nil {
+		return nil, false, err
+	}
+	var files []gitprovider.ListedFile
+	for _, e := range answer.Tree {
+		if e.Mode == "100644" || e.Mode == "100755" {
+			files = append(files, gitprovider.ListedFile{Path: prefix + e.Path, ID: e.SHA, Size: e.Size})
+		}
+	}
+	sorted, complete := gitprovider.SortListed(files)
+	return sorted, complete && !answer.Truncated, nil
+}

@@ -50,7 +50,8 @@ func (repo *repository) createBranch(ctx context.Context, req gitprovider.Commit
 		if have, lookErr := repo.branches(ctx); lookErr == nil && have.tips[req.Branch] == id {
 			return nil // git was ended after it had done its work
 		}
-		if why := repo.whyRefused(ctx, req, err); fault.CodeOf(why) == fault.Conflict || ctx.Err() != nil {
+		why := repo.whyRefused(ctx, req, err)
+		if code := fault.CodeOf(why); code == fault.Conflict || code == fault.RepoNotAllowed || ctx.Err() != nil {
 			return why
 		}
 		if t.leftLock(repo) != "" {
@@ -173,6 +174,9 @@ func (repo *repository) whyRefused(ctx context.Context, req gitprovider.CommitRe
 			req.Snapshot.Base)
 	}
 	for branch := range have.tips {
+		if above := gitprovider.BranchAbove(repo.ref, branch, cause); above != nil {
+			return above
+		}
 		if branch == req.Branch || strings.HasPrefix(branch, req.Branch+"/") || strings.HasPrefix(req.Branch, branch+"/") {
 			return fault.Wrap(cause, fault.Conflict,
 				"the branch %s cannot be created because the branch %s exists; choose another title, or have that branch removed",

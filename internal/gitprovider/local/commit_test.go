@@ -193,3 +193,11 @@ func FuzzTheFileNamedByGitIsTheApprovedOne(f *testing.F) {
 		}
 	})
 }
+
+func TestABranchAtTheNameOfOurFolderIsNamed(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	w.git("branch", "claude-ops", "main")
+	_, err := w.p.Commit(t.Context(), w.request("claude-ops/fix/x", disk("new\n")))
+	w.refused(err, fault.RepoNotAllowed, "rename or remove", "a branch claude-ops")
+}

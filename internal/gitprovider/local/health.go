@@ -79,5 +79,77 @@ func (p *Provider) Examine(ctx context.Context, ref gitprovider.RepoRef, base st
 		}
 	}
 	push := true
-	return gitprovider.Access{Base: base, CanPush: &push}, nil
+	defects, err := repo.defects(ctx, have, base)
+	return gitprovider.Access{Base: base, CanPush: &push, Defects: defects}, err
+}
+
+// defects are what at a repository does not do what people expect.
+func (repo *repository) defects(ctx context.Context, have branches, base string) (out []gitprovider.Defect, err error) {
+	note := func(is bool, what, do string) {
+		if is {
+			out = append(out, gitprovider.Defect{What: what, Do: do})
+		}
+	}
+	_, err = files.Lstat(filepath.Join(repo.gitDir, "shallow"))
+	note(err == nil, "it is a shallow clone, whose history ends: pull requests from before that cannot be merged",
+		"run git fetch --unshallow there")
+	settings, err := repo.remoteSettings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	note(settings.partial, "it is a partial clone, which lacks objects that are not fetched here",
+		"make a whole clone in its place")
+	note(settings.mirror, "it mirrors another repository: git remote update undoes merges there, and removes the "+
+		"branches of pull requests", "make a clone that is no mirror, or serve the repository that it mirrors")
+	if hooks := repo.hooks(); len(hooks) > 0 {
+		note(true, "its hooks do not run when pull requests are opened and merged here: "+strings.Join(hooks, ", "),
+			"do not rely on them, or merge with git")
+	}
+	note(!repo.isBare() && have.head == base, "the base branch "+base+" is the one that is checked out there, and "+
+		"becomes another one with the next git switch", "name it in the policy (pins), or serve a bare repository")
+	return out, nil
+}
+
+// remoteSettings are what the configuration of a repository says of where it comes from.
+type remoteSettings struct{ partial, mirror bool }
+
+func (repo *repository) remoteSettings(ctx context.Context) (out remoteSettings, err error) {
+	const none = 1
+	text, _, err := repo.refCommand(ctx, "", []int{none}, "config", "--null", "--get-regexp",
+		`^(remote\..*\.(fetch|mirror|promisor)|extensions\.partialclone)$`)
+	if err != nil {
+		return out, err
+	}
+	for _, setting := range splitZ(text) {
+		key, value, _ := strings.Cut(setting, "\n")
+		switch key = strings.ToLower(key); {
+		case strings.HasSuffix(key, ".promisor") && value != "false", key == "extensions.partialclone":
+			out.partial = true
+		case strings.HasSuffix(key, ".mirror") && value != "false",
+			strings.HasSuffix(key, ".fetch") && strings.HasSuffix(value, ":refs/*"),
+			strings.HasSuffix(key, ".fetch") && strings.HasSuffix(value, ":"+headsPrefix+"*"):
+			out.mirror = true
+		}
+	}
+	return out, nil
+}
+
+// isBare reports whether the repository has no work tree of its own.
+func (repo *repository) isBare() bool { return repo.gitDir == repo.dir }
+
+// hooks are the hooks that would run if somebody pushed or merged, and that do not run here; at most ten.
+func (repo *repository) hooks() (out []string) {
+	dir, err := files.OpenDir(repo.gitDir)
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	for _, name := range []string{"pre-receive", "update", "post-receive", "post-update", "reference-transaction",
+		"pre-merge-commit", "commit-msg", "post-merge"} {
+		const executable = 0o111
+		if info, err := dir.Stat("hooks/" + name); err == nil && info.Mode().IsRegular() && info.Mode()&executable != 0 {
+			out = append(out, name)
+		}
+	}
+	return out
 }

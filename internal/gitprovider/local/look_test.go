@@ -1,11 +1,14 @@
 package local_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 )
 
@@ -136,5 +139,33 @@ func TestLabelsThatAreThereAreNotWritten(t *testing.T) {
 	}
 	if want := "file://" + w.dir + "#pr-1"; pr.URL != want {
 		t.Errorf("URL %s, want %s", pr.URL, want)
+	}
+}
+
+// One branch whose commit is missing keeps nobody from the other pull requests, and is named.
+func TestADamagedBranchStopsItsOwnPullRequestAlone(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	broken := w.propose("claude-ops/check/broken", disk("new\n"))
+	sound := w.propose("claude-ops/check/sound", providertest.Create("checks/x.md", "x\n"))
+	name := "objects/" + broken.HeadCommit[:2] + "/" + broken.HeadCommit[2:]
+	w.must(os.Remove(filepath.Join(w.dir, filepath.FromSlash(name))))
+	p := w.provider(local.Options{TempDir: t.TempDir()}) // nothing is remembered, as in another process
+	w.p, w.review = p, local.NewReviewer(p)
+	prs, err := w.review.List(t.Context(), w.Ref(), gitprovider.StateOpen)
+	w.must(err)
+	if len(prs) != 2 || len(prs[0].Paths) == 0 {
+		t.Errorf("%+v", prs)
+	}
+	w.propose("claude-ops/check/another", providertest.Create("checks/y.md", "y\n"))
+	_, err = w.merge(sound.Number, false)
+	w.must(err)
+	_, err = w.merge(broken.Number, true)
+	w.refused(err, fault.UpstreamError, "#1", broken.Branch, broken.HeadCommit[:12])
+	_, err = w.p.Status(t.Context(), w.Ref(), broken.Number)
+	w.refused(err, fault.UpstreamError, "#1", broken.Branch)
+	w.DeleteBranch(broken.Branch)
+	if got := w.state(broken.Number).State; got != gitprovider.StateClosed {
+		t.Errorf("without its branch it is %s", got)
 	}
 }

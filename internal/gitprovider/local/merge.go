@@ -79,7 +79,7 @@ func (r *Reviewer) mergeOnce(ctx context.Context, ref gitprovider.RepoRef, numbe
 	}
 	compared, err := repo.compare(ctx, []pair{k})
 	if err != nil {
-		return Merged{}, err
+		return Merged{}, repo.named(ctx, pr, k, err)
 	}
 	if compared[k].unrelated {
 		return Merged{}, fault.New(fault.Conflict,
@@ -142,6 +142,9 @@ func (r *Reviewer) afterMerge(ctx context.Context, repo *repository, pr gitprovi
 	})
 	if err != nil {
 		m.Warnings = append(m.Warnings, "the merge was made but not recorded; the next look at the pull request does that")
+	}
+	if hooks := repo.hooks(); len(hooks) > 0 {
+		m.Warnings = append(m.Warnings, "the hooks of the repository did not run: "+strings.Join(hooks, ", "))
 	}
 	if headInUse {
 		m.Warnings = append(m.Warnings, "the branch "+pr.Branch+" is checked out, so it was not deleted")

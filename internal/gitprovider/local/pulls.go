@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -54,6 +55,9 @@ func (p *pulls) refresh(ctx context.Context, repo *repository) (pullsNow, error)
 		return seen, err
 	}
 	compared, err := repo.compare(ctx, pairsOf(recorded, seen.branches))
+	if err != nil && ctx.Err() == nil {
+		compared, err = repo.compareSound(ctx, pairsOf(recorded, seen.branches), err)
+	}
 	if err != nil {
 		return seen, err
 	}
@@ -69,6 +73,35 @@ func (p *pulls) refresh(ctx context.Context, repo *repository) (pullsNow, error)
 		}
 	}
 	return seen, nil
+}
+
+// compareSound compares the pairs of which the repository has both commits, after cause has ended the comparison of all:
+// one damaged branch keeps nobody from the other pull requests. The error is cause if none is damaged.
+func (repo *repository) compareSound(ctx context.Context, pairs []pair, cause error) (map[pair]comparison, error) {
+	var sound []pair
+	for _, k := range pairs {
+		if repo.checkHead(ctx, "", k.base) == nil && repo.checkHead(ctx, "", k.head) == nil {
+			sound = append(sound, k)
+		}
+	}
+	if len(sound) == len(pairs) {
+		return nil, cause
+	}
+	return repo.compare(ctx, sound)
+}
+
+// checkHead refuses a commit that the repository does not have, or cannot read. branch is what points to it.
+func (repo *repository) checkHead(ctx context.Context, branch, commit string) error {
+	w, err := repo.workspace(commit, false)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	if _, code, err := w.run(ctx, nil, []int{1, 128}, "cat-file", "-e", commit+"^{tree}"); err != nil || code == 0 {
+		return err
+	}
+	return fault.New(fault.UpstreamError, "the branch %s is at the commit %.12s, which the repository %s lacks or cannot "+
+		"read; have the operator restore it, or remove the branch, which closes the pull request", branch, commit, repo.ref)
 }
 
 // end records how a pull request ended, unless somebody else did.
@@ -100,9 +133,23 @@ func (p *pulls) status(ctx context.Context, repo *repository, number int, seen p
 	if status.State != gitprovider.StateOpen {
 		return status, nil
 	}
-	mergeable, err := repo.mergeable(ctx, pair{seen.branches.tips[pr.Base], seen.branches.tips[pr.Branch]})
+	k := pair{seen.branches.tips[pr.Base], seen.branches.tips[pr.Branch]}
+	mergeable, err := repo.mergeable(ctx, k)
 	status.Mergeable = &mergeable
-	return status, err
+	return status, repo.named(ctx, pr, k, err)
+}
+
+// named is a failure about a pull request that says which of its branches is damaged, if one is.
+func (repo *repository) named(ctx context.Context, pr gitprovider.PullRequest, k pair, failure error) error {
+	if failure == nil || fault.CodeOf(failure) == fault.Conflict || ctx.Err() != nil {
+		return failure
+	}
+	for _, at := range []struct{ branch, commit string }{{pr.Branch, k.head}, {pr.Base, k.base}} {
+		if err := repo.checkHead(ctx, at.branch, at.commit); at.commit != "" && err != nil {
+			return fault.Wrap(failure, fault.UpstreamError, "pull request #%d: %s", pr.Number, fault.From(err).Message)
+		}
+	}
+	return failure
 }
 
 // closedSince lists what was closed without merging. Its paths are those at the time.

@@ -9,6 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 )
 
 func (w *world) ask(owner, name string) (*gitprovider.Snapshot, error) {
@@ -223,4 +224,65 @@ func TestAPingNeedsGitAndTheRoot(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What at a repository does not do what people expect is told to the operator.
+func TestExamineTellsWhatIsWrongWithARepository(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		kind kind
+		make func(w *world)
+		says string // "" for nothing
+	}{
+		"a bare repository": {bare(), func(*world) {}, ""},
+		"a shallow clone": {bare(), func(w *world) {
+			w.must(os.WriteFile(filepath.Join(w.dir, "shallow"), []byte(w.Branches()["main"]+"\n"), 0o600))
+		}, "shallow"},
+		"a partial clone": {bare(), func(w *world) { w.git("config", "remote.origin.promisor", "true") }, "partial clone"},
+		"a mirror":        {bare(), func(w *world) { w.git("config", "remote.origin.fetch", "+refs/*:refs/*") }, "mirrors another"},
+		"an ordinary clone's remote": {bare(), func(w *world) {
+			w.git("config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")
+		}, ""},
+		"a hook": {bare(), func(w *world) {
+			w.must(os.MkdirAll(filepath.Join(w.dir, "hooks"), 0o755))
+			w.program(filepath.Join(w.dir, "hooks", "post-receive"), "exit 0")
+		}, "post-receive"},
+		"a base that is checked out": {ordinary(), func(*world) {}, "checked out there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := home(t, c.kind)
+			c.make(w)
+			access, err := w.p.Examine(t.Context(), w.Ref(), "", nil)
+			w.must(err)
+			said := ""
+			for _, d := range access.Defects {
+				said += d.What + "; " + d.Do + "\n"
+			}
+			if (said != "") != (c.says != "") || !strings.Contains(said, c.says) || len(access.Defects) > 1 {
+				t.Errorf("%q, want %q", said, c.says)
+			}
+		})
+	}
+}
+
+// In a shallow clone pull requests are opened, shown and merged.
+func TestAShallowCloneIsServed(t *testing.T) {
+	t.Parallel()
+	whole := home(t, bare())
+	for _, text := range []string{"a\n", "b\n"} {
+		whole.Push("main", providertest.File{Path: "README.md", Content: text})
+	}
+	w := home(t, bare())
+	w.must(os.RemoveAll(w.dir))
+	w.must(os.MkdirAll(w.dir, 0o755))
+	w.git("clone", "--quiet", "--bare", "--depth=1", "file://"+whole.dir, w.dir)
+	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	detail, err := w.review.Show(t.Context(), w.Ref(), pr.Number)
+	w.must(err)
+	if !strings.Contains(detail.Diff, "+new") || detail.Mergeable == nil || !*detail.Mergeable {
+		t.Errorf("%+v", detail)
+	}
+	_, err = w.merge(pr.Number, false)
+	w.must(err)
 }

@@ -10,16 +10,17 @@ import (
 // ReviewStates implements gitprovider.ReviewLister.
 func (p *Provider) ReviewStates(ctx context.Context, ref gitprovider.RepoRef,
 	numbers []int) (map[int]gitprovider.ReviewState, error) {
-	if _, err := p.open(ctx, ref); err != nil {
+	repo, err := p.open(ctx, ref)
+	if err != nil {
 		return nil, err
 	}
 	out := map[int]gitprovider.ReviewState{}
 	for _, number := range numbers[:min(len(numbers), gitprovider.MaxReviewStates)] {
-		remarks, err := p.Remarks(ctx, ref, number)
+		_, reviews, err := p.pulls.records.PR(ctx, repo.key(), number)
 		if err != nil && fault.CodeOf(err) != fault.NotFound {
 			return nil, err
 		}
-		if state := gitprovider.StateOfReview(remarks); state != "" {
+		if state := gitprovider.StateOfReview(remarksOf(reviews)); state != "" {
 			out[number] = state
 		}
 	}

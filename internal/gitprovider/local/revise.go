@@ -115,7 +115,11 @@ func (p *Provider) Reply(ctx context.Context, ref gitprovider.RepoRef, number in
 // Remarks implements gitprovider.RemarkReader. Every reviewer here may write.
 func (p *Provider) Remarks(ctx context.Context, ref gitprovider.RepoRef, number int) ([]gitprovider.Remark, error) {
 	_, _, reviews, err := p.openPull(ctx, ref, number)
-	var out []gitprovider.Remark
+	return remarksOf(reviews), err
+}
+
+// remarksOf are what submitted reviews say. All who review here may write.
+func remarksOf(reviews []gitprovider.Review) (out []gitprovider.Remark) {
 	for i, r := range withIDs(reviews) { // none is ever removed
 		if r.State != gitprovider.ReviewPending {
 			out = append(out, gitprovider.ReviewRemarks(strconv.Itoa(i), r)...)
@@ -124,5 +128,5 @@ func (p *Provider) Remarks(ctx context.Context, ref gitprovider.RepoRef, number 
 	for i := range out {
 		out[i].MayWrite = true
 	}
-	return out, err
+	return out
 }

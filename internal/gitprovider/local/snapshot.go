@@ -2,7 +2,10 @@ package local
 
 import (
 	"context"
+	"strconv"
+	"strings"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -79,4 +82,44 @@ func (repo *repository) readFiles(ctx context.Context, snap *gitprovider.Snapsho
 		snap.Contents, err = readContents(o, snap.Tree, q.Paths)
 	}
 	return o.close(err)
+}
+
+// ListFiles implements gitprovider.FileLister.
+func (p *Provider) ListFiles(ctx context.Context, at *gitprovider.Snapshot, folder string) ([]gitprovider.ListedFile,
+	bool, error) {
+	repo, err := p.open(ctx, at.Repo)
+	if err != nil {
+		return nil, false, err
+	}
+	id, prefix := at.BaseCommit, ""
+	if folder != "" {
+		id, prefix = at.Tree[folder].ID, folder+"/"
+	}
+	if !isID(id) {
+		return nil, false, fault.New(fault.NotFound, "there is no folder %.200q in %s", folder, repo.ref)
+	}
+	w, err := repo.workspace(id, false)
+	if err != nil {
+		return nil, false, err
+	}
+	defer w.close()
+	out, _, err := w.run(ctx, nil, nil, "ls-tree", "-r", "-l", "-z", "--full-tree", id)
+	if err != nil {
+		return nil, false, err
+	}
+	var files []gitprovider.ListedFile
+	for _, line := range splitZ(out) { // <mode> blob <id> <size>TAB<path>
+		about, path, _ := strings.Cut(line, "\t")
+		fields := strings.Fields(about)
+		if len(fields) != 4 || newEntry(fields[0], fields[2]).Kind != gitprovider.KindFile {
+			continue
+		}
+		size, err := strconv.ParseInt(fields[3], 10, 64)
+		if err != nil {
+			return nil, false, fault.New(fault.Internal, "git answered something else than a list of files")
+		}
+		files = append(files, gitprovider.ListedFile{Path: prefix + path, ID: fields[2], Size: size})
+	}
+	sorted, complete := gitprovider.SortListed(files)
+	return sorted, complete, nil
 }

@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -43,7 +44,7 @@ func (repo *repository) workspace(sample string, keep bool) (*workspace, error) 
 	if keep {
 		w.env = []string{"GIT_OBJECT_DIRECTORY=" + objects}
 	}
-	if err := w.fill(objects); err != nil {
+	if err := w.fill(objects, filepath.Join(repo.gitDir, "shallow")); err != nil {
 		w.close()
 		return nil, fault.Wrap(err, fault.Internal,
 			"the temporary folder could not be written; the operator has to make room or to set TMPDIR")
@@ -51,7 +52,9 @@ func (repo *repository) workspace(sample string, keep bool) (*workspace, error) 
 	return w, nil
 }
 
-func (w *workspace) fill(objects string) error {
+// fill writes the files of the workspace. shallow is the file in which a shallow clone notes where its history ends,
+// which git has to know of.
+func (w *workspace) fill(objects, shallow string) error {
 	info, err := files.Stat(objects)
 	if err != nil {
 		return err
@@ -65,6 +68,13 @@ func (w *workspace) fill(objects string) error {
 		"HEAD":                    "ref: refs/heads/none\n",
 		"objects/info/alternates": objects + "\n",
 		"config":                  configuration(w.idLen, info.Mode().Perm()),
+	}
+	ends, _, err := files.ReadUnlinked(shallow, maxSettings)
+	switch {
+	case err == nil:
+		contents["shallow"] = string(ends)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
 	}
 	for name, content := range contents {
 		if err := files.Create(filepath.Join(w.dir, filepath.FromSlash(name)), []byte(content), 0o600); err != nil {

@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -57,6 +58,31 @@ func snapshotBlobs(t *testing.T, h Harness) {
 	for _, id := range []string{strings.Repeat("1", len(before.BaseCommit)), "../main", before.BaseCommit} {
 		_, err = reader.ReadBlob(s.ctx, s.Ref(), id)
 		s.Same("code of "+id, fault.CodeOf(err), fault.NotFound)
+	}
+}
+
+// snapshotListed holds that plain files are listed, with ids and sizes, and links and submodules are not.
+func snapshotListed(t *testing.T, h Harness) {
+	s := newScene(t, h, append(seed(), File{Path: "checks/deep/er/a.md", Content: "a\n"},
+		File{Path: "checks/run.md", Content: "x\n", Executable: true},
+		File{Path: "checks/link.md", Content: "disk.md", Kind: gitprovider.KindSymlink})...)
+	lister, at := s.p.(gitprovider.FileLister), s.Look()
+	for _, folder := range []string{"checks", ""} {
+		files, complete, err := lister.ListFiles(s.ctx, at, folder)
+		s.Must(err)
+		var paths []string
+		for _, f := range files {
+			paths = append(paths, f.Path)
+			if f.Path == "checks/deep/er/a.md" {
+				s.Same("size and id", fmt.Sprint(f.Size, f.ID), fmt.Sprint(2, gitprovider.BlobID([]byte("a\n"), at.BaseCommit)))
+			}
+		}
+		want := slices.Contains(paths, "checks/deep/er/a.md") && slices.Contains(paths, "checks/run.md") &&
+			!slices.Contains(paths, "checks/link.md") && slices.IsSorted(paths) && complete
+		if outside := slices.ContainsFunc(paths, func(p string) bool { return !strings.HasPrefix(p, "checks/") }); !want ||
+			outside != (folder == "") {
+			t.Errorf("%q: complete %v, %q", folder, complete, paths)
+		}
 	}
 }
 

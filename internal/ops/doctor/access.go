@@ -51,6 +51,10 @@ func (d *Doctor) judge(name, provider string, a gitprovider.Access) []Finding {
 	warns(d.namesTeam() && a.Installation != nil && !slices.ContainsFunc(a.Installation.Permissions, isMembers),
 		"the policy names a team as a reviewer, and the installation lacks \"Members: read\", so no team is asked",
 		"add it in the app's settings, and have the owner accept it")
+	for _, d := range a.Defects {
+		stops(d.Stops, d.What, d.Do)
+		warns(!d.Stops, d.What, d.Do)
+	}
 	warns(is(a.ChecksRun, false), "no CI is set up to run on our pull requests", "")
 	return out
 }

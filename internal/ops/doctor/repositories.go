@@ -189,5 +189,43 @@ func (d *Doctor) ask(ctx context.Context, repo gitprovider.RepoRef) []Finding {
 	if err != nil {
 		return []Finding{blocks(name, fault.From(err).Message, "")}
 	}
+	filters, err := filteredPaths(ctx, provider, resolution.Repo, access.Base)
+	if err != nil {
+		return append(d.judge(name, provider.Name(), access), Finding{Name: name, Status: Warning,
+			Detail: "its " + gitprovider.AttributesName + " could not be read: " + fault.From(err).Message})
+	}
+	if len(filters) > 0 {
+		access.Defects = append(access.Defects, gitprovider.Defect{What: "a filter of " + gitprovider.AttributesName +
+			" takes " + strings.Join(filters, ", ") + ": changes of such files are refused",
+			Do: "take out of it what agents should change"})
+	}
 	return d.judge(name, provider.Name(), access)
+}
+
+// filteredPaths are the patterns that the attributes at the root of a branch give a filter, such as Git LFS; at most
+// ten.
+func filteredPaths(ctx context.Context, provider gitprovider.Provider, repo gitprovider.RepoRef,
+	base string) ([]string, error) {
+	reader, can := provider.(gitprovider.BlobReader)
+	if !can {
+		return nil, nil
+	}
+	snapshot, err := provider.Snapshot(ctx, gitprovider.SnapshotQuery{Repo: repo, Base: base, FilesOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	entry := snapshot.Tree[gitprovider.AttributesName]
+	if entry.Kind != gitprovider.KindFile {
+		return nil, nil
+	}
+	text, err := reader.ReadBlob(ctx, snapshot.Repo, entry.ID)
+	if err != nil {
+		return nil, err
+	}
+	const most = 10
+	filters := gitprovider.Attributes{"": string(text)}.Filtered("")
+	if len(filters) > most {
+		filters = append(filters[:most:most], "and others")
+	}
+	return filters, nil
 }

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/base/strictyaml"
 )
 
 // ClaudeCode is the format of Claude Code's own agents: Markdown below .claude/agents whose header has name,
@@ -89,28 +90,18 @@ func (d document) leniently(name string, content []byte) document {
 	if d.root != nil || len(d.problems) == 0 {
 		return d
 	}
-	header, _, _, ok := splitHeader(content)
+	f, ok := strictyaml.CutFrontMatter(string(content))
 	if !ok {
 		return d
 	}
-	line := regexp.MustCompile(`^([A-Za-z][\w-]*):(?:\s+(.*\S))?\s*$`)
-	root := &value{kind: kindMapping, line: 2, column: 1}
-	for i, text := range strings.Split(string(header), "\n") {
-		text = strings.TrimRight(text, "\r")
-		found := line.FindStringSubmatch(text)
-		switch last := len(root.entries) - 1; {
-		case found != nil:
-			v := &value{kind: kindString, text: strings.Trim(found[2], `"'`), line: i + 2, column: len(found[1]) + 3}
-			root.entries = append(root.entries, entry{key: found[1], value: v, line: i + 2, column: 1})
-		case strings.TrimSpace(text) == "" || strings.HasPrefix(text, "#"):
-		case last < 0 || !strings.HasPrefix(text, " ") && !strings.HasPrefix(text, "\t"):
-			return d
-		default:
-			root.entries[last].value.text = strings.TrimSpace(root.entries[last].value.text + " " + strings.TrimSpace(text))
-		}
-	}
-	if len(root.entries) == 0 {
+	lines, ok := f.Loosely()
+	if !ok {
 		return d
+	}
+	root := &value{kind: kindMapping, line: 2, column: 1}
+	for _, l := range lines {
+		v := &value{kind: kindString, text: l.Text, line: l.Line, column: l.Column}
+		root.entries = append(root.entries, entry{key: l.Key, value: v, line: l.Line, column: 1})
 	}
 	strict := d.problems[0]
 	strict.Severity, strict.Suggestion = SeverityWarning, "put the text in quotes; Claude Code may read it otherwise "+

@@ -7,12 +7,13 @@ import (
 	"io"
 	"path"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/claudeops/claudeops/internal/base/strictyaml"
 )
 
 // maxFileBytes bounds a file with a definition.
@@ -37,8 +38,8 @@ func parse(name string, content []byte) document {
 	}
 	text, before := content, 0
 	if d.markdown {
-		var ok bool
-		if text, d.body, d.bodyLine, ok = splitHeader(content); !ok {
+		f, ok := strictyaml.CutFrontMatter(string(content))
+		if text, d.body, d.bodyLine = []byte(f.Header), f.Body, f.BodyLine; !ok {
 			d.problems = Problems{{
 				Line: 1, Column: 1, Severity: SeverityError,
 				Message:    "has no header: the first line must be ---, and another line of --- must end it",
@@ -86,20 +87,6 @@ func unreadable(content []byte) (Problem, bool) {
 	lines := bytes.Split(content[:at], []byte("\n"))
 	p.Line, p.Column = len(lines), utf8.RuneCount(lines[len(lines)-1])+1
 	return p, true
-}
-
-// splitHeader parts a Markdown file. A byte order mark and Windows line ends are fine.
-func splitHeader(content []byte) (header []byte, body string, bodyLine int, ok bool) {
-	lines := strings.SplitAfter(strings.TrimPrefix(string(content), "\ufeff"), "\n")
-	fence := func(line string) bool { return strings.TrimRight(line, " \t\r\n") == "---" }
-	if !fence(lines[0]) {
-		return nil, "", 0, false
-	}
-	end := slices.IndexFunc(lines[1:], fence) + 1
-	if end == 0 {
-		return nil, "", 0, false
-	}
-	return []byte(strings.Join(lines[1:end], "")), strings.Join(lines[end+1:], ""), end + 2, true
 }
 
 // read parses one YAML document, which must be a mapping.

@@ -79,8 +79,8 @@ func TestAllThatIsWrongWithModulesIsNamedAtOnce(t *testing.T) {
 	if len(problems) != 5 || !strings.HasPrefix(out.Errors[0].Message, "5 problems: ") {
 		t.Errorf("%+v", out.Errors[0])
 	}
-	for _, want := range []string{"module skill:a: SKILL.md has no front matter",
-		"skill:b: SKILL.md's front matter has no description", "skill:gone", `prompt:odd would write "a:b.md"`,
+	for _, want := range []string{"module skill:a: SKILL.md: it has no front matter",
+		"skill:b: SKILL.md: its front matter has no description", "skill:gone", `prompt:odd would write "a:b.md"`,
 		`prompt:con would write "con.md"`} {
 		if !strings.Contains(fmt.Sprint(problems), want) {
 			t.Errorf("%q is not said: %v", want, problems)

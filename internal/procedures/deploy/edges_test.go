@@ -80,14 +80,17 @@ func TestOnlyASoundConfigurationMayBeProposed(t *testing.T) {
 		path, content, says string
 		line                int
 	}{
-		"sound":          {configName, sound, "", 0},
-		"a module":       {"modules/disk/steps.md", "anything", "", 0},
-		"a skill":        {"modules/disk/SKILL.md", "---\nname: disk\ndescription: Disks\n---\n", "", 0},
-		"a broken skill": {"modules/disk/SKILL.md", "anything", "no front matter", 0},
-		"no YAML":        {configName, "version: 1\n\tb", "agentpack.yaml", 2},
-		"a version":      {configName, strings.Replace(sound, "1", "7", 1), "version 7", 0},
-		"no profile":     {configName, "version: 1\n", "default", 0},
-		"a wrong target": {configName, sound + "targets: {emacs: {}}\n", "emacs", 0},
+		"sound":    {configName, sound, "", 0},
+		"a module": {"modules/disk/steps.md", "anything", "", 0},
+		"a skill":  {"modules/disk/SKILL.md", "---\nname: disk\ndescription: Disks\n---\n", "", 0},
+		"a skill whose text has a colon": {"modules/disk/SKILL.md", "---\nname: disk\ndescription: Use when: x\n---\n", "",
+			0},
+		"a skill with a mark": {"modules/disk/SKILL.md", "\ufeff--- \r\nname: disk\r\ndescription: Disks\r\n---\r\n", "", 0},
+		"a broken skill":      {"modules/disk/SKILL.md", "anything", "no front matter", 0},
+		"no YAML":             {configName, "version: 1\n\tb", "agentpack.yaml", 2},
+		"a version":           {configName, strings.Replace(sound, "1", "7", 1), "version 7", 0},
+		"no profile":          {configName, "version: 1\n", "default", 0},
+		"a wrong target":      {configName, sound + "targets: {emacs: {}}\n", "emacs", 0},
 	} {
 		problems := FileKind().Validate(c.path, c.content)
 		switch {

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/base/strictyaml"
 	"github.com/claudeops/claudeops/internal/system/change"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // checkModule holds a module's files against what its type needs. E_CONFIG_INVALID says what is missing.
@@ -37,17 +36,6 @@ func checkModule(m Module, t change.Tree) error {
 	return nil
 }
 
-// frontMatter are the fields between two lines of three hyphens at a text's beginning; ok is false if there are none.
-func frontMatter(text string) (fields map[string]any, ok bool) {
-	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
-	rest, begins := strings.CutPrefix(text, "---\n")
-	header, _, ends := strings.Cut(rest+"\n", "\n---\n")
-	if !begins || !ends || yaml.Unmarshal([]byte(header), &fields) != nil {
-		return nil, false
-	}
-	return fields, true
-}
-
 // skillFile is the file that makes a folder a skill.
 const skillFile = "SKILL.md"
 
@@ -60,21 +48,16 @@ func checkSkill(m Module, t change.Tree) error {
 	if err != nil {
 		return err
 	}
-	fields, ok := frontMatter(string(text))
-	if !ok {
-		return invalidConfig("the module %s: SKILL.md has no front matter", m.ID).With("module_id", m.ID)
-	}
-	for _, name := range []string{"name", "description"} {
-		if text, _ := fields[name].(string); strings.TrimSpace(text) == "" {
-			return invalidConfig("the module %s: SKILL.md's front matter has no %s", m.ID, name).With("module_id", m.ID)
-		}
+	if problems, fatal := strictyaml.SkillProblems(string(text)); fatal {
+		return invalidConfig("the module %s: SKILL.md: %s", m.ID, strings.Join(problems, "; ")).With("module_id", m.ID)
 	}
 	return nil
 }
 
 func checkCommand(m Module, text string) error {
-	fields, ok := frontMatter(text)
-	if description, _ := fields["description"].(string); !ok || strings.TrimSpace(description) == "" {
+	f, ok := strictyaml.CutFrontMatter(text)
+	fields, _ := f.Fields()
+	if !ok || strictyaml.Text(fields, "description") == "" {
 		return invalidConfig("the module %s: the command's front matter has no description", m.ID).With("module_id", m.ID)
 	}
 	if runsShell := regexp.MustCompile("(?m)!\\s*`|!bash").MatchString(text); runsShell &&

@@ -1,7 +1,6 @@
 package packages
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/claudeops/claudeops/internal/base/strictyaml"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -102,20 +102,18 @@ func aboutFile(root *files.Dir, name string) string {
 	if err != nil || !utf8.Valid(text) {
 		return ""
 	}
-	head := text
 	if path.Ext(name) != ".yaml" {
-		var ok bool
-		if head, ok = bytes.CutPrefix(text, []byte("---\n")); !ok {
+		f, ok := strictyaml.CutFrontMatter(string(text))
+		if !ok {
 			return firstHeading(text)
 		}
-		if head, _, ok = bytes.Cut(head, []byte("\n---")); !ok {
-			return firstHeading(text)
-		}
+		fields, _ := f.Fields()
+		return strictyaml.Text(fields, "description")
 	}
 	var about struct {
 		Description string `yaml:"description"`
 	}
-	if err := unmarshalLenient(head, &about); err != nil {
+	if err := unmarshalLenient(text, &about); err != nil {
 		return ""
 	}
 	return about.Description

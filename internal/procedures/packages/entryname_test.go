@@ -18,6 +18,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/contract"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // namesOfGit returns names that git, or a file system, treats as .git.
@@ -353,6 +354,54 @@ func TestOnlySoundManifestsMayBeProposed(t *testing.T) {
 		case c.says != "" && (len(problems) == 0 || !strings.Contains(problems[0].Message, c.says) ||
 			problems[0].Line != c.line):
 			t.Errorf("%s: %+v", name, problems)
+		}
+	}
+}
+
+// What a file says that it is for is read as deploy, definitions and the gates read it.
+func TestWhatAnArtifactIsForIsReadByTheOneReader(t *testing.T) {
+	dir := t.TempDir()
+	for text, want := range map[string]string{
+		"---\ndescription: Use when: x\n---\n":                  "Use when: x",
+		"\ufeff---\r\ndescription: Disks\r\n---\r\n# Title\r\n": "Disks",
+		"---\nname: a\n---\n":                                   "",
+		"# Title\n":                                             "Title",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "a.md"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		root, err := files.OpenDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := aboutFile(root, "a.md"); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+		_ = root.Close()
+	}
+}
+
+func TestASkillThatMayNotBeUsedIsAWarning(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "skills", "disk"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("aam.yaml", "name: disks\nversion: 1.0.0\nauthor: ann\ndescription: Disks\nartifacts:\n  skills:\n"+
+		"    - {name: disk, path: skills/disk, description: Disks}\n")
+	for text, want := range map[string]string{
+		"---\nname: disk\ndescription: Disks\n---\n":       "",
+		"---\nname: disk\ndescription: Use when: x\n---\n": "line 3: ",
+		"# Disk\n": "no front matter",
+	} {
+		write("skills/disk/SKILL.md", text)
+		v := validate(dir, "")
+		if said := strings.Join(v.Warnings, "\n"); !v.valid() || !strings.Contains(said, want) || strings.Contains(said, "SKILL.md") != (want != "") {
+			t.Errorf("%q: %q, %q", text, v.Errors, said)
 		}
 	}
 }

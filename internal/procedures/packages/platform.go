@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/base/strictyaml"
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
@@ -166,7 +167,7 @@ func promptName(text []byte) string {
 
 // before puts the front matter before a text, unless it has one.
 func (h header) before(a Artifact, text []byte) ([]byte, error) {
-	if h == noHeader || strings.HasPrefix(string(text), "---\n") || strings.HasPrefix(string(text), "---\r\n") {
+	if _, has := strictyaml.CutFrontMatter(string(text)); has || h == noHeader {
 		return text, nil
 	}
 	var fields any

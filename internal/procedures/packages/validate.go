@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 
+	"github.com/claudeops/claudeops/internal/base/strictyaml"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -50,10 +51,26 @@ func validate(name, within string) Validation {
 	missing := missingArtifacts(&root.Dir, v.Manifest)
 	v.ArtifactsValid = len(missing) == 0
 	v.Errors = append(v.Errors, missing...)
+	v.Warnings = append(v.Warnings, skillWarnings(&root.Dir, v.Manifest)...)
 	if _, err := packedFiles(&root.Dir); err != nil {
 		v.Errors = append(v.Errors, messageOf(err))
 	}
 	return v
+}
+
+// skillWarnings say which skills agents may not use, or read otherwise than they are meant.
+func skillWarnings(root *files.Dir, m *Manifest) (out []string) {
+	for _, a := range m.Artifacts[Skills] {
+		text, _, err := root.Read(path.Join(path.Clean(a.Path), "SKILL.md"), maxManifestBytes)
+		if err != nil {
+			continue // which missingArtifacts says
+		}
+		problems, _ := strictyaml.SkillProblems(string(text))
+		for _, problem := range problems {
+			out = append(out, fmt.Sprintf("Artifact path '%s': SKILL.md: %s", a.Path, problem))
+		}
+	}
+	return out
 }
 
 // missingArtifacts lists the artifacts whose path is not there, or is of the wrong kind.

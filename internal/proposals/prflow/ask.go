@@ -41,6 +41,11 @@ func (s *Service) ReadFile(ctx context.Context, caller operation.Caller, raw []b
 	return ask[FileText](ctx, s, readFile, caller, raw)
 }
 
+// ListFiles lists the files that may be proposed. raw is the JSON object of a ListFilesRequest.
+func (s *Service) ListFiles(ctx context.Context, caller operation.Caller, raw []byte) (FileList, error) {
+	return ask[FileList](ctx, s, listFiles, caller, raw)
+}
+
 // ReadDiff reads what one of our own pull requests changes. raw is the JSON object of a ReadDiffRequest.
 func (s *Service) ReadDiff(ctx context.Context, caller operation.Caller, raw []byte) (PullDiff, error) {
 	return ask[PullDiff](ctx, s, readDiff, caller, raw)

@@ -36,7 +36,7 @@ type FileRequest struct {
 	Action  string  `json:"action" required:"true" enum:"create,update,delete" doc:"What to do"`
 	Content *string `json:"content,omitempty" doc:"The whole new file"`
 	// Edits are made one after the other, each on what those before it have left.
-	Edits   []textedit.Edit `json:"edits,omitempty" minItems:"1" maxItems:"100" doc:"For update, in place of content" fix:"give content, or at least one edit"`
+	Edits   []textedit.Edit `json:"edits,omitempty" maxItems:"100" doc:"For update, in place of content" fix:"give content, or at least one edit"`
 	BaseSHA string          `json:"base_sha,omitempty" pattern:"^[0-9a-fA-F]{7,64}$" doc:"Git blob id of the file as you read it" fix:"give what git hash-object says of the file, or leave it out"`
 }
 

@@ -61,7 +61,8 @@ func (f FileRequest) edited(blob string, content []byte, known bool) (text strin
 		v.Rule, v.Message = "binary", f.Path+" is no text in UTF-8 on the base branch, and edits change only text"
 		return "", nil, v
 	}
-	edited, err := textedit.Apply(string(content), f.Edits)
+	edited, err := textedit.ApplyShown(string(content), f.Edits,
+		func(text string) string { return clean(text, len(text)) }) // as a file is read
 	mismatch, stale := (*textedit.Mismatch)(nil), f.stale(blob)
 	switch misfits := errors.As(err, &mismatch); {
 	case (misfits || stale != nil || f.BaseSHA == "") && textedit.Made(string(content), f.Edits):
@@ -87,7 +88,7 @@ func (f FileRequest) edited(blob string, content []byte, known bool) (text strin
 // file, or if the two files are the same.
 func (f FileRequest) madeFromBase(blob, onBase string) *fault.Violation {
 	v := &fault.Violation{
-		Code: fault.Conflict, Path: f.Path, Rule: "base-sha",
+		Code: fault.Conflict, Path: f.Path, Rule: ruleBaseSHA,
 		Suggestion: "make the edits from the text that the branch has now, and give its base_sha; or give the whole new content",
 	}
 	switch {
@@ -112,7 +113,7 @@ func (f FileRequest) stale(blob string) *fault.Violation {
 		return nil
 	}
 	return &fault.Violation{
-		Code: fault.Conflict, Path: f.Path, Rule: "base-sha",
+		Code: fault.Conflict, Path: f.Path, Rule: ruleBaseSHA,
 		Message:    fmt.Sprintf("%s is the blob %s on the base branch now, not %s", f.Path, short(blob), f.BaseSHA),
 		Suggestion: "make the change again from the text that the file has now",
 	}
@@ -141,7 +142,9 @@ const maxPresent = 16 << 10
 // lacking is a file that a refusal shows as a branch has it.
 type lacking struct {
 	path gitprovider.Path
-	near []int // lines that matter most, from 1
+	near []int  // lines that matter most, from 1
+	diff string // what has changed since the version that was named; "" if that is not known
+	more string // address of the resource that has all of it
 }
 
 // presents returns the branch's text at the paths of a refusal; nil for a path that is not a file there. Short texts
@@ -186,12 +189,18 @@ func presentOf(snapshot *gitprovider.Snapshot, f lacking, room int) *fault.Prese
 	if text != string(content) {
 		out.Cut = "without characters that a reader cannot see"
 	}
-	if len(text) > room && len(f.near) > 0 {
+	switch {
+	case len(text) > room && f.diff != "" && len(f.diff) <= room:
+		out.Diff, out.Untrusted = f.diff, untrustedFile
+		out.Cut = "what has changed since the base_sha that was given; all of it is " + f.more
+		return out
+	case len(text) > room && len(f.near) > 0:
 		text, out.Cut = around(text, f.near, room)
+		out.Cut += "; all of it is " + f.more
 	}
 	if len(text) > room {
 		text = strings.ToValidUTF8(text[:room], "")
-		out.Cut = fmt.Sprintf("only the first %d of %d bytes", len(text), len(content))
+		out.Cut = fmt.Sprintf("only the first %d of %d bytes; all of it is %s", len(text), len(content), f.more)
 	}
 	out.Text, out.Untrusted = text, untrustedFile
 	return out

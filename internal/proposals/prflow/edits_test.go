@@ -161,7 +161,7 @@ func TestMalformedEditsAreRefused(t *testing.T) {
 		"content, too":                {both, "files[0].edits"},
 		"of a new file":               {create, "files[0].edits"},
 		"of a removal":                {remove, "files[0].edits"},
-		"none":                        {none, "files[0].edits"},
+		"none":                        {none, "files[0].content"},
 		"neither":                     {file("checks/disk.md", "update"), "files[0].content"},
 		"an empty old":                {edited("checks/disk.md", "", "x"), "files[0].edits[0].old"},
 		"a short base_sha":            {based(edited("checks/disk.md", "One.", "1."), "abcdef"), "files[0].base_sha"},
@@ -355,6 +355,37 @@ func TestOfALongFileAConflictShowsWhatSurroundsThePlace(t *testing.T) {
 	}
 }
 
+// Whoever names the version that they have read is told what has changed since, if the whole text is too long.
+func TestOfALongFileAConflictShowsWhatHasChanged(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	long := strings.Repeat("a line of the manual\n", 2000)
+	now := strings.Replace(long, "a line", "THE line", 1)
+	for _, text := range []string{long, long + "token " + ownToken + "\n", now} {
+		b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: text})
+	}
+	for name, c := range map[string]struct {
+		base string
+		diff bool
+	}{
+		"what was read":                 {blobOf(long), true},
+		"what nobody has":               {strings.Repeat("1", 40), false},
+		"a part of the id":              {blobOf(long)[:12], false},
+		"a version that held a secret":  {blobOf(long + "token " + ownToken + "\n"), false},
+		"what was read, in upper cases": {strings.ToUpper(blobOf(long)), true},
+	} {
+		e, _ := b.mustRefuse(request(files(based(file("checks/disk.md", "update", "x\n"), c.base))), fault.Conflict)
+		p := e.Violations[0].Present
+		if (p.Diff != "") != c.diff || (p.Text != "") == c.diff || p.BaseSHA != blobOf(now) ||
+			!strings.Contains(p.Cut, "claudeops://joe/infra/file/checks/disk.md") || strings.Contains(p.Diff, ownToken) {
+			t.Errorf("%s: %.300v", name, p)
+		}
+		if c.diff && (!strings.Contains(p.Diff, "\n-a line of the manual\n+THE line of the manual\n") || len(p.Diff) > 500) {
+			t.Errorf("%s: the difference is %s", name, p.Diff)
+		}
+	}
+}
+
 // What was read before somebody else changed another part of the file is still right about the parts that it replaces.
 func TestEditsOfAnOlderTextAreTakenWhereTheirPartsAreAsTheyWere(t *testing.T) {
 	t.Parallel()
@@ -448,6 +479,85 @@ func TestAFileThatGoesThroughAFilterIsRefused(t *testing.T) {
 			// Nothing is reserved: the same file is proposed at once when the filter is gone.
 			b.world().Push("main", providertest.File{Path: c.attributes.Path, Content: "# none\n"})
 			b.mustOpen(raw)
+		})
+	}
+}
+
+// What was invisible before and is left as it was keeps nobody from changing something else on its line, and whoever was
+// shown the file without it need not know of it. Persian needs U+200C.
+func TestInvisibleCharactersThatWereThereBeforeStay(t *testing.T) {
+	t.Parallel()
+	const persian = "\u0645\u06cc\u200c\u0631\u0648\u062f"
+	base := "\ufeff# Disk\n\nfirst " + persian + " second " + persian + " last\n"
+	for name, c := range map[string]struct {
+		old, new string
+		want     string // "" is refused
+	}{
+		"another word of the line":  {"second", "2nd", strings.Replace(base, "second", "2nd", 1)},
+		"the line after the mark":   {"# Disk", "# Disks", strings.Replace(base, "# Disk", "# Disks", 1)},
+		"a part over the character": {"second " + strings.ReplaceAll(persian, "\u200c", "") + " last", "second x last", "\ufeff# Disk\n\nfirst " + persian + " second x last\n"},
+		"a new one":                 {"second", "se\u200ccond", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: base})
+			raw := request(files(edited("checks/disk.md", c.old, c.new)))
+			if c.want == "" {
+				b.mustRefuse(raw, fault.ContentDenied)
+				return
+			}
+			made := b.mustOpen(raw)
+			if got := b.contentAt(made.Commit, "checks/disk.md"); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestTheEndsOfLinesOfAFileAreKeptOrWarnedOf(t *testing.T) {
+	t.Parallel()
+	both := file("checks/disk.md", "update", "# Disk\n\nall new\n")
+	both["edits"] = []any{} // as some clients fill in what is not given
+	for name, c := range map[string]struct {
+		change map[string]any
+		want   string
+		warned bool
+	}{
+		"edits":                            {edited("checks/disk.md", "One.", "1.\n2."), "# Disk\r\n\r\n1.\r\n2.\r\n", false},
+		"whole content":                    {file("checks/disk.md", "update", "# Disk\n\nall new\n"), "# Disk\n\nall new\n", true},
+		"whole content beside empty edits": {both, "# Disk\n\nall new\n", true},
+		"whole content that keeps them":    {file("checks/disk.md", "update", "# Disk\r\n\r\n1.\r\n"), "# Disk\r\n\r\n1.\r\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: "# Disk\r\n\r\nOne.\r\n"})
+			made := b.mustOpen(request(files(c.change)))
+			if got := b.contentAt(made.Commit, "checks/disk.md"); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			if warned := strings.Contains(strings.Join(made.Warnings, "\n"), "ends of all lines"); warned != c.warned {
+				t.Errorf("warnings %q", made.Warnings)
+			}
+		})
+	}
+}
+
+// A skill that no agent loads, or reads otherwise than it is meant, is said to be one.
+func TestASkillThatMayNotBeUsedIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ text, warns string }{
+		"sound":           {"---\nname: disk\ndescription: Look at disks\n---\nText\n", ""},
+		"a colon":         {"---\nname: disk\ndescription: Use when: x\n---\nText\n", "line 3: "},
+		"no description":  {"---\nname: disk\n---\nText\n", "has no description"},
+		"no front matter": {"# Disk\n", "no front matter"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			made := b.mustOpen(request(files(file(".claude-ops/skills/disk/SKILL.md", "create", c.text))))
+			if said := strings.Join(made.Warnings, "\n"); !strings.Contains(said, c.warns) ||
+				strings.Contains(said, "as a skill") != (c.warns != "") {
+				t.Errorf("warnings %q, want %q", said, c.warns)
+			}
 		})
 	}
 }

@@ -3,10 +3,16 @@ package prflow
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/strictyaml"
+	"github.com/claudeops/claudeops/internal/base/textedit"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
@@ -21,7 +27,7 @@ func baseTreeGate() gate {
 	}
 }
 
-func judgeBaseTree(_ context.Context, on rules, r *request, e *evidence) (ruling, error) {
+func judgeBaseTree(ctx context.Context, on rules, r *request, e *evidence) (ruling, error) {
 	target := e.target()
 	if target == nil {
 		return ruling{skipped: true}, nil
@@ -44,13 +50,29 @@ func judgeBaseTree(_ context.Context, on rules, r *request, e *evidence) (ruling
 				return strings.ReplaceAll(text, "the base branch", "the branch of the pull request")
 			})
 		}
-		out.violations, lacks = append(out.violations, *v), append(lacks,
-			lacking{change.Path, r.edited.unfit[change.Path.String()].near})
+		lack := lacking{path: change.Path, near: r.edited.unfit[change.Path.String()].near, more: address{
+			owner: target.Repo.Owner, repo: target.Repo.Name, pull: r.asked.Revises, path: change.Path.String()}.String()}
+		if v.Rule == ruleBaseSHA {
+			lack.diff = e.changedSince(ctx, on, r.baseSHA(change.Path), change.Path)
+		}
+		out.violations, lacks = append(out.violations, *v), append(lacks, lack)
 	}
 	showPresent(target, out.violations, lacks)
 	if pointers := lfsPointers(r.inScope(on.Policy.Scope.At(on.Tier)), target); len(pointers) > 0 {
 		out.warnings = append(out.warnings,
 			"Changes pointers of Git LFS, and not the files that they stand for: "+listed(pointers)+".")
+	}
+	for _, change := range r.inScope(on.Policy.Scope.At(on.Tier)) {
+		if path.Base(change.Path.String()) == "SKILL.md" && change.Action != gitprovider.ActionDelete {
+			problems, _ := strictyaml.SkillProblems(change.Content)
+			for _, problem := range problems {
+				out.warnings = append(out.warnings, fmt.Sprintf("%s may not be used as a skill: %s.", change.Path, problem))
+			}
+		}
+	}
+	if ends := otherEnds(r.inScope(on.Policy.Scope.At(on.Tier)), target); len(ends) > 0 {
+		out.warnings = append(out.warnings, "Changes the ends of all lines from CR and LF to LF: "+listed(ends)+
+			". Edits would keep them.")
 	}
 	if blind := r.blind(e.lines, target.BaseCommit); len(blind) > 0 {
 		out.warnings = append(out.warnings, "Replaces whole files, and nothing says which version of them was read "+
@@ -61,6 +83,40 @@ func judgeBaseTree(_ context.Context, on rules, r *request, e *evidence) (ruling
 			"Changed since it was read, and the parts that the edits replace are as they were: "+listed(r.edited.behind)+".")
 	}
 	return out, nil
+}
+
+// ruleBaseSHA is the rule of a file that is another one than base_sha says.
+const ruleBaseSHA = "base-sha"
+
+// baseSHA is the version of a file that the request names; "" for none.
+func (r *request) baseSHA(path gitprovider.Path) string {
+	for _, f := range r.asked.Files {
+		if f.Path == path.String() {
+			return strings.ToLower(f.BaseSHA)
+		}
+	}
+	return ""
+}
+
+// changedSince is the difference between the version of a file that was named and the one that is there; "" if the
+// former cannot be had, and if it may not be shown.
+func (e *evidence) changedSince(ctx context.Context, on rules, sha string, path gitprovider.Path) string {
+	target := e.target()
+	reader, can := e.resolution.Provider.(gitprovider.BlobReader)
+	now, known := target.Contents[path]
+	if !can || !known || !utf8.Valid(now) || len(sha) != len(target.BaseCommit) {
+		return ""
+	}
+	was, err := reader.ReadBlob(ctx, target.Repo, sha)
+	if err != nil || !utf8.Valid(was) {
+		return "" // the refusal has what is there now
+	}
+	found, err := on.secrets.Secrets(ctx, path.String(), string(was))
+	if err != nil || len(found) > 0 || on.secrets.Redact(string(was)) != string(was) {
+		return "" // it may have been taken out since
+	}
+	diff := udiff.Unified(short(sha), short(target.Tree[path.String()].ID), string(was), string(now))
+	return clean(diff, len(diff))
 }
 
 // filtered refuses a file that git stores as something else than was proposed; nil if it does not.
@@ -82,6 +138,17 @@ func filtered(path string, attributes gitprovider.Attributes) *fault.Violation {
 func lfsPointers(changes []gitprovider.Change, target *gitprovider.Snapshot) (out []string) {
 	for _, c := range changes {
 		if strings.HasPrefix(string(target.Contents[c.Path]), "version https://git-lfs.github.com/spec/") {
+			out = append(out, c.Path.String())
+		}
+	}
+	return out
+}
+
+// otherEnds lists the files whose lines end with CR and LF on the target branch, and with LF alone in a change.
+func otherEnds(changes []gitprovider.Change, target *gitprovider.Snapshot) (out []string) {
+	for _, c := range changes {
+		was := string(target.Contents[c.Path])
+		if textedit.OnlyCRLF(was) && strings.Contains(c.Content, "\n") && !strings.Contains(c.Content, "\r\n") {
 			out = append(out, c.Path.String())
 		}
 	}
@@ -140,16 +207,16 @@ func blockedOnBase(change gitprovider.Change, base gitprovider.Tree) *fault.Viol
 
 // mismatch says why a change does not fit the base commit; nil if it does.
 func (r *request) mismatch(change gitprovider.Change, tree gitprovider.Tree) *fault.Violation {
-	path := change.Path.String()
-	if misfit, unfit := r.edited.unfit[path]; unfit {
+	name := change.Path.String()
+	if misfit, unfit := r.edited.unfit[name]; unfit {
 		return &misfit.violation
 	}
 	if v := tree.Mismatch(change); v != nil {
 		return v
 	}
-	at := slices.IndexFunc(r.asked.Files, func(f FileRequest) bool { return f.Path == path })
+	at := slices.IndexFunc(r.asked.Files, func(f FileRequest) bool { return f.Path == name })
 	f := r.asked.Files[at]
-	if entry, exists := tree[path]; exists {
+	if entry, exists := tree[name]; exists {
 		if len(f.Edits) > 0 {
 			return nil // which knew what they were made from
 		}
@@ -157,8 +224,8 @@ func (r *request) mismatch(change gitprovider.Change, tree gitprovider.Tree) *fa
 	}
 	if f.BaseSHA != "" {
 		return &fault.Violation{
-			Code: fault.Conflict, Path: path, Rule: "base-sha",
-			Message:    fmt.Sprintf("%s does not exist on the base branch, and base_sha says that it does", path),
+			Code: fault.Conflict, Path: name, Rule: ruleBaseSHA,
+			Message:    fmt.Sprintf("%s does not exist on the base branch, and base_sha says that it does", name),
 			Suggestion: "leave base_sha out to create the file",
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -104,12 +105,22 @@ func newIn(ctx context.Context, secrets Secrets, t text, stood []string) (charac
 		}
 		lines := strings.SplitAfter(t.value, "\n")
 		blanked := false
-		for _, h := range content.Hidden(t.value) {
-			if stoodBefore(lines, h.Line, h.Line, stood) {
-				old = append(old, fmt.Sprintf("the %s has a character that a reviewer cannot see, %s, at line %d; it stood there "+
-					"before", t.what, h.Name, h.Line))
+		was := slices.Clone(lines)
+		for _, h := range slices.Backward(content.Hidden(t.value)) { // so that the columns before stay
+			whole := stoodBefore(was, h.Line, h.Line, stood)
+			if !whole && !wordStoodBefore(was, h, stood) {
+				continue
+			}
+			if blanked = true; whole {
 				blank(lines[h.Line-1 : h.Line])
-				blanked = true
+			} else {
+				line := []rune(lines[h.Line-1])
+				lines[h.Line-1] = string(slices.Delete(line, h.Column-1, h.Column))
+			}
+			note := fmt.Sprintf("the %s has a character that a reviewer cannot see, %s, at line %d; it stood there before",
+				t.what, h.Name, h.Line)
+			if !slices.Contains(old, note) {
+				old = append(old, note)
 			}
 		}
 		for _, s := range found {
@@ -126,6 +137,21 @@ func newIn(ctx context.Context, secrets Secrets, t text, stood []string) (charac
 		t.value = strings.Join(lines, "") // what is left is judged again: no more than some findings are listed
 	}
 	return characters, found, old, nil
+}
+
+// wordStoodBefore reports whether the word that a hidden character is in stood in one of the texts: then the change has
+// only left it as it was.
+func wordStoodBefore(lines []string, h content.HiddenChar, texts []string) bool {
+	line := []rune(lines[h.Line-1])
+	from, to := h.Column-1, h.Column
+	for from > 0 && !unicode.IsSpace(line[from-1]) {
+		from--
+	}
+	for to < len(line) && !unicode.IsSpace(line[to]) {
+		to++
+	}
+	word := string(line[from:to])
+	return to-from > 1 && slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, word) })
 }
 
 // stoodBefore reports whether lines from first to last, from 1, stood together in one of the texts.

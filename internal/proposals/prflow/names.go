@@ -12,8 +12,9 @@ const OpPromote = "promote_proposal"
 
 // Names of the operations by which files are read; those that are refused are in the audit by them.
 const (
-	ActionReadFile = "read_file"
-	ActionReadDiff = "read_pr_diff"
+	ActionReadFile  = "read_file"
+	ActionReadDiff  = "read_pr_diff"
+	ActionListFiles = "list_files"
 )
 
 // PromoteRequest names the dry run to open.

@@ -22,7 +22,7 @@ func Toolset(service func() *Service) operation.Toolset {
 	set := operation.Toolset{
 		Name: ToolsetName, Schemas: schemas,
 		Operations: []operation.Operation{createPR(service), getPRStatus(service), listPRs(service), readFile(service),
-			readDiff(service), promoteProposal(service)},
+			listFiles(service), readDiff(service), promoteProposal(service)},
 	}
 	set.Reject = func(ctx context.Context, call operation.Call, name string, why *fault.Error) {
 		if o := operation.Named(set.Operations, name); o.Reject != nil {
@@ -137,6 +137,26 @@ func readFile(service func() *Service) operation.Operation {
 		},
 	}, func(ctx context.Context, s *Service, _ operation.Call, in ReadFileRequest) (FileText, error) {
 		return s.files().file(ctx, in)
+	})
+}
+
+// listFiles is for clients that read by address: MCP has it as a resource.
+func listFiles(service func() *Service) operation.Operation {
+	return define(service, operation.Operation{
+		Name: ActionListFiles, Summary: "List the files that may be proposed, on the base branch",
+		Effect: operation.Read, Needs: operation.Needs{Tier: gitprovider.TierObserve, Scope: access.Read},
+		Command: "pr files",
+		Route: operation.Route{
+			Method: "GET", Path: "/repos/{owner}/{repo}/files", ID: "listFiles",
+			Notes: "Sorted by path, with the base_sha that createPR takes. Files outside of what may be proposed are not listed.",
+		},
+	}, operation.Way[ListFilesRequest]{
+		Timeout: readTimeout, Next: afterReadingFile,
+		Target: func(in ListFilesRequest) operation.Target {
+			return operation.Target{Owner: in.RepoOwner, Name: in.RepoName}
+		},
+	}, func(ctx context.Context, s *Service, _ operation.Call, in ListFilesRequest) (FileList, error) {
+		return s.files().list(ctx, in)
 	})
 }
 

@@ -62,7 +62,10 @@ func (a Authority) mayRead(path string, changed []string) *fault.Violation {
 		return nil
 	}
 	v := *verdict.Reason
-	switch {
+	switch folder := strings.TrimSuffix(path, "/"); {
+	case isFolderOf(a.readable(), folder):
+		v.Message = quote(path) + " is a folder, or no path of a file that may be read"
+		v.Suggestion = "list its files: " + resourceScheme + "OWNER/REPO/files?glob=" + folder + "/** (list_files)"
 	case v.Code == fault.TierDenied:
 		v.Suggestion = "leave this file to a session of a higher tier"
 	case v.Rule != gitprovider.RuleCanonicalPath:

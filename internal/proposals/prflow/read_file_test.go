@@ -329,3 +329,118 @@ func TestReadingTakesFewCallsAndNoTimeOfAMerge(t *testing.T) {
 		}
 	}
 }
+
+// listing asks which files there are; change alters the request.
+func (b *bench) listFiles(change ...func(map[string]any)) (prflow.FileList, error) {
+	b.Helper()
+	r := map[string]any{"repo_owner": "joe", "repo_name": "infra"}
+	for _, c := range change {
+		c(r)
+	}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return prflow.New(b.options).ListFiles(b.Context(), agent, raw)
+}
+
+// manyFiles puts files into the repository, in the scope and out of it.
+func (b *bench) manyFiles() {
+	b.Helper()
+	b.world().Push("main", providertest.File{Path: "CLAUDE-OPS.md", Content: "# Ops\n"},
+		providertest.File{Path: ".claude-ops/skills/disk/SKILL.md", Content: "x\n"},
+		providertest.File{Path: "prompts/secret.md", Content: "x\n"},
+		providertest.File{Path: "src/main.go", Content: "x\n"},
+		providertest.File{Path: "checks/deep/er.md", Content: "x\n"},
+		providertest.File{Path: "checks/link.md", Content: "disk.md", Kind: gitprovider.KindSymlink})
+}
+
+func TestTheFilesThatMayBeProposedAreListed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.manyFiles()
+	list, err := b.listFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, f := range list.Files {
+		paths = append(paths, f.Path)
+	}
+	all := []string{".claude-ops/skills/disk/SKILL.md", "CLAUDE-OPS.md", "checks/disk.md", "checks/old.md", "playbooks/a.md"}
+	if !slices.Equal(paths, all) || list.Total != len(all) || list.Next != "" || list.Incomplete ||
+		list.Commit != b.tip("main") || !strings.Contains(list.Untrusted, "never instructions") {
+		t.Errorf("%+v", list)
+	}
+	if f := list.Files[2]; f.BaseSHA != blobID("# Disk\n") || f.Bytes != int64(len("# Disk\n")) {
+		t.Errorf("%+v", f)
+	}
+	for name, c := range map[string]struct {
+		change func(map[string]any)
+		want   string // paths, and what is next
+	}{
+		"of a folder":      {with("glob", "checks/**"), "checks/disk.md checks/old.md"},
+		"by a pattern":     {with("glob", "**/SKILL.md"), ".claude-ops/skills/disk/SKILL.md"},
+		"none":             {with("glob", "src/**"), ""},
+		"a page":           {with("limit", 2), ".claude-ops/skills/disk/SKILL.md CLAUDE-OPS.md next CLAUDE-OPS.md"},
+		"the page after":   {with("after", "checks/disk.md"), "checks/old.md playbooks/a.md"},
+		"past the last":    {with("after", "z"), ""},
+		"the last, in all": {with("after", "checks/old.md"), "playbooks/a.md"},
+	} {
+		got, err := b.listFiles(c.change)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var said []string
+		for _, f := range got.Files {
+			said = append(said, f.Path)
+		}
+		if got.Next != "" {
+			said = append(said, "next", got.Next)
+		}
+		if strings.Join(said, " ") != c.want {
+			t.Errorf("%s: %q, want %q", name, said, c.want)
+		}
+	}
+	if _, err := b.listFiles(with("glob", "checks/[")); fault.CodeOf(err) != fault.InvalidArgument {
+		t.Errorf("a pattern that is none: %v", err)
+	}
+	b.options.Authority.Policy.Targets.Repositories = []policy.RepoPattern{{Owner: "joe", Name: "other"}}
+	if _, err := b.listFiles(); fault.CodeOf(err) != fault.RepoNotAllowed {
+		t.Errorf("a repository off the list: %v", err)
+	}
+}
+
+// Whoever reads a folder as if it were a file is told which files it has.
+func TestAFolderThatIsReadIsListed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.manyFiles()
+	read := prflow.Resources(func() *prflow.Service { return prflow.New(b.options) }, nil).Read
+	for uri, want := range map[string]string{
+		"claudeops://joe/infra/files":                              "CLAUDE-OPS.md",
+		"claudeops://joe/infra/files?glob=checks/**":               "checks/disk.md",
+		"claudeops://joe/infra/files?glob=checks%2F%2A%2A":         "checks/disk.md",
+		"claudeops://joe/infra/files?glob=checks/**&after=checks/": "checks/disk.md",
+		"claudeops://joe/infra/file/checks":                        "checks/disk.md",
+		"claudeops://joe/infra/file/checks/":                       "checks/disk.md",
+		"claudeops://joe/infra/file/.claude-ops/skills/disk":       ".claude-ops/skills/disk/SKILL.md",
+	} {
+		got, err := read(t.Context(), operation.Call{Caller: agent, Ceiling: gitprovider.TierInvestigate}, uri)
+		if err != nil || got.Type != "application/json" || !strings.Contains(got.Text, `"path":"`+want+`"`) ||
+			strings.Contains(got.Text, "src/") || got.About["commit"] != b.tip("main") {
+			t.Errorf("%s: %+v, %v", uri, got, err)
+		}
+	}
+	for _, uri := range []string{"claudeops://joe/infra/file/src", "claudeops://joe/infra/files?sort=x",
+		"claudeops://joe/infra/files/x", "claudeops://joe/infra/files?glob=a&glob=b"} {
+		if _, err := read(t.Context(), operation.Call{Caller: agent, Ceiling: gitprovider.TierInvestigate}, uri); err == nil {
+			t.Errorf("%s was read", uri)
+		}
+	}
+	_, err := b.reading("checks")
+	if e := fault.From(err); e.Code != fault.ScopeDenied ||
+		!strings.Contains(e.Violations[0].Suggestion, "files?glob=checks/**") {
+		t.Errorf("by the operation: %v", err)
+	}
+}

@@ -17,6 +17,8 @@ import (
 // resourceScheme begins the addresses of what can be read.
 const resourceScheme = "claudeops://"
 
+const typeJSON = "application/json"
+
 // maxListed bounds how many resources are named.
 const maxListed = 60
 
@@ -37,6 +39,9 @@ func Resources(service func() *Service, known func(ctx context.Context) []KnownF
 		Templates: []operation.Resource{
 			{URI: resourceScheme + "{owner}/{repo}/file/{+path}", Name: "file", Type: text,
 				Description: "A file that may be proposed, as the base branch has it, with the base_sha that create_pr takes"},
+			{URI: resourceScheme + "{owner}/{repo}/files{?glob,after}", Name: "files", Type: typeJSON,
+				Description: "Which files there are on the base branch that may be proposed: path, base_sha and bytes, a page at " +
+					"a time; glob such as checks/**"},
 			{URI: resourceScheme + "{owner}/{repo}/pull/{number}/file/{+path}", Name: "pull-file", Type: text,
 				Description: "A file as the branch of our own open pull request has it: read it before create_pr with revises"},
 			{URI: resourceScheme + "{owner}/{repo}/pull/{number}/diff", Name: "pull-diff", Type: "text/x-diff",
@@ -58,7 +63,9 @@ func Resources(service func() *Service, known func(ctx context.Context) []KnownF
 type address struct {
 	owner, repo string
 	pull        int
-	path        string // "" for a difference
+	path        string // "" for a difference, and for a list
+	list        bool   // of files
+	glob, after string // of a list
 }
 
 // String is the one spelling of an address.
@@ -67,7 +74,16 @@ func (a address) String() string {
 	if a.pull > 0 {
 		out += "/pull/" + strconv.Itoa(a.pull)
 	}
-	if a.path == "" {
+	switch {
+	case a.list:
+		query := ""
+		for _, q := range [][2]string{{"glob", a.glob}, {"after", a.after}} {
+			if q[1] != "" {
+				query += map[bool]string{true: "?", false: "&"}[query == ""] + q[0] + "=" + url.QueryEscape(q[1])
+			}
+		}
+		return out + "/files" + query
+	case a.path == "":
 		return out + "/diff"
 	}
 	return out + "/file/" + strings.ReplaceAll(url.PathEscape(a.path), "%2F", "/")
@@ -76,6 +92,9 @@ func (a address) String() string {
 // parseAddress parses a resource address. Percent-encoding is decoded once, and the result is validated like any other
 // argument. ok is false for an invalid address and for a second spelling of a valid one: each resource has exactly one.
 func parseAddress(uri string) (a address, ok bool) {
+	if a, ok := parseListAddress(uri); ok {
+		return a, true
+	}
 	rest, ok := strings.CutPrefix(uri, resourceScheme)
 	if !ok || strings.ContainsAny(rest, "?#") {
 		return a, false
@@ -105,13 +124,70 @@ func parseAddress(uri string) (a address, ok bool) {
 	return a, !bad && a.owner != "" && a.repo != "" && (isDiff || a.path != "") && a.String() == uri
 }
 
+// parseListAddress reads the address of a list of files. What a client puts into its query may be escaped or not.
+func parseListAddress(uri string) (a address, ok bool) {
+	rest, ours := strings.CutPrefix(uri, resourceScheme)
+	rest, query, _ := strings.Cut(rest, "?")
+	parts := strings.Split(rest, "/")
+	values, err := url.ParseQuery(query)
+	if !ours || len(parts) != 3 || parts[2] != "files" || err != nil || strings.Contains(query, "#") {
+		return a, false
+	}
+	for name, given := range values {
+		if name != "glob" && name != "after" || len(given) != 1 {
+			return a, false
+		}
+	}
+	var errs [2]error
+	a = address{list: true, glob: values.Get("glob"), after: values.Get("after")}
+	a.owner, errs[0] = url.PathUnescape(parts[0])
+	a.repo, errs[1] = url.PathUnescape(parts[1])
+	return a, errs[0] == nil && errs[1] == nil && a.owner != "" && a.repo != ""
+}
+
+// listResource lists files, in the place of a folder that was read too.
+func (s *Service) listResource(ctx context.Context, caller operation.Caller, at address) (operation.Content, error) {
+	raw, err := json.Marshal(ListFilesRequest{RepoOwner: at.owner, RepoName: at.repo, Glob: at.glob, After: at.after})
+	if err != nil {
+		return operation.Content{}, err
+	}
+	list, err := s.ListFiles(ctx, caller, raw)
+	if err != nil {
+		return operation.Content{}, err
+	}
+	text, err := json.Marshal(list.Files)
+	if err != nil {
+		return operation.Content{}, err
+	}
+	note := fmt.Sprintf("%d files that may be proposed on the base branch at %s. %s.", list.Total, short(list.Commit),
+		list.Untrusted)
+	about := map[string]any{"commit": list.Commit, "total": list.Total, "untrusted": list.Untrusted}
+	if list.Next != "" {
+		at.after = list.Next
+		about["next"] = at.String()
+		note += "\nnote: the next page is " + at.String()
+	}
+	if list.Incomplete {
+		about["incomplete"] = true
+		note += "\nnote: there are more files than the provider tells of"
+	}
+	return operation.Content{Text: string(text), Type: typeJSON, About: about, Note: note}, nil
+}
+
 func (s *Service) readResource(ctx context.Context, caller operation.Caller, uri string) (operation.Content, error) {
 	at, ok := parseAddress(uri)
 	if !ok {
 		return operation.Content{}, s.Reader().failed(&fault.Error{
-			Code: fault.InvalidArgument, Message: quote(uri) + " is no address of a file or of a difference",
-			Next: "read " + resourceScheme + "OWNER/REPO/file/PATH, .../pull/NUMBER/file/PATH or .../pull/NUMBER/diff",
+			Code: fault.InvalidArgument, Message: quote(uri) + " is no address of a file, of a list of files or of a difference",
+			Next: "read " + resourceScheme + "OWNER/REPO/file/PATH, .../files?glob=GLOB, .../pull/NUMBER/file/PATH or .../pull/NUMBER/diff",
 		})
+	}
+	if folder := strings.TrimSuffix(at.path, "/"); at.pull == 0 && folder != "" &&
+		isFolderOf(s.CurrentAuthority().readable(), folder) && s.files().authority.mayRead(at.path, nil) != nil {
+		at = address{owner: at.owner, repo: at.repo, list: true, glob: folder + "/**"}
+	}
+	if at.list {
+		return s.listResource(ctx, caller, at)
 	}
 	if at.path == "" {
 		raw, err := json.Marshal(ReadDiffRequest{RepoOwner: at.owner, RepoName: at.repo, PRNumber: at.pull})
@@ -190,13 +266,13 @@ func (s *Service) listed(known []KnownFiles) (out []operation.Resource) {
 	}
 	for _, k := range known {
 		if k.Pull > 0 {
-			add(address{k.Owner, k.Repo, k.Pull, ""}, "text/x-diff", fmt.Sprintf("What #%d changes", k.Pull))
+			add(address{owner: k.Owner, repo: k.Repo, pull: k.Pull}, "text/x-diff", fmt.Sprintf("What #%d changes", k.Pull))
 		}
 	}
 	for _, k := range known {
 		for _, path := range k.Paths {
 			if v := s.CurrentAuthority().mayRead(path, map[bool][]string{true: k.Paths}[k.Pull > 0]); v == nil {
-				add(address{k.Owner, k.Repo, k.Pull, path}, "text/plain", "")
+				add(address{owner: k.Owner, repo: k.Repo, pull: k.Pull, path: path}, "text/plain", "")
 			}
 		}
 	}

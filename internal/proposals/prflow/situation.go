@@ -29,7 +29,7 @@ func (s *Service) situation() operation.Situation {
 	const about = "Operational procedures (checks, playbooks, skills, the manifest) change by pull requests, which a " +
 		"person reviews and merges. "
 	const reading = "list_prs shows the open ones, get_pr_status state, reviews and CI of one; " +
-		"claudeops://{owner}/{repo}/file/{path} is a file. "
+		"claudeops://{owner}/{repo}/files?glob=checks/** lists files, .../file/{path} is one. "
 	const reporting = "Put what should change, and why, into your report: "
 	out := operation.Situation{Descriptions: map[string]string{}}
 	switch {

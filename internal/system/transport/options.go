@@ -140,7 +140,8 @@ func (o Options) check() error {
 		return fault.New(fault.ProviderDisabled, "%s has a query or a fragment; leave them out", o.Variables.Address)
 	case !o.Network.AllowPlainHTTP && !weborigin.Confidential(base):
 		return fault.New(fault.ProviderDisabled,
-			"%s is plain http, which would show the token to the network; use https", o.Variables.Address)
+			"%s is plain http, which would show the token to the network; use https, or set CLAUDEOPS_FORGE_PLAIN_HTTP=true "+
+				"where you trust all of that network", o.Variables.Address)
 	case badToken(o.Token):
 		return malformedToken(o.Variables.Token)
 	case o.Scheme != "Bearer" && o.Scheme != "token":

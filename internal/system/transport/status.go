@@ -24,7 +24,7 @@ const unsaidWait = time.Minute
 //	3xx to another host                provider_disabled: the address in the configuration is not the forge's
 //	other 3xx                          upstream_error: moved
 //	408, 504                           timeout
-//	other 5xx                          upstream_error
+//	other 5xx                          upstream_error; of a 503 with RetryAfter, if the forge says one
 func (t *Transport) StatusFault(resp *http.Response, message string) *fault.Error {
 	host, status := t.opt.Base.Host, resp.StatusCode
 	said := t.said(resp, message)
@@ -46,7 +46,11 @@ func (t *Transport) StatusFault(resp *http.Response, message string) *fault.Erro
 	case status == http.StatusRequestTimeout || status == http.StatusGatewayTimeout:
 		return fault.New(fault.Timeout, "%s took too long (%d)%s", host, status, said)
 	case status >= 500:
-		return fault.New(fault.UpstreamError, "%s failed (%d)%s", host, status, said)
+		f := fault.New(fault.UpstreamError, "%s failed (%d)%s", host, status, said)
+		if wait, known := retryAfter(resp.Header, t.opt.Clock.Now()); known && status == http.StatusServiceUnavailable {
+			f.RetryAfter = max(wait, time.Second)
+		}
+		return f
 	default:
 		return nil
 	}

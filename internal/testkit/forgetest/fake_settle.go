@@ -72,6 +72,26 @@ func (f *Fake) ReadBlob(ctx context.Context, ref gitprovider.RepoRef, id string)
 	return content, err
 }
 
+// ListFiles implements gitprovider.FileLister.
+func (f *Fake) ListFiles(ctx context.Context, at *gitprovider.Snapshot, folder string) (files []gitprovider.ListedFile,
+	complete bool, err error) {
+	err = f.Script.call(ctx, MethodListFiles, func() error {
+		repo, err := f.repo(at.Repo)
+		if err != nil {
+			return err
+		}
+		for path, file := range repo.Tree(at.BaseCommit) {
+			if file.Kind == gitprovider.KindFile && (folder == "" || strings.HasPrefix(path, folder+"/")) {
+				files = append(files, gitprovider.ListedFile{Path: path, Size: int64(len(file.Content)),
+					ID: gitprovider.BlobID([]byte(file.Content), at.BaseCommit)})
+			}
+		}
+		files, complete = gitprovider.SortListed(files)
+		return nil
+	})
+	return files, complete, err
+}
+
 // ReadCommit implements gitprovider.Settler.
 func (f *Fake) ReadCommit(ctx context.Context, ref gitprovider.RepoRef, id string) (info gitprovider.CommitInfo,
 	err error) {

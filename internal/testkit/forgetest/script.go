@@ -26,6 +26,7 @@ const (
 	MethodOurBranches     = "OurBranches"
 	MethodReadCommit      = "ReadCommit"
 	MethodReadBlob        = "ReadBlob"
+	MethodListFiles       = "ListFiles"
 	MethodWithdraw        = "Withdraw"
 	MethodAppend          = "Append"
 	MethodSetText         = "SetText"
