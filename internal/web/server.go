@@ -81,11 +81,12 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 	s.hub = live.New(live.Options{Topics: topics(o, s.health), Limits: o.Live.Limits, Guard: s.guard, Env: o.Env})
 	s.metrics = metrics.New(metrics.Options{
 		Settings: o.Settings, Records: o.Records, Health: s.health, Now: o.Env.Now,
-		Remaining: o.Providers.Remaining, Latency: o.Providers.Latency, Streams: s.hub.Count, Boundary: o.Rules.Boundary, Room: o.Rules.Room,
+		Remaining: o.Providers.Remaining, Latency: o.Providers.Latency, Streams: s.hub.Count,
+		Boundary: o.Rules.Boundary, Room: o.Rules.Room,
 		ScheduledEvery: func() time.Duration { return o.Sessions.Plan().Every },
 	})
 	for _, sender := range o.Webhooks.Senders {
-		if sender.Secret != "" {
+		if sender.Secret() != "" {
 			s.metrics.ExpectDeliveries(sender.Source.Name)
 		}
 	}

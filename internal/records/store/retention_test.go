@@ -187,7 +187,7 @@ func TestRemovingWhatSessionsSaidShrinksTheFile(t *testing.T) {
 	ended := agentSession("long")
 	ended.State, ended.Report = sessions.StateSucceeded, "all is well"
 	wantEqual(t, s.AgentSessions.SaveSession(ctx, ended), nil)
-	wantEqual(t, s.AgentSessions.AppendJournal(ctx, "long", noon().AddDate(0, 0, -40), []string{"a note"}), nil)
+	wantEqual(t, s.AgentSessions.AppendJournal(ctx, noting("long"), noon().AddDate(0, 0, -40), []string{"a note"}), nil)
 	removed, err := s.Retention.Prune(ctx, noon().AddDate(0, 0, -30), pruneAttempt, KindSessionOutput)
 	wantEqual(t, err, nil)
 	wantEqual(t, removed, []record.Pruned{{Kind: KindSessionOutput, Rows: 200}})
