@@ -79,8 +79,8 @@ func sessionRights(p *Parts) door.Rights {
 	return r
 }
 
-// sessionServer is the MCP server of sessions: this process, and what their CLI starts to reach it. On Windows the CLI
-// starts a server of its own.
+// sessionServer returns the MCP server of sessions: this process, and what their CLI starts to reach it. On Windows the
+// CLI starts a server of its own.
 func sessionServer(p *Parts, binary string) session.Server {
 	c := p.Cfg.Sessions
 	server := session.Server{Command: serverCommand(binary, c.Toolsets), Env: c.ServerEnv, Toolsets: known(c.Toolsets)}
@@ -90,7 +90,7 @@ func sessionServer(p *Parts, binary string) session.Server {
 	return server
 }
 
-// ConnectorCommand is the small program beside this one, or this one in its place.
+// ConnectorCommand returns the small program beside this one, or this one in its place.
 func ConnectorCommand(binary string) []string {
 	if path := connectorBeside(binary); path != "" {
 		return []string{path}
@@ -98,7 +98,7 @@ func ConnectorCommand(binary string) []string {
 	return []string{binary, "mcp-server"}
 }
 
-// connectorBeside is the path of the small program; "" if it is not installed.
+// connectorBeside returns the path of the small program; "" if it is not installed.
 func connectorBeside(binary string) string {
 	path := filepath.Join(filepath.Dir(binary), connectorName)
 	if info, err := files.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {

@@ -64,7 +64,7 @@ type comparedAudit struct {
 	sinks *auditsink.Exporter
 }
 
-// ComparedAudit is the audit with its comparisons.
+// ComparedAudit returns the audit with its comparisons.
 func (p *Parts) ComparedAudit() comparedAudit { return comparedAudit{p.Store.Audit, p.Store.sinks} }
 
 // Verify is store.Audit.Verify. What the sinks have not taken yet is exported to them after they were found to agree.

@@ -133,8 +133,9 @@ func boundaryRequired(r rules) string {
 	return ""
 }
 
-// loginOf is the folder in which the CLI keeps the login of the user that agents run as, where they have no credential
-// in their environment; "" for none. Several users share none: what one session changes in it would be another one's.
+// loginOf returns the folder in which the CLI keeps the login of the user that agents run as, where they have no
+// credential in their environment; "" for none. Several users share none: what one session changes in it would be
+// another one's.
 func loginOf(env []string, accounts []confine.Account) string {
 	values := map[string]string{}
 	for _, variable := range env {
@@ -191,7 +192,7 @@ func systemFolders() []string {
 	}
 }
 
-// namedByEnvironment are the folders of programs and the files that an agent's environment names.
+// namedByEnvironment returns the folders of programs and the files that an agent's environment names.
 func namedByEnvironment(env []string) (out []string) {
 	for _, variable := range env {
 		name, value, _ := strings.Cut(variable, "=")
@@ -209,7 +210,7 @@ func namedByEnvironment(env []string) (out []string) {
 	return out
 }
 
-// hiddenFromAgents are the files and folders that hold secrets, records and rules.
+// hiddenFromAgents returns the files and folders that hold secrets, records and rules.
 func hiddenFromAgents(c config.Config) []string {
 	hidden := []string{"/run/secrets", "/run/credentials", c.Records.Dir, c.Forges.LocalRoot, c.Permissions.PolicyFile,
 		c.Sessions.PromptsDir, c.EnvironmentFile}

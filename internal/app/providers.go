@@ -59,7 +59,7 @@ func newProviders(p *Parts) *providers {
 	return all
 }
 
-// pinsOf are the repositories that the rules tie to a provider.
+// pinsOf returns the repositories that the rules tie to a provider.
 func pinsOf(rules policy.Policy) (pins []gitprovider.Pin) {
 	for _, r := range rules.AllRepositories() {
 		if pin, ok := r.Pin(); ok {
@@ -159,7 +159,7 @@ func (all *providers) remaining() map[string]int {
 	return out
 }
 
-// certificates are the system's and those of the file; nil, the system's alone, without a file.
+// certificates returns the system's and those of the file; nil, the system's alone, without a file.
 func certificates(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil

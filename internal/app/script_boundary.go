@@ -102,7 +102,7 @@ func scriptFinding(a *App, cfg config.Config) doctor.Finding {
 	return f
 }
 
-// ownFilesIn are the paths of ours that lie in folders that scripts may change, or hold one.
+// ownFilesIn returns the paths of ours that lie in folders that scripts may change, or hold one.
 func ownFilesIn(folders, own []string) (out []string) {
 	for _, path := range own {
 		if slices.ContainsFunc(folders, func(folder string) bool {

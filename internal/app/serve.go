@@ -89,7 +89,7 @@ func RunServe(ctx context.Context, a *App) error {
 	return ServeUntil(ctx, p, handler.HTTPServer(), listeners...)
 }
 
-// ended is an error of a start, unless the server was told to end meanwhile.
+// ended returns an error of a start, unless the server was told to end meanwhile.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -122,7 +122,7 @@ func keepUp(ctx context.Context, p *Parts, background *sync.WaitGroup, others ..
 	}
 }
 
-// reachable is an address of the listener that this machine can open.
+// reachable returns an address of the listener that this machine can open.
 func reachable(at net.Addr) string {
 	addr, err := netip.ParseAddrPort(at.String())
 	if err != nil || !addr.Addr().IsUnspecified() {

@@ -132,7 +132,7 @@ func servingTexts(dir string) map[string][]byte {
 	return out
 }
 
-// endedServers are the files of servers that run no more.
+// endedServers returns the files of servers that run no more.
 func endedServers(dir string) []string {
 	return slices.DeleteFunc(servingFiles(dir), func(path string) bool {
 		_, runs := readServing(path)

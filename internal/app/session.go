@@ -139,8 +139,8 @@ func sessionSettings(p *Parts) (session.Settings, error) {
 	return s, err
 }
 
-// serverCommand is the command of a session's MCP server. Toolsets look at the folder that the session was started in,
-// not at the agent's own, which is empty.
+// serverCommand returns the command of a session's MCP server. Toolsets look at the folder that the session was started
+// in, not at the agent's own, which is empty.
 func serverCommand(binary string, toolsets []string) []string {
 	command := []string{binary, "mcp-server"}
 	folder, err := os.Getwd()
@@ -176,7 +176,7 @@ func sessionOffers(cfg config.Config) session.Offering {
 	return out
 }
 
-// resolvedPath is an absolute path without links, as far as it exists: the CLI compares such paths with its rules.
+// resolvedPath returns an absolute path without links, as far as it exists: the CLI compares such paths with its rules.
 func resolvedPath(path string) string {
 	abs, err := filepath.Abs(path)
 	if err != nil {

@@ -104,8 +104,8 @@ func (s signIn) warn(local bool) error {
 	return nil
 }
 
-// OperatorToken is the token that the server has made for its operator; "" where tokens are configured or a proxy names
-// users.
+// OperatorToken returns the token that the server has made for its operator; "" where tokens are configured or a proxy
+// names users.
 func (s signIn) OperatorToken(ctx context.Context) (string, error) {
 	if len(s.web.Tokens) > 0 || s.web.ProxyUserHeader != "" {
 		return "", nil

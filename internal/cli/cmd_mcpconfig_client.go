@@ -58,7 +58,7 @@ func clientNames() string {
 	return strings.Join(names, ", ")
 }
 
-// findClient is the client with the name.
+// findClient returns the client with the name.
 func findClient(name string) (mcpClient, error) {
 	for _, c := range mcpClients() {
 		if c.name == name {
@@ -77,8 +77,8 @@ func ourServer(arguments []string) (app.McpServerConfig, error) {
 	return app.McpServerConfig{Type: "stdio", Command: files.Resolve(binary), Args: arguments}, nil
 }
 
-// serverArguments are the arguments with which a client starts our server: the flags that were given here hold there,
-// too. Paths are absolute, since a client starts it in another folder.
+// serverArguments returns the arguments with which a client starts our server: the flags that were given here hold
+// there, too. Paths are absolute, since a client starts it in another folder.
 func serverArguments(a *commandLine) []string {
 	out := []string{"mcp-server"}
 	a.cmd.Root().PersistentFlags().VisitAll(func(f *pflag.Flag) {
@@ -187,8 +187,8 @@ func entryOf(c mcpClient, s app.McpServerConfig, names []config.Variable, typed 
 	return entry
 }
 
-// codexTOML is a table of config.toml. Codex hands its servers few variables of its own; env_vars names more, whose
-// values stay where they are.
+// codexTOML returns a table of config.toml. Codex hands its servers few variables of its own; env_vars names more,
+// whose values stay where they are.
 func codexTOML(_ mcpClient, s app.McpServerConfig, names []config.Variable) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[mcp_servers.%s]\ncommand = %s\nargs = [", app.OurName, tomlText(s.Command))
@@ -209,7 +209,7 @@ func codexTOML(_ mcpClient, s app.McpServerConfig, names []config.Variable) (str
 	return b.String(), nil
 }
 
-// tomlText is a basic string of TOML, which JSON's strings are, but for U+007F.
+// tomlText returns a basic string of TOML, which JSON's strings are, but for U+007F.
 func tomlText(text string) string {
 	quoted, err := compactJSON(text)
 	if err != nil {

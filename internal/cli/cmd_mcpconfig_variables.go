@@ -39,7 +39,7 @@ func sorted(names []string) []string {
 	return slices.Compact(names)
 }
 
-// namedTokens are the variables that the operator's files name as token_env: of registries of definitions, and of
+// namedTokens returns the variables that the operator's files name as token_env: of registries of definitions, and of
 // sources.
 func namedTokens(a *commandLine, cfg config.Config) (names []string) {
 	uses := func(toolset string) bool { return slices.Contains(cfg.Permissions.Toolsets, toolset) }

@@ -65,7 +65,7 @@ func addCompletions(a *commandLine, root *cobra.Command) {
 	visit(root)
 }
 
-// pathOf is a command without the program's name, such as "audit list".
+// pathOf returns a command without the program's name, such as "audit list".
 func pathOf(cmd *cobra.Command) string {
 	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
 	return path
@@ -87,7 +87,7 @@ func flagCompletions(a *commandLine) map[string]completer {
 	}
 }
 
-// providerNames are the providers that a repository can be of.
+// providerNames returns the providers that a repository can be of.
 func providerNames() []string {
 	out := []string{"local"}
 	for _, d := range forges.All() {
@@ -160,7 +160,7 @@ func codes() (out []string) {
 	return out
 }
 
-// onFile are the parts of the command if its records are in a file; nil if they are elsewhere, since asking takes a
+// onFile returns the parts of the command if its records are in a file; nil if they are elsewhere, since asking takes a
 // network then.
 func onFile(a *commandLine) *app.Parts {
 	p := a.program().Wire(app.Needs{Records: true})
@@ -170,8 +170,8 @@ func onFile(a *commandLine) *app.Parts {
 	return p
 }
 
-// repositoriesOf are the repositories below the local root, those of the policy, and those that something was proposed
-// for.
+// repositoriesOf returns the repositories below the local root, those of the policy, and those that something was
+// proposed for.
 func repositoriesOf(ctx context.Context, a *commandLine) (out []string) {
 	p := a.program().Wire(app.Needs{Records: true})
 	if p.Cfg.Forges.LocalRoot != "" {
@@ -198,7 +198,7 @@ func repositoriesOf(ctx context.Context, a *commandLine) (out []string) {
 	return slices.Compact(out)
 }
 
-// numbersOf are the open pull requests of ours, of one repository if it is named, with their titles.
+// numbersOf returns the open pull requests of ours, of one repository if it is named, with their titles.
 func numbersOf(ctx context.Context, a *commandLine, repo string) (out []string) {
 	p := onFile(a)
 	if p == nil {

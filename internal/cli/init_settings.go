@@ -347,7 +347,7 @@ func (s settings) commandLine(a *commandLine, dryRun bool, stateDir string) *com
 	return &commandLine{streams: a.streams, process: lookup, lookup: lookup, args: a.args, cmd: a.cmd}
 }
 
-// file is the text of the environment file.
+// file returns the text of the environment file.
 func (s settings) file() []byte {
 	var b strings.Builder
 	b.WriteString(
@@ -364,7 +364,7 @@ func (s settings) file() []byte {
 	return []byte(b.String())
 }
 
-// firstChange is a request of create_pr that any repository can take.
+// firstChange returns a request of create_pr that any repository can take.
 func (s settings) firstChange() ([]byte, error) {
 	owner, name, err := splitRepo(s.repo)
 	if err != nil {

@@ -68,7 +68,7 @@ type BlobReader interface {
 	ReadBlob(ctx context.Context, repo RepoRef, id string) ([]byte, error)
 }
 
-// BlobTooLarge is the refusal of ReadBlob to read more than MaxContentRead bytes.
+// BlobTooLarge returns the refusal of ReadBlob to read more than MaxContentRead bytes.
 func BlobTooLarge(id string) *fault.Error {
 	return fault.New(fault.ContentDenied, "the blob %.12s has more than %d bytes and is not read", id, MaxContentRead)
 }
@@ -80,8 +80,8 @@ type CheckReader interface {
 	Checks(ctx context.Context, repo RepoRef, number int, head string) (Checks, error)
 }
 
-// LastRemark is the newest of the remarks with words in it, by somebody who may write to the repository; nil if there
-// is none. Our own answers are left out.
+// LastRemark returns the newest of the remarks with words in it, by somebody who may write to the repository; nil if
+// there is none. Our own answers are left out.
 func LastRemark(remarks []Remark) *Remark {
 	for _, r := range slices.Backward(remarks) {
 		if r.MayWrite && r.hasWords() && !r.IsAnswer() {

@@ -40,7 +40,7 @@ func (k *Kernel) Listed(o Operation) bool {
 		rules.Tier >= rules.least(o)
 }
 
-// least is the tier that a tool needs here.
+// least returns the tier that a tool needs here.
 func (a Authority) least(o Operation) gitprovider.Tier {
 	if a.Least == nil {
 		return o.Needs.Tier
@@ -48,7 +48,7 @@ func (a Authority) least(o Operation) gitprovider.Tier {
 	return max(o.Needs.Tier, a.Least(o.Name))
 }
 
-// Tier is the lower one of the server's and the caller's. A person's own credential alone says what they may.
+// Tier returns the lower one of the server's and the caller's. A person's own credential alone says what they may.
 func (k *Kernel) Tier(call Call) gitprovider.Tier { return k.CurrentAuthority().tier(call) }
 
 func (a Authority) tier(call Call) gitprovider.Tier {

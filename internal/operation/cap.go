@@ -73,7 +73,7 @@ func sizeOf(v reflect.Value) int {
 	return b.Len()
 }
 
-// longestPart is the list or text in a struct, or in a struct in it, that takes most room.
+// longestPart returns the list or text in a struct, or in a struct in it, that takes most room.
 func longestPart(v reflect.Value) (name string, longest reflect.Value) {
 	most := reserved
 	for _, f := range Fields(v.Type()) {
@@ -96,7 +96,7 @@ func longestPart(v reflect.Value) (name string, longest reflect.Value) {
 	return name, longest
 }
 
-// notesOf is the field of an answer that says what was left out.
+// notesOf returns the field of an answer that says what was left out.
 func notesOf(answer reflect.Value) reflect.Value {
 	if notes := field(answer, "notes"); notes.IsValid() {
 		return notes
@@ -104,7 +104,7 @@ func notesOf(answer reflect.Value) reflect.Value {
 	return field(answer, "warnings")
 }
 
-// field is the list of texts of a struct with a name in JSON; the zero Value if it has none.
+// field returns the list of texts of a struct with a name in JSON; the zero Value if it has none.
 func field(v reflect.Value, name string) reflect.Value {
 	for _, f := range Fields(v.Type()) {
 		if f.JSON == name && f.Type == reflect.TypeFor[[]string]() {

@@ -135,7 +135,7 @@ func stepsOf[In, Out any](o Operation, way Way[In], handle Handle[In, Out]) step
 	return s
 }
 
-// erased is a function of a Way without the type of the arguments; nil for nil.
+// erased returns a function of a Way without the type of the arguments; nil for nil.
 func erased[In, R any](f func(In) R) func(any) R {
 	if f == nil {
 		return nil
@@ -143,7 +143,7 @@ func erased[In, R any](f func(In) R) func(any) R {
 	return func(in any) R { return f(in.(In)) }
 }
 
-// Invalid is the Fault of arguments that do not go together. path is the argument to change.
+// Invalid returns the Fault of arguments that do not go together. path is the argument to change.
 func Invalid(path, format string, args ...any) *Fault {
 	return &Fault{Reason: ReasonArguments, General: fault.Refusal([]fault.Violation{
 		{Code: fault.InvalidArgument, Path: path, Message: fmt.Sprintf(format, args...)},

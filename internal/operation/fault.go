@@ -62,8 +62,8 @@ func FaultOf(err error) *Fault {
 	return &Fault{Reason: reason, General: general}
 }
 
-// Contracted is an error as the way of a call takes it: one of the contract whose codes are given becomes a Fault, with
-// the program's own code that general has for it. Others stay.
+// Contracted returns an error as the way of a call takes it: one of the contract whose codes are given becomes a Fault,
+// with the program's own code that general has for it. Others stay.
 func Contracted[Code ~string](err error, general func(Code) fault.Code) error {
 	e := contract.Of[Code](err)
 	if e == nil {

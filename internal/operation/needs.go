@@ -66,7 +66,7 @@ type Needs struct {
 	Dry   Dry
 }
 
-// under are the needs of a tool with an effect. Writing needs the highest tier, if it is not to the program's own
+// under returns the needs of a tool with an effect. Writing needs the highest tier, if it is not to the program's own
 // folders.
 func (n Needs) under(effect Effect) Needs {
 	switch {
@@ -93,7 +93,7 @@ type Target struct {
 	Withhold bool
 }
 
-// after is the target of arguments of which some are wrong: the repository only if it can be one.
+// after returns the target of arguments of which some are wrong: the repository only if it can be one.
 func (t Target) after(violations []fault.Violation) Target {
 	if len(violations) > 0 && (gitprovider.CheckRepoPart(t.Owner) != nil || gitprovider.CheckRepoPart(t.Name) != nil) {
 		t.Provider, t.Owner, t.Name = "", "", ""

@@ -76,7 +76,7 @@ func (a *attempt) endAct(ctx context.Context, err error) error {
 // Withheld stands in records for what looked like a secret.
 const Withheld = "[withheld: looks like a secret]"
 
-// redacted is a failure without the values of our own tokens, and with what its caller does next.
+// redacted returns a failure without the values of our own tokens, and with what its caller does next.
 func (a *attempt) redacted(f *Fault) *Fault {
 	out := redactFault(f, a.kernel.Redact)
 	if out.General.Next == "" && a.steps.next != nil {
@@ -95,7 +95,7 @@ func (a *attempt) append(ctx context.Context, row record.Attempt, f *Fault) erro
 	return a.logged(a.records(ctx, f.General))
 }
 
-// failed is the row of a call that came to nothing.
+// failed returns the row of a call that came to nothing.
 func (a *attempt) failed(err error) record.Attempt {
 	e, row := fault.From(err), a.row()
 	row.Outcome, row.Code, row.Message = record.OutcomeOf(e.Code), e.Code, a.kernel.Redact(e.Message)

@@ -19,7 +19,7 @@ const TicketName = "ticket"
 // handshakeTime bounds a handshake on this side.
 const handshakeTime = 10 * time.Second
 
-// unix is the transport over a unix socket.
+// unix returns the transport over a unix socket.
 func unix(ctx context.Context, path string, hello Hello) (Conn, error) {
 	socket, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if err != nil {

@@ -151,10 +151,10 @@ func (d *Door) socket() string { return filepath.Join(d.folder, socketName) }
 // Address returns what a connector needs to find the door.
 func (d *Door) Address() string { return "unix:" + d.socket() }
 
-// TicketFile is the file that holds the ticket.
+// TicketFile returns the file that holds the ticket.
 func (d *Door) TicketFile() string { return filepath.Join(d.folder, connect.TicketName) }
 
-// Folder is the folder of socket and ticket, which the agent has to be able to enter.
+// Folder returns the folder of socket and ticket, which the agent has to be able to enter.
 func (d *Door) Folder() string { return d.folder }
 
 // Admit sets which processes belong to the session. Connections are not accepted before. It may be called once.

@@ -120,7 +120,7 @@ const (
 
 func wrong(code, description string) *Error { return &Error{code, description} }
 
-// row is a row of the audit about a program; who it is about, as far as that is known.
+// row returns a row of the audit about a program; who it is about, as far as that is known.
 func (s *Service) row(action, id string, who record.Actor, message string) record.Attempt {
 	return record.Attempt{Time: s.Now(), RequestID: id, Actor: who.At(record.DoorWeb), Action: action,
 		Outcome: record.OutcomeDone, Message: message}
@@ -142,7 +142,7 @@ func (s *Service) refused(ctx context.Context, id string, who record.Actor, mess
 	return s.Record(ctx, row)
 }
 
-// callerOf is a program for the record: by its name if it has registered.
+// callerOf returns a program for the record: by its name if it has registered.
 func (s *Service) callerOf(ctx context.Context, id string) record.Actor {
 	if c, found, err := s.Store().FindClient(ctx, id); err == nil && found {
 		return record.Actor{Client: c.Name}
@@ -152,7 +152,7 @@ func (s *Service) callerOf(ctx context.Context, id string) record.Actor {
 
 func unknownClient() record.Actor { return record.Actor{Client: "unknown client"} }
 
-// secret is a new random text of 43 characters.
+// secret returns a new random text of 43 characters.
 func (s *Service) secret() (string, error) {
 	b := make([]byte, 32)
 	if _, err := io.ReadFull(s.Random, b); err != nil {

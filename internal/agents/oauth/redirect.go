@@ -100,7 +100,8 @@ func IsFar(redirect string) bool {
 	return !ok || u.Scheme == "https"
 }
 
-// FormAction is the source by which a page may send its form on to an address (Content-Security-Policy, form-action).
+// FormAction returns the source by which a page may send its form on to an address (Content-Security-Policy,
+// form-action).
 func FormAction(redirect string) string {
 	u, ok := parseRedirect(redirect)
 	switch {
@@ -112,7 +113,7 @@ func FormAction(redirect string) string {
 	return u.Scheme + ":"
 }
 
-// answerAt is an address with what is answered there.
+// answerAt returns an address with what is answered there.
 func answerAt(redirect string, answer url.Values) string {
 	separator := "?"
 	if strings.Contains(redirect, "?") {

@@ -23,7 +23,7 @@ type Request struct {
 	issuer string
 }
 
-// Fields are the parameters of a request, in the order in which a form has them.
+// Fields returns the parameters of a request, in the order in which a form has them.
 func Fields() []string {
 	return []string{"response_type", "client_id", "redirect_uri", "state", "code_challenge", "code_challenge_method",
 		"scope", "resource"}

@@ -111,8 +111,8 @@ func (s Settings) profile(f *folder, binary string) confine.Profile {
 	return p
 }
 
-// programFiles are the files of the CLI: its binary, and where that is a script of a package, the packages that were
-// installed with it.
+// programFiles returns the files of the CLI: its binary, and where that is a script of a package, the packages that
+// were installed with it.
 func programFiles(binary string) []string {
 	resolved := files.Resolve(binary)
 	const packages = "/node_modules/"
@@ -122,7 +122,7 @@ func programFiles(binary string) []string {
 	return []string{binary, resolved}
 }
 
-// environment is the agent's. The CLI keeps a folder for each working folder in its cache.
+// environment returns the agent's. The CLI keeps a folder for each working folder in its cache.
 func (s Settings) environment(f *folder, mark string) []string {
 	own := []string{mark, "TMPDIR=" + f.temp(), "XDG_CACHE_HOME=" + f.temp()}
 	if s.boundary().Held() {

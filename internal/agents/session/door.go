@@ -27,7 +27,7 @@ func (s Server) doorFolder(temp, id string) string {
 	return door.Folder(temp, id)
 }
 
-// connector is the entry of the MCP configuration that reaches a door. It holds no secret.
+// connector returns the entry of the MCP configuration that reaches a door. It holds no secret.
 func (s Server) connector(d *door.Door) serverEntry {
 	command := s.Connector
 	args := append(append([]string{}, command[1:]...), "--connect", d.Address(), "--ticket-file", d.TicketFile())

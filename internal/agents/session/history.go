@@ -83,12 +83,13 @@ func (h history) spoke() (out []record.Actor) {
 	return out
 }
 
-// previous is the newest session that began; found is false if there is none.
+// previous returns the newest session that began; found is false if there is none.
 func (r *Runner) previous(ctx context.Context) (last sessions.Record, found bool, err error) {
 	return r.newest(ctx, sessions.Query{}, func(s sessions.Record) bool { return s.State != sessions.StateSkipped })
 }
 
-// lastOf are the last session of the same tier that has left a report or a handoff, and those that it handed over to.
+// lastOf returns the last session of the same tier that has left a report or a handoff, and those that it handed over
+// to.
 func (r *Runner) lastOf(ctx context.Context, current *sessions.Record) ([]sessions.Record, error) {
 	last, found, err := r.newest(ctx, sessions.Query{Tier: current.Tier, Before: current.ID},
 		func(s sessions.Record) bool {
@@ -115,7 +116,7 @@ func (r *Runner) lastOf(ctx context.Context, current *sessions.Record) ([]sessio
 // maxChain limits how many sessions hand over to each other: each has a higher tier than the one before.
 const maxChain = 3
 
-// newest is the newest session that fits.
+// newest returns the newest session that fits.
 func (r *Runner) newest(ctx context.Context, q sessions.Query, fits func(sessions.Record) bool) (sessions.Record, bool,
 	error) {
 	q.Limit = lookBackPage

@@ -18,7 +18,7 @@ import (
 // it, whatever the result of the first.
 const openFor = 7 * 24 * time.Hour
 
-// lastOf is the last session that it started.
+// lastOf returns the last session that it started.
 func lastOf(e sessions.Escalated) string {
 	if len(e.Sessions) == 0 {
 		return ""
@@ -50,7 +50,7 @@ func unheld(open []sessions.Escalated, findings []sessions.Found, next gitprovid
 	return fresh, "what it found was escalated before and is still open: " + strings.Join(held, "; ")
 }
 
-// withEscalated is the list with findings that start a session now.
+// withEscalated returns the list with findings that start a session now.
 func withEscalated(open []sessions.Escalated, keys []string, tier gitprovider.Tier, session string,
 	now time.Time) []sessions.Escalated {
 	open = slices.Clone(open)
@@ -69,7 +69,7 @@ func withEscalated(open []sessions.Escalated, keys []string, tier gitprovider.Ti
 	return open
 }
 
-// withoutResolved is the list without the findings that a session says are gone.
+// withoutResolved returns the list without the findings that a session says are gone.
 func withoutResolved(open []sessions.Escalated, h sessions.Handoff) []sessions.Escalated {
 	return slices.DeleteFunc(slices.Clone(open), func(e sessions.Escalated) bool {
 		seen := slices.ContainsFunc(h.Findings, func(f sessions.Found) bool { return f.Key == e.Key })
@@ -96,7 +96,7 @@ func (r *Runner) stillOpen(ctx context.Context, current *sessions.Record, pulls 
 	return open
 }
 
-// startedBy are the sessions that a finding started, and those that they handed over to. worked reports whether the
+// startedBy returns the sessions that a finding started, and those that they handed over to. worked reports whether the
 // last one has looked at it, as far as anybody knows: it was not ended from outside, and did not fail.
 func (r *Runner) startedBy(ctx context.Context, e sessions.Escalated) (ids []string, worked bool) {
 	ids = slices.Clone(e.Sessions)

@@ -25,7 +25,7 @@ type processes struct {
 	claim *confine.Claim // of the user that they run as; nil for ours
 }
 
-// account is the user that they run as; nil for ours.
+// account returns the user that they run as; nil for ours.
 func (p *processes) account() *confine.Account {
 	if p == nil || p.claim == nil {
 		return nil

@@ -86,8 +86,8 @@ func (r retries) cause() string {
 // credentialAdvice says what an operator does about an agent that is not signed in.
 const credentialAdvice = "set ANTHROPIC_API_KEY, or CLAUDE_CODE_OAUTH_TOKEN as `claude setup-token` prints it"
 
-// refusedCredential is the end of a session whose credential the API does not take; nil for other failures. The CLI
-// itself would ask for three minutes more.
+// refusedCredential returns the end of a session whose credential the API does not take; nil for other failures. The
+// CLI itself would ask for three minutes more.
 func (r retry) refusedCredential() *outcome {
 	if r.Status != http.StatusUnauthorized {
 		return nil

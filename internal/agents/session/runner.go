@@ -81,7 +81,7 @@ func (r *Runner) begin(ctx context.Context, spec Spec) (sessions.Record, error) 
 	return record, nil
 }
 
-// actorOf is a session as the one who acts.
+// actorOf returns a session as the one who acts.
 func actorOf(spec Spec) record.Actor {
 	s := &record.ActorSession{ID: spec.ID}
 	if !spec.Starter.IsZero() {

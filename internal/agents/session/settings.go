@@ -134,12 +134,12 @@ func realTimer(d time.Duration) (<-chan time.Time, func()) {
 	return t.C, func() { t.Stop() }
 }
 
-// resourceTools are the CLI's own tools that read what MCP servers offer beside their tools: ours has the files that
-// may be proposed.
+// resourceTools returns the CLI's own tools that read what MCP servers offer beside their tools: ours has the files
+// that may be proposed.
 func resourceTools() []string { return []string{"ListMcpResourcesTool", "ReadMcpResourceTool"} }
 
-// builtIn are the CLI's own tools that an agent has. Reading is confined to the working copies and the folder of the
-// handoff, Write to the handoff itself and the journal; Bash and WebFetch exist only where the operator permits a
+// builtIn returns the CLI's own tools that an agent has. Reading is confined to the working copies and the folder of
+// the handoff, Write to the handoff itself and the journal; Bash and WebFetch exist only where the operator permits a
 // pattern.
 func (s Settings) builtIn(tier gitprovider.Tier) []string {
 	tools := append([]string{"Read", "Glob", "Grep", "Write"}, resourceTools()...)
@@ -154,7 +154,7 @@ func (s Settings) builtIn(tier gitprovider.Tier) []string {
 	return tools
 }
 
-// settingsFile is the CLI's settings file for one session: permissions and hooks.
+// settingsFile returns the CLI's settings file for one session: permissions and hooks.
 func (s Settings) settingsFile(tier gitprovider.Tier, f *folder) ([]byte, error) {
 	type permissions struct {
 		Allow  []string `json:"allow"`
@@ -219,7 +219,7 @@ func (s Settings) limits(spec Spec) Limits {
 	return limits
 }
 
-// detached is a context for what has to be recorded even though the session was told to end.
+// detached returns a context for what has to be recorded even though the session was told to end.
 func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	const recordTime = 20 * time.Second
 	return context.WithTimeout(context.WithoutCancel(ctx), recordTime)
@@ -227,7 +227,7 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 
 func formatUSD(amount float64) string { return strconv.FormatFloat(amount, 'f', -1, 64) }
 
-// cost is the limit of cost in words.
+// cost returns the limit of cost in words.
 func (l Limits) cost() string { return formatUSD(l.CostUSD) + " USD (CLAUDEOPS_MAX_COST_USD)" }
 
 // isDryRun reports whether a session that starts now is in dry run.

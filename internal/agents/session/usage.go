@@ -68,7 +68,7 @@ func (m *meter) see(message, model string, t tokens) {
 // more takes what else is known of the message that comes now.
 func (m *meter) more(t tokens) { m.now = m.now.atLeast(t) }
 
-// total is the sum so far.
+// total returns the sum so far.
 func (m *meter) total() sessions.Usage {
 	u, t := m.finished, m.now
 	if t == (tokens{}) {

@@ -140,7 +140,7 @@ func (h hints) within(first, last int) bool {
 	return false
 }
 
-// reach is the last piece of a run that is put together with the one at first.
+// reach returns the last piece of a run that is put together with the one at first.
 func reach(run []piece, first int) int {
 	last, length := first, run[first].length()
 	for last+1 < len(run) && last+1-first < maxPieces && length+run[last+1].length() <= maxJoined {
@@ -197,7 +197,7 @@ func (j *joiner) mayHold(l layer, run []piece, probe *secretrules.Probe) bool {
 
 func (p piece) length() int { return p.whole.end - p.whole.start }
 
-// span is the part of the text that a piece is.
+// span returns the part of the text that a piece is.
 func (p piece) span(bare bool) span {
 	if bare {
 		return p.bare

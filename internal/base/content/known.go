@@ -108,7 +108,7 @@ func (s *search) endLayer() {
 	clear(s.here)
 }
 
-// aroundChanges is the part of a layer that its step has decoded, with a number of whole lines before and after.
+// aroundChanges returns the part of a layer that its step has decoded, with a number of whole lines before and after.
 func (l layer) aroundChanges(lines int) layer {
 	var text strings.Builder
 	var origins []int

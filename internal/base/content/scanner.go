@@ -108,7 +108,7 @@ func (s *Scanner) Secrets(ctx context.Context, name, text string) ([]Secret, err
 // unbounded is work for what is short, or was searched already.
 func unbounded() *secretrules.Work { return secretrules.NewWork(context.Background(), math.MaxInt) }
 
-// firstOf are the first MaxSecrets findings in a text, one for each rule and place.
+// firstOf returns the first MaxSecrets findings in a text, one for each rule and place.
 func firstOf(found []hit, text string) []Secret {
 	slices.SortFunc(found, func(a, b hit) int {
 		return cmp.Or(a.at-b.at, strings.Compare(a.rule, b.rule), b.last-a.last)

@@ -100,7 +100,8 @@ func (r textRules) footers(v *view) []edit {
 	return out
 }
 
-// titleStartForm are the starts of a title by which git or a forge treats a commit or a pull request in a special way.
+// titleStartForm returns the starts of a title by which git or a forge treats a commit or a pull request in a special
+// way.
 func titleStartForm() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^\s*((?:fixup|squash|amend)\s*!|\[\s*(?:wip|draft)\s*\]|(?:wip|draft)\s*:|\(draft\))`)
 }

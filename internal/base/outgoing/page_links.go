@@ -42,7 +42,7 @@ func (p *page) link(n *ast.Link) {
 // maxTarget is the longest address of a link, in bytes.
 const maxTarget = 500
 
-// target is the address of a link, or as much of it as shows that it is too long: many links may have one address.
+// target returns the address of a link, or as much of it as shows that it is too long: many links may have one address.
 func target(n *ast.Link) string { return string(n.Destination[:min(len(n.Destination), maxTarget+1)]) }
 
 // showTarget takes what follows a link's text, which ends at an offset, for shown: `](target)`, `][label]` or `]`. What

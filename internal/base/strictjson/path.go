@@ -33,7 +33,7 @@ func (d *decoder) path() string {
 	return b.String()
 }
 
-// quoted is the path as a message names it.
+// quoted returns the path as a message names it.
 func (d *decoder) quoted() string { return "`" + d.path() + "`" }
 
 // subject names what the decoder is at in a message.

@@ -26,8 +26,8 @@ type Secret struct {
 	File string // where Text is from, so that it can be read again; "" if it is from a variable
 }
 
-// Source is the secret while the process runs: if it is from a file, the file may be replaced. learn is told what it
-// then holds.
+// Source returns the secret while the process runs: if it is from a file, the file may be replaced. learn is told what
+// it then holds.
 func (s Secret) Source(learn func(text string) (forget func())) transport.Source {
 	if s.File == "" {
 		return constant(s.Text)
@@ -47,8 +47,8 @@ func (c constant) Reread() string { return string(c) }
 // IsKey reports whether a secret is a private key in PEM.
 func IsKey(secret string) bool { return strings.HasPrefix(secret, "-----BEGIN") }
 
-// Redacted is a secret as it is looked for in texts: a key with its line breaks, which a variable may have as \n, so
-// that what is the same in all keys can be told from what is secret.
+// Redacted returns a secret as it is looked for in texts: a key with its line breaks, which a variable may have as \n,
+// so that what is the same in all keys can be told from what is secret.
 func Redacted(secret string) string {
 	if !IsKey(secret) {
 		return secret
@@ -72,7 +72,7 @@ type App struct {
 	Key Secret // its private key in PEM
 }
 
-// AddressAndToken are the settings of a forge that needs these two, defaultURL if there is one everybody knows.
+// AddressAndToken returns the settings of a forge that needs these two, defaultURL if there is one everybody knows.
 func AddressAndToken(e Environment, urlName, defaultURL, tokenName string) Settings {
 	given, token := e.Get(urlName), e.Secret(tokenName)
 	s := Settings{Configured: token.Text != "" || given != "" && defaultURL == ""}
@@ -110,7 +110,7 @@ func ParseURL(name, text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Hosts are the hosts of clone URLs that lead to a server: with its port, and, as in ssh URLs, without.
+// Hosts returns the hosts of clone URLs that lead to a server: with its port, and, as in ssh URLs, without.
 func Hosts(server *url.URL) []string {
 	if server.Port() == "" {
 		return []string{server.Host}

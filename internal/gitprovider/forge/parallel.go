@@ -27,7 +27,7 @@ func Together(reads ...func() error) error {
 	return nil
 }
 
-// Into is a read for Together that keeps its value.
+// Into returns a read for Together that keeps its value.
 func Into[T any](value *T, read func() (T, error)) func() error {
 	return func() (err error) {
 		*value, err = read()

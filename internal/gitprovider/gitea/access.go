@@ -120,7 +120,7 @@ func (e examiner) scopes(ctx context.Context, repo gitprovider.RepoRef, access *
 	}
 }
 
-// toldScopes are the token's scopes as a refusal tells them; nil if it does not. Forgejo and older versions do not.
+// toldScopes returns the token's scopes as a refusal tells them; nil if it does not. Forgejo and older versions do not.
 func toldScopes(err error) []string {
 	if !lacksScope(err) {
 		return nil

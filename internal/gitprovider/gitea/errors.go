@@ -77,7 +77,7 @@ func lacksScope(err error) bool {
 	return statusIs(err, http.StatusForbidden) && refused(err).isScope()
 }
 
-// quotable is the message unless the status is one at which Gitea tells administrators about its own files.
+// quotable returns the message unless the status is one at which Gitea tells administrators about its own files.
 func (r *refusal) quotable() string {
 	if r.status >= http.StatusInternalServerError {
 		return ""

@@ -45,7 +45,7 @@ func pagesOf[T any](a *api, do func(*gitea.Client, gitea.ListOptions) ([]*T, *gi
 	}
 }
 
-// atPage is the query for one page of a list.
+// atPage returns the query for one page of a list.
 func atPage(number int) url.Values {
 	return url.Values{"page": {strconv.Itoa(number)}, "limit": {strconv.Itoa(pageSize)}}
 }

@@ -22,7 +22,7 @@ type foundReview struct {
 	commit string // head when it was submitted, which the lines are counted in
 }
 
-// plainReviews are the reviews in the port's terms.
+// plainReviews returns the reviews in the port's terms.
 func plainReviews(found []foundReview) (out []gitprovider.Review) {
 	for _, r := range found {
 		out = append(out, r.Review)

@@ -102,7 +102,7 @@ func (t trees) complete(ctx context.Context, repo gitprovider.RepoRef, first git
 	return out, err
 }
 
-// foldersOf is the set of the folders above the paths, the root "" included.
+// foldersOf returns the set of the folders above the paths, the root "" included.
 func foldersOf(paths []gitprovider.Path) map[string]bool {
 	folders := map[string]bool{"": true}
 	for _, path := range paths {
@@ -127,7 +127,7 @@ func (b *baseTree) add(dir string, entries []gitea.GitEntry, folders map[string]
 	}
 }
 
-// parentOf is the folder of a path; "" for the root.
+// parentOf returns the folder of a path; "" for the root.
 func parentOf(path string) string {
 	return path[:max(strings.LastIndexByte(path, '/'), 0)]
 }

@@ -58,14 +58,14 @@ func firstDifference(expected, got gitprovider.Tree, folders map[string]bool) st
 	return ""
 }
 
-// otherFiles is a definite refusal: the same call would be answered in the same way.
+// otherFiles returns a definite refusal: the same call would be answered in the same way.
 func (w commitWriter) otherFiles(req gitprovider.CommitRequest, path string) error {
 	return fault.New(fault.ContentDenied, "%s wrote other files than were approved (%.200q in %s), as it does where the "+
 		"repository filters files, by Git LFS for example; leave that file to a person", w.api.base.Host, path,
 		req.Snapshot.Repo)
 }
 
-// expectedTree is the snapshot's tree with the change made: the folders that lead to it, and all that is in them.
+// expectedTree returns the snapshot's tree with the change made: the folders that lead to it, and all that is in them.
 // Folders that the change empties are gone; the ids of folders that it touches are empty.
 func expectedTree(req gitprovider.CommitRequest) gitprovider.Tree {
 	tree := maps.Clone(req.Snapshot.Tree)

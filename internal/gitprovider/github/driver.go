@@ -112,7 +112,7 @@ func fromSettings(s driver.Settings, r driver.Runtime) (gitprovider.Provider, *t
 		client, nil
 }
 
-// newApp is the app in whose name requests are made, nil without one. Its tokens are redacted like those of the
+// newApp returns the app in whose name requests are made, nil without one. Its tokens are redacted like those of the
 // configuration.
 func newApp(s driver.Settings, r driver.Runtime) (*githubapp.App, error) {
 	if s.App == nil {

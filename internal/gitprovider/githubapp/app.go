@@ -195,7 +195,7 @@ func (a *App) slot(k key) *slot {
 	return s
 }
 
-// current is the token of a slot if it lasts long enough, else "".
+// current returns the token of a slot if it lasts long enough, else "".
 func (a *App) current(s *slot) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

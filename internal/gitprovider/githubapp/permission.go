@@ -14,9 +14,9 @@ import (
 // has it.
 type permissions map[string]string
 
-// required are the permissions that a request needs, and optional those that it makes use of if the installation grants
-// them: what CI said, and whether it is set up. Labels, reviewers and assignees of pull requests need no permission of
-// their own.
+// required returns the permissions that a request needs, and optional those that it makes use of if the installation
+// grants them: what CI said, and whether it is set up. Labels, reviewers and assignees of pull requests need no
+// permission of their own.
 func required(use transport.Use) permissions {
 	out := permissions{"contents": "read", "pull_requests": "read"}
 	if use.Write {
@@ -65,7 +65,7 @@ func (p permissions) covers(name, level string) bool {
 	return slices.Index(levels, p[name]) >= slices.Index(levels, level)
 }
 
-// shown is a permission as GitHub's pages name it: "Pull requests: read and write".
+// shown returns a permission as GitHub's pages name it: "Pull requests: read and write".
 func shown(name, level string) string {
 	words := strings.ReplaceAll(name, "_", " ")
 	if level == "write" {

@@ -106,8 +106,8 @@ func (r *Reviewer) mergeOnce(ctx context.Context, ref gitprovider.RepoRef, numbe
 		nil
 }
 
-// leftToPerson is the refusal to move a base that is checked out in dir. The advice is to merge there, so the merge is
-// tried before: git in the work tree would follow a file that was moved, too.
+// leftToPerson returns the refusal to move a base that is checked out in dir. The advice is to merge there, so the
+// merge is tried before: git in the work tree would follow a file that was moved, too.
 func (repo *repository) leftToPerson(ctx context.Context, pr gitprovider.PullRequest, k pair, paths []string,
 	dir string) error {
 	w, err := repo.workspace(k.base, false)

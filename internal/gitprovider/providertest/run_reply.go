@@ -17,7 +17,7 @@ func (s *Scene) replier() gitprovider.Replier {
 	return replier
 }
 
-// linesSaid are the comments on lines of all remarks, by their first lines.
+// linesSaid returns the comments on lines of all remarks, by their first lines.
 func linesSaid(s *Scene, number int) map[string]gitprovider.LineComment {
 	s.t.Helper()
 	out := map[string]gitprovider.LineComment{}

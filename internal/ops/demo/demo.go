@@ -127,12 +127,12 @@ func (b *sandbox) sayCommands(title string) {
 	}
 }
 
-// quoted is a word as a shell takes it.
+// quoted returns a word as a shell takes it.
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 func (b *sandbox) repository() string { return filepath.Join(b.root, owner, repo+".git") }
 
-// environment is all that the child processes get.
+// environment returns all that the child processes get.
 func (b *sandbox) environment(tier string, dryRun bool) []string {
 	return []string{
 		"PATH=" + b.Path, "HOME=" + b.Dir, "USER=demo-person",

@@ -125,7 +125,7 @@ func (b *sandbox) lastWords() string {
 	return words
 }
 
-// log is the file of what the server says.
+// log returns the file of what the server says.
 func (b *sandbox) log() string { return b.Dir + "/serve.log" }
 
 // end ends the server, and waits for it.

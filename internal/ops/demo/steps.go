@@ -41,7 +41,7 @@ func (s *story) steps() []step {
 	}
 }
 
-// change is the request that the demo makes: one file updated, one created.
+// change returns the request that the demo makes: one file updated, one created.
 func (s *story) change() (map[string]any, error) {
 	updated, err := s.longer(changedFile,
 		"A file system can be full of files while blocks are free: see [inode pressure](inode-pressure.md).")
@@ -66,7 +66,7 @@ func (s *story) longer(file, paragraph string) (string, error) {
 	return strings.TrimRight(string(text), "\n") + "\n\n" + paragraph + "\n", err
 }
 
-// appended is a request that adds a paragraph to one of the procedures.
+// appended returns a request that adds a paragraph to one of the procedures.
 func (s *story) appended(title, file, paragraph string) (map[string]any, error) {
 	content, err := s.longer(file, paragraph)
 	return arguments(title, "## What\n\n"+paragraph+"\n",

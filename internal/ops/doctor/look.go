@@ -115,7 +115,7 @@ func (d *Doctor) skew() []Finding {
 // mostSkew is by how much clocks may differ that are kept in step.
 const mostSkew = 5 * time.Second
 
-// key is the key of the marks. Without one the first proposal makes it, in the state folder.
+// key returns the key of the marks. Without one the first proposal makes it, in the state folder.
 func (d *Doctor) key() Finding {
 	key, err := d.Key()
 	switch {

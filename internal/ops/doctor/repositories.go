@@ -72,13 +72,13 @@ func (d *Doctor) disjoint() (out []string) {
 	return out
 }
 
-// exact is the one repository that an entry names; one is false for a pattern.
+// exact returns the one repository that an entry names; one is false for a pattern.
 func exact(r policy.RepoPattern) (repo gitprovider.RepoRef, one bool) {
 	repo, problems := gitprovider.NewRepoRef(r.Owner, r.Name, "")
 	return repo, problems == nil
 }
 
-// named are the repositories that the allowlist writes out, once each.
+// named returns the repositories that the allowlist writes out, once each.
 func (d *Doctor) named() (out []gitprovider.RepoRef) {
 	for _, r := range d.Rules.Policy.AllRepositories() {
 		repo, one := exact(r)

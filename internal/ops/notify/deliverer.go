@@ -78,7 +78,7 @@ func New(outbox Outbox, senders []Sender, o Options) *Deliverer {
 	return d
 }
 
-// Names are the names of the targets; see Targets.Names.
+// Names returns the names of the targets; see Targets.Names.
 func (d *Deliverer) Names() []string { return d.names }
 
 // Notices implements record.Notifier.

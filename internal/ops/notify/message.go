@@ -67,7 +67,7 @@ type Message struct {
 	Untrusted string `json:"untrusted"`
 }
 
-// fromAttempt is the message about an attempt that the audit records. The attempt is redacted already.
+// fromAttempt returns the message about an attempt that the audit records. The attempt is redacted already.
 func fromAttempt(event record.Event, a record.Attempt) Message {
 	m := Message{
 		Event: event, Time: a.Time, RequestID: a.RequestID, Provider: a.Provider, Number: a.PRNumber, URL: a.PRURL,
@@ -81,7 +81,7 @@ func fromAttempt(event record.Event, a record.Attempt) Message {
 	return m
 }
 
-// marshal is the JSON form of m, with Version and Untrusted set, text cleaned of what a reader cannot see
+// marshal returns the JSON form of m, with Version and Untrusted set, text cleaned of what a reader cannot see
 // (content.Clean) and cut to its bounds, and a URL that is none left out. It fails if the event is unknown or the time
 // has no RFC 3339 form.
 func marshal(m Message) ([]byte, error) {
@@ -153,7 +153,7 @@ func showable(text string) bool {
 	return (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" || u.Scheme == "file" && u.Host == ""
 }
 
-// encode is the compact JSON form of v. Unlike json.Marshal it leaves <, > and & as they are.
+// encode returns the compact JSON form of v. Unlike json.Marshal it leaves <, > and & as they are.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -72,7 +72,8 @@ func Text(m Message) string {
 	return strings.Join(lines, "\n")
 }
 
-// opening is the act as a sentence, and what a person has to do. Names and titles stand in quotes: others chose them.
+// opening returns the act as a sentence, and what a person has to do. Names and titles stand in quotes: others chose
+// them.
 func opening(m Message) string {
 	act := record.Act{Verb: m.Did, Number: m.Number, Title: m.Title, Repository: m.Repository, Reason: m.Reason}
 	if m.Event == record.EventRefused {

@@ -81,8 +81,8 @@ func loadConfig(o ConfigOptions) (Config, error) {
 	return m.merge(), nil
 }
 
-// TokenVariables are the variables with tokens that the operator's file names for its registries. What a project's file
-// names is not among them.
+// TokenVariables returns the variables with tokens that the operator's file names for its registries. What a project's
+// file names is not among them.
 func TokenVariables(o ConfigOptions) (names []string, err error) {
 	operators, _, err := o.read()
 	for _, r := range operators.registries {
@@ -135,7 +135,7 @@ func namesSecret(key string) bool {
 	return false
 }
 
-// Values is the configuration as mappings and lists: what the files say and, if wanted, defaults for the rest.
+// Values returns the configuration as mappings and lists: what the files say and, if wanted, defaults for the rest.
 func (c Config) Values(defaults bool) map[string]any {
 	out := map[string]any{}
 	maps.Copy(out, c.given)
@@ -166,7 +166,7 @@ func (c Config) Values(defaults bool) map[string]any {
 	return out
 }
 
-// Get is the value at a path of keys and indexes joined with dots, such as registries.0.url.
+// Get returns the value at a path of keys and indexes joined with dots, such as registries.0.url.
 func (c Config) Get(key string) (v any, exists bool) {
 	text, err := json.Marshal(c.Values(true))
 	if err != nil {

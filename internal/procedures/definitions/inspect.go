@@ -114,7 +114,7 @@ func (c *Catalog) unresolved(ctx context.Context, f *Found) Problems {
 	return out
 }
 
-// at is an error at a field, or at one item of its list.
+// at returns an error at a field, or at one item of its list.
 func (f *Found) at(field, item, message string) Problem {
 	p := Problem{File: f.Path, Field: field, Message: message, Severity: SeverityError}
 	v := f.Definition.tree.get(field)
@@ -158,7 +158,7 @@ func toolOf(kind Kind, action string) string {
 	return fmt.Sprintf("fractary_forge_%s_%s", kind, action)
 }
 
-// coded is the error with its code and what to do.
+// coded returns the error with its code and what to do.
 func (e *notFoundError) coded() *Error {
 	out := newError(notFoundCode(e.Kind), "%s", e.Error()).With("name", e.Reference.Name)
 	if len(e.Versions) > 0 {

@@ -101,7 +101,7 @@ func (r *Registries) offersOf(ctx context.Context, registry Registry, kind Kind)
 	return out
 }
 
-// components are the definitions of a kind in a list.
+// components returns the definitions of a kind in a list.
 func (r *Registries) components(ctx context.Context, kind Kind) ([]Summary, Problems) {
 	offers := r.offers(ctx, kind)
 	var out []Summary

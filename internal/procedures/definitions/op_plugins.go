@@ -208,7 +208,7 @@ func namesOf(items []ManifestItem) []string {
 	return out
 }
 
-// textIn is a text, or the text under a key of a mapping.
+// textIn returns a text, or the text under a key of a mapping.
 func textIn(v any, key string) string {
 	if fields, ok := v.(map[string]any); ok {
 		v = fields[key]

@@ -162,7 +162,7 @@ func (m *merger) registries() {
 	}
 }
 
-// ttl is the project's, or otherwise if it has none.
+// ttl returns the project's, or otherwise if it has none.
 func (m *merger) ttl(otherwise int) int {
 	if m.projects.ttl == unset {
 		return otherwise

@@ -35,8 +35,8 @@ func (g *Git) folderOf(s *GitSource, commit string) string {
 	return filepath.Join(g.cache, change.Hash([]byte(s.URL)), commit)
 }
 
-// Folder is the folder of the cache with the files of a source at a commit, all of them, whatever its Subdir. They are
-// fetched once. What has more files or bytes than maxCommitFiles and maxCommitBytes, or a file of more than
+// Folder returns the folder of the cache with the files of a source at a commit, all of them, whatever its Subdir. They
+// are fetched once. What has more files or bytes than maxCommitFiles and maxCommitBytes, or a file of more than
 // maxFileBytes, is refused, and nothing of it is kept.
 func (g *Git) Folder(ctx context.Context, s *GitSource, commit string) (string, error) {
 	if !isCommit(commit) {

@@ -274,8 +274,8 @@ func (c *checkout) refuse(names []string) error {
 		names[:min(len(names), maxDirty)])
 }
 
-// differs are the files of the checkout, and the entries of its index, that are not as a commit has them; those that
-// are ignored aside.
+// differs returns the files of the checkout, and the entries of its index, that are not as a commit has them; those
+// that are ignored aside.
 func (c *checkout) differs(ctx context.Context, commit string) ([]string, error) {
 	own := []string{"GIT_INDEX_FILE=" + filepath.Join(c.scratch, "index-"+commit)}
 	if _, err := c.must(ctx, own, "read-tree", commit); err != nil {

@@ -72,7 +72,7 @@ type TargetConf struct {
 func (t TargetConf) user() bool    { return t.Scope == "user" || t.Scope == "both" }
 func (t TargetConf) project() bool { return t.Scope == "project" || t.Scope == "both" }
 
-// flag is an option that is on or off: a boolean, or the words true, yes, 1, false, no, 0.
+// flag returns an option that is on or off: a boolean, or the words true, yes, 1, false, no, 0.
 func (t TargetConf) flag(name string, otherwise bool) (bool, error) {
 	switch v := t.Options[name].(type) {
 	case nil:
@@ -128,7 +128,7 @@ type GitSource struct {
 	public bool // its host may have no address of this machine or of a private network
 }
 
-// operators is the source of a configuration of the operator's own.
+// operators returns the source of a configuration of the operator's own.
 func (g *GitSource) operators() *GitSource {
 	out := *g
 	out.named = trust.Said(g.URL)
@@ -316,7 +316,7 @@ func (c *Config) For(target string) ([]change.TargetName, error) {
 	return []change.TargetName{name}, nil
 }
 
-// reason is an error without the name of its file.
+// reason returns an error without the name of its file.
 func reason(err error) string {
 	var of *fs.PathError
 	if errors.As(err, &of) {

@@ -45,7 +45,7 @@ func (g *Git) remote(ctx context.Context, s *GitSource, c sysgit.Call) (out []by
 	return g.call(ctx, c)
 }
 
-// remoteFailed is the error of a call to another repository that could not be made, or did not end:
+// remoteFailed returns the error of a call to another repository that could not be made, or did not end:
 // E_SOURCE_NOT_ALLOWED if the operator admits no private address of it.
 func remoteFailed(s *GitSource, what string, err error) *Error {
 	if !errors.Is(err, sysgit.ErrPrivate) {

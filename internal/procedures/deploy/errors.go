@@ -38,7 +38,7 @@ const (
 // Error is a failure in agentpack's words, the engine's included.
 type Error = change.Error
 
-// errorOf is the failure that an error is of; nil if it is of none.
+// errorOf returns the failure that an error is of; nil if it is of none.
 func errorOf(err error) *Error { return contract.Of[Code](err) }
 
 // ioError gives an error of the file system its code; one that has a code keeps it.

@@ -85,7 +85,7 @@ func (s *Service) Explain(ctx context.Context, r Request, name string, line int)
 	return out, nil
 }
 
-// absolute is a path as a person writes it: from the project, or from home with ~/.
+// absolute returns a path as a person writes it: from the project, or from home with ~/.
 func (s *Service) absolute(name string) string {
 	p := s.setup.Places
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
@@ -103,7 +103,7 @@ func (s *Service) absolute(name string) string {
 	return filepath.Clean(name)
 }
 
-// under is a path below a folder, from there.
+// under returns a path below a folder, from there.
 func under(folder, name string) (rel string, ok bool) {
 	rel, err := filepath.Rel(folder, name)
 	return filepath.ToSlash(rel), err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
@@ -193,7 +193,7 @@ type place struct {
 	path    string // in the repository, with slashes
 }
 
-// placeOf is the place of a module's file. The source of a module may be the file itself.
+// placeOf returns the place of a module's file. The source of a module may be the file itself.
 func (s *Service) placeOf(from reading, m rendered, file string) place {
 	var out place
 	dir, name := from.dir, ""
@@ -211,7 +211,7 @@ func (s *Service) placeOf(from reading, m rendered, file string) place {
 	return out
 }
 
-// patchOf is the file of the patch that a layer has for a module's file; "" if it has none.
+// patchOf returns the file of the patch that a layer has for a module's file; "" if it has none.
 func (o overlay) patchOf(file string) string {
 	for _, p := range o.patches {
 		if p.rel == file {

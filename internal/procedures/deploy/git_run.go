@@ -72,7 +72,7 @@ func within(ctx context.Context, s *GitSource, limit time.Duration) (context.Con
 	return context.WithTimeoutCause(ctx, limit, lateError{shown(s.URL), limit})
 }
 
-// fits is an error if a commit has more than is taken. entries may be folders, too.
+// fits returns an error if a commit has more than is taken. entries may be folders, too.
 func (l gitLimits) fits(entries, most int, size, largest int64, name string) error {
 	switch {
 	case largest > l.file:

@@ -37,7 +37,8 @@ func checkModule(m Module, t change.Tree) error {
 	return nil
 }
 
-// frontMatter are the fields between two lines of three hyphens at a text's beginning; ok is false if there are none.
+// frontMatter returns the fields between two lines of three hyphens at a text's beginning; ok is false if there are
+// none.
 func frontMatter(text string) (fields map[string]any, ok bool) {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	rest, begins := strings.CutPrefix(text, "---\n")

@@ -40,7 +40,7 @@ func (s Setup) machineID(asked string) string {
 	return machineID(append([]string{asked}, s.Machine...)...)
 }
 
-// repo is the repository that a request means.
+// repo returns the repository that a request means.
 func (s Setup) repo(asked string) string {
 	switch {
 	case asked == "":
@@ -231,8 +231,8 @@ func (s Setup) projectID(ctx context.Context, root *files.Dir, from reading) str
 	return id
 }
 
-// files are a module's files without overlays. known is the commit of a module of another
-// repository, if it is known; commit is the one that was read, "" for a module of the configuration's own.
+// files returns a module's files without overlays. known is the commit of a module of another repository, if it is
+// known; commit is the one that was read, "" for a module of the configuration's own.
 func (s Setup) files(ctx context.Context, root *files.Dir, m Module, from reading,
 	known func(*GitSource) string) (tree change.Tree, commit string, err error) {
 	if g := m.Source.Git; g != nil {

@@ -67,7 +67,7 @@ func (r *renderer) when(option string, otherwise bool, part func() error) error 
 	return part()
 }
 
-// root is a folder of the target, in the folder that holds it.
+// root returns a folder of the target, in the folder that holds it.
 func (r *renderer) root(base, dir string, scan bool) string {
 	r.desired.AddRoot(r.target, dir, base, scan)
 	return dir

@@ -25,7 +25,7 @@ type File struct {
 	Executable bool
 }
 
-// refused is the error of an archive that breaks the rules.
+// refused returns the error of an archive that breaks the rules.
 func refused(format string, args ...any) error {
 	return newError(IntegrityError, "the archive is refused: "+format, args...)
 }

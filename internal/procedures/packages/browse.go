@@ -148,7 +148,7 @@ func (v *view) offer(m match) Offer {
 	return out
 }
 
-// general is an error as pages take it: a fault of the program's own codes.
+// general returns an error as pages take it: a fault of the program's own codes.
 func general(err error) error {
 	var e *Error
 	if !asError(err, &e) {
@@ -157,7 +157,7 @@ func general(err error) error {
 	return fault.Wrap(e, e.Code.general(), "%s", e.Message)
 }
 
-// messageOf is an error as a person reads it beside others.
+// messageOf returns an error as a person reads it beside others.
 func messageOf(err error) string {
 	var e *Error
 	if asError(err, &e) {

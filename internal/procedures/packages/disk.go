@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// reason is an error without the name of its file.
+// reason returns an error without the name of its file.
 func reason(err error) string {
 	var of *fs.PathError
 	var link *os.LinkError
@@ -84,7 +84,7 @@ func writeBelow(dir, name string, content []byte) error {
 	return root.Put(rel, content, 0o644)
 }
 
-// marshal is a value as YAML.
+// marshal returns a value as YAML.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := yaml.NewEncoder(&b)

@@ -176,7 +176,7 @@ func (m *Metadata) latest() string {
 	return best
 }
 
-// version is a version by its text; nil if it is not there.
+// version returns a version by its text; nil if it is not there.
 func (m *Metadata) version(text string) *Published {
 	i := slices.IndexFunc(m.Versions, func(p Published) bool { return p.Version == text })
 	if i < 0 {

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// marks are the lines between which a section stands in a file that others write, too.
+// marks returns the lines between which a section stands in a file that others write, too.
 func marks(words string) (begin, end string) {
 	return "<!-- BEGIN AAM: " + words + " -->", "<!-- END AAM: " + words + " -->"
 }
 
-// sectionText is a section with its marks.
+// sectionText returns a section with its marks.
 func sectionText(p placed) ([]byte, error) {
 	begin, end := marks(p.section)
 	text, err := p.file.Content.Bytes()

@@ -97,7 +97,7 @@ func (s *Service) mend(ctx context.Context, w workspace) (notes []string, err er
 	return append([]string{said}, notes...), nil
 }
 
-// pending is the transaction that a killed process left; nil if there is none.
+// pending returns the transaction that a killed process left; nil if there is none.
 func (w workspace) pending() (*transaction, error) {
 	text, err := readBelow(w.Project, filepath.Join(w.Project, filepath.FromSlash(transactionFile)), 4*maxLockBytes)
 	if err != nil || text == nil {

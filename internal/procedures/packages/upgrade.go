@@ -88,7 +88,7 @@ func (r *resolver) newest(name Name) (candidate, error) {
 	return candidate{}, nil
 }
 
-// latest is the version that the tag latest of a package names; "" if none does.
+// latest returns the version that the tag latest of a package names; "" if none does.
 func (v *view) latest(name Name) string {
 	for _, r := range v.used() {
 		m, err := r.metadata(name)

@@ -107,7 +107,7 @@ func parseLock(text []byte) (*Lock, error) {
 	return lock, nil
 }
 
-// clone is a copy whose packages can be changed.
+// clone returns a copy whose packages can be changed.
 func (l *Lock) clone() *Lock {
 	out := *l
 	out.Packages = maps.Clone(l.Packages)

@@ -54,7 +54,8 @@ func itemOf(s Script) ScriptItem {
 	return ScriptItem{s.Name, s.Path, string(s.Interpreter), s.Summary(), s.Tier, s.ReadOnly, len(s.Parameters)}
 }
 
-// look is an operation that reads. command is "" if a command of its own, with a name as its argument, asks for it.
+// look returns an operation that reads. command is "" if a command of its own, with a name as its argument, asks for
+// it.
 func look(name, command, summary, path, id string) operation.Operation {
 	return operation.Operation{
 		Name: name, Summary: summary, Effect: operation.Read,

@@ -67,8 +67,8 @@ func (p Pattern) compile() (*regexp2.Regexp, error) {
 	return regexp2.Compile(p.Text, regexp2.IgnoreCase)
 }
 
-// schema is the pattern in the dialect of JSON Schema, which takes the same texts but for one that ends with a line
-// end; "" if it has none that every client reads alike.
+// schema returns the pattern in the dialect of JSON Schema, which takes the same texts but for one that ends with a
+// line end; "" if it has none that every client reads alike.
 func (p Pattern) schema() string {
 	if p.Other || len(p.Text) > maxPattern || !utf8.ValidString(p.Text) {
 		return ""

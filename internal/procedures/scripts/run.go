@@ -158,7 +158,7 @@ func (r *Runner) take(ctx context.Context, waiting func()) bool {
 	}
 }
 
-// interpreter is the program for a kind of script.
+// interpreter returns the program for a kind of script.
 func (r *Runner) interpreter(i Interpreter) (program, problem string) {
 	candidates := []string{string(i)}
 	switch i {
@@ -208,7 +208,7 @@ func (r *Runner) run(ctx context.Context, s Script, plan Plan) (Result, error) {
 	return r.follow(ctx, command, options, s.Limits)
 }
 
-// confined is a command within the boundary of the settings. own is the temporary folder of the run.
+// confined returns a command within the boundary of the settings. own is the temporary folder of the run.
 func (r *Runner) confined(c processtree.Command, o processtree.Options, own string) (processtree.Command,
 	processtree.Options, error) {
 	if r.settings.Boundary == BoundaryNone {
@@ -230,8 +230,8 @@ func (r *Runner) confined(c processtree.Command, o processtree.Options, own stri
 	return c, o, fmt.Errorf("the boundary of the settings: %w", err)
 }
 
-// withTemporary is an environment whose temporary folder is dir, and whose caches lie there unless it says where: those
-// of the home cannot be changed.
+// withTemporary returns an environment whose temporary folder is dir, and whose caches lie there unless it says where:
+// those of the home cannot be changed.
 func withTemporary(env []string, dir string) []string {
 	out := slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")

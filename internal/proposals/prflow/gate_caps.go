@@ -66,7 +66,7 @@ func checkCaps(repo gitprovider.RepoRef, caps policy.Caps, u record.Usage, now t
 	return e
 }
 
-// pendingClause is the part of a message that says how many are being made.
+// pendingClause returns the part of a message that says how many are being made.
 func pendingClause(u record.Usage) string {
 	if u.Pending == 0 {
 		return ""

@@ -158,7 +158,7 @@ func readDiff(service func() *Service) operation.Operation {
 	})
 }
 
-// pathShown is a path as the audit may have it; withhold says that it looks like a secret.
+// pathShown returns a path as the audit may have it; withhold says that it looks like a secret.
 func (s *Service) pathShown(path string) (shown string, withhold bool) {
 	if _, err := gitprovider.ParsePath(path); err != nil {
 		path = quote(path)

@@ -128,14 +128,14 @@ func changesNow(changes []gitprovider.Change, snapshot *gitprovider.Snapshot) (o
 	return out
 }
 
-// at is a repository at the provider that is named.
+// at returns a repository at the provider that is named.
 func (r Reader) at(provider, owner, name string) (gitprovider.Resolution, error) {
 	return r.find(owner, name, "", func(repo gitprovider.RepoRef) (gitprovider.Resolution, error) {
 		return r.registry.ResolveAt(provider, repo)
 	})
 }
 
-// find is a repository that the operator allows, at the provider that resolve finds.
+// find returns a repository that the operator allows, at the provider that resolve finds.
 func (r Reader) find(
 	owner, name, cloneURL string, resolve func(gitprovider.RepoRef) (gitprovider.Resolution, error),
 ) (gitprovider.Resolution, error) {

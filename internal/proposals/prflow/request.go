@@ -150,7 +150,7 @@ func (r *request) allPaths() []string {
 	return out
 }
 
-// judged is the request with all files that the pull request has then.
+// judged returns the request with all files that the pull request has then.
 func (r *request) judged() CreateRequest {
 	out := r.asked
 	out.Files = slices.Concat(r.asked.Files, r.also)

@@ -61,7 +61,7 @@ type address struct {
 	path        string // "" for a difference
 }
 
-// String is the one spelling of an address.
+// String returns the one spelling of an address.
 func (a address) String() string {
 	out := resourceScheme + url.PathEscape(a.owner) + "/" + url.PathEscape(a.repo)
 	if a.pull > 0 {

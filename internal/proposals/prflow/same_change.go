@@ -105,7 +105,7 @@ func (e *evidence) sameTexts(ctx context.Context, r *request, pr gitprovider.Pul
 	return paths, nil
 }
 
-// sameRevision is the pull request if its head is this very revision, by the records or, if those are lost, by its
+// sameRevision returns the pull request if its head is this very revision, by the records or, if those are lost, by its
 // mark.
 func (e *evidence) sameRevision(ctx context.Context, r *request, pr gitprovider.PullRequest) (*sameChange, error) {
 	digest := e.digest(r)

@@ -13,7 +13,7 @@ import (
 // This file takes a pull request back that turns out to be the second one on the same files: two processes with records
 // of their own have opened one at the same moment. The older one stays.
 
-// olderPulls are the open pull requests of ours with a lower number that change one of the files.
+// olderPulls returns the open pull requests of ours with a lower number that change one of the files.
 func (s *settler) olderPulls(
 	ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, number int, paths []string,
 ) ([]gitprovider.PullRequest, error) {

@@ -176,7 +176,7 @@ func (s *Service) notify(ctx context.Context) {
 	}
 }
 
-// log is the log of the process with the attributes.
+// log returns the log of the process with the attributes.
 func (s *Service) log(attributes ...any) redactedLog {
 	return redactedLog{s.Log.With(attributes...), s.Secrets}
 }
@@ -202,7 +202,7 @@ func (l redactedLog) error(message string, err error, attributes ...any) {
 	l.Error(message, append(attributes, "error", l.text(err))...)
 }
 
-// text is an error with its causes.
+// text returns an error with its causes.
 func (l redactedLog) text(err error) string {
 	text := err.Error()
 	for e := (*fault.Error)(nil); errors.As(err, &e) && e.Cause != nil; err = e.Cause {
@@ -211,5 +211,5 @@ func (l redactedLog) text(err error) string {
 	return l.secrets.Redact(text)
 }
 
-// shown is an error as an answer may have it.
+// shown returns an error as an answer may have it.
 func (l redactedLog) shown(err error) string { return l.secrets.Redact(fault.From(err).Message) }

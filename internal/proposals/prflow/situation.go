@@ -96,8 +96,8 @@ func (s *Service) targets(a Authority) string {
 	return "Repositories, by clone_url: " + within(told) + "."
 }
 
-// repository is an entry of the allowlist with its clone URL, as far as one can be told: an entry may be a pattern, and
-// may name no provider.
+// repository returns an entry of the allowlist with its clone URL, as far as one can be told: an entry may be a
+// pattern, and may name no provider.
 func (s *Service) repository(provider, owner, name string, enabled []gitprovider.Registration) string {
 	text := owner + "/" + name
 	if !strings.ContainsAny(text, "*?[{\\") && provider == "" {

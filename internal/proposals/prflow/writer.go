@@ -152,7 +152,7 @@ func notKnown(e *fault.Error) *fault.Error {
 	return &out
 }
 
-// result is the answer with a pull request.
+// result returns the answer with a pull request.
 func (c *creation) result(pr gitprovider.PullRequest) CreateResult {
 	r := CreateResult{
 		Number: pr.Number, URL: pr.URL, Branch: pr.Branch, Commit: pr.HeadCommit, Files: c.request.paths(),

@@ -75,7 +75,7 @@ func (d Desk) Operations() []operation.Operation {
 	return []operation.Operation{d.opinion(), d.merge(), d.close(), d.lift()}
 }
 
-// person is the operation of a verb; "" for several.
+// person returns the operation of a verb; "" for several.
 func person(name, verb, summary string, route operation.Route) operation.Operation {
 	return operation.Operation{Name: name, Action: actionOf(verb), Summary: summary, Effect: operation.Write, Route: route,
 		Needs: NeedsOf(verb)}

@@ -111,7 +111,7 @@ func (s *Service) Refused(ctx context.Context, r Request, why error) error {
 	return s.decision(r).Reject(ctx, operation.Call{Caller: r.By, Input: r}, why)
 }
 
-// decision is the operation of a person who has said what to do in our own words: at the terminal, or on a page.
+// decision returns the operation of a person who has said what to do in our own words: at the terminal, or on a page.
 func (s *Service) decision(r Request) operation.Operation {
 	return decide(func() *Service { return s }, person("decide", r.Verb, "What a person decides about a pull request",
 		operation.Route{}), func(r Request) Request { return r })
@@ -194,8 +194,8 @@ func (s *Service) liftCooldown(ctx context.Context, r Request, call operation.Ca
 	return s.Records.LiftCooldown(ctx, key, call.Done(r.Comment))
 }
 
-// stateOf is the state of a pull request of ours; "" if there is none. The provider is asked: the record may be older,
-// or of another state folder. Where it cannot be asked, a record of an end counts.
+// stateOf returns the state of a pull request of ours; "" if there is none. The provider is asked: the record may be
+// older, or of another state folder. Where it cannot be asked, a record of an end counts.
 func (s *Service) stateOf(ctx context.Context, key record.PullKey) (record.PullKey, gitprovider.State, error) {
 	pull, found, err := s.Pulls.FindPull(ctx, key)
 	if err != nil {
@@ -230,8 +230,8 @@ func (s *Service) Show(ctx context.Context, provider string, ref gitprovider.Rep
 	return s.Host.Show(ctx, ref, number)
 }
 
-// Texts are the contents of files as the head commit has them, of those that have at most maxBytes. Errors are those of
-// Show.
+// Texts returns the contents of files as the head commit has them, of those that have at most maxBytes. Errors are
+// those of Show.
 func (s *Service) Texts(ctx context.Context, provider string, ref gitprovider.RepoRef, head string, paths []string,
 	maxBytes int) (map[string]string, error) {
 	if err := s.readable(provider, ref); err != nil {

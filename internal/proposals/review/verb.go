@@ -65,7 +65,7 @@ func Verbs() []Verb {
 	}
 }
 
-// UnknownVerb is the refusal of a decision that is none of Verbs.
+// UnknownVerb returns the refusal of a decision that is none of Verbs.
 func UnknownVerb() *fault.Error {
 	var names []string
 	for _, verb := range Verbs() {

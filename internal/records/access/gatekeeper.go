@@ -117,7 +117,7 @@ func (g *Gatekeeper) known(ctx context.Context, hash string) (p Principal, t Tok
 	return p, t, ok, err
 }
 
-// holderOf is the holder of a configured token. The operator has them all, and wrote them down for this process.
+// holderOf returns the holder of a configured token. The operator has them all, and wrote them down for this process.
 func (g *Gatekeeper) holderOf(i int) record.Actor {
 	name := fmt.Sprintf("%s[%d]", configuredName, i)
 	c := &record.Credential{Kind: record.CredentialConfigured, ID: name, Name: name}
@@ -164,7 +164,7 @@ func (g *Gatekeeper) owned(ctx context.Context, t Token, p Principal) (Principal
 	return p.under(owner.principal(role)), true, nil
 }
 
-// under is the caller with no more rights than another one has.
+// under returns the caller with no more rights than another one has.
 func (p Principal) under(has Principal) Principal {
 	p.Ceiling = min(p.Ceiling, has.Ceiling)
 	p.Scopes = slices.DeleteFunc(slices.Clone(p.Scopes), func(s Scope) bool { return !has.Scopes.Has(s) })
@@ -202,8 +202,8 @@ func (g *Gatekeeper) StillAgent(ctx context.Context, was Token) error {
 	return err
 }
 
-// agentTier is the highest tier that an agent's token gives now. A token that a person has made is good as long as they
-// may make one, and may do what it stands for.
+// agentTier returns the highest tier that an agent's token gives now. A token that a person has made is good as long as
+// they may make one, and may do what it stands for.
 func (g *Gatekeeper) agentTier(ctx context.Context, t Token) (gitprovider.Tier, error) {
 	needs := append(Scopes{Operate}, ScopesOfAgent(t.MaxTier, t.ReadOnly)...)
 	p, ok, err := g.owned(ctx, t, Principal{Ceiling: t.MaxTier, Scopes: needs})
@@ -248,7 +248,7 @@ func (g *Gatekeeper) Anonymous() (Principal, error) {
 	return anonymous(), nil
 }
 
-// NeedsToken is the refusal of a caller who shows nothing.
+// NeedsToken returns the refusal of a caller who shows nothing.
 func NeedsToken() error {
 	return fault.New(fault.Unauthenticated, "a token is needed: send it as `Authorization: Bearer ...`, or sign in")
 }

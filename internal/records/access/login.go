@@ -97,7 +97,7 @@ func (g *Gatekeeper) begin(ctx context.Context, p Principal, browser string) (id
 	return id, p, nil
 }
 
-// errSignedOut is the one answer for every invalid id of a login.
+// errSignedOut returns the one answer for every invalid id of a login.
 func errSignedOut() error {
 	return fault.New(fault.Unauthenticated, "the session has ended; sign in again")
 }

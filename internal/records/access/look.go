@@ -100,9 +100,9 @@ func (g *Gatekeeper) person(ctx context.Context, s Login, within time.Duration) 
 	return who.principal(role), nil
 }
 
-// asked is a person as their provider said at most within ago; it is asked if that was longer ago. One request at a
-// time asks, for whatever login, token or program of the person: a refresh token is good once. With an error, the person
-// is as was known before. unauthenticated if the provider does not stand by them.
+// asked returns a person as their provider said at most within ago; it is asked if that was longer ago. One request at
+// a time asks, for whatever login, token or program of the person: a refresh token is good once. With an error, the
+// person is as was known before. unauthenticated if the provider does not stand by them.
 func (g *Gatekeeper) asked(ctx context.Context, was Person, within time.Duration) (Person, error) {
 	if !was.Refused && g.now().Sub(was.LookedAt) < within {
 		return was, nil
@@ -179,9 +179,9 @@ func notStoodBy(who Person) error {
 	return fault.New(fault.Unauthenticated, "the provider %s does not stand by the sign-in any more", who.Provider)
 }
 
-// owner is the person whose a token is, as their provider said at most LookEvery ago. While it cannot be asked, what it
-// said last holds for DownLife; where it cannot be asked without the person, for OwnerLife. unauthenticated if it does
-// not stand by them, and upstream_error beyond DownLife.
+// owner returns the person whose a token is, as their provider said at most LookEvery ago. While it cannot be asked,
+// what it said last holds for DownLife; where it cannot be asked without the person, for OwnerLife. unauthenticated if
+// it does not stand by them, and upstream_error beyond DownLife.
 func (g *Gatekeeper) owner(ctx context.Context, a Account) (Person, error) {
 	who, found, err := g.directory.People.FindPerson(ctx, a)
 	if err != nil {

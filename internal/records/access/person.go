@@ -43,12 +43,12 @@ type Person struct {
 	Refused bool
 }
 
-// Actor is the person, at no door yet.
+// Actor returns the person, at no door yet.
 func (p Person) Actor() record.Actor {
 	return record.Actor{Person: &record.Person{Issuer: p.Issuer, Subject: p.Subject, Name: p.Name}}
 }
 
-// known is the person as the policy asks.
+// known returns the person as the policy asks.
 func (p Person) known() policy.Known {
 	return policy.Known{Provider: p.Provider, Subject: p.Subject, User: p.User, Groups: p.Groups}
 }
@@ -97,7 +97,7 @@ func ScopesOf(role policy.Role) Scopes {
 	return Scopes{}
 }
 
-// principal is the person in a role.
+// principal returns the person in a role.
 func (p Person) principal(role policy.Role) Principal {
 	out := Principal{Actor: p.Actor(), Via: ViaLogin, Ceiling: gitprovider.TierRemediate, Scopes: ScopesOf(role)}
 	if role == policy.RoleViewer {
@@ -106,7 +106,7 @@ func (p Person) principal(role policy.Role) Principal {
 	return out
 }
 
-// roleOf is the role of a person.
+// roleOf returns the role of a person.
 func (d Directory) roleOf(p Person) policy.Role {
 	if d.Role == nil {
 		return ""
@@ -128,7 +128,7 @@ const (
 	ActionEnd    = "sign-in.end" // of a login, by whatever ended it
 )
 
-// row is a row of the audit about a person.
+// row returns a row of the audit about a person.
 func (g *Gatekeeper) row(action, id string, who record.Actor, err error, message string) record.Attempt {
 	row := record.Attempt{
 		Time: g.now(), RequestID: id, Actor: who.At(record.DoorWeb), Action: action, Outcome: record.OutcomeDone,

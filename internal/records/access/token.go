@@ -55,7 +55,7 @@ func (t Token) Good(now time.Time) bool {
 	return t.RevokedAt.IsZero() && (t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt))
 }
 
-// Actor is the holder of the token, at no door yet.
+// Actor returns the holder of the token, at no door yet.
 func (t Token) Actor() record.Actor {
 	c := &record.Credential{Kind: record.CredentialToken, ID: t.ID, Name: t.Name}
 	switch {

@@ -56,7 +56,7 @@ func New(o Options) *Exporter {
 	return e
 }
 
-// Names are the names of the sinks.
+// Names returns the names of the sinks.
 func (e *Exporter) Names() (out []string) {
 	for _, t := range e.sinks {
 		out = append(out, t.name())
@@ -259,9 +259,9 @@ func (e *Exporter) noteWorks(ctx context.Context, t *target, at record.Head) err
 	return e.audit.Exported(ctx, t.name(), at)
 }
 
-// position is the last head that the sink has taken. It is misconfigured if the sink does not hold what it has taken,
-// or the audit no longer has it: then nothing more is exported to it, so that it stays as it is, until the operator has
-// looked and names another one.
+// position returns the last head that the sink has taken. It is misconfigured if the sink does not hold what it has
+// taken, or the audit no longer has it: then nothing more is exported to it, so that it stays as it is, until the
+// operator has looked and names another one.
 func (e *Exporter) position(ctx context.Context, t *target, d delivery) (record.Head, error) {
 	noted, err := e.audit.Export(ctx, t.name())
 	if err != nil {

@@ -77,7 +77,8 @@ const (
 	SystemConnector = "connector" // a process that has not been let in
 )
 
-// OSUser is a user of the operating system at the command line. name is that of the user database, "" if it has none.
+// OSUser returns a user of the operating system at the command line. name is that of the user database, "" if it has
+// none.
 func OSUser(uid, name string) Actor {
 	return Actor{Door: DoorCLI, Person: &Person{Issuer: IssuerOS, Subject: uid, Name: osName(uid, name)}}
 }
@@ -108,7 +109,7 @@ func (a Actor) IsZero() bool {
 	return a.Person == nil && a.Credential == nil && a.Session == nil && a.System == "" && a.Client == ""
 }
 
-// At is the actor at a door.
+// At returns the actor at a door.
 func (a Actor) At(door Door) Actor {
 	a.Door = door
 	return a
@@ -132,8 +133,8 @@ func (c Credential) account() gitprovider.Account {
 	return gitprovider.Account{Issuer: "credential", Subject: c.ID}
 }
 
-// String is the actor in a line of a record: the name of the credential, of the person or of the program. An agent's
-// name for itself only ever stands in parentheses, so that it is not taken for anybody else.
+// String returns the actor in a line of a record: the name of the credential, of the person or of the program. An
+// agent's name for itself only ever stands in parentheses, so that it is not taken for anybody else.
 func (a Actor) String() string {
 	shown := "unknown"
 	switch {
@@ -154,8 +155,8 @@ func (a Actor) String() string {
 	return shown + " (" + a.Client + ")"
 }
 
-// Lineage is the actor and everybody that it descends from: persons, makers of credentials, starters of sessions, and
-// those whose words a session read. Persons and credentials stand once each.
+// Lineage returns the actor and everybody that it descends from: persons, makers of credentials, starters of sessions,
+// and those whose words a session read. Persons and credentials stand once each.
 func (a Actor) Lineage() (out []Ancestor) {
 	seen := map[gitprovider.Account]bool{}
 	var walk func(a Actor)

@@ -36,7 +36,7 @@ const (
 	OutcomeDone    Outcome = "done"    // a person's review, merge or close
 )
 
-// OutcomeOf is the outcome of an attempt that ended with the code.
+// OutcomeOf returns the outcome of an attempt that ended with the code.
 func OutcomeOf(code fault.Code) Outcome {
 	if code.Refusal() {
 		return OutcomeRefused

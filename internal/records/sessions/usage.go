@@ -45,7 +45,7 @@ func (u Usage) Tokens() int64 {
 	return u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
 }
 
-// Cost is the cost in words, with what kind of figure it is.
+// Cost returns the cost in words, with what kind of figure it is.
 func (u Usage) Cost() string {
 	const pattern = "%.4f USD"
 	switch u.CostSource {

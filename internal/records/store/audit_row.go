@@ -64,7 +64,7 @@ type auditRow struct {
 	columns []auditColumn
 }
 
-// canonical is the text whose SHA-256 is the row's hash; see the package documentation.
+// canonical returns the text whose SHA-256 is the row's hash; see the package documentation.
 func (r auditRow) canonical() []byte {
 	b := []byte(auditHeader)
 	for _, c := range r.columns {
@@ -148,7 +148,7 @@ func newAuditRow(seq int64, prev string, a record.Attempt) auditRow {
 	return row
 }
 
-// auditColumnNames are the columns that the hash covers, in their order.
+// auditColumnNames returns the columns that the hash covers, in their order.
 func auditColumnNames() []string {
 	columns := newAuditRow(0, "", record.Attempt{}).columns
 	names := make([]string, len(columns))

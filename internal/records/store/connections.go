@@ -174,8 +174,8 @@ func (s *Connections) LastCut(ctx context.Context, credential string) (when time
 	return when, err
 }
 
-// ConnectionsVersion is a number that changes when an agent connects, goes, or is cut off, and with its calls under
-// way.
+// ConnectionsVersion returns a number that changes when an agent connects, goes, or is cut off, and with its calls
+// under way.
 func (s *Connections) ConnectionsVersion(ctx context.Context) (int64, error) {
 	version := fnv.New64a()
 	err := s.db.query(ctx, func(rows *sql.Rows) error {

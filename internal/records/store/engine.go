@@ -73,7 +73,7 @@ const (
 	postgresMigrations = "migrations/postgres"
 )
 
-// newestVersion is the number of the last migration of the folder: the digits that its file's name begins with.
+// newestVersion returns the number of the last migration of the folder: the digits that its file's name begins with.
 func newestVersion(migrations fs.FS, dir string) (int64, error) {
 	entries, err := fs.ReadDir(migrations, dir) // sorted by name
 	if err != nil || len(entries) == 0 {

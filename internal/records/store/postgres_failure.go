@@ -120,7 +120,7 @@ func lostConnection(err error) bool {
 		errors.Is(err, net.ErrClosed) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, pgconn.ErrConnClosed)
 }
 
-// describe is the predicate of the sentence about an error of the server, or "".
+// describe returns the predicate of the sentence about an error of the server, or "".
 func (e *postgresEngine) describe(err error) string {
 	user := e.config.User
 	switch sqlState(err) {
@@ -189,7 +189,7 @@ const (
 	stateIndexCorrupted      = "XX002"
 )
 
-// sqlState is the SQLSTATE of an error of the server, or "".
+// sqlState returns the SQLSTATE of an error of the server, or "".
 func sqlState(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {

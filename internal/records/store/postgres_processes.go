@@ -49,7 +49,7 @@ const holderQuery = `SELECT a.pid, a.application_name, COALESCE(host(a.client_ad
 		OR l.locktype = 'relation' AND l.relation = 'audit'::regclass AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock'))
 	ORDER BY a.xact_start LIMIT 1`
 
-// sessionText is a session of the server, for people.
+// sessionText returns a session of the server, for people.
 func sessionText(pid int, application, client string) string {
 	if application == "" {
 		application = "a program without a name"

@@ -24,7 +24,7 @@ type pruneRule struct {
 	clear func(ctx context.Context, tx *sql.Tx, rule pruneRule, before, now time.Time) (int64, error)
 }
 
-// pruneRules are all kinds, in the order in which they are removed. A table that others add is one more entry.
+// pruneRules returns all kinds, in the order in which they are removed. A table that others add is one more entry.
 func pruneRules() []pruneRule {
 	return []pruneRule{
 		{kind: "proposals", table: "proposals", key: "id", condition: settledLongAgo, clear: emptyProposals},

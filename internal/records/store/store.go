@@ -147,7 +147,7 @@ func (s *Store) Changes() *Changes { return &Changes{s.db} }
 // then on. Other calls fail after it; further calls of Close do nothing.
 func (s *Store) Close() error { return s.db.close() }
 
-// Now is the time by which the records are dated and judged, Options.Now; the host's until the database is open.
+// Now returns the time by which the records are dated and judged, Options.Now; the host's until the database is open.
 func (s *Store) Now() time.Time { return s.db.now() }
 
 // ClockSkew returns how far the clock of the PostgreSQL server is ahead of the host's; known is false with SQLite, and
@@ -183,7 +183,7 @@ func (s *Store) Check(ctx context.Context) error {
 	return c.asFault(ctx, c.check(ctx))
 }
 
-// guardsMissing is the fault that check returns when the audit is not protected any more.
+// guardsMissing returns the fault that check returns when the audit is not protected any more.
 func guardsMissing(database string) error {
 	return fault.New(fault.Internal, "somebody removed the triggers that protect the audit in %s; "+
 		"run `claudeops audit verify` and restore a backup", database)

@@ -53,7 +53,7 @@ func listed(q record.AttemptQuery) bool {
 		q.Caller == "" && q.Code == "" && q.Session == "" && q.Pull == ""
 }
 
-// lists are the tables with the changes of a tab, and what selects them there. Each is in the order of t.seq.
+// lists returns the tables with the changes of a tab, and what selects them there. Each is in the order of t.seq.
 func (c *attemptQuery) lists(tab record.Tab, own text, now time.Time) (out [][2]string) {
 	lists := listsOf(tab)
 	c.args = append(c.args, own)

@@ -8,14 +8,14 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 )
 
-// ScriptSettings is the file with the settings of scripts, or the settings themselves; "" for the defaults.
+// ScriptSettings returns the file with the settings of scripts, or the settings themselves; "" for the defaults.
 func ScriptSettings(lookup func(string) (string, bool)) string {
 	e := env{lookup: lookup}
 	return e.get("CLAUDEOPS_SCRIPTS")
 }
 
-// ScriptVariable is the value of a variable of the environment as scripts see it. Those of this program, of the forges
-// and of the model are never seen; nor are values that hold a secret of ours, under whatever name.
+// ScriptVariable returns the value of a variable of the environment as scripts see it. Those of this program, of the
+// forges and of the model are never seen; nor are values that hold a secret of ours, under whatever name.
 func ScriptVariable(lookup func(string) (string, bool), c Config, name string) (string, bool) {
 	value, set := lookup(name)
 	if !set || isPlaceholder(value) || !c.ScriptSees(name) {

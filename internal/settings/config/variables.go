@@ -27,7 +27,7 @@ type Section struct {
 	Variables []Variable
 }
 
-// Sections are the variables that the product reads, in parts.
+// Sections returns the variables that the product reads, in parts.
 func Sections(drivers []driver.Driver) []Section {
 	return []Section{
 		{"What agents may do",

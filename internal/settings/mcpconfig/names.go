@@ -57,7 +57,7 @@ func (m *merge) checkName(name string) error {
 	return nil
 }
 
-// fold is a server's name as Claude Code normalises it, in lower case.
+// fold returns a server's name as Claude Code normalises it, in lower case.
 func fold(name string) string {
 	return strings.ToLower(regexp.MustCompile(`[^A-Za-z0-9_-]`).ReplaceAllLiteralString(name, "_"))
 }

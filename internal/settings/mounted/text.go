@@ -37,7 +37,7 @@ func (o Offers) Text() string {
 	return b.String()
 }
 
-// text is the repository's part of the list. Its files are named as long as they fit into so many bytes.
+// text returns the repository's part of the list. Its files are named as long as they fit into so many bytes.
 func (r Repository) text(dir string, share int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "- %s", path.Join(dir, r.Folder))

@@ -116,7 +116,7 @@ const (
 	maxCooldown             = 90 * 24 * time.Hour
 )
 
-// CapsFor are the caps that hold for a tier.
+// CapsFor returns the caps that hold for a tier.
 func (p Policy) CapsFor(t gitprovider.Tier) Caps {
 	if own, ok := p.Limits.TierCaps[t]; ok {
 		return Caps{
@@ -127,7 +127,7 @@ func (p Policy) CapsFor(t gitprovider.Tier) Caps {
 	return p.Limits.Caps
 }
 
-// Default is the embedded policy.
+// Default returns the embedded policy.
 func Default() Policy {
 	return Policy{
 		Source: "embedded default", Scope: gitprovider.DefaultScope(), Tiers: gitprovider.DefaultTierLimits(),
@@ -167,7 +167,7 @@ func (r RepoPattern) Matches(provider, owner, name string) bool {
 	return matchFold(r.Owner, owner) && matchFold(r.Name, name)
 }
 
-// String is the entry as it is written in configuration.
+// String returns the entry as it is written in configuration.
 func (r RepoPattern) String() string {
 	if r.Provider == "" {
 		return r.Owner + "/" + r.Name

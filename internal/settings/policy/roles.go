@@ -43,7 +43,7 @@ type Known struct {
 	Groups                  []string
 }
 
-// RoleOf is the highest role that a rule gives to a person; "" if none does.
+// RoleOf returns the highest role that a rule gives to a person; "" if none does.
 func (p People) RoleOf(who Known) (role Role) {
 	for _, rule := range p.Roles {
 		if rule.matches(who) && slices.Index(Roles(), rule.Role) > slices.Index(Roles(), role) {

@@ -38,7 +38,7 @@ func (f file) tools(p *Policy) error {
 	return nil
 }
 
-// LeastTier is the lowest tier that the policy lets call a tool of a toolset; 0 if it says nothing about it.
+// LeastTier returns the lowest tier that the policy lets call a tool of a toolset; 0 if it says nothing about it.
 func (p Policy) LeastTier(tool string) gitprovider.Tier {
 	at := slices.IndexFunc(p.Agents.ToolTiers, func(t ToolTier) bool { return t.Tool == tool })
 	if at < 0 {

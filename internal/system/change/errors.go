@@ -39,7 +39,7 @@ func invalidConfig(format string, args ...any) *Error {
 	return NewError(ConfigInvalid, "config_invalid", []string{"fix_config", "retry_command"}, format, args...)
 }
 
-// reason is an error without the name of its file.
+// reason returns an error without the name of its file.
 func reason(err error) string {
 	var of *fs.PathError
 	if errors.As(err, &of) {

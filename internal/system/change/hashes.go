@@ -51,7 +51,7 @@ const (
 // NewHashes remembers hashes in a file; "" for nowhere.
 func NewHashes(file string, now func() time.Time) *Hashes { return &Hashes{file: file, now: now} }
 
-// of is the hash of a file, if it is known.
+// of returns the hash of a file, if it is known.
 func (h *Hashes) of(name string, info fs.FileInfo) (hash string, ok bool) {
 	if h == nil {
 		return "", false

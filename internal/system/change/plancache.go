@@ -56,8 +56,8 @@ func (q *PlanCache) CanAnswer() bool {
 	return q.known != nil || !q.tried && q.file != ""
 }
 
-// Again is the plan that is kept, if it is about the same question and nothing has changed; nil otherwise. The lock is
-// held.
+// Again returns the plan that is kept, if it is about the same question and nothing has changed; nil otherwise. The
+// lock is held.
 func (q *PlanCache) Again(question string) *Plan {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -214,8 +214,8 @@ func sameFolders(folders []StatFolder) bool {
 // plainSize reports whether a file of a size is read.
 func (id fileID) plainSize() bool { return id.Size <= MaxFileBytes }
 
-// RecordedTree is the tree that was recorded; nil if not all of its hashes are known, or it is too much. root is its
-// base, rel where it is.
+// RecordedTree returns the tree that was recorded; nil if not all of its hashes are known, or it is too much. root is
+// its base, rel where it is.
 func RecordedTree(root *files.Dir, rel string, recorded []StatFolder, known *Hashes) Tree {
 	if known == nil || recorded == nil {
 		return nil

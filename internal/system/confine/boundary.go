@@ -43,7 +43,7 @@ func (b Boundary) Whole() bool { return b.Held() && len(b.Missing) == 0 }
 // Held reports whether there is a boundary, be it one that lacks something.
 func (b Boundary) Held() bool { return b.Kind == User || b.Kind == Landlock }
 
-// String is the boundary in a few words, such as "landlock (ABI 7)".
+// String returns the boundary in a few words, such as "landlock (ABI 7)".
 func (b Boundary) String() string {
 	text := string(b.Kind)
 	switch {
@@ -84,5 +84,5 @@ func (a *Account) groups() []int {
 	return nil
 }
 
-// Groups are all groups of the user.
+// Groups returns all groups of the user.
 func (a *Account) Groups() []int { return append([]int{a.GID}, a.groups()...) }

@@ -27,7 +27,7 @@ type Claim struct {
 	leavings []string
 }
 
-// Keeps are the files that keep the claim as long as any process has them open.
+// Keeps returns the files that keep the claim as long as any process has them open.
 func (c *Claim) Keeps() []*os.File {
 	if c == nil || c.lock == nil {
 		return nil

@@ -19,7 +19,8 @@ func ThisMachine() Machine {
 	}
 }
 
-// landlockABI is the version of the kernel's Landlock. One whose rules about signals are broken counts as one without.
+// landlockABI returns the version of the kernel's Landlock. One whose rules about signals are broken counts as one
+// without.
 func landlockABI() int {
 	version, err := ll.LandlockGetABIVersion()
 	if err != nil {

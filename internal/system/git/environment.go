@@ -41,7 +41,7 @@ func settings() []string {
 	}
 }
 
-// environment is all variables of a call, each once: always wins over the call's, and that over the Runner's.
+// environment returns all variables of a call, each once: always wins over the call's, and that over the Runner's.
 func (r *Runner) environment(program string, c Call, remote added) []string {
 	home, configured := r.Home, ""
 	if home == "" {

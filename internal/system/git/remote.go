@@ -66,7 +66,7 @@ type added struct {
 	secret      []byte
 }
 
-// address is the URL that git takes an address for.
+// address returns the URL that git takes an address for.
 func (m *Remote) address() (u *url.URL, err error) {
 	text := m.URL.Value()
 	if strings.Contains(text, "://") {

@@ -99,7 +99,7 @@ func (o *openid) ask(ctx context.Context) (*discovered, error) {
 	return found, nil
 }
 
-// signatures are the algorithms with a public key among those that a provider has.
+// signatures returns the algorithms with a public key among those that a provider has.
 func signatures(offered []string) []string {
 	return slices.DeleteFunc(slices.Clone(offered), func(name string) bool {
 		return !slices.Contains([]string{

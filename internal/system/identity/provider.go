@@ -126,7 +126,7 @@ func New(s Settings, o Options) *Provider {
 	return p
 }
 
-// operators are the hosts that the operator has named for a provider.
+// operators returns the hosts that the operator has named for a provider.
 func operators(s Settings) func(*url.URL) trust.Operator[transport.Host] {
 	hosts := s.hosts()
 	return func(u *url.URL) trust.Operator[transport.Host] {
@@ -139,10 +139,10 @@ func operators(s Settings) func(*url.URL) trust.Operator[transport.Host] {
 	}
 }
 
-// Name is the name that the operator has given to the provider.
+// Name returns the name that the operator has given to the provider.
 func (p *Provider) Name() string { return p.settings.Name }
 
-// Key is a secret that this server shares with the provider alone; "" for a public client.
+// Key returns a secret that this server shares with the provider alone; "" for a public client.
 func (p *Provider) Key() string { return p.secret() }
 
 // Text is that of the button.
@@ -151,10 +151,10 @@ func (p *Provider) Text() string { return p.settings.Text }
 // Kind returns the provider's protocol.
 func (p *Provider) Kind() Kind { return p.settings.Kind }
 
-// Issuer is the provider's address, as it is in a Person.
+// Issuer returns the provider's address, as it is in a Person.
 func (p *Provider) Issuer() string { return p.settings.Issuer }
 
-// Redirect is the address that has to be entered at the provider.
+// Redirect returns the address that has to be entered at the provider.
 func (p *Provider) Redirect() string { return p.redirect }
 
 // Begin returns the address at which a browser signs in.
@@ -232,7 +232,7 @@ func (p *Provider) person(ctx context.Context, t *oauth2.Token, nonce string) (P
 	return who, p.recordable(&who)
 }
 
-// with is the context by which the libraries find the way out.
+// with returns the context by which the libraries find the way out.
 func (p *Provider) with(ctx context.Context) context.Context {
 	return context.WithValue(ctx, oauth2.HTTPClient, p.client)
 }

@@ -63,7 +63,7 @@ func (s Settings) Check() error {
 	return nil
 }
 
-// hosts are the addresses that may be asked.
+// hosts returns the addresses that may be asked.
 func (s Settings) hosts() (out []*url.URL) {
 	for _, address := range append([]string{s.Issuer, s.api()}, s.Hosts...) {
 		if u, err := url.Parse(address); err == nil && u.Host != "" {

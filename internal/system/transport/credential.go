@@ -66,7 +66,7 @@ type Source interface {
 	Reread() string
 }
 
-// Replaceable is the Credential of a token that may be replaced while the process runs.
+// Replaceable returns the Credential of a token that may be replaced while the process runs.
 func Replaceable(source Source) Credential { return replaceable{source} }
 
 type replaceable struct{ source Source }
@@ -77,7 +77,7 @@ func (r replaceable) Token(context.Context, Use) (string, error) { return r.sour
 // Refused implements Credential.
 func (r replaceable) Refused(_ Use, token string) bool { return r.source.Reread() != token }
 
-// token is the token for a request, "" for one that goes without.
+// token returns the token for a request, "" for one that goes without.
 func (t *Transport) token(c *call) (string, *failure) {
 	if !c.toForge || t.opt.Credential == nil {
 		return "", nil

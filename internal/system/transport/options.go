@@ -59,7 +59,7 @@ type Clock struct {
 	Jitter func(ceiling time.Duration) time.Duration  // between 0 and the ceiling; uniformly random
 }
 
-// WithDefaults is the clock with what it lacks.
+// WithDefaults returns the clock with what it lacks.
 func (c Clock) WithDefaults() Clock {
 	if c.Now == nil {
 		c.Now = time.Now

@@ -62,7 +62,7 @@ func (s *Server) Offers(r *http.Request) bool {
 	return s.Service != nil && (s.Guard.Secured(r) || s.Guard.OnThisMachine(r))
 }
 
-// OfferedBy is the issuer that a program is sent to; "" where none is let in this way.
+// OfferedBy returns the issuer that a program is sent to; "" where none is let in this way.
 func (s *Server) OfferedBy(r *http.Request) string {
 	if !s.Offers(r) {
 		return ""
@@ -100,7 +100,7 @@ func (s *Server) Routes() []handler.Route {
 	return routes
 }
 
-// Inner is the path of metadata below the base for the address that RFC 8414 and RFC 9728 give it: the name stands
+// Inner returns the path of metadata below the base for the address that RFC 8414 and RFC 9728 give it: the name stands
 // before the base path there. "" for every other address.
 func (s *Server) Inner(path string) string {
 	for _, name := range []string{MetadataPath, ProtectedPath} {

@@ -156,7 +156,7 @@ type actForm struct {
 // ID is that of its sheet.
 func (a actForm) ID() string { return "do-" + a.Verb }
 
-// lowered is a text as it stands within a sentence.
+// lowered returns a text as it stands within a sentence.
 func lowered(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToLower(first)) + text[size:]

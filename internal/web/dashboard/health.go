@@ -74,7 +74,7 @@ func (p part) Moment() time.Time {
 	return *p.Since
 }
 
-// Leads is the page that says more, without the base; "" for none.
+// Leads returns the page that says more, without the base; "" for none.
 func (p part) Leads() string {
 	switch {
 	case p.Name == doctor.RecordsPart:

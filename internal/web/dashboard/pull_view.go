@@ -33,7 +33,7 @@ func targetOf(req *handler.Request) (target, error) {
 	return t, nil
 }
 
-// Path is the address of its page, without the base.
+// Path returns the address of its page, without the base.
 func (t target) Path() string {
 	return strings.Join([]string{"/pulls", url.PathEscape(t.provider), url.PathEscape(t.owner), url.PathEscape(t.name),
 		strconv.Itoa(t.number)}, "/")
@@ -75,10 +75,10 @@ type step struct {
 	Row attempt // of the audit; zero if it is not known
 }
 
-// Link is the address of the proposal, without the base.
+// Link returns the address of the proposal, without the base.
 func (s step) Link() string { return proposalPath(s.ID) }
 
-// SessionLink is the address of the agent's session, without the base.
+// SessionLink returns the address of the agent's session, without the base.
 func (s step) SessionLink() string { return sessionPath(s.Session) }
 
 // pullEnd says how a pull request ended, as far as it is recorded.

@@ -76,7 +76,7 @@ type pullsMemo struct {
 	last  pullsRead // number 0: none yet
 }
 
-// seen is the last reading and how many have begun.
+// seen returns the last reading and how many have begun.
 func (m *pullsMemo) seen() (last pullsRead, begun int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -175,7 +175,7 @@ const (
 	maxSessionNeeds = 5
 )
 
-// needs are the sessions of the last days that did not come to a good end, as long as none of their tier has since.
+// needs returns the sessions of the last days that did not come to a good end, as long as none of their tier has since.
 func (h *sessionPages) needs(req *handler.Request) (out []waitItem, err error) {
 	rows, err := h.records.Sessions(req.Context(), sessions.Query{Limit: pageSize})
 	if err != nil {

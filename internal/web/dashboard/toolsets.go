@@ -44,7 +44,7 @@ func (t Toolsets) pages(r *renderer, reader Reader, attempts records.Attempts,
 	return sets
 }
 
-// navigation is the places; sets of acts belong to the agents, the others to the procedures.
+// navigation returns the places; sets of acts belong to the agents, the others to the procedures.
 func navigation(acts, toolsets []pageSet) []pages.NavItem {
 	items := func(sets []pageSet) (out []pages.NavItem) {
 		for _, set := range sets {

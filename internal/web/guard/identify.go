@@ -116,7 +116,7 @@ func (g *Guard) identify(
 // maxUser bounds the name that a proxy gives, in bytes.
 const maxUser = 200
 
-// proxyUsers are the values of the header in which a trusted proxy names the user; none from anybody else.
+// proxyUsers returns the values of the header in which a trusted proxy names the user; none from anybody else.
 func (g *Guard) proxyUsers(r *http.Request) []string {
 	if g.ProxyUserHeader == "" || !g.trusts(remote(r)) {
 		return nil
@@ -124,7 +124,7 @@ func (g *Guard) proxyUsers(r *http.Request) []string {
 	return r.Header.Values(g.ProxyUserHeader)
 }
 
-// proxyUser is the one name among the values; unauthenticated if it is none that the record can have.
+// proxyUser returns the one name among the values; unauthenticated if it is none that the record can have.
 func proxyUser(values []string) (string, error) {
 	user := strings.TrimSpace(values[0])
 	// A comma is where a proxy has joined two headers, one of which may be the caller's own.

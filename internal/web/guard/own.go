@@ -32,8 +32,8 @@ func ownName(host string) string {
 	return strings.ToLower(rand.Text()) + "-" + name + ".localhost" + port
 }
 
-// sharedHost is the host of loopback that a browser's own name stands for, with its port; own is false for every other
-// host, which is returned as it is.
+// sharedHost returns the host of loopback that a browser's own name stands for, with its port; own is false for every
+// other host, which is returned as it is.
 func sharedHost(host string) (shared string, own bool) {
 	parts := ownNames.FindStringSubmatch(hostName(host))
 	switch {
@@ -48,7 +48,7 @@ func sharedHost(host string) (shared string, own bool) {
 	return shared + portOf(host), weborigin.Loopback(shared)
 }
 
-// portOf is the port of a Host header with its colon; "" for none.
+// portOf returns the port of a Host header with its colon; "" for none.
 func portOf(host string) string {
 	if _, port, err := net.SplitHostPort(host); err == nil {
 		return ":" + port

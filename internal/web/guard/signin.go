@@ -101,7 +101,7 @@ func (g *Guard) moveOn(id, next string) (handler.Response, error) {
 	return handler.Response{Status: http.StatusSeeOther, Header: http.Header{"Location": {at}}}, nil
 }
 
-// HandOver is the address, below this host, at which a login goes on at a name of the browser's own.
+// HandOver returns the address, below this host, at which a login goes on at a name of the browser's own.
 func (g *Guard) HandOver(id, next string) (address string, err error) {
 	code, err := g.access.HandOver(id)
 	return g.BasePath + SignInPath + "?" + url.Values{"code": {code}, "next": {next}}.Encode(), err
@@ -165,12 +165,12 @@ func BrowserOf(req *handler.Request) string {
 	return content.Clean(req.Header.Get("User-Agent"), maxBrowser)
 }
 
-// Cookie is the session cookie of a login.
+// Cookie returns the session cookie of a login.
 func (g *Guard) Cookie(req *handler.Request, id string) string {
 	return g.cookie(req, id, int(access.LoginLife.Seconds()))
 }
 
-// cookie is the session cookie. SameSite=Strict keeps other sites from using it; its path keeps what else the host
+// cookie returns the session cookie. SameSite=Strict keeps other sites from using it; its path keeps what else the host
 // serves from being sent it.
 func (g *Guard) cookie(req *handler.Request, id string, maxAge int) string {
 	cookie := http.Cookie{

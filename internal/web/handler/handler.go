@@ -45,7 +45,7 @@ func Key(who record.Actor) string {
 	return account.Issuer + " " + account.Subject
 }
 
-// Call is a request for an act of a person, whose row has the id of the exchange.
+// Call returns a request for an act of a person, whose row has the id of the exchange.
 func (r *Request) Call(arguments []byte) operation.Call {
 	return operation.Call{Caller: r.Caller(), Ceiling: r.Principal.Ceiling, Scopes: r.Principal.Scopes,
 		Arguments: arguments, ID: r.ID}

@@ -185,7 +185,7 @@ func (s *Server) credential(req *handler.Request) (h holder, err error) {
 		Header: http.Header{"Www-Authenticate": {challenge}}}
 }
 
-// bearer is the token among the values of Authorization.
+// bearer returns the token among the values of Authorization.
 func bearer(given []string) (string, *fault.Error) {
 	if len(given) == 0 {
 		return "", fault.New(fault.Unauthenticated,

@@ -164,7 +164,7 @@ func (d *Diff) Removed() (n int) {
 	return n
 }
 
-// To is the address of a part.
+// To returns the address of a part.
 func (d *Diff) To(part int) string {
 	query := "?part=" + strconv.Itoa(part)
 	if d.Split {
@@ -176,7 +176,7 @@ func (d *Diff) To(part int) string {
 	return d.Here + query
 }
 
-// Other is the address of this part seen the other way: side by side, or not.
+// Other returns the address of this part seen the other way: side by side, or not.
 func (d *Diff) Other() string {
 	other := *d
 	other.Split = !d.Split
@@ -195,10 +195,10 @@ func (d *Diff) Shown(mark string) []Shown {
 	return out
 }
 
-// Before is the part before this one; 0 for none.
+// Before returns the part before this one; 0 for none.
 func (d *Diff) Before() int { return d.Part - 1 }
 
-// After is the part after this one; 0 for none.
+// After returns the part after this one; 0 for none.
 func (d *Diff) After() int {
 	if d.Part == d.Parts {
 		return 0
@@ -206,7 +206,7 @@ func (d *Diff) After() int {
 	return d.Part + 1
 }
 
-// FirstIndex is the files that the index shows, and how many it does not.
+// FirstIndex returns the files that the index shows, and how many it does not.
 func (d *Diff) FirstIndex() List {
 	if len(d.Index) <= maxIndex {
 		return List{Items: d.Index}

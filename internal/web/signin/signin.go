@@ -69,7 +69,7 @@ type begun struct {
 	Until    int64         `json:"until"` // Unix time
 }
 
-// provider is the one that the address names.
+// provider returns the one that the address names.
 func (s *SignIn) provider(req *handler.Request) (*identity.Provider, error) {
 	for _, p := range s.Providers {
 		if p.Name() == req.PathValue("provider") {
@@ -208,7 +208,7 @@ func (s *SignIn) code(req *handler.Request, p *identity.Provider, was begun) (st
 	}
 }
 
-// errorCode is the code of an error as the provider has it, if it is one of OAuth's form.
+// errorCode returns the code of an error as the provider has it, if it is one of OAuth's form.
 func errorCode(given string) string {
 	if regexp.MustCompile(`^[a-z_]{1,40}$`).MatchString(given) {
 		return given
@@ -301,7 +301,7 @@ type Button struct {
 	Kind       identity.Kind
 }
 
-// Buttons are the ways to sign in, and to go on to a page then.
+// Buttons returns the ways to sign in, and to go on to a page then.
 func (s *SignIn) Buttons(next string) (out []Button) {
 	for _, p := range s.Providers {
 		address := WithPath + p.Name()

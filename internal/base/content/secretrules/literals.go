@@ -69,7 +69,7 @@ func (l literals) bounded() bool { return l.before.bounded() && l.after.bounded(
 // bounded says whether a part has an end that can be told before it is matched: some characters, or some lines, away.
 func (e extent) bounded() bool { return e.chars != unbounded || e.lines != unbounded }
 
-// shortest is the length of the shortest choice in bytes, and 0 if there is none.
+// shortest returns the length of the shortest choice in bytes, and 0 if there is none.
 func (l literals) shortest() int {
 	if len(l.choices) == 0 {
 		return 0

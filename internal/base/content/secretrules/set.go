@@ -179,7 +179,7 @@ func (f Finding) beyond() int {
 	return beyondLine
 }
 
-// finding is a match of a rule from start to end.
+// finding returns a match of a rule from start to end.
 func (r *rule) finding(text string, start, end int) Finding {
 	match := strings.TrimLeft(text[start:end], "\n")
 	f := Finding{Rule: r.id, Description: r.description, Start: end - len(match), match: strings.TrimRight(match, "\n")}

@@ -49,7 +49,7 @@ func (p *pack) texts() []string {
 	return out
 }
 
-// leaves are the facts that a clause was concluded from, each once, in the order in which they were found.
+// leaves returns the facts that a clause was concluded from, each once, in the order in which they were found.
 func (c *clause) leaves() (out []*clause) {
 	seen := map[*clause]bool{}
 	var visit func(c *clause)

@@ -99,7 +99,7 @@ func (w *writer) writeTwo(c, a, b *clause) {
 
 func (c *clause) ofFacts() bool { return c.from.fact != nil && c.and.fact != nil }
 
-// because is the reasons of a clause, and the clause.
+// because returns the reasons of a clause, and the clause.
 func (w *writer) because(a, b, c *clause) string {
 	return fmt.Sprintf("%s and %s, %s", w.reason(a), w.reason(b), w.claim(c))
 }
@@ -115,7 +115,7 @@ func (w *writer) say(c *clause, format string, args ...any) {
 	w.lines = append(w.lines, text+".")
 }
 
-// reason is a fact, or a conclusion with its number.
+// reason returns a fact, or a conclusion with its number.
 func (w *writer) reason(c *clause) string {
 	if c.fact != nil {
 		return w.fact(c)

@@ -55,7 +55,7 @@ type branchJSON struct {
 	ProtectionName      string   `json:"effective_branch_protection_name"`
 }
 
-// message is a commit's message as git keeps it: with a line feed at its end.
+// message returns a commit's message as git keeps it: with a line feed at its end.
 func message(text string) string { return strings.TrimRight(text, "\n") + "\n" }
 
 func (j *rendering) branch(name string) *branchJSON {

@@ -50,7 +50,7 @@ func cut[T any](list []T, p page) []T {
 	return append(out, list[from:to]...)
 }
 
-// link is the Link header of a page, "" when one page holds everything. Past the end it reads as on the last page.
+// link returns the Link header of a page, "" when one page holds everything. Past the end it reads as on the last page.
 func (c *call) link(p page, total int) string {
 	last := (total + p.limit - 1) / p.limit
 	if last <= 1 {

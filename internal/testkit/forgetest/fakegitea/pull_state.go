@@ -120,7 +120,7 @@ func isDraft(pr *memhost.PR) bool {
 	return strings.HasPrefix(title, "WIP:") || strings.HasPrefix(title, "[WIP]")
 }
 
-// mergeCommit is the commit that merged a pull request, "" if it was not merged.
+// mergeCommit returns the commit that merged a pull request, "" if it was not merged.
 func (r *repository) mergeCommit(pr *memhost.PR) string {
 	if pr.State != gitprovider.StateMerged {
 		return ""

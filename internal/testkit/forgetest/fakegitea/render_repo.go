@@ -50,7 +50,7 @@ type userJSON struct {
 	Username          string `json:"username"`
 }
 
-// stranger is a user as the server shows them to somebody it does not know.
+// stranger returns a user as the server shows them to somebody it does not know.
 func (s *Server) stranger(login string) *userJSON {
 	face := sha256.Sum256([]byte(login))
 	return &userJSON{
@@ -67,7 +67,7 @@ func (s *Server) acquaintance(login string) *userJSON {
 	return user
 }
 
-// person is a user as the viewer may see them: all of it themselves and an administrator, nothing the anonymous.
+// person returns a user as the viewer may see them: all of it themselves and an administrator, nothing the anonymous.
 func (j *rendering) person(login string) *userJSON {
 	if j.viewer == "" {
 		return j.s.stranger(login)
@@ -157,7 +157,7 @@ type repoJSON struct {
 	Licenses                      []string        `json:"licenses"`
 }
 
-// web is the address of the repository's pages, api that of its part of the API.
+// web returns the address of the repository's pages, api that of its part of the API.
 func (r *repository) web() string { return r.s.URL() + "/" + r.repo.Ref.String() }
 func (r *repository) api() string { return r.s.URL() + apiRoot + "/repos/" + r.repo.Ref.String() }
 
@@ -202,7 +202,7 @@ func (j *rendering) updated() time.Time {
 	return latest
 }
 
-// hostOf is the host without its port, for ssh.
+// hostOf returns the host without its port, for ssh.
 func hostOf(origin string) string {
 	host := strings.TrimPrefix(origin, "http://")
 	return host[:strings.LastIndexByte(host, ':')]

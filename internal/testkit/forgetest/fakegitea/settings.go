@@ -132,7 +132,7 @@ type formerHead struct {
 	head  string
 }
 
-// show is the head that is shown, and counts as a read.
+// show returns the head that is shown, and counts as a read.
 func (f *formerHead) show(now string) string {
 	if f.reads == 0 {
 		return now

@@ -56,7 +56,7 @@ func (g *pullGraph) pulls(field string, in args) (any, error) {
 	}, in)
 }
 
-// when is a time, or null if there is none.
+// when returns a time, or null if there is none.
 func when(at time.Time) any {
 	if at.IsZero() {
 		return nil
@@ -105,7 +105,7 @@ func (g *pullGraph) addPullRefs(out fields, pr *memhost.PR) {
 	out["headRef"] = lazy(func(args) (any, error) { return g.at.git().ref(pr.Branch), nil })
 }
 
-// baseTip is the commit that a pull request is to be merged into, or was merged into.
+// baseTip returns the commit that a pull request is to be merged into, or was merged into.
 func (r *pullRules) baseTip(pr *memhost.PR) string {
 	if merge := r.mergeCommit(pr); merge != "" {
 		return r.at.repo.Commits[merge].Parents[0]

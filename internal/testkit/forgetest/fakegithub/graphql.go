@@ -138,7 +138,7 @@ func (g *pullGraph) team(slug string) *gql.Object {
 	return nil
 }
 
-// people is a connection of users.
+// people returns a connection of users.
 func (g *graphServer) people(field string, logins []string, in args) (any, error) {
 	return gql.Connection("User", field, gql.Items{
 		Len: len(logins), Key: func(i int) string { return logins[i] },

@@ -149,11 +149,11 @@ func describe(file string) (*apispec.Spec, error) {
 	return apispec.Load(raw)
 }
 
-// URL is the root of the API, as https://api.github.com is: REST is below it, GraphQL at URL()+"/graphql".
+// URL returns the root of the API, as https://api.github.com is: REST is below it, GraphQL at URL()+"/graphql".
 func (s *Server) URL() string { return s.http.URL }
 
-// Token is the token that may use the API; what it may do is in each repository's Settings. Others but those of TokenOf
-// are refused.
+// Token returns the token that may use the API; what it may do is in each repository's Settings. Others but those of
+// TokenOf are refused.
 func (s *Server) Token() string { return "ghp_fakefakefakefakefakefakefakefakefake" }
 
 // SetInitialBranch changes which branch repositories have at first that clients make; it is memhost.MainBranch until

@@ -115,7 +115,7 @@ type Status struct {
 // protects reports whether a branch is protected.
 func (s *Settings) protects(branch string) bool { return s.protection(branch) != "" }
 
-// protection is the pattern that protects a branch, or "".
+// protection returns the pattern that protects a branch, or "".
 func (s *Settings) protection(branch string) string {
 	for _, pattern := range s.Protection.Protected {
 		if ok, err := path.Match(pattern, branch); err == nil && ok {
