@@ -46,9 +46,9 @@ func serveAgent(ctx context.Context, a *App, p *Parts, r door.Rights, c door.Cli
 	return server.Serve(ctx, c.In, c.Out)
 }
 
-// WithRights is this run of the command line as a connection sees it. Store, scanner, notifications, providers and the
-// live rules are shared. Only the tier can be higher than that of this process
-// (CLAUDEOPS_MAX_TIER); dry run and read-only hold for all.
+// WithRights returns this App with the rights of a connection. Store, scanner, notifications, providers and the live
+// rules are shared. Only the tier can be higher than that of this process (CLAUDEOPS_MAX_TIER); dry run and read-only
+// hold for all.
 func WithRights(a *App, p *Parts, r door.Rights) *App {
 	options := a.Options()
 	options.Lookup, options.Environment = p.Cfg.Sessions.Variable, p.Cfg.Sessions.Variable
@@ -65,8 +65,8 @@ func WithRights(a *App, p *Parts, r door.Rights) *App {
 	return own
 }
 
-// sessionRights are those of the MCP server of a session, but for tier, session and dry run. What the rules say
-// is asked when it counts.
+// sessionRights returns the rights of the MCP server of a session, without tier, session and dry run. The rules are
+// read when they are needed.
 func sessionRights(p *Parts) door.Rights {
 	r := door.Rights{Toolsets: known(p.Cfg.Sessions.Toolsets)}
 	if slices.Equal(r.Toolsets, []string{"pr"}) {

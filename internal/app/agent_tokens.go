@@ -80,7 +80,7 @@ func AdmitAgent(ctx context.Context, p *Parts, secret string) (door.Arrival, err
 	return admitAgent(ctx, p, sessionRights(p), secret)
 }
 
-// admitAgent is AdmitAgent; rights are those of an agent of a session.
+// admitAgent is AdmitAgent; rights are the rights of an agent of a session.
 func admitAgent(ctx context.Context, p *Parts, rights door.Rights, secret string) (door.Arrival, error) {
 	t, err := p.access.AgentToken(ctx, secret)
 	if err != nil {

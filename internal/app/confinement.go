@@ -112,7 +112,7 @@ func exposedToAgents(p *Parts) string {
 		" by their modes, owners or access lists: " + strings.Join(found, "; ")
 }
 
-// placesOfScripts are those of the operator's scripts, where agents or this process run them.
+// placesOfScripts returns the places of the operator's scripts, where agents or this process run them.
 func placesOfScripts(p *Parts) []string {
 	if !usesScripts(p.Cfg) {
 		return nil
@@ -171,7 +171,7 @@ func loginOf(env []string, accounts []confine.Account) string {
 	return dir
 }
 
-// foldersOfEverybody are those of temporary files and of memory that is shared, in which every user can leave
+// foldersOfEverybody returns the folders of temporary files and of shared memory, in which every user can leave
 // something.
 func foldersOfEverybody() []string {
 	all := []string{"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock"}
@@ -181,8 +181,8 @@ func foldersOfEverybody() []string {
 	return all
 }
 
-// systemFolders are those of the system that every program needs, or that tell of the machine. Those of people and of
-// services, and /tmp, are not among them.
+// systemFolders returns the folders of the system that every program needs, or that describe the machine. Those of
+// people and of services, and /tmp, are not among them.
 func systemFolders() []string {
 	return []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/etc", "/nix/store", "/proc", "/sys",

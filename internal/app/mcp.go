@@ -24,7 +24,7 @@ type McpServerConfig struct {
 	AlwaysLoad bool `json:"alwaysLoad"`
 }
 
-// OurName is that of our server in every client.
+// OurName is the name of our server in every client.
 const OurName = "claudeops"
 
 // MergedMCP returns the configuration of the agent's MCP client: our own entry, which gets the arguments and the

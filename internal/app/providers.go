@@ -25,7 +25,7 @@ import (
 // maxCAFile bounds CLAUDEOPS_CA_FILE, in bytes.
 const maxCAFile = 4 << 20
 
-// providers are those of pull requests, and what is known of the requests to them.
+// providers holds the providers of pull requests, and facts about the requests to them.
 type providers struct {
 	registry      *gitprovider.Registry
 	local         *local.Provider                 // nil when disabled

@@ -89,8 +89,8 @@ func (s *serving) tell(state policy.State) {
 	}
 }
 
-// servers are those that run on this machine with this state folder. One whose rules are other ones than those read
-// here may not have seen yet what was just changed, and gets the time for that.
+// servers returns the servers that run on this machine with this state folder. A server whose rules differ from those
+// read here may not have seen the last change yet, and gets the time for that.
 func (p *Parts) servers(ctx context.Context) (out []doctor.Server) {
 	const patience, pause = 3 * policy.Every, 100 * time.Millisecond
 	hash := p.PolicyState().Hash

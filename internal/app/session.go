@@ -150,7 +150,7 @@ func serverCommand(binary string, toolsets []string) []string {
 	return append(command, "--folder", folder)
 }
 
-// known is those toolsets of a list that there are; the MCP server serves no others.
+// known returns the existing toolsets of a list; the MCP server serves no others.
 func known(toolsets []string) []string {
 	there := ToolsetNames(new(App).Toolsets())
 	return slices.DeleteFunc(slices.Clone(toolsets), func(name string) bool { return !slices.Contains(there, name) })
@@ -185,7 +185,7 @@ func resolvedPath(path string) string {
 	return files.Resolve(abs)
 }
 
-// denyRules are those of the project's own settings of the CLI.
+// denyRules returns the deny rules of the project's own settings of the CLI.
 func denyRules() ([]string, error) {
 	var settings struct {
 		Permissions struct {

@@ -101,12 +101,12 @@ func (a *App) toolset(name string) operation.Toolset {
 	return set
 }
 
-// Toolsets is everything that can be asked, whatever the way in.
+// Toolsets returns all toolsets, independent of the protocol.
 func (a *App) Toolsets() []operation.Toolset {
 	return a.toolsetsIf(func(operation.Toolset) bool { return true }, func(string) bool { return true })
 }
 
-// EnabledToolsets is those of toolsets that the operator has named, or the one that --as has.
+// EnabledToolsets returns the toolsets that the operator has named, or the one that --as has.
 func (a *App) EnabledToolsets() []operation.Toolset {
 	return a.toolsetsIf(func(operation.Toolset) bool { return a.Options().Only == "" }, a.enabled)
 }
@@ -178,7 +178,7 @@ func unknownNames(variable string, named, known []string) string {
 		strings.Join(known, ", "))
 }
 
-// LogUnknownToolsets is for servers, which start with those that they know.
+// LogUnknownToolsets logs unknown names of toolsets, for servers, which start with those that they know.
 func LogUnknownToolsets(ctx context.Context, a *App, p *Parts) {
 	if problem := a.unknownToolsets(); problem != "" {
 		p.Log.Error(problem)

@@ -55,7 +55,7 @@ func AtTerminal(ctx context.Context, p *Parts) (operation.Call, error) {
 	return call, nil
 }
 
-// MayAtTerminal is forbidden for what needs a scope that the token of a call lacks.
+// MayAtTerminal returns forbidden for an operation that needs a scope that the token of a call lacks.
 func MayAtTerminal(call operation.Call, needs operation.Needs) error {
 	if scope := needs.Scope; scope != "" && !call.Scopes.Has(scope) {
 		return fault.New(fault.Forbidden, "this needs the scope %s; %s has %s", scope, call.Caller, call.Scopes)

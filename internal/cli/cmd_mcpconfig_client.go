@@ -68,7 +68,7 @@ func findClient(name string) (mcpClient, error) {
 	return mcpClient{}, app.Usage(fmt.Errorf("--client is one of %s", clientNames()))
 }
 
-// ourServer is our entry of a client's configuration, without its environment.
+// ourServer returns our entry of a client's configuration, without its environment.
 func ourServer(arguments []string) (app.McpServerConfig, error) {
 	binary, err := os.Executable()
 	if err != nil {

@@ -71,7 +71,8 @@ func pathOf(cmd *cobra.Command) string {
 	return path
 }
 
-// flagCompletions are by the name of the flag, with the command before it where the flag means something else there.
+// flagCompletions returns completions by the name of the flag, with the command before it where the flag means
+// something else there.
 func flagCompletions(a *commandLine) map[string]completer {
 	return map[string]completer{
 		"repo": offer(func(ctx context.Context) []string { return repositoriesOf(ctx, a) }), "outcome": fixed(outcomes()...),
@@ -96,7 +97,7 @@ func providerNames() []string {
 	return out
 }
 
-// argumentCompletions are by command; NUMBER is for all that take a pull request.
+// argumentCompletions returns completions by command; NUMBER is for all that take a pull request.
 func argumentCompletions(a *commandLine) map[string]completer {
 	first := func(complete completer) completer {
 		return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -144,7 +145,7 @@ func words[T ~string](values []T) (out []string) {
 	return out
 }
 
-// outcomes are those that an attempt may have.
+// outcomes returns the outcomes that an attempt may have.
 func outcomes() []string {
 	return []string{
 		string(record.OutcomeOpened), string(record.OutcomeRevised), string(record.OutcomeReused),

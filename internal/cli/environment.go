@@ -62,7 +62,7 @@ func (a *commandLine) sources() config.Sources {
 	return a.sourcesWith(values)
 }
 
-// freshSources are sources with the environment file as it is now.
+// freshSources returns sources with the present environment file.
 func (a *commandLine) freshSources() (config.Sources, error) {
 	if a.file == nil {
 		return a.sources(), nil

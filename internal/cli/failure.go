@@ -40,7 +40,7 @@ func exitCode(err error) int {
 	return fault.From(err).ExitCode()
 }
 
-// unreadable is a file that the caller named and that cannot be read.
+// unreadable is the error for a file that the caller named and that cannot be read.
 func unreadable(name string, err error) error {
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {

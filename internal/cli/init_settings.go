@@ -329,8 +329,8 @@ func (s settings) keep(a *commandLine) (err error) {
 	return nil
 }
 
-// commandLine is one that reads what would be written, instead of an environment file. stateDir replaces the state
-// folder if it is not empty.
+// commandLine returns a command line that reads what would be written, instead of an environment file. stateDir
+// replaces the state folder if it is not empty.
 func (s settings) commandLine(a *commandLine, dryRun bool, stateDir string) *commandLine {
 	lookup := func(name string) (string, bool) {
 		switch {

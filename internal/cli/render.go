@@ -58,7 +58,7 @@ func (a *commandLine) printJSON(v any) error {
 	return err
 }
 
-// renderError is the one place where an error meets the terminal. It returns the exit code.
+// renderError prints every error at the terminal. It returns the exit code.
 func (a *commandLine) renderError(err error) int {
 	code := exitCode(err)
 	if a.json {

@@ -141,7 +141,7 @@ func (a *attempt) admitAgain(ctx context.Context) error {
 	return &Fault{Reason: reason, General: fault.From(err)}
 }
 
-// policyHash is that of the policy that judges a call; "" while none can be read.
+// policyHash returns the hash of the policy that judges a call; "" while none can be read.
 func (r Rules) policyHash() string {
 	if r.Problem != "" {
 		return ""
@@ -166,7 +166,7 @@ func (a *attempt) judgeAgain() error {
 	return nil
 }
 
-// Reads is repo_not_allowed for a repository that people may not read either; else nil.
+// Reads returns repo_not_allowed for a repository that people may not read either; else nil.
 func (r Rules) Reads(provider, owner, name string) error {
 	t := Target{Provider: provider, Owner: owner, Name: name}
 	if r.lists(t) {

@@ -13,7 +13,7 @@ import (
 // reserved is the room for the notes on what was left out.
 const reserved = 1 << 10
 
-// finish is steps 9 and 10. most is 0 for an answer of any size.
+// finish does steps 9 and 10. most is 0 for an answer of any size.
 func (a *attempt) finish(out any, most int) (any, error) {
 	clean, changed := redacted(reflect.ValueOf(out), a.kernel.Redact)
 	if changed {

@@ -36,7 +36,7 @@ type Way[In any] struct {
 // AnySize is the maxAnswer of what bounds its answers itself.
 const AnySize = -1
 
-// Unread is the Decode of an operation whose handler reads Call.Arguments itself, since it has more to say about them.
+// Unread skips decoding: the handler parses Call.Arguments itself, since it reports more about them.
 func Unread[In any]([]byte) (in In, _ []fault.Violation) { return in, nil }
 
 // Unbounded is the Timeout of what may take as long as its caller waits.

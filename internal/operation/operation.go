@@ -63,7 +63,7 @@ type Operation struct {
 	Shown   Shown
 
 	Types
-	// Schemas are those of an operation that is found while the program runs; see Toolset.Found. Its types say nothing
+	// Schemas are the schemas of an operation that is found while the program runs; see Toolset.Found. Types is not used
 	// then.
 	Schemas Schemas
 	Handling

@@ -141,7 +141,7 @@ func (a *attempt) record(ctx context.Context, row record.Attempt) error {
 	return a.logged(a.kernel.Audit.Record(ctx, row, nil))
 }
 
-// logged is an error of recording, which the log has.
+// logged logs an error of recording, and returns it.
 func (a *attempt) logged(err error) error {
 	if err != nil {
 		a.kernel.Log.Error("a call was not recorded", "operation", a.op.Name, "request_id", a.call.ID, "error",

@@ -62,7 +62,7 @@ func withID(line []byte, id string) ([]byte, error) {
 	return append(out, '\n'), err
 }
 
-// failure is why a request has no answer of the door's, in the form in which Claude Ops answers.
+// failure says why a request has no answer of the door's, in the form in which Claude Ops answers.
 type failure struct {
 	Code              string `json:"code"`
 	Message           string `json:"message"`

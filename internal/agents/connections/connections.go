@@ -69,7 +69,7 @@ type Entry struct {
 	CutBy    string     `json:"cut_by,omitempty" doc:"Who did"`
 }
 
-// entriesOf are connections as programs get them; never nil.
+// entriesOf converts connections for programs; the result is never nil.
 func entriesOf(open []record.Connection) []Entry {
 	out := []Entry{}
 	for _, c := range open {
@@ -255,8 +255,8 @@ func rowOf(c Entry) (row operation.Row, rights string) {
 	return row, strings.Join(words, ", ")
 }
 
-// Admit is unauthenticated for a token one of whose connections was cut off less than KeptOut ago. A token that was
-// made since, with the name of another one, is not meant.
+// Admit returns unauthenticated for a token one of whose connections was cut off less than KeptOut ago. It does not
+// apply to a newer token with the same name.
 func Admit(ctx context.Context, store Store, token string, made, now time.Time) error {
 	cut, err := store.LastCut(ctx, token)
 	if err != nil {

@@ -31,7 +31,7 @@ const (
 type Spec struct {
 	Rights Rights       // with the Session, which names the folder
 	Actor  record.Actor // the session
-	// Dir is where the door's folder is made, outside of the state folder; "" for os.TempDir(). Where the socket's path
+	// Dir is the parent of the door's folder, outside of the state folder; "" for os.TempDir(). Where the socket's path
 	// would be too long, it is made in /tmp.
 	Dir string
 	// Account is the agent's user: the only one who may connect; its group gives access to folder, socket and ticket. nil:
@@ -41,7 +41,7 @@ type Spec struct {
 	Still func(ctx context.Context) error
 }
 
-// Folder is that of the door of a session, whether there is one or not.
+// Folder returns the folder for the door of a session, whether the door exists or not.
 func Folder(dir, session string) string {
 	if dir == "" {
 		dir = os.TempDir()

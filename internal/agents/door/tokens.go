@@ -19,7 +19,7 @@ import (
 // TokenDoor is a unix socket for agents that have tokens. It serves as long as its process does.
 type TokenDoor struct {
 	Tokens *Tokens
-	// Path is where the socket is made. One that a process has left there is removed; anything else there is an error.
+	// Path is the path of the socket. One that a process has left there is removed; anything else there is an error.
 	Path string
 }
 

@@ -132,7 +132,7 @@ func (s *Service) issueFor(ctx context.Context, id, hash string, c access.Code) 
 	return issued, nil
 }
 
-// keys are new ones of a family, none of which is good beyond the end of the grant.
+// keys returns new keys of a family, none of which is valid beyond the end of the grant.
 func (s *Service) keys(family string, end time.Time) (Issued, access.Keys, error) {
 	shown, err := access.NewSecret(s.Random)
 	if err != nil {

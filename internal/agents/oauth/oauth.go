@@ -69,7 +69,7 @@ type Options struct {
 	// Record appends to the audit.
 	Record  func(ctx context.Context, a record.Attempt) error
 	MaxTier func() gitprovider.Tier // that any agent may have here
-	// Providers are those of identities, whose names no program has.
+	// Providers are the providers of identities, whose names no program may have.
 	Providers []string
 	Random    io.Reader
 	Now       func() time.Time

@@ -17,8 +17,8 @@ const (
 	maxRedirect  = 500 // bytes
 )
 
-// appSchemes are schemes of programs on the person's machine that have no dot, as RFC 8252 wants one: those of clients
-// of MCP that register with them.
+// appSchemes returns the schemes of programs on the person's machine that have no dot, contrary to RFC 8252: those of
+// MCP clients that register with them.
 func appSchemes() []string { return []string{"cursor", "vscode", "vscode-insiders"} }
 
 // parseRedirect reads an address that browsers may be sent back to: by https; by http to this machine; or by the scheme

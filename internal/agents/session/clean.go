@@ -57,7 +57,8 @@ func (c cleaner) text(raw string, limit int) string {
 // maxReason bounds why a session ended, in bytes.
 const maxReason = 2000
 
-// reason is why a session ended, on one line and without our tokens. What an agent wrote has been cleaned before.
+// reason returns the reason for a session's end, on one line and without our tokens. What an agent wrote has been
+// cleaned before.
 func (c cleaner) reason(raw string) string {
 	text := firstRunes(c.secrets.Redact(strings.Join(strings.Fields(raw), " ")), maxReason)
 	return content.Clean(text, maxReason)

@@ -15,7 +15,7 @@ type Confinement struct {
 	// Profile is what every session may reach, beside its own folder and the CLI, without a user. Its zero value sets no
 	// boundary.
 	Profile confine.Profile
-	// Users are those that sessions run as, one at a time, where that is the boundary.
+	// Users are the users that sessions run as, one at a time, if the boundary is user.
 	Users confine.Users
 	// Login is the folder in which the CLI keeps the login that agents use; "" where they have a credential in their
 	// environment.
@@ -27,8 +27,8 @@ type Confinement struct {
 	Exposed func() string
 }
 
-// boundary is that of sessions. Without doors the MCP server is among the agent's processes, with the tokens and the
-// records that a boundary keeps from them.
+// boundary returns the boundary of sessions. Without doors the MCP server is among the agent's processes, with the
+// tokens and the records that a boundary keeps from them.
 func (s Settings) boundary() confine.Boundary {
 	b := s.Confinement.Profile.Boundary
 	switch {
@@ -68,7 +68,7 @@ func (s Settings) checkBoundary() error {
 		"no session may start: %s, and the boundary here is %s; docs/explain/boundary.md says how to get one", why, has)
 }
 
-// boundaryOf is that of the session of a user; nil for ours.
+// boundaryOf returns the boundary of a session of a user; nil for ours.
 func (s Settings) boundaryOf(account *confine.Account) confine.Boundary {
 	b := s.boundary()
 	if account != nil {

@@ -18,8 +18,7 @@ func (s Settings) openDoor(id string, tier gitprovider.Tier, account *confine.Ac
 	)
 }
 
-// doorFolder is where the door of a session has its folder below that of temporary files; "" where sessions have no
-// doors.
+// doorFolder returns the folder of a session's door, below that of temporary files; "" where sessions have no doors.
 func (s Server) doorFolder(temp, id string) string {
 	if s.Doors == nil {
 		return ""

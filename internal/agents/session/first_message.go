@@ -186,7 +186,7 @@ func (m *messageWriter) history(known history) {
 	}
 }
 
-// name is owner/name#number.
+// name returns owner/name#number.
 func (p Pull) name() string { return fmt.Sprintf("%s/%s#%d", p.Owner, p.Repo, p.Number) }
 
 // toldSession is a session as a later one is told of it.

@@ -49,7 +49,7 @@ func (f *folder) private() string {
 	return filepath.Join(f.path, "private")
 }
 
-// folderOf is where the session with the id has its folder.
+// folderOf returns the folder of the session with the id.
 func (f Folders) folderOf(id string) string {
 	dir := f.Temp
 	if dir == "" {

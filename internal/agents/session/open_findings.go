@@ -77,8 +77,7 @@ func withoutResolved(open []sessions.Escalated, h sessions.Handoff) []sessions.E
 	})
 }
 
-// stillOpen are those of the findings that record has from the session before which are open still. What cannot be read
-// leaves a finding open.
+// stillOpen returns those findings of the session before that are still open. One that cannot be checked stays open.
 func (r *Runner) stillOpen(ctx context.Context, current *sessions.Record, pulls []Pull) (open []sessions.Escalated) {
 	for _, e := range current.Open {
 		if lastOf(e) == current.ID {

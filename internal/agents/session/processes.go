@@ -63,7 +63,7 @@ func (f Folders) lockProcesses(ctx context.Context, atMost time.Duration) (*proc
 	}
 }
 
-// options are those of the session's process tree.
+// options returns the options of the session's process tree.
 func (p *processes) options(mark string, grace time.Duration) processtree.Options {
 	o := processtree.Options{Grace: grace, Mark: mark}
 	if p != nil {

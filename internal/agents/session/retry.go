@@ -49,7 +49,7 @@ func (r retries) add(answer string) {
 	}
 }
 
-// answers are those that came, the most frequent first.
+// answers returns the answers received, the most frequent first.
 func (r retries) answers() []string {
 	return slices.SortedFunc(maps.Keys(r),
 		func(a, b string) int { return cmp.Or(cmp.Compare(r[b], r[a]), cmp.Compare(a, b)) })
@@ -70,7 +70,7 @@ func (r retries) text() string {
 	return "the model's API answered with " + strings.Join(answers, "; ")
 }
 
-// cause is why the model's API did not answer, by the most frequent of its answers; "" where that does not tell.
+// cause explains why the model's API did not answer, by the most frequent of its answers; "" if that does not tell.
 func (r retries) cause() string {
 	means := map[string]string{
 		"no answer": "the model's API cannot be reached", "status 429": "the rate limit of the model's API is reached",

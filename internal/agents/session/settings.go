@@ -75,7 +75,7 @@ type Claude struct {
 type Server struct {
 	Command []string
 	Env     map[string]string // without tier and session
-	// Toolsets are those that it has.
+	// Toolsets are the toolsets of the server.
 	Toolsets []string
 	// Scripts names the operator's scripts that agents of a tier have as tools, for the first message; nil for none.
 	Scripts func(gitprovider.Tier) string
@@ -89,7 +89,7 @@ type Server struct {
 	still func(ctx context.Context) error // checks whether the current session may go on; nil: not checked
 }
 
-// Folders are those that sessions use.
+// Folders are the folders that sessions use.
 type Folders struct {
 	Repos  string   // working copies, which agents may read
 	State  string   // where the locks are
@@ -210,7 +210,7 @@ func (s Settings) arguments(spec Spec, f *folder) []string {
 	return args
 }
 
-// limits are those of one session.
+// limits returns the limits of one session.
 func (s Settings) limits(spec Spec) Limits {
 	limits := s.Limits
 	if spec.Scheduled {

@@ -45,8 +45,8 @@ func (s *Supervisor) Start(ctx context.Context, spec Spec) (id string, err error
 	return c.spec.ID, nil
 }
 
-// Run is Start, and waits for the end of the session and of those that it escalated to. It returns their records in
-// their order. When ctx ends, the session is ended.
+// Run is like Start, but waits for the end of the session and of those that it escalated to. It returns their records
+// in their order. When ctx ends, the session is ended.
 func (s *Supervisor) Run(ctx context.Context, spec Spec) ([]sessions.Record, error) {
 	c, err := s.begin(ctx, ctx, spec)
 	if err != nil {

@@ -103,7 +103,7 @@ func (j *joiner) run(l layer, run []piece, probe *secretrules.Probe) {
 	}
 }
 
-// hints are where pieces that are put together have what a rule looks for.
+// hints lists where joined pieces have what a rule looks for.
 type hints struct {
 	starts []int // of the pieces, and the end
 	at     []secretrules.Hint
@@ -205,7 +205,7 @@ func (p piece) span(bare bool) span {
 	return p.whole
 }
 
-// around is where what is looked at begins before a piece: at most maxAround bytes before it, in its line, and not
+// around returns the start of the searched text before a piece: at most maxAround bytes before it, in its line, and not
 // within a word.
 func around(l layer, p piece) int {
 	if p.whole.start-p.line <= maxAround {
@@ -218,7 +218,7 @@ func around(l layer, p piece) int {
 	return p.whole.start
 }
 
-// behind is where it ends behind one.
+// behind returns the end of the searched text behind one.
 func behind(l layer, p piece) int {
 	rest := l.text[p.whole.end:]
 	if newLine := strings.IndexByte(rest[:min(len(rest), maxAround)], '\n'); newLine >= 0 {

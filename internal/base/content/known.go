@@ -28,7 +28,7 @@ type place struct {
 	line int
 }
 
-// hit is where a rule has found something, by offsets in the original.
+// hit is a finding of a rule, by offsets in the original.
 type hit struct {
 	rule, description string
 	at, last          int

@@ -36,14 +36,14 @@ const (
 	leastSearched = 96 << 10
 )
 
-// Secret is where a credential stands. It never holds the credential nor a part of it.
+// Secret is the place of a credential. It never holds the credential nor a part of it.
 type Secret struct {
 	Rule        string // the rule of gitleaks or of our own, OwnTokenRule, EncodedRule or DividedRule
 	Description string // what the rule looks for, one sentence
 	Line        int    // 1-based; where the match begins, for an encoded secret where the encoded text begins
 	Column      int    // 1-based, in runes
-	// LastLine is where what was found ends, for an encoded secret where the encoded text ends. For text that was not
-	// looked into it is the last line of all.
+	// LastLine is the line where the finding ends, for an encoded secret where the encoded text ends. For text that was
+	// not searched it is the last line of all.
 	LastLine int
 }
 
@@ -105,7 +105,7 @@ func (s *Scanner) Secrets(ctx context.Context, name, text string) ([]Secret, err
 	return firstOf(found, text), nil
 }
 
-// unbounded is work for what is short, or was searched already.
+// unbounded returns a Work without a limit, for texts that are short, or were searched already.
 func unbounded() *secretrules.Work { return secretrules.NewWork(context.Background(), math.MaxInt) }
 
 // firstOf returns the first MaxSecrets findings in a text, one for each rule and place.

@@ -41,7 +41,7 @@ func (r textRules) mentions(v *view) []edit {
 	return out
 }
 
-// bots is mentions for programs, wherever their name stands.
+// bots is like mentions for programs, wherever their name stands.
 func (r textRules) bots(v *view) []edit {
 	var out []edit
 	for _, found := range r.forms.mention.FindAllSubmatchIndex(v.text, -1) {

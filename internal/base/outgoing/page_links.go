@@ -65,7 +65,7 @@ func (p *page) showTarget(at int) {
 	p.show(at, end)
 }
 
-// targetEnd is where the target of a link ends that has no title, its bracket included (CommonMark 0.31, "Links").
+// targetEnd returns the end of the target of a link without a title, its bracket included (CommonMark 0.31, "Links").
 func targetEnd(source string, at int) int {
 	depth := 0
 	for ; at < len(source); at++ {

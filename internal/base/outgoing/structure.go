@@ -235,7 +235,7 @@ func isWord(r rune) bool {
 	return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || r >= 0x80
 }
 
-// mediaForm are addresses that forges show as what they lead to.
+// mediaForm matches addresses whose content forges show in place.
 func mediaForm() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)/user-attachments/|user-images\.|\.(?:apng|avif|bmp|gif|ico|jpe?g|png|svg|webp|` +
 		`m4v|mov|mp4|ogv|webm|mp3|ogg|wav)(?:[?#].*)?$`)

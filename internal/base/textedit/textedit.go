@@ -73,7 +73,7 @@ func Made(text string, edits []Edit) bool {
 	return made
 }
 
-// maxCount is where counting ends, so that a text made for it takes no time.
+// maxCount limits the count, so that a crafted text takes no time.
 const maxCount = 1000
 
 // count returns how often a part occurs, overlapping places included; at most maxCount.

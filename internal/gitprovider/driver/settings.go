@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
-// Environment is where variables are read.
+// Environment reads variables.
 type Environment interface {
 	// Get returns a variable, "" if it is unset.
 	Get(name string) string

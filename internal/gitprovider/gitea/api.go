@@ -143,7 +143,7 @@ func (a *api) send(ctx context.Context, method string, at *url.URL, body, into a
 	return e.answer.Header, nil
 }
 
-// wrongAnswer is for an answer about another thing than was asked for.
+// wrongAnswer is the error for an answer about something else than was requested.
 func (a *api) wrongAnswer(what string, repo gitprovider.RepoRef) error {
 	return fault.New(fault.UpstreamError, "%s gave something else for %s of %s", a.base.Host, what, repo)
 }

@@ -63,7 +63,7 @@ func headBranch(pr *gitea.PullRequest) string {
 	return pr.Head.Name
 }
 
-// fromFork is true as well when the fork does not exist any more.
+// fromFork returns true as well when the fork does not exist any more.
 func fromFork(pr *gitea.PullRequest) bool {
 	return pr.Base == nil || pr.Head == nil || pr.Head.RepoID != pr.Base.RepoID
 }
@@ -84,8 +84,8 @@ func headGone(pr *gitea.PullRequest) bool {
 	return pr.Head != nil && pr.Head.Name != "" && pr.Head.Ref == "refs/pull/"+strconv.FormatInt(pr.Index, 10)+"/head"
 }
 
-// labelNames are sorted and without repetition: label names need not be unique, and their order differs between
-// answers.
+// labelNames returns the names sorted and without repetition: label names need not be unique, and their order differs
+// between answers.
 func labelNames(labels []*gitea.Label) []string {
 	var names []string
 	for _, l := range withoutNulls(slices.Clone(labels)) {

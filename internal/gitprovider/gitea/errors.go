@@ -51,7 +51,7 @@ func statusIs(err error, statuses ...int) bool {
 	return r != nil && slices.Contains(statuses, r.status)
 }
 
-// ignoreStatus is err, or nil if it is a refusal by one of the statuses.
+// ignoreStatus returns err, or nil if it is a refusal with one of the statuses.
 func ignoreStatus(err error, statuses ...int) error {
 	if statusIs(err, statuses...) {
 		return nil
@@ -140,8 +140,8 @@ func (a *api) toFault(err error, repo gitprovider.RepoRef, what string) error {
 	}
 }
 
-// moved is for writes: reads follow redirects. The server redirects from a repository's former name; a redirect to
-// elsewhere comes from a proxy. Either way nothing was written.
+// moved returns the error for a redirected write; reads follow redirects. The server redirects from a repository's
+// former name; a redirect to elsewhere comes from a proxy. Either way nothing was written.
 func (a *api) moved(r *refusal, repo gitprovider.RepoRef) error {
 	to, err := url.Parse(r.resp.Header.Get("Location"))
 	if err == nil && to.Host != "" && (to.Host != a.base.Host || to.Scheme != a.base.Scheme) {
@@ -171,7 +171,7 @@ func (a *api) missing(r *refusal, repo gitprovider.RepoRef, what string) error {
 		tokenVariable)
 }
 
-// notGitea is for a route that every supported server has.
+// notGitea is the error for a missing route that every supported server has.
 func (a *api) notGitea(r *refusal) error {
 	return fault.Wrap(r, fault.ProviderDisabled, "%s does not know this part of the API (%d); check "+
 		"that %s is the address of a Gitea or Forgejo, and that its version is a supported one", a.base.Host, r.status,

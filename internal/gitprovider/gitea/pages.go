@@ -69,7 +69,7 @@ func (read pageReader[T]) all(ctx context.Context) (items []T, settled bool, err
 	return read.after(ctx, first)
 }
 
-// after is all for who has read the first page.
+// after reads the remaining pages after the first one.
 func (read pageReader[T]) after(ctx context.Context, first page[T]) (items []T, settled bool, err error) {
 	if first.total < 0 {
 		items, err = read.untilEmpty(ctx, first.items)

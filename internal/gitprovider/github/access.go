@@ -107,7 +107,7 @@ func (i identity) mayWrite(private bool) bool {
 	return i.scopes == nil
 }
 
-// sees is "public" for a classic token that shows public repositories alone; "" for one of which that is not known.
+// sees returns "public" for a classic token that sees only public repositories; "" if that is not known.
 func (i identity) sees() string {
 	if i.scopes == nil || slices.Contains(i.scopes, "repo") {
 		return ""

@@ -46,7 +46,7 @@ func (a *api) client() *gogithub.Client {
 	return client
 }
 
-// graphQLAddress is where GraphQL is spoken. An Enterprise Server has REST at /api/v3 and GraphQL at /api/graphql
+// graphQLAddress returns the address of GraphQL. An Enterprise Server has REST at /api/v3 and GraphQL at /api/graphql
 // (docs.github.com, "Forming calls with GraphQL"); github.com has it at /graphql below the API's root.
 func graphQLAddress(api *url.URL) *url.URL {
 	root := *api

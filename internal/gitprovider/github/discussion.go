@@ -208,7 +208,7 @@ func (w writers) ask(ctx context.Context, repo gitprovider.RepoRef, login string
 	return answer.Permission == "admin" || answer.Permission == "write", err
 }
 
-// said is when it was said: zero for what is hidden, or not submitted.
+// said returns the time of a remark: zero if it is hidden, or not submitted.
 func (n *remarkNode) said() time.Time {
 	if n == nil || n.Author == nil || n.IsMinimized {
 		return time.Time{}

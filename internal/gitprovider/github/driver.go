@@ -82,8 +82,8 @@ func readApp(e driver.Environment, token driver.Secret) (*driver.App, error) {
 	return &driver.App{ID: id, Key: key}, nil
 }
 
-// hosts are github.com for api.github.com, the same with data residency (api.NAME.ghe.com), and an Enterprise Server's
-// own host.
+// hosts returns github.com for api.github.com, the same with data residency (api.NAME.ghe.com), and an Enterprise
+// Server's own host.
 func hosts(api *url.URL) []string {
 	if api == nil {
 		return []string{"github.com"}

@@ -63,7 +63,7 @@ func (o newObjects) wait(ctx context.Context, object string, unknown func(error)
 	return o.waitWhile(ctx, func(err error) bool { return unknown(err) && o.has(object) }, do)
 }
 
-// waitWhile is wait for what unknown is about.
+// waitWhile is wait for errors that unknown recognises.
 func (o newObjects) waitWhile(ctx context.Context, unknown func(error) bool, do func() error) (late bool, err error) {
 	for pause := time.Second; ; pause *= 2 {
 		err = do()
@@ -76,7 +76,7 @@ func (o newObjects) waitWhile(ctx context.Context, unknown func(error) bool, do 
 	return late, err
 }
 
-// waitFor is wait with an error that says that the object may come still: somebody has to look again later.
+// waitFor is wait with an error that says that the object may still appear: the caller has to look again later.
 func (o newObjects) waitFor(ctx context.Context, object, what string, unknown func(error) bool, do func() error) error {
 	late, err := o.wait(ctx, object, unknown, do)
 	if late {
@@ -97,7 +97,7 @@ func (o newObjects) onPull(ctx context.Context, repo gitprovider.RepoRef, number
 	return o.waitFor(ctx, pullObject(repo, number), "pull request "+strconv.Itoa(number), pullUnknown, do)
 }
 
-// unknownNode is in GitHub's words about something that it does not know, or that the token may not see.
+// unknownNode is part of GitHub's message about a node that does not exist, or that the token may not see.
 const unknownNode = "could not resolve to a node"
 
 // pullUnknown reports whether a refusal can mean that GitHub does not know a pull request.

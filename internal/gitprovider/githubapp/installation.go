@@ -15,7 +15,7 @@ import (
 // installationFresh is how long a cached installation is used.
 const installationFresh = 10 * time.Minute
 
-// installation is where the app is installed: for one owner, with what that owner granted.
+// installation is an installation of the app: for one owner, with what that owner granted.
 type installation struct {
 	ID      int64  `json:"id"`
 	AppSlug string `json:"app_slug"`

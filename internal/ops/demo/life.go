@@ -162,7 +162,7 @@ func (l *life) comment(ctx context.Context) error {
 	return nil
 }
 
-// revise is done over MCP, as agents do.
+// revise revises over MCP, as agents do.
 func (l *life) revise(ctx context.Context) error {
 	read, err := l.ask(ctx, "2", false, "get_pr_status",
 		map[string]any{"repo_owner": owner, "repo_name": repo, "pr_number": 1, "include": []string{"files"}})

@@ -112,7 +112,7 @@ type StartError struct{ why string }
 // Error implements error.
 func (e StartError) Error() string { return e.why }
 
-// lastWords is why the server ended, as its log has it.
+// lastWords returns the server's reason for its end, from its log.
 func (b *sandbox) lastWords() string {
 	const ours = "claudeops: "
 	words := "it said nothing"

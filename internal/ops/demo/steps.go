@@ -60,7 +60,7 @@ func (s *story) change() (map[string]any, error) {
 const inodes = "## Observed\n\nA host refused new files at 61 % disk use.\n\n## Why\n\nThe check looks at blocks only.\n\n" +
 	"## What\n\nA second check for inodes.\n\n## Impact\n\nOne more command an hour, reading only.\n"
 
-// longer is one of the procedures with a paragraph behind its end.
+// longer returns one of the procedures with a paragraph at its end.
 func (s *story) longer(file, paragraph string) (string, error) {
 	text, err := fs.ReadFile(s.Procedures, file)
 	return strings.TrimRight(string(text), "\n") + "\n\n" + paragraph + "\n", err

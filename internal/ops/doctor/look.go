@@ -210,7 +210,7 @@ func (d *Doctor) notifications(ctx context.Context) Finding {
 	return f
 }
 
-// NoSession is why no session can start here; "" if one can.
+// NoSession says why no session can start here; "" if one can.
 func (d *Doctor) NoSession() string {
 	if f := d.sessions(); f.Status != OK {
 		return f.Detail

@@ -146,7 +146,7 @@ func (d *Doctor) ping(ctx context.Context, name string, pinger gitprovider.Pinge
 	return ProviderUp(name)
 }
 
-// ProviderUp is a provider that answers.
+// ProviderUp is the finding about a provider that answers.
 func ProviderUp(name string) Finding {
 	f := Finding{Name: "provider " + name, Status: OK, Detail: "it answers, and takes our token"}
 	if name == "local" { // which has none
@@ -155,7 +155,8 @@ func ProviderUp(name string) Finding {
 	return f
 }
 
-// ProviderDown is a provider that does not serve us: the code of what a call of it failed with, and the reason.
+// ProviderDown is the finding about a provider that does not serve us: the code of the failure of a call, and the
+// reason.
 func ProviderDown(name string, code fault.Code, reason string) Finding {
 	f := blocks("provider "+name, reason, "")
 	switch code {

@@ -10,8 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Outbox is where notices wait. internal/records/store implements it. Its errors are *fault.Error with the code
-// internal.
+// Outbox stores notices. internal/records/store implements it. Its errors are *fault.Error with the code internal.
 type Outbox interface {
 	// ClaimNotices returns at most limit notices that are due at now, oldest first, and keeps them from other
 	// claimants, in this process or another one, until they are settled or lease has passed.
@@ -90,10 +89,10 @@ func (d *Deliverer) Notices(event record.Event, a record.Attempt) []record.Notic
 	return out
 }
 
-// Deliver is one pass: each notice that is due is tried once. delivered counts those that arrived, pending those that
-// are to be tried again; given up ones are only in the log. err is a failure of the outbox or the end of ctx, never a
-// failure of a target; what could not be settled is due again after ten minutes. Without senders it does nothing and
-// does not touch the outbox, so that a process that has none leaves the notices to one that has.
+// Deliver makes one pass: it tries each due notice once. delivered counts those that arrived, pending those that are to
+// be tried again; given up ones are only in the log. err is a failure of the outbox or the end of ctx, never a failure
+// of a target; what could not be settled is due again after ten minutes. Without senders it does nothing and does not
+// touch the outbox, so that a process that has none leaves the notices to one that has.
 func (d *Deliverer) Deliver(ctx context.Context) (delivered, pending int, err error) {
 	p := d.newPass()
 	err = p.run(ctx)

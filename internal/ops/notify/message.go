@@ -117,7 +117,7 @@ func known(event record.Event) bool {
 		record.EventDeployed, record.EventDeployWaits}, event)
 }
 
-// normal is m as it is written. Doing it twice changes nothing.
+// normal returns m in its written form. Doing it twice changes nothing.
 func (m Message) normal() Message {
 	m.Version, m.Untrusted = version, untrusted
 	m.Time = m.Time.UTC().Truncate(time.Millisecond)
@@ -170,8 +170,8 @@ type envelope struct {
 	Message json.RawMessage `json:"message"`
 }
 
-// notices are those of an event, one for each target (Targets.Names), so that each is retried by itself. It fails where
-// marshal does.
+// notices returns the notices of an event, one for each target (Targets.Names), so that each is retried by itself. It
+// fails where marshal does.
 func notices(m Message, targets ...string) ([]record.Notice, error) {
 	body, err := marshal(m)
 	if err != nil {

@@ -26,7 +26,7 @@ type Settings struct {
 	AllowPlainHTTP bool
 }
 
-// Targets are those whom the operator wants to be told. They hold secrets: whatever prints them prints their names. The
+// Targets are the configured targets of notifications. They hold secrets: printing them prints only their names. The
 // zero value has none.
 type Targets struct{ list []target }
 

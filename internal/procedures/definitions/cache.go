@@ -158,7 +158,7 @@ type cached struct {
 
 func (e cached) download() bool { return path.Dir(e.name) == "downloads" }
 
-// fetchedAt is when an index was fetched, as its file says, or else when the file was written.
+// fetchedAt returns when an index was fetched, by its file, or else when the file was written.
 func fetchedAt(content []byte, written time.Time) time.Time {
 	var kept struct {
 		FetchedAt json.RawMessage `json:"fetched_at"`

@@ -187,7 +187,7 @@ func (c *Catalog) summaries(ctx context.Context, files []file) ([]Summary, Probl
 // same tick of the clock would not be seen.
 const settled = 2 * time.Second
 
-// summary is that of one file, from memory if the file did not change.
+// summary returns the summary of one file, from memory if the file did not change.
 func (c *Catalog) summary(f file) (Summary, Problems) {
 	name := f.path()
 	c.memory.mu.Lock()

@@ -32,7 +32,7 @@ type ConfigOptions struct {
 // Config is the effective configuration: what the operator's file says (the one of FRACTARY_CONFIG, or else the
 // user's), as far as the project's file does not narrow it, with defaults for what both leave out.
 type Config struct {
-	// Registries are those that are used, those of lower priority numbers first, and then those that are not.
+	// Registries are the registries in use, those of lower priority numbers first, and then the unused ones.
 	Registries []Registry
 	CacheDir   string // absolute; "" for no cache
 	TTL        int    // seconds

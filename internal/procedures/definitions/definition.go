@@ -20,7 +20,7 @@ func Kinds() []Kind { return []Kind{Agent, Tool} }
 // folder returns the kind's folder in a project, a plugin and the global registry.
 func (k Kind) folder() string { return string(k) + "s" }
 
-// Source is where a definition was found.
+// Source says where a definition was found.
 type Source string
 
 // The sources, in the order in which a name is resolved.

@@ -20,7 +20,7 @@ type Failure struct {
 	Suggestions []string       `json:"suggestions"`
 }
 
-// form is that of the contract's errors.
+// form returns the form of the contract's errors.
 func form() *operation.Form {
 	return &operation.Form{
 		FailureType: reflect.TypeFor[Failure](),

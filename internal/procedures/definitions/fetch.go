@@ -25,7 +25,7 @@ const (
 	maxRedirects  = 5
 )
 
-// location is where something is fetched from: a URL of http or https, or a file.
+// location is the place from which something is fetched: a URL of http or https, or a file.
 type location struct {
 	url  *url.URL // nil for a file
 	file string
@@ -60,7 +60,7 @@ func parseLocation(text string) (location, error) {
 	return location{file: filepath.FromSlash(text)}, nil
 }
 
-// location is that of the registry's index, or of the folder that has it.
+// location returns the location of the registry's index, or of the folder that has it.
 func (r Registry) location() (location, error) {
 	l, err := parseLocation(r.URL)
 	if err == nil && l.url == nil && !filepath.IsAbs(l.file) {

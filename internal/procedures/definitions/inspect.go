@@ -127,8 +127,8 @@ func (f *Found) at(field, item, message string) Problem {
 	return p
 }
 
-// Info is a definition with what it extends merged in. A broken one is VALIDATION_ERROR with its problems; what cannot
-// be merged is DEPENDENCY_ERROR.
+// Info returns a definition with what it extends merged in. VALIDATION_ERROR with its problems for a broken one;
+// DEPENDENCY_ERROR for one that cannot be merged.
 func (c *Catalog) Info(ctx context.Context, kind Kind, ref Reference, source Source) (*Merged, error) {
 	found, err := c.resolve(ctx, kind, ref, source)
 	var missing *notFoundError

@@ -201,7 +201,7 @@ func (p place) look(root, near *files.Dir, kind Kind, folder string, e fs.DirEnt
 	return nil, nil
 }
 
-// notRegular is err, or says what is wrong with a file that is there.
+// notRegular returns err, or says what is wrong with a file that exists.
 func notRegular(err error) error {
 	if err == nil {
 		return errors.New("it is no regular file")

@@ -42,7 +42,7 @@ func (p Problem) String() string {
 	return text
 }
 
-// Problems are those of one file.
+// Problems are the problems of one file.
 type Problems []Problem
 
 // Errors returns the problems of severity error.

@@ -26,11 +26,11 @@ const (
 	defaultCacheBytes = 1 << 30
 	// inUse is how long after its last use a commit is not removed to make room: longer than any call takes.
 	inUse = 15 * time.Minute
-	// abandoned is when what a killed process left is removed: longer than any fetch takes.
+	// abandoned is the age at which leftovers of a killed process are removed: longer than any fetch takes.
 	abandoned = 30 * time.Minute
 )
 
-// folderOf is where the files of a commit are, once Folder has been asked.
+// folderOf returns the folder with the files of a commit, after a call of Folder.
 func (g *Git) folderOf(s *GitSource, commit string) string {
 	return filepath.Join(g.cache, change.Hash([]byte(s.URL)), commit)
 }

@@ -111,7 +111,7 @@ func (c *checkout) over(ctx context.Context, env []string, args ...string) (out 
 	return strings.TrimSpace(string(text)), failure, err
 }
 
-// must is over for what does not fail in a sound repository.
+// must is over for commands that do not fail in a sound repository.
 func (c *checkout) must(ctx context.Context, env []string, args ...string) (string, error) {
 	out, failure, err := c.over(ctx, env, args...)
 	if err == nil && failure != "" {

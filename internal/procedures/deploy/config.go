@@ -104,7 +104,7 @@ type Module struct {
 	Source  Source              `yaml:"source"`
 }
 
-// Source is where a module's files are: exactly one of the two.
+// Source says where a module's files are: exactly one of the two.
 type Source struct {
 	LocalPath *LocalPath `yaml:"local_path" json:"local_path,omitempty"`
 	Git       *GitSource `yaml:"git" json:"git,omitempty"`

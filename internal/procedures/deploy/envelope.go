@@ -61,7 +61,7 @@ const (
 	answerTooLarge   Code = "E_ANSWER_TOO_LARGE"
 )
 
-// form is that of agentpack's answers.
+// form returns the form of agentpack's answers.
 func form(version string) *operation.Form {
 	return &operation.Form{
 		FailureType: reflect.TypeFor[Envelope[map[string]any]](),

@@ -49,7 +49,7 @@ func ioError(name string, err error) error {
 	return change.IOError(name, err)
 }
 
-// invalidConfig is a configuration that says something it may not.
+// invalidConfig is the error for a configuration with an invalid value.
 func invalidConfig(format string, args ...any) *Error {
 	return change.NewError(ConfigInvalid, "config_invalid", []string{"fix_config", "retry_command"}, format, args...)
 }

@@ -28,7 +28,7 @@ type ExplainedPart struct {
 	File   string     `json:"file" doc:"Of the module"`
 	First  int        `json:"first_line" doc:"Of the target's file, as the module has it now"`
 	Last   int        `json:"last_line"`
-	// Layers are from the lowest; the last one that changes the file decides.
+	// Layers begin with the lowest; the last one that changes the file decides.
 	Layers []ExplainedLayer `json:"layers"`
 }
 
@@ -126,7 +126,7 @@ func (s *Service) traced(ctx context.Context, r Request) (t traced, err error) {
 	return t, err
 }
 
-// parts are those of a file, or the one that gives a line.
+// parts returns the parts of a file, or the one that has a line.
 func (s *Service) parts(t traced, of madeOf, line int) (out []ExplainedPart, err error) {
 	at := 1 // the line at which the part begins
 	for _, p := range of.parts {
@@ -155,7 +155,7 @@ func (s *Service) parts(t traced, of madeOf, line int) (out []ExplainedPart, err
 	return out, nil
 }
 
-// layers are those that have to do with a file of a module; line is 0 for none.
+// layers returns the layers that change a file of a module; line is 0 for none.
 func (s *Service) layers(from reading, p part, line int) (out []ExplainedLayer, err error) {
 	var texts []string
 	for i, l := range p.module.layers {
@@ -186,7 +186,7 @@ func (s *Service) layers(from reading, p part, line int) (out []ExplainedLayer, 
 	return out, nil
 }
 
-// place is where a file of a module is kept, without overlays.
+// place is the place of a module's file, without overlays.
 type place struct {
 	address string // of the repository; "" for the configuration's own
 	commit  string
@@ -242,7 +242,7 @@ func giving(layers []ExplainedLayer, texts []string, line int) {
 	}
 }
 
-// lineBefore is where a line of a text stood before an edit; kept is false if the edit made it.
+// lineBefore returns the number of a line before an edit; kept is false if the edit made the line.
 func lineBefore(before, after string, line int) (at int, kept bool) {
 	shift := 0 // how many lines more the text has now, before the edit
 	for _, e := range udiff.Lines(before, after) {

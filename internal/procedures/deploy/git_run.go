@@ -45,7 +45,7 @@ func (g *Git) run(ctx context.Context, dir string, input []byte, args ...string)
 	return g.call(ctx, sysgit.Call{Dir: dir, Stdin: bytes.NewReader(input), Args: args})
 }
 
-// call is run for what needs more.
+// call is run with all options.
 func (g *Git) call(ctx context.Context, c sysgit.Call) (out []byte, failure string, err error) {
 	result, err := g.git.Run(ctx, c, sysgit.Limits{Output: maxGitOutput, Said: maxGitError})
 	switch {

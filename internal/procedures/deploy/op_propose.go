@@ -29,7 +29,7 @@ type Proposed struct {
 	Files      []string `json:"files" doc:"Of the repository"`
 	Reused     bool     `json:"reused,omitempty" doc:"The same change was open already"`
 	DryRun     bool     `json:"dry_run,omitempty" doc:"Nothing was written"`
-	// Provider is where the pull request is, for its page.
+	// Provider is the provider of the pull request, for its page.
 	Provider string `json:"provider,omitempty"`
 }
 

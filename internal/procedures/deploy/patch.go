@@ -83,7 +83,7 @@ func (p *onePatch) header(line string) (why string) {
 	return ""
 }
 
-// hunkLines are how many lines a hunk has of the file before and after it.
+// hunkLines returns how many lines of the file a hunk has before and after it.
 func hunkLines(line string) (before, after int, ok bool) {
 	m := regexp.MustCompile(`^@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@`).FindStringSubmatch(line)
 	if m == nil {

@@ -134,7 +134,7 @@ func (s *Service) pending(ctx context.Context, with *change.Plan) map[change.Fil
 	return out
 }
 
-// candidate is where the configuration is read if the candidate is part of it.
+// candidate returns the reading of the configuration if the candidate is part of it.
 func (s *Service) candidate(ctx context.Context, c Candidate) (from reading, warnings []string, err error) {
 	if !isCommit(c.Commit) {
 		return from, nil, change.NewError(GitFailed, "git_failed", []string{"retry_command"},

@@ -37,7 +37,7 @@ type Updates struct {
 	lock []byte // as it would be written; nil if nothing is newer
 }
 
-// lockPath is where the lock file is.
+// lockPath returns the path of the lock file.
 func (u Updates) lockPath() string { return filepath.Join(u.repo, lockName) }
 
 // Newest looks for the newest commits of modules of other repositories; ids names them, none means all that follow a

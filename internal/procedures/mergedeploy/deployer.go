@@ -28,7 +28,7 @@ const (
 // page bounds the rows of the audit that are read at a time.
 const page = record.MaxAuditLimit
 
-// Audit is where merges are told. internal/records/store implements it.
+// Audit reads recorded merges. internal/records/store implements it.
 type Audit interface {
 	Head(ctx context.Context) (seq int64, hash string, err error)
 	Page(ctx context.Context, q record.AuditQuery) ([]record.RecordedAttempt, error)

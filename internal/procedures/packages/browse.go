@@ -92,7 +92,7 @@ func (b *Browser) Browse(_ context.Context, q Browsing) (Shelf, error) {
 	return out, nil
 }
 
-// Offered is one package; fault.NotFound if neither a registry has it nor the project.
+// Offered returns one package; fault.NotFound if neither a registry nor the project has it.
 func (b *Browser) Offered(_ context.Context, name string) (Offer, error) {
 	n, err := parseName(name)
 	if err != nil {

@@ -65,7 +65,7 @@ func (c Config) text(key string) string {
 	return text
 }
 
-// platforms are those into which packages are put when the caller names none.
+// platforms returns the platforms into which packages are put when the caller names none.
 func (c Config) platforms() []string {
 	if c.sources["active_platforms"] == SourceDefault && c.sources["default_platform"] != SourceDefault {
 		return []string{c.text("default_platform")}

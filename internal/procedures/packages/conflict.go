@@ -111,7 +111,7 @@ func versionsOf(known []candidate) string {
 	return strings.Join(out, ", ")
 }
 
-// missing is about a package that no registry has, and that another one depends on.
+// missing returns the error about a package that no registry has, and that another one depends on.
 func (r *resolver) missing(refusal *pubgrub.Refusal, f pubgrub.Fact, asked string) error {
 	chain := chainTo(refusal.Facts, f)
 	e := newError(PackageNotFound, "no registry has the package %s, which %s depends on", f.Need.Package,
@@ -123,7 +123,7 @@ func (r *resolver) missing(refusal *pubgrub.Refusal, f pubgrub.Fact, asked strin
 	return blame(r.nowhere(e, f.Need.Package), asked)
 }
 
-// notFound is about a package that was asked for.
+// notFound returns the error about a requested package.
 func (r *resolver) notFound(s Spec, known []candidate) error {
 	var e *Error
 	switch {

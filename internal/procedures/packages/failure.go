@@ -24,7 +24,7 @@ type Problem struct {
 	RequestID string         `json:"request_id,omitempty"`
 }
 
-// form is that of the contract's answers and errors.
+// form returns the form of the contract's answers and errors.
 func form() *operation.Form {
 	return &operation.Form{
 		FailureType: reflect.TypeFor[Failure](),

@@ -130,7 +130,7 @@ func (s *Service) folder(call operation.Call, name string) (dir, within string, 
 // NoArguments is the input of tools that take none.
 type NoArguments struct{}
 
-// counts are artifacts by their type, as answers have them.
+// counts counts artifacts by their type, for answers.
 func counts(of map[ArtifactType]int) (total int, out map[string]int) {
 	out = map[string]int{}
 	for t, n := range of {

@@ -29,8 +29,8 @@ func targetOf(platform string) change.TargetName {
 // mayLeave says which packages may have files outside of the project, below the user's folder of a platform.
 type mayLeave func(name string) bool
 
-// leaving is mayLeave for the packages of the project: all if the user's own configuration names the platform, or a
-// person at the terminal has named it in this call; else those that have files there already. A project's file, or an
+// leaving returns mayLeave for the packages of the project: all if the user's own configuration names the platform, or
+// a person at the terminal has named it in this call; else those that have files there already. A project's file, or an
 // agent, puts nothing there that is new.
 func (s *Service) leaving(ctx context.Context, named bool) (mayLeave, error) {
 	own, err := loadConfig(s.settings.Home, "")

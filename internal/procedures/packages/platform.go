@@ -32,7 +32,7 @@ const (
 	section // of a file that others write, too
 )
 
-// spot is where an artifact of a type goes.
+// spot is the place for an artifact of a type.
 type spot struct {
 	shape shape
 	// home says that it goes below Codex's folder of the user, rather than below the project.
@@ -51,7 +51,7 @@ const (
 	everywhere          // applyTo: "**"
 )
 
-// spotOf is where a platform wants an artifact.
+// spotOf returns the place for an artifact in a platform.
 func spotOf(platform string, t ArtifactType) spot {
 	spots := map[string]map[ArtifactType]spot{
 		"cursor": {

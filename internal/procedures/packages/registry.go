@@ -85,7 +85,7 @@ func (r Registry) open() (*files.Dir, error) {
 	return &root.Dir, nil
 }
 
-// openWriting is open for a registry that is written.
+// openWriting is open for writing a registry.
 func (r Registry) openWriting() (root *files.Writing, err error) {
 	switch {
 	case r.unused != "":

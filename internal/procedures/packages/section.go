@@ -43,7 +43,8 @@ func addSection(text []byte, p placed, block []byte) ([]byte, Section) {
 		Before: before}
 }
 
-// findSection is where a section with its marks stands in a text; ok is false if it does not, or not exactly once.
+// findSection returns the place of a section with its marks in a text; ok is false if it is missing, or there more than
+// once.
 func findSection(text []byte, words string) (from, to int, ok bool) {
 	begin, end := marks(words)
 	from = bytes.Index(text, []byte(begin+"\n"))

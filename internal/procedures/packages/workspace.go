@@ -175,7 +175,7 @@ func (l *Lock) unneeded() (out []string) {
 	return out
 }
 
-// folderOf is where an installed package lies.
+// folderOf returns the folder of an installed package.
 func (w workspace) folderOf(name Name) string { return filepath.Join(w.packages(), name.folder()) }
 
 // manifest reads the manifest of an installed package. AAM_INTEGRITY_ERROR if it is not there or broken.

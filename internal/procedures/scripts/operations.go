@@ -207,7 +207,7 @@ type StartedScript struct {
 	Result
 }
 
-// startOperation is for people: what their credential lets them do counts, not the tier of the server's agent.
+// startOperation is for people: the rights of their credential count, not the tier of the server's agent.
 func (s set) startOperation() operation.Operation {
 	return operation.Define(s.kernel, "", operation.Operation{
 		Name: "start_script", Summary: "Run a script, as a person", Effect: operation.Exec,

@@ -93,7 +93,7 @@ type selection struct {
 	Deny  []string `yaml:"deny"`
 }
 
-// DefaultSettings are those without a file. dir is the folder that the server runs in; absolute.
+// DefaultSettings returns the settings without a file. dir is the folder that the server runs in; absolute.
 func DefaultSettings(dir string) Settings {
 	return Settings{
 		Folder: defaultFolder, WorkingDir: dir, Limits: Limits{defaultTimeout, defaultOutputCap}, AtOnce: defaultAtOnce,

@@ -57,7 +57,7 @@ func Toolset(kernel func() *operation.Kernel, service func() *Service) operation
 	}
 }
 
-// form is that of the contract: a script that did not run answers like one that failed.
+// form returns the form of the contract: a script that did not run answers like one that failed.
 func form() *operation.Form {
 	return &operation.Form{
 		FailureType: reflect.TypeFor[Result](), Answers: true,
@@ -74,7 +74,7 @@ func failure(err error, requestID string) Result {
 	return Result{Stderr: text, ExitCode: not.ExitCode}
 }
 
-// notRunOf is why a script was not run.
+// notRunOf returns the reason why a script was not run.
 func notRunOf(err error) *NotRun {
 	var not *NotRun
 	if errors.As(err, &not) {
@@ -228,7 +228,7 @@ func dryRun(s Script, plan Plan, arguments map[string]any) Result {
 	return Result{Stdout: text}
 }
 
-// Summary is one line for people.
+// Summary describes the script in one line for people.
 func (s Script) Summary() string {
 	if s.Synopsis != "" {
 		return s.Synopsis

@@ -37,7 +37,7 @@ const (
 	waitForReview = time.Hour
 )
 
-// checkCaps is limit_reached if one more pull request would be one too many.
+// checkCaps returns limit_reached if one more pull request would exceed a cap.
 func checkCaps(repo gitprovider.RepoRef, caps policy.Caps, u record.Usage, now time.Time) *fault.Error {
 	if u.Open >= caps.OpenPRs {
 		e := fault.New(fault.LimitReached,

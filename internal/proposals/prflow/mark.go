@@ -66,7 +66,7 @@ func (m mark) holdsText(fingerprint string) bool {
 	return false
 }
 
-// markForm is gitprovider.MarkOpening, a version, payload and signature.
+// markForm matches gitprovider.MarkOpening, a version, payload and signature.
 func markForm() *regexp.Regexp {
 	return regexp.MustCompile(regexp.QuoteMeta(gitprovider.MarkOpening) + `v1 ([A-Za-z0-9_-]+) ([A-Za-z0-9_-]{43}) -->`)
 }
@@ -81,7 +81,7 @@ func (m mark) sign(key []byte) (string, error) {
 	return fmt.Sprintf("%sv1 %s %s -->", gitprovider.MarkOpening, encoded, signature(key, encoded)), nil
 }
 
-// signature is HMAC-SHA256 in unpadded base64url. The prefix keeps it from being valid for any other purpose.
+// signature returns the HMAC-SHA256 in unpadded base64url. The prefix keeps it from being valid for any other purpose.
 func signature(key []byte, encoded string) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("claude-ops mark v1\n" + encoded))

@@ -26,7 +26,7 @@ type reviewAnswers struct {
 	answers  []record.ReviewAnswer
 }
 
-// answersOf are those of a recorded proposal.
+// answersOf returns the answers of a recorded proposal.
 func answersOf(p gitprovider.Provider, made record.Proposal, pr gitprovider.PullRequest) reviewAnswers {
 	out := reviewAnswers{provider: p, repo: repoOf(made), pr: pr, request: made.ID, answers: made.Answers}
 	if len(made.Files) > 0 {

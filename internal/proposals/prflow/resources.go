@@ -29,7 +29,7 @@ type KnownFiles struct {
 	Paths       []string
 }
 
-// Resources are files and differences by their address. known lists files whose names are known without asking anybody;
+// Resources returns the resources for files and differences. known lists files whose names are known without a request;
 // nil for none.
 func Resources(service func() *Service, known func(ctx context.Context) []KnownFiles) *operation.Resources {
 	const text = "text/plain"

@@ -17,11 +17,11 @@ type Settled struct {
 	Branch    string `json:"branch"`
 	// Live says that another process still works on it; it was left alone.
 	Live bool `json:"live"`
-	// Late is until when what its process had sent may still arrive (RFC 3339, UTC): it was left alone, unless its pull
-	// request was there. "" if that is past, or was.
+	// Late is the time until which writes of its process may still arrive (RFC 3339, UTC): it was left alone, unless its
+	// pull request was there. "" if that time is past, or the pull request was there.
 	Late  string `json:"late_until,omitempty"`
 	Error string `json:"error,omitempty"` // why it could not be settled now
-	// Number is that of the pull request that it became or was added to; 0 for none.
+	// Number is the number of the pull request that it became or was added to; 0 for none.
 	Number int            `json:"number,omitempty"`
 	Key    record.PullKey `json:"-"`
 }

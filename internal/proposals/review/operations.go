@@ -70,7 +70,7 @@ const forPeople = "For people, and for pull requests of local repositories; thos
 // maxBody bounds the body of a request, in bytes.
 const maxBody = 512 << 10
 
-// Operations are for people, so that no tool leads to them.
+// Operations returns the operations for people only: no tool leads to them.
 func (d Desk) Operations() []operation.Operation {
 	return []operation.Operation{d.opinion(), d.merge(), d.close(), d.lift()}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Host is where the pull requests are; *local.Reviewer is one.
+// Host serves the pull requests that are reviewed here; *local.Reviewer implements it.
 type Host interface {
 	List(ctx context.Context, ref gitprovider.RepoRef, state gitprovider.State) ([]gitprovider.PullRequest, error)
 	Show(ctx context.Context, ref gitprovider.RepoRef, number int) (local.Detail, error)
@@ -55,8 +55,8 @@ type Options struct {
 	// there is.
 	Ask func(ctx context.Context, provider, owner, name string, number int) (pr gitprovider.PullRequest, ours bool,
 		err error)
-	// Starters are those who started what a pull request consists of, for a policy that wants two persons; nil where that
-	// is not known.
+	// Starters returns who started the parts of a pull request, for a policy that requires two persons; nil where that is
+	// not known.
 	Starters func(ctx context.Context, key record.PullKey) ([]record.Actor, error)
 	// Look updates the record of a pull request from its host after a review; nil where nothing does so.
 	Look func(ctx context.Context, key record.PullKey, by record.Door) error
@@ -257,7 +257,7 @@ func (s *Service) readable(provider string, ref gitprovider.RepoRef) error {
 	return s.Kernel.CurrentAuthority().Reads(provider, ref.Owner, ref.Name)
 }
 
-// reviewable is nil for a provider whose pull requests are reviewed here.
+// reviewable returns nil for a provider whose pull requests are reviewed here.
 func (s *Service) reviewable(provider string) error {
 	switch {
 	case provider != s.Provider:

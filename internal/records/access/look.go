@@ -20,7 +20,7 @@ type looking struct {
 	down map[Account]outage
 }
 
-// outage is why a provider could not be asked about a person.
+// outage says why a provider could not be asked about a person.
 type outage struct {
 	why   error
 	until time.Time // when it is asked again
@@ -217,7 +217,7 @@ func (g *Gatekeeper) owner(ctx context.Context, a Account) (Person, error) {
 		"asked now: their tokens rest until it answers; try again later", who.Provider, age.Round(time.Minute), who.Name)
 }
 
-// askedOrDown is asked with LookEvery, and for downPause what it failed with.
+// askedOrDown is asked with LookEvery; after a failure it returns that error for downPause.
 func (g *Gatekeeper) askedOrDown(ctx context.Context, who Person) (Person, error) {
 	if err := g.looking.failure(who.Account, g.now()); err != nil {
 		return who, err

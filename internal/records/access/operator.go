@@ -35,7 +35,7 @@ type FirstToken struct {
 	Random     io.Reader
 }
 
-// Path is where the token is kept.
+// Path returns the path of the token.
 func (f FirstToken) Path() string { return filepath.Join(f.Folder, f.File) }
 
 // Secret returns the token, and makes it if none was ever made. It is "" if there are others, and if it was revoked.

@@ -34,7 +34,7 @@ func ScopesOfAgent(tier gitprovider.Tier, readOnly bool) Scopes {
 	return Scopes{Propose, Read}
 }
 
-// Lacks are those of others that are not in the set.
+// Lacks returns the scopes of others that are not in the set.
 func (s Scopes) Lacks(others Scopes) Scopes {
 	return slices.DeleteFunc(slices.Clone(others), s.Has)
 }

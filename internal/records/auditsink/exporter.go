@@ -64,7 +64,7 @@ func (e *Exporter) Names() (out []string) {
 	return out
 }
 
-// Appended is to be called after rows were added. It exports to files before it returns, and to others in the
+// Appended must be called after rows were added. It exports to files before it returns, and to others in the
 // background; the context's end does not stop it. What fails is told, noted, and tried again later.
 func (e *Exporter) Appended(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), localBound)

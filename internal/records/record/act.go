@@ -89,7 +89,7 @@ func (a Act) Sentence(quote func(string) string) string {
 	return out
 }
 
-// Repository is owner/name as the attempt names it; "" for none.
+// Repository returns owner/name as the attempt names it; "" for none.
 func (a Attempt) Repository() string {
 	if a.Owner+a.Repo == "" {
 		return ""
@@ -228,7 +228,7 @@ func allVerbs() map[string]verbs {
 	}
 }
 
-// Refusal is why an attempt was refused or failed: its code, told apart further by the first rule that was broken.
+// Refusal says why an attempt was refused or failed: its code, refined by the first rule that was broken.
 func (a Attempt) Refusal() string {
 	for _, verdict := range a.Verdicts {
 		for _, v := range verdict.Violations {

@@ -64,7 +64,7 @@ type ActorSession struct {
 	// Starter started it. A session that another one handed over to has that one's agent as its starter. nil where that
 	// is not known.
 	Starter *Actor `json:"starter,omitempty"`
-	// Read are those whose words it was told beside its starter's, by the sessions before it.
+	// Read lists the people whose words it read beside its starter's, from the sessions before it.
 	Read []Actor `json:"read,omitempty"`
 }
 

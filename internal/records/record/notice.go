@@ -30,8 +30,8 @@ type Notice struct {
 
 // Notifier tells people of events. internal/ops/notify implements it.
 type Notifier interface {
-	// Notices are those of an event, one for each target. They are to be put into the outbox in the transaction that
-	// records the event.
+	// Notices returns the notices of an event, one for each target. They are to be put into the outbox in the transaction
+	// that records the event.
 	Notices(event Event, a Attempt) []Notice
 	// Kick has what waits in the outbox delivered, and does not wait for that.
 	Kick(ctx context.Context)

@@ -77,7 +77,7 @@ type Task struct {
 	Trigger Trigger          `json:"trigger"`
 	Note    string           `json:"note,omitempty"`
 	Model   string           `json:"model"`
-	// Toolsets are those that the agent's MCP server has; of records of older versions nil, which was [pr].
+	// Toolsets are the toolsets of the agent's MCP server; nil in records of older versions, which means [pr].
 	Toolsets []string `json:"toolsets,omitempty"`
 	DryRun   bool     `json:"dry_run,omitempty"`
 }

@@ -19,7 +19,7 @@ const (
 	// CostEstimate is our sum by list prices over the messages that came: the session runs, or ended without the CLI's
 	// last word.
 	CostEstimate CostSource = "estimate"
-	// CostUnknown is that tokens were used, and the price of at least one model is not known. The cost is that of the
+	// CostUnknown says that tokens were used, and the price of at least one model is not known. The cost is that of the
 	// others.
 	CostUnknown CostSource = "unknown"
 )

@@ -37,7 +37,7 @@ const (
 	maxViolations = 100 // of one verdict
 )
 
-// bounds are those of one row.
+// bounds are the bounds of one row.
 type bounds struct {
 	name, title, message, sentence, path int // bytes of one text
 	paths, verdicts                      int // bytes of all of them, as they are stored; 0: their number alone is bounded

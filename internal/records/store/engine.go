@@ -83,7 +83,7 @@ func newestVersion(migrations fs.FS, dir string) (int64, error) {
 	return strconv.ParseInt(digits, 10, 64)
 }
 
-// retryAfter is when a call is to be made again that failed because the database could not be used for a while.
+// retryAfter is the reported wait after a call that failed because the database could not be used for a while.
 const retryAfter = 5 * time.Second
 
 // again returns the fault of a temporary failure: waiting is enough.

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// postgresCause is causeOther also for errors that are not of PostgreSQL.
+// postgresCause returns causeOther also for errors that are not of PostgreSQL.
 func postgresCause(err error) cause {
 	switch sqlState(err) {
 	case stateUnique:

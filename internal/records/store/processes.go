@@ -23,7 +23,7 @@ type Process struct {
 	Command string // the words of the command, without its arguments; such as "serve"
 }
 
-// String is such as "claudeops 0.1.0 serve".
+// String returns a text such as "claudeops 0.1.0 serve".
 func (p Process) String() string {
 	return strings.Join(slices.DeleteFunc([]string{"claudeops", p.Version, p.Command},
 		func(s string) bool { return s == "" }), " ")

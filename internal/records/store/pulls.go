@@ -139,7 +139,7 @@ func pullsOf(ctx context.Context, tx *sql.Tx, keys []record.PullKey) ([]record.P
 		WHERE r.provider = w.provider AND r.owner = w.owner AND r.repo = w.repo AND r.number = w.number`, args...)
 }
 
-// followEnded is for how long after it has changed a pull request is still looked at that is not open.
+// followEnded is how long after its last change a pull request that is not open is still looked at.
 const followEnded = 30 * 24 * time.Hour
 
 // DuePulls returns pull requests of the provider that are to be looked at, least recently tried first: open ones that

@@ -68,7 +68,7 @@ func changesOne(result sql.Result, err error) (bool, error) {
 // dollar returns the placeholder of an argument.
 func dollar(n int) string { return "$" + strconv.Itoa(n) }
 
-// placeholders is "$from, ..., $to".
+// placeholders returns "$from, ..., $to".
 func placeholders(from, to int) string {
 	var b strings.Builder
 	for i := from; i <= to; i++ {

@@ -84,7 +84,7 @@ func (d *database) shownKey(key record.PullKey) record.PullKey {
 	return key
 }
 
-// shownPulls are records as others know them.
+// shownPulls converts records to the form that callers know.
 func (d *database) shownPulls(found []record.PullRecord) []record.PullRecord {
 	for i := range found {
 		found[i].PullKey = d.shownKey(found[i].PullKey)

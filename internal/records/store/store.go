@@ -16,8 +16,8 @@ type Options struct {
 	// package documentation for what the URL and its user need. Errors name host and database, never the URL or its
 	// password.
 	DatabaseURL string
-	// Kind is where the operator says that the records are, KindSQLite or KindPostgreSQL. "" means where they were last
-	// with this state folder: it does not go over to the other one by itself.
+	// Kind is the configured kind of database, KindSQLite or KindPostgreSQL. "" means the last one of this state folder:
+	// it does not change by itself.
 	Kind string
 	// Now is the clock for what the store dates and judges itself: when a pull request was recorded, whose turn a round
 	// is, and records that come without a time. Default: the clock of the PostgreSQL server, with SQLite time.Now.
@@ -56,7 +56,7 @@ type Options struct {
 
 const defaultBusyTimeout = 15 * time.Second
 
-// pragmas are those of SQLite that an open database has besides those of every pool.
+// pragmas returns the SQLite pragmas of an open database besides those of every pool.
 func (o Options) pragmas() []string {
 	if o.NoSync {
 		return []string{"synchronous(OFF)"}
@@ -131,7 +131,7 @@ func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// Path is where the database is, for people: its file, or host, port and name on PostgreSQL.
+// Path returns the location of the database, for people: its file, or host, port and name on PostgreSQL.
 func (s *Store) Path() string { return s.db.path() }
 
 // PullPaths returns the memory of a provider.

@@ -24,7 +24,7 @@ type changeLists struct {
 // anyAge is the age of dry runs where none is too old.
 const anyAge = 100 * 365 * 24 * time.Hour
 
-// listsOf are those of a tab; "" is all changes.
+// listsOf returns the lists of a tab; "" is all changes.
 func listsOf(tab record.Tab) changeLists {
 	const merged, closed, gone = record.Standing(gitprovider.StateMerged), record.Standing(gitprovider.StateClosed),
 		record.Standing(record.StateGone)

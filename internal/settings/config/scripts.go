@@ -36,8 +36,8 @@ func (c Config) ScriptSees(name string) bool {
 	})
 }
 
-// secretNames are those of this program and of the model, and the names of tokens by which other programs know the
-// forges.
+// secretNames matches the names of secrets of this program and of the model, and the names of tokens by which other
+// programs know the forges.
 func secretNames() *regexp.Regexp {
 	return regexp.MustCompile(
 		`^(CLAUDEOPS_.*|GITHUB_TOKEN|GH_TOKEN|GITEA_TOKEN|FORGEJO_TOKEN|FRACTARY_REGISTRY_TOKEN|ANTHROPIC_.*|CLAUDE_.*|AWS_.*(KEY|TOKEN|SECRET).*)(_FILE)?$`)

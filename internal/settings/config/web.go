@@ -18,7 +18,7 @@ const (
 	maxStartWait     = time.Hour
 )
 
-// DefaultAddr is where `claudeops serve` listens: this machine alone can connect.
+// DefaultAddr is the default address of `claudeops serve`: only this machine can connect.
 const DefaultAddr = "127.0.0.1:8080"
 
 // Web configures how `claudeops serve` is reached. Problem names the variable that is malformed, "" if none is: a

@@ -24,7 +24,7 @@ type AddressForm struct {
 	add          func(address string, entry map[string]any) []string
 }
 
-// AddressForms are those of the clients that are known.
+// AddressForms returns the forms of the known clients.
 func AddressForms() []AddressForm {
 	return []AddressForm{
 		{

@@ -64,8 +64,8 @@ type Agents struct {
 type Targets struct {
 	Repositories    []RepoPattern // of the file; empty: every repository that a provider serves
 	EnvRepositories []RepoPattern // of CLAUDEOPS_REPOS; a repository must be on both lists
-	// CallersRepositories are those that the caller's token is for; empty: it names none. A repository must be on this
-	// list, too.
+	// CallersRepositories are the repositories that the caller's token is for; empty: it names none. A repository must be
+	// on this list, too.
 	CallersRepositories []RepoPattern
 	BaseBranches        []string  // patterns; empty: the default branch, or the one that the manifest names
 	Pins                []RepoPin // what holds for single repositories, whatever their manifests say

@@ -47,7 +47,7 @@ func (p Policy) LeastTier(tool string) gitprovider.Tier {
 	return p.Agents.ToolTiers[at].Tier
 }
 
-// sources are the places that files of projects may choose from.
+// sources sets the places that files of projects may choose from.
 func (f file) sources(p *Policy) error {
 	p.Server.Sources = f.Sources
 	return p.Server.Sources.Check()

@@ -148,7 +148,7 @@ func defaultPorts() map[string]string {
 	return map[string]string{"https": "443", "http": "80", "ssh": "22", "git": "9418", "file": ""}
 }
 
-// shortSSH is git's short form of an address over ssh.
+// shortSSH matches git's short form of an address over ssh.
 func shortSSH() *regexp.Regexp {
 	return regexp.MustCompile(`^([A-Za-z0-9._-]+)@([A-Za-z0-9.-]+):([^/].*|/.*)$`)
 }

@@ -17,7 +17,7 @@ type lastUnchanged struct {
 	state *StatCache
 }
 
-// stats are those of a plan of what is desired, and its warnings, if it had nothing to change.
+// stats returns the stat caches of a plan of what is desired, and its warnings, if it had nothing to change.
 func (l *lastUnchanged) stats(desired *Desired) (stats []*StatCache, warnings []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -81,7 +81,7 @@ func (e *Engine) initial(snap, last *Snapshot) *Snapshot {
 	return &first
 }
 
-// rootsInUse are those of roots that are current, or have files or changes in a snapshot.
+// rootsInUse returns the roots that are current, or have files or changes in a snapshot.
 func rootsInUse(snap *Snapshot, roots, current []RootDir) (out []RootDir) {
 	used := map[FileKey]bool{}
 	for _, f := range snap.Managed {

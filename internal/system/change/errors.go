@@ -34,7 +34,7 @@ func NewError(code Code, reason string, next []string, format string, args ...an
 	return e
 }
 
-// invalidConfig is a configuration that says something it may not.
+// invalidConfig is the error for a configuration with an invalid value.
 func invalidConfig(format string, args ...any) *Error {
 	return NewError(ConfigInvalid, "config_invalid", []string{"fix_config", "retry_command"}, format, args...)
 }

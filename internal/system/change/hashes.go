@@ -63,7 +63,7 @@ func (h *Hashes) of(name string, info fs.FileInfo) (hash string, ok bool) {
 	return h.with(name, id)
 }
 
-// with is of for a file that the system was asked about.
+// with is of for a file whose stat data are known.
 func (h *Hashes) with(name string, id fileID) (hash string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -98,7 +98,7 @@ func readPlain(folder *os.Root, name string) ([]byte, fs.FileInfo, error) {
 	return files.Read(folder, name, MaxFileBytes)
 }
 
-// time is when a reading begins.
+// time returns the time at which a reading begins.
 func (h *Hashes) time() time.Time {
 	if h == nil {
 		return time.Time{}

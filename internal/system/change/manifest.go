@@ -24,7 +24,7 @@ type manifestFile struct {
 	Modules []string `json:"module_ids"`
 }
 
-// ManifestPath is where the manifest of a target lies in one of its folders.
+// ManifestPath returns the path of a target's manifest in one of its folders.
 func ManifestPath(root string, target TargetName) string {
 	return filepath.Join(root, ".agentpack.manifest."+string(target)+".json")
 }

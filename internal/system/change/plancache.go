@@ -201,7 +201,7 @@ type unpacker struct {
 	bad  bool
 }
 
-// number is bounded by what is left, so that nothing is made for what is not there.
+// number reads a number, bounded by the remaining bytes, so that no space is allocated for missing data.
 func (u *unpacker) number() int {
 	var n uint64
 	for shift := 0; shift < 64; shift += 7 {

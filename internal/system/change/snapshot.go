@@ -68,7 +68,7 @@ type Step struct {
 	Mode       uint32     `json:"mode"`
 	BeforeMode uint32     `json:"before_mode,omitempty"` // of the file that was there
 	Adopted    bool       `json:"adopted,omitempty"`     // the file that was there was not deployed
-	// Staged is where the new file waits before it takes its place.
+	// Staged is the path at which the new file waits before it takes its place.
 	Staged string `json:"staged,omitempty"`
 }
 

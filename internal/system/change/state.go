@@ -42,7 +42,7 @@ type journal struct {
 	// Manifests are the contents that they will have, and had, by path; "" for none.
 	Manifests map[string]string `json:"manifests"`
 	Before    map[string]string `json:"manifests_before"`
-	// Folders are those that are made, the outer ones first.
+	// Folders are the folders that are made, the outer ones first.
 	Folders []string `json:"folders"`
 	// Real are the paths of the folders that hold the files, without links.
 	Real map[string]string `json:"real_folders,omitempty"`

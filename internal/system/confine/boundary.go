@@ -24,7 +24,7 @@ type Boundary struct {
 	Account string `json:"user,omitempty" doc:"The user that the processes run as, where it is another"`
 	// ABI is the version of the kernel's Landlock whose rules hold, with User in addition; 0: none hold.
 	ABI int `json:"landlock_abi,omitempty" doc:"The version of Landlock whose rules hold; with user they hold in addition"`
-	// Net is where the processes may connect to, in a few words; "" without a boundary and of older records.
+	// Net describes where the processes may connect to, in a few words; "" without a boundary and of older records.
 	Net string `json:"net,omitempty" doc:"Where the processes may connect to, such as TCP to ports 53, 443; UDP to anywhere"`
 	// Missing lists what the boundary lacks on this machine, one clause each. If it is not empty, the boundary does not
 	// satisfy an operator who requires one.
@@ -76,7 +76,7 @@ type Account struct {
 	Common int
 }
 
-// groups are those that the user has beside its own.
+// groups returns the user's groups beside its own.
 func (a *Account) groups() []int {
 	if a.Common > 0 {
 		return []int{a.Common}

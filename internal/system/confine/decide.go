@@ -167,7 +167,7 @@ func (m Machine) network(c Choice, b *Boundary) {
 	}
 }
 
-// namePort is that of name servers.
+// namePort is the port of name servers.
 const namePort = 53
 
 func ports(all []uint16) string {

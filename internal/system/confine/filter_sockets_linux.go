@@ -69,8 +69,8 @@ func (e *entry) socketCalls() []filtered {
 		)})
 }
 
-// limitedSockets are those of the internet where TCP is limited to ports: TCP itself and, unless names need not be
-// looked up, UDP.
+// limitedSockets filters internet sockets where TCP is limited to ports: it permits TCP itself and, unless names need
+// not be looked up, UDP.
 func (e *entry) limitedSockets() []bpf.Instruction {
 	const kindBits, asKind, protocol = 0xf, 0, 2
 	otherProtocol := refuse(unix.EPROTONOSUPPORT)

@@ -52,7 +52,7 @@ func maySwitch() error {
 	return nil
 }
 
-// neededCapabilities are those that a supervisor needs whose agents have a user of their own.
+// neededCapabilities returns the capabilities that a supervisor needs whose agents have a user of their own.
 func neededCapabilities() []uint { return []uint{unix.CAP_KILL, unix.CAP_SETGID, unix.CAP_SETUID} }
 
 // doors returns the sockets of services that run commands for any client, as far as the user may reach them.

@@ -105,7 +105,7 @@ func (e entry) who() string {
 	return fmt.Sprintf("g:%d", e.id)
 }
 
-// String is for people.
+// String describes the entry for people.
 func (e entry) String() string {
 	if e.tag == tagUser {
 		return fmt.Sprintf("user %d", e.id)

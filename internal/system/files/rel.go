@@ -51,7 +51,7 @@ func ParseRel(name string, limit int) (Rel, error) {
 	return Rel{name}, nil
 }
 
-// CheckName is errGitName or errHiddenName for a component of a path that no Rel has.
+// CheckName returns errGitName or errHiddenName for a component of a path that no Rel has.
 func CheckName(component string) error {
 	control := func(r rune) bool { return r < ' ' } // a tab and a newline are not hidden characters of a text
 	switch {

@@ -31,8 +31,8 @@ func always(protocols string) []string {
 	}
 }
 
-// settings are in force in every call, over the repository's configuration: programs that it would start, and the
-// network.
+// settings returns the settings of every call, which override the repository's configuration: programs that it would
+// start, and the network.
 func settings() []string {
 	return []string{
 		"core.hooksPath=/dev/null", "core.fsmonitor=false", "credential.helper=", "protocol.allow=never",

@@ -24,7 +24,7 @@ type openid struct {
 	keys  *keys
 	mu    *sync.Mutex
 	found *discovered // nil before it was asked
-	// problem is why it could not be asked at the time, so that many who sign in do not wait for it one after the other.
+	// problem says why it could not be asked at the time, so that many who sign in do not wait for it one after the other.
 	problem error
 	at      time.Time
 }
@@ -140,7 +140,7 @@ func (o *openid) config(ctx context.Context) (oauth2.Config, error) {
 	}, nil
 }
 
-// scopes are those that the operator names, or the usual ones as far as the provider has them.
+// scopes returns the scopes that the operator names, or the usual ones as far as the provider has them.
 func (o *openid) scopes(found *discovered) []string {
 	if len(o.settings.Scopes) > 0 {
 		return append([]string{oidc.ScopeOpenID},

@@ -27,7 +27,7 @@ const (
 	rediscover = time.Hour
 )
 
-// Person is whom a provider has recognised.
+// Person is a person whom a provider has recognised.
 type Person struct {
 	Provider string   // name of the provider, as the operator has it
 	Issuer   string   // of the provider
@@ -145,7 +145,7 @@ func (p *Provider) Name() string { return p.settings.Name }
 // Key returns a secret that this server shares with the provider alone; "" for a public client.
 func (p *Provider) Key() string { return p.secret() }
 
-// Text is that of the button.
+// Text returns the text of the button.
 func (p *Provider) Text() string { return p.settings.Text }
 
 // Kind returns the provider's protocol.

@@ -33,7 +33,7 @@ type reaper struct {
 	tooMany bool            // the tree was ended because of its size
 }
 
-// Reap is the life of a reaper; see ReaperCommand. It returns the exit code of its process.
+// Reap runs the reaper; see ReaperCommand. It returns the exit code of its process.
 func Reap() int {
 	orders := os.NewFile(ordersFile, "orders")
 	lines := bufio.NewReader(orders)

@@ -165,7 +165,7 @@ func (h *sessionRoutes) journal(ctx context.Context, _ operation.Call, _ struct{
 	return page, nil
 }
 
-// openFindings are open findings as answers have them.
+// openFindings converts open findings for answers.
 func (h *sessionRoutes) openFindings(open []sessions.Escalated) []OpenFinding {
 	out := []OpenFinding{}
 	for _, e := range open {

@@ -78,7 +78,7 @@ func (s *Server) Here(r *http.Request) oauth.Here {
 	return oauth.Here{Issuer: s.Issuer(r), Resource: s.Issuer(r) + s.MCPPath}
 }
 
-// Routes are those for programs; the page for people is elsewhere.
+// Routes returns the routes for programs; the page for people is elsewhere.
 func (s *Server) Routes() []handler.Route {
 	if s.Service == nil {
 		return nil

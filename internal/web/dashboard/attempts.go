@@ -22,7 +22,7 @@ type attempt struct {
 	about records.About
 }
 
-// attemptsOf are attempts with what is known beside them.
+// attemptsOf adds to attempts the facts beside them.
 func attemptsOf(ctx context.Context, pulls records.Pulls, sessions records.Sessions,
 	rows []record.RecordedAttempt) (out []attempt, err error) {
 	about, err := records.AboutOf(ctx, pulls, sessions, rows)
@@ -57,7 +57,7 @@ type did struct {
 // Key implements pages.Part: it is the whole.
 func (d did) Key() any { return d }
 
-// Moment is none.
+// Moment returns no time.
 func (did) Moment() time.Time { return time.Time{} }
 
 // Leads returns the address of what it is about, without the base: the change, the session or, where there is nothing
@@ -100,7 +100,7 @@ func (a attempt) Pull() *pullLink {
 	return pullLinkOf(a.PullKey(), a.PRURL, a.Seen.State)
 }
 
-// Gates are those that refused.
+// Gates returns the gates that refused.
 func (a attempt) Gates() (out []record.Gate) {
 	for _, v := range a.Verdicts {
 		if v.Ruling == record.Deny && !slices.Contains(out, v.Gate) {

@@ -153,7 +153,7 @@ type actForm struct {
 	Failed           string // why it comes back
 }
 
-// ID is that of its sheet.
+// ID returns the id of its sheet.
 func (a actForm) ID() string { return "do-" + a.Verb }
 
 // lowered returns a text as it stands within a sentence.

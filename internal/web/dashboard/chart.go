@@ -42,7 +42,7 @@ func (d chartDay) Key() any {
 	return string(b)
 }
 
-// Moment is none.
+// Moment returns no time.
 func (chartDay) Moment() time.Time { return time.Time{} }
 
 // chartPart is a part of a bar.

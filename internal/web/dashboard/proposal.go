@@ -74,7 +74,7 @@ func (v proposalPage) Last() *attempt {
 	return &v.Attempts[len(v.Attempts)-1]
 }
 
-// Repository is owner/name, or "".
+// Repository returns owner/name, or "".
 func (v proposalPage) Repository() string {
 	switch {
 	case v.Change != nil:

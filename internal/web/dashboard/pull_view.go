@@ -39,13 +39,13 @@ func (t target) Path() string {
 		strconv.Itoa(t.number)}, "/")
 }
 
-// OwnerName is its repository, as owner/name.
+// OwnerName returns its repository, as owner/name.
 func (t target) OwnerName() string { return t.owner + "/" + t.name }
 
-// Provider is where it is.
+// Provider returns its provider.
 func (t target) Provider() string { return t.provider }
 
-// Repository is its repository with the provider.
+// Repository returns its repository with the provider.
 func (t target) Repository() record.RepoName {
 	return record.RepoName{Provider: t.provider, Owner: t.owner, Name: t.name}
 }
@@ -170,7 +170,7 @@ func (v pullPage) Proposer() string {
 	return record.Attempt{Door: first.Door, Caller: first.Caller, Session: first.Session}.Act(record.Context{}).Who
 }
 
-// Revised is when it was revised last; zero for never.
+// Revised returns the time of its last revision; zero for never.
 func (v pullPage) Revised() time.Time {
 	if n := len(v.Made); n > 1 {
 		return v.Made[n-1].CreatedAt

@@ -122,7 +122,7 @@ func (h *pullPages) asProposed(ctx context.Context, t target, err error) error {
 	return &handler.RecordedError{Err: err, Path: proposalPath(made[len(made)-1].ID) + "?as=proposed"}
 }
 
-// next is another pull request that waits for a person, the oldest; nil for none.
+// next returns another pull request that waits for a person, the oldest; nil for none.
 func (h *pullPages) next(ctx context.Context, but target) (*waitItem, error) {
 	open, err := h.pulls.OpenPulls(ctx, maxOpenPulls)
 	for _, p := range open {

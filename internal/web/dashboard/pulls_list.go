@@ -171,7 +171,7 @@ func sideBySide(n int, do func(i int)) {
 	_ = group.Wait()
 }
 
-// knownRepositories are those of the record and those that the allowlists name one by one.
+// knownRepositories returns the repositories of the record and those that the allowlists name one by one.
 func (h *pullList) knownRepositories(ctx context.Context) ([]record.RepoName, error) {
 	repos, err := h.summary.Repositories(ctx)
 	if err != nil {

@@ -79,7 +79,7 @@ func eventMoment(e sessions.Event) moment {
 	return m
 }
 
-// talk is the timeline of the events that are shown and of what was proposed meanwhile; kind narrows it.
+// talk fills in the timeline of the shown events and of the proposals meanwhile; kind narrows it.
 func (v *sessionPage) talk(kind string) {
 	s := v.Said
 	for _, e := range s.Events {

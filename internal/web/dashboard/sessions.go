@@ -149,7 +149,7 @@ func (h *sessionPages) numbers(req *handler.Request, used *usageTable) (*session
 	return n, err
 }
 
-// schedulePage is when sessions start by themselves.
+// schedulePage is the page about scheduled sessions.
 type schedulePage struct {
 	pages.Page
 	Plan session.Plan
@@ -197,7 +197,7 @@ func (h *sessionPages) needs(req *handler.Request) (out []waitItem, err error) {
 	return out, nil
 }
 
-// running are those that run now.
+// running returns the sessions that run now.
 func (h *sessionPages) running(req *handler.Request) (out []sessionRow, err error) {
 	rows, err := h.records.Sessions(req.Context(), sessions.Query{State: sessions.StateRunning, Limit: maxSessionNeeds})
 	for _, r := range rows {

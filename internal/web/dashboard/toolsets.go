@@ -25,7 +25,7 @@ type pageSet interface {
 	routes(page func(pattern string, handle handler.Func) handler.Route) []handler.Route
 }
 
-// pages are those of the enabled toolsets, in the order of the navigation.
+// pages returns the pages of the enabled toolsets, in the order of the navigation.
 func (t Toolsets) pages(r *renderer, reader Reader, attempts records.Attempts,
 	acts []operation.Operation) (sets []pageSet) {
 	if t.Definitions != nil {

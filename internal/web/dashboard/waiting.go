@@ -49,7 +49,7 @@ type waitGroup struct {
 // Key implements pages.Part: it is the whole.
 func (g waitGroup) Key() any { return g }
 
-// Moment is none.
+// Moment returns no time.
 func (waitGroup) Moment() time.Time { return time.Time{} }
 
 // waiting lists what waits for a person.
@@ -191,7 +191,7 @@ func partWait(p part) waitItem {
 	return item
 }
 
-// brokenWait is something of the server that needs a person.
+// brokenWait returns an item about a problem of the server that needs a person.
 func brokenWait(title, why, link string, at time.Time) waitItem {
 	return waitItem{
 		Group: waitsBroken, Word: words.Word{Text: "Broken", Tone: words.Bad, Icon: "alert-triangle"}, Title: title,

@@ -60,8 +60,8 @@ func (f *Failures) count(from netip.Addr, err error, fairly bool) error {
 	return err
 }
 
-// Full is limit_reached if too many wrong credentials came from an address already. It is asked before something is
-// done for a caller that only who is right may ask for.
+// Full returns limit_reached if too many wrong credentials came from an address already. It is called before work that
+// only callers with right credentials may cause.
 func (f *Failures) Full(from netip.Addr) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -78,7 +78,8 @@ func (g *Guard) Shares(r *http.Request) bool {
 		weborigin.Loopback(hostName(r.Host))
 }
 
-// OwnAddress is that of this server, with the base path, at a new name for one browser; "" where there are none.
+// OwnAddress returns the address of this server, with the base path, at a new name for one browser; "" where there are
+// none.
 func (g *Guard) OwnAddress(r *http.Request) string {
 	if !g.Own.Names {
 		return ""

@@ -84,7 +84,7 @@ func BadParameter(name, format string, args ...any) fault.Violation {
 	return fault.Violation{Code: fault.InvalidArgument, Path: name, Message: message}
 }
 
-// Quote is text of a request as an error repeats it: harmless and short.
+// Quote returns a text of a request for an error message: harmless and short.
 func Quote(s string) string {
 	const most = 40
 	q := strconv.QuoteToASCII(s[:min(len(s), most)])

@@ -104,7 +104,7 @@ type Checker struct {
 	refreshed  time.Time // when somebody began to
 }
 
-// change is when a part began to be as it is.
+// change records since when a part has its present state.
 type change struct {
 	status, title string
 	at            time.Time

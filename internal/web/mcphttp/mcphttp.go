@@ -64,8 +64,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Path is where MCP is spoken, below the base path. MetadataPath says what that asks for (RFC 9728); clients ask with
-// and without Path behind it.
+// Path is the path of MCP, below the base path. MetadataPath has its metadata (RFC 9728); clients ask with and without
+// Path behind it.
 const (
 	Path         = "/mcp"
 	MetadataPath = authserver.ProtectedPath

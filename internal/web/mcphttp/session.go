@@ -260,7 +260,7 @@ func (n *session) use(ctx context.Context) (left func(), err error) {
 	}), nil
 }
 
-// newStream is one for a message.
+// newStream makes the stream for a message.
 func (n *session) newStream() *stream {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -214,7 +214,7 @@ func (d *Diff) FirstIndex() List {
 	return List{d.Index[:maxIndex], len(d.Index) - maxIndex}
 }
 
-// Paths are those of the files of this part that are there after the change.
+// Paths returns the paths of the files of this part that exist after the change.
 func (d *Diff) Paths() (paths []string) {
 	for _, f := range d.Files {
 		if f.Kind != "deleted" {

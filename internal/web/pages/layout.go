@@ -71,7 +71,7 @@ func (p places) Key() any {
 	return key
 }
 
-// Moment is none.
+// Moment returns no time.
 func (places) Moment() time.Time { return time.Time{} }
 
 // Navigation returns the six top-level entries; acts are the lists of agents and of browsers that are signed in.

@@ -134,7 +134,7 @@ type When struct {
 	Since     string // the same in a sentence: "4 min ago"
 }
 
-// whenOf is t seen from now; the zero When for the zero time.
+// whenOf returns t seen from now; the zero When for the zero time.
 func whenOf(t, now time.Time) When {
 	if t.IsZero() {
 		return When{}

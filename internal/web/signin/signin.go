@@ -281,7 +281,7 @@ func (s *SignIn) cookieName(req *handler.Request) string {
 	return "claudeops_sign_in"
 }
 
-// Routes are those that no page is made for.
+// Routes returns the routes without a page.
 func (s *SignIn) Routes() []handler.Route {
 	if len(s.Providers) == 0 {
 		return nil

@@ -53,7 +53,7 @@ func wordOf[Value ~string](words map[Value]Word, v Value) Word {
 	return unknown(string(v))
 }
 
-// Pull is where a pull request stands, as it was last seen.
+// Pull describes the state of a pull request, as last seen.
 func Pull(r record.PullRecord) Word { return Standing(r.Standing()) }
 
 // Standing says who is to act on a pull request.

@@ -188,7 +188,7 @@ func concatenated(parts []*syntax.Regexp) shape {
 	return all
 }
 
-// products is each of left followed by each of right, and nil if one is unknown or there would be too many.
+// products returns each of left followed by each of right; nil if one is unknown or there would be too many.
 func products(left, right []string) []string {
 	if left == nil || right == nil || len(left)*len(right) > maxChoices {
 		return nil
@@ -287,10 +287,10 @@ func (e extent) plus(other extent) extent {
 	return extent{sum(e.chars, other.chars), sum(e.lines, other.lines)}
 }
 
-// times is that of n matches in a row, n may be unbounded.
+// times returns the extent of n matches in a row; n may be unbounded.
 func (e extent) times(n int) extent { return extent{product(e.chars, n), product(e.lines, n)} }
 
-// or is enough for either of two.
+// or returns an extent that is enough for either of two.
 func (e extent) or(other extent) extent {
 	return extent{larger(e.chars, other.chars), larger(e.lines, other.lines)}
 }

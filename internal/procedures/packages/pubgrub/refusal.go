@@ -13,7 +13,7 @@ type Refusal struct {
 	Facts []Fact
 	// Reasons are sentences. Each follows from those before it, and the last says what cannot be had.
 	Reasons []string
-	// Packages are those that the facts name, with all versions that they have, from the lowest to the highest.
+	// Packages are the packages that the facts name, with all their versions, from the lowest to the highest.
 	Packages map[string][]string
 }
 

@@ -51,7 +51,7 @@ func inOrder(a, b *clause) (first, second *clause) {
 	return a, b
 }
 
-// writeOne is for a clause that was concluded from another one and a fact.
+// writeOne writes a clause that was concluded from another one and a fact.
 func (w *writer) writeOne(c, a, fact *clause) {
 	if _, said := w.line[a]; said {
 		w.say(c, "Because %s", w.because(fact, a, c))
@@ -71,7 +71,7 @@ func (w *writer) writeOne(c, a, fact *clause) {
 	w.say(c, "And because %s, %s", w.fact(fact), w.claim(c))
 }
 
-// writeTwo is for a clause that was concluded from two others.
+// writeTwo writes a clause that was concluded from two others.
 func (w *writer) writeTwo(c, a, b *clause) {
 	_, aSaid := w.line[a]
 	_, bSaid := w.line[b]

@@ -180,7 +180,7 @@ type treeEntryJSON struct {
 	URL  string `json:"url"`
 }
 
-// objectIDLength is that of SHA-1, in hex digits. The fake has no repository with SHA-256.
+// objectIDLength is the length of a SHA-1, in hex digits. The fake has no repository with SHA-256.
 const objectIDLength = 40
 
 // getTree takes a commit, a tree, HEAD, a branch or a tag; the tag wins where both have the name. Its sha is the

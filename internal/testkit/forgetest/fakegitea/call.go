@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// apiRoot is where the API is, below the installation's path.
+// apiRoot is the path of the API, below the installation's path.
 const apiRoot = "/api/v1"
 
 // access is a viewer's permission in a repository. The order counts.

@@ -34,7 +34,7 @@ func pageOf(query url.Values) page {
 	return p
 }
 
-// lazyPageOf is pageOf for the lists that are not paged at all unless a page is asked for, whatever the limit.
+// lazyPageOf is pageOf for lists that are not paged at all unless a page is requested, whatever the limit.
 func lazyPageOf(query url.Values) page {
 	if number(query, "page") <= 0 {
 		return page{number: 1, limit: math.MaxInt32}

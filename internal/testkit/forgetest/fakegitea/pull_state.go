@@ -73,7 +73,7 @@ func (r *repository) close(pr *memhost.PR) {
 // touched notes that somebody changed something about a pull request.
 func (r *repository) touched(pr *memhost.PR) { r.pull(pr).updated = r.s.host.Now() }
 
-// updatedAt is when something happened to a pull request last, reviews and comments included.
+// updatedAt returns the time of the last event of a pull request, reviews and comments included.
 func (r *repository) updatedAt(pr *memhost.PR) time.Time {
 	last := r.pull(pr).updated
 	if pr.ClosedAt.After(last) {
@@ -133,7 +133,7 @@ func (r *repository) mergeCommit(pr *memhost.PR) string {
 	return r.repo.Branches[pr.Base]
 }
 
-// mergeBase is where the head left the base: before the merge, if it was merged.
+// mergeBase returns the commit where the head left the base: before the merge, if it was merged.
 func (r *repository) mergeBase(pr *memhost.PR) string {
 	base := r.repo.Branches[pr.Base]
 	if merge := r.repo.Commits[r.mergeCommit(pr)]; merge != nil && len(merge.Parents) > 0 {

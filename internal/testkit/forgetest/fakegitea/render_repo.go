@@ -15,7 +15,7 @@ const never = "0001-01-01T00:00:00Z"
 
 func stampTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// optionalTime is null for the zero time.
+// optionalTime returns null for the zero time.
 func optionalTime(t time.Time) *string {
 	if t.IsZero() {
 		return nil
@@ -191,7 +191,7 @@ func (j *rendering) repo() *repoJSON {
 	}
 }
 
-// updated is when the newest commit of a branch was made.
+// updated returns the time of the newest commit of a branch.
 func (j *rendering) updated() time.Time {
 	latest := j.at.st.created
 	for _, tip := range j.at.repo.Branches {

@@ -25,7 +25,7 @@ func (s *Server) TokenOf(login string) string {
 	return token
 }
 
-// account is the spelling of a login that an account has, or "".
+// named returns the spelling of a login that an account has, or "".
 func (c *accounts) named(login string) string {
 	for _, have := range c.tokens {
 		if lower(have) == lower(login) {

@@ -34,7 +34,7 @@ func (r *rights) barred(level string, permissions ...string) *refusal {
 		strings.Join(permissions, "="+level+"; ") + "=" + level}
 }
 
-// gqlReads is barred for a field that is read; it needs all of the permissions.
+// gqlReads returns the refusal for a field that is read; it needs all of the permissions.
 func (r *rights) gqlReads(permissions ...string) error {
 	for _, name := range permissions {
 		if no := r.barred("read", name); no != nil {

@@ -22,7 +22,7 @@ func (r *pullRules) pullNamed(number string) *memhost.PR {
 	return r.at.repo.PR(n)
 }
 
-// addPullFields are the fields of a repository that lead to pull requests and labels.
+// addPullFields adds the fields of a repository that lead to pull requests and labels.
 func (g *pullGraph) addPullFields(out fields) {
 	out["pullRequest"] = g.at.rights().guarded(func(in args) (any, error) {
 		if pr := g.at.repo.PR(in.Int("number")); pr != nil && !g.at.hides(doorGraph, pullName(pr.Number)) {
@@ -116,7 +116,7 @@ func (r *pullRules) baseTip(pr *memhost.PR) string {
 	return r.base(pr)
 }
 
-// fork is somebody's fork of the repository. The fake has no more of it than this.
+// fork returns somebody's fork of the repository. The fake has no more of it than this.
 func (g *pullGraph) fork(owner string) *gql.Object {
 	out := g.repo()
 	out.Fields["id"], out.Fields["databaseId"] = nodeID(kindRepo, g.at.id, owner), g.at.id*10

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// addPullLists are the fields of a pull request that are lists, or counts of them.
+// addPullLists adds the fields of a pull request that are lists, or counts of them.
 func (g *pullGraph) addPullLists(out fields, pr *memhost.PR) {
 	st := g.at.pull(pr)
 	out["labels"] = lazy(func(in args) (any, error) { return g.labels(pr.Labels, in) })
@@ -108,7 +108,7 @@ func (g *pullGraph) requests(pr *memhost.PR, in args) (any, error) {
 	}, in)
 }
 
-// commits are those that a pull request adds, oldest first.
+// commits returns the commits that a pull request adds, oldest first.
 func (r *pullRules) commits(pr *memhost.PR) []string {
 	var out []string
 	for id := pr.HeadCommit; id != "" && id != r.base(pr); {

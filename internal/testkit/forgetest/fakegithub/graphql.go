@@ -119,7 +119,7 @@ func (g *graphServer) user(login string) *gql.Object {
 	return &gql.Object{Type: "User", Fields: fields{"login": login}}
 }
 
-// account is somebody of the repository: a person or a bot.
+// account returns an account of the repository: a person or a bot.
 func (g *pullGraph) account(login string) *gql.Object {
 	if !slices.Contains(g.at.set.People.Bots, login) {
 		return g.at.s.graph.user(login)

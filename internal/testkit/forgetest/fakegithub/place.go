@@ -164,7 +164,7 @@ func (p *place) branches() []string {
 	return out
 }
 
-// inTheWay is a branch that keeps another one from being made: one of which it would be a folder or a part.
+// inTheWay reports whether a branch blocks the creation of another one: one name would be a folder of the other.
 func (p *place) inTheWay(branch string) bool {
 	return slices.ContainsFunc(p.branches(), func(have string) bool {
 		return strings.HasPrefix(have, branch+"/") || strings.HasPrefix(branch, have+"/")

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// accountRoutes are those that are not about one repository. Each takes the host's lock itself.
+// routes returns the routes that are not about one repository. Each takes the host's lock itself.
 func (c *accounts) routes() map[string]func(*exchange) {
 	locked := func(answer func(*exchange)) func(*exchange) {
 		return func(a *exchange) { c.s.host.Locked(func() { answer(a) }) }

@@ -105,7 +105,7 @@ func (v *restView) restHead(pr *memhost.PR) object {
 	return v.restEnd(owner, branch, pr.HeadCommit)
 }
 
-// restEnd is one end of a pull request: a branch of the repository, or of somebody's fork of it.
+// restEnd returns one end of a pull request: a branch of the repository, or of somebody's fork of it.
 func (v *restView) restEnd(owner, branch, commit string) object {
 	repo := v.restRepo()
 	if owner != v.at.repo.Ref.Owner {

@@ -87,7 +87,7 @@ func (v *restView) restPermissions() map[string]bool {
 	}
 }
 
-// restUser is somebody as REST shows them inside other things.
+// restUser returns a user as REST shows them inside other things.
 func (s *Server) restUser(login string) object {
 	out := object{
 		"login": login, "id": userID(login), "node_id": nodeID(kindUser, 0, login), "gravatar_id": "", "type": "User",

@@ -105,7 +105,7 @@ func New(now func() time.Time) *Provider {
 // Close ends the provider.
 func (p *Provider) Close() { p.server.Close() }
 
-// Issuer is its address.
+// Issuer returns its address.
 func (p *Provider) Issuer() string { return p.server.URL }
 
 // RotateKey signs from now on with another key, and publishes that alone.
