@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// AgentTokens lets in agents that the operator has given a token each.
+// AgentTokens admits agents that the operator has given a token each.
 func AgentTokens(p *Parts) *door.Tokens {
 	rights := sessionRights(p) // which is too much work for each request
 	return door.NewTokens(p.Agents,
@@ -42,7 +42,7 @@ func AgentTokens(p *Parts) *door.Tokens {
 		})
 }
 
-// newPrograms makes what lets agents in by people's consent in a browser.
+// newPrograms makes the service that admits agents by people's consent in a browser.
 func newPrograms(p *Parts) *oauth.Service {
 	return oauth.New(oauth.Options{
 		Kernel:     func() *operation.Kernel { return p.kernel },

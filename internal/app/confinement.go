@@ -74,8 +74,8 @@ func confineSessions(p *Parts, s *session.Settings) {
 }
 
 // exposedToAgents says which files of ours agents could change or read, by the files' modes, owners and access lists
-// and under the boundary that holds now, and what to do about it; "" for none. Without a user of their own agents are
-// our user, to whom modes say nothing: then what others could write counts alone.
+// and under the boundary that holds now, and what to do about it; "" for none. Without a user of their own agents run
+// as our user, whom modes do not restrict: then only what others could write counts.
 func exposedToAgents(p *Parts) string {
 	boundary, accounts, err := decideBoundary(p.Cfg)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/sources"
 )
 
-// rules ask for the operator's rules as they are now, lowered to what one way in may do. They hold no copy of a rule:
-// each decision asks Now once and uses that answer throughout.
+// rules ask for the operator's rules as they are now, lowered to the rights of one connection. They hold no copy of a
+// rule: each decision asks Now once and uses that answer throughout.
 type rules struct {
 	live *policy.Live
 	// What a connection lowers, whatever the rules are; see lower.

@@ -174,8 +174,8 @@ func refuseGuesses(a *App, p *Parts) error {
 	return nil
 }
 
-// refuseUnusableState refuses to start with a state folder or a database that only the operator can mend: nothing could
-// be recorded, and so nothing be done. A database that is away for a while is none of these.
+// refuseUnusableState refuses to start with a state folder or a database that only the operator can repair: nothing
+// could be recorded, and so nothing be done. A database that is temporarily unavailable is not refused.
 func refuseUnusableState(ctx context.Context, p *Parts) error {
 	err := servedRecords{p.Store.History, p.Store.Store, stateFolderOf(p.Cfg)}.Ping(ctx)
 	if fault.CodeOf(err) == fault.Misconfigured {

@@ -34,7 +34,7 @@ type serving struct {
 	said []byte
 }
 
-// newServing makes the file. It is of no use where it cannot be made, and nothing else needs it.
+// newServing makes the file. If it cannot be made it is left out: nothing else needs it.
 func newServing(p *Parts) *serving {
 	dir := p.Cfg.Records.Dir
 	if dir == "" {

@@ -50,7 +50,7 @@ func NewSignIn(p *Parts) signIn {
 }
 
 // prepare makes sure that someone can sign in, and returns the operator's token if the server has made one. It refuses
-// settings that let strangers in, or no one at all.
+// settings that admit strangers, or no one at all.
 func (s signIn) prepare(ctx context.Context) (operator string, err error) {
 	local := listensLocally(ctx, s.web.Host())
 	if err := s.warn(local); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// User returns the user of the operating system for whom this process runs, as the kernel and the user database have
-// them. The environment does not say: anybody can set it.
+// User returns the user of the operating system that runs this process, as the kernel and the user database have them.
+// The environment is not used: anybody can set it.
 func User() record.Actor {
 	uid := strconv.Itoa(os.Getuid())
 	if current, err := user.Current(); err == nil {

@@ -218,7 +218,7 @@ func (i *interview) firstPullRequest(
 func describeTry(w *strings.Builder, findings []doctor.Finding, preview *prflow.CreateResult, skipped string) {
 	var rows [][]string
 	for _, f := range findings {
-		if strings.HasPrefix(f.Name, "agents' ") { // those that `claudeops run` starts, which doctor tells of
+		if strings.HasPrefix(f.Name, "agents' ") { // sessions of `claudeops run`, which doctor reports
 			continue
 		}
 		if f.Status == doctor.Warning || strings.HasPrefix(f.Name, "repository ") {

@@ -20,7 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// mcpClient is a program that can start our MCP server, and how it is told to.
+// mcpClient is a program that can start our MCP server, and how to configure it.
 type mcpClient struct {
 	name, file string
 	// refer returns a reference of its configuration to a variable of its own environment; nil where it lists the names,
@@ -165,7 +165,7 @@ func secretsAmong(variables []config.Variable) (names []string) {
 	return names
 }
 
-// servers prints a JSON object of servers. typed says that the client wants to be told the transport.
+// servers prints a JSON object of servers. typed says that the client needs the transport in the entry.
 func servers(key string, typed bool) func(mcpClient, app.McpServerConfig, []config.Variable) (string, error) {
 	return func(c mcpClient, s app.McpServerConfig, names []config.Variable) (string, error) {
 		return indentedJSON(map[string]any{key: map[string]any{app.OurName: entryOf(c, s, names, typed)}})

@@ -12,8 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// plainFailure is a command that found what it was asked about not to be so. It is told without a code, and ends with
-// the exit code exit.
+// plainFailure reports a check with a negative result. It is printed without a code, and ends with the exit code exit.
 type plainFailure struct {
 	error
 	exit int

@@ -62,8 +62,8 @@ func (l TierLimits) MaxFiles(t Tier) int {
 	}
 }
 
-// ValidateTier checks that the tier may propose a change of so many files. It returns every violation; the message says
-// which tier may.
+// ValidateTier checks that the tier may propose a change of the given number of files. It returns every violation; the
+// message says which tier may.
 func ValidateTier(limits TierLimits, tier Tier, files int) []fault.Violation {
 	limit := limits.MaxFiles(tier)
 	switch {

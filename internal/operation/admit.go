@@ -121,8 +121,8 @@ func (a *attempt) judge() *fault.Error {
 	return nil
 }
 
-// admitAgain asks, after all waiting and before a handler that does more than read, whether the caller is still let in,
-// and by the rules as they are by then.
+// admitAgain checks, after all waiting and before a handler that does more than read, whether the caller is still
+// admitted, by the present rules.
 func (a *attempt) admitAgain(ctx context.Context) error {
 	if a.op.Effect == Read || a.op.Needs.Gated {
 		return nil

@@ -28,9 +28,9 @@ func (a *attempt) finish(out any, most int) (any, error) {
 	return answer.Interface(), err
 }
 
-// fit leaves out of an answer, a struct, what is beyond so many bytes: the end of its longest list, or of its longest
-// text. The text says it itself; for a list the field notes or warnings, a list of texts, does. An answer without one
-// that is too large is TooLarge.
+// fit cuts an answer, a struct, to at most most bytes: it removes the end of its longest list, or of its longest text.
+// A note in the text says so; for a list, in the field notes or warnings, a list of texts. An answer without one that
+// is too large is TooLarge.
 func fit(answer reflect.Value, most int) error {
 	for range 8 {
 		size := sizeOf(answer)
@@ -124,7 +124,7 @@ func fitting(list reflect.Value, room int) int {
 	return list.Len()
 }
 
-// shorten cuts a text, between characters, so that its JSON has at most so many bytes, and says so in it.
+// shorten cuts a text, between characters, so that its JSON has at most room bytes, and says so in it.
 func shorten(text reflect.Value, room int) {
 	full := text.String()
 	length := max(0, min(len(full), room))

@@ -24,7 +24,7 @@ type Way[In any] struct {
 	Target func(in In) Target   // what a call is about; nil for nothing that its row names
 	// Next names the caller's next step after a failure that does not name one itself; nil for none.
 	Next func(e *fault.Error) string
-	// Rejected is told of a call that never came to its handler, which may name how it is recorded (Call.Records).
+	// Rejected is called for a call that never reached its handler; it may set how it is recorded (Call.Records).
 	Rejected func(call Call)
 	// Timeout is the longest that the handler may take, the waiting for locks aside. Default defaultTimeout.
 	Timeout time.Duration

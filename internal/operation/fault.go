@@ -16,7 +16,7 @@ const (
 	ReasonDisabled Reason = "disabled" // the toolset is not enabled
 	ReasonTier     Reason = "tier"     // the tier is too low
 	// ReasonWriting: the operator has not allowed to write, or to write in a dry run what cannot be tried; or the caller,
-	// who was let in when the call began, is not any more.
+	// who was admitted when the call began, is not any more.
 	ReasonWriting   Reason = "writing"
 	ReasonApproval  Reason = "approval"  // yes is missing
 	ReasonRules     Reason = "rules"     // the operator's rules about repositories and paths

@@ -60,8 +60,7 @@ type Needs struct {
 	Listed bool // the repository of its Target is on the operator's list
 	Yes    bool // the argument yes must be true
 	// Gated says that gates of its own judge tier, dry run and read-only, and that its handler asks, before its first
-	// write, whether the caller is still let in (Caller.Admitted). Of what stands here the tier then says only who may
-	// expect to pass.
+	// write, whether the caller is still admitted (Caller.Admitted). The tier here then only says who may expect to pass.
 	Gated bool
 	Dry   Dry
 }

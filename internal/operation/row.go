@@ -95,7 +95,7 @@ func (a *attempt) append(ctx context.Context, row record.Attempt, f *Fault) erro
 	return a.logged(a.records(ctx, f.General))
 }
 
-// failed returns the row of a call that came to nothing.
+// failed returns the row of a failed call.
 func (a *attempt) failed(err error) record.Attempt {
 	e, row := fault.From(err), a.row()
 	row.Outcome, row.Code, row.Message = record.OutcomeOf(e.Code), e.Code, a.kernel.Redact(e.Message)

@@ -47,7 +47,7 @@ type Callers struct {
 type Agents struct {
 	Tokens *door.Tokens // nil: no client is admitted
 	Limits mcphttp.Limits
-	// Programs lets agents in by people's consent in a browser; nil: by tokens that were shown to a person alone.
+	// Programs admits agents by people's consent in a browser; nil: only by tokens that were shown to a person.
 	Programs *oauth.Service
 }
 

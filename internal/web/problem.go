@@ -72,7 +72,7 @@ func (s *Server) redacted(violations []fault.Violation) (out []fault.Violation) 
 // signInFirst returns the page to which a person without a sign-in is sent; "" for everybody else.
 func (s *Server) signInFirst(req *handler.Request, p handler.Problem) string {
 	reads := req.Method == http.MethodGet || req.Method == http.MethodHead
-	// of a part of a page, where another page would be of no use
+	// of a part of a page, where another page would be useless
 	refresh := req.Header.Get("HX-Request") != ""
 	back := strings.HasPrefix(req.Pattern, "GET "+guard.SignInPath+"/") // from a provider, with an answer of its own
 	if !req.Page || !reads || refresh || back || p.Code != fault.Unauthenticated {

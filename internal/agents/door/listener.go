@@ -61,8 +61,8 @@ func IsFolder(path, session string) bool {
 	return session != "" && filepath.IsAbs(path) && filepath.Base(path) == folderPrefix+session
 }
 
-// Door is the way in of one session. Its folder, which only the agent's user can enter beside us, holds the socket and
-// the ticket.
+// Door serves the connections of one session. Its folder, which only the agent's user can enter beside us, holds the
+// socket and the ticket.
 type Door struct {
 	host     *Host
 	rights   Rights
@@ -163,7 +163,7 @@ func (d *Door) Admit(member func(pid int) bool) {
 	close(d.members)
 }
 
-// Close shuts the door: ticket and socket are of no use any more, calls that have written nothing end, and others have
+// Close shuts the door: ticket and socket stop working, calls that have written nothing end, and others have
 // Limits.End. It returns when they are over and recorded, or their time is.
 func (d *Door) Close() error {
 	d.shutOut()

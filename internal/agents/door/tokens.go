@@ -24,7 +24,7 @@ type TokenDoor struct {
 }
 
 // Listen makes the socket, and its folder if that is missing: only this user can enter it then. Everybody who can enter
-// the folder may connect to the socket; who has no token is not let in.
+// the folder may connect to the socket; a client without a token is refused.
 func (t TokenDoor) Listen(ctx context.Context) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(t.Path), 0o700); err != nil {
 		return nil, fmt.Errorf("its folder cannot be made: %w", err)

@@ -1,6 +1,6 @@
-// Package oauth lets programs ask people to let them in as agents (OAuth 2.1): a program registers, a browser comes
-// with what it asks for, a person allows it, and the program exchanges a code for an access token and a refresh token.
-// What it has then is an agent's token: it is listed, used, cut off and revoked as those are that a person was shown.
+// Package oauth lets programs ask people for access as agents (OAuth 2.1): a program registers, a browser comes with
+// what it asks for, a person allows it, and the program exchanges a code for an access token and a refresh token. It
+// then has an agent's token: it is listed, used, cut off and revoked like those that were shown to a person.
 //
 // A program's identity cannot be proven: it has no secret of its own. Two things keep others out: a code goes to the
 // address that was registered, and it is useless without the secret that the requesting program kept (PKCE). If a code
@@ -76,7 +76,7 @@ type Options struct {
 	NewID     func() string
 }
 
-// Service lets programs in. It is safe for concurrent use.
+// Service admits programs. It is safe for concurrent use.
 type Service struct{ Options }
 
 // New makes a Service.

@@ -189,7 +189,7 @@ func (m *messageWriter) history(known history) {
 // name returns owner/name#number.
 func (p Pull) name() string { return fmt.Sprintf("%s/%s#%d", p.Owner, p.Repo, p.Number) }
 
-// toldSession is a session as a later one is told of it.
+// toldSession is a session in the form in which a later one reads it.
 type toldSession struct {
 	Session    string            `json:"session"`
 	Tier       gitprovider.Tier  `json:"tier"`
@@ -208,7 +208,7 @@ func tell(r sessions.Record, limit int) toldSession {
 	}
 }
 
-// toldPull is a pull request as a session is told of it.
+// toldPull is a pull request in the form in which a session reads it.
 type toldPull struct {
 	Pull    string            `json:"pull_request"` // owner/name#number
 	Title   string            `json:"title"`

@@ -120,7 +120,7 @@ func (r *handoffReader) number(name string, given any) int {
 	return int(n)
 }
 
-// list returns a list of at most so many; a single value is a list of one.
+// list returns a list of at most most items; a single value is a list of one.
 func (r *handoffReader) list(name string, given any, most int) []any {
 	if given == nil {
 		return nil

@@ -17,7 +17,7 @@ const (
 	lookBackPage  = 50
 )
 
-// history holds what a new session is told of those before it.
+// history holds what a new session reads about those before it.
 type history struct {
 	last    []sessions.Record // the last session of its tier that has ended, and those that it handed over to
 	open    []sessions.Escalated
@@ -28,8 +28,8 @@ type history struct {
 	copies []checkouts.State // of the working copies; nil if they are not updated here
 }
 
-// recall reads what a session is told of those before it, and leaves out of its record the findings that are settled.
-// What cannot be read is missing: a session does not fail of it.
+// recall loads what a session reads about those before it, and removes from its record the findings that are settled.
+// What cannot be read is missing: it does not make a session fail.
 func (r *Runner) recall(ctx context.Context, current *sessions.Record) history {
 	var known history
 	if r.Pulls != nil {

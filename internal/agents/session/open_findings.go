@@ -144,7 +144,7 @@ func (r *Runner) settled(ctx context.Context, e *sessions.Escalated, ids []strin
 	return ended > 0 && ended+earlier == len(touched)
 }
 
-// Pull is a pull request that sessions are told of.
+// Pull is a pull request that sessions read about.
 type Pull struct {
 	record.PullRecord
 	Reviews []gitprovider.Review // untrusted

@@ -40,7 +40,7 @@ func (r retry) answer() string {
 // retries counts, for each answer of the API, how often it made the CLI ask again.
 type retries map[string]int
 
-// maxAnswers bounds how many different answers are told apart.
+// maxAnswers bounds how many different answers are distinguished.
 const maxAnswers = 10
 
 func (r retries) add(answer string) {

@@ -115,7 +115,7 @@ func (s Settings) offering() Offering {
 type Runner struct {
 	Settings Settings
 	Records  sessions.Records
-	Pulls    Pulls            // nil: sessions are told of no pull request
+	Pulls    Pulls            // nil: sessions read about no pull request
 	Journal  sessions.Journal // nil: there is none
 	Secrets  Secrets
 	Now      func() time.Time
@@ -174,7 +174,7 @@ func (s Settings) settingsFile(tier gitprovider.Tier, f *folder) ([]byte, error)
 	deny := append([]string{}, s.Deny...)
 	hidden := append([]string{f.private()}, s.Folders.Hidden...)
 	if f.door != nil {
-		hidden = append(hidden, f.door.Folder()) // a ticket is of no use, but need not stand in what is recorded of a session
+		hidden = append(hidden, f.door.Folder()) // a ticket is useless to others, but need not be in the record of a session
 	}
 	for _, path := range hidden {
 		deny = append(deny, "Read(/"+path+"/**)", "Edit(/"+path+"/**)", "Bash(*"+path+"*)")

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// minRun is the length in bytes below which text is not taken for encoded text: it could hold no secret.
+	// minRun is the length in bytes below which text does not count as encoded: it could hold no secret.
 	minRun = 16
 	// maxInflated bounds, in bytes, what a compressed part of a text is unpacked to.
 	maxInflated = 1 << 20

@@ -20,8 +20,8 @@ const (
 	// EncodedRule is the rule of encoded text that was not looked into: it is encoded more than five times, or unpacks to
 	// more than a MiB beside three times the size of the text.
 	EncodedRule = "encoded-text"
-	// DividedRule is the rule of text with so many words that may be parts of credentials that not all ways to put them
-	// together were tried: more than fills the size of the text, or a MiB if it is smaller.
+	// DividedRule is the rule of text with too many words that may be parts of credentials, so that not all combinations
+	// were tried: more than fill the size of the text, or a MiB if it is smaller.
 	DividedRule = "divided-text"
 	// CostlyRule is the rule of text whose search costs more than is done for a text of its length: it has far more of
 	// what begins like a credential than texts that people write.

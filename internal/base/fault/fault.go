@@ -125,7 +125,7 @@ type Violation struct {
 	Rule       string `json:"rule,omitempty"`       // the rule that spoke: a deny pattern, a secret rule, a limit
 	Message    string `json:"message"`              // one sentence
 	Suggestion string `json:"suggestion,omitempty"` // what to do about it
-	// Final says that nothing which the caller could change in the call mends this: it is told first.
+	// Final says that no change of the call's arguments can correct this: it is reported first.
 	Final bool `json:"-"`
 	// Present is the present file, if the change does not fit it.
 	Present *Present `json:"present,omitempty"`

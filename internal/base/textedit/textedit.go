@@ -209,7 +209,7 @@ func likeLongest(lines, wanted []string) (out []int) {
 // maxTriples bounds how much of a line is compared.
 const maxTriples = 1000
 
-// triples returns the runs of three bytes in a text, by which texts are told to be alike.
+// triples returns the runs of three bytes in a text, by which similarity is judged.
 func triples(text string) map[string]bool {
 	out := map[string]bool{}
 	for i := 0; i+3 <= len(text) && i < maxTriples; i++ {

@@ -93,8 +93,8 @@ func (r *refusal) said() string {
 	return ": " + fault.Said(r.message)
 }
 
-// isScope knows the message by which Gitea and Forgejo refuse a token that lacks a scope. That it says no more than
-// what to mend makes matching it harmless: without a match the refusal is still a refusal.
+// isScope recognises the message by which Gitea and Forgejo refuse a token that lacks a scope. It only decides about
+// advice, so a failed match is harmless: the refusal is still a refusal.
 func (r *refusal) isScope() bool { return strings.Contains(r.message, "required scope") }
 
 // isAccount reports whether a 403 is about the token's user: one who is blocked, was never activated, or has to choose

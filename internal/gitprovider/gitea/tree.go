@@ -40,8 +40,8 @@ type baseTree struct {
 // branch reads the root folder and the folders above the paths. name "" is the branch that HEAD names.
 //
 // One request is enough for up to 1000 entries in the whole repository: it is recursive, and its sha is the commit's.
-// The branch is named in full, since a tag of the same name would come first. A name as long as an object id is taken
-// for one by the server, so that its commit is asked for before, which costs a request.
+// The branch is named in full, since a tag of the same name would come first. The server treats a name as long as an
+// object id as one, so its commit is read first, which costs a request.
 func (t trees) branch(ctx context.Context, repo gitprovider.RepoRef, name string, paths []gitprovider.Path) (baseTree,
 	error) {
 	ref := "HEAD"

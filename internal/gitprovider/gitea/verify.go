@@ -13,8 +13,7 @@ import (
 )
 
 // verify demands that the commit is on the base that the gates saw and holds exactly the approved change. The server
-// rewrites odd paths, filters contents (Git LFS) and takes the base as it is when the request arrives, all without a
-// word.
+// rewrites odd paths, filters contents (Git LFS) and takes the base as it is when the request arrives, all silently.
 //
 // The best proof costs no request: the id of the root tree follows from the snapshot and the change. Where it differs
 // (git keeps file modes from long ago that a snapshot does not show) the files that the answer lists decide, and, since

@@ -146,7 +146,7 @@ func (d discussion) whoWrites(ctx context.Context, repo gitprovider.RepoRef,
 }
 
 const (
-	// writersAsked bounds the people about whom one reading of remarks asks. Those beyond are not quoted.
+	// writersAsked bounds the authors whose permission one reading of remarks checks. Those beyond are not quoted.
 	writersAsked = 10
 	// writersFresh is how long an answer is cached, and maxWriters the number of cached answers.
 	writersFresh = 10 * time.Minute

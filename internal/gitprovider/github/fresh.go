@@ -86,7 +86,7 @@ func (o newObjects) waitFor(ctx context.Context, object, what string, unknown fu
 }
 
 // notYet says that a refusal may come from a new object that GitHub does not know yet. It does not wrap the refusal,
-// which would be found in it and taken for definite.
+// which would then count as definite.
 func notYet(what string, refusal error) error {
 	return fault.New(fault.UpstreamError, "GitHub does not show %s yet, which was made a moment ago: %s; try again "+
 		"later", what, fault.From(refusal).Message)

@@ -35,8 +35,8 @@ func optional(use transport.Use) []string {
 	return []string{"actions", "checks", "statuses"}
 }
 
-// wanted picks what a token is asked for from what the installation grants. GitHub refuses the whole token for one
-// permission that is not granted, so that such a one is told of here instead: provider_disabled.
+// wanted selects the permissions to request for a token from those that the installation grants. GitHub refuses the
+// whole token for one permission that is not granted, so a missing one is reported here instead: provider_disabled.
 func wanted(granted permissions, use transport.Use) (permissions, error) {
 	out := permissions{"metadata": "read"}
 	var lacks []string

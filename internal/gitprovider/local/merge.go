@@ -307,7 +307,7 @@ func (repo *repository) underWay(gitDir string, found map[string]string) {
 
 // treeMerge is git's merge of two commits.
 type treeMerge struct {
-	tree string // of no use unless the other two are empty
+	tree string // unused unless the other two are empty
 	// conflicts are files in which both sides change the same lines, and elsewhere those that the merge writes although
 	// the pull request does not show them. Both are quoted for a message, and at most ten.
 	conflicts, elsewhere []string

@@ -43,7 +43,7 @@ type pullsNow struct {
 
 // refresh reads the open pull requests and compares them with the repository. What people did with plain git is
 // recorded: a pull request whose head is in the base was merged, one whose branch is gone was closed. Records are read
-// before branches, so that a pull request that is opened meanwhile is not taken for one whose branch is gone.
+// before branches, so that a pull request that is opened meanwhile does not look like one whose branch is gone.
 func (p *pulls) refresh(ctx context.Context, repo *repository) (pullsNow, error) {
 	recorded, err := p.records.PRs(ctx, repo.key(), gitprovider.StateOpen)
 	if err != nil {

@@ -90,7 +90,7 @@ type Public interface {
 // Renamer is an optional ability of a World where people have other names on the host: a real forge has accounts of its
 // own.
 type Renamer interface {
-	// Login returns the host's name for the person whom Review calls author.
+	// Login returns the host's name for the person that Review calls author.
 	Login(author string) string
 }
 

@@ -30,7 +30,7 @@ func Docs(toolsets []operation.Toolset) []byte {
 			command = "`claudeops " + o.Command + "`"
 		}
 		tier := fmt.Sprint(int(o.Needs.Tier))
-		if o.ForPeople() { // whom no tier binds
+		if o.ForPeople() { // no tier limits them
 			tier = ""
 		}
 		dryRun := ""

@@ -223,7 +223,7 @@ func fieldSchema(f operation.Field) *schema {
 	return s
 }
 
-// limits sets the limits that strictjson enforces. A text of at most so many bytes has at most so many characters.
+// limits sets the limits that strictjson enforces. A text of at most n bytes has at most n characters.
 func (s *schema) limits(f reflect.StructField) {
 	for _, name := range []string{"minLength", "maxLength", "maxBytes", "minimum", "maximum", "minItems", "maxItems"} {
 		if text, has := f.Tag.Lookup(name); has {

@@ -48,7 +48,7 @@ type story struct {
 	served bool // a server was started, and has made itself a token
 }
 
-// Run plays the whole demo. The error says which step did not happen as it must.
+// Run plays the whole demo. The error says which step failed.
 func Run(ctx context.Context, o Options) error {
 	s, err := begin(ctx, o, nil)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/git"
 )
 
-// The procedure whose life is told, and where it is.
+// The procedure of the demo, and its paths.
 const (
 	skill      = "free-disk"
 	skillFile  = ".claude-ops/skills/" + skill + "/SKILL.md"
@@ -39,7 +39,7 @@ type life struct {
 	before string // the snapshot of the first deployment
 }
 
-// RunLife plays the life of one procedure. The error says which step did not happen as it must.
+// RunLife plays the life of one procedure. The error says which step failed.
 func RunLife(ctx context.Context, o Options) error {
 	s, err := begin(ctx, o, map[string]string{"agentpack.yaml": configText, skillFile: atFirst})
 	if err != nil {

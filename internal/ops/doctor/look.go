@@ -96,7 +96,7 @@ func AuditState(v Verified) Finding {
 		Detail: fmt.Sprintf("%d attempts, and the audit is whole", v.Report.Rows)}
 }
 
-// skew tells of a database whose clock is not that of this machine.
+// skew reports a database whose clock differs from that of this machine.
 func (d *Doctor) skew() []Finding {
 	ahead, known := d.Records.ClockSkew()
 	if !known || ahead.Abs() < mostSkew {

@@ -56,7 +56,7 @@ type Deliverer struct {
 	waiting bool // whether the last pass behind a Kick left something to a later one
 }
 
-// New makes a Deliverer. Senders are told apart by their names.
+// New makes a Deliverer. Senders are identified by their names.
 func New(outbox Outbox, senders []Sender, o Options) *Deliverer {
 	if o.Now == nil {
 		o.Now = time.Now

@@ -29,7 +29,7 @@ type Delivery struct {
 type failure struct {
 	Text       string        // one sentence without a full stop
 	Permanent  bool          // another attempt cannot succeed
-	Partial    bool          // some of those behind the target may have been told, and will be told again
+	Partial    bool          // some of the recipients behind the target may have been notified, and will be again
 	RetryAfter time.Duration // what the target asked for, at most maxRetryAfter; zero: nothing
 }
 

@@ -116,10 +116,10 @@ func fileList(m Message) string {
 	return text
 }
 
-// plain prepares a text of others for the middle of a line of ours: cleaned, of at most so many runes, on one line,
+// plain prepares a text of others for the middle of a line of ours: cleaned, of at most runes runes, on one line,
 // unable to end our quotes, and without what Markdown, HTML or a chat's own syntax would act on. Characters become ones
 // that look alike, so that a person still reads what was written. An underscore stays: names of files are full of them,
-// and the worst that it does is to slant a word.
+// and at worst it makes a word italic.
 func plain(text string, runes int) string {
 	return strings.NewReplacer(
 		"\n", " ", "\r", " ", "\t", " ", `"`, "'", "`", "'", "@", "＠", "<", "‹", ">", "›", "[", "(", "]", ")", "*", "∗", "~",

@@ -239,7 +239,7 @@ func listText(names []string) []byte {
 	return text.Bytes()
 }
 
-// makeRoom removes the oldest files until one of so many bytes has room.
+// makeRoom removes the oldest files until a new one of size bytes fits.
 func (c *Cache) makeRoom(root *files.Writing, list *cacheList, size int64) error {
 	if list.bytes+size <= c.maxBytes && len(list.names) < c.maxEntries {
 		return nil

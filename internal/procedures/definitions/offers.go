@@ -18,7 +18,7 @@ type offered struct {
 type registryOffers struct {
 	found  []offered
 	failed []error
-	silent []Registry // those that failed, be it in a part
+	silent []Registry // those that failed, entirely or in part
 }
 
 // offers lists the definitions of a kind in all plugins of all registries, which are asked side by side, once for all

@@ -131,7 +131,7 @@ func (p place) nameOf(e fs.DirEntry) string {
 	return name
 }
 
-// names lists the names of a kind's definitions, as far as they can be told without looking into folders.
+// names lists the names of a kind's definitions, as far as they are known without looking into folders.
 func (p place) names(kind Kind) []string {
 	root, err := p.open()
 	if err != nil || root == nil {

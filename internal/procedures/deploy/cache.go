@@ -188,8 +188,8 @@ type keptCommit struct {
 	size   int64
 }
 
-// room makes room for so many bytes: commits that were used least recently go, but none of which a call may be using.
-// It is an error if there is not enough.
+// room makes room for need bytes: it removes the least recently used commits, but none that a call may be using. It is
+// an error if there is not enough.
 func (g *Git) room(need int64) error {
 	var list []keptCommit
 	total := need

@@ -24,8 +24,8 @@ type Checkout struct {
 // Update brings the checkout AGENTPACK_HOME/repo to the newest commit of the branch that it follows: it fetches, and
 // goes forward if each file is as one of the two commits has it. Nothing that a person has in the checkout is changed
 // or lost, no hook runs, and neither the checkout's configuration nor the user's says which programs run: the work is
-// done in a git directory of its own, over the checkout's objects, files and index. A git that is killed in the middle
-// is mended by the next call.
+// done in a git directory of its own, over the checkout's objects, files and index. If git is killed in the middle, the
+// next call repairs the state.
 //
 // E_CHECKOUT_NOT_READY says what a person has to do: reason_code not_a_checkout, detached, no_remote, changed_files,
 // diverged or busy.

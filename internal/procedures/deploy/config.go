@@ -264,7 +264,7 @@ func (p *LocalPath) check(id string) error {
 	return nil
 }
 
-// complete checks what is handed to git: nothing may be taken for an option, or name another way to run programs.
+// complete checks the arguments for git: nothing may act as an option, or name another way to run programs.
 func (g *GitSource) complete(id string) error {
 	g.Ref = cmp.Or(g.Ref, "main")
 	switch scheme, _, hasScheme := strings.Cut(g.URL, "://"); {

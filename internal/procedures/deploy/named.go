@@ -46,8 +46,8 @@ func (s Setup) tokenAt(address string, token func(variable string) string) strin
 }
 
 // fromCaller returns the repository that a call may read: the operator's own, or one that the operator has admitted; a
-// person at the terminal may name any. E_SOURCE_NOT_ALLOWED, which the audit tells of, for another one, whether it is
-// there or not.
+// person at the terminal may name any. E_SOURCE_NOT_ALLOWED, which the audit records, for another one, whether it
+// exists or not.
 func (s *Service) fromCaller(call operation.Call, repo string) (string, error) {
 	if repo == "" || call.Caller.Door == record.DoorCLI {
 		return repo, nil

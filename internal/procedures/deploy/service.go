@@ -74,7 +74,7 @@ func MachineNames(lookup func(name string) (string, bool), hostname func() (stri
 	return names
 }
 
-// Service answers for one project on this machine, for every way in.
+// Service serves one project on this machine, for all protocols.
 type Service struct {
 	setup   Setup
 	engine  *change.Engine
@@ -322,7 +322,7 @@ func (g *Git) ignores(ctx context.Context, name string) (ignored, knows bool) {
 	return len(out) > 0, err == nil
 }
 
-// Snapshots lists what was deployed and rolled back, the newest first, at most so many. One that cannot be read is left
+// Snapshots lists what was deployed and rolled back, the newest first, at most most. One that cannot be read is left
 // out.
 func (s *Service) Snapshots(most int) (out []*change.Snapshot, err error) {
 	if err := s.ready(); err != nil {

@@ -31,7 +31,7 @@ type Offer struct {
 	Installed   string      // its version; "" if it is not installed
 	Integrity   Integrity
 	Why         string   // it is changed
-	Dependants  []string // installed packages that need it, directly or by way of others
+	Dependants  []string // installed packages that need it, directly or indirectly
 }
 
 // Shelf is a part of the packages that there are.

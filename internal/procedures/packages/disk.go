@@ -62,7 +62,7 @@ func openFolder(name, within string) (*files.Writing, error) {
 
 // openWithin opens a folder by its absolute path, and follows no link out of dir.
 func openWithin(dir, name string) (*files.Writing, error) {
-	if !change.Below(dir, name) { // it is written by way of another name of dir
+	if !change.Below(dir, name) { // it is written under another name of dir
 		dir, name = real(dir), real(name)
 	}
 	root, rel, err := openBelow(dir, name)

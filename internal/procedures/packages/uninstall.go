@@ -14,7 +14,7 @@ type Removed struct {
 	Name       string
 	Version    string
 	Files      int      // that are gone, of the package and in platforms; sections count as one each
-	Dependents []string // installed packages that need it, directly or by way of others
+	Dependents []string // installed packages that need it, directly or indirectly
 	Notes      []string
 
 	left []string // packages that nothing needs any more without it

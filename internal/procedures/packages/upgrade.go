@@ -18,7 +18,7 @@ type Outdated struct {
 	ForOthers bool
 }
 
-// Outdated lists the installed packages that are not the newest, by name. notes say why some cannot be told.
+// Outdated lists the installed packages that are not the newest, by name. notes say why some cannot be checked.
 func (s *Service) Outdated(ctx context.Context) (out []Outdated, notes []string, err error) {
 	v, err := s.open()
 	if err != nil || len(v.lock.Packages) == 0 {

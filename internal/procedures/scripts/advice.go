@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Bounds of what an agent is told of scripts before it lists its tools.
+// Bounds of the text for an agent about scripts before it lists its tools.
 const (
 	maxAdvised      = 40
 	maxAdvisedBytes = 200 // of each script's summary

@@ -36,7 +36,8 @@ func (d *Desk) Run(ctx context.Context, call operation.Call, id string) (ScriptR
 	return ask[ScriptRunDetail](ctx, d.set.runOperation(), call, ScriptRunRequest{id})
 }
 
-// Start runs a script for the person who calls, with the call's arguments. begun is told the run's id when it starts.
+// Start runs a script for the person who calls, with the call's arguments. begun is called with the run's id when it
+// starts.
 func (d *Desk) Start(ctx context.Context, call operation.Call, name string, begun func(id string)) (StartedScript,
 	error) {
 	return d.set.start(ctx, call, name, begun)

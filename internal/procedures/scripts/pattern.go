@@ -46,7 +46,7 @@ func (p Pattern) describe() string {
 	return "Must match " + p.Text + " (letter case aside)."
 }
 
-// refuses reports whether PowerShell would refuse a text. What cannot be told in time is left to PowerShell.
+// refuses reports whether PowerShell would refuse a text. What cannot be decided in time is left to PowerShell.
 func (p Pattern) refuses(text string) bool {
 	if p.Text == "" || p.Other || len(p.Text) > maxPattern {
 		return false

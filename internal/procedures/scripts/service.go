@@ -98,7 +98,7 @@ func (s *Service) begun(script Script, arguments map[string]any, id string, by r
 // endMargin limits the time for ending all that a script has started, and for recording the run.
 const endMargin = 2 * time.Minute
 
-// phases are told of what a run does; begun may be nil.
+// phases are called at the phases of a run; begun may be nil.
 type phases struct {
 	waiting func()
 	begun   func(id string)

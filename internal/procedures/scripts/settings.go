@@ -151,7 +151,7 @@ func ParseSettings(text []byte, dir string) (Settings, error) {
 	return s, nil
 }
 
-// readOwn reads what is said of single scripts.
+// readOwn reads the settings of single scripts.
 func (s *Settings) readOwn(f settingsFile) (err error) {
 	for name, own := range f.Scripts {
 		o := ScriptSettings{Tier: defaultTier, ReadOnly: own.ReadOnly}

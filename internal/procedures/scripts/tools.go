@@ -119,7 +119,7 @@ func (s set) none(text string) operation.Operation {
 		})
 }
 
-// tool returns the tool of a script. begun, if not nil, is told the id of a run when it starts.
+// tool returns the tool of a script. begun, if not nil, is called with the id of a run when it starts.
 func (s set) tool(script Script, schema json.RawMessage, begun func(id string)) operation.Operation {
 	o := operation.Operation{
 		Name: script.Name, Summary: script.Summary(), Effect: operation.Exec,

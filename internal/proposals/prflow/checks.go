@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// Bounds of what is told of failing checks.
+// Bounds of the text about failing checks.
 const (
 	maxChecks       = 10
 	maxCheckSummary = 500  // runes

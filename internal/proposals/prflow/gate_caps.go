@@ -55,7 +55,7 @@ func checkCaps(repo gitprovider.RepoRef, caps policy.Caps, u record.Usage, now t
 	}
 	e := fault.New(fault.LimitReached, "pull requests opened in %s within the last hour: %d%s; the policy allows %d",
 		repo, created, pendingClause(u), caps.CreationsPerHour)
-	switch over := created - caps.CreationsPerHour; { // so many have to grow older than the window, and one more
+	switch over := created - caps.CreationsPerHour; { // enough must leave the window to make room for one more
 	case over < len(u.Made):
 		e.RetryAfter = max(u.Made[over].Add(capWindow).Sub(now), time.Second)
 	case caps.CreationsPerHour > 0:

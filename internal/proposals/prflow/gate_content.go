@@ -64,7 +64,7 @@ func judgeContent(ctx context.Context, on rules, r *request, e *evidence) (rulin
 	isOwn := func(v fault.Violation) bool { return v.Rule == "secret:"+content.OwnTokenRule }
 	if v := checkSpread(on.secrets, texts); v != nil && !slices.ContainsFunc(out.violations, isOwn) {
 		out.violations = append(out.violations, *v)
-		out.withhold = true // which part is where cannot be told
+		out.withhold = true // which part is where is not known
 	}
 	if !out.withhold && !slices.ContainsFunc(out.violations, isOwn) {
 		out.wanted = kept.wanted(r)

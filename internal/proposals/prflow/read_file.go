@@ -131,7 +131,7 @@ func (f fileReader) place(ctx context.Context, at gitprovider.Resolution, req Re
 		}
 		return place{query: at.BaseBranch, name: "the base branch"}, nil
 	}
-	// no pull request can mend it, so that none is looked for
+	// no pull request can change that, so none is searched
 	if v := f.authority.mayRead(req.Path, []string{req.Path}); v != nil {
 		return place{}, fault.Refusal([]fault.Violation{*v})
 	}

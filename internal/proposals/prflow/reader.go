@@ -192,7 +192,7 @@ func (r Reader) onlyOurs(at gitprovider.Resolution, prs []gitprovider.PullReques
 	}), nil
 }
 
-// isLabelled compares as the hosts that do not heed letter case.
+// isLabelled compares like hosts that ignore letter case.
 func isLabelled(pr gitprovider.PullRequest) bool {
 	return slices.ContainsFunc(pr.Labels, func(l string) bool { return strings.EqualFold(l, gitprovider.LabelOurs) })
 }

@@ -28,7 +28,7 @@ type Settled struct {
 
 // Resume settles every proposal that a process which ended has left, or whose provider gave no clear answer: an open
 // pull request is recorded, a branch without one is removed if it still is ours, once nothing can arrive any more that
-// was sent for it. It goes on after a failure, which is told in the entry.
+// was sent for it. It goes on after a failure, which the entry reports.
 func (s *Service) Resume(ctx context.Context) ([]Settled, error) {
 	settler := s.settler()
 	left, err := s.History.Unfinished(ctx)

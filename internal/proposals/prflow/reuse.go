@@ -57,7 +57,7 @@ func untaken(c *creation, pr gitprovider.PullRequest) []string {
 	if strings.TrimPrefix(pr.Title, draftTitle) != strings.TrimPrefix(c.draft.title, draftTitle) {
 		kept = append(kept, "title")
 	}
-	// else it is mended, or was rewritten
+	// otherwise it is repaired, or was rewritten
 	if markForm().MatchString(pr.Body) && plainLines(AgentText(pr.Body)) != plainLines(AgentText(c.draft.body)) {
 		kept = append(kept, "body")
 	}

@@ -88,7 +88,7 @@ type Authority struct {
 // mayWrite reports whether a proposal can come to a write at all.
 func (a Authority) mayWrite() bool { return a.takesProposals() && !a.DryRun }
 
-// takesProposals reports whether a proposal can pass the gates, be it in a dry run.
+// takesProposals reports whether a proposal can pass the gates, if only in a dry run.
 func (a Authority) takesProposals() bool { return a.ReadOnly == "" && a.mayPropose() }
 
 // mayPropose reports whether the tier may propose anything.

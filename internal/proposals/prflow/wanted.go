@@ -95,7 +95,7 @@ func (k keptTexts) keep(key, value string, left *int) record.RefusedText {
 	return kept
 }
 
-// beginning returns at most so many bytes of a text, no character cut in two.
+// beginning returns at most most bytes of a text, no character cut in two.
 func beginning(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -1,5 +1,5 @@
-// Package review is the use case of what a person does to a pull request: look at it, approve it, ask for changes,
-// comment, merge, close. Every way in asks for its operations, so that one rule holds for all.
+// Package review implements a person's actions on a pull request: look at it, approve it, ask for changes, comment,
+// merge, close. All protocols use its operations, so that one rule applies to all.
 //
 // It is for pull requests of the local provider, which has no pages of its own. Those of forges are reviewed there.
 package review
@@ -50,7 +50,7 @@ type Options struct {
 	Kernel   *operation.Kernel
 	Records  Records
 	Pulls    Pulls
-	Notifier record.Notifier // hears of actions that end a pull request
+	Notifier record.Notifier // notified of actions that end a pull request
 	// Ask reads a pull request at its provider, and whether it looks like one of ours; nil where the record is all that
 	// there is.
 	Ask func(ctx context.Context, provider, owner, name string, number int) (pr gitprovider.PullRequest, ours bool,
@@ -152,7 +152,8 @@ func (s *Service) decide(ctx context.Context, call operation.Call, r Request) (o
 	return out, nil
 }
 
-// fourEyes refuses whom the policy keeps from approving and merging: who started what the pull request came of.
+// fourEyes refuses people that the policy keeps from approving and merging: those who started what led to the pull
+// request.
 func (s *Service) fourEyes(ctx context.Context, verb Verb, r Request) error {
 	if !s.Kernel.CurrentAuthority().Policy.People.FourEyes || !verb.Second {
 		return nil

@@ -50,10 +50,10 @@ type Options struct {
 	Logins Logins
 	// Configured are the tokens of CLAUDEOPS_API_TOKENS as they are now: every scope, at the server's tier. nil: none.
 	Configured func() []string
-	// AnonymousRead lets callers read who show nothing and whom the door takes for local.
+	// AnonymousRead lets callers without credentials read if the door considers them local.
 	AnonymousRead bool
 	Directory     Directory // of persons who sign in by providers; the zero value for none
-	// Operator is the user of the operating system for whom this process runs, and who made what it is configured with.
+	// Operator is the user of the operating system that runs this process, and who made its configuration.
 	Operator record.Actor
 	Now      func() time.Time
 	Random   io.Reader
@@ -134,8 +134,8 @@ func (g *Gatekeeper) used(ctx context.Context, t Token) {
 	}
 }
 
-// owned lowers the rights of a token to those of the token that it was made with, and of the person whose it is. It is
-// of no use without both.
+// owned lowers the rights of a token to those of the token that it was made with, and of its person. It is invalid
+// without both.
 func (g *Gatekeeper) owned(ctx context.Context, t Token, p Principal) (Principal, bool, error) {
 	if t.Grantor != "" {
 		by, _, ok, err := g.known(ctx, t.Grantor)
@@ -185,8 +185,8 @@ func (g *Gatekeeper) AgentToken(ctx context.Context, secret string) (Token, erro
 	return t, nil
 }
 
-// StillAgent recognises the holder of an agent's token that has let somebody in before, by what was known of it then:
-// unauthenticated if it is good no more, tier_denied if its tier was lowered since.
+// StillAgent recognises the holder of an agent's token that was admitted before, by what was known then:
+// unauthenticated if it is not valid any more, tier_denied if its tier was lowered since.
 func (g *Gatekeeper) StillAgent(ctx context.Context, was Token) error {
 	t, found, err := g.tokens.FindToken(ctx, was.Hash)
 	switch {
@@ -239,8 +239,8 @@ func (g *Gatekeeper) Proxied(user string) (Principal, error) {
 	return proxied(user), nil
 }
 
-// Anonymous lets a caller read who shows nothing, if the operator wants that; else it is unauthenticated. The door asks
-// only for callers whom it takes for local.
+// Anonymous lets a caller without credentials read, if the operator wants that; otherwise it returns unauthenticated.
+// The door calls it only for callers that it considers local.
 func (g *Gatekeeper) Anonymous() (Principal, error) {
 	if !g.anonymous {
 		return Principal{}, NeedsToken()

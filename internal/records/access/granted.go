@@ -9,8 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// Client is a program that has registered to ask people to let it in as an agent (OAuth 2.1). Anybody may register, so
-// that nothing of it is to be believed.
+// Client is a program that has registered to ask people for access as an agent (OAuth 2.1). Anybody may register, so
+// nothing of it may be trusted.
 type Client struct {
 	ID        string
 	Name      string // as the program calls itself; untrusted text

@@ -83,7 +83,7 @@ func anonymous() Principal {
 	}
 }
 
-// proxied returns a person whom a trusted proxy has recognised: everything, at the server's tier.
+// proxied returns a person that a trusted proxy has recognised: all scopes, at the server's tier.
 func proxied(user string) Principal {
 	who := &record.Person{Issuer: record.IssuerProxy, Subject: user, Name: record.IssuerProxy + ":" + user}
 	return Principal{Actor: record.Actor{Person: who}, Via: ViaProxy, Ceiling: gitprovider.TierRemediate,

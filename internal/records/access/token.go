@@ -50,7 +50,7 @@ type Token struct {
 	UsedAt time.Time // when it was last used, to some minutes; zero: never
 }
 
-// Good reports whether the token is of use at a time.
+// Good reports whether the token is valid at a time.
 func (t Token) Good(now time.Time) bool {
 	return t.RevokedAt.IsZero() && (t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt))
 }

@@ -38,7 +38,7 @@ type Exporter struct {
 type target struct {
 	sink
 	mu      sync.Mutex // held while exporting
-	problem string     // the last one that was told
+	problem string     // the last one that was reported
 }
 
 // New makes an Exporter. It contacts nothing.
@@ -65,7 +65,7 @@ func (e *Exporter) Names() (out []string) {
 }
 
 // Appended must be called after rows were added. It exports to files before it returns, and to others in the
-// background; the context's end does not stop it. What fails is told, noted, and tried again later.
+// background; the context's end does not stop it. A failure is logged, recorded, and tried again later.
 func (e *Exporter) Appended(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), localBound)
 	defer cancel()

@@ -240,7 +240,7 @@ func (a Attempt) Refusal() string {
 	return CodeText(a.Code)
 }
 
-// ViolationText returns the code of a broken rule as a heading, told apart further by the rule.
+// ViolationText returns the code of a broken rule as a heading, refined by the rule.
 func ViolationText(v fault.Violation) string {
 	if v.Code != fault.ContentDenied {
 		return CodeText(v.Code)

@@ -25,7 +25,7 @@ type Actor struct {
 	Client string `json:"client,omitempty"`
 }
 
-// Person is a human, by whom an issuer knows them.
+// Person identifies a human by an issuer.
 type Person struct {
 	Issuer  string `json:"issuer"`  // of identities, or one of the constants below
 	Subject string `json:"subject"` // what the issuer calls them, for ever
@@ -35,7 +35,7 @@ type Person struct {
 // Issuers of persons other than the providers of identities, which are URLs.
 const (
 	IssuerOS    = "os"    // users of the operating system: Subject is the uid
-	IssuerProxy = "proxy" // users whom the trusted proxy names
+	IssuerProxy = "proxy" // users that the trusted proxy names
 )
 
 // CredentialKind says what was shown.
@@ -74,7 +74,7 @@ const (
 	SystemSchedule  = "schedule"
 	SystemRetention = "retention"
 	SystemServe     = "claudeops serve"
-	SystemConnector = "connector" // a process that has not been let in
+	SystemConnector = "connector" // a process that has not been admitted
 )
 
 // OSUser returns a user of the operating system at the command line. name is that of the user database, "" if it has
@@ -134,7 +134,7 @@ func (c Credential) account() gitprovider.Account {
 }
 
 // String returns the actor in a line of a record: the name of the credential, of the person or of the program. An
-// agent's name for itself only ever stands in parentheses, so that it is not taken for anybody else.
+// agent's name for itself only ever stands in parentheses, so that it is not confused with anybody else.
 func (a Actor) String() string {
 	shown := "unknown"
 	switch {
@@ -194,7 +194,7 @@ type Ancestor struct {
 	gitprovider.Account
 	Name    string
 	Person  bool // else a credential
-	Vouched bool // a person whom a provider of identities or the proxy has recognised
+	Vouched bool // a person that a provider of identities or the proxy has recognised
 }
 
 // is reports whether two are the same, or may be: who is root on a machine is every user there.
@@ -206,9 +206,9 @@ func (n Ancestor) is(other Ancestor) bool {
 
 // SecondTo says why an actor does not count as another person than the one who started something; "" if it does.
 //
-// They must share no person and no credential in their lines of descent. Where a person started it whom a provider of
-// identities knows, the second has to be such a person as well: a token or a user of the operating system may be that
-// same person's.
+// They must share no person and no credential in their lines of descent. If it was started by a person known to a
+// provider of identities, the second has to be such a person as well: a token or a user of the operating system may be
+// that same person's.
 func (a Actor) SecondTo(started Actor) (why string) {
 	if started.IsZero() || started.Session != nil && started.Session.Starter == nil {
 		return "the record does not say who stands behind it"

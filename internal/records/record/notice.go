@@ -21,8 +21,8 @@ const (
 	EventDeployWaits Event = "deploy_waits"
 )
 
-// Notice is something that people may want to hear of. It waits in the store's outbox until a sender of
-// internal/ops/notify has delivered it.
+// Notice is an event to notify people of. It waits in the store's outbox until a sender of internal/ops/notify has
+// delivered it.
 type Notice struct {
 	Event   Event
 	Payload []byte // a JSON object; see internal/ops/notify

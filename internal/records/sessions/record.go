@@ -56,7 +56,7 @@ type Record struct {
 	ID     string `json:"id"`
 	Parent string `json:"parent,omitempty"`
 	Next   string `json:"next,omitempty"` // the session that it escalated to
-	// Actor is the session as the one who acts, with who started it, and whose words it was told.
+	// Actor is the session as the actor, with who started it, and whose words it has read.
 	Actor record.Actor `json:"actor,omitzero"`
 	Task
 	StartedAt time.Time `json:"started_at"`

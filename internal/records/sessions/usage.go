@@ -61,7 +61,7 @@ func (u Usage) Cost() string {
 		}
 		return "cost not known, since the price of the model is not known"
 	}
-	if u.CostUSD > 0 { // a record from before sources were told apart
+	if u.CostUSD > 0 { // a record from before sources were distinguished
 		return fmt.Sprintf(pattern, u.CostUSD)
 	}
 	return "none recorded"
@@ -89,9 +89,9 @@ func (u Usage) Add(o Usage) Usage {
 
 // UsageGroup is the usage of a group of sessions.
 type UsageGroup struct {
-	Day      string // on which they began, in UTC, as 2006-01-02; "" if that is not told apart
+	Day      string // on which they began, in UTC, as 2006-01-02; "" if not grouped by day
 	Tier     gitprovider.Tier
-	State    State // "" if that is not told apart
+	State    State // "" if not grouped by state
 	Sessions int
 	Usage    // with the least certain of their sources, if CostSource does not tell them apart
 }

@@ -159,7 +159,7 @@ func (e *postgresEngine) describe(err error) string {
 	return ""
 }
 
-// SQLSTATEs that are told apart; PostgreSQL documentation, appendix A.
+// SQLSTATEs that are distinguished; PostgreSQL documentation, appendix A.
 const (
 	stateReadOnlyTransaction = "25006"
 	stateIntegrity           = "23000" // raised by our triggers

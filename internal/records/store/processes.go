@@ -47,8 +47,8 @@ func (u user) String() string {
 	return fmt.Sprintf("process %d (%s)", u.PID, u.What)
 }
 
-// presence is the file of this process. The zero value has none: it is of no use where it cannot be made, and nothing
-// else needs it.
+// presence is the file of this process. The zero value has none: if it cannot be made it is left out: nothing else
+// needs it.
 type presence struct {
 	mu   sync.Mutex
 	file *os.File

@@ -92,8 +92,8 @@ func (o Options) withDefaults() Options {
 //
 // The first call that reads or writes opens the database, and makes folder (mode 0700), database (0600) and tables if
 // they are missing; a database of an older program is brought up to date. A folder that cannot be used, a server that
-// does not let us in, and a database that is not ours or of a newer program are misconfigured, a damaged one is
-// internal; it is left as it is. The next call tries again.
+// refuses us, and a database that is not ours or of a newer program are misconfigured, a damaged one is internal; it is
+// left as it is. The next call tries again.
 type Store struct {
 	db *database
 

@@ -19,8 +19,9 @@ const SecretsEvery = time.Second
 // names, or from the environment file. Each decision asks for them. All parts of a process share one. It is safe for
 // concurrent use.
 //
-// A secret by which others are let in is gone while its file is missing, empty or cannot be read. One that we show to
-// others stays what it was last. Settings that hold until the process ends are compared with their files; see Problems.
+// A secret by which others are admitted is gone while its file is missing, empty or cannot be read. A secret that we
+// show to others keeps its last value. Settings that hold until the process ends are compared with their files; see
+// Problems.
 type Secrets struct {
 	SecretsOptions
 

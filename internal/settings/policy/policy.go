@@ -46,7 +46,7 @@ type Policy struct {
 
 // Server holds the rules for the server itself, independent of any proposal.
 type Server struct {
-	NotifyRefused bool         // whether people are told of refusals, too
+	NotifyRefused bool         // whether people are notified of refusals, too
 	DryRun        *bool        // true: everything is checked and nothing written; false has no effect, nil says nothing
 	ReadOnly      *bool        // the same for refusing every proposal
 	RequireSink   bool         // nothing is proposed unless every head of the audit was exported before

@@ -20,7 +20,7 @@ const (
 // Roles lists them, from the lowest.
 func Roles() []Role { return []Role{RoleViewer, RoleReviewer, RoleOperator} }
 
-// RoleRule gives a role to the persons of one provider whom it names by exactly one of User, Subject and Group.
+// RoleRule gives a role to the persons of one provider named by exactly one of User, Subject and Group.
 type RoleRule struct {
 	Role     Role   `json:"role" yaml:"-" enum:"viewer,reviewer,operator"`
 	Provider string `json:"provider" yaml:"provider"`         // its name in CLAUDEOPS_SIGN_IN

@@ -19,7 +19,7 @@ type toolSection struct {
 	Tiers map[string]int `yaml:"tiers"`
 }
 
-// tools raises the lowest tiers of tools. Tier 1 would raise nothing, so naming it is taken for a mistake.
+// tools raises the lowest tiers of tools. Tier 1 would raise nothing, so naming it counts as a mistake.
 func (f file) tools(p *Policy) error {
 	if f.Tools == nil {
 		return nil

@@ -12,9 +12,9 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// Hashes remembers the hash of each file that was read, with what the system said of the file then, as git's index
-// does: a plan with nothing changed asks the system about each file and reads none. It is a cache: one that is damaged
-// or missing costs time alone, and nothing that is about to be written believes it. A nil one remembers nothing.
+// Hashes remembers the hash of each file that was read, with the file's stat data at that time, as git's index does: a
+// plan with nothing changed asks the system about each file and reads none. It is a cache: one that is damaged or
+// missing only costs time, and nothing that is about to be written relies on it. A nil one remembers nothing.
 type Hashes struct {
 	file string // where it is kept between processes; "" for nowhere
 	now  func() time.Time

@@ -12,12 +12,12 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// PlanCache remembers between processes the last plan that had nothing to change, with what the system said of all that
-// it was made of: a process that asks again only asks about the files. It is a cache, as Hashes is: damaged or missing,
-// it costs time alone, and nothing that is about to be written believes it.
+// PlanCache remembers between processes the last plan that had nothing to change, with the stat data of all its inputs:
+// a process that asks again only asks about the files. It is a cache, as Hashes is: damaged or missing, it only costs
+// time, and nothing that is about to be written relies on it.
 type PlanCache struct {
 	file string              // where it is kept; "" for nowhere
-	used func(folder string) // is told the folders whose use is noted
+	used func(folder string) // is called with the folders whose use is noted
 
 	mu    sync.Mutex
 	kept  *StatCache // that the file has
@@ -39,7 +39,7 @@ const maxCacheBytes = 64 << 20
 // The file begins with a mark and the SHA-256 of what follows.
 func planMark() []byte { return []byte("claudeops unchanged 1\n") }
 
-// NewPlanCache keeps a plan in a file; "" for nowhere. used is told the folders whose use is noted.
+// NewPlanCache keeps a plan in a file; "" for nowhere. used is called with the folders whose use is noted.
 func NewPlanCache(file string, used func(folder string)) *PlanCache {
 	return &PlanCache{file: file, used: used}
 }

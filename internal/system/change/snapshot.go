@@ -14,7 +14,7 @@ import (
 )
 
 // Snapshot records what was in place after a deployment or a rollback, and how that came about. The newest is the
-// ledger of which file belongs to whom.
+// ledger of the owner of each file.
 type Snapshot struct {
 	SchemaVersion int    `json:"schema_version"`
 	ID            string `json:"id"`

@@ -40,7 +40,7 @@ func (b *Boundary) lacks(format string, args ...any) {
 // Whole reports whether there is a boundary that lacks nothing.
 func (b Boundary) Whole() bool { return b.Held() && len(b.Missing) == 0 }
 
-// Held reports whether there is a boundary, be it one that lacks something.
+// Held reports whether there is a boundary, even one that lacks something.
 func (b Boundary) Held() bool { return b.Kind == User || b.Kind == Landlock }
 
 // String returns the boundary in a few words, such as "landlock (ABI 7)".

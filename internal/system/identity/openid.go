@@ -265,7 +265,7 @@ func (o *openid) fromIDToken(ctx context.Context, found *discovered, raw, access
 	return who, err
 }
 
-// read reads what is said of a person.
+// read reads a person's claims.
 func (o *openid) read(into func(any) error) (Person, error) {
 	var c claims
 	var all map[string]jsontext.Value
@@ -290,9 +290,9 @@ func (o *openid) read(into func(any) error) (Person, error) {
 	return who, nil
 }
 
-// exactly reads what is said of a person: names count with their letter case, and none may be there twice. Else a claim
+// exactly reads a person's claims: names count with their letter case, and none may be there twice. Otherwise a claim
 // that people can set themselves could stand in for one that the provider sets. The library matches names in any case:
-// what looks to it like one that it reads is refused.
+// a name that matches one of its names only in another case is refused.
 func exactly(claims func(any) error, into any) error {
 	var raw rawJSON
 	if err := claims(&raw); err != nil {

@@ -27,7 +27,7 @@ const (
 	rediscover = time.Hour
 )
 
-// Person is a person whom a provider has recognised.
+// Person is a person that a provider has recognised.
 type Person struct {
 	Provider string   // name of the provider, as the operator has it
 	Issuer   string   // of the provider
@@ -188,7 +188,7 @@ func (p *Provider) Finish(ctx context.Context, f Flow, code string) (Person, Gra
 // Look asks again who a person is, and what they belong to now. The Grant that is returned takes the place of the old
 // one, also where the error is not unauthenticated.
 //
-// Errors: unauthenticated if the provider does not stand by the person any more, and those of Begin.
+// Errors: unauthenticated if the provider no longer recognises the person, and those of Begin.
 func (p *Provider) Look(ctx context.Context, was Person, g Grant) (Person, Grant, error) {
 	token := &oauth2.Token{AccessToken: g.Access, TokenType: "Bearer"}
 	if g.Refresh != "" {
@@ -222,7 +222,7 @@ func (p *Provider) Logout(ctx context.Context, token string) (Logout, error) {
 	return p.speaks.logout(ctx, token)
 }
 
-// person reads whom a token is about, and checks that it can be recorded.
+// person reads the person of a token, and checks that it can be recorded.
 func (p *Provider) person(ctx context.Context, t *oauth2.Token, nonce string) (Person, error) {
 	who, err := p.speaks.who(ctx, t, nonce)
 	if err != nil {

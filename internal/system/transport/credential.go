@@ -11,7 +11,7 @@ import (
 type Credential interface {
 	// Token returns the token for a request of this use. Its error is a *fault.Error, and the request is not sent then.
 	Token(ctx context.Context, use Use) (string, error)
-	// Refused is told that the forge answered 401 to a token that Token gave for the use. It reports whether Token may
+	// Refused is called when the forge answered 401 to a token that Token gave for the use. It reports whether Token may
 	// give another one now.
 	Refused(use Use, token string) bool
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/weborigin"
 )
 
-// Options say whom a Transport talks to. Name and Base are required.
+// Options configures a Transport. Name and Base are required.
 type Options struct {
 	Name      string // the provider's name, for messages: "github"
 	Variables Variables

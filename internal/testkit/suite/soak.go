@@ -20,8 +20,8 @@ import (
 
 // soak runs the tests again and again on one core, each round in another order, beside a process that keeps writing to
 // the disk. As many test binaries run at a time as the load says, so the machine is as busy as with that many busy
-// processes, and all that they do is of use: the next round begins while the last binaries of a round still run. It
-// prints each test that failed at least once.
+// processes, and no time is wasted: the next round begins while the last binaries of a round still run. It prints each
+// test that failed at least once.
 func soak(ctx context.Context, opts options, packages []string, out io.Writer) error {
 	work, err := os.MkdirTemp("", "claudeops-soak-")
 	if err != nil {

@@ -37,7 +37,7 @@ const (
 
 // Options configures a Server. All fields are required.
 type Options struct {
-	Service *oauth.Service // nil: programs are not let in this way
+	Service *oauth.Service // nil: programs are not admitted this way
 	Guard   *guard.Guard
 	MCPPath string // of what is protected, without the base path
 	Now     func() time.Time
@@ -56,13 +56,13 @@ func New(o Options) *Server {
 		guard.NewFailures(o.Now, wrongEach, rowsAll, "")}
 }
 
-// Offers reports whether programs are let in this way: never over plain HTTP from another machine, since a code and its
-// tokens would be read on the way.
+// Offers reports whether programs are admitted this way: never over plain HTTP from another machine, since a code and
+// its tokens would be read on the way.
 func (s *Server) Offers(r *http.Request) bool {
 	return s.Service != nil && (s.Guard.Secured(r) || s.Guard.OnThisMachine(r))
 }
 
-// OfferedBy returns the issuer that a program is sent to; "" where none is let in this way.
+// OfferedBy returns the issuer that a program is sent to; "" where none is admitted this way.
 func (s *Server) OfferedBy(r *http.Request) string {
 	if !s.Offers(r) {
 		return ""
@@ -112,7 +112,7 @@ func (s *Server) Inner(path string) string {
 	return ""
 }
 
-// offered answers only where programs are let in.
+// offered answers only where programs are admitted.
 func (s *Server) offered(handle handler.Func) handler.Func {
 	return func(req *handler.Request) (handler.Response, error) {
 		if !s.Offers(req.Request) {

@@ -57,7 +57,7 @@ type consentPage struct {
 	Far            bool // the browser is sent to another machine
 	Fields         []field
 	Seal           string
-	May            bool // this person may let programs in
+	May            bool // this person may admit programs
 	Tiers          []option
 	Repos          string // as they were sent, if the form comes back
 	Failed         string // why it comes back

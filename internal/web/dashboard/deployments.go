@@ -80,7 +80,7 @@ const maxSnapshots = 50
 type deploymentsView struct {
 	pages.Page
 	deploy.Overview
-	Failed *fault.Error // why nothing can be said of what should be there
+	Failed *fault.Error // why the desired state is not known
 	// NoConfiguration says that there is none yet, which is not a failure.
 	NoConfiguration bool
 	Drifted         *pages.Diff

@@ -21,7 +21,7 @@ const (
 	maxMark     = 40
 )
 
-// showDifference shows a part of the difference, with what was said of its lines, and notes that it was shown.
+// showDifference shows a part of the difference, with the comments on its lines, and notes that it was shown.
 func (h *pullPages) showDifference(ctx context.Context, req *handler.Request, view *pullPage, detail review.Detail,
 	q pullParams) error {
 	t := view.Target

@@ -26,7 +26,7 @@ type Scripts interface {
 	Show(ctx context.Context, call operation.Call, name string) (scripts.ScriptDetail, error)
 	Runs(ctx context.Context, call operation.Call, q scripts.ScriptRunsRequest) (scripts.ScriptRunList, error)
 	Run(ctx context.Context, call operation.Call, id string) (scripts.ScriptRunDetail, error)
-	// Start runs a script for the person who calls. begun is told the run's id when it starts.
+	// Start runs a script for the person who calls. begun is called with the run's id when it starts.
 	Start(ctx context.Context, call operation.Call, name string, begun func(id string)) (scripts.StartedScript, error)
 	// Refused records a run that was refused before Start was asked.
 	Refused(ctx context.Context, call operation.Call, name string, why *fault.Error)

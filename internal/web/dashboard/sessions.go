@@ -169,7 +169,7 @@ func (h *sessionPages) schedule(req *handler.Request, _ struct{}) (handler.Respo
 	return h.html("schedule", view)
 }
 
-// What the overview tells of sessions that went wrong.
+// Bounds of the overview of sessions that went wrong.
 const (
 	sessionDays     = 7
 	maxSessionNeeds = 5

@@ -223,7 +223,7 @@ func reposIn(text string) []string {
 	return strings.FieldsFunc(text, apart)
 }
 
-// made returns a new token with what its agent's client is to be told.
+// made returns a new token with the configuration of its agent's client.
 func (h *tokenPages) made(req *handler.Request, t tokens.TokenMade) *madeToken {
 	out := &madeToken{Name: t.Name, Secret: t.Token}
 	if !t.Agent {

@@ -21,7 +21,7 @@ const (
 // guessed at any rate of attempts.
 type Failures struct {
 	now  func() time.Time
-	said string // to whom was wrong too often
+	said string // to callers with too many failures
 	each int    // from one address
 	all  int    // from all of them; 0 for any number
 
@@ -31,7 +31,7 @@ type Failures struct {
 	by    map[netip.Addr]int
 }
 
-// NewFailures makes Failures that say this, and from where, to whom was wrong too often.
+// NewFailures makes Failures whose refusals say this, and from where.
 func NewFailures(now func() time.Time, each, all int, said string) *Failures {
 	return &Failures{now: now, said: said, each: each, all: all, by: map[netip.Addr]int{}}
 }

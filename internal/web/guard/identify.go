@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
-// Admit finds out who calls and whether they may. A caller whom we know and who may not leaves a row on the record
-// where the route changes something; a stranger does not, since strangers must not be able to fill it.
+// Admit identifies the caller and checks whether they may call. The refusal of a known caller is recorded where the
+// route changes something; that of a stranger is not, since strangers must not be able to fill the record.
 func (g *Guard) Admit(req *handler.Request, route handler.Route) error {
 	if route.Scope == "" {
 		return nil
@@ -62,7 +62,7 @@ func (g *Guard) MayRead(req *handler.Request) (bool, error) {
 	return err == nil && who.Scopes.Has(access.Read), err
 }
 
-// lacks says which scope is missing and, to whom has shown nothing, how to get it.
+// lacks says which scope is missing and, to callers without credentials, how to get it.
 func (g *Guard) lacks(who access.Principal, scope access.Scope) *fault.Error {
 	e := fault.New(fault.Forbidden, "this needs the scope %s; %s has %s", scope, who.Name(), who.Scopes)
 	if who.Via == access.ViaAnonymous {
@@ -78,7 +78,7 @@ func (g *Guard) lacks(who access.Principal, scope access.Scope) *fault.Error {
 }
 
 // Identify recognises the caller by the first of these that is there: a bearer token, a session, a user that a trusted
-// proxy names, loopback. One that is there and no good is not passed over.
+// proxy names, loopback. An invalid one is not skipped.
 func (g *Guard) Identify(req *handler.Request) (access.Principal, error) {
 	return g.identify(req.Context(), req, g.access.Login)
 }

@@ -84,8 +84,8 @@ func (n Network) Client(r *http.Request) netip.Addr {
 }
 
 // local reports whether a request was made on this machine, as far as that can be known: only this machine can connect,
-// it asks for loopback, and nothing says that a proxy has passed it on. A proxy that says nothing of itself cannot be
-// told from a program on this machine, which is why callers who show nothing may at most read, and only if the operator
+// it asks for loopback, and nothing says that a proxy has passed it on. A proxy that does not identify itself looks
+// like a program on this machine, which is why callers without credentials may at most read, and only if the operator
 // wants it.
 func (n Network) local(r *http.Request) bool {
 	return n.Loopback && remote(r).IsLoopback() && weborigin.Loopback(hostName(r.Host)) && !forwarded(r)

@@ -60,8 +60,8 @@ func portOf(host string) string {
 type Own struct {
 	// Names is true where this server has the port at every address that names below localhost resolve to.
 	Names bool
-	// Why says, where Names is false, why a login has to be shared with every port of the host; "" leaves browsers where
-	// they are without a word.
+	// Why says, where Names is false, why a login has to be shared with every port of the host; "" silently leaves
+	// browsers where they are.
 	Why string
 }
 

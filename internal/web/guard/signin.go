@@ -146,7 +146,7 @@ func (g *Guard) signOut(req *handler.Request) (handler.Response, error) {
 // Bounded calls access.Gatekeeper.Bounded.
 func (g *Guard) Bounded(ctx context.Context, who record.Actor) (string, error) { return g.access.Bounded(ctx, who) }
 
-// Wrong counts a sign-in that came to nothing. It is limit_reached if there were too many, else err.
+// Wrong counts a failed sign-in. It returns limit_reached if there were too many, else err.
 func (g *Guard) Wrong(req *handler.Request, err error) error {
 	return g.signIns.Count(g.Client(req.Request), err)
 }

@@ -123,7 +123,7 @@ func (s *Server) Routes() []handler.Route {
 	return routes
 }
 
-// metadata describes what is protected here, for clients that look for a way in.
+// metadata describes what is protected here, for clients that look for a way to sign in.
 func (s *Server) metadata(req *handler.Request) (handler.Response, error) {
 	said := map[string]any{
 		"resource": s.options.Guard.Address(req.Request) + Path, "resource_name": "Claude Ops",

@@ -124,7 +124,7 @@ func linkLine(d *Diff, l *DiffLine, number int) lineLink {
 // Shown are the fields of a form that say what the page shows, so that the form comes back to it.
 type Shown struct{ Name, Value string }
 
-// ParseDiff reads what git and our own preview write, and keeps a part, from 1; the last one if there are not so many.
+// ParseDiff reads what git and our own preview write, and keeps a part, from 1; the last one if there are fewer.
 // Whatever it does not understand becomes a note of the file.
 func ParseDiff(text string, split bool, part int) Diff {
 	diff := readPart(text, max(1, part))

@@ -34,7 +34,7 @@ type Shower struct {
 // Text is text that is fit to be shown already.
 type Text string
 
-// Bounded returns at most so many runes of a text.
+// Bounded returns at most runes runes of a text.
 func (s Shower) Bounded(text string, runes int) Text {
 	return Text(content.Clean(s.Redact(text), runes))
 }

@@ -86,7 +86,7 @@ type Pulls interface {
 	CooldownLifted(ctx context.Context, key record.PullKey) (by string, when time.Time, err error)
 	// OpenPulls returns those that are open as far as we know, the oldest first.
 	OpenPulls(ctx context.Context, limit int) ([]record.PullRecord, error)
-	// StandingPulls returns those that stand so, the oldest first, at most so many of each standing.
+	// StandingPulls returns the pull requests with these standings, the oldest first, at most limit of each.
 	StandingPulls(ctx context.Context, standings []record.Standing, limit int) ([]record.PullRecord, error)
 	// PullTotals counts them all by where they stand, and with ended those that have ended by their state.
 	PullTotals(ctx context.Context, ended bool) (record.PullTotals, error)

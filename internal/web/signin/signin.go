@@ -1,6 +1,6 @@
 // Package signin leads browsers to a provider of identities and takes them back: authorization code with PKCE, with a
-// state and a nonce that only the browser has which began. It also hears of persons who have signed out at their
-// provider.
+// state and a nonce that only the initiating browser has. It also receives notices of persons who have signed out at
+// their provider.
 package signin
 
 import (
@@ -216,8 +216,8 @@ func errorCode(given string) string {
 	return "no reason that can be shown"
 }
 
-// refused records why a sign-in came to nothing, and returns it. Strangers may come as often as they like: they are
-// recorded as often as wrong credentials are counted.
+// refused records why a sign-in failed, and returns it. Strangers may try as often as they like: they are recorded as
+// often as wrong credentials are counted.
 func (s *SignIn) refused(req *handler.Request, p *identity.Provider, why error) error {
 	if fault.CodeOf(why) == fault.Forbidden { // it is recorded with the person's name
 		return why

@@ -48,7 +48,7 @@ func (s shape) best() literals {
 	return s.required
 }
 
-// better says whether a search for l finds less that is of no use than one for other: long literals first, of these the
+// better reports whether a search for l has fewer useless hits than one for other: long literals first, of these the
 // ones whose match has bounds, of these the fewest.
 func (l literals) better(other literals) bool {
 	const telling = 3 // characters, from which on a literal is rare enough in prose
@@ -66,7 +66,7 @@ func (l literals) better(other literals) bool {
 
 func (l literals) bounded() bool { return l.before.bounded() && l.after.bounded() }
 
-// bounded says whether a part has an end that can be told before it is matched: some characters, or some lines, away.
+// bounded reports whether a part has an end that is known before it is matched: some characters, or some lines, away.
 func (e extent) bounded() bool { return e.chars != unbounded || e.lines != unbounded }
 
 // shortest returns the length of the shortest choice in bytes, and 0 if there is none.

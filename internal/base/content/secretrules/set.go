@@ -269,12 +269,12 @@ type Work struct {
 	err       error
 }
 
-// NewWork returns a Work of so many units, until ctx ends.
+// NewWork returns a Work of the given units, until ctx ends.
 func NewWork(ctx context.Context, units int) *Work {
 	return &Work{ctx: ctx, left: units, err: ctx.Err()}
 }
 
-// Spend takes units. It reports whether there were so many, and the context has not ended.
+// Spend takes units. It reports whether they were left, and the context has not ended.
 func (w *Work) Spend(units int) bool {
 	const often = 1 << 20 // units after which the context is looked at
 	if w.left -= units; w.left < 0 {

@@ -161,7 +161,7 @@ func (s *solver) put(id int, says set, cause *clause) {
 	s.trail = append(s.trail, step{id, says, p.domain, cause, len(s.levels)})
 }
 
-// back takes back all decisions but the first so many, and what followed from them.
+// back undoes all decisions except the first to, and what followed from them.
 func (s *solver) back(to int) {
 	if to == len(s.levels) {
 		return

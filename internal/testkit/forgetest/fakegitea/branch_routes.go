@@ -184,7 +184,7 @@ type treeEntryJSON struct {
 const objectIDLength = 40
 
 // getTree takes a commit, a tree, HEAD, a branch or a tag; the tag wins where both have the name. Its sha is the
-// commit's own when it was asked for a commit. What is as long as an object id is taken for one, whatever its letters.
+// commit's own when it was asked for a commit. A name as long as an object id counts as one, whatever its letters.
 func getTree(c *call) (*answer, error) {
 	name := c.params["sha"]
 	id := c.at.st.Tags[name]

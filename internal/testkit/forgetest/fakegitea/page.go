@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The server's page sizes. A larger limit is cut down without a word.
+// The server's page sizes. A larger limit is silently reduced.
 const (
 	defaultLimit   = 30
 	maxLimit       = 50

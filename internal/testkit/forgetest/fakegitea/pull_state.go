@@ -171,7 +171,7 @@ func (r *repository) labels(pr *memhost.PR) []Label {
 	return out
 }
 
-// setLabels replaces the labels of a pull request. Ids that the repository does not define are dropped without a word.
+// setLabels replaces the labels of a pull request. Ids that the repository does not define are silently dropped.
 func (r *repository) setLabels(pr *memhost.PR, ids []int64) {
 	known := r.pull(pr)
 	known.labels, pr.Labels = nil, nil

@@ -92,8 +92,8 @@ type Delays struct {
 	// LateHead is the number of reads of lists for which a pull request shows its former head after a push. A single one,
 	// git's references and the answer to a change show the branch's own.
 	LateHead int
-	// LaxParallel lets the next so many creations of a pull request overlook an open one with the same head and base, as
-	// creations do that are in flight together.
+	// LaxParallel is the number of next creations of a pull request that overlook an open one with the same head and base,
+	// like creations that are in flight together.
 	LaxParallel int
 	// BeforeRefUpdate runs once, in the next POST contents, after its checks and before it moves a branch; the host is not
 	// locked. With it a test lets another sender be faster.

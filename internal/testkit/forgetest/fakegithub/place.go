@@ -20,7 +20,7 @@ type state struct {
 	details map[string]commitDetails // by commit
 	trials  map[string]bool          // commits that are trial merges
 	looks   map[string]labelLook     // of labels that were made with one, by name in lower case
-	unknown map[string][]door        // to whom objects are unknown that were just made
+	unknown map[string][]door        // the doors at which new objects are not known yet
 }
 
 // pullState is GitHub's state of a pull request beyond memhost's.

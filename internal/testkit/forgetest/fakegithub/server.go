@@ -68,7 +68,7 @@ type appInstallation struct {
 	s         *Server
 	app       *App
 	appTokens []*AppToken
-	code      string    // that a manifest was taken for, until it is exchanged; "" for none
+	code      string    // for which a manifest was accepted, until it is exchanged; "" for none
 	key       string    // the private key of the app that code is for, in PEM
 	acting    *AppToken // the one of the request that is being answered, if it is one
 }

@@ -379,7 +379,7 @@ func (p *Provider) githubGroups(w http.ResponseWriter, r *http.Request) {
 		organisation, team, isTeam := strings.Cut(group, "/")
 		if isTeam == strings.HasSuffix(r.URL.Path, "/teams") {
 			state := "active"
-			if strings.HasPrefix(organisation, "invited-") { // a server of GitHub Enterprise that heeds no ?state=active
+			if strings.HasPrefix(organisation, "invited-") { // a server of GitHub Enterprise that ignores ?state=active
 				state = "pending"
 			}
 			list = append(list, map[string]any{"slug": team, "state": state,

@@ -20,7 +20,7 @@ const MainBranch = providertest.MainBranch
 // File is one file of a repository's tree.
 type File = providertest.File
 
-// Repo is a repository of a Host, to be used by those whom Host.Act or Host.Locked hands it to.
+// Repo is a repository of a Host, for use inside of Host.Act or Host.Locked.
 type Repo struct {
 	ID       int // stays when it is renamed
 	Ref      gitprovider.RepoRef
@@ -40,8 +40,8 @@ type Commit struct {
 	Time    time.Time // of the committer, where the maker of the commit sets one
 }
 
-// PR is a pull request and what people and CI said of it. Its branch is called as ForkBranch says if it is one of a
-// fork.
+// PR is a pull request with people's reviews and comments and CI's results. The branch of one from a fork has the form
+// of ForkBranch.
 type PR struct {
 	gitprovider.PullRequest
 	Reviews  []gitprovider.Review
