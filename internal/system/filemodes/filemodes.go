@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// User must not be able to change a file. The zero value, with Known false, stands for every user but root and that of
-// this process.
+// User is the user who must not be able to change a file. The zero value, with Known false, stands for every user but
+// root and that of this process.
 type User struct {
 	Known  bool
 	UID    int
